@@ -1,0 +1,68 @@
+# One function for each kind of target. They carry the rules: the language mode, the warnings, where things are put.
+
+set(CMAKE_CXX_STANDARD 23)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+
+find_program(FOPD_CCACHE ccache)
+if(FOPD_CCACHE)
+    # ccache takes precompiled headers only when told not to mind their defines and time stamps.
+    set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${FOPD_CCACHE})
+endif()
+
+option(FOPD_FUZZ "Build the fuzz targets (clang with libFuzzer)" OFF)
+
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    add_compile_options(-fpch-preprocess)
+endif()
+
+add_library(fopd_warnings INTERFACE)
+add_library(fopd::warnings ALIAS fopd_warnings)
+target_compile_options(fopd_warnings INTERFACE
+    -Wall -Wextra -Wshadow -Wconversion -Wnon-virtual-dtor -Woverloaded-virtual -Wimplicit-fallthrough
+    $<$<CXX_COMPILER_ID:GNU>:-Wduplicated-cond -Wlogical-op>)
+
+# fopd_add_library(<folder> HEADERS <h...> SOURCES <cc...> DEPENDS <targets...> [THIRD_PARTY <targets...>])
+# One static library per top-level folder, named fopd::<folder>. DEPENDS is the whole allow-list of folders;
+# THIRD_PARTY libraries are private to the folder that owns them.
+function(fopd_add_library folder)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "HEADERS;SOURCES;DEPENDS;THIRD_PARTY")
+    add_library(fopd_${folder} STATIC ${arg_SOURCES})
+    add_library(fopd::${folder} ALIAS fopd_${folder})
+    target_sources(fopd_${folder} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${arg_HEADERS})
+    set_target_properties(fopd_${folder} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
+    target_link_libraries(fopd_${folder} PUBLIC ${arg_DEPENDS} PRIVATE fopd::warnings ${arg_THIRD_PARTY})
+endfunction()
+
+# fopd_add_program(<name> SOURCES <cc...> DEPENDS <targets...>)
+# A program that is installed, in bin/.
+function(fopd_add_program name)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPENDS")
+    add_executable(${name} ${arg_SOURCES})
+    target_link_libraries(${name} PRIVATE ${arg_DEPENDS} fopd::warnings)
+endfunction()
+
+# fopd_add_test(<area> SOURCES <cc...> DEPENDS <targets...> [LABELS <label...>] [ARGUMENTS <arg...>])
+# One Catch2 program test_<area> and one CTest entry of that name.
+function(fopd_add_test area)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPENDS;LABELS;ARGUMENTS")
+    add_executable(test_${area} ${arg_SOURCES} $<TARGET_OBJECTS:fopd_catch_main>)
+    target_link_libraries(test_${area} PRIVATE ${arg_DEPENDS} fopd::catch fopd::warnings)
+    target_precompile_headers(test_${area} REUSE_FROM fopd_catch_main)
+    add_test(NAME ${area} COMMAND test_${area} ${arg_ARGUMENTS} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+    set_tests_properties(${area} PROPERTIES TIMEOUT 600 LABELS "${arg_LABELS}")
+endfunction()
+
+# fopd_add_fuzz(<name> SOURCES <cc...> DEPENDS <targets...>)
+# A libFuzzer target fuzz_<name>, built only by the preset `fuzz`.
+function(fopd_add_fuzz name)
+    if(NOT FOPD_FUZZ)
+        return()
+    endif()
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPENDS")
+    add_executable(fuzz_${name} ${arg_SOURCES})
+    target_link_libraries(fuzz_${name} PRIVATE ${arg_DEPENDS} fopd::warnings)
+    target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
+endfunction()

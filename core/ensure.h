@@ -1,0 +1,17 @@
+#pragma once
+
+namespace fopd {
+
+// Says which promise was broken, and where, and aborts.
+[[noreturn]] void ensure_failed(const char* expression, const char* file, int line);
+
+}  // namespace fopd
+
+// A programmer's promise, checked in every build. Never for input, peers, devices or memory: those
+// fail lawfully and are Results.
+// Not named CHECK: Catch2 owns that macro.
+#define ENSURE(expression)                                          \
+    do {                                                            \
+        if (!(expression)) [[unlikely]]                             \
+            ::fopd::ensure_failed(#expression, __FILE__, __LINE__); \
+    } while (false)

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+namespace fopd {
+
+// A span of time.
+using Duration = std::chrono::nanoseconds;
+
+// The time line of a world: CLOCK_MONOTONIC in the real one, invented in the simulated one. It has
+// no now(): the time is read from a core::Clock or a core::Reactor somebody handed over.
+struct TimeLine {
+    using rep = Duration::rep;
+    using period = Duration::period;
+    using duration = Duration;
+    using time_point = std::chrono::time_point<TimeLine, Duration>;
+    static constexpr bool is_steady = true;
+};
+
+// A point on that line.
+using Instant = TimeLine::time_point;
+
+// Later than every deadline: "no deadline".
+inline constexpr Instant kNever = Instant::max();
+
+// Nanoseconds since 1970 UTC, for logs and records only; no decision depends on it.
+struct WallTime {
+    std::int64_t unix_ns = 0;
+};
+
+using std::chrono_literals::operator""ns;
+using std::chrono_literals::operator""us;
+using std::chrono_literals::operator""ms;
+using std::chrono_literals::operator""s;
+using std::chrono_literals::operator""min;
+using std::chrono_literals::operator""h;
+
+// The end of a wait of `span` that starts at `from`; kNever instead of an overflow.
+constexpr Instant after(Instant from, Duration span) {
+    if (span.count() > 0 && from > kNever - span) return kNever;
+    return from + span;
+}
+
+}  // namespace fopd
