@@ -1,0 +1,38 @@
+#include "core/fd_watch.h"
+
+namespace fopd::core {
+
+Task<FdWatch::Wake> FdWatch::wait(Duration cap, CancelSource* cancel) {
+    if (!fired_ && !poll_.in_flight) {
+        poll_.code = IoCode::kPoll;
+        poll_.file = File{.fd = fd_};
+        poll_.poll_events = events_;
+        reactor_.submit(poll_);
+    }
+    const WaitOptions options{.deadline = after(reactor_.now(), cap), .cancel = cancel};
+    while (!fired_) {
+        const auto woken = co_await waiters_.wait(options);
+        if (!woken && !fired_) {
+            co_return woken.error().code == Errc::kTimedOut ? Wake::kCap : Wake::kCancelled;
+        }
+    }
+    fired_ = false;
+    co_return Wake::kReady;
+}
+
+Task<void> FdWatch::stop() {
+    if (!poll_.in_flight) co_return;
+    reactor_.cancel(poll_);
+    while (poll_.in_flight) {
+        // No deadline: the kernel answers a cancelled poll at once.
+        [[maybe_unused]] const auto ended = co_await waiters_.wait({});
+    }
+}
+
+void FdWatch::on_complete(IoOp& op) {
+    FdWatch& watch = static_cast<Poll&>(op).watch;
+    watch.fired_ = true;
+    watch.waiters_.wake_all();
+}
+
+}  // namespace fopd::core

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+#include "core/time.h"
+
+namespace fopd::core {
+
+// How often which size of value was seen. Values up to 15 are exact, larger ones fall into buckets
+// at most 1/16 wide. Written by one thread, readable from any, in constant memory (8 KiB).
+class Histogram {
+public:
+    void record(std::uint64_t value);
+    void record(Duration span) {
+        record(span.count() > 0 ? static_cast<std::uint64_t>(span.count()) : 0);
+    }
+
+    std::uint64_t count() const { return count_.load(std::memory_order_relaxed); }
+    std::uint64_t sum() const { return sum_.load(std::memory_order_relaxed); }
+    std::uint64_t max() const { return max_.load(std::memory_order_relaxed); }
+    // At least this share of the values is not larger than the result, which is at most 1/16 too
+    // large. 0 without values. Requires: 0 <= share <= 1.
+    std::uint64_t percentile(double share) const;
+    // How many values were at most `limit`; buckets that reach above it do not count.
+    std::uint64_t count_up_to(std::uint64_t limit) const;
+    // Adds what `other` has seen. On the writing thread.
+    void merge(const Histogram& other);
+
+private:
+    static constexpr std::size_t kSubBuckets = 16;
+    static constexpr std::size_t kBucketCount = (64 - 4 + 1) * kSubBuckets;
+
+    static std::size_t bucket_of(std::uint64_t value);
+    static std::uint64_t largest_in(std::size_t bucket);
+    static void add(std::atomic<std::uint64_t>& to, std::uint64_t amount) {
+        to.store(to.load(std::memory_order_relaxed) + amount, std::memory_order_relaxed);
+    }
+
+    std::array<std::atomic<std::uint64_t>, kBucketCount> buckets_{};
+    std::atomic<std::uint64_t> count_ = 0;
+    std::atomic<std::uint64_t> sum_ = 0;
+    std::atomic<std::uint64_t> max_ = 0;
+};
+
+}  // namespace fopd::core

@@ -1,0 +1,65 @@
+#pragma once
+
+#include "core/ensure.h"
+
+namespace fopd::core {
+
+// A place in an IntrusiveList. It leaves its list when it is destroyed.
+class ListNode {
+public:
+    ListNode() = default;
+    ~ListNode() { unlink(); }
+    ListNode(const ListNode&) = delete;
+    ListNode& operator=(const ListNode&) = delete;
+
+    bool linked() const { return next_ != this; }
+
+    void unlink() {
+        next_->prev_ = prev_;
+        prev_->next_ = next_;
+        next_ = prev_ = this;
+    }
+
+private:
+    template <typename T>
+    friend class IntrusiveList;
+
+    ListNode* next_ = this;
+    ListNode* prev_ = this;
+};
+
+// A first-in-first-out list of objects that derive from ListNode, each in one list at most. It owns
+// nothing and allocates nothing; who puts an object in keeps it alive.
+template <typename T>
+class IntrusiveList {
+public:
+    bool empty() const { return !head_.linked(); }
+
+    void push_back(T& object) {
+        ListNode& node = object;
+        ENSURE(!node.linked());
+        node.prev_ = head_.prev_;
+        node.next_ = &head_;
+        head_.prev_->next_ = &node;
+        head_.prev_ = &node;
+    }
+
+    // Requires: not empty.
+    T& front() {
+        ENSURE(!empty());
+        return static_cast<T&>(*head_.next_);
+    }
+
+    // Takes the oldest out, or returns null.
+    T* pop_front() {
+        if (empty()) return nullptr;
+        T& object = front();
+        static_cast<ListNode&>(object).unlink();
+        return &object;
+    }
+
+private:
+    ListNode head_;
+};
+
+}  // namespace fopd::core

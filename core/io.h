@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace fopd::core {
+
+// An open file, and its place in the ring's table of fixed files if it has one. Whoever opened the
+// descriptor closes it, after Reactor::detach().
+struct File {
+    int fd = -1;
+    std::int32_t slot = -1;
+};
+
+// Memory for I/O, and the registered region it lies in if there is one. Borrowed: it stays where it
+// is until the operation's await has returned, also when the operation is cancelled.
+struct Buffer {
+    std::byte* data = nullptr;
+    std::size_t size_bytes = 0;
+    std::int32_t region = -1;
+
+    std::span<std::byte> span() const { return {data, size_bytes}; }
+};
+
+enum class IoCode : std::uint8_t { kNop, kRead, kWrite, kSync, kSyncData, kPoll };
+
+// One operation handed to a backend: filled in, submitted, completed exactly once. Awaiters derive
+// from it. Neither moved nor destroyed between submission and completion.
+struct IoOp {
+    using Complete = void (*)(IoOp&);
+
+    explicit IoOp(Complete on_complete) : complete(on_complete) {}
+    IoOp(const IoOp&) = delete;
+    IoOp& operator=(const IoOp&) = delete;
+
+    Complete complete;
+    IoCode code = IoCode::kNop;
+    bool in_flight = false;
+    File file;
+    Buffer buffer;
+    std::uint64_t offset = 0;
+    std::uint32_t poll_events = 0;
+    std::int32_t result = 0;  // Bytes or poll events, or a negative errno.
+    IoOp* next = nullptr;     // For the backend's own queues.
+};
+
+}  // namespace fopd::core

@@ -1,0 +1,123 @@
+#pragma once
+
+#include <coroutine>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+
+#include "core/reactor.h"
+
+namespace fopd::core {
+
+class VirtualWorld;
+
+// Where blocking calls go, so that they never stop a locality: a few named threads with a bounded
+// queue. In the simulated world the calls happen at once and return after a delay drawn from the
+// seed.
+class Offload {
+public:
+    // One call on its way. Its owner keeps it until `done` has been delivered on `home`.
+    struct Job {
+        using Run = void (*)(Job&);
+        Job(Run run_blocking, Message::Deliver deliver, Timer::Fire fire, Reactor& reactor)
+            : run(run_blocking), done(*this, deliver), delay(*this, fire), home(reactor) {}
+
+        struct Done final : Message {
+            Done(Job& owner, Deliver deliver) : Message(deliver), job(owner) {}
+            Job& job;
+        };
+        struct Delay final : Timer {
+            Delay(Job& owner, Fire fire) : Timer(fire), job(owner) {}
+            Job& job;
+        };
+
+        Run run;
+        Done done;
+        Delay delay;  // For the simulated world.
+        Reactor& home;
+        Job* next = nullptr;
+    };
+
+    template <typename Call>
+    class Awaiter;
+
+    virtual ~Offload() = default;
+
+    // False when the queue is full. From the thread of job.home.
+    virtual bool submit(Job& job) = 0;
+
+    // Runs `call()` elsewhere and continues on `home` with Result<what it returned>; kNoSpace when
+    // the queue is full. A blocking call cannot be taken back: it has no deadline but its own.
+    // `call` is named by the caller and lives until then.
+    template <typename Call>
+    Awaiter<Call> run(Reactor& home, Call& call) {
+        return {*this, home, call};
+    }
+};
+
+template <typename Call>
+class Offload::Awaiter final : Offload::Job {
+public:
+    using Value = std::invoke_result_t<Call&>;
+
+    Awaiter(Offload& offload, Reactor& home_reactor, Call& call)
+        : Job(&run_call, &deliver, &fire, home_reactor), offload_(offload), call_(call) {}
+
+    bool await_ready() const noexcept { return false; }
+    bool await_suspend(std::coroutine_handle<> handle) {
+        handle_ = handle;
+        accepted_ = true;  // Before the other thread can see it.
+        if (!offload_.submit(*this)) accepted_ = false;
+        return accepted_;
+    }
+    [[nodiscard]] Result<Value> await_resume() {
+        if (!accepted_) {
+            return std::unexpected(Error{.code = Errc::kNoSpace, .context = "offload queue"});
+        }
+        if constexpr (std::is_void_v<Value>) {
+            return {};
+        } else {
+            return std::move(*value_);
+        }
+    }
+
+private:
+    struct Nothing {};
+    using Stored = std::conditional_t<std::is_void_v<Value>, Nothing, Value>;
+
+    static void run_call(Job& job) {
+        auto& self = static_cast<Awaiter&>(job);
+        if constexpr (std::is_void_v<Value>) {
+            self.call_();
+        } else {
+            self.value_.emplace(self.call_());
+        }
+    }
+    static void deliver(Message& message) { resume(static_cast<Done&>(message).job); }
+    static void fire(Timer& timer) { resume(static_cast<Delay&>(timer).job); }
+    static void resume(Job& job) {
+        auto& self = static_cast<Awaiter&>(job);
+        self.home.schedule(self.handle_);
+    }
+
+    Offload& offload_;
+    Call& call_;
+    std::coroutine_handle<> handle_;
+    std::optional<Stored> value_;
+    bool accepted_ = false;
+};
+
+struct OffloadOptions {
+    std::string name = "offload";  // Of the threads, for top and gdb: at most 15 characters.
+    unsigned thread_count = 1;
+    std::size_t queue_max = 256;
+};
+
+// Threads of the real world. Destroying it waits for the calls under way; none may be queued.
+std::unique_ptr<Offload> make_thread_offload(OffloadOptions options);
+
+// The simulated world's.
+std::unique_ptr<Offload> make_virtual_offload(VirtualWorld& world, OffloadOptions options);
+
+}  // namespace fopd::core

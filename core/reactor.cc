@@ -1,0 +1,297 @@
+#include "core/reactor.h"
+
+#include <algorithm>
+#include <bit>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace fopd::core {
+
+namespace {
+
+// Coroutines that ask maybe_yield() get this many turns of their loops before I/O has its turn
+// again.
+constexpr std::uint32_t kTurnBudget = 128;
+// After spins that mostly failed, this many sleeps begin without one.
+constexpr std::uint32_t kSpinPause = 64;
+
+void relax_cpu() {
+#if defined(__x86_64__)
+    _mm_pause();
+#endif
+}
+
+}  // namespace
+
+// The outermost frame of a spawned coroutine: owns the task and its place in the gate, is known to
+// the reactor while it lives, and goes away by itself at the end.
+struct Reactor::Root {
+    struct promise_type : ListNode {
+        promise_type(Reactor* reactor, const Gate::Holder&, const Task<void>&) {
+            reactor->roots_.push_back(*this);
+        }
+        Root get_return_object() {
+            return Root{std::coroutine_handle<promise_type>::from_promise(*this)};
+        }
+        std::suspend_always initial_suspend() const noexcept { return {}; }
+        std::suspend_never final_suspend() const noexcept { return {}; }
+        void return_void() const noexcept {}
+        [[noreturn]] void unhandled_exception() { throw; }
+    };
+    std::coroutine_handle<> handle;
+};
+
+Reactor::Root Reactor::run_root(Reactor*, Gate::Holder, Task<void> task) {
+    co_await std::move(task);
+}
+
+Reactor::Reactor(std::unique_ptr<Backend> backend, ReactorOptions options)
+    : backend_(std::move(backend)), options_(options), now_(backend_->now()), woke_at_(now_) {
+    ready_.resize(256);
+}
+
+Reactor::~Reactor() {
+    ready_head_ = ready_tail_;
+    while (!roots_.empty()) {
+        auto& promise = static_cast<Root::promise_type&>(roots_.front());
+        std::coroutine_handle<Root::promise_type>::from_promise(promise).destroy();
+    }
+}
+
+void Reactor::spawn(Gate& gate, Task<void> task) {
+    const Root root = run_root(this, gate.enter(), std::move(task));
+    schedule(root.handle);
+}
+
+void Reactor::schedule(std::coroutine_handle<> handle) {
+    if (ready_count() == ready_.size()) {
+        std::vector<std::coroutine_handle<>> larger(ready_.size() * 2);
+        for (std::size_t i = ready_head_; i != ready_tail_; ++i) {
+            larger[i & (larger.size() - 1)] = ready_[i & (ready_.size() - 1)];
+        }
+        ready_.swap(larger);
+    }
+    ready_[ready_tail_ & (ready_.size() - 1)] = handle;
+    ++ready_tail_;
+}
+
+SleepAwaiter Reactor::sleep_until(Instant deadline, CancelSource* cancel) {
+    return {*this, deadline, cancel};
+}
+
+SleepAwaiter Reactor::sleep_for(Duration span, CancelSource* cancel) {
+    return {*this, after(now_, span), cancel};
+}
+
+void Reactor::post(Message& message) {
+    mailbox_.push(message);
+    if (sleeping_.load(std::memory_order_seq_cst) &&
+        sleeping_.exchange(false, std::memory_order_acq_rel)) {
+        backend_->wake();
+    }
+}
+
+void Reactor::submit(IoOp& op) {
+    ENSURE(!op.in_flight);
+    op.in_flight = true;
+    stats_.io_submitted.add(1);
+    backend_->submit(op);
+}
+
+void Reactor::run() {
+    while (!stopping_) run_once();
+}
+
+void Reactor::run_once() {
+    turn(now_);
+    if (!stopping_) wait_for_work();
+}
+
+bool Reactor::turn(Instant now) {
+    now_ = now;
+    stats_.turns.add(1);
+    stats_.last_turn_ns.set(static_cast<std::uint64_t>(now_.time_since_epoch().count()));
+    turn_budget_ = kTurnBudget;
+
+    if (const unsigned delivered = mailbox_.deliver(); delivered > 0) {
+        stats_.messages.add(delivered);
+    }
+    // No more than are armed now: one that arms itself again for this instant waits for the next
+    // turn.
+    std::size_t timers = timers_.count();
+    while (timers > 0 && timers_.fire_next(now_)) {
+        stats_.timers_fired.add(1);
+        --timers;
+    }
+    resume_ready();
+    return work_waiting();
+}
+
+void Reactor::resume_ready() {
+    const std::size_t end = ready_tail_;
+    stats_.resumed.add(end - ready_head_);
+    while (ready_head_ != end) {
+        const std::coroutine_handle<> handle = ready_[ready_head_ & (ready_.size() - 1)];
+        ++ready_head_;
+        handle.resume();
+    }
+}
+
+void Reactor::wait_for_work() {
+    if (work_waiting() || timers_.next_deadline() <= now_) {
+        backend_->wait(Instant::min());
+        now_ = backend_->now();
+        return;
+    }
+    if (options_.spin.count() > 0 && spin()) return;
+
+    sleeping_.store(true, std::memory_order_seq_cst);
+    if (mailbox_.empty()) {
+        stats_.sleeps.add(1);
+        const Instant asleep_at = backend_->now();
+        if (asleep_at > woke_at_) {
+            stats_.busy_ns.add(static_cast<std::uint64_t>((asleep_at - woke_at_).count()));
+        }
+        backend_->wait(timers_.next_deadline());
+        now_ = woke_at_ = backend_->now();
+    }
+    sleeping_.store(false, std::memory_order_relaxed);
+}
+
+// Looks for work without sleeping. Gives up for a while when it mostly looked in vain.
+bool Reactor::spin() {
+    if (spin_pause_ > 0) {
+        --spin_pause_;
+        return false;
+    }
+    backend_->wait(Instant::min());
+    now_ = backend_->now();
+    const Instant end = std::min(after(now_, options_.spin), timers_.next_deadline());
+    bool found = work_waiting();
+    while (!found && now_ < end) {
+        for (int i = 0; i < 16 && !found; ++i) {
+            relax_cpu();
+            found = !mailbox_.empty() || backend_->has_completions();
+        }
+        now_ = backend_->now();
+    }
+    if (found) backend_->wait(Instant::min());
+    spin_history_ = static_cast<std::uint8_t>((spin_history_ << 1) | (found ? 1 : 0));
+    if (std::popcount(spin_history_) < 4) {
+        spin_pause_ = kSpinPause;
+        spin_history_ = 0xff;
+    }
+    (found ? stats_.spins_won : stats_.spins_lost).add(1);
+    return found;
+}
+
+// -- awaiters --
+
+void SleepAwaiter::await_suspend(std::coroutine_handle<> handle) {
+    handle_ = handle;
+    reactor_.arm(*this, deadline_);
+    if (cancel_ != nullptr) cancel_->add(*this);
+}
+
+Result<void> SleepAwaiter::await_resume() const {
+    if (slept_) return {};
+    return std::unexpected(Error{.code = Errc::kCancelled, .context = "sleep"});
+}
+
+void SleepAwaiter::on_time(Timer& timer) {
+    auto& self = static_cast<SleepAwaiter&>(timer);
+    self.slept_ = true;
+    self.unlink();
+    self.reactor_.schedule(self.handle_);
+}
+
+void SleepAwaiter::on_cancel(CancelHook& hook) {
+    auto& self = static_cast<SleepAwaiter&>(hook);
+    self.disarm();
+    self.reactor_.schedule(self.handle_);
+}
+
+IoAwaiter Reactor::nop() {
+    return {*this, {.code = IoCode::kNop, .file = {}, .buffer = {}}, {}};
+}
+
+IoAwaiter Reactor::read(File file, Buffer into, std::uint64_t offset, WaitOptions wait) {
+    return {*this, {.code = IoCode::kRead, .file = file, .buffer = into, .offset = offset}, wait};
+}
+
+IoAwaiter Reactor::write(File file, Buffer from, std::uint64_t offset, WaitOptions wait) {
+    return {*this, {.code = IoCode::kWrite, .file = file, .buffer = from, .offset = offset}, wait};
+}
+
+IoAwaiter Reactor::sync_data(File file, WaitOptions wait) {
+    return {*this, {.code = IoCode::kSyncData, .file = file, .buffer = {}}, wait};
+}
+
+IoAwaiter Reactor::sync(File file, WaitOptions wait) {
+    return {*this, {.code = IoCode::kSync, .file = file, .buffer = {}}, wait};
+}
+
+IoAwaiter Reactor::poll(int fd, std::uint32_t events, WaitOptions wait) {
+    return {*this,
+            {.code = IoCode::kPoll, .file = {.fd = fd}, .buffer = {}, .poll_events = events},
+            wait};
+}
+
+IoAwaiter::IoAwaiter(Reactor& reactor, const What& what, WaitOptions wait)
+    : IoOp(&on_complete), Timer(&on_time), CancelHook(&on_cancel), reactor_(reactor), wait_(wait) {
+    code = what.code;
+    file = what.file;
+    buffer = what.buffer;
+    offset = what.offset;
+    poll_events = what.poll_events;
+}
+
+IoAwaiter::~IoAwaiter() {
+    if (in_flight) reactor_.backend_->abandon(*this);
+}
+
+void IoAwaiter::await_suspend(std::coroutine_handle<> handle) {
+    handle_ = handle;
+    end_ = End::kNatural;
+    if (wait_.deadline != kNever) reactor_.arm(*this, wait_.deadline);
+    if (wait_.cancel != nullptr) wait_.cancel->add(*this);
+    reactor_.submit(*this);
+}
+
+Result<std::uint32_t> IoAwaiter::await_resume() const {
+    if (end_ == End::kNotStarted) {
+        return std::unexpected(Error{.code = Errc::kCancelled, .context = "I/O"});
+    }
+    if (result >= 0) return static_cast<std::uint32_t>(result);
+    if (result == -ECANCELED && end_ == End::kDeadline) {
+        return std::unexpected(Error{.code = Errc::kTimedOut, .context = "I/O"});
+    }
+    return std::unexpected(os_error(-result, "I/O"));
+}
+
+void IoAwaiter::on_complete(IoOp& op) {
+    auto& self = static_cast<IoAwaiter&>(op);
+    self.disarm();
+    self.unlink();
+    self.reactor_.stats_.io_completed.add(1);
+    self.reactor_.schedule(self.handle_);
+}
+
+// The operation ends when the kernel says so: until then it may still write to the buffer.
+void IoAwaiter::on_time(Timer& timer) {
+    auto& self = static_cast<IoAwaiter&>(timer);
+    self.unlink();
+    self.end_ = End::kDeadline;
+    self.reactor_.cancel(self);
+}
+
+void IoAwaiter::on_cancel(CancelHook& hook) {
+    auto& self = static_cast<IoAwaiter&>(hook);
+    self.disarm();
+    self.end_ = End::kCancel;
+    self.reactor_.cancel(self);
+}
+
+}  // namespace fopd::core

@@ -1,0 +1,281 @@
+#pragma once
+
+#include <atomic>
+#include <coroutine>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/backend.h"
+#include "core/cancel.h"
+#include "core/counter.h"
+#include "core/gate.h"
+#include "core/intrusive_list.h"
+#include "core/mailbox.h"
+#include "core/result.h"
+#include "core/task.h"
+#include "core/time.h"
+#include "core/timer_heap.h"
+
+namespace fopd::core {
+
+// How long a wait may last and who may end it early.
+struct WaitOptions {
+    Instant deadline = kNever;
+    CancelSource* cancel = nullptr;
+};
+
+// What a reactor has done so far. Written by its thread, readable from any.
+struct ReactorStats {
+    Counter turns;
+    Counter sleeps;
+    Counter busy_ns;  // Between waking up and going to sleep.
+    Counter resumed;  // Coroutines taken from the ready queue.
+    Counter timers_fired;
+    Counter messages;
+    Counter io_submitted;
+    Counter io_completed;
+    Counter spins_won;     // Spins that ended with something to do.
+    Counter spins_lost;    // Spins that ended in a sleep all the same.
+    Counter last_turn_ns;  // When the last turn began, on the reactor's time line.
+    Counter missed_wakes;  // See FdWatch::missed_wake().
+};
+
+struct ReactorOptions {
+    // How long to look for work before going to sleep; 0 never spins. Worth it only with a core to
+    // spare.
+    Duration spin{0};
+};
+
+class SleepAwaiter;
+class IoAwaiter;
+class YieldAwaiter;
+
+// One thread's event loop: coroutines that are ready, timers, messages from other threads, I/O. In
+// a turn it delivers messages, fires timers, resumes what was ready when the turn began, and waits
+// for I/O if nothing is left to do. now() stands still between two waits.
+//
+// Everything but post() and stats() belongs to the thread that calls run(), or turn().
+class Reactor {
+public:
+    explicit Reactor(std::unique_ptr<Backend> backend, ReactorOptions options = {});
+    // Destroys what is still suspended in it. Requires: nothing is in flight that a kernel could
+    // still write to; a real reactor is empty by then because its gates were closed.
+    ~Reactor();
+    Reactor(const Reactor&) = delete;
+    Reactor& operator=(const Reactor&) = delete;
+
+    // -- coroutines --
+
+    // Runs `task` in the background, from the next turn on. The gate must be open; it cannot be
+    // waited shut before the task has ended.
+    void spawn(Gate& gate, Task<void> task);
+    // Continues a suspended coroutine in a later turn, in the order of these calls.
+    void schedule(std::coroutine_handle<> handle);
+    // Lets others run if this turn has resumed enough already. For loops that may not suspend.
+    YieldAwaiter maybe_yield();
+    // Lets everything run that is ready now.
+    YieldAwaiter yield();
+
+    // -- time --
+
+    Instant now() const { return now_; }
+    // Result<void>: fine at the deadline, kCancelled before.
+    SleepAwaiter sleep_until(Instant deadline, CancelSource* cancel = nullptr);
+    SleepAwaiter sleep_for(Duration span, CancelSource* cancel = nullptr);
+    void arm(Timer& timer, Instant deadline) { timers_.arm(timer, deadline); }
+
+    // -- other threads --
+
+    // From any thread: `message` is delivered on this one.
+    void post(Message& message);
+
+    // -- I/O. A short read or write is a length, not an error; a wait that ends early still waits
+    // for the buffer to come back. --
+
+    IoAwaiter nop();
+    IoAwaiter read(File file, Buffer into, std::uint64_t offset, WaitOptions wait = {});
+    IoAwaiter write(File file, Buffer from, std::uint64_t offset, WaitOptions wait = {});
+    // Makes what was written durable, without its meta-data where that is not needed to read it
+    // back.
+    IoAwaiter sync_data(File file, WaitOptions wait = {});
+    IoAwaiter sync(File file, WaitOptions wait = {});
+    // Waits until the descriptor has one of the poll(2) `events`; looks once, now and when it
+    // changes.
+    IoAwaiter poll(int fd, std::uint32_t events, WaitOptions wait = {});
+
+    void submit(IoOp& op);
+    void cancel(IoOp& op) { backend_->cancel(op); }
+    Result<File> attach(int fd) { return backend_->attach(fd); }
+    void detach(const File& file) { backend_->detach(file); }
+    Result<Buffer> attach_region(std::span<std::byte> memory) {
+        return backend_->attach_region(memory);
+    }
+    void detach_region(const Buffer& region) { backend_->detach_region(region); }
+
+    // -- the loop --
+
+    // Turns until stop() was called on this thread.
+    void run();
+    void stop() { stopping_ = true; }
+    // Runs `task` to its end on the calling thread, and everything else meanwhile. Not for the
+    // simulated world, whose reactors the VirtualWorld turns.
+    template <typename T>
+    T run_until_done(Task<T> task);
+
+    // For the simulated world: one turn at `now`, without waiting. True when there is more to do at
+    // once.
+    bool turn(Instant now);
+    // When the next turn is due at the latest.
+    Instant next_deadline() const { return timers_.next_deadline(); }
+    // For the simulated world: from now on a message wakes the backend.
+    void expect_wake() { sleeping_.store(true, std::memory_order_relaxed); }
+
+    // Both from any thread.
+    const ReactorStats& stats() const { return stats_; }
+    ReactorStats& stats() { return stats_; }
+    const char* backend_name() const { return backend_->name(); }
+
+private:
+    friend YieldAwaiter;
+    friend IoAwaiter;
+    struct Root;
+
+    static Root run_root(Reactor* reactor, Gate::Holder holder, Task<void> task);
+    void resume_ready();
+    bool work_waiting() const { return ready_count() > 0 || !mailbox_.empty(); }
+    std::size_t ready_count() const { return ready_tail_ - ready_head_; }
+    void wait_for_work();
+    bool spin();
+    // A turn, and a wait if it left nothing to do.
+    void run_once();
+
+    std::unique_ptr<Backend> backend_;
+    const ReactorOptions options_;
+    Instant now_;  // As of the end of the last wait.
+    Instant woke_at_;
+
+    // The ready queue: a ring whose size is a power of two. It holds each live coroutine at most
+    // once, and is bounded by what bounds those.
+    std::vector<std::coroutine_handle<>> ready_;
+    std::size_t ready_head_ = 0;
+    std::size_t ready_tail_ = 0;
+    std::uint32_t turn_budget_ = 0;
+
+    TimerHeap timers_;
+    Mailbox mailbox_;
+    std::atomic<bool> sleeping_ = false;
+    bool stopping_ = false;
+    std::uint8_t spin_history_ = 0xff;  // The last eight spins, a bit each: set when it found work.
+    std::uint32_t spin_pause_ = 0;
+    IntrusiveList<ListNode> roots_;  // Frames of spawned coroutines that have not ended.
+    ReactorStats stats_;
+};
+
+// -- awaiters: used by co_await only --
+
+class YieldAwaiter {
+public:
+    YieldAwaiter(Reactor& reactor, bool ready) : reactor_(reactor), ready_(ready) {}
+    bool await_ready() const noexcept { return ready_; }
+    void await_suspend(std::coroutine_handle<> handle) { reactor_.schedule(handle); }
+    void await_resume() const noexcept {}
+
+private:
+    Reactor& reactor_;
+    bool ready_;
+};
+
+class SleepAwaiter final : Timer, CancelHook {
+public:
+    SleepAwaiter(Reactor& reactor, Instant deadline, CancelSource* cancel)
+        : Timer(&on_time),
+          CancelHook(&on_cancel),
+          reactor_(reactor),
+          deadline_(deadline),
+          cancel_(cancel) {}
+
+    bool await_ready() const { return cancel_ != nullptr && cancel_->cancelled(); }
+    void await_suspend(std::coroutine_handle<> handle);
+    [[nodiscard]] Result<void> await_resume() const;
+
+private:
+    static void on_time(Timer& timer);
+    static void on_cancel(CancelHook& hook);
+
+    Reactor& reactor_;
+    std::coroutine_handle<> handle_;
+    Instant deadline_;
+    CancelSource* cancel_;
+    bool slept_ = false;
+};
+
+class IoAwaiter final : IoOp, Timer, CancelHook {
+public:
+    struct What {
+        IoCode code;
+        File file;
+        Buffer buffer;
+        std::uint64_t offset = 0;
+        std::uint32_t poll_events = 0;
+    };
+    IoAwaiter(Reactor& reactor, const What& what, WaitOptions wait);
+    ~IoAwaiter();
+
+    bool await_ready() const { return wait_.cancel != nullptr && wait_.cancel->cancelled(); }
+    void await_suspend(std::coroutine_handle<> handle);
+    // The number of bytes, or the poll events.
+    [[nodiscard]] Result<std::uint32_t> await_resume() const;
+
+private:
+    friend Reactor;
+    enum class End : std::uint8_t { kNotStarted, kNatural, kDeadline, kCancel };
+
+    static void on_complete(IoOp& op);
+    static void on_time(Timer& timer);
+    static void on_cancel(CancelHook& hook);
+
+    Reactor& reactor_;
+    std::coroutine_handle<> handle_;
+    WaitOptions wait_;
+    End end_ = End::kNotStarted;
+};
+
+inline YieldAwaiter Reactor::yield() {
+    return {*this, false};
+}
+inline YieldAwaiter Reactor::maybe_yield() {
+    if (turn_budget_ == 0) return {*this, false};
+    --turn_budget_;
+    return {*this, true};
+}
+
+namespace detail {
+template <typename T>
+Task<void> keep_result(Task<T> task, std::shared_ptr<std::optional<T>> result) {
+    T value = co_await std::move(task);
+    result->emplace(std::move(value));
+}
+inline Task<void> keep_result(Task<void> task, std::shared_ptr<bool> done) {
+    co_await std::move(task);
+    *done = true;
+}
+}  // namespace detail
+
+template <typename T>
+T Reactor::run_until_done(Task<T> task) {
+    Gate gate;
+    if constexpr (std::is_void_v<T>) {
+        const auto done = std::make_shared<bool>(false);
+        spawn(gate, detail::keep_result(std::move(task), done));
+        while (!*done) run_once();
+    } else {
+        const auto result = std::make_shared<std::optional<T>>();
+        spawn(gate, detail::keep_result(std::move(task), result));
+        while (!result->has_value()) run_once();
+        return std::move(**result);
+    }
+}
+
+}  // namespace fopd::core

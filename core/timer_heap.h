@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/time.h"
+
+namespace fopd::core {
+
+class TimerHeap;
+
+// Something that happens at an instant. Derive from it (awaiters do), arm it at a reactor. Neither
+// copies nor moves while armed; it disarms itself when it is destroyed.
+class Timer {
+public:
+    using Fire = void (*)(Timer&);
+
+    explicit Timer(Fire fire) : fire_(fire) {}
+    ~Timer() { disarm(); }
+    Timer(const Timer&) = delete;
+    Timer& operator=(const Timer&) = delete;
+
+    bool armed() const { return heap_ != nullptr; }
+    void disarm();
+
+private:
+    friend TimerHeap;
+
+    Fire fire_;
+    TimerHeap* heap_ = nullptr;
+    std::size_t index_ = 0;  // Its place in the heap while armed.
+};
+
+// The armed timers of one reactor, earliest first; equal deadlines in arming order. Arming and
+// disarming are O(log n). Lives on the reactor's thread.
+class TimerHeap {
+public:
+    TimerHeap() = default;
+    ~TimerHeap();
+    TimerHeap(const TimerHeap&) = delete;
+    TimerHeap& operator=(const TimerHeap&) = delete;
+
+    // Arms `timer`; one that is armed already moves to the new deadline, as if armed anew.
+    void arm(Timer& timer, Instant deadline);
+
+    bool empty() const { return heap_.empty(); }
+    std::size_t count() const { return heap_.size(); }
+    // The earliest deadline, or kNever.
+    Instant next_deadline() const { return heap_.empty() ? kNever : heap_.front().deadline; }
+
+    // Fires the earliest timer due at `now`; false when there is none.
+    bool fire_next(Instant now);
+
+private:
+    friend Timer;
+
+    struct Slot {
+        Instant deadline;
+        std::uint64_t order;  // Counts arms; decides between equal deadlines.
+        Timer* timer;
+    };
+    static bool earlier(const Slot& a, const Slot& b) {
+        return a.deadline != b.deadline ? a.deadline < b.deadline : a.order < b.order;
+    }
+
+    void remove(std::size_t index);
+    void place(std::size_t index, const Slot& slot);
+    void sift_up(std::size_t index, const Slot& slot);
+    void sift_down(std::size_t index, const Slot& slot);
+
+    std::vector<Slot>
+        heap_;  // Four children each: fewer levels, one cache line of children or two.
+    std::uint64_t arm_count_ = 0;
+};
+
+}  // namespace fopd::core

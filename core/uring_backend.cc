@@ -1,0 +1,436 @@
+#include "core/uring_backend.h"
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <vector>
+
+#include <liburing.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "core/ensure.h"
+
+namespace fopd::core {
+
+namespace {
+
+constexpr std::uint64_t kIgnored = 0;  // user_data of submissions whose completion means nothing.
+
+// Hands out the places of one of the ring's tables.
+class Slots {
+public:
+    void resize(std::uint32_t count) {
+        for (std::uint32_t i = count; i > 0; --i) free_.push_back(static_cast<std::int32_t>(i - 1));
+    }
+    std::int32_t take() {
+        if (free_.empty()) return -1;
+        const std::int32_t slot = free_.back();
+        free_.pop_back();
+        return slot;
+    }
+    void give_back(std::int32_t slot) { free_.push_back(slot); }
+
+private:
+    std::vector<std::int32_t> free_;
+};
+
+class UringBackend final : public Backend {
+public:
+    UringBackend(const Clock& clock, io_uring ring, int wake_fd, bool disabled)
+        : clock_(clock), ring_(ring), wake_fd_(wake_fd), disabled_(disabled) {}
+
+    ~UringBackend() override {
+        io_uring_queue_exit(&ring_);
+        ::close(wake_fd_);
+    }
+
+    const char* name() const override { return "io_uring"; }
+    Instant now() override { return clock_.now(); }
+
+    void make_tables(const UringOptions& options, EventSink& events) {
+        if (const int failed = io_uring_register_files_sparse(&ring_, options.file_slots);
+            failed == 0) {
+            file_slots_.resize(options.file_slots);
+        } else {
+            emit(events, Level::kInfo, "reactor.without_fixed_files",
+                 {{"reason", std::string_view(std::strerror(-failed))}});
+        }
+        if (const int failed = io_uring_register_buffers_sparse(&ring_, options.region_slots);
+            failed == 0) {
+            region_slots_.resize(options.region_slots);
+        } else {
+            emit(events, Level::kInfo, "reactor.without_registered_buffers",
+                 {{"reason", std::string_view(std::strerror(-failed))}});
+        }
+    }
+
+    void submit(IoOp& op) override {
+        io_uring_sqe* const sqe = next_sqe();
+        if (sqe == nullptr) {
+            op.next = nullptr;
+            (waiting_tail_ == nullptr ? waiting_head_ : waiting_tail_->next) = &op;
+            waiting_tail_ = &op;
+            return;
+        }
+        prepare(*sqe, op);
+    }
+
+    void cancel(IoOp& op) override {
+        if (!op.in_flight) return;
+        if (remove_waiting(op)) {
+            op.result = -ECANCELED;
+            cancelled_.push_back(&op);
+            return;
+        }
+        cancel_requests_.push_back(&op);
+    }
+
+    void abandon(IoOp&) override {
+        // The kernel may still write to the buffer: whoever destroys a frame waits for it first.
+        ENSURE(!"an operation the kernel still holds was destroyed");
+    }
+
+    void wait(Instant until) override {
+        enable();
+        refill();
+        const bool block = cancelled_.empty() && until > Instant::min();
+        if (block) {
+            // Without room for the wake-up, look again soon: the queue empties with this
+            // submission.
+            wait_in_kernel(arm_wake() ? until : clock_.now() + 1ms);
+        } else if (io_uring_sq_ready(&ring_) > 0 || kernel_has_work()) {
+            io_uring_submit_and_get_events(&ring_);
+        }
+        reap();
+    }
+
+    bool has_completions() override {
+        return !cancelled_.empty() || io_uring_cq_ready(&ring_) > 0 || kernel_has_work();
+    }
+
+    void wake() override {
+        const std::uint64_t one = 1;
+        // Fails only when the counter is full, and then the reactor is awake already.
+        [[maybe_unused]] const auto written = ::write(wake_fd_, &one, sizeof one);
+    }
+
+    Result<File> attach(int fd) override {
+        const std::int32_t slot = file_slots_.take();
+        if (slot < 0) return File{.fd = fd};
+        const int done =
+            io_uring_register_files_update(&ring_, static_cast<unsigned>(slot), &fd, 1);
+        if (done == 1) return File{.fd = fd, .slot = slot};
+        file_slots_.give_back(slot);
+        return std::unexpected(os_error(done < 0 ? -done : EIO, "register file"));
+    }
+
+    void detach(const File& file) override {
+        if (file.slot < 0) return;
+        const int none = -1;
+        io_uring_register_files_update(&ring_, static_cast<unsigned>(file.slot), &none, 1);
+        file_slots_.give_back(file.slot);
+    }
+
+    Result<Buffer> attach_region(std::span<std::byte> memory) override {
+        const std::int32_t slot = region_slots_.take();
+        if (slot < 0) {
+            return std::unexpected(Error{.code = Errc::kNoSpace, .context = "register buffers"});
+        }
+        const iovec region{.iov_base = memory.data(), .iov_len = memory.size()};
+        const int done = update_region(slot, region);
+        if (done == 1) {
+            return Buffer{.data = memory.data(), .size_bytes = memory.size(), .region = slot};
+        }
+        region_slots_.give_back(slot);
+        return std::unexpected(os_error(done < 0 ? -done : EIO, "register buffers"));
+    }
+
+    void detach_region(const Buffer& region) override {
+        if (region.region < 0) return;
+        update_region(region.region, iovec{.iov_base = nullptr, .iov_len = 0});
+        region_slots_.give_back(region.region);
+    }
+
+private:
+    int update_region(std::int32_t slot, const iovec& region) {
+        const __u64 tag = 0;
+        return io_uring_register_buffers_update_tag(&ring_, static_cast<unsigned>(slot), &region,
+                                                    &tag, 1);
+    }
+
+    // The first wait decides whose ring it is.
+    void enable() {
+        if (!disabled_) return;
+        const int failed = io_uring_enable_rings(&ring_);
+        ENSURE(failed == 0);
+        disabled_ = false;
+        io_uring_register_ring_fd(&ring_);  // Saves a look-up in each enter; works without, too.
+    }
+
+    io_uring_sqe* next_sqe() {
+        if (waiting_head_ != nullptr) return nullptr;  // Not before those that came earlier.
+        return sqe_or_flush();
+    }
+
+    io_uring_sqe* sqe_or_flush() {
+        io_uring_sqe* sqe = io_uring_get_sqe(&ring_);
+        if (sqe != nullptr || disabled_) return sqe;
+        io_uring_submit(&ring_);
+        if ((ring_.flags & IORING_SETUP_SQPOLL) != 0) io_uring_sqring_wait(&ring_);
+        return io_uring_get_sqe(&ring_);
+    }
+
+    // Prepares what found no free entry before, and the requests to cancel.
+    void refill() {
+        while (waiting_head_ != nullptr) {
+            io_uring_sqe* const sqe = sqe_or_flush();
+            if (sqe == nullptr) return;
+            IoOp& op = *waiting_head_;
+            waiting_head_ = op.next;
+            if (waiting_head_ == nullptr) waiting_tail_ = nullptr;
+            prepare(*sqe, op);
+        }
+        while (!cancel_requests_.empty()) {
+            io_uring_sqe* const sqe = sqe_or_flush();
+            if (sqe == nullptr) return;
+            io_uring_prep_cancel64(sqe, reinterpret_cast<std::uint64_t>(cancel_requests_.back()),
+                                   0);
+            io_uring_sqe_set_data64(sqe, kIgnored);
+            cancel_requests_.pop_back();
+        }
+    }
+
+    static void prepare(io_uring_sqe& sqe, IoOp& op) {
+        const bool fixed = op.file.slot >= 0;
+        const int fd = fixed ? op.file.slot : op.file.fd;
+        const auto size = static_cast<unsigned>(op.buffer.size_bytes);
+        switch (op.code) {
+            case IoCode::kNop: io_uring_prep_nop(&sqe); break;
+            case IoCode::kRead:
+                if (op.buffer.region >= 0) {
+                    io_uring_prep_read_fixed(&sqe, fd, op.buffer.data, size, op.offset,
+                                             op.buffer.region);
+                } else {
+                    io_uring_prep_read(&sqe, fd, op.buffer.data, size, op.offset);
+                }
+                break;
+            case IoCode::kWrite:
+                if (op.buffer.region >= 0) {
+                    io_uring_prep_write_fixed(&sqe, fd, op.buffer.data, size, op.offset,
+                                              op.buffer.region);
+                } else {
+                    io_uring_prep_write(&sqe, fd, op.buffer.data, size, op.offset);
+                }
+                break;
+            case IoCode::kSync: io_uring_prep_fsync(&sqe, fd, 0); break;
+            case IoCode::kSyncData: io_uring_prep_fsync(&sqe, fd, IORING_FSYNC_DATASYNC); break;
+            case IoCode::kPoll: io_uring_prep_poll_add(&sqe, fd, op.poll_events); break;
+        }
+        if (fixed) sqe.flags |= IOSQE_FIXED_FILE;
+        io_uring_sqe_set_data(&sqe, &op);
+    }
+
+    // One read of the wake-up counter is in the kernel whenever the reactor sleeps.
+    bool arm_wake() {
+        if (wake_armed_) return true;
+        io_uring_sqe* const sqe = sqe_or_flush();
+        if (sqe == nullptr) return false;
+        io_uring_prep_read(sqe, wake_fd_, &wake_count_, sizeof wake_count_, 0);
+        io_uring_sqe_set_data(sqe, &wake_count_);
+        wake_armed_ = true;
+        return true;
+    }
+
+    void wait_in_kernel(Instant until) {
+        io_uring_cqe* first = nullptr;
+        if (until == kNever) {
+            io_uring_submit_and_wait(&ring_, 1);
+            return;
+        }
+        const Duration left = until - clock_.now();
+        if (left.count() <= 0) {
+            io_uring_submit_and_get_events(&ring_);
+            return;
+        }
+        __kernel_timespec span{.tv_sec = left.count() / 1'000'000'000,
+                               .tv_nsec = left.count() % 1'000'000'000};
+        io_uring_submit_and_wait_timeout(&ring_, &first, 1, &span, nullptr);
+    }
+
+    // True when the kernel has completions that only an io_uring_enter() shows.
+    bool kernel_has_work() const {
+        return (__atomic_load_n(ring_.sq.kflags, __ATOMIC_RELAXED) &
+                (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)) != 0;
+    }
+
+    void reap() {
+        std::vector<IoOp*> cancelled;
+        cancelled.swap(cancelled_);
+        for (IoOp* op : cancelled) finish(*op, -ECANCELED);
+
+        std::array<io_uring_cqe*, 64> batch;
+        for (;;) {
+            const unsigned count = io_uring_peek_batch_cqe(&ring_, batch.data(), batch.size());
+            for (unsigned i = 0; i < count; ++i) complete(*batch[i]);
+            io_uring_cq_advance(&ring_, count);
+            if (count < batch.size()) return;
+        }
+    }
+
+    void complete(const io_uring_cqe& cqe) {
+        if (cqe.user_data == kIgnored) return;
+        if (cqe.user_data == reinterpret_cast<std::uint64_t>(&wake_count_)) {
+            wake_armed_ = false;
+            return;
+        }
+        finish(*reinterpret_cast<IoOp*>(cqe.user_data), cqe.res);
+    }
+
+    void finish(IoOp& op, std::int32_t result) {
+        ENSURE(op.in_flight);
+        // A cancel request for what has ended must not meet a later operation at the same address.
+        if (!cancel_requests_.empty()) std::erase(cancel_requests_, &op);
+        op.in_flight = false;
+        op.result = result;
+        op.complete(op);
+    }
+
+    bool remove_waiting(IoOp& op) {
+        IoOp* before = nullptr;
+        for (IoOp* each = waiting_head_; each != nullptr; before = each, each = each->next) {
+            if (each != &op) continue;
+            (before == nullptr ? waiting_head_ : before->next) = op.next;
+            if (waiting_tail_ == &op) waiting_tail_ = before;
+            return true;
+        }
+        return false;
+    }
+
+    const Clock& clock_;
+    io_uring ring_;
+    const int wake_fd_;
+    bool disabled_;
+    std::uint64_t wake_count_ = 0;
+    bool wake_armed_ = false;
+    Slots file_slots_;
+    Slots region_slots_;
+    IoOp* waiting_head_ = nullptr;  // Operations for which the submission queue had no room.
+    IoOp* waiting_tail_ = nullptr;
+    std::vector<IoOp*> cancel_requests_;
+    std::vector<IoOp*> cancelled_;  // Never reached the kernel; completed by the next wait.
+};
+
+struct Attempt {
+    unsigned flags;
+    const char* without;  // What the log says is missing when this attempt is the one that worked.
+};
+
+// Opens the ring with the best flags this kernel takes.
+int open_ring(const UringOptions& options, io_uring& ring, bool& disabled, EventSink& events) {
+    constexpr unsigned kDeferred = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN |
+                                   IORING_SETUP_TASKRUN_FLAG | IORING_SETUP_R_DISABLED;
+    constexpr unsigned kCooperative =
+        IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG | IORING_SETUP_R_DISABLED;
+    const std::array attempts{
+        Attempt{.flags = IORING_SETUP_SQPOLL | IORING_SETUP_R_DISABLED, .without = nullptr},
+        Attempt{.flags = kDeferred, .without = options.sqpoll ? "SQPOLL" : nullptr},
+        Attempt{.flags = kCooperative, .without = "DEFER_TASKRUN"},
+        Attempt{.flags = 0, .without = "DEFER_TASKRUN, COOP_TASKRUN"},
+    };
+    int failed = 0;
+    int first_failed = 0;
+    for (std::size_t i = options.sqpoll ? 0 : 1; i < attempts.size(); ++i) {
+        io_uring_params params{};
+        params.flags = attempts[i].flags | IORING_SETUP_CQSIZE | IORING_SETUP_CLAMP;
+        params.cq_entries = options.submission_entries * 8;
+        params.sq_thread_idle = 50;
+        failed = io_uring_queue_init_params(options.submission_entries, &ring, &params);
+        if (failed == 0) {
+            disabled = (attempts[i].flags & IORING_SETUP_R_DISABLED) != 0;
+            if (attempts[i].without != nullptr) {
+                emit(events, Level::kInfo, "reactor.without_feature",
+                     {{"feature", std::string_view(attempts[i].without)},
+                      {"reason", std::string_view(std::strerror(-first_failed))}});
+            }
+            return 0;
+        }
+        if (first_failed == 0) first_failed = failed;
+    }
+    return failed;
+}
+
+// The first operation the reactor needs and this kernel does not know, or null.
+const char* missing_operation(io_uring& ring) {
+    struct Needed {
+        int code;
+        const char* name;
+    };
+    constexpr std::array kNeeded{
+        Needed{.code = IORING_OP_READ, .name = "io_uring operation READ"},
+        Needed{.code = IORING_OP_WRITE, .name = "io_uring operation WRITE"},
+        Needed{.code = IORING_OP_READ_FIXED, .name = "io_uring operation READ_FIXED"},
+        Needed{.code = IORING_OP_WRITE_FIXED, .name = "io_uring operation WRITE_FIXED"},
+        Needed{.code = IORING_OP_FSYNC, .name = "io_uring operation FSYNC"},
+        Needed{.code = IORING_OP_POLL_ADD, .name = "io_uring operation POLL_ADD"},
+        Needed{.code = IORING_OP_ASYNC_CANCEL, .name = "io_uring operation ASYNC_CANCEL"},
+    };
+    io_uring_probe* const probe = io_uring_get_probe_ring(&ring);
+    if (probe == nullptr) return "io_uring probe";
+    const char* missing = nullptr;
+    for (const Needed& needed : kNeeded) {
+        if (missing == nullptr && io_uring_opcode_supported(probe, needed.code) == 0) {
+            missing = needed.name;
+        }
+    }
+    io_uring_free_probe(probe);
+    return missing;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Backend>> make_uring_backend(const Clock& clock, EventSink& events,
+                                                    UringOptions options) {
+    io_uring ring{};
+    bool disabled = false;
+    if (const int failed = open_ring(options, ring, disabled, events); failed != 0) {
+        return std::unexpected(os_error(-failed, "io_uring_setup"));
+    }
+    if (const char* missing = missing_operation(ring); missing != nullptr) {
+        io_uring_queue_exit(&ring);
+        return std::unexpected(Error{.code = Errc::kUnsupported, .context = missing});
+    }
+    const int wake_fd = ::eventfd(0, EFD_CLOEXEC);
+    if (wake_fd < 0) {
+        const int os_errno = errno;
+        io_uring_queue_exit(&ring);
+        return std::unexpected(os_error(os_errno, "eventfd"));
+    }
+    auto backend = std::make_unique<UringBackend>(clock, ring, wake_fd, disabled);
+    backend->make_tables(options, events);
+    return backend;
+}
+
+std::string explain_no_uring(const Error& error) {
+    int setting = 0;
+    std::ifstream("/proc/sys/kernel/io_uring_disabled") >> setting;
+    if (setting != 0) {
+        return "io_uring is disabled by sysctl kernel.io_uring_disabled=" +
+               std::to_string(setting) + "; set it to 0" +
+               (setting == 1 ? ", or put the daemon's group into kernel.io_uring_group" : "");
+    }
+    switch (error.os_errno) {
+        case EPERM:
+        case EACCES:
+            return "io_uring is refused although sysctl kernel.io_uring_disabled is 0; "
+                   "a seccomp filter (container or SystemCallFilter=) blocks io_uring_setup";
+        case ENOSYS: return "this kernel has no io_uring; Linux 5.19 or newer is needed";
+        case ENOMEM:
+            return "no memory for an io_uring; raise the memory lock limit (LimitMEMLOCK=, ulimit "
+                   "-l)";
+        default: return "io_uring cannot be set up: " + describe(error);
+    }
+}
+
+}  // namespace fopd::core

@@ -1,0 +1,210 @@
+#include "core/virtual_world.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+
+#include <unistd.h>
+
+namespace fopd::core {
+
+namespace {
+
+// 2020-01-01: the simulated world's history begins here.
+constexpr std::int64_t kEpochUnixNs = 1'577'836'800LL * 1'000'000'000;
+constexpr Duration kIoDelayMin = 10us;
+constexpr Duration kIoDelayMax = 300us;
+
+ssize_t carry_out(const IoOp& op) {
+    const auto offset = static_cast<off_t>(op.offset);
+    switch (op.code) {
+        case IoCode::kNop: return 0;
+        case IoCode::kRead:
+            return ::pread(op.file.fd, op.buffer.data, op.buffer.size_bytes, offset);
+        case IoCode::kWrite:
+            return ::pwrite(op.file.fd, op.buffer.data, op.buffer.size_bytes, offset);
+        case IoCode::kSync: return ::fsync(op.file.fd);
+        case IoCode::kSyncData: return ::fdatasync(op.file.fd);
+        case IoCode::kPoll: errno = EOPNOTSUPP; return -1;
+    }
+    errno = EINVAL;
+    return -1;
+}
+
+}  // namespace
+
+class VirtualWorld::VirtualBackend final : public Backend {
+public:
+    explicit VirtualBackend(VirtualWorld& world) : world_(world), id_(world.reactor_count_++) {
+        world_.backends_.push_back(this);
+    }
+    ~VirtualBackend() override {
+        std::erase(world_.backends_, this);
+        std::erase(world_.runnable_, this);
+    }
+
+    const char* name() const override { return "virtual"; }
+    Instant now() override { return world_.now_; }
+
+    void submit(IoOp& op) override {
+        const auto delay =
+            Duration{world_.random_.between(kIoDelayMin.count(), kIoDelayMax.count())};
+        insert({.at = world_.now_ + delay, .op = &op, .cancelled = false});
+    }
+
+    void cancel(IoOp& op) override {
+        if (!forget(op)) return;
+        insert({.at = world_.now_, .op = &op, .cancelled = true});
+    }
+
+    void abandon(IoOp& op) override { forget(op); }
+
+    void wait(Instant) override { ENSURE(!"a simulated reactor is turned by its world"); }
+    bool has_completions() override { return false; }
+    void wake() override { world_.make_runnable(*this); }
+
+    Result<File> attach(int fd) override { return File{.fd = fd}; }
+    void detach(const File&) override {}
+    Result<Buffer> attach_region(std::span<std::byte> memory) override {
+        return Buffer{.data = memory.data(), .size_bytes = memory.size(), .region = 0};
+    }
+    void detach_region(const Buffer&) override {}
+
+    void complete_due() {
+        while (!pending_.empty() && pending_.front().at <= world_.now_) {
+            const Pending first = pending_.front();
+            pending_.erase(pending_.begin());
+            IoOp& op = *first.op;
+            if (first.cancelled) {
+                op.result = -ECANCELED;
+            } else {
+                const ssize_t result = carry_out(op);
+                op.result = result < 0 ? -errno : static_cast<std::int32_t>(result);
+            }
+            op.in_flight = false;
+            op.complete(op);
+        }
+    }
+
+    // The next instant at which this reactor has something to do.
+    Instant due_at() const {
+        if (held_back) return stalled_until;
+        const Instant io = pending_.empty() ? kNever : pending_.front().at;
+        return std::max(std::min(io, reactor->next_deadline()), stalled_until);
+    }
+
+    std::uint64_t id() const { return id_; }
+
+    Reactor* reactor = nullptr;
+    Instant stalled_until = Instant::min();
+    bool runnable = false;
+    bool held_back = false;  // Had something to do while it was stalled.
+
+private:
+    struct Pending {
+        Instant at;
+        IoOp* op;
+        bool cancelled;
+    };
+
+    // After those of the same instant: equal times in the order of submission.
+    void insert(const Pending& pending) {
+        const auto place = std::ranges::upper_bound(pending_, pending.at, {}, &Pending::at);
+        pending_.insert(place, pending);
+    }
+
+    bool forget(IoOp& op) {
+        return std::erase_if(pending_, [&op](const Pending& each) { return each.op == &op; }) > 0;
+    }
+
+    VirtualWorld& world_;
+    const std::uint64_t id_;
+    std::vector<Pending> pending_;  // By time, then order of submission.
+};
+
+WallTime VirtualWorld::VirtualClock::wall() const {
+    return {.unix_ns = kEpochUnixNs + world_.now_.time_since_epoch().count()};
+}
+
+VirtualWorld::VirtualWorld(std::uint64_t seed)
+    : seed_(seed), random_(seed), clock_(*this), trace_hash_(mix(0, seed)) {}
+
+VirtualWorld::~VirtualWorld() {
+    ENSURE(backends_.empty());
+}
+
+std::unique_ptr<Reactor> VirtualWorld::make_reactor() {
+    auto owned = std::make_unique<VirtualBackend>(*this);
+    VirtualBackend& backend = *owned;
+    auto reactor = std::make_unique<Reactor>(std::move(owned));
+    backend.reactor = reactor.get();
+    make_runnable(backend);
+    return reactor;
+}
+
+void VirtualWorld::make_runnable(VirtualBackend& backend) {
+    if (backend.runnable) return;
+    backend.runnable = true;
+    runnable_.push_back(&backend);
+}
+
+void VirtualWorld::stall(const Reactor& reactor, Instant until) {
+    for (VirtualBackend* backend : backends_) {
+        if (backend->reactor == &reactor) backend->stalled_until = until;
+    }
+}
+
+Instant VirtualWorld::next_event() const {
+    Instant next = kNever;
+    for (const VirtualBackend* backend : backends_) next = std::min(next, backend->due_at());
+    return next;
+}
+
+void VirtualWorld::collect_due() {
+    for (VirtualBackend* backend : backends_) {
+        if (backend->due_at() <= now_) make_runnable(*backend);
+    }
+}
+
+bool VirtualWorld::step(Instant limit) {
+    if (runnable_.empty()) {
+        const Instant next = next_event();
+        if (next > limit || next == kNever) {
+            if (limit != kNever) now_ = limit;
+            return false;
+        }
+        now_ = std::max(now_, next);
+        collect_due();
+    }
+    const std::size_t index = runnable_.size() == 1 ? 0 : random_.below(runnable_.size());
+    VirtualBackend& backend = *runnable_[index];
+    runnable_[index] = runnable_.back();
+    runnable_.pop_back();
+    backend.runnable = false;
+    if (backend.stalled_until > now_) {
+        backend.held_back = true;
+        return true;
+    }
+    backend.held_back = false;
+
+    trace(static_cast<std::uint64_t>(now_.time_since_epoch().count()) ^ (backend.id() << 56));
+    backend.complete_due();
+    backend.reactor->expect_wake();
+    if (backend.reactor->turn(now_)) make_runnable(backend);
+    return true;
+}
+
+void VirtualWorld::run_until(Instant end) {
+    while (step(end)) {
+    }
+}
+
+bool VirtualWorld::run(Reactor& reactor, Task<void> task) {
+    const auto done = std::make_shared<bool>(false);
+    reactor.spawn(tasks_, detail::keep_result(std::move(task), done));
+    while (!*done && step()) {
+    }
+    return *done;
+}
+
+}  // namespace fopd::core
