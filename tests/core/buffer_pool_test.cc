@@ -1,0 +1,74 @@
+#include "core/buffer_pool.h"
+
+#include "core/virtual_world.h"
+#include "tests/catch.h"
+
+using namespace fopd;
+using namespace fopd::core;
+
+namespace {
+
+Task<Result<std::size_t>> borrow_all(BufferPool* pool, std::size_t count, Instant deadline) {
+    std::vector<BufferPool::Loan> loans;
+    for (std::size_t i = 0; i < count; ++i) {
+        const WaitOptions options{.deadline = deadline};
+        auto loan = co_await pool->borrow(options);
+        if (!loan) co_return std::unexpected(loan.error());
+        loans.push_back(std::move(*loan));
+    }
+    co_return loans.size();
+}
+
+Task<void> hold_one(BufferPool* pool, Reactor* reactor, Duration span) {
+    auto loan = co_await pool->borrow({});
+    ENSURE(loan.has_value());
+    const auto slept = co_await reactor->sleep_for(span);
+    ENSURE(slept.has_value());
+}
+
+}  // namespace
+
+TEST_CASE("core buffer pool: hands out whole pieces and takes them back", "[core]") {
+    VirtualWorld world(1);
+    const auto reactor = world.make_reactor();
+    BufferPool pool(*reactor);
+    REQUIRE(pool.open(4 * kBufferBytes + 17).has_value());
+    REQUIRE(pool.total_count() == 4);
+
+    const auto borrowed = world.run(*reactor, borrow_all(&pool, 4, kNever));
+
+    REQUIRE(borrowed.has_value());
+    REQUIRE(**borrowed == 4);
+    REQUIRE(pool.free_count() == 4);
+}
+
+TEST_CASE("core buffer pool: who finds it empty waits until its deadline", "[core]") {
+    VirtualWorld world(2);
+    const auto reactor = world.make_reactor();
+    BufferPool pool(*reactor);
+    REQUIRE(pool.open(2 * kBufferBytes).has_value());
+
+    const auto borrowed = world.run(*reactor, borrow_all(&pool, 3, after(world.now(), 5s)));
+
+    REQUIRE(borrowed.has_value());
+    REQUIRE(borrowed->error().code == Errc::kTimedOut);
+    REQUIRE(world.now() >= Instant{5s});
+    REQUIRE(pool.free_count() == 2);
+}
+
+TEST_CASE("core buffer pool: a piece given back goes to who waits", "[core]") {
+    VirtualWorld world(3);
+    const auto reactor = world.make_reactor();
+    BufferPool pool(*reactor);
+    REQUIRE(pool.open(kBufferBytes).has_value());
+    Gate gate;
+    reactor->spawn(gate, hold_one(&pool, reactor.get(), 3s));
+    world.run_for(1s);
+    REQUIRE(pool.free_count() == 0);
+
+    const auto borrowed = world.run(*reactor, borrow_all(&pool, 1, after(world.now(), 60s)));
+
+    REQUIRE(borrowed.has_value());
+    REQUIRE(borrowed->has_value());
+    REQUIRE(world.now() < Instant{4s});
+}
