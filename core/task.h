@@ -49,8 +49,10 @@ class TaskPromise final : public TaskPromiseBase {
 public:
     Task<T> get_return_object();
     template <typename U>
-    requires std::is_constructible_v<T, U&&>
-    void return_value(U&& value) { value_.emplace(std::forward<U>(value)); }
+        requires std::is_constructible_v<T, U&&>
+    void return_value(U&& value) {
+        value_.emplace(std::forward<U>(value));
+    }
     T take() {
         ENSURE(value_.has_value());
         return std::move(*value_);
