@@ -1,0 +1,112 @@
+"""Calls that break determinism, and rules about files: names, own header first, TODO."""
+
+import re
+from fnmatch import fnmatchcase
+from pathlib import PurePosixPath
+
+from cpp_source import Finding
+
+# (rule, what it looks like, its name in the message, what to do instead)
+BANNED = [
+    ("clock",
+     r"\b(?:steady|system|high_resolution)_clock\b|\b(?:clock_gettime|gettimeofday|timespec_get)\b"
+     r"|(?<![\w.>:])(?:std::|::)?time\s*\(\s*(?:nullptr|NULL|0|&\s*\w+)\s*\)",
+     "reads a clock", "ask the core::Clock or the reactor that was handed in"),
+    ("random",
+     r"(?<![\w.>])(?:std::)?(?:s?rand|rand_r|srandom|[delmn]rand48|arc4random\w*|getrandom|getentropy)\s*\("
+     r"|\b(?:random_device|mt19937(?:_64)?|minstd_rand0?|default_random_engine)\b",
+     "draws from a generator nobody can replay", "draw from the core::Random that was handed in"),
+    ("thread",
+     r"\bstd::(?:j?thread|(?:recursive_|shared_|timed_)*mutex|condition_variable(?:_any)?|lock_guard|unique_lock"
+     r"|scoped_lock|shared_lock|async|promise|call_once|counting_semaphore|binary_semaphore|latch|barrier)\b"
+     r"|\bpthread_(?:create|mutex\w*|cond\w*|rwlock\w*)\b",
+     "makes or blocks threads",
+     "use a coroutine, post to the other reactor's mailbox, or give the call to core::Offload"),
+    ("sleep",
+     r"\bthis_thread\s*::\s*sleep_(?:for|until)\b|\b(?:usleep|nanosleep|clock_nanosleep)\b"
+     r"|(?:^|[;{}()=!?]|(?<!\w)::|\breturn\b)[ \t]*sleep\s*\(",
+     "sleeps", "co_await the reactor's timer, or wait for the event itself with a deadline"),
+    ("environment", r"\b(?:secure_)?getenv\b", "reads the environment", "read it in main and pass the value down"),
+]
+
+# The only files that touch the real world, and what they may do there. The first row that fits counts.
+EVERYTHING = {row[0] for row in BANNED}
+REAL_WORLD = [
+    ("core/posix_clock.cc", {"clock"}),
+    ("core/uring_*", {"clock", "sleep"}),
+    ("core/poll_*", {"clock", "sleep"}),
+    ("core/offload*", {"thread"}),
+    ("core/mailbox*", {"thread"}),
+    ("daemon/main.cc", EVERYTHING),
+    ("daemon/locality_threads.*", {"thread"}),
+    ("daemon/admin_server.*", {"thread", "clock"}),
+    ("daemon/log*", {"thread", "clock"}),
+    ("daemon/notify*", {"clock", "environment"}),  # systemd hands over its socket and watchdog in the environment.
+    ("fabric/ofi*", {"clock"}),
+    ("client/*", EVERYTHING),  # Lives in other people's programs.
+    ("tests/*", EVERYTHING - {"sleep", "random"}),
+    ("bench/*", EVERYTHING),
+]
+
+RULES = EVERYTHING | {"todo", "file-name", "pragma-once", "own-header"}
+
+VAGUE_NAMES = {"util", "utils", "utility", "utilities", "helper", "helpers", "common", "misc", "manager", "managers"}
+_TODO = re.compile(r"\b(?:TODO|FIXME|XXX|HACK)\b")
+_GOOD_TODO = re.compile(r"TODO\((correctness|limit|speed|cleanup)\): [^\n]*\S")
+_BANNED = [(rule, re.compile(pattern, re.MULTILINE), what, instead) for rule, pattern, what, instead in BANNED]
+
+
+def may_do(path):
+    return next((rules for pattern, rules in REAL_WORLD if fnmatchcase(path, pattern)), set())
+
+
+def check(source):
+    allowed = may_do(source.path)
+    for rule, pattern, what, instead in _BANNED:
+        if rule in allowed:
+            continue
+        for match in pattern.finditer(source.code):
+            word = re.search(r"[\w:]+", match[0])
+            yield Finding(source.path, source.line_of(match.start() + word.start()), rule,
+                          f"{word[0]} {what}, {instead}")
+    yield from _check_todo(source)
+    yield from _check_headers(source)
+
+
+def _check_todo(source):
+    for offset, comment in source.comments:
+        for match in _TODO.finditer(comment):
+            line = source.line_of(offset + match.start())
+            good = _GOOD_TODO.match(comment, match.start())
+            if not good:
+                yield Finding(source.path, line, "todo",
+                              "write it as `TODO(correctness|limit|speed|cleanup): sentence.`, or do it")
+            elif good[1] == "correctness":
+                yield Finding(source.path, line, "todo", "known to be wrong, put it right before it is merged")
+
+
+def _check_headers(source):
+    path = PurePosixPath(source.path)
+    if path.suffix in {".h", ".hpp"}:
+        if not re.search(r"^#pragma once$", source.code, re.MULTILINE):
+            yield Finding(source.path, 1, "pragma-once", "a header without `#pragma once`, add it as the first line")
+        return
+    own = str(path.with_suffix(".h"))
+    includes = source.includes()
+    position = next((i for i, include in enumerate(includes) if include.is_ours and include.name == own), None)
+    if position:
+        yield Finding(source.path, includes[position].line, "own-header",
+                      f'include "{own}" first, so that it is compiled on its own')
+
+
+def check_file_name(path):
+    """Any file of the tree."""
+    pure = PurePosixPath(path)
+    for part in () if pure.parts[0] == "docs" else (*pure.parts[:-1], pure.name.split(".")[0]):
+        vague = VAGUE_NAMES.intersection(re.split(r"[_-]", part.lower()))
+        if vague:
+            yield Finding(path, 1, "file-name", f"'{vague.pop()}' says nothing, name it for the noun it defines")
+    if pure.suffix in {".cpp", ".cxx", ".c++", ".hh", ".hxx", ".C"}:
+        yield Finding(path, 1, "file-name", "C++ files end in .h and .cc")
+    elif pure.suffix in {".h", ".cc"} and not re.fullmatch(r"[a-z0-9_]+\.(?:h|cc)", pure.name):
+        yield Finding(path, 1, "file-name", "C++ files are named in snake_case")

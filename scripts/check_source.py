@@ -1,0 +1,49 @@
+#!/usr/bin/env python3
+"""Checks every file of the tree, or those named: layers, banned calls, files, coroutines.
+
+Prints `file:line: what is wrong, what to do instead [rule]` and ends with 1 if it found something. A line that must
+break a rule says so itself, there or on the line above: `// check: allow(rule) reason`.
+"""
+
+import sys
+
+import check_calls
+import check_coroutines
+import check_layers
+from cpp_source import ROOT, Source, is_cpp, tracked_files
+
+RULES = check_layers.RULES | check_calls.RULES | check_coroutines.RULES
+
+
+def check_cpp(path, text):
+    """The findings of one C++ file, given as text so that tests need no files."""
+    source = Source(path, text)
+    findings = []
+    for module in (check_layers, check_calls, check_coroutines):
+        for finding in module.check(source):
+            if not source.is_allowed(finding.line, finding.rule):
+                findings.append(finding)
+    findings.extend(source.allow_findings(RULES))
+    return sorted(set(findings))
+
+
+def check_file(path):
+    findings = list(check_calls.check_file_name(path))
+    if is_cpp(path):
+        findings += check_cpp(path, (ROOT / path).read_text(encoding="utf-8"))
+    elif path.endswith("CMakeLists.txt"):
+        findings += check_layers.check_cmake(path, (ROOT / path).read_text(encoding="utf-8"))
+    return findings
+
+
+def main(arguments):
+    count = 0
+    for path in arguments or tracked_files():
+        for finding in check_file(path):
+            print(finding)
+            count += 1
+    return 1 if count else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
