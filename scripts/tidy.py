@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""Runs clang-tidy 19 on the C++ files that changed, or on all of them.
+
+    scripts/tidy.py [--all]
+
+Changed means: since this branch left origin/main (or, where there is no such branch, in the last commit), or not
+committed yet. A header that changed is checked through its own .cc, or else through one file that includes it.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+from cpp_source import ROOT, is_cpp, tracked_files
+
+CLANG_TIDY = "clang-tidy-19"
+# Configured and never built: a compilation database of clang is all that is needed. Precompiled headers are off because
+# they exist only once built.
+DATABASE = ROOT / "build" / "tidy"
+CONFIGURE = ["cmake", "--preset", "clang", "-B", str(DATABASE), "-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON",
+             "-DFOPD_FUZZ=ON"]
+
+
+def git(*arguments):
+    done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True)
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def changed_files():
+    base = git("merge-base", "HEAD", "origin/main")
+    if base is None or base == git("rev-parse", "HEAD"):
+        base = git("rev-parse", "HEAD~1") or git("hash-object", "-t", "tree", "/dev/null")
+    changed = git("diff", "--name-only", "--diff-filter=d", base)
+    untracked = git("ls-files", "--others", "--exclude-standard")
+    if changed is None or untracked is None:
+        sys.exit("tidy.py: git cannot tell what changed")
+    return sorted({name for name in f"{changed}\n{untracked}".split("\n") if is_cpp(name)})
+
+
+def compiled_files():
+    configured = subprocess.run(CONFIGURE, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if configured.returncode != 0:
+        sys.exit(f"{configured.stdout}\ntidy.py: cmake could not configure {DATABASE}")
+    entries = json.loads((DATABASE / "compile_commands.json").read_text())
+    paths = (os.path.relpath(os.path.join(entry["directory"], entry["file"]), ROOT) for entry in entries)
+    return {path for path in paths if not path.startswith(("..", "build/"))}
+
+
+def units_for(changed, compiled):
+    """The compiled files through which clang-tidy sees what changed, and the changed files it cannot see."""
+    units, unseen = set(), []
+    for path in changed:
+        own = re.sub(r"\.(h|hpp)$", ".cc", path)
+        if own in compiled:
+            units.add(own)
+            continue
+        line = f'#include "{path}"'
+        user = next((unit for unit in sorted(compiled) if line in (ROOT / unit).read_text()), None)
+        if user:
+            units.add(user)
+        else:
+            unseen.append(path)
+    return sorted(units), unseen
+
+
+def run_one(unit):
+    done = subprocess.run([CLANG_TIDY, "-p", str(DATABASE), "--quiet", unit], cwd=ROOT, capture_output=True, text=True)
+    if done.returncode == 0:
+        return ""
+    # On stderr it counts the warnings it kept to itself; that is worth reading only if there is nothing else.
+    return done.stdout or done.stderr
+
+
+def main(arguments):
+    if arguments not in ([], ["--all"]):
+        sys.exit(__doc__)
+    if shutil.which(CLANG_TIDY) is None:
+        sys.exit(f"tidy.py: {CLANG_TIDY} is missing, scripts/setup --all installs it")
+    changed = [path for path in tracked_files() if is_cpp(path)] if arguments else changed_files()
+    if not changed:
+        print("no C++ file changed")
+        return 0
+    units, unseen = units_for(changed, compiled_files())
+    for path in unseen:
+        print(f"note: {path} is compiled by nothing, clang-tidy cannot see it")
+    failed = 0
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for unit, output in zip(units, pool.map(run_one, units)):
+            if output:
+                failed += 1
+                print(output.replace(f"{ROOT}/", ""), flush=True)
+    print(f"{len(units)} files, {failed} with findings")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
