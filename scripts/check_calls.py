@@ -17,7 +17,7 @@ BANNED = [
      r"|\b(?:random_device|mt19937(?:_64)?|minstd_rand0?|default_random_engine)\b",
      "draws from a generator nobody can replay", "draw from the core::Random that was handed in"),
     ("thread",
-     r"\bstd::(?:j?thread|(?:recursive_|shared_|timed_)*mutex|condition_variable(?:_any)?|lock_guard|unique_lock"
+     r"\bstd::(?:j?thread\b(?!::)|(?:recursive_|shared_|timed_)*mutex|condition_variable(?:_any)?|lock_guard|unique_lock"
      r"|scoped_lock|shared_lock|async|promise|call_once|counting_semaphore|binary_semaphore|latch|barrier)\b"
      r"|\bpthread_(?:create|mutex\w*|cond\w*|rwlock\w*)\b",
      "makes or blocks threads",

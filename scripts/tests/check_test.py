@@ -112,7 +112,7 @@ class CallTest(SnippetTest):
         for text in ["std::thread t;", "std::jthread t;", "std::mutex m;", "std::shared_mutex m;",
                      "std::condition_variable c;", "std::lock_guard l(m);", "auto f = std::async(g);"]:
             self.assert_finds("thread", text + "\n")
-        self.assert_clean("std::atomic<int> a; Thread thread; auto id = mailbox.thread();\n")
+        self.assert_clean("std::atomic<int> a; std::thread::id b; Thread thread; auto id = mailbox.thread();\n")
 
     def test_sleeps(self):
         for text in ["std::this_thread::sleep_for(5ms);", "usleep(5);", "::nanosleep(&a, nullptr);", "sleep(1);",
