@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fopd::config {
+
+// Where something stands in a file. Both count from 1; a column is a character, not a byte.
+struct Position {
+    std::uint32_t line = 1;
+    std::uint32_t column = 1;
+};
+
+// One thing that is wrong with a configuration, and how to put it right.
+struct Problem {
+    std::string file;
+    Position position;
+    std::string key;  // The path, "pools[2].quota"; "yaml" for the notation, "file" for the whole.
+    std::string wrong;  // What is wrong.
+    std::string right;  // What would be right.
+};
+
+using Problems = std::vector<Problem>;
+
+// What is wrong with one value, before anybody knows where it stands.
+struct Mistake {
+    std::string wrong;
+    std::string right;
+};
+
+// "FILE:LINE:COL: key: what is wrong, what would be right".
+std::string to_string(const Problem& problem);
+
+// `text` in double quotes, fit for a terminal and a log: control characters and broken UTF-8 are
+// escaped, long text is cut.
+std::string quoted(std::string_view text);
+
+// "a, b, c".
+std::string joined(const std::vector<std::string>& words);
+
+}  // namespace fopd::config

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string_view>
+
+#include "config/problem.h"
+
+namespace fopd::config {
+
+// Bytes of the largest file anybody reads.
+inline constexpr std::size_t kFileSizeMax = std::size_t{1} << 20;
+
+// Refuses what no configuration needs and YAML parsers disagree about: bytes that are not UTF-8,
+// NULs, control characters, tabs, byte order marks, lone carriage returns, directives, and more
+// than kFileSizeMax bytes. One problem for each kind, at its first occurrence; true when there is
+// none.
+bool check_text(std::string_view text, Problems& problems);
+
+}  // namespace fopd::config

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/node.h"
+#include "config/problem.h"
+
+namespace fopd::config {
+
+// When a changed key takes effect: at once on reload, or at the next start.
+enum class Reload : std::uint8_t { kRestart, kLive };
+
+// Whether a key may be left out.
+enum class Need : std::uint8_t { kOptional, kRequired };
+
+// A key whose value differs between two snapshots. The values are YAML on one line.
+struct Change {
+    std::string path;
+    std::string old_value;
+    std::string new_value;
+    Reload reload;
+};
+using Changes = std::vector<Change>;
+
+// What a key is, for whoever writes samples, manual pages or completions.
+struct KeyDescription {
+    enum class Shape : std::uint8_t { kValue, kList, kMap };
+
+    std::string key;
+    std::string help;
+    Shape shape = Shape::kValue;
+    std::string allowed;  // "a duration such as 30s or 250ms, from 1s to 1h".
+    Node default_value;
+    std::string example;  // YAML; of a required key, which has no default.
+    Need need = Need::kOptional;
+    Reload reload = Reload::kRestart;
+    std::vector<KeyDescription> keys;  // Of a map, or of each item of a list of maps.
+};
+
+// How values of a C++ type are written in the file: reads them strictly, prints them so that they
+// read back the same, and says what is allowed. Immutable.
+template <typename T>
+class Type {
+public:
+    virtual ~Type() = default;
+
+    // The value of `node`, which stands at `path`; nothing after adding to `problems` why not.
+    virtual std::optional<T> read(const Node& node, const std::string& path,
+                                  Problems& problems) const = 0;
+
+    // The inverse of read(). Equal values have equal nodes and different ones different nodes.
+    virtual Node write(const T& value) const = 0;
+
+    // A noun phrase, for "write …".
+    virtual std::string allowed() const = 0;
+
+    virtual KeyDescription::Shape shape() const { return KeyDescription::Shape::kValue; }
+    virtual std::vector<KeyDescription> keys() const { return {}; }
+
+    // What tells this value from its neighbours in a list, such as a name; empty when nothing does.
+    virtual std::string identity(const T& /*value*/) const { return {}; }
+    virtual std::string identity_key() const { return {}; }
+
+    // Adds what differs to `changes`, and puts the old value back into `next` wherever a restart is
+    // needed. `reload` is that of the key the value belongs to.
+    virtual void carry_over(const T& old, T& next, const std::string& path, Reload reload,
+                            Changes& changes) const {
+        const std::string old_text = to_line(write(old));
+        const std::string new_text = to_line(write(next));
+        if (old_text == new_text) return;
+        changes.push_back({path, old_text, new_text, reload});
+        if (reload == Reload::kRestart) next = old;
+    }
+};
+
+template <typename T>
+using TypePtr = std::shared_ptr<const Type<T>>;
+
+}  // namespace fopd::config

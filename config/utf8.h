@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string_view>
+
+namespace fopd::config {
+
+// The character at the start of `text`, and its length in bytes.
+struct DecodedCharacter {
+    char32_t code_point;
+    std::size_t size_bytes;
+};
+
+// Nothing when `text` is empty or does not start with well-formed UTF-8: overlong forms, surrogates
+// and values above U+10FFFF are not.
+std::optional<DecodedCharacter> decode_utf8(std::string_view text);
+
+bool is_utf8(std::string_view text);
+
+// C0 and C1 controls, line and paragraph separators, byte order marks, and the characters that
+// change the direction of what follows: never right in a configuration, harmful on a terminal.
+bool is_control(char32_t code_point);
+
+// Requires: is_utf8(text).
+bool has_control(std::string_view text);
+
+// The number of characters. Requires: is_utf8(text).
+std::size_t count_characters(std::string_view text);
+
+}  // namespace fopd::config
