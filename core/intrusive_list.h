@@ -50,6 +50,12 @@ public:
         return static_cast<T&>(*head_.next_);
     }
 
+    // Requires: not empty.
+    T& back() {
+        ENSURE(!empty());
+        return static_cast<T&>(*head_.prev_);
+    }
+
     // Takes the oldest out, or returns null.
     T* pop_front() {
         if (empty()) return nullptr;

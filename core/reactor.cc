@@ -53,11 +53,15 @@ Reactor::Reactor(std::unique_ptr<Backend> backend, ReactorOptions options)
 }
 
 Reactor::~Reactor() {
-    ready_head_ = ready_tail_;
+    drop_coroutines();
+}
+
+void Reactor::drop_coroutines() {
     while (!roots_.empty()) {
-        auto& promise = static_cast<Root::promise_type&>(roots_.front());
+        auto& promise = static_cast<Root::promise_type&>(roots_.back());
         std::coroutine_handle<Root::promise_type>::from_promise(promise).destroy();
     }
+    ready_head_ = ready_tail_;  // Also what their destructors woke.
 }
 
 void Reactor::spawn(Gate& gate, Task<void> task) {
@@ -101,12 +105,12 @@ void Reactor::submit(IoOp& op) {
 }
 
 void Reactor::run() {
-    while (!stopping_) run_once();
-}
-
-void Reactor::run_once() {
-    turn(now_);
-    if (!stopping_) wait_for_work();
+    begin_run();
+    while (!stopping_) {
+        turn(now_);
+        if (!stopping_) wait_for_work();
+    }
+    stopping_ = false;
 }
 
 bool Reactor::turn(Instant now) {
@@ -178,6 +182,7 @@ bool Reactor::spin() {
         now_ = backend_->now();
     }
     if (found) backend_->wait(Instant::min());
+    found = found || timers_.next_deadline() <= now_;
     spin_history_ = static_cast<std::uint8_t>((spin_history_ << 1) | (found ? 1 : 0));
     if (std::popcount(spin_history_) < 4) {
         spin_pause_ = kSpinPause;
@@ -265,8 +270,10 @@ Result<std::uint32_t> IoAwaiter::await_resume() const {
         return std::unexpected(Error{.code = Errc::kCancelled, .context = "I/O"});
     }
     if (result >= 0) return static_cast<std::uint32_t>(result);
-    if (result == -ECANCELED && end_ == End::kDeadline) {
-        return std::unexpected(Error{.code = Errc::kTimedOut, .context = "I/O"});
+    // What a worker thread of the kernel had begun ends as interrupted.
+    if (end_ != End::kNatural && (result == -ECANCELED || result == -EINTR)) {
+        const Errc reason = end_ == End::kDeadline ? Errc::kTimedOut : Errc::kCancelled;
+        return std::unexpected(Error{.code = reason, .context = "I/O"});
     }
     return std::unexpected(os_error(-result, "I/O"));
 }

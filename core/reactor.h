@@ -60,8 +60,8 @@ class YieldAwaiter;
 class Reactor {
 public:
     explicit Reactor(std::unique_ptr<Backend> backend, ReactorOptions options = {});
-    // Destroys what is still suspended in it. Requires: nothing is in flight that a kernel could
-    // still write to; a real reactor is empty by then because its gates were closed.
+    // Drops the coroutines that are still suspended in it. Requires: nothing is in flight that a
+    // kernel could still write to; a real reactor is empty by then because its gates were closed.
     ~Reactor();
     Reactor(const Reactor&) = delete;
     Reactor& operator=(const Reactor&) = delete;
@@ -73,6 +73,10 @@ public:
     void spawn(Gate& gate, Task<void> task);
     // Continues a suspended coroutine in a later turn, in the order of these calls.
     void schedule(std::coroutine_handle<> handle);
+    // Destroys every spawned coroutine where it is suspended, the last spawned first, so that what
+    // a coroutine lent to those it spawned outlives them. The end of a process, in the simulated
+    // world: the objects whose coroutines these were can be destroyed next, then the reactor.
+    void drop_coroutines();
     // Lets others run if this turn has resumed enough already. For loops that may not suspend.
     YieldAwaiter maybe_yield();
     // Lets everything run that is ready now.
@@ -88,7 +92,8 @@ public:
 
     // -- other threads --
 
-    // From any thread: `message` is delivered on this one.
+    // From any thread: `message` is delivered on this one. The reactor outlives the call, so it is
+    // destroyed only when the threads that post to it have ended.
     void post(Message& message);
 
     // -- I/O. A short read or write is a length, not an error; a wait that ends early still waits
@@ -116,17 +121,20 @@ public:
 
     // -- the loop --
 
-    // Turns until stop() was called on this thread.
+    // Turns until stop() was called on this thread; a stop() before that ends it at once. May be
+    // called again.
     void run();
     void stop() { stopping_ = true; }
-    // Runs `task` to its end on the calling thread, and everything else meanwhile. Not for the
-    // simulated world, whose reactors the VirtualWorld turns.
+    // Runs `task` to its end on the calling thread, and everything else meanwhile; stop() does not
+    // end it. Not for the simulated world, whose reactors the VirtualWorld turns.
     template <typename T>
     T run_until_done(Task<T> task);
 
     // For the simulated world: one turn at `now`, without waiting. True when there is more to do at
     // once.
     bool turn(Instant now);
+    // True when a turn would find a coroutine to resume or a message.
+    bool work_waiting() const { return ready_count() > 0 || !mailbox_.empty(); }
     // When the next turn is due at the latest.
     Instant next_deadline() const { return timers_.next_deadline(); }
     // For the simulated world: from now on a message wakes the backend.
@@ -144,12 +152,11 @@ private:
 
     static Root run_root(Reactor* reactor, Gate::Holder holder, Task<void> task);
     void resume_ready();
-    bool work_waiting() const { return ready_count() > 0 || !mailbox_.empty(); }
     std::size_t ready_count() const { return ready_tail_ - ready_head_; }
     void wait_for_work();
     bool spin();
-    // A turn, and a wait if it left nothing to do.
-    void run_once();
+    // The time went on while nobody turned.
+    void begin_run() { now_ = woke_at_ = backend_->now(); }
 
     std::unique_ptr<Backend> backend_;
     const ReactorOptions options_;
@@ -169,6 +176,7 @@ private:
     bool stopping_ = false;
     std::uint8_t spin_history_ = 0xff;  // The last eight spins, a bit each: set when it found work.
     std::uint32_t spin_pause_ = 0;
+    Gate own_tasks_;                 // Of run_until_done(): one that failed goes with its reactor.
     IntrusiveList<ListNode> roots_;  // Frames of spawned coroutines that have not ended.
     ReactorStats stats_;
 };
@@ -265,15 +273,15 @@ inline Task<void> keep_result(Task<void> task, std::shared_ptr<bool> done) {
 
 template <typename T>
 T Reactor::run_until_done(Task<T> task) {
-    Gate gate;
+    begin_run();
     if constexpr (std::is_void_v<T>) {
         const auto done = std::make_shared<bool>(false);
-        spawn(gate, detail::keep_result(std::move(task), done));
-        while (!*done) run_once();
+        spawn(own_tasks_, detail::keep_result(std::move(task), done));
+        for (turn(now_); !*done; turn(now_)) wait_for_work();
     } else {
         const auto result = std::make_shared<std::optional<T>>();
-        spawn(gate, detail::keep_result(std::move(task), result));
-        while (!result->has_value()) run_once();
+        spawn(own_tasks_, detail::keep_result(std::move(task), result));
+        for (turn(now_); !result->has_value(); turn(now_)) wait_for_work();
         return std::move(**result);
     }
 }
