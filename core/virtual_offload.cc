@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/ensure.h"
 #include "core/offload.h"
 #include "core/virtual_world.h"
 
@@ -15,7 +16,9 @@ constexpr Duration kCallMax = 5ms;
 class VirtualOffload final : public Offload {
 public:
     VirtualOffload(VirtualWorld& world, const OffloadOptions& options)
-        : world_(world), queue_max_(options.queue_max), threads_busy_until_(options.thread_count) {}
+        : world_(world), queue_max_(options.queue_max), threads_busy_until_(options.thread_count) {
+        ENSURE(options.thread_count > 0);
+    }
 
     bool submit(Job& job) override {
         const Instant now = world_.now();

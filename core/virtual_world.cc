@@ -89,6 +89,8 @@ public:
     // The next instant at which this reactor has something to do.
     Instant due_at() const {
         if (held_back) return stalled_until;
+        // Ready by the hand of somebody outside its turns: a test, or another reactor's coroutine.
+        if (reactor->work_waiting()) return std::max(world_.now_, stalled_until);
         const Instant io = pending_.empty() ? kNever : pending_.front().at;
         return std::max(std::min(io, reactor->next_deadline()), stalled_until);
     }
@@ -167,10 +169,11 @@ void VirtualWorld::collect_due() {
 }
 
 bool VirtualWorld::step(Instant limit) {
+    if (now_ > limit) return false;
     if (runnable_.empty()) {
         const Instant next = next_event();
         if (next > limit || next == kNever) {
-            if (limit != kNever) now_ = limit;
+            if (limit != kNever) now_ = std::max(now_, limit);
             return false;
         }
         now_ = std::max(now_, next);
