@@ -3,7 +3,7 @@
 namespace fopd::core {
 
 Task<FdWatch::Wake> FdWatch::wait(Duration cap, CancelSource* cancel) {
-    if (!fired_ && !poll_.in_flight) {
+    if (!fired_ && !stopped_ && !poll_.in_flight) {
         poll_.code = IoCode::kPoll;
         poll_.file = File{.fd = fd_};
         poll_.poll_events = events_;
@@ -11,6 +11,7 @@ Task<FdWatch::Wake> FdWatch::wait(Duration cap, CancelSource* cancel) {
     }
     const WaitOptions options{.deadline = after(reactor_.now(), cap), .cancel = cancel};
     while (!fired_) {
+        if (stopped_) co_return Wake::kCancelled;
         const auto woken = co_await waiters_.wait(options);
         if (!woken && !fired_) {
             co_return woken.error().code == Errc::kTimedOut ? Wake::kCap : Wake::kCancelled;
@@ -21,8 +22,9 @@ Task<FdWatch::Wake> FdWatch::wait(Duration cap, CancelSource* cancel) {
 }
 
 Task<void> FdWatch::stop() {
-    if (!poll_.in_flight) co_return;
-    reactor_.cancel(poll_);
+    stopped_ = true;
+    waiters_.wake_all();
+    if (poll_.in_flight) reactor_.cancel(poll_);
     while (poll_.in_flight) {
         // No deadline: the kernel answers a cancelled poll at once.
         [[maybe_unused]] const auto ended = co_await waiters_.wait({});
@@ -31,7 +33,7 @@ Task<void> FdWatch::stop() {
 
 void FdWatch::on_complete(IoOp& op) {
     FdWatch& watch = static_cast<Poll&>(op).watch;
-    watch.fired_ = true;
+    watch.fired_ = op.result >= 0;
     watch.waiters_.wake_all();
 }
 

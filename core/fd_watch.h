@@ -8,7 +8,8 @@ namespace fopd::core {
 // Waits for a descriptor that belongs to somebody else's library. One poll is in the kernel at a
 // time, armed anew only after it fired, because a poll that stays armed loses wake-ups with such
 // descriptors. Even so one may be lost: every wait ends after `cap` at the latest, and the owner
-// then looks whether there is something to do, and says so with missed_wake() if there was.
+// then looks whether there is something to do, and says so with missed_wake() if there was. The
+// same holds for a descriptor that cannot be polled: no wait ends before its cap.
 class FdWatch {
 public:
     enum class Wake : std::uint8_t { kReady, kCap, kCancelled };
@@ -20,11 +21,12 @@ public:
     FdWatch(const FdWatch&) = delete;
     FdWatch& operator=(const FdWatch&) = delete;
 
-    // Until the descriptor is ready, `cap` has passed, or `cancel`. One coroutine waits at a time.
-    // Whatever the library needs to hear before its descriptor may be trusted comes first.
+    // Until the descriptor is ready, `cap` has passed, or `cancel` or stop(). One coroutine waits
+    // at a time. Whatever the library needs to hear before its descriptor may be trusted comes
+    // first.
     Task<Wake> wait(Duration cap, CancelSource* cancel = nullptr);
 
-    // Takes the poll back from the kernel.
+    // Takes the poll back from the kernel, for good: every wait is then cancelled.
     Task<void> stop();
 
     // The cap ended a wait, and there was something to do.
@@ -42,7 +44,8 @@ private:
     const std::uint32_t events_;
     Poll poll_{*this};
     WaitQueue waiters_{reactor_};
-    bool fired_ = false;  // The poll has ended and nobody has been told yet.
+    bool fired_ = false;  // The descriptor was ready and nobody has been told yet.
+    bool stopped_ = false;
 };
 
 }  // namespace fopd::core
