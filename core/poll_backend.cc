@@ -24,7 +24,10 @@ public:
     Instant now() override { return clock_.now(); }
 
     void submit(IoOp& op) override {
-        if (op.code == IoCode::kPoll) {
+        if (op.code == IoCode::kPoll && op.file.fd < 0) {
+            op.result = -EBADF;  // ppoll(2) passes over negative descriptors in silence.
+            done_.push_back(&op);
+        } else if (op.code == IoCode::kPoll) {
             polls_.push_back(&op);
         } else {
             carry_out(op);

@@ -48,7 +48,7 @@ template <typename T>
 class TaskPromise final : public TaskPromiseBase {
 public:
     Task<T> get_return_object();
-    template <typename U>
+    template <typename U = T>
         requires std::is_constructible_v<T, U&&>
     void return_value(U&& value) {
         value_.emplace(std::forward<U>(value));

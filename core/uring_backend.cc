@@ -1,13 +1,16 @@
 #include "core/uring_backend.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <thread>
 #include <vector>
 
 #include <liburing.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "core/ensure.h"
@@ -16,6 +19,8 @@ namespace fopd::core {
 
 namespace {
 
+// What Linux transfers at most in one read or write; the rest makes it a short one.
+constexpr std::size_t kIoBytesMax = 0x7ffff000;
 constexpr std::uint64_t kIgnored = 0;  // user_data of submissions whose completion means nothing.
 
 // Hands out the places of one of the ring's tables.
@@ -42,6 +47,10 @@ public:
         : clock_(clock), ring_(ring), wake_fd_(wake_fd), disabled_(disabled) {}
 
     ~UringBackend() override {
+        // Ring descriptors are registered for a thread, and liburing takes this one's back by its
+        // number alone: on another thread that may be the number of a ring in use. The kernel
+        // refuses the number put in its place.
+        if (enabled_by_ != std::this_thread::get_id()) ring_.enter_ring_fd = -1;
         io_uring_queue_exit(&ring_);
         ::close(wake_fd_);
     }
@@ -97,9 +106,10 @@ public:
         refill();
         const bool block = cancelled_.empty() && until > Instant::min();
         if (block) {
-            // Without room for the wake-up, look again soon: the queue empties with this
-            // submission.
-            wait_in_kernel(arm_wake() ? until : clock_.now() + 1ms);
+            // Without room for everything, look again soon: the queue empties with this submission.
+            const bool complete =
+                arm_wake() && waiting_head_ == nullptr && cancel_requests_.empty();
+            wait_in_kernel(complete ? until : std::min(until, clock_.now() + 1ms));
         } else if (io_uring_sq_ready(&ring_) > 0 || kernel_has_work()) {
             io_uring_submit_and_get_events(&ring_);
         }
@@ -163,9 +173,12 @@ private:
     // The first wait decides whose ring it is.
     void enable() {
         if (!disabled_) return;
-        const int failed = io_uring_enable_rings(&ring_);
-        ENSURE(failed == 0);
+        // Not io_uring_enable_rings(): the shared liburing 2.3 declares but does not export it.
+        const long enabled = ::syscall(SYS_io_uring_register, ring_.ring_fd,
+                                       IORING_REGISTER_ENABLE_RINGS, nullptr, 0);
+        ENSURE(enabled == 0);
         disabled_ = false;
+        enabled_by_ = std::this_thread::get_id();
         io_uring_register_ring_fd(&ring_);  // Saves a look-up in each enter; works without, too.
     }
 
@@ -205,7 +218,7 @@ private:
     static void prepare(io_uring_sqe& sqe, IoOp& op) {
         const bool fixed = op.file.slot >= 0;
         const int fd = fixed ? op.file.slot : op.file.fd;
-        const auto size = static_cast<unsigned>(op.buffer.size_bytes);
+        const auto size = static_cast<unsigned>(std::min(op.buffer.size_bytes, kIoBytesMax));
         switch (op.code) {
             case IoCode::kNop: io_uring_prep_nop(&sqe); break;
             case IoCode::kRead:
@@ -312,6 +325,7 @@ private:
     io_uring ring_;
     const int wake_fd_;
     bool disabled_;
+    std::thread::id enabled_by_;
     std::uint64_t wake_count_ = 0;
     bool wake_armed_ = false;
     Slots file_slots_;
