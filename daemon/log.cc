@@ -1,0 +1,209 @@
+#include "daemon/log.h"
+
+#include <array>
+#include <condition_variable>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <utility>
+
+#include <pthread.h>
+#include <spdlog/async_logger.h>
+#include <spdlog/details/periodic_worker.h>
+#include <spdlog/details/thread_pool.h>
+#include <spdlog/sinks/sink.h>
+
+#include "daemon/log_writer.h"
+#include "daemon/signal_mask.h"
+
+namespace fopd::daemon {
+
+namespace {
+
+// How often held-back and dropped events are looked for.
+constexpr std::chrono::seconds kReportInterval{1};
+// Room for reports beyond kQueueEventsMax.
+constexpr std::size_t kQueueReserve = 64;
+
+std::unique_ptr<LogWriter> make_writer(const Log::Options& options) {
+    if (options.format == LogFormat::kJournald) {
+        return std::make_unique<JournalWriter>(options.fd);
+    }
+    return std::make_unique<LineWriter>(options.fd);
+}
+
+std::string format_event(LogFormat format, const LogEvent& event) {
+    switch (format) {
+        case LogFormat::kText: return format_text(event);
+        case LogFormat::kJson: return format_json(event);
+        case LogFormat::kJournald: return format_journal(event);
+    }
+    return {};
+}
+
+}  // namespace
+
+// spdlog's thread pool with one thread, and the sink at its end. spdlog's own way with a full queue
+// is to wait or to overwrite; so entries are counted here, and its queue is never full but while
+// the log closes.
+class Log::Queue final : public spdlog::sinks::sink {
+public:
+    // Starts the log thread. Throws when there is none to be had.
+    Queue(std::unique_ptr<LogWriter> writer, std::atomic<std::uint64_t>& lost)
+        : writer_(std::move(writer)), lost_(lost) {
+        const SignalsBlocked blocked;
+        pool_ = std::make_shared<spdlog::details::thread_pool>(
+            kQueueEventsMax + kQueueReserve, 1,
+            [] { pthread_setname_np(pthread_self(), "fopd-log"); });
+        // The logger borrows the sink, which outlives it.
+        const std::shared_ptr<spdlog::sinks::sink> borrowed(std::shared_ptr<void>(), this);
+        logger_ = std::make_shared<spdlog::async_logger>("fopd", borrowed, pool_);
+    }
+    // Writes what is queued.
+    ~Queue() override { pool_.reset(); }
+
+    void start_reporting(std::function<void()> report) {
+        const SignalsBlocked blocked;
+        reporter_ =
+            std::make_unique<spdlog::details::periodic_worker>(std::move(report), kReportInterval);
+    }
+    void stop_reporting() { reporter_.reset(); }
+    void limit_waiting(Duration span) { writer_->limit_waiting(span); }
+
+    // False when there is no room.
+    bool post(Room room, const std::string& entry) {
+        if (!enter(room, entry.size())) return false;
+        // The entry says level and time itself.
+        const spdlog::details::log_msg message(spdlog::log_clock::time_point{},
+                                               spdlog::source_loc{}, "fopd", spdlog::level::info,
+                                               spdlog::string_view_t(entry.data(), entry.size()));
+        try {
+            auto logger = logger_;
+            pool_->post_log(std::move(logger), message, spdlog::async_overflow_policy::block);
+        } catch (const std::exception&) {  // Out of memory.
+            leave(entry.size());
+            return false;
+        }
+        return true;
+    }
+
+    bool wait_written(Duration limit) {
+        std::unique_lock lock(mutex_);
+        const std::uint64_t until = entered_;
+        return written_changed_.wait_for(lock, limit, [&] { return left_ >= until; });
+    }
+
+    void log(const spdlog::details::log_msg& message) override {
+        const std::string_view entry(message.payload.data(), message.payload.size());
+        if (!write(entry)) lost_.fetch_add(1, std::memory_order_relaxed);
+        leave(entry.size());
+    }
+    void flush() override {}
+    void set_pattern(const std::string&) override {}
+    void set_formatter(std::unique_ptr<spdlog::formatter>) override {}
+
+private:
+    bool write(std::string_view entry) {
+        try {
+            return writer_->write(entry);
+        } catch (const std::exception&) {  // Out of memory.
+            return false;
+        }
+    }
+
+    bool enter(Room room, std::size_t size_bytes) {
+        const std::lock_guard lock(mutex_);
+        const std::size_t count_max =
+            kQueueEventsMax + (room == Room::kReserved ? kQueueReserve : 0);
+        const bool is_full = entered_ - left_ >= count_max || bytes_ + size_bytes > kQueueBytesMax;
+        if (is_full && room != Room::kWait) return false;
+        ++entered_;
+        bytes_ += size_bytes;
+        return true;
+    }
+
+    void leave(std::size_t size_bytes) {
+        const std::lock_guard lock(mutex_);
+        ++left_;
+        bytes_ -= size_bytes;
+        written_changed_.notify_all();
+    }
+
+    const std::unique_ptr<LogWriter> writer_;
+    std::atomic<std::uint64_t>& lost_;
+
+    std::mutex mutex_;  // Never held while writing or waiting for room.
+    std::condition_variable written_changed_;
+    std::uint64_t entered_ = 0;
+    std::uint64_t left_ = 0;
+    std::size_t bytes_ = 0;
+
+    std::shared_ptr<spdlog::details::thread_pool> pool_;
+    std::shared_ptr<spdlog::async_logger> logger_;
+    std::unique_ptr<spdlog::details::periodic_worker> reporter_;
+};
+
+Started<std::unique_ptr<Log>> Log::start(const Options& options, const core::Clock& clock) {
+    std::unique_ptr<Log> log(new Log(options, clock));
+    try {
+        log->queue_ = std::make_unique<Queue>(make_writer(options), log->dropped_);
+        log->queue_->start_reporting(
+            [self = log.get()] { self->report(RepeatLimiter::Which::kDue, Room::kReserved); });
+    } catch (const std::exception& problem) {
+        return std::unexpected(StartProblem{
+            kExitSystem, std::string("the log's threads cannot be started: ") + problem.what()});
+    }
+    return log;
+}
+
+Log::Log(const Options& options, const core::Clock& clock)
+    : clock_(clock), format_(options.format), level_(options.level) {}
+
+Log::~Log() {
+    if (queue_ == nullptr) return;  // It never started.
+    queue_->stop_reporting();
+    queue_->limit_waiting(kCloseWait);
+    report(RepeatLimiter::Which::kAll, Room::kWait);
+    queue_->wait_written(kCloseWait);
+    // What the output refused meanwhile.
+    report(RepeatLimiter::Which::kAll, Room::kWait);
+}
+
+void Log::emit(core::Level level, std::string_view name, std::span<const core::Field> fields) {
+    if (!wants(level)) return;
+    try {
+        if (!limiter_.admit(name, level, clock_.now())) return;
+        if (post(Room::kOrdinary, level, name, fields)) return;
+    } catch (const std::exception&) {  // Out of memory: a lost line like any other.
+    }
+    dropped_.fetch_add(1, std::memory_order_relaxed);
+}
+
+bool Log::flush(Duration limit) {
+    report(RepeatLimiter::Which::kDue, Room::kReserved);
+    return queue_->wait_written(limit);
+}
+
+bool Log::post(Room room, core::Level level, std::string_view name,
+               std::span<const core::Field> fields) {
+    const LogEvent event{.level = level, .time = clock_.wall(), .name = name, .fields = fields};
+    return queue_->post(room, format_event(format_, event));
+}
+
+// Reports are written whatever the level is: they speak of events that were to be written.
+void Log::report(RepeatLimiter::Which which, Room room) {
+    for (const RepeatLimiter::Repeats& repeats : limiter_.take(which, clock_.now())) {
+        const std::string event = "fopd." + repeats.name;
+        const std::array fields{core::Field{"event", std::string_view(event)},
+                                core::Field{"count", repeats.count}};
+        if (!post(room, repeats.level, "log.repeated", fields)) limiter_.give_back(repeats);
+    }
+    const std::uint64_t dropped = dropped_.exchange(0, std::memory_order_relaxed);
+    if (dropped == 0) return;
+    const std::array fields{core::Field{"count", dropped}};
+    if (!post(room, core::Level::kWarn, "log.dropped", fields)) {
+        dropped_.fetch_add(dropped, std::memory_order_relaxed);
+    }
+}
+
+}  // namespace fopd::daemon

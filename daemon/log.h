@@ -1,0 +1,76 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "core/clock.h"
+#include "core/events.h"
+#include "daemon/log_format.h"
+#include "daemon/repeat_limiter.h"
+#include "daemon/start_problem.h"
+
+namespace fopd::daemon {
+
+// The daemon's log. emit() formats the event on the caller's thread and leaves it in a bounded
+// queue; one log thread writes it. The caller never waits for the output and never does I/O.
+//
+// Nothing is lost in silence: events beyond the rate of their name are counted and reported as
+// `fopd.log.repeated event=… count=…`; those the full queue or the output refused as
+// `fopd.log.dropped count=…`.
+//
+// Thread-safe. Destroyed after everything that may emit.
+class Log final : public core::EventSink {
+public:
+    static constexpr std::size_t kQueueEventsMax = 4096;
+    static constexpr std::size_t kQueueBytesMax = 8UL << 20;
+    // At the end an output that takes nothing is waited for this long.
+    static constexpr Duration kCloseWait = 2s;
+
+    struct Options {
+        core::Level level = core::Level::kInfo;
+        LogFormat format = LogFormat::kText;
+        int fd = 2;  // Borrowed for the life of the log.
+    };
+
+    // `clock` outlives the log. Fails when the threads cannot be had.
+    static Started<std::unique_ptr<Log>> start(const Options& options, const core::Clock& clock);
+    // Writes everything that is queued, and what was held back.
+    ~Log() override;
+
+    void emit(core::Level level, std::string_view name,
+              std::span<const core::Field> fields) override;
+    bool wants(core::Level level) const override {
+        return level >= level_.load(std::memory_order_relaxed);
+    }
+
+    void set_level(core::Level level) { level_.store(level, std::memory_order_relaxed); }
+    core::Level level() const { return level_.load(std::memory_order_relaxed); }
+
+    // Waits until everything emitted before, and every report that is due, is written; false when
+    // that took longer than `limit`.
+    bool flush(Duration limit);
+
+private:
+    class Queue;
+
+    // Reports find room where ordinary events no longer do; the last ones wait for it.
+    enum class Room { kOrdinary, kReserved, kWait };
+
+    Log(const Options& options, const core::Clock& clock);
+
+    bool post(Room room, core::Level level, std::string_view name,
+              std::span<const core::Field> fields);
+    void report(RepeatLimiter::Which which, Room room);
+
+    const core::Clock& clock_;
+    const LogFormat format_;
+    std::atomic<core::Level> level_;
+    RepeatLimiter limiter_;
+    std::atomic<std::uint64_t> dropped_ = 0;
+    std::unique_ptr<Queue> queue_;
+};
+
+}  // namespace fopd::daemon

@@ -1,0 +1,119 @@
+#include "daemon/log_writer.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/timerfd.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#define SD_JOURNAL_SUPPRESS_LOCATION
+#include <systemd/sd-journal.h>
+
+#include "daemon/log_format.h"
+
+namespace fopd::daemon {
+
+LineWriter::LineWriter(int fd)
+    : fd_(fd), deadline_fd_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) {
+    struct stat status {};
+    if (fstat(fd, &status) != 0) return;
+    is_socket_ = S_ISSOCK(status.st_mode);
+    if (S_ISFIFO(status.st_mode) || S_ISCHR(status.st_mode)) {
+        const std::string path = "/proc/self/fd/" + std::to_string(fd);
+        // Refused for somebody else's pipe; then poll() and small writes must do.
+        nonblocking_fd_ = open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    }
+}
+
+LineWriter::~LineWriter() {
+    if (nonblocking_fd_ >= 0) close(nonblocking_fd_);
+    if (deadline_fd_ >= 0) close(deadline_fd_);
+}
+
+void LineWriter::limit_waiting(Duration span) {
+    const auto seconds = std::chrono::floor<std::chrono::seconds>(span);
+    itimerspec when{};
+    when.it_value.tv_sec = seconds.count();
+    when.it_value.tv_nsec = (span - seconds).count();
+    timerfd_settime(deadline_fd_, 0, &when, nullptr);
+}
+
+bool LineWriter::write(std::string_view line) {
+    if (is_cut_ && !write_all("\n")) return false;
+    return write_all(line);
+}
+
+bool LineWriter::write_all(std::string_view bytes) {
+    const std::size_t size = bytes.size();
+    while (!bytes.empty()) {
+        const long written = write_some(bytes);
+        if (written >= 0) {
+            bytes.remove_prefix(static_cast<std::size_t>(written));
+        } else if (errno == EAGAIN ? !wait_writable() : errno != EINTR) {
+            is_cut_ = is_cut_ || bytes.size() < size;
+            return false;
+        }
+    }
+    is_cut_ = false;
+    return true;
+}
+
+long LineWriter::write_some(std::string_view bytes) {
+    if (is_socket_) return send(fd_, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (nonblocking_fd_ >= 0) return ::write(nonblocking_fd_, bytes.data(), bytes.size());
+    if (!wait_writable()) {
+        errno = ETIMEDOUT;
+        return -1;
+    }
+    return ::write(fd_, bytes.data(), std::min<std::size_t>(bytes.size(), PIPE_BUF));
+}
+
+bool LineWriter::wait_writable() {
+    const int fd = nonblocking_fd_ >= 0 ? nonblocking_fd_ : fd_;
+    pollfd fds[] = {{.fd = fd, .events = POLLOUT, .revents = 0},
+                    {.fd = deadline_fd_, .events = POLLIN, .revents = 0}};
+    while (poll(fds, 2, -1) < 0) {
+        if (errno != EINTR) return false;
+    }
+    return fds[1].revents == 0;
+}
+
+bool JournalWriter::write(std::string_view entry) {
+    // sd_journal_sendv() calls it a success when there is no journal at all.
+    const bool is_journal_there = access("/run/systemd/journal/socket", F_OK) == 0;
+    std::vector<iovec> fields;
+    for (std::string_view rest = entry; !rest.empty();) {
+        const std::string_view field = next_journal_field(rest);
+        // sendv() reads what iov_base points to and does not write there.
+        fields.push_back({.iov_base = const_cast<char*>(field.data()), .iov_len = field.size()});
+    }
+    if (is_journal_there && sd_journal_sendv(fields.data(), static_cast<int>(fields.size())) >= 0) {
+        return true;
+    }
+    const std::string_view message = next_journal_field(entry);
+    const std::string_view priority = next_journal_field(entry);
+    std::string line = "<";
+    line += priority.substr(priority.find('=') + 1);
+    line += '>';
+    line += message.substr(message.find('=') + 1);
+    line += '\n';
+    return fallback_.write(line);
+}
+
+bool stderr_is_journal() {
+    const char* const stream = std::getenv("JOURNAL_STREAM");
+    struct stat status {};
+    if (stream == nullptr || fstat(STDERR_FILENO, &status) != 0) return false;
+    return stream == std::to_string(status.st_dev) + ":" + std::to_string(status.st_ino);
+}
+
+}  // namespace fopd::daemon

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <csignal>
+
+namespace fopd::daemon {
+
+// While it lives, threads started from this one block every signal, so that signals reach only the
+// thread that waits for them.
+class SignalsBlocked {
+public:
+    SignalsBlocked() {
+        sigset_t all;
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before_);
+    }
+    ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+    SignalsBlocked(const SignalsBlocked&) = delete;
+    SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+private:
+    sigset_t before_;
+};
+
+}  // namespace fopd::daemon

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <expected>
+#include <string>
+
+namespace fopd::daemon {
+
+// How fopd ends. What is not here is a signal's doing.
+enum ExitCode : int {
+    kExitDone = 0,
+    kExitUsage = 2,
+    kExitInternal = 70,  // A defect of ours.
+    kExitSystem = 71,    // The operating system refuses something needed.
+    kExitDataDir = 73,   // The data directory or the socket's place cannot be used.
+    kExitInUse = 75,     // Somebody else holds it; it may work later.
+    kExitKeyFile = 77,   // A key file that cannot be read, or that too many can.
+    kExitConfig = 78,
+};
+
+// Why the daemon cannot start, in one line that says what to do, and the exit code that goes with
+// it.
+struct StartProblem {
+    int exit_code = kExitInternal;
+    std::string message;
+};
+
+template <typename T>
+using Started = std::expected<T, StartProblem>;
+
+}  // namespace fopd::daemon
