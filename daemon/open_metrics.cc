@@ -1,0 +1,193 @@
+#include "daemon/open_metrics.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <map>
+
+#include "core/ensure.h"
+#include "core/printable.h"
+
+namespace fopd::daemon {
+
+namespace {
+
+struct Bucket {
+    std::uint64_t limit_ns;
+    std::string_view seconds;  // As the specification wants its numbers.
+};
+constexpr std::array kBuckets{
+    Bucket{1'000, "1e-06"},           Bucket{2'500, "2.5e-06"},
+    Bucket{5'000, "5e-06"},           Bucket{10'000, "1e-05"},
+    Bucket{25'000, "2.5e-05"},        Bucket{50'000, "5e-05"},
+    Bucket{100'000, "0.0001"},        Bucket{250'000, "0.00025"},
+    Bucket{500'000, "0.0005"},        Bucket{1'000'000, "0.001"},
+    Bucket{2'500'000, "0.0025"},      Bucket{5'000'000, "0.005"},
+    Bucket{10'000'000, "0.01"},       Bucket{25'000'000, "0.025"},
+    Bucket{50'000'000, "0.05"},       Bucket{100'000'000, "0.1"},
+    Bucket{250'000'000, "0.25"},      Bucket{500'000'000, "0.5"},
+    Bucket{1'000'000'000, "1.0"},     Bucket{2'500'000'000, "2.5"},
+    Bucket{5'000'000'000, "5.0"},     Bucket{10'000'000'000, "10.0"},
+    Bucket{25'000'000'000, "25.0"},   Bucket{50'000'000'000, "50.0"},
+    Bucket{100'000'000'000, "100.0"}, Bucket{250'000'000'000, "250.0"},
+    Bucket{500'000'000'000, "500.0"}, Bucket{1'000'000'000'000, "1000.0"},
+};
+static_assert(std::ranges::is_sorted(kBuckets, {}, &Bucket::limit_ns));
+
+constexpr std::array<std::string_view, 3> kUnits{"seconds", "bytes", "ratio"};
+
+std::string_view unit_of(std::string_view name) {
+    for (const std::string_view unit : kUnits) {
+        if (name.size() > unit.size() && name.ends_with(unit) &&
+            name[name.size() - unit.size() - 1] == '_') {
+            return unit;
+        }
+    }
+    return {};
+}
+
+// Bytes that are no UTF-8 become U+FFFD; the format allows no others.
+void append_escaped(std::string& out, std::string_view text) {
+    while (!text.empty()) {
+        const std::size_t length = core::utf8_length(text);
+        const char first = text.front();
+        if (length == 0) {
+            out += "\xef\xbf\xbd";
+        } else if (first == '\n') {
+            out += "\\n";
+        } else {
+            if (first == '"' || first == '\\') out += '\\';
+            out += text.substr(0, length);
+        }
+        text.remove_prefix(std::max<std::size_t>(length, 1));
+    }
+}
+
+void append_number(std::string& out, double number) {
+    if (std::isnan(number)) {
+        out += "NaN";
+    } else if (std::isinf(number)) {
+        out += number < 0 ? "-Inf" : "+Inf";
+    } else {
+        std::array<char, 32> text{};
+        const auto end = std::to_chars(text.data(), text.data() + text.size(), number).ptr;
+        out.append(text.data(), end);
+    }
+}
+
+void append_number(std::string& out, std::uint64_t number) {
+    out += std::to_string(number);
+}
+
+class TextSink final : public core::MetricSink {
+public:
+    void counter(std::string_view name, std::string_view help, std::span<const core::Label> labels,
+                 double value) override {
+        ENSURE(value >= 0);
+        append_sample(family(name, "counter", help), name, "_total", labels, {}, value);
+    }
+
+    void gauge(std::string_view name, std::string_view help, std::span<const core::Label> labels,
+               double value) override {
+        append_sample(family(name, "gauge", help), name, "", labels, {}, value);
+    }
+
+    // The histogram is written to meanwhile: what is counted must not fall from bucket to bucket.
+    void time_histogram(std::string_view name, std::string_view help,
+                        std::span<const core::Label> labels,
+                        const core::Histogram& value) override {
+        std::string& out = family(name, "histogram", help);
+        const std::uint64_t sum_ns = value.sum();
+        std::uint64_t seen = 0;
+        for (const Bucket& bucket : kBuckets) {
+            seen = std::max(seen, value.count_up_to(bucket.limit_ns));
+            append_sample(out, name, "_bucket", labels, bucket.seconds, seen);
+        }
+        seen = std::max(seen, value.count());
+        append_sample(out, name, "_bucket", labels, "+Inf", seen);
+        append_sample(out, name, "_count", labels, {}, seen);
+        append_sample(out, name, "_sum", labels, {}, static_cast<double>(sum_ns) / 1e9);
+    }
+
+    std::string text() const {
+        std::string all;
+        for (const auto& [name, family] : families_) all += family.head + family.samples;
+        return all + "# EOF\n";
+    }
+
+private:
+    struct Family {
+        std::string_view type;
+        std::string head;
+        std::string samples;
+    };
+
+    // Where the family's samples go.
+    std::string& family(std::string_view name, std::string_view type, std::string_view help) {
+        const auto [at, is_new] = families_.try_emplace(std::string(name));
+        Family& family = at->second;
+        if (is_new) {
+            family.type = type;
+            append_head(family.head, name, type, help);
+        }
+        ENSURE(family.type == type);
+        return family.samples;
+    }
+
+    static void append_head(std::string& out, std::string_view name, std::string_view type,
+                            std::string_view help) {
+        const auto line = [&](std::string_view what) -> std::string& {
+            out += "# ";
+            out += what;
+            out += ' ';
+            out += name;
+            out += ' ';
+            return out;
+        };
+        line("TYPE") += type;
+        out += '\n';
+        if (const std::string_view unit = unit_of(name); !unit.empty()) {
+            line("UNIT") += unit;
+            out += '\n';
+        }
+        append_escaped(line("HELP"), help);
+        out += '\n';
+    }
+
+    template <typename Number>
+    static void append_sample(std::string& out, std::string_view name, std::string_view suffix,
+                              std::span<const core::Label> labels, std::string_view le,
+                              Number value) {
+        out += name;
+        out += suffix;
+        char separator = '{';
+        const auto append_label = [&](std::string_view key, std::string_view text) {
+            out += separator;
+            out += key;
+            out += "=\"";
+            append_escaped(out, text);
+            out += '"';
+            separator = ',';
+        };
+        for (const core::Label& label : labels) append_label(label.key, label.value);
+        if (!le.empty()) append_label("le", le);
+        if (separator == ',') out += '}';
+        out += ' ';
+        append_number(out, value);
+        out += '\n';
+    }
+
+    std::map<std::string, Family, std::less<>> families_;
+};
+
+}  // namespace
+
+std::string render_open_metrics(std::span<const core::MetricSource* const> sources) {
+    TextSink sink;
+    for (const core::MetricSource* const source : sources) source->collect(sink);
+    return sink.text();
+}
+
+}  // namespace fopd::daemon
