@@ -1,0 +1,336 @@
+#include "daemon/admin_server.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include <microhttpd.h>
+
+#include "core/ensure.h"
+#include "daemon/listen_socket.h"
+#include "daemon/open_metrics.h"
+#include "daemon/signal_mask.h"
+
+namespace fopd::daemon {
+
+namespace {
+
+// Every path there is. A new verb of the admin surface is one more row.
+struct Route {
+    std::string_view path;
+    std::string_view method;
+};
+constexpr std::string_view kMetricsPath = "/metrics";
+constexpr std::array kRoutes{
+    Route{kMetricsPath, "GET"},  Route{"/v1/drain", "POST"}, Route{"/v1/log-level", "POST"},
+    Route{"/v1/reload", "POST"}, Route{"/v1/status", "GET"},
+};
+static_assert(std::ranges::is_sorted(kRoutes, {}, &Route::path));
+
+// A body beyond kBodyMax is read to its end, so that its sender listens to the refusal; beyond this
+// the connection is cut.
+constexpr std::size_t kBodyReadMax = 1UL << 20;
+
+struct Refusal {
+    unsigned status;
+    std::string_view reason;
+    std::string_view allow = {};
+};
+
+enum class Serves { kEverything, kMetrics };
+
+// One request from its first header to its last byte of reply.
+struct Exchange {
+    AdminRequest request;
+    std::size_t body_bytes = 0;
+};
+
+MHD_Result send_reply(MHD_Connection* connection, unsigned status, const std::string& type,
+                      const std::string& body, std::string_view allow) {
+    MHD_Response* const response = MHD_create_response_from_buffer(
+        body.size(), const_cast<char*>(body.data()), MHD_RESPMEM_MUST_COPY);
+    if (response == nullptr) return MHD_NO;
+    MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type.c_str());
+    MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
+    if (!allow.empty()) {
+        MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, std::string(allow).c_str());
+    }
+    const MHD_Result result = MHD_queue_response(connection, status, response);
+    MHD_destroy_response(response);
+    return result;
+}
+
+MHD_Result refuse(MHD_Connection* connection, const Refusal& refusal) {
+    const std::string body = R"({"error":")" + std::string(refusal.reason) + "\"}\n";
+    return send_reply(connection, refusal.status, "application/json", body, refusal.allow);
+}
+
+constexpr Refusal kTooLarge{MHD_HTTP_CONTENT_TOO_LARGE, "the body is larger than 64 KiB"};
+constexpr Refusal kTooMany{MHD_HTTP_SERVICE_UNAVAILABLE, "too many requests at once; try again"};
+
+std::size_t announced_bytes(MHD_Connection* connection) {
+    const char* const length =
+        MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
+    return length == nullptr ? 0 : std::strtoull(length, nullptr, 10);
+}
+
+MHD_Result take_argument(void* to, MHD_ValueKind, const char* key, const char* value) noexcept {
+    auto& query = *static_cast<std::map<std::string, std::string>*>(to);
+    query.insert_or_assign(key, value == nullptr ? "" : value);
+    return MHD_YES;
+}
+
+}  // namespace
+
+// The requests that are being answered, on all surfaces.
+class RequestsUnderWay {
+public:
+    void enter() {
+        const std::lock_guard lock(mutex_);
+        ++count_;
+    }
+    void leave() {
+        const std::lock_guard lock(mutex_);
+        --count_;
+        changed_.notify_all();
+    }
+    void wait_none(Duration limit) {
+        std::unique_lock lock(mutex_);
+        changed_.wait_for(lock, limit, [this] { return count_ == 0; });
+    }
+
+private:
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::size_t count_ = 0;
+};
+
+// One listening socket and libmicrohttpd's threads behind it.
+class Surface {
+public:
+    Surface(Serves serves, const AdminServer::Options& options, AdminHandler& handler,
+            core::EventSink& events, RequestsUnderWay& under_way)
+        : serves_(serves),
+          idle_seconds_(static_cast<unsigned>(
+              std::chrono::ceil<std::chrono::seconds>(options.idle_timeout).count())),
+          requests_max_(options.requests_max),
+          handler_(handler),
+          events_(events),
+          under_way_(under_way) {}
+
+    // False when the threads cannot be had.
+    bool start(ListenSocket socket) {
+        const SignalsBlocked blocked;
+        constexpr unsigned kFlags = MHD_USE_THREAD_PER_CONNECTION |
+                                    MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | MHD_USE_ITC |
+                                    MHD_USE_ERROR_LOG;
+        // The logger comes first: it is used for what is wrong with the other options.
+        daemon_ = MHD_start_daemon(
+            kFlags, 0, nullptr, nullptr, &Surface::serve, this, MHD_OPTION_EXTERNAL_LOGGER,
+            &Surface::log, this, MHD_OPTION_LISTEN_SOCKET, socket.release(),
+            MHD_OPTION_CONNECTION_LIMIT, AdminServer::kConnectionsMax,
+            MHD_OPTION_CONNECTION_TIMEOUT, idle_seconds_, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+            AdminServer::kHeaderMax, MHD_OPTION_NOTIFY_COMPLETED, &Surface::completed, this,
+            MHD_OPTION_END);
+        return daemon_ != nullptr;
+    }
+
+    void refuse_new() {
+        if (daemon_ != nullptr) quiet_ = ListenSocket(MHD_quiesce_daemon(daemon_));
+    }
+    // Returns when no thread is left; until then one may look at the listening socket.
+    void stop() {
+        if (daemon_ != nullptr) MHD_stop_daemon(std::exchange(daemon_, nullptr));
+        quiet_ = ListenSocket();
+    }
+
+private:
+    // Entered by libmicrohttpd: once with the headers, once for each part of the body, once at the
+    // end. Nothing may be thrown through it.
+    static MHD_Result serve(void* self, MHD_Connection* connection, const char* path,
+                            const char* method, const char*, const char* data, size_t* data_size,
+                            void** exchange) noexcept {
+        auto& surface = *static_cast<Surface*>(self);
+        if (*exchange == nullptr) return surface.begin(connection, path, method, exchange);
+        auto& current = *static_cast<Exchange*>(*exchange);
+        if (*data_size == 0) return surface.answer(connection, current);
+        current.body_bytes += std::exchange(*data_size, 0);
+        if (current.body_bytes > kBodyReadMax) return MHD_NO;
+        const std::size_t before = current.request.body.size();
+        const std::size_t room = AdminServer::kBodyMax - before;
+        current.request.body.append(data, std::min(room, current.body_bytes - before));
+        return MHD_YES;
+    }
+
+    static void completed(void* self, MHD_Connection*, void** exchange,
+                          MHD_RequestTerminationCode) noexcept {
+        if (*exchange == nullptr) return;
+        delete static_cast<Exchange*>(std::exchange(*exchange, nullptr));
+        static_cast<Surface*>(self)->under_way_.leave();
+    }
+
+    static void log(void* self, const char* format, va_list arguments) noexcept {
+        std::array<char, 512> text{};
+        std::vsnprintf(text.data(), text.size(), format, arguments);
+        std::string_view line(text.data());
+        while (line.ends_with('\n')) line.remove_suffix(1);
+        core::emit(static_cast<Surface*>(self)->events_, core::Level::kDebug, "admin.http",
+                   {{"problem", line}});
+    }
+
+    MHD_Result begin(MHD_Connection* connection, const char* path, const char* method,
+                     void** exchange) {
+        auto started = std::make_unique<Exchange>();
+        started->request.method = method;
+        started->request.path = path;
+        *exchange = started.release();
+        under_way_.enter();
+        if (announced_bytes(connection) > kBodyReadMax) return refuse(connection, kTooLarge);
+        return MHD_YES;
+    }
+
+    MHD_Result answer(MHD_Connection* connection, Exchange& exchange) {
+        AdminRequest& request = exchange.request;
+        if (exchange.body_bytes > AdminServer::kBodyMax) return refuse(connection, kTooLarge);
+        const Route* const route = find_route(request.path);
+        if (route == nullptr) return refuse(connection, {MHD_HTTP_NOT_FOUND, "no such path"});
+        if (request.method == "HEAD") request.method = "GET";
+        if (request.method != route->method) {
+            return refuse(connection, {MHD_HTTP_METHOD_NOT_ALLOWED, "no such method on this path",
+                                       route->method == "GET" ? "GET, HEAD" : route->method});
+        }
+        MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, &take_argument,
+                                  &request.query);
+        // The time the handler takes is not the connection's idleness.
+        MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, 0U);
+        const std::optional<AdminReply> reply = ask(request);
+        MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, idle_seconds_);
+        if (!reply) return refuse(connection, kTooMany);
+        return send_reply(connection, static_cast<unsigned>(reply->status), reply->content_type,
+                          reply->body, {});
+    }
+
+    const Route* find_route(std::string_view path) const {
+        if (serves_ == Serves::kMetrics && path != kMetricsPath) return nullptr;
+        const auto route = std::ranges::find(kRoutes, path, &Route::path);
+        return route == kRoutes.end() ? nullptr : &*route;
+    }
+
+    // Nothing when the handler has enough to do.
+    std::optional<AdminReply> ask(const AdminRequest& request) {
+        std::optional<AdminReply> reply;
+        if (with_handler_.fetch_add(1) < requests_max_) {
+            reply = request.path == kMetricsPath
+                        ? AdminReply{.content_type = std::string(kOpenMetricsType),
+                                     .body = handler_.metrics()}
+                        : handler_.handle(request);
+        }
+        with_handler_.fetch_sub(1);
+        return reply;
+    }
+
+    const Serves serves_;
+    const unsigned idle_seconds_;
+    const std::uint32_t requests_max_;
+    AdminHandler& handler_;
+    core::EventSink& events_;
+    RequestsUnderWay& under_way_;
+    std::atomic<std::uint32_t> with_handler_ = 0;
+    MHD_Daemon* daemon_ = nullptr;
+    ListenSocket quiet_;
+};
+
+class AdminServer::Surfaces {
+public:
+    Surfaces(const Options& options, AdminHandler& handler, core::EventSink& events)
+        : stop_wait_(options.stop_wait),
+          events_(events),
+          admin_(Serves::kEverything, options, handler, events, under_way_),
+          tcp_(Serves::kMetrics, options, handler, events, under_way_) {}
+    ~Surfaces() { stop(); }
+
+    Started<void> start(const Options& options) {
+        // TCP first: it leaves nothing behind if the other fails.
+        TcpListener tcp;
+        if (!options.metrics.empty()) {
+            auto listener = listen_tcp(options.metrics);
+            if (!listener) return std::unexpected(std::move(listener.error()));
+            tcp = std::move(*listener);
+        }
+        auto listener = listen_unix(options.socket);
+        if (!listener) return std::unexpected(std::move(listener.error()));
+        file_ = std::move(*listener);
+        metrics_address = tcp.address;
+        metrics_port = tcp.port;
+        const bool has_tcp = tcp.socket.fd() >= 0;
+        if (!admin_.start(std::move(file_.socket)) ||
+            (has_tcp && !tcp_.start(std::move(tcp.socket)))) {
+            return std::unexpected(
+                StartProblem{kExitSystem, "the admin server's threads cannot be started"});
+        }
+        core::emit(events_, core::Level::kInfo, "admin.listening",
+                   {{"socket", std::string_view(options.socket)},
+                    {"group", std::string_view(file_.has_group ? "fopd" : "")},
+                    {"metrics", std::string_view(metrics_address)}});
+        return {};
+    }
+
+    void stop() {
+        if (std::exchange(is_stopped_, true)) return;
+        file_.remove_file();
+        admin_.refuse_new();
+        tcp_.refuse_new();
+        under_way_.wait_none(stop_wait_);
+        admin_.stop();
+        tcp_.stop();
+    }
+
+    std::string metrics_address;
+    std::uint16_t metrics_port = 0;
+
+private:
+    const Duration stop_wait_;
+    core::EventSink& events_;
+    RequestsUnderWay under_way_;
+    UnixListener file_;
+    Surface admin_;
+    Surface tcp_;
+    bool is_stopped_ = false;
+};
+
+Started<std::unique_ptr<AdminServer>> AdminServer::start(const Options& options,
+                                                         AdminHandler& handler,
+                                                         core::EventSink& events) {
+    ENSURE(options.idle_timeout > Duration{0});
+    ENSURE(options.requests_max > 0);
+    auto surfaces = std::make_unique<Surfaces>(options, handler, events);
+    auto started = surfaces->start(options);
+    if (!started) return std::unexpected(std::move(started.error()));
+    return std::unique_ptr<AdminServer>(new AdminServer(std::move(surfaces)));
+}
+
+AdminServer::AdminServer(std::unique_ptr<Surfaces> surfaces) : surfaces_(std::move(surfaces)) {}
+
+AdminServer::~AdminServer() = default;
+
+void AdminServer::stop() {
+    surfaces_->stop();
+}
+
+const std::string& AdminServer::metrics_address() const {
+    return surfaces_->metrics_address;
+}
+
+std::uint16_t AdminServer::metrics_port() const {
+    return surfaces_->metrics_port;
+}
+
+}  // namespace fopd::daemon

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "core/events.h"
+#include "core/time.h"
+#include "daemon/start_problem.h"
+
+namespace fopd::daemon {
+
+struct AdminRequest {
+    std::string method;  // GET (also for HEAD) or POST.
+    std::string path;
+    std::map<std::string, std::string> query;
+    std::string body;
+};
+
+struct AdminReply {
+    int status = 200;
+    std::string content_type = "application/json";
+    std::string body;
+};
+
+// What the requests mean. Called on the server's threads, on several at once and never on a
+// locality's; may wait. Throws nothing.
+class AdminHandler {
+public:
+    virtual ~AdminHandler() = default;
+    virtual AdminReply handle(const AdminRequest& request) = 0;
+    // The text of /metrics, in OpenMetrics form.
+    virtual std::string metrics() = 0;
+};
+
+// HTTP/1.1 on the admin socket, and `GET /metrics` alone on a TCP address. One thread for each
+// connection, one request on each connection. Unknown paths, wrong methods and bodies beyond
+// kBodyMax never reach the handler; every refusal is JSON with an "error", except of what is no
+// HTTP at all or has headers beyond kHeaderMax: that the HTTP library answers itself.
+//
+// Who may open the socket may do everything: its mode (0660, group fopd) is the protection.
+class AdminServer {
+public:
+    static constexpr std::size_t kBodyMax = 64UL << 10;
+    static constexpr std::size_t kHeaderMax = 16UL << 10;
+    // On each of socket and TCP; further ones are closed.
+    static constexpr std::uint32_t kConnectionsMax = 128;
+
+    struct Options {
+        std::string socket;               // Path of the UNIX socket.
+        std::string metrics;              // "HOST:PORT", or empty for no TCP.
+        std::uint32_t requests_max = 32;  // With the handler; others are told to come later.
+        Duration idle_timeout = 10s;      // Of a connection that neither sends nor takes.
+        Duration stop_wait = 2s;          // For replies under way.
+    };
+
+    // `handler` and `events` outlive the server. The problem has one line: 73 the socket cannot be
+    // made, 75 socket or port in use (by whom), 78 the address makes no sense.
+    static Started<std::unique_ptr<AdminServer>> start(const Options& options,
+                                                       AdminHandler& handler,
+                                                       core::EventSink& events);
+    // Stops.
+    ~AdminServer();
+    AdminServer(const AdminServer&) = delete;
+    AdminServer& operator=(const AdminServer&) = delete;
+
+    // Removes the socket file, takes no new connections, gives requests under way `stop_wait`, and
+    // closes. A call of the handler cannot be cut short: whoever stops the server makes waiting
+    // ones return first. Later calls do nothing. From one thread.
+    void stop();
+
+    // Where /metrics is served over TCP, as bound, or "" and 0.
+    const std::string& metrics_address() const;
+    std::uint16_t metrics_port() const;
+
+private:
+    class Surfaces;
+    explicit AdminServer(std::unique_ptr<Surfaces> surfaces);
+
+    std::unique_ptr<Surfaces> surfaces_;
+};
+
+}  // namespace fopd::daemon

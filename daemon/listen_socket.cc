@@ -1,0 +1,236 @@
+#include "daemon/listen_socket.h"
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include <fcntl.h>
+#include <grp.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+namespace fopd::daemon {
+
+namespace {
+
+constexpr int kBacklog = 128;
+constexpr mode_t kSocketMode = 0660;
+constexpr const char* kGroup = "fopd";
+
+std::unexpected<StartProblem> problem(int exit_code, std::string message) {
+    return std::unexpected(StartProblem{.exit_code = exit_code, .message = std::move(message)});
+}
+
+std::string words_of(int os_errno) {
+    return std::system_category().message(os_errno);
+}
+
+sockaddr_un unix_address(const std::string& path) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::memcpy(address.sun_path, path.c_str(), path.size());
+    return address;
+}
+
+std::optional<gid_t> group_id() {
+    std::vector<char> buffer(16384);
+    group entry{};
+    group* found = nullptr;
+    if (getgrnam_r(kGroup, &entry, buffer.data(), buffer.size(), &found) != 0) return std::nullopt;
+    if (found == nullptr) return std::nullopt;
+    return found->gr_gid;
+}
+
+// Whoever listens at the path, or nobody: then the file is left over from one that was killed.
+Started<void> require_unused(const std::string& path) {
+    struct stat status {};
+    if (lstat(path.c_str(), &status) != 0) {
+        if (errno == ENOENT) return {};
+        return problem(kExitDataDir, "admin socket " + path + ": " + words_of(errno));
+    }
+    if (!S_ISSOCK(status.st_mode)) {
+        return problem(kExitDataDir, "admin socket " + path +
+                                         ": there is a file that is no socket; remove it, or set "
+                                         "admin.socket to another path");
+    }
+    const ListenSocket probe(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    const sockaddr_un address = unix_address(path);
+    if (connect(probe.fd(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0) {
+        ucred peer{};
+        socklen_t size = sizeof(peer);
+        const bool is_known = getsockopt(probe.fd(), SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0;
+        return problem(kExitInUse, "admin socket " + path + " is in use by process " +
+                                       (is_known ? std::to_string(peer.pid) : "unknown"));
+    }
+    if (errno == EAGAIN) {
+        return problem(kExitInUse, "admin socket " + path + " is in use by a busy process");
+    }
+    if (errno != ECONNREFUSED) {
+        return problem(kExitDataDir, "admin socket " + path +
+                                         ": cannot tell whether it is in use: " + words_of(errno));
+    }
+    if (unlink(path.c_str()) != 0 && errno != ENOENT) {
+        return problem(kExitDataDir, "admin socket " + path +
+                                         ": a stale socket cannot be removed: " + words_of(errno));
+    }
+    return {};
+}
+
+Started<UnixListener> bind_unix(const std::string& path) {
+    UnixListener listener;
+    listener.socket = ListenSocket(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    listener.path = path;
+    const int fd = listener.socket.fd();
+    if (fd < 0) return problem(kExitSystem, "admin socket: " + words_of(errno));
+    const sockaddr_un address = unix_address(path);
+    if (bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+        return problem(kExitDataDir, "admin socket " + path + ": " + words_of(errno));
+    }
+    // Nobody can connect before listen(), so the mode needs no umask to be right in time.
+    struct stat status {};
+    if (lstat(path.c_str(), &status) == 0 && chmod(path.c_str(), kSocketMode) == 0) {
+        listener.device = status.st_dev;
+        listener.inode = status.st_ino;
+        const std::optional<gid_t> group = group_id();
+        listener.has_group = group && lchown(path.c_str(), static_cast<uid_t>(-1), *group) == 0;
+        if (listen(fd, kBacklog) == 0) return listener;
+    }
+    const int failure = errno;
+    unlink(path.c_str());
+    return problem(kExitDataDir, "admin socket " + path + ": " + words_of(failure));
+}
+
+struct HostPort {
+    std::string host;
+    std::string port;
+};
+
+std::optional<HostPort> split(const std::string& address) {
+    const std::size_t colon = address.rfind(':');
+    if (colon == std::string::npos) return std::nullopt;
+    HostPort parts{.host = address.substr(0, colon), .port = address.substr(colon + 1)};
+    const bool is_bracketed = parts.host.starts_with('[') && parts.host.ends_with(']');
+    if (is_bracketed) parts.host = parts.host.substr(1, parts.host.size() - 2);
+    if (parts.host.empty() || is_bracketed != (parts.host.find(':') != std::string::npos)) {
+        return std::nullopt;
+    }
+    std::uint16_t number = 0;
+    const char* const end = parts.port.data() + parts.port.size();
+    const auto read = std::from_chars(parts.port.data(), end, number);
+    if (read.ec != std::errc() || read.ptr != end) return std::nullopt;
+    return parts;
+}
+
+struct FreeAddresses {
+    void operator()(addrinfo* list) const { freeaddrinfo(list); }
+};
+
+std::uint16_t bound_port(int fd) {
+    sockaddr_storage bound{};
+    socklen_t size = sizeof(bound);
+    if (getsockname(fd, reinterpret_cast<sockaddr*>(&bound), &size) != 0) return 0;
+    // The port lies at the same place in both families.
+    return ntohs(reinterpret_cast<const sockaddr_in*>(&bound)->sin_port);
+}
+
+std::string numeric_host(const addrinfo& address) {
+    std::array<char, NI_MAXHOST> host{};
+    if (getnameinfo(address.ai_addr, address.ai_addrlen, host.data(), host.size(), nullptr, 0,
+                    NI_NUMERICHOST) != 0) {
+        return "?";
+    }
+    return address.ai_family == AF_INET6 ? "[" + std::string(host.data()) + "]" : host.data();
+}
+
+// A listener, or the errno of what failed.
+std::expected<TcpListener, int> bind_tcp(const addrinfo& address) {
+    TcpListener listener;
+    listener.socket =
+        ListenSocket(socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    const int fd = listener.socket.fd();
+    const int yes = 1;
+    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) != 0 ||
+        bind(fd, address.ai_addr, address.ai_addrlen) != 0 || listen(fd, kBacklog) != 0) {
+        return std::unexpected(errno);
+    }
+    listener.port = bound_port(fd);
+    listener.address = numeric_host(address) + ":" + std::to_string(listener.port);
+    return listener;
+}
+
+}  // namespace
+
+ListenSocket::~ListenSocket() {
+    if (fd_ >= 0) close(fd_);
+}
+
+void UnixListener::remove_file() const {
+    struct stat status {};
+    if (lstat(path.c_str(), &status) != 0) return;
+    if (status.st_dev == device && status.st_ino == inode) unlink(path.c_str());
+}
+
+Started<UnixListener> listen_unix(const std::string& path) {
+    constexpr std::size_t kPathMax = sizeof(sockaddr_un::sun_path) - 1;
+    if (path.empty() || path.size() > kPathMax || path.find('\0') != std::string::npos) {
+        return problem(kExitDataDir, "admin socket " + path + ": a socket's path has 1 to " +
+                                         std::to_string(kPathMax) + " bytes, this one " +
+                                         std::to_string(path.size()));
+    }
+    const std::size_t slash = path.rfind('/');
+    const std::string directory = slash == std::string::npos ? "."
+                                  : slash == 0               ? "/"
+                                                             : path.substr(0, slash);
+    // The lock makes "is it stale?" and "replace it" one step. It goes with the descriptor.
+    const ListenSocket guard(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (guard.fd() < 0) {
+        return problem(kExitDataDir, "admin socket " + path + ": directory " + directory + ": " +
+                                         words_of(errno));
+    }
+    if (flock(guard.fd(), LOCK_EX | LOCK_NB) != 0) {
+        return problem(kExitInUse, "admin socket " + path +
+                                       ": another process is just starting in " + directory);
+    }
+    const auto unused = require_unused(path);
+    if (!unused) return std::unexpected(unused.error());
+    return bind_unix(path);
+}
+
+Started<TcpListener> listen_tcp(const std::string& address) {
+    const std::string name = "metrics address " + address;
+    const auto parts = split(address);
+    if (!parts) {
+        return problem(kExitConfig,
+                       name + ": want HOST:PORT or [IPv6]:PORT, such as 127.0.0.1:9420");
+    }
+    addrinfo hints{};
+    hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
+    hints.ai_socktype = SOCK_STREAM;
+    addrinfo* list = nullptr;
+    const int failure = getaddrinfo(parts->host.c_str(), parts->port.c_str(), &hints, &list);
+    if (failure != 0) return problem(kExitConfig, name + ": " + gai_strerror(failure));
+    const std::unique_ptr<addrinfo, FreeAddresses> addresses(list);
+
+    int first_errno = 0;
+    for (const addrinfo* at = list; at != nullptr; at = at->ai_next) {
+        auto listener = bind_tcp(*at);
+        if (listener) return std::move(*listener);
+        if (first_errno == 0 || listener.error() == EADDRINUSE) first_errno = listener.error();
+    }
+    if (first_errno == EADDRINUSE) return problem(kExitInUse, name + " is in use");
+    const bool is_denied = first_errno == EACCES || first_errno == EPERM;
+    return problem(is_denied ? kExitSystem : kExitConfig, name + ": " + words_of(first_errno));
+}
+
+}  // namespace fopd::daemon

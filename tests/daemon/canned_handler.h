@@ -1,0 +1,60 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "daemon/admin_server.h"
+
+// Answers each path with what the test put there, and remembers what it was asked. A path that is
+// held makes its callers wait.
+class CannedHandler final : public fopd::daemon::AdminHandler {
+public:
+    fopd::daemon::AdminReply handle(const fopd::daemon::AdminRequest& request) override {
+        std::unique_lock lock(mutex_);
+        requests_.push_back(request);
+        changed_.notify_all();
+        changed_.wait(lock, [&] { return held_path_ != request.path; });
+        // More than one reply: each is given once, the last one ever after.
+        auto& replies = replies_[request.path];
+        if (replies.empty()) return {.status = 200, .body = "{}"};
+        const auto reply = replies.front();
+        if (replies.size() > 1) replies.erase(replies.begin());
+        return reply;
+    }
+    std::string metrics() override { return "# EOF\n"; }
+
+    void put(const std::string& path, int status, std::string body) {
+        const std::lock_guard lock(mutex_);
+        replies_[path].push_back({.status = status, .body = std::move(body)});
+    }
+    void hold(const std::string& path) {
+        const std::lock_guard lock(mutex_);
+        held_path_ = path;
+    }
+    void release() {
+        const std::lock_guard lock(mutex_);
+        held_path_.clear();
+        changed_.notify_all();
+    }
+    // Waits until `count` requests have come.
+    void wait_requests(std::size_t count) {
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [&] { return requests_.size() >= count; });
+    }
+    std::vector<fopd::daemon::AdminRequest> requests() {
+        const std::lock_guard lock(mutex_);
+        return requests_;
+    }
+
+private:
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::string held_path_;
+    std::map<std::string, std::vector<fopd::daemon::AdminReply>> replies_;
+    std::vector<fopd::daemon::AdminRequest> requests_;
+};
