@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "core/ensure.h"
+#include "core/result.h"
+#include "core/timer_heap.h"
 
 namespace fopd::core {
 
@@ -47,9 +49,10 @@ public:
         return Holder(this);
     }
 
-    class CloseAwaiter {
+    class CloseAwaiter : Timer {
     public:
-        CloseAwaiter(Gate& gate, Reactor& reactor) : gate_(gate), reactor_(reactor) {}
+        CloseAwaiter(Gate& gate, Reactor& reactor, Instant deadline)
+            : Timer(&on_time), gate_(gate), reactor_(reactor), deadline_(deadline) {}
         ~CloseAwaiter() {
             if (gate_.closer_ == this) gate_.closer_ = nullptr;
         }
@@ -59,11 +62,28 @@ public:
         void await_suspend(std::coroutine_handle<> handle);
         void await_resume() const noexcept {}
 
+    protected:
+        bool timed_out() const { return timed_out_; }
+
     private:
         friend Gate;
+        static void on_time(Timer& timer);
+        void finish();
+
         Gate& gate_;
         Reactor& reactor_;
+        Instant deadline_;
         std::coroutine_handle<> handle_;
+        bool timed_out_ = false;
+    };
+
+    class CloseByAwaiter final : public CloseAwaiter {
+    public:
+        using CloseAwaiter::CloseAwaiter;
+        [[nodiscard]] Result<void> await_resume() const {
+            if (!timed_out()) return {};
+            return std::unexpected(Error{.code = Errc::kTimedOut, .context = "close gate"});
+        }
     };
 
     // Lets nobody in any more.
@@ -74,7 +94,12 @@ public:
     // CancelSource. One coroutine waits at a time.
     CloseAwaiter close(Reactor& reactor) {
         closed_ = true;
-        return {*this, reactor};
+        return {*this, reactor, kNever};
+    }
+    // The same until `deadline` at most: kTimedOut when somebody is still inside by then.
+    CloseByAwaiter close_by(Reactor& reactor, Instant deadline) {
+        closed_ = true;
+        return {*this, reactor, deadline};
     }
 
 private:

@@ -62,4 +62,60 @@ RemoteCall<Job> run_on(Reactor& here, Reactor& there, Job& job) {
     return {here, there, job};
 }
 
+template <typename T>
+struct TaskValue;
+template <typename T>
+struct TaskValue<Task<T>> {
+    using Type = T;
+};
+
+// Runs the task that `make()` returns on the reactor `there`, inside a gate of that reactor, and
+// continues on `here` with its result:
+//     auto make = [locality] { return locality->count_slowly(); };
+//     const auto count = co_await run_task_on(here, there, gate, make);
+// It lasts as long as the task does; `make` is named by the caller and lives until then. The gate
+// is open when the call gets there.
+template <typename Make>
+class RemoteTask final : Message {
+public:
+    using Value = typename TaskValue<std::invoke_result_t<Make&>>::Type;
+
+    RemoteTask(Reactor& here, Reactor& there, Gate& gate, Make& make)
+        : Message(&deliver), here_(here), there_(there), gate_(gate), make_(make) {}
+
+    bool await_ready() const noexcept { return false; }
+    void await_suspend(std::coroutine_handle<> handle) {
+        handle_ = handle;
+        there_.post(*this);
+    }
+    Value await_resume() { return std::move(*value_); }
+
+private:
+    static void deliver(Message& message) {
+        auto& self = static_cast<RemoteTask&>(message);
+        if (self.value_.has_value()) {
+            self.here_.schedule(self.handle_);
+        } else {
+            self.there_.spawn(self.gate_, run(&self));
+        }
+    }
+    static Task<void> run(RemoteTask* self) {
+        Value value = co_await self->make_();
+        self->value_.emplace(std::move(value));
+        self->here_.post(*self);
+    }
+
+    Reactor& here_;
+    Reactor& there_;
+    Gate& gate_;
+    Make& make_;
+    std::coroutine_handle<> handle_;
+    std::optional<Value> value_;
+};
+
+template <typename Make>
+RemoteTask<Make> run_task_on(Reactor& here, Reactor& there, Gate& gate, Make& make) {
+    return {here, there, gate, make};
+}
+
 }  // namespace fopd::core
