@@ -15,9 +15,11 @@ Result<void> BufferPool::open(std::size_t size_bytes) {
     ENSURE(region_.data == nullptr);
     const std::size_t count = std::max<std::size_t>(size_bytes / kBufferBytes, 1);
     const std::size_t mapped_bytes = count * kBufferBytes;
+    // In huge pages where the size allows: pinning 64 MiB of small ones takes a third of a second.
     void* const memory = ::mmap(nullptr, mapped_bytes, PROT_READ | PROT_WRITE,
                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) return std::unexpected(os_error(errno, "map buffers"));
+    ::madvise(memory, mapped_bytes, MADV_HUGEPAGE);  // Advice: refused, it is only slower.
     region_ = Buffer{.data = static_cast<std::byte*>(memory), .size_bytes = mapped_bytes};
 
     const auto attached = reactor_.attach_region(region_.span());
