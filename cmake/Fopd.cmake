@@ -20,9 +20,11 @@ endif()
 
 add_library(fopd_warnings INTERFACE)
 add_library(fopd::warnings ALIAS fopd_warnings)
+# GCC 12 sees uninitialised members in nested std::optional where there are none; the sanitizers look
+# for real ones.
 target_compile_options(fopd_warnings INTERFACE
     -Wall -Wextra -Wshadow -Wconversion -Wnon-virtual-dtor -Woverloaded-virtual -Wimplicit-fallthrough
-    $<$<CXX_COMPILER_ID:GNU>:-Wduplicated-cond -Wlogical-op>)
+    $<$<CXX_COMPILER_ID:GNU>:-Wduplicated-cond -Wlogical-op -Wno-maybe-uninitialized>)
 
 # fopd_add_library(<folder> HEADERS <h...> SOURCES <cc...> DEPENDS <targets...> [THIRD_PARTY <targets...>])
 # One static library per top-level folder, named fopd::<folder>. DEPENDS is the whole allow-list of folders;
@@ -65,4 +67,26 @@ function(fopd_add_fuzz name)
     add_executable(fuzz_${name} ${arg_SOURCES})
     target_link_libraries(fuzz_${name} PRIVATE ${arg_DEPENDS} fopd::warnings)
     target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
+endfunction()
+
+# fopd_set_version(<source>)
+# Defines FOPD_VERSION for one source: the release, and the commit where there is a repository. A new
+# commit configures anew.
+function(fopd_set_version source)
+    set(version ${PROJECT_VERSION})
+    find_package(Git QUIET)
+    if(Git_FOUND AND EXISTS ${PROJECT_SOURCE_DIR}/.git)
+        execute_process(COMMAND ${GIT_EXECUTABLE} -C ${PROJECT_SOURCE_DIR} rev-parse --short HEAD
+                        OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+        execute_process(COMMAND ${GIT_EXECUTABLE} -C ${PROJECT_SOURCE_DIR} rev-parse --git-path logs/HEAD
+                        OUTPUT_VARIABLE head_log OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+        if(commit)
+            string(APPEND version " (${commit})")
+        endif()
+        if(head_log)
+            get_filename_component(head_log ${head_log} ABSOLUTE BASE_DIR ${PROJECT_SOURCE_DIR})
+            set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${head_log})
+        endif()
+    endif()
+    set_source_files_properties(${source} PROPERTIES COMPILE_DEFINITIONS "FOPD_VERSION=\"${version}\"")
 endfunction()
