@@ -41,7 +41,7 @@ std::expected<std::string, Mistake> read_file(const std::string& file_name) {
     const FileDescriptor file(
         ::open(file_name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
     if (file.get() < 0) return failed("cannot be opened", errno);
-    struct stat status {};
+    struct stat status{};
     if (::fstat(file.get(), &status) != 0) return failed("cannot be examined", errno);
     if (!S_ISREG(status.st_mode)) {
         return std::unexpected(

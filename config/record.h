@@ -67,7 +67,7 @@ public:
     using Check = std::function<void(const S& value, Complaints& complaints)>;
 
     template <typename T>
-    Record& field(std::string key, T S::*member, std::type_identity_t<TypePtr<T>> type,
+    Record& field(std::string key, T S::* member, std::type_identity_t<TypePtr<T>> type,
                   std::string help, FieldRule rule = {}) {
         ensure_key(key, key_names_);
         ENSURE(!help.empty());
@@ -160,7 +160,7 @@ private:
     template <typename T>
     class MemberField final : public Field {
     public:
-        MemberField(std::string key, T S::*member, TypePtr<T> type, std::string help,
+        MemberField(std::string key, T S::* member, TypePtr<T> type, std::string help,
                     FieldRule rule)
             : key_(std::move(key)),
               member_(member),
@@ -219,7 +219,7 @@ private:
 
     private:
         std::string key_;
-        T S::*member_;
+        T S::* member_;
         TypePtr<T> type_;
         std::string help_;
         FieldRule rule_;

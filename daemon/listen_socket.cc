@@ -54,7 +54,7 @@ std::optional<gid_t> group_id() {
 
 // Whoever listens at the path, or nobody: then the file is left over from one that was killed.
 Started<void> require_unused(const std::string& path) {
-    struct stat status {};
+    struct stat status{};
     if (lstat(path.c_str(), &status) != 0) {
         if (errno == ENOENT) return {};
         return problem(kExitDataDir, "admin socket " + path + ": " + words_of(errno));
@@ -98,7 +98,7 @@ Started<UnixListener> bind_unix(const std::string& path) {
         return problem(kExitDataDir, "admin socket " + path + ": " + words_of(errno));
     }
     // Nobody can connect before listen(), so the mode needs no umask to be right in time.
-    struct stat status {};
+    struct stat status{};
     if (lstat(path.c_str(), &status) == 0 && chmod(path.c_str(), kSocketMode) == 0) {
         listener.device = status.st_dev;
         listener.inode = status.st_ino;
@@ -176,7 +176,7 @@ ListenSocket::~ListenSocket() {
 }
 
 void UnixListener::remove_file() const {
-    struct stat status {};
+    struct stat status{};
     if (lstat(path.c_str(), &status) != 0) return;
     if (status.st_dev == device && status.st_ino == inode) unlink(path.c_str());
 }

@@ -24,7 +24,7 @@ namespace fopd::daemon {
 
 LineWriter::LineWriter(int fd)
     : fd_(fd), deadline_fd_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) {
-    struct stat status {};
+    struct stat status{};
     if (fstat(fd, &status) != 0) return;
     is_socket_ = S_ISSOCK(status.st_mode);
     if (S_ISFIFO(status.st_mode) || S_ISCHR(status.st_mode)) {
@@ -111,7 +111,7 @@ bool JournalWriter::write(std::string_view entry) {
 
 bool stderr_is_journal() {
     const char* const stream = std::getenv("JOURNAL_STREAM");
-    struct stat status {};
+    struct stat status{};
     if (stream == nullptr || fstat(STDERR_FILENO, &status) != 0) return false;
     return stream == std::to_string(status.st_dev) + ":" + std::to_string(status.st_ino);
 }

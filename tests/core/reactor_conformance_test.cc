@@ -306,7 +306,7 @@ Task<bool> neighbour_sees_progress(Reactor* reactor, const int* count) {
     co_await reactor->yield();
     const int first = *count;
     co_await reactor->yield();
-    co_return first > 0 && *count > first&&* count < 10'000;
+    co_return first > 0 && *count > first && *count < 10'000;
 }
 }  // namespace
 

@@ -237,7 +237,7 @@ TEST_CASE("admin server: the socket is for its owner and group alone", "[daemon]
     Fixture f;
     f.start();
 
-    struct stat status {};
+    struct stat status{};
     REQUIRE(lstat(f.options.socket.c_str(), &status) == 0);
     REQUIRE((status.st_mode & 07777) == 0660);
     const group* const fopd = getgrnam("fopd");

@@ -1,0 +1,178 @@
+#include "daemon/admin_api.h"
+
+#include <algorithm>
+#include <future>
+
+#include "daemon/json_writer.h"
+#include "daemon/log_format.h"
+#include "daemon/open_metrics.h"
+
+namespace fopd::daemon {
+
+namespace {
+
+constexpr int kOk = 200;
+constexpr int kBadRequest = 400;
+constexpr int kUnprocessable = 422;
+constexpr int kUnavailable = 503;
+constexpr int kTimeout = 504;
+
+AdminReply json_reply(int status, std::string body) {
+    return {.status = status, .content_type = "application/json", .body = std::move(body)};
+}
+
+AdminReply failure(int status, std::string_view message) {
+    JsonWriter json;
+    json.begin_object().field("error", message).end_object();
+    return json_reply(status, json.text());
+}
+
+void write_list(JsonWriter& json, std::string_view key, const std::vector<std::string>& items) {
+    json.key(key).begin_array();
+    for (const std::string& item : items) json.value(std::string_view(item));
+    json.end_array();
+}
+
+}  // namespace
+
+struct AdminApi::Verb {
+    std::string_view method;
+    std::string_view path;
+    Task<AdminReply> (AdminApi::*run)(AdminRequest request);
+    Duration
+        patience;  // How long the server's thread waits; 0: the drain timeout and a little more.
+};
+
+const std::vector<AdminApi::Verb>& AdminApi::verbs() {
+    static const std::vector<Verb> kVerbs{
+        {.method = "GET", .path = "/v1/status", .run = &AdminApi::status, .patience = 5s},
+        {.method = "POST", .path = "/v1/reload", .run = &AdminApi::reload, .patience = 30s},
+        {.method = "POST", .path = "/v1/drain", .run = &AdminApi::drain, .patience = 0s},
+        {.method = "POST", .path = "/v1/log-level", .run = &AdminApi::log_level, .patience = 5s},
+    };
+    return kVerbs;
+}
+
+// One request on its way to the control reactor. The server's thread may give up waiting, so
+// whoever comes last ends it.
+class AdminApi::Call final : public core::Message, public std::enable_shared_from_this<Call> {
+public:
+    Call(AdminApi& api, const Verb& verb, AdminRequest request)
+        : Message(&deliver), api_(api), verb_(verb), request_(std::move(request)) {}
+
+    std::future<AdminReply> send() {
+        self_ = shared_from_this();
+        auto reply = reply_.get_future();
+        api_.parts_.control.post(*this);
+        return reply;
+    }
+
+private:
+    static void deliver(Message& message) {
+        const std::shared_ptr<Call> call = std::move(static_cast<Call&>(message).self_);
+        AdminApi& api = call->api_;
+        if (api.calls_.closed()) {
+            call->reply_.set_value(failure(kUnavailable, "the node is stopping; try again later"));
+            return;
+        }
+        api.parts_.control.spawn(api.calls_, run(call));
+    }
+
+    static Task<void> run(std::shared_ptr<Call> call) {
+        AdminReply reply = co_await (call->api_.*call->verb_.run)(std::move(call->request_));
+        call->reply_.set_value(std::move(reply));
+    }
+
+    AdminApi& api_;
+    const Verb& verb_;
+    AdminRequest request_;
+    std::promise<AdminReply> reply_;
+    std::shared_ptr<Call> self_;  // While it is on its way.
+};
+
+AdminReply AdminApi::handle(const AdminRequest& request) {
+    const auto verb = std::ranges::find(verbs(), request.path, &Verb::path);
+    ENSURE(verb != verbs().end());  // The server lets nothing else through.
+    return on_control(*verb, request);
+}
+
+AdminReply AdminApi::on_control(const Verb& verb, const AdminRequest& request) {
+    const auto call = std::make_shared<Call>(*this, verb, request);
+    auto reply = call->send();
+    if (verb.patience.count() == 0) return reply.get();  // Drain has an end of its own.
+    if (reply.wait_for(verb.patience) != std::future_status::ready) {
+        return failure(kTimeout, "the node's control thread does not answer");
+    }
+    return reply.get();
+}
+
+std::string AdminApi::metrics() {
+    return render_open_metrics(parts_.metrics);
+}
+
+Task<void> AdminApi::close() {
+    co_await calls_.close(parts_.control);
+}
+
+Task<AdminReply> AdminApi::status(AdminRequest) {
+    co_return json_reply(kOk, status_json(parts_.node, parts_.configuration, parts_.facts()));
+}
+
+Task<AdminReply> AdminApi::reload(AdminRequest) {
+    const auto reloaded = parts_.node.reload();
+    JsonWriter json;
+    json.begin_object();
+    if (reloaded) {
+        write_list(json, "changed", reloaded->changed);
+        write_list(json, "needs_restart", reloaded->needs_restart);
+        json.field("hash", std::string_view(reloaded->hash));
+        json.end_object();
+        co_return json_reply(kOk, json.text());
+    }
+    if (reloaded.error().busy) {
+        co_return failure(kUnavailable, "not reloaded: " + reloaded.error().problems.front());
+    }
+    json.field("error", "the configuration is not valid; nothing was changed");
+    write_list(json, "problems", reloaded.error().problems);
+    json.end_object();
+    co_return json_reply(kUnprocessable, json.text());
+}
+
+Task<AdminReply> AdminApi::drain(AdminRequest) {
+    const NodeState before = parts_.node.state();
+    if (before == NodeState::kStarting || before >= NodeState::kStopping) {
+        co_return failure(kUnavailable,
+                          std::string("not drained: the node is ") + to_string(before));
+    }
+    const Instant began_at = parts_.control.now();
+    const std::uint64_t left = co_await parts_.node.drain();
+    const double took = std::chrono::duration<double>(parts_.control.now() - began_at).count();
+    if (left > 0) {
+        co_return failure(kUnavailable,
+                          std::to_string(left) + " operations still run after the drain timeout");
+    }
+    JsonWriter json;
+    json.begin_object().field("state", "drained").field("seconds", took).end_object();
+    co_return json_reply(kOk, json.text());
+}
+
+Task<AdminReply> AdminApi::log_level(AdminRequest request) {
+    const auto word = request.query.find("level");
+    const auto level = word == request.query.end() ? std::nullopt : level_named(word->second);
+    if (!level) {
+        co_return failure(kBadRequest, "level is one of trace, debug, info, warn, error");
+    }
+    const core::Level before = parts_.configuration.log_level();
+    parts_.configuration.set_log_level(*level);
+    parts_.set_log_level(*level);
+    emit(parts_.events, core::Level::kInfo, "daemon.log_level",
+         {{"level", level_name(*level)}, {"was", level_name(before)}});
+    JsonWriter json;
+    json.begin_object()
+        .field("level", level_name(*level))
+        .field("was", level_name(before))
+        .end_object();
+    co_return json_reply(kOk, json.text());
+}
+
+}  // namespace fopd::daemon

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "core/gate.h"
+#include "core/metrics.h"
+#include "core/reactor.h"
+#include "daemon/admin_server.h"
+#include "daemon/node.h"
+#include "daemon/status.h"
+
+namespace fopd::daemon {
+
+// The verbs of the admin socket. A request comes in on one of the server's threads, which waits for
+// the answer; the verb itself runs on the control reactor. Localities are not involved.
+class AdminApi final : public AdminHandler {
+public:
+    struct Parts {
+        core::Reactor& control;
+        Node& node;
+        Configuration& configuration;
+        std::function<StatusFacts()> facts;
+        std::function<void(core::Level)> set_log_level;
+        std::vector<const core::MetricSource*> metrics;
+        core::EventSink& events;
+    };
+    explicit AdminApi(Parts parts) : parts_(std::move(parts)) {}
+
+    AdminReply handle(const AdminRequest& request) override;
+    std::string metrics() override;
+
+    // On the control reactor: refuses new requests and waits for those under way.
+    Task<void> close();
+
+private:
+    class Call;
+    struct Verb;
+    static const std::vector<Verb>& verbs();
+
+    AdminReply on_control(const Verb& verb, const AdminRequest& request);
+    Task<AdminReply> status(AdminRequest request);
+    Task<AdminReply> reload(AdminRequest request);
+    Task<AdminReply> drain(AdminRequest request);
+    Task<AdminReply> log_level(AdminRequest request);
+
+    Parts parts_;
+    core::Gate calls_;
+};
+
+}  // namespace fopd::daemon

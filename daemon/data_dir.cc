@@ -1,0 +1,109 @@
+#include "daemon/data_dir.h"
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace fopd::daemon {
+
+namespace {
+
+constexpr const char* kLockName = "/fopd.lock";
+
+std::unexpected<StartProblem> refuse(std::string message) {
+    return std::unexpected(StartProblem{.exit_code = kExitDataDir, .message = std::move(message)});
+}
+
+// A lock of the open file rather than of the process (F_OFD_SETLK): a second daemon in the same
+// process, as tests have them, is refused too.
+bool try_lock(int fd) {
+    struct flock lock{};
+    lock.l_type = F_WRLCK;
+    lock.l_whence = SEEK_SET;
+    return ::fcntl(fd, F_OFD_SETLK, &lock) == 0;
+}
+
+std::string holder_of(int fd) {
+    std::array<char, 32> text{};
+    const ssize_t size = ::pread(fd, text.data(), text.size() - 1, 0);
+    std::string pid;
+    for (ssize_t i = 0; i < size && text[static_cast<std::size_t>(i)] >= '0' &&
+                        text[static_cast<std::size_t>(i)] <= '9';
+         ++i) {
+        pid.push_back(text[static_cast<std::size_t>(i)]);
+    }
+    return pid.empty() ? "a process that has not said its pid yet" : "pid " + pid;
+}
+
+bool same_file(int fd, const std::string& path) {
+    struct stat open{};
+    struct stat named{};
+    return ::fstat(fd, &open) == 0 && ::stat(path.c_str(), &named) == 0 &&
+           open.st_dev == named.st_dev && open.st_ino == named.st_ino;
+}
+
+bool write_pid(int fd) {
+    const std::string pid = std::to_string(::getpid()) + "\n";
+    return ::ftruncate(fd, 0) == 0 &&
+           ::pwrite(fd, pid.data(), pid.size(), 0) == static_cast<ssize_t>(pid.size());
+}
+
+}  // namespace
+
+Started<std::unique_ptr<DataDir>> DataDir::open(const std::string& path) {
+    struct stat info{};
+    if (::stat(path.c_str(), &info) != 0) {
+        const int os_errno = errno;
+        return refuse("data directory " + path + ": " + std::strerror(os_errno) +
+                      (os_errno == ENOENT ? "; create it, writable for fopd's user" : ""));
+    }
+    if (!S_ISDIR(info.st_mode)) return refuse("data directory " + path + ": not a directory");
+
+    const std::string lock_path = path + kLockName;
+    for (;;) {
+        const int fd = ::open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+        if (fd < 0) {
+            const int os_errno = errno;
+            return refuse("data directory " + path +
+                          " is not writable: " + std::strerror(os_errno));
+        }
+        if (!try_lock(fd)) {
+            const std::string holder = holder_of(fd);
+            ::close(fd);
+            return std::unexpected(StartProblem{
+                .exit_code = kExitInUse,
+                .message =
+                    "data directory " + path + " is in use by another fopd (" + holder + ")"});
+        }
+        // The holder before us may have removed the file between our open and our lock.
+        if (!same_file(fd, lock_path)) {
+            ::close(fd);
+            continue;
+        }
+        if (!write_pid(fd)) {
+            const int os_errno = errno;
+            ::unlink(lock_path.c_str());
+            ::close(fd);
+            return refuse("data directory " + path +
+                          " cannot be written: " + std::strerror(os_errno));
+        }
+        return std::unique_ptr<DataDir>(new DataDir(path, lock_path, fd));
+    }
+}
+
+DataDir::~DataDir() {
+    release();
+}
+
+void DataDir::release() {
+    if (lock_fd_ < 0) return;
+    ::unlink(lock_path_.c_str());  // Before the lock goes: nobody else has it yet.
+    ::close(lock_fd_);
+    lock_fd_ = -1;
+}
+
+}  // namespace fopd::daemon

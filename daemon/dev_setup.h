@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+
+#include "daemon/start_problem.h"
+
+namespace fopd::daemon {
+
+// What `fopd --dev` runs on.
+struct DevSetup {
+    std::string dir;
+    std::string config_file;
+};
+
+// Where --dev keeps its things when no directory is named.
+std::string default_dev_dir();
+
+// Makes what is missing below `dir_given`: a data directory, a key, a configuration file that can
+// be edited and is not written again, and env.sh, after which every client finds the daemon.
+Started<DevSetup> make_dev_setup(const std::string& dir_given);
+
+}  // namespace fopd::daemon

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace fopd::daemon {
+
+// Writes one JSON value piece by piece. The caller keeps begin and end in step.
+class JsonWriter {
+public:
+    JsonWriter& begin_object() { return open('{'); }
+    JsonWriter& end_object() { return shut('}'); }
+    JsonWriter& begin_array() { return open('['); }
+    JsonWriter& end_array() { return shut(']'); }
+
+    JsonWriter& key(std::string_view name);
+    JsonWriter& value(std::string_view text);
+    JsonWriter& value(const char* text) { return value(std::string_view(text)); }
+    JsonWriter& value(bool truth);
+    JsonWriter& value(double number);  // null where JSON has no word for it.
+    template <std::integral T>
+    JsonWriter& value(T number) {
+        return raw(std::to_string(number));
+    }
+    template <typename T>
+    JsonWriter& field(std::string_view name, const T& content) {
+        key(name);
+        return value(content);
+    }
+
+    const std::string& text() const { return text_; }
+
+private:
+    JsonWriter& open(char bracket);
+    JsonWriter& shut(char bracket);
+    JsonWriter& raw(std::string_view text);
+    void separate();
+
+    std::string text_;
+    bool first_ = true;  // Nothing stands before the next element of this level.
+    bool after_key_ = false;
+};
+
+// `text` in double quotes; what is not UTF-8 becomes U+FFFD.
+std::string json_quoted(std::string_view text);
+
+}  // namespace fopd::daemon

@@ -1,0 +1,125 @@
+#include "daemon/locality_threads.h"
+
+#include <thread>
+
+#include <pthread.h>
+#include <sched.h>
+
+#include "core/uring_backend.h"
+
+namespace fopd::daemon {
+
+class LocalityThreads::Thread final {
+public:
+    Thread(std::unique_ptr<core::Backend> backend, LocalityThreads& owner)
+        : reactor_(std::move(backend)), owner_(owner) {}
+    ~Thread() {
+        if (thread_.joinable()) thread_.join();
+    }
+
+    core::Reactor& reactor() { return reactor_; }
+    bool ended() const { return ended_; }
+
+    // The core it now runs on, or -1.
+    int start(std::uint32_t index, int core) {
+        // An exception that gets this far is a defect: noexcept ends the process where it happened.
+        thread_ = std::thread([this]() noexcept {
+            reactor_.run();
+            owner_.control_.post(end_);
+        });
+        const std::string name = "fopd-loc-" + std::to_string(index);
+        pthread_setname_np(thread_.native_handle(), name.c_str());
+        cpu_set_t set;
+        CPU_ZERO(&set);
+        CPU_SET(static_cast<std::size_t>(core), &set);
+        return pthread_setaffinity_np(thread_.native_handle(), sizeof set, &set) == 0 ? core : -1;
+    }
+
+    void stop() { reactor_.post(stop_); }
+
+private:
+    // Delivered on the locality: its loop ends.
+    struct Stop final : core::Message {
+        explicit Stop(core::Reactor& loop) : Message(&deliver), reactor(loop) {}
+        static void deliver(Message& message) { static_cast<Stop&>(message).reactor.stop(); }
+        core::Reactor& reactor;
+    };
+    // Delivered on the control reactor: it has ended.
+    struct End final : core::Message {
+        explicit End(Thread& owner) : Message(&deliver), thread(owner) {}
+        static void deliver(Message& message) {
+            Thread& thread = static_cast<End&>(message).thread;
+            thread.ended_ = true;
+            thread.owner_.thread_ended_.wake_all();
+        }
+        Thread& thread;
+    };
+
+    core::Reactor reactor_;
+    LocalityThreads& owner_;
+    Stop stop_{reactor_};
+    End end_{*this};
+    bool ended_ = false;
+    std::thread thread_;
+};
+
+LocalityThreads::LocalityThreads(core::Reactor& control)
+    : control_(control), thread_ended_(control) {}
+
+LocalityThreads::~LocalityThreads() = default;
+
+Started<std::unique_ptr<LocalityThreads>> LocalityThreads::start(LocalityThreadsOptions options,
+                                                                 core::Reactor& control,
+                                                                 const core::Clock& clock,
+                                                                 core::EventSink& events) {
+    std::unique_ptr<LocalityThreads> localities(new LocalityThreads(control));
+    for (std::uint32_t index = 0; index < options.count; ++index) {
+        auto backend =
+            core::make_uring_backend(clock, events, core::UringOptions{.sqpoll = options.sqpoll});
+        if (!backend) {
+            return std::unexpected(StartProblem{
+                .exit_code = kExitSystem, .message = core::explain_no_uring(backend.error())});
+        }
+        localities->threads_.push_back(std::make_unique<Thread>(std::move(*backend), *localities));
+    }
+    // Only when all of them exist: a thread that runs must be stopped, a ring need not.
+    const std::vector<int> cores = usable_cores();
+    for (std::uint32_t index = 0; index < options.count; ++index) {
+        const int core = cores[index % cores.size()];
+        localities->cores_.push_back(localities->threads_[index]->start(index, core));
+    }
+    return localities;
+}
+
+Task<bool> LocalityThreads::stop(Instant deadline) {
+    for (const auto& thread : threads_) thread->stop();
+    for (const auto& thread : threads_) {
+        while (!thread->ended()) {
+            const core::WaitOptions options{.deadline = deadline};
+            const auto woken = co_await thread_ended_.wait(options);
+            if (!woken && !thread->ended()) co_return false;
+        }
+    }
+    co_return true;
+}
+
+std::vector<core::Reactor*> LocalityThreads::reactors() {
+    std::vector<core::Reactor*> reactors;
+    for (const auto& thread : threads_) reactors.push_back(&thread->reactor());
+    return reactors;
+}
+
+std::vector<int> usable_cores() {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    std::vector<int> cores;
+    if (sched_getaffinity(0, sizeof set, &set) == 0) {
+        for (int core = 0; core < CPU_SETSIZE; ++core) {
+            if (CPU_ISSET(static_cast<std::size_t>(core), &set)) cores.push_back(core);
+        }
+    }
+    if (cores.empty()) cores.push_back(0);
+    return cores;
+}
+
+}  // namespace fopd::daemon

@@ -1,0 +1,116 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/clock.h"
+#include "core/events.h"
+#include "core/gate.h"
+#include "core/metrics.h"
+#include "core/reactor.h"
+#include "core/wait_queue.h"
+#include "daemon/configuration.h"
+#include "daemon/locality.h"
+#include "daemon/service_manager.h"
+#include "daemon/start_problem.h"
+
+namespace fopd::daemon {
+
+enum class NodeState : std::uint8_t {
+    kStarting,
+    kReady,
+    kDraining,  // No new work; what runs may end.
+    kDrained,   // Nothing runs any more; waiting to be stopped.
+    kStopping,
+    kStopped,
+};
+const char* to_string(NodeState state);
+
+// What a node is given of the world it lives in. All of it outlives the node.
+struct NodeWorld {
+    core::Reactor& control;  // Where the node's own life happens; not a locality.
+    std::vector<core::Reactor*> localities;
+    core::EventSink& events;
+    ServiceManager& manager;
+    Configuration& configuration;
+    // Puts settings into force that a reload has changed.
+    std::function<void()> apply_settings;
+};
+
+struct NodeOptions {
+    // Whether unregistered buffers are good enough; a production node refuses to start with them.
+    enum class Buffers : std::uint8_t { kRegistered, kAny };
+    Buffers buffers = Buffers::kRegistered;
+};
+
+// The daemon without the process around it: starts the localities, watches them, reloads, drains
+// and stops. The same code runs as a systemd service and by the dozen in the simulated world.
+// Everything happens on the control reactor.
+class Node {
+public:
+    Node(NodeWorld world, NodeOptions options);
+    ~Node();
+    Node(const Node&) = delete;
+    Node& operator=(const Node&) = delete;
+
+    // Once. Ready when it returns without a problem; a stop() meanwhile ends it early and well.
+    Task<Started<void>> start();
+
+    // Lets no new work in and waits until what runs has ended or the drain timeout is over. Whoever
+    // asks while it drains waits for the same end. Returns how much was still running at the end.
+    Task<std::uint64_t> drain();
+
+    // Drains, and gives back what start() took. Once; after it the node may be destroyed.
+    Task<void> stop();
+
+    // Reads the configuration again and puts into force what can change at run time. kBusy while
+    // the node drains or stops.
+    using ReloadResult = std::expected<Configuration::Reloaded, Configuration::Refused>;
+    ReloadResult reload();
+
+    // A stop() follows: a start() under way does not take more.
+    void request_stop() { stop_requested_ = true; }
+
+    Instant now() const { return world_.control.now(); }
+    NodeState state() const { return state_; }
+    bool accepts_work() const { return state_ == NodeState::kReady; }
+    const std::vector<std::unique_ptr<Locality>>& localities() const { return localities_; }
+    std::vector<std::unique_ptr<Locality>>& localities() { return localities_; }
+    Instant created_at() const { return created_at_; }
+    Instant ready_at() const { return ready_at_; }
+    bool buffers_registered() const { return buffers_registered_; }
+    const std::vector<std::string>& warnings() const { return warnings_; }
+    // How long ago the locality last answered; what is beyond kStuckAfter counts as stuck.
+    Duration silent_for(std::size_t locality) const;
+    static constexpr Duration kStuckAfter = 5s;
+
+private:
+    class Pulse;
+
+    Task<Started<void>> open_locality(Locality* locality);
+    Task<std::uint64_t> drain_locality(Locality* locality, Instant deadline);
+    Task<std::uint64_t> close_locality(Locality* locality);
+    Task<void> watch();
+    void look_at_pulses();
+    void enter(NodeState state);
+
+    NodeWorld world_;
+    const NodeOptions options_;
+    NodeState state_ = NodeState::kStarting;
+    const Instant created_at_;
+    Instant ready_at_ = kNever;
+    std::vector<std::unique_ptr<Locality>> localities_;
+    std::vector<std::unique_ptr<Pulse>> pulses_;
+    std::vector<std::string> warnings_;
+    core::Gate background_;
+    core::CancelSource stop_watching_;
+    core::WaitQueue drained_;
+    std::uint64_t left_running_ = 0;
+    bool stop_requested_ = false;
+    bool buffers_registered_ = true;  // In every locality so far.
+};
+
+}  // namespace fopd::daemon

@@ -1,0 +1,319 @@
+#include "daemon/process.h"
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+#include "core/fd_watch.h"
+#include "core/offload.h"
+#include "core/poll_backend.h"
+#include "daemon/admin_api.h"
+#include "daemon/admin_server.h"
+#include "daemon/data_dir.h"
+#include "daemon/key_file.h"
+#include "daemon/locality_threads.h"
+#include "daemon/log.h"
+#include "daemon/log_writer.h"
+#include "daemon/version.h"
+
+namespace fopd::daemon {
+
+namespace {
+
+// Beyond the drain timeout, a stop may take this long before the process ends without its leave.
+constexpr Duration kStopGrace = 10s;
+// How often the signal descriptor is looked at although nothing was said; a matter of principle.
+constexpr Duration kSignalCap = 1h;
+constexpr Duration kLogFlushLimit = 2s;
+
+sigset_t signals_to_read() {
+    sigset_t set;
+    sigemptyset(&set);
+    for (const int each : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&set, each);
+    return set;
+}
+
+// The signals the control thread reads. Requires: hold_signals().
+class Signals {
+public:
+    static Started<std::unique_ptr<Signals>> open() {
+        const sigset_t set = signals_to_read();
+        const int fd = ::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+        if (fd < 0) {
+            return std::unexpected(StartProblem{.exit_code = kExitSystem,
+                                                .message = describe(os_error(errno, "signalfd"))});
+        }
+        return std::unique_ptr<Signals>(new Signals(fd));
+    }
+    ~Signals() { ::close(fd_); }
+    Signals(const Signals&) = delete;
+    Signals& operator=(const Signals&) = delete;
+
+    int fd() const { return fd_; }
+    // The next one that has come, or 0.
+    int next() {
+        signalfd_siginfo info{};
+        const ssize_t size = ::read(fd_, &info, sizeof info);
+        return size == sizeof info ? static_cast<int>(info.ssi_signo) : 0;
+    }
+
+private:
+    explicit Signals(int fd) : fd_(fd) {}
+    const int fd_;
+};
+
+std::uint32_t locality_count(const LocalitySettings& settings) {
+    if (settings.cores.has_value()) return *settings.cores;
+    return std::max<std::uint32_t>(1, static_cast<std::uint32_t>(usable_cores().size() / 2));
+}
+
+LogFormat log_format(const LogSettings& settings) {
+    if (settings.format.has_value()) return *settings.format;
+    return stderr_is_journal() ? LogFormat::kJournald : LogFormat::kText;
+}
+
+// Everything a running daemon consists of, in the order it is made; it goes in the opposite order.
+class Process {
+public:
+    Process(std::unique_ptr<Configuration> configuration, const ProcessOptions& options, Log& log)
+        : configuration_(std::move(configuration)), options_(options), log_(log) {}
+
+    int run() {
+        const Started<void> made = make();
+        if (!made) return fail(made.error());
+        return control_->run_until_done(live());
+    }
+
+private:
+    Started<void> make();
+    Started<void> make_admin();
+    Task<int> live();
+    Task<void> watch_signals();
+    void on_signal(int signal);
+    Task<void> limit_stop();
+    Task<void> stop_admin();
+    int fail(const StartProblem& problem);
+    [[noreturn]] void leave(int exit_code);
+
+    const std::unique_ptr<Configuration> configuration_;
+    const ProcessOptions options_;
+    Log& log_;
+    const core::PosixClock clock_;
+    std::unique_ptr<Signals> signals_;
+    std::unique_ptr<DataDir> data_dir_;
+    std::unique_ptr<ServiceManager> manager_;
+    std::unique_ptr<core::Reactor> control_;
+    std::unique_ptr<core::Offload> offload_;
+    std::unique_ptr<LocalityThreads> threads_;
+    std::unique_ptr<Node> node_;
+    std::unique_ptr<NodeMetrics> node_metrics_;
+    std::unique_ptr<AdminApi> api_;
+    std::unique_ptr<AdminServer> server_;
+    std::unique_ptr<core::WaitQueue> told_to_stop_;
+    core::Gate background_;
+    core::CancelSource end_background_;
+    bool stopping_ = false;
+};
+
+Started<void> Process::make() {
+    const config::Snapshot& settings = *configuration_->current();
+    auto signals = Signals::open();
+    if (!signals) return std::unexpected(signals.error());
+    signals_ = std::move(*signals);
+
+    // Read now to refuse a start with a key that is missing or open to all, rather than the first
+    // peer.
+    if (const auto& path = settings.get<AuthSettings>().peer_key; path.has_value()) {
+        const auto key = read_key_file(*path);
+        if (!key) return std::unexpected(key.error());
+    }
+    auto data_dir = DataDir::open(settings.get<NodeSettings>().data_dir);
+    if (!data_dir) return std::unexpected(data_dir.error());
+    data_dir_ = std::move(*data_dir);
+
+    auto backend = core::make_poll_backend(clock_);
+    if (!backend) {
+        return std::unexpected(
+            StartProblem{.exit_code = kExitSystem, .message = describe(backend.error())});
+    }
+    control_ = std::make_unique<core::Reactor>(std::move(*backend));
+    told_to_stop_ = std::make_unique<core::WaitQueue>(*control_);
+    offload_ = core::make_thread_offload({.name = "fopd-offload"});
+    manager_ = make_systemd_manager();
+
+    const LocalitySettings& localities = settings.get<LocalitySettings>();
+    auto threads =
+        LocalityThreads::start({.count = locality_count(localities), .sqpoll = localities.sqpoll},
+                               *control_, clock_, log_);
+    if (!threads) return std::unexpected(threads.error());
+    threads_ = std::move(*threads);
+
+    node_ = std::make_unique<Node>(
+        NodeWorld{.control = *control_,
+                  .localities = threads_->reactors(),
+                  .events = log_,
+                  .manager = *manager_,
+                  .configuration = *configuration_,
+                  .apply_settings = [this] { log_.set_level(configuration_->log_level()); }},
+        NodeOptions{.buffers = options_.buffers});
+    node_metrics_ = std::make_unique<NodeMetrics>(*node_, clock_);
+    return {};
+}
+
+Started<void> Process::make_admin() {
+    const AdminSettings& settings = configuration_->current()->get<AdminSettings>();
+    api_ = std::make_unique<AdminApi>(
+        AdminApi::Parts{.control = *control_,
+                        .node = *node_,
+                        .configuration = *configuration_,
+                        .facts =
+                            [this] {
+                                return StatusFacts{.log_level = log_.level(),
+                                                   .watchdog_timeout = manager_->watchdog_timeout(),
+                                                   .cores = threads_->cores()};
+                            },
+                        .set_log_level = [this](core::Level level) { log_.set_level(level); },
+                        .metrics = {node_metrics_.get()},
+                        .events = log_});
+    const auto metrics = options_.metrics.has_value() ? options_.metrics : settings.metrics;
+    auto server =
+        AdminServer::start({.socket = settings.socket,
+                            .metrics = metrics.has_value() ? config::format_address(*metrics) : ""},
+                           *api_, log_);
+    if (!server) return std::unexpected(server.error());
+    server_ = std::move(*server);
+    return {};
+}
+
+// The daemon's life, on the control reactor. Whatever goes wrong at the start, what was made so far
+// is taken apart in the same way as at a stop.
+Task<int> Process::live() {
+    control_->spawn(background_, watch_signals());
+    Started<void> started = make_admin();
+    if (started) started = co_await node_->start();
+    int exit_code = kExitDone;
+    if (started) {
+        while (!stopping_) {
+            // No deadline: a daemon runs until it is told to stop.
+            [[maybe_unused]] const auto told = co_await told_to_stop_->wait({});
+        }
+    } else {
+        exit_code = fail(started.error());
+    }
+    control_->spawn(background_, limit_stop());
+    co_await node_->stop();
+    co_await stop_admin();
+    const bool ended = co_await threads_->stop(after(control_->now(), kStopGrace));
+    if (!ended) {
+        emit(log_, core::Level::kError, "daemon.locality_does_not_stop");
+        leave(kExitInternal);
+    }
+    end_background_.cancel();
+    co_await background_.close(*control_);
+    co_return exit_code;
+}
+
+// The server's threads wait for answers from this reactor, so another thread waits for them.
+Task<void> Process::stop_admin() {
+    if (api_ == nullptr) co_return;
+    auto stop_server = [this] { server_.reset(); };
+    const auto stopped = co_await offload_->run(*control_, stop_server);
+    ENSURE(stopped.has_value());
+    co_await api_->close();
+}
+
+Task<void> Process::watch_signals() {
+    core::FdWatch watch(*control_, signals_->fd(), POLLIN);
+    for (;;) {
+        const auto wake = co_await watch.wait(kSignalCap, &end_background_);
+        if (wake == core::FdWatch::Wake::kCancelled) break;
+        while (const int signal = signals_->next()) on_signal(signal);
+    }
+    co_await watch.stop();
+}
+
+void Process::on_signal(int signal) {
+    const char* const name = signal == SIGTERM ? "SIGTERM" : signal == SIGINT ? "SIGINT" : "SIGHUP";
+    emit(log_, core::Level::kInfo, "daemon.signal", {{"signal", std::string_view(name)}});
+    if (signal == SIGHUP) {
+        // Node::reload() logs what became of it, but for a refusal that is not the file's fault.
+        const auto reloaded = node_->reload();
+        if (!reloaded && reloaded.error().busy) {
+            emit(log_, core::Level::kWarn, "daemon.reload_refused",
+                 {{"reason", std::string_view(reloaded.error().problems.front())}});
+        }
+        return;
+    }
+    if (stopping_) {
+        emit(log_, core::Level::kWarn, "daemon.stopped_at_once",
+             {{"reason", std::string_view("a second signal to stop")}});
+        leave(kExitDone);
+    }
+    stopping_ = true;
+    node_->request_stop();
+    told_to_stop_->wake_all();
+}
+
+Task<void> Process::limit_stop() {
+    const Duration limit =
+        configuration_->current()->get<NodeSettings>().drain_timeout + kStopGrace;
+    const auto slept = co_await control_->sleep_for(limit, &end_background_);
+    if (!slept) co_return;
+    emit(log_, core::Level::kError, "daemon.stop_takes_too_long",
+         {{"limit_s", std::chrono::duration<double>(limit).count()}});
+    leave(kExitInternal);
+}
+
+int Process::fail(const StartProblem& problem) {
+    emit(log_, core::Level::kError, "daemon.cannot_start",
+         {{"problem", std::string_view(problem.message)},
+          {"exit_code", static_cast<std::int64_t>(problem.exit_code)}});
+    return problem.exit_code;
+}
+
+// Ends the process without taking it apart, as threads or requests may never end. What others would
+// stumble over goes first. Everything acknowledged is durable already.
+void Process::leave(int exit_code) {
+    if (server_ != nullptr) {
+        ::unlink(configuration_->current()->get<AdminSettings>().socket.c_str());
+    }
+    if (data_dir_ != nullptr) data_dir_->release();
+    log_.flush(kLogFlushLimit);
+    ::_exit(exit_code);
+}
+
+}  // namespace
+
+void hold_signals() {
+    const sigset_t set = signals_to_read();
+    pthread_sigmask(SIG_BLOCK, &set, nullptr);
+    std::signal(SIGPIPE, SIG_IGN);
+}
+
+int run_process(std::unique_ptr<Configuration> configuration, const ProcessOptions& options) {
+    const core::PosixClock clock;
+    const config::SnapshotPtr settings = configuration->current();
+    const LogSettings& log_settings = settings->get<LogSettings>();
+    auto log = Log::start({.level = log_settings.level, .format = log_format(log_settings)}, clock);
+    if (!log) {
+        std::fprintf(stderr, "fopd: %s\n", log.error().message.c_str());
+        return log.error().exit_code;
+    }
+    emit(**log, core::Level::kInfo, "daemon.start",
+         {{"version", version()},
+          {"pid", static_cast<std::int64_t>(::getpid())},
+          {"name", std::string_view(node_name(*settings))},
+          {"config", std::string_view(configuration->file())},
+          {"config_hash", std::string_view(configuration->hash())}});
+    const int exit_code = Process(std::move(configuration), options, **log).run();
+    emit(**log, core::Level::kInfo, "daemon.end",
+         {{"exit_code", static_cast<std::int64_t>(exit_code)}});
+    return exit_code;
+}
+
+}  // namespace fopd::daemon

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "core/time.h"
+
+namespace fopd::daemon {
+
+// Who started the daemon and watches over it: systemd, nobody, or a test. From the control thread.
+class ServiceManager {
+public:
+    virtual ~ServiceManager() = default;
+    virtual void ready() = 0;
+    virtual void reloading() = 0;
+    virtual void stopping() = 0;
+    // One line for `systemctl status`.
+    virtual void status(std::string_view line) = 0;
+    // "All is well": only while every locality turns.
+    virtual void feed_watchdog() = 0;
+    // How long it waits for that before it ends the daemon; 0 when it does not watch.
+    virtual Duration watchdog_timeout() const = 0;
+};
+
+// sd_notify(3); does nothing when NOTIFY_SOCKET is not set.
+std::unique_ptr<ServiceManager> make_systemd_manager();
+
+}  // namespace fopd::daemon

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "config/address.h"
+#include "config/schema.h"
+#include "core/events.h"
+#include "core/time.h"
+#include "daemon/log_format.h"
+
+namespace fopd::daemon {
+
+// The daemon's own sections of the configuration; their keys, rules and help are in settings.cc.
+
+struct NodeSettings {
+    std::string name;  // Empty: the host's name.
+    std::string data_dir = "/var/lib/fopd";
+    Duration drain_timeout = 30s;
+};
+
+struct LocalitySettings {
+    std::optional<std::uint32_t> cores;  // Nothing: half of the cores the process may use.
+    std::uint64_t buffers_bytes = 64ULL << 20;
+    bool sqpoll = false;
+};
+
+struct AuthSettings {
+    std::optional<std::string> peer_key;
+};
+
+struct AdminSettings {
+    std::string socket = "/run/fopd/admin.sock";
+    std::optional<config::Address> metrics = config::Address{.host = "127.0.0.1", .port = 9420};
+};
+
+struct LogSettings {
+    core::Level level = core::Level::kInfo;
+    std::optional<LogFormat> format;  // Nothing: the journal's where standard error leads there.
+};
+
+// Every section there is: the daemon's, and those of the folders it wires together.
+config::Schema make_schema();
+
+}  // namespace fopd::daemon

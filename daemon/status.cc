@@ -1,0 +1,133 @@
+#include "daemon/status.h"
+
+#include <array>
+
+#include <unistd.h>
+
+#include "daemon/json_writer.h"
+#include "daemon/log_format.h"
+#include "daemon/settings.h"
+#include "daemon/version.h"
+
+namespace fopd::daemon {
+
+namespace {
+
+double seconds(Duration span) {
+    return std::chrono::duration<double>(span).count();
+}
+
+double seconds(const core::Counter& ns) {
+    return static_cast<double>(ns.get()) / 1e9;
+}
+
+void write_list(JsonWriter& json, std::string_view key, const std::vector<std::string>& items) {
+    json.key(key).begin_array();
+    for (const std::string& item : items) json.value(std::string_view(item));
+    json.end_array();
+}
+
+void write_locality(JsonWriter& json, const Node& node, std::size_t index, Instant now, int core) {
+    const Locality& locality = *node.localities()[index];
+    const core::ReactorStats& stats = locality.reactor().stats();
+    const Instant last_turn{Duration{static_cast<std::int64_t>(stats.last_turn_ns.get())}};
+    json.begin_object();
+    json.field("index", locality.index());
+    if (core >= 0) json.field("core", core);
+    json.field("state", node.silent_for(index) > Node::kStuckAfter ? "stuck" : "turning");
+    json.field("backend", locality.reactor().backend_name());
+    json.field("since_turn_s", std::max(0.0, seconds(now - last_turn)));
+    json.field("turns", stats.turns.get());
+    json.field("sleeps", stats.sleeps.get());
+    json.field("busy_s", seconds(stats.busy_ns));
+    json.field("resumed", stats.resumed.get());
+    json.field("timers", stats.timers_fired.get());
+    json.field("messages", stats.messages.get());
+    json.field("io_submitted", stats.io_submitted.get());
+    json.field("io_completed", stats.io_completed.get());
+    json.field("missed_wakes", stats.missed_wakes.get());
+    json.field("buffers_total", locality.buffers().total_count());
+    json.field("buffers_free", locality.buffers().free_count());
+    json.field("buffers_registered", node.buffers_registered());
+    json.end_object();
+}
+
+}  // namespace
+
+std::string status_json(const Node& node, const Configuration& configuration,
+                        const StatusFacts& facts) {
+    const Instant now = node.now();
+    JsonWriter json;
+    json.begin_object();
+    json.field("name", std::string_view(node_name(*configuration.current())));
+    json.field("version", version());
+    json.field("pid", ::getpid());
+    json.field("state", to_string(node.state()));
+    json.field("uptime_s", seconds(now - node.created_at()));
+    if (node.ready_at() != kNever)
+        json.field("ready_s", seconds(node.ready_at() - node.created_at()));
+    json.key("config").begin_object();
+    json.field("file", std::string_view(configuration.file()));
+    json.field("hash", std::string_view(configuration.hash()));
+    write_list(json, "differs", configuration.differing_keys());
+    write_list(json, "needs_restart", configuration.keys_waiting_for_restart());
+    json.end_object();
+    json.field("log_level", level_name(facts.log_level));
+    json.field("watchdog", facts.watchdog_timeout.count() > 0);
+    json.key("localities").begin_array();
+    for (std::size_t index = 0; index < node.localities().size(); ++index) {
+        write_locality(json, node, index, now,
+                       index < facts.cores.size() ? facts.cores[index] : -1);
+    }
+    json.end_array();
+    write_list(json, "warnings", node.warnings());
+    json.end_object();
+    return json.text();
+}
+
+void NodeMetrics::collect(core::MetricSink& sink) const {
+    struct Figure {
+        std::string_view name;
+        std::string_view help;
+        core::Counter core::ReactorStats::* counter;
+        double scale;
+    };
+    static constexpr std::array kFigures{
+        Figure{"fopd_locality_turns", "Turns of the locality's event loop.",
+               &core::ReactorStats::turns, 1},
+        Figure{"fopd_locality_sleeps", "Times the locality went to sleep.",
+               &core::ReactorStats::sleeps, 1},
+        Figure{"fopd_locality_busy_seconds", "Time the locality was awake.",
+               &core::ReactorStats::busy_ns, 1e-9},
+        Figure{"fopd_locality_resumed", "Coroutines the locality resumed.",
+               &core::ReactorStats::resumed, 1},
+        Figure{"fopd_locality_timers", "Timers that fired.", &core::ReactorStats::timers_fired, 1},
+        Figure{"fopd_locality_messages", "Messages from other threads.",
+               &core::ReactorStats::messages, 1},
+        Figure{"fopd_locality_io_submitted", "I/O operations submitted.",
+               &core::ReactorStats::io_submitted, 1},
+        Figure{"fopd_locality_io_completed", "I/O operations completed.",
+               &core::ReactorStats::io_completed, 1},
+        Figure{"fopd_locality_missed_wakes", "Waits whose end only the cap brought.",
+               &core::ReactorStats::missed_wakes, 1},
+    };
+    for (const auto& locality : node_.localities()) {
+        const std::string index = std::to_string(locality->index());
+        const std::array labels{core::Label{"locality", index}};
+        const core::ReactorStats& stats = locality->reactor().stats();
+        for (const Figure& figure : kFigures) {
+            sink.counter(figure.name, figure.help, labels,
+                         static_cast<double>((stats.*figure.counter).get()) * figure.scale);
+        }
+        sink.gauge("fopd_buffers_free", "Pieces of I/O memory not in use.", labels,
+                   static_cast<double>(locality->buffers().free_count()));
+        sink.gauge("fopd_buffers", "Pieces of I/O memory.", labels,
+                   static_cast<double>(locality->buffers().total_count()));
+    }
+    const std::array version_label{core::Label{"version", version()}};
+    sink.gauge("fopd_build_info", "Always 1; the label says which fopd this is.", version_label, 1);
+    sink.gauge("fopd_uptime_seconds", "Time since the daemon was started.", {},
+               seconds(clock_.now() - node_.created_at()));
+}
+
+}  // namespace fopd::daemon

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/metrics.h"
+#include "daemon/node.h"
+
+namespace fopd::daemon {
+
+// What a status answer tells besides what the node knows itself.
+struct StatusFacts {
+    core::Level log_level;
+    Duration watchdog_timeout;
+    std::vector<int> cores;  // Of the localities; empty in the simulated world.
+};
+
+// The answer to GET /v1/status. On the control thread; of the localities it reads only figures they
+// publish, so that one that is stuck is reported and not waited for.
+std::string status_json(const Node& node, const Configuration& configuration,
+                        const StatusFacts& facts);
+
+// The figures of the node and its localities, for GET /metrics. Safe from any thread while the node
+// lives.
+class NodeMetrics final : public core::MetricSource {
+public:
+    NodeMetrics(const Node& node, const core::Clock& clock) : node_(node), clock_(clock) {}
+    void collect(core::MetricSink& sink) const override;
+
+private:
+    const Node& node_;
+    const core::Clock& clock_;
+};
+
+}  // namespace fopd::daemon

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/random.h"
+#include "core/time.h"
+
+namespace fopd::sim {
+
+// What goes wrong, where and when. A plan is data: the same plan on the same seed is the same run.
+struct Fault {
+    enum class Kind : std::uint8_t {
+        kCrash,          // kill -9: everything in memory is gone; started again after `span`.
+        kStallLocality,  // One core does not run for `span`.
+        kStallNode,      // SIGSTOP for `span`.
+        kReload,         // SIGHUP.
+        kBadReload,      // SIGHUP after somebody broke the file; it is mended after `span`.
+        kDrain,          // fopctl drain.
+        kRestart,        // SIGTERM, and started again once it has ended.
+    };
+    Kind kind;
+    Instant at;
+    std::uint32_t node = 0;
+    std::uint32_t locality = 0;
+    Duration span{0};
+};
+const char* to_string(Fault::Kind kind);
+
+struct FaultPlanOptions {
+    std::uint32_t nodes = 1;
+    std::uint32_t localities = 1;
+    Duration length = 600s;
+    std::uint32_t fault_count = 20;
+};
+
+// A plan drawn from a seed, ordered by time.
+std::vector<Fault> draw_fault_plan(core::Random random, const FaultPlanOptions& options);
+
+// "at 12.5 s node 3 locality 1: stall_locality for 4 s".
+std::string describe(const Fault& fault);
+
+}  // namespace fopd::sim

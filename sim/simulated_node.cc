@@ -1,0 +1,158 @@
+#include "sim/simulated_node.h"
+
+#include "config/units.h"
+#include "core/ensure.h"
+#include "core/wait_queue.h"
+#include "daemon/settings.h"
+
+namespace fopd::sim {
+
+void RecordedEvents::emit(core::Level level, std::string_view name,
+                          std::span<const core::Field> fields) {
+    for (const char each : name) world_.trace(static_cast<unsigned char>(each));
+    world_.trace(fields.size());
+    ++counts_[std::string(name)];
+    if (level == core::Level::kError) errors_.emplace_back(name);
+}
+
+std::uint64_t RecordedEvents::count(const std::string& name) const {
+    const auto found = counts_.find(name);
+    return found == counts_.end() ? 0 : found->second;
+}
+
+void SimulatedManager::feed_watchdog() {
+    ++fed_count_;
+    longest_hunger_ = longest_hunger();
+    fed_at_ = world_.now();
+}
+
+Duration SimulatedManager::longest_hunger() const {
+    if (fed_at_ == kNever) return longest_hunger_;
+    return std::max(longest_hunger_, Duration(world_.now() - fed_at_));
+}
+
+void SimulatedManager::forget_hunger() {
+    longest_hunger_ = Duration{0};
+    if (fed_at_ != kNever) fed_at_ = world_.now();
+}
+
+void SimulatedManager::begin_life() {
+    longest_hunger_ = Duration{0};
+    fed_at_ = kNever;
+}
+
+// What a kill -9 takes away.
+struct SimulatedNode::Process {
+    std::unique_ptr<daemon::Configuration> configuration;
+    core::Gate gate;
+    std::unique_ptr<core::Reactor> control;
+    std::vector<std::unique_ptr<core::Reactor>> localities;
+    std::unique_ptr<core::WaitQueue> told_to_stop;
+    std::unique_ptr<daemon::Node> node;
+    bool stopping = false;
+    bool ended = false;
+};
+
+SimulatedNode::SimulatedNode(core::VirtualWorld& world, SimulatedNodeOptions options)
+    : world_(world),
+      options_(std::move(options)),
+      schema_(daemon::make_schema()),
+      events_(world),
+      manager_(world, options_.watchdog),
+      configuration_text_(good_configuration()) {}
+
+SimulatedNode::~SimulatedNode() {
+    if (running()) crash();
+}
+
+std::string SimulatedNode::good_configuration() const {
+    return "node: { name: " + options_.name +
+           ", drain_timeout: " + config::format_duration(options_.drain_timeout) + " }\n" +
+           "localities: { cores: " + std::to_string(options_.localities) + ", buffers: 256KiB }\n";
+}
+
+void SimulatedNode::start() {
+    ENSURE(!running());
+    manager_.begin_life();
+    auto load = [this] { return schema_.load_text(configuration_text_, options_.name + ".yaml"); };
+    auto configuration = daemon::Configuration::open(options_.name + ".yaml", load);
+    if (!configuration) {
+        start_failed_ = true;
+        return;
+    }
+    ++life_count_;
+    process_ = std::make_unique<Process>();
+    Process& process = *process_;
+    process.configuration = std::move(*configuration);
+    process.control = world_.make_reactor();
+    std::vector<core::Reactor*> localities;
+    for (std::uint32_t i = 0; i < options_.localities; ++i) {
+        process.localities.push_back(world_.make_reactor());
+        localities.push_back(process.localities.back().get());
+    }
+    process.told_to_stop = std::make_unique<core::WaitQueue>(*process.control);
+    process.node =
+        std::make_unique<daemon::Node>(daemon::NodeWorld{.control = *process.control,
+                                                         .localities = localities,
+                                                         .events = events_,
+                                                         .manager = manager_,
+                                                         .configuration = *process.configuration,
+                                                         .apply_settings = [] {}},
+                                       daemon::NodeOptions{});
+    process.control->spawn(process.gate, live(&process));
+}
+
+Task<void> SimulatedNode::live(Process* process) {
+    const auto started = co_await process->node->start();
+    if (!started) start_failed_ = true;
+    while (started && !process->stopping) {
+        // No deadline: it lives until it is told to stop.
+        [[maybe_unused]] const auto told = co_await process->told_to_stop->wait({});
+    }
+    co_await process->node->stop();
+    process->ended = true;
+}
+
+void SimulatedNode::terminate() {
+    if (!running() || process_->stopping) return;
+    process_->stopping = true;
+    process_->node->request_stop();
+    process_->told_to_stop->wake_all();
+}
+
+void SimulatedNode::drain() {
+    if (!running() || process_->gate.closed()) return;
+    process_->control->spawn(process_->gate, drain_node(process_->node.get()));
+}
+
+Task<void> SimulatedNode::drain_node(daemon::Node* node) {
+    [[maybe_unused]] const auto left = co_await node->drain();
+}
+
+void SimulatedNode::crash() {
+    if (!running()) return;
+    process_->control->drop_coroutines();
+    for (const auto& locality : process_->localities) locality->drop_coroutines();
+    process_.reset();
+}
+
+void SimulatedNode::bury() {
+    if (running() && process_->ended && process_->gate.count() == 0) process_.reset();
+}
+
+daemon::Node& SimulatedNode::node() {
+    ENSURE(running());
+    return *process_->node;
+}
+
+core::Reactor& SimulatedNode::control() {
+    ENSURE(running());
+    return *process_->control;
+}
+
+core::Reactor& SimulatedNode::locality(std::uint32_t index) {
+    ENSURE(running());
+    return *process_->localities[index];
+}
+
+}  // namespace fopd::sim

@@ -1,0 +1,135 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/events.h"
+#include "core/virtual_world.h"
+#include "daemon/configuration.h"
+#include "daemon/node.h"
+#include "daemon/service_manager.h"
+
+namespace fopd::sim {
+
+// Counts a node's events by name and feeds them to the trace.
+class RecordedEvents final : public core::EventSink {
+public:
+    explicit RecordedEvents(core::VirtualWorld& world) : world_(world) {}
+    void emit(core::Level level, std::string_view name,
+              std::span<const core::Field> fields) override;
+    bool wants(core::Level) const override { return true; }
+
+    std::uint64_t count(const std::string& name) const;
+    // Names of error-level events, for scenarios that must not have any.
+    const std::vector<std::string>& errors() const { return errors_; }
+
+private:
+    core::VirtualWorld& world_;
+    std::map<std::string, std::uint64_t> counts_;
+    std::vector<std::string> errors_;
+};
+
+// Plays systemd: remembers what it was told, and would have killed a node that did not feed it in
+// time.
+class SimulatedManager final : public daemon::ServiceManager {
+public:
+    SimulatedManager(core::VirtualWorld& world, Duration watchdog)
+        : world_(world), watchdog_(watchdog) {}
+
+    void ready() override {
+        ++ready_count_;
+        fed_at_ = world_.now();
+    }
+    void reloading() override { ++reloading_count_; }
+    void stopping() override { ++stopping_count_; }
+    void status(std::string_view) override {}
+    void feed_watchdog() override;
+    Duration watchdog_timeout() const override { return watchdog_; }
+
+    std::uint64_t ready_count() const { return ready_count_; }
+    std::uint64_t reloading_count() const { return reloading_count_; }
+    std::uint64_t stopping_count() const { return stopping_count_; }
+    std::uint64_t fed_count() const { return fed_count_; }
+    // The longest that this life of the node went without feeding it, from its first ready() to
+    // now.
+    Duration longest_hunger() const;
+    void forget_hunger();
+    void begin_life();
+
+private:
+    core::VirtualWorld& world_;
+    const Duration watchdog_;
+    std::uint64_t ready_count_ = 0;
+    std::uint64_t reloading_count_ = 0;
+    std::uint64_t stopping_count_ = 0;
+    std::uint64_t fed_count_ = 0;
+    Instant fed_at_ = kNever;
+    Duration longest_hunger_{0};
+};
+
+struct SimulatedNodeOptions {
+    std::string name = "node";
+    std::uint32_t index = 0;  // Among its kind.
+    std::uint32_t localities = 2;
+    Duration watchdog = 10s;
+    Duration drain_timeout = 30s;
+};
+
+// One daemon of the simulated world: the real Node, on reactors of the world, with a configuration
+// that is a text. It can be started, killed and started again.
+class SimulatedNode {
+public:
+    SimulatedNode(core::VirtualWorld& world, SimulatedNodeOptions options);
+    ~SimulatedNode();
+    SimulatedNode(const SimulatedNode&) = delete;
+    SimulatedNode& operator=(const SimulatedNode&) = delete;
+
+    bool running() const { return process_ != nullptr; }
+    // Begins a life: the node starts in its own time. Requires: not running.
+    void start();
+    // SIGTERM: the node drains, stops and is gone. `ended` is called then, by the world's step.
+    void terminate();
+    // kill -9: at once, wherever each of its coroutines is.
+    void crash();
+
+    // fopctl drain: no new work, and the node stays.
+    void drain();
+
+    const std::string& name() const { return options_.name; }
+    std::uint32_t index() const { return options_.index; }
+    daemon::Node& node();
+    core::Reactor& control();
+    core::Reactor& locality(std::uint32_t index);
+    RecordedEvents& events() { return events_; }
+    SimulatedManager& manager() { return manager_; }
+    // What the node reads at its next start or reload.
+    void set_configuration(std::string text) { configuration_text_ = std::move(text); }
+    std::string good_configuration() const;
+    bool configuration_is_good() const { return configuration_text_ == good_configuration(); }
+    // Between two steps of the world: takes a process that has ended out of memory.
+    void bury();
+    // Lives so far.
+    std::uint64_t life_count() const { return life_count_; }
+    bool start_failed() const { return start_failed_; }
+
+private:
+    struct Process;
+
+    Task<void> live(Process* process);
+    static Task<void> drain_node(daemon::Node* node);
+
+    core::VirtualWorld& world_;
+    const SimulatedNodeOptions options_;
+    const config::Schema schema_;
+    RecordedEvents events_;
+    SimulatedManager manager_;
+    std::string configuration_text_;
+    std::unique_ptr<Process> process_;
+    std::uint64_t life_count_ = 0;
+    bool start_failed_ = false;
+};
+
+}  // namespace fopd::sim

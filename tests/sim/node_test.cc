@@ -1,0 +1,215 @@
+// Goal: the life of one daemon, each turn of it: start, watch, reload, drain, stop, in any order
+// and at any moment. Method: the real Node in the simulated world, where minutes take microseconds.
+
+#include "core/remote.h"
+#include "sim/cluster.h"
+#include "tests/catch.h"
+
+using namespace fopd;
+using namespace fopd::sim;
+using daemon::NodeState;
+
+namespace {
+
+Task<void> work_for(core::Reactor* reactor, core::CancelSource* cut_off, Duration span, bool* cut) {
+    const auto slept = co_await reactor->sleep_for(span, cut_off);
+    *cut = !slept.has_value();
+}
+
+// Something that runs on a locality on behalf of a client, until it is done or cut off.
+void begin_work(SimulatedNode& node, std::uint32_t index, Duration span, bool* cut) {
+    daemon::Locality& locality = *node.node().localities()[index];
+    locality.reactor().spawn(locality.work(),
+                             work_for(&locality.reactor(), &locality.cut_off(), span, cut));
+}
+
+}  // namespace
+
+TEST_CASE("sim node: it is ready at once and says so once", "[sim]") {
+    Cluster cluster(1, {.nodes = 1});
+    cluster.start_all();
+
+    cluster.run_for(1s);
+
+    SimulatedNode& node = cluster.node(0);
+    REQUIRE(node.node().state() == NodeState::kReady);
+    REQUIRE(node.node().ready_at() < Instant{500ms});
+    REQUIRE(node.manager().ready_count() == 1);
+    REQUIRE(node.events().count("daemon.ready") == 1);
+}
+
+TEST_CASE("sim node: the watchdog is fed while every locality turns", "[sim]") {
+    Cluster cluster(2, {.nodes = 1, .localities = 4});
+    cluster.start_all();
+
+    REQUIRE(cluster.run_for(600s));
+
+    const SimulatedManager& manager = cluster.node(0).manager();
+    REQUIRE(manager.fed_count() >= 590);
+    REQUIRE(manager.longest_hunger() <= 3s);
+}
+
+TEST_CASE("sim node: one locality that does not turn starves the watchdog and is named", "[sim]") {
+    Cluster cluster(3, {.nodes = 1, .localities = 2});
+    cluster.start_all();
+    cluster.run_for(5s);
+    SimulatedNode& node = cluster.node(0);
+    const std::uint64_t fed = node.manager().fed_count();
+
+    cluster.world().stall(node.locality(1), after(cluster.world().now(), 9s));
+    cluster.run_for(8s);
+
+    REQUIRE(node.manager().fed_count() <= fed + 1);
+    REQUIRE(node.events().count("daemon.locality_stuck") == 1);
+    REQUIRE(node.node().silent_for(1) > daemon::Node::kStuckAfter);
+    REQUIRE(node.node().silent_for(0) <= 2s);
+
+    cluster.run_for(5s);
+    REQUIRE(node.events().count("daemon.locality_turns_again") == 1);
+    REQUIRE(node.manager().fed_count() > fed + 1);
+}
+
+TEST_CASE("sim node: drain waits for what runs and lets nothing new in", "[sim]") {
+    Cluster cluster(4, {.nodes = 1, .localities = 2});
+    cluster.start_all();
+    cluster.run_for(1s);
+    SimulatedNode& node = cluster.node(0);
+    bool cut = true;
+    begin_work(node, 1, 12s, &cut);
+
+    node.drain();
+    cluster.run_for(10s);
+    REQUIRE(node.node().state() == NodeState::kDraining);
+    REQUIRE_FALSE(node.node().accepts_work());
+    REQUIRE(node.node().localities()[0]->work().closed());
+
+    cluster.run_for(5s);
+    REQUIRE(node.node().state() == NodeState::kDrained);
+    REQUIRE_FALSE(cut);
+}
+
+TEST_CASE("sim node: what outlasts the drain timeout is cut off, and the stop ends", "[sim]") {
+    Cluster cluster(5, {.nodes = 1, .drain_timeout = 30s});
+    cluster.start_all();
+    cluster.run_for(1s);
+    SimulatedNode& node = cluster.node(0);
+    bool cut = false;
+    begin_work(node, 0, 1000s, &cut);
+    const Instant asked_at = cluster.world().now();
+
+    node.terminate();
+    while (node.running() && cluster.run_for(100ms)) {
+    }
+
+    REQUIRE(cut);
+    REQUIRE(cluster.world().now() - asked_at >= 30s);
+    REQUIRE(cluster.world().now() - asked_at <= 31s);
+    REQUIRE(node.manager().stopping_count() == 1);
+    REQUIRE(node.events().count("daemon.stopped") == 1);
+}
+
+TEST_CASE("sim node: two drains and a stop end together", "[sim]") {
+    Cluster cluster(6, {.nodes = 1, .drain_timeout = 30s});
+    cluster.start_all();
+    cluster.run_for(1s);
+    SimulatedNode& node = cluster.node(0);
+    bool cut = true;
+    begin_work(node, 0, 7s, &cut);
+
+    node.drain();
+    cluster.run_for(1s);
+    node.drain();
+    node.terminate();
+    cluster.run_for(10s);
+
+    REQUIRE_FALSE(node.running());
+    REQUIRE_FALSE(cut);
+    REQUIRE(node.events().count("daemon.drained") == 1);
+}
+
+TEST_CASE("sim node: a stop during the start ends well, whenever it comes", "[sim]") {
+    for (std::uint64_t step = 0; step < 40; ++step) {
+        CAPTURE(step);
+        Cluster cluster(7 + step, {.nodes = 1, .localities = 4});
+        cluster.start_all();
+        for (std::uint64_t i = 0; i < step; ++i) cluster.world().step();
+
+        cluster.node(0).terminate();
+        cluster.run_for(1s);
+
+        REQUIRE_FALSE(cluster.node(0).running());
+        REQUIRE_FALSE(cluster.node(0).start_failed());
+    }
+}
+
+TEST_CASE("sim node: kill -9 at any step leaves nothing behind and the next life starts", "[sim]") {
+    for (std::uint64_t step = 0; step < 120; ++step) {
+        CAPTURE(step);
+        Cluster cluster(100 + step, {.nodes = 1, .localities = 3});
+        cluster.start_all();
+        bool cut = false;
+        for (std::uint64_t i = 0; i < step; ++i) {
+            cluster.world().step(after(cluster.world().now(), 3s));
+            if (i == 40) begin_work(cluster.node(0), 2, 100s, &cut);
+            if (i == 60) cluster.node(0).drain();
+            if (i == 80) cluster.node(0).terminate();
+            cluster.node(0).bury();
+            if (!cluster.node(0).running()) break;
+        }
+
+        cluster.node(0).crash();
+        cluster.node(0).start();
+        cluster.run_for(2s);
+
+        REQUIRE(cluster.node(0).node().state() == NodeState::kReady);
+    }
+}
+
+TEST_CASE("sim node: reload changes what can change at run time, and names what waits", "[sim]") {
+    Cluster cluster(8, {.nodes = 1});
+    cluster.start_all();
+    cluster.run_for(1s);
+    SimulatedNode& node = cluster.node(0);
+    node.set_configuration(
+        "node: { name: node-0, drain_timeout: 5s }\n"
+        "localities: { cores: 3, buffers: 256KiB }\n"
+        "log: { level: debug }\n");
+
+    const auto reloaded = node.node().reload();
+
+    REQUIRE(reloaded.has_value());
+    REQUIRE(reloaded->changed == std::vector<std::string>{"node.drain_timeout", "log.level"});
+    REQUIRE(reloaded->needs_restart == std::vector<std::string>{"localities.cores"});
+    REQUIRE(node.manager().reloading_count() == 1);
+    REQUIRE(node.manager().ready_count() == 2);
+    REQUIRE(node.node().localities().size() == 2);
+}
+
+TEST_CASE("sim node: a bad configuration changes nothing and every error is logged", "[sim]") {
+    Cluster cluster(9, {.nodes = 1});
+    cluster.start_all();
+    cluster.run_for(1s);
+    SimulatedNode& node = cluster.node(0);
+    node.set_configuration("node: { nmae: x }\nlog: { level: loud }\n");
+
+    const auto reloaded = node.node().reload();
+
+    REQUIRE_FALSE(reloaded.has_value());
+    REQUIRE_FALSE(reloaded.error().busy);
+    REQUIRE(reloaded.error().problems.size() == 2);
+    REQUIRE(node.events().count("daemon.config_refused") == 2);
+    REQUIRE(node.node().state() == NodeState::kReady);
+}
+
+TEST_CASE("sim node: reload during a drain is refused as busy", "[sim]") {
+    Cluster cluster(10, {.nodes = 1});
+    cluster.start_all();
+    cluster.run_for(1s);
+    cluster.node(0).drain();
+    cluster.run_for(1s);
+
+    const auto reloaded = cluster.node(0).node().reload();
+
+    REQUIRE_FALSE(reloaded.has_value());
+    REQUIRE(reloaded.error().busy);
+}
