@@ -48,8 +48,8 @@ public:
     static constexpr std::uint32_t kConnectionsMax = 128;
 
     struct Options {
-        std::string socket;               // Path of the UNIX socket.
-        std::string metrics;              // "HOST:PORT", or empty for no TCP.
+        std::string socket = {};          // Path of the UNIX socket.
+        std::string metrics = {};         // "HOST:PORT", or empty for no TCP.
         std::uint32_t requests_max = 32;  // With the handler; others are told to come later.
         Duration idle_timeout = 10s;      // Of a connection that neither sends nor takes.
         Duration stop_wait = 2s;          // For replies under way.

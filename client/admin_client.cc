@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "client/admin_client.h"
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <system_error>
+#include <utility>
+
+#include <curl/curl.h>
+
+#include "core/printable.h"
+
+namespace fopd::client {
+
+namespace {
+
+struct EndCurl {
+    void operator()(CURL* curl) const { curl_easy_cleanup(curl); }
+};
+
+std::string printable(std::string_view text) {
+    std::string safe;
+    core::append_printable(safe, text);
+    return safe;
+}
+
+std::size_t take_body(char* data, std::size_t, std::size_t size, void* to) {
+    auto& body = *static_cast<std::string*>(to);
+    if (body.size() + size > AdminClient::kAnswerMax) return 0;
+    body.append(data, size);
+    return size;
+}
+
+}  // namespace
+
+AdminClient::AdminClient(std::string socket_path, Duration timeout)
+    : socket_path_(std::move(socket_path)), name_(printable(socket_path_)), timeout_(timeout) {}
+
+std::expected<AdminAnswer, AdminProblem> AdminClient::get(const std::string& target) const {
+    return ask(Method::kGet, target);
+}
+
+std::expected<AdminAnswer, AdminProblem> AdminClient::post(const std::string& target) const {
+    return ask(Method::kPost, target);
+}
+
+std::expected<AdminAnswer, AdminProblem> AdminClient::ask(Method method,
+                                                          const std::string& target) const {
+    const auto problem = [&](AdminFailure kind, const std::string& why) {
+        return std::unexpected(AdminProblem{.kind = kind, .message = why});
+    };
+    const auto no_server = [&](std::string_view why) {
+        return problem(AdminFailure::kNoServer,
+                       "no fopd answers at " + name_ + ": " + printable(why) +
+                           "; start it (systemctl start fopd), or say where it is with --admin "
+                           "PATH or FOPD_ADMIN");
+    };
+    const std::unique_ptr<CURL, EndCurl> curl(curl_easy_init());
+    if (curl == nullptr) return no_server("libcurl cannot start");
+    AdminAnswer answer;
+    std::array<char, CURL_ERROR_SIZE> words{};
+    const std::string url = "http://fopd" + target;
+    const auto timeout_ms = std::chrono::ceil<std::chrono::milliseconds>(timeout_).count();
+    curl_easy_setopt(curl.get(), CURLOPT_UNIX_SOCKET_PATH, socket_path_.c_str());
+    curl_easy_setopt(curl.get(), CURLOPT_URL, url.c_str());
+    curl_easy_setopt(curl.get(), CURLOPT_PROXY, "");  // Whatever the environment says.
+    curl_easy_setopt(curl.get(), CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(curl.get(), CURLOPT_TIMEOUT_MS, static_cast<long>(timeout_ms));
+    curl_easy_setopt(curl.get(), CURLOPT_ERRORBUFFER, words.data());
+    curl_easy_setopt(curl.get(), CURLOPT_WRITEFUNCTION, &take_body);
+    curl_easy_setopt(curl.get(), CURLOPT_WRITEDATA, &answer.body);
+    if (method == Method::kPost) {
+        curl_easy_setopt(curl.get(), CURLOPT_POSTFIELDSIZE, 0L);
+        curl_easy_setopt(curl.get(), CURLOPT_POSTFIELDS, "");
+    }
+    const CURLcode code = curl_easy_perform(curl.get());
+    if (code == CURLE_OK) {
+        long status = 0;
+        curl_easy_getinfo(curl.get(), CURLINFO_RESPONSE_CODE, &status);
+        answer.status = static_cast<int>(status);
+        return answer;
+    }
+    if (code == CURLE_OPERATION_TIMEDOUT) {
+        return problem(AdminFailure::kTimedOut,
+                       "fopd at " + name_ + " gave no answer within the time of --timeout");
+    }
+    long os_errno = 0;
+    curl_easy_getinfo(curl.get(), CURLINFO_OS_ERRNO, &os_errno);
+    if (code == CURLE_COULDNT_CONNECT && (os_errno == EACCES || os_errno == EPERM)) {
+        return problem(AdminFailure::kDenied,
+                       name_ + ": not allowed; be root or a member of the socket's group");
+    }
+    if (code == CURLE_COULDNT_CONNECT && os_errno != 0) {
+        return no_server(std::system_category().message(static_cast<int>(os_errno)));
+    }
+    return no_server(words[0] != '\0' ? words.data() : curl_easy_strerror(code));
+}
+
+}  // namespace fopd::client

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// fopctl: look at and steer a running fopd.
+#include <cmath>
+#include <csignal>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "client/admin_client.h"
+#include "client/exit_code.h"
+#include "client/verb.h"
+#include "client/verbs_node.h"
+
+namespace fopd::client {
+
+namespace {
+
+struct Settings {
+    std::string admin = "/run/fopd/admin.sock";
+    bool json = false;
+    bool quiet = false;
+    double timeout_s = 0;  // 0: as the verb says.
+};
+
+void declare_settings(CLI::App& app, Settings& settings) {
+    app.set_version_flag("--version", "fopctl " FOPD_VERSION);
+    app.add_option("--admin", settings.admin, "The daemon's admin socket")
+        ->envname("FOPD_ADMIN")
+        ->capture_default_str();
+    app.add_flag("--json", settings.json, "Print JSON, for scripts");
+    app.add_flag("--quiet", settings.quiet, "Print errors only; with --json, JSON too");
+    app.add_option("--timeout", settings.timeout_s, "Give up waiting after so many seconds")
+        ->check(CLI::Range(0.001, 1e9));
+}
+
+int run(const Verb& verb, const Settings& settings, const VerbArguments& arguments) {
+    const Duration timeout = settings.timeout_s > 0
+                                 ? std::chrono::duration_cast<Duration>(
+                                       std::chrono::duration<double>(settings.timeout_s))
+                                 : verb.timeout;
+    const AdminClient client(settings.admin, timeout);
+    const Output output = settings.json    ? Output::kJson
+                          : settings.quiet ? Output::kQuiet
+                                           : Output::kPage;
+    try {
+        return verb.run(
+            {.verb = verb.name, .client = client, .output = output, .arguments = arguments});
+    } catch (const nlohmann::json::exception&) {
+        complain("what answers at " + client.name() +
+                 " is no fopd this fopctl knows: its reply has another form");
+        return kExitNoServer;
+    }
+}
+
+int main(int argc, char** argv) {
+    // Whoever started us may ignore it; a closed standard output must end us all the same.
+    std::signal(SIGPIPE, SIG_DFL);
+    CLI::App app("Look at and steer a running fopd.", "fopctl");
+    app.fallthrough();  // Global options may stand after the verb, too.
+    app.require_subcommand(0, 1);
+    Settings settings;
+    VerbArguments arguments;
+    declare_settings(app, settings);
+    const Verb* chosen = nullptr;
+    for (const Verb& verb : node_verbs()) {
+        CLI::App* const sub = app.add_subcommand(std::string(verb.name), std::string(verb.summary));
+        if (verb.declare != nullptr) verb.declare(*sub, arguments);
+        sub->callback([&chosen, &verb] { chosen = &verb; });
+    }
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+        return app.exit(error) == 0 ? kExitDone : kExitUsage;
+    }
+    if (chosen == nullptr) {
+        complain("no verb; fopctl --help lists them");
+        return kExitUsage;
+    }
+    if (!std::isfinite(settings.timeout_s) || !std::isfinite(arguments.interval_s)) {
+        complain("a time is a number of seconds");
+        return kExitUsage;
+    }
+    return run(*chosen, settings, arguments);
+}
+
+}  // namespace
+
+}  // namespace fopd::client
+
+int main(int argc, char** argv) {
+    return fopd::client::main(argc, argv);
+}

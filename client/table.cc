@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "client/table.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+
+#include <nlohmann/json.hpp>
+
+#include "core/printable.h"
+
+namespace fopd::client {
+
+namespace {
+
+// In characters; all of what we print is one column wide or nearly so.
+std::size_t width_of(const std::string& text) {
+    return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+        return (static_cast<unsigned char>(c) & 0xc0U) != 0x80;
+    }));
+}
+
+bool is_number(const std::string& text) {
+    return !text.empty() && text.front() >= '0' && text.front() <= '9';
+}
+
+}  // namespace
+
+std::string shown(const nlohmann::json& value) {
+    if (value.is_null()) return "-";
+    std::string text;
+    if (value.is_array()) {
+        for (const auto& one : value) {
+            if (!text.empty()) text += ", ";
+            text += shown(one);
+        }
+        return text;
+    }
+    const std::string raw =
+        value.is_string() ? value.get<std::string>()
+                          : value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    core::append_printable(text, raw);
+    return text;
+}
+
+std::string fixed(double number, int digits) {
+    if (!std::isfinite(number)) return "-";
+    std::array<char, 400> text{};
+    const int size = std::snprintf(text.data(), text.size(), "%.*f", digits, number);
+    return {text.data(), static_cast<std::size_t>(size)};
+}
+
+std::string span_of(double seconds) {
+    if (!(seconds >= 0) || seconds > 1e12) return "-";
+    if (seconds < 60) return fixed(seconds, 1) + "s";
+    const auto whole = static_cast<std::uint64_t>(seconds);
+    const auto both = [](std::uint64_t large, const char* large_unit, std::uint64_t small,
+                         const char* small_unit) {
+        return std::to_string(large) + large_unit + " " + std::to_string(small) + small_unit;
+    };
+    if (whole < 3600) return both(whole / 60, "m", whole % 60, "s");
+    if (whole < 86400) return both(whole / 3600, "h", whole / 60 % 60, "m");
+    return both(whole / 86400, "d", whole / 3600 % 24, "h");
+}
+
+std::string table(const std::vector<std::vector<std::string>>& rows) {
+    std::vector<std::size_t> widths;
+    for (const auto& row : rows) {
+        widths.resize(std::max(widths.size(), row.size()), 0);
+        for (std::size_t i = 0; i < row.size(); ++i)
+            widths[i] = std::max(widths[i], width_of(row[i]));
+    }
+    // A column whose last row is a number is one of numbers; so is its head.
+    std::string text;
+    for (const auto& row : rows) {
+        std::string line;
+        for (std::size_t i = 0; i < row.size(); ++i) {
+            const std::string padding(widths[i] - width_of(row[i]), ' ');
+            const bool is_right = i < rows.back().size() && is_number(rows.back()[i]);
+            if (i > 0) line += "  ";
+            line += is_right ? padding + row[i] : row[i] + padding;
+        }
+        text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+    }
+    return text;
+}
+
+}  // namespace fopd::client

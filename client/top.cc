@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "client/top.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <csignal>
+#include <ctime>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+#include <poll.h>
+#include <unistd.h>
+
+#include "client/exit_code.h"
+#include "client/table.h"
+
+namespace fopd::client {
+
+namespace {
+
+using nlohmann::json;
+
+struct LocalitySample {
+    std::uint64_t index = 0;
+    json core;
+    double busy_s = 0;
+    std::uint64_t turns = 0;
+    std::uint64_t sleeps = 0;
+    std::uint64_t resumed = 0;
+    std::uint64_t io = 0;
+    std::uint64_t messages = 0;
+    std::uint64_t buffers_free = 0;
+};
+
+// What one look at the status shows.
+struct Sample {
+    std::string name;
+    std::string state;
+    std::int64_t pid = 0;
+    double uptime_s = 0;
+    std::vector<LocalitySample> localities;
+};
+
+Sample sample_of(const json& status) {
+    Sample sample{.name = shown(status.at("name")),
+                  .state = shown(status.at("state")),
+                  .pid = status.at("pid").get<std::int64_t>(),
+                  .uptime_s = status.at("uptime_s").get<double>(),
+                  .localities = {}};
+    for (const json& at : status.at("localities")) {
+        sample.localities.push_back({.index = at.at("index").get<std::uint64_t>(),
+                                     .core = at.at("core"),
+                                     .busy_s = at.at("busy_s").get<double>(),
+                                     .turns = at.at("turns").get<std::uint64_t>(),
+                                     .sleeps = at.at("sleeps").get<std::uint64_t>(),
+                                     .resumed = at.at("resumed").get<std::uint64_t>(),
+                                     .io = at.at("io_completed").get<std::uint64_t>(),
+                                     .messages = at.at("messages").get<std::uint64_t>(),
+                                     .buffers_free = at.at("buffers_free").get<std::uint64_t>()});
+    }
+    return sample;
+}
+
+struct LocalityRates {
+    std::uint64_t index = 0;
+    json core;
+    double busy = 0;  // Share of the time.
+    double turns = 0;
+    double sleeps = 0;
+    double resumed = 0;
+    double io = 0;
+    double messages = 0;
+    std::uint64_t buffers_free = 0;
+};
+
+struct Rates {
+    double interval_s = 0;
+    std::vector<LocalityRates> localities;
+};
+
+// Of one daemon: after a restart there is nothing to compare.
+bool are_comparable(const Sample& before, const Sample& now) {
+    return before.pid == now.pid && now.uptime_s > before.uptime_s &&
+           before.localities.size() == now.localities.size();
+}
+
+Rates rates_between(const Sample& before, const Sample& now) {
+    Rates rates{.interval_s = now.uptime_s - before.uptime_s, .localities = {}};
+    const auto rate = [&](std::uint64_t from, std::uint64_t to) {
+        return to > from ? static_cast<double>(to - from) / rates.interval_s : 0;
+    };
+    for (std::size_t i = 0; i < now.localities.size(); ++i) {
+        const LocalitySample& a = before.localities[i];
+        const LocalitySample& b = now.localities[i];
+        const double busy = (b.busy_s - a.busy_s) / rates.interval_s;
+        rates.localities.push_back({.index = b.index,
+                                    .core = b.core,
+                                    .busy = std::clamp(busy, 0.0, 1.0),
+                                    .turns = rate(a.turns, b.turns),
+                                    .sleeps = rate(a.sleeps, b.sleeps),
+                                    .resumed = rate(a.resumed, b.resumed),
+                                    .io = rate(a.io, b.io),
+                                    .messages = rate(a.messages, b.messages),
+                                    .buffers_free = b.buffers_free});
+    }
+    return rates;
+}
+
+std::string page_of(const Sample& now, const Rates& rates) {
+    std::vector<std::vector<std::string>> rows{{"LOCALITY", "CORE", "BUSY %", "TURNS/S", "SLEEPS/S",
+                                                "RESUMED/S", "I/O/S", "MESSAGES/S",
+                                                "BUFFERS FREE"}};
+    for (const LocalityRates& at : rates.localities) {
+        rows.push_back({std::to_string(at.index), shown(at.core), fixed(at.busy * 100, 1),
+                        fixed(at.turns, 0), fixed(at.sleeps, 0), fixed(at.resumed, 0),
+                        fixed(at.io, 0), fixed(at.messages, 0), std::to_string(at.buffers_free)});
+    }
+    return now.name + "  " + now.state + "  up " + span_of(now.uptime_s) + "\n" + table(rows);
+}
+
+std::string json_of(const Rates& rates) {
+    nlohmann::ordered_json object{{"interval_s", rates.interval_s}};
+    object["localities"] = nlohmann::ordered_json::array();
+    for (const LocalityRates& at : rates.localities) {
+        object["localities"].push_back({{"index", at.index},
+                                        {"core", at.core},
+                                        {"busy", at.busy},
+                                        {"turns_per_s", at.turns},
+                                        {"sleeps_per_s", at.sleeps},
+                                        {"resumed_per_s", at.resumed},
+                                        {"io_per_s", at.io},
+                                        {"messages_per_s", at.messages},
+                                        {"buffers_free", at.buffers_free}});
+    }
+    return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+timespec timespec_of(double seconds) {
+    timespec time{};
+    time.tv_sec = static_cast<time_t>(seconds);
+    time.tv_nsec = static_cast<long>((seconds - std::floor(seconds)) * 1e9);
+    return time;
+}
+
+// Where the blocks go, and how the time between them passes.
+class Screen {
+public:
+    virtual ~Screen() = default;
+    virtual bool show(const std::string& block) = 0;
+    // False when nobody is looking any more.
+    virtual bool wait(double seconds) = 0;
+};
+
+class Stream final : public Screen {
+public:
+    explicit Stream(Output output) : output_(output) {}
+    bool show(const std::string& block) override {
+        return output_ == Output::kQuiet || print(block);
+    }
+    // A pipe whose reader has gone says so at once.
+    bool wait(double seconds) override {
+        const timespec time = timespec_of(seconds);
+        pollfd reader{.fd = STDOUT_FILENO, .events = 0, .revents = 0};
+        return ppoll(&reader, 1, &time, nullptr) == 0 || (reader.revents & POLLERR) == 0;
+    }
+
+private:
+    const Output output_;
+};
+
+// The alternate screen. The signals that end or stop a program are taken while waiting, so that the
+// terminal is always given back first.
+class Terminal final : public Screen {
+public:
+    Terminal() {
+        sigemptyset(&taken_);
+        for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP}) {
+            sigaddset(&taken_, number);
+        }
+        sigprocmask(SIG_BLOCK, &taken_, &before_);
+        print(kEnter);
+    }
+    ~Terminal() override {
+        print(kLeave);
+        sigprocmask(SIG_SETMASK, &before_, nullptr);
+        if (ended_by_ != 0) {
+            // As if it had not been taken: the parent sees what ended us.
+            std::signal(ended_by_, SIG_DFL);
+            std::raise(ended_by_);
+        }
+    }
+    Terminal(const Terminal&) = delete;
+    Terminal& operator=(const Terminal&) = delete;
+
+    bool show(const std::string& block) override {
+        std::string frame = "\x1b[H";
+        for (const char c : block) {
+            if (c == '\n') frame += "\x1b[K";
+            frame += c;
+        }
+        return print(frame + "\x1b[J");
+    }
+
+    bool wait(double seconds) override {
+        const timespec time = timespec_of(seconds);
+        const int number = sigtimedwait(&taken_, nullptr, &time);
+        if (number == SIGTSTP) {
+            print(kLeave);
+            std::raise(SIGSTOP);
+            print(kEnter);
+            return true;
+        }
+        if (number > 0) ended_by_ = number;
+        return ended_by_ == 0;
+    }
+
+private:
+    static constexpr const char* kEnter = "\x1b[?1049h\x1b[?25l\x1b[2J";
+    static constexpr const char* kLeave = "\x1b[?25h\x1b[?1049l";
+
+    sigset_t taken_{};
+    sigset_t before_{};
+    int ended_by_ = 0;
+};
+
+int show_rates(const Call& call, Screen& screen) {
+    const auto first = checked(call, call.client.get("/v1/status"));
+    if (!first) return first.error();
+    Sample before = sample_of(*first);
+    std::uint64_t shown_count = 0;
+    while (screen.wait(call.arguments.interval_s)) {
+        const auto status = checked(call, call.client.get("/v1/status"));
+        if (!status) return status.error();
+        Sample now = sample_of(*status);
+        if (are_comparable(before, now)) {
+            const Rates rates = rates_between(before, now);
+            const std::string block =
+                call.output == Output::kJson ? json_of(rates) : page_of(now, rates);
+            if (!screen.show(block)) return kExitRefused;
+            if (++shown_count == call.arguments.count) return kExitDone;
+        }
+        before = std::move(now);
+    }
+    return kExitDone;
+}
+
+}  // namespace
+
+void declare_top(CLI::App& app, VerbArguments& arguments) {
+    app.add_option("--interval", arguments.interval_s, "Seconds between two looks")
+        ->check(CLI::Range(0.01, 86400.0))
+        ->capture_default_str();
+    app.add_option("--count", arguments.count, "End after so many; 0 goes on")
+        ->check(CLI::Range(std::int64_t{0}, std::int64_t{1'000'000'000}))
+        ->capture_default_str();
+}
+
+int run_top(const Call& call) {
+    if (call.output == Output::kPage && isatty(STDOUT_FILENO) == 1) {
+        Terminal terminal;
+        return show_rates(call, terminal);
+    }
+    Stream stream(call.output);
+    return show_rates(call, stream);
+}
+
+}  // namespace fopd::client

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "client/verb.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <system_error>
+
+#include <nlohmann/json.hpp>
+
+#include "client/exit_code.h"
+#include "client/table.h"
+
+namespace fopd::client {
+
+namespace {
+
+int exit_code_of(AdminFailure failure) {
+    switch (failure) {
+        case AdminFailure::kNoServer: return kExitNoServer;
+        case AdminFailure::kDenied: return kExitNotAllowed;
+        case AdminFailure::kTimedOut: return kExitTryLater;
+    }
+    return kExitNoServer;
+}
+
+// The server's own words, or the bare status.
+void complain_about(const Call& call, int status, const nlohmann::json& body) {
+    const std::string verb(call.verb);
+    if (!body.is_object() || !body.contains("error")) {
+        complain(verb + ": " + call.client.name() + " answered with HTTP status " +
+                 std::to_string(status));
+        return;
+    }
+    complain(verb + ": " + shown(body["error"]));
+    if (!body.contains("problems")) return;
+    for (const auto& problem : body["problems"]) {
+        std::fprintf(stderr, "%s\n", shown(problem).c_str());
+    }
+}
+
+}  // namespace
+
+void complain(std::string_view text) {
+    std::fprintf(stderr, "fopctl: %.*s\n", static_cast<int>(text.size()), text.data());
+}
+
+bool print(std::string_view text) {
+    if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() &&
+        std::fflush(stdout) == 0) {
+        return true;
+    }
+    complain("standard output: " + std::system_category().message(errno));
+    return false;
+}
+
+std::expected<nlohmann::json, int> checked(const Call& call,
+                                           const std::expected<AdminAnswer, AdminProblem>& answer) {
+    if (!answer) {
+        complain(answer.error().message);
+        return std::unexpected(exit_code_of(answer.error().kind));
+    }
+    auto body = nlohmann::json::parse(answer->body, nullptr, false);
+    if (answer->status != 200) {
+        complain_about(call, answer->status, body);
+        return std::unexpected(exit_code_of(answer->status));
+    }
+    if (body.is_object()) return body;
+    complain("what answers at " + call.client.name() + " is no fopd: its reply is no JSON object");
+    return std::unexpected(kExitNoServer);
+}
+
+}  // namespace fopd::client

@@ -1,0 +1,453 @@
+// Goal: fopctl prints what the server said and ends with the documented exit code, whatever is at
+// the other end of the socket.
+// Method: run the program against the real admin server with answers of the test's own.
+#include <array>
+#include <csignal>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <fcntl.h>
+#include <nlohmann/json.hpp>
+#include <poll.h>
+#include <pty.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "daemon/admin_server.h"
+#include "tests/catch.h"
+#include "tests/client/run_program.h"
+#include "tests/daemon/canned_handler.h"
+#include "tests/temp_dir.h"
+
+using namespace fopd;
+
+namespace {
+
+std::string status_json(double uptime_s = 100, std::uint64_t turns = 1000, int pid = 4711) {
+    nlohmann::ordered_json status{
+        {"name", "node-a"},
+        {"version", "0.1.0"},
+        {"pid", pid},
+        {"state", "ready"},
+        {"uptime_s", uptime_s},
+        {"ready_s", 0.1},
+        {"config",
+         {{"file", "/etc/fopd/fopd.yaml"},
+          {"hash", "ab12"},
+          {"differs", {"log.level"}},
+          {"needs_restart", nlohmann::json::array()}}},
+        {"log_level", "debug"},
+        {"watchdog", true},
+        {"warnings", {"memlock is small"}},
+    };
+    for (int index : {0, 1}) {
+        status["localities"].push_back({{"index", index},
+                                        {"core", index},
+                                        {"state", "turning"},
+                                        {"backend", "io_uring"},
+                                        {"since_turn_s", 0.01},
+                                        {"turns", turns},
+                                        {"sleeps", turns / 2},
+                                        {"busy_s", uptime_s / 4},
+                                        {"resumed", turns},
+                                        {"timers", 3},
+                                        {"messages", turns},
+                                        {"io_submitted", turns},
+                                        {"io_completed", turns},
+                                        {"missed_wakes", 0},
+                                        {"buffers_total", 1024},
+                                        {"buffers_free", 1000},
+                                        {"buffers_registered", true}});
+    }
+    return status.dump();
+}
+
+struct Fixture {
+    Fixture() : socket(dir / "admin.sock") {
+        auto started = daemon::AdminServer::start({.socket = socket}, handler, events);
+        REQUIRE(started.has_value());
+        server = std::move(*started);
+    }
+    ~Fixture() { handler.release(); }
+
+    Ran run(std::vector<std::string> arguments) const {
+        arguments.insert(arguments.begin(), FOPCTL);
+        return run_program(arguments, {"FOPD_ADMIN=" + socket});
+    }
+
+    TempDir dir;
+    std::string socket;
+    core::NullEventSink events;
+    CannedHandler handler;
+    std::unique_ptr<daemon::AdminServer> server;
+};
+
+Ran run_alone(std::vector<std::string> arguments,
+              const std::vector<std::string>& environment = {}) {
+    arguments.insert(arguments.begin(), FOPCTL);
+    return run_program(arguments, environment);
+}
+
+// A listening socket whose one connection gets `reply`, and is closed.
+class OneReply {
+public:
+    OneReply(const std::string& path, std::string reply)
+        : fd_(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+        sockaddr_un address{};
+        address.sun_family = AF_UNIX;
+        std::strncpy(address.sun_path, path.c_str(), sizeof(address.sun_path) - 1);
+        REQUIRE(bind(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0);
+        REQUIRE(listen(fd_, 1) == 0);
+        thread_ = std::thread([this, bytes = std::move(reply)] {
+            const int connection = accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC);
+            std::array<char, 4096> request{};
+            if (recv(connection, request.data(), request.size(), 0) > 0) {
+                send(connection, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+            }
+            close(connection);
+        });
+    }
+    ~OneReply() {
+        shutdown(fd_, SHUT_RDWR);
+        thread_.join();
+        close(fd_);
+    }
+
+private:
+    int fd_;
+    std::thread thread_;
+};
+
+std::size_t count_of(const std::string& text, const std::string& part) {
+    std::size_t count = 0;
+    for (std::size_t at = 0; (at = text.find(part, at)) != std::string::npos; at += part.size()) {
+        ++count;
+    }
+    return count;
+}
+
+}  // namespace
+
+TEST_CASE("fopctl status: a page for people, the server's JSON for scripts", "[client]") {
+    Fixture f;
+    f.handler.put("/v1/status", 200, status_json());
+
+    const Ran page = f.run({"status"});
+    const Ran json = f.run({"status", "--json"});
+    const Ran quiet = f.run({"status", "--quiet"});
+
+    REQUIRE(page.exit_code == 0);
+    REQUIRE(page.err.empty());
+    REQUIRE(page.out ==
+            "node-a  ready  up 1m 40s  fopd 0.1.0  pid 4711\n"
+            "config    /etc/fopd/fopd.yaml  hash ab12  differs: log.level\n"
+            "log       debug\n"
+            "watchdog  on\n"
+            "\n"
+            "LOCALITY  CORE  STATE    BACKEND   LAST TURN  TURNS   BUSY  TIMERS   I/O  MESSAGES  "
+            "BUFFERS FREE\n"
+            "       0     0  turning  io_uring       0.0s   1000  25.0s       3  1000      1000  "
+            "   1000/1024\n"
+            "       1     1  turning  io_uring       0.0s   1000  25.0s       3  1000      1000  "
+            "   1000/1024\n"
+            "warning: memlock is small\n");
+    REQUIRE(json.exit_code == 0);
+    REQUIRE(json.out == status_json() + "\n");
+    REQUIRE(quiet.exit_code == 0);
+    REQUIRE(quiet.out.empty());
+}
+
+TEST_CASE("fopctl status: what the server says cannot command the terminal", "[client]") {
+    Fixture f;
+    auto status = nlohmann::json::parse(status_json());
+    status["name"] = "evil\x1b]0;title\x07\n\xc2\x9b";
+    status["warnings"] = {"\x1b[2Jwiped"};
+    status["localities"][0]["state"] = "\r\x7f";
+    f.handler.put("/v1/status", 200, status.dump());
+
+    const Ran ran = f.run({"status"});
+
+    REQUIRE(ran.exit_code == 0);
+    REQUIRE_THAT(ran.out, ContainsSubstring(R"(evil\x1b]0;title\x07\n\xc2\x9b  ready)"));
+    REQUIRE_THAT(ran.out, ContainsSubstring(R"(\x1b[2Jwiped)"));
+    REQUIRE(ran.out.find_first_of("\x1b\x07\r\x7f") == std::string::npos);
+}
+
+TEST_CASE("fopctl options: before the verb, after it, or from the environment", "[client]") {
+    Fixture f;
+    f.handler.put("/v1/status", 200, status_json());
+
+    REQUIRE(run_alone({"--admin", f.socket, "--json", "status"}).out == status_json() + "\n");
+    REQUIRE(run_alone({"status", "--json", "--admin", f.socket}).out == status_json() + "\n");
+    REQUIRE(run_alone({"--json", "status", "--admin=" + f.socket, "--timeout", "5"}).out ==
+            status_json() + "\n");
+    REQUIRE(run_alone({"status", "--json"}, {"FOPD_ADMIN=" + f.socket}).out ==
+            status_json() + "\n");
+    REQUIRE(run_alone({"status", "--json", "--admin", f.socket}, {"FOPD_ADMIN=/nowhere"}).out ==
+            status_json() + "\n");
+}
+
+TEST_CASE("fopctl options: a proxy in the environment is none of our business", "[client]") {
+    Fixture f;
+    f.handler.put("/v1/status", 200, status_json());
+
+    const Ran ran = run_alone({"status", "--json"},
+                              {"FOPD_ADMIN=" + f.socket, "http_proxy=http://127.0.0.1:1"});
+
+    REQUIRE(ran.exit_code == 0);
+}
+
+TEST_CASE("fopctl usage: what it does not know ends with 2 and says so", "[client]") {
+    const auto arguments = GENERATE(
+        std::vector<std::string>{}, std::vector<std::string>{"frobnicate"},
+        std::vector<std::string>{"status", "--server", "tcp://x"},
+        std::vector<std::string>{"log-level"}, std::vector<std::string>{"log-level", "loud"},
+        std::vector<std::string>{"top", "--interval", "0"},
+        std::vector<std::string>{"top", "--interval", "nan"},
+        std::vector<std::string>{"top", "--count", "-1"},
+        std::vector<std::string>{"status", "--timeout", "-1"},
+        std::vector<std::string>{"status", "--timeout", "nan"},
+        std::vector<std::string>{"status", "extra"});
+
+    const Ran ran = run_alone(arguments);
+
+    REQUIRE(ran.exit_code == 2);
+    REQUIRE(ran.out.empty());
+    REQUIRE_FALSE(ran.err.empty());
+}
+
+TEST_CASE("fopctl usage: --help and --version end well", "[client]") {
+    const Ran help = run_alone({"--help"});
+    const Ran version = run_alone({"--version"});
+
+    REQUIRE(help.exit_code == 0);
+    for (const char* verb : {"status", "top", "reload", "drain", "log-level"}) {
+        REQUIRE_THAT(help.out, ContainsSubstring(verb));
+    }
+    REQUIRE(version.exit_code == 0);
+    REQUIRE(version.out.starts_with("fopctl 0."));
+    REQUIRE(run_alone({"top", "--help"}).exit_code == 0);
+}
+
+TEST_CASE("fopctl verbs: reload, drain and log-level say what was done", "[client]") {
+    Fixture f;
+    f.handler.put("/v1/reload", 200,
+                  R"({"changed":["log.level"],"needs_restart":["admin.socket"],"hash":"x"})");
+    f.handler.put("/v1/reload", 200, R"({"changed":[],"needs_restart":[],"hash":"x"})");
+    f.handler.put("/v1/drain", 200, R"({"state":"drained","seconds":2.04})");
+    f.handler.put("/v1/log-level", 200, R"({"level":"debug","was":"info"})");
+
+    REQUIRE(f.run({"reload"}).out == "changed: log.level\nneeds a restart: admin.socket\n");
+    REQUIRE(f.run({"reload"}).out == "nothing changed\n");
+    REQUIRE(f.run({"drain"}).out == "drained after 2.0s\n");
+    REQUIRE(f.run({"log-level", "debug"}).out == "log level debug, was info\n");
+    const auto requests = f.handler.requests();
+    REQUIRE(requests.size() == 4);
+    REQUIRE(requests[3].method == "POST");
+    REQUIRE(requests[3].query.at("level") == "debug");
+}
+
+TEST_CASE("fopctl refused: each status of the server has its exit code", "[client]") {
+    struct Row {
+        int status;
+        int exit_code;
+    };
+    const Row row = GENERATE(Row{400, 1}, Row{403, 77}, Row{404, 1}, Row{500, 1}, Row{503, 75});
+    Fixture f;
+    f.handler.put("/v1/drain", row.status, "{\"error\":\"the reason\\u001b why\"}");
+
+    const Ran ran = f.run({"drain", "--json"});
+
+    REQUIRE(ran.exit_code == row.exit_code);
+    REQUIRE(ran.out.empty());
+    REQUIRE(ran.err == "fopctl: drain: the reason\\x1b why\n");
+}
+
+TEST_CASE("fopctl reload: the problems of a bad file stand one a line", "[client]") {
+    Fixture f;
+    f.handler.put(
+        "/v1/reload", 422,
+        R"({"error":"the configuration is bad","problems":["f:1:2: a: b","f:3:4: c: d"]})");
+
+    const Ran ran = f.run({"reload"});
+
+    REQUIRE(ran.exit_code == 78);
+    REQUIRE(ran.err == "fopctl: reload: the configuration is bad\nf:1:2: a: b\nf:3:4: c: d\n");
+}
+
+TEST_CASE("fopctl no server: the message names the path and what to do", "[client]") {
+    const TempDir dir;
+    const std::string path = dir / "admin.sock";
+
+    const Ran missing = run_alone({"status", "--admin", path});
+    { const OneReply stale(path, ""); }
+    const Ran refused = run_alone({"status", "--admin", path});
+    const Ran too_long = run_alone({"status", "--admin", dir / std::string(200, 'x')});
+
+    REQUIRE(missing.exit_code == 69);
+    REQUIRE_THAT(missing.err, ContainsSubstring(path + ": No such file or directory"));
+    REQUIRE_THAT(missing.err, ContainsSubstring("--admin"));
+    REQUIRE(refused.exit_code == 69);
+    REQUIRE_THAT(refused.err, ContainsSubstring("Connection refused"));
+    REQUIRE(too_long.exit_code == 69);
+}
+
+TEST_CASE("fopctl not allowed: a socket one may not open ends with 77", "[client]") {
+    if (geteuid() != 0) {
+        WARN("skipped: only root can become somebody else");
+        return;
+    }
+    Fixture f;
+    chmod(f.dir.path().c_str(), 0755);
+    const Ran as_nobody = run_program(
+        {"/usr/bin/setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", FOPCTL, "status"},
+        {"FOPD_ADMIN=" + f.socket});
+    if (as_nobody.exit_code == 127 || as_nobody.exit_code == 126) {
+        WARN("skipped: nobody cannot run the program where it was built");
+        return;
+    }
+
+    REQUIRE(as_nobody.exit_code == 77);
+    REQUIRE_THAT(as_nobody.err, ContainsSubstring(f.socket + ": not allowed"));
+}
+
+TEST_CASE("fopctl foreign server: what is no answer of fopd's ends with 69", "[client]") {
+    const std::string ok = "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n";
+    const std::string reply = GENERATE_COPY(
+        ok + "{\"name\":", ok + "[]", ok + "{}", ok, ok + "{\"name\":1,\"state\":[]}",
+        std::string("garbage\r\n\r\n"), std::string(""),
+        std::string("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{}"), ok + "\"\xff\"");
+    const TempDir dir;
+    const OneReply server(dir / "admin.sock", reply);
+
+    const Ran ran = run_alone({"status", "--admin", dir / "admin.sock"});
+
+    REQUIRE(ran.exit_code == 69);
+    REQUIRE(ran.out.empty());
+    REQUIRE(count_of(ran.err, "\n") == 1);
+}
+
+TEST_CASE("fopctl --timeout: a server that says nothing is given up", "[client]") {
+    Fixture f;
+    f.handler.hold("/v1/drain");
+
+    const Ran ran = f.run({"drain", "--timeout", "0.2"});
+
+    REQUIRE(ran.exit_code == 75);
+    REQUIRE_THAT(ran.err, ContainsSubstring("--timeout"));
+}
+
+TEST_CASE("fopctl top: rates are differences of two looks", "[client]") {
+    Fixture f;
+    f.handler.put("/v1/status", 200, status_json(100, 1000));
+    f.handler.put("/v1/status", 200, status_json(102, 1500));
+    f.handler.put("/v1/status", 200, status_json(104, 1500));
+
+    const Ran ran = f.run({"top", "--count", "2", "--interval", "0.01"});
+
+    REQUIRE(ran.exit_code == 0);
+    REQUIRE(
+        ran.out ==
+        "node-a  ready  up 1m 42s\n"
+        "LOCALITY  CORE  BUSY %  TURNS/S  SLEEPS/S  RESUMED/S  I/O/S  MESSAGES/S  BUFFERS FREE\n"
+        "       0     0    25.0      250       125        250    250         250          1000\n"
+        "       1     1    25.0      250       125        250    250         250          1000\n"
+        "node-a  ready  up 1m 44s\n"
+        "LOCALITY  CORE  BUSY %  TURNS/S  SLEEPS/S  RESUMED/S  I/O/S  MESSAGES/S  BUFFERS FREE\n"
+        "       0     0    25.0        0         0          0      0           0          1000\n"
+        "       1     1    25.0        0         0          0      0           0          "
+        "1000\n");
+}
+
+TEST_CASE("fopctl top: --json prints one object for each interval", "[client]") {
+    Fixture f;
+    f.handler.put("/v1/status", 200, status_json(100, 1000));
+    f.handler.put("/v1/status", 200, status_json(102, 1500));
+
+    const Ran ran = f.run({"top", "--json", "--count", "1", "--interval", "0.01"});
+
+    REQUIRE(ran.exit_code == 0);
+    const auto object = nlohmann::json::parse(ran.out);
+    REQUIRE(object["interval_s"] == 2.0);
+    REQUIRE(object["localities"].size() == 2);
+    REQUIRE(object["localities"][1]["turns_per_s"] == 250.0);
+    REQUIRE(object["localities"][1]["busy"] == 0.25);
+}
+
+TEST_CASE("fopctl top: a daemon that was restarted is not compared with its past", "[client]") {
+    Fixture f;
+    f.handler.put("/v1/status", 200, status_json(100, 1000, 1));
+    f.handler.put("/v1/status", 200, status_json(101, 10, 2));
+    f.handler.put("/v1/status", 200, status_json(102, 20, 2));
+
+    const Ran ran = f.run({"top", "--json", "--count", "1", "--interval", "0.01"});
+
+    REQUIRE(nlohmann::json::parse(ran.out)["localities"][0]["turns_per_s"] == 10.0);
+}
+
+TEST_CASE("fopctl top: a reader that leaves ends it", "[client]") {
+    Fixture f;
+    for (int i = 0; i < 20; ++i) f.handler.put("/v1/status", 200, status_json(100 + i, 1000));
+    // 141: ended by SIGPIPE; 0: saw at once that nobody reads.
+    const std::string script =
+        std::string(FOPCTL) + " top --interval 0.01 | head -n 1; echo ${PIPESTATUS[0]}";
+
+    const Ran ran = run_program({"/bin/bash", "-c", script}, {"FOPD_ADMIN=" + f.socket});
+
+    REQUIRE(ran.signal == 0);
+    REQUIRE((ran.out.ends_with("\n141\n") || ran.out.ends_with("\n0\n")));
+}
+
+TEST_CASE("fopctl output: a full disk is told", "[client]") {
+    Fixture f;
+    f.handler.put("/v1/status", 200, status_json());
+
+    const Ran ran =
+        run_program({"/bin/bash", "-c", std::string(FOPCTL) + " status --json > /dev/full"},
+                    {"FOPD_ADMIN=" + f.socket});
+
+    REQUIRE(ran.exit_code == 1);
+    REQUIRE_THAT(ran.err, ContainsSubstring("standard output: No space left on device"));
+}
+
+TEST_CASE("fopctl top: Ctrl-C gives the terminal back", "[client]") {
+    Fixture f;
+    f.handler.put("/v1/status", 200, status_json(100, 1000));
+    f.handler.put("/v1/status", 200, status_json(101, 2000));
+    f.handler.put("/v1/status", 200, status_json(102, 3000));
+    int terminal = -1;
+    const pid_t child = forkpty(&terminal, nullptr, nullptr, nullptr);
+    REQUIRE(child >= 0);
+    if (child == 0) {
+        execl(FOPCTL, FOPCTL, "--admin", f.socket.c_str(), "top", "--interval", "0.05",
+              static_cast<char*>(nullptr));
+        _exit(126);
+    }
+
+    std::string screen;
+    bool is_interrupted = false;
+    std::array<char, 4096> part{};
+    pollfd ready{.fd = terminal, .events = POLLIN, .revents = 0};
+    while (poll(&ready, 1, 30'000) > 0) {
+        const ssize_t size = read(terminal, part.data(), part.size());
+        if (size <= 0) break;
+        screen.append(part.data(), static_cast<std::size_t>(size));
+        if (!is_interrupted && screen.find("TURNS/S") != std::string::npos) {
+            is_interrupted = write(terminal, "\x03", 1) == 1;
+        }
+    }
+    close(terminal);
+    int status = 0;
+    REQUIRE(waitpid(child, &status, 0) == child);
+
+    REQUIRE(WIFSIGNALED(status));
+    REQUIRE(WTERMSIG(status) == SIGINT);
+    REQUIRE(screen.starts_with("\x1b[?1049h"));
+    REQUIRE(screen.ends_with("\x1b[?1049l"));
+}
