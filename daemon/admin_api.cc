@@ -36,21 +36,26 @@ void write_list(JsonWriter& json, std::string_view key, const std::vector<std::s
 }  // namespace
 
 struct AdminApi::Verb {
-    std::string_view method;
-    std::string_view path;
+    AdminRoute route;
     Task<AdminReply> (AdminApi::*run)(AdminRequest request);
-    Duration
-        patience;  // How long the server's thread waits; 0: the drain timeout and a little more.
+    // How long the server's thread waits for the answer; 0: for ever, as the verb has an end.
+    Duration patience;
 };
 
-const std::vector<AdminApi::Verb>& AdminApi::verbs() {
-    static const std::vector<Verb> kVerbs{
-        {.method = "GET", .path = "/v1/status", .run = &AdminApi::status, .patience = 5s},
-        {.method = "POST", .path = "/v1/reload", .run = &AdminApi::reload, .patience = 30s},
-        {.method = "POST", .path = "/v1/drain", .run = &AdminApi::drain, .patience = 0s},
-        {.method = "POST", .path = "/v1/log-level", .run = &AdminApi::log_level, .patience = 5s},
-    };
-    return kVerbs;
+constexpr std::array<AdminApi::Verb, 4> AdminApi::kVerbs{{
+    {{.method = "GET", .path = "/v1/status"}, &AdminApi::status, 5s},
+    {{.method = "POST", .path = "/v1/reload"}, &AdminApi::reload, 30s},
+    {{.method = "POST", .path = "/v1/drain"}, &AdminApi::drain, 0s},
+    {{.method = "POST", .path = "/v1/log-level"}, &AdminApi::log_level, 5s},
+}};
+
+std::span<const AdminRoute> AdminApi::routes() const {
+    static constexpr auto kRoutes = [] {
+        std::array<AdminRoute, 4> routes;
+        for (std::size_t i = 0; i < routes.size(); ++i) routes[i] = kVerbs[i].route;
+        return routes;
+    }();
+    return kRoutes;
 }
 
 // One request on its way to the control reactor. The server's thread may give up waiting, so
@@ -91,15 +96,16 @@ private:
 };
 
 AdminReply AdminApi::handle(const AdminRequest& request) {
-    const auto verb = std::ranges::find(verbs(), request.path, &Verb::path);
-    ENSURE(verb != verbs().end());  // The server lets nothing else through.
+    const auto verb =
+        std::ranges::find(kVerbs, request.path, [](const Verb& each) { return each.route.path; });
+    ENSURE(verb != kVerbs.end());  // The server lets nothing else through.
     return on_control(*verb, request);
 }
 
 AdminReply AdminApi::on_control(const Verb& verb, const AdminRequest& request) {
     const auto call = std::make_shared<Call>(*this, verb, request);
     auto reply = call->send();
-    if (verb.patience.count() == 0) return reply.get();  // Drain has an end of its own.
+    if (verb.patience.count() == 0) return reply.get();
     if (reply.wait_for(verb.patience) != std::future_status::ready) {
         return failure(kTimeout, "the node's control thread does not answer");
     }

@@ -1,8 +1,9 @@
 #pragma once
 
-#include <atomic>
+#include <array>
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "core/gate.h"
@@ -29,6 +30,7 @@ public:
     };
     explicit AdminApi(Parts parts) : parts_(std::move(parts)) {}
 
+    std::span<const AdminRoute> routes() const override;
     AdminReply handle(const AdminRequest& request) override;
     std::string metrics() override;
 
@@ -38,7 +40,7 @@ public:
 private:
     class Call;
     struct Verb;
-    static const std::vector<Verb>& verbs();
+    static const std::array<Verb, 4> kVerbs;
 
     AdminReply on_control(const Verb& verb, const AdminRequest& request);
     Task<AdminReply> status(AdminRequest request);

@@ -23,17 +23,7 @@ namespace fopd::daemon {
 
 namespace {
 
-// Every path there is. A new verb of the admin surface is one more row.
-struct Route {
-    std::string_view path;
-    std::string_view method;
-};
-constexpr std::string_view kMetricsPath = "/metrics";
-constexpr std::array kRoutes{
-    Route{kMetricsPath, "GET"},  Route{"/v1/drain", "POST"}, Route{"/v1/log-level", "POST"},
-    Route{"/v1/reload", "POST"}, Route{"/v1/status", "GET"},
-};
-static_assert(std::ranges::is_sorted(kRoutes, {}, &Route::path));
+constexpr AdminRoute kMetricsRoute{.method = "GET", .path = "/metrics"};
 
 // A body beyond kBodyMax is read to its end, so that its sender listens to the refusal; beyond this
 // the connection is cut.
@@ -200,7 +190,7 @@ private:
     MHD_Result answer(MHD_Connection* connection, Exchange& exchange) {
         AdminRequest& request = exchange.request;
         if (exchange.body_bytes > AdminServer::kBodyMax) return refuse(connection, kTooLarge);
-        const Route* const route = find_route(request.path);
+        const AdminRoute* const route = find_route(request.path);
         if (route == nullptr) return refuse(connection, {MHD_HTTP_NOT_FOUND, "no such path"});
         if (request.method == "HEAD") request.method = "GET";
         if (request.method != route->method) {
@@ -218,17 +208,19 @@ private:
                           reply->body, {});
     }
 
-    const Route* find_route(std::string_view path) const {
-        if (serves_ == Serves::kMetrics && path != kMetricsPath) return nullptr;
-        const auto route = std::ranges::find(kRoutes, path, &Route::path);
-        return route == kRoutes.end() ? nullptr : &*route;
+    const AdminRoute* find_route(std::string_view path) const {
+        if (path == kMetricsRoute.path) return &kMetricsRoute;
+        if (serves_ == Serves::kMetrics) return nullptr;
+        const auto routes = handler_.routes();
+        const auto route = std::ranges::find(routes, path, &AdminRoute::path);
+        return route == routes.end() ? nullptr : &*route;
     }
 
     // Nothing when the handler has enough to do.
     std::optional<AdminReply> ask(const AdminRequest& request) {
         std::optional<AdminReply> reply;
         if (with_handler_.fetch_add(1) < requests_max_) {
-            reply = request.path == kMetricsPath
+            reply = request.path == kMetricsRoute.path
                         ? AdminReply{.content_type = std::string(kOpenMetricsType),
                                      .body = handler_.metrics()}
                         : handler_.handle(request);

@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "core/events.h"
 #include "core/time.h"
@@ -24,11 +26,19 @@ struct AdminReply {
     std::string body;
 };
 
+// A path that is answered, and the one method it takes; HEAD goes wherever GET does.
+struct AdminRoute {
+    std::string_view method;
+    std::string_view path;
+};
+
 // What the requests mean. Called on the server's threads, on several at once and never on a
 // locality's; may wait. Throws nothing.
 class AdminHandler {
 public:
     virtual ~AdminHandler() = default;
+    // Every path but /metrics. The same at each call.
+    virtual std::span<const AdminRoute> routes() const = 0;
     virtual AdminReply handle(const AdminRequest& request) = 0;
     // The text of /metrics, in OpenMetrics form.
     virtual std::string metrics() = 0;

@@ -1,83 +1,59 @@
 #include "daemon/json_writer.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
+
+#include "core/printable.h"
 
 namespace fopd::daemon {
 
 namespace {
 
-// How many bytes the well-formed character at the start of `text` has; 0 when there is none.
-std::size_t character_size(std::string_view text) {
-    const auto byte = [text](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-    const auto continues = [text, byte](std::size_t i) {
-        return i < text.size() && (byte(i) & 0xc0U) == 0x80U;
-    };
-    const unsigned char lead = byte(0);
-    if (lead < 0x80) return 1;
-    if (lead >= 0xc2 && lead <= 0xdf) return continues(1) ? 2 : 0;
-    if (lead >= 0xe0 && lead <= 0xef) {
-        if (!continues(1) || !continues(2)) return 0;
-        if (lead == 0xe0 && byte(1) < 0xa0) return 0;  // Could be shorter.
-        if (lead == 0xed && byte(1) > 0x9f) return 0;  // Half of a surrogate pair.
-        return 3;
-    }
-    if (lead >= 0xf0 && lead <= 0xf4) {
-        if (!continues(1) || !continues(2) || !continues(3)) return 0;
-        if (lead == 0xf0 && byte(1) < 0x90) return 0;
-        if (lead == 0xf4 && byte(1) > 0x8f) return 0;  // Above U+10FFFF.
-        return 4;
-    }
-    return 0;
-}
-
-void append_escaped(std::string& out, unsigned char control) {
-    static constexpr std::string_view kDigits = "0123456789abcdef";
-    switch (control) {
-        case '\n': out += "\\n"; return;
-        case '\r': out += "\\r"; return;
-        case '\t': out += "\\t"; return;
-        default: break;
-    }
+void append_unicode_escape(std::string& out, unsigned char code) {
+    constexpr std::string_view kHexDigits = "0123456789abcdef";
     out += "\\u00";
-    out += kDigits[control >> 4U];
-    out += kDigits[control & 0xfU];
+    out += kHexDigits[code >> 4];
+    out += kHexDigits[code & 0xf];
 }
 
 }  // namespace
 
-std::string json_quoted(std::string_view text) {
-    std::string out = "\"";
+void append_json_string(std::string& out, std::string_view text) {
+    out += '"';
     while (!text.empty()) {
-        const auto first = static_cast<unsigned char>(text.front());
-        const std::size_t size = character_size(text);
-        if (size == 0) {
-            out += "\xef\xbf\xbd";
+        const std::size_t length = core::utf8_length(text);
+        const auto first = static_cast<unsigned char>(text[0]);
+        if (length == 0) {
+            out += "\\ufffd";
         } else if (first == '"' || first == '\\') {
             out += '\\';
-            out += text.front();
+            out += text[0];
         } else if (first < 0x20 || first == 0x7f) {
-            append_escaped(out, first);
+            append_unicode_escape(out, first);
+        } else if (length == 2 && first == 0xc2 && static_cast<unsigned char>(text[1]) < 0xa0) {
+            append_unicode_escape(out, static_cast<unsigned char>(text[1]));
         } else {
-            out += text.substr(0, size);
+            out += text.substr(0, length);
         }
-        text.remove_prefix(size == 0 ? 1 : size);
+        text.remove_prefix(std::max<std::size_t>(length, 1));
     }
     out += '"';
-    return out;
 }
 
 JsonWriter& JsonWriter::key(std::string_view name) {
     separate();
-    text_ += json_quoted(name);
+    append_json_string(text_, name);
     text_ += ':';
     after_key_ = true;
     return *this;
 }
 
 JsonWriter& JsonWriter::value(std::string_view text) {
-    return raw(json_quoted(text));
+    separate();
+    append_json_string(text_, text);
+    return *this;
 }
 
 JsonWriter& JsonWriter::value(bool truth) {

@@ -43,7 +43,8 @@ private:
     bool after_key_ = false;
 };
 
-// `text` in double quotes; what is not UTF-8 becomes U+FFFD.
-std::string json_quoted(std::string_view text);
+// Appends `text` in double quotes. What is not UTF-8 becomes U+FFFD; control characters are
+// escaped, so that the result is fit for a line of a log.
+void append_json_string(std::string& out, std::string_view text);
 
 }  // namespace fopd::daemon

@@ -10,6 +10,7 @@
 
 #include "core/ensure.h"
 #include "core/printable.h"
+#include "daemon/json_writer.h"
 
 namespace fopd::daemon {
 
@@ -107,35 +108,6 @@ void append_message(std::string& out, const LogEvent& event) {
         out += '=';
         append_value(out, field, [&](std::string_view value) { append_text_value(out, value); });
     }
-}
-
-void append_unicode_escape(std::string& out, unsigned char code) {
-    constexpr std::string_view kHexDigits = "0123456789abcdef";
-    out += "\\u00";
-    out += kHexDigits[code >> 4];
-    out += kHexDigits[code & 0xf];
-}
-
-void append_json_string(std::string& out, std::string_view text) {
-    out += '"';
-    while (!text.empty()) {
-        const std::size_t length = core::utf8_length(text);
-        const auto first = static_cast<unsigned char>(text[0]);
-        if (length == 0) {
-            out += "\\ufffd";
-        } else if (first == '"' || first == '\\') {
-            out += '\\';
-            out += text[0];
-        } else if (first < 0x20 || first == 0x7f) {
-            append_unicode_escape(out, first);
-        } else if (length == 2 && first == 0xc2 && static_cast<unsigned char>(text[1]) < 0xa0) {
-            append_unicode_escape(out, static_cast<unsigned char>(text[1]));
-        } else {
-            out += text.substr(0, length);
-        }
-        text.remove_prefix(std::max<std::size_t>(length, 1));
-    }
-    out += '"';
 }
 
 void append_json_value(std::string& out, const core::Field& field) {

@@ -7,6 +7,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "config/sample.h"
 #include "config/schema.h"
 #include "daemon/configuration.h"
 #include "daemon/dev_setup.h"
@@ -22,6 +23,7 @@ struct Arguments {
     std::string config_file = "/etc/fopd/fopd.yaml";
     bool check_config = false;
     bool print_config = false;
+    bool sample_config = false;
     bool dev = false;
     std::string dev_dir = default_dev_dir();
     std::string metrics;
@@ -32,7 +34,14 @@ int complain(const StartProblem& problem) {
     return problem.exit_code;
 }
 
+int print(const std::string& text) {
+    std::cout << text << std::flush;
+    if (std::cout.good()) return kExitDone;
+    return complain({.exit_code = kExitSystem, .message = "standard output cannot be written"});
+}
+
 int run(Arguments arguments) {
+    if (arguments.sample_config) return print(config::annotated_sample(make_schema()));
     ProcessOptions options;
     if (!arguments.metrics.empty()) {
         const auto address = config::parse_address(arguments.metrics);
@@ -62,10 +71,7 @@ int run(Arguments arguments) {
         return kExitConfig;
     }
     if (arguments.check_config) return kExitDone;
-    if (arguments.print_config) {
-        std::cout << config::print_effective(*(*configuration)->current()) << std::flush;
-        return std::cout.good() ? kExitDone : kExitSystem;
-    }
+    if (arguments.print_config) return print(config::print_effective(*(*configuration)->current()));
     return run_process(std::move(*configuration), options);
 }
 
@@ -83,6 +89,8 @@ int main(int argc, char* argv[]) {
     app.add_flag("--print-config", arguments.print_config,
                  "Print the effective configuration with every default, and end")
         ->excludes(check);
+    app.add_flag("--sample-config", arguments.sample_config,
+                 "Print a configuration file with every key, its default and what it is for");
     auto* const dev = app.add_option("--dev", arguments.dev_dir,
                                      "Run without a configuration, on what is kept in DIR [" +
                                          arguments.dev_dir + "]")

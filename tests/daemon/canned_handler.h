@@ -1,9 +1,11 @@
 #pragma once
 
+#include <array>
 #include <condition_variable>
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +16,15 @@
 // held makes its callers wait.
 class CannedHandler final : public fopd::daemon::AdminHandler {
 public:
+    std::span<const fopd::daemon::AdminRoute> routes() const override {
+        static constexpr std::array<fopd::daemon::AdminRoute, 4> kRoutes{{
+            {.method = "POST", .path = "/v1/drain"},
+            {.method = "POST", .path = "/v1/log-level"},
+            {.method = "POST", .path = "/v1/reload"},
+            {.method = "GET", .path = "/v1/status"},
+        }};
+        return kRoutes;
+    }
     fopd::daemon::AdminReply handle(const fopd::daemon::AdminRequest& request) override {
         std::unique_lock lock(mutex_);
         requests_.push_back(request);

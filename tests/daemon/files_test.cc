@@ -1,0 +1,170 @@
+// Goal: the files a start depends on are taken only when they are right, and a refusal says which
+// file and why.
+
+#include <fstream>
+#include <sstream>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/data_dir.h"
+#include "daemon/dev_setup.h"
+#include "daemon/key_file.h"
+#include "tests/catch.h"
+#include "tests/temp_dir.h"
+
+using namespace fopd;
+using namespace fopd::daemon;
+
+namespace {
+
+const std::string kDigits(64, 'a');
+
+std::string write(const std::string& path, const std::string& text, mode_t mode) {
+    std::ofstream(path) << text;
+    REQUIRE(::chmod(path.c_str(), mode) == 0);
+    return path;
+}
+
+std::string contents(const std::string& path) {
+    std::ifstream file(path);
+    std::ostringstream text;
+    text << file.rdbuf();
+    return text.str();
+}
+
+mode_t mode_of(const std::string& path) {
+    struct stat info{};
+    REQUIRE(::stat(path.c_str(), &info) == 0);
+    return info.st_mode & 07777;
+}
+
+}  // namespace
+
+TEST_CASE("daemon key file: 64 digits, with or without a newline", "[daemon]") {
+    const TempDir dir;
+    const auto bare = read_key_file(write(dir / "a", kDigits, 0600));
+    const auto with_newline = read_key_file(write(dir / "b", kDigits + "\n", 0400));
+
+    REQUIRE(bare.has_value());
+    REQUIRE(with_newline.has_value());
+    REQUIRE(bare->bytes() == with_newline->bytes());
+    REQUIRE(bare->bytes()[0] == std::byte{0xaa});
+}
+
+TEST_CASE("daemon key file: anything else is refused, and never shown", "[daemon]") {
+    const TempDir dir;
+    const std::string secret = kDigits.substr(0, 63);
+    for (const std::string& text :
+         {std::string(), secret, secret + "g", kDigits + "\n\n", kDigits + "aa",
+          std::string(4096, 'a'), std::string(64, '\0')}) {
+        const auto key = read_key_file(write(dir / "key", text, 0600));
+
+        REQUIRE_FALSE(key.has_value());
+        REQUIRE(key.error().exit_code == kExitKeyFile);
+        REQUIRE(key.error().message ==
+                "key file " + (dir / "key") + ": 64 hexadecimal digits are expected");
+    }
+}
+
+TEST_CASE("daemon key file: one that others can read is refused, and its mode named", "[daemon]") {
+    const TempDir dir;
+    for (const mode_t mode : {0644, 0604, 0602, 0620, 0601}) {
+        const auto key = read_key_file(write(dir / "key", kDigits, mode));
+
+        REQUIRE_FALSE(key.has_value());
+        REQUIRE(key.error().exit_code == kExitKeyFile);
+        REQUIRE_THAT(key.error().message, ContainsSubstring("mode 06"));
+    }
+}
+
+TEST_CASE("daemon key file: a pipe, a directory and nothing at all are refused at once",
+          "[daemon]") {
+    const TempDir dir;
+    REQUIRE(::mkfifo((dir / "fifo").c_str(), 0600) == 0);
+
+    for (const std::string& path : {dir / "fifo", dir.path(), dir / "nothing"}) {
+        const auto key = read_key_file(path);
+        REQUIRE_FALSE(key.has_value());
+        REQUIRE(key.error().exit_code == kExitKeyFile);
+    }
+}
+
+TEST_CASE("daemon data dir: one at a time, and the holder is named", "[daemon]") {
+    const TempDir dir;
+    auto first = DataDir::open(dir.path());
+    REQUIRE(first.has_value());
+
+    const auto second = DataDir::open(dir.path());
+    REQUIRE_FALSE(second.has_value());
+    REQUIRE(second.error().exit_code == kExitInUse);
+    REQUIRE(second.error().message == "data directory " + dir.path() +
+                                          " is in use by another fopd (pid " +
+                                          std::to_string(::getpid()) + ")");
+
+    first->reset();
+    REQUIRE(::access((dir / "fopd.lock").c_str(), F_OK) != 0);
+    REQUIRE(DataDir::open(dir.path()).has_value());
+}
+
+TEST_CASE("daemon data dir: a lock file that nobody holds is taken over", "[daemon]") {
+    const TempDir dir;
+    write(dir / "fopd.lock", "4711\n", 0644);
+
+    const auto opened = DataDir::open(dir.path());
+
+    REQUIRE(opened.has_value());
+    REQUIRE(contents(dir / "fopd.lock") == std::to_string(::getpid()) + "\n");
+}
+
+TEST_CASE("daemon data dir: what is no directory is refused", "[daemon]") {
+    const TempDir dir;
+    write(dir / "file", "", 0600);
+    REQUIRE(::symlink("/dev/null", (dir / "fopd.lock").c_str()) == 0);
+
+    for (const std::string& path : {dir / "missing", dir / "file", dir.path()}) {
+        const auto opened = DataDir::open(path);
+        REQUIRE_FALSE(opened.has_value());
+        REQUIRE(opened.error().exit_code == kExitDataDir);
+        REQUIRE_THAT(opened.error().message, ContainsSubstring(path));
+    }
+}
+
+TEST_CASE("daemon dev setup: makes everything once, and keeps what was edited", "[daemon]") {
+    const TempDir dir;
+    const std::string home = dir / "it's here";
+    REQUIRE(make_dev_setup(home).has_value());
+    const std::string key = contents(home + "/peer.key");
+    std::ofstream(home + "/fopd.yaml") << "log: { level: debug }\n";
+
+    const auto again = make_dev_setup(home);
+
+    REQUIRE(again.has_value());
+    REQUIRE(again->config_file == home + "/fopd.yaml");
+    REQUIRE(contents(home + "/fopd.yaml") == "log: { level: debug }\n");
+    REQUIRE(contents(home + "/peer.key") == key);
+    REQUIRE(read_key_file(home + "/peer.key").has_value());
+    REQUIRE(mode_of(home) == 0700);
+    REQUIRE(mode_of(home + "/peer.key") == 0600);
+    REQUIRE(contents(home + "/env.sh") ==
+            "export FOPD_ADMIN='" + dir.path() + "/it'\\''s here/admin.sock'\n");
+}
+
+TEST_CASE("daemon dev setup: a directory that was there keeps its mode", "[daemon]") {
+    const TempDir dir;
+    REQUIRE(::chmod(dir.path().c_str(), 0755) == 0);
+
+    REQUIRE(make_dev_setup(dir.path()).has_value());
+
+    REQUIRE(mode_of(dir.path()) == 0755);
+}
+
+TEST_CASE("daemon dev setup: a place that cannot be used is refused", "[daemon]") {
+    const TempDir dir;
+    write(dir / "file", "", 0600);
+
+    const auto setup = make_dev_setup(dir / "file");
+
+    REQUIRE_FALSE(setup.has_value());
+    REQUIRE(setup.error().exit_code == kExitDataDir);
+}

@@ -1,0 +1,112 @@
+// Goal: what users read about the configuration is what the program does.
+
+#include "daemon/settings.h"
+
+#include <fstream>
+#include <sstream>
+
+#include "config/sample.h"
+#include "daemon/configuration.h"
+#include "tests/catch.h"
+
+using namespace fopd;
+using namespace fopd::daemon;
+
+namespace {
+
+// Tests run in the project's folder.
+std::string contents(const std::string& path) {
+    std::ifstream file(path);
+    std::ostringstream text;
+    text << file.rdbuf();
+    return text.str();
+}
+
+config::SnapshotPtr load(const std::string& text) {
+    auto snapshot = make_schema().load_text(text, "test.yaml");
+    REQUIRE(snapshot.has_value());
+    return *snapshot;
+}
+
+// A configuration whose source is a string the test changes.
+std::unique_ptr<Configuration> configuration_of(const std::string* text) {
+    auto opened = Configuration::open("test.yaml", [text, schema = make_schema()] {
+        return schema.load_text(*text, "test.yaml");
+    });
+    REQUIRE(opened.has_value());
+    return std::move(*opened);
+}
+
+}  // namespace
+
+TEST_CASE("daemon settings: the sample file is what the declarations say", "[daemon]") {
+    // To mend: build/release/bin/fopd --sample-config > systemd/fopd.yaml
+    REQUIRE(contents("systemd/fopd.yaml") == config::annotated_sample(make_schema()));
+}
+
+TEST_CASE("daemon settings: the sample file is valid and holds the defaults", "[daemon]") {
+    const config::SnapshotPtr sample = load(contents("systemd/fopd.yaml"));
+
+    REQUIRE(config::print_effective(*sample) == config::print_effective(*load("")));
+}
+
+TEST_CASE("daemon settings: the manual page has every key", "[daemon]") {
+    const std::string page = contents("docs/man/fopd.yaml.5");
+
+    const config::Schema schema = make_schema();
+    for (const auto& section : schema.sections()) {
+        for (const config::KeyDescription& key : section->keys()) {
+            const std::string item = ".It Cm " + section->name() + "." + key.key + "\n";
+            INFO(item);
+            REQUIRE(page.find(item) != std::string::npos);
+        }
+    }
+}
+
+TEST_CASE("daemon configuration: a reload ends what was set by hand", "[daemon]") {
+    const std::string text = "log: { level: warn }\n";
+    const auto configuration = configuration_of(&text);
+    configuration->set_log_level(core::Level::kDebug);
+    REQUIRE(configuration->differing_keys() == std::vector<std::string>{"log.level"});
+
+    const auto reloaded = configuration->reload();
+
+    REQUIRE(reloaded.has_value());
+    REQUIRE(reloaded->changed == std::vector<std::string>{"log.level"});
+    REQUIRE(configuration->log_level() == core::Level::kWarn);
+    REQUIRE(configuration->differing_keys().empty());
+}
+
+TEST_CASE("daemon configuration: a key that waits for a restart is listed until it is put back",
+          "[daemon]") {
+    std::string text = "localities: { cores: 2 }\n";
+    const auto configuration = configuration_of(&text);
+    const std::string hash = configuration->hash();
+
+    text = "localities: { cores: 3 }\n";
+    REQUIRE(configuration->reload().has_value());
+    REQUIRE(configuration->keys_waiting_for_restart() ==
+            std::vector<std::string>{"localities.cores"});
+    REQUIRE(configuration->hash() == hash);
+    const auto again = configuration->reload();
+    REQUIRE(again.has_value());
+    REQUIRE(again->needs_restart == std::vector<std::string>{"localities.cores"});
+
+    text = "localities: { cores: 2 }\n";
+    REQUIRE(configuration->reload().has_value());
+    REQUIRE(configuration->keys_waiting_for_restart().empty());
+}
+
+TEST_CASE("daemon configuration: a bad source changes nothing", "[daemon]") {
+    std::string text = "log: { level: warn }\n";
+    const auto configuration = configuration_of(&text);
+    configuration->set_log_level(core::Level::kDebug);
+
+    text = "log: { level: loud }\n";
+    const auto reloaded = configuration->reload();
+
+    REQUIRE_FALSE(reloaded.has_value());
+    REQUIRE_FALSE(reloaded.error().busy);
+    REQUIRE(reloaded.error().problems.size() == 1);
+    REQUIRE(configuration->log_level() == core::Level::kDebug);
+}
