@@ -1,5 +1,7 @@
 #include "config/problem.h"
 
+#include <algorithm>
+
 #include "config/utf8.h"
 
 namespace fopd::config {
@@ -43,6 +45,12 @@ std::string quoted(std::string_view text) {
     }
     out += text.empty() ? "\"" : "...\"";
     return out;
+}
+
+std::string shown_key(std::string_view key) {
+    const bool is_word = !key.empty() && key.size() <= kShownBytesMax &&
+                         std::ranges::all_of(key, [](char c) { return c > ' ' && c < 0x7f; });
+    return is_word ? std::string(key) : quoted(key);
 }
 
 std::string joined(const std::vector<std::string>& words) {

@@ -37,6 +37,9 @@ std::string to_string(const Problem& problem);
 // escaped, long text is cut.
 std::string quoted(std::string_view text);
 
+// A key as it is shown in a path: as it is when it is a short word, else quoted.
+std::string shown_key(std::string_view key);
+
 // "a, b, c".
 std::string joined(const std::vector<std::string>& words);
 

@@ -11,10 +11,7 @@ namespace {
 
 void report_unknown(const NodeEntry& entry, const std::string& path,
                     const std::vector<std::string>& known, Problems& problems) {
-    // The path is printed as it is: a strange key must not reach a terminal.
-    const bool is_word = !entry.key.empty() && entry.key.size() <= 64 &&
-                         std::ranges::all_of(entry.key, [](char c) { return c > ' ' && c < 0x7f; });
-    const std::string here = key_path(path, is_word ? entry.key : quoted(entry.key));
+    const std::string here = key_path(path, shown_key(entry.key));
     Problem problem{"", entry.key_position, here, "unknown key", ""};
     const auto meant = nearest(entry.key, known);
     if (entry.key == "<<") {

@@ -1,8 +1,8 @@
 #include "config/schema.h"
 
-#include <algorithm>
 #include <cstdint>
-#include <tuple>
+#include <map>
+#include <utility>
 
 #include "config/file.h"
 #include "config/yaml_reader.h"
@@ -12,10 +12,16 @@ namespace {
 
 // In the order of the file, each with its name.
 Problems finished(Problems problems, const std::string& file_name) {
-    std::ranges::stable_sort(problems, {}, [](const Problem& problem) {
-        return std::tuple(problem.position.line, problem.position.column);
-    });
-    for (Problem& problem : problems) problem.file = file_name;
+    // A multimap keeps equals in the order they came. libstdc++ 12's stable_sort is deprecated
+    // code.
+    std::multimap<std::pair<std::uint32_t, std::uint32_t>, Problem> ordered;
+    for (Problem& problem : problems) {
+        problem.file = file_name;
+        ordered.emplace(std::pair(problem.position.line, problem.position.column),
+                        std::move(problem));
+    }
+    problems.clear();
+    for (auto& [position, problem] : ordered) problems.push_back(std::move(problem));
     return problems;
 }
 

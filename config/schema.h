@@ -23,13 +23,12 @@ public:
     // The section whose struct is S. Requires: the schema has it.
     template <typename S>
     const S& get() const {
+        const void* record = nullptr;
         for (std::size_t index = 0; index < sections_.size(); ++index) {
-            if (sections_[index]->type() == typeid(S)) {
-                return *static_cast<const S*>(records_[index].get());
-            }
+            if (sections_[index]->type() == typeid(S)) record = records_[index].get();
         }
-        ENSURE(!"the schema has a section of this type");
-        std::unreachable();
+        ENSURE(record != nullptr);
+        return *static_cast<const S*>(record);
     }
 
 private:

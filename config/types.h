@@ -153,17 +153,18 @@ public:
 
     std::optional<std::optional<T>> read(const Node& node, const std::string& path,
                                          Problems& problems) const override {
-        if (node.kind == Node::Kind::kScalar && node.text == word_) {
-            return std::optional<T>();
-        }
+        // Made in place: GCC 12 takes the copy of an inner optional without a value for a use of
+        // that value.
+        std::optional<std::optional<T>> result(std::in_place);
+        if (node.kind == Node::Kind::kScalar && node.text == word_) return result;
         Problems found;
-        const auto value = type_->read(node, path, found);
+        *result = type_->read(node, path, found);
         for (Problem& problem : found) {
             problem.right += ", or " + word_;
             problems.push_back(std::move(problem));
         }
-        if (!value) return std::nullopt;
-        return std::optional<T>(*value);
+        if (!result->has_value()) result.reset();
+        return result;
     }
     Node write(const std::optional<T>& value) const override {
         return value ? type_->write(*value) : plain_scalar(word_);

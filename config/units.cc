@@ -194,13 +194,10 @@ std::string format_duration(Duration span) {
     ENSURE(span.count() >= 0);
     const auto count = static_cast<std::uint64_t>(span.count());
     if (count == 0) return "0s";
-    for (const Unit& unit : kDurationUnits) {
-        if (count % unit.factor == 0) {
-            return std::to_string(count / unit.factor).append(unit.name);
-        }
-    }
-    ENSURE(!"the last unit divides everything");
-    return {};
+    const auto unit = std::ranges::find_if(
+        kDurationUnits, [count](const Unit& candidate) { return count % candidate.factor == 0; });
+    ENSURE(unit != kDurationUnits.end());  // The last one divides everything.
+    return std::to_string(count / unit->factor).append(unit->name);
 }
 
 std::string format_size(std::uint64_t size_bytes) {

@@ -42,12 +42,24 @@ public:
     }
 
     // yaml-cpp marks what it knows no place of with -1.
-    Position position(const YAML::Mark& mark) const {
+    Position position(const YAML::Mark& mark) {
         if (mark.line < 0 || mark.column < 0) return {};
         const std::string_view line = at(mark);
         const auto column = std::min(static_cast<std::size_t>(mark.column), line.size());
+        // From the last place on, or a line of a megabyte would be counted for each of its values.
+        if (line.data() != last_line_) {
+            last_line_ = line.data();
+            last_column_ = 0;
+            last_characters_ = 0;
+        }
+        if (column >= last_column_) {
+            last_characters_ += count_characters(line.substr(last_column_, column - last_column_));
+        } else {
+            last_characters_ -= count_characters(line.substr(column, last_column_ - column));
+        }
+        last_column_ = column;
         return {static_cast<std::uint32_t>(mark.line) + 1,
-                static_cast<std::uint32_t>(count_characters(line.substr(0, column))) + 1};
+                static_cast<std::uint32_t>(last_characters_) + 1};
     }
 
     // What stands at `mark` and behind it, to the end of the file.
@@ -83,6 +95,10 @@ private:
 
     std::string_view text_;
     std::vector<std::string_view> lines_;  // Parts of text_.
+    // The last position given: its line, and how many bytes and characters stand before it.
+    const char* last_line_ = nullptr;
+    std::size_t last_column_ = 0;
+    std::size_t last_characters_ = 0;
 };
 
 // Whether the quoted scalar that `text` starts with ends in it: yaml-cpp takes the end of the file
@@ -103,7 +119,7 @@ bool is_closed(std::string_view text) {
 // Makes a Node of yaml-cpp's events, and refuses what a configuration may not have.
 class TreeBuilder final : public YAML::EventHandler {
 public:
-    TreeBuilder(const Lines& lines, Problems& problems) : lines_(lines), problems_(problems) {}
+    TreeBuilder(Lines& lines, Problems& problems) : lines_(lines), problems_(problems) {}
 
     Node take_root() { return std::move(root_); }
 
@@ -116,8 +132,8 @@ public:
     void OnDocumentEnd() override {}
 
     void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
-        refuse_properties(mark, "?", anchor);
-        Node node = make(Node::Kind::kNull, mark);
+        const bool is_refused = refuse_properties(mark, "?", anchor);
+        Node node = make(is_refused ? Node::Kind::kRefused : Node::Kind::kNull, mark);
         if (!frames_.empty()) {
             const Frame& frame = frames_.back();
             const std::string_view rest = lines_.rest(mark);
@@ -168,6 +184,7 @@ private:
         bool has_key = false;
         bool is_key_usable = false;
         std::string key;
+        std::string shown_key;
         Position key_position;
     };
 
@@ -190,7 +207,7 @@ private:
                 text.append("[").append(std::to_string(frame.node.items.size())).append("]");
             } else if (frame.has_key) {
                 if (!text.empty()) text += '.';
-                text += frame.key;
+                text += frame.shown_key;
             }
         }
         return text.empty() ? "file" : text;
@@ -223,8 +240,9 @@ private:
         const bool has_quotes = rest.starts_with('"') || rest.starts_with('\'');
         const bool is_open = is_quoted && has_quotes && !is_closed(rest);
         const bool is_folded = !is_quoted && !rest.starts_with(value);
-        if (is_open)
+        if (is_open) {
             report(lines_.position(mark), path(), "a quote that is not closed", "close it");
+        }
         if (is_folded) {
             report(lines_.position(mark), path(), "text that goes on in the next line",
                    "check that line, or put quotes around the text");
@@ -239,7 +257,8 @@ private:
             give_up(mark, "lists and maps nested more than " + std::to_string(kDepthMax) + " deep",
                     "no key needs more than a few levels");
         }
-        frames_.push_back(Frame{.node = make(kind, mark), .key = {}, .key_position = {}});
+        frames_.push_back(
+            Frame{.node = make(kind, mark), .key = {}, .shown_key = {}, .key_position = {}});
     }
 
     void close() {
@@ -277,11 +296,12 @@ private:
                    "write a word, a colon and the value");
         }
         frame.has_key = true;
-        frame.key = frame.is_key_usable ? std::move(node.text) : "?";
+        frame.shown_key = frame.is_key_usable ? shown_key(node.text) : "?";
+        frame.key = std::move(node.text);
         frame.key_position = node.position;
     }
 
-    const Lines& lines_;
+    Lines& lines_;
     Problems& problems_;
     Node root_;
     std::vector<Frame> frames_;
@@ -329,12 +349,13 @@ const std::array kSyntaxHints{
                "write the character itself"},
 };
 
-void report_syntax(const Lines& lines, const YAML::Exception& error, Problems& problems) {
+void report_syntax(Lines& lines, const YAML::Exception& error, Problems& problems) {
     Problem problem{"", lines.position(error.mark), "yaml", error.msg, "write valid YAML"};
     for (const SyntaxHint& hint : kSyntaxHints) {
         if (!error.msg.starts_with(hint.message)) continue;
         problem.wrong = hint.wrong;
         problem.right = hint.right;
+        break;
     }
     problems.push_back(std::move(problem));
 }
@@ -343,7 +364,7 @@ void report_syntax(const Lines& lines, const YAML::Exception& error, Problems& p
 
 std::optional<Node> read_yaml(std::string_view text, Problems& problems) {
     if (!check_text(text, problems)) return std::nullopt;
-    const Lines lines(text);
+    Lines lines(text);
     TreeBuilder builder(lines, problems);
     try {
         std::istringstream stream{std::string(text)};
