@@ -15,6 +15,7 @@ public:
     bool linked() const { return next_ != this; }
 
     void unlink() {
+        if (!linked()) return;
         next_->prev_ = prev_;
         prev_->next_ = next_;
         next_ = prev_ = this;

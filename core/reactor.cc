@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cerrno>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -69,16 +70,12 @@ void Reactor::spawn(Gate& gate, Task<void> task) {
     schedule(root.handle);
 }
 
-void Reactor::schedule(std::coroutine_handle<> handle) {
-    if (ready_count() == ready_.size()) {
-        std::vector<std::coroutine_handle<>> larger(ready_.size() * 2);
-        for (std::size_t i = ready_head_; i != ready_tail_; ++i) {
-            larger[i & (larger.size() - 1)] = ready_[i & (ready_.size() - 1)];
-        }
-        ready_.swap(larger);
+void Reactor::grow_ready() {
+    std::vector<std::coroutine_handle<>> larger(ready_.size() * 2);
+    for (std::size_t i = ready_head_; i != ready_tail_; ++i) {
+        larger[i & (larger.size() - 1)] = ready_[i & (ready_.size() - 1)];
     }
-    ready_[ready_tail_ & (ready_.size() - 1)] = handle;
-    ++ready_tail_;
+    ready_.swap(larger);
 }
 
 SleepAwaiter Reactor::sleep_until(Instant deadline, CancelSource* cancel) {
@@ -95,13 +92,6 @@ void Reactor::post(Message& message) {
         sleeping_.exchange(false, std::memory_order_acq_rel)) {
         backend_->wake();
     }
-}
-
-void Reactor::submit(IoOp& op) {
-    ENSURE(!op.in_flight);
-    op.in_flight = true;
-    stats_.io_submitted.add(1);
-    backend_->submit(op);
 }
 
 void Reactor::run() {
@@ -218,58 +208,10 @@ void SleepAwaiter::on_cancel(CancelHook& hook) {
     self.reactor_.schedule(self.handle_);
 }
 
-IoAwaiter Reactor::nop() {
-    return {*this, {.code = IoCode::kNop, .file = {}, .buffer = {}}, {}};
-}
-
-IoAwaiter Reactor::read(File file, Buffer into, std::uint64_t offset, WaitOptions wait) {
-    return {*this, {.code = IoCode::kRead, .file = file, .buffer = into, .offset = offset}, wait};
-}
-
-IoAwaiter Reactor::write(File file, Buffer from, std::uint64_t offset, WaitOptions wait) {
-    return {*this, {.code = IoCode::kWrite, .file = file, .buffer = from, .offset = offset}, wait};
-}
-
-IoAwaiter Reactor::sync_data(File file, WaitOptions wait) {
-    return {*this, {.code = IoCode::kSyncData, .file = file, .buffer = {}}, wait};
-}
-
-IoAwaiter Reactor::sync(File file, WaitOptions wait) {
-    return {*this, {.code = IoCode::kSync, .file = file, .buffer = {}}, wait};
-}
-
-IoAwaiter Reactor::poll(int fd, std::uint32_t events, WaitOptions wait) {
-    return {*this,
-            {.code = IoCode::kPoll, .file = {.fd = fd}, .buffer = {}, .poll_events = events},
-            wait};
-}
-
-IoAwaiter::IoAwaiter(Reactor& reactor, const What& what, WaitOptions wait)
-    : IoOp(&on_complete), Timer(&on_time), CancelHook(&on_cancel), reactor_(reactor), wait_(wait) {
-    code = what.code;
-    file = what.file;
-    buffer = what.buffer;
-    offset = what.offset;
-    poll_events = what.poll_events;
-}
-
-IoAwaiter::~IoAwaiter() {
-    if (in_flight) reactor_.backend_->abandon(*this);
-}
-
-void IoAwaiter::await_suspend(std::coroutine_handle<> handle) {
-    handle_ = handle;
-    end_ = End::kNatural;
-    if (wait_.deadline != kNever) reactor_.arm(*this, wait_.deadline);
-    if (wait_.cancel != nullptr) wait_.cancel->add(*this);
-    reactor_.submit(*this);
-}
-
-Result<std::uint32_t> IoAwaiter::await_resume() const {
+Result<std::uint32_t> IoAwaiter::failed() const {
     if (end_ == End::kNotStarted) {
         return std::unexpected(Error{.code = Errc::kCancelled, .context = "I/O"});
     }
-    if (result >= 0) return static_cast<std::uint32_t>(result);
     // What a worker thread of the kernel had begun ends as interrupted.
     if (end_ != End::kNatural && (result == -ECANCELED || result == -EINTR)) {
         const Errc reason = end_ == End::kDeadline ? Errc::kTimedOut : Errc::kCancelled;

@@ -151,6 +151,7 @@ private:
     struct Root;
 
     static Root run_root(Reactor* reactor, Gate::Holder holder, Task<void> task);
+    void grow_ready();
     void resume_ready();
     std::size_t ready_count() const { return ready_tail_ - ready_head_; }
     void wait_for_work();
@@ -221,20 +222,37 @@ private:
 
 class IoAwaiter final : IoOp, Timer, CancelHook {
 public:
-    struct What {
-        IoCode code;
-        File file;
-        Buffer buffer;
-        std::uint64_t offset = 0;
-        std::uint32_t poll_events = 0;
-    };
-    IoAwaiter(Reactor& reactor, const What& what, WaitOptions wait);
-    ~IoAwaiter();
+    IoAwaiter(Reactor& reactor, IoCode what, File on, Buffer memory, std::uint64_t at,
+              std::uint32_t events, WaitOptions wait)
+        : IoOp(&on_complete),
+          Timer(&on_time),
+          CancelHook(&on_cancel),
+          reactor_(reactor),
+          wait_(wait) {
+        code = what;
+        file = on;
+        buffer = memory;
+        offset = at;
+        poll_events = events;
+    }
+    ~IoAwaiter() {
+        if (in_flight) reactor_.backend_->abandon(*this);
+    }
 
     bool await_ready() const { return wait_.cancel != nullptr && wait_.cancel->cancelled(); }
-    void await_suspend(std::coroutine_handle<> handle);
+    void await_suspend(std::coroutine_handle<> handle) {
+        handle_ = handle;
+        end_ = End::kNatural;
+        if (wait_.deadline != kNever) reactor_.arm(*this, wait_.deadline);
+        if (wait_.cancel != nullptr) wait_.cancel->add(*this);
+        reactor_.submit(*this);
+    }
     // The number of bytes, or the poll events.
-    [[nodiscard]] Result<std::uint32_t> await_resume() const;
+    [[nodiscard]] Result<std::uint32_t> await_resume() const {
+        if (end_ == End::kNotStarted || result < 0) [[unlikely]]
+            return failed();
+        return static_cast<std::uint32_t>(result);
+    }
 
 private:
     friend Reactor;
@@ -243,12 +261,48 @@ private:
     static void on_complete(IoOp& op);
     static void on_time(Timer& timer);
     static void on_cancel(CancelHook& hook);
+    Result<std::uint32_t> failed() const;
 
     Reactor& reactor_;
     std::coroutine_handle<> handle_;
     WaitOptions wait_;
     End end_ = End::kNotStarted;
 };
+
+// -- what every operation passes through, kept where the compiler sees it whole --
+
+inline void Reactor::schedule(std::coroutine_handle<> handle) {
+    if (ready_count() == ready_.size()) [[unlikely]]
+        grow_ready();
+    ready_[ready_tail_ & (ready_.size() - 1)] = handle;
+    ++ready_tail_;
+}
+
+inline void Reactor::submit(IoOp& op) {
+    ENSURE(!op.in_flight);
+    op.in_flight = true;
+    stats_.io_submitted.add(1);
+    backend_->submit(op);
+}
+
+inline IoAwaiter Reactor::nop() {
+    return {*this, IoCode::kNop, {}, {}, 0, 0, {}};
+}
+inline IoAwaiter Reactor::read(File file, Buffer into, std::uint64_t offset, WaitOptions wait) {
+    return {*this, IoCode::kRead, file, into, offset, 0, wait};
+}
+inline IoAwaiter Reactor::write(File file, Buffer from, std::uint64_t offset, WaitOptions wait) {
+    return {*this, IoCode::kWrite, file, from, offset, 0, wait};
+}
+inline IoAwaiter Reactor::sync_data(File file, WaitOptions wait) {
+    return {*this, IoCode::kSyncData, file, {}, 0, 0, wait};
+}
+inline IoAwaiter Reactor::sync(File file, WaitOptions wait) {
+    return {*this, IoCode::kSync, file, {}, 0, 0, wait};
+}
+inline IoAwaiter Reactor::poll(int fd, std::uint32_t events, WaitOptions wait) {
+    return {*this, IoCode::kPoll, File{.fd = fd}, {}, 0, events, wait};
+}
 
 inline YieldAwaiter Reactor::yield() {
     return {*this, false};

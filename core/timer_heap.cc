@@ -10,8 +10,8 @@ namespace {
 constexpr std::size_t kChildren = 4;
 }
 
-void Timer::disarm() {
-    if (heap_ != nullptr) heap_->remove(index_);
+void Timer::leave_heap() {
+    heap_->remove(index_);
 }
 
 TimerHeap::~TimerHeap() {

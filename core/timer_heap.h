@@ -21,10 +21,13 @@ public:
     Timer& operator=(const Timer&) = delete;
 
     bool armed() const { return heap_ != nullptr; }
-    void disarm();
+    void disarm() {
+        if (heap_ != nullptr) leave_heap();
+    }
 
 private:
     friend TimerHeap;
+    void leave_heap();
 
     Fire fire_;
     TimerHeap* heap_ = nullptr;

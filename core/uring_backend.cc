@@ -76,8 +76,10 @@ public:
     }
 
     void submit(IoOp& op) override {
-        io_uring_sqe* const sqe = next_sqe();
-        if (sqe == nullptr) {
+        // Not before those that came earlier.
+        io_uring_sqe* sqe = waiting_head_ == nullptr ? io_uring_get_sqe(&ring_) : nullptr;
+        if (sqe == nullptr) [[unlikely]] sqe = next_sqe();
+        if (sqe == nullptr) [[unlikely]] {
             op.next = nullptr;
             (waiting_tail_ == nullptr ? waiting_head_ : waiting_tail_->next) = &op;
             waiting_tail_ = &op;
@@ -183,7 +185,7 @@ private:
     }
 
     io_uring_sqe* next_sqe() {
-        if (waiting_head_ != nullptr) return nullptr;  // Not before those that came earlier.
+        if (waiting_head_ != nullptr) return nullptr;
         return sqe_or_flush();
     }
 
@@ -215,7 +217,7 @@ private:
         }
     }
 
-    static void prepare(io_uring_sqe& sqe, IoOp& op) {
+    [[gnu::always_inline]] static void prepare(io_uring_sqe& sqe, IoOp& op) {
         const bool fixed = op.file.slot >= 0;
         const int fd = fixed ? op.file.slot : op.file.fd;
         const auto size = static_cast<unsigned>(std::min(op.buffer.size_bytes, kIoBytesMax));
@@ -283,13 +285,13 @@ private:
         cancelled.swap(cancelled_);
         for (IoOp* op : cancelled) finish(*op, -ECANCELED);
 
-        std::array<io_uring_cqe*, 64> batch;
-        for (;;) {
-            const unsigned count = io_uring_peek_batch_cqe(&ring_, batch.data(), batch.size());
-            for (unsigned i = 0; i < count; ++i) complete(*batch[i]);
-            io_uring_cq_advance(&ring_, count);
-            if (count < batch.size()) return;
-        }
+        // What a completion submits may flush the queue and complete in turn: only what is there
+        // now.
+        const unsigned count = io_uring_cq_ready(&ring_);
+        const unsigned head = *ring_.cq.khead;
+        for (unsigned i = 0; i < count; ++i)
+            complete(ring_.cq.cqes[(head + i) & *ring_.cq.kring_mask]);
+        io_uring_cq_advance(&ring_, count);
     }
 
     void complete(const io_uring_cqe& cqe) {
