@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "config/utf8.h"
 #include "core/ensure.h"
+#include "core/utf8.h"
 
 namespace fopd::config {
 namespace {

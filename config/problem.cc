@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "config/utf8.h"
+#include "core/utf8.h"
 
 namespace fopd::config {
 namespace {
@@ -29,12 +29,12 @@ std::string to_string(const Problem& problem) {
 std::string quoted(std::string_view text) {
     std::string out = "\"";
     while (!text.empty() && out.size() <= kShownBytesMax) {
-        const auto character = decode_utf8(text);
+        const auto character = core::decode_utf8(text);
         const std::size_t size = character ? character->size_bytes : 1;
-        if (!character || (is_control(character->code_point) && size == 1)) {
+        if (!character || (core::is_control(character->code_point) && size == 1)) {
             out += "\\x";
             append_hex(out, static_cast<unsigned char>(text[0]), 2);
-        } else if (is_control(character->code_point)) {
+        } else if (core::is_control(character->code_point)) {
             out += "\\u";
             append_hex(out, character->code_point, 4);
         } else {

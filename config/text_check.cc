@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "config/utf8.h"
+#include "core/utf8.h"
 
 namespace fopd::config {
 namespace {
@@ -33,7 +33,7 @@ constexpr std::array<Kind, kCount> kKinds{{
     {"a YAML directive", "leave out lines that start with %"},
 }};
 
-std::optional<Fault> fault_at(std::string_view rest, const DecodedCharacter& character,
+std::optional<Fault> fault_at(std::string_view rest, const core::DecodedCharacter& character,
                               std::uint32_t column) {
     const char32_t c = character.code_point;
     if (c == '\n') return std::nullopt;
@@ -44,7 +44,7 @@ std::optional<Fault> fault_at(std::string_view rest, const DecodedCharacter& cha
     if (c == 0) return kNul;
     if (c == '\t') return kTab;
     if (c == 0xfeff) return kByteOrder;
-    if (is_control(c)) return kControl;
+    if (core::is_control(c)) return kControl;
     if (c == '%' && column == 1) return kDirective;
     return std::nullopt;
 }
@@ -65,7 +65,7 @@ bool check_text(std::string_view text, Problems& problems) {
     };
     std::string_view rest = text;
     while (!rest.empty()) {
-        const auto character = decode_utf8(rest);
+        const auto character = core::decode_utf8(rest);
         if (!character) {
             // Nothing behind it can be told apart from noise.
             report(kNotUtf8);

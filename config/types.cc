@@ -1,7 +1,7 @@
 #include "config/types.h"
 
 #include "config/nearest.h"
-#include "config/utf8.h"
+#include "core/utf8.h"
 
 namespace fopd::config {
 namespace {
@@ -40,12 +40,12 @@ std::expected<std::string, Mistake> read_text(const std::string& value, const Te
     const auto mistake = [&](const char* what) {
         return std::unexpected(Mistake{quoted(value) + what, "write " + allowed_text(rule)});
     };
-    if (has_control(value)) return mistake(" has a control or invisible character");
+    if (core::has_control(value)) return mistake(" has a control or invisible character");
     const bool is_name = std::ranges::all_of(value, is_name_character);
     if (rule.charset == Charset::kName && !is_name) {
         return mistake(" has a character that is not allowed");
     }
-    const std::size_t length = count_characters(value);
+    const std::size_t length = core::count_characters(value);
     if (length < rule.length_min) return mistake(value.empty() ? " is empty" : " is too short");
     if (length > rule.length_max) return mistake(" is too long");
     return value;
@@ -57,7 +57,7 @@ std::expected<std::string, Mistake> read_path(const std::string& value) {
     };
     constexpr const char* kRight = "write an absolute path such as /var/lib/fopd";
     if (value.empty()) return mistake(" is empty", kRight);
-    if (has_control(value)) return mistake(" has a control or invisible character", kRight);
+    if (core::has_control(value)) return mistake(" has a control or invisible character", kRight);
     if (value[0] == '~') return mistake(" is not absolute", "write the home directory out");
     if (value[0] != '/') return mistake(" is not absolute", kRight);
     if (value.size() > kPathMax) return mistake(" is too long", kRight);

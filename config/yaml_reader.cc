@@ -13,8 +13,8 @@
 #include <yaml-cpp/parser.h>
 
 #include "config/text_check.h"
-#include "config/utf8.h"
 #include "core/ensure.h"
+#include "core/utf8.h"
 
 namespace fopd::config {
 namespace {
@@ -53,9 +53,10 @@ public:
             last_characters_ = 0;
         }
         if (column >= last_column_) {
-            last_characters_ += count_characters(line.substr(last_column_, column - last_column_));
+            last_characters_ +=
+                core::count_characters(line.substr(last_column_, column - last_column_));
         } else {
-            last_characters_ -= count_characters(line.substr(column, last_column_ - column));
+            last_characters_ -= core::count_characters(line.substr(column, last_column_ - column));
         }
         last_column_ = column;
         return {static_cast<std::uint32_t>(mark.line) + 1,
@@ -81,8 +82,9 @@ public:
             const std::size_t end = line.find_last_not_of(" \r");
             if (end == std::string_view::npos) continue;
             if (line[end] != '-') return std::nullopt;
-            return Position{static_cast<std::uint32_t>(index) + 1,
-                            static_cast<std::uint32_t>(count_characters(line.substr(0, end))) + 1};
+            return Position{
+                static_cast<std::uint32_t>(index) + 1,
+                static_cast<std::uint32_t>(core::count_characters(line.substr(0, end))) + 1};
         }
         return std::nullopt;
     }

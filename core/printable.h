@@ -1,14 +1,9 @@
 #pragma once
 
-#include <cstddef>
 #include <string>
 #include <string_view>
 
 namespace fopd::core {
-
-// How many bytes the first character of `text` takes: 1 to 4, or 0 when they are no valid UTF-8
-// (RFC 3629: neither overlong nor a surrogate). Requires: `text` is not empty.
-std::size_t utf8_length(std::string_view text);
 
 enum class Quotes { kKeep, kEscape };
 

@@ -5,7 +5,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "core/printable.h"
+#include "core/utf8.h"
 
 namespace fopd::daemon {
 
@@ -23,7 +23,8 @@ void append_unicode_escape(std::string& out, unsigned char code) {
 void append_json_string(std::string& out, std::string_view text) {
     out += '"';
     while (!text.empty()) {
-        const std::size_t length = core::utf8_length(text);
+        const auto character = core::decode_utf8(text);
+        const std::size_t length = character ? character->size_bytes : 0;
         const auto first = static_cast<unsigned char>(text[0]);
         if (length == 0) {
             out += "\\ufffd";

@@ -8,7 +8,7 @@
 #include <map>
 
 #include "core/ensure.h"
-#include "core/printable.h"
+#include "core/utf8.h"
 
 namespace fopd::daemon {
 
@@ -51,7 +51,8 @@ std::string_view unit_of(std::string_view name) {
 // Bytes that are no UTF-8 become U+FFFD; the format allows no others.
 void append_escaped(std::string& out, std::string_view text) {
     while (!text.empty()) {
-        const std::size_t length = core::utf8_length(text);
+        const auto character = core::decode_utf8(text);
+        const std::size_t length = character ? character->size_bytes : 0;
         const char first = text.front();
         if (length == 0) {
             out += "\xef\xbf\xbd";

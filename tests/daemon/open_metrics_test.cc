@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/histogram.h"
-#include "core/printable.h"
+#include "core/utf8.h"
 #include "tests/catch.h"
 
 using namespace fopd;
@@ -43,7 +43,8 @@ public:
     std::string check(const std::string& text) {
         if (!text.ends_with("# EOF\n")) return "does not end with # EOF";
         for (std::string_view rest = text; !rest.empty();) {
-            const std::size_t length = core::utf8_length(rest);
+            const auto character = core::decode_utf8(rest);
+            const std::size_t length = character ? character->size_bytes : 0;
             if (length == 0) return "not UTF-8";
             rest.remove_prefix(length);
         }

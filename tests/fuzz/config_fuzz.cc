@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "config/schema.h"
-#include "config/utf8.h"
 #include "core/ensure.h"
+#include "core/utf8.h"
 #include "tests/config/example_schema.h"
 
 using namespace fopd::config;
@@ -26,8 +26,8 @@ void check_problems(const Problems& problems) {
         ENSURE(!problem.wrong.empty());
         ENSURE(!problem.right.empty());
         const std::string line = to_string(problem);
-        ENSURE(is_utf8(line));
-        ENSURE(!has_control(line));
+        ENSURE(core::is_utf8(line));
+        ENSURE(!core::has_control(line));
         const bool is_sorted =
             last == nullptr || last->line < problem.position.line ||
             (last->line == problem.position.line && last->column <= problem.position.column);

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string_view>
 
-namespace fopd::config {
+namespace fopd::core {
 
 // The character at the start of `text`, and its length in bytes.
 struct DecodedCharacter {
@@ -19,7 +19,8 @@ std::optional<DecodedCharacter> decode_utf8(std::string_view text);
 bool is_utf8(std::string_view text);
 
 // C0 and C1 controls, line and paragraph separators, byte order marks, and the characters that
-// change the direction of what follows: never right in a configuration, harmful on a terminal.
+// change the direction of what follows: never right in a configuration or a log, harmful on a
+// terminal.
 bool is_control(char32_t code_point);
 
 // Requires: is_utf8(text).
@@ -28,4 +29,4 @@ bool has_control(std::string_view text);
 // The number of characters. Requires: is_utf8(text).
 std::size_t count_characters(std::string_view text);
 
-}  // namespace fopd::config
+}  // namespace fopd::core

@@ -1,10 +1,10 @@
-#include "config/utf8.h"
+#include "core/utf8.h"
 
 #include <cstdint>
 
 #include "core/ensure.h"
 
-namespace fopd::config {
+namespace fopd::core {
 
 std::optional<DecodedCharacter> decode_utf8(std::string_view text) {
     if (text.empty()) return std::nullopt;
@@ -38,7 +38,7 @@ bool is_utf8(std::string_view text) {
 }
 
 bool is_control(char32_t c) {
-    return c < 0x20 || (c >= 0x7f && c <= 0x9f) || c == 0x200e || c == 0x200f ||
+    return c < 0x20 || (c >= 0x7f && c <= 0x9f) || c == 0x061c || c == 0x200e || c == 0x200f ||
            (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == 0xfeff;
 }
 
@@ -58,4 +58,4 @@ std::size_t count_characters(std::string_view text) {
     return count;
 }
 
-}  // namespace fopd::config
+}  // namespace fopd::core
