@@ -78,7 +78,8 @@ public:
     void submit(IoOp& op) override {
         // Not before those that came earlier.
         io_uring_sqe* sqe = waiting_head_ == nullptr ? io_uring_get_sqe(&ring_) : nullptr;
-        if (sqe == nullptr) [[unlikely]] sqe = next_sqe();
+        if (sqe == nullptr) [[unlikely]]
+            sqe = next_sqe();
         if (sqe == nullptr) [[unlikely]] {
             op.next = nullptr;
             (waiting_tail_ == nullptr ? waiting_head_ : waiting_tail_->next) = &op;
@@ -98,9 +99,9 @@ public:
         cancel_requests_.push_back(&op);
     }
 
-    void abandon(IoOp&) override {
+    void abandon(IoOp& op) override {
         // The kernel may still write to the buffer: whoever destroys a frame waits for it first.
-        ENSURE(!"an operation the kernel still holds was destroyed");
+        ENSURE(!op.in_flight);
     }
 
     void wait(Instant until) override {

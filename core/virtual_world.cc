@@ -59,7 +59,9 @@ public:
 
     void abandon(IoOp& op) override { forget(op); }
 
-    void wait(Instant) override { ENSURE(!"a simulated reactor is turned by its world"); }
+    void wait(Instant) override {
+        ensure_failed("a simulated reactor is turned by its world", __FILE__, __LINE__);
+    }
     bool has_completions() override { return false; }
     void wake() override { world_.make_runnable(*this); }
 
