@@ -1,0 +1,348 @@
+"""Runs the real fopd as a process, for tests: its files, its log, its answers, its end.
+
+FOPD and FOPCTL name the programs; FOPD_CXX_FLAGS says how they were built. Nothing waits a fixed time: whatever is
+waited for is looked at again and again until a deadline, which is far above what is needed.
+"""
+
+import ctypes
+import errno
+import http.client
+import json
+import os
+import re
+import resource
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+FOPD = os.environ.get("FOPD", "build/release/bin/fopd")
+FOPCTL = os.environ.get("FOPCTL", "build/release/bin/fopctl")
+IS_SANITIZED = "-fsanitize=" in os.environ.get("FOPD_CXX_FLAGS", "")
+
+DONE, USAGE, INTERNAL, SYSTEM, DATA_DIR, IN_USE, KEY_FILE, CONFIG = 0, 2, 70, 71, 73, 75, 77, 78
+NO_SERVER = 69
+
+DEADLINE_SECONDS = 30
+POLL_SECONDS = 0.002
+LOCK_NAME = "fopd.lock"
+GOOD_KEY = "0123456789abcdef" * 4
+# Somebody who is nobody on this machine; only root can become them.
+OTHER_USER = 61234
+IS_ROOT = os.geteuid() == 0
+needs_root = unittest.skipUnless(IS_ROOT, "only root can become another user")
+
+_REPORT = re.compile(r"(?:Address|Leak|Thread|UndefinedBehavior)Sanitizer|runtime error:")
+
+
+def wait_until(condition, what, seconds=DEADLINE_SECONDS):
+    """Returns the first true value of condition(); `what` is for the failure."""
+    deadline = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {seconds} s: {what}")
+        time.sleep(POLL_SECONDS)  # Between two looks; nothing depends on its length.
+
+
+def run_program(*arguments, seconds=DEADLINE_SECONDS, **options):
+    """Runs a program to its end, which must come in time, and returns it with its output as text."""
+    options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
+    return subprocess.run([str(each) for each in arguments], text=True, errors="replace", timeout=seconds, **options)
+
+
+def run_fopd(*arguments, **options):
+    return run_program(FOPD, *arguments, **options)
+
+
+def as_other_user(**options):
+    return options | {"user": OTHER_USER, "group": OTHER_USER, "extra_groups": []}
+
+
+def limit_locked_memory(size_bytes):
+    return lambda: resource.setrlimit(resource.RLIMIT_MEMLOCK, (size_bytes, size_bytes))
+
+
+def refuse_system_call(number, os_errno):
+    """What a seccomp filter of a container does: the call with this number fails. For preexec_fn."""
+    load, jump_if_equal, give = 0x20, 0x15, 0x06
+    allow, refuse = 0x7FFF0000, 0x00050000
+    program = b"".join(struct.pack("HBBI", *row) for row in (
+        (load, 0, 0, 0), (jump_if_equal, 0, 1, number), (give, 0, 0, refuse | os_errno), (give, 0, 0, allow)))
+
+    def install():
+        set_seccomp, filter_mode, no_new_privileges = 22, 2, 38
+        libc = ctypes.CDLL(None, use_errno=True)
+        code = ctypes.create_string_buffer(program)
+        header = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(code))
+        if libc.prctl(no_new_privileges, 1, 0, 0, 0) or libc.prctl(set_seccomp, filter_mode, header, 0, 0):
+            raise OSError(ctypes.get_errno(), "seccomp")
+    return install
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path):
+        super().__init__("localhost", timeout=DEADLINE_SECONDS)
+        self._path = path
+
+    def connect(self):
+        self.sock = connect_unix(self._path)
+
+
+def connect_unix(path):
+    connection = socket.socket(socket.AF_UNIX)
+    connection.settimeout(DEADLINE_SECONDS)
+    connection.connect(str(path))
+    return connection
+
+
+class NotifySocket:
+    """What systemd does for a service of type notify: hears what it says."""
+
+    def __init__(self, path):
+        self.path = path
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._socket.bind(str(path))
+        self._socket.setblocking(False)
+        self.heard = []  # (when, text)
+
+    def close(self):
+        self._socket.close()
+        self.path.unlink(missing_ok=True)
+
+    def listen(self):
+        while True:
+            try:
+                text = self._socket.recv(4096).decode()
+            except BlockingIOError:
+                return [text for _, text in self.heard]
+            self.heard.append((time.monotonic(), text))
+
+    def wait_for(self, text, count=1):
+        wait_until(lambda: self.listen().count(text) >= count, f"{text} said {count} times")
+
+    def times_of(self, text):
+        self.listen()
+        return [when for when, said in self.heard if said == text]
+
+
+class Daemon:
+    """A fopd that was started. Its standard error goes to a file, or where the test says."""
+
+    def __init__(self, arguments, log_path, *, socket_path=None, stderr=None, program=(), **options):
+        self.log_path = log_path
+        self.socket_path = socket_path
+        self.started_at = time.monotonic()
+        command = [*program, FOPD, *arguments]
+        with open(log_path, "ab") as log:
+            options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL,
+                       "stderr": log if stderr is None else stderr} | options
+            self.process = subprocess.Popen([str(each) for each in command], start_new_session=True, **options)
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def log(self):
+        return self.log_path.read_text(errors="replace")
+
+    def events(self, name=None):
+        """The log's events, of one name or all; the log is JSON. A line that is being written is left out."""
+        lines = self.log().split("\n")[:-1]
+        events = [json.loads(line) for line in lines]
+        return [each for each in events if name in (None, each["event"])]
+
+    def wait_event(self, name, count=1):
+        def has_come():
+            found = self.events(name)
+            if len(found) >= count:
+                return found
+            if self.process.poll() is not None and len(self.events(name)) < count:
+                raise AssertionError(f"fopd ended with {self.process.returncode} without {name}:\n{self.log()}")
+            return None
+        return wait_until(has_come, f"{name} in the log, {count} times")
+
+    def wait_ready(self):
+        self.wait_event("fopd.daemon.ready")
+        return self
+
+    def wait_end(self, seconds=DEADLINE_SECONDS):
+        try:
+            return self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"fopd did not end within {seconds} s:\n{self.log()}") from None
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+
+    def ctl(self, *arguments, **options):
+        return run_program(FOPCTL, "--admin", self.socket_path, *arguments, **options)
+
+    def status(self):
+        """As a script sees it: fopctl --json."""
+        done = self.ctl("--json", "status")
+        if done.returncode != 0:
+            raise AssertionError(f"fopctl status: exit code {done.returncode}: {done.stderr}")
+        return json.loads(done.stdout)
+
+    def ask(self, method, target):
+        """One request of the admin socket without fopctl: status and answer."""
+        connection = _UnixConnection(self.socket_path)
+        try:
+            connection.request(method, target)
+            reply = connection.getresponse()
+            return reply.status, json.loads(reply.read())
+        finally:
+            connection.close()
+
+    def _proc(self, name):
+        return Path(f"/proc/{self.pid}/{name}")
+
+    def files_count(self):
+        return len(list(self._proc("fd").iterdir()))
+
+    def file_target(self, fd):
+        return os.readlink(self._proc(f"fd/{fd}"))
+
+    def threads(self):
+        return sorted((each / "comm").read_text().strip() for each in self._proc("task").iterdir())
+
+    def resident_bytes(self):
+        return int(re.search(r"VmRSS:\s+(\d+) kB", self._proc("status").read_text())[1]) << 10
+
+    def cpu_seconds(self):
+        fields = self._proc("stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+class Node:
+    """A directory with what one fopd needs: a configuration, a data directory, a place for its socket."""
+
+    def __init__(self, test, path):
+        self.test = test
+        self.path = path
+        self.config_path = path / "fopd.yaml"
+        self.data_dir = path / "data"
+        self.socket_path = path / "admin.sock"
+        self.starts_count = 0
+        path.mkdir()
+        self.data_dir.mkdir()
+        self.settings = {
+            "node": {"name": "node-a", "data_dir": str(self.data_dir), "drain_timeout": "5s"},
+            "localities": {"cores": 1, "buffers": "256KiB"},
+            "admin": {"socket": str(self.socket_path), "metrics": "none"},
+            "log": {"level": "info", "format": "json"},
+        }
+        self.write_config()
+
+    def write_config(self, **sections):
+        """Changes the keys that are given, `node={"name": "b"}`, and writes the file at once, as editors do."""
+        for section, keys in sections.items():
+            self.settings.setdefault(section, {}).update(keys)
+        draft = self.path / "fopd.yaml.new"
+        draft.write_text(json.dumps(self.settings, indent=1))  # JSON is YAML.
+        draft.replace(self.config_path)
+        return self
+
+    def give_to_other_user(self):
+        for path in (self.path, *self.path.rglob("*")):
+            os.chown(path, OTHER_USER, OTHER_USER)
+
+    def start(self, *arguments, **options):
+        """Starts fopd and returns at once."""
+        self.starts_count += 1
+        daemon = Daemon(arguments or ("--config", self.config_path),
+                        self.test.directory / f"{self.path.name}-{self.starts_count}.log",
+                        socket_path=self.socket_path, **options)
+        self.test.daemons.append(daemon)
+        return daemon
+
+    def start_ready(self, *arguments, **options):
+        return self.start(*arguments, **options).wait_ready()
+
+    def left_behind(self):
+        """What a fopd that ended should have taken away."""
+        places = (self.socket_path, self.data_dir / LOCK_NAME)
+        return [str(each) for each in places if each.is_symlink() or each.exists()]
+
+    def stop(self, daemon, number=signal.SIGTERM):
+        """Stops it as systemd does; it must end well and leave nothing."""
+        daemon.signal(number)
+        self.expect_end(daemon)
+
+    def expect_end(self, daemon, exit_code=DONE):
+        self.test.assertEqual(daemon.wait_end(), exit_code, daemon.log())
+        self.test.assertEqual(self.left_behind(), [])
+
+    def refused(self, exit_code, *words, left=(), **options):
+        """Starts a fopd that must not come up: one line says why, and it leaves nothing. Returns that line."""
+        daemon = self.start(**options)
+        self.test.assertEqual(daemon.wait_end(), exit_code, daemon.log())
+        problems = daemon.events("fopd.daemon.cannot_start")
+        self.test.assertEqual(len(problems), 1, daemon.log())
+        self.test.assertEqual(problems[0]["exit_code"], exit_code)
+        self.test.assertEqual(daemon.events("fopd.daemon.ready"), [])
+        for word in words:
+            self.test.assertIn(str(word), problems[0]["problem"])
+        self.test.assertEqual(self.left_behind(), [str(each) for each in left])
+        return problems[0]["problem"]
+
+
+class ProcessTestCase(unittest.TestCase):
+    """A test with a directory and daemons of its own; none of them outlives it."""
+
+    maxDiff = None
+
+    def setUp(self):
+        self.directory = Path(tempfile.mkdtemp(prefix="fopd-process-"))
+        self.directory.chmod(0o755)
+        self.daemons = []
+        self.addCleanup(shutil.rmtree, self.directory, ignore_errors=True)
+        self.addCleanup(self._end_daemons)
+
+    def _end_daemons(self):
+        for daemon in self.daemons:
+            daemon.kill()
+        for daemon in self.daemons:
+            self.assertNotRegex(daemon.log(), _REPORT, "a sanitizer found something")
+
+    def node(self, name="node"):
+        return Node(self, self.directory / name)
+
+    def assert_no_report(self, text):
+        self.assertNotRegex(text, _REPORT, "a sanitizer found something")
+
+
+def hold_full(pipe):
+    """Fills a pipe to the last byte, so that whoever writes to it next must wait."""
+    os.set_blocking(pipe, False)
+    try:
+        while True:
+            os.write(pipe, b"\n" * 4096)
+    except BlockingIOError:
+        pass
+    try:
+        while True:
+            os.write(pipe, b"\n")
+    except BlockingIOError:
+        os.set_blocking(pipe, True)
+
+
+def process_is_gone(pid):
+    try:
+        os.kill(pid, 0)
+    except OSError as error:
+        return error.errno == errno.ESRCH
+    return False
