@@ -1,11 +1,15 @@
 // fopd, the daemon: the command line, and nothing else.
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <iostream>
 #include <memory>
 #include <string>
 
 #include <CLI/CLI.hpp>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include "config/sample.h"
 #include "config/schema.h"
@@ -34,14 +38,31 @@ int complain(const StartProblem& problem) {
     return problem.exit_code;
 }
 
-int print(const std::string& text) {
-    std::cout << text << std::flush;
-    if (std::cout.good()) return kExitDone;
-    return complain({.exit_code = kExitSystem, .message = "standard output cannot be written"});
+// A closed standard descriptor would become the next file's that is opened, and the log be written
+// into it. A log may go nowhere; printing must fail rather than be lost, so output cannot be
+// written.
+bool fill_standard_descriptors() {
+    for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+        if (::fcntl(fd, F_GETFD) >= 0) continue;
+        if (::open("/dev/null", fd == STDERR_FILENO ? O_WRONLY : O_RDONLY) != fd) return false;
+    }
+    return true;
+}
+
+// The exit code for a run that printed what it was asked for, if it could be printed.
+int exit_printed() {
+    errno = 0;
+    if (std::cout.flush().good()) return kExitDone;
+    return complain({.exit_code = kExitSystem,
+                     .message = std::string("standard output: ") +
+                                (errno == 0 ? "it cannot be written to" : std::strerror(errno))});
 }
 
 int run(Arguments arguments) {
-    if (arguments.sample_config) return print(config::annotated_sample(make_schema()));
+    if (arguments.sample_config) {
+        std::cout << config::annotated_sample(make_schema());
+        return exit_printed();
+    }
     ProcessOptions options;
     if (!arguments.metrics.empty()) {
         const auto address = config::parse_address(arguments.metrics);
@@ -71,13 +92,22 @@ int run(Arguments arguments) {
         return kExitConfig;
     }
     if (arguments.check_config) return kExitDone;
-    if (arguments.print_config) return print(config::print_effective(*(*configuration)->current()));
+    if (arguments.print_config) {
+        std::cout << config::print_effective(*(*configuration)->current());
+        return exit_printed();
+    }
     return run_process(std::move(*configuration), options);
 }
 
 }  // namespace
 
 int main(int argc, char* argv[]) {
+    if (!fill_standard_descriptors()) {
+        return complain({.exit_code = kExitSystem,
+                         .message = std::string("a standard descriptor is closed, and cannot be "
+                                                "opened as /dev/null: ") +
+                                    std::strerror(errno)});
+    }
     Arguments arguments;
     CLI::App app("fopd, a storage-server daemon.", "fopd");
     app.set_version_flag("--version", "fopd " + std::string(version()));
@@ -103,7 +133,7 @@ int main(int argc, char* argv[]) {
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
-        return app.exit(error) == 0 ? kExitDone : kExitUsage;
+        return app.exit(error) == 0 ? exit_printed() : kExitUsage;
     }
     arguments.dev = dev->count() > 0;
     if (arguments.dev_dir.empty()) arguments.dev_dir = default_dev_dir();
