@@ -18,13 +18,18 @@ std::unexpected<StartProblem> refuse(std::string message) {
     return std::unexpected(StartProblem{.exit_code = kExitDataDir, .message = std::move(message)});
 }
 
+// Somebody put something else in its place, which is theirs: it is neither followed nor removed.
+std::unexpected<StartProblem> refuse_lock_file(const std::string& lock_path) {
+    return refuse("lock file " + lock_path + " is not a regular file; remove it");
+}
+
 // A lock of the open file rather than of the process (F_OFD_SETLK): a second daemon in the same
-// process, as tests have them, is refused too.
-bool try_lock(int fd) {
+// process, as tests have them, is refused too. 0, or the errno of why not.
+int try_lock(int fd) {
     struct flock lock{};
     lock.l_type = F_WRLCK;
     lock.l_whence = SEEK_SET;
-    return ::fcntl(fd, F_OFD_SETLK, &lock) == 0;
+    return ::fcntl(fd, F_OFD_SETLK, &lock) == 0 ? 0 : errno;
 }
 
 std::string holder_of(int fd) {
@@ -65,15 +70,28 @@ Started<std::unique_ptr<DataDir>> DataDir::open(const std::string& path) {
 
     const std::string lock_path = path + kLockName;
     for (;;) {
-        const int fd = ::open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+        const int fd =
+            ::open(lock_path.c_str(),
+                   O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0644);
         if (fd < 0) {
             const int os_errno = errno;
+            if (os_errno == ELOOP || os_errno == EISDIR || os_errno == ENXIO) {
+                return refuse_lock_file(lock_path);
+            }
             return refuse("data directory " + path +
                           " is not writable: " + std::strerror(os_errno));
         }
-        if (!try_lock(fd)) {
+        if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
+            ::close(fd);
+            return refuse_lock_file(lock_path);
+        }
+        if (const int lock_errno = try_lock(fd); lock_errno != 0) {
             const std::string holder = holder_of(fd);
             ::close(fd);
+            if (lock_errno != EAGAIN && lock_errno != EACCES) {
+                return refuse("data directory " + path + " cannot be locked: " +
+                              std::strerror(lock_errno) + "; it must be on a local file system");
+            }
             return std::unexpected(StartProblem{
                 .exit_code = kExitInUse,
                 .message =
