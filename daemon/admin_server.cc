@@ -285,6 +285,8 @@ public:
         tcp_.stop();
     }
 
+    void remove_file() const { file_.remove_file(); }
+
     std::string metrics_address;
     std::uint16_t metrics_port = 0;
 
@@ -315,6 +317,10 @@ AdminServer::~AdminServer() = default;
 
 void AdminServer::stop() {
     surfaces_->stop();
+}
+
+void AdminServer::remove_file() const {
+    surfaces_->remove_file();
 }
 
 const std::string& AdminServer::metrics_address() const {

@@ -80,6 +80,10 @@ public:
     // ones return first. Later calls do nothing. From one thread.
     void stop();
 
+    // Removes the socket file if it is still the server's own, for a process that ends without
+    // stopping the server. From any thread, also while another is in stop().
+    void remove_file() const;
+
     // Where /metrics is served over TCP, as bound, or "" and 0.
     const std::string& metrics_address() const;
     std::uint16_t metrics_port() const;

@@ -14,6 +14,7 @@
 #include <grp.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -26,6 +27,8 @@ namespace {
 
 constexpr int kBacklog = 128;
 constexpr mode_t kSocketMode = 0660;
+constexpr int kLockTriesMax = 200;
+constexpr int kLockPauseMs = 10;
 constexpr const char* kGroup = "fopd";
 
 std::unexpected<StartProblem> problem(int exit_code, std::string message) {
@@ -50,6 +53,17 @@ std::optional<gid_t> group_id() {
     if (getgrnam_r(kGroup, &entry, buffer.data(), buffer.size(), &found) != 0) return std::nullopt;
     if (found == nullptr) return std::nullopt;
     return found->gr_gid;
+}
+
+// Others who start with a socket in the same directory hold the lock for a few system calls. Who
+// holds it longer is no fopd; a start does not wait for them for ever, which flock() alone would.
+bool lock_soon(int fd) {
+    for (int tries = 0; tries < kLockTriesMax; ++tries) {
+        if (flock(fd, LOCK_EX | LOCK_NB) == 0) return true;
+        if (errno != EWOULDBLOCK) return false;
+        poll(nullptr, 0, kLockPauseMs);
+    }
+    return false;
 }
 
 // Whoever listens at the path, or nobody: then the file is left over from one that was killed.
@@ -198,7 +212,7 @@ Started<UnixListener> listen_unix(const std::string& path) {
         return problem(kExitDataDir, "admin socket " + path + ": directory " + directory + ": " +
                                          words_of(errno));
     }
-    if (flock(guard.fd(), LOCK_EX | LOCK_NB) != 0) {
+    if (!lock_soon(guard.fd())) {
         return problem(kExitInUse, "admin socket " + path +
                                        ": another process is just starting in " + directory);
     }

@@ -221,9 +221,11 @@ Task<int> Process::live() {
 // The server's threads wait for answers from this reactor, so another thread waits for them.
 Task<void> Process::stop_admin() {
     if (api_ == nullptr) co_return;
-    auto stop_server = [this] { server_.reset(); };
-    const auto stopped = co_await offload_->run(*control_, stop_server);
-    ENSURE(stopped.has_value());
+    if (server_ != nullptr) {
+        auto stop_server = [this] { server_->stop(); };
+        const auto stopped = co_await offload_->run(*control_, stop_server);
+        ENSURE(stopped.has_value());
+    }
     co_await api_->close();
 }
 
@@ -279,9 +281,7 @@ int Process::fail(const StartProblem& problem) {
 // Ends the process without taking it apart, as threads or requests may never end. What others would
 // stumble over goes first. Everything acknowledged is durable already.
 void Process::leave(int exit_code) {
-    if (server_ != nullptr) {
-        ::unlink(configuration_->current()->get<AdminSettings>().socket.c_str());
-    }
+    if (server_ != nullptr) server_->remove_file();
     if (data_dir_ != nullptr) data_dir_->release();
     log_.flush(kLogFlushLimit);
     ::_exit(exit_code);

@@ -98,8 +98,12 @@ class _UnixConnection(http.client.HTTPConnection):
 
 def connect_unix(path):
     connection = socket.socket(socket.AF_UNIX)
+    try:
+        connection.connect(str(path))  # With a time limit it would not wait for room in the queue.
+    except OSError:
+        connection.close()
+        raise
     connection.settimeout(DEADLINE_SECONDS)
-    connection.connect(str(path))
     return connection
 
 
@@ -181,6 +185,18 @@ class Daemon:
 
     def signal(self, number):
         self.process.send_signal(number)
+
+    def signal_at_once(self, *numbers):
+        """All of them are there when it looks at the first."""
+        self.signal(signal.SIGSTOP)
+        wait_until(self.is_stopped, "the process is stopped")
+        for number in numbers:
+            self.signal(number)
+        self.signal(signal.SIGCONT)
+
+    def is_stopped(self):
+        return all((each / "stat").read_text().rpartition(")")[2].split()[0] == "T"
+                   for each in self._proc("task").iterdir())
 
     def kill(self):
         if self.process.poll() is None:
