@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/printable.h"
+
 namespace fopd::daemon {
 
 namespace {
@@ -80,6 +82,12 @@ std::string yaml_quoted(const std::string& text) {
     return out + "'";
 }
 
+// A symlink counts as its maker's.
+bool is_ours(const std::string& path) {
+    struct stat info{};
+    return ::lstat(path.c_str(), &info) == 0 && info.st_uid == ::geteuid();
+}
+
 std::string config_text(const std::string& dir) {
     return "# Written once by fopd --dev; edit it as you like. `fopd --print-config --config` "
            "shows\n"
@@ -102,12 +110,24 @@ std::string default_dev_dir() {
     return base + "/fopd-dev";
 }
 
-Started<DevSetup> make_dev_setup(const std::string& dir_given) {
+Started<DevSetup> make_dev_setup(const std::string& dir_given, DevDir chosen) {
     std::error_code failed;
     const std::string dir = fs::absolute(dir_given, failed).lexically_normal().string();
     if (failed) return refuse(dir_given, failed.message().c_str());
+    std::string printable;
+    core::append_printable(printable, dir);
+    if (printable != dir) {
+        return refuse(dir,
+                      "no configuration file can name it: it has a control or invisible "
+                      "character, or is not UTF-8");
+    }
     // A directory of its own is nobody else's business; one that is there already stays as it is.
     const bool is_new = !fs::exists(dir, failed);
+    fs::create_directories(dir, failed);
+    if (failed) return refuse(dir, failed.message().c_str());
+    if (chosen == DevDir::kDefault && !is_ours(dir)) {
+        return refuse(dir, "belongs to another user; name a directory of your own, --dev DIR");
+    }
     fs::create_directories(dir + "/data", failed);
     if (failed) return refuse(dir, failed.message().c_str());
     if (is_new && ::chmod(dir.c_str(), 0700) != 0) return refuse(dir, std::strerror(errno));

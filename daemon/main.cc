@@ -13,6 +13,7 @@
 
 #include "config/sample.h"
 #include "config/schema.h"
+#include "core/printable.h"
 #include "daemon/configuration.h"
 #include "daemon/dev_setup.h"
 #include "daemon/process.h"
@@ -29,12 +30,19 @@ struct Arguments {
     bool print_config = false;
     bool sample_config = false;
     bool dev = false;
-    std::string dev_dir = default_dev_dir();
+    std::string dev_dir;  // Empty: the default one.
     std::string metrics;
 };
 
+// What is wrong may name a file, and a file's name must not command the terminal.
+void print_problem(const std::string& problem) {
+    std::string line;
+    core::append_printable(line, problem);
+    std::fprintf(stderr, "%s\n", line.c_str());
+}
+
 int complain(const StartProblem& problem) {
-    std::fprintf(stderr, "fopd: %s\n", problem.message.c_str());
+    print_problem("fopd: " + problem.message);
     return problem.exit_code;
 }
 
@@ -74,7 +82,9 @@ int run(Arguments arguments) {
         options.metrics = *address;
     }
     if (arguments.dev) {
-        const auto setup = make_dev_setup(arguments.dev_dir);
+        const auto setup = arguments.dev_dir.empty()
+                               ? make_dev_setup(default_dev_dir(), DevDir::kDefault)
+                               : make_dev_setup(arguments.dev_dir, DevDir::kNamed);
         if (!setup) return complain(setup.error());
         arguments.config_file = setup->config_file;
         options.buffers = NodeOptions::Buffers::kAny;
@@ -87,7 +97,7 @@ int run(Arguments arguments) {
     auto configuration = Configuration::open(arguments.config_file, load);
     if (!configuration) {
         for (const config::Problem& problem : configuration.error()) {
-            std::fprintf(stderr, "%s\n", to_string(problem).c_str());
+            print_problem(to_string(problem));
         }
         return kExitConfig;
     }
@@ -123,7 +133,7 @@ int main(int argc, char* argv[]) {
                  "Print a configuration file with every key, its default and what it is for");
     auto* const dev = app.add_option("--dev", arguments.dev_dir,
                                      "Run without a configuration, on what is kept in DIR [" +
-                                         arguments.dev_dir + "]")
+                                         default_dev_dir() + "]")
                           ->expected(0, 1)
                           ->type_name("DIR")
                           ->excludes(config);
@@ -136,6 +146,5 @@ int main(int argc, char* argv[]) {
         return app.exit(error) == 0 ? exit_printed() : kExitUsage;
     }
     arguments.dev = dev->count() > 0;
-    if (arguments.dev_dir.empty()) arguments.dev_dir = default_dev_dir();
     return run(std::move(arguments));
 }

@@ -5,7 +5,6 @@ waited for is looked at again and again until a deadline, which is far above wha
 """
 
 import ctypes
-import errno
 import http.client
 import json
 import os
@@ -36,6 +35,10 @@ GOOD_KEY = "0123456789abcdef" * 4
 OTHER_USER = 61234
 IS_ROOT = os.geteuid() == 0
 needs_root = unittest.skipUnless(IS_ROOT, "only root can become another user")
+
+# What a shell in the background, or nohup, had ignored would be ignored by what is started here.
+for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+    signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
 _REPORT = re.compile(r"(?:Address|Leak|Thread|UndefinedBehavior)Sanitizer|runtime error:")
 
@@ -85,6 +88,18 @@ def refuse_system_call(number, os_errno):
         if libc.prctl(no_new_privileges, 1, 0, 0, 0) or libc.prctl(set_seccomp, filter_mode, header, 0, 0):
             raise OSError(ctypes.get_errno(), "seccomp")
     return install
+
+
+def fill_pipe(writer):
+    """To the last byte, so that whoever writes to it next must wait."""
+    os.set_blocking(writer, False)
+    for size in (4096, 1):
+        try:
+            while True:
+                os.write(writer, b"\n" * size)
+        except BlockingIOError:
+            pass
+    os.set_blocking(writer, True)
 
 
 class _UnixConnection(http.client.HTTPConnection):
@@ -148,7 +163,7 @@ class Daemon:
         with open(log_path, "ab") as log:
             options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL,
                        "stderr": log if stderr is None else stderr} | options
-            self.process = subprocess.Popen([str(each) for each in command], start_new_session=True, **options)
+            self.process = subprocess.Popen([os.fspath(each) for each in command], start_new_session=True, **options)
 
     @property
     def pid(self):
@@ -339,26 +354,3 @@ class ProcessTestCase(unittest.TestCase):
 
     def assert_no_report(self, text):
         self.assertNotRegex(text, _REPORT, "a sanitizer found something")
-
-
-def hold_full(pipe):
-    """Fills a pipe to the last byte, so that whoever writes to it next must wait."""
-    os.set_blocking(pipe, False)
-    try:
-        while True:
-            os.write(pipe, b"\n" * 4096)
-    except BlockingIOError:
-        pass
-    try:
-        while True:
-            os.write(pipe, b"\n")
-    except BlockingIOError:
-        os.set_blocking(pipe, True)
-
-
-def process_is_gone(pid):
-    try:
-        os.kill(pid, 0)
-    except OSError as error:
-        return error.errno == errno.ESRCH
-    return False
