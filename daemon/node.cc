@@ -98,6 +98,7 @@ Task<Started<void>> Node::start() {
     emit(world_.events, core::Level::kInfo, "daemon.ready",
          {{"localities", static_cast<std::uint64_t>(localities_.size())},
           {"seconds", seconds(ready_at_ - created_at_)}});
+    world_.manager.status("ready");
     world_.manager.ready();
     co_return {};
 }
@@ -180,11 +181,13 @@ Task<std::uint64_t> Node::close_locality(Locality* locality) {
 
 Task<void> Node::stop() {
     stop_requested_ = true;
+    // Before the drain, which may take its time: the service manager is to know what it waits for.
+    world_.manager.stopping();
     if (state_ == NodeState::kReady || state_ == NodeState::kDraining) {
         [[maybe_unused]] const auto left = co_await drain();
     }
     enter(NodeState::kStopping);
-    world_.manager.stopping();
+    world_.manager.status("stopping");
     stop_watching_.cancel();
     co_await background_.close(world_.control);
     std::uint64_t cut_off = 0;
