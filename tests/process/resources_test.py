@@ -1,0 +1,80 @@
+"""What a daemon takes does not grow with what it is asked, and is little when it is asked nothing."""
+
+import unittest
+
+from fopd_process import IS_SANITIZED, ProcessTestCase, connect_unix, wait_until
+
+MIB = 1 << 20
+IDLE_RESIDENT_BYTES_MAX = 60 * MIB
+
+
+class ResourcesTest(ProcessTestCase):
+    def setUp(self):
+        super().setUp()
+        self.fopd = self.node()
+
+    def taken(self, daemon):
+        return daemon.files_count(), daemon.threads()
+
+    def taken_when_quiet(self, daemon):
+        wait_until(lambda: "MHD-connection" not in daemon.threads(), "no connection's thread is left")
+        return self.taken(daemon)
+
+    def wait_taken(self, daemon, before):
+        """Threads of connections end a moment after their replies."""
+        wait_until(lambda: self.taken(daemon) == before,
+                   f"descriptors and threads are {before} as before")
+
+    def test_requests_leave_nothing(self):
+        daemon = self.fopd.start_ready()
+        daemon.ask("GET", "/v1/status")
+        daemon.ask("POST", "/v1/reload")
+        before = self.taken_when_quiet(daemon)
+        for _ in range(100):
+            self.assertEqual(daemon.ask("GET", "/v1/status")[0], 200)
+        for _ in range(50):
+            self.assertEqual(daemon.ask("POST", "/v1/reload")[0], 200)
+        for level in ("debug", "info") * 10:
+            self.assertEqual(daemon.ask("POST", f"/v1/log-level?level={level}")[0], 200)
+        for target in ("/nowhere", "/v1/log-level?level=loud"):
+            self.assertGreaterEqual(daemon.ask("POST", target)[0], 400)
+        for _ in range(20):
+            connect_unix(self.fopd.socket_path).close()
+        self.wait_taken(daemon, before)
+        self.fopd.stop(daemon)
+
+    def test_refused_reloads_leave_nothing(self):
+        daemon = self.fopd.start_ready()
+        daemon.ask("POST", "/v1/reload")
+        before = self.taken_when_quiet(daemon)
+        self.fopd.config_path.write_text("nonsense: 1\n")
+        for _ in range(50):
+            self.assertEqual(daemon.ask("POST", "/v1/reload")[0], 422)
+        self.wait_taken(daemon, before)
+        self.fopd.stop(daemon)
+
+    def test_threads_have_names(self):
+        self.fopd.write_config(localities={"cores": 2})
+        daemon = self.fopd.start_ready()
+        names = daemon.threads()
+        for name in ("fopd", "fopd-loc-0", "fopd-loc-1", "fopd-log"):
+            self.assertIn(name, names)
+        print(", ".join(names), end=" ")
+        self.fopd.stop(daemon)
+
+    @unittest.skipIf(IS_SANITIZED, "the sanitizers' own memory would be counted")
+    def test_resident_memory_when_idle(self):
+        daemon = self.fopd.start_ready()
+        resident = daemon.resident_bytes()
+        print(f"{resident / MIB:.1f} MiB ", end="")
+        self.assertLess(resident, IDLE_RESIDENT_BYTES_MAX)
+        for _ in range(300):
+            daemon.ask("POST", "/v1/reload")
+        grown = daemon.resident_bytes() - resident
+        print(f"and {grown / MIB:.1f} MiB more after 300 reloads ", end="")
+        self.assertLess(grown, 16 * MIB)
+        self.fopd.stop(daemon)
+
+
+if __name__ == "__main__":
+    unittest.main()
