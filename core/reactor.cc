@@ -15,6 +15,8 @@ namespace {
 // Coroutines that ask maybe_yield() get this many turns of their loops before I/O has its turn
 // again.
 constexpr std::uint32_t kTurnBudget = 128;
+// A power of two.
+constexpr std::size_t kReadyAtFirst = 256;
 // After spins that mostly failed, this many sleeps begin without one.
 constexpr std::uint32_t kSpinPause = 64;
 
@@ -49,9 +51,12 @@ Reactor::Root Reactor::run_root(Reactor*, Gate::Holder, Task<void> task) {
 }
 
 Reactor::Reactor(std::unique_ptr<Backend> backend, ReactorOptions options)
-    : backend_(std::move(backend)), options_(options), now_(backend_->now()), woke_at_(now_) {
-    ready_.resize(256);
-}
+    : backend_(std::move(backend)),
+      options_(options),
+      now_(backend_->now()),
+      woke_at_(now_),
+      ready_(std::make_unique<std::coroutine_handle<>[]>(kReadyAtFirst)),
+      ready_mask_(kReadyAtFirst - 1) {}
 
 Reactor::~Reactor() {
     drop_coroutines();
@@ -70,12 +75,15 @@ void Reactor::spawn(Gate& gate, Task<void> task) {
     schedule(root.handle);
 }
 
-void Reactor::grow_ready() {
-    std::vector<std::coroutine_handle<>> larger(ready_.size() * 2);
+void Reactor::schedule_growing(std::coroutine_handle<> handle) {
+    const std::size_t mask = ready_mask_ * 2 + 1;
+    auto larger = std::make_unique<std::coroutine_handle<>[]>(mask + 1);
     for (std::size_t i = ready_head_; i != ready_tail_; ++i) {
-        larger[i & (larger.size() - 1)] = ready_[i & (ready_.size() - 1)];
+        larger[i & mask] = ready_[i & ready_mask_];
     }
-    ready_.swap(larger);
+    ready_ = std::move(larger);
+    ready_mask_ = mask;
+    schedule(handle);
 }
 
 SleepAwaiter Reactor::sleep_until(Instant deadline, CancelSource* cancel) {
@@ -127,7 +135,7 @@ void Reactor::resume_ready() {
     const std::size_t end = ready_tail_;
     stats_.resumed.add(end - ready_head_);
     while (ready_head_ != end) {
-        const std::coroutine_handle<> handle = ready_[ready_head_ & (ready_.size() - 1)];
+        const std::coroutine_handle<> handle = ready_[ready_head_ & ready_mask_];
         ++ready_head_;
         handle.resume();
     }
@@ -218,6 +226,12 @@ Result<std::uint32_t> IoAwaiter::failed() const {
         return std::unexpected(Error{.code = reason, .context = "I/O"});
     }
     return std::unexpected(os_error(-result, "I/O"));
+}
+
+void PlainIoAwaiter::on_complete(IoOp& op) {
+    auto& self = static_cast<PlainIoAwaiter&>(op);
+    self.reactor_.stats_.io_completed.add(1);
+    self.reactor_.schedule(self.handle_);
 }
 
 void IoAwaiter::on_complete(IoOp& op) {

@@ -49,6 +49,7 @@ struct ReactorOptions {
 };
 
 class SleepAwaiter;
+class PlainIoAwaiter;
 class IoAwaiter;
 class YieldAwaiter;
 
@@ -99,13 +100,17 @@ public:
     // -- I/O. A short read or write is a length, not an error; a wait that ends early still waits
     // for the buffer to come back. --
 
-    IoAwaiter nop();
-    IoAwaiter read(File file, Buffer into, std::uint64_t offset, WaitOptions wait = {});
-    IoAwaiter write(File file, Buffer from, std::uint64_t offset, WaitOptions wait = {});
+    PlainIoAwaiter nop();
+    PlainIoAwaiter read(File file, Buffer into, std::uint64_t offset);
+    IoAwaiter read(File file, Buffer into, std::uint64_t offset, WaitOptions wait);
+    PlainIoAwaiter write(File file, Buffer from, std::uint64_t offset);
+    IoAwaiter write(File file, Buffer from, std::uint64_t offset, WaitOptions wait);
     // Makes what was written durable, without its meta-data where that is not needed to read it
     // back.
-    IoAwaiter sync_data(File file, WaitOptions wait = {});
-    IoAwaiter sync(File file, WaitOptions wait = {});
+    PlainIoAwaiter sync_data(File file);
+    IoAwaiter sync_data(File file, WaitOptions wait);
+    PlainIoAwaiter sync(File file);
+    IoAwaiter sync(File file, WaitOptions wait);
     // Waits until the descriptor has one of the poll(2) `events`; looks once, now and when it
     // changes.
     IoAwaiter poll(int fd, std::uint32_t events, WaitOptions wait = {});
@@ -147,11 +152,12 @@ public:
 
 private:
     friend YieldAwaiter;
+    friend PlainIoAwaiter;
     friend IoAwaiter;
     struct Root;
 
     static Root run_root(Reactor* reactor, Gate::Holder holder, Task<void> task);
-    void grow_ready();
+    void schedule_growing(std::coroutine_handle<> handle);
     void resume_ready();
     std::size_t ready_count() const { return ready_tail_ - ready_head_; }
     void wait_for_work();
@@ -166,7 +172,8 @@ private:
 
     // The ready queue: a ring whose size is a power of two. It holds each live coroutine at most
     // once, and is bounded by what bounds those.
-    std::vector<std::coroutine_handle<>> ready_;
+    std::unique_ptr<std::coroutine_handle<>[]> ready_;
+    std::size_t ready_mask_;  // Its size less one.
     std::size_t ready_head_ = 0;
     std::size_t ready_tail_ = 0;
     std::uint32_t turn_budget_ = 0;
@@ -220,6 +227,41 @@ private:
     bool slept_ = false;
 };
 
+// An operation that nothing but its completion ends.
+class PlainIoAwaiter final : IoOp {
+public:
+    PlainIoAwaiter(Reactor& reactor, IoCode what, File on = {}, Buffer memory = {},
+                   std::uint64_t at = 0)
+        : IoOp(&on_complete), reactor_(reactor) {
+        code = what;
+        file = on;
+        buffer = memory;
+        offset = at;
+    }
+    ~PlainIoAwaiter() {
+        if (in_flight) reactor_.backend_->abandon(*this);
+    }
+
+    bool await_ready() const noexcept { return false; }
+    void await_suspend(std::coroutine_handle<> handle) {
+        handle_ = handle;
+        reactor_.submit(*this);
+    }
+    // The number of bytes.
+    [[nodiscard]] Result<std::uint32_t> await_resume() const {
+        if (result < 0) [[unlikely]]
+            return std::unexpected(os_error(-result, "I/O"));
+        return static_cast<std::uint32_t>(result);
+    }
+
+private:
+    static void on_complete(IoOp& op);
+
+    Reactor& reactor_;
+    std::coroutine_handle<> handle_;
+};
+
+// An operation with a deadline or a CancelSource.
 class IoAwaiter final : IoOp, Timer, CancelHook {
 public:
     IoAwaiter(Reactor& reactor, IoCode what, File on, Buffer memory, std::uint64_t at,
@@ -272,9 +314,9 @@ private:
 // -- what every operation passes through, kept where the compiler sees it whole --
 
 inline void Reactor::schedule(std::coroutine_handle<> handle) {
-    if (ready_count() == ready_.size()) [[unlikely]]
-        grow_ready();
-    ready_[ready_tail_ & (ready_.size() - 1)] = handle;
+    if (ready_count() > ready_mask_) [[unlikely]]
+        return schedule_growing(handle);
+    ready_[ready_tail_ & ready_mask_] = handle;
     ++ready_tail_;
 }
 
@@ -285,8 +327,20 @@ inline void Reactor::submit(IoOp& op) {
     backend_->submit(op);
 }
 
-inline IoAwaiter Reactor::nop() {
-    return {*this, IoCode::kNop, {}, {}, 0, 0, {}};
+inline PlainIoAwaiter Reactor::nop() {
+    return {*this, IoCode::kNop};
+}
+inline PlainIoAwaiter Reactor::read(File file, Buffer into, std::uint64_t offset) {
+    return {*this, IoCode::kRead, file, into, offset};
+}
+inline PlainIoAwaiter Reactor::write(File file, Buffer from, std::uint64_t offset) {
+    return {*this, IoCode::kWrite, file, from, offset};
+}
+inline PlainIoAwaiter Reactor::sync_data(File file) {
+    return {*this, IoCode::kSyncData, file};
+}
+inline PlainIoAwaiter Reactor::sync(File file) {
+    return {*this, IoCode::kSync, file};
 }
 inline IoAwaiter Reactor::read(File file, Buffer into, std::uint64_t offset, WaitOptions wait) {
     return {*this, IoCode::kRead, file, into, offset, 0, wait};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -22,6 +23,24 @@ namespace {
 // What Linux transfers at most in one read or write; the rest makes it a short one.
 constexpr std::size_t kIoBytesMax = 0x7ffff000;
 constexpr std::uint64_t kIgnored = 0;  // user_data of submissions whose completion means nothing.
+
+struct Opcode {
+    std::uint8_t plain;
+    std::uint8_t in_region;  // The same with a registered buffer.
+    std::uint32_t flags;
+};
+// In the order of IoCode.
+constexpr std::array kOpcodes{
+    Opcode{.plain = IORING_OP_NOP, .in_region = IORING_OP_NOP, .flags = 0},
+    Opcode{.plain = IORING_OP_READ, .in_region = IORING_OP_READ_FIXED, .flags = 0},
+    Opcode{.plain = IORING_OP_WRITE, .in_region = IORING_OP_WRITE_FIXED, .flags = 0},
+    Opcode{.plain = IORING_OP_FSYNC, .in_region = IORING_OP_FSYNC, .flags = 0},
+    Opcode{.plain = IORING_OP_FSYNC, .in_region = IORING_OP_FSYNC, .flags = IORING_FSYNC_DATASYNC},
+    Opcode{.plain = IORING_OP_POLL_ADD, .in_region = IORING_OP_POLL_ADD, .flags = 0},
+};
+static_assert(kOpcodes.size() == static_cast<std::size_t>(IoCode::kPoll) + 1);
+// The poll events are given as the kernel of a little-endian machine reads them.
+static_assert(std::endian::native == std::endian::little);
 
 // Hands out the places of one of the ring's tables.
 class Slots {
@@ -218,34 +237,20 @@ private:
         }
     }
 
-    [[gnu::always_inline]] static void prepare(io_uring_sqe& sqe, IoOp& op) {
-        const bool fixed = op.file.slot >= 0;
-        const int fd = fixed ? op.file.slot : op.file.fd;
-        const auto size = static_cast<unsigned>(std::min(op.buffer.size_bytes, kIoBytesMax));
-        switch (op.code) {
-            case IoCode::kNop: io_uring_prep_nop(&sqe); break;
-            case IoCode::kRead:
-                if (op.buffer.region >= 0) {
-                    io_uring_prep_read_fixed(&sqe, fd, op.buffer.data, size, op.offset,
-                                             op.buffer.region);
-                } else {
-                    io_uring_prep_read(&sqe, fd, op.buffer.data, size, op.offset);
-                }
-                break;
-            case IoCode::kWrite:
-                if (op.buffer.region >= 0) {
-                    io_uring_prep_write_fixed(&sqe, fd, op.buffer.data, size, op.offset,
-                                              op.buffer.region);
-                } else {
-                    io_uring_prep_write(&sqe, fd, op.buffer.data, size, op.offset);
-                }
-                break;
-            case IoCode::kSync: io_uring_prep_fsync(&sqe, fd, 0); break;
-            case IoCode::kSyncData: io_uring_prep_fsync(&sqe, fd, IORING_FSYNC_DATASYNC); break;
-            case IoCode::kPoll: io_uring_prep_poll_add(&sqe, fd, op.poll_events); break;
-        }
-        if (fixed) sqe.flags |= IOSQE_FIXED_FILE;
-        io_uring_sqe_set_data(&sqe, &op);
+    // Straight through for every operation: the entry's fields that one has no use for are zero.
+    static void prepare(io_uring_sqe& sqe, IoOp& op) {
+        const Opcode& opcode = kOpcodes[static_cast<std::size_t>(op.code)];
+        const bool fixed_file = op.file.slot >= 0;
+        const bool fixed_buffer = op.buffer.region >= 0;
+        io_uring_prep_rw(fixed_buffer ? opcode.in_region : opcode.plain, &sqe,
+                         fixed_file ? op.file.slot : op.file.fd, op.buffer.data,
+                         static_cast<unsigned>(std::min(op.buffer.size_bytes, kIoBytesMax)),
+                         op.offset);
+        sqe.flags = fixed_file ? IOSQE_FIXED_FILE : 0;
+        sqe.buf_index = static_cast<std::uint16_t>(fixed_buffer ? op.buffer.region : 0);
+        // One word, read as what the operation understands by it.
+        sqe.poll32_events = opcode.flags | op.poll_events;
+        sqe.user_data = reinterpret_cast<std::uint64_t>(&op);
     }
 
     // One read of the wake-up counter is in the kernel whenever the reactor sleeps.
