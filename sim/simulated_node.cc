@@ -39,6 +39,7 @@ void SimulatedManager::forget_hunger() {
 void SimulatedManager::begin_life() {
     longest_hunger_ = Duration{0};
     fed_at_ = kNever;
+    status_.clear();
 }
 
 // What a kill -9 takes away.

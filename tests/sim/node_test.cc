@@ -35,6 +35,7 @@ TEST_CASE("sim node: it is ready at once and says so once", "[sim]") {
     REQUIRE(node.node().state() == NodeState::kReady);
     REQUIRE(node.node().ready_at() < Instant{500ms});
     REQUIRE(node.manager().ready_count() == 1);
+    REQUIRE(node.manager().status() == "ready");
     REQUIRE(node.events().count("daemon.ready") == 1);
 }
 
