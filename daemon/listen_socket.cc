@@ -117,7 +117,9 @@ Started<UnixListener> bind_unix(const std::string& path) {
         listener.device = status.st_dev;
         listener.inode = status.st_ino;
         const std::optional<gid_t> group = group_id();
-        listener.has_group = group && lchown(path.c_str(), static_cast<uid_t>(-1), *group) == 0;
+        // Under systemd it is our own group, and chown() is not allowed.
+        listener.has_group = group && (status.st_gid == *group ||
+                                       lchown(path.c_str(), static_cast<uid_t>(-1), *group) == 0);
         if (listen(fd, kBacklog) == 0) return listener;
     }
     const int failure = errno;
