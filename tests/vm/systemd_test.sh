@@ -1,0 +1,315 @@
+#!/bin/bash
+# Goal: the Debian package under a real systemd: installing, starting, reloading, failing, being killed, stopping and
+#       removing are what the manual, the unit and the package's scripts promise.
+# Method: runs as root in the guest of build-image, with the package beside it, one long story from installation to
+#         purge. Says `ok`, `FAILED` or `skipped` for each fact, and at last how many of them.
+set -u
+
+here=$(dirname "${BASH_SOURCE[0]}")
+export LC_ALL=C SYSTEMD_PAGER='' SYSTEMD_COLORS=0
+config=/etc/fopd/fopd.yaml
+socket=/run/fopd/admin.sock
+lock=/var/lib/fopd/fopd.lock
+drop_in=/run/systemd/system/fopd.service.d/test.conf
+metrics=http://127.0.0.1:9420/metrics
+passed=0
+failed=0
+
+# check FACT COMMAND...: the fact holds if the command succeeds. A failure shows what it wrote and the journal's end.
+check() {
+    local fact=$1 output
+    shift
+    if output=$("$@" 2>&1); then
+        passed=$((passed + 1))
+        echo "ok       $fact"
+    else
+        failed=$((failed + 1))
+        echo "FAILED   $fact: $*"
+        { echo "$output" && journalctl --boot --unit fopd --lines 15 --no-hostname; } | sed 's/^/    /'
+    fi
+}
+
+skip() {
+    echo "skipped  $1: $2"
+}
+
+# is EXPECTED COMMAND...: the command writes just that.
+is() {
+    local expected=$1 actual
+    shift
+    actual=$("$@")
+    [[ $actual == "$expected" ]] || { echo "expected: $expected, actual: $actual" && return 1; }
+}
+
+# exits STATUS COMMAND...
+exits() {
+    local expected=$1 actual=0
+    shift
+    "$@" || actual=$?
+    ((actual == expected)) || { echo "expected exit $expected, was $actual" && return 1; }
+}
+
+# soon SECONDS COMMAND...: the command succeeds within that time.
+soon() {
+    local deadline=$((SECONDS + $1))
+    shift
+    until "$@"; do
+        ((SECONDS < deadline)) || return 1
+        sleep 0.2
+    done
+}
+
+gone() {
+    [[ ! -e $1 ]]
+}
+
+property() {
+    systemctl show fopd --property "$1" --value
+}
+
+properties() {
+    local wanted
+    for wanted in "$@"; do is "${wanted#*=}" property "${wanted%%=*}" || return 1; done
+}
+
+process_line() {
+    awk -v key="$1:" '$1 == key {print $2}' "/proc/$(property MainPID)/status"
+}
+
+# From here on is what `logged` looks at.
+mark() {
+    journalctl --sync
+    cursor=$(journalctl --boot --lines 0 --show-cursor | sed -n 's/^-- cursor: //p')
+}
+
+# since_mark MATCH...: the fopd entries since the mark, as JSON, one a line.
+since_mark() {
+    journalctl --sync
+    journalctl --after-cursor "$cursor" --output json "$@"
+}
+
+# logged JQ-CONDITION: an entry since the mark fulfils it.
+logged() {
+    since_mark | jq --exit-status --slurp "any(.[]; $1)" >/dev/null
+}
+
+logged_event() {
+    logged ".FOPD_EVENT == \"fopd.$1\""
+}
+
+status() {
+    fopctl --json status
+}
+
+status_is() {
+    status | jq --exit-status "$1" >/dev/null
+}
+
+is_ready() {
+    properties ActiveState=active SubState=running && status_is '.state == "ready"'
+}
+
+# Ready again, as another process than PID.
+is_ready_after() {
+    [[ $(property MainPID) != "$1" ]] && is_ready
+}
+
+configure() {
+    printf '%s\n' "$@" >"$config"
+}
+
+# with_unit LINE...: puts the lines into the unit's [Service]; without any it is as packaged.
+with_unit() {
+    rm -f "$drop_in"
+    if (($# > 0)); then
+        mkdir -p "${drop_in%/*}"
+        printf '%s\n' '[Service]' "$@" >"$drop_in"
+    fi
+    systemctl daemon-reload
+}
+
+# refused STATUS: the start failed with it, was not tried again, and left nothing.
+refused() {
+    properties ActiveState=failed Result=exit-code ExecMainStatus="$1" NRestarts=0 &&
+        gone "$socket" && gone "$lock"
+}
+
+forget_failure() {
+    systemctl stop fopd
+    systemctl reset-failed fopd
+}
+
+echo "guest: $(uname -r), $(systemctl --version | head -n 1), booted in $(cut -d ' ' -f 1 /proc/uptime) s"
+systemctl is-system-running --wait >/dev/null
+
+### Installing
+
+check "package: installs" dpkg --install "$here"/fopd_*.deb
+# shellcheck disable=SC2016  # It is dpkg-query that expands it.
+check "package: installed for good" is "ii " dpkg-query --show --showformat '${db:Status-Abbrev}' fopd
+check "package: every file is as packaged" dpkg --verify fopd
+check "package: the user is there, with no shell" is /usr/sbin/nologin sh -c "getent passwd fopd | cut -d : -f 7"
+check "package: the data directory belongs to fopd" is "fopd fopd 750" stat --format '%U %G %a' /var/lib/fopd
+check "package: the configuration belongs to root" is "root root 644" stat --format '%U %G %a' $config
+check "package: the programs belong to root" \
+    is $'root root 755\nroot root 755' stat --format '%U %G %a' /usr/bin/fopd /usr/bin/fopctl
+check "package: installing does not start the daemon" is inactive systemctl is-active fopd
+check "package: installing does not enable the daemon" is disabled systemctl is-enabled fopd
+check "package: what is installed is a valid configuration" fopd --check-config
+check "no daemon: fopctl exits 69" exits 69 fopctl status
+original_config=$(<"$config")
+
+### Starting
+
+mark
+check "start: succeeds" systemctl start fopd
+check "start: active, by READY=1" properties ActiveState=active SubState=running Type=notify Result=success
+check "start: the status text says ready" is ready property StatusText
+check "start: logged as an event with fields" \
+    logged '.FOPD_EVENT == "fopd.daemon.ready" and .FOPD_LOCALITIES == "1" and .PRIORITY == "6"
+            and .SYSLOG_IDENTIFIER == "fopd" and ._SYSTEMD_UNIT == "fopd.service"'
+check "start: everything the daemon logs is an event" \
+    jq --exit-status --slurp 'length > 0 and all(.[]; .FOPD_EVENT and ._TRANSPORT == "journal")' \
+    <(since_mark _COMM=fopd)
+check "start: as user fopd" is fopd stat --format %U "/proc/$(property MainPID)"
+check "start: no capabilities" is 0000000000000000 process_line CapBnd
+check "start: no new privileges" is 1 process_line NoNewPrivs
+check "start: system calls are filtered" is 2 process_line Seccomp
+check "start: on io_uring, with registered buffers" \
+    status_is '.localities | length > 0 and all(.[]; .backend == "io_uring" and .buffers_registered)'
+check "start: without warnings" status_is '.warnings == []'
+check "start: under the watchdog" status_is '.watchdog'
+check "start: the status is this process's" is "$(property MainPID)" sh -c "fopctl --json status | jq .pid"
+check "admin: the log says whose socket it is" \
+    logged '.FOPD_EVENT == "fopd.admin.listening" and .FOPD_GROUP == "fopd"'
+check "admin: the socket is for group fopd" is "fopd fopd 660" stat --format '%U %G %a' $socket
+useradd --groups fopd member
+useradd stranger
+check "admin: a member of group fopd may ask" runuser -u member -- fopctl status
+check "admin: another user is not allowed" exits 77 runuser -u stranger -- fopctl status
+check "metrics: answers on 127.0.0.1:9420" sh -c "curl --silent --fail $metrics | grep '^fopd_build_info'"
+check "metrics: the admin paths are not on TCP" exits 22 curl --silent --fail "${metrics%/metrics}/v1/status"
+
+### Reloading
+
+configure 'log: { level: debug }'
+mark
+check "reload: a good file succeeds" systemctl reload fopd
+check "reload: takes effect" status_is '.log_level == "debug"'
+check "reload: is logged" logged_event daemon.reloaded
+check "reload: the status text says ready again" is ready property StatusText
+configure 'log: { levle: info }'
+pid=$(property MainPID)
+mark
+check "reload: a bad file fails" exits 1 systemctl reload fopd
+check "reload: the daemon stays" is "$pid" property MainPID
+check "reload: the daemon keeps what it had" status_is '.state == "ready" and .log_level == "debug"'
+check "reload: the journal says what is wrong" \
+    logged '.FOPD_EVENT == "fopd.daemon.config_refused" and .PRIORITY == "3"
+            and (.FOPD_PROBLEM | startswith("/etc/fopd/fopd.yaml:1:8: log.levle:"))'
+configure "$original_config"
+check "reload: succeeds again with a good file" systemctl reload fopd
+mark
+systemctl kill --signal HUP fopd
+check "SIGHUP: reloads" soon 10 logged_event daemon.reloaded
+check "SIGHUP: the daemon is ready after it" soon 10 is_ready
+
+### Dying
+
+pid=$(property MainPID)
+mark
+kill -KILL "$pid"
+check "kill -9: ready again" soon 60 is_ready_after "$pid"
+check "kill -9: restarted once" is 1 property NRestarts
+check "kill -9: nothing stale was in the way" logged_event daemon.ready
+check "second daemon: exits 75" exits 75 runuser -u fopd -- fopd
+check "second daemon: names the first" \
+    sh -c "runuser -u fopd -- fopd 2>&1 | grep 'in use by another fopd (pid $(property MainPID))'"
+check "second daemon: the first is none the worse" is_ready
+
+pid=$(property MainPID)
+mark
+echo "         (a frozen daemon: waiting for the watchdog, $(property WatchdogUSec))"
+kill -STOP "$pid"
+check "watchdog: a frozen daemon is killed and ready again" soon 120 is_ready_after "$pid"
+check "watchdog: was the reason" logged '.UNIT == "fopd.service" and .UNIT_RESULT == "watchdog"'
+check "watchdog: restarted once more" is 2 property NRestarts
+
+### Idling
+
+pid=$(property MainPID)
+ticks() {
+    awk '{print $14 + $15}' "/proc/$pid/stat"
+}
+before=$(ticks)
+sleep 30
+echo "         idle for 30 s: $((($(ticks) - before) * 1000 / $(getconf CLK_TCK))) ms of processor," \
+    "$(awk '/^VmRSS/ {print $2}' "/proc/$pid/status") KiB resident"
+
+### Stopping
+
+mark
+started=$SECONDS
+check "stop: succeeds" systemctl stop fopd
+check "stop: cleanly" properties ActiveState=inactive Result=success ExecMainStatus=0
+check "stop: within the stop timeout" test $((SECONDS - started)) -lt 60
+check "stop: logged" logged_event daemon.stopped
+check "stop: no socket is left" gone $socket
+check "stop: no lock is left" gone $lock
+check "stop: no warning, no error" is "" since_mark --priority warning --unit fopd
+
+### Refusing to start
+
+configure 'admin: { sockte: /run/fopd/admin.sock }'
+mark
+check "bad configuration: start fails" exits 1 systemctl start fopd
+check "bad configuration: exit 78, not tried again" refused 78
+check "bad configuration: the journal says what is wrong" \
+    logged '._SYSTEMD_UNIT == "fopd.service" and (.MESSAGE | startswith("/etc/fopd/fopd.yaml:1:10: admin.sockte:"))'
+configure "$original_config"
+forget_failure
+
+with_unit LimitMEMLOCK=64K Restart=no
+mark
+check "memlock too small: start fails" exits 1 systemctl start fopd
+check "memlock too small: exit 71" refused 71
+check "memlock too small: the journal says what to raise" \
+    logged '.FOPD_EVENT == "fopd.daemon.cannot_start" and (.FOPD_PROBLEM | contains("LimitMEMLOCK="))'
+with_unit
+forget_failure
+
+if [[ -e /proc/sys/kernel/io_uring_disabled ]]; then
+    with_unit Restart=no
+    echo 2 >/proc/sys/kernel/io_uring_disabled
+    mark
+    check "io_uring disabled: start fails" exits 1 systemctl start fopd
+    check "io_uring disabled: exit 71" refused 71
+    check "io_uring disabled: the journal names the sysctl" \
+        logged '.FOPD_EVENT == "fopd.daemon.cannot_start" and (.FOPD_PROBLEM | contains("kernel.io_uring_disabled"))'
+    echo 0 >/proc/sys/kernel/io_uring_disabled
+    with_unit
+    forget_failure
+else
+    skip "io_uring disabled: start fails, naming the sysctl" "this kernel has no kernel.io_uring_disabled"
+fi
+
+### Enabling, upgrading, removing
+
+check "enable: succeeds" systemctl --quiet enable --now fopd
+check "enable: ready" is_ready
+pid=$(property MainPID)
+check "upgrade: succeeds" dpkg --install "$here"/fopd_*.deb
+check "upgrade: the daemon was restarted and is ready" soon 30 is_ready_after "$pid"
+runuser -u fopd -- sh -c 'echo precious >/var/lib/fopd/data'
+check "remove: succeeds" dpkg --remove fopd
+check "remove: the daemon was stopped" is inactive systemctl is-active fopd
+check "remove: the configuration stays" test -e $config
+check "purge: succeeds" dpkg --purge fopd
+check "purge: the configuration is gone" gone /etc/fopd
+check "purge: the unit is gone" is "" systemctl list-unit-files --no-legend fopd.service
+check "purge: the data stays" is precious cat /var/lib/fopd/data
+check "purge: the data's owner stays" is fopd stat --format %U /var/lib/fopd/data
+check "purge: no unit of the guest has failed" is "" systemctl --failed --no-legend
+
+echo "$passed passed, $failed failed"
+((passed > 0 && failed == 0))
