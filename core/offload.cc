@@ -2,6 +2,7 @@
 
 #include <condition_variable>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -17,11 +18,20 @@ class ThreadOffload final : public Offload {
 public:
     explicit ThreadOffload(OffloadOptions options) : options_(std::move(options)) {
         ENSURE(options_.thread_count > 0);
-        for (unsigned i = 0; i < options_.thread_count; ++i) {
-            threads_.emplace_back([this]() noexcept { work(); });
-            pthread_setname_np(threads_.back().native_handle(),
-                               options_.name.substr(0, 15).c_str());
+    }
+
+    // Those that did start end with the object.
+    Result<void> start() {
+        try {
+            for (unsigned i = 0; i < options_.thread_count; ++i) {
+                threads_.emplace_back([this]() noexcept { work(); });
+                pthread_setname_np(threads_.back().native_handle(),
+                                   options_.name.substr(0, 15).c_str());
+            }
+        } catch (const std::system_error& problem) {
+            return std::unexpected(os_error(problem.code().value(), "start a thread"));
         }
+        return {};
     }
 
     ~ThreadOffload() override {
@@ -81,8 +91,11 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Offload> make_thread_offload(OffloadOptions options) {
-    return std::make_unique<ThreadOffload>(std::move(options));
+Result<std::unique_ptr<Offload>> make_thread_offload(OffloadOptions options) {
+    auto offload = std::make_unique<ThreadOffload>(std::move(options));
+    const auto started = offload->start();
+    if (!started) return std::unexpected(started.error());
+    return offload;
 }
 
 }  // namespace fopd::core

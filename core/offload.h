@@ -114,8 +114,9 @@ struct OffloadOptions {
     std::size_t queue_max = 256;
 };
 
-// Threads of the real world. Destroying it waits for the calls under way; none may be queued.
-std::unique_ptr<Offload> make_thread_offload(OffloadOptions options);
+// Threads of the real world, or why they cannot be had. Destroying it waits for the calls under
+// way; none may be queued.
+Result<std::unique_ptr<Offload>> make_thread_offload(OffloadOptions options);
 
 // The simulated world's.
 std::unique_ptr<Offload> make_virtual_offload(VirtualWorld& world, OffloadOptions options);

@@ -265,8 +265,9 @@ public:
         const bool has_tcp = tcp.socket.fd() >= 0;
         if (!admin_.start(std::move(file_.socket)) ||
             (has_tcp && !tcp_.start(std::move(tcp.socket)))) {
-            return std::unexpected(
-                StartProblem{kExitSystem, "the admin server's threads cannot be started"});
+            return std::unexpected(StartProblem{
+                kExitSystem, std::string("the admin server's threads cannot be started") +
+                                 kThreadAdvice + ", or LimitNOFILE= or ulimit -n"});
         }
         core::emit(events_, core::Level::kInfo, "admin.listening",
                    {{"socket", std::string_view(options.socket)},

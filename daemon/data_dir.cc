@@ -78,8 +78,10 @@ Started<std::unique_ptr<DataDir>> DataDir::open(const std::string& path) {
             if (os_errno == ELOOP || os_errno == EISDIR || os_errno == ENXIO) {
                 return refuse_lock_file(lock_path);
             }
-            return refuse("data directory " + path +
-                          " is not writable: " + std::strerror(os_errno));
+            return std::unexpected(
+                StartProblem{.exit_code = exit_code_for(os_errno, kExitDataDir),
+                             .message = "data directory " + path + ": lock file " + lock_path +
+                                        " cannot be opened: " + std::strerror(os_errno)});
         }
         if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
             ::close(fd);

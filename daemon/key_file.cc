@@ -51,7 +51,11 @@ Key::Key(Key&& other) noexcept : bytes_(other.bytes_) {
 Started<Key> read_key_file(const std::string& path) {
     // Non-blocking, so that a FIFO in its place does not hang the start.
     const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) return refuse(path, std::strerror(errno));
+    if (fd < 0) {
+        return std::unexpected(
+            StartProblem{.exit_code = exit_code_for(errno, kExitKeyFile),
+                         .message = "key file " + path + ": " + std::strerror(errno)});
+    }
     struct stat info{};
     if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
         ::close(fd);

@@ -79,6 +79,9 @@ Started<void> require_unused(const std::string& path) {
                                          "admin.socket to another path");
     }
     const ListenSocket probe(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (probe.fd() < 0) {
+        return problem(kExitSystem, "admin socket " + path + ": " + words_of(errno));
+    }
     const sockaddr_un address = unix_address(path);
     if (connect(probe.fd(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0) {
         ucred peer{};
@@ -211,8 +214,8 @@ Started<UnixListener> listen_unix(const std::string& path) {
     // The lock makes "is it stale?" and "replace it" one step. It goes with the descriptor.
     const ListenSocket guard(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (guard.fd() < 0) {
-        return problem(kExitDataDir, "admin socket " + path + ": directory " + directory + ": " +
-                                         words_of(errno));
+        return problem(exit_code_for(errno, kExitDataDir), "admin socket " + path + ": directory " +
+                                                               directory + ": " + words_of(errno));
     }
     if (!lock_soon(guard.fd())) {
         return problem(kExitInUse, "admin socket " + path +
@@ -246,7 +249,8 @@ Started<TcpListener> listen_tcp(const std::string& address) {
     }
     if (first_errno == EADDRINUSE) return problem(kExitInUse, name + " is in use");
     const bool is_denied = first_errno == EACCES || first_errno == EPERM;
-    return problem(is_denied ? kExitSystem : kExitConfig, name + ": " + words_of(first_errno));
+    return problem(is_denied ? kExitSystem : exit_code_for(first_errno, kExitConfig),
+                   name + ": " + words_of(first_errno));
 }
 
 }  // namespace fopd::daemon

@@ -1,5 +1,6 @@
 #include "daemon/locality_threads.h"
 
+#include <system_error>
 #include <thread>
 
 #include <pthread.h>
@@ -20,12 +21,12 @@ public:
     core::Reactor& reactor() { return reactor_; }
     bool ended() const { return ended_; }
 
-    // The core it now runs on, or -1.
+    // The core it now runs on, or -1. Throws std::system_error when there is no thread to be had.
     int start(std::uint32_t index, int core) {
         // An exception that gets this far is a defect: noexcept ends the process where it happened.
         thread_ = std::thread([this]() noexcept {
             reactor_.run();
-            owner_.control_.post(end_);
+            if (says_end_) owner_.control_.post(end_);
         });
         const std::string name = "fopd-loc-" + std::to_string(index);
         pthread_setname_np(thread_.native_handle(), name.c_str());
@@ -36,6 +37,14 @@ public:
     }
 
     void stop() { reactor_.post(stop_); }
+
+    // Ends it while the control reactor does not run. Blocks for a turn of its loop.
+    void end_unheard() {
+        if (!thread_.joinable()) return;
+        says_end_ = false;
+        stop();
+        thread_.join();
+    }
 
 private:
     // Delivered on the locality: its loop ends.
@@ -60,6 +69,7 @@ private:
     Stop stop_{reactor_};
     End end_{*this};
     bool ended_ = false;
+    bool says_end_ = true;  // Set before the message that ends the loop, read after the loop.
     std::thread thread_;
 };
 
@@ -86,7 +96,15 @@ Started<std::unique_ptr<LocalityThreads>> LocalityThreads::start(LocalityThreads
     const std::vector<int> cores = usable_cores();
     for (std::uint32_t index = 0; index < options.count; ++index) {
         const int core = cores[index % cores.size()];
-        localities->cores_.push_back(localities->threads_[index]->start(index, core));
+        try {
+            localities->cores_.push_back(localities->threads_[index]->start(index, core));
+        } catch (const std::system_error& problem) {
+            for (const auto& thread : localities->threads_) thread->end_unheard();
+            return std::unexpected(
+                StartProblem{.exit_code = kExitSystem,
+                             .message = "thread of locality " + std::to_string(index) + ": " +
+                                        problem.code().message() + kThreadAdvice});
+        }
     }
     return localities;
 }

@@ -151,7 +151,8 @@ Started<std::unique_ptr<Log>> Log::start(const Options& options, const core::Clo
             [self = log.get()] { self->report(RepeatLimiter::Which::kDue, Room::kReserved); });
     } catch (const std::exception& problem) {
         return std::unexpected(StartProblem{
-            kExitSystem, std::string("the log's threads cannot be started: ") + problem.what()});
+            kExitSystem,
+            std::string("the log's threads cannot be started: ") + problem.what() + kThreadAdvice});
     }
     return log;
 }

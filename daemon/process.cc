@@ -143,7 +143,13 @@ Started<void> Process::make() {
     }
     control_ = std::make_unique<core::Reactor>(std::move(*backend));
     told_to_stop_ = std::make_unique<core::WaitQueue>(*control_);
-    offload_ = core::make_thread_offload({.name = "fopd-offload"});
+    auto offload = core::make_thread_offload({.name = "fopd-offload"});
+    if (!offload) {
+        return std::unexpected(StartProblem{
+            .exit_code = kExitSystem,
+            .message = "threads for blocking calls: " + describe(offload.error()) + kThreadAdvice});
+    }
+    offload_ = std::move(*offload);
     manager_ = make_systemd_manager();
 
     const LocalitySettings& localities = settings.get<LocalitySettings>();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cerrno>
 #include <expected>
 #include <string>
 
@@ -23,6 +24,17 @@ struct StartProblem {
     int exit_code = kExitInternal;
     std::string message;
 };
+
+// The exit code for a failed system call. What the machine has too little of for now is no fault of
+// the thing that was to be used; service managers do not try again after some of the others.
+constexpr int exit_code_for(int os_errno, ExitCode otherwise) {
+    const bool is_shortage =
+        os_errno == EMFILE || os_errno == ENFILE || os_errno == ENOMEM || os_errno == ENOBUFS;
+    return is_shortage ? kExitSystem : otherwise;
+}
+
+// Ends a message about threads that cannot be started.
+inline constexpr const char* kThreadAdvice = "; raise TasksMax= or ulimit -u";
 
 template <typename T>
 using Started = std::expected<T, StartProblem>;

@@ -1185,7 +1185,11 @@ TEST_CASE("core bounded queue: refuses when full or closed, and gives out the re
 
 namespace {
 std::unique_ptr<Offload> make_offload(Harness& harness, OffloadOptions options) {
-    if (harness.world() == nullptr) return make_thread_offload(std::move(options));
+    if (harness.world() == nullptr) {
+        auto made = make_thread_offload(std::move(options));
+        REQUIRE(made.has_value());
+        return std::move(*made);
+    }
     return make_virtual_offload(*harness.world(), std::move(options));
 }
 Task<int> offload_values(Reactor* reactor, Offload* offload) {

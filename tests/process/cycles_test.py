@@ -1,13 +1,11 @@
 """Start and stop, again and again: each time it ends with 0 and leaves nothing, and no sanitizer finds anything."""
 
-import os
 import unittest
 
-from fopd_process import ProcessTestCase
+from fopd_process import CXX_FLAGS, ProcessTestCase
 
 # A start under ThreadSanitizer takes longest.
-FLAGS = os.environ.get("FOPD_CXX_FLAGS", "")
-CYCLES_COUNT = 50 if "-fsanitize=thread" in FLAGS else 200 if "-fsanitize=address" in FLAGS else 100
+CYCLES_COUNT = 50 if "-fsanitize=thread" in CXX_FLAGS else 200 if "-fsanitize=address" in CXX_FLAGS else 100
 
 
 class CyclesTest(ProcessTestCase):

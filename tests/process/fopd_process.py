@@ -22,7 +22,8 @@ from pathlib import Path
 
 FOPD = os.environ.get("FOPD", "build/release/bin/fopd")
 FOPCTL = os.environ.get("FOPCTL", "build/release/bin/fopctl")
-IS_SANITIZED = "-fsanitize=" in os.environ.get("FOPD_CXX_FLAGS", "")
+CXX_FLAGS = os.environ.get("FOPD_CXX_FLAGS", "")
+IS_SANITIZED = "-fsanitize=" in CXX_FLAGS
 
 DONE, USAGE, INTERNAL, SYSTEM, DATA_DIR, IN_USE, KEY_FILE, CONFIG = 0, 2, 70, 71, 73, 75, 77, 78
 NO_SERVER = 69
@@ -65,12 +66,17 @@ def run_fopd(*arguments, **options):
     return run_program(FOPD, *arguments, **options)
 
 
-def as_other_user(**options):
-    return options | {"user": OTHER_USER, "group": OTHER_USER, "extra_groups": []}
+def as_other_user(user=OTHER_USER, **options):
+    return options | {"user": user, "group": user, "extra_groups": []}
+
+
+def limit(what, value):
+    """For preexec_fn: a limit of the resource module."""
+    return lambda: resource.setrlimit(what, (value, value))
 
 
 def limit_locked_memory(size_bytes):
-    return lambda: resource.setrlimit(resource.RLIMIT_MEMLOCK, (size_bytes, size_bytes))
+    return limit(resource.RLIMIT_MEMLOCK, size_bytes)
 
 
 def refuse_system_call(number, os_errno):
@@ -287,9 +293,9 @@ class Node:
         draft.replace(self.config_path)
         return self
 
-    def give_to_other_user(self):
+    def give_to_other_user(self, user=OTHER_USER):
         for path in (self.path, *self.path.rglob("*")):
-            os.chown(path, OTHER_USER, OTHER_USER)
+            os.chown(path, user, user)
 
     def start(self, *arguments, **options):
         """Starts fopd and returns at once."""

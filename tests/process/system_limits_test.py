@@ -1,14 +1,18 @@
 """What the operating system refuses: locked memory, io_uring."""
 
 import errno
+import os
+import resource
 import unittest
 
-from fopd_process import (IS_SANITIZED, SYSTEM, ProcessTestCase, as_other_user, limit_locked_memory, needs_root,
-                          refuse_system_call)
+from fopd_process import (CXX_FLAGS, IS_SANITIZED, OTHER_USER, SYSTEM, ProcessTestCase, as_other_user, limit,
+                          limit_locked_memory, needs_root, refuse_system_call, wait_until)
 
 # The same on every architecture.
 IO_URING_SETUP = 425
 IO_URING_REGISTER = 427
+# Threads are counted by user, and tests run side by side.
+THREADS_USER = OTHER_USER + 1
 
 
 class LockedMemoryTest(ProcessTestCase):
@@ -56,6 +60,44 @@ class LockedMemoryTest(ProcessTestCase):
         self.assertEqual(len(status["warnings"]), 1, status["warnings"])
         self.assertIn("not registered", status["warnings"][0])
         self.fopd.stop(daemon)
+
+
+class ShortageTest(ProcessTestCase):
+    """Of files and of threads, whichever is the one too many: 71, as it is no fault of what was to be opened."""
+
+    def setUp(self):
+        super().setUp()
+        self.fopd = self.node()
+        self.fopd.write_config(localities={"cores": 2}, admin={"metrics": "127.0.0.1:0"})
+
+    def refused_or_ready(self, **options):
+        """True when it was ready."""
+        daemon = self.fopd.start(**options)
+        wait_until(lambda: "daemon.ready" in daemon.log() or daemon.process.poll() is not None, "its end or ready")
+        if daemon.process.poll() is None:
+            self.fopd.stop(daemon)
+            return True
+        self.fopd.expect_end(daemon, SYSTEM)
+        lines = [each for each in daemon.log().splitlines() if "cannot" in each]
+        self.assertEqual(len(lines), 1, daemon.log())
+        return False
+
+    def test_open_files(self):
+        # Fewer, and the program itself cannot be loaded.
+        results = [self.refused_or_ready(preexec_fn=limit(resource.RLIMIT_NOFILE, count)) for count in range(4, 20)]
+        self.assertEqual(results, sorted(results))
+        self.assertEqual({*results}, {False, True})
+
+    @unittest.skipIf("-fsanitize=thread" in CXX_FLAGS, "ThreadSanitizer needs a thread of its own")
+    @needs_root
+    def test_threads(self):
+        self.fopd.give_to_other_user(THREADS_USER)
+        environment = os.environ | {"ASAN_OPTIONS": "detect_leaks=0"}  # It would need one more at the end.
+        results = [self.refused_or_ready(**as_other_user(THREADS_USER, env=environment,
+                                                         preexec_fn=limit(resource.RLIMIT_NPROC, count)))
+                   for count in range(1, 12)]
+        self.assertEqual(results, sorted(results))
+        self.assertEqual({*results}, {False, True})
 
 
 class MemoryTest(ProcessTestCase):
