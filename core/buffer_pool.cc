@@ -7,44 +7,67 @@
 
 namespace fopd::core {
 
+namespace {
+
+// What the kernel registers in one region at most; whole pieces.
+constexpr std::size_t kRegionBytes = 1UL << 30;
+static_assert(kRegionBytes % kBufferBytes == 0);
+
+}  // namespace
+
 BufferPool::~BufferPool() {
     close();
 }
 
 Result<void> BufferPool::open(std::size_t size_bytes) {
-    ENSURE(region_.data == nullptr);
+    ENSURE(memory_.empty());
     const std::size_t count = std::max<std::size_t>(size_bytes / kBufferBytes, 1);
     const std::size_t mapped_bytes = count * kBufferBytes;
     // In huge pages where the size allows: pinning 64 MiB of small ones takes a third of a second.
-    void* const memory = ::mmap(nullptr, mapped_bytes, PROT_READ | PROT_WRITE,
+    void* const mapped = ::mmap(nullptr, mapped_bytes, PROT_READ | PROT_WRITE,
                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED) return std::unexpected(os_error(errno, "map buffers"));
-    ::madvise(memory, mapped_bytes, MADV_HUGEPAGE);  // Advice: refused, it is only slower.
-    region_ = Buffer{.data = static_cast<std::byte*>(memory), .size_bytes = mapped_bytes};
+    if (mapped == MAP_FAILED) return std::unexpected(os_error(errno, "map buffers"));
+    ::madvise(mapped, mapped_bytes, MADV_HUGEPAGE);  // Advice: refused, it is only slower.
+    memory_ = {static_cast<std::byte*>(mapped), mapped_bytes};
 
-    const auto attached = reactor_.attach_region(region_.span());
-    if (attached) {
-        region_ = *attached;
-    } else {
-        registration_error_ = attached.error();
-    }
+    if (const auto attached = attach_all(); !attached) registration_error_ = attached.error();
     pieces_.reserve(count);
     for (std::size_t i = count; i > 0; --i) {
-        pieces_.push_back(Buffer{.data = region_.data + (i - 1) * kBufferBytes,
-                                 .size_bytes = kBufferBytes,
-                                 .region = region_.region});
+        const std::size_t offset = (i - 1) * kBufferBytes;
+        pieces_.push_back(
+            Buffer{.data = memory_.data() + offset,
+                   .size_bytes = kBufferBytes,
+                   .region = registered() ? regions_[offset / kRegionBytes].region : -1});
     }
     total_.set(count);
     free_.set(count);
     return {};
 }
 
+Result<void> BufferPool::attach_all() {
+    for (std::size_t offset = 0; offset < memory_.size(); offset += kRegionBytes) {
+        const std::size_t size = std::min(kRegionBytes, memory_.size() - offset);
+        const auto attached = reactor_.attach_region(memory_.subspan(offset, size));
+        if (!attached) {
+            detach_all();
+            return std::unexpected(attached.error());
+        }
+        regions_.push_back(*attached);
+    }
+    return {};
+}
+
+void BufferPool::detach_all() {
+    for (const Buffer& region : regions_) reactor_.detach_region(region);
+    regions_.clear();
+}
+
 void BufferPool::close() {
-    if (region_.data == nullptr) return;
+    if (memory_.empty()) return;
     ENSURE(pieces_.size() == total_.get());
-    reactor_.detach_region(region_);
-    ::munmap(region_.data, region_.size_bytes);
-    region_ = Buffer{};
+    detach_all();
+    ::munmap(memory_.data(), memory_.size());
+    memory_ = {};
     pieces_.clear();
     total_.set(0);
     free_.set(0);

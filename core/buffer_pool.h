@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <vector>
 
 #include "core/counter.h"
@@ -42,7 +43,8 @@ public:
     BufferPool& operator=(const BufferPool&) = delete;
 
     // Maps `size_bytes`, rounded down to whole pieces, at least one. kNoSpace when there is no
-    // memory. Not being registered is no failure: registered() tells, and registration_error() why.
+    // memory. Not being registered, all of it or none, is no failure: registered() tells, and
+    // registration_error() why.
     Result<void> open(std::size_t size_bytes);
     // Requires: nothing is on loan.
     void close();
@@ -50,7 +52,7 @@ public:
     // Waits for a free piece; kTimedOut or kCancelled when there is none in time.
     Task<Result<Loan>> borrow(WaitOptions options);
 
-    bool registered() const { return region_.region >= 0; }
+    bool registered() const { return !regions_.empty(); }
     const Error& registration_error() const { return registration_error_; }
 
     // Both from any thread.
@@ -58,11 +60,14 @@ public:
     std::uint64_t free_count() const { return free_.get(); }
 
 private:
+    Result<void> attach_all();
+    void detach_all();
     void give_back(const Buffer& buffer);
 
     Reactor& reactor_;
     WaitQueue waiters_;
-    Buffer region_;
+    std::span<std::byte> memory_;
+    std::vector<Buffer> regions_;  // The kernel takes 1 GiB at a time.
     Error registration_error_{.code = Errc::kUnsupported};
     std::vector<Buffer> pieces_;  // The free ones; the last given back is the first to go.
     Counter total_;

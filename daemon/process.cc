@@ -8,6 +8,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "config/units.h"
 #include "core/clock.h"
 #include "core/fd_watch.h"
 #include "core/offload.h"
@@ -70,6 +71,20 @@ private:
 std::uint32_t locality_count(const LocalitySettings& settings) {
     if (settings.cores.has_value()) return *settings.cores;
     return std::max<std::uint32_t>(1, static_cast<std::uint32_t>(usable_cores().size() / 2));
+}
+
+// Pinning more memory than there is ends with the kernel killing whomever it likes.
+Started<void> check_memory(const LocalitySettings& settings) {
+    const auto machine = static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
+                         static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+    const std::uint64_t wanted = settings.buffers_bytes * locality_count(settings);
+    if (wanted <= machine / 10 * 9) return {};
+    return std::unexpected(StartProblem{
+        .exit_code = kExitSystem,
+        .message = "localities.buffers: " + config::format_size(settings.buffers_bytes) +
+                   " for each of " + std::to_string(locality_count(settings)) +
+                   " localities do not fit into the " + std::to_string(machine >> 20) +
+                   " MiB of this machine; lower it"});
 }
 
 LogFormat log_format(const LogSettings& settings) {
@@ -153,6 +168,7 @@ Started<void> Process::make() {
     manager_ = make_systemd_manager();
 
     const LocalitySettings& localities = settings.get<LocalitySettings>();
+    if (auto fits = check_memory(localities); !fits) return fits;
     auto threads =
         LocalityThreads::start({.count = locality_count(localities), .sqpoll = localities.sqpoll},
                                *control_, clock_, log_);
@@ -167,7 +183,8 @@ Started<void> Process::make() {
                   .configuration = *configuration_,
                   .apply_settings = [this] { log_.set_level(configuration_->log_level()); }},
         NodeOptions{.buffers = options_.buffers});
-    node_metrics_ = std::make_unique<NodeMetrics>(*node_, clock_);
+    node_metrics_ = std::make_unique<NodeMetrics>(
+        *node_, clock_, [this](std::size_t locality) { return threads_->cpu_time(locality); });
     return {};
 }
 
@@ -179,9 +196,14 @@ Started<void> Process::make_admin() {
                         .configuration = *configuration_,
                         .facts =
                             [this] {
-                                return StatusFacts{.log_level = log_.level(),
-                                                   .watchdog_timeout = manager_->watchdog_timeout(),
-                                                   .cores = threads_->cores()};
+                                StatusFacts facts{.log_level = log_.level(),
+                                                  .watchdog_timeout = manager_->watchdog_timeout(),
+                                                  .threads = {}};
+                                for (std::size_t i = 0; i < threads_->cores().size(); ++i) {
+                                    facts.threads.push_back({.core = threads_->cores()[i],
+                                                             .cpu_time = threads_->cpu_time(i)});
+                                }
+                                return facts;
                             },
                         .set_log_level = [this](core::Level level) { log_.set_level(level); },
                         .metrics = {node_metrics_.get()},
@@ -212,7 +234,8 @@ Task<int> Process::live() {
         exit_code = fail(started.error());
     }
     control_->spawn(background_, limit_stop());
-    co_await node_->stop();
+    const bool stopped = co_await node_->stop();
+    if (!stopped) leave(kExitInternal);
     co_await stop_admin();
     const bool ended = co_await threads_->stop(after(control_->now(), kStopGrace));
     if (!ended) {

@@ -29,7 +29,7 @@ config::Section<LocalitySettings> locality_section() {
                   "How many. auto: half of the cores the process may use, at least one.");
     section.field(
         "buffers", &LocalitySettings::buffers_bytes,
-        config::size({.min = 256ULL << 10, .max = 1ULL << 40}),
+        config::size({.min = 256ULL << 10, .max = 64ULL << 30}),
         "Memory for I/O of each locality, registered with the kernel. The memory lock limit "
         "(LimitMEMLOCK=) must allow it for all of them.");
     section.field("sqpoll", &LocalitySettings::sqpoll, config::boolean(),

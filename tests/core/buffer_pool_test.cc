@@ -72,3 +72,16 @@ TEST_CASE("core buffer pool: a piece given back goes to who waits", "[core]") {
     REQUIRE(borrowed->has_value());
     REQUIRE(world.now() < Instant{4s});
 }
+
+TEST_CASE("core buffer pool: more than the kernel takes in one region is several", "[core]") {
+    VirtualWorld world(4);
+    const auto reactor = world.make_reactor();
+    BufferPool pool(*reactor);
+    constexpr std::size_t kCount = (3UL << 30) / kBufferBytes + 1;
+
+    // Mapped, never touched.
+    REQUIRE(pool.open(kCount * kBufferBytes).has_value());
+
+    REQUIRE(pool.registered());
+    REQUIRE(pool.total_count() == kCount);
+}

@@ -103,7 +103,7 @@ class ShortageTest(ProcessTestCase):
 class MemoryTest(ProcessTestCase):
     @unittest.skipIf(IS_SANITIZED, "the sanitizers' allocators end the process when there is no memory")
     def test_buffers_larger_than_any_memory(self):
-        fopd = self.node().write_config(localities={"buffers": "1TiB"})
+        fopd = self.node().write_config(localities={"buffers": "64GiB", "cores": 1024})
         fopd.refused(SYSTEM, "localities.buffers")
 
 
