@@ -54,7 +54,6 @@ Reactor::Reactor(std::unique_ptr<Backend> backend, ReactorOptions options)
     : backend_(std::move(backend)),
       options_(options),
       now_(backend_->now()),
-      woke_at_(now_),
       ready_(std::make_unique<std::coroutine_handle<>[]>(kReadyAtFirst)),
       ready_mask_(kReadyAtFirst - 1) {}
 
@@ -152,12 +151,8 @@ void Reactor::wait_for_work() {
     sleeping_.store(true, std::memory_order_seq_cst);
     if (mailbox_.empty()) {
         stats_.sleeps.add(1);
-        const Instant asleep_at = backend_->now();
-        if (asleep_at > woke_at_) {
-            stats_.busy_ns.add(static_cast<std::uint64_t>((asleep_at - woke_at_).count()));
-        }
         backend_->wait(timers_.next_deadline());
-        now_ = woke_at_ = backend_->now();
+        now_ = backend_->now();
     }
     sleeping_.store(false, std::memory_order_relaxed);
 }

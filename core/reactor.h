@@ -30,7 +30,6 @@ struct WaitOptions {
 struct ReactorStats {
     Counter turns;
     Counter sleeps;
-    Counter busy_ns;  // Between waking up and going to sleep.
     Counter resumed;  // Coroutines taken from the ready queue.
     Counter timers_fired;
     Counter messages;
@@ -145,7 +144,7 @@ public:
     // For the simulated world: from now on a message wakes the backend.
     void expect_wake() { sleeping_.store(true, std::memory_order_relaxed); }
 
-    // Both from any thread.
+    // From any thread; what is writable, on this one.
     const ReactorStats& stats() const { return stats_; }
     ReactorStats& stats() { return stats_; }
     const char* backend_name() const { return backend_->name(); }
@@ -163,12 +162,11 @@ private:
     void wait_for_work();
     bool spin();
     // The time went on while nobody turned.
-    void begin_run() { now_ = woke_at_ = backend_->now(); }
+    void begin_run() { now_ = backend_->now(); }
 
     std::unique_ptr<Backend> backend_;
     const ReactorOptions options_;
     Instant now_;  // As of the end of the last wait.
-    Instant woke_at_;
 
     // The ready queue: a ring whose size is a power of two. It holds each live coroutine at most
     // once, and is bounded by what bounds those.

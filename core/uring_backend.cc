@@ -22,6 +22,8 @@ namespace {
 
 // What Linux transfers at most in one read or write; the rest makes it a short one.
 constexpr std::size_t kIoBytesMax = 0x7ffff000;
+// Without them liburing waits with a time-out of its own in the ring, or completions get lost.
+constexpr unsigned kFeaturesNeeded = IORING_FEAT_EXT_ARG | IORING_FEAT_NODROP;
 constexpr std::uint64_t kIgnored = 0;  // user_data of submissions whose completion means nothing.
 
 struct Opcode {
@@ -369,6 +371,10 @@ int open_ring(const UringOptions& options, io_uring& ring, bool& disabled, Event
         params.cq_entries = options.submission_entries * 8;
         params.sq_thread_idle = 50;
         failed = io_uring_queue_init_params(options.submission_entries, &ring, &params);
+        if (failed == 0 && (params.features & kFeaturesNeeded) != kFeaturesNeeded) {
+            io_uring_queue_exit(&ring);
+            return -ENOSYS;
+        }
         if (failed == 0) {
             disabled = (attempts[i].flags & IORING_SETUP_R_DISABLED) != 0;
             if (attempts[i].without != nullptr) {
