@@ -151,11 +151,12 @@ Task<AdminReply> AdminApi::drain(AdminRequest) {
                           std::string("not drained: the node is ") + to_string(before));
     }
     const Instant began_at = parts_.control.now();
-    const std::uint64_t left = co_await parts_.node.drain();
+    const Node::Left left = co_await parts_.node.drain();
     const double took = std::chrono::duration<double>(parts_.control.now() - began_at).count();
-    if (left > 0) {
-        co_return failure(kUnavailable,
-                          std::to_string(left) + " operations still run after the drain timeout");
+    if (!left.nothing()) {
+        co_return failure(kUnavailable, std::to_string(left.running) + " operations and " +
+                                            std::to_string(left.localities) +
+                                            " localities did not end within the drain timeout");
     }
     JsonWriter json;
     json.begin_object().field("state", "drained").field("seconds", took).end_object();

@@ -20,6 +20,7 @@ public:
     JsonWriter& value(const char* text) { return value(std::string_view(text)); }
     JsonWriter& value(bool truth);
     JsonWriter& value(double number);  // null where JSON has no word for it.
+    JsonWriter& null() { return raw("null"); }
     template <std::integral T>
     JsonWriter& value(T number) {
         return raw(std::to_string(number));

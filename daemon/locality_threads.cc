@@ -1,5 +1,6 @@
 #include "daemon/locality_threads.h"
 
+#include <algorithm>
 #include <system_error>
 #include <thread>
 
@@ -28,6 +29,7 @@ public:
             reactor_.run();
             if (says_end_) owner_.control_.post(end_);
         });
+        thread_id_ = thread_.native_handle();
         const std::string name = "fopd-loc-" + std::to_string(index);
         pthread_setname_np(thread_.native_handle(), name.c_str());
         cpu_set_t set;
@@ -37,6 +39,15 @@ public:
     }
 
     void stop() { reactor_.post(stop_); }
+
+    Duration cpu_time() const {
+        clockid_t clock{};
+        timespec used{};
+        if (pthread_getcpuclockid(thread_id_, &clock) != 0 || ::clock_gettime(clock, &used) != 0) {
+            return Duration{0};  // It has ended.
+        }
+        return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
+    }
 
     // Ends it while the control reactor does not run. Blocks for a turn of its loop.
     void end_unheard() {
@@ -71,6 +82,7 @@ private:
     bool ended_ = false;
     bool says_end_ = true;  // Set before the message that ends the loop, read after the loop.
     std::thread thread_;
+    pthread_t thread_id_{};
 };
 
 LocalityThreads::LocalityThreads(core::Reactor& control)
@@ -83,9 +95,11 @@ Started<std::unique_ptr<LocalityThreads>> LocalityThreads::start(LocalityThreads
                                                                  const core::Clock& clock,
                                                                  core::EventSink& events) {
     std::unique_ptr<LocalityThreads> localities(new LocalityThreads(control));
+    core::NullEventSink silence;
     for (std::uint32_t index = 0; index < options.count; ++index) {
-        auto backend =
-            core::make_uring_backend(clock, events, core::UringOptions{.sqpoll = options.sqpoll});
+        // What the kernel lacks it lacks for all of them: the first one says it.
+        auto backend = core::make_uring_backend(clock, index == 0 ? events : silence,
+                                                core::UringOptions{.sqpoll = options.sqpoll});
         if (!backend) {
             return std::unexpected(StartProblem{
                 .exit_code = kExitSystem, .message = core::explain_no_uring(backend.error())});
@@ -106,6 +120,10 @@ Started<std::unique_ptr<LocalityThreads>> LocalityThreads::start(LocalityThreads
                                         problem.code().message() + kThreadAdvice});
         }
     }
+    if (const auto unpinned = std::ranges::count(localities->cores_, -1); unpinned > 0) {
+        emit(events, core::Level::kWarn, "daemon.not_pinned",
+             {{"localities", static_cast<std::uint64_t>(unpinned)}});
+    }
     return localities;
 }
 
@@ -119,6 +137,10 @@ Task<bool> LocalityThreads::stop(Instant deadline) {
         }
     }
     co_return true;
+}
+
+Duration LocalityThreads::cpu_time(std::size_t index) const {
+    return threads_[index]->cpu_time();
 }
 
 std::vector<core::Reactor*> LocalityThreads::reactors() {

@@ -34,6 +34,8 @@ public:
     std::vector<core::Reactor*> reactors();
     // The core each is pinned to, or -1 where the system refused.
     const std::vector<int>& cores() const { return cores_; }
+    // CPU time the thread has used. From any thread.
+    Duration cpu_time(std::size_t index) const;
 
     // On the control reactor: ends every loop. False when one has not ended by `deadline`; its
     // thread cannot be joined then, and the process can only exit.

@@ -1,6 +1,7 @@
 #include "daemon/node.h"
 
 #include <algorithm>
+#include <cerrno>
 
 #include "core/remote.h"
 
@@ -10,6 +11,8 @@ namespace {
 
 constexpr Duration kPulseInterval = 1s;
 constexpr Duration kPulseIntervalMin = 1ms;
+// A locality that has had its time to work is given this much to say so.
+constexpr Duration kAnswerPatience = 2s;
 
 double seconds(Duration span) {
     return std::chrono::duration<double>(span).count();
@@ -69,15 +72,65 @@ private:
     bool on_its_way_back_ = false;  // Belongs to whoever has the message.
 };
 
+// Something a locality is to do and to report on. Like a pulse it waits for nobody.
+class Node::Order final : core::Message {
+public:
+    using What = Task<std::uint64_t> (*)(Locality*, Instant);
+
+    Order(core::Reactor& control, Locality& locality, core::WaitQueue& answered)
+        : Message(&deliver), control_(control), locality_(locality), answered_(answered) {}
+
+    bool under_way() const { return under_way_; }
+    std::uint64_t answer() const { return answer_; }
+
+    void send(What what, Instant argument) {
+        ENSURE(!under_way_);
+        under_way_ = true;
+        done_ = false;
+        what_ = what;
+        argument_ = argument;
+        locality_.reactor().post(*this);
+    }
+
+private:
+    static void deliver(Message& message) {
+        auto& self = static_cast<Order&>(message);
+        if (!self.done_) {
+            self.locality_.reactor().spawn(self.locality_.duties(), carry_out(&self));
+            return;
+        }
+        self.under_way_ = false;
+        self.answered_.wake_all();
+    }
+    static Task<void> carry_out(Order* self) {
+        self->answer_ = co_await self->what_(&self->locality_, self->argument_);
+        self->done_ = true;
+        self->control_.post(*self);
+    }
+
+    core::Reactor& control_;
+    Locality& locality_;
+    core::WaitQueue& answered_;
+    bool under_way_ = false;
+    // From send() to the answer these belong to the locality.
+    bool done_ = false;
+    What what_ = nullptr;
+    Instant argument_;
+    std::uint64_t answer_ = 0;
+};
+
 Node::Node(NodeWorld world, NodeOptions options)
     : world_(std::move(world)),
       options_(options),
       created_at_(world_.control.now()),
-      drained_(world_.control) {
+      drained_(world_.control),
+      answered_(world_.control),
+      registered_(world_.localities.size(), false) {
     for (std::uint32_t index = 0; index < world_.localities.size(); ++index) {
         core::Reactor& reactor = *world_.localities[index];
         localities_.push_back(std::make_unique<Locality>(index, reactor));
         pulses_.push_back(std::make_unique<Pulse>(world_.control, reactor));
+        orders_.push_back(std::make_unique<Order>(world_.control, *localities_.back(), answered_));
     }
 }
 
@@ -113,92 +166,110 @@ Task<Started<void>> Node::open_locality(Locality* locality) {
             .exit_code = kExitSystem,
             .message = "localities.buffers: " + describe(opened.error()) + "; lower it"});
     }
+    registered_[locality->index()] = locality->buffers().registered();
     if (locality->buffers().registered()) co_return {};
 
-    buffers_registered_ = false;
-    const std::string reason = describe(locality->buffers().registration_error());
+    const Error& error = locality->buffers().registration_error();
+    const std::string reason = describe(error);
     if (options_.buffers == NodeOptions::Buffers::kRegistered) {
+        const std::string advice =
+            error.os_errno == ENOMEM ? "; the memory lock limit is too small: raise LimitMEMLOCK= "
+                                       "or ulimit -l, or lower localities.buffers"
+                                     : "";
         co_return std::unexpected(StartProblem{
             .exit_code = kExitSystem,
-            .message = "the memory lock limit is too small for localities.buffers (" + reason +
-                       "); raise LimitMEMLOCK= or ulimit -l, or lower localities.buffers"});
+            .message =
+                "localities.buffers cannot be registered with the kernel: " + reason + advice});
     }
-    if (warnings_.empty()) {
-        warnings_.push_back("buffers are not registered with the kernel: " + reason);
+    const std::string warning = "buffers are not registered with the kernel: " + reason;
+    if (std::ranges::find(warnings_, warning) == warnings_.end()) {
+        warnings_.push_back(warning);
         emit(world_.events, core::Level::kWarn, "daemon.unregistered_buffers",
              {{"reason", std::string_view(reason)}});
     }
     co_return {};
 }
 
-Task<std::uint64_t> Node::drain() {
+Task<Node::Left> Node::drain() {
     if (state_ == NodeState::kDraining) {
         // No deadline of its own: the drain under way has one.
         while (state_ == NodeState::kDraining) {
             [[maybe_unused]] const auto woken = co_await drained_.wait({});
         }
-        co_return left_running_;
+        co_return left_;
     }
-    if (state_ != NodeState::kReady) co_return left_running_;
+    if (state_ != NodeState::kReady) co_return left_;
 
     enter(NodeState::kDraining);
+    co_await world_.control.yield();  // This thread may have blocked: what is the time now?
     const Instant began_at = world_.control.now();
     const Duration timeout = world_.configuration.current()->get<NodeSettings>().drain_timeout;
     emit(world_.events, core::Level::kInfo, "daemon.draining", {{"timeout", seconds(timeout)}});
     world_.manager.status("draining");
 
-    // All at once: each locality shuts its gate first, and is then waited for.
     const Instant deadline = after(began_at, timeout);
-    for (const auto& locality : localities_) {
-        auto shut = [&locality] { locality->work().shut(); };
-        co_await core::run_on(world_.control, locality->reactor(), shut);
-    }
-    left_running_ = 0;
-    for (const auto& locality : localities_) {
-        const std::uint64_t left = co_await drain_locality(locality.get(), deadline);
-        left_running_ += left;
-    }
-    emit(world_.events, left_running_ == 0 ? core::Level::kInfo : core::Level::kWarn,
-         "daemon.drained",
-         {{"seconds", seconds(world_.control.now() - began_at)}, {"left_running", left_running_}});
+    left_ =
+        co_await order_all([](Locality* locality, Instant until) { return locality->drain(until); },
+                           deadline, after(deadline, kAnswerPatience));
+    emit(world_.events, left_.nothing() ? core::Level::kInfo : core::Level::kWarn, "daemon.drained",
+         {{"seconds", seconds(world_.control.now() - began_at)},
+          {"left_running", left_.running},
+          {"silent_localities", left_.localities}});
     world_.manager.status("drained");
     enter(NodeState::kDrained);
     drained_.wake_all();
-    co_return left_running_;
+    co_return left_;
 }
 
-Task<std::uint64_t> Node::drain_locality(Locality* locality, Instant deadline) {
-    auto drain = [locality, deadline] { return locality->drain(deadline); };
-    co_return co_await core::run_task_on(world_.control, locality->reactor(), locality->duties(),
-                                         drain);
+Task<Node::Left> Node::order_all(Task<std::uint64_t> (*what)(Locality*, Instant), Instant argument,
+                                 Instant deadline) {
+    for (const auto& order : orders_) {
+        if (!order->under_way()) order->send(what, argument);
+    }
+    Left left;
+    for (const auto& order : orders_) {
+        const core::WaitOptions options{.deadline = deadline};
+        while (order->under_way()) {
+            const auto woken = co_await answered_.wait(options);
+            if (!woken) break;
+        }
+        if (order->under_way()) {
+            ++left.localities;
+        } else {
+            left.running += order->answer();
+        }
+    }
+    co_return left;
 }
 
-Task<std::uint64_t> Node::close_locality(Locality* locality) {
-    auto close = [locality] { return locality->close(); };
-    co_return co_await core::run_task_on(world_.control, locality->reactor(), locality->duties(),
-                                         close);
-}
-
-Task<void> Node::stop() {
+Task<bool> Node::stop() {
     stop_requested_ = true;
     // Before the drain, which may take its time: the service manager is to know what it waits for.
     world_.manager.stopping();
     if (state_ == NodeState::kReady || state_ == NodeState::kDraining) {
-        [[maybe_unused]] const auto left = co_await drain();
+        [[maybe_unused]] const Left left = co_await drain();
     }
     enter(NodeState::kStopping);
     world_.manager.status("stopping");
     stop_watching_.cancel();
     co_await background_.close(world_.control);
-    std::uint64_t cut_off = 0;
-    for (const auto& locality : localities_) {
-        const std::uint64_t left = co_await close_locality(locality.get());
-        cut_off += left;
+    co_await world_.control.yield();  // This thread may have blocked: what is the time now?
+    // Who does not answer a drain does not hear of a close either.
+    const bool deaf =
+        std::ranges::any_of(orders_, [](const auto& order) { return order->under_way(); });
+    const Left left =
+        co_await order_all([](Locality* locality, Instant) { return locality->close(); }, Instant{},
+                           after(world_.control.now(), kAnswerPatience));
+    if (deaf || left.localities > 0) {
+        emit(world_.events, core::Level::kError, "daemon.not_stopped",
+             {{"silent_localities", left.localities}});
+        co_return false;
     }
     // Every pulse is at home again: it was sent before the close, and is answered in order.
     for (const auto& pulse : pulses_) ENSURE(!pulse->under_way());
     enter(NodeState::kStopped);
-    emit(world_.events, core::Level::kInfo, "daemon.stopped", {{"cut_off", cut_off}});
+    emit(world_.events, core::Level::kInfo, "daemon.stopped", {{"cut_off", left.running}});
+    co_return true;
 }
 
 Node::ReloadResult Node::reload() {

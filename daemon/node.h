@@ -59,15 +59,24 @@ public:
     // Once. Ready when it returns without a problem; a stop() meanwhile ends it early and well.
     Task<Started<void>> start();
 
+    // What a drain could not wait for.
+    struct Left {
+        std::uint64_t running = 0;     // Operations that outlasted the drain timeout.
+        std::uint64_t localities = 0;  // That have not even answered.
+
+        bool nothing() const { return running == 0 && localities == 0; }
+    };
     // Lets no new work in and waits until what runs has ended or the drain timeout is over. Whoever
-    // asks while it drains waits for the same end. Returns how much was still running at the end.
-    Task<std::uint64_t> drain();
+    // asks while it drains waits for the same end.
+    Task<Left> drain();
 
-    // Drains, and gives back what start() took. Once; after it the node may be destroyed.
-    Task<void> stop();
+    // Drains, and gives back what start() took. Once. False when a locality does not answer: what
+    // it holds cannot be given back then. After it, and after the localities' loops have ended,
+    // the node may be destroyed.
+    Task<bool> stop();
 
-    // Reads the configuration again and puts into force what can change at run time. kBusy while
-    // the node drains or stops.
+    // Reads the configuration again and puts into force what can change at run time. Refused as
+    // busy unless the node is ready.
     using ReloadResult = std::expected<Configuration::Reloaded, Configuration::Refused>;
     ReloadResult reload();
 
@@ -81,7 +90,7 @@ public:
     std::vector<std::unique_ptr<Locality>>& localities() { return localities_; }
     Instant created_at() const { return created_at_; }
     Instant ready_at() const { return ready_at_; }
-    bool buffers_registered() const { return buffers_registered_; }
+    bool buffers_registered(std::size_t locality) const { return registered_[locality]; }
     const std::vector<std::string>& warnings() const { return warnings_; }
     // How long ago the locality last answered; what is beyond kStuckAfter counts as stuck.
     Duration silent_for(std::size_t locality) const;
@@ -89,10 +98,13 @@ public:
 
 private:
     class Pulse;
+    class Order;
 
     Task<Started<void>> open_locality(Locality* locality);
-    Task<std::uint64_t> drain_locality(Locality* locality, Instant deadline);
-    Task<std::uint64_t> close_locality(Locality* locality);
+    // Sends every locality the same order and waits for the answers. Those that have none to give
+    // by `deadline` keep theirs.
+    Task<Left> order_all(Task<std::uint64_t> (*what)(Locality*, Instant), Instant argument,
+                         Instant deadline);
     Task<void> watch();
     void look_at_pulses();
     void enter(NodeState state);
@@ -104,13 +116,15 @@ private:
     Instant ready_at_ = kNever;
     std::vector<std::unique_ptr<Locality>> localities_;
     std::vector<std::unique_ptr<Pulse>> pulses_;
+    std::vector<std::unique_ptr<Order>> orders_;
     std::vector<std::string> warnings_;
     core::Gate background_;
     core::CancelSource stop_watching_;
     core::WaitQueue drained_;
-    std::uint64_t left_running_ = 0;
+    core::WaitQueue answered_;
+    Left left_;
     bool stop_requested_ = false;
-    bool buffers_registered_ = true;  // In every locality so far.
+    std::vector<bool> registered_;  // For each locality: its buffers, with the kernel.
 };
 
 }  // namespace fopd::daemon

@@ -17,38 +17,41 @@ double seconds(Duration span) {
     return std::chrono::duration<double>(span).count();
 }
 
-double seconds(const core::Counter& ns) {
-    return static_cast<double>(ns.get()) / 1e9;
-}
-
 void write_list(JsonWriter& json, std::string_view key, const std::vector<std::string>& items) {
     json.key(key).begin_array();
     for (const std::string& item : items) json.value(std::string_view(item));
     json.end_array();
 }
 
-void write_locality(JsonWriter& json, const Node& node, std::size_t index, Instant now, int core) {
+constexpr StatusFacts::Thread kNoThread{.core = -1, .cpu_time = Duration{0}};
+
+void write_locality(JsonWriter& json, const Node& node, std::size_t index, Instant now,
+                    const StatusFacts::Thread& thread) {
     const Locality& locality = *node.localities()[index];
     const core::ReactorStats& stats = locality.reactor().stats();
     const Instant last_turn{Duration{static_cast<std::int64_t>(stats.last_turn_ns.get())}};
     json.begin_object();
     json.field("index", locality.index());
-    if (core >= 0) json.field("core", core);
+    json.key("core");
+    if (thread.core >= 0) {
+        json.value(thread.core);
+    } else {
+        json.null();
+    }
     json.field("state", node.silent_for(index) > Node::kStuckAfter ? "stuck" : "turning");
     json.field("backend", locality.reactor().backend_name());
     json.field("since_turn_s", std::max(0.0, seconds(now - last_turn)));
     json.field("turns", stats.turns.get());
     json.field("sleeps", stats.sleeps.get());
-    json.field("busy_s", seconds(stats.busy_ns));
+    json.field("busy_s", seconds(thread.cpu_time));
     json.field("resumed", stats.resumed.get());
     json.field("timers", stats.timers_fired.get());
     json.field("messages", stats.messages.get());
     json.field("io_submitted", stats.io_submitted.get());
     json.field("io_completed", stats.io_completed.get());
-    json.field("missed_wakes", stats.missed_wakes.get());
     json.field("buffers_total", locality.buffers().total_count());
     json.field("buffers_free", locality.buffers().free_count());
-    json.field("buffers_registered", node.buffers_registered());
+    json.field("buffers_registered", node.buffers_registered(index));
     json.end_object();
 }
 
@@ -77,7 +80,7 @@ std::string status_json(const Node& node, const Configuration& configuration,
     json.key("localities").begin_array();
     for (std::size_t index = 0; index < node.localities().size(); ++index) {
         write_locality(json, node, index, now,
-                       index < facts.cores.size() ? facts.cores[index] : -1);
+                       index < facts.threads.size() ? facts.threads[index] : kNoThread);
     }
     json.end_array();
     write_list(json, "warnings", node.warnings());
@@ -90,26 +93,21 @@ void NodeMetrics::collect(core::MetricSink& sink) const {
         std::string_view name;
         std::string_view help;
         core::Counter core::ReactorStats::* counter;
-        double scale;
     };
     static constexpr std::array kFigures{
         Figure{"fopd_locality_turns", "Turns of the locality's event loop.",
-               &core::ReactorStats::turns, 1},
+               &core::ReactorStats::turns},
         Figure{"fopd_locality_sleeps", "Times the locality went to sleep.",
-               &core::ReactorStats::sleeps, 1},
-        Figure{"fopd_locality_busy_seconds", "Time the locality was awake.",
-               &core::ReactorStats::busy_ns, 1e-9},
+               &core::ReactorStats::sleeps},
         Figure{"fopd_locality_resumed", "Coroutines the locality resumed.",
-               &core::ReactorStats::resumed, 1},
-        Figure{"fopd_locality_timers", "Timers that fired.", &core::ReactorStats::timers_fired, 1},
+               &core::ReactorStats::resumed},
+        Figure{"fopd_locality_timers", "Timers that fired.", &core::ReactorStats::timers_fired},
         Figure{"fopd_locality_messages", "Messages from other threads.",
-               &core::ReactorStats::messages, 1},
+               &core::ReactorStats::messages},
         Figure{"fopd_locality_io_submitted", "I/O operations submitted.",
-               &core::ReactorStats::io_submitted, 1},
+               &core::ReactorStats::io_submitted},
         Figure{"fopd_locality_io_completed", "I/O operations completed.",
-               &core::ReactorStats::io_completed, 1},
-        Figure{"fopd_locality_missed_wakes", "Waits whose end only the cap brought.",
-               &core::ReactorStats::missed_wakes, 1},
+               &core::ReactorStats::io_completed},
     };
     for (const auto& locality : node_.localities()) {
         const std::string index = std::to_string(locality->index());
@@ -117,8 +115,10 @@ void NodeMetrics::collect(core::MetricSink& sink) const {
         const core::ReactorStats& stats = locality->reactor().stats();
         for (const Figure& figure : kFigures) {
             sink.counter(figure.name, figure.help, labels,
-                         static_cast<double>((stats.*figure.counter).get()) * figure.scale);
+                         static_cast<double>((stats.*figure.counter).get()));
         }
+        sink.counter("fopd_locality_busy_seconds", "CPU time the locality has used.", labels,
+                     seconds(cpu_time_(locality->index())));
         sink.gauge("fopd_buffers_free", "Pieces of I/O memory not in use.", labels,
                    static_cast<double>(locality->buffers().free_count()));
         sink.gauge("fopd_buffers", "Pieces of I/O memory.", labels,

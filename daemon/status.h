@@ -1,6 +1,8 @@
 #pragma once
 
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/metrics.h"
@@ -12,7 +14,11 @@ namespace fopd::daemon {
 struct StatusFacts {
     core::Level log_level;
     Duration watchdog_timeout;
-    std::vector<int> cores;  // Of the localities; empty in the simulated world.
+    struct Thread {
+        int core;           // It is pinned to, or -1.
+        Duration cpu_time;  // It has used.
+    };
+    std::vector<Thread> threads;  // Of the localities; empty in the simulated world.
 };
 
 // The answer to GET /v1/status. On the control thread; of the localities it reads only figures they
@@ -24,12 +30,16 @@ std::string status_json(const Node& node, const Configuration& configuration,
 // lives.
 class NodeMetrics final : public core::MetricSource {
 public:
-    NodeMetrics(const Node& node, const core::Clock& clock) : node_(node), clock_(clock) {}
+    // `cpu_time` tells how much a locality's thread has used.
+    NodeMetrics(const Node& node, const core::Clock& clock,
+                std::function<Duration(std::size_t locality)> cpu_time)
+        : node_(node), clock_(clock), cpu_time_(std::move(cpu_time)) {}
     void collect(core::MetricSink& sink) const override;
 
 private:
     const Node& node_;
     const core::Clock& clock_;
+    const std::function<Duration(std::size_t)> cpu_time_;
 };
 
 }  // namespace fopd::daemon

@@ -38,7 +38,7 @@ REAL_WORLD = [
     ("core/offload*", {"thread"}),
     ("core/mailbox*", {"thread"}),
     ("daemon/main.cc", EVERYTHING),
-    ("daemon/locality_threads.*", {"thread"}),
+    ("daemon/locality_threads.*", {"thread", "clock"}),  # The clock of CPU time.
     ("daemon/admin_*", {"thread", "clock"}),  # The server has a thread of its own, which waits for the locality's answer.
     ("daemon/log*", {"thread", "clock", "environment"}),  # JOURNAL_STREAM says whether the journal reads us.
     ("daemon/repeat_limiter.*", {"thread"}),  # Events come from every thread.

@@ -52,6 +52,7 @@ struct SimulatedNode::Process {
     std::unique_ptr<daemon::Node> node;
     bool stopping = false;
     bool ended = false;
+    bool clean = false;
 };
 
 SimulatedNode::SimulatedNode(core::VirtualWorld& world, SimulatedNodeOptions options)
@@ -110,7 +111,7 @@ Task<void> SimulatedNode::live(Process* process) {
         // No deadline: it lives until it is told to stop.
         [[maybe_unused]] const auto told = co_await process->told_to_stop->wait({});
     }
-    co_await process->node->stop();
+    process->clean = co_await process->node->stop();
     process->ended = true;
 }
 
@@ -138,7 +139,13 @@ void SimulatedNode::crash() {
 }
 
 void SimulatedNode::bury() {
-    if (running() && process_->ended && process_->gate.count() == 0) process_.reset();
+    if (!running() || !process_->ended || process_->gate.count() > 0) return;
+    // A process that cannot take itself apart exits as it is, which looks like a kill.
+    if (process_->clean) {
+        process_.reset();
+    } else {
+        crash();
+    }
 }
 
 daemon::Node& SimulatedNode::node() {

@@ -139,7 +139,7 @@ Task<bool> passed_on(Setting setting) {
     const auto good = co_await quarter(setting, 8);
     const auto bad = co_await quarter(setting, 7);
     const auto late = co_await quarter(setting, 6);
-    co_return good&&* good == 2 && !bad && !late;
+    co_return good.value_or(0) == 2 && !bad && !late;
 }
 Task<bool> moved(Setting setting) {
     auto value = std::make_unique<int>(1);

@@ -109,6 +109,39 @@ TEST_CASE("sim node: what outlasts the drain timeout is cut off, and the stop en
     REQUIRE(node.events().count("daemon.stopped") == 1);
 }
 
+TEST_CASE("sim node: a drain does not wait for a locality that does not turn", "[sim]") {
+    Cluster cluster(11, {.nodes = 1, .localities = 3, .drain_timeout = 5s});
+    cluster.start_all();
+    cluster.run_for(1s);
+    SimulatedNode& node = cluster.node(0);
+    const Instant asked_at = cluster.world().now();
+    cluster.world().stall(node.locality(0), after(asked_at, 60s));
+
+    node.drain();
+    cluster.run_for(1s);
+    REQUIRE(node.node().localities()[1]->work().closed());
+    REQUIRE(node.node().localities()[2]->work().closed());
+
+    while (node.node().state() == NodeState::kDraining) cluster.run_for(100ms);
+    REQUIRE(cluster.world().now() - asked_at <= 8s);
+    REQUIRE(node.node().state() == NodeState::kDrained);
+}
+
+TEST_CASE("sim node: a stop gives up on a locality that does not turn, and says so", "[sim]") {
+    Cluster cluster(12, {.nodes = 1, .localities = 3, .drain_timeout = 5s});
+    cluster.start_all();
+    cluster.run_for(1s);
+    SimulatedNode& node = cluster.node(0);
+    cluster.world().stall(node.locality(2), after(cluster.world().now(), 600s));
+
+    node.terminate();
+    cluster.run_for(12s);
+
+    REQUIRE_FALSE(node.running());
+    REQUIRE(node.events().count("daemon.not_stopped") == 1);
+    REQUIRE(node.events().count("daemon.stopped") == 0);
+}
+
 TEST_CASE("sim node: two drains and a stop end together", "[sim]") {
     Cluster cluster(6, {.nodes = 1, .drain_timeout = 30s});
     cluster.start_all();
