@@ -1,28 +1,77 @@
 #include "daemon/service_manager.h"
 
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
 #include <string>
+#include <utility>
 
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <systemd/sd-daemon.h>
+#include <unistd.h>
 
 namespace fopd::daemon {
 
 namespace {
 
-// sd_notify() fails when nobody listens; the daemon is no worse for it.
+// Speaks to the socket named in NOTIFY_SOCKET, as sd_notify(3) describes it. sd_notify() itself
+// waits while the manager does not read and its queue is full, and would take the control thread
+// with it; here what finds no room is said with the next message, of each kind the newest.
 class SystemdManager final : public ServiceManager {
 public:
-    void ready() override { sd_notify(0, "READY=1"); }
-    void reloading() override { sd_notify(0, "RELOADING=1"); }
-    void stopping() override { sd_notify(0, "STOPPING=1"); }
-    void status(std::string_view line) override {
-        sd_notify(0, ("STATUS=" + std::string(line)).c_str());
+    SystemdManager() {
+        const char* const path = std::getenv("NOTIFY_SOCKET");
+        if (path == nullptr) return;
+        const std::size_t size = std::strlen(path);
+        if (size < 2 || size >= sizeof(address_.sun_path)) return;
+        if (path[0] != '/' && path[0] != '@') return;
+        address_.sun_family = AF_UNIX;
+        std::memcpy(address_.sun_path, path, size);
+        if (path[0] == '@') address_.sun_path[0] = '\0';  // An abstract name.
+        address_size_ = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + size);
+        fd_ = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     }
-    void feed_watchdog() override { sd_notify(0, "WATCHDOG=1"); }
+    ~SystemdManager() override {
+        if (fd_ >= 0) ::close(fd_);
+    }
+
+    void ready() override { say(kState, "READY=1"); }
+    void reloading() override { say(kState, "RELOADING=1"); }
+    void stopping() override { say(kState, "STOPPING=1"); }
+    void status(std::string_view line) override { say(kStatus, "STATUS=" + std::string(line)); }
+    void feed_watchdog() override { say(kWatchdog, "WATCHDOG=1"); }
     Duration watchdog_timeout() const override {
         std::uint64_t timeout_us = 0;
         if (sd_watchdog_enabled(0, &timeout_us) <= 0) return Duration{0};
         return std::chrono::microseconds(timeout_us);
     }
+
+private:
+    enum Kind : std::size_t { kState, kStatus, kWatchdog, kKindsCount };
+
+    void say(Kind kind, std::string assignment) {
+        if (fd_ < 0) return;
+        unsaid_[kind] = std::move(assignment);
+        std::string message;
+        for (const std::string& each : unsaid_) {
+            if (!message.empty() && !each.empty()) message += '\n';
+            message += each;
+        }
+        const ssize_t sent =
+            ::sendto(fd_, message.data(), message.size(), MSG_DONTWAIT | MSG_NOSIGNAL,
+                     reinterpret_cast<const sockaddr*>(&address_), address_size_);
+        // Any other failure means that nobody listens; the daemon is no worse for it.
+        if (sent < 0 && (errno == EAGAIN || errno == ENOBUFS)) return;
+        unsaid_.fill({});
+    }
+
+    sockaddr_un address_{};
+    socklen_t address_size_ = 0;
+    int fd_ = -1;
+    std::array<std::string, kKindsCount> unsaid_;
 };
 
 }  // namespace

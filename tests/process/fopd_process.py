@@ -140,7 +140,8 @@ class NotifySocket:
 
     def close(self):
         self._socket.close()
-        self.path.unlink(missing_ok=True)
+        if not str(self.path).startswith("\0"):
+            Path(self.path).unlink(missing_ok=True)
 
     def listen(self):
         while True:
@@ -152,6 +153,11 @@ class NotifySocket:
 
     def wait_for(self, text, count=1):
         wait_until(lambda: self.listen().count(text) >= count, f"{text} said {count} times")
+
+    def lines(self, *starts):
+        """Of all messages, those that begin so."""
+        lines = "\n".join(self.listen()).splitlines()
+        return [each for each in lines if each.startswith(starts)]
 
     def times_of(self, text):
         self.listen()

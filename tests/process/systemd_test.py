@@ -86,6 +86,39 @@ class ServiceManagerTest(ProcessTestCase):
         self.assertEqual(daemon.ctl("reload").returncode, 0)
         self.fopd.stop(daemon)
 
+    def test_a_manager_that_does_not_read_holds_up_nothing(self):
+        """Its queue takes about ten messages. What was not heard in time is said later."""
+        daemon = self.start()
+        for _ in range(50):
+            self.assertEqual(daemon.ask("POST", "/v1/reload")[0], 200)
+        heard_before = len(self.manager.listen())
+
+        wait_until(lambda: len(self.manager.listen()) > heard_before, "it speaks again")
+
+        self.assertEqual(self.manager.lines("READY=", "RELOADING=")[-1], "READY=1")
+        self.fopd.stop(daemon)
+        self.manager.wait_for("STOPPING=1")
+
+    def test_a_manager_that_never_reads_does_not_keep_it_from_stopping(self):
+        daemon = self.fopd.start_ready(env=os.environ | {"NOTIFY_SOCKET": str(self.manager.path)})
+        for _ in range(50):
+            self.assertEqual(daemon.ask("POST", "/v1/reload")[0], 200)
+        self.fopd.stop(daemon)
+
+    def test_abstract_name(self):
+        name = f"fopd-test-{os.getpid()}"
+        manager = NotifySocket(f"\0{name}")
+        daemon = self.fopd.start(env=os.environ | {"NOTIFY_SOCKET": f"@{name}"})
+        manager.wait_for("READY=1")
+        self.fopd.stop(daemon)
+        manager.wait_for("STOPPING=1")
+        manager.close()
+
+    def test_names_that_are_none(self):
+        for name in ("", "@", "relative", "/" + "x" * 200, "vsock:2:1"):
+            with self.subTest(name):
+                self.fopd.stop(self.fopd.start_ready(env=os.environ | {"NOTIFY_SOCKET": name}))
+
     def test_ready_within_two_seconds(self):
         """From exec to READY=1; a tenth of that is usual."""
         daemon = self.start()
