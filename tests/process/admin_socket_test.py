@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import http.client
 import os
 import signal
 import socket
@@ -204,21 +205,27 @@ class AdminClientsTest(ProcessTestCase):
         self.daemon = self.fopd.start_ready()
 
     def test_many_at_once_while_reloads_run(self):
+        """Each is answered, told to come later, or, beyond the connections there are, cut off; nobody waits."""
         answers = []
-        threads = [threading.Thread(target=lambda: answers.append(self.daemon.ask("GET", "/v1/status")))
-                   for _ in range(200)]
-        reloads = [threading.Thread(target=lambda: answers.append(self.daemon.ask("POST", "/v1/reload")))
-                   for _ in range(20)]
-        for thread in threads + reloads:
+
+        def ask(method, target):
+            try:
+                answers.append(self.daemon.ask(method, target))
+            except (ConnectionError, http.client.BadStatusLine):
+                answers.append((None, {}))
+
+        asking = [threading.Thread(target=ask, args=("GET", "/v1/status")) for _ in range(200)]
+        asking += [threading.Thread(target=ask, args=("POST", "/v1/reload")) for _ in range(20)]
+        for thread in asking:
             thread.start()
-        for thread in threads + reloads:
+        for thread in asking:
             thread.join()
 
-        self.assertEqual(len(answers), 220)
-        self.assertLessEqual({status for status, _ in answers}, {200, 503})
+        self.assertEqual(len(answers), len(asking))
+        self.assertLessEqual({status for status, _ in answers}, {200, 503, None})
         for status, body in answers:
-            self.assertTrue("error" not in body if status == 200 else "try again" in body["error"], body)
-        self.assertGreater(sum(status == 200 for status, _ in answers), 0)
+            self.assertEqual("error" in body, status == 503, body)
+        self.assertIn(200, [status for status, _ in answers])
         self.assertEqual(self.daemon.status()["state"], "ready")
         self.fopd.stop(self.daemon)
 

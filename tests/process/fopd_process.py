@@ -241,7 +241,7 @@ class Daemon:
         return json.loads(done.stdout)
 
     def ask(self, method, target):
-        """One request of the admin socket without fopctl: status and answer."""
+        """One request of the admin socket without fopctl: status and answer. Raises ConnectionError when cut off."""
         connection = _UnixConnection(self.socket_path)
         try:
             connection.request(method, target)
@@ -260,7 +260,13 @@ class Daemon:
         return os.readlink(self._proc(f"fd/{fd}"))
 
     def threads(self):
-        return sorted((each / "comm").read_text().strip() for each in self._proc("task").iterdir())
+        names = []
+        for each in self._proc("task").iterdir():
+            try:
+                names.append((each / "comm").read_text().strip())
+            except (FileNotFoundError, ProcessLookupError):
+                pass  # It has just ended.
+        return sorted(names)
 
     def resident_bytes(self):
         return int(re.search(r"VmRSS:\s+(\d+) kB", self._proc("status").read_text())[1]) << 10

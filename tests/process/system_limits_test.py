@@ -82,6 +82,7 @@ class ShortageTest(ProcessTestCase):
         self.assertEqual(len(lines), 1, daemon.log())
         return False
 
+    @unittest.skipIf(IS_SANITIZED, "the sanitizers open files of their own")
     def test_open_files(self):
         # Fewer, and the program itself cannot be loaded.
         results = [self.refused_or_ready(preexec_fn=limit(resource.RLIMIT_NOFILE, count)) for count in range(4, 20)]
