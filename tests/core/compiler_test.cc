@@ -1,8 +1,8 @@
 // Goal: know what this compiler makes of coroutines.
 // Method: the shapes the house style allows must come out right, with children that end at once and
 // with children that suspend first. The idioms it forbids, because g++ 12 miscompiles them
-// silently, run in a child process that may die of it; what became of it is reported (-s shows it),
-// and on clang, which has them right, required.
+// silently, run in a child process that may die of it. The test fails when a compiler we know does
+// not do with them what it did when the rules were made: g++ 12 has all of them wrong, clang right.
 //
 //   forbidden                                             g++ 12.2: what happens
 //   co_await in the condition of if, while or switch,     the body never runs, or ud2
@@ -266,27 +266,37 @@ Task<bool> in_while_condition(Setting setting) {
     }
     co_return true;
 }
+// Says itself when it is destroyed twice, which an allocator may let pass.
+class Counted {
+public:
+    Counted() { ++alive; }
+    Counted(const Counted&) { ++alive; }
+    Counted& operator=(const Counted&) = default;
+    ~Counted() { --alive; }
+
+    static inline int alive = 0;
+};
 struct Parcel {
-    std::string text;
+    Counted counted;
     int number = 0;
 };
 Task<bool> take_parcel(Setting setting, Parcel parcel) {
     if (setting.suspend) co_await setting.reactor->yield();
-    co_return parcel.text.size() > 30 && parcel.number == 3;
+    co_return parcel.number == 3;
 }
 Task<bool> aggregate_temporary(Setting setting) {
-    std::string text(40, 'x');
-    const bool right = co_await take_parcel(setting, Parcel{.text = text, .number = 3});
-    co_return right&& text.size() == 40;
+    const Counted counted;
+    const bool right = co_await take_parcel(setting, Parcel{.counted = counted, .number = 3});
+    co_return right&& Counted::alive == 1;
 }
-Task<bool> call_it(Setting setting, const std::function<std::size_t()>& call) {
+Task<bool> call_it(Setting setting, const std::function<int()>& call) {
     if (setting.suspend) co_await setting.reactor->yield();
-    co_return call() == 40;
+    co_return call() > 0;
 }
 Task<bool> capturing_lambda(Setting setting) {
-    std::string text(40, 'x');
-    const bool right = co_await call_it(setting, [text] { return text.size(); });
-    co_return right&& text.size() == 40;
+    const Counted counted;
+    const bool right = co_await call_it(setting, [counted] { return counted.alive; });
+    co_return right&& Counted::alive == 1;
 }
 Task<bool> conditional_expression(Setting setting) {
     const int value = co_await give(setting, 1);
@@ -357,8 +367,10 @@ TEST_CASE("core compiler: what the house style forbids", "[core]") {
 
 #if defined(__clang__)
     REQUIRE(outcome == "right");
+#elif __GNUC__ == 12
+    REQUIRE(outcome != "right");
 #else
-    SUCCEED(outcome);
+    WARN("nothing is known of this compiler: " << shape.name << ": " << outcome);
 #endif
 }
 
