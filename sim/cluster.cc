@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "daemon/version.h"
-
 namespace fopd::sim {
 
 Cluster::Cluster(std::uint64_t seed, ClusterOptions options)
@@ -180,12 +178,6 @@ bool Cluster::stop_all(Duration patience) {
 
 void Cluster::break_promise(std::string sentence) {
     if (broken_promise_.empty()) broken_promise_ = std::move(sentence);
-}
-
-std::string replay_hint(std::uint64_t seed, const std::string& test_case) {
-    const std::string number = std::to_string(seed);
-    return "seed=" + number + " commit=" + std::string(daemon::version()) +
-           "\nreplay: FOPD_SEED=" + number + " build/release/bin/test_sim '" + test_case + "'";
 }
 
 }  // namespace fopd::sim

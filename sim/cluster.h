@@ -34,7 +34,8 @@ public:
     void start_all();
     // Runs for `span`, carrying out what is due of `plan`. False when a promise was broken.
     bool run_for(Duration span, const std::vector<Fault>& plan = {});
-    // Ends every stall, mends every configuration, and gives the nodes `patience` to be ready.
+    // Mends every configuration, restarts who has ended or will, and gives the nodes `patience` to
+    // be ready. Stalls end by themselves; `patience` is longer than they are.
     bool recover(Duration patience);
     // SIGTERM to every node; false unless all end within `patience`.
     bool stop_all(Duration patience);
@@ -69,8 +70,5 @@ private:
     std::string broken_promise_;
     std::uint64_t faults_carried_out_ = 0;
 };
-
-// What a failing run prints: the seed, the commit, and the command that runs it again.
-std::string replay_hint(std::uint64_t seed, const std::string& test_case);
 
 }  // namespace fopd::sim

@@ -9,12 +9,19 @@
 #include "core/remote.h"
 #include "core/wait_queue.h"
 #include "tests/core/reactor_kinds.h"
+#include "tests/replay.h"
 
 using namespace fopd;
 using namespace fopd::core;
 using namespace fopd::core::testing;
 
 namespace {
+
+// The world of a test: its failures say how to have them again.
+class ReplayedWorld : fopd::testing::Replay, public VirtualWorld {
+public:
+    explicit ReplayedWorld(std::uint64_t seed) : Replay(seed), VirtualWorld(seed) {}
+};
 
 using Log = std::vector<std::string>;
 
@@ -53,7 +60,7 @@ Run run_crowd(std::uint64_t seed) {
     Run run;
     const TempFile file;
     CancelSource stop;
-    VirtualWorld world(seed);
+    ReplayedWorld world(seed);
     const auto offload = make_virtual_offload(world, {.thread_count = 2, .queue_max = 4});
     std::array<Node, 8> nodes;
     for (Node& node : nodes) node.reactor = world.make_reactor();
@@ -99,7 +106,7 @@ TEST_CASE("core virtual world: the seed alone decides which reactor goes first",
     std::vector<Log> orders;
     for (std::uint64_t seed = 0; seed < 20; ++seed) {
         Log log;
-        VirtualWorld world(seed);
+        ReplayedWorld world(seed);
         std::array<Node, 3> nodes;
         for (std::size_t i = 0; i < nodes.size(); ++i) {
             nodes[i].reactor = world.make_reactor();
@@ -114,8 +121,8 @@ TEST_CASE("core virtual world: the seed alone decides which reactor goes first",
 }
 
 TEST_CASE("core virtual world: what a test traces is part of the hash", "[core]") {
-    VirtualWorld one(3);
-    VirtualWorld two(3);
+    ReplayedWorld one(3);
+    ReplayedWorld two(3);
     REQUIRE(one.trace_hash() == two.trace_hash());
 
     one.trace(1);
@@ -137,7 +144,7 @@ Task<void> note_times(Reactor* reactor, std::vector<Instant>* times, Duration sp
 }  // namespace
 
 TEST_CASE("core virtual world: time jumps to the next deadline, exactly", "[core]") {
-    VirtualWorld world(1);
+    ReplayedWorld world(1);
     const auto reactor = world.make_reactor();
     std::vector<Instant> times;
     Gate gate;
@@ -165,7 +172,7 @@ TEST_CASE("core virtual world: time jumps to the next deadline, exactly", "[core
 }
 
 TEST_CASE("core virtual world: its clock and its reactors agree", "[core]") {
-    VirtualWorld world(1);
+    ReplayedWorld world(1);
     const auto reactor = world.make_reactor();
     const std::int64_t wall = world.clock().wall().unix_ns;
 
@@ -178,7 +185,7 @@ TEST_CASE("core virtual world: its clock and its reactors agree", "[core]") {
 }
 
 TEST_CASE("core virtual world: a stalled reactor has no turn until its time", "[core]") {
-    VirtualWorld world(1);
+    ReplayedWorld world(1);
     const auto stalled = world.make_reactor();
     const auto other = world.make_reactor();
     std::vector<Instant> stalled_times;
@@ -209,7 +216,7 @@ Task<std::uint64_t> ask(Reactor* here, Reactor* there) {
 }  // namespace
 
 TEST_CASE("core virtual world: a message to a stalled reactor waits with it", "[core]") {
-    VirtualWorld world(5);
+    ReplayedWorld world(5);
     const auto here = world.make_reactor();
     const auto there = world.make_reactor();
     world.run_for(1s);
@@ -233,7 +240,7 @@ Task<void> wait_for_ever_void(WaitQueue* queue) {
 }  // namespace
 
 TEST_CASE("core virtual world: a deadlock is reported, not waited for", "[core]") {
-    VirtualWorld world(1);
+    ReplayedWorld world(1);
     auto reactor = world.make_reactor();
     WaitQueue queue(*reactor);
 
@@ -319,7 +326,7 @@ TEST_CASE("core virtual world: a reactor goes away wherever its coroutines are",
     CAPTURE(drop_first, turn_first);
     int alive = 0;
     const TempFile file;
-    VirtualWorld world(11);
+    ReplayedWorld world(11);
     const auto there = world.make_reactor();
     const auto offload = make_virtual_offload(world, {.thread_count = 1});
     CancelSource source;
@@ -360,7 +367,7 @@ TEST_CASE("core virtual world: a reactor goes away wherever its coroutines are",
 
 TEST_CASE("core virtual world: a caller outlives the reactor it asked", "[core]") {
     int alive = 0;
-    VirtualWorld world(12);
+    ReplayedWorld world(12);
     auto there = world.make_reactor();
     auto here = world.make_reactor();
     Gate gate;
@@ -392,7 +399,7 @@ Task<void> heartbeats(Node* me, Node* next, Instant end) {
 }  // namespace
 
 TEST_CASE("core virtual world: 32 nodes live through 10 000 seconds of heartbeats", "[core]") {
-    VirtualWorld world(1);
+    ReplayedWorld world(1);
     std::vector<Node> nodes(32);
     for (Node& node : nodes) node.reactor = world.make_reactor();
     for (std::size_t i = 0; i < nodes.size(); ++i) {

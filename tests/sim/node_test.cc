@@ -2,12 +2,13 @@
 // and at any moment. Method: the real Node in the simulated world, where minutes take microseconds.
 
 #include "core/remote.h"
-#include "sim/cluster.h"
 #include "tests/catch.h"
+#include "tests/sim/replayed_cluster.h"
 
 using namespace fopd;
 using namespace fopd::sim;
 using daemon::NodeState;
+using fopd::sim::testing::ReplayedCluster;
 
 namespace {
 
@@ -26,7 +27,7 @@ void begin_work(SimulatedNode& node, std::uint32_t index, Duration span, bool* c
 }  // namespace
 
 TEST_CASE("sim node: it is ready at once and says so once", "[sim]") {
-    Cluster cluster(1, {.nodes = 1});
+    ReplayedCluster cluster(1, {.nodes = 1});
     cluster.start_all();
 
     cluster.run_for(1s);
@@ -40,7 +41,7 @@ TEST_CASE("sim node: it is ready at once and says so once", "[sim]") {
 }
 
 TEST_CASE("sim node: the watchdog is fed while every locality turns", "[sim]") {
-    Cluster cluster(2, {.nodes = 1, .localities = 4});
+    ReplayedCluster cluster(2, {.nodes = 1, .localities = 4});
     cluster.start_all();
 
     REQUIRE(cluster.run_for(600s));
@@ -51,7 +52,7 @@ TEST_CASE("sim node: the watchdog is fed while every locality turns", "[sim]") {
 }
 
 TEST_CASE("sim node: one locality that does not turn starves the watchdog and is named", "[sim]") {
-    Cluster cluster(3, {.nodes = 1, .localities = 2});
+    ReplayedCluster cluster(3, {.nodes = 1, .localities = 2});
     cluster.start_all();
     cluster.run_for(5s);
     SimulatedNode& node = cluster.node(0);
@@ -71,7 +72,7 @@ TEST_CASE("sim node: one locality that does not turn starves the watchdog and is
 }
 
 TEST_CASE("sim node: drain waits for what runs and lets nothing new in", "[sim]") {
-    Cluster cluster(4, {.nodes = 1, .localities = 2});
+    ReplayedCluster cluster(4, {.nodes = 1, .localities = 2});
     cluster.start_all();
     cluster.run_for(1s);
     SimulatedNode& node = cluster.node(0);
@@ -90,7 +91,7 @@ TEST_CASE("sim node: drain waits for what runs and lets nothing new in", "[sim]"
 }
 
 TEST_CASE("sim node: what outlasts the drain timeout is cut off, and the stop ends", "[sim]") {
-    Cluster cluster(5, {.nodes = 1, .drain_timeout = 30s});
+    ReplayedCluster cluster(5, {.nodes = 1, .drain_timeout = 30s});
     cluster.start_all();
     cluster.run_for(1s);
     SimulatedNode& node = cluster.node(0);
@@ -143,7 +144,7 @@ TEST_CASE("sim node: a stop gives up on a locality that does not turn, and says 
 }
 
 TEST_CASE("sim node: two drains and a stop end together", "[sim]") {
-    Cluster cluster(6, {.nodes = 1, .drain_timeout = 30s});
+    ReplayedCluster cluster(6, {.nodes = 1, .drain_timeout = 30s});
     cluster.start_all();
     cluster.run_for(1s);
     SimulatedNode& node = cluster.node(0);
@@ -164,7 +165,7 @@ TEST_CASE("sim node: two drains and a stop end together", "[sim]") {
 TEST_CASE("sim node: a stop during the start ends well, whenever it comes", "[sim]") {
     for (std::uint64_t step = 0; step < 40; ++step) {
         CAPTURE(step);
-        Cluster cluster(7 + step, {.nodes = 1, .localities = 4});
+        ReplayedCluster cluster(7 + step, {.nodes = 1, .localities = 4});
         cluster.start_all();
         for (std::uint64_t i = 0; i < step; ++i) cluster.world().step();
 
@@ -179,7 +180,7 @@ TEST_CASE("sim node: a stop during the start ends well, whenever it comes", "[si
 TEST_CASE("sim node: kill -9 at any step leaves nothing behind and the next life starts", "[sim]") {
     for (std::uint64_t step = 0; step < 120; ++step) {
         CAPTURE(step);
-        Cluster cluster(100 + step, {.nodes = 1, .localities = 3});
+        ReplayedCluster cluster(100 + step, {.nodes = 1, .localities = 3});
         cluster.start_all();
         bool cut = false;
         for (std::uint64_t i = 0; i < step; ++i) {
@@ -200,7 +201,7 @@ TEST_CASE("sim node: kill -9 at any step leaves nothing behind and the next life
 }
 
 TEST_CASE("sim node: reload changes what can change at run time, and names what waits", "[sim]") {
-    Cluster cluster(8, {.nodes = 1});
+    ReplayedCluster cluster(8, {.nodes = 1});
     cluster.start_all();
     cluster.run_for(1s);
     SimulatedNode& node = cluster.node(0);
@@ -220,7 +221,7 @@ TEST_CASE("sim node: reload changes what can change at run time, and names what 
 }
 
 TEST_CASE("sim node: a bad configuration changes nothing and every error is logged", "[sim]") {
-    Cluster cluster(9, {.nodes = 1});
+    ReplayedCluster cluster(9, {.nodes = 1});
     cluster.start_all();
     cluster.run_for(1s);
     SimulatedNode& node = cluster.node(0);
@@ -236,7 +237,7 @@ TEST_CASE("sim node: a bad configuration changes nothing and every error is logg
 }
 
 TEST_CASE("sim node: reload during a drain is refused as busy", "[sim]") {
-    Cluster cluster(10, {.nodes = 1});
+    ReplayedCluster cluster(10, {.nodes = 1});
     cluster.start_all();
     cluster.run_for(1s);
     cluster.node(0).drain();
