@@ -39,7 +39,7 @@ REAL_WORLD = [
     ("core/mailbox*", {"thread"}),
     ("daemon/main.cc", EVERYTHING),
     ("daemon/locality_threads.*", {"thread", "clock"}),  # The clock of CPU time.
-    ("daemon/admin_*", {"thread", "clock"}),  # The server has a thread of its own, which waits for the locality's answer.
+    ("daemon/admin_*", {"thread", "clock"}),  # A thread for each connection, which waits for the control thread.
     ("daemon/log*", {"thread", "clock", "environment"}),  # JOURNAL_STREAM says whether the journal reads us.
     ("daemon/repeat_limiter.*", {"thread"}),  # Events come from every thread.
     ("daemon/service_manager.*", {"clock", "environment"}),  # systemd's socket and watchdog are in the environment.

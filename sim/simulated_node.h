@@ -93,7 +93,7 @@ public:
     bool running() const { return process_ != nullptr; }
     // Begins a life: the node starts in its own time. Requires: not running.
     void start();
-    // SIGTERM: the node drains, stops and is gone. `ended` is called then, by the world's step.
+    // SIGTERM: the node drains and stops in its own time, and bury() finds it ended.
     void terminate();
     // kill -9: at once, wherever each of its coroutines is.
     void crash();
