@@ -126,9 +126,10 @@ int main(int argc, char* argv[]) {
     auto* const check =
         app.add_flag("--check-config", arguments.check_config,
                      "Check the configuration and end: 0, or 78 and every error on standard error");
-    app.add_flag("--print-config", arguments.print_config,
-                 "Print the effective configuration with every default, and end")
-        ->excludes(check);
+    auto* const print =
+        app.add_flag("--print-config", arguments.print_config,
+                     "Print the effective configuration with every default, and end")
+            ->excludes(check);
     app.add_flag("--sample-config", arguments.sample_config,
                  "Print a configuration file with every key, its default and what it is for");
     auto* const dev = app.add_option("--dev", arguments.dev_dir,
@@ -136,7 +137,9 @@ int main(int argc, char* argv[]) {
                                          default_dev_dir() + "]")
                           ->expected(0, 1)
                           ->type_name("DIR")
-                          ->excludes(config);
+                          ->excludes(config)
+                          ->excludes(check)
+                          ->excludes(print);
     app.add_option("--metrics", arguments.metrics,
                    "Where to serve /metrics, in place of admin.metrics")
         ->type_name("ADDRESS");

@@ -34,7 +34,8 @@ class CommandLineTest(ProcessTestCase):
 
     def test_usage(self):
         wrong = [("--no-such-option",), ("word",), ("--config",), ("--check-config", "--print-config"),
-                 ("--dev", "--config", "x"), ("--config", "a", "--config", "b")]
+                 ("--dev", "--config", "x"), ("--dev", "--check-config"), ("--print-config", "--dev"),
+                 ("--config", "a", "--config", "b")]
         for arguments in wrong:
             with self.subTest(arguments):
                 done = self.run_fopd(*arguments, code=USAGE)
