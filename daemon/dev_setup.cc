@@ -24,6 +24,16 @@ std::unexpected<StartProblem> refuse(const std::string& path, const char* why) {
         StartProblem{.exit_code = kExitDataDir, .message = "--dev: " + path + ": " + why});
 }
 
+// 0, or the errno. A short write is not an error yet: the next one says what stopped it.
+int write_all(int fd, std::string_view text) {
+    while (!text.empty()) {
+        const ssize_t size = ::write(fd, text.data(), text.size());
+        if (size < 0) return errno;
+        text.remove_prefix(static_cast<std::size_t>(size));
+    }
+    return 0;
+}
+
 enum class Existing : std::uint8_t { kKeep, kReplace };
 
 // Written beside its place and renamed, so that nobody ever reads half of it.
@@ -35,10 +45,12 @@ Started<void> write_file(const std::string& path, std::string_view text, mode_t 
     const int fd =
         ::open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode);
     if (fd < 0) return refuse(draft, std::strerror(errno));
-    const bool written = ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
-    const int write_errno = errno;
-    ::close(fd);
-    if (!written) return refuse(draft, std::strerror(write_errno));
+    const int write_errno = write_all(fd, text);
+    const int close_errno = ::close(fd) == 0 ? 0 : errno;
+    if (const int why = write_errno != 0 ? write_errno : close_errno; why != 0) {
+        ::unlink(draft.c_str());
+        return refuse(draft, std::strerror(why));
+    }
     if (::rename(draft.c_str(), path.c_str()) != 0) return refuse(path, std::strerror(errno));
     return {};
 }
@@ -82,10 +94,22 @@ std::string yaml_quoted(const std::string& text) {
     return out + "'";
 }
 
-// A symlink counts as its maker's.
-bool is_ours(const std::string& path) {
+// Whoever can write into the directory, or put another in its place, chooses the configuration and
+// the key. A symlink counts as its maker's, too. Empty when the directory is ours alone.
+std::string why_not_ours(const std::string& dir) {
+    struct stat link{};
     struct stat info{};
-    return ::lstat(path.c_str(), &info) == 0 && info.st_uid == ::geteuid();
+    if (::lstat(dir.c_str(), &link) != 0 || ::stat(dir.c_str(), &info) != 0) {
+        return std::strerror(errno);
+    }
+    if (!S_ISDIR(info.st_mode)) return std::strerror(ENOTDIR);
+    if (link.st_uid != ::geteuid() || info.st_uid != ::geteuid()) {
+        return "belongs to another user; name a directory of your own, --dev DIR";
+    }
+    if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+        return "others can write into it; chmod go-w, or name another, --dev DIR";
+    }
+    return {};
 }
 
 std::string config_text(const std::string& dir) {
@@ -110,10 +134,12 @@ std::string default_dev_dir() {
     return base + "/fopd-dev";
 }
 
-Started<DevSetup> make_dev_setup(const std::string& dir_given, DevDir chosen) {
+Started<DevSetup> make_dev_setup(const std::string& dir_given) {
     std::error_code failed;
-    const std::string dir = fs::absolute(dir_given, failed).lexically_normal().string();
+    fs::path path = fs::absolute(dir_given, failed).lexically_normal();
     if (failed) return refuse(dir_given, failed.message().c_str());
+    if (!path.has_filename()) path = path.parent_path();  // It ended in a slash.
+    const std::string dir = path.string();
     std::string printable;
     core::append_printable(printable, dir);
     if (printable != dir) {
@@ -121,16 +147,14 @@ Started<DevSetup> make_dev_setup(const std::string& dir_given, DevDir chosen) {
                       "no configuration file can name it: it has a control or invisible "
                       "character, or is not UTF-8");
     }
-    // A directory of its own is nobody else's business; one that is there already stays as it is.
-    const bool is_new = !fs::exists(dir, failed);
-    fs::create_directories(dir, failed);
+    fs::create_directories(path.parent_path(), failed);
     if (failed) return refuse(dir, failed.message().c_str());
-    if (chosen == DevDir::kDefault && !is_ours(dir)) {
-        return refuse(dir, "belongs to another user; name a directory of your own, --dev DIR");
+    if (::mkdir(dir.c_str(), 0700) != 0 && errno != EEXIST) {
+        return refuse(dir, std::strerror(errno));
     }
+    if (const std::string why = why_not_ours(dir); !why.empty()) return refuse(dir, why.c_str());
     fs::create_directories(dir + "/data", failed);
     if (failed) return refuse(dir, failed.message().c_str());
-    if (is_new && ::chmod(dir.c_str(), 0700) != 0) return refuse(dir, std::strerror(errno));
 
     const DevSetup setup{.dir = dir, .config_file = dir + "/fopd.yaml"};
     if (auto key = write_file(dir + "/peer.key", random_key(), 0600, Existing::kKeep); !key) {

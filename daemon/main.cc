@@ -82,9 +82,8 @@ int run(Arguments arguments) {
         options.metrics = *address;
     }
     if (arguments.dev) {
-        const auto setup = arguments.dev_dir.empty()
-                               ? make_dev_setup(default_dev_dir(), DevDir::kDefault)
-                               : make_dev_setup(arguments.dev_dir, DevDir::kNamed);
+        const auto setup =
+            make_dev_setup(arguments.dev_dir.empty() ? default_dev_dir() : arguments.dev_dir);
         if (!setup) return complain(setup.error());
         arguments.config_file = setup->config_file;
         options.buffers = NodeOptions::Buffers::kAny;

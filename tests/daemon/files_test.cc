@@ -133,11 +133,11 @@ TEST_CASE("daemon data dir: what is no directory is refused", "[daemon]") {
 TEST_CASE("daemon dev setup: makes everything once, and keeps what was edited", "[daemon]") {
     const TempDir dir;
     const std::string home = dir / "it's here";
-    REQUIRE(make_dev_setup(home, DevDir::kNamed).has_value());
+    REQUIRE(make_dev_setup(home).has_value());
     const std::string key = contents(home + "/peer.key");
     std::ofstream(home + "/fopd.yaml") << "log: { level: debug }\n";
 
-    const auto again = make_dev_setup(home, DevDir::kNamed);
+    const auto again = make_dev_setup(home);
 
     REQUIRE(again.has_value());
     REQUIRE(again->config_file == home + "/fopd.yaml");
@@ -154,7 +154,7 @@ TEST_CASE("daemon dev setup: a directory that was there keeps its mode", "[daemo
     const TempDir dir;
     REQUIRE(::chmod(dir.path().c_str(), 0755) == 0);
 
-    REQUIRE(make_dev_setup(dir.path(), DevDir::kNamed).has_value());
+    REQUIRE(make_dev_setup(dir.path()).has_value());
 
     REQUIRE(mode_of(dir.path()) == 0755);
 }
@@ -163,7 +163,7 @@ TEST_CASE("daemon dev setup: a place that cannot be used is refused", "[daemon]"
     const TempDir dir;
     write(dir / "file", "", 0600);
 
-    const auto setup = make_dev_setup(dir / "file", DevDir::kNamed);
+    const auto setup = make_dev_setup(dir / "file");
 
     REQUIRE_FALSE(setup.has_value());
     REQUIRE(setup.error().exit_code == kExitDataDir);

@@ -6,8 +6,8 @@ import socket
 import stat
 import unittest
 
-from fopd_process import (CONFIG, DATA_DIR, DONE, FOPCTL, IN_USE, OTHER_USER, ProcessTestCase, as_other_user, limit_locked_memory,
-                          needs_root, run_program, wait_until)
+from fopd_process import (CONFIG, DATA_DIR, DONE, FOPCTL, IN_USE, OTHER_USER, ProcessTestCase, as_other_user,
+                          limit_file_size, limit_locked_memory, needs_root, run_fopd, run_program, wait_until)
 
 
 class DevTest(ProcessTestCase):
@@ -167,8 +167,33 @@ class DevTest(ProcessTestCase):
     @needs_root
     def test_not_writable(self):
         self.assert_refused(self.dir, str(self.dir), "Permission denied", **as_other_user())
+
+    @needs_root
+    def test_a_named_directory_of_another_user_is_not_used(self):
         self.dir.mkdir()
-        self.assert_refused(self.dir, str(self.dir), "Permission denied", **as_other_user())
+        self.assert_refused(self.dir, str(self.dir), "belongs to another user", **as_other_user())
+        self.assertEqual(list(self.dir.iterdir()), [])
+
+    def test_a_directory_others_can_write_into_is_not_used(self):
+        self.dir.mkdir()
+        for mode in (0o775, 0o757, 0o1777):
+            with self.subTest(oct(mode)):
+                self.dir.chmod(mode)
+                self.assert_refused(self.dir, str(self.dir), "others can write into it")
+                self.assertEqual(list(self.dir.iterdir()), [])
+
+    def test_a_link_to_a_directory_of_ours(self):
+        target = self.directory / "target"
+        target.mkdir(mode=0o700)
+        self.dir.symlink_to(target)
+        self.run_once()
+        self.assertTrue((target / "env.sh").is_file())
+
+    def test_a_short_write_is_said_with_its_reason(self):
+        done = run_fopd("--dev", self.dir, preexec_fn=limit_file_size(100))
+        self.assertEqual(done.returncode, DATA_DIR)
+        self.assertEqual(done.stderr, f"fopd: --dev: {self.dir}/fopd.yaml.new: File too large\n")
+        self.assertEqual(sorted(each.name for each in self.dir.iterdir()), ["data", "peer.key"])
 
     @needs_root
     def test_a_default_directory_of_another_user_is_not_used(self):

@@ -79,6 +79,16 @@ def limit_locked_memory(size_bytes):
     return limit(resource.RLIMIT_MEMLOCK, size_bytes)
 
 
+def limit_file_size(size_bytes):
+    """Writes beyond it fail with EFBIG. For preexec_fn."""
+    lower = limit(resource.RLIMIT_FSIZE, size_bytes)
+
+    def install():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        lower()
+    return install
+
+
 def refuse_system_call(number, os_errno):
     """What a seccomp filter of a container does: the call with this number fails. For preexec_fn."""
     load, jump_if_equal, give = 0x20, 0x15, 0x06
