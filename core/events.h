@@ -18,12 +18,18 @@ struct Field {
 
 // Where a folder reports what happened. An event is one line of the log: `fopd.<area>.<event>
 // key=value …`. Never keys, tokens or payload. Thread-safe and non-blocking: a sink that cannot
-// keep up drops and counts. Repeats are rate-limited by the sink, by event name.
+// keep up drops and counts. Repeats are rate-limited by the sink, by event name, but for those of
+// which each says something of its own.
 class EventSink {
 public:
     virtual ~EventSink() = default;
     // `name` is a string literal such as "daemon.ready"; the sink adds the "fopd." in front.
     virtual void emit(Level level, std::string_view name, std::span<const Field> fields) = 0;
+    // The same for an event that is never limited: each problem of a file that was refused, each
+    // key that was changed. Only a sink that cannot keep up drops it.
+    virtual void emit_each(Level level, std::string_view name, std::span<const Field> fields) {
+        emit(level, name, fields);
+    }
     // False when an event of this level would be thrown away, so that its fields need not be made.
     virtual bool wants(Level level) const = 0;
 };
@@ -33,6 +39,13 @@ inline void emit(EventSink& sink, Level level, std::string_view name,
                  std::initializer_list<Field> fields = {}) {
     if (!sink.wants(level)) return;
     sink.emit(level, name, std::span(fields.begin(), fields.size()));
+}
+
+// The same for sink.emit_each().
+inline void emit_each(EventSink& sink, Level level, std::string_view name,
+                      std::initializer_list<Field> fields = {}) {
+    if (!sink.wants(level)) return;
+    sink.emit_each(level, name, std::span(fields.begin(), fields.size()));
 }
 
 // Drops everything.

@@ -172,8 +172,8 @@ Task<AdminReply> AdminApi::log_level(AdminRequest request) {
     const core::Level before = parts_.configuration.log_level();
     parts_.configuration.set_log_level(*level);
     parts_.set_log_level(*level);
-    emit(parts_.events, core::Level::kInfo, "daemon.log_level",
-         {{"level", level_name(*level)}, {"was", level_name(before)}});
+    emit_each(parts_.events, core::Level::kInfo, "daemon.log_level",
+              {{"level", level_name(*level)}, {"was", level_name(before)}});
     JsonWriter json;
     json.begin_object()
         .field("level", level_name(*level))

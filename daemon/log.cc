@@ -173,7 +173,16 @@ Log::~Log() {
 void Log::emit(core::Level level, std::string_view name, std::span<const core::Field> fields) {
     if (!wants(level)) return;
     try {
-        if (!limiter_.admit(name, level, clock_.now())) return;
+        if (limiter_.admit(name, level, clock_.now())) emit_each(level, name, fields);
+        return;
+    } catch (const std::exception&) {  // Out of memory: a lost line like any other.
+    }
+    dropped_.fetch_add(1, std::memory_order_relaxed);
+}
+
+void Log::emit_each(core::Level level, std::string_view name, std::span<const core::Field> fields) {
+    if (!wants(level)) return;
+    try {
         if (post(Room::kOrdinary, level, name, fields)) return;
     } catch (const std::exception&) {  // Out of memory: a lost line like any other.
     }

@@ -17,7 +17,8 @@ namespace fopd::daemon {
 // The daemon's log. emit() formats the event on the caller's thread and leaves it in a bounded
 // queue; one log thread writes it. The caller never waits for the output and never does I/O.
 //
-// Nothing is lost in silence: events beyond the rate of their name are counted and reported as
+// Nothing is lost in silence: of emit(), events beyond the rate of their name are counted and
+// reported as
 // `fopd.log.repeated event=… count=…`; those the full queue or the output refused as
 // `fopd.log.dropped count=…`.
 //
@@ -42,6 +43,8 @@ public:
 
     void emit(core::Level level, std::string_view name,
               std::span<const core::Field> fields) override;
+    void emit_each(core::Level level, std::string_view name,
+                   std::span<const core::Field> fields) override;
     bool wants(core::Level level) const override {
         return level >= level_.load(std::memory_order_relaxed);
     }

@@ -282,20 +282,20 @@ Node::ReloadResult Node::reload() {
     if (reloaded) {
         world_.apply_settings();
         for (const std::string& key : reloaded->changed) {
-            emit(world_.events, core::Level::kInfo, "daemon.config_changed",
-                 {{"key", std::string_view(key)}});
+            emit_each(world_.events, core::Level::kInfo, "daemon.config_changed",
+                      {{"key", std::string_view(key)}});
         }
         for (const std::string& key : reloaded->needs_restart) {
-            emit(world_.events, core::Level::kWarn, "daemon.config_needs_restart",
-                 {{"key", std::string_view(key)}});
+            emit_each(world_.events, core::Level::kWarn, "daemon.config_needs_restart",
+                      {{"key", std::string_view(key)}});
         }
-        emit(world_.events, core::Level::kInfo, "daemon.reloaded",
-             {{"config_hash", std::string_view(reloaded->hash)},
-              {"changed", static_cast<std::uint64_t>(reloaded->changed.size())}});
+        emit_each(world_.events, core::Level::kInfo, "daemon.reloaded",
+                  {{"config_hash", std::string_view(reloaded->hash)},
+                   {"changed", static_cast<std::uint64_t>(reloaded->changed.size())}});
     } else {
         for (const std::string& problem : reloaded.error().problems) {
-            emit(world_.events, core::Level::kError, "daemon.config_refused",
-                 {{"problem", std::string_view(problem)}});
+            emit_each(world_.events, core::Level::kError, "daemon.config_refused",
+                      {{"problem", std::string_view(problem)}});
         }
     }
     world_.manager.ready();

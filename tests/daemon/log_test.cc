@@ -250,6 +250,20 @@ TEST_CASE("log repeats: a burst passes, the rest is counted when the flood ends"
             "2026-11-21T08:22:35.123456Z warn fopd.log.repeated event=fopd.io.slow count=80");
 }
 
+TEST_CASE("log repeats: of events that count one by one none is held back", "[daemon][log]") {
+    Fixture log;
+
+    for (std::uint64_t i = 0; i < 40; ++i) {
+        core::emit_each(*log.log, Level::kError, "daemon.config_refused", {{"number", i}});
+    }
+
+    const auto lines = lines_of(log.text());
+    REQUIRE(lines.size() == 40);
+    for (std::uint64_t i = 0; i < 40; ++i) {
+        REQUIRE(lines[i].ends_with("fopd.daemon.config_refused number=" + std::to_string(i)));
+    }
+}
+
 TEST_CASE("log repeats: a flood that goes on is reported every ten seconds", "[daemon][log]") {
     Fixture log;
     for (int tenth = 0; tenth < 300; ++tenth) {
@@ -451,7 +465,7 @@ TEST_CASE("log journal: the fields arrive at the journal's socket", "[daemon][lo
 
 TEST_CASE("log journal: standard error is the journal when systemd's variable names it",
           "[daemon][log]") {
-    struct stat status{};
+    struct stat status {};
     REQUIRE(fstat(STDERR_FILENO, &status) == 0);
     const std::string stream = std::to_string(status.st_dev) + ":" + std::to_string(status.st_ino);
 
