@@ -45,7 +45,9 @@ struct AdminApi::Verb {
 constexpr std::array<AdminApi::Verb, 4> AdminApi::kVerbs{{
     {{.method = "GET", .path = "/v1/status"}, &AdminApi::status, 5s},
     {{.method = "POST", .path = "/v1/reload"}, &AdminApi::reload, 30s},
-    {{.method = "POST", .path = "/v1/drain"}, &AdminApi::drain, 0s},
+    {{.method = "POST", .path = "/v1/drain", .answers = AdminRoute::Answers::kLate},
+     &AdminApi::drain,
+     0s},
     {{.method = "POST", .path = "/v1/log-level"}, &AdminApi::log_level, 5s},
 }};
 

@@ -111,10 +111,11 @@ public:
         : serves_(serves),
           idle_seconds_(static_cast<unsigned>(
               std::chrono::ceil<std::chrono::seconds>(options.idle_timeout).count())),
-          requests_max_(options.requests_max),
           handler_(handler),
           events_(events),
-          under_way_(under_way) {}
+          under_way_(under_way),
+          soon_{.requests_max = options.requests_max},
+          late_{.requests_max = options.late_requests_max} {}
 
     // False when the threads cannot be had.
     bool start(ListenSocket socket) {
@@ -143,6 +144,12 @@ public:
     }
 
 private:
+    // For requests with the handler.
+    struct Places {
+        const std::uint32_t requests_max;
+        std::atomic<std::uint32_t> taken_count = 0;
+    };
+
     // Entered by libmicrohttpd: once with the headers, once for each part of the body, once at the
     // end. Nothing may be thrown through it.
     static MHD_Result serve(void* self, MHD_Connection* connection, const char* path,
@@ -201,7 +208,7 @@ private:
                                   &request.query);
         // The time the handler takes is not the connection's idleness.
         MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, 0U);
-        const std::optional<AdminReply> reply = ask(request);
+        const std::optional<AdminReply> reply = ask(*route, request);
         MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, idle_seconds_);
         if (!reply) return refuse(connection, kTooMany);
         return send_reply(connection, static_cast<unsigned>(reply->status), reply->content_type,
@@ -217,25 +224,26 @@ private:
     }
 
     // Nothing when the handler has enough to do.
-    std::optional<AdminReply> ask(const AdminRequest& request) {
+    std::optional<AdminReply> ask(const AdminRoute& route, const AdminRequest& request) {
+        Places& places = route.answers == AdminRoute::Answers::kLate ? late_ : soon_;
         std::optional<AdminReply> reply;
-        if (with_handler_.fetch_add(1) < requests_max_) {
+        if (places.taken_count.fetch_add(1) < places.requests_max) {
             reply = request.path == kMetricsRoute.path
                         ? AdminReply{.content_type = std::string(kOpenMetricsType),
                                      .body = handler_.metrics()}
                         : handler_.handle(request);
         }
-        with_handler_.fetch_sub(1);
+        places.taken_count.fetch_sub(1);
         return reply;
     }
 
     const Serves serves_;
     const unsigned idle_seconds_;
-    const std::uint32_t requests_max_;
     AdminHandler& handler_;
     core::EventSink& events_;
     RequestsUnderWay& under_way_;
-    std::atomic<std::uint32_t> with_handler_ = 0;
+    Places soon_;
+    Places late_;
     MHD_Daemon* daemon_ = nullptr;
     ListenSocket quiet_;
 };
@@ -306,6 +314,8 @@ Started<std::unique_ptr<AdminServer>> AdminServer::start(const Options& options,
                                                          core::EventSink& events) {
     ENSURE(options.idle_timeout > Duration{0});
     ENSURE(options.requests_max > 0);
+    ENSURE(options.late_requests_max > 0);
+    ENSURE(options.requests_max + options.late_requests_max < kConnectionsMax);
     auto surfaces = std::make_unique<Surfaces>(options, handler, events);
     auto started = surfaces->start(options);
     if (!started) return std::unexpected(std::move(started.error()));

@@ -28,8 +28,13 @@ struct AdminReply {
 
 // A path that is answered, and the one method it takes; HEAD goes wherever GET does.
 struct AdminRoute {
+    // Whether the answer may be long in coming. Those that wait are counted apart, so that they
+    // cannot keep the others out.
+    enum class Answers : std::uint8_t { kSoon, kLate };
+
     std::string_view method;
     std::string_view path;
+    Answers answers = Answers::kSoon;
 };
 
 // What the requests mean. Called on the server's threads, on several at once and never on a
@@ -58,11 +63,13 @@ public:
     static constexpr std::uint32_t kConnectionsMax = 128;
 
     struct Options {
-        std::string socket = {};          // Path of the UNIX socket.
-        std::string metrics = {};         // "HOST:PORT", or empty for no TCP.
-        std::uint32_t requests_max = 32;  // With the handler; others are told to come later.
-        Duration idle_timeout = 10s;      // Of a connection that neither sends nor takes.
-        Duration stop_wait = 2s;          // For replies under way.
+        std::string socket = {};   // Path of the UNIX socket.
+        std::string metrics = {};  // "HOST:PORT", or empty for no TCP.
+        // With the handler, of each kind of route; others are told to come later.
+        std::uint32_t requests_max = 32;
+        std::uint32_t late_requests_max = 32;
+        Duration idle_timeout = 10s;  // Of a connection that neither sends nor takes.
+        Duration stop_wait = 2s;      // For replies under way.
     };
 
     // `handler` and `events` outlive the server. The problem has one line: 73 the socket cannot be

@@ -237,7 +237,7 @@ TEST_CASE("admin server: the socket is for its owner and group alone", "[daemon]
     Fixture f;
     f.start();
 
-    struct stat status{};
+    struct stat status {};
     REQUIRE(lstat(f.options.socket.c_str(), &status) == 0);
     REQUIRE((status.st_mode & 07777) == 0660);
     const group* const fopd = getgrnam("fopd");
@@ -357,12 +357,12 @@ TEST_CASE("admin server: a hundred connections at once are all answered", "[daem
 TEST_CASE("admin server: more requests than the limit are told to come later", "[daemon][admin]") {
     Fixture f;
     f.options.requests_max = 2;
-    f.handler.hold("/v1/drain");
+    f.handler.hold("/v1/reload");
     f.start();
     std::vector<Connection> waiting;
     for (int i = 0; i < 2; ++i) {
         waiting.emplace_back(f.options.socket);
-        waiting.back().send("POST /v1/drain HTTP/1.1\r\nHost: fopd\r\n\r\n");
+        waiting.back().send("POST /v1/reload HTTP/1.1\r\nHost: fopd\r\n\r\n");
     }
     f.handler.wait_requests(2);
 
@@ -373,6 +373,27 @@ TEST_CASE("admin server: more requests than the limit are told to come later", "
     f.handler.release();
     for (Connection& connection : waiting) REQUIRE(status_of(connection.receive()) == 200);
     REQUIRE(status_of(f.get("/v1/status")) == 200);
+}
+
+TEST_CASE("admin server: requests that wait keep no others out", "[daemon][admin]") {
+    Fixture f;
+    f.options.requests_max = 1;
+    f.options.late_requests_max = 2;
+    f.handler.hold("/v1/drain");
+    f.start();
+    std::vector<Connection> waiting;
+    for (std::uint32_t i = 0; i < f.options.late_requests_max; ++i) {
+        waiting.emplace_back(f.options.socket);
+        waiting.back().send("POST /v1/drain HTTP/1.1\r\nHost: fopd\r\n\r\n");
+    }
+    f.handler.wait_requests(f.options.late_requests_max);
+
+    REQUIRE(status_of(ask(f.options.socket, "POST /v1/drain")) == 503);
+    REQUIRE(status_of(f.get("/v1/status")) == 200);
+    REQUIRE(status_of(f.get("/metrics")) == 200);
+    REQUIRE(status_of(ask(f.options.socket, "POST /v1/reload")) == 200);
+    f.handler.release();
+    for (Connection& connection : waiting) REQUIRE(status_of(connection.receive()) == 200);
 }
 
 TEST_CASE("admin server: a client that leaves before its reply ends nothing", "[daemon][admin]") {
