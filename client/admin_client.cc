@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -26,6 +27,40 @@ std::string printable(std::string_view text) {
     return safe;
 }
 
+struct EndCurlMulti {
+    void operator()(CURLM* multi) const { curl_multi_cleanup(multi); }
+};
+
+// Waits no longer than this before it looks again at what libcurl waits for.
+constexpr int kLookAgainMs = 1000;
+
+// How the request ended, or nothing when `interrupt_fd` ended it.
+std::optional<CURLcode> perform(CURL* curl, int interrupt_fd) {
+    const std::unique_ptr<CURLM, EndCurlMulti> multi(curl_multi_init());
+    if (multi == nullptr || curl_multi_add_handle(multi.get(), curl) != CURLM_OK) {
+        return CURLE_FAILED_INIT;
+    }
+    curl_waitfd interrupt{.fd = interrupt_fd, .events = CURL_WAIT_POLLIN, .revents = 0};
+    const unsigned extra_count = interrupt_fd < 0 ? 0 : 1;
+    std::optional<CURLcode> code;
+    for (int running = 1; running > 0;) {
+        CURLMcode state = curl_multi_perform(multi.get(), &running);
+        if (state == CURLM_OK && running > 0) {
+            state = curl_multi_poll(multi.get(), &interrupt, extra_count, kLookAgainMs, nullptr);
+        }
+        if (state != CURLM_OK) {
+            code = CURLE_FAILED_INIT;
+            break;
+        }
+        if (running > 0 && interrupt.revents != 0) break;
+    }
+    int left_count = 0;
+    const CURLMsg* const message = curl_multi_info_read(multi.get(), &left_count);
+    if (message != nullptr && message->msg == CURLMSG_DONE) code = message->data.result;
+    curl_multi_remove_handle(multi.get(), curl);
+    return code;
+}
+
 std::size_t take_body(char* data, std::size_t, std::size_t size, void* to) {
     auto& body = *static_cast<std::string*>(to);
     if (body.size() + size > AdminClient::kAnswerMax) return 0;
@@ -38,16 +73,17 @@ std::size_t take_body(char* data, std::size_t, std::size_t size, void* to) {
 AdminClient::AdminClient(std::string socket_path, Duration timeout)
     : socket_path_(std::move(socket_path)), name_(printable(socket_path_)), timeout_(timeout) {}
 
-std::expected<AdminAnswer, AdminProblem> AdminClient::get(const std::string& target) const {
-    return ask(Method::kGet, target);
+std::expected<AdminAnswer, AdminProblem> AdminClient::get(const std::string& target,
+                                                          int interrupt_fd) const {
+    return ask(Method::kGet, target, interrupt_fd);
 }
 
 std::expected<AdminAnswer, AdminProblem> AdminClient::post(const std::string& target) const {
-    return ask(Method::kPost, target);
+    return ask(Method::kPost, target, -1);
 }
 
-std::expected<AdminAnswer, AdminProblem> AdminClient::ask(Method method,
-                                                          const std::string& target) const {
+std::expected<AdminAnswer, AdminProblem> AdminClient::ask(Method method, const std::string& target,
+                                                          int interrupt_fd) const {
     const auto problem = [&](AdminFailure kind, const std::string& why) {
         return std::unexpected(AdminProblem{.kind = kind, .message = why});
     };
@@ -75,7 +111,9 @@ std::expected<AdminAnswer, AdminProblem> AdminClient::ask(Method method,
         curl_easy_setopt(curl.get(), CURLOPT_POSTFIELDSIZE, 0L);
         curl_easy_setopt(curl.get(), CURLOPT_POSTFIELDS, "");
     }
-    const CURLcode code = curl_easy_perform(curl.get());
+    const std::optional<CURLcode> ended = perform(curl.get(), interrupt_fd);
+    if (!ended) return problem(AdminFailure::kInterrupted, "interrupted");
+    const CURLcode code = *ended;
     if (code == CURLE_OK) {
         long status = 0;
         curl_easy_getinfo(curl.get(), CURLINFO_RESPONSE_CODE, &status);

@@ -14,7 +14,7 @@ struct AdminAnswer {
     std::string body;
 };
 
-enum class AdminFailure : std::uint8_t { kNoServer, kDenied, kTimedOut };
+enum class AdminFailure : std::uint8_t { kNoServer, kDenied, kTimedOut, kInterrupted };
 
 struct AdminProblem {
     AdminFailure kind;
@@ -30,7 +30,9 @@ public:
     // `timeout` is for each request; 0 waits as long as it takes.
     AdminClient(std::string socket_path, Duration timeout);
 
-    std::expected<AdminAnswer, AdminProblem> get(const std::string& target) const;
+    // Once `interrupt_fd`, if there is one, can be read from, the request is given up.
+    std::expected<AdminAnswer, AdminProblem> get(const std::string& target,
+                                                 int interrupt_fd = -1) const;
     std::expected<AdminAnswer, AdminProblem> post(const std::string& target) const;
 
     // The path, safe for a terminal.
@@ -38,7 +40,8 @@ public:
 
 private:
     enum class Method { kGet, kPost };
-    std::expected<AdminAnswer, AdminProblem> ask(Method method, const std::string& target) const;
+    std::expected<AdminAnswer, AdminProblem> ask(Method method, const std::string& target,
+                                                 int interrupt_fd) const;
 
     const std::string socket_path_;
     const std::string name_;

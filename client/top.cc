@@ -6,12 +6,14 @@
 #include <cmath>
 #include <csignal>
 #include <ctime>
+#include <expected>
 #include <string>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 #include <poll.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "client/exit_code.h"
@@ -152,6 +154,8 @@ public:
     virtual bool show(const std::string& block) = 0;
     // False when nobody is looking any more.
     virtual bool wait(double seconds) = 0;
+    // Can be read from when wait() has something to do at once; -1 when that never is.
+    virtual int interrupt_fd() const = 0;
 };
 
 class Stream final : public Screen {
@@ -166,13 +170,14 @@ public:
         pollfd reader{.fd = STDOUT_FILENO, .events = 0, .revents = 0};
         return ppoll(&reader, 1, &time, nullptr) == 0 || (reader.revents & POLLERR) == 0;
     }
+    int interrupt_fd() const override { return -1; }
 
 private:
     const Output output_;
 };
 
-// The alternate screen. The signals that end or stop a program are taken while waiting, so that the
-// terminal is always given back first.
+// The alternate screen. The signals that end or stop a program are taken in wait(), so that the
+// terminal is always given back first; the descriptor says that one has come.
 class Terminal final : public Screen {
 public:
     Terminal() {
@@ -181,10 +186,13 @@ public:
             sigaddset(&taken_, number);
         }
         sigprocmask(SIG_BLOCK, &taken_, &before_);
+        // Without it a request is not interrupted, and ends with its time.
+        signal_fd_ = signalfd(-1, &taken_, SFD_CLOEXEC | SFD_NONBLOCK);
         print(kEnter);
     }
     ~Terminal() override {
         print(kLeave);
+        if (signal_fd_ >= 0) close(signal_fd_);
         sigprocmask(SIG_SETMASK, &before_, nullptr);
         if (ended_by_ != 0) {
             // As if it had not been taken: the parent sees what ended us.
@@ -216,6 +224,7 @@ public:
         if (number > 0) ended_by_ = number;
         return ended_by_ == 0;
     }
+    int interrupt_fd() const override { return signal_fd_; }
 
 private:
     static constexpr const char* kEnter = "\x1b[?1049h\x1b[?25l\x1b[2J";
@@ -223,16 +232,28 @@ private:
 
     sigset_t taken_{};
     sigset_t before_{};
+    int signal_fd_ = -1;
     int ended_by_ = 0;
 };
 
+// The status, or the exit code. A signal is answered while the daemon is silent.
+std::expected<json, int> look(const Call& call, Screen& screen) {
+    for (;;) {
+        const auto answer = call.client.get("/v1/status", screen.interrupt_fd());
+        if (answer || answer.error().kind != AdminFailure::kInterrupted) {
+            return checked(call, answer);
+        }
+        if (!screen.wait(0)) return std::unexpected(kExitDone);
+    }
+}
+
 int show_rates(const Call& call, Screen& screen) {
-    const auto first = checked(call, call.client.get("/v1/status"));
+    const auto first = look(call, screen);
     if (!first) return first.error();
     Sample before = sample_of(*first);
     std::uint64_t shown_count = 0;
     while (screen.wait(call.arguments.interval_s)) {
-        const auto status = checked(call, call.client.get("/v1/status"));
+        const auto status = look(call, screen);
         if (!status) return status.error();
         Sample now = sample_of(*status);
         if (are_comparable(before, now)) {

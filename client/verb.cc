@@ -19,6 +19,7 @@ int exit_code_of(AdminFailure failure) {
         case AdminFailure::kNoServer: return kExitNoServer;
         case AdminFailure::kDenied: return kExitNotAllowed;
         case AdminFailure::kTimedOut: return kExitTryLater;
+        case AdminFailure::kInterrupted: return kExitTryLater;
     }
     return kExitNoServer;
 }

@@ -286,9 +286,7 @@ TEST_CASE("fopctl no server: the message names the path and what to do", "[clien
     const std::string path = dir / "admin.sock";
 
     const Ran missing = run_alone({"status", "--admin", path});
-    {
-        const OneReply stale(path, "");
-    }
+    { const OneReply stale(path, ""); }
     const Ran refused = run_alone({"status", "--admin", path});
     const Ran too_long = run_alone({"status", "--admin", dir / std::string(200, 'x')});
 
@@ -418,38 +416,71 @@ TEST_CASE("fopctl output: a full disk is told", "[client]") {
     REQUIRE_THAT(ran.err, ContainsSubstring("standard output: No space left on device"));
 }
 
+namespace {
+
+// `fopctl top` on a terminal of its own, which gets a Ctrl-C when `is_time(screen)`.
+struct Interrupted {
+    std::string screen;
+    int status = 0;
+};
+template <typename IsTime>
+Interrupted interrupt_top(const std::string& socket_path, IsTime&& is_time) {
+    int terminal = -1;
+    const pid_t child = forkpty(&terminal, nullptr, nullptr, nullptr);
+    REQUIRE(child >= 0);
+    if (child == 0) {
+        execl(FOPCTL, FOPCTL, "--admin", socket_path.c_str(), "top", "--interval", "0.05",
+              static_cast<char*>(nullptr));
+        _exit(126);
+    }
+
+    Interrupted ran;
+    bool is_interrupted = false;
+    std::array<char, 4096> part{};
+    pollfd ready{.fd = terminal, .events = POLLIN, .revents = 0};
+    while (poll(&ready, 1, 15'000) > 0) {
+        const ssize_t size = read(terminal, part.data(), part.size());
+        if (size <= 0) break;
+        ran.screen.append(part.data(), static_cast<std::size_t>(size));
+        if (!is_interrupted && is_time(ran.screen)) {
+            is_interrupted = write(terminal, "\x03", 1) == 1;
+        }
+    }
+    close(terminal);
+    REQUIRE(waitpid(child, &ran.status, 0) == child);
+    return ran;
+}
+
+void require_given_back(const Interrupted& ran) {
+    REQUIRE(WIFSIGNALED(ran.status));
+    REQUIRE(WTERMSIG(ran.status) == SIGINT);
+    REQUIRE(ran.screen.starts_with("\x1b[?1049h"));
+    REQUIRE(ran.screen.ends_with("\x1b[?1049l"));
+}
+
+}  // namespace
+
 TEST_CASE("fopctl top: Ctrl-C gives the terminal back", "[client]") {
     Fixture f;
     f.handler.put("/v1/status", 200, status_json(100, 1000));
     f.handler.put("/v1/status", 200, status_json(101, 2000));
     f.handler.put("/v1/status", 200, status_json(102, 3000));
-    int terminal = -1;
-    const pid_t child = forkpty(&terminal, nullptr, nullptr, nullptr);
-    REQUIRE(child >= 0);
-    if (child == 0) {
-        execl(FOPCTL, FOPCTL, "--admin", f.socket.c_str(), "top", "--interval", "0.05",
-              static_cast<char*>(nullptr));
-        _exit(126);
-    }
 
-    std::string screen;
-    bool is_interrupted = false;
-    std::array<char, 4096> part{};
-    pollfd ready{.fd = terminal, .events = POLLIN, .revents = 0};
-    while (poll(&ready, 1, 30'000) > 0) {
-        const ssize_t size = read(terminal, part.data(), part.size());
-        if (size <= 0) break;
-        screen.append(part.data(), static_cast<std::size_t>(size));
-        if (!is_interrupted && screen.find("TURNS/S") != std::string::npos) {
-            is_interrupted = write(terminal, "\x03", 1) == 1;
-        }
-    }
-    close(terminal);
-    int status = 0;
-    REQUIRE(waitpid(child, &status, 0) == child);
+    const Interrupted ran = interrupt_top(f.socket, [](const std::string& screen) {
+        return screen.find("TURNS/S") != std::string::npos;
+    });
 
-    REQUIRE(WIFSIGNALED(status));
-    REQUIRE(WTERMSIG(status) == SIGINT);
-    REQUIRE(screen.starts_with("\x1b[?1049h"));
-    REQUIRE(screen.ends_with("\x1b[?1049l"));
+    require_given_back(ran);
+}
+
+TEST_CASE("fopctl top: Ctrl-C ends it while the daemon is silent", "[client]") {
+    Fixture f;
+    f.handler.hold("/v1/status");
+
+    const Interrupted ran = interrupt_top(f.socket, [&f](const std::string&) {
+        f.handler.wait_requests(1);
+        return true;
+    });
+
+    require_given_back(ran);
 }
