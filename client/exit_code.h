@@ -22,10 +22,8 @@ struct StatusExit {
     ExitCode exit_code;
 };
 inline constexpr std::array kStatusExits{
-    StatusExit{200, kExitDone},
-    StatusExit{403, kExitNotAllowed},
-    StatusExit{422, kExitConfig},
-    StatusExit{503, kExitTryLater},
+    StatusExit{200, kExitDone},     StatusExit{403, kExitNotAllowed}, StatusExit{422, kExitConfig},
+    StatusExit{503, kExitTryLater}, StatusExit{504, kExitTryLater},
 };
 
 // The exit code for an HTTP status; what the table does not know is a no.

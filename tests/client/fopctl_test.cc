@@ -258,7 +258,8 @@ TEST_CASE("fopctl refused: each status of the server has its exit code", "[clien
         int status;
         int exit_code;
     };
-    const Row row = GENERATE(Row{400, 1}, Row{403, 77}, Row{404, 1}, Row{500, 1}, Row{503, 75});
+    const Row row =
+        GENERATE(Row{400, 1}, Row{403, 77}, Row{404, 1}, Row{500, 1}, Row{503, 75}, Row{504, 75});
     Fixture f;
     f.handler.put("/v1/drain", row.status, "{\"error\":\"the reason\\u001b why\"}");
 
