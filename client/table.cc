@@ -26,6 +26,13 @@ bool is_number(const std::string& text) {
     return !text.empty() && text.front() >= '0' && text.front() <= '9';
 }
 
+// "-" stands for a number that is not known.
+bool is_column_of_numbers(const std::vector<std::vector<std::string>>& rows, std::size_t column) {
+    return std::any_of(rows.begin() + 1, rows.end(), [column](const auto& row) {
+        return column < row.size() && is_number(row[column]);
+    });
+}
+
 }  // namespace
 
 std::string shown(const nlohmann::json& value) {
@@ -72,15 +79,17 @@ std::string table(const std::vector<std::vector<std::string>>& rows) {
         for (std::size_t i = 0; i < row.size(); ++i)
             widths[i] = std::max(widths[i], width_of(row[i]));
     }
-    // A column whose last row is a number is one of numbers; so is its head.
+    std::vector<bool> are_right;
+    for (std::size_t i = 0; i < widths.size(); ++i) {
+        are_right.push_back(is_column_of_numbers(rows, i));
+    }
     std::string text;
     for (const auto& row : rows) {
         std::string line;
         for (std::size_t i = 0; i < row.size(); ++i) {
             const std::string padding(widths[i] - width_of(row[i]), ' ');
-            const bool is_right = i < rows.back().size() && is_number(rows.back()[i]);
             if (i > 0) line += "  ";
-            line += is_right ? padding + row[i] : row[i] + padding;
+            line += are_right[i] ? padding + row[i] : row[i] + padding;
         }
         text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
     }

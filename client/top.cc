@@ -54,7 +54,7 @@ Sample sample_of(const json& status) {
                   .localities = {}};
     for (const json& at : status.at("localities")) {
         sample.localities.push_back({.index = at.at("index").get<std::uint64_t>(),
-                                     .core = at.at("core"),
+                                     .core = at.value("core", json()),
                                      .busy_s = at.at("busy_s").get<double>(),
                                      .turns = at.at("turns").get<std::uint64_t>(),
                                      .sleeps = at.at("sleeps").get<std::uint64_t>(),

@@ -44,11 +44,11 @@ std::string locality_table(const json& localities) {
     for (const json& at : localities) {
         std::string buffers = shown(at.at("buffers_free")) + "/" + shown(at.at("buffers_total"));
         if (!at.at("buffers_registered").get<bool>()) buffers += " unregistered";
-        rows.push_back({shown(at.at("index")), shown(at.at("core")), shown(at.at("state")),
-                        shown(at.at("backend")), span_of(at.at("since_turn_s").get<double>()),
-                        shown(at.at("turns")), span_of(at.at("busy_s").get<double>()),
-                        shown(at.at("timers")), shown(at.at("io_completed")),
-                        shown(at.at("messages")), buffers});
+        rows.push_back({shown(at.at("index")), shown(at.value("core", json())),
+                        shown(at.at("state")), shown(at.at("backend")),
+                        span_of(at.at("since_turn_s").get<double>()), shown(at.at("turns")),
+                        span_of(at.at("busy_s").get<double>()), shown(at.at("timers")),
+                        shown(at.at("io_completed")), shown(at.at("messages")), buffers});
     }
     return table(rows);
 }

@@ -19,7 +19,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/clock.h"
+#include "core/poll_backend.h"
 #include "daemon/admin_server.h"
+#include "daemon/node.h"
+#include "daemon/status.h"
 #include "daemon/version.h"
 #include "tests/catch.h"
 #include "tests/client/run_program.h"
@@ -30,41 +34,69 @@ using namespace fopd;
 
 namespace {
 
-std::string status_json(double uptime_s = 100, std::uint64_t turns = 1000, int pid = 4711) {
-    nlohmann::ordered_json status{
-        {"name", "node-a"},
-        {"version", "0.1.0"},
-        {"pid", pid},
-        {"state", "ready"},
-        {"uptime_s", uptime_s},
-        {"ready_s", 0.1},
-        {"config",
-         {{"file", "/etc/fopd/fopd.yaml"},
-          {"hash", "ab12"},
-          {"differs", {"log.level"}},
-          {"needs_restart", nlohmann::json::array()}}},
-        {"log_level", "debug"},
-        {"watchdog", true},
-        {"warnings", {"memlock is small"}},
+class SilentManager final : public daemon::ServiceManager {
+public:
+    void ready() override {}
+    void reloading() override {}
+    void stopping() override {}
+    void status(std::string_view) override {}
+    void feed_watchdog() override {}
+    Duration watchdog_timeout() const override { return 10s; }
+};
+
+// What a daemon with two localities says, of which the second is pinned to no core.
+nlohmann::ordered_json status_of_a_node() {
+    const core::PosixClock clock;
+    const auto reactor = [&clock] {
+        auto backend = core::make_poll_backend(clock);
+        REQUIRE(backend.has_value());
+        return std::make_unique<core::Reactor>(std::move(*backend));
     };
-    for (int index : {0, 1}) {
-        status["localities"].push_back({{"index", index},
-                                        {"core", index},
-                                        {"state", "turning"},
-                                        {"backend", "io_uring"},
-                                        {"since_turn_s", 0.01},
-                                        {"turns", turns},
-                                        {"sleeps", turns / 2},
-                                        {"busy_s", uptime_s / 4},
-                                        {"resumed", turns},
-                                        {"timers", 3},
-                                        {"messages", turns},
-                                        {"io_submitted", turns},
-                                        {"io_completed", turns},
-                                        {"missed_wakes", 0},
-                                        {"buffers_total", 1024},
-                                        {"buffers_free", 1000},
-                                        {"buffers_registered", true}});
+    const auto control = reactor();
+    const auto first = reactor();
+    const auto second = reactor();
+    const config::Schema schema = daemon::make_schema();
+    auto configuration = daemon::Configuration::open("/etc/fopd/fopd.yaml", [&schema] {
+        return schema.load_text("node: {name: node-a, data_dir: /srv}\n", "fopd.yaml");
+    });
+    REQUIRE(configuration.has_value());
+    (*configuration)->set_log_level(core::Level::kDebug);
+    core::NullEventSink events;
+    SilentManager manager;
+    const daemon::Node node({.control = *control,
+                             .localities = {first.get(), second.get()},
+                             .events = events,
+                             .manager = manager,
+                             .configuration = **configuration,
+                             .apply_settings = {}},
+                            {});
+    return nlohmann::ordered_json::parse(
+        daemon::status_json(node, **configuration,
+                            {.log_level = core::Level::kDebug,
+                             .watchdog_timeout = manager.watchdog_timeout(),
+                             .cores = {0, -1}}));
+}
+
+// The same with the test's figures; what the daemon does not say cannot be set.
+std::string status_json(double uptime_s = 100, std::uint64_t turns = 1000, int pid = 4711) {
+    nlohmann::ordered_json status = status_of_a_node();
+    status.at("version") = "0.1.0";
+    status.at("pid") = pid;
+    status.at("state") = "ready";
+    status.at("uptime_s") = uptime_s;
+    status.at("config").at("hash") = "ab12";
+    status.at("warnings") = {"memlock is small"};
+    for (auto& locality : status.at("localities")) {
+        locality.at("backend") = "io_uring";
+        locality.at("since_turn_s") = 0.01;
+        locality.at("busy_s") = uptime_s / 4;
+        for (const char* key : {"turns", "resumed", "messages", "io_submitted", "io_completed"}) {
+            locality.at(key) = turns;
+        }
+        locality.at("sleeps") = turns / 2;
+        locality.at("timers") = 3;
+        locality.at("buffers_total") = 1024;
+        locality.at("buffers_free") = 1000;
     }
     return status.dump();
 }
@@ -155,7 +187,7 @@ TEST_CASE("fopctl status: a page for people, the server's JSON for scripts", "[c
             "BUFFERS FREE\n"
             "       0     0  turning  io_uring       0.0s   1000  25.0s       3  1000      1000  "
             "   1000/1024\n"
-            "       1     1  turning  io_uring       0.0s   1000  25.0s       3  1000      1000  "
+            "       1     -  turning  io_uring       0.0s   1000  25.0s       3  1000      1000  "
             "   1000/1024\n"
             "warning: memlock is small\n");
     REQUIRE(json.exit_code == 0);
@@ -359,11 +391,11 @@ TEST_CASE("fopctl top: rates are differences of two looks", "[client]") {
         "node-a  ready  up 1m 42s\n"
         "LOCALITY  CORE  BUSY %  TURNS/S  SLEEPS/S  RESUMED/S  I/O/S  MESSAGES/S  BUFFERS FREE\n"
         "       0     0    25.0      250       125        250    250         250          1000\n"
-        "       1     1    25.0      250       125        250    250         250          1000\n"
+        "       1     -    25.0      250       125        250    250         250          1000\n"
         "node-a  ready  up 1m 44s\n"
         "LOCALITY  CORE  BUSY %  TURNS/S  SLEEPS/S  RESUMED/S  I/O/S  MESSAGES/S  BUFFERS FREE\n"
         "       0     0    25.0        0         0          0      0           0          1000\n"
-        "       1     1    25.0        0         0          0      0           0          "
+        "       1     -    25.0        0         0          0      0           0          "
         "1000\n");
 }
 
