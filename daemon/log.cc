@@ -44,8 +44,7 @@ std::string format_event(LogFormat format, const LogEvent& event) {
 }  // namespace
 
 // spdlog's thread pool with one thread, and the sink at its end. spdlog's own way with a full queue
-// is to wait or to overwrite; so entries are counted here, and its queue is never full but while
-// the log closes.
+// is to wait or to overwrite; so entries are counted here, and its queue is never full.
 class Log::Queue final : public spdlog::sinks::sink {
 public:
     // Starts the log thread. Throws when there is none to be had.
@@ -116,7 +115,7 @@ private:
         const std::size_t count_max =
             kQueueEventsMax + (room == Room::kReserved ? kQueueReserve : 0);
         const bool is_full = entered_ - left_ >= count_max || bytes_ + size_bytes > kQueueBytesMax;
-        if (is_full && room != Room::kWait) return false;
+        if (is_full) return false;
         ++entered_;
         bytes_ += size_bytes;
         return true;
@@ -148,7 +147,7 @@ Started<std::unique_ptr<Log>> Log::start(const Options& options, const core::Clo
     try {
         log->queue_ = std::make_unique<Queue>(make_writer(options), log->dropped_);
         log->queue_->start_reporting(
-            [self = log.get()] { self->report(RepeatLimiter::Which::kDue, Room::kReserved); });
+            [self = log.get()] { self->report(RepeatLimiter::Which::kDue); });
     } catch (const std::exception& problem) {
         return std::unexpected(StartProblem{
             kExitSystem,
@@ -161,13 +160,20 @@ Log::Log(const Options& options, const core::Clock& clock)
     : clock_(clock), format_(options.format), level_(options.level) {}
 
 Log::~Log() {
-    if (queue_ == nullptr) return;  // It never started.
+    if (queue_ != nullptr) close();  // Or it never started.
+}
+
+bool Log::close() {
+    if (std::exchange(is_closed_, true)) return true;
     queue_->stop_reporting();
     queue_->limit_waiting(kCloseWait);
-    report(RepeatLimiter::Which::kAll, Room::kWait);
-    queue_->wait_written(kCloseWait);
+    const auto is_written = [this] { return queue_->wait_written(kCloseWait + kCloseMargin); };
+    if (!is_written()) return false;
+    report(RepeatLimiter::Which::kAll);
+    if (!is_written()) return false;
     // What the output refused meanwhile.
-    report(RepeatLimiter::Which::kAll, Room::kWait);
+    report(RepeatLimiter::Which::kAll);
+    return is_written();
 }
 
 void Log::emit(core::Level level, std::string_view name, std::span<const core::Field> fields) {
@@ -190,7 +196,7 @@ void Log::emit_each(core::Level level, std::string_view name, std::span<const co
 }
 
 bool Log::flush(Duration limit) {
-    report(RepeatLimiter::Which::kDue, Room::kReserved);
+    report(RepeatLimiter::Which::kDue);
     return queue_->wait_written(limit);
 }
 
@@ -201,17 +207,18 @@ bool Log::post(Room room, core::Level level, std::string_view name,
 }
 
 // Reports are written whatever the level is: they speak of events that were to be written.
-void Log::report(RepeatLimiter::Which which, Room room) {
+void Log::report(RepeatLimiter::Which which) {
     for (const RepeatLimiter::Repeats& repeats : limiter_.take(which, clock_.now())) {
         const std::string event = "fopd." + repeats.name;
         const std::array fields{core::Field{"event", std::string_view(event)},
                                 core::Field{"count", repeats.count}};
-        if (!post(room, repeats.level, "log.repeated", fields)) limiter_.give_back(repeats);
+        if (!post(Room::kReserved, repeats.level, "log.repeated", fields))
+            limiter_.give_back(repeats);
     }
     const std::uint64_t dropped = dropped_.exchange(0, std::memory_order_relaxed);
     if (dropped == 0) return;
     const std::array fields{core::Field{"count", dropped}};
-    if (!post(room, core::Level::kWarn, "log.dropped", fields)) {
+    if (!post(Room::kReserved, core::Level::kWarn, "log.dropped", fields)) {
         dropped_.fetch_add(dropped, std::memory_order_relaxed);
     }
 }

@@ -27,8 +27,10 @@ class Log final : public core::EventSink {
 public:
     static constexpr std::size_t kQueueEventsMax = 4096;
     static constexpr std::size_t kQueueBytesMax = 8UL << 20;
-    // At the end an output that takes nothing is waited for this long.
+    // At the end an output that takes nothing is waited for this long,
     static constexpr Duration kCloseWait = 2s;
+    // and the log thread for so long beyond that, to give up what it has.
+    static constexpr Duration kCloseMargin = 1s;
 
     struct Options {
         core::Level level = core::Level::kInfo;
@@ -38,8 +40,14 @@ public:
 
     // `clock` outlives the log. Fails when the threads cannot be had.
     static Started<std::unique_ptr<Log>> start(const Options& options, const core::Clock& clock);
-    // Writes everything that is queued, and what was held back.
+    // Closes, and then waits for the log thread.
     ~Log() override;
+
+    // Writes everything that is queued, and what was held back; nothing may be emitted after it.
+    // False when the log thread does not come to an end: a journal that runs but does not read
+    // holds it up for ever, and the log with it. The process must then end without destroying the
+    // log. From one thread; a later call does nothing.
+    bool close();
 
     void emit(core::Level level, std::string_view name,
               std::span<const core::Field> fields) override;
@@ -59,14 +67,14 @@ public:
 private:
     class Queue;
 
-    // Reports find room where ordinary events no longer do; the last ones wait for it.
-    enum class Room { kOrdinary, kReserved, kWait };
+    // Reports find room where ordinary events no longer do.
+    enum class Room { kOrdinary, kReserved };
 
     Log(const Options& options, const core::Clock& clock);
 
     bool post(Room room, core::Level level, std::string_view name,
               std::span<const core::Field> fields);
-    void report(RepeatLimiter::Which which, Room room);
+    void report(RepeatLimiter::Which which);
 
     const core::Clock& clock_;
     const LogFormat format_;
@@ -74,6 +82,7 @@ private:
     RepeatLimiter limiter_;
     std::atomic<std::uint64_t> dropped_ = 0;
     std::unique_ptr<Queue> queue_;
+    bool is_closed_ = false;
 };
 
 }  // namespace fopd::daemon

@@ -43,7 +43,7 @@ private:
 
 // Sends what format_journal() packed to the journal; when that fails, the message as a line with
 // the priority in front ("<6>fopd.…") goes to the descriptor. A journal that runs but does not read
-// holds write() up, and sd_journal_sendv(3) offers no limit for that.
+// holds write() up, and sd_journal_sendv(3) offers no limit for that: see Log::close().
 class JournalWriter final : public LogWriter {
 public:
     explicit JournalWriter(int fallback_fd) : fallback_(fallback_fd) {}

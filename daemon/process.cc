@@ -342,6 +342,7 @@ int run_process(std::unique_ptr<Configuration> configuration, const ProcessOptio
     const int exit_code = Process(std::move(configuration), options, **log).run();
     emit(**log, core::Level::kInfo, "daemon.end",
          {{"exit_code", static_cast<std::int64_t>(exit_code)}});
+    if (!(*log)->close()) ::_exit(exit_code);
     return exit_code;
 }
 
