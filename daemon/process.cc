@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <utility>
 
 #include <poll.h>
 #include <sys/signalfd.h>
@@ -106,10 +107,12 @@ public:
 
 private:
     Started<void> make();
-    Started<void> make_admin();
+    void make_api();
+    Task<Started<void>> start_admin();
     Task<int> live();
     Task<void> watch_signals();
     void on_signal(int signal);
+    void expect_end();
     Task<void> limit_stop();
     Task<void> stop_admin();
     int fail(const StartProblem& problem);
@@ -132,7 +135,8 @@ private:
     std::unique_ptr<core::WaitQueue> told_to_stop_;
     core::Gate background_;
     core::CancelSource end_background_;
-    bool stopping_ = false;
+    bool stopping_ = false;      // Somebody asked for it.
+    bool end_expected_ = false;  // limit_stop() runs.
 };
 
 Started<void> Process::make() {
@@ -188,8 +192,7 @@ Started<void> Process::make() {
     return {};
 }
 
-Started<void> Process::make_admin() {
-    const AdminSettings& settings = configuration_->current()->get<AdminSettings>();
+void Process::make_api() {
     api_ = std::make_unique<AdminApi>(
         AdminApi::Parts{.control = *control_,
                         .node = *node_,
@@ -208,21 +211,29 @@ Started<void> Process::make_admin() {
                         .set_log_level = [this](core::Level level) { log_.set_level(level); },
                         .metrics = {node_metrics_.get()},
                         .events = log_});
+}
+
+// Looks names up and waits for a lock, so another thread does it.
+Task<Started<void>> Process::start_admin() {
+    const AdminSettings& settings = configuration_->current()->get<AdminSettings>();
     const auto metrics = options_.metrics.has_value() ? options_.metrics : settings.metrics;
-    auto server =
-        AdminServer::start({.socket = settings.socket,
-                            .metrics = metrics.has_value() ? config::format_address(*metrics) : ""},
-                           *api_, log_);
-    if (!server) return std::unexpected(server.error());
-    server_ = std::move(*server);
-    return {};
+    const AdminServer::Options options{
+        .socket = settings.socket,
+        .metrics = metrics.has_value() ? config::format_address(*metrics) : ""};
+    auto start_server = [this, &options] { return AdminServer::start(options, *api_, log_); };
+    auto server = co_await offload_->run(*control_, start_server);
+    ENSURE(server.has_value());
+    if (!server->has_value()) co_return std::unexpected(server->error());
+    server_ = std::move(**server);
+    co_return Started<void>{};
 }
 
 // The daemon's life, on the control reactor. Whatever goes wrong at the start, what was made so far
 // is taken apart in the same way as at a stop.
 Task<int> Process::live() {
     control_->spawn(background_, watch_signals());
-    Started<void> started = make_admin();
+    make_api();
+    Started<void> started = co_await start_admin();
     if (started) started = co_await node_->start();
     int exit_code = kExitDone;
     if (started) {
@@ -230,10 +241,10 @@ Task<int> Process::live() {
             // No deadline: a daemon runs until it is told to stop.
             [[maybe_unused]] const auto told = co_await told_to_stop_->wait({});
         }
-    } else {
+    } else if (!stopping_) {  // Nobody wants a start any more that was to be stopped.
         exit_code = fail(started.error());
     }
-    control_->spawn(background_, limit_stop());
+    expect_end();
     const bool stopped = co_await node_->stop();
     if (!stopped) leave(kExitInternal);
     co_await stop_admin();
@@ -288,6 +299,11 @@ void Process::on_signal(int signal) {
     stopping_ = true;
     node_->request_stop();
     told_to_stop_->wake_all();
+    expect_end();
+}
+
+void Process::expect_end() {
+    if (!std::exchange(end_expected_, true)) control_->spawn(background_, limit_stop());
 }
 
 Task<void> Process::limit_stop() {
@@ -308,7 +324,8 @@ int Process::fail(const StartProblem& problem) {
 }
 
 // Ends the process without taking it apart, as threads or requests may never end. What others would
-// stumble over goes first. Everything acknowledged is durable already.
+// stumble over goes first; a socket that is just being made may stay, and the next start replaces
+// it. Everything acknowledged is durable already.
 void Process::leave(int exit_code) {
     if (server_ != nullptr) server_->remove_file();
     if (data_dir_ != nullptr) data_dir_->release();

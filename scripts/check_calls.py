@@ -24,7 +24,8 @@ BANNED = [
      "use a coroutine, post to the other reactor's mailbox, or give the call to core::Offload"),
     ("sleep",
      r"\bthis_thread\s*::\s*sleep_(?:for|until)\b|\b(?:usleep|nanosleep|clock_nanosleep)\b"
-     r"|(?:^|[;{}()=!?]|(?<!\w)::|\breturn\b)[ \t]*sleep\s*\(",
+     r"|(?:^|[;{}()=!?]|(?<!\w)::|\breturn\b)[ \t]*sleep\s*\("
+     r"|\bp?poll\s*\(\s*(?:nullptr|NULL|0)\s*,",
      "sleeps", "co_await the reactor's timer, or wait for the event itself with a deadline"),
     ("environment", r"\b(?:secure_)?getenv\b", "reads the environment", "read it in main and pass the value down"),
 ]
@@ -40,6 +41,7 @@ REAL_WORLD = [
     ("daemon/main.cc", EVERYTHING),
     ("daemon/locality_threads.*", {"thread", "clock"}),  # The clock of CPU time.
     ("daemon/admin_*", {"thread", "clock"}),  # A thread for each connection, which waits for the control thread.
+    ("daemon/listen_socket.*", {"sleep"}),  # Between two tries of a lock; the start of the server is an offloaded call.
     ("daemon/log*", {"thread", "clock", "environment"}),  # JOURNAL_STREAM says whether the journal reads us.
     ("daemon/repeat_limiter.*", {"thread"}),  # Events come from every thread.
     ("daemon/service_manager.*", {"clock", "environment"}),  # systemd's socket and watchdog are in the environment.

@@ -116,7 +116,7 @@ class CallTest(SnippetTest):
 
     def test_sleeps(self):
         for text in ["std::this_thread::sleep_for(5ms);", "usleep(5);", "::nanosleep(&a, nullptr);", "sleep(1);",
-                     "::sleep(seconds);"]:
+                     "::sleep(seconds);", "poll(nullptr, 0, 10);", "::ppoll(NULL, 0, &a, &b);"]:
             self.assert_finds("sleep", f"void f() {{ {text} }}\n")
         self.assert_clean("Task<void> f() {\n    co_await reactor_.sleep_for(5ms);\n    co_await sleep(5ms);\n}\n")
         self.assert_clean("#pragma once\nTask<void> sleep(Duration span);\nTask<void> Reactor::sleep(Duration s);\n",

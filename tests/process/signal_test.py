@@ -1,5 +1,7 @@
 """Signals at every moment of a daemon's life."""
 
+import fcntl
+import os
 import signal
 import time
 import unittest
@@ -55,6 +57,19 @@ class SignalsDuringStartTest(ProcessTestCase):
             self.assertIn(code, (DONE, -signal.SIGHUP, -signal.SIGTERM), daemon.log())
             self.assertTrue(code == DONE or daemon.log() == "", daemon.log())
             self.assertEqual(self.fopd.left_behind(), [])
+
+    def test_while_it_waits_for_the_place_of_its_socket(self):
+        """The signal is read at once, and the start that then fails is of no interest."""
+        place = os.open(self.fopd.path, os.O_RDONLY)
+        self.addCleanup(os.close, place)
+        fcntl.flock(place, fcntl.LOCK_EX)
+        daemon = self.fopd.start()
+        daemon.wait_event("fopd.daemon.start")
+        daemon.signal(signal.SIGTERM)
+        daemon.wait_event("fopd.daemon.signal")
+        self.assertEqual(daemon.events("fopd.daemon.end"), [])
+        self.fopd.expect_end(daemon)
+        self.assertEqual(daemon.events("fopd.daemon.cannot_start"), [])
 
     def test_as_soon_as_it_logs(self):
         """From the first line on it is held."""
