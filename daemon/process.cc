@@ -32,6 +32,8 @@ constexpr Duration kStopGrace = 10s;
 // How often the signal descriptor is looked at although nothing was said; a matter of principle.
 constexpr Duration kSignalCap = 1h;
 constexpr Duration kLogFlushLimit = 2s;
+// What the end of the log may take after that.
+constexpr Duration kLogEndLimit = 3 * (Log::kCloseWait + Log::kCloseMargin);
 
 sigset_t signals_to_read() {
     sigset_t set;
@@ -309,6 +311,8 @@ void Process::expect_end() {
 Task<void> Process::limit_stop() {
     const Duration limit =
         configuration_->current()->get<NodeSettings>().drain_timeout + kStopGrace;
+    // A drain timeout beyond the service manager's own limit would otherwise end in a kill.
+    manager_->extend_timeout(limit + kLogEndLimit);
     const auto slept = co_await control_->sleep_for(limit, &end_background_);
     if (!slept) co_return;
     emit(log_, core::Level::kError, "daemon.stop_takes_too_long",

@@ -41,6 +41,10 @@ public:
     void ready() override { say(kState, "READY=1"); }
     void reloading() override { say(kState, "RELOADING=1"); }
     void stopping() override { say(kState, "STOPPING=1"); }
+    void extend_timeout(Duration span) override {
+        const auto span_us = std::chrono::ceil<std::chrono::microseconds>(span).count();
+        say(kTimeout, "EXTEND_TIMEOUT_USEC=" + std::to_string(span_us));
+    }
     void status(std::string_view line) override { say(kStatus, "STATUS=" + std::string(line)); }
     void feed_watchdog() override { say(kWatchdog, "WATCHDOG=1"); }
     Duration watchdog_timeout() const override {
@@ -50,7 +54,7 @@ public:
     }
 
 private:
-    enum Kind : std::size_t { kState, kStatus, kWatchdog, kKindsCount };
+    enum Kind : std::size_t { kState, kTimeout, kStatus, kWatchdog, kKindsCount };
 
     void say(Kind kind, std::string assignment) {
         if (fd_ < 0) return;

@@ -14,6 +14,8 @@ public:
     virtual void ready() = 0;
     virtual void reloading() = 0;
     virtual void stopping() = 0;
+    // For a stop, in place of the time that it gives by itself, if that is longer.
+    virtual void extend_timeout(Duration span) = 0;
     // One line for `systemctl status`.
     virtual void status(std::string_view line) = 0;
     // "All is well": only while every locality turns.

@@ -45,6 +45,7 @@ public:
     }
     void reloading() override { ++reloading_count_; }
     void stopping() override { ++stopping_count_; }
+    void extend_timeout(Duration) override {}
     void status(std::string_view line) override { status_ = line; }
     void feed_watchdog() override;
     Duration watchdog_timeout() const override { return watchdog_; }

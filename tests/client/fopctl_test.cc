@@ -39,6 +39,7 @@ public:
     void ready() override {}
     void reloading() override {}
     void stopping() override {}
+    void extend_timeout(Duration) override {}
     void status(std::string_view) override {}
     void feed_watchdog() override {}
     Duration watchdog_timeout() const override { return 10s; }

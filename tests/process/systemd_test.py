@@ -45,6 +45,15 @@ class ServiceManagerTest(ProcessTestCase):
         self.fopd.stop(daemon)
         self.assertLess(self.index("STOPPING=1"), self.index("STATUS=draining"))
 
+    def test_a_stop_asks_for_the_time_of_the_drain(self):
+        """Whatever TimeoutStopSec= is, systemd waits as long as the configuration says."""
+        self.fopd.write_config(node={"drain_timeout": "10min"})
+        daemon = self.start()
+        self.fopd.stop(daemon)
+        asked = [each for each in self.manager.listen() if each.startswith("EXTEND_TIMEOUT_USEC=")]
+        self.assertEqual(len(asked), 1, asked)
+        self.assertGreater(int(asked[0].partition("=")[2]), 600e6)
+
     def test_a_drain_is_no_stop(self):
         daemon = self.start()
         self.assertEqual(daemon.ctl("drain").returncode, 0)
