@@ -31,6 +31,9 @@ namespace {
 constexpr Duration kStopGrace = 10s;
 // How often the signal descriptor is looked at although nothing was said; a matter of principle.
 constexpr Duration kSignalCap = 1h;
+// The same signal again within this is the same request: timeout(1) signals the process, and then
+// its group.
+constexpr Duration kSameRequestWithin = 500ms;
 constexpr Duration kLogFlushLimit = 2s;
 // What the end of the log may take after that.
 constexpr Duration kLogEndLimit = 3 * (Log::kCloseWait + Log::kCloseMargin);
@@ -137,7 +140,9 @@ private:
     std::unique_ptr<core::WaitQueue> told_to_stop_;
     core::Gate background_;
     core::CancelSource end_background_;
-    bool stopping_ = false;      // Somebody asked for it.
+    bool stopping_ = false;  // Somebody asked for it.
+    int stop_signal_ = 0;    // Which asked, and when.
+    Instant stop_asked_at_;
     bool end_expected_ = false;  // limit_stop() runs.
 };
 
@@ -294,11 +299,14 @@ void Process::on_signal(int signal) {
         return;
     }
     if (stopping_) {
+        if (signal == stop_signal_ && control_->now() - stop_asked_at_ < kSameRequestWithin) return;
         emit(log_, core::Level::kWarn, "daemon.stopped_at_once",
              {{"reason", std::string_view("a second signal to stop")}});
         leave(kExitDone);
     }
     stopping_ = true;
+    stop_signal_ = signal;
+    stop_asked_at_ = control_->now();
     node_->request_stop();
     told_to_stop_->wake_all();
     expect_end();

@@ -20,7 +20,8 @@ struct ProcessOptions {
 void hold_signals();
 
 // Runs the daemon until it has been told to stop: the real world around a Node. SIGTERM and SIGINT
-// drain and stop, a second one ends at once, SIGHUP reloads. Returns the exit code. The calling
+// drain and stop, a second one ends at once unless it only repeats the first within half a second,
+// SIGHUP reloads. Returns the exit code. The calling
 // thread becomes the control thread. Requires: hold_signals().
 int run_process(std::unique_ptr<Configuration> configuration, const ProcessOptions& options);
 

@@ -111,6 +111,20 @@ class SignalsTest(ProcessTestCase):
             self.daemon = self.fopd.start_ready()
         self.fopd.stop(self.daemon)
 
+    def test_the_same_twice_is_one(self):
+        """As timeout(1) sends it: to the process, and at once to its group."""
+        for _ in range(20):
+            began_at = time.monotonic()
+            self.daemon.signal(signal.SIGTERM)
+            self.daemon.wait_event("fopd.daemon.signal")
+            self.daemon.signal(signal.SIGTERM)
+            took = time.monotonic() - began_at
+            self.fopd.expect_end(self.daemon)
+            if took < 0.5:
+                self.assertEqual(self.daemon.events("fopd.daemon.stopped_at_once"), [])
+            self.daemon = self.fopd.start_ready()
+        self.fopd.stop(self.daemon)
+
     def test_terminate_again_and_again(self):
         for _ in range(5):
             while self.daemon.process.poll() is None:
