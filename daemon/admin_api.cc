@@ -27,12 +27,6 @@ AdminReply failure(int status, std::string_view message) {
     return json_reply(status, json.text());
 }
 
-void write_list(JsonWriter& json, std::string_view key, const std::vector<std::string>& items) {
-    json.key(key).begin_array();
-    for (const std::string& item : items) json.value(std::string_view(item));
-    json.end_array();
-}
-
 }  // namespace
 
 struct AdminApi::Verb {
@@ -131,8 +125,8 @@ Task<AdminReply> AdminApi::reload(AdminRequest) {
     JsonWriter json;
     json.begin_object();
     if (reloaded) {
-        write_list(json, "changed", reloaded->changed);
-        write_list(json, "needs_restart", reloaded->needs_restart);
+        json.list("changed", reloaded->changed);
+        json.list("needs_restart", reloaded->needs_restart);
         json.field("hash", std::string_view(reloaded->hash));
         json.end_object();
         co_return json_reply(kOk, json.text());
@@ -141,7 +135,7 @@ Task<AdminReply> AdminApi::reload(AdminRequest) {
         co_return failure(kUnavailable, "not reloaded: " + reloaded.error().problems.front());
     }
     json.field("error", "the configuration is not valid; nothing was changed");
-    write_list(json, "problems", reloaded.error().problems);
+    json.list("problems", reloaded.error().problems);
     json.end_object();
     co_return json_reply(kUnprocessable, json.text());
 }

@@ -68,6 +68,12 @@ JsonWriter& JsonWriter::value(double number) {
     return raw({digits.data(), static_cast<std::size_t>(end.ptr - digits.data())});
 }
 
+JsonWriter& JsonWriter::list(std::string_view name, std::span<const std::string> texts) {
+    key(name).begin_array();
+    for (const std::string& each : texts) value(std::string_view(each));
+    return end_array();
+}
+
 JsonWriter& JsonWriter::open(char bracket) {
     separate();
     text_ += bracket;

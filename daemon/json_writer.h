@@ -2,6 +2,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -30,6 +31,7 @@ public:
         key(name);
         return value(content);
     }
+    JsonWriter& list(std::string_view name, std::span<const std::string> texts);
 
     const std::string& text() const { return text_; }
 

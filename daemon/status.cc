@@ -17,12 +17,6 @@ double seconds(Duration span) {
     return std::chrono::duration<double>(span).count();
 }
 
-void write_list(JsonWriter& json, std::string_view key, const std::vector<std::string>& items) {
-    json.key(key).begin_array();
-    for (const std::string& item : items) json.value(std::string_view(item));
-    json.end_array();
-}
-
 constexpr StatusFacts::Thread kNoThread{.core = -1, .cpu_time = Duration{0}};
 
 void write_locality(JsonWriter& json, const Node& node, std::size_t index, Instant now,
@@ -72,8 +66,8 @@ std::string status_json(const Node& node, const Configuration& configuration,
     json.key("config").begin_object();
     json.field("file", std::string_view(configuration.file()));
     json.field("hash", std::string_view(configuration.hash()));
-    write_list(json, "differs", configuration.differing_keys());
-    write_list(json, "needs_restart", configuration.keys_waiting_for_restart());
+    json.list("differs", configuration.differing_keys());
+    json.list("needs_restart", configuration.keys_waiting_for_restart());
     json.end_object();
     json.field("log_level", level_name(facts.log_level));
     json.field("watchdog", facts.watchdog_timeout.count() > 0);
@@ -83,7 +77,7 @@ std::string status_json(const Node& node, const Configuration& configuration,
                        index < facts.threads.size() ? facts.threads[index] : kNoThread);
     }
     json.end_array();
-    write_list(json, "warnings", node.warnings());
+    json.list("warnings", node.warnings());
     json.end_object();
     return json.text();
 }

@@ -75,7 +75,7 @@ nlohmann::ordered_json status_of_a_node() {
         daemon::status_json(node, **configuration,
                             {.log_level = core::Level::kDebug,
                              .watchdog_timeout = manager.watchdog_timeout(),
-                             .cores = {0, -1}}));
+                             .threads = {{.core = 0, .cpu_time = {}}, {.core = -1, .cpu_time = {}}}}));
 }
 
 // The same with the test's figures; what the daemon does not say cannot be set.

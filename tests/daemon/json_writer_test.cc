@@ -2,6 +2,8 @@
 
 #include <cmath>
 #include <limits>
+#include <string>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -26,6 +28,14 @@ TEST_CASE("daemon json: commas stand between elements and nowhere else", "[daemo
     json.end_array().key("c").begin_array().end_array().field("d", "x").end_object();
 
     REQUIRE(json.text() == R"({"a":1,"b":[1,true,{}],"c":[],"d":"x"})");
+}
+
+TEST_CASE("daemon json: a list has its name and its texts", "[daemon]") {
+    const std::vector<std::string> texts{"a", "b\"c"};
+    JsonWriter json;
+    json.begin_object().list("none", {}).list("some", texts).end_object();
+
+    REQUIRE(json.text() == R"({"none":[],"some":["a","b\"c"]})");
 }
 
 TEST_CASE("daemon json: whatever a string holds, a parser gets it back", "[daemon]") {
