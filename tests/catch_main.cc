@@ -23,7 +23,7 @@ public:
     void testCaseStarting(const Catch::TestCaseInfo&) override { fopd::testing::Replay::forget(); }
     void testCaseEnded(const Catch::TestCaseStats& stats) override {
         const std::string& hint = fopd::testing::Replay::last_hint();
-        if (stats.totals.assertions.failed > 0 && !hint.empty()) std::cerr << hint << std::endl;
+        if (stats.totals.assertions.failed > 0 && !hint.empty()) std::cerr << hint << '\n';
     }
 };
 // NOLINTEND(readability-identifier-naming)
