@@ -156,7 +156,7 @@ Started<DevSetup> make_dev_setup(const std::string& dir_given) {
     fs::create_directories(dir + "/data", failed);
     if (failed) return refuse(dir, failed.message().c_str());
 
-    const DevSetup setup{.dir = dir, .config_file = dir + "/fopd.yaml"};
+    DevSetup setup{.dir = dir, .config_file = dir + "/fopd.yaml"};
     if (auto key = write_file(dir + "/peer.key", random_key(), 0600, Existing::kKeep); !key) {
         return std::unexpected(key.error());
     }
