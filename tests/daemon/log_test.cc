@@ -499,7 +499,7 @@ TEST_CASE("log journal: one that does not read does not hold up the end", "[daem
 
 TEST_CASE("log journal: standard error is the journal when systemd's variable names it",
           "[daemon][log]") {
-    struct stat status {};
+    struct stat status{};
     REQUIRE(fstat(STDERR_FILENO, &status) == 0);
     const std::string stream = std::to_string(status.st_dev) + ":" + std::to_string(status.st_ino);
 
