@@ -71,11 +71,11 @@ nlohmann::ordered_json status_of_a_node() {
                              .configuration = **configuration,
                              .apply_settings = {}},
                             {});
-    return nlohmann::ordered_json::parse(
-        daemon::status_json(node, **configuration,
-                            {.log_level = core::Level::kDebug,
-                             .watchdog_timeout = manager.watchdog_timeout(),
-                             .threads = {{.core = 0, .cpu_time = {}}, {.core = -1, .cpu_time = {}}}}));
+    return nlohmann::ordered_json::parse(daemon::status_json(
+        node, **configuration,
+        {.log_level = core::Level::kDebug,
+         .watchdog_timeout = manager.watchdog_timeout(),
+         .threads = {{.core = 0, .cpu_time = {}}, {.core = -1, .cpu_time = {}}}}));
 }
 
 // The same with the test's figures; what the daemon does not say cannot be set.
