@@ -260,8 +260,8 @@ public:
     Started<void> start(const Options& options) {
         // TCP first: it leaves nothing behind if the other fails.
         TcpListener tcp;
-        if (!options.metrics.empty()) {
-            auto listener = listen_tcp(options.metrics);
+        if (options.metrics.has_value()) {
+            auto listener = listen_tcp(*options.metrics);
             if (!listener) return std::unexpected(std::move(listener.error()));
             tcp = std::move(*listener);
         }

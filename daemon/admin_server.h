@@ -3,10 +3,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
+#include "config/address.h"
 #include "core/events.h"
 #include "core/time.h"
 #include "daemon/start_problem.h"
@@ -63,8 +65,8 @@ public:
     static constexpr std::uint32_t kConnectionsMax = 128;
 
     struct Options {
-        std::string socket = {};   // Path of the UNIX socket.
-        std::string metrics = {};  // "HOST:PORT", or empty for no TCP.
+        std::string socket = {};                      // Path of the UNIX socket.
+        std::optional<config::Address> metrics = {};  // None: no TCP.
         // With the handler, of each kind of route; others are told to come later.
         std::uint32_t requests_max = 32;
         std::uint32_t late_requests_max = 32;
@@ -73,7 +75,7 @@ public:
     };
 
     // `handler` and `events` outlive the server. The problem has one line: 73 the socket cannot be
-    // made, 75 socket or port in use (by whom), 78 the address makes no sense.
+    // made, 75 socket or port in use (by whom), 78 the address is not one of this host.
     static Started<std::unique_ptr<AdminServer>> start(const Options& options,
                                                        AdminHandler& handler,
                                                        core::EventSink& events);

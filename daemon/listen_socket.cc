@@ -2,7 +2,6 @@
 
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -130,27 +129,6 @@ Started<UnixListener> bind_unix(const std::string& path) {
     return problem(kExitDataDir, "admin socket " + path + ": " + words_of(failure));
 }
 
-struct HostPort {
-    std::string host;
-    std::string port;
-};
-
-std::optional<HostPort> split(const std::string& address) {
-    const std::size_t colon = address.rfind(':');
-    if (colon == std::string::npos) return std::nullopt;
-    HostPort parts{.host = address.substr(0, colon), .port = address.substr(colon + 1)};
-    const bool is_bracketed = parts.host.starts_with('[') && parts.host.ends_with(']');
-    if (is_bracketed) parts.host = parts.host.substr(1, parts.host.size() - 2);
-    if (parts.host.empty() || is_bracketed != (parts.host.find(':') != std::string::npos)) {
-        return std::nullopt;
-    }
-    std::uint16_t number = 0;
-    const char* const end = parts.port.data() + parts.port.size();
-    const auto read = std::from_chars(parts.port.data(), end, number);
-    if (read.ec != std::errc() || read.ptr != end) return std::nullopt;
-    return parts;
-}
-
 struct FreeAddresses {
     void operator()(addrinfo* list) const { freeaddrinfo(list); }
 };
@@ -226,18 +204,14 @@ Started<UnixListener> listen_unix(const std::string& path) {
     return bind_unix(path);
 }
 
-Started<TcpListener> listen_tcp(const std::string& address) {
-    const std::string name = "metrics address " + address;
-    const auto parts = split(address);
-    if (!parts) {
-        return problem(kExitConfig,
-                       name + ": want HOST:PORT or [IPv6]:PORT, such as 127.0.0.1:9420");
-    }
+Started<TcpListener> listen_tcp(const config::Address& address) {
+    const std::string name = "metrics address " + config::format_address(address);
     addrinfo hints{};
     hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
     hints.ai_socktype = SOCK_STREAM;
     addrinfo* list = nullptr;
-    const int failure = getaddrinfo(parts->host.c_str(), parts->port.c_str(), &hints, &list);
+    const int failure =
+        getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &list);
     if (failure != 0) return problem(kExitConfig, name + ": " + gai_strerror(failure));
     const std::unique_ptr<addrinfo, FreeAddresses> addresses(list);
 

@@ -6,6 +6,7 @@
 
 #include <sys/types.h>
 
+#include "config/address.h"
 #include "daemon/start_problem.h"
 
 namespace fopd::daemon {
@@ -53,7 +54,7 @@ struct TcpListener {
     std::uint16_t port = 0;
 };
 
-// `address` is HOST:PORT or [HOST]:PORT; port 0 takes any that is free.
-Started<TcpListener> listen_tcp(const std::string& address);
+// Port 0 takes any that is free. Looks the host's name up, which may take its time.
+Started<TcpListener> listen_tcp(const config::Address& address);
 
 }  // namespace fopd::daemon

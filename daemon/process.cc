@@ -223,10 +223,9 @@ void Process::make_api() {
 // Looks names up and waits for a lock, so another thread does it.
 Task<Started<void>> Process::start_admin() {
     const AdminSettings& settings = configuration_->current()->get<AdminSettings>();
-    const auto metrics = options_.metrics.has_value() ? options_.metrics : settings.metrics;
     const AdminServer::Options options{
         .socket = settings.socket,
-        .metrics = metrics.has_value() ? config::format_address(*metrics) : ""};
+        .metrics = options_.metrics.has_value() ? options_.metrics : settings.metrics};
     auto start_server = [this, &options] { return AdminServer::start(options, *api_, log_); };
     auto server = co_await offload_->run(*control_, start_server);
     ENSURE(server.has_value());

@@ -36,6 +36,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr int kPatienceMs = 30'000;
+const config::Address kLoopback{.host = "127.0.0.1"};  // Any port.
 
 class Connection {
 public:
@@ -214,7 +215,8 @@ TEST_CASE("admin server: HEAD has the header of GET and no body", "[daemon][admi
 
 TEST_CASE("admin server: TCP serves the metrics and nothing else", "[daemon][admin]") {
     Fixture f;
-    f.options.metrics = GENERATE("127.0.0.1:0", "localhost:0");
+    const std::string host = GENERATE("127.0.0.1", "localhost");
+    f.options.metrics = config::Address{.host = host};
     f.start();
     REQUIRE(f.server->metrics_port() != 0);
     if (f.server->metrics_address().starts_with("[")) return;  // localhost is ::1 here.
@@ -237,7 +239,7 @@ TEST_CASE("admin server: the socket is for its owner and group alone", "[daemon]
     Fixture f;
     f.start();
 
-    struct stat status {};
+    struct stat status{};
     REQUIRE(lstat(f.options.socket.c_str(), &status) == 0);
     REQUIRE((status.st_mode & 07777) == 0660);
     const group* const fopd = getgrnam("fopd");
@@ -413,7 +415,7 @@ TEST_CASE("admin server: a client that leaves before its reply ends nothing", "[
 
 TEST_CASE("admin server: stopping leaves neither file nor descriptor", "[daemon][admin]") {
     Fixture f;
-    f.options.metrics = "127.0.0.1:0";
+    f.options.metrics = kLoopback;
     const std::size_t before = open_fds();
     f.start();
     REQUIRE(status_of(f.get("/v1/status")) == 200);
@@ -518,26 +520,22 @@ TEST_CASE("admin server: a file that is no socket is never removed", "[daemon][a
     REQUIRE(fs::file_size(f.options.socket) == 8);
 }
 
-TEST_CASE("admin server: a metrics address in use, or that makes no sense, is named",
+TEST_CASE("admin server: a metrics address in use, or of another host, is named",
           "[daemon][admin]") {
     Fixture f;
-    f.options.metrics = "127.0.0.1:0";
+    f.options.metrics = kLoopback;
     f.start();
     Fixture g;
-    g.options.metrics = f.server->metrics_address();
+    g.options.metrics = config::Address{.host = "127.0.0.1", .port = f.server->metrics_port()};
     const StartProblem in_use = g.problem();
     REQUIRE(in_use.exit_code == 75);
-    REQUIRE(in_use.message == "metrics address " + g.options.metrics + " is in use");
+    REQUIRE(in_use.message == "metrics address " + f.server->metrics_address() + " is in use");
     REQUIRE_FALSE(fs::exists(g.options.socket));
 
-    const std::string bad =
-        GENERATE("localhost", ":9420", "127.0.0.1:", "127.0.0.1:99999", "127.0.0.1:-1", "::1:9420",
-                 "[127.0.0.1]:9420", "no.such.host.invalid:1", "127.0.0.1:80x", "192.0.2.1:9420",
-                 "[::1:9420");
-    CAPTURE(bad);
-    g.options.metrics = bad;
+    const std::string bad = GENERATE("no.such.host.invalid", "192.0.2.1");
+    g.options.metrics = config::Address{.host = bad, .port = 9420};
     REQUIRE(g.problem().exit_code == 78);
-    REQUIRE_THAT(g.problem().message, ContainsSubstring(bad));
+    REQUIRE_THAT(g.problem().message, ContainsSubstring(bad + ":9420"));
 }
 
 TEST_CASE("admin server: IPv6 addresses stand in brackets", "[daemon][admin]") {
@@ -546,7 +544,7 @@ TEST_CASE("admin server: IPv6 addresses stand in brackets", "[daemon][admin]") {
         return;
     }
     Fixture f;
-    f.options.metrics = "[::1]:0";
+    f.options.metrics = config::Address{.host = "::1"};
 
     f.start();
 
