@@ -89,6 +89,7 @@ std::string status_json(double uptime_s = 100, std::uint64_t turns = 1000, int p
     status.at("warnings") = {"memlock is small"};
     for (auto& locality : status.at("localities")) {
         locality.at("backend") = "io_uring";
+        locality.at("buffers_registered") = true;
         locality.at("since_turn_s") = 0.01;
         locality.at("busy_s") = uptime_s / 4;
         for (const char* key : {"turns", "resumed", "messages", "io_submitted", "io_completed"}) {
