@@ -49,35 +49,36 @@ std::expected<Address, Mistake> parse_address(std::string_view text) {
     const auto mistake = [](std::string wrong, const char* right = kExample) {
         return std::unexpected(Mistake{std::move(wrong), right});
     };
-    if (text.find("://") != std::string_view::npos) return mistake(quoted(text) + " is a URL");
+    if (text.find("://") != std::string_view::npos) return mistake(in_quotes(text) + " is a URL");
     const std::size_t colon = text.rfind(':');
     const bool bracket_last = text.ends_with(']');
     if (colon == std::string_view::npos || bracket_last)
-        return mistake(quoted(text) + " has no port");
+        return mistake(in_quotes(text) + " has no port");
     std::string_view host = text.substr(0, colon);
     const auto port =
         parse_integer(text.substr(colon + 1), 0, std::numeric_limits<std::uint16_t>::max());
     if (!port) return mistake("port " + port.error().wrong, "write a port from 0 to 65535");
     if (host.empty() || host == "*") {
-        return mistake(quoted(text) + " has no host", "write 0.0.0.0 or [::] for every interface");
+        return mistake(in_quotes(text) + " has no host",
+                       "write 0.0.0.0 or [::] for every interface");
     }
 
     if (host.starts_with('[') && host.ends_with(']')) {
         Address address{std::string(host.substr(1, host.size() - 2)),
                         static_cast<std::uint16_t>(*port)};
         if (is_ip(AF_INET6, address.host)) return address;
-        return mistake(quoted(host) + " is not an IPv6 address");
+        return mistake(in_quotes(host) + " is not an IPv6 address");
     }
     Address address{std::string(host), static_cast<std::uint16_t>(*port)};
     if (host.find(':') != std::string_view::npos) {
-        return mistake(quoted(text) + " has more than one ':'",
+        return mistake(in_quotes(text) + " has more than one ':'",
                        "write an IPv6 address in brackets, such as [::1]:9420");
     }
     const bool numeric = host.find_first_not_of("0123456789.") == std::string_view::npos;
     if (numeric && !is_ip(AF_INET, address.host)) {
-        return mistake(quoted(host) + " is not an IPv4 address");
+        return mistake(in_quotes(host) + " is not an IPv4 address");
     }
-    if (!is_host_name(host)) return mistake(quoted(host) + " is not a host name");
+    if (!is_host_name(host)) return mistake(in_quotes(host) + " is not a host name");
     return address;
 }
 

@@ -26,7 +26,7 @@ std::string to_string(const Problem& problem) {
     return text;
 }
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
     std::string out = "\"";
     while (!text.empty() && out.size() <= kShownBytesMax) {
         const auto character = core::decode_utf8(text);
@@ -50,7 +50,7 @@ std::string quoted(std::string_view text) {
 std::string shown_key(std::string_view key) {
     const bool is_word = !key.empty() && key.size() <= kShownBytesMax &&
                          std::ranges::all_of(key, [](char c) { return c > ' ' && c < 0x7f; });
-    return is_word ? std::string(key) : quoted(key);
+    return is_word ? std::string(key) : in_quotes(key);
 }
 
 std::string joined(const std::vector<std::string>& words) {

@@ -35,7 +35,7 @@ std::string to_string(const Problem& problem);
 
 // `text` in double quotes, fit for a terminal and a log: control characters and broken UTF-8 are
 // escaped, long text is cut.
-std::string quoted(std::string_view text);
+std::string in_quotes(std::string_view text);
 
 // A key as it is shown in a path: as it is when it is a short word, else quoted.
 std::string shown_key(std::string_view key);

@@ -18,7 +18,7 @@ void report_unknown(const NodeEntry& entry, const std::string& path,
         problem.wrong = "a merge key";
         problem.right = "write the keys out where they are needed";
     } else if (meant) {
-        problem.right = "did you mean " + quoted(*meant) + "?";
+        problem.right = "did you mean " + in_quotes(*meant) + "?";
     } else {
         problem.right = known.empty() ? "no key is known here" : "known here: " + joined(known);
     }

@@ -38,7 +38,7 @@ std::string allowed_text(const TextRule& rule) {
 
 std::expected<std::string, Mistake> read_text(const std::string& value, const TextRule& rule) {
     const auto mistake = [&](const char* what) {
-        return std::unexpected(Mistake{quoted(value) + what, "write " + allowed_text(rule)});
+        return std::unexpected(Mistake{in_quotes(value) + what, "write " + allowed_text(rule)});
     };
     if (core::has_control(value)) return mistake(" has a control or invisible character");
     const bool is_name = std::ranges::all_of(value, is_name_character);
@@ -53,7 +53,7 @@ std::expected<std::string, Mistake> read_text(const std::string& value, const Te
 
 std::expected<std::string, Mistake> read_path(const std::string& value) {
     const auto mistake = [&](const char* what, const char* right) {
-        return std::unexpected(Mistake{quoted(value) + what, right});
+        return std::unexpected(Mistake{in_quotes(value) + what, right});
     };
     constexpr const char* kRight = "write an absolute path such as /var/lib/fopd";
     if (value.empty()) return mistake(" is empty", kRight);
@@ -68,7 +68,7 @@ std::expected<bool, Mistake> read_boolean(const Node& scalar) {
     const std::string& word = scalar.text;
     if (scalar.is_quoted) {
         return std::unexpected(
-            Mistake{quoted(word) + " is text", "write true or false, without quotes"});
+            Mistake{in_quotes(word) + " is text", "write true or false, without quotes"});
     }
     if (word == "true") return true;
     if (word == "false") return false;
@@ -79,7 +79,7 @@ std::expected<bool, Mistake> read_boolean(const Node& scalar) {
     const char* right = "write true or false";
     if (std::ranges::find(kTrue, lower) != std::end(kTrue)) right = "write true";
     if (std::ranges::find(kFalse, lower) != std::end(kFalse)) right = "write false";
-    return std::unexpected(Mistake{quoted(word) + " is neither true nor false", right});
+    return std::unexpected(Mistake{in_quotes(word) + " is neither true nor false", right});
 }
 
 // ", from 1s to 1h" of a range, without the ends that mean nothing.
@@ -130,7 +130,7 @@ TypePtr<Duration> duration(DurationRule rule) {
             const bool is_small = *value < rule.min;
             if (!is_small && *value <= rule.max) return *value;
             return std::unexpected(
-                Mistake{quoted(scalar.text) + (is_small ? " is too short" : " is too long"),
+                Mistake{in_quotes(scalar.text) + (is_small ? " is too short" : " is too long"),
                         "write " + allowed_duration(rule)});
         },
         [](const Duration& value) { return plain_scalar(format_duration(value)); });
@@ -150,7 +150,7 @@ TypePtr<std::uint64_t> size(SizeRule rule) {
             if (*value > rule.max) wrong = " is too large";
             if (wrong == nullptr) return *value;
             return std::unexpected(
-                Mistake{quoted(scalar.text) + wrong, "write " + allowed_size(rule)});
+                Mistake{in_quotes(scalar.text) + wrong, "write " + allowed_size(rule)});
         },
         [](const std::uint64_t& value) { return plain_scalar(format_size(value)); });
 }
@@ -180,7 +180,7 @@ std::string allowed_integer(IntegerRule rule) {
 
 std::expected<std::int64_t, Mistake> read_integer(const Node& scalar, IntegerRule rule) {
     if (scalar.is_quoted) {
-        return std::unexpected(Mistake{quoted(scalar.text) + " is text",
+        return std::unexpected(Mistake{in_quotes(scalar.text) + " is text",
                                        "write " + allowed_integer(rule) + ", without quotes"});
     }
     return parse_integer(scalar.text, rule.min, rule.max);
@@ -191,9 +191,9 @@ std::expected<std::size_t, Mistake> find_word(std::string_view word,
     const auto row = std::ranges::find(words, word);
     if (row != words.end()) return static_cast<std::size_t>(row - words.begin());
     const auto meant = nearest(word, words);
-    const std::string hint = meant ? "did you mean " + quoted(*meant) + "? " : "";
-    return std::unexpected(
-        Mistake{quoted(word) + " is not one of the words", hint + "write " + allowed_words(words)});
+    const std::string hint = meant ? "did you mean " + in_quotes(*meant) + "? " : "";
+    return std::unexpected(Mistake{in_quotes(word) + " is not one of the words",
+                                   hint + "write " + allowed_words(words)});
 }
 
 std::string allowed_words(const std::vector<std::string>& words) {

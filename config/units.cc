@@ -102,7 +102,7 @@ struct Split {
 // The digits in front and the rest.
 std::expected<Split, Mistake> split(std::string_view text, const Family& family) {
     const auto mistake = [&](const char* what, std::string right) {
-        return std::unexpected(Mistake{quoted(text) + what, std::move(right)});
+        return std::unexpected(Mistake{in_quotes(text) + what, std::move(right)});
     };
     if (text.empty()) return mistake(" is empty", write_a(family));
     if (text[0] == '-') return mistake(" is negative", write_a(family));
@@ -128,18 +128,18 @@ std::expected<std::uint64_t, Mistake> scaled(std::string_view text, const Split&
         if (unit.name != parts.unit) continue;
         const auto value = multiplied(parts.number, unit.factor);
         if (!value) {
-            return std::unexpected(Mistake{quoted(text) + " is too large", write_a(family)});
+            return std::unexpected(Mistake{in_quotes(text) + " is too large", write_a(family)});
         }
         return *value;
     }
     std::string right = std::string("units are ") + family.units;
     for (const Unit& unit : units) {
         if (!same_but_for_case(unit.name, parts.unit)) continue;
-        right = "did you mean " + quoted(unit.name) + "? " + right;
+        right = "did you mean " + in_quotes(unit.name) + "? " + right;
         break;
     }
-    return std::unexpected(
-        Mistake{quoted(text) + " has the unknown unit " + quoted(parts.unit), std::move(right)});
+    return std::unexpected(Mistake{
+        in_quotes(text) + " has the unknown unit " + in_quotes(parts.unit), std::move(right)});
 }
 
 }  // namespace
@@ -150,18 +150,18 @@ std::expected<Duration, Mistake> parse_duration(std::string_view text) {
     if (parts->unit.empty()) {
         const std::string number = std::to_string(parts->number);
         return std::unexpected(
-            Mistake{quoted(text) + " has no unit",
+            Mistake{in_quotes(text) + " has no unit",
                     "write " + number + "s, " + number + "ms or another of " + kDuration.units});
     }
     if (parts->unit == "m") {
         const std::string number = std::to_string(parts->number);
-        return std::unexpected(
-            Mistake{quoted(text) + " is ambiguous", "write " + number + "min or " + number + "ms"});
+        return std::unexpected(Mistake{in_quotes(text) + " is ambiguous",
+                                       "write " + number + "min or " + number + "ms"});
     }
     const auto count = scaled(text, *parts, kDurationUnits, kDuration);
     if (!count) return std::unexpected(count.error());
     if (*count > static_cast<std::uint64_t>(Duration::max().count())) {
-        return std::unexpected(Mistake{quoted(text) + " is too large", write_a(kDuration)});
+        return std::unexpected(Mistake{in_quotes(text) + " is too large", write_a(kDuration)});
     }
     return Duration(static_cast<Duration::rep>(*count));
 }
@@ -175,14 +175,14 @@ std::expected<std::uint64_t, Mistake> parse_size(std::string_view text) {
 std::expected<Rate, Mistake> parse_rate(std::string_view text) {
     constexpr std::string_view kPerSecond = "/s";
     if (text.empty() || !text.ends_with(kPerSecond)) {
-        return std::unexpected(Mistake{quoted(text) + " is not per second", write_a(kRate)});
+        return std::unexpected(Mistake{in_quotes(text) + " is not per second", write_a(kRate)});
     }
     const std::string_view amount = text.substr(0, text.size() - kPerSecond.size());
     const auto parts = split(amount, kRate);
     if (!parts) return std::unexpected(parts.error());
     if (parts->unit.empty()) return Rate{parts->number, Rate::Unit::kOperations};
     if (!parts->unit.ends_with('B')) {
-        return std::unexpected(Mistake{quoted(text) + " does not say of what",
+        return std::unexpected(Mistake{in_quotes(text) + " does not say of what",
                                        "write bytes as 50MB/s and operations as 200/s"});
     }
     const auto size = scaled(amount, *parts, kSizeUnits, kRate);
@@ -233,9 +233,10 @@ std::expected<std::int64_t, Mistake> parse_integer(std::string_view text, std::i
     const std::string_view digits = text.substr(negative ? 1 : 0);
     bool all_digits = !digits.empty();
     for (const char c : digits) all_digits = all_digits && is_digit(c);
-    if (!all_digits) return mistake(quoted(text) + " is not a whole number");
+    if (!all_digits) return mistake(in_quotes(text) + " is not a whole number");
     if (digits.size() > 1 && digits[0] == '0') {
-        return std::unexpected(Mistake{quoted(text) + " starts with 0", "drop the leading zeros"});
+        return std::unexpected(
+            Mistake{in_quotes(text) + " starts with 0", "drop the leading zeros"});
     }
     const auto magnitude = number_of(digits);
     constexpr auto kLargest = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
@@ -243,8 +244,8 @@ std::expected<std::int64_t, Mistake> parse_integer(std::string_view text, std::i
     // Two's complement: the magnitude of the smallest value has no positive counterpart.
     const auto value =
         fits ? static_cast<std::int64_t>(negative ? -*magnitude : *magnitude) : std::int64_t{0};
-    if (fits ? value < min : negative) return mistake(quoted(text) + " is too small");
-    if (fits ? value > max : !negative) return mistake(quoted(text) + " is too large");
+    if (fits ? value < min : negative) return mistake(in_quotes(text) + " is too small");
+    if (fits ? value > max : !negative) return mistake(in_quotes(text) + " is too large");
     return value;
 }
 

@@ -11,7 +11,7 @@
 namespace fopd::core {
 
 // What every piece of a pool measures: one piece of a bulk transfer.
-inline constexpr std::size_t kBufferBytes = 256 * 1024;
+inline constexpr std::size_t kBufferBytes = 256UL << 10;
 
 // The memory one locality does I/O with: page-aligned pieces of one size, mapped once, registered
 // with the ring where the memory lock limit allows. Lives on its reactor.

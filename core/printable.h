@@ -1,11 +1,12 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
 namespace fopd::core {
 
-enum class Quotes { kKeep, kEscape };
+enum class Quotes : std::uint8_t { kKeep, kEscape };
 
 // Appends `text` such that it stays on its line and cannot command a terminal: control characters
 // (C0, DEL, C1), line separators, characters that reorder the line, and bytes that are no UTF-8 are

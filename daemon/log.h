@@ -68,7 +68,7 @@ private:
     class Queue;
 
     // Reports find room where ordinary events no longer do.
-    enum class Room { kOrdinary, kReserved };
+    enum class Room : std::uint8_t { kOrdinary, kReserved };
 
     Log(const Options& options, const core::Clock& clock);
 

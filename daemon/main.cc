@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <exception>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -110,7 +111,7 @@ int run(Arguments arguments) {
 
 }  // namespace
 
-int main(int argc, char* argv[]) {
+int main(int argc, char* argv[]) try {
     if (!fill_standard_descriptors()) {
         return complain({.exit_code = kExitSystem,
                          .message = std::string("a standard descriptor is closed, and cannot be "
@@ -149,4 +150,6 @@ int main(int argc, char* argv[]) {
     }
     arguments.dev = dev->count() > 0;
     return run(std::move(arguments));
+} catch (const std::exception& problem) {
+    return complain({.exit_code = kExitInternal, .message = problem.what()});
 }

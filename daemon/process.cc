@@ -63,7 +63,7 @@ public:
 
     int fd() const { return fd_; }
     // The next one that has come, or 0.
-    int next() {
+    int next() const {
         signalfd_siginfo info{};
         const ssize_t size = ::read(fd_, &info, sizeof info);
         return size == sizeof info ? static_cast<int>(info.ssi_signo) : 0;
@@ -335,12 +335,13 @@ int Process::fail(const StartProblem& problem) {
 }
 
 // Ends the process without taking it apart, as threads or requests may never end. What others would
-// stumble over goes first; a socket that is just being made may stay, and the next start replaces
+// stumble over goes with it; a socket that is just being made may stay, and the next start replaces
 // it. Everything acknowledged is durable already.
 void Process::leave(int exit_code) {
-    if (server_ != nullptr) server_->remove_file();
-    if (data_dir_ != nullptr) data_dir_->release();
     log_.flush(kLogFlushLimit);
+    if (server_ != nullptr) server_->remove_file();
+    // Last, as the localities may still run: whoever takes the lock next finds them gone.
+    if (data_dir_ != nullptr) data_dir_->release();
     ::_exit(exit_code);
 }
 

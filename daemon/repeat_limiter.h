@@ -32,7 +32,7 @@ public:
         core::Level level = core::Level::kInfo;  // Of the last of them.
         std::uint64_t count = 0;
     };
-    enum class Which { kDue, kAll };
+    enum class Which : std::uint8_t { kDue, kAll };
 
     // May this event be written? If not, it is counted.
     bool admit(std::string_view name, core::Level level, Instant now);

@@ -1,13 +1,14 @@
 #pragma once
 
 #include <cerrno>
+#include <cstdint>
 #include <expected>
 #include <string>
 
 namespace fopd::daemon {
 
 // How fopd ends. What is not here is a signal's doing.
-enum ExitCode : int {
+enum ExitCode : std::uint8_t {
     kExitDone = 0,
     kExitUsage = 2,
     kExitInternal = 70,  // A defect of ours.

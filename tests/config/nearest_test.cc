@@ -44,10 +44,10 @@ TEST_CASE("config nearest: nothing is suggested for another word", "[config]") {
 }
 
 TEST_CASE("config problem: what is quoted cannot harm a terminal", "[config]") {
-    REQUIRE(quoted("a\"b\\c") == R"("a\"b\\c")");
-    REQUIRE(quoted("\x1b[2J\n") == R"("\x1b[2J\x0a")");
-    REQUIRE(quoted("gr\xc3\xbc\xc3\x9f") == "\"gr\xc3\xbc\xc3\x9f\"");
-    REQUIRE(quoted("\xc2\x9b\xe2\x80\xae") == R"("\u009b\u202e")");
-    REQUIRE(quoted("\xff\xc3") == R"("\xff\xc3")");
-    REQUIRE(quoted(std::string(1000, 'a')).size() < 70);
+    REQUIRE(in_quotes("a\"b\\c") == R"("a\"b\\c")");
+    REQUIRE(in_quotes("\x1b[2J\n") == R"("\x1b[2J\x0a")");
+    REQUIRE(in_quotes("gr\xc3\xbc\xc3\x9f") == "\"gr\xc3\xbc\xc3\x9f\"");
+    REQUIRE(in_quotes("\xc2\x9b\xe2\x80\xae") == R"("\u009b\u202e")");
+    REQUIRE(in_quotes("\xff\xc3") == R"("\xff\xc3")");
+    REQUIRE(in_quotes(std::string(1000, 'a')).size() < 70);
 }

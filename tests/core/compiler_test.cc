@@ -287,7 +287,7 @@ Task<bool> take_parcel(Setting setting, Parcel parcel) {
 Task<bool> aggregate_temporary(Setting setting) {
     const Counted counted;
     const bool right = co_await take_parcel(setting, Parcel{.counted = counted, .number = 3});
-    co_return right&& Counted::alive == 1;
+    co_return (right && Counted::alive == 1);
 }
 Task<bool> call_it(Setting setting, const std::function<int()>& call) {
     if (setting.suspend) co_await setting.reactor->yield();
