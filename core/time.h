@@ -36,6 +36,11 @@ using std::chrono_literals::operator""s;
 using std::chrono_literals::operator""min;
 using std::chrono_literals::operator""h;
 
+// For people and for figures, never for arithmetic on deadlines.
+constexpr double in_seconds(Duration span) {
+    return std::chrono::duration<double>(span).count();
+}
+
 // The end of a wait of `span` that starts at `from`; kNever instead of an overflow.
 constexpr Instant after(Instant from, Duration span) {
     if (span.count() > 0 && from > kNever - span) return kNever;

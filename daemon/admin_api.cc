@@ -148,7 +148,7 @@ Task<AdminReply> AdminApi::drain(AdminRequest) {
     }
     const Instant began_at = parts_.control.now();
     const Node::Left left = co_await parts_.node.drain();
-    const double took = std::chrono::duration<double>(parts_.control.now() - began_at).count();
+    const double took = in_seconds(parts_.control.now() - began_at);
     if (!left.nothing()) {
         co_return failure(kUnavailable, std::to_string(left.running) + " operations and " +
                                             std::to_string(left.localities) +

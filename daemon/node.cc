@@ -14,10 +14,6 @@ constexpr Duration kPulseIntervalMin = 1ms;
 // A locality that has had its time to work is given this much to say so.
 constexpr Duration kAnswerPatience = 2s;
 
-double seconds(Duration span) {
-    return std::chrono::duration<double>(span).count();
-}
-
 }  // namespace
 
 const char* to_string(NodeState state) {
@@ -150,7 +146,7 @@ Task<Started<void>> Node::start() {
     enter(NodeState::kReady);
     emit(world_.events, core::Level::kInfo, "daemon.ready",
          {{"localities", static_cast<std::uint64_t>(localities_.size())},
-          {"seconds", seconds(ready_at_ - created_at_)}});
+          {"seconds", in_seconds(ready_at_ - created_at_)}});
     world_.manager.status("ready");
     world_.manager.ready();
     co_return {};
@@ -204,7 +200,7 @@ Task<Node::Left> Node::drain() {
     co_await world_.control.yield();  // This thread may have blocked: what is the time now?
     const Instant began_at = world_.control.now();
     const Duration timeout = world_.configuration.current()->get<NodeSettings>().drain_timeout;
-    emit(world_.events, core::Level::kInfo, "daemon.draining", {{"timeout", seconds(timeout)}});
+    emit(world_.events, core::Level::kInfo, "daemon.draining", {{"timeout", in_seconds(timeout)}});
     world_.manager.status("draining");
 
     const Instant deadline = after(began_at, timeout);
@@ -212,7 +208,7 @@ Task<Node::Left> Node::drain() {
         co_await order_all([](Locality* locality, Instant until) { return locality->drain(until); },
                            deadline, after(deadline, kAnswerPatience));
     emit(world_.events, left_.nothing() ? core::Level::kInfo : core::Level::kWarn, "daemon.drained",
-         {{"seconds", seconds(world_.control.now() - began_at)},
+         {{"seconds", in_seconds(world_.control.now() - began_at)},
           {"left_running", left_.running},
           {"silent_localities", left_.localities}});
     world_.manager.status("drained");
@@ -338,7 +334,7 @@ void Node::look_at_pulses() {
         emit(world_.events, stuck ? core::Level::kError : core::Level::kWarn,
              stuck ? "daemon.locality_stuck" : "daemon.locality_turns_again",
              {{"locality", static_cast<std::uint64_t>(index)},
-              {"silent_s", seconds(silent_for(index))}});
+              {"silent_s", in_seconds(silent_for(index))}});
     }
 }
 

@@ -322,8 +322,7 @@ Task<void> Process::limit_stop() {
     manager_->extend_timeout(limit + kLogEndLimit);
     const auto slept = co_await control_->sleep_for(limit, &end_background_);
     if (!slept) co_return;
-    emit(log_, core::Level::kError, "daemon.stop_takes_too_long",
-         {{"limit_s", std::chrono::duration<double>(limit).count()}});
+    emit(log_, core::Level::kError, "daemon.stop_takes_too_long", {{"limit_s", in_seconds(limit)}});
     leave(kExitInternal);
 }
 

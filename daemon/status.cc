@@ -13,10 +13,6 @@ namespace fopd::daemon {
 
 namespace {
 
-double seconds(Duration span) {
-    return std::chrono::duration<double>(span).count();
-}
-
 constexpr StatusFacts::Thread kNoThread{.core = -1, .cpu_time = Duration{0}};
 
 void write_locality(JsonWriter& json, const Node& node, std::size_t index, Instant now,
@@ -34,10 +30,10 @@ void write_locality(JsonWriter& json, const Node& node, std::size_t index, Insta
     }
     json.field("state", node.silent_for(index) > Node::kStuckAfter ? "stuck" : "turning");
     json.field("backend", locality.reactor().backend_name());
-    json.field("since_turn_s", std::max(0.0, seconds(now - last_turn)));
+    json.field("since_turn_s", std::max(0.0, in_seconds(now - last_turn)));
     json.field("turns", stats.turns.get());
     json.field("sleeps", stats.sleeps.get());
-    json.field("busy_s", seconds(thread.cpu_time));
+    json.field("busy_s", in_seconds(thread.cpu_time));
     json.field("resumed", stats.resumed.get());
     json.field("timers", stats.timers_fired.get());
     json.field("messages", stats.messages.get());
@@ -60,9 +56,9 @@ std::string status_json(const Node& node, const Configuration& configuration,
     json.field("version", version());
     json.field("pid", ::getpid());
     json.field("state", to_string(node.state()));
-    json.field("uptime_s", seconds(now - node.created_at()));
+    json.field("uptime_s", in_seconds(now - node.created_at()));
     if (node.ready_at() != kNever)
-        json.field("ready_s", seconds(node.ready_at() - node.created_at()));
+        json.field("ready_s", in_seconds(node.ready_at() - node.created_at()));
     json.key("config").begin_object();
     json.field("file", std::string_view(configuration.file()));
     json.field("hash", std::string_view(configuration.hash()));
@@ -112,7 +108,7 @@ void NodeMetrics::collect(core::MetricSink& sink) const {
                          static_cast<double>((stats.*figure.counter).get()));
         }
         sink.counter("fopd_locality_busy_seconds", "CPU time the locality has used.", labels,
-                     seconds(cpu_time_(locality->index())));
+                     in_seconds(cpu_time_(locality->index())));
         sink.gauge("fopd_buffers_free", "Pieces of I/O memory not in use.", labels,
                    static_cast<double>(locality->buffers().free_count()));
         sink.gauge("fopd_buffers", "Pieces of I/O memory.", labels,
@@ -121,7 +117,7 @@ void NodeMetrics::collect(core::MetricSink& sink) const {
     const std::array version_label{core::Label{"version", version()}};
     sink.gauge("fopd_build_info", "Always 1; the label says which fopd this is.", version_label, 1);
     sink.gauge("fopd_uptime_seconds", "Time since the daemon was started.", {},
-               seconds(clock_.now() - node_.created_at()));
+               in_seconds(clock_.now() - node_.created_at()));
 }
 
 }  // namespace fopd::daemon

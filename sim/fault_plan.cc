@@ -9,10 +9,6 @@ namespace {
 
 constexpr std::uint64_t kKindCount = static_cast<std::uint64_t>(Fault::Kind::kRestart) + 1;
 
-double seconds(Duration span) {
-    return std::chrono::duration<double>(span).count();
-}
-
 }  // namespace
 
 const char* to_string(Fault::Kind kind) {
@@ -44,8 +40,8 @@ std::vector<Fault> draw_fault_plan(core::Random random, const FaultPlanOptions& 
 std::string describe(const Fault& fault) {
     char text[160];
     std::snprintf(text, sizeof text, "at %.6f s node %u locality %u: %s for %.6f s",
-                  seconds(fault.at.time_since_epoch()), fault.node, fault.locality,
-                  to_string(fault.kind), seconds(fault.span));
+                  in_seconds(fault.at.time_since_epoch()), fault.node, fault.locality,
+                  to_string(fault.kind), in_seconds(fault.span));
     return text;
 }
 
