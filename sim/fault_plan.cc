@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <tuple>
 
 namespace fopd::sim {
 
@@ -33,7 +34,10 @@ std::vector<Fault> draw_fault_plan(core::Random random, const FaultPlanOptions& 
                         .locality = static_cast<std::uint32_t>(random.below(options.localities)),
                         .span = Duration{random.between(0, Duration(20s).count())}});
     }
-    std::ranges::stable_sort(plan, {}, &Fault::at);
+    const auto all_of = [](const Fault& fault) {
+        return std::tie(fault.at, fault.node, fault.locality, fault.kind, fault.span);
+    };
+    std::ranges::sort(plan, {}, all_of);  // Equal instants, too, in one order.
     return plan;
 }
 
