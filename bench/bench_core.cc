@@ -117,7 +117,7 @@ TaskCosts measure_tasks() {
 
 // Pins the calling thread to the core with this index among those it may use.
 void pin_to(std::size_t index) {
-    static const std::vector<int> cores = [] {
+    static const std::vector<int> kCores = [] {
         std::vector<int> usable;
         cpu_set_t set;
         CPU_ZERO(&set);
@@ -129,7 +129,7 @@ void pin_to(std::size_t index) {
     }();
     cpu_set_t set;
     CPU_ZERO(&set);
-    CPU_SET(static_cast<std::size_t>(cores[index % cores.size()]), &set);
+    CPU_SET(static_cast<std::size_t>(kCores[index % kCores.size()]), &set);
     sched_setaffinity(0, sizeof set, &set);
 }
 
@@ -295,7 +295,7 @@ double reactor_nops_per_s(unsigned depth) {
     const Instant start = kClock.now();
     reactor->run_until_done(nop_loops(reactor.get(), depth));
     const double seconds = static_cast<double>((kClock.now() - start).count()) / 1e9;
-    return static_cast<double>(kNops / depth * depth) / seconds;
+    return static_cast<double>(kNops - kNops % depth) / seconds;
 }
 
 struct Throughput {

@@ -12,6 +12,7 @@ enum ExitCode : int {
     kExitRefused = 1,  // The server said no; the message names what and why.
     kExitUsage = 2,
     kExitNoServer = 69,  // Nobody answers, or somebody who is no fopd.
+    kExitInternal = 70,  // A defect of ours, or no memory.
     kExitTryLater = 75,
     kExitNotAllowed = 77,
     kExitConfig = 78,

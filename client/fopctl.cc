@@ -2,6 +2,7 @@
 // fopctl: look at and steer a running fopd.
 #include <cmath>
 #include <csignal>
+#include <exception>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -90,6 +91,9 @@ int main(int argc, char** argv) {
 
 }  // namespace fopd::client
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
     return fopd::client::main(argc, argv);
+} catch (const std::exception& problem) {
+    fopd::client::complain(problem.what());
+    return fopd::client::kExitInternal;
 }

@@ -69,7 +69,7 @@ TEST_CASE("daemon key file: anything else is refused, and never shown", "[daemon
 
 TEST_CASE("daemon key file: one that others can read is refused, and its mode named", "[daemon]") {
     const TempDir dir;
-    for (const mode_t mode : {0644, 0604, 0602, 0620, 0601}) {
+    for (const mode_t mode : {0644U, 0604U, 0602U, 0620U, 0601U}) {
         const auto key = read_key_file(write(dir / "key", kDigits, mode));
 
         REQUIRE_FALSE(key.has_value());
