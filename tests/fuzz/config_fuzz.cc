@@ -26,8 +26,8 @@ void check_problems(const Problems& problems) {
         ENSURE(!problem.wrong.empty());
         ENSURE(!problem.right.empty());
         const std::string line = to_string(problem);
-        ENSURE(core::is_utf8(line));
-        ENSURE(!core::has_control(line));
+        ENSURE(fopd::core::is_utf8(line));
+        ENSURE(!fopd::core::has_control(line));
         const bool is_sorted =
             last == nullptr || last->line < problem.position.line ||
             (last->line == problem.position.line && last->column <= problem.position.column);
