@@ -2,13 +2,16 @@
 
 namespace fopd::core {
 
+void FdWatch::arm() {
+    if (fired_ || stopped_ || poll_.in_flight) return;
+    poll_.code = IoCode::kPoll;
+    poll_.file = File{.fd = fd_};
+    poll_.poll_events = events_;
+    reactor_.submit(poll_);
+}
+
 Task<FdWatch::Wake> FdWatch::wait(Duration cap, CancelSource* cancel) {
-    if (!fired_ && !stopped_ && !poll_.in_flight) {
-        poll_.code = IoCode::kPoll;
-        poll_.file = File{.fd = fd_};
-        poll_.poll_events = events_;
-        reactor_.submit(poll_);
-    }
+    arm();
     const WaitOptions options{.deadline = after(reactor_.now(), cap), .cancel = cancel};
     while (!fired_) {
         if (stopped_) co_return Wake::kCancelled;

@@ -26,6 +26,12 @@ public:
     // first.
     Task<Wake> wait(Duration cap, CancelSource* cancel = nullptr);
 
+    // For a poller, which sleeps with its reactor: has the kernel watch the descriptor until it is
+    // ready once. Idempotent.
+    void arm();
+    // Whether the descriptor was ready since it was armed; asked once for each time it was.
+    bool take_fired() { return std::exchange(fired_, false); }
+
     // Takes the poll back from the kernel, for good: every wait is then cancelled.
     Task<void> stop();
 

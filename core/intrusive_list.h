@@ -65,6 +65,16 @@ public:
         return &object;
     }
 
+    // Calls `visit` with each, oldest first. It may take out the one it was called with.
+    template <typename Visit>
+    void for_each(Visit visit) {
+        for (ListNode* node = head_.next_; node != &head_;) {
+            ListNode* const next = node->next_;
+            visit(static_cast<T&>(*node));
+            node = next;
+        }
+    }
+
 private:
     ListNode head_;
 };

@@ -126,8 +126,16 @@ bool Reactor::turn(Instant now) {
         stats_.timers_fired.add(1);
         --timers;
     }
+    ask_pollers();
     resume_ready();
+    pollers_.for_each([](Poller& poller) { poller.flush(); });
     return work_waiting();
+}
+
+bool Reactor::ask_pollers() {
+    bool found = false;
+    pollers_.for_each([&found](Poller& poller) { found = poller.poll() || found; });
+    return found;
 }
 
 void Reactor::resume_ready() {
@@ -146,15 +154,25 @@ void Reactor::wait_for_work() {
         now_ = backend_->now();
         return;
     }
-    if (options_.spin.count() > 0 && spin()) return;
+    if (options_.spin.count() > 0 && worth_spinning() && spin()) return;
 
     sleeping_.store(true, std::memory_order_seq_cst);
     if (mailbox_.empty()) {
-        stats_.sleeps.add(1);
-        backend_->wait(timers_.next_deadline());
+        Duration limit = Duration::max();
+        pollers_.for_each(
+            [&limit](Poller& poller) { limit = std::min(limit, poller.sleep_max()); });
+        if (limit.count() > 0) stats_.sleeps.add(1);
+        backend_->wait(limit.count() > 0 ? std::min(timers_.next_deadline(), after(now_, limit))
+                                         : Instant::min());
         now_ = backend_->now();
     }
     sleeping_.store(false, std::memory_order_relaxed);
+}
+
+bool Reactor::worth_spinning() {
+    bool worth = true;
+    pollers_.for_each([&worth](Poller& poller) { worth = worth && poller.worth_spinning(); });
+    return worth;
 }
 
 // Looks for work without sleeping. Gives up for a while when it mostly looked in vain.
@@ -170,7 +188,7 @@ bool Reactor::spin() {
     while (!found && now_ < end) {
         for (int i = 0; i < 16 && !found; ++i) {
             relax_cpu();
-            found = !mailbox_.empty() || backend_->has_completions();
+            found = !mailbox_.empty() || backend_->has_completions() || ask_pollers();
         }
         now_ = backend_->now();
     }

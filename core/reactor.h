@@ -13,6 +13,7 @@
 #include "core/gate.h"
 #include "core/intrusive_list.h"
 #include "core/mailbox.h"
+#include "core/poller.h"
 #include "core/result.h"
 #include "core/task.h"
 #include "core/time.h"
@@ -53,8 +54,9 @@ class IoAwaiter;
 class YieldAwaiter;
 
 // One thread's event loop: coroutines that are ready, timers, messages from other threads, I/O. In
-// a turn it delivers messages, fires timers, resumes what was ready when the turn began, and waits
-// for I/O if nothing is left to do. now() stands still between two waits.
+// a turn it delivers messages, fires timers, asks its pollers, resumes what was ready by then, lets
+// the pollers send what was gathered, and waits for I/O if nothing is left to do. now() stands
+// still between two waits.
 //
 // Everything but post() and stats() belongs to the thread that calls run(), or turn().
 class Reactor {
@@ -95,6 +97,13 @@ public:
     // From any thread: `message` is delivered on this one. The reactor outlives the call, so it is
     // destroyed only when the threads that post to it have ended.
     void post(Message& message);
+
+    // -- libraries that must be asked --
+
+    // From now on `poller` takes part in every turn. It is removed before it is destroyed; its own
+    // destructor does that too.
+    void add_poller(Poller& poller) { pollers_.push_back(poller); }
+    void remove_poller(Poller& poller) { poller.unlink(); }
 
     // -- I/O. A short read or write is a length, not an error; a wait that ends early still waits
     // for the buffer to come back. --
@@ -159,7 +168,9 @@ private:
     void schedule_growing(std::coroutine_handle<> handle);
     void resume_ready();
     std::size_t ready_count() const { return ready_tail_ - ready_head_; }
+    bool ask_pollers();
     void wait_for_work();
+    bool worth_spinning();
     bool spin();
     // The time went on while nobody turned.
     void begin_run() { now_ = backend_->now(); }
@@ -179,6 +190,7 @@ private:
     TimerHeap timers_;
     Mailbox mailbox_;
     std::atomic<bool> sleeping_ = false;
+    IntrusiveList<Poller> pollers_;
     bool stopping_ = false;
     std::uint8_t spin_history_ = 0xff;  // The last eight spins, a bit each: set when it found work.
     std::uint32_t spin_pause_ = 0;

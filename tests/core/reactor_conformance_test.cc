@@ -966,6 +966,76 @@ Task<void> pause(Reactor* reactor, Duration span) {
 using Wake = FdWatch::Wake;
 }  // namespace
 
+namespace {
+
+// Writes down when it is asked for what.
+class NotingPoller final : public Poller {
+public:
+    explicit NotingPoller(std::string& notes) : notes_(notes) {}
+
+    bool poll() override {
+        notes_ += 'p';
+        return false;
+    }
+    void flush() override { notes_ += 'f'; }
+    Duration sleep_max() override {
+        ++sleeps_asked;
+        return 2ms;
+    }
+    bool worth_spinning() const override { return false; }
+
+    int sleeps_asked = 0;
+
+private:
+    std::string& notes_;
+};
+
+Task<void> note_turns(Reactor* reactor, std::string* notes) {
+    *notes += 'c';
+    co_await reactor->yield();
+    *notes += 'd';
+}
+
+Task<void> note_and_sleep(Reactor* reactor, std::string* notes) {
+    co_await note_turns(reactor, notes);
+    const auto slept = co_await reactor->sleep_for(20ms);
+    ENSURE(slept.has_value());
+}
+
+}  // namespace
+
+TEST_CASE("core reactor: a poller is asked before the coroutines and sends after them", "[core]") {
+    const Kind kind = GENERATE(from_range(kAllKinds));
+    CAPTURE(kind);
+    Harness harness(kind);
+    std::string notes;
+    NotingPoller poller(notes);
+    harness->add_poller(poller);
+
+    harness.run(note_turns(&harness.reactor(), &notes));
+    harness->remove_poller(poller);
+    const std::string seen = notes;
+    harness.run(note_turns(&harness.reactor(), &notes));
+
+    REQUIRE(seen.substr(0, 6) == "pcfpdf");
+    REQUIRE(notes.substr(seen.size()) == "cd");
+}
+
+TEST_CASE("core reactor: a poller limits how long its reactor sleeps", "[core]") {
+    const Kind kind = GENERATE(from_range(kRealKinds));
+    CAPTURE(kind);
+    Harness harness(kind);
+    std::string notes;
+    NotingPoller poller(notes);
+    harness->add_poller(poller);
+
+    harness.run(note_and_sleep(&harness.reactor(), &notes));
+    harness->remove_poller(poller);
+
+    // 20 ms in pieces of at most 2 ms, give or take what a busy machine adds to each.
+    REQUIRE(poller.sleeps_asked >= 3);
+}
+
 TEST_CASE("core fd watch: is ready as long as there is something to read", "[core]") {
     const Kind kind = real_kind();
     CAPTURE(kind);

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/result.h"
+
+namespace fopd::fabric {
+
+// "tcp://10.0.0.5:31470/3": how, where, and which locality of the node; without the last part the
+// node chooses. Schemes are "tcp", "verbs" and "mem"; a host of mem is a name.
+struct Address {
+    std::string scheme = "tcp";
+    std::string host;  // Without the brackets of an IPv6 address.
+    std::uint16_t port = 0;
+    std::optional<std::uint16_t> locality;
+
+    friend bool operator==(const Address&, const Address&) = default;
+};
+
+// kInvalid with the reason as its context.
+Result<Address> parse_address(std::string_view text);
+std::string format_address(const Address& address);
+
+}  // namespace fopd::fabric
