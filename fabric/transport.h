@@ -194,9 +194,8 @@ public:
     virtual ~Transport() = default;
     virtual const char* name() const = 0;
     // `messages` and `reactor` outlive the machine. Called on the reactor's thread.
-    virtual Result<std::unique_ptr<TransferMachine>> make_machine(core::Reactor& reactor,
-                                                                  MessageUser& messages,
-                                                                  const MachineOptions& options) = 0;
+    virtual Result<std::unique_ptr<TransferMachine>> make_machine(
+        core::Reactor& reactor, MessageUser& messages, const MachineOptions& options) = 0;
     // kBusy when the address is taken. Called on the reactor's thread.
     virtual Result<std::unique_ptr<Acceptor>> listen(core::Reactor& reactor, const Address& address,
                                                      RequestUser& requests,

@@ -1,0 +1,1 @@
+#include "fop/bytes.h"

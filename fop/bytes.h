@@ -1,0 +1,112 @@
+#pragma once
+
+#include <bit>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string_view>
+
+#include "core/ensure.h"
+
+namespace fopd::fop {
+
+// Numbers on the wire are little endian, wherever they lie.
+template <std::unsigned_integral T>
+T load_little(const std::byte* from) {
+    T value;
+    std::memcpy(&value, from, sizeof value);
+    if constexpr (std::endian::native == std::endian::big && sizeof(T) > 1) {
+        T swapped = 0;
+        for (std::size_t i = 0; i < sizeof(T); ++i, value >>= 8) {
+            swapped = static_cast<T>((swapped << 8) | (value & 0xff));
+        }
+        value = swapped;
+    }
+    return value;
+}
+
+template <std::unsigned_integral T>
+void store_little(std::byte* to, T value) {
+    for (std::size_t i = 0; i < sizeof(T); ++i) {
+        to[i] = static_cast<std::byte>(value & 0xff);
+        if constexpr (sizeof(T) > 1) value >>= 8;
+    }
+}
+
+// Takes fixed layouts apart. What is not there reads as zero and leaves ok() false, so that one
+// look at the end is enough.
+class ByteReader {
+public:
+    explicit ByteReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
+
+    template <std::unsigned_integral T>
+    T number() {
+        const auto from = take(sizeof(T));
+        return from.empty() ? T{0} : load_little<T>(from.data());
+    }
+    std::span<const std::byte> take(std::size_t count) {
+        if (count > bytes_.size()) {
+            ok_ = false;
+            bytes_ = {};
+            return {};
+        }
+        const auto taken = bytes_.first(count);
+        bytes_ = bytes_.subspan(count);
+        return taken;
+    }
+    void take_into(std::span<std::byte> to) {
+        const auto from = take(to.size());
+        if (!from.empty()) std::memcpy(to.data(), from.data(), to.size());
+    }
+    // A byte with the length, then the text.
+    std::string_view short_text() {
+        const auto text = take(number<std::uint8_t>());
+        return {reinterpret_cast<const char*>(text.data()), text.size()};
+    }
+
+    bool ok() const { return ok_; }
+    // Everything was there, and nothing is left.
+    bool complete() const { return ok_ && bytes_.empty(); }
+
+private:
+    std::span<const std::byte> bytes_;
+    bool ok_ = true;
+};
+
+// Puts fixed layouts together. Requires: what is put fits.
+class ByteWriter {
+public:
+    explicit ByteWriter(std::span<std::byte> into) : into_(into) {}
+
+    template <std::unsigned_integral T>
+    void number(T value) {
+        store_little(place(sizeof(T)), value);
+    }
+    void put(std::span<const std::byte> bytes) {
+        std::byte* const to = place(bytes.size());
+        if (!bytes.empty()) std::memcpy(to, bytes.data(), bytes.size());
+    }
+    void short_text(std::string_view text) {
+        ENSURE(text.size() <= 255);
+        number(static_cast<std::uint8_t>(text.size()));
+        put(std::as_bytes(std::span(text)));
+    }
+
+    std::size_t size() const { return size_; }
+    std::span<const std::byte> written() const { return into_.first(size_); }
+
+private:
+    std::byte* place(std::size_t count) {
+        ENSURE(count <= into_.size() - size_);
+        std::byte* const at = into_.data() + size_;
+        size_ += count;
+        return at;
+    }
+
+    std::span<std::byte> into_;
+    std::size_t size_ = 0;
+};
+
+}  // namespace fopd::fop
