@@ -38,6 +38,7 @@ REAL_WORLD = [
     ("core/poll_*", {"clock", "sleep"}),
     ("core/offload*", {"thread"}),
     ("core/mailbox*", {"thread"}),
+    ("core/system_entropy.cc", {"random"}),
     ("daemon/main.cc", EVERYTHING),
     ("daemon/locality_threads.*", {"thread", "clock"}),  # The clock of CPU time.
     ("daemon/admin_*", {"thread", "clock"}),  # A thread for each connection, which waits for the control thread.

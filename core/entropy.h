@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "core/random.h"
+
+namespace fopd::core {
+
+// Where secrets come from: bytes nobody can guess. Thread-safe in the real world.
+class Entropy {
+public:
+    virtual ~Entropy() = default;
+    virtual void fill(std::span<std::byte> bytes) = 0;
+
+    std::uint64_t number() {
+        std::uint64_t value = 0;
+        fill(std::as_writable_bytes(std::span(&value, 1)));
+        return value;
+    }
+};
+
+// The kernel's generator.
+class SystemEntropy final : public Entropy {
+public:
+    void fill(std::span<std::byte> bytes) override;
+};
+
+// For the simulated world, where a run must be the same again.
+class SeededEntropy final : public Entropy {
+public:
+    explicit SeededEntropy(std::uint64_t seed) : random_(seed) {}
+    void fill(std::span<std::byte> bytes) override;
+
+private:
+    Random random_;
+};
+
+}  // namespace fopd::core

@@ -1,0 +1,20 @@
+#include <cerrno>
+
+#include <sys/random.h>
+
+#include "core/ensure.h"
+#include "core/entropy.h"
+
+namespace fopd::core {
+
+// The kernel's generator is ready long before any service starts; without it there is no going on.
+void SystemEntropy::fill(std::span<std::byte> bytes) {
+    while (!bytes.empty()) {
+        const ssize_t got = ::getrandom(bytes.data(), bytes.size(), 0);
+        if (got < 0 && errno == EINTR) continue;
+        ENSURE(got > 0);
+        bytes = bytes.subspan(static_cast<std::size_t>(got));
+    }
+}
+
+}  // namespace fopd::core

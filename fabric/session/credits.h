@@ -1,0 +1,106 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "core/ensure.h"
+
+namespace fopd::fabric {
+
+// What a locality can promise to all its sessions together: receive buffers, or fops in memory.
+class CreditPool {
+public:
+    explicit CreditPool(std::uint32_t total) : free_(total), total_(total) {}
+
+    // As many as there are, up to `wanted`.
+    std::uint32_t take(std::uint32_t wanted) {
+        const std::uint32_t taken = std::min(wanted, free_);
+        free_ -= taken;
+        return taken;
+    }
+    void give_back(std::uint32_t count) {
+        ENSURE(count <= total_ - free_);
+        free_ += count;
+    }
+    std::uint32_t free() const { return free_; }
+    std::uint32_t total() const { return total_; }
+
+private:
+    std::uint32_t free_;
+    std::uint32_t total_;
+};
+
+// What one peer may send, as the receiver keeps it. A peer starts with a few credits that cost the
+// pool nothing, is given more as it uses up what it has, and gives them up again when it is idle.
+//
+// A credit is held by the peer, or used by something that has arrived and is not done with.
+class CreditGrant {
+public:
+    // Requires: 0 < floor <= max.
+    CreditGrant(CreditPool& pool, std::uint16_t floor, std::uint16_t max)
+        : pool_(pool), floor_(floor), max_(max), target_(floor), held_(floor) {}
+    ~CreditGrant() { pool_.give_back(target_ - floor_); }
+    CreditGrant(const CreditGrant&) = delete;
+    CreditGrant& operator=(const CreditGrant&) = delete;
+
+    // Something arrived. False when the peer had no credit for it, which breaks the protocol.
+    [[nodiscard]] bool use() {
+        if (held_ == 0) return false;
+        --held_;
+        ++used_;
+        if (held_ == 0 && target_ < max_) {
+            const std::uint32_t wanted = std::min<std::uint32_t>(target_, max_ - target_);
+            target_ = static_cast<std::uint16_t>(target_ + pool_.take(wanted));
+        }
+        return true;
+    }
+    // It is done with. The credit is to be told to the peer by next_grant().
+    void done() {
+        ENSURE(used_ > 0);
+        --used_;
+    }
+    // It is done with, and the peer knows: a reply returns the credit of its request.
+    void done_and_known() {
+        done();
+        ++held_;
+    }
+
+    // What the next message tells the peer it may send in addition.
+    std::uint16_t next_grant() {
+        const std::uint16_t grant = owed();
+        held_ = static_cast<std::uint16_t>(held_ + grant);
+        return grant;
+    }
+    // The peer has less than half of what it should have: worth a message of its own.
+    bool urgent() const { return owed() > 0 && held_ * 2 < target_; }
+
+    // What an idle peer is asked to give up.
+    std::uint16_t excess() const {
+        const std::uint16_t above = static_cast<std::uint16_t>(target_ - floor_);
+        return std::min(above, held_);
+    }
+    // It gave up so many. False when it never had them.
+    [[nodiscard]] bool given_up(std::uint16_t count) {
+        if (count > excess()) return false;
+        held_ = static_cast<std::uint16_t>(held_ - count);
+        target_ = static_cast<std::uint16_t>(target_ - count);
+        pool_.give_back(count);
+        return true;
+    }
+
+    std::uint16_t held() const { return held_; }
+    std::uint16_t used() const { return used_; }
+    std::uint16_t target() const { return target_; }
+
+private:
+    std::uint16_t owed() const { return static_cast<std::uint16_t>(target_ - held_ - used_); }
+
+    CreditPool& pool_;
+    const std::uint16_t floor_;
+    const std::uint16_t max_;
+    std::uint16_t target_;    // held_ + used_ + what it is still to be told.
+    std::uint16_t held_;      // As the peer will know when all messages have arrived.
+    std::uint16_t used_ = 0;  // Arrived and not done with.
+};
+
+}  // namespace fopd::fabric
