@@ -116,6 +116,7 @@ Task<void> AdminApi::close() {
     co_await calls_.close(parts_.control);
 }
 
+// NOLINTNEXTLINE(readability-make-member-function-const)
 Task<AdminReply> AdminApi::status(AdminRequest) {
     co_return json_reply(kOk, status_json(parts_.node, parts_.configuration, parts_.facts()));
 }

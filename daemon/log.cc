@@ -181,8 +181,8 @@ void Log::emit(core::Level level, std::string_view name, std::span<const core::F
     try {
         if (limiter_.admit(name, level, clock_.now())) emit_each(level, name, fields);
         return;
-    } catch (
-        const std::exception&) {  // NOLINT(bugprone-empty-catch): out of memory, counted below.
+    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
+        // Out of memory: counted below.
     }
     dropped_.fetch_add(1, std::memory_order_relaxed);
 }
@@ -191,8 +191,8 @@ void Log::emit_each(core::Level level, std::string_view name, std::span<const co
     if (!wants(level)) return;
     try {
         if (post(Room::kOrdinary, level, name, fields)) return;
-    } catch (
-        const std::exception&) {  // NOLINT(bugprone-empty-catch): out of memory, counted below.
+    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
+        // Out of memory: counted below.
     }
     dropped_.fetch_add(1, std::memory_order_relaxed);
 }

@@ -289,6 +289,7 @@ Task<bool> aggregate_temporary(Setting setting) {
     const bool right = co_await take_parcel(setting, Parcel{.counted = counted, .number = 3});
     co_return (right && Counted::alive == 1);
 }
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-reference-coroutine-parameters)
 Task<bool> call_it(Setting setting, const std::function<int()>& call) {
     if (setting.suspend) co_await setting.reactor->yield();
     co_return call() > 0;
@@ -411,5 +412,5 @@ TEST_CASE("core compiler: a million children one after another leave the stack f
     StackUse use;
 
     REQUIRE(world.run(*reactor, await_a_million(setting, &use)) == 1'000'000);
-    REQUIRE(use.bytes() < 64 * 1024);
+    REQUIRE(use.bytes() < 64UL * 1024);
 }

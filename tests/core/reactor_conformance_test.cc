@@ -654,7 +654,7 @@ TEST_CASE("core reactor: memory of a registered region is written and read", "[c
     CAPTURE(kind);
     Harness harness(kind, {.region_slots = 1});
     const TempFile file;
-    std::vector<std::byte> memory(64 * 1024);
+    std::vector<std::byte> memory(64UL * 1024);
     for (int round = 0; round < 3; ++round) {
         const auto region = harness->attach_region(memory);
         REQUIRE(region.has_value());

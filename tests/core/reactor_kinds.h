@@ -34,10 +34,10 @@ inline std::ostream& operator<<(std::ostream& out, Kind kind) {
 
 inline std::unique_ptr<Reactor> make_real_reactor(Kind kind, ReactorOptions options = {},
                                                   UringOptions uring = {}) {
-    static const PosixClock clock;
+    static const PosixClock kClock;
     static NullEventSink events;
-    auto backend =
-        kind == Kind::kUring ? make_uring_backend(clock, events, uring) : make_poll_backend(clock);
+    auto backend = kind == Kind::kUring ? make_uring_backend(kClock, events, uring)
+                                        : make_poll_backend(kClock);
     if (!backend) throw std::runtime_error(describe(backend.error()));
     return std::make_unique<Reactor>(std::move(*backend), options);
 }

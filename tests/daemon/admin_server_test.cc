@@ -64,7 +64,7 @@ public:
 
     bool is_connected() const { return is_connected_; }
     // False when the server no longer takes it.
-    bool send(std::string_view bytes) {
+    bool send(std::string_view bytes) const {
         while (!bytes.empty()) {
             const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
             if (sent <= 0) return false;
@@ -137,7 +137,7 @@ struct Fixture {
         if (!started) FAIL(started.error().message);
         server = std::move(*started);
     }
-    std::string get(const std::string& path) { return ask(options.socket, "GET " + path); }
+    std::string get(const std::string& path) const { return ask(options.socket, "GET " + path); }
 
     TempDir dir;
     core::NullEventSink events;

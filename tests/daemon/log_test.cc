@@ -69,7 +69,7 @@ struct Fixture {
         close(fd);
     }
 
-    std::string text() {
+    std::string text() const {
         REQUIRE(log->flush(kLong));
         return read_from_start(fd);
     }
@@ -327,7 +327,7 @@ TEST_CASE("log flood: of 100 000 events of four threads each is written or count
     const auto lines = lines_of(read_from_start(fd));
     close(fd);
 
-    REQUIRE(accounted_for(lines) == kThreads * kEventsEach);
+    REQUIRE(accounted_for(lines) == std::uint64_t{kThreads} * kEventsEach);
 }
 
 TEST_CASE("log full: an output that takes nothing neither holds up emit() nor the end",

@@ -46,18 +46,19 @@ void check_round_trip(const Schema& schema, const SnapshotPtr& snapshot) {
 
 }  // namespace
 
+// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer calls it by this name.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size_bytes) {
-    static const Schema schema = example::schema();
-    static const SnapshotPtr defaults = *schema.load_text("", "defaults");
+    static const Schema kSchema = example::schema();
+    static const SnapshotPtr kDefaults = *kSchema.load_text("", "defaults");
 
     const std::string_view text(reinterpret_cast<const char*>(data), size_bytes);
-    const auto loaded = schema.load_text(text, "f.yaml");
+    const auto loaded = kSchema.load_text(text, "f.yaml");
     if (!loaded) {
         check_problems(loaded.error());
         return 0;
     }
-    check_round_trip(schema, *loaded);
-    check_round_trip(schema, merge(defaults, *loaded).snapshot);
-    check_round_trip(schema, merge(*loaded, defaults).snapshot);
+    check_round_trip(kSchema, *loaded);
+    check_round_trip(kSchema, merge(kDefaults, *loaded).snapshot);
+    check_round_trip(kSchema, merge(*loaded, kDefaults).snapshot);
     return 0;
 }
