@@ -1,0 +1,94 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "core/result.h"
+
+namespace fopd::fop {
+
+// How a fop ended, as its reply says it. Numbers are on the wire: they are added to, never reused.
+enum class Status : std::uint16_t {
+    kDone = 0,
+    kUnknownFop = 1,
+    kMalformed = 2,
+    kDenied = 3,
+    kTryAgain = 4,
+    kBusy = 5,
+    kTimedOut = 6,
+    kCancelled = 7,
+    kTooLarge = 8,
+    kCorrupt = 9,
+    kNoSpace = 10,
+    kNotFound = 11,
+    kOutcomeUnknown = 12,
+    kInternal = 13,
+    kVersion = 14,
+};
+
+struct StatusRow {
+    Status status;
+    std::string_view name;     // In metrics, logs and JSON.
+    Errc code;                 // What it is to the one who called; of no meaning for kDone.
+    std::string_view summary;  // For people.
+};
+
+inline constexpr std::array kStatuses{
+    StatusRow{Status::kDone, "done", Errc{}, "it is done"},
+    StatusRow{Status::kUnknownFop, "unknown_fop", Errc::kUnsupported,
+              "the server does not know this type of fop"},
+    StatusRow{Status::kMalformed, "malformed", Errc::kInvalid, "the request makes no sense"},
+    StatusRow{Status::kDenied, "denied", Errc::kDenied, "a right is missing"},
+    StatusRow{Status::kTryAgain, "try_again", Errc::kBusy,
+              "nothing was begun; the same request may succeed later"},
+    StatusRow{Status::kBusy, "busy", Errc::kBusy, "somebody else holds what it needs"},
+    StatusRow{Status::kTimedOut, "timed_out", Errc::kTimedOut, "its deadline passed first"},
+    StatusRow{Status::kCancelled, "cancelled", Errc::kCancelled, "it was given up"},
+    StatusRow{Status::kTooLarge, "too_large", Errc::kInvalid, "more bytes than the server takes"},
+    StatusRow{Status::kCorrupt, "corrupt", Errc::kCorrupt, "bytes changed on their way or at rest"},
+    StatusRow{Status::kNoSpace, "no_space", Errc::kNoSpace, "a bounded resource is used up"},
+    StatusRow{Status::kNotFound, "not_found", Errc::kNotFound, "there is no such thing"},
+    StatusRow{Status::kOutcomeUnknown, "outcome_unknown", Errc::kClosed,
+              "it may have been done, or not"},
+    StatusRow{Status::kInternal, "internal", Errc::kIo, "a failure inside the server"},
+    StatusRow{Status::kVersion, "version", Errc::kUnsupported,
+              "the two sides speak different versions"},
+};
+static_assert(std::ranges::equal(kStatuses,
+                                 std::array{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14}, {},
+                                 [](const StatusRow& row) { return static_cast<int>(row.status); }),
+              "the row of a status is at the index of its number");
+
+// The row of a number from the wire; that of kInternal for one that a newer peer has added.
+constexpr const StatusRow& status_row(std::uint16_t number) {
+    return number < kStatuses.size() ? kStatuses[number]
+                                     : kStatuses[static_cast<std::size_t>(Status::kInternal)];
+}
+constexpr const StatusRow& status_row(Status status) {
+    return status_row(static_cast<std::uint16_t>(status));
+}
+constexpr std::string_view to_string(Status status) {
+    return status_row(status).name;
+}
+
+// What a fop ends with when the work for it failed in this way.
+constexpr Status status_of(Errc code) {
+    switch (code) {
+        case Errc::kNoSpace: return Status::kNoSpace;
+        case Errc::kTimedOut: return Status::kTimedOut;
+        case Errc::kCancelled: return Status::kCancelled;
+        case Errc::kCorrupt: return Status::kCorrupt;
+        case Errc::kBusy: return Status::kBusy;
+        case Errc::kInvalid: return Status::kMalformed;
+        case Errc::kNotFound: return Status::kNotFound;
+        case Errc::kDenied: return Status::kDenied;
+        case Errc::kClosed: return Status::kTryAgain;
+        case Errc::kUnsupported:
+        case Errc::kIo: return Status::kInternal;
+    }
+    return Status::kInternal;
+}
+
+}  // namespace fopd::fop
