@@ -38,6 +38,22 @@ function(fopd_add_library folder)
     target_link_libraries(fopd_${folder} PUBLIC ${arg_DEPENDS} PRIVATE fopd::warnings ${arg_THIRD_PARTY})
 endfunction()
 
+# fopd_add_flatbuffers(<folder> <schema.fbs>)
+# Lets the sources of fopd::<folder> include "<folder>/<schema>_generated.h". It is made by the build, since it
+# only compiles with the FlatBuffers that made it; as a system header, since the warnings in it are not ours.
+function(fopd_add_flatbuffers folder schema)
+    cmake_path(GET schema STEM stem)
+    set(generated ${PROJECT_BINARY_DIR}/generated/${folder})
+    set(header ${generated}/${stem}_generated.h)
+    add_custom_command(
+        OUTPUT ${header}
+        COMMAND ${FOPD_FLATC} --cpp --cpp-std c++17 -o ${generated} ${CMAKE_CURRENT_SOURCE_DIR}/${schema}
+        DEPENDS ${schema}
+        VERBATIM)
+    target_sources(fopd_${folder} PRIVATE ${header})
+    target_include_directories(fopd_${folder} SYSTEM PRIVATE ${PROJECT_BINARY_DIR}/generated)
+endfunction()
+
 # fopd_add_program(<name> SOURCES <cc...> DEPENDS <targets...>)
 # A program that is installed, in bin/.
 function(fopd_add_program name)

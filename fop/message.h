@@ -25,9 +25,9 @@ inline constexpr std::size_t kWordsBytesMax = 200;
 
 // What the requests of one message have in common.
 struct RequestHeader {
-    std::string_view job;
-    std::string_view pool;
-    std::string_view user;  // On behalf of whom, where the principal may say that.
+    std::string_view job{};
+    std::string_view pool{};
+    std::string_view user{};  // On behalf of whom, where the principal may say that.
     std::uint8_t priority = 0;
 };
 
@@ -36,12 +36,12 @@ struct Request {
     std::uint16_t type = 0;  // FopType::number.
     // Counted from the arrival at the server, in microseconds on the wire; zero: none.
     Duration timeout{};
-    std::span<const std::byte> token;
-    std::span<const std::byte> payload;
+    std::span<const std::byte> token{};
+    std::span<const std::byte> payload{};
     // CRC32C of the payload. Writing: computed when it is not given. Reading: always there, and yet
     // to be compared: payload_intact().
-    std::optional<std::uint32_t> payload_crc;
-    RequestBody body;
+    std::optional<std::uint32_t> payload_crc{};
+    RequestBody body{};
     // Reading: kDone, or what this request alone has to be answered with at once — kUnknownFop, or
     // kMalformed when its parts do not fit its type. Writing: ignored.
     Status fault = Status::kDone;
@@ -50,10 +50,10 @@ struct Request {
 struct Reply {
     std::uint64_t id = 0;
     Status status = Status::kDone;
-    std::string_view words;  // Why, for people. Writing: cut at kWordsBytesMax.
-    std::span<const std::byte> payload;
-    std::optional<std::uint32_t> payload_crc;  // As in Request.
-    ReplyBody body;
+    std::string_view words{};  // Why, for people. Writing: cut at kWordsBytesMax.
+    std::span<const std::byte> payload{};
+    std::optional<std::uint32_t> payload_crc{};  // As in Request.
+    ReplyBody body{};
 };
 
 // Whether the payload is what its writer computed the checksum of. Requires: read from a message.
@@ -75,9 +75,9 @@ struct Control {
     std::uint16_t surrendered_messages = 0;  // So many are given back.
     std::uint16_t surrender_fops = 0;
     std::uint16_t surrendered_fops = 0;
-    std::span<const std::uint64_t> cancel;  // Requests the client does not want any more.
+    std::span<const std::uint64_t> cancel{};  // Requests the client does not want any more.
     Bye bye = Bye::kNone;
-    std::string_view words;  // Why, for people. Writing: cut at kWordsBytesMax.
+    std::string_view words{};  // Why, for people. Writing: cut at kWordsBytesMax.
 };
 
 }  // namespace fopd::fop

@@ -12,7 +12,7 @@ namespace fopd::fop {
 // The most that a message takes beside the payload of its only request or reply: what is this much
 // shorter than a buffer always fits into an empty message.
 inline constexpr std::size_t kRequestOverheadMax = 2048;
-inline constexpr std::size_t kReplyOverheadMax = 640;
+inline constexpr std::size_t kReplyOverheadMax = 768;
 // Every control message fits.
 inline constexpr std::size_t kControlBytesMax = 1536;
 

@@ -5,16 +5,9 @@
 #include <span>
 
 #include "core/result.h"
+#include "fop/version.h"
 
 namespace fopd::fop {
-
-// The version of everything on the wire. A reader of another major number refuses; a newer minor
-// one only adds: fields that are ignored and fops that are answered as unknown.
-inline constexpr std::uint8_t kWireMajor = 1;
-inline constexpr std::uint8_t kWireMinor = 0;
-
-// "fopd": what a message and the data of a connect begin with.
-inline constexpr std::uint32_t kWireMagic = 0x64706f66;
 
 inline constexpr std::size_t kPrefixBytes = 64;
 inline constexpr std::size_t kMacBytes = 16;
@@ -37,7 +30,7 @@ struct PrefixFields {
 // The fixed layout a message begins with; docs/formats/message.md.
 struct Prefix : PrefixFields {
     MessageKind kind = MessageKind::kHandshake;
-    std::uint8_t minor = kWireMinor;
+    std::uint8_t minor = kMinorVersion;
     std::uint32_t message_bytes = 0;  // All of it: prefix, payloads, envelope.
     std::uint32_t envelope_bytes = 0;
 };

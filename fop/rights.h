@@ -1,28 +1,56 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/result.h"
 
 namespace fopd::fop {
 
-// What a principal may do: a set of bits.
-enum class Rights : std::uint16_t {
-    kNone = 0,
-    kRead = 1 << 0,
-    kWrite = 1 << 1,
-    kCreate = 1 << 2,
-    kDelete = 1 << 3,
-    kAdmin = 1 << 4,
+// What a principal, or the holder of a token, may do; what a fop needs.
+class Rights {
+public:
+    constexpr Rights() = default;
+    // Nothing when a bit is set that stands for no right.
+    static constexpr std::optional<Rights> from_bits(std::uint16_t bits) {
+        if ((bits & ~kAllBits) != 0) return std::nullopt;
+        return Rights(bits);
+    }
+    constexpr std::uint16_t bits() const { return bits_; }
+
+    constexpr bool none() const { return bits_ == 0; }
+    // Whether all of `needed` are here.
+    constexpr bool cover(Rights needed) const { return (needed.bits_ & ~bits_) == 0; }
+
+    friend constexpr Rights operator|(Rights one, Rights other) {
+        return Rights(static_cast<std::uint16_t>(one.bits_ | other.bits_));
+    }
+    friend constexpr Rights operator&(Rights one, Rights other) {
+        return Rights(static_cast<std::uint16_t>(one.bits_ & other.bits_));
+    }
+    friend constexpr bool operator==(Rights, Rights) = default;
+
+private:
+    static constexpr std::uint16_t kAllBits = 0x1f;
+    explicit constexpr Rights(std::uint16_t bits) : bits_(bits) {}
+
+    std::uint16_t bits_ = 0;
 };
 
-constexpr Rights operator|(Rights left, Rights right) {
-    return static_cast<Rights>(static_cast<unsigned>(left) | static_cast<unsigned>(right));
-}
-constexpr Rights operator&(Rights left, Rights right) {
-    return static_cast<Rights>(static_cast<unsigned>(left) & static_cast<unsigned>(right));
-}
-// Whether all of `needed` is in `held`.
-constexpr bool includes(Rights held, Rights needed) {
-    return (held & needed) == needed;
-}
+inline constexpr Rights kNoRights;
+inline constexpr Rights kRead = *Rights::from_bits(1);
+inline constexpr Rights kWrite = *Rights::from_bits(2);
+inline constexpr Rights kCreate = *Rights::from_bits(4);
+inline constexpr Rights kDelete = *Rights::from_bits(8);
+inline constexpr Rights kAdmin = *Rights::from_bits(16);
+inline constexpr Rights kAllRights = kRead | kWrite | kCreate | kDelete | kAdmin;
+
+// "read,write", "none".
+std::string to_text(Rights rights);
+// The same, in any order; spaces around the commas are passed over. kInvalid with the reason as its
+// context: a right may be named once only, "none" stands alone.
+Result<Rights> parse_rights(std::string_view text);
 
 }  // namespace fopd::fop

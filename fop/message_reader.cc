@@ -1,0 +1,260 @@
+#include "fop/message_reader.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "core/crc32c.h"
+#include "core/ensure.h"
+#include "fop/bytes.h"
+#include "fop/fop_type.h"
+#include "fop/layout.h"
+#include "fop/wire_generated.h"
+
+namespace fopd::fop {
+
+namespace {
+
+namespace flat = flatbuffers;
+
+static_assert(static_cast<std::size_t>(wire::RequestBody::MAX) == kFopTypes.size());
+static_assert(static_cast<std::size_t>(wire::ReplyBody::MAX) == kFopTypes.size());
+
+// The root, every record and its body.
+constexpr flat::uoffset_t kTablesMax = 1 + 2 * kFopsMax;
+constexpr flat::uoffset_t kDepthMax = 3;
+
+Error invalid(const char* what) {
+    return Error{.code = Errc::kInvalid, .context = what};
+}
+
+// The root of an envelope whose every offset lies within it; nullptr for any other.
+template <typename Root>
+const Root* verified_root(std::span<const std::byte> message) {
+    const auto envelope = envelope_of(message);
+    ENSURE(reinterpret_cast<std::uintptr_t>(envelope.data()) % kMessageAlignment == 0);
+    const auto* const bytes = reinterpret_cast<const std::uint8_t*>(envelope.data());
+    flat::Verifier verifier(bytes, envelope.size(), kDepthMax, kTablesMax);
+    if (!verifier.VerifyBuffer<Root>(nullptr)) return nullptr;
+    return flat::GetRoot<Root>(bytes);
+}
+
+std::string_view text(const flat::String* string) {
+    return string == nullptr ? std::string_view()
+                             : std::string_view(string->c_str(), string->size());
+}
+
+std::span<const std::byte> bytes(const flat::Vector<std::uint8_t>* list) {
+    if (list == nullptr) return {};
+    return std::as_bytes(std::span(list->data(), list->size()));
+}
+
+template <typename Record>
+std::span<const std::byte> payload_of(std::span<const std::byte> message, const Record& record) {
+    return message.subspan(record.payload_offset(), record.payload_bytes());
+}
+
+// Payloads lie one behind the other, in the order of the records, each at the first place where it
+// may start, and the envelope follows in the same way: no byte is without a meaning, so that none
+// is outside both the MAC and the checksums.
+template <typename Record>
+bool payloads_in_place(std::span<const std::byte> message,
+                       const flat::Vector<flat::Offset<Record>>& records) {
+    const std::size_t envelope_start = message.size() - envelope_of(message).size();
+    std::size_t end = kPrefixBytes;
+    const auto padding_is_zero = [&](std::size_t until) {
+        return std::ranges::all_of(message.subspan(end, until - end),
+                                   [](std::byte each) { return each == std::byte{0}; });
+    };
+    for (const Record* const record : records) {
+        const std::size_t start = record->payload_offset();
+        const std::size_t size_bytes = record->payload_bytes();
+        if (size_bytes == 0) {
+            if (start != 0) return false;
+            continue;
+        }
+        if (start != aligned(end) || start > envelope_start ||
+            size_bytes > envelope_start - start || !padding_is_zero(start)) {
+            return false;
+        }
+        end = start + size_bytes;
+    }
+    return envelope_start == aligned(end) && padding_is_zero(envelope_start);
+}
+
+bool copy_descriptor(const flat::Vector<std::uint8_t>* from, SealedDescriptor& to) {
+    const auto sealed = bytes(from);
+    if (sealed.size() != to.size()) return false;
+    std::ranges::copy(sealed, to.begin());
+    return true;
+}
+
+// False: the body of a type we know is not as it has to be.
+bool read_body(const wire::Request& request, RequestBody& body) {
+    switch (request.body_type()) {
+        case wire::RequestBody::NONE: return true;
+        case wire::RequestBody::PingRequest: body = Ping{}; break;
+        case wire::RequestBody::EchoRequest: body = Echo{}; break;
+        case wire::RequestBody::BulkEchoRequest: {
+            const auto* const from = request.body_as_BulkEchoRequest();
+            if (from == nullptr) return false;
+            auto& bulk = body.emplace<BulkEcho>();
+            bulk.bytes = from->bytes();
+            return copy_descriptor(from->source(), bulk.source) &&
+                   copy_descriptor(from->target(), bulk.target);
+        }
+    }
+    return request.body() != nullptr;
+}
+
+// A body that is missing where there should be one leaves none.
+ReplyBody read_body(const wire::Reply& reply) {
+    if (reply.body() == nullptr) return {};
+    switch (reply.body_type()) {
+        case wire::ReplyBody::NONE: return {};
+        case wire::ReplyBody::PingReply: return PingReply{};
+        case wire::ReplyBody::EchoReply: return EchoReply{};
+        case wire::ReplyBody::BulkEchoReply: {
+            const auto* const from = reply.body_as_BulkEchoReply();
+            return BulkEchoReply{.bytes = from->bytes(), .crc = from->crc()};
+        }
+    }
+    return {};
+}
+
+// What is wrong with a request that was read, but for its body.
+Status fault_of(const Request& request, const wire::Request& from) {
+    const FopType* const type = find_fop_type(request.type);
+    if (type == nullptr || from.body_type() > wire::RequestBody::MAX) return Status::kUnknownFop;
+    const bool may_have_payload = type->payload == Payload::kInline;
+    if (static_cast<std::size_t>(from.body_type()) != body_index(*type) ||
+        request.token.size() > kTokenBytesMax || (!may_have_payload && !request.payload.empty())) {
+        return Status::kMalformed;
+    }
+    return Status::kDone;
+}
+
+Duration from_us(std::uint64_t timeout_us) {
+    constexpr auto kMax = std::chrono::floor<std::chrono::microseconds>(Duration::max());
+    if (timeout_us >= static_cast<std::uint64_t>(kMax.count())) return kMax;
+    return std::chrono::microseconds(timeout_us);
+}
+
+}  // namespace
+
+Result<RequestsView> read_requests(std::span<const std::byte> message) {
+    const auto* const root = verified_root<wire::Requests>(message);
+    if (root == nullptr) return std::unexpected(invalid("envelope of requests"));
+    const auto* const fops = root->fops();
+    if (fops == nullptr || fops->size() == 0 || fops->size() > kFopsMax) {
+        return std::unexpected(invalid("number of requests"));
+    }
+    for (const auto* const string : {root->job(), root->pool(), root->user()}) {
+        if (text(string).size() > kHeaderTextBytesMax) {
+            return std::unexpected(invalid("text in the header of requests"));
+        }
+    }
+    if (!payloads_in_place(message, *fops)) return std::unexpected(invalid("payload of a request"));
+    return RequestsView(message, *root);
+}
+
+Result<RepliesView> read_replies(std::span<const std::byte> message) {
+    const auto* const root = verified_root<wire::Replies>(message);
+    if (root == nullptr) return std::unexpected(invalid("envelope of replies"));
+    const auto* const replies = root->replies();
+    if (replies == nullptr || replies->size() == 0 || replies->size() > kFopsMax) {
+        return std::unexpected(invalid("number of replies"));
+    }
+    for (const wire::Reply* const reply : *replies) {
+        if (text(reply->words()).size() > kWordsBytesMax) {
+            return std::unexpected(invalid("words of a reply"));
+        }
+    }
+    if (!payloads_in_place(message, *replies))
+        return std::unexpected(invalid("payload of a reply"));
+    return RepliesView(message, *root);
+}
+
+Result<Control> read_control(std::span<const std::byte> message) {
+    const auto* const root = verified_root<wire::Control>(message);
+    if (root == nullptr) return std::unexpected(invalid("envelope of a control message"));
+    if (envelope_of(message).size() != message.size() - kPrefixBytes) {
+        return std::unexpected(invalid("control message with a payload"));
+    }
+    Control control{.ping = root->ping(),
+                    .pong = root->pong(),
+                    .surrender_messages = root->surrender_messages(),
+                    .surrendered_messages = root->surrendered_messages(),
+                    .surrender_fops = root->surrender_fops(),
+                    .surrendered_fops = root->surrendered_fops(),
+                    .words = text(root->words())};
+    if (control.words.size() > kWordsBytesMax) {
+        return std::unexpected(invalid("words of a control message"));
+    }
+    if (const auto* const cancel = root->cancel()) {
+        // Numbers are handed out as they lie in the message.
+        static_assert(std::endian::native == std::endian::little);
+        if (cancel->size() > kCancelsMax) return std::unexpected(invalid("number of cancelled"));
+        control.cancel = {reinterpret_cast<const std::uint64_t*>(cancel->Data()), cancel->size()};
+    }
+    switch (root->bye()) {
+        case static_cast<std::uint8_t>(Bye::kNone): break;
+        case static_cast<std::uint8_t>(Bye::kDraining): control.bye = Bye::kDraining; break;
+        default: control.bye = Bye::kOther;
+    }
+    return control;
+}
+
+RequestHeader RequestsView::header() const {
+    return {.job = text(root_->job()),
+            .pool = text(root_->pool()),
+            .user = text(root_->user()),
+            .priority = root_->priority()};
+}
+
+std::size_t RequestsView::count() const {
+    return root_->fops()->size();
+}
+
+Request RequestsView::operator[](std::size_t index) const {
+    ENSURE(index < count());
+    const wire::Request& from = *root_->fops()->Get(static_cast<flat::uoffset_t>(index));
+    Request request{.id = from.id(),
+                    .type = from.type(),
+                    .timeout = from_us(from.timeout_us()),
+                    .token = bytes(from.token()),
+                    .payload = payload_of(message_, from),
+                    .payload_crc = from.payload_crc()};
+    request.fault = fault_of(request, from);
+    if (request.fault == Status::kDone && !read_body(from, request.body)) {
+        request.fault = Status::kMalformed;
+    }
+    return request;
+}
+
+std::size_t RepliesView::count() const {
+    return root_->replies()->size();
+}
+
+Reply RepliesView::operator[](std::size_t index) const {
+    ENSURE(index < count());
+    const wire::Reply& from = *root_->replies()->Get(static_cast<flat::uoffset_t>(index));
+    return {.id = from.id(),
+            .status = status_row(from.status()).status,
+            .words = text(from.words()),
+            .payload = payload_of(message_, from),
+            .payload_crc = from.payload_crc(),
+            .body = read_body(from)};
+}
+
+bool payload_intact(const Request& request) {
+    ENSURE(request.payload_crc.has_value());
+    return core::crc32c(request.payload) == *request.payload_crc;
+}
+
+bool payload_intact(const Reply& reply) {
+    ENSURE(reply.payload_crc.has_value());
+    return core::crc32c(reply.payload) == *reply.payload_crc;
+}
+
+}  // namespace fopd::fop

@@ -1,0 +1,308 @@
+#include "fop/message_writer.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <span>
+#include <string_view>
+
+#include "core/crc32c.h"
+#include "core/ensure.h"
+#include "fop/layout.h"
+#include "fop/wire_generated.h"
+
+namespace fopd::fop {
+
+namespace {
+
+namespace flat = flatbuffers;
+using FlatBuilder = flat::FlatBufferBuilder;
+
+// No more than these can be taken by what FlatBuffers makes of a thing, alignment and the shape of
+// its table included. The tests of full buffers would find one too small: seal() checks the sum.
+constexpr std::size_t kRecordBytesMax = 112;  // A Request or a Reply without what it refers to.
+constexpr std::size_t kBodyBytesMax = 256;
+constexpr std::size_t kRootBytesMax = 96;
+constexpr std::size_t kPlaceBytes = sizeof(flat::uoffset_t);  // In the root's list of records.
+
+// The length, a zero behind texts, alignment.
+constexpr std::size_t list_bytes_max(std::size_t bytes) {
+    return bytes + 12;
+}
+
+static_assert(kPrefixBytes + kMessageAlignment + 3 * list_bytes_max(kHeaderTextBytesMax) +
+                  kRecordBytesMax + kBodyBytesMax + list_bytes_max(kTokenBytesMax) + kPlaceBytes +
+                  kRootBytesMax <=
+              kRequestOverheadMax);
+static_assert(kPrefixBytes + kMessageAlignment + kRecordBytesMax + kBodyBytesMax +
+                  list_bytes_max(kWordsBytesMax) + kPlaceBytes + kRootBytesMax <=
+              kReplyOverheadMax);
+static_assert(kPrefixBytes + list_bytes_max(kCancelsMax * sizeof(std::uint64_t)) +
+                  list_bytes_max(kWordsBytesMax) + kRecordBytesMax <=
+              kControlBytesMax);
+
+std::uint64_t to_us(Duration timeout) {
+    ENSURE(timeout >= Duration::zero());
+    return static_cast<std::uint64_t>(
+        std::chrono::ceil<std::chrono::microseconds>(timeout).count());
+}
+
+// Words for people may be longer than a message takes: cut, but not within a character.
+std::string_view shortened(std::string_view words) {
+    if (words.size() <= kWordsBytesMax) return words;
+    std::size_t end = kWordsBytesMax;
+    const auto continues = [&](std::size_t at) {
+        return (static_cast<unsigned char>(words[at]) & 0xc0) == 0x80;
+    };
+    while (end > kWordsBytesMax - 3 && continues(end)) --end;
+    return words.substr(0, end);
+}
+
+flat::Offset<flat::String> text(FlatBuilder& builder, std::string_view text) {
+    if (text.empty()) return 0;
+    return builder.CreateString(text.data(), text.size());
+}
+
+flat::Offset<flat::Vector<std::uint8_t>> list(FlatBuilder& builder,
+                                              std::span<const std::byte> bytes) {
+    if (bytes.empty()) return 0;
+    return builder.CreateVector(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
+}
+
+// The bodies. Each returns its table.
+flat::Offset<void> body(FlatBuilder&, const std::monostate&) {
+    return 0;
+}
+flat::Offset<void> body(FlatBuilder& builder, const Ping&) {
+    return wire::CreatePingRequest(builder).Union();
+}
+flat::Offset<void> body(FlatBuilder& builder, const Echo&) {
+    return wire::CreateEchoRequest(builder).Union();
+}
+flat::Offset<void> body(FlatBuilder& builder, const BulkEcho& bulk) {
+    const auto source = list(builder, bulk.source);
+    const auto target = list(builder, bulk.target);
+    return wire::CreateBulkEchoRequest(builder, source, target, bulk.bytes).Union();
+}
+flat::Offset<void> body(FlatBuilder& builder, const PingReply&) {
+    return wire::CreatePingReply(builder).Union();
+}
+flat::Offset<void> body(FlatBuilder& builder, const EchoReply&) {
+    return wire::CreateEchoReply(builder).Union();
+}
+flat::Offset<void> body(FlatBuilder& builder, const BulkEchoReply& bulk) {
+    return wire::CreateBulkEchoReply(builder, bulk.bytes, bulk.crc).Union();
+}
+
+template <typename Body>
+flat::Offset<void> any_body(FlatBuilder& builder, const Body& variant) {
+    return std::visit([&builder](const auto& each) { return body(builder, each); }, variant);
+}
+
+// A list of records for the root; made of the places they were put at.
+template <typename Record>
+flat::Offset<flat::Vector<flat::Offset<Record>>> records(FlatBuilder& builder,
+                                                         std::span<const flat::uoffset_t> places) {
+    builder.StartVector(places.size(), sizeof(flat::Offset<Record>));
+    for (std::size_t i = places.size(); i-- > 0;) {
+        builder.PushElement(flat::Offset<Record>(places[i]));
+    }
+    return builder.EndVector(places.size());
+}
+
+}  // namespace
+
+class MessageWriter::Builder {
+public:
+    void start(std::span<std::byte> buffer, MessageKind kind);
+    void start_requests(std::span<std::byte> buffer, const RequestHeader& header);
+    bool add(const Request& request);
+    bool add(const Reply& reply);
+    std::size_t count() const { return count_; }
+    std::size_t seal(const PrefixFields& fields);
+    std::size_t write_control(std::span<std::byte> buffer, const PrefixFields& fields,
+                              const Control& control);
+
+private:
+    struct Place {
+        std::uint32_t offset = 0;
+        std::uint32_t bytes = 0;
+        std::uint32_t crc = 0;
+    };
+
+    bool fits(std::size_t payload_bytes, std::size_t envelope_bytes) const;
+    Place put_payload(std::span<const std::byte> payload, std::optional<std::uint32_t> crc);
+    // Finishes the envelope with its root and puts it and the prefix into the buffer.
+    template <typename Root>
+    std::size_t finish(flat::Offset<Root> root, const PrefixFields& fields);
+
+    // 4 KiB: what most messages need. It grows, and keeps what it grew to.
+    FlatBuilder builder_{4096};
+    std::span<std::byte> buffer_;
+    MessageKind kind_ = MessageKind::kHandshake;
+    bool started_ = false;
+    std::size_t payload_end_ = 0;
+    std::size_t count_ = 0;
+    std::array<flat::uoffset_t, kFopsMax> places_{};
+    flat::Offset<flat::String> job_;
+    flat::Offset<flat::String> pool_;
+    flat::Offset<flat::String> user_;
+    std::uint8_t priority_ = 0;
+};
+
+void MessageWriter::Builder::start(std::span<std::byte> buffer, MessageKind kind) {
+    ENSURE(buffer.size() <= UINT32_MAX);
+    builder_.Clear();
+    buffer_ = buffer;
+    kind_ = kind;
+    started_ = true;
+    payload_end_ = kPrefixBytes;
+    count_ = 0;
+}
+
+void MessageWriter::Builder::start_requests(std::span<std::byte> buffer,
+                                            const RequestHeader& header) {
+    ENSURE(buffer.size() >= kRequestOverheadMax);
+    ENSURE(header.job.size() <= kHeaderTextBytesMax);
+    ENSURE(header.pool.size() <= kHeaderTextBytesMax);
+    ENSURE(header.user.size() <= kHeaderTextBytesMax);
+    start(buffer, MessageKind::kRequests);
+    job_ = text(builder_, header.job);
+    pool_ = text(builder_, header.pool);
+    user_ = text(builder_, header.user);
+    priority_ = header.priority;
+}
+
+bool MessageWriter::Builder::fits(std::size_t payload_bytes, std::size_t envelope_bytes) const {
+    if (count_ == kFopsMax) return false;
+    const std::size_t others =
+        aligned(payload_end_) + builder_.GetSize() + kRootBytesMax + (count_ + 1) * kPlaceBytes;
+    // Compared one after the other, so that no sum of a caller's lengths overflows.
+    if (others + envelope_bytes > buffer_.size()) return false;
+    const std::size_t left = buffer_.size() - others - envelope_bytes;
+    return payload_bytes <= left && aligned(payload_bytes) <= left;
+}
+
+MessageWriter::Builder::Place MessageWriter::Builder::put_payload(
+    std::span<const std::byte> payload, std::optional<std::uint32_t> crc) {
+    if (payload.empty()) return {};
+    const std::size_t start = aligned(payload_end_);
+    std::memset(buffer_.data() + payload_end_, 0, start - payload_end_);
+    std::memcpy(buffer_.data() + start, payload.data(), payload.size());
+    payload_end_ = start + payload.size();
+    return {.offset = static_cast<std::uint32_t>(start),
+            .bytes = static_cast<std::uint32_t>(payload.size()),
+            .crc = crc ? *crc : core::crc32c(buffer_.subspan(start, payload.size()))};
+}
+
+bool MessageWriter::Builder::add(const Request& request) {
+    ENSURE(started_ && kind_ == MessageKind::kRequests);
+    ENSURE(request.token.size() <= kTokenBytesMax);
+    const std::uint64_t timeout_us = to_us(request.timeout);
+    if (!fits(request.payload.size(),
+              kRecordBytesMax + kBodyBytesMax + list_bytes_max(request.token.size()))) {
+        return false;
+    }
+    const Place payload = put_payload(request.payload, request.payload_crc);
+    const auto token = list(builder_, request.token);
+    const auto table = any_body(builder_, request.body);
+    places_[count_++] =
+        wire::CreateRequest(builder_, request.id, request.type, timeout_us, token, payload.offset,
+                            payload.bytes, payload.crc,
+                            static_cast<wire::RequestBody>(request.body.index()), table)
+            .o;
+    return true;
+}
+
+bool MessageWriter::Builder::add(const Reply& reply) {
+    ENSURE(started_ && kind_ == MessageKind::kReplies);
+    const std::string_view words = shortened(reply.words);
+    if (!fits(reply.payload.size(),
+              kRecordBytesMax + kBodyBytesMax + list_bytes_max(words.size()))) {
+        return false;
+    }
+    const Place payload = put_payload(reply.payload, reply.payload_crc);
+    const auto why = text(builder_, words);
+    const auto table = any_body(builder_, reply.body);
+    places_[count_++] =
+        wire::CreateReply(builder_, reply.id, static_cast<std::uint16_t>(reply.status), why,
+                          payload.offset, payload.bytes, payload.crc,
+                          static_cast<wire::ReplyBody>(reply.body.index()), table)
+            .o;
+    return true;
+}
+
+template <typename Root>
+std::size_t MessageWriter::Builder::finish(flat::Offset<Root> root, const PrefixFields& fields) {
+    builder_.Finish(root);
+    const std::size_t start = aligned(payload_end_);
+    const std::size_t envelope_bytes = builder_.GetSize();
+    ENSURE(start <= buffer_.size());
+    ENSURE(envelope_bytes <= buffer_.size() - start);
+    std::memset(buffer_.data() + payload_end_, 0, start - payload_end_);
+    std::memcpy(buffer_.data() + start, builder_.GetBufferPointer(), envelope_bytes);
+    write_prefix(buffer_.first(start + envelope_bytes), kind_, fields, envelope_bytes);
+    started_ = false;
+    return start + envelope_bytes;
+}
+
+std::size_t MessageWriter::Builder::seal(const PrefixFields& fields) {
+    ENSURE(started_);
+    ENSURE(count_ > 0);
+    const auto places = std::span<const flat::uoffset_t>(places_).first(count_);
+    count_ = 0;
+    if (kind_ == MessageKind::kReplies) {
+        const auto replies = records<wire::Reply>(builder_, places);
+        return finish(wire::CreateReplies(builder_, replies), fields);
+    }
+    const auto fops = records<wire::Request>(builder_, places);
+    return finish(wire::CreateRequests(builder_, job_, pool_, priority_, user_, fops), fields);
+}
+
+std::size_t MessageWriter::Builder::write_control(std::span<std::byte> buffer,
+                                                  const PrefixFields& fields,
+                                                  const Control& control) {
+    ENSURE(!started_);
+    ENSURE(buffer.size() >= kControlBytesMax);
+    ENSURE(control.cancel.size() <= kCancelsMax);
+    start(buffer, MessageKind::kControl);
+    const flat::Offset<flat::Vector<std::uint64_t>> cancel =
+        control.cancel.empty()
+            ? 0
+            : builder_.CreateVector(control.cancel.data(), control.cancel.size());
+    const auto words = text(builder_, shortened(control.words));
+    return finish(wire::CreateControl(builder_, control.ping, control.pong,
+                                      control.surrender_messages, control.surrendered_messages,
+                                      control.surrender_fops, control.surrendered_fops, cancel,
+                                      static_cast<std::uint8_t>(control.bye), words),
+                  fields);
+}
+
+MessageWriter::MessageWriter() : builder_(std::make_unique<Builder>()) {}
+MessageWriter::~MessageWriter() = default;
+
+void MessageWriter::start_requests(std::span<std::byte> buffer, const RequestHeader& header) {
+    builder_->start_requests(buffer, header);
+}
+void MessageWriter::start_replies(std::span<std::byte> buffer) {
+    ENSURE(buffer.size() >= kReplyOverheadMax);
+    builder_->start(buffer, MessageKind::kReplies);
+}
+bool MessageWriter::add(const Request& request) {
+    return builder_->add(request);
+}
+bool MessageWriter::add(const Reply& reply) {
+    return builder_->add(reply);
+}
+std::size_t MessageWriter::count() const {
+    return builder_->count();
+}
+std::size_t MessageWriter::seal(const PrefixFields& fields) {
+    return builder_->seal(fields);
+}
+std::size_t MessageWriter::write_control(std::span<std::byte> buffer, const PrefixFields& fields,
+                                         const Control& control) {
+    return builder_->write_control(buffer, fields, control);
+}
+
+}  // namespace fopd::fop

@@ -1,0 +1,715 @@
+// Goal: what is written is read back; whatever else is read is refused or harmless.
+// Method: messages of the writer, whole, damaged at every byte, cut at every length, and taken
+// apart by hand where a lie is to be well-formed.
+#include "fop/message.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "core/crc32c.h"
+#include "core/random.h"
+#include "fop/bytes.h"
+#include "fop/fop_type.h"
+#include "fop/message_reader.h"
+#include "fop/message_writer.h"
+#include "fop/prefix.h"
+#include "tests/catch.h"
+#include "tests/fop/reread.h"
+#include "tests/fop/samples.h"
+
+namespace fopd::fop {
+
+namespace {
+
+constexpr std::uint16_t kEcho = 2;
+
+std::vector<std::byte> bytes_of(std::string_view text) {
+    const auto bytes = std::as_bytes(std::span(text));
+    return {bytes.begin(), bytes.end()};
+}
+
+Request echo(std::uint64_t id, std::span<const std::byte> payload) {
+    return {.id = id, .type = kEcho, .payload = payload, .body = Echo{}};
+}
+
+// One request of a type, sealed.
+std::vector<std::byte> sealed(const Request& request, const RequestHeader& header = {}) {
+    std::vector<std::byte> buffer(8192);
+    MessageWriter writer;
+    writer.start_requests(buffer, header);
+    REQUIRE(writer.add(request));
+    buffer.resize(writer.seal({}));
+    return buffer;
+}
+
+std::vector<std::byte> sealed(const Reply& reply) {
+    std::vector<std::byte> buffer(8192);
+    MessageWriter writer;
+    writer.start_replies(buffer);
+    REQUIRE(writer.add(reply));
+    buffer.resize(writer.seal({}));
+    return buffer;
+}
+
+Request only_request(std::span<const std::byte> message) {
+    REQUIRE(read_prefix(message).has_value());
+    const auto view = read_requests(message);
+    REQUIRE(view.has_value());
+    REQUIRE(view->count() == 1);
+    return (*view)[0];
+}
+
+// Replaces the only place in `message` where the number lies at a multiple of its size.
+template <typename T>
+void replace(std::vector<std::byte>& message, T from, T to) {
+    std::size_t found = 0;
+    for (std::size_t at = kPrefixBytes; at + sizeof(T) <= message.size(); at += sizeof(T)) {
+        if (load_little<T>(message.data() + at) != from) continue;
+        store_little(message.data() + at, to);
+        ++found;
+    }
+    REQUIRE(found == 1);
+}
+
+template <typename T>
+void set(std::vector<std::byte>& message, std::size_t offset, T value) {
+    store_little(message.data() + offset, value);
+}
+
+bool is_refused(std::span<const std::byte> message) {
+    const auto prefix = read_prefix(message);
+    if (!prefix) return true;
+    switch (prefix->kind) {
+        case MessageKind::kHandshake: return !read_handshake(message);
+        case MessageKind::kRequests: return !read_requests(message);
+        case MessageKind::kReplies: return !read_replies(message);
+        case MessageKind::kControl: return !read_control(message);
+    }
+    return true;
+}
+
+}  // namespace
+
+// -- what was written --
+
+TEST_CASE("fop message: the fields of the prefix come back", "[fop]") {
+    const auto kind_and_message = std::array{
+        std::pair{MessageKind::kRequests, sealed(sample_request(1))},
+        std::pair{MessageKind::kReplies, sealed(sample_reply(1))},
+    };
+    for (const auto& [kind, message] : kind_and_message) {
+        const auto prefix = read_prefix(message);
+        REQUIRE(prefix.has_value());
+        REQUIRE(prefix->kind == kind);
+        REQUIRE(prefix->minor == kMinorVersion);
+        REQUIRE(prefix->message_bytes == message.size());
+        REQUIRE(prefix->envelope_bytes == message.size() - kPrefixBytes);
+    }
+
+    const auto example = read_prefix(example_message());
+    REQUIRE(example.has_value());
+    REQUIRE(example->session == 0x0102030405060708);
+    REQUIRE(example->sequence == 7);
+    REQUIRE(example->message_credits == 2);
+    REQUIRE(example->fop_credits == 5);
+    REQUIRE(example->acknowledged == 41);
+}
+
+TEST_CASE("fop message: requests of every type come back with their header", "[fop]") {
+    std::vector<std::byte> buffer(8192);
+    MessageWriter writer;
+    writer.start_requests(buffer, {.job = "j", .pool = "p", .user = "u", .priority = 200});
+    for (const FopType& type : kFopTypes) REQUIRE(writer.add(sample_request(type.number)));
+    REQUIRE(writer.count() == kFopTypes.size());
+    buffer.resize(writer.seal({}));
+
+    REQUIRE(read_prefix(buffer).has_value());
+    const auto view = read_requests(buffer);
+    REQUIRE(view.has_value());
+    REQUIRE(view->header().job == "j");
+    REQUIRE(view->header().pool == "p");
+    REQUIRE(view->header().user == "u");
+    REQUIRE(view->header().priority == 200);
+    REQUIRE(view->count() == kFopTypes.size());
+    auto type = kFopTypes.begin();
+    for (const Request read : *view) {
+        CAPTURE(type->name);
+        const Request written = sample_request((type++)->number);
+        REQUIRE(read.fault == Status::kDone);
+        REQUIRE(read.id == written.id);
+        REQUIRE(read.type == written.type);
+        REQUIRE(read.timeout == written.timeout);
+        REQUIRE(std::ranges::equal(read.token, written.token));
+        REQUIRE(std::ranges::equal(read.payload, written.payload));
+        REQUIRE(payload_intact(read));
+        REQUIRE(read.body == written.body);
+    }
+}
+
+TEST_CASE("fop message: replies of every type come back", "[fop]") {
+    std::vector<std::byte> buffer(8192);
+    MessageWriter writer;
+    writer.start_replies(buffer);
+    for (const FopType& type : kFopTypes) REQUIRE(writer.add(sample_reply(type.number)));
+    REQUIRE(writer.add(Reply{.id = 7, .status = Status::kNoSpace, .words = "the pool is full"}));
+    buffer.resize(writer.seal({}));
+
+    REQUIRE(read_prefix(buffer).has_value());
+    const auto view = read_replies(buffer);
+    REQUIRE(view.has_value());
+    REQUIRE(view->count() == kFopTypes.size() + 1);
+    for (std::size_t i = 0; i < kFopTypes.size(); ++i) {
+        CAPTURE(kFopTypes[i].name);
+        const Reply written = sample_reply(kFopTypes[i].number);
+        const Reply read = (*view)[i];
+        REQUIRE(read.id == written.id);
+        REQUIRE(read.status == Status::kDone);
+        REQUIRE(read.words.empty());
+        REQUIRE(std::ranges::equal(read.payload, written.payload));
+        REQUIRE(payload_intact(read));
+        REQUIRE(read.body == written.body);
+    }
+    const Reply last = (*view)[kFopTypes.size()];
+    REQUIRE(last.id == 7);
+    REQUIRE(last.status == Status::kNoSpace);
+    REQUIRE(last.words == "the pool is full");
+    REQUIRE(last.body == ReplyBody{});
+}
+
+TEST_CASE("fop message: control messages come back", "[fop]") {
+    std::vector<std::byte> buffer(kControlBytesMax);
+    std::array<std::uint64_t, kCancelsMax> cancelled{};
+    for (std::size_t i = 0; i < cancelled.size(); ++i) cancelled[i] = ~std::uint64_t{i};
+    MessageWriter writer;
+    const std::string words(kWordsBytesMax, 'w');
+    buffer.resize(writer.write_control(buffer, {.sequence = 1},
+                                       {.ping = 1,
+                                        .pong = ~0ULL,
+                                        .surrender_messages = 2,
+                                        .surrendered_messages = 3,
+                                        .surrender_fops = 4,
+                                        .surrendered_fops = 5,
+                                        .cancel = cancelled,
+                                        .bye = Bye::kDraining,
+                                        .words = words}));
+
+    const auto prefix = read_prefix(buffer);
+    REQUIRE(prefix.has_value());
+    REQUIRE(prefix->kind == MessageKind::kControl);
+    REQUIRE(prefix->sequence == 1);
+    const auto control = read_control(buffer);
+    REQUIRE(control.has_value());
+    REQUIRE(control->ping == 1);
+    REQUIRE(control->pong == ~0ULL);
+    REQUIRE(control->surrender_messages == 2);
+    REQUIRE(control->surrendered_messages == 3);
+    REQUIRE(control->surrender_fops == 4);
+    REQUIRE(control->surrendered_fops == 5);
+    REQUIRE(std::ranges::equal(control->cancel, cancelled));
+    REQUIRE(control->bye == Bye::kDraining);
+    REQUIRE(control->words == words);
+}
+
+TEST_CASE("fop message: a handshake comes back", "[fop]") {
+    std::array<std::byte, 128> buffer{};
+    const auto hello = bytes_of("odd length");
+    const std::size_t size_bytes = write_handshake(buffer, {.session = 3}, hello);
+    const auto message = std::span(buffer).first(size_bytes);
+
+    const auto prefix = read_prefix(message);
+    REQUIRE(prefix.has_value());
+    REQUIRE(prefix->kind == MessageKind::kHandshake);
+    REQUIRE(prefix->session == 3);
+    const auto envelope = read_handshake(message);
+    REQUIRE(envelope.has_value());
+    REQUIRE(std::ranges::equal(*envelope, hello));
+}
+
+TEST_CASE("fop message: the MAC covers the prefix and the envelope, and starts as zero", "[fop]") {
+    auto message = example_message();
+    const auto prefix = read_prefix(message);
+    REQUIRE(prefix.has_value());
+    REQUIRE(std::ranges::all_of(read_mac(message), [](std::byte b) { return b == std::byte{0}; }));
+
+    const MacInput covered = mac_input(message);
+    REQUIRE(covered.prefix.data() == message.data());
+    REQUIRE(covered.prefix.size() == kPrefixBytes - kMacBytes);
+    REQUIRE(covered.envelope.size() == prefix->envelope_bytes);
+    REQUIRE(covered.envelope.data() + covered.envelope.size() == message.data() + message.size());
+
+    std::array<std::byte, kMacBytes> mac{};
+    mac.fill(std::byte{0xaa});
+    write_mac(message, mac);
+    REQUIRE(std::ranges::equal(read_mac(message), mac));
+    REQUIRE(message[kPrefixBytes - kMacBytes] == std::byte{0xaa});
+    REQUIRE(message[kPrefixBytes - kMacBytes - 1] == std::byte{0});
+    REQUIRE(read_requests(message).has_value());
+}
+
+TEST_CASE("fop message: what was added may change afterwards", "[fop]") {
+    std::vector<std::byte> buffer(8192);
+    auto payload = bytes_of("payload");
+    auto token = bytes_of("token");
+    std::string job = "job";
+    MessageWriter writer;
+    writer.start_requests(buffer, {.job = job});
+    Request request = echo(1, payload);
+    request.token = token;
+    REQUIRE(writer.add(request));
+    std::ranges::fill(payload, std::byte{0});
+    std::ranges::fill(token, std::byte{0});
+    job.assign("xxx");
+    buffer.resize(writer.seal({}));
+
+    const Request read = only_request(buffer);
+    REQUIRE(std::ranges::equal(read.payload, bytes_of("payload")));
+    REQUIRE(std::ranges::equal(read.token, bytes_of("token")));
+    REQUIRE(payload_intact(read));
+    REQUIRE(read_requests(buffer)->header().job == "job");
+}
+
+TEST_CASE("fop message: a writer makes one message after the other", "[fop]") {
+    MessageWriter writer;
+    std::vector<std::byte> first(8192);
+    writer.start_requests(first, {.job = "first"});
+    REQUIRE(writer.add(sample_request(3)));
+    first.resize(writer.seal({}));
+    std::vector<std::byte> forgotten(8192);
+    writer.start_replies(forgotten);
+    REQUIRE(writer.add(sample_reply(2)));
+    std::vector<std::byte> second(8192);
+    writer.start_requests(second, {});
+    REQUIRE(writer.empty());
+    REQUIRE(writer.add(sample_request(1)));
+    second.resize(writer.seal({}));
+
+    REQUIRE(read_requests(first)->header().job == "first");
+    REQUIRE(only_request(second).id == sample_request(1).id);
+    REQUIRE(read_requests(second)->header().job.empty());
+    REQUIRE(second == sealed(sample_request(1)));
+}
+
+TEST_CASE("fop message: timeouts round up, and the longest are cut", "[fop]") {
+    Request request = sample_request(1);
+    const auto read_back = [&](Duration timeout) {
+        request.timeout = timeout;
+        return only_request(sealed(request)).timeout;
+    };
+    REQUIRE(read_back(0ns) == 0ns);
+    REQUIRE(read_back(1ns) == 1us);
+    REQUIRE(read_back(1001ns) == 2us);
+    REQUIRE(read_back(24h) == 24h);
+
+    request.timeout = std::chrono::microseconds(0x0001020304050607);
+    auto message = sealed(request);
+    replace<std::uint64_t>(message, 0x0001020304050607, ~0ULL);
+    const Duration longest = only_request(message).timeout;
+    REQUIRE(longest > 24h * 365 * 290);
+    REQUIRE(longest <= Duration::max());
+}
+
+TEST_CASE("fop message: words are cut between characters", "[fop]") {
+    const auto read_back = [](const std::string& words) {
+        const auto message = sealed(Reply{.status = Status::kBusy, .words = words});
+        const auto view = read_replies(message);
+        REQUIRE(view.has_value());
+        return std::string((*view)[0].words);
+    };
+    const std::string full(kWordsBytesMax, 'x');
+    REQUIRE(read_back(full) == full);
+    REQUIRE(read_back(full + "y") == full);
+    const std::string nearly(kWordsBytesMax - 2, 'x');
+    REQUIRE(read_back(nearly + "\u20ac" + "and more") == nearly);
+    REQUIRE(read_back(nearly + "\u00e9" + "and more") == nearly + "\u00e9");
+}
+
+// -- how much fits --
+
+TEST_CASE("fop message: no more than kFopsMax fit, and the next changes nothing", "[fop]") {
+    std::vector<std::byte> buffer(64U << 10);
+    MessageWriter writer;
+    writer.start_replies(buffer);
+    for (std::size_t i = 0; i < kFopsMax; ++i) {
+        REQUIRE(writer.add(Reply{.id = i, .body = PingReply{}}));
+    }
+    REQUIRE_FALSE(writer.add(Reply{.id = kFopsMax, .body = PingReply{}}));
+    REQUIRE(writer.count() == kFopsMax);
+    buffer.resize(writer.seal({}));
+
+    const auto view = read_replies(buffer);
+    REQUIRE(view.has_value());
+    REQUIRE(view->count() == kFopsMax);
+    for (std::size_t i = 0; i < kFopsMax; ++i) REQUIRE((*view)[i].id == i);
+}
+
+TEST_CASE("fop message: what does not fit leaves the message as it was", "[fop]") {
+    core::Random random(4);
+    std::vector<std::byte> payload(4096);
+    for (std::byte& each : payload) each = static_cast<std::byte>(random.below(256));
+    const std::span all(payload);
+    for (std::size_t capacity = kRequestOverheadMax; capacity < 6000;
+         capacity += 1 + capacity % 13) {
+        CAPTURE(capacity);
+        // Twice the same, but for what was refused in between.
+        std::array<std::vector<std::byte>, 2> buffers;
+        for (auto& buffer : buffers) {
+            const bool with_refused = &buffer == &buffers[0];
+            core::Random choice(capacity);
+            buffer.resize(capacity);
+            MessageWriter writer;
+            writer.start_requests(buffer, {.job = "job"});
+            for (std::uint64_t id = 0;; ++id) {
+                const auto type = kFopTypes[choice.below(kFopTypes.size())].number;
+                Request request = sample_request(type);
+                request.id = id;
+                if (type == kEcho) request.payload = all.first(choice.below(100));
+                if (with_refused) {
+                    Request large = echo(~id, all.first(std::min(capacity, all.size())));
+                    if (capacity <= all.size()) REQUIRE_FALSE(writer.add(large));
+                }
+                if (!writer.add(request)) break;
+            }
+            REQUIRE(writer.count() > 0);
+            buffer.resize(writer.seal({}));
+            REQUIRE(reread(buffer));
+        }
+        REQUIRE(buffers[0] == buffers[1]);
+    }
+}
+
+TEST_CASE("fop message: an empty message takes what the overhead leaves", "[fop]") {
+    const std::string text(kHeaderTextBytesMax, 't');
+    const std::vector<std::byte> token(kTokenBytesMax);
+    for (std::size_t capacity = 16U << 10; capacity < (16U << 10) + 17; ++capacity) {
+        CAPTURE(capacity);
+        std::vector<std::byte> buffer(capacity);
+        const std::vector<std::byte> payload(capacity);
+        MessageWriter writer;
+        writer.start_requests(buffer, {.job = text, .pool = text, .user = text});
+        Request request{.type = 3, .timeout = 1s, .token = token, .body = BulkEcho{}};
+        request.payload = std::span(payload).first(capacity - kRequestOverheadMax);
+        REQUIRE(writer.add(request));
+        REQUIRE(reread(std::span(buffer).first(writer.seal({}))));
+
+        writer.start_replies(buffer);
+        Reply reply{.words = text, .body = BulkEchoReply{.bytes = 1, .crc = 1}};
+        reply.payload = std::span(payload).first(capacity - kReplyOverheadMax);
+        REQUIRE(writer.add(reply));
+        REQUIRE(reread(std::span(buffer).first(writer.seal({}))));
+    }
+}
+
+TEST_CASE("fop message: eight payloads of 4 KiB fit into 36 KiB", "[fop]") {
+    std::vector<std::byte> buffer(36U << 10);
+    const std::vector<std::byte> payload(4096);
+    MessageWriter writer;
+    writer.start_replies(buffer);
+    for (std::uint64_t id = 0; id < 8; ++id) {
+        REQUIRE(writer.add(Reply{.id = id, .payload = payload, .body = EchoReply{}}));
+    }
+    REQUIRE(writer.seal({}) <= buffer.size());
+}
+
+// -- what one request alone is answered --
+
+TEST_CASE("fop message: an unknown type of fop is that request's fault alone", "[fop]") {
+    std::vector<std::byte> buffer(8192);
+    MessageWriter writer;
+    writer.start_requests(buffer, {});
+    REQUIRE(writer.add(sample_request(1)));
+    REQUIRE(writer.add(Request{.id = 77, .type = 0xfff0, .payload = sample_request(2).payload}));
+    REQUIRE(writer.add(sample_request(2)));
+    buffer.resize(writer.seal({}));
+
+    const auto view = read_requests(buffer);
+    REQUIRE(view.has_value());
+    REQUIRE((*view)[0].fault == Status::kDone);
+    REQUIRE((*view)[1].fault == Status::kUnknownFop);
+    REQUIRE((*view)[1].id == 77);
+    REQUIRE((*view)[1].body == RequestBody{});
+    REQUIRE((*view)[2].fault == Status::kDone);
+}
+
+TEST_CASE("fop message: an unknown body is that request's fault alone", "[fop]") {
+    // The body's number in the union is the only byte of its value in this envelope.
+    auto message = sealed(sample_request(3));
+    std::size_t found = 0;
+    for (std::size_t at = kPrefixBytes; at < message.size(); ++at) {
+        auto changed = message;
+        if (changed[at] != std::byte{3}) continue;
+        changed[at] = std::byte{200};
+        if (is_refused(changed)) continue;
+        const Request request = only_request(changed);
+        if (request.type != 3 || request.fault != Status::kUnknownFop) continue;
+        REQUIRE(request.id == sample_request(3).id);
+        REQUIRE(request.body == RequestBody{});
+        ++found;
+    }
+    REQUIRE(found == 1);
+}
+
+TEST_CASE("fop message: parts that do not fit the type are that request's fault", "[fop]") {
+    const auto payload = bytes_of("payload");
+    const auto fault = [](const Request& request) { return only_request(sealed(request)).fault; };
+    REQUIRE(fault({.type = 1, .body = Echo{}}) == Status::kMalformed);
+    REQUIRE(fault({.type = 1}) == Status::kMalformed);
+    REQUIRE(fault({.type = 1, .payload = payload, .body = Ping{}}) == Status::kMalformed);
+    REQUIRE(fault({.type = 3, .payload = payload, .body = BulkEcho{}}) == Status::kMalformed);
+    REQUIRE(fault({.type = 2, .payload = payload, .body = Echo{}}) == Status::kDone);
+    REQUIRE(fault({.type = 0, .body = Ping{}}) == Status::kUnknownFop);
+
+    // The length of the first descriptor.
+    auto message = sealed(sample_request(3));
+    std::size_t shortened = 0;
+    for (std::size_t at = kPrefixBytes; at + 4 <= message.size(); at += 4) {
+        if (load_little<std::uint32_t>(message.data() + at) != sizeof(SealedDescriptor)) continue;
+        auto changed = message;
+        set<std::uint32_t>(changed, at, sizeof(SealedDescriptor) - 1);
+        REQUIRE(only_request(changed).fault == Status::kMalformed);
+        ++shortened;
+    }
+    REQUIRE(shortened == 2);
+}
+
+TEST_CASE("fop message: a status of a newer peer reads as an internal error", "[fop]") {
+    const auto message = sealed(Reply{.status = static_cast<Status>(999)});
+    REQUIRE((*read_replies(message))[0].status == Status::kInternal);
+}
+
+TEST_CASE("fop message: a newer reason to leave is a reason", "[fop]") {
+    std::vector<std::byte> buffer(kControlBytesMax);
+    MessageWriter writer;
+    buffer.resize(writer.write_control(buffer, {}, {.bye = static_cast<Bye>(17)}));
+    REQUIRE(read_control(buffer)->bye == Bye::kOther);
+}
+
+TEST_CASE("fop message: a changed payload is found by its checksum, not by the reader", "[fop]") {
+    auto message = sealed(echo(1, bytes_of("payload")));
+    message[kPrefixBytes] ^= std::byte{1};
+    REQUIRE_FALSE(payload_intact(only_request(message)));
+
+    Request with_crc = echo(1, bytes_of(""));
+    const auto payload = bytes_of("payload");
+    with_crc.payload = payload;
+    with_crc.payload_crc = core::crc32c(payload) + 1;
+    REQUIRE_FALSE(payload_intact(only_request(sealed(with_crc))));
+    with_crc.payload_crc = core::crc32c(payload);
+    REQUIRE(payload_intact(only_request(sealed(with_crc))));
+}
+
+// -- what is refused --
+
+TEST_CASE("fop message: a newer minor version may use the reserved bytes", "[fop]") {
+    auto message = example_message();
+    message[7] = std::byte{1};
+    REQUIRE(is_refused(message));
+    message[5] = static_cast<std::byte>(kMinorVersion + 1);
+    set<std::uint32_t>(message, 36, 0xffffffff);
+    REQUIRE_FALSE(is_refused(message));
+    REQUIRE(read_prefix(message)->minor == kMinorVersion + 1);
+}
+
+TEST_CASE("fop message: another major version is unsupported, all else invalid", "[fop]") {
+    const auto code_after = [](std::size_t offset, std::byte value) {
+        auto message = example_message();
+        message[offset] = value;
+        const auto prefix = read_prefix(message);
+        REQUIRE_FALSE(prefix.has_value());
+        return prefix.error().code;
+    };
+    REQUIRE(code_after(4, std::byte{2}) == Errc::kUnsupported);
+    REQUIRE(code_after(4, std::byte{0}) == Errc::kUnsupported);
+    REQUIRE(code_after(0, std::byte{'x'}) == Errc::kInvalid);
+    REQUIRE(code_after(6, std::byte{0}) == Errc::kInvalid);
+    REQUIRE(code_after(6, std::byte{5}) == Errc::kInvalid);
+    REQUIRE(code_after(7, std::byte{1}) == Errc::kInvalid);
+    REQUIRE(code_after(39, std::byte{1}) == Errc::kInvalid);
+}
+
+TEST_CASE("fop message: lengths in the prefix must add up", "[fop]") {
+    const auto message = example_message();
+    const auto size_bytes = static_cast<std::uint32_t>(message.size());
+    const auto envelope_bytes = read_prefix(message)->envelope_bytes;
+    const auto refused_with = [&](std::size_t offset, std::uint32_t value) {
+        auto changed = message;
+        set(changed, offset, value);
+        return !read_prefix(changed).has_value();
+    };
+    for (const std::uint32_t bytes : {0U, 63U, size_bytes - 1, size_bytes + 1, ~0U}) {
+        REQUIRE(refused_with(24, bytes));
+    }
+    for (const std::uint32_t bytes :
+         {0U, envelope_bytes - 1, envelope_bytes + 4, size_bytes - 63, size_bytes, ~0U, ~7U}) {
+        REQUIRE(refused_with(28, bytes));
+    }
+}
+
+TEST_CASE("fop message: payloads must lie one behind the other", "[fop]") {
+    // Offsets and lengths that occur nowhere else in the envelope.
+    const std::vector<std::byte> first(0x155, std::byte{0xee});
+    const std::vector<std::byte> second(0x266, std::byte{0xee});
+    constexpr std::uint32_t kFirst = kPrefixBytes;
+    constexpr std::uint32_t kSecond = 0x198;
+    std::vector<std::byte> message(4096);
+    MessageWriter writer;
+    writer.start_requests(message, {});
+    REQUIRE(writer.add(echo(0x77777777, first)));
+    REQUIRE(writer.add(echo(0x77777777, second)));
+    message.resize(writer.seal({}));
+    REQUIRE_FALSE(is_refused(message));
+    const auto end = static_cast<std::uint32_t>(message.size());
+
+    const auto refused_after = [&](std::uint32_t from, std::uint32_t to) {
+        auto changed = message;
+        replace(changed, from, to);
+        return is_refused(changed);
+    };
+    for (const std::uint32_t offset :
+         {0U, 8U, kFirst, kSecond - 8, kSecond - 1, kSecond + 1, kSecond + 8, end - 8, end, ~7U}) {
+        CAPTURE(offset);
+        REQUIRE(refused_after(kSecond, offset));
+    }
+    for (const std::uint32_t bytes : {0U, 1U, 0x150U, 0x159U, 0x155U + 0x266U, end, ~0U}) {
+        CAPTURE(bytes);
+        REQUIRE(refused_after(0x155U, bytes));
+    }
+    for (const std::uint32_t bytes : {0U, 1U, 0x260U, 0x269U, end, ~0U - kSecond, ~0U}) {
+        CAPTURE(bytes);
+        REQUIRE(refused_after(0x266U, bytes));
+    }
+}
+
+TEST_CASE("fop message: padding must be zero", "[fop]") {
+    const auto hello = bytes_of("hello");
+    std::vector<std::byte> message(4096);
+    MessageWriter writer;
+    writer.start_requests(message, {});
+    REQUIRE(writer.add(echo(1, hello)));
+    REQUIRE(writer.add(echo(2, hello)));
+    message.resize(writer.seal({}));
+
+    for (const std::size_t payload : {kPrefixBytes, kPrefixBytes + 8}) {
+        for (std::size_t at = payload + hello.size(); at < payload + 8; ++at) {
+            auto changed = message;
+            changed[at] = std::byte{1};
+            CAPTURE(at);
+            REQUIRE(is_refused(changed));
+        }
+    }
+}
+
+TEST_CASE("fop message: control and handshake have no payloads", "[fop]") {
+    for (const SampleMessage& sample : sample_messages()) {
+        const auto kind = read_prefix(sample.bytes)->kind;
+        if (kind != MessageKind::kControl && kind != MessageKind::kHandshake) continue;
+        CAPTURE(sample.name);
+        auto longer = sample.bytes;
+        longer.insert(longer.begin() + kPrefixBytes, 8, std::byte{0});
+        set(longer, 24, static_cast<std::uint32_t>(longer.size()));
+        REQUIRE(read_prefix(longer).has_value());
+        REQUIRE(is_refused(longer));
+    }
+}
+
+TEST_CASE("fop message: more than the limits is refused", "[fop]") {
+    // The writer would not: the length is changed afterwards.
+    const std::string text(kWordsBytesMax, 'w');
+    auto reply = sealed(Reply{.status = Status::kBusy, .words = text});
+    REQUIRE_FALSE(is_refused(reply));
+    // One character more, over the zero behind the text; another zero follows as padding.
+    replace<std::uint32_t>(reply, kWordsBytesMax, kWordsBytesMax + 1);
+    REQUIRE(is_refused(reply));
+
+    const std::vector<std::byte> token(kTokenBytesMax);
+    auto request = sealed(Request{.id = 5, .type = 1, .token = token, .body = Ping{}},
+                          {.job = "lies behind the token"});
+    REQUIRE(only_request(request).fault == Status::kDone);
+    replace<std::uint32_t>(request, kTokenBytesMax, kTokenBytesMax + 1);
+    REQUIRE(only_request(request).fault == Status::kMalformed);
+    REQUIRE(only_request(request).id == 5);
+}
+
+// -- any bytes --
+
+TEST_CASE("fop message: samples are messages, and stay the same when written anew", "[fop]") {
+    for (const SampleMessage& sample : sample_messages()) {
+        CAPTURE(sample.name);
+        REQUIRE(reread(sample.bytes));
+    }
+}
+
+TEST_CASE("fop message: a message cut anywhere is refused", "[fop]") {
+    for (const SampleMessage& sample : sample_messages()) {
+        CAPTURE(sample.name);
+        for (std::size_t length = 0; length < sample.bytes.size(); ++length) {
+            CAPTURE(length);
+            // A vector of its own, so that a look beyond its end is seen.
+            std::vector<std::byte> cut(sample.bytes.begin(),
+                                       sample.bytes.begin() + static_cast<std::ptrdiff_t>(length));
+            REQUIRE(is_refused(cut));
+            if (length < kPrefixBytes) continue;
+            // And where the prefix tells no lie about it.
+            set(cut, 24, static_cast<std::uint32_t>(length));
+            static_cast<void>(reread(cut));
+            set(cut, 28, static_cast<std::uint32_t>(length - kPrefixBytes));
+            static_cast<void>(reread(cut));
+        }
+    }
+}
+
+TEST_CASE("fop message: no byte, whatever its value, does harm", "[fop]") {
+    for (const SampleMessage& sample : sample_messages()) {
+        CAPTURE(sample.name);
+        auto message = sample.bytes;
+        for (std::size_t at = 0; at < message.size(); ++at) {
+            const std::byte before = message[at];
+            for (const unsigned value : {0x00U, 0x01U, 0x7fU, 0x80U, 0xffU}) {
+                message[at] = static_cast<std::byte>(value);
+                static_cast<void>(reread(message));
+            }
+            for (unsigned bit = 0; bit < 8; ++bit) {
+                message[at] = before ^ static_cast<std::byte>(1U << bit);
+                static_cast<void>(reread(message));
+            }
+            message[at] = before;
+        }
+        REQUIRE(reread(message));
+    }
+}
+
+TEST_CASE("fop message: several wrong words at once do no harm", "[fop]") {
+    core::Random random(5);
+    const auto samples = sample_messages();
+    std::size_t readable = 0;
+    for (int round = 0; round < 20'000; ++round) {
+        auto message = samples[random.below(samples.size())].bytes;
+        const std::size_t changes = 1 + random.below(4);
+        for (std::size_t i = 0; i < changes; ++i) {
+            const std::size_t word = kPrefixBytes / 4 + random.below(message.size() / 4 - 16);
+            set(message, word * 4,
+                static_cast<std::uint32_t>(random.below(2) == 0 ? random.below(64)
+                                                                : random.below(1ULL << 32)));
+        }
+        readable += reread(message) ? 1 : 0;
+    }
+    REQUIRE(readable > 0);
+}
+
+TEST_CASE("fop message: random envelopes do no harm", "[fop]") {
+    core::Random random(6);
+    for (int round = 0; round < 20'000; ++round) {
+        std::vector<std::byte> message(kPrefixBytes + 8 * (1 + random.below(40)));
+        for (std::byte& each : message) each = static_cast<std::byte>(random.below(4));
+        const auto example = example_message();
+        std::ranges::copy(std::span(example).first(kPrefixBytes), message.begin());
+        message[6] = static_cast<std::byte>(random.below(6));
+        set(message, 24, static_cast<std::uint32_t>(message.size()));
+        set(message, 28, static_cast<std::uint32_t>(message.size() - kPrefixBytes));
+        static_cast<void>(reread(message));
+    }
+}
+
+}  // namespace fopd::fop
