@@ -1,0 +1,39 @@
+#include "fop/hash.h"
+
+#include <sodium.h>
+
+#include "core/ensure.h"
+
+namespace fopd::fop {
+namespace {
+
+const unsigned char* in(std::span<const std::byte> bytes) {
+    return reinterpret_cast<const unsigned char*>(bytes.data());
+}
+
+Hash blake2b(std::span<const std::byte> key, HashParts parts) {
+    // Finds the fastest implementation for this processor, once.
+    static const bool is_ready = sodium_init() >= 0;
+    ENSURE(is_ready);
+    crypto_generichash_blake2b_state state;
+    Hash out;
+    crypto_generichash_blake2b_init(&state, in(key), key.size(), out.size());
+    for (const auto part : parts) crypto_generichash_blake2b_update(&state, in(part), part.size());
+    crypto_generichash_blake2b_final(&state, reinterpret_cast<unsigned char*>(out.data()),
+                                     out.size());
+    // The key is the first block of what was hashed.
+    sodium_memzero(&state, sizeof state);
+    return out;
+}
+
+}  // namespace
+
+Hash hash(HashParts parts) {
+    return blake2b({}, parts);
+}
+
+Hash keyed_hash(const Key& key, HashParts parts) {
+    return blake2b(key.bytes(), parts);
+}
+
+}  // namespace fopd::fop

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <span>
+
+#include "fop/key.h"
+
+namespace fopd::fop {
+
+// What proves that whoever made some bytes holds the key. Compared in constant time.
+struct Mac128 {
+    std::array<std::byte, 16> bytes;
+
+    friend bool operator==(const Mac128& one, const Mac128& other) {
+        return same_bytes(one.bytes, other.bytes);
+    }
+};
+
+// Over both parts as if they lay one behind the other. Allocates nothing.
+Mac128 mac(const MacKey& key, std::span<const std::byte> first,
+           std::span<const std::byte> second = {});
+
+}  // namespace fopd::fop

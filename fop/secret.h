@@ -1,0 +1,43 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <span>
+
+namespace fopd::fop {
+
+// Overwrites what must not stay in memory; the compiler does not leave it out.
+void wipe(std::span<std::byte> bytes);
+
+// Compares in a time that depends on the sizes only. Spans of different sizes differ.
+bool same_bytes(std::span<const std::byte> one, std::span<const std::byte> other);
+
+// Bytes nobody else may know: wiped when they go, compared in constant time, never printed. All
+// zero to begin with.
+template <std::size_t kSize>
+class SecretBytes {
+public:
+    static constexpr std::size_t kSizeBytes = kSize;
+
+    SecretBytes() = default;
+    explicit SecretBytes(std::span<const std::byte, kSize> bytes) {
+        std::ranges::copy(bytes, bytes_.begin());
+    }
+    SecretBytes(const SecretBytes&) = default;
+    SecretBytes& operator=(const SecretBytes&) = default;
+    ~SecretBytes() { wipe(bytes_); }
+
+    std::span<const std::byte, kSize> bytes() const { return bytes_; }
+    // For whoever makes the secret.
+    std::span<std::byte, kSize> writable() { return bytes_; }
+
+    friend bool operator==(const SecretBytes& one, const SecretBytes& other) {
+        return same_bytes(one.bytes_, other.bytes_);
+    }
+
+private:
+    std::array<std::byte, kSize> bytes_{};
+};
+
+}  // namespace fopd::fop
