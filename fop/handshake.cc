@@ -1,0 +1,256 @@
+#include "fop/handshake.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/ensure.h"
+
+namespace fopd::fop {
+namespace {
+
+// One answer for a key nobody has, a key somebody else has, and a proof that is wrong.
+constexpr std::string_view kNotProved = "not authenticated";
+constexpr std::string_view kOver = "the handshake is over";
+
+// Both machines end their messages alike: the transcript takes in what precedes the MAC, the MAC is
+// over the transcript, and the transcript takes in the MAC.
+FinishMac take_in(Transcript& transcript, const Key& key, std::span<const std::byte> body) {
+    transcript.add(body);
+    const FinishMac mac = keyed_hash(key, {transcript.value()});
+    transcript.add(mac);
+    return mac;
+}
+
+// Puts the MAC of the message encoded at the start of `outgoing` into its place.
+void seal(Transcript& transcript, const Key& key, std::span<const std::byte> encoded,
+          std::span<std::byte> outgoing) {
+    const auto body = without_mac(encoded);
+    const FinishMac mac = take_in(transcript, key, body);
+    std::ranges::copy(mac, outgoing.begin() + static_cast<std::ptrdiff_t>(body.size()));
+}
+
+RefusalReason reason_of(const Error& error) {
+    return error.code == Errc::kUnsupported ? RefusalReason::kVersion : RefusalReason::kMalformed;
+}
+
+// The peer's reason, or that it had none we understand.
+Refusal refused_by_peer(std::span<const std::byte> bytes) {
+    const auto refused = decode_refused(bytes);
+    if (!refused) {
+        return {RefusedBy::kPeer, RefusalReason::kMalformed, "refused without a legible reason"};
+    }
+    return {RefusedBy::kPeer, refused->reason, std::string(refused->words)};
+}
+
+}  // namespace
+
+ClientHandshake::ClientHandshake(Options options, const ClientRandom& random)
+    : options_(std::move(options)),
+      ephemeral_(random.bytes().first<32>()),
+      transcript_(options_.connect_data.connect, options_.connect_data.accept) {
+    std::ranges::copy(random.bytes().last<32>(), nonce_.begin());
+    const bool has_key = !(options_.credentials.key == Key{});
+    ENSURE(has_key == (options_.credentials.kind != AuthKind::kNone));
+}
+
+std::span<const std::byte> ClientHandshake::start() {
+    ENSURE(waiting_ == Waiting::kForStart);
+    const Credentials& credentials = options_.credentials;
+    ClientHello hello{.auth = credentials.kind,
+                      .major = kMajorVersion,
+                      .minor = kMinorVersion,
+                      .ephemeral = public_key(ephemeral_),
+                      .nonce = nonce_,
+                      .offer = options_.offer,
+                      .name = credentials.name,
+                      .user = credentials.user};
+    if (credentials.kind != AuthKind::kNone) hello.key_id = key_id(credentials.key);
+    const auto encoded = encode(hello, outgoing_);
+    transcript_.add(encoded);
+    waiting_ = Waiting::kForServerHello;
+    return encoded;
+}
+
+HandshakeStep ClientHandshake::consume(std::span<const std::byte> bytes) {
+    if (refusal_) return {HandshakeState::kRefused, {}};
+    if (waiting_ == Waiting::kForNothing) return refuse(RefusalReason::kMalformed, kOver);
+    if (is_refused(bytes)) {
+        waiting_ = Waiting::kForNothing;
+        refusal_ = refused_by_peer(bytes);
+        return {HandshakeState::kRefused, {}};
+    }
+    switch (waiting_) {
+        case Waiting::kForServerHello: return on_server_hello(bytes);
+        case Waiting::kForWelcome: return on_welcome(bytes);
+        default: return refuse(RefusalReason::kMalformed, "nothing was asked yet");
+    }
+}
+
+HandshakeStep ClientHandshake::on_server_hello(std::span<const std::byte> bytes) {
+    const auto hello = decode_server_hello(bytes);
+    if (!hello) return refuse(reason_of(hello.error()), hello.error().context);
+
+    Transcript before_proof = transcript_;
+    before_proof.add(without_mac(bytes));
+    keys_ = KeySchedule::make({.shared_before = options_.credentials.key,
+                               .own_secret = ephemeral_,
+                               .peer_public = hello->ephemeral,
+                               .transcript = before_proof});
+    wipe(ephemeral_.writable());
+    if (!keys_) return refuse(RefusalReason::kMalformed, "an ephemeral key that hides nothing");
+    const auto expected = take_in(transcript_, keys_->server_finish, without_mac(bytes));
+    if (!same_bytes(expected, hello->mac)) return refuse(RefusalReason::kDenied, kNotProved);
+
+    server_ = hello->offer;
+    const auto encoded = encode(ClientFinish{}, outgoing_);
+    seal(transcript_, keys_->client_finish, encoded, outgoing_);
+    waiting_ = Waiting::kForWelcome;
+    return {HandshakeState::kRunning, encoded};
+}
+
+HandshakeStep ClientHandshake::on_welcome(std::span<const std::byte> bytes) {
+    const auto welcome = decode_welcome(bytes);
+    if (!welcome) return refuse(reason_of(welcome.error()), welcome.error().context);
+    const auto expected = take_in(transcript_, keys_->welcome, without_mac(bytes));
+    if (!same_bytes(expected, welcome->mac)) return refuse(RefusalReason::kDenied, kNotProved);
+
+    session_ = ClientSession{.keys = keys_->session,
+                             .name = std::string(welcome->name),
+                             .rights = welcome->rights,
+                             .server = server_,
+                             .grant = welcome->grant};
+    keys_.reset();
+    waiting_ = Waiting::kForNothing;
+    return {HandshakeState::kDone, {}};
+}
+
+HandshakeStep ClientHandshake::refuse(RefusalReason reason, std::string_view words) {
+    waiting_ = Waiting::kForNothing;
+    keys_.reset();
+    wipe(ephemeral_.writable());
+    refusal_ = Refusal{RefusedBy::kUs, reason, std::string(words)};
+    return {HandshakeState::kRefused, encode(Refused{reason, refusal_->words}, outgoing_)};
+}
+
+const ClientSession& ClientHandshake::session() const {
+    ENSURE(session_.has_value());
+    return *session_;
+}
+
+const Refusal& ClientHandshake::refusal() const {
+    ENSURE(refusal_.has_value());
+    return *refusal_;
+}
+
+ServerHandshake::ServerHandshake(Options options, const ServerRandom& random)
+    : options_(std::move(options)),
+      random_(random),
+      transcript_(options_.connect_data.connect, options_.connect_data.accept) {}
+
+HandshakeStep ServerHandshake::consume(std::span<const std::byte> bytes, const KeyFinder& keys) {
+    if (refusal_) return {HandshakeState::kRefused, {}};
+    if (waiting_ == Waiting::kForNothing) return refuse(RefusalReason::kMalformed, kOver);
+    if (is_refused(bytes)) {
+        waiting_ = Waiting::kForNothing;
+        refusal_ = refused_by_peer(bytes);
+        return {HandshakeState::kRefused, {}};
+    }
+    if (waiting_ == Waiting::kForClientHello) return on_client_hello(bytes, keys);
+    return on_client_finish(bytes);
+}
+
+HandshakeStep ServerHandshake::on_client_hello(std::span<const std::byte> bytes,
+                                               const KeyFinder& keys) {
+    const auto hello = decode_client_hello(bytes);
+    if (!hello) return refuse(reason_of(hello.error()), hello.error().context);
+    claimed_ = Identity{.kind = hello->auth,
+                        .name = std::string(hello->name),
+                        .user = std::string(hello->user),
+                        .groups = {},
+                        .rights = {},
+                        .key_id = hello->key_id};
+    client_ = hello->offer;
+    minor_version_ = std::min(hello->minor, kMinorVersion);
+
+    const auto secret = random_.bytes();
+    const Key ephemeral(secret.first<32>());
+    if (hello->auth == AuthKind::kNone) {
+        if (!options_.unauthenticated) {
+            return refuse(RefusalReason::kAuthenticationNeeded, "a key is needed here");
+        }
+        known_ = KnownKey{.key = {}, .identity = *claimed_, .delegation = Delegation::kAllowed};
+        known_->identity.rights = *options_.unauthenticated;
+    } else {
+        known_ = keys.find(hello->auth, hello->key_id);
+        if (known_ && hello->auth == AuthKind::kPeer) known_->identity.name = hello->name;
+    }
+    // An unknown key goes on with one nobody has, and so fails where a wrong one does.
+    const Key shared_before = known_ ? known_->key : Key(secret.last<32>());
+
+    transcript_.add(bytes);
+    ServerHello answer{
+        .ephemeral = public_key(ephemeral), .nonce = {}, .offer = options_.offer, .mac = {}};
+    std::ranges::copy(secret.subspan<32, 32>(), answer.nonce.begin());
+    const auto encoded = encode(answer, outgoing_);
+    Transcript before_proof = transcript_;
+    before_proof.add(without_mac(encoded));
+    keys_ = KeySchedule::make({.shared_before = shared_before,
+                               .own_secret = ephemeral,
+                               .peer_public = hello->ephemeral,
+                               .transcript = before_proof});
+    wipe(random_.writable());
+    if (!keys_) return refuse(RefusalReason::kMalformed, "an ephemeral key that hides nothing");
+    seal(transcript_, keys_->server_finish, encoded, outgoing_);
+    waiting_ = Waiting::kForClientFinish;
+    return {HandshakeState::kRunning, encoded};
+}
+
+HandshakeStep ServerHandshake::on_client_finish(std::span<const std::byte> bytes) {
+    const auto finish = decode_client_finish(bytes);
+    if (!finish) return refuse(reason_of(finish.error()), finish.error().context);
+    const auto expected = take_in(transcript_, keys_->client_finish, without_mac(bytes));
+    const bool is_proved = same_bytes(expected, finish->mac);
+    if (!is_proved || !known_) return refuse(RefusalReason::kDenied, kNotProved);
+
+    Identity identity = known_->identity;
+    const std::string& user = claimed_->user;
+    identity.user = user.empty() ? identity.name : user;
+    if (identity.user != identity.name && known_->delegation == Delegation::kNone) {
+        return refuse(RefusalReason::kDenied, "this principal may not act for another user");
+    }
+
+    const auto encoded = encode(
+        Welcome{
+            .rights = identity.rights, .name = identity.name, .grant = options_.grant, .mac = {}},
+        outgoing_);
+    seal(transcript_, keys_->welcome, encoded, outgoing_);
+    session_ = ServerSession{.keys = keys_->session,
+                             .identity = std::move(identity),
+                             .client = client_,
+                             .minor_version = minor_version_};
+    keys_.reset();
+    known_.reset();
+    waiting_ = Waiting::kForNothing;
+    return {HandshakeState::kDone, encoded};
+}
+
+HandshakeStep ServerHandshake::refuse(RefusalReason reason, std::string_view words) {
+    waiting_ = Waiting::kForNothing;
+    keys_.reset();
+    known_.reset();
+    wipe(random_.writable());
+    refusal_ = Refusal{RefusedBy::kUs, reason, std::string(words)};
+    return {HandshakeState::kRefused, encode(Refused{reason, refusal_->words}, outgoing_)};
+}
+
+const ServerSession& ServerHandshake::session() const {
+    ENSURE(session_.has_value());
+    return *session_;
+}
+
+const Refusal& ServerHandshake::refusal() const {
+    ENSURE(refusal_.has_value());
+    return *refusal_;
+}
+
+}  // namespace fopd::fop

@@ -1,0 +1,131 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "core/result.h"
+#include "core/time.h"
+#include "fop/key.h"
+#include "fop/key_schedule.h"
+#include "fop/principal.h"
+#include "fop/rights.h"
+
+namespace fopd::fop {
+
+// The messages of the handshake as bytes; docs/formats/handshake.md has their layouts. Texts are
+// borrowed from the bytes they were read from.
+
+inline constexpr std::size_t kHandshakeBytesMax = 512;
+inline constexpr std::size_t kRefusalWordsMax = 64;
+
+// A receiver of less could not be told why it is refused.
+inline constexpr std::uint32_t kMessageBytesMin = 1024;
+
+enum class HandshakeKind : std::uint8_t {
+    kClientHello = 1,
+    kServerHello = 2,
+    kClientFinish = 3,
+    kWelcome = 4,
+    kRefused = 5,
+};
+
+// Why a handshake ended: one for each thing the other side would do differently.
+enum class RefusalReason : std::uint8_t {
+    kDenied = 1,  // Not proved, or not allowed. The same for a wrong key and no such key.
+    kAuthenticationNeeded = 2,  // A key is needed here.
+    kVersion = 3,               // No version in common.
+    kMalformed = 4,             // What came is not what belongs here.
+    kBusy = 5,                  // Try again later.
+    kDraining = 6,              // Connect elsewhere, or later.
+};
+
+// What a client can take.
+struct ClientOffer {
+    std::uint32_t message_bytes_max = 0;
+    std::uint16_t message_credits = 0;
+
+    friend bool operator==(const ClientOffer&, const ClientOffer&) = default;
+};
+
+// What a daemon can take, and how long it believes in a silent client.
+struct ServerOffer {
+    std::uint32_t message_bytes_max = 0;
+    std::uint32_t inline_max = 0;  // Larger payloads travel by RMA.
+    std::uint64_t incarnation = 0;
+    Duration lease{};  // In milliseconds on the wire.
+
+    friend bool operator==(const ServerOffer&, const ServerOffer&) = default;
+};
+
+// What a client may send to begin with.
+struct Grant {
+    std::uint16_t message_credits = 0;
+    std::uint16_t fop_credits_data = 0;
+    std::uint16_t fop_credits_control = 0;
+
+    friend bool operator==(const Grant&, const Grant&) = default;
+};
+
+using Nonce = std::array<std::byte, 32>;
+using FinishMac = Hash;
+
+struct ClientHello {
+    AuthKind auth = AuthKind::kNone;
+    std::uint8_t major = 0;
+    std::uint8_t minor = 0;
+    KeyId key_id{};
+    PublicKey ephemeral{};
+    Nonce nonce{};
+    ClientOffer offer = {};
+    std::string_view name = {};
+    std::string_view user = {};
+};
+
+struct ServerHello {
+    PublicKey ephemeral{};
+    Nonce nonce{};
+    ServerOffer offer = {};
+    FinishMac mac{};
+};
+
+struct ClientFinish {
+    FinishMac mac{};
+};
+
+struct Welcome {
+    Rights rights = {};
+    std::string_view name = {};
+    Grant grant = {};
+    FinishMac mac{};
+};
+
+struct Refused {
+    RefusalReason reason = RefusalReason::kDenied;
+    std::string_view words = {};
+};
+
+// Each returns the part of `into` it filled. Requires: texts within their limits, and
+// kHandshakeBytesMax bytes in `into`.
+std::span<const std::byte> encode(const ClientHello& hello, std::span<std::byte> into);
+std::span<const std::byte> encode(const ServerHello& hello, std::span<std::byte> into);
+std::span<const std::byte> encode(const ClientFinish& finish, std::span<std::byte> into);
+std::span<const std::byte> encode(const Welcome& welcome, std::span<std::byte> into);
+std::span<const std::byte> encode(const Refused& refused, std::span<std::byte> into);
+
+// kInvalid with the reason as its context; a ClientHello of another major version is kUnsupported.
+Result<ClientHello> decode_client_hello(std::span<const std::byte> bytes);
+Result<ServerHello> decode_server_hello(std::span<const std::byte> bytes);
+Result<ClientFinish> decode_client_finish(std::span<const std::byte> bytes);
+Result<Welcome> decode_welcome(std::span<const std::byte> bytes);
+Result<Refused> decode_refused(std::span<const std::byte> bytes);
+
+bool is_refused(std::span<const std::byte> bytes);
+
+// What the MAC at the end of a message is over, beside all messages before: the bytes before it.
+// Requires: `bytes` was encoded or decoded as a message with a MAC.
+std::span<const std::byte> without_mac(std::span<const std::byte> bytes);
+
+}  // namespace fopd::fop

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "core/result.h"
+#include "fop/version.h"
+
+namespace fopd::fop {
+
+// "Whichever you choose", in place of a locality.
+inline constexpr std::uint16_t kAnyLocality = 0xffff;
+
+// A client process, for as long as it lives: chosen at random when it starts, kept when it connects
+// again.
+using ClientId = std::array<std::byte, 16>;
+
+// What a client says with its request for a connection. Nobody has proved anything yet; the
+// handshake makes sure afterwards that both sides saw the same.
+struct ConnectHello {
+    static constexpr std::size_t kSizeBytes = 32;
+    using Bytes = std::array<std::byte, kSizeBytes>;
+
+    std::uint8_t major = kMajorVersion;
+    std::uint8_t minor = kMinorVersion;
+    std::uint16_t locality = kAnyLocality;
+    ClientId client_id{};
+
+    friend bool operator==(const ConnectHello&, const ConnectHello&) = default;
+};
+
+// What a daemon says when it accepts; a refusal is words.
+struct AcceptHello {
+    static constexpr std::size_t kSizeBytes = 24;
+    using Bytes = std::array<std::byte, kSizeBytes>;
+
+    std::uint8_t major = kMajorVersion;
+    std::uint8_t minor = kMinorVersion;
+    std::uint16_t locality = 0;     // Where the session lives.
+    std::uint64_t session = 0;      // Its number, unique in this incarnation of the daemon.
+    std::uint64_t incarnation = 0;  // Of the daemon: another one after each start.
+
+    friend bool operator==(const AcceptHello&, const AcceptHello&) = default;
+};
+
+ConnectHello::Bytes encode(const ConnectHello& hello);
+AcceptHello::Bytes encode(const AcceptHello& hello);
+
+// Transports may append padding, which is passed over. kInvalid for what is no hello, kUnsupported
+// for another major version.
+Result<ConnectHello> decode_connect_hello(std::span<const std::byte> bytes);
+Result<AcceptHello> decode_accept_hello(std::span<const std::byte> bytes);
+
+}  // namespace fopd::fop
