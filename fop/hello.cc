@@ -43,7 +43,7 @@ ConnectHello::Bytes encode(const ConnectHello& hello) {
     ConnectHello::Bytes bytes;
     ByteWriter writer = encode_start(hello, bytes);
     writer.put(hello.client_id);
-    writer.number(std::uint64_t{0});
+    writer.number(hello.session);
     ENSURE(writer.size() == bytes.size());
     return bytes;
 }
@@ -53,6 +53,7 @@ AcceptHello::Bytes encode(const AcceptHello& hello) {
     ByteWriter writer = encode_start(hello, bytes);
     writer.number(hello.session);
     writer.number(hello.incarnation);
+    writer.number(std::uint64_t{hello.resumed});
     ENSURE(writer.size() == bytes.size());
     return bytes;
 }
@@ -62,12 +63,8 @@ Result<ConnectHello> decode_connect_hello(std::span<const std::byte> bytes) {
     auto hello = decode_start<ConnectHello>(reader);
     if (!hello) return hello;
     reader.take_into(hello->client_id);
-    const auto reserved = reader.number<std::uint64_t>();
+    hello->session = reader.number<std::uint64_t>();
     if (!reader.ok()) return invalid("the connect data is cut short");
-    // A newer client may have found a use for it.
-    if (reserved != 0 && hello->minor <= kMinorVersion) {
-        return invalid("the connect data has something where zeros belong");
-    }
     return hello;
 }
 
@@ -77,7 +74,13 @@ Result<AcceptHello> decode_accept_hello(std::span<const std::byte> bytes) {
     if (!hello) return hello;
     hello->session = reader.number<std::uint64_t>();
     hello->incarnation = reader.number<std::uint64_t>();
+    const auto flags = reader.number<std::uint64_t>();
     if (!reader.ok()) return invalid("the connect data is cut short");
+    // A newer daemon may have found a use for the rest.
+    if (flags > 1 && hello->minor <= kMinorVersion) {
+        return invalid("the connect data has something where zeros belong");
+    }
+    hello->resumed = (flags & 1) != 0;
     return hello;
 }
 

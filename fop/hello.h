@@ -27,13 +27,16 @@ struct ConnectHello {
     std::uint8_t minor = kMinorVersion;
     std::uint16_t locality = kAnyLocality;
     ClientId client_id{};
+    // What messages to the client name the session by: receive buffers are shared, so each side
+    // must be told which of its sessions a message is for.
+    std::uint64_t session = 0;
 
     friend bool operator==(const ConnectHello&, const ConnectHello&) = default;
 };
 
 // What a daemon says when it accepts; a refusal is words.
 struct AcceptHello {
-    static constexpr std::size_t kSizeBytes = 24;
+    static constexpr std::size_t kSizeBytes = 32;
     using Bytes = std::array<std::byte, kSizeBytes>;
 
     std::uint8_t major = kMajorVersion;
@@ -41,6 +44,7 @@ struct AcceptHello {
     std::uint16_t locality = 0;     // Where the session lives.
     std::uint64_t session = 0;      // Its number, unique in this incarnation of the daemon.
     std::uint64_t incarnation = 0;  // Of the daemon: another one after each start.
+    bool resumed = false;           // It knows what this client has asked before.
 
     friend bool operator==(const AcceptHello&, const AcceptHello&) = default;
 };

@@ -9,22 +9,24 @@
 namespace fopd::fop {
 namespace {
 
-const ConnectHello kConnect{.locality = 3, .client_id = counting_bytes<16>(0x10)};
-const AcceptHello kAccept{.locality = 3, .session = 0x0102030405060708, .incarnation = 9};
+const ConnectHello kConnect{
+    .locality = 3, .client_id = counting_bytes<16>(0x10), .session = 0x1122334455667788};
+const AcceptHello kAccept{
+    .locality = 3, .session = 0x0102030405060708, .incarnation = 9, .resumed = true};
 
 }  // namespace
 
 TEST_CASE("fop hello: what a client says with its request is read back", "[fop]") {
     const auto bytes = encode(kConnect);
 
-    REQUIRE(to_hex(bytes) == "666f706401000300101112131415161718191a1b1c1d1e1f0000000000000000");
+    REQUIRE(to_hex(bytes) == "666f706401000300101112131415161718191a1b1c1d1e1f8877665544332211");
     REQUIRE(decode_connect_hello(bytes).value() == kConnect);
 }
 
 TEST_CASE("fop hello: what a daemon says when it accepts is read back", "[fop]") {
     const auto bytes = encode(kAccept);
 
-    REQUIRE(to_hex(bytes) == "666f70640100030008070605040302010900000000000000");
+    REQUIRE(to_hex(bytes) == "666f706401000300080706050403020109000000000000000100000000000000");
     REQUIRE(decode_accept_hello(bytes).value() == kAccept);
 }
 
@@ -53,11 +55,11 @@ TEST_CASE("fop hello: another protocol and another major version are told apart"
 }
 
 TEST_CASE("fop hello: only a newer minor version may fill what is reserved", "[fop]") {
-    auto bytes = encode(kConnect);
+    auto bytes = encode(kAccept);
     bytes[31] = std::byte{1};
-    REQUIRE(decode_connect_hello(bytes).error().code == Errc::kInvalid);
+    REQUIRE(decode_accept_hello(bytes).error().code == Errc::kInvalid);
     bytes[5] = static_cast<std::byte>(kMinorVersion + 1);
-    REQUIRE(decode_connect_hello(bytes).has_value());
+    REQUIRE(decode_accept_hello(bytes).has_value());
 }
 
 }  // namespace fopd::fop
