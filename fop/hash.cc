@@ -3,27 +3,23 @@
 #include <sodium.h>
 
 #include "core/ensure.h"
+#include "fop/unsigned_bytes.h"
 
 namespace fopd::fop {
 namespace {
-
-const unsigned char* in(std::span<const std::byte> bytes) {
-    return reinterpret_cast<const unsigned char*>(bytes.data());
-}
 
 Hash blake2b(std::span<const std::byte> key, HashParts parts) {
     // Finds the fastest implementation for this processor, once.
     static const bool is_ready = sodium_init() >= 0;
     ENSURE(is_ready);
     crypto_generichash_blake2b_state state;
-    Hash out;
-    crypto_generichash_blake2b_init(&state, in(key), key.size(), out.size());
+    Hash made;
+    crypto_generichash_blake2b_init(&state, in(key), key.size(), made.size());
     for (const auto part : parts) crypto_generichash_blake2b_update(&state, in(part), part.size());
-    crypto_generichash_blake2b_final(&state, reinterpret_cast<unsigned char*>(out.data()),
-                                     out.size());
+    crypto_generichash_blake2b_final(&state, out(made), made.size());
     // The key is the first block of what was hashed.
     sodium_memzero(&state, sizeof state);
-    return out;
+    return made;
 }
 
 }  // namespace

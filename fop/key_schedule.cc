@@ -5,19 +5,12 @@
 #include <sodium.h>
 
 #include "core/ensure.h"
+#include "fop/unsigned_bytes.h"
 
 namespace fopd::fop {
 namespace {
 
 constexpr std::string_view kTranscriptLabel = "fopd handshake";
-
-const unsigned char* in(std::span<const std::byte> bytes) {
-    return reinterpret_cast<const unsigned char*>(bytes.data());
-}
-
-unsigned char* out(std::span<std::byte> bytes) {
-    return reinterpret_cast<unsigned char*>(bytes.data());
-}
 
 }  // namespace
 

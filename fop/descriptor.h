@@ -1,0 +1,49 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "core/result.h"
+#include "fop/key.h"
+
+namespace fopd::fop {
+
+// What the peer may do with the memory.
+enum class DescriptorUse : std::uint8_t {
+    kPeerReads = 1,
+    kPeerWrites = 2,
+};
+
+// A client's memory, lent to the daemon for one operation of one session.
+struct Descriptor {
+    static constexpr std::size_t kSizeBytes = 64;
+    using Bytes = std::array<std::byte, kSizeBytes>;
+
+    DescriptorUse use = DescriptorUse::kPeerReads;
+    std::uint64_t session = 0;
+    std::uint64_t operation = 0;  // The id of the request.
+    std::uint64_t address = 0;    // As the transport counts.
+    std::uint64_t key = 0;        // The transport's, random.
+    std::uint64_t bytes = 0;
+
+    friend bool operator==(const Descriptor&, const Descriptor&) = default;
+};
+
+Descriptor::Bytes seal(const Descriptor& descriptor, const MacKey& key);
+
+// What the daemon is about to do.
+struct DescriptorNeed {
+    DescriptorUse use = DescriptorUse::kPeerReads;
+    std::uint64_t session = 0;
+    std::uint64_t operation = 0;
+    std::uint64_t bytes = 0;  // At least so many.
+};
+
+// The descriptor if it was sealed with this key and allows what is needed. kInvalid for what is
+// none, kDenied for one that was not sealed so or does not allow it; the reason is the context.
+Result<Descriptor> check_descriptor(std::span<const std::byte> bytes, const MacKey& key,
+                                    const DescriptorNeed& need);
+
+}  // namespace fopd::fop
