@@ -1,0 +1,42 @@
+// Goal: what is kept about the format says what the code does.
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <span>
+#include <string>
+
+#include "tests/catch.h"
+#include "tests/fop/samples.h"
+
+namespace fopd::fop {
+
+namespace {
+
+std::string content_of(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    REQUIRE(file.good());
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
+}  // namespace
+
+TEST_CASE("fop message: the worked example is what the code writes", "[fop]") {
+    const std::string page = content_of("docs/formats/message.md");
+    const auto start = page.find("\n00000000 ");
+    REQUIRE(start != std::string::npos);
+    const auto end = page.find("\n```", start);
+    REQUIRE(end != std::string::npos);
+    // Otherwise: build/dev/bin/message_samples shows the example as it is now.
+    REQUIRE(page.substr(start + 1, end - start) == hex_dump(example_message()));
+}
+
+TEST_CASE("fop message: the fuzzer starts from every sample", "[fop]") {
+    for (const SampleMessage& sample : sample_messages()) {
+        // Otherwise: build/dev/bin/message_samples tests/fuzz/corpus/message
+        const std::string kept = content_of("tests/fuzz/corpus/message/" + sample.name);
+        CAPTURE(sample.name);
+        REQUIRE(std::ranges::equal(std::as_bytes(std::span(kept)), sample.bytes));
+    }
+}
+
+}  // namespace fopd::fop
