@@ -95,6 +95,9 @@ public:
     virtual std::string peer() const = 0;
 };
 
+// What an acceptor may say when it refuses, on every transport.
+inline constexpr std::size_t kRefusalBytesMax = 64;
+
 // Somebody wants to connect. Made by an acceptor, movable to the thread of the machine that is to
 // accept it; destroyed without that, it refuses.
 class ConnectionRequest {
@@ -102,7 +105,7 @@ public:
     virtual ~ConnectionRequest() = default;
     virtual std::span<const std::byte> hello() const = 0;
     virtual std::string peer() const = 0;
-    // Refuses with words for the peer's log, at most 64 bytes.
+    // Refuses with words for the peer's log, at most kRefusalBytesMax.
     virtual void refuse(std::string_view words) = 0;
 };
 
@@ -123,6 +126,8 @@ enum class Access : std::uint8_t { kRead, kWrite };
 struct MachineOptions {
     std::uint32_t receive_buffer_count = 1024;
     std::uint32_t receive_buffer_bytes = 16U << 10;
+    // Where the machine stands, for a transport whose hosts are names.
+    std::string host = "localhost";
 };
 
 // Connect and accept data are at most this long, on every transport.
