@@ -1,0 +1,149 @@
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "core/intrusive_list.h"
+#include "core/poller.h"
+#include "fabric/mem_arrivals.h"
+#include "fabric/mem_network.h"
+#include "fabric/transport.h"
+
+namespace fopd::fabric {
+
+class MemMachine;
+
+// One end of a connection. In its machine's list while something of it is to be completed.
+class MemConnection final : public Connection, public core::ListNode {
+public:
+    struct Ways {
+        MemLink* out;
+        MemLink* back;
+    };
+
+    MemConnection(MemMachine& machine, std::uint64_t id, ConnectionUser& user, const Ways& ways,
+                  std::string peer)
+        : machine_(&machine), id_(id), user_(user), ways_(ways), peer_name_(std::move(peer)) {}
+    ~MemConnection() override;
+
+    void send(TransferOp& op) override { start(op, MemPacket::Kind::kMessage); }
+    void read(TransferOp& op) override { start(op, MemPacket::Kind::kRead); }
+    void write(TransferOp& op) override { start(op, MemPacket::Kind::kWrite); }
+    void close() override;
+    std::uint32_t in_flight() const override { return in_flight_; }
+    std::string peer() const override { return peer_name_; }
+
+private:
+    friend MemMachine;
+    enum class State : std::uint8_t { kConnecting, kConnected, kEnded };
+    struct Started {
+        TransferOp* op;
+        MemPacket::Kind kind;
+    };
+
+    void start(TransferOp& op, MemPacket::Kind kind);
+    // Sends what the window lets through.
+    void pump();
+    void finish(TransferOp& op, const Result<void>& result);
+    // Nothing is begun or received any more; what is in flight is to be completed with `why`.
+    void end(const Error& why);
+    // What was on its way to the peer, or at the peer, no longer is.
+    void settle(std::uint32_t count, std::uint64_t bytes);
+    void tell_peer(MemPacket::Kind kind);
+    std::unique_ptr<MemPacket> packet(MemPacket::Kind kind) const;
+    // The oldest operation that waits for an answer, which has come.
+    TransferOp& answered();
+
+    MemMachine* machine_;  // Null when it was destroyed first.
+    const std::uint64_t id_;
+    ConnectionUser& user_;
+    const Ways ways_;
+    const std::string peer_name_;
+    Address target_;  // Of one that connects.
+    State state_ = State::kConnecting;
+    MemPacket::End peer_;
+    Instant order_ = Instant::min();  // When the last packet for it arrives.
+
+    std::uint32_t in_flight_ = 0;         // In one of these queues.
+    std::deque<Started> waiting_;         // For the window.
+    std::deque<TransferOp*> away_;        // At the peer, which answers in this order.
+    std::deque<TransferOp*> done_;        // To be completed in the next poll,
+    std::deque<TransferOp*> completing_;  // and in this one.
+    std::uint32_t transit_count_ = 0;
+    std::uint64_t transit_bytes_ = 0;
+    std::uint32_t taken_count_ = 0;  // Messages received that the peer was not told of.
+    std::uint64_t taken_bytes_ = 0;
+};
+
+class MemMachine final : public TransferMachine, core::Poller {
+public:
+    MemMachine(MemNetwork& network, core::Reactor& reactor, MemStation& station,
+               MessageUser& messages, const MachineOptions& options);
+    ~MemMachine() override;
+
+    Result<void*> register_memory(std::span<std::byte> memory) override;
+    Result<RemoteMemory> open_memory(std::span<std::byte> memory, Access access) override;
+    void close_memory(const RemoteMemory& memory) override;
+    std::unique_ptr<Connection> connect(const Address& peer, std::span<const std::byte> hello,
+                                        ConnectionUser& user) override;
+    std::unique_ptr<Connection> accept(std::unique_ptr<ConnectionRequest> request,
+                                       std::span<const std::byte> answer,
+                                       ConnectionUser& user) override;
+    Task<void> stop() override;
+    std::uint32_t in_flight() const override { return in_flight_; }
+
+private:
+    friend MemConnection;
+    struct Opened {
+        std::span<std::byte> bytes;
+        Access access;
+    };
+    class WakeUp final : public core::Timer {
+    public:
+        WakeUp() : Timer([](core::Timer&) {}) {}
+    };
+
+    bool poll() override;
+    void flush() override {}
+    Duration sleep_max() override { return Duration::max(); }
+    bool worth_spinning() const override { return true; }
+
+    bool complete_done();
+    void take_in(Instant now);
+    void handle(std::unique_ptr<MemPacket> packet);
+    void handle_for(MemConnection& connection, std::unique_ptr<MemPacket> packet);
+    void handle_stray(std::unique_ptr<MemPacket> packet);
+    void take_message(MemConnection& connection, const MemPacket& packet);
+    void serve_transfer(MemConnection& connection, std::unique_ptr<MemPacket> request);
+    void drop_connections_with(std::string_view host);
+    // Ends a connection and says so to its user.
+    void lose(MemConnection& connection, const Error& why, std::string_view words = {});
+    // Gives the request back when nobody listens there.
+    std::unique_ptr<MemPacket> request(const Address& target, std::unique_ptr<MemPacket> packet);
+    // One that has not ended, or null.
+    MemConnection* find(std::uint64_t id) const;
+    // Memory the peer may do this with, or none.
+    const Opened* find_opened(const MemPacket& request, std::uint64_t bytes) const;
+    bool is_registered(const LocalMemory& memory) const;
+    // There will be something to do in the next turn.
+    void wake_up();
+
+    MemNetwork& network_;
+    core::Reactor& reactor_;
+    MemStation& station_;
+    MessageUser& messages_;
+    const MachineOptions options_;
+    MemArrivals arrivals_;
+    core::Random keys_;
+    WakeUp wake_up_;
+    std::uint64_t last_id_ = 0;
+    std::map<std::uint64_t, MemConnection*> connections_;  // By their ids, while they exist.
+    core::IntrusiveList<MemConnection> ready_;             // Those with operations that are done.
+    std::uint32_t in_flight_ = 0;
+    std::deque<std::span<std::byte>> registered_;  // A registration is the address of its place.
+    std::map<std::uint64_t, Opened> opened_;       // By key.
+};
+
+}  // namespace fopd::fabric

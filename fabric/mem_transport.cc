@@ -1,0 +1,32 @@
+#include "fabric/mem_transport.h"
+
+#include "fabric/mem_acceptor.h"
+#include "fabric/mem_machine.h"
+
+namespace fopd::fabric {
+
+Result<std::unique_ptr<TransferMachine>> MemTransport::make_machine(core::Reactor& reactor,
+                                                                    MessageUser& messages,
+                                                                    const MachineOptions& options) {
+    MemStation& station = network_.make_station(reactor, options.host);
+    return std::make_unique<MemMachine>(network_, reactor, station, messages, options);
+}
+
+Result<std::unique_ptr<Acceptor>> MemTransport::listen(core::Reactor& reactor,
+                                                       const Address& address,
+                                                       RequestUser& requests,
+                                                       const AcceptorOptions&) {
+    if (address.scheme != "mem") {
+        return std::unexpected(Error{.code = Errc::kInvalid, .context = "not a mem:// address"});
+    }
+    MemStation& station = network_.make_station(reactor, address.host);
+    Address place = address;
+    place.port = network_.occupy(address.host, address.port, station);
+    if (place.port == 0) {
+        station.close();
+        return std::unexpected(Error{.code = Errc::kBusy, .context = "somebody listens there"});
+    }
+    return std::make_unique<MemAcceptor>(network_, reactor, station, std::move(place), requests);
+}
+
+}  // namespace fopd::fabric

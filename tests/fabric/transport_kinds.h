@@ -1,0 +1,480 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <deque>
+#include <functional>
+#include <future>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "core/poll_backend.h"
+#include "core/reactor.h"
+#include "core/virtual_world.h"
+#include "fabric/mem_transport.h"
+#include "tests/catch.h"
+#include "tests/replay.h"
+
+namespace fopd::fabric::testing {
+
+// -- the kinds of transport --
+
+enum class World : std::uint8_t { kVirtual, kReal };
+
+// A transport and the world it runs in.
+struct Kind {
+    const char* name;
+    World world;
+    const char* listen_at;
+    const char* nobody_at;
+    std::unique_ptr<Transport> (*make)();
+};
+
+inline std::unique_ptr<Transport> make_simulated_mem() {
+    return std::make_unique<MemTransport>(MemNetworkOptions{.seed = 7, .delay = kSimulatedDelay});
+}
+inline std::unique_ptr<Transport> make_mem() {
+    return std::make_unique<MemTransport>();
+}
+
+// A row for each; what has one passes the conformance suite.
+inline constexpr std::array kAllKinds{
+    Kind{"mem, virtual time", World::kVirtual, "mem://server:0", "mem://server:1",
+         &make_simulated_mem},
+    Kind{"mem, real time", World::kReal, "mem://server:0", "mem://server:1", &make_mem},
+};
+
+inline std::ostream& operator<<(std::ostream& out, const Kind& kind) {
+    return out << kind.name;
+}
+
+// -- who turns a reactor --
+
+// A reactor with its own flow of time. Tests live outside of it: what belongs to the reactor they
+// touch in run() and wait() only.
+class Loop {
+public:
+    virtual ~Loop() = default;
+    virtual core::Reactor& reactor() = 0;
+    // Calls `job` on the reactor's thread; what it throws comes back.
+    virtual void run(const std::function<void()>& job) = 0;
+    // Turns until `holds`, which is asked on the reactor's thread. False when it never will.
+    virtual bool wait(const std::function<bool()>& holds) = 0;
+    // The reactor has no turn until resume(); the messages and bytes for it wait.
+    virtual void pause() = 0;
+    virtual void resume() = 0;
+};
+
+class VirtualLoop final : public Loop {
+public:
+    explicit VirtualLoop(core::VirtualWorld& world)
+        : world_(world), reactor_(world.make_reactor()) {}
+
+    core::Reactor& reactor() override { return *reactor_; }
+    void run(const std::function<void()>& job) override { job(); }
+    bool wait(const std::function<bool()>& holds) override {
+        const Instant limit = after(world_.now(), 1000s);
+        while (!holds()) {
+            if (!world_.step(limit)) return holds();
+        }
+        return true;
+    }
+    void pause() override { world_.stall(*reactor_, kNever); }
+    void resume() override { world_.stall(*reactor_, Instant::min()); }
+
+private:
+    core::VirtualWorld& world_;
+    std::unique_ptr<core::Reactor> reactor_;
+};
+
+class RealLoop final : public Loop {
+public:
+    RealLoop() : reactor_(make_reactor()), thread_([this] { reactor_->run(); }) {}
+    ~RealLoop() override {
+        run([this] { reactor_->stop(); });
+        thread_.join();
+    }
+    RealLoop(const RealLoop&) = delete;
+    RealLoop& operator=(const RealLoop&) = delete;
+
+    core::Reactor& reactor() override { return *reactor_; }
+    void run(const std::function<void()>& job) override {
+        if (std::this_thread::get_id() == thread_.get_id()) return job();
+        Job message(job);
+        std::future<void> finished = message.done.get_future();
+        reactor_->post(message);
+        finished.get();
+    }
+    bool wait(const std::function<bool()>& holds) override {
+        Watch watch(holds);
+        std::future<void> seen = watch.seen.get_future();
+        run([&] { reactor_->add_poller(watch); });
+        const bool held = seen.wait_for(kPatience) == std::future_status::ready;
+        run([&] { reactor_->remove_poller(watch); });
+        return held;
+    }
+    void pause() override {
+        pause_.emplace();
+        std::future<void> begun = pause_->begun.get_future();
+        reactor_->post(*pause_);
+        begun.get();
+    }
+    void resume() override {
+        pause_->end.set_value();
+        run([] {});
+        pause_.reset();
+    }
+
+private:
+    // Longer than anything takes on a machine that has other things to do.
+    static constexpr auto kPatience = std::chrono::seconds(30);
+
+    static std::unique_ptr<core::Reactor> make_reactor() {
+        static const core::PosixClock clock;
+        auto backend = core::make_poll_backend(clock);
+        if (!backend) throw std::runtime_error(describe(backend.error()));
+        return std::make_unique<core::Reactor>(std::move(*backend));
+    }
+
+    struct Job : core::Message {
+        explicit Job(const std::function<void()>& call) : Message(&deliver), job(call) {}
+        static void deliver(core::Message& message) {
+            auto& self = static_cast<Job&>(message);
+            // The message is gone as soon as it is said to be done.
+            std::promise<void> finished = std::move(self.done);
+            try {
+                self.job();
+                finished.set_value();
+            } catch (...) {
+                finished.set_exception(std::current_exception());
+            }
+        }
+        const std::function<void()>& job;
+        std::promise<void> done;
+    };
+
+    struct Watch final : core::Poller {
+        explicit Watch(const std::function<bool()>& condition) : holds(condition) {}
+        bool poll() override {
+            look();
+            return false;
+        }
+        void flush() override { look(); }
+        Duration sleep_max() override { return Duration::max(); }
+        bool worth_spinning() const override { return true; }
+        void look() {
+            if (told || !holds()) return;
+            told = true;
+            seen.set_value();
+        }
+        const std::function<bool()>& holds;
+        bool told = false;
+        std::promise<void> seen;
+    };
+
+    struct Pause : core::Message {
+        Pause() : Message(&deliver) {}
+        static void deliver(core::Message& message) {
+            auto& self = static_cast<Pause&>(message);
+            self.begun.set_value();
+            self.ended.wait();
+        }
+        std::promise<void> begun;
+        std::promise<void> end;
+        std::future<void> ended = end.get_future();
+    };
+
+    std::unique_ptr<core::Reactor> reactor_;
+    std::optional<Pause> pause_;
+    std::thread thread_;
+};
+
+// -- actors --
+
+class Process;
+
+inline std::string text_of(std::span<const std::byte> bytes) {
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+inline std::span<const std::byte> bytes_of(std::string_view text) {
+    return std::as_bytes(std::span(text));
+}
+
+// Memory of a process, registered with its machine.
+struct Memory {
+    std::string bytes;
+    void* registration = nullptr;
+
+    std::span<std::byte> span() { return std::as_writable_bytes(std::span(bytes)); }
+    LocalMemory local() { return {.bytes = span(), .registration = registration}; }
+};
+
+struct Op final : TransferOp {
+    Op() : TransferOp(&on_complete) {}
+    static void on_complete(TransferOp& op) {
+        auto& self = static_cast<Op&>(op);
+        ++self.completions;
+        if (self.then) self.then();
+    }
+    bool done() const { return completions > 0; }
+    bool fine() const { return completions == 1 && result.has_value(); }
+    bool failed() const { return completions == 1 && !result.has_value(); }
+    bool failed_with(Errc code) const { return failed() && result.error().code == code; }
+
+    int completions = 0;
+    std::function<void()> then;
+};
+
+// One end of a connection, and what it was told. Its operations are started in run() or callbacks.
+class End final : public ConnectionUser {
+public:
+    explicit End(Process& owner) : process(owner) {}
+
+    void on_connected(std::span<const std::byte> data) override {
+        ++calls;
+        connected = true;
+        answer = text_of(data);
+        if (when_connected) when_connected();
+    }
+    void on_closed(const Error& reason, std::string_view why) override {
+        ++calls;
+        closed = reason.code;
+        words = why;
+        if (when_closed) when_closed();
+    }
+
+    Op& send(std::string_view text);
+    Op& send(Memory& memory) { return start(&Connection::send, memory.local(), {}); }
+    Op& read(Memory& into, const RemoteMemory& from) {
+        return start(&Connection::read, into.local(), from);
+    }
+    Op& write(Memory& from, const RemoteMemory& into) {
+        return start(&Connection::write, from.local(), into);
+    }
+    void close();
+    bool idle() const { return connection == nullptr || connection->in_flight() == 0; }
+
+    Process& process;
+    std::unique_ptr<Connection> connection;
+    bool connected = false;
+    std::string answer;
+    std::optional<Errc> closed;
+    std::string words;
+    int calls = 0;
+    std::function<void()> when_connected;
+    std::function<void()> when_closed;
+    std::deque<Op> ops;
+
+private:
+    using Verb = void (Connection::*)(TransferOp&);
+    Op& start(Verb verb, const LocalMemory& local, const RemoteMemory& remote);
+};
+
+// What one process has of the fabric: a machine, what it listens to, and its connections.
+class Process final : public MessageUser, public RequestUser {
+public:
+    Process(Transport& transport, Loop& loop, const MachineOptions& options)
+        : transport_(transport), loop_(loop) {
+        run([&] {
+            auto made = transport_.make_machine(loop_.reactor(), *this, options);
+            if (!made) throw std::runtime_error(describe(made.error()));
+            machine_ = std::move(*made);
+        });
+    }
+    ~Process() {
+        if (machine_ == nullptr) return;
+        for (End& end : ends) end.close();
+        CHECK(wait([this] { return std::ranges::all_of(ends, &End::idle); }));
+        run([this] {
+            requests.clear();
+            for (End& end : ends) end.connection.reset();
+        });
+        if (acceptor != nullptr) stop_listening();
+        finish(machine_->stop());
+        run([this] { machine_.reset(); });
+    }
+    Process(const Process&) = delete;
+    Process& operator=(const Process&) = delete;
+
+    void run(const std::function<void()>& job) { loop_.run(job); }
+    bool wait(const std::function<bool()>& holds) { return loop_.wait(holds); }
+    Loop& loop() { return loop_; }
+    TransferMachine& machine() { return *machine_; }
+
+    Result<Address> listen(std::string_view text) {
+        Result<Address> place = parse_address(text);
+        if (!place) return place;
+        run([&] {
+            auto made = transport_.listen(loop_.reactor(), *place, *this, {});
+            if (!made) {
+                place = std::unexpected(made.error());
+                return;
+            }
+            acceptor = std::move(*made);
+            place = acceptor->address();
+        });
+        return place;
+    }
+    void stop_listening() {
+        finish(acceptor->stop());
+        run([this] { acceptor.reset(); });
+    }
+
+    End& connect(const Address& peer, std::string_view hello = "hello") {
+        End& end = ends.emplace_back(*this);
+        run([&] { end.connection = machine_->connect(peer, bytes_of(hello), end); });
+        return end;
+    }
+    // The oldest request, when it has come.
+    std::unique_ptr<ConnectionRequest> request() {
+        std::unique_ptr<ConnectionRequest> oldest;
+        REQUIRE(wait([this] { return !requests.empty(); }));
+        run([&] {
+            oldest = std::move(requests.front());
+            requests.pop_front();
+        });
+        return oldest;
+    }
+    End& accept(std::unique_ptr<ConnectionRequest> request, std::string_view answer = "answer") {
+        End& end = ends.emplace_back(*this);
+        run([&] { end.connection = machine_->accept(std::move(request), bytes_of(answer), end); });
+        return end;
+    }
+
+    Memory& memory(std::string bytes) {
+        Memory& made = memories_.emplace_back();
+        made.bytes = std::move(bytes);
+        if (made.bytes.empty()) return made;
+        run([&] {
+            const auto registration = machine_->register_memory(made.span());
+            if (!registration) throw std::runtime_error(describe(registration.error()));
+            made.registration = *registration;
+        });
+        return made;
+    }
+    RemoteMemory open(Memory& memory, Access access) {
+        RemoteMemory opened;
+        run([&] {
+            const auto result = machine_->open_memory(memory.span(), access);
+            if (!result) throw std::runtime_error(describe(result.error()));
+            opened = *result;
+        });
+        return opened;
+    }
+    void close(const RemoteMemory& memory) {
+        run([&] { machine_->close_memory(memory); });
+    }
+
+    // MessageUser and RequestUser.
+    void on_message(std::span<const std::byte> message) override {
+        messages.push_back(text_of(message));
+        if (when_message) when_message();
+    }
+    void on_request(std::unique_ptr<ConnectionRequest> request) override {
+        hellos.push_back(text_of(request->hello()));
+        requests.push_back(std::move(request));
+    }
+    void on_silent(std::uint32_t) override {}
+
+    std::deque<End> ends;
+    std::vector<std::string> messages;
+    std::vector<std::string> hellos;
+    std::deque<std::unique_ptr<ConnectionRequest>> requests;
+    std::unique_ptr<Acceptor> acceptor;
+    std::function<void()> when_message;
+
+private:
+    void finish(Task<void> task) {
+        core::Gate gate;
+        run([&] { loop_.reactor().spawn(gate, std::move(task)); });
+        CHECK(wait([&] { return gate.count() == 0; }));
+    }
+
+    Transport& transport_;
+    Loop& loop_;
+    std::deque<Memory> memories_;  // Longer than the machine, which knows of them.
+    std::unique_ptr<TransferMachine> machine_;
+};
+
+inline Op& End::start(Verb verb, const LocalMemory& local, const RemoteMemory& remote) {
+    Op& op = ops.emplace_back();
+    op.local = local;
+    op.remote = remote;
+    process.run([&] { (connection.get()->*verb)(op); });
+    return op;
+}
+
+inline Op& End::send(std::string_view text) {
+    return send(process.memory(std::string(text)));
+}
+
+inline void End::close() {
+    process.run([this] {
+        if (connection != nullptr) connection->close();
+    });
+}
+
+// -- the stage: a server that listens and a client, on reactors of their own --
+
+struct Pair {
+    End& client;
+    End& server;
+};
+
+class Stage {
+public:
+    explicit Stage(const Kind& kind, MachineOptions options = {}) : transport_(kind.make()) {
+        if (kind.world == World::kVirtual) world_.emplace(7);
+        options.host = "server";
+        server_loop_ = make_loop();
+        server_.emplace(*transport_, *server_loop_, options);
+        options.host = "client";
+        client_loop_ = make_loop();
+        client_.emplace(*transport_, *client_loop_, options);
+        const auto place = server_->listen(kind.listen_at);
+        if (!place) throw std::runtime_error(describe(place.error()));
+        address_ = *place;
+    }
+
+    Process& server() { return *server_; }
+    Process& client() { return *client_; }
+    const Address& address() const { return address_; }
+
+    // A connection that both sides were told of.
+    Pair connect() {
+        End& client = client_->connect(address_);
+        End& server = server_->accept(server_->request());
+        REQUIRE(client_->wait([&] { return client.connected; }));
+        REQUIRE(server_->wait([&] { return server.connected; }));
+        return {.client = client, .server = server};
+    }
+
+private:
+    class ReplayedWorld : fopd::testing::Replay, public core::VirtualWorld {
+    public:
+        explicit ReplayedWorld(std::uint64_t seed) : Replay(seed), VirtualWorld(seed) {}
+    };
+
+    std::unique_ptr<Loop> make_loop() {
+        if (world_) return std::make_unique<VirtualLoop>(*world_);
+        return std::make_unique<RealLoop>();
+    }
+
+    std::unique_ptr<Transport> transport_;
+    std::optional<ReplayedWorld> world_;
+    std::unique_ptr<Loop> server_loop_;
+    std::unique_ptr<Loop> client_loop_;
+    std::optional<Process> server_;
+    std::optional<Process> client_;
+    Address address_;
+};
+
+}  // namespace fopd::fabric::testing
