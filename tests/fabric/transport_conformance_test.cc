@@ -146,6 +146,22 @@ TEST_CASE("fabric transport: closing while connecting ends it at both sides", "[
     REQUIRE(client.calls == 0);
 }
 
+TEST_CASE("fabric transport: a request is accepted on another reactor", "[fabric]") {
+    const Kind kind = any_kind();
+    CAPTURE(kind);
+    Stage stage(kind);
+    Process& locality = stage.add_locality();
+    End& client = stage.client().connect(stage.address());
+
+    End& server = locality.accept(stage.server().request());
+    REQUIRE(stage.client().wait([&] { return client.connected; }));
+    client.send("to the locality");
+
+    REQUIRE(locality.wait([&] { return locality.messages.size() == 1; }));
+    REQUIRE(server.connected);
+    REQUIRE(stage.server().messages.empty());
+}
+
 TEST_CASE("fabric transport: one machine has many connections", "[fabric]") {
     const Kind kind = any_kind();
     CAPTURE(kind);

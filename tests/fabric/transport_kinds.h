@@ -73,6 +73,12 @@ public:
     virtual void resume() = 0;
 };
 
+// The world of a test: its failures say how to have them again.
+class ReplayedWorld final : fopd::testing::Replay, public core::VirtualWorld {
+public:
+    explicit ReplayedWorld(std::uint64_t seed) : Replay(seed), VirtualWorld(seed) {}
+};
+
 class VirtualLoop final : public Loop {
 public:
     explicit VirtualLoop(core::VirtualWorld& world)
@@ -304,6 +310,19 @@ public:
     Process(const Process&) = delete;
     Process& operator=(const Process&) = delete;
 
+    // The process ends without a word: its objects go as they are, operations first.
+    enum class Crash : std::uint8_t { kMachineFirst, kConnectionsFirst };
+    void crash(Crash order) {
+        run([&] {
+            for (End& end : ends) end.ops.clear();
+            if (order == Crash::kMachineFirst) machine_.reset();
+            for (End& end : ends) end.connection.reset();
+            machine_.reset();
+            requests.clear();
+            acceptor.reset();
+        });
+    }
+
     void run(const std::function<void()>& job) { loop_.run(job); }
     bool wait(const std::function<bool()>& holds) { return loop_.wait(holds); }
     Loop& loop() { return loop_; }
@@ -446,6 +465,13 @@ public:
 
     Process& server() { return *server_; }
     Process& client() { return *client_; }
+    // One more on the server's host, with a reactor of its own.
+    Process& add_locality() {
+        MachineOptions options;
+        options.host = "server";
+        locality_loop_ = make_loop();
+        return locality_.emplace(*transport_, *locality_loop_, options);
+    }
     const Address& address() const { return address_; }
 
     // A connection that both sides were told of.
@@ -458,11 +484,6 @@ public:
     }
 
 private:
-    class ReplayedWorld : fopd::testing::Replay, public core::VirtualWorld {
-    public:
-        explicit ReplayedWorld(std::uint64_t seed) : Replay(seed), VirtualWorld(seed) {}
-    };
-
     std::unique_ptr<Loop> make_loop() {
         if (world_) return std::make_unique<VirtualLoop>(*world_);
         return std::make_unique<RealLoop>();
@@ -472,8 +493,10 @@ private:
     std::optional<ReplayedWorld> world_;
     std::unique_ptr<Loop> server_loop_;
     std::unique_ptr<Loop> client_loop_;
+    std::unique_ptr<Loop> locality_loop_;
     std::optional<Process> server_;
     std::optional<Process> client_;
+    std::optional<Process> locality_;
     Address address_;
 };
 
