@@ -35,6 +35,8 @@ struct LocalMemory {
     void* registration = nullptr;
 };
 
+class Connection;
+
 // Something a connection was asked to do: filled in, started, completed exactly once. Neither moved
 // nor destroyed in between, and neither is its memory: the hardware may be at it until then.
 struct TransferOp {
@@ -52,7 +54,12 @@ struct TransferOp {
     // promise that it has arrived; written memory is in place at the peer.
     Result<void> result;
     bool in_flight = false;
-    TransferOp* next = nullptr;  // For the transport's own queues.
+
+    // The transport's own while it is in flight.
+    enum class Kind : std::uint8_t { kSend, kRead, kWrite };
+    Kind kind = Kind::kSend;
+    Connection* connection = nullptr;
+    TransferOp* next = nullptr;
 };
 
 // Whom a connection tells what becomes of it. Called from the machine's poll(), never from within a
