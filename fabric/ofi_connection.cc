@@ -1,0 +1,141 @@
+#include "fabric/ofi_connection.h"
+
+#include <rdma/fi_cm.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+
+#include "fabric/ofi_machine.h"
+
+namespace fopd::fabric {
+
+static_assert(offsetof(TransferOp, provider_space) == 0);
+static_assert(sizeof(TransferOp::provider_space) == sizeof(fi_context2));
+
+OfiConnection::OfiConnection(OfiMachine& machine, ConnectionUser& user, std::string peer)
+    : machine_(machine), user_(&user), peer_(std::move(peer)), id_(++machine.last_id_) {
+    machine_.connections_.emplace(id_, this);
+    ++machine_.connecting_;
+}
+
+OfiConnection::~OfiConnection() {
+    ENSURE(state_ == State::kEnded);
+    ENSURE(in_flight_ == 0);
+    machine_.connections_.erase(id_);
+    if (visit_) visit_->store(false, std::memory_order_release);
+    if (endpoint_) machine_.closing_.push_back(std::move(endpoint_));
+}
+
+void OfiConnection::start(TransferOp& op, TransferOp::Kind kind) {
+    ENSURE(!op.in_flight);
+    ENSURE(state_ != State::kConnecting);
+    op.in_flight = true;
+    op.kind = kind;
+    op.connection = this;
+    op.next = nullptr;
+    ++in_flight_;
+    ++machine_.in_flight_;
+    // Those of an ended connection are found there, too.
+    if (state_ == State::kEnded || parked_head_ != nullptr || !post(op)) park(op);
+}
+
+void OfiConnection::park(TransferOp& op) {
+    (parked_head_ == nullptr ? parked_head_ : parked_tail_->next) = &op;
+    parked_tail_ = &op;
+    if (state_ == State::kEnded) {
+        machine_.ended_.push_back(id_);
+    } else if (!linked()) {
+        machine_.parked_.push_back(*this);
+    }
+}
+
+bool OfiConnection::post(TransferOp& op) {
+    // The provider may take any number, and only says how many would be wise.
+    if (posted_ >= posted_max_) return false;
+    iovec local{.iov_base = op.local.bytes.data(), .iov_len = op.local.bytes.size()};
+    void* descriptor = op.local.registration;
+    const fi_rma_iov remote{
+        .addr = op.remote.address, .len = op.local.bytes.size(), .key = op.remote.key};
+    const fi_msg_rma transfer{.msg_iov = &local,
+                              .desc = &descriptor,
+                              .iov_count = 1,
+                              .addr = FI_ADDR_UNSPEC,
+                              .rma_iov = &remote,
+                              .rma_iov_count = 1,
+                              .context = &op.provider_space,
+                              .data = 0};
+    ssize_t failed = 0;
+    switch (op.kind) {
+        case TransferOp::Kind::kSend:
+            failed = fi_send(endpoint_.get(), local.iov_base, local.iov_len, descriptor,
+                             FI_ADDR_UNSPEC, &op.provider_space);
+            break;
+        case TransferOp::Kind::kRead:
+            failed = fi_readmsg(endpoint_.get(), &transfer, FI_COMPLETION);
+            break;
+        case TransferOp::Kind::kWrite:
+            // Without this a write would be done when its bytes have left.
+            failed = fi_writemsg(endpoint_.get(), &transfer, FI_COMPLETION | FI_DELIVERY_COMPLETE);
+            break;
+    }
+    if (failed == -FI_EAGAIN) return false;
+    ++posted_;
+    if (op.kind == TransferOp::Kind::kRead) ++reads_posted_;
+    // What the provider does not take for another reason fails as if it had.
+    if (failed != 0) machine_.failed_.push_back(&op);
+    return true;
+}
+
+void OfiConnection::post_parked() {
+    while (parked_head_ != nullptr) {
+        TransferOp& op = *parked_head_;
+        TransferOp* const next = op.next;
+        if (!post(op)) return;
+        parked_head_ = next;
+    }
+    unlink();
+}
+
+void OfiConnection::complete_posted(TransferOp& op, Result<void> result) {
+    --posted_;
+    if (op.kind == TransferOp::Kind::kRead) --reads_posted_;
+    if (state_ == State::kEnded && posted_ == 0) machine_.ended_.push_back(id_);
+    complete(op, result);
+}
+
+void OfiConnection::complete(TransferOp& op, Result<void> result) {
+    ENSURE(op.in_flight);
+    --in_flight_;
+    --machine_.in_flight_;
+    op.in_flight = false;
+    op.result = result;
+    op.complete(op);  // This connection may be gone afterwards.
+}
+
+void OfiConnection::close() {
+    user_ = nullptr;
+    end(Error{.code = Errc::kClosed, .context = "closed by this side"});
+}
+
+void OfiConnection::end(const Error& reason, std::string words) {
+    if (state_ == State::kEnded) return;
+    const bool connected = state_ == State::kConnected;
+    if (!connected) --machine_.connecting_;
+    state_ = State::kEnded;
+    reason_ = reason;
+    words_ = std::move(words);
+    unlink();
+    machine_.ended_.push_back(id_);
+    // From here on the provider touches no memory of this connection, its own side's or opened to
+    // the peer, except for what it still completes.
+    if (connected) end_transfers();
+}
+
+void OfiConnection::end_transfers() {
+    if (const int failed = fi_shutdown(endpoint_.get(), 0); failed != 0) {
+        core::emit(machine_.provider_.events, core::Level::kDebug, "fabric.shutdown_failed",
+                   {{"peer", std::string_view(peer_)},
+                    {"reason", std::string_view(fi_strerror(-failed))}});
+    }
+}
+
+}  // namespace fopd::fabric

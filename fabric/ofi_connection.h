@@ -1,0 +1,61 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "core/intrusive_list.h"
+#include "fabric/ofi_provider.h"
+#include "fabric/ofi_silent_sockets.h"
+#include "fabric/transport.h"
+
+namespace fopd::fabric {
+
+class OfiMachine;
+
+// One endpoint, from the first attempt to make it until it is closed. The endpoint itself goes back
+// to the machine, which closes it in its own time; the user's object may be gone by then.
+class OfiConnection final : public Connection, public core::ListNode {
+public:
+    OfiConnection(OfiMachine& machine, ConnectionUser& user, std::string peer);
+    ~OfiConnection() override;
+
+    void send(TransferOp& op) override { start(op, TransferOp::Kind::kSend); }
+    void read(TransferOp& op) override { start(op, TransferOp::Kind::kRead); }
+    void write(TransferOp& op) override { start(op, TransferOp::Kind::kWrite); }
+    void close() override;
+    std::uint32_t in_flight() const override { return in_flight_; }
+    std::string peer() const override { return peer_; }
+
+private:
+    friend OfiMachine;
+    enum class State : std::uint8_t { kConnecting, kConnected, kEnded };
+
+    void start(TransferOp& op, TransferOp::Kind kind);
+    void park(TransferOp& op);
+    // False when the provider has no room.
+    bool post(TransferOp& op);
+    void post_parked();
+    // The provider has finished with it.
+    void complete_posted(TransferOp& op, Result<void> result);
+    void complete(TransferOp& op, Result<void> result);
+    void end(const Error& reason, std::string words = {});
+    void end_transfers();
+
+    OfiMachine& machine_;
+    ConnectionUser* user_;  // Null once it has been told the end, or has closed.
+    const std::string peer_;
+    std::uint64_t id_ = 0;
+    State state_ = State::kConnecting;
+    Error reason_{.code = Errc::kClosed};
+    std::string words_;
+    OwnedFid<fid_ep> endpoint_;
+    SilentSockets::Visit visit_;
+    std::uint32_t in_flight_ = 0;
+    std::uint32_t posted_ = 0;
+    std::uint32_t reads_posted_ = 0;
+    std::uint32_t posted_max_ = 0;
+    TransferOp* parked_head_ = nullptr;  // Not begun yet, oldest first.
+    TransferOp* parked_tail_ = nullptr;
+};
+
+}  // namespace fopd::fabric

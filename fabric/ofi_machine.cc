@@ -1,0 +1,498 @@
+#include "fabric/ofi_machine.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include <poll.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_errno.h>
+#include <sys/mman.h>
+
+#include "fabric/ofi_acceptor.h"
+
+namespace fopd::fabric {
+
+namespace {
+
+constexpr std::size_t kCompletionsPerRead = 32;
+// Then the coroutines have their turn.
+constexpr std::uint32_t kCompletionsPerPoll = 1024;
+// Beyond the receives; the tcp provider's queue grows when it must.
+constexpr std::size_t kSendsExpected = 4096;
+// The event queue is asked at least this often, because asking is a system call.
+constexpr std::uint32_t kPollsPerEventRead = 64;
+// Wake-ups of the library's descriptors may get lost; this is what one costs at most.
+constexpr Duration kBusyCap = 10ms;
+constexpr Duration kIdleCap = 100ms;
+// Of 64-bit keys, one that is taken is next to impossible.
+constexpr int kKeyTries = 4;
+
+}  // namespace
+
+void Unmap::operator()(std::byte* memory) const {
+    ::munmap(memory, size_bytes);
+}
+
+OfiMachine::OfiMachine(const Provider& provider, core::Reactor& reactor, MessageUser& messages)
+    : provider_(provider), reactor_(reactor), messages_(messages) {}
+
+OfiMachine::~OfiMachine() {
+    ENSURE(connections_.empty());
+    ENSURE(opened_.empty());
+}
+
+// -- set-up --
+
+Result<void> OfiMachine::open(const MachineOptions& options) {
+    fid_domain* domain = nullptr;
+    if (const int failed =
+            fi_domain(provider_.fabric.get(), provider_.info.get(), &domain, nullptr);
+        failed != 0) {
+        return std::unexpected(provider_error(failed, "fi_domain"));
+    }
+    domain_.reset(domain);
+
+    fi_cq_attr completions_wanted{};
+    completions_wanted.size = options.receive_buffer_count + kSendsExpected;
+    completions_wanted.format = FI_CQ_FORMAT_DATA;
+    completions_wanted.wait_obj = FI_WAIT_FD;
+    fid_cq* completions = nullptr;
+    if (const int failed = fi_cq_open(domain, &completions_wanted, &completions, nullptr);
+        failed != 0) {
+        return std::unexpected(provider_error(failed, "fi_cq_open"));
+    }
+    completions_.reset(completions);
+
+    fi_eq_attr events_wanted{};
+    events_wanted.wait_obj = FI_WAIT_FD;
+    fid_eq* events = nullptr;
+    if (const int failed = fi_eq_open(provider_.fabric.get(), &events_wanted, &events, nullptr);
+        failed != 0) {
+        return std::unexpected(provider_error(failed, "fi_eq_open"));
+    }
+    events_.reset(events);
+
+    int completion_fd = -1;
+    int event_fd = -1;
+    if (const int failed = fi_control(&completions->fid, FI_GETWAIT, &completion_fd); failed != 0) {
+        return std::unexpected(provider_error(failed, "completion queue descriptor"));
+    }
+    if (const int failed = fi_control(&events->fid, FI_GETWAIT, &event_fd); failed != 0) {
+        return std::unexpected(provider_error(failed, "event queue descriptor"));
+    }
+    if (const auto ready = open_receives(options); !ready) return ready;
+    completion_watch_.emplace(reactor_, completion_fd, POLLIN);
+    event_watch_.emplace(reactor_, event_fd, POLLIN);
+    reactor_.add_poller(*this);
+    return {};
+}
+
+Result<void> OfiMachine::open_receives(const MachineOptions& options) {
+    fid_ep* shared = nullptr;
+    if (const int failed = fi_srx_context(domain_.get(), provider_.info->rx_attr, &shared, nullptr);
+        failed != 0) {
+        return std::unexpected(provider_error(failed, "fi_srx_context"));
+    }
+    shared_receive_.reset(shared);
+    if (const int failed = fi_ep_bind(shared, &completions_->fid, FI_RECV); failed != 0) {
+        return std::unexpected(provider_error(failed, "bind shared receive context"));
+    }
+    // The tcp provider has nothing to enable there.
+    if (const int failed = fi_enable(shared); failed != 0 && failed != -FI_ENOSYS) {
+        return std::unexpected(provider_error(failed, "enable shared receive context"));
+    }
+
+    // Untouched pages cost nothing: a buffer becomes real with the first message in it.
+    receive_bytes_ = options.receive_buffer_bytes;
+    const std::size_t size_bytes = receive_bytes_ * options.receive_buffer_count;
+    void* const mapped =
+        ::mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mapped == MAP_FAILED) return std::unexpected(os_error(errno, "map receive buffers"));
+    receive_memory_ = {static_cast<std::byte*>(mapped), Unmap{.size_bytes = size_bytes}};
+
+    const auto registered = register_memory({receive_memory_.get(), size_bytes});
+    if (!registered) return std::unexpected(registered.error());
+    receive_descriptor_ = *registered;
+    receives_.resize(options.receive_buffer_count);
+    for (std::size_t i = 0; i < receives_.size(); ++i) {
+        receives_[i].bytes = receive_memory_.get() + i * receive_bytes_;
+        unposted_.push_back(&receives_[i]);
+    }
+    // Those posted last are used first, where they are a stack; the low ones should be.
+    std::ranges::reverse(unposted_);
+    post_receives();
+    return {};
+}
+
+// -- memory --
+
+Result<OwnedFid<fid_mr>> OfiMachine::open_region(std::span<std::byte> memory, std::uint64_t access,
+                                                 std::uint64_t key) {
+    fid_mr* region = nullptr;
+    if (const int failed = fi_mr_reg(domain_.get(), memory.data(), memory.size(), access, 0, key, 0,
+                                     &region, nullptr);
+        failed != 0) {
+        return std::unexpected(provider_error(failed, "register memory"));
+    }
+    return OwnedFid<fid_mr>(region);
+}
+
+Result<void*> OfiMachine::register_memory(std::span<std::byte> memory) {
+    if (!provider_.registers_local_memory()) return nullptr;
+    auto region = open_region(memory, FI_SEND | FI_RECV | FI_READ | FI_WRITE, 0);
+    if (!region) return std::unexpected(region.error());
+    registrations_.push_back(std::move(*region));
+    return fi_mr_desc(registrations_.back().get());
+}
+
+Result<RemoteMemory> OfiMachine::open_memory(std::span<std::byte> memory, Access access) {
+    const std::uint64_t right = access == Access::kRead ? FI_REMOTE_READ : FI_REMOTE_WRITE;
+    const auto mode = static_cast<std::uint64_t>(provider_.info->domain_attr->mr_mode);
+    auto region = open_region(memory, right, provider_.options.random_key());
+    for (int i = 1; i < kKeyTries && !region && region.error().os_errno == FI_ENOKEY; ++i) {
+        region = open_region(memory, right, provider_.options.random_key());
+    }
+    if (!region) return std::unexpected(region.error());
+    const RemoteMemory remote{.address = (mode & FI_MR_VIRT_ADDR) != 0
+                                             ? reinterpret_cast<std::uintptr_t>(memory.data())
+                                             : 0,
+                              .key = fi_mr_key(region->get())};
+    opened_.emplace(remote.key, std::move(*region));
+    return remote;
+}
+
+void OfiMachine::close_memory(const RemoteMemory& memory) {
+    ENSURE(opened_.erase(memory.key) == 1);
+}
+
+// -- connections --
+
+Result<void> OfiMachine::open_endpoint(OfiConnection& connection, fi_info& info) {
+    fid_ep* opened = nullptr;
+    if (const int failed = fi_endpoint(domain_.get(), &info, &opened, nullptr); failed != 0) {
+        return std::unexpected(provider_error(failed, "fi_endpoint"));
+    }
+    OwnedFid<fid_ep> endpoint(opened);
+    struct Binding {
+        fid* object;
+        std::uint64_t flags;
+    };
+    for (const auto [object, flags] :
+         {Binding{&events_->fid, 0}, Binding{&completions_->fid, FI_TRANSMIT | FI_RECV},
+          Binding{&shared_receive_->fid, 0}}) {
+        if (const int failed = fi_ep_bind(opened, object, flags); failed != 0) {
+            return std::unexpected(provider_error(failed, "bind endpoint"));
+        }
+    }
+    if (const int failed = fi_enable(opened); failed != 0) {
+        return std::unexpected(provider_error(failed, "enable endpoint"));
+    }
+    connection.endpoint_ = std::move(endpoint);
+    connection.posted_max_ = static_cast<std::uint32_t>(info.tx_attr->size);
+    ids_.emplace(&opened->fid, connection.id_);
+    return {};
+}
+
+std::unique_ptr<Connection> OfiMachine::connect(const Address& peer,
+                                                std::span<const std::byte> hello,
+                                                ConnectionUser& user) {
+    ENSURE(hello.size() <= kHelloBytesMax);
+    auto connection = std::make_unique<OfiConnection>(*this, user, format_address(peer));
+    const auto target = provider_.socket_address(peer);
+    if (!target) {
+        connection->end(target.error());
+        return connection;
+    }
+    const OwnedInfo info = provider_.info_to(*target);
+    if (!info) {
+        connection->end(Error{.code = Errc::kNoSpace, .context = "connect"});
+        return connection;
+    }
+    if (const auto opened = open_endpoint(*connection, *info); !opened) {
+        connection->end(opened.error());
+        return connection;
+    }
+    if (const int failed =
+            fi_connect(connection->endpoint_.get(), target->get(), hello.data(), hello.size());
+        failed != 0) {
+        connection->end(provider_error(failed, "connect"));
+    }
+    return connection;
+}
+
+std::unique_ptr<Connection> OfiMachine::accept(std::unique_ptr<ConnectionRequest> request,
+                                               std::span<const std::byte> answer,
+                                               ConnectionUser& user) {
+    ENSURE(answer.size() <= kHelloBytesMax);
+    auto connection = std::make_unique<OfiConnection>(*this, user, request->peer());
+    OfiArrival& arrival = static_cast<OfiRequest&>(*request).arrival();
+    if (const auto opened = open_endpoint(*connection, *arrival.info); !opened) {
+        connection->end(opened.error());
+        return connection;
+    }
+    if (const int failed = fi_accept(connection->endpoint_.get(), answer.data(), answer.size());
+        failed != 0) {
+        // Closed before the request goes back, because it refers to that.
+        close_endpoint(std::move(connection->endpoint_));
+        connection->end(provider_error(failed, "accept"));
+        return connection;
+    }
+    arrival.taken = true;
+    connection->visit_ = arrival.visit;
+    return connection;
+}
+
+void OfiMachine::close_endpoint(OwnedFid<fid_ep> endpoint) {
+    ids_.erase(&endpoint->fid);
+    endpoint.reset();
+    // What the queue still has of that endpoint is read, and forgotten, before another endpoint can
+    // have its address.
+    fetch_events();
+}
+
+void OfiMachine::close_endpoints() {
+    while (!closing_.empty()) {
+        OwnedFid<fid_ep> endpoint = std::move(closing_.back());
+        closing_.pop_back();
+        close_endpoint(std::move(endpoint));
+    }
+}
+
+Task<void> OfiMachine::stop() {
+    ENSURE(connections_.empty());
+    ENSURE(opened_.empty());
+    reactor_.remove_poller(*this);
+    co_await completion_watch_->stop();
+    co_await event_watch_->stop();
+    close_endpoints();
+    shared_receive_.reset();
+    registrations_.clear();
+    events_.reset();
+    completions_.reset();
+    domain_.reset();
+}
+
+// -- turns --
+
+bool OfiMachine::poll() {
+    const bool woken = completion_watch_->take_fired() || event_watch_->take_fired();
+    const bool slept = std::exchange(slept_, false);
+
+    if (++polls_ % kPollsPerEventRead == 0 || connecting_ > 0 || woken) fetch_events();
+    std::uint32_t found = tell_connected();
+    found += read_completions();
+    if (dry_) found += settle();
+    parked_.for_each([](OfiConnection& connection) { connection.post_parked(); });
+    post_receives();
+    close_endpoints();
+
+    if (slept && !woken && found > 0 && reactor_.now() >= sleep_end_) {
+        completion_watch_->missed_wake();
+    }
+    return found > 0;
+}
+
+Duration OfiMachine::sleep_max() {
+    if (!ended_.empty() || !failed_.empty() || !closing_.empty() || !dry_) return Duration{0};
+    fid* waited[] = {&completions_->fid, &events_->fid};
+    // Also makes progress, which may bring events.
+    if (fi_trywait(provider_.fabric.get(), waited, connecting_ > 0 ? 2 : 1) != 0) {
+        return Duration{0};
+    }
+    fetch_events();
+    if (!event_queue_.empty()) return Duration{0};
+    completion_watch_->arm();
+    if (connecting_ > 0) event_watch_->arm();
+    const Duration cap =
+        in_flight_ > 0 || connecting_ > 0 || !unposted_.empty() ? kBusyCap : kIdleCap;
+    slept_ = true;
+    sleep_end_ = after(reactor_.now(), cap);
+    return cap;
+}
+
+// -- completions --
+
+void OfiMachine::post_receives() {
+    while (!unposted_.empty()) {
+        Receive& place = *unposted_.back();
+        if (fi_recv(shared_receive_.get(), place.bytes, receive_bytes_, receive_descriptor_,
+                    FI_ADDR_UNSPEC, &place.context) != 0) {
+            return;  // The next poll tries again.
+        }
+        unposted_.pop_back();
+    }
+}
+
+OfiMachine::Receive* OfiMachine::receive_at(void* context) {
+    auto* const place = static_cast<Receive*>(context);
+    return place >= receives_.data() && place < receives_.data() + receives_.size() ? place
+                                                                                    : nullptr;
+}
+
+std::uint32_t OfiMachine::read_completions() {
+    std::uint32_t found = 0;
+    dry_ = false;
+    while (found < kCompletionsPerPoll) {
+        std::array<fi_cq_data_entry, kCompletionsPerRead> entries;
+        const ssize_t count = fi_cq_read(completions_.get(), entries.data(), entries.size());
+        if (count == -FI_EAVAIL) {
+            found += read_completion_error();
+            continue;
+        }
+        if (count <= 0) {
+            dry_ = true;
+            break;
+        }
+        // Nobody hears of a message before his connection is there.
+        if (connecting_ > 0) {
+            fetch_events();
+            tell_connected();
+        }
+        for (const fi_cq_data_entry& entry : std::span(entries).first(count)) {
+            if (Receive* const place = receive_at(entry.op_context); place != nullptr) {
+                receive(*place, entry.len);
+            } else if (entry.op_context != nullptr) {
+                auto& op = *static_cast<TransferOp*>(entry.op_context);
+                static_cast<OfiConnection*>(op.connection)->complete_posted(op, {});
+            }
+        }
+        found += static_cast<std::uint32_t>(count);
+    }
+    return found;
+}
+
+void OfiMachine::receive(Receive& place, std::size_t message_bytes) {
+    messages_.on_message({place.bytes, message_bytes});
+    unposted_.push_back(&place);
+    post_receives();
+}
+
+std::uint32_t OfiMachine::read_completion_error() {
+    fi_cq_err_entry entry{};
+    if (fi_cq_readerr(completions_.get(), &entry, 0) <= 0) return 0;
+    if (Receive* const place = receive_at(entry.op_context); place != nullptr) {
+        unposted_.push_back(place);
+        if (entry.err == FI_ETRUNC) {
+            core::emit(provider_.events, core::Level::kWarn, "fabric.message_too_long",
+                       {{"max_bytes", static_cast<std::uint64_t>(receive_bytes_)}});
+        }
+    } else if (entry.op_context != nullptr) {
+        // Completed when the queue has been seen empty: some versions report the same failure twice
+        // in a row.
+        auto* const op = static_cast<TransferOp*>(entry.op_context);
+        if (std::ranges::find(failed_, op) == failed_.end()) failed_.push_back(op);
+    }
+    return 1;
+}
+
+// -- events --
+
+OfiConnection* OfiMachine::find(std::uint64_t id) {
+    const auto found = connections_.find(id);
+    return found == connections_.end() ? nullptr : found->second;
+}
+
+void OfiMachine::fetch_events() {
+    while (true) {
+        ConnectionEvent event;
+        const ssize_t size = event.read(*events_);
+        if (size == -FI_EAVAIL) {
+            add_error_event();
+            continue;
+        }
+        if (size < 0) return;
+        const auto id = ids_.find(event.entry().fid);
+        if (id == ids_.end() || (event.kind != FI_CONNECTED && event.kind != FI_SHUTDOWN)) continue;
+        const auto data = event.data();
+        event_queue_.push_back(
+            Event{.connection = id->second,
+                  .connected = event.kind == FI_CONNECTED,
+                  .reason = Error{.code = Errc::kClosed, .context = "ended by the peer"},
+                  .data = std::string(reinterpret_cast<const char*>(data.data()), data.size())});
+    }
+}
+
+void OfiMachine::add_error_event() {
+    std::array<char, 256> data{};
+    fi_eq_err_entry entry{};
+    entry.err_data = data.data();
+    entry.err_data_size = data.size();
+    if (fi_eq_readerr(events_.get(), &entry, 0) < 0) return;
+    const auto id = ids_.find(entry.fid);
+    if (id == ids_.end()) return;
+    Event event{.connection = id->second, .connected = false, .data = {}};
+    event.reason = provider_error(entry.err, "connect");
+    // The codes of a connection that breaks off are anything; those of one that is refused are not.
+    event.reason.code = Errc::kClosed;
+    if (entry.err == ECONNREFUSED) {
+        const bool refused = entry.err_data_size > 0 && data[0] != '\0';
+        event.reason.code = refused ? Errc::kDenied : Errc::kNotFound;
+        if (refused) event.data.assign(data.data() + 1, entry.err_data_size - 1);
+    }
+    event_queue_.push_back(std::move(event));
+}
+
+std::uint32_t OfiMachine::tell_connected() {
+    std::uint32_t told = 0;
+    for (std::size_t i = 0; i < event_queue_.size(); ++i) {
+        if (!event_queue_[i].connected) continue;
+        // Users may do anything meanwhile, and with the queue as well.
+        const Event event = std::move(event_queue_[i]);
+        event_queue_.erase(event_queue_.begin() + static_cast<std::ptrdiff_t>(i--));
+        OfiConnection* const connection = find(event.connection);
+        if (connection == nullptr || connection->state_ != OfiConnection::State::kConnecting) {
+            continue;
+        }
+        connection->state_ = OfiConnection::State::kConnected;
+        --connecting_;
+        ++told;
+        connection->user_->on_connected(std::as_bytes(std::span(event.data)));
+    }
+    return told;
+}
+
+// What the ends of connections bring with them, after all that had come before.
+std::uint32_t OfiMachine::settle() {
+    std::uint32_t found = 0;
+    for (const Event& event : std::exchange(event_queue_, {})) {
+        if (event.connected) {
+            event_queue_.push_back(event);
+        } else if (OfiConnection* const connection = find(event.connection)) {
+            connection->end(event.reason, event.data);
+        }
+    }
+    for (TransferOp* const op : std::exchange(failed_, {})) {
+        ++found;
+        auto& connection = *static_cast<OfiConnection*>(op->connection);
+        connection.end(Error{.code = Errc::kClosed, .context = "transfer failed"});
+        connection.complete_posted(
+            *op, std::unexpected(Error{.code = Errc::kClosed, .context = "connection ended"}));
+    }
+    for (const std::uint64_t id : std::exchange(ended_, {})) {
+        ++found;
+        while (OfiConnection* const connection = find(id)) {
+            TransferOp* const op = connection->parked_head_;
+            if (op == nullptr) break;
+            connection->parked_head_ = op->next;
+            connection->complete(
+                *op, std::unexpected(Error{.code = Errc::kClosed, .context = "connection ended"}));
+        }
+        OfiConnection* connection = find(id);
+        if (connection != nullptr && connection->user_ != nullptr) {
+            ConnectionUser& user = *std::exchange(connection->user_, nullptr);
+            const Error reason = connection->reason_;
+            const std::string words = std::move(connection->words_);
+            user.on_closed(reason, words);
+            connection = find(id);
+        }
+        if (connection != nullptr && connection->posted_ == 0 && connection->endpoint_) {
+            if (connection->visit_) connection->visit_->store(false, std::memory_order_release);
+            closing_.push_back(std::move(connection->endpoint_));
+        }
+    }
+    return found;
+}
+
+}  // namespace fopd::fabric

@@ -1,0 +1,118 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "core/fd_watch.h"
+#include "core/intrusive_list.h"
+#include "fabric/ofi_connection.h"
+#include "fabric/ofi_provider.h"
+#include "fabric/transport.h"
+
+namespace fopd::fabric {
+
+// Memory as the kernel maps it.
+struct Unmap {
+    std::size_t size_bytes = 0;
+    void operator()(std::byte* memory) const;
+};
+
+// A domain of the provider with one completion queue, one event queue and one shared receive
+// context. Everything happens in poll(): completions are read, then what the connections' events
+// say, and last endpoints are closed.
+class OfiMachine final : public TransferMachine, core::Poller {
+public:
+    OfiMachine(const Provider& provider, core::Reactor& reactor, MessageUser& messages);
+    ~OfiMachine() override;
+
+    Result<void> open(const MachineOptions& options);
+
+    Result<void*> register_memory(std::span<std::byte> memory) override;
+    Result<RemoteMemory> open_memory(std::span<std::byte> memory, Access access) override;
+    void close_memory(const RemoteMemory& memory) override;
+    std::unique_ptr<Connection> connect(const Address& peer, std::span<const std::byte> hello,
+                                        ConnectionUser& user) override;
+    std::unique_ptr<Connection> accept(std::unique_ptr<ConnectionRequest> request,
+                                       std::span<const std::byte> answer,
+                                       ConnectionUser& user) override;
+    Task<void> stop() override;
+    std::uint32_t in_flight() const override { return in_flight_; }
+
+private:
+    friend OfiConnection;
+
+    // A place for a message. The provider's context comes first, as in a TransferOp.
+    struct Receive {
+        fi_context2 context;
+        std::byte* bytes;
+    };
+    // What the event queue said, and to whom: connections may go before they are told.
+    struct Event {
+        std::uint64_t connection;
+        bool connected;
+        Error reason{.code = Errc::kClosed};
+        std::string data;  // The answer, or the words of a refusal.
+    };
+
+    bool poll() override;
+    void flush() override {}
+    Duration sleep_max() override;
+    bool worth_spinning() const override { return in_flight_ >= 1 && in_flight_ <= 4; }
+
+    Result<void> open_receives(const MachineOptions& options);
+    Result<OwnedFid<fid_mr>> open_region(std::span<std::byte> memory, std::uint64_t access,
+                                         std::uint64_t key);
+    Result<void> open_endpoint(OfiConnection& connection, fi_info& info);
+    void post_receives();
+    std::uint32_t read_completions();
+    std::uint32_t read_completion_error();
+    void receive(Receive& place, std::size_t message_bytes);
+    Receive* receive_at(void* context);
+    void fetch_events();
+    void add_error_event();
+    OfiConnection* find(std::uint64_t id);
+    std::uint32_t tell_connected();
+    std::uint32_t settle();
+    void close_endpoint(OwnedFid<fid_ep> endpoint);
+    void close_endpoints();
+
+    const Provider& provider_;
+    core::Reactor& reactor_;
+    MessageUser& messages_;
+
+    OwnedFid<fid_domain> domain_;
+    OwnedFid<fid_cq> completions_;
+    OwnedFid<fid_eq> events_;
+    std::vector<OwnedFid<fid_mr>> registrations_;
+    std::unordered_map<std::uint64_t, OwnedFid<fid_mr>> opened_;  // By key.
+    std::unique_ptr<std::byte[], Unmap> receive_memory_;
+    std::size_t receive_bytes_ = 0;  // Of one place.
+    void* receive_descriptor_ = nullptr;
+    std::vector<Receive> receives_;
+    std::vector<Receive*> unposted_;
+    OwnedFid<fid_ep> shared_receive_;
+    std::optional<core::FdWatch> completion_watch_;
+    // Waited for while connections are being made. At other times all that happens shows in the
+    // completion queue's descriptor, while in some versions this one is ready with every message.
+    std::optional<core::FdWatch> event_watch_;
+
+    std::uint64_t last_id_ = 0;
+    std::map<std::uint64_t, OfiConnection*> connections_;  // By an id that is never used again.
+    std::unordered_map<const fid*, std::uint64_t> ids_;    // Of endpoints that are open.
+    std::vector<Event> event_queue_;                       // Not handled yet.
+    std::vector<TransferOp*> failed_;                      // To be completed as kClosed.
+    std::vector<std::uint64_t> ended_;                     // Connections with something to settle.
+    std::vector<OwnedFid<fid_ep>> closing_;                // To be closed by the end of the poll.
+    core::IntrusiveList<OfiConnection> parked_;            // Those with operations not begun.
+    std::uint32_t connecting_ = 0;
+    std::uint32_t in_flight_ = 0;
+    std::uint32_t polls_ = 0;
+
+    bool dry_ = true;     // The completion queue was seen empty by the last poll.
+    bool slept_ = false;  // Since the last poll.
+    Instant sleep_end_;   // When the cap would end it.
+};
+
+}  // namespace fopd::fabric

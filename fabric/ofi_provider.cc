@@ -1,0 +1,155 @@
+#include "fabric/ofi_provider.h"
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include <netdb.h>
+#include <rdma/fi_errno.h>
+
+namespace fopd::fabric {
+
+namespace {
+
+// The version whose rules later libraries keep for us.
+constexpr std::uint32_t kApiVersion = FI_VERSION(1, 17);
+
+// fi_freeinfo() gives addresses back to the C library.
+bool put_address(const SocketAddress& address, void*& place, std::size_t& place_bytes) {
+    std::free(place);
+    place = std::malloc(address.size);
+    place_bytes = place == nullptr ? 0 : address.size;
+    if (place == nullptr) return false;
+    std::memcpy(place, &address.storage, address.size);
+    return true;
+}
+
+void drop_addresses(fi_info& info) {
+    std::free(std::exchange(info.src_addr, nullptr));
+    std::free(std::exchange(info.dest_addr, nullptr));
+    info.src_addrlen = info.dest_addrlen = 0;
+}
+
+std::uint32_t format_of(const SocketAddress& address) {
+    return address.storage.ss_family == AF_INET6 ? FI_SOCKADDR_IN6 : FI_SOCKADDR_IN;
+}
+
+}  // namespace
+
+Error provider_error(long code, const char* context) {
+    const int positive = static_cast<int>(code < 0 ? -code : code);
+    // Those of the operating system come first; the library's own have no words elsewhere.
+    if (positive < FI_ERRNO_OFFSET) return os_error(positive, context);
+    return Error{.code = Errc::kIo, .os_errno = positive, .context = context};
+}
+
+Result<void> Provider::open() {
+    if (options.scheme != "tcp" && options.scheme != "verbs") {
+        return std::unexpected(Error{.code = Errc::kInvalid, .context = "unknown fabric provider"});
+    }
+    const OwnedInfo hints(fi_allocinfo());
+    if (!hints) return std::unexpected(Error{.code = Errc::kNoSpace, .context = "fi_allocinfo"});
+    hints->caps = FI_MSG | FI_RMA;
+    hints->mode = FI_CONTEXT | FI_CONTEXT2;
+    hints->ep_attr->type = FI_EP_MSG;
+    hints->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
+    hints->domain_attr->threading = FI_THREAD_DOMAIN;
+    hints->domain_attr->control_progress = FI_PROGRESS_MANUAL;
+    hints->domain_attr->data_progress = FI_PROGRESS_MANUAL;
+    // Not FI_MR_ENDPOINT: memory is opened to the peers of all connections of a machine.
+    hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+    hints->fabric_attr->prov_name = ::strdup(options.scheme.c_str());
+
+    fi_info* found = nullptr;
+    if (const int failed = fi_getinfo(kApiVersion, nullptr, nullptr, 0, hints.get(), &found);
+        failed != 0) {
+        return std::unexpected(Error{
+            .code = Errc::kUnsupported, .os_errno = -failed, .context = "find fabric provider"});
+    }
+    const OwnedInfo all(found);
+    info.reset(fi_dupinfo(found));
+    if (!info) return std::unexpected(Error{.code = Errc::kNoSpace, .context = "fi_dupinfo"});
+    drop_addresses(*info);
+
+    fid_fabric* opened = nullptr;
+    if (const int failed = fi_fabric(info->fabric_attr, &opened, nullptr); failed != 0) {
+        return std::unexpected(provider_error(failed, "fi_fabric"));
+    }
+    fabric.reset(opened);
+    return {};
+}
+
+Result<SocketAddress> Provider::socket_address(const Address& address) const {
+    if (address.scheme != options.scheme) {
+        return std::unexpected(
+            Error{.code = Errc::kInvalid, .context = "address of another transport"});
+    }
+    addrinfo wanted{};
+    wanted.ai_socktype = SOCK_STREAM;
+    wanted.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
+    addrinfo* found = nullptr;
+    const std::string port = std::to_string(address.port);
+    if (::getaddrinfo(address.host.c_str(), port.c_str(), &wanted, &found) != 0) {
+        return std::unexpected(Error{.code = Errc::kInvalid,
+                                     .context = "host is no numeric address, resolve it first"});
+    }
+    SocketAddress result;
+    result.size = found->ai_addrlen;
+    std::memcpy(&result.storage, found->ai_addr, found->ai_addrlen);
+    ::freeaddrinfo(found);
+    return result;
+}
+
+Address Provider::address_of(const sockaddr* address, std::size_t size_bytes) const {
+    std::array<char, NI_MAXHOST> host{};
+    std::array<char, NI_MAXSERV> port{};
+    if (address == nullptr ||
+        ::getnameinfo(address, static_cast<socklen_t>(size_bytes), host.data(), host.size(),
+                      port.data(), port.size(), NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
+        return Address{.scheme = options.scheme, .host = "unknown", .port = 0, .locality = {}};
+    }
+    return Address{.scheme = options.scheme,
+                   .host = host.data(),
+                   .port = static_cast<std::uint16_t>(std::atoi(port.data())),
+                   .locality = {}};
+}
+
+OwnedInfo Provider::info_from(const SocketAddress& source) const {
+    OwnedInfo copy(fi_dupinfo(info.get()));
+    if (!copy) return copy;
+    copy->addr_format = format_of(source);
+    if (!put_address(source, copy->src_addr, copy->src_addrlen)) copy.reset();
+    return copy;
+}
+
+OwnedInfo Provider::info_to(const SocketAddress& target) const {
+    OwnedInfo copy(fi_dupinfo(info.get()));
+    if (!copy) return copy;
+    copy->addr_format = format_of(target);
+    if (!put_address(target, copy->dest_addr, copy->dest_addrlen)) copy.reset();
+    return copy;
+}
+
+fi_eq_cm_entry ConnectionEvent::entry() const {
+    fi_eq_cm_entry entry;
+    std::memcpy(&entry, bytes_.data(), sizeof entry);
+    return entry;
+}
+
+std::span<const std::byte> ConnectionEvent::data() const {
+    return std::span(bytes_).first(size_bytes_).subspan(sizeof(fi_eq_cm_entry));
+}
+
+ssize_t ConnectionEvent::read(fid_eq& queue) {
+    // The tcp provider takes errno for the reason when a peer hung up in the middle of its
+    // handshake, where nothing has set it: with an old EAGAIN it would wait for that peer for ever.
+    errno = 0;
+    const ssize_t size = fi_eq_read(&queue, &kind, bytes_.data(), bytes_.size(), 0);
+    if (size >= 0 && size < static_cast<ssize_t>(sizeof(fi_eq_cm_entry))) return -FI_EAGAIN;
+    size_bytes_ = size < 0 ? 0 : static_cast<std::size_t>(size);
+    return size;
+}
+
+}  // namespace fopd::fabric

@@ -1,0 +1,150 @@
+#include "fabric/ofi_silent_sockets.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace fopd::fabric {
+
+namespace {
+
+// Two or three system calls each, far less than a millisecond for all.
+constexpr unsigned kDescriptorsPerTurn = 256;
+
+void append_bytes(std::string& text, const void* bytes, std::size_t count) {
+    text.append(static_cast<const char*>(bytes), count);
+}
+
+// Port, then host; empty for what is neither IPv4 nor IPv6.
+std::string comparable(const sockaddr& address) {
+    std::string text;
+    if (address.sa_family == AF_INET) {
+        const auto& ip = reinterpret_cast<const sockaddr_in&>(address);
+        append_bytes(text, &ip.sin_port, sizeof ip.sin_port);
+        append_bytes(text, &ip.sin_addr, sizeof ip.sin_addr);
+    } else if (address.sa_family == AF_INET6) {
+        const auto& ip = reinterpret_cast<const sockaddr_in6&>(address);
+        append_bytes(text, &ip.sin6_port, sizeof ip.sin6_port);
+        append_bytes(text, &ip.sin6_addr, sizeof ip.sin6_addr);
+    }
+    return text;
+}
+
+bool has_any_host(const std::string& address) {
+    return std::all_of(address.begin() + sizeof(in_port_t), address.end(),
+                       [](char byte) { return byte == 0; });
+}
+
+std::string address_by(int (*get)(int, sockaddr*, socklen_t*), int fd) {
+    sockaddr_storage storage{};
+    socklen_t size = sizeof storage;
+    auto& address = reinterpret_cast<sockaddr&>(storage);
+    return get(fd, &address, &size) == 0 ? comparable(address) : std::string();
+}
+
+}  // namespace
+
+SilentSockets::SilentSockets(core::Reactor& reactor, const sockaddr& listening)
+    : reactor_(reactor), listening_(comparable(listening)), any_host_(has_any_host(listening_)) {}
+
+SilentSockets::~SilentSockets() {
+    if (spare_ >= 0) ::close(spare_);
+    if (directory_ != nullptr) ::closedir(directory_);
+}
+
+Result<void> SilentSockets::open() {
+    directory_ = ::opendir("/proc/self/fd");
+    if (directory_ == nullptr) return std::unexpected(os_error(errno, "open /proc/self/fd"));
+    spare_ = ::fcntl(::dirfd(directory_), F_DUPFD_CLOEXEC, 0);
+    if (spare_ < 0) return std::unexpected(os_error(errno, "duplicate a descriptor"));
+    return {};
+}
+
+SilentSockets::Visit SilentSockets::expect(const sockaddr& peer) {
+    auto visit = std::make_shared<std::atomic<bool>>(true);
+    visits_[comparable(peer)] = visit;
+    return visit;
+}
+
+bool SilentSockets::expected(const std::string& peer) const {
+    const auto found = visits_.find(peer);
+    return found != visits_.end() && found->second->load(std::memory_order_acquire);
+}
+
+bool SilentSockets::look(int fd, Suspect& suspect) const {
+    const std::string local = address_by(&::getsockname, fd);
+    if (local.size() != listening_.size()) return false;
+    if (!(any_host_ ? local.starts_with(listening_.substr(0, sizeof(in_port_t)))
+                    : local == listening_)) {
+        return false;
+    }
+    // The listening socket has no peer.
+    suspect.peer = address_by(&::getpeername, fd);
+    struct stat about{};
+    if (suspect.peer.empty() || ::fstat(fd, &about) != 0) return false;
+    suspect.fd = fd;
+    suspect.inode = about.st_ino;
+    return true;
+}
+
+Task<std::vector<SilentSockets::Suspect>> SilentSockets::find() {
+    std::vector<Suspect> found;
+    unsigned looked_at = 0;
+    ::rewinddir(directory_);
+    while (const dirent* const entry = ::readdir(directory_)) {
+        const int fd = std::atoi(entry->d_name);
+        Suspect suspect{};
+        if (entry->d_name[0] != '.' && fd != spare_ && look(fd, suspect) &&
+            !expected(suspect.peer)) {
+            found.push_back(std::move(suspect));
+        }
+        if (++looked_at % kDescriptorsPerTurn == 0) co_await reactor_.yield();
+    }
+    std::erase_if(visits_,
+                  [](const auto& visit) { return !visit.second->load(std::memory_order_acquire); });
+    co_return found;
+}
+
+// The library closes the descriptor when it sees the end of the stream. It may have done so by
+// itself a moment ago, and the number may be another's by now: so what is shut down is a duplicate,
+// after a look at what that is.
+bool SilentSockets::end(const Suspect& suspect) const {
+    if (::dup3(suspect.fd, spare_, O_CLOEXEC) < 0) return false;
+    Suspect now{};
+    const bool same = look(spare_, now) && now.inode == suspect.inode && now.peer == suspect.peer;
+    const bool ended = same && ::shutdown(spare_, SHUT_RDWR) == 0;
+    // Lets go of the duplicate, and keeps the number.
+    ::dup3(::dirfd(directory_), spare_, O_CLOEXEC);
+    return ended;
+}
+
+Task<std::uint32_t> SilentSockets::sweep() {
+    std::vector<Suspect> found = co_await find();
+    std::uint32_t ended = 0;
+    std::erase_if(found, [this, &ended](const Suspect& suspect) {
+        const bool old = std::ranges::find(suspects_, suspect) != suspects_.end();
+        if (!old || expected(suspect.peer) || !end(suspect)) return false;
+        ++ended;
+        return true;
+    });
+    suspects_ = std::move(found);
+    co_return ended;
+}
+
+Task<std::uint32_t> SilentSockets::end_all() {
+    const std::vector<Suspect> found = co_await find();
+    std::uint32_t ended = 0;
+    for (const Suspect& suspect : found) {
+        if (!expected(suspect.peer) && end(suspect)) ++ended;
+    }
+    co_return ended;
+}
+
+}  // namespace fopd::fabric

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <dirent.h>
+#include <sys/types.h>
+
+#include "core/reactor.h"
+#include "core/result.h"
+
+struct sockaddr;
+
+namespace fopd::fabric {
+
+// Finds connections that were made to a listening socket of this process and never said who they
+// are. The library that accepted them tells nobody about them and waits for ever; but they are
+// sockets of this process, bound to the listening address, and their peer is none that a request
+// came from. Lives on the acceptor's reactor.
+class SilentSockets {
+public:
+    // True while the connection that began with a request may have a socket. Shared with whoever
+    // takes the request, on whichever thread.
+    using Visit = std::shared_ptr<std::atomic<bool>>;
+
+    // `listening` is the address the socket is bound to.
+    SilentSockets(core::Reactor& reactor, const sockaddr& listening);
+    ~SilentSockets();
+    SilentSockets(const SilentSockets&) = delete;
+    SilentSockets& operator=(const SilentSockets&) = delete;
+
+    // Takes the two descriptors it needs now, because there may be none left when they are needed.
+    Result<void> open();
+
+    // A request has come from this peer.
+    Visit expect(const sockaddr& peer);
+
+    // Looks once at every descriptor, some hundred in a turn, and ends those that were silent the
+    // last time and still are. How many that were.
+    Task<std::uint32_t> sweep();
+    // Ends all that are silent now.
+    Task<std::uint32_t> end_all();
+
+private:
+    struct Suspect {
+        int fd;
+        ino_t inode;
+        std::string peer;
+        friend bool operator==(const Suspect&, const Suspect&) = default;
+    };
+
+    Task<std::vector<Suspect>> find();
+    bool look(int fd, Suspect& suspect) const;
+    bool expected(const std::string& peer) const;
+    bool end(const Suspect& suspect) const;
+
+    core::Reactor& reactor_;
+    DIR* directory_ = nullptr;  // Of this process's descriptors.
+    int spare_ = -1;
+    const std::string listening_;  // The form in which addresses are compared.
+    const bool any_host_;
+    std::map<std::string, Visit> visits_;
+    std::vector<Suspect> suspects_;  // Silent when last looked for.
+};
+
+}  // namespace fopd::fabric
