@@ -1,0 +1,94 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include "core/counter.h"
+#include "core/intrusive_list.h"
+#include "core/metrics.h"
+#include "core/reactor.h"
+#include "core/timer_heap.h"
+#include "lrs/policy.h"
+#include "lrs/request.h"
+
+namespace fopd::lrs {
+
+// Who asks for a request. It stays where it is until it was called; one that is destroyed asks no
+// more.
+class Getter : public core::ListNode {
+public:
+    // The request, which is this getter's until it calls Scheduler::complete(); null when the
+    // scheduler is shut down and nothing is left. May ask for the next one from within.
+    virtual void on_request(Request* request) = 0;
+
+protected:
+    ~Getter() = default;
+};
+
+// What a lane has seen. Readable from any thread.
+struct LaneFigures {
+    core::Counter queued;     // Waiting now.
+    core::Counter delivered;  // Ever given to a getter.
+    core::Counter removed;    // Ever taken out by whoever brought them.
+    core::Counter oldest_ns;  // When the oldest that waits arrived; 0 when none does.
+};
+
+// A locality's request scheduler: what arrives waits here, each request is given to a getter
+// exactly once, and in which order is the policy's choice. What does not depend on the policy is
+// here: lanes, the drain, the figures. Control requests are served in the order of arrival, before
+// data, and by no policy, so that none can hold them back.
+//
+// Lives on its reactor. Construction starts it; shutdown(), when the getters have had everything,
+// is followed by destruction. One that is destroyed with its world forgets what it holds.
+class Scheduler final : core::Timer {
+public:
+    Scheduler(core::Reactor& reactor, std::unique_ptr<Policy> policy);
+
+    // Takes in a request; never fails and never waits. May call getters. Requires: not shut down.
+    void incoming(Request& request);
+    // The getter is called once, now or later, with the next request there is for it; getters are
+    // served in the order they asked.
+    void next(Getter& getter);
+    // Takes out a request that waits. Requires: request.queued().
+    void remove(Request& request);
+    // A request that was delivered has ended: a policy may let others run. May call getters.
+    void complete(Request& request);
+
+    // From now on everything that waits is delivered, whatever the policy would hold back, and when
+    // nothing is left every getter gets null. The caller brings nothing any more.
+    void shutdown();
+    bool is_shut_down() const { return is_shut_down_; }
+
+    const LaneFigures& figures(Lane lane) const { return lanes_[index_of(lane)].figures; }
+    // How long the oldest of the lane has waited.
+    Duration oldest_wait(Lane lane) const;
+    // Any thread.
+    void collect(core::MetricSink& sink, std::string_view locality) const;
+
+private:
+    struct LaneState {
+        core::IntrusiveList<ArrivalPlace> waiting;  // All of the lane, oldest first.
+        LaneFigures figures;
+    };
+
+    static std::size_t index_of(Lane lane) { return static_cast<std::size_t>(lane); }
+    LaneState& lane_of(const Request& request) { return lanes_[index_of(request.attributes.lane)]; }
+
+    void dispatch();
+    Request* take();
+    Request* take_control();
+    Request* take_data();
+    static void leave_lane(LaneState& lane, Request& request);
+
+    core::Reactor& reactor_;
+    const std::unique_ptr<Policy> policy_;
+    std::array<LaneState, kLaneCount> lanes_;
+    core::IntrusiveList<Getter> getters_;
+    std::uint32_t control_run_ = 0;  // Control requests delivered since the last of data.
+    bool dispatching_ = false;
+    bool is_shut_down_ = false;
+};
+
+}  // namespace fopd::lrs

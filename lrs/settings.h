@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstdint>
+
+#include "config/section.h"
+#include "lrs/policies.h"
+
+namespace fopd::lrs {
+
+// The section `lrs` of the configuration.
+struct LrsSettings {
+    const PolicyEntry* policy = &default_policy();
+    std::uint32_t max_foms = 128;
+};
+
+config::Section<LrsSettings> lrs_section();
+
+}  // namespace fopd::lrs
