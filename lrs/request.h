@@ -27,11 +27,11 @@ struct RequestAttributes {
     Lane lane = Lane::kData;
     std::uint8_t priority = 0;
     ClientId client{};
-    std::string_view principal;
-    std::string_view user;  // On whose behalf, when the principal may say so.
-    std::string_view job;
-    std::string_view pool;
-    std::string_view peer;         // The client's address.
+    std::string_view principal{};
+    std::string_view user{};  // On whose behalf, when the principal may say so.
+    std::string_view job{};
+    std::string_view pool{};
+    std::string_view peer{};       // The client's address.
     std::uint64_t size_bytes = 0;  // Of data it moves.
     Instant deadline = kNever;
 };
