@@ -1,0 +1,73 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "core/cancel.h"
+#include "core/io.h"
+#include "core/result.h"
+#include "core/task.h"
+#include "core/time.h"
+#include "fop/bodies.h"
+#include "fop/message.h"
+#include "fop/rights.h"
+
+namespace fopd::fabric {
+
+// The other end of a session, as it has proven itself.
+struct Caller {
+    std::uint64_t session = 0;
+    std::array<std::byte, 16> client{};  // The same on all sessions of a client.
+    std::string principal{};
+    fop::Rights rights{};
+    std::string address{};  // For logs.
+};
+
+// A fop from its arrival to its reply. Made and owned by the server side of RPC; all of it lives on
+// one reactor and stays until reply() was called, also when the session ends before. It holds no
+// receive buffer: what it says was copied out of the message.
+class IncomingFop {
+public:
+    // The payload was compared with its checksum, and the body is that of the type, unless
+    // request().fault says otherwise.
+    virtual const fop::Request& request() const = 0;
+    virtual const fop::RequestHeader& header() const = 0;
+    virtual const Caller& caller() const = 0;
+    // kNever: none.
+    virtual Instant deadline() const = 0;
+
+    // Cancelled when the client gives the fop up and when its session ends. reply() may be called
+    // from within; the fop then stays until cancel() has returned.
+    virtual core::CancelSource& cancel_source() = 0;
+
+    // Moves client memory, from `offset` of what the descriptor opens, into the piece, or a piece
+    // there. Fails by the deadline, the cancel source and the session's end, and as kDenied or
+    // kInvalid when the descriptor is not good for that; the piece is the caller's again when the
+    // wait is over, in any case. The descriptor stays as long as the fop.
+    virtual Task<Result<void>> pull(const fop::SealedDescriptor* source, std::uint64_t offset,
+                                    core::Buffer into) = 0;
+    virtual Task<Result<void>> push(const fop::SealedDescriptor* target, std::uint64_t offset,
+                                    core::Buffer from) = 0;
+
+    // The end of the fop, exactly once; what the reply borrows is copied. Never fails: a client
+    // that is gone does not hear it.
+    virtual void reply(const fop::Reply& reply) = 0;
+
+protected:
+    ~IncomingFop() = default;
+};
+
+// Who runs the fops that arrive.
+class IncomingUser {
+public:
+    // The fop is the user's until it calls reply(), perhaps within this call. Never refused: the
+    // session's credits bound how many there are.
+    virtual void on_incoming(IncomingFop& fop) = 0;
+
+protected:
+    ~IncomingUser() = default;
+};
+
+}  // namespace fopd::fabric

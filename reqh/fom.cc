@@ -1,0 +1,154 @@
+#include "reqh/fom.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "reqh/executors.h"
+
+namespace fopd::reqh {
+
+namespace {
+
+// How long a fop without a deadline waits for a piece of buffer, and one with a distant one.
+constexpr Duration kPieceWaitMax = 30s;
+
+std::unexpected<Error> refusal(Errc code, const char* why) {
+    return std::unexpected(Error{.code = code, .context = why});
+}
+
+}  // namespace
+
+void Fom::begin(fabric::IncomingFop& fop, const fop::FopType& type) {
+    ENSURE(state_ == State::kFree);
+    ENSURE(!fop.cancel_source().cancelled());
+    state_ = State::kQueued;
+    reported_ = false;
+    fop_ = &fop;
+    type_ = &type;
+    times_.begin(services_.reactor.now());
+    const fop::Request& request = fop.request();
+    attributes = {.type = type.number,
+                  .lane = type.lane,
+                  .priority = fop.header().priority,
+                  .client = fop.caller().client,
+                  .principal = fop.caller().principal,
+                  .user = fop.header().user,
+                  .job = fop.header().job,
+                  .pool = fop.header().pool,
+                  .peer = fop.caller().address,
+                  .size_bytes = request.payload.size() + executor_of(type).bulk_bytes(request),
+                  .deadline = fop.deadline()};
+    fop.cancel_source().add(*this);
+}
+
+void Fom::start() {
+    ENSURE(state_ == State::kQueued);
+    state_ = State::kRunning;
+    started_at_ = services_.reactor.now();
+}
+
+Task<void> Fom::run() {
+    ENSURE(state_ == State::kRunning);
+    fop::Reply reply;
+    std::optional<core::BufferPool::Loan> piece;
+
+    enter(Phase::kAuthenticate);
+    Result<void> checked = check_token();
+    if (checked && type_->payload == fop::Payload::kBulk) {
+        enter(Phase::kLocalResources);
+        auto borrowed = co_await services_.buffers.borrow(wait_for_piece());
+        if (borrowed) piece.emplace(std::move(*borrowed));
+        if (!borrowed) checked = std::unexpected(why_no_piece(borrowed.error()));
+    }
+    if (checked) {
+        enter(Phase::kAuthorise);
+        checked = check_rights();
+    }
+    if (checked) checked = check_wanted();
+    if (checked) {
+        enter(Phase::kExecute);
+        const Execution execution{.fop = fop_,
+                                  .reactor = &services_.reactor,
+                                  .piece = piece ? piece->buffer() : core::Buffer{}};
+        reply = co_await executor_of(*type_).run(execution);
+    } else {
+        reply = {.status = fop::status_of(checked.error().code), .words = checked.error().context};
+    }
+    // Before the reply: when the client hears of the end, nothing is held for it any more.
+    piece.reset();
+    services_.owner.on_finished(*this, reply);
+}
+
+// What the token says is worked out at once: the cache may have forgotten it when a wait is over.
+Result<void> Fom::check_token() {
+    const fabric::Caller& caller = fop_->caller();
+    rights_ = caller.rights;
+    const std::span<const std::byte> token = fop_->request().token;
+    if (token.empty()) return {};
+    if (token.size() > fop::kTokenBytesMax) return refusal(Errc::kInvalid, "token too long");
+    const auto checked = services_.tokens.check(token, services_.reactor.now());
+    if (!checked) return std::unexpected(checked.error());
+
+    const TokenGrant& grant = **checked;
+    const bool is_bearers = grant.principal.empty() || grant.principal == caller.principal;
+    if (!is_bearers) return refusal(Errc::kDenied, "somebody else's token");
+    const bool is_of_pool = grant.pool.empty() || grant.pool == fop_->header().pool;
+    if (!is_of_pool) return refusal(Errc::kDenied, "token for another pool");
+    // No type of fop names an object yet.
+    if (grant.one_object) return refusal(Errc::kDenied, "token for an object");
+    rights_ = rights_ & grant.rights;
+    return {};
+}
+
+Result<void> Fom::check_rights() const {
+    if (!rights_.cover(type_->rights)) return refusal(Errc::kDenied, "a right is missing");
+    return {};
+}
+
+Result<void> Fom::check_wanted() const {
+    if (fop_->cancel_source().cancelled()) return refusal(Errc::kCancelled, "given up");
+    if (fop_->deadline() <= services_.reactor.now())
+        return refusal(Errc::kTimedOut, "the deadline passed before it could run");
+    return {};
+}
+
+core::WaitOptions Fom::wait_for_piece() const {
+    return {.deadline = std::min(fop_->deadline(), after(services_.reactor.now(), kPieceWaitMax)),
+            .cancel = &fop_->cancel_source()};
+}
+
+Error Fom::why_no_piece(const Error& error) const {
+    const bool own_deadline = fop_->deadline() <= services_.reactor.now();
+    if (error.code != Errc::kTimedOut || own_deadline) return error;
+    return {.code = Errc::kBusy, .context = "no buffer was free for too long"};
+}
+
+void Fom::end_phases() {
+    enter(Phase::kReply);
+    times_.end(services_.reactor.now());
+}
+
+void Fom::reply(fop::Reply reply) {
+    ENSURE(state_ != State::kFree);
+    ENSURE(times_.phase() == Phase::kReply);
+    fabric::IncomingFop& fop = *std::exchange(fop_, nullptr);
+    state_ = State::kFree;
+    reply.id = fop.request().id;
+    fop.reply(reply);
+}
+
+void Fom::describe(FopRecord& record) const {
+    ENSURE(state_ != State::kFree);
+    record.id = id();
+    record.type = type_;
+    record.state =
+        state_ == State::kQueued ? FopRecord::State::kQueued : FopRecord::State::kRunning;
+    record.peer = ShortText(fop_->caller().address);
+    record.principal = ShortText(fop_->caller().principal);
+    record.arrived_at = arrived_at();
+    record.times = times_;
+    if (times_.phase() != Phase::kReply) record.times.end(services_.reactor.now());
+}
+
+}  // namespace fopd::reqh

@@ -1,0 +1,104 @@
+#pragma once
+
+#include <cstdint>
+
+#include "core/buffer_pool.h"
+#include "core/cancel.h"
+#include "core/intrusive_list.h"
+#include "core/reactor.h"
+#include "core/task.h"
+#include "fabric/rpc/incoming.h"
+#include "fop/fop_type.h"
+#include "fop/message.h"
+#include "lrs/request.h"
+#include "reqh/fop_record.h"
+#include "reqh/phase.h"
+#include "reqh/tokens.h"
+
+namespace fopd::reqh {
+
+class Fom;
+
+// Its place among those that run.
+class RunningPlace : public core::ListNode {};
+
+// Who makes, starts and takes back foms.
+class FomOwner {
+public:
+    // The client gave up a fop that still waits for its turn.
+    virtual void on_cancelled(Fom& fom) = 0;
+    // The fom has run to its end; `reply` is what it has to say. It may be used again at once.
+    virtual void on_finished(Fom& fom, fop::Reply reply) = 0;
+
+protected:
+    ~FomOwner() = default;
+};
+
+// What all foms of a locality have in common.
+struct FomServices {
+    core::Reactor& reactor;
+    core::BufferPool& buffers;
+    TokenCache& tokens;
+    FomOwner& owner;
+};
+
+// Runs one fop: a request in the scheduler first, then a coroutine that takes it through the
+// phases. Its owner keeps the object for the next fop when this one has ended.
+class Fom final : public lrs::Request, public RunningPlace, core::CancelHook {
+public:
+    enum class State : std::uint8_t { kFree, kQueued, kRunning };
+
+    explicit Fom(const FomServices& services)
+        : CancelHook([](CancelHook& hook) {
+              auto& fom = static_cast<Fom&>(hook);
+              fom.services_.owner.on_cancelled(fom);
+          }),
+          services_(services) {}
+
+    // Takes over a fop, of a type and without a fault, whose turn is yet to come. Requires: free.
+    void begin(fabric::IncomingFop& fop, const fop::FopType& type);
+    // It is out of the queue, and hears of no cancellation any more but by asking.
+    void leave_queue() { CancelHook::unlink(); }
+    // Its turn has come; then run() takes it through the phases before the reply.
+    void start();
+    Task<void> run();
+    // Whether there is still somebody who wants it done: kCancelled, kTimedOut.
+    Result<void> check_wanted() const;
+    // The last phase begins, and takes no time.
+    void end_phases();
+    // Answers and lets go of the fop. Requires: end_phases() was called.
+    void reply(fop::Reply reply);
+
+    State state() const { return state_; }
+    const fabric::IncomingFop& fop() const { return *fop_; }
+    fabric::IncomingFop& fop() { return *fop_; }
+    const fop::FopType& type() const { return *type_; }
+    FopId id() const { return {.session = fop_->caller().session, .request = fop_->request().id}; }
+    const PhaseTimes& times() const { return times_; }
+    Instant started_at() const { return started_at_; }
+    // Whether it was called hung; once is enough.
+    bool reported() const { return reported_; }
+    void set_reported() { reported_ = true; }
+
+    // Writes down what there is to say about it now, but for the status. Requires: not free.
+    void describe(FopRecord& record) const;
+
+private:
+    Result<void> check_token();
+    Result<void> check_rights() const;
+    core::WaitOptions wait_for_piece() const;
+    Error why_no_piece(const Error& error) const;
+    void enter(Phase phase) { times_.enter(phase, services_.reactor.now()); }
+
+    const FomServices& services_;
+    fabric::IncomingFop* fop_ = nullptr;
+    const fop::FopType* type_ = nullptr;
+    State state_ = State::kFree;
+    bool reported_ = false;
+    Instant started_at_{};
+    PhaseTimes times_;
+    // What of the sender's rights the token leaves; without a token, all of them.
+    fop::Rights rights_;
+};
+
+}  // namespace fopd::reqh

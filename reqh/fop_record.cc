@@ -1,0 +1,53 @@
+#include "reqh/fop_record.h"
+
+#include <charconv>
+
+namespace fopd::reqh {
+
+namespace {
+
+constexpr char kSeparator = '-';
+
+// The whole of `text`, or nothing.
+std::optional<std::uint64_t> parse_number(std::string_view text, int base) {
+    std::uint64_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, base);
+    if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+    return number;
+}
+
+}  // namespace
+
+std::string format_fop_id(FopId id) {
+    std::array<char, 40> text{};
+    char* at = std::to_chars(text.data(), text.data() + text.size(), id.session, 16).ptr;
+    *at++ = kSeparator;
+    at = std::to_chars(at, text.data() + text.size(), id.request).ptr;
+    return {text.data(), at};
+}
+
+std::optional<FopId> parse_fop_id(std::string_view text) {
+    const std::size_t separator = text.find(kSeparator);
+    if (separator == std::string_view::npos) return std::nullopt;
+    const auto session = parse_number(text.substr(0, separator), 16);
+    const auto request = parse_number(text.substr(separator + 1), 10);
+    if (!session || !request) return std::nullopt;
+    return FopId{.session = *session, .request = *request};
+}
+
+FopRecord& FopHistory::add() {
+    if (records_.size() < kCountMax) return records_.emplace_back();
+    FopRecord& oldest = records_[next_];
+    next_ = (next_ + 1) % kCountMax;
+    return oldest;
+}
+
+const FopRecord* FopHistory::find(FopId id) const {
+    for (std::size_t back = 1; back <= records_.size(); ++back) {
+        const FopRecord& record = records_[(next_ + records_.size() - back) % records_.size()];
+        if (record.id == id) return &record;
+    }
+    return nullptr;
+}
+
+}  // namespace fopd::reqh

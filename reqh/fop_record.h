@@ -1,0 +1,78 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/time.h"
+#include "fop/fop_type.h"
+#include "fop/status.h"
+#include "reqh/phase.h"
+
+namespace fopd::reqh {
+
+// Names a fop on its node while the node runs. Both sides of a session know it.
+struct FopId {
+    std::uint64_t session = 0;
+    std::uint64_t request = 0;
+    friend bool operator==(const FopId&, const FopId&) = default;
+};
+
+// "5f3a-17": the session in hexadecimal digits, the request in decimal ones.
+std::string format_fop_id(FopId id);
+std::optional<FopId> parse_fop_id(std::string_view text);
+
+// A short text that is copied without allocating; what does not fit is cut off.
+class ShortText {
+public:
+    static constexpr std::size_t kBytesMax = 63;
+
+    ShortText() = default;
+    explicit ShortText(std::string_view text)
+        : bytes_count_(static_cast<std::uint8_t>(std::min(text.size(), kBytesMax))) {
+        std::copy_n(text.begin(), bytes_count_, bytes_.begin());
+    }
+    std::string_view view() const { return {bytes_.data(), bytes_count_}; }
+
+private:
+    std::uint8_t bytes_count_ = 0;
+    std::array<char, kBytesMax> bytes_;  // Only the first bytes_count_ are set.
+};
+
+// What became of a fop, or has so far.
+struct FopRecord {
+    enum class State : std::uint8_t { kQueued, kRunning, kFinished };
+
+    FopId id;
+    const fop::FopType* type = nullptr;
+    State state = State::kFinished;
+    fop::Status status = fop::Status::kDone;  // Of one that has finished.
+    ShortText peer;
+    ShortText principal;
+    Instant arrived_at{};
+    PhaseTimes times;
+};
+
+// The fops that finished last.
+class FopHistory {
+public:
+    static constexpr std::size_t kCountMax = 256;
+
+    FopHistory() { records_.reserve(kCountMax); }
+
+    // Where the next one is written; it takes the place of the oldest.
+    FopRecord& add();
+    // The newest of that name.
+    const FopRecord* find(FopId id) const;
+    std::size_t count() const { return records_.size(); }
+
+private:
+    std::vector<FopRecord> records_;
+    std::size_t next_ = 0;  // The place of the oldest, once all are taken.
+};
+
+}  // namespace fopd::reqh

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "core/ensure.h"
+#include "core/time.h"
+
+namespace fopd::reqh {
+
+// What a fop goes through, in this order. It may go from any to the reply.
+enum class Phase : std::uint8_t {
+    kQueued,          // In the request scheduler; all others are the fom's.
+    kAuthenticate,    // Is its token genuine?
+    kLocalResources,  // Waits for a piece of buffer, if it needs one.
+    kAuthorise,       // May its sender do that?
+    kExecute,         // What its type is about.
+    kReply,
+};
+inline constexpr std::size_t kPhaseCount = 6;
+inline constexpr std::array<std::string_view, kPhaseCount> kPhaseNames{
+    "queued", "authenticate", "local_resources", "authorise", "execute", "reply"};
+
+constexpr std::size_t index_of(Phase phase) {
+    return static_cast<std::size_t>(phase);
+}
+constexpr std::string_view to_string(Phase phase) {
+    return kPhaseNames[index_of(phase)];
+}
+
+// How long a fop was in each phase so far. Time stands still within a turn of the reactor, so a
+// phase that did not wait took none.
+class PhaseTimes {
+public:
+    void begin(Instant now) { *this = PhaseTimes(now); }
+    // Requires: `next` comes after phase().
+    void enter(Phase next, Instant now) {
+        ENSURE(next > phase_);
+        times_[index_of(phase_)] = now - since_;
+        phase_ = next;
+        since_ = now;
+        reached_ |= bit(next);
+    }
+    void end(Instant now) {
+        times_[index_of(phase_)] += now - since_;
+        since_ = now;
+    }
+
+    Phase phase() const { return phase_; }
+    bool reached(Phase phase) const { return (reached_ & bit(phase)) != 0; }
+    // The time in a phase that was left, or up to end().
+    Duration of(Phase phase) const { return times_[index_of(phase)]; }
+    Duration total() const {
+        Duration sum{};
+        for (const Duration each : times_) sum += each;
+        return sum;
+    }
+
+    PhaseTimes() = default;
+
+private:
+    explicit PhaseTimes(Instant now) : since_(now), reached_(bit(Phase::kQueued)) {}
+    static std::uint8_t bit(Phase phase) {
+        return static_cast<std::uint8_t>(1U << index_of(phase));
+    }
+
+    std::array<Duration, kPhaseCount> times_{};
+    Instant since_{};
+    Phase phase_ = Phase::kQueued;
+    std::uint8_t reached_ = 0;
+};
+
+}  // namespace fopd::reqh

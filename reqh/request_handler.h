@@ -1,0 +1,109 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "core/buffer_pool.h"
+#include "core/counter.h"
+#include "core/events.h"
+#include "core/gate.h"
+#include "core/intrusive_list.h"
+#include "core/metrics.h"
+#include "core/reactor.h"
+#include "core/timer_heap.h"
+#include "fabric/rpc/incoming.h"
+#include "lrs/scheduler.h"
+#include "reqh/fom.h"
+#include "reqh/fop_metrics.h"
+#include "reqh/fop_record.h"
+#include "reqh/tokens.h"
+
+namespace fopd::reqh {
+
+// What may change while it runs.
+struct RequestHandlerLimits {
+    std::uint32_t max_foms = 128;
+    Duration slow_fop = 500ms;  // What took this long is an event.
+};
+
+// What it works with; all of it outlives the handler, and is of its locality or safe from any
+// thread.
+struct RequestHandlerParts {
+    core::Reactor& reactor;
+    core::Gate& work;  // The foms are in it; open until drain() was called.
+    core::BufferPool& buffers;
+    lrs::Scheduler& requests;
+    TokenVerdicts& tokens;
+    core::EventSink& events;
+};
+
+// A fom that has run for this long is called hung, once.
+inline constexpr Duration kHungAfter = 2min;
+
+// A locality's request handler: puts each fop that arrives into the request scheduler, takes the
+// next one when there is room for one more fom, and runs it to its reply. Every fop is answered
+// exactly once, also those that are given up, come too late, or are still waiting when the node
+// stops.
+//
+// Lives on its reactor, but for what says otherwise. drain() ends its work; then the gate is closed
+// and waited for, and the handler may go. It keeps a Fom for each fop that was ever there at the
+// same time; the sessions' credits bound that.
+class RequestHandler final : public fabric::IncomingUser, lrs::Getter, FomOwner, core::Timer {
+public:
+    RequestHandler(const RequestHandlerParts& parts, const RequestHandlerLimits& limits);
+
+    void on_incoming(fabric::IncomingFop& fop) override;
+
+    // At once: with fewer foms allowed than run, none starts until enough have ended.
+    void set_limits(const RequestHandlerLimits& limits);
+
+    // From now on whatever waits or arrives is answered kTryAgain. Idempotent.
+    void drain();
+    // Asks what runs to give up. Requires: drain() was called.
+    void cut_off();
+
+    // The foms that run, the oldest first.
+    std::vector<FopRecord> running() const;
+    // A fop that waits, runs, or is among the last that finished.
+    std::optional<FopRecord> trace(FopId id) const;
+
+    // Both from any thread.
+    std::uint64_t running_count() const { return running_count_.get(); }
+    const FopMetrics& metrics() const { return *metrics_; }
+
+private:
+    void on_request(lrs::Request* request) override;
+    void on_cancelled(Fom& fom) override;
+    void on_finished(Fom& fom, fop::Reply reply) override;
+
+    Fom& take_fom();
+    void start(Fom& fom);
+    void ask();
+    bool has_room() const { return draining_ || running_count_.get() < limits_.max_foms; }
+    void finish(Fom& fom, const fop::Reply& reply);
+    void look_for_hung();
+    void report_slow(const FopRecord& record);
+    void report_hung(const Fom& fom);
+
+    core::Reactor& reactor_;
+    core::Gate& work_;
+    lrs::Scheduler& requests_;
+    core::EventSink& events_;
+    RequestHandlerLimits limits_;
+    TokenCache tokens_;
+    const FomServices services_;
+    std::deque<Fom> foms_;
+    std::vector<Fom*> free_;  // The last that ended is the first to be used.
+    mutable core::IntrusiveList<RunningPlace> running_;  // In the order they were started.
+    core::Counter running_count_;
+    const std::unique_ptr<FopMetrics> metrics_;
+    FopHistory history_;
+    bool draining_ = false;
+    bool cut_off_ = false;
+};
+
+}  // namespace fopd::reqh

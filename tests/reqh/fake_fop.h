@@ -1,0 +1,276 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/virtual_world.h"
+#include "fabric/rpc/incoming.h"
+#include "lrs/fifo.h"
+#include "reqh/request_handler.h"
+#include "tests/catch.h"
+#include "tests/replay.h"
+
+namespace fopd::reqh::testing {
+
+using Bytes = std::vector<std::byte>;
+
+inline Bytes bytes_of(std::string_view text) {
+    const auto span = std::as_bytes(std::span(text));
+    return {span.begin(), span.end()};
+}
+
+// How a fop comes in, and how its transfers go.
+struct FopSpec {
+    std::uint16_t type = 1;
+    fop::RequestBody body = fop::Ping{};
+    std::string payload{};
+    std::string token{};
+    std::string pool{};
+    fop::Rights rights = fop::kAllRights;
+    std::string principal = "alice";
+    Instant deadline = kNever;
+    fop::Status fault = fop::Status::kDone;
+    Duration transfer_time{0};
+    // Which transfer fails, counted from 0.
+    std::optional<std::size_t> failing_transfer{};
+};
+
+inline FopSpec ping() {
+    return {};
+}
+inline FopSpec echo(std::string payload) {
+    return {.type = 2, .body = fop::Echo{}, .payload = std::move(payload)};
+}
+inline FopSpec bulk_echo(std::uint64_t bytes, Duration transfer_time = 1ms) {
+    return {.type = 3, .body = fop::BulkEcho{.bytes = bytes}, .transfer_time = transfer_time};
+}
+
+// A fop as RPC would bring it. The client's memory is a vector on either side.
+class FakeFop final : public fabric::IncomingFop {
+public:
+    struct Transfer {
+        bool is_pull;
+        std::uint64_t offset;
+        std::size_t size_bytes;
+    };
+    struct Answer {
+        std::uint64_t id;
+        fop::Status status;
+        std::string words;
+        Bytes payload;
+        fop::ReplyBody body;
+        Instant at;
+    };
+
+    FakeFop(core::Reactor& reactor, std::uint64_t id, FopSpec spec)
+        : reactor_(reactor),
+          spec_(std::move(spec)),
+          payload_(bytes_of(spec_.payload)),
+          token_(bytes_of(spec_.token)) {
+        header_.pool = spec_.pool;
+        caller_ = {.session = 0x5f,
+                   .client = {},
+                   .principal = spec_.principal,
+                   .rights = spec_.rights,
+                   .address = "mem://client:1"};
+        request_.id = id;
+        request_.type = spec_.type;
+        request_.token = token_;
+        request_.payload = payload_;
+        request_.body = spec_.body;
+        request_.fault = spec_.fault;
+        if (const auto* const bulk = std::get_if<fop::BulkEcho>(&spec_.body)) {
+            source.resize(std::min<std::uint64_t>(bulk->bytes, 16U << 20));
+            target.resize(source.size());
+            for (std::size_t i = 0; i < source.size(); ++i)
+                source[i] = static_cast<std::byte>(i * 7 + i / 251);
+        }
+    }
+
+    const fop::Request& request() const override { return request_; }
+    const fop::RequestHeader& header() const override { return header_; }
+    const fabric::Caller& caller() const override { return caller_; }
+    Instant deadline() const override { return spec_.deadline; }
+    core::CancelSource& cancel_source() override { return cancel_; }
+
+    Task<Result<void>> pull(const fop::SealedDescriptor* descriptor, std::uint64_t offset,
+                            core::Buffer into) override {
+        REQUIRE(descriptor == &std::get<fop::BulkEcho>(request_.body).source);
+        REQUIRE(offset + into.size_bytes <= source.size());
+        const auto moved = co_await transfer({true, offset, into.size_bytes});
+        if (!moved) co_return std::unexpected(moved.error());
+        std::copy_n(source.begin() + static_cast<std::ptrdiff_t>(offset), into.size_bytes,
+                    into.data);
+        co_return Result<void>{};
+    }
+    Task<Result<void>> push(const fop::SealedDescriptor* descriptor, std::uint64_t offset,
+                            core::Buffer from) override {
+        REQUIRE(descriptor == &std::get<fop::BulkEcho>(request_.body).target);
+        REQUIRE(offset + from.size_bytes <= target.size());
+        const auto moved = co_await transfer({false, offset, from.size_bytes});
+        if (!moved) co_return std::unexpected(moved.error());
+        std::copy_n(from.data, from.size_bytes,
+                    target.begin() + static_cast<std::ptrdiff_t>(offset));
+        co_return Result<void>{};
+    }
+
+    void reply(const fop::Reply& reply) override {
+        REQUIRE_FALSE(answer.has_value());
+        answer = Answer{.id = reply.id,
+                        .status = reply.status,
+                        .words = std::string(reply.words),
+                        .payload = {reply.payload.begin(), reply.payload.end()},
+                        .body = reply.body,
+                        .at = reactor_.now()};
+    }
+
+    fop::Status status() const {
+        REQUIRE(answer.has_value());
+        return answer->status;
+    }
+
+    std::optional<Answer> answer;
+    std::vector<Transfer> transfers;
+    Bytes source;
+    Bytes target;
+
+private:
+    Task<Result<void>> transfer(Transfer which) {
+        const std::size_t number = transfers.size();
+        transfers.push_back(which);
+        const Instant end = after(reactor_.now(), spec_.transfer_time);
+        const auto slept = co_await reactor_.sleep_until(std::min(end, spec_.deadline), &cancel_);
+        if (!slept) co_return std::unexpected(slept.error());
+        if (end > spec_.deadline)
+            co_return std::unexpected(Error{.code = Errc::kTimedOut, .context = "transfer"});
+        if (number == spec_.failing_transfer)
+            co_return std::unexpected(Error{.code = Errc::kDenied, .context = "descriptor"});
+        co_return Result<void>{};
+    }
+
+    core::Reactor& reactor_;
+    const FopSpec spec_;
+    const Bytes payload_;
+    const Bytes token_;
+    fop::Request request_;
+    fop::RequestHeader header_;
+    fabric::Caller caller_;
+    core::CancelSource cancel_;
+};
+
+// Tokens are their own description: "read", "write", "mallory's", "for pool x", "of an object",
+// "for a second"; what else is said is no token.
+class FakeVerdicts final : public TokenVerdicts {
+public:
+    Result<TokenGrant> check(std::span<const std::byte> token, Instant now) override {
+        ++checks;
+        const std::string_view text(reinterpret_cast<const char*>(token.data()), token.size());
+        TokenGrant grant{.rights = fop::kAllRights};
+        if (text == "read") {
+            grant.rights = fop::kRead;
+        } else if (text == "mallory's") {
+            grant.principal = "mallory";
+        } else if (text == "alice's") {
+            grant.principal = "alice";
+        } else if (text.starts_with("for pool ")) {
+            grant.pool = text.substr(9);
+        } else if (text == "of an object") {
+            grant.one_object = true;
+        } else if (text == "for a second") {
+            grant.expires_at = now + 1s;
+        } else if (!text.starts_with("any ")) {
+            return std::unexpected(Error{.code = Errc::kDenied, .context = "no token"});
+        }
+        return grant;
+    }
+    std::uint64_t version() const override { return version_now; }
+
+    std::uint64_t checks = 0;
+    std::uint64_t version_now = 1;
+};
+
+// Keeps what was said.
+class KeptEvents final : public core::EventSink {
+public:
+    struct Event {
+        std::string name;
+        std::map<std::string, std::string> texts;
+        std::map<std::string, double> numbers;
+    };
+    void emit(core::Level /*level*/, std::string_view name,
+              std::span<const core::Field> fields) override {
+        Event& event = events.emplace_back();
+        event.name = name;
+        for (const core::Field& field : fields) {
+            const std::string key(field.key);
+            if (const auto* const text = std::get_if<std::string_view>(&field.value))
+                event.texts[key] = *text;
+            if (const auto* const number = std::get_if<double>(&field.value))
+                event.numbers[key] = *number;
+        }
+    }
+    bool wants(core::Level /*level*/) const override { return true; }
+
+    std::vector<Event> events;
+};
+
+// One locality's request handler in a world of its own.
+class HandlerWorld : fopd::testing::Replay {
+public:
+    struct Options {
+        std::uint32_t max_foms = 8;
+        std::size_t piece_count = 16;
+        std::uint64_t seed = 11;
+    };
+
+    HandlerWorld() : HandlerWorld(Options{}) {}
+    explicit HandlerWorld(const Options& options)
+        : Replay(options.seed),
+          world(options.seed),
+          reactor(world.make_reactor()),
+          buffers(*reactor),
+          requests(*reactor, lrs::make_fifo()),
+          handler({.reactor = *reactor,
+                   .work = work,
+                   .buffers = buffers,
+                   .requests = requests,
+                   .tokens = verdicts,
+                   .events = events},
+                  {.max_foms = options.max_foms}) {
+        const auto opened = buffers.open(options.piece_count * core::kBufferBytes);
+        REQUIRE(opened.has_value());
+    }
+    // As a process that is killed: the coroutines go where they are, then what they used.
+    ~HandlerWorld() { reactor->drop_coroutines(); }
+
+    // Fops arrive in a turn of the reactor; it knows the time by that.
+    FakeFop& send(FopSpec spec) {
+        reactor->turn(world.now());
+        FakeFop& fop = fops.emplace_back(*reactor, fops.size() + 1, std::move(spec));
+        handler.on_incoming(fop);
+        return fop;
+    }
+    // Lets what is due now happen; time stays.
+    void settle() { world.run_for(0ns); }
+
+    bool all_pieces_are_back() const { return buffers.free_count() == buffers.total_count(); }
+    const fop::FopType& type(std::string_view name) const { return *fop::find_fop_type(name); }
+
+    core::VirtualWorld world;
+    std::unique_ptr<core::Reactor> reactor;
+    core::Gate work;
+    core::BufferPool buffers;
+    lrs::Scheduler requests;
+    FakeVerdicts verdicts;
+    KeptEvents events;
+    std::deque<FakeFop> fops;
+    RequestHandler handler;
+};
+
+}  // namespace fopd::reqh::testing

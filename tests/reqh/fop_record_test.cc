@@ -1,0 +1,64 @@
+#include "reqh/fop_record.h"
+
+#include "tests/catch.h"
+
+using namespace fopd;
+using namespace fopd::reqh;
+
+TEST_CASE("reqh fop id: what is written can be read", "[reqh]") {
+    for (const FopId id : {FopId{}, FopId{.session = 0x5f3a, .request = 17},
+                           FopId{.session = ~0ULL, .request = ~0ULL}}) {
+        CHECK(parse_fop_id(format_fop_id(id)) == id);
+    }
+    CHECK(format_fop_id({.session = 0x5f3a, .request = 17}) == "5f3a-17");
+}
+
+TEST_CASE("reqh fop id: what is none is refused", "[reqh]") {
+    for (const char* text : {"", "-", "5f3a", "5f3a-", "-17", "5f3a-17 ", "xyz-1", "5f-0x1",
+                             "5f-1-2", "fffffffffffffffff-1"}) {
+        CAPTURE(text);
+        CHECK_FALSE(parse_fop_id(text).has_value());
+    }
+}
+
+TEST_CASE("reqh short text: what does not fit is cut off", "[reqh]") {
+    CHECK(ShortText("alice").view() == "alice");
+    CHECK(ShortText(std::string(100, 'x')).view() == std::string(63, 'x'));
+    CHECK(ShortText().view().empty());
+}
+
+TEST_CASE("reqh fop history: the last 256 are kept, the newest of a name is found", "[reqh]") {
+    FopHistory history;
+    for (std::uint64_t number = 0; number < 300; ++number) {
+        FopRecord& record = history.add();
+        record.id = {.session = 1, .request = number};
+        record.status = fop::Status::kDone;
+    }
+
+    CHECK(history.count() == 256);
+    CHECK(history.find({.session = 1, .request = 43}) == nullptr);
+    CHECK(history.find({.session = 1, .request = 44}) != nullptr);
+    CHECK(history.find({.session = 1, .request = 299}) != nullptr);
+    CHECK(history.find({.session = 2, .request = 299}) == nullptr);
+
+    FopRecord& again = history.add();
+    again.id = {.session = 1, .request = 299};
+    again.status = fop::Status::kDenied;
+    CHECK(history.find({.session = 1, .request = 299})->status == fop::Status::kDenied);
+}
+
+TEST_CASE("reqh phase times: each phase has what passed in it", "[reqh]") {
+    PhaseTimes times;
+    times.begin(Instant(1s));
+    times.enter(Phase::kAuthenticate, Instant(3s));
+    times.enter(Phase::kExecute, Instant(3s));
+    times.enter(Phase::kReply, Instant(10s));
+    times.end(Instant(10s));
+
+    CHECK(times.of(Phase::kQueued) == 2s);
+    CHECK(times.of(Phase::kAuthenticate) == 0s);
+    CHECK(times.of(Phase::kExecute) == 7s);
+    CHECK(times.total() == 9s);
+    CHECK(times.reached(Phase::kExecute));
+    CHECK_FALSE(times.reached(Phase::kLocalResources));
+}

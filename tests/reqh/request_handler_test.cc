@@ -1,0 +1,578 @@
+// Goal: every fop is answered once, with the right word, and nothing it held is left behind.
+// Method: a handler in the simulated world; fops, transfers and tokens are fakes.
+
+#include "reqh/request_handler.h"
+
+#include <memory>
+
+#include "core/crc32c.h"
+#include "tests/reqh/fake_fop.h"
+
+using namespace fopd;
+using namespace fopd::reqh;
+using namespace fopd::reqh::testing;
+using fop::Status;
+
+namespace {
+
+constexpr std::uint64_t kPiece = core::kBufferBytes;
+
+std::size_t running_transfers(const HandlerWorld& node) {
+    std::size_t count = 0;
+    for (const FakeFop& fop : node.fops) count += !fop.transfers.empty() && !fop.answer ? 1 : 0;
+    return count;
+}
+
+}  // namespace
+
+// -- what a fop comes to --
+
+TEST_CASE("reqh: a ping is answered", "[reqh]") {
+    HandlerWorld node;
+
+    const FakeFop& fop = node.send(ping());
+    node.settle();
+
+    CHECK(fop.status() == Status::kDone);
+    CHECK(fop.answer->id == 1);
+    CHECK(std::holds_alternative<fop::PingReply>(fop.answer->body));
+}
+
+TEST_CASE("reqh: an echo brings its payload back", "[reqh]") {
+    HandlerWorld node;
+
+    const FakeFop& fop = node.send(echo("hello"));
+    node.settle();
+
+    CHECK(fop.status() == Status::kDone);
+    CHECK(fop.answer->payload == bytes_of("hello"));
+    CHECK(std::holds_alternative<fop::EchoReply>(fop.answer->body));
+}
+
+TEST_CASE("reqh: a bulk echo moves all its bytes, piece by piece", "[reqh]") {
+    HandlerWorld node;
+
+    const FakeFop& fop = node.send(bulk_echo(2 * kPiece + 5));
+    node.world.run_for(1s);
+
+    REQUIRE(fop.status() == Status::kDone);
+    CHECK(fop.target == fop.source);
+    const auto& reply = std::get<fop::BulkEchoReply>(fop.answer->body);
+    CHECK(reply.bytes == 2 * kPiece + 5);
+    CHECK(reply.crc == core::crc32c(fop.source));
+    REQUIRE(fop.transfers.size() == 6);
+    for (std::size_t i = 0; i < 6; ++i) {
+        CHECK(fop.transfers[i].is_pull == (i % 2 == 0));
+        CHECK(fop.transfers[i].offset == (i / 2) * kPiece);
+        CHECK(fop.transfers[i].size_bytes == (i < 4 ? kPiece : 5));
+    }
+    CHECK(node.all_pieces_are_back());
+}
+
+TEST_CASE("reqh: a bulk echo of nothing is done", "[reqh]") {
+    HandlerWorld node;
+    const FakeFop& fop = node.send(bulk_echo(0));
+    node.settle();
+    CHECK(fop.status() == Status::kDone);
+    CHECK(fop.transfers.empty());
+}
+
+TEST_CASE("reqh: a failed transfer is answered, and its piece is back", "[reqh]") {
+    for (const std::size_t which : {0, 1, 2, 3}) {
+        CAPTURE(which);
+        HandlerWorld node;
+        FopSpec spec = bulk_echo(2 * kPiece);
+        spec.failing_transfer = which;
+
+        const FakeFop& fop = node.send(spec);
+        node.world.run_for(1s);
+
+        CHECK(fop.status() == Status::kDenied);
+        CHECK(fop.transfers.size() == which + 1);
+        CHECK(node.all_pieces_are_back());
+    }
+}
+
+TEST_CASE("reqh: what nobody knows or makes no sense is answered at once", "[reqh]") {
+    HandlerWorld node;
+    FopSpec unknown = ping();
+    unknown.type = 999;
+    unknown.body = std::monostate{};
+    FopSpec malformed = echo("");
+    malformed.fault = Status::kMalformed;
+
+    const FakeFop& first = node.send(unknown);
+    const FakeFop& second = node.send(malformed);
+
+    CHECK(first.status() == Status::kUnknownFop);
+    CHECK(second.status() == Status::kMalformed);
+    CHECK(node.handler.metrics().counted(nullptr, Status::kUnknownFop) == 1);
+}
+
+// -- who may do what --
+
+TEST_CASE("reqh: without the right a fop is denied and does nothing", "[reqh]") {
+    HandlerWorld node;
+    FopSpec spec = bulk_echo(kPiece);
+    spec.rights = fop::kRead;
+
+    const FakeFop& fop = node.send(spec);
+    node.world.run_for(1s);
+
+    CHECK(fop.status() == Status::kDenied);
+    CHECK(fop.transfers.empty());
+    CHECK(node.all_pieces_are_back());
+}
+
+TEST_CASE("reqh: a ping needs no right", "[reqh]") {
+    HandlerWorld node;
+    FopSpec spec = ping();
+    spec.rights = {};
+    const FakeFop& fop = node.send(spec);
+    node.settle();
+    CHECK(fop.status() == Status::kDone);
+}
+
+TEST_CASE("reqh: a token leaves of the sender's rights what it grants", "[reqh]") {
+    struct Row {
+        const char* token;
+        fop::Rights rights;
+        const char* pool;
+        bool may_read;
+        bool may_write;
+    };
+    const std::vector<Row> rows{
+        {"", fop::kAllRights, "", true, true},
+        {"read", fop::kAllRights, "", true, false},
+        {"read", fop::kWrite, "", false, false},
+        {"any ", fop::kRead, "", true, false},
+        {"alice's", fop::kAllRights, "", true, true},
+        {"mallory's", fop::kAllRights, "", false, false},
+        {"for pool fast", fop::kAllRights, "fast", true, true},
+        {"for pool fast", fop::kAllRights, "cold", false, false},
+        {"of an object", fop::kAllRights, "", false, false},
+        {"made up", fop::kAllRights, "", false, false},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.token, row.pool);
+        HandlerWorld node;
+        FopSpec read = echo("x");
+        FopSpec write = bulk_echo(1);
+        for (FopSpec* spec : {&read, &write}) {
+            spec->token = row.token;
+            spec->rights = row.rights;
+            spec->pool = row.pool;
+        }
+
+        const FakeFop& reader = node.send(read);
+        const FakeFop& writer = node.send(write);
+        node.world.run_for(1s);
+
+        CHECK(reader.status() == (row.may_read ? Status::kDone : Status::kDenied));
+        CHECK(writer.status() == (row.may_write ? Status::kDone : Status::kDenied));
+        CHECK(node.verdicts.checks <= 2);
+    }
+}
+
+TEST_CASE("reqh: a token that is too long is malformed", "[reqh]") {
+    HandlerWorld node;
+    FopSpec spec = echo("x");
+    spec.token = std::string(fop::kTokenBytesMax + 1, 't');
+    const FakeFop& fop = node.send(spec);
+    node.settle();
+    CHECK(fop.status() == Status::kMalformed);
+}
+
+// -- admission --
+
+TEST_CASE("reqh: never do more foms run than are allowed", "[reqh]") {
+    HandlerWorld node({.max_foms = 3});
+    std::size_t most = 0;
+    for (int i = 0; i < 20; ++i) node.send(bulk_echo(kPiece));
+    while (node.work.count() > 0) {
+        node.world.run_for(100us);
+        most = std::max(most, running_transfers(node));
+        REQUIRE(node.handler.running_count() <= 3);
+    }
+
+    CHECK(most == 3);
+    for (const FakeFop& fop : node.fops) CHECK(fop.status() == Status::kDone);
+}
+
+TEST_CASE("reqh: a changed limit holds at once", "[reqh]") {
+    HandlerWorld node({.max_foms = 2});
+    for (int i = 0; i < 20; ++i) node.send(bulk_echo(kPiece, 10ms));
+    node.settle();
+    CHECK(node.handler.running_count() == 2);
+
+    node.handler.set_limits({.max_foms = 5});
+    CHECK(node.handler.running_count() == 5);
+
+    node.handler.set_limits({.max_foms = 1});
+    node.world.run_for(20ms);
+    CHECK(node.handler.running_count() == 1);
+    node.world.run_for(1s);
+    for (const FakeFop& fop : node.fops) CHECK(fop.status() == Status::kDone);
+}
+
+TEST_CASE("reqh: a lowered limit also holds for who was asking already", "[reqh]") {
+    HandlerWorld node({.max_foms = 2});
+    node.send(bulk_echo(kPiece, 10ms));
+    node.handler.set_limits({.max_foms = 1});
+
+    node.send(bulk_echo(kPiece, 10ms));
+    node.settle();
+
+    CHECK(node.handler.running_count() == 1);
+}
+
+TEST_CASE("reqh: control fops overtake data that waits", "[reqh]") {
+    HandlerWorld node({.max_foms = 1});
+    node.send(bulk_echo(kPiece, 10ms));
+    const FakeFop& data = node.send(bulk_echo(kPiece, 10ms));
+    const FakeFop& control = node.send(ping());
+
+    node.world.run_for(20ms);
+
+    CHECK(control.answer.has_value());
+    CHECK_FALSE(data.answer.has_value());
+}
+
+TEST_CASE("reqh: who finds no piece waits for one, by its deadline", "[reqh]") {
+    HandlerWorld node({.piece_count = 1});
+    node.send(bulk_echo(kPiece, 40s));
+    FopSpec hurried = bulk_echo(kPiece);
+    hurried.deadline = Instant(1s);
+    const FakeFop& first = node.send(hurried);
+    const FakeFop& second = node.send(bulk_echo(kPiece));
+
+    node.world.run_for(100s);
+
+    CHECK(first.status() == Status::kTimedOut);
+    CHECK(first.answer->at == Instant(1s));
+    CHECK(second.status() == Status::kBusy);
+    CHECK(second.answer->at == Instant(30s));
+    CHECK(node.all_pieces_are_back());
+}
+
+// -- deadlines and those who give up --
+
+TEST_CASE("reqh: a fop whose deadline passed in the queue does nothing", "[reqh]") {
+    HandlerWorld node({.max_foms = 1});
+    node.send(bulk_echo(kPiece, 10ms));
+    FopSpec late = bulk_echo(kPiece);
+    late.deadline = Instant(5ms);
+    const FakeFop& fop = node.send(late);
+
+    node.world.run_for(1s);
+
+    CHECK(fop.status() == Status::kTimedOut);
+    CHECK(fop.transfers.empty());
+    CHECK(node.handler.metrics().seconds(node.type("bulk_echo"), Phase::kExecute).count() == 1);
+}
+
+TEST_CASE("reqh: a deadline ends a transfer, and the piece is back", "[reqh]") {
+    HandlerWorld node;
+    FopSpec spec = bulk_echo(kPiece, 10ms);
+    spec.deadline = Instant(15ms);
+    const FakeFop& fop = node.send(spec);
+    node.world.run_for(1s);
+    CHECK(fop.status() == Status::kTimedOut);
+    CHECK(node.all_pieces_are_back());
+}
+
+TEST_CASE("reqh: a fop given up in the queue is answered at once", "[reqh]") {
+    HandlerWorld node({.max_foms = 1});
+    node.send(bulk_echo(kPiece, 10ms));
+    FakeFop& fop = node.send(bulk_echo(kPiece));
+    node.settle();
+
+    fop.cancel_source().cancel();
+
+    CHECK(fop.status() == Status::kCancelled);
+    CHECK(node.requests.figures(lrs::Lane::kData).removed.get() == 1);
+    CHECK(node.requests.figures(lrs::Lane::kData).queued.get() == 0);
+}
+
+TEST_CASE("reqh: a fop given up while it runs ends, and its piece is back", "[reqh]") {
+    HandlerWorld node;
+    FakeFop& fop = node.send(bulk_echo(kPiece, 10ms));
+    node.world.run_for(5ms);
+    REQUIRE(node.handler.running_count() == 1);
+
+    fop.cancel_source().cancel();
+    node.settle();
+
+    CHECK(fop.status() == Status::kCancelled);
+    CHECK(node.handler.running_count() == 0);
+    CHECK(node.all_pieces_are_back());
+}
+
+TEST_CASE("reqh: a fop given up while it waits for a piece ends", "[reqh]") {
+    HandlerWorld node({.piece_count = 1});
+    node.send(bulk_echo(kPiece, 10ms));
+    FakeFop& fop = node.send(bulk_echo(kPiece));
+    node.settle();
+
+    fop.cancel_source().cancel();
+    node.settle();
+
+    CHECK(fop.status() == Status::kCancelled);
+    node.world.run_for(1s);
+    CHECK(node.all_pieces_are_back());
+}
+
+TEST_CASE("reqh: a fop given up between its turn and its first step does nothing", "[reqh]") {
+    HandlerWorld node;
+    FakeFop& fop = node.send(bulk_echo(kPiece));
+
+    fop.cancel_source().cancel();
+    node.settle();
+
+    CHECK(fop.status() == Status::kCancelled);
+    CHECK(fop.transfers.empty());
+}
+
+// -- the drain --
+
+TEST_CASE("reqh: a drain answers what waits and lets end what runs", "[reqh]") {
+    HandlerWorld node({.max_foms = 1});
+    const FakeFop& running = node.send(bulk_echo(kPiece, 10ms));
+    const FakeFop& queued = node.send(bulk_echo(kPiece));
+    const FakeFop& control = node.send(ping());
+    node.settle();
+
+    node.handler.drain();
+    node.handler.drain();
+
+    CHECK(queued.status() == Status::kTryAgain);
+    CHECK(control.status() == Status::kTryAgain);
+    CHECK(node.send(ping()).status() == Status::kTryAgain);
+    CHECK_FALSE(running.answer.has_value());
+    const bool closed = node.world.run(*node.reactor, [](HandlerWorld* of) -> Task<void> {
+        co_await of->work.close(*of->reactor);
+    }(&node));
+    CHECK(closed);
+    CHECK(running.status() == Status::kDone);
+}
+
+TEST_CASE("reqh: what is cut off says whether it may have done something", "[reqh]") {
+    HandlerWorld node({.piece_count = 1});
+    const FakeFop& begun = node.send(bulk_echo(kPiece, 10ms));
+    const FakeFop& waiting = node.send(bulk_echo(kPiece, 10ms));
+    node.settle();
+    node.handler.drain();
+
+    node.handler.cut_off();
+    node.settle();
+
+    CHECK(begun.status() == Status::kOutcomeUnknown);
+    CHECK(waiting.status() == Status::kTryAgain);
+    CHECK(node.handler.running_count() == 0);
+    CHECK(node.all_pieces_are_back());
+}
+
+// -- what can be seen --
+
+TEST_CASE("reqh: a slow fop is an event with the time of each phase", "[reqh]") {
+    HandlerWorld node({.max_foms = 1, .piece_count = 1});
+    node.send(bulk_echo(kPiece, 100ms));
+    node.send(bulk_echo(kPiece, 200ms));
+
+    node.world.run_for(10s);
+
+    REQUIRE(node.events.events.size() == 1);
+    const auto& event = node.events.events.front();
+    CHECK(event.name == "reqh.slow_fop");
+    CHECK(event.texts.at("fop") == "5f-2");
+    CHECK(event.texts.at("op") == "bulk_echo");
+    CHECK(event.texts.at("peer") == "mem://client:1");
+    CHECK(event.texts.at("principal") == "alice");
+    CHECK(event.texts.at("result") == "done");
+    CHECK(event.numbers.at("seconds") == Approx(0.6));
+    CHECK(event.numbers.at("queued_s") == Approx(0.2));
+    CHECK(event.numbers.at("execute_s") == Approx(0.4));
+    CHECK(event.numbers.at("local_resources_s") == 0);
+}
+
+TEST_CASE("reqh: what is slow can be changed", "[reqh]") {
+    HandlerWorld node;
+    node.handler.set_limits({.max_foms = 8, .slow_fop = 1ms});
+    node.send(bulk_echo(kPiece, 1ms));
+    node.world.run_for(1s);
+    CHECK(node.events.events.size() == 1);
+}
+
+TEST_CASE("reqh: a hung fom is reported once", "[reqh]") {
+    HandlerWorld node;
+    node.send(bulk_echo(kPiece, 1h));
+    node.world.run_for(30s);
+    node.send(bulk_echo(kPiece, 1h));
+    FopSpec brief = bulk_echo(kPiece, 50s);
+    node.send(brief);
+
+    node.world.run_for(10min);
+
+    REQUIRE(node.events.events.size() == 3);
+    const auto& hung = node.events.events[0];
+    CHECK(hung.name == "reqh.hung_fom");
+    CHECK(hung.texts.at("fop") == "5f-1");
+    CHECK(hung.texts.at("phase") == "execute");
+    CHECK(hung.texts.at("peer") == "mem://client:1");
+    CHECK(hung.numbers.at("age_s") == Approx(120));
+    CHECK(node.events.events[1].name == "reqh.slow_fop");
+    CHECK(node.events.events[1].texts.at("fop") == "5f-3");
+    CHECK(node.events.events[2].texts.at("fop") == "5f-2");
+    CHECK(node.events.events[2].numbers.at("age_s") == Approx(120));
+}
+
+TEST_CASE("reqh: what runs is listed with its phase", "[reqh]") {
+    HandlerWorld node({.piece_count = 1});
+    node.send(bulk_echo(kPiece, 10s));
+    node.send(bulk_echo(kPiece, 10s));
+    node.world.run_for(2s);
+
+    const std::vector<FopRecord> running = node.handler.running();
+
+    REQUIRE(running.size() == 2);
+    CHECK(running[0].id == FopId{.session = 0x5f, .request = 1});
+    CHECK(running[0].times.phase() == Phase::kExecute);
+    CHECK(running[1].times.phase() == Phase::kLocalResources);
+    CHECK(running[1].type->name == "bulk_echo");
+    CHECK(running[1].peer.view() == "mem://client:1");
+    CHECK(running[1].principal.view() == "alice");
+}
+
+TEST_CASE("reqh: a fop can be traced while it waits, runs, and afterwards", "[reqh]") {
+    HandlerWorld node({.max_foms = 1});
+    node.send(bulk_echo(kPiece, 10ms));
+    node.send(bulk_echo(kPiece, 10ms));
+    const FopId second{.session = 0x5f, .request = 2};
+    node.settle();
+    CHECK(node.handler.trace(second)->state == FopRecord::State::kQueued);
+
+    node.world.run_for(25ms);
+    CHECK(node.handler.trace(second)->state == FopRecord::State::kRunning);
+    CHECK(node.handler.trace(second)->times.of(Phase::kQueued) == 20ms);
+
+    node.world.run_for(1s);
+    const auto finished = node.handler.trace(second);
+    REQUIRE(finished.has_value());
+    CHECK(finished->state == FopRecord::State::kFinished);
+    CHECK(finished->status == Status::kDone);
+    CHECK(finished->times.of(Phase::kExecute) == 20ms);
+    CHECK(finished->times.total() == 40ms);
+    CHECK_FALSE(node.handler.trace({.session = 0x5f, .request = 3}).has_value());
+}
+
+TEST_CASE("reqh: figures count how fops ended and time each phase they reached", "[reqh]") {
+    HandlerWorld node;
+    node.send(ping());
+    FopSpec denied = echo("x");
+    denied.rights = {};
+    node.send(denied);
+    node.send(bulk_echo(kPiece, 1ms));
+    node.world.run_for(1s);
+
+    const FopMetrics& metrics = node.handler.metrics();
+    CHECK(metrics.counted(&node.type("ping"), Status::kDone) == 1);
+    CHECK(metrics.counted(&node.type("echo"), Status::kDenied) == 1);
+    CHECK(metrics.seconds(node.type("ping"), Phase::kExecute).count() == 1);
+    CHECK(metrics.seconds(node.type("ping"), Phase::kLocalResources).count() == 0);
+    CHECK(metrics.seconds(node.type("echo"), Phase::kAuthorise).count() == 1);
+    CHECK(metrics.seconds(node.type("echo"), Phase::kExecute).count() == 0);
+    CHECK(metrics.seconds(node.type("echo"), Phase::kReply).count() == 1);
+    CHECK(metrics.seconds(node.type("bulk_echo"), Phase::kExecute).sum() == 2'000'000);
+}
+
+namespace {
+
+class CountedFigures final : public core::MetricSink {
+public:
+    void counter(std::string_view name, std::string_view /*help*/,
+                 std::span<const core::Label> labels, double value) override {
+        REQUIRE(figures.emplace(key(name, labels), value).second);
+    }
+    void gauge(std::string_view, std::string_view, std::span<const core::Label>, double) override {}
+    void time_histogram(std::string_view name, std::string_view /*help*/,
+                        std::span<const core::Label> labels,
+                        const core::Histogram& value) override {
+        const auto count = static_cast<double>(value.count());
+        REQUIRE(figures.emplace(key(name, labels), count).second);
+    }
+
+    std::map<std::string, double> figures;
+
+private:
+    static std::string key(std::string_view name, std::span<const core::Label> labels) {
+        std::string text(name);
+        for (const core::Label& label : labels) text += " " + std::string(label.value);
+        return text;
+    }
+};
+
+}  // namespace
+
+TEST_CASE("reqh: the figures of a node are those of its localities as one", "[reqh]") {
+    HandlerWorld first;
+    HandlerWorld second;
+    for (HandlerWorld* node : {&first, &second, &second}) {
+        node->send(ping());
+        node->settle();
+    }
+    CountedFigures sink;
+    const std::array localities{&first.handler.metrics(), &second.handler.metrics()};
+
+    FopMetrics::collect(localities, sink);
+
+    CHECK(sink.figures.at("fopd_fops ping done") == 3);
+    CHECK(sink.figures.at("fopd_fop_seconds ping execute") == 3);
+    CHECK_FALSE(sink.figures.contains("fopd_fops echo done"));
+}
+
+// -- all of it --
+
+TEST_CASE("reqh: whatever happens, each fop is answered once and all pieces come back", "[reqh]") {
+    for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+        CAPTURE(seed);
+        HandlerWorld node({.max_foms = 4, .piece_count = 2, .seed = seed});
+        core::Random& random = node.world.random();
+        for (int step = 0; step < 300; ++step) {
+            FopSpec spec = ping();
+            if (random.below(3) == 0) spec = echo("payload");
+            if (random.below(2) == 0) {
+                spec = bulk_echo(random.below(3 * kPiece), Duration(random.below(3'000'000)));
+                if (random.below(5) == 0) spec.failing_transfer = random.below(3);
+            }
+            if (random.below(4) == 0)
+                spec.deadline = node.world.now() + Duration(random.below(20'000'000));
+            if (random.below(10) == 0) spec.rights = fop::kRead;
+            if (random.below(10) == 0) spec.token = "read";
+            if (random.below(20) == 0) spec.type = 77;
+            node.send(spec);
+            if (random.below(5) == 0)
+                node.fops[random.below(node.fops.size())].cancel_source().cancel();
+            if (random.below(20) == 0)
+                node.handler.set_limits(
+                    {.max_foms = static_cast<std::uint32_t>(1 + random.below(8))});
+            node.world.run_for(Duration(random.below(2'000'000)));
+        }
+        node.handler.drain();
+        if (seed % 2 == 0) node.handler.cut_off();
+        const bool closed = node.world.run(*node.reactor, [](HandlerWorld* of) -> Task<void> {
+            co_await of->work.close(*of->reactor);
+        }(&node));
+
+        CHECK(closed);
+        for (const FakeFop& fop : node.fops) REQUIRE(fop.answer.has_value());
+        CHECK(node.all_pieces_are_back());
+        CHECK(node.handler.running_count() == 0);
+    }
+}
+
+TEST_CASE("reqh: a killed process leaves nothing behind", "[reqh]") {
+    HandlerWorld node({.max_foms = 4, .piece_count = 2});
+    for (int i = 0; i < 20; ++i) node.send(bulk_echo(kPiece, 10ms));
+    node.world.run_for(15ms);
+    CHECK(node.handler.running_count() > 0);
+}
