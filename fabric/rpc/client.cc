@@ -1,0 +1,415 @@
+#include "fabric/rpc/client.h"
+
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+
+#include "fop/descriptor.h"
+
+namespace fopd::fabric {
+
+namespace {
+
+// A power of two. More than any server grants credits for.
+constexpr std::size_t kSlotCount = 256;
+// What a request that is never answered by its own fault costs nobody else.
+constexpr std::string_view kNotSent = "the request does not fit into a message";
+
+std::uint64_t seed_from(core::Entropy& entropy) {
+    return entropy.number();
+}
+
+// Visits the bodies that have room for descriptors.
+template <typename Place>
+void place_descriptors(fop::RequestBody& body, Place place) {
+    std::visit(
+        [&place](auto& each) {
+            if constexpr (requires { each.source; }) place(each.source, Access::kRead);
+            if constexpr (requires { each.target; }) place(each.target, Access::kWrite);
+        },
+        body);
+}
+
+std::unexpected<Error> failure(Errc code) {
+    return std::unexpected(Error{.code = code, .context = "call"});
+}
+
+}  // namespace
+
+// -- the session --
+
+Client::Client(SessionHost& host, ClientOptions options)
+    : Timer(&on_time),
+      host_(host),
+      options_(std::move(options)),
+      jitter_(seed_from(host.entropy())),
+      backoff_(options_.backoff_min),
+      slots_(kSlotCount),
+      state_changed_(host.reactor()) {
+    host_.entropy().fill(id_);
+    for (std::size_t i = kSlotCount; i > 0; --i) {
+        free_slots_.push_back(static_cast<std::uint16_t>(i - 1));
+    }
+}
+
+Client::~Client() {
+    ENSURE(outstanding_ == 0 || session_ == nullptr);
+}
+
+void Client::start() {
+    if (session_ == nullptr && !armed()) connect();
+}
+
+void Client::connect() {
+    session_ = &host_.connect(
+        {.server = options_.server, .client = id_, .credentials = options_.credentials}, *this);
+}
+
+void Client::on_time(core::Timer& timer) {
+    auto& self = static_cast<Client&>(timer);
+    if (!self.closing_) self.connect();
+}
+
+Task<Result<void>> Client::connected(Instant deadline, Tries tries) {
+    const core::WaitOptions options{.deadline = deadline};
+    const std::uint64_t failures_before = failures_;
+    while (!open()) {
+        if (closing_ || refusal_) co_return std::unexpected(last_error_);
+        if (tries == Tries::kFirst && failures_ > failures_before) {
+            co_return std::unexpected(last_error_);
+        }
+        const auto woken = co_await state_changed_.wait(options);
+        if (!woken) {
+            if (failures_ > failures_before) co_return std::unexpected(last_error_);
+            co_return std::unexpected(woken.error());
+        }
+    }
+    co_return {};
+}
+
+Task<void> Client::close() {
+    closing_ = true;
+    disarm();
+    fail_all(Error{.code = Errc::kClosed, .context = "client"});
+    if (session_ != nullptr) session_->end(Errc::kClosed, "the client is done");
+    state_changed_.wake_all();
+    co_await host_.reactor().yield();
+}
+
+void Client::on_open(Session& session) {
+    // A server that does not know this client any more, or has started anew, cannot say what has
+    // become of requests it was sent. It answers them again where that does no harm.
+    const bool remembers =
+        session.accepted().incarnation == incarnation_ && session.accepted().resumed;
+    incarnation_ = session.accepted().incarnation;
+    leaving_ = false;
+    backoff_ = options_.backoff_min;
+    if (std::exchange(was_open_, true)) ++reconnects_;
+
+    core::IntrusiveList<InCalls> again;
+    while (InCalls* each = sent_.pop_front()) {
+        auto& call = static_cast<Call&>(*each);
+        if (call.given_up_) {
+            call.finish(failure(call.why_given_up_));
+        } else if (!remembers && call.request_.type->repeat == fop::Repeat::kOnce) {
+            call.finish(Answer{.status = fop::Status::kOutcomeUnknown,
+                               .body = {},
+                               .payload_bytes = 0,
+                               .words = "the server has started anew since it was sent"});
+        } else {
+            again.push_back(*each);
+        }
+    }
+    // Before those that were never sent, so that numbers stay in order.
+    while (InCalls* each = waiting_.pop_front()) again.push_back(*each);
+    while (InCalls* each = again.pop_front()) waiting_.push_back(*each);
+    acknowledge(session);
+    state_changed_.wake_all();
+    session.wants_turn();
+}
+
+void Client::on_end(Session&, const Error& error, std::string_view words) {
+    session_ = nullptr;
+    ++failures_;
+    last_error_ = error;
+    last_problem_ = words.empty() ? describe(error) : std::string(words);
+
+    // What was given up needs no answer any more: the server lets go of its memory with the
+    // session.
+    for (Slot& slot : slots_) {
+        if (slot.used && slot.call == nullptr) {
+            slot.used = false;
+            free_slots_.push_back(static_cast<std::uint16_t>(&slot - slots_.data()));
+            --outstanding_;
+        }
+    }
+    sent_.for_each([](InCalls& each) {
+        auto& call = static_cast<Call&>(each);
+        call.sent_ = false;
+        call.close_memory();
+    });
+    if (!closing_) {
+        if (error.code == Errc::kDenied) {
+            // It will not change its mind because it is asked again.
+            refusal_ = error;
+            fail_all(error);
+        } else {
+            const auto spread = static_cast<std::uint64_t>(backoff_.count() / 2);
+            const Duration wait =
+                backoff_ / 2 + Duration(static_cast<std::int64_t>(jitter_.below(spread + 1)));
+            backoff_ = std::min(backoff_ * 2, options_.backoff_max);
+            host_.reactor().arm(*this, after(host_.reactor().now(), wait));
+        }
+    }
+    state_changed_.wake_all();
+}
+
+void Client::on_bye(Session& session, std::string_view words) {
+    leaving_ = true;
+    last_problem_ = words;
+    leave_if_done(session);
+}
+
+// A server that drains gets no new requests, and the session ends when the last answer is there.
+void Client::leave_if_done(Session& session) {
+    if (leaving_ && sent_.empty()) session.end(Errc::kBusy, "the server drains");
+}
+
+void Client::fail_all(const Error& error) {
+    core::IntrusiveList<InCalls> failed;
+    while (InCalls* each = sent_.pop_front()) failed.push_back(*each);
+    while (InCalls* each = waiting_.pop_front()) failed.push_back(*each);
+    while (InCalls* each = failed.pop_front()) {
+        static_cast<Call*>(each)->finish(std::unexpected(error));
+    }
+}
+
+// -- calls --
+
+Client::Call Client::call(const CallRequest& request) {
+    return {*this, request};
+}
+
+void Client::on_turn_end(Session& session) {
+    if (leaving_) return;
+    while (!waiting_.empty()) {
+        auto& call = static_cast<Call&>(waiting_.front());
+        if (!send(session, call)) return;
+    }
+}
+
+// Puts the call into the session's message. False when there is no room now; the session says when
+// there is.
+bool Client::send(Session& session, Call& call) {
+    const CallRequest& asked = call.request_;
+    if (session.fop_credits(asked.type->lane) == 0) return false;
+    if (call.id_ == 0) {
+        if (free_slots_.empty()) return false;
+        const std::uint16_t slot = free_slots_.back();
+        free_slots_.pop_back();
+        call.id_ = next_number_++ * kSlotCount + slot;
+        slots_[slot] = {.id = call.id_, .call = &call, .lane = asked.type->lane, .used = true};
+        ++outstanding_;
+    }
+    fop::Request request{.id = call.id_,
+                         .type = asked.type->number,
+                         .timeout = {},
+                         .token = asked.token,
+                         .payload = asked.payload,
+                         .payload_crc = std::nullopt,
+                         .body = asked.body,
+                         .fault = fop::Status::kDone};
+    const Instant now = host_.reactor().now();
+    if (asked.deadline != kNever) request.timeout = std::max<Duration>(asked.deadline - now, 1us);
+
+    for (;;) {
+        fop::MessageWriter* const message = session.requests(asked.header);
+        if (message == nullptr) return false;
+        const bool was_empty = message->empty();
+        if (was_empty) keep_header(asked.header);
+        if (was_empty || same_header(asked.header)) {
+            if (!call.open_memory(session, request.body)) {
+                call.finish(failure(Errc::kNoSpace));
+                return true;
+            }
+            if (message->add(request)) break;
+        }
+        if (was_empty) {
+            // No message will ever hold it.
+            call.finish(failure(Errc::kInvalid));
+            return true;
+        }
+        session.send_message();
+    }
+    session.use_fop_credit(asked.type->lane);
+    call.sent_ = true;
+    static_cast<InCalls&>(call).unlink();
+    sent_.push_back(call);
+    return true;
+}
+
+bool Client::same_header(const fop::RequestHeader& header) const {
+    return header.job == job_ && header.pool == pool_ && header.user == user_ &&
+           header.priority == priority_;
+}
+
+void Client::keep_header(const fop::RequestHeader& header) {
+    job_ = header.job;
+    pool_ = header.pool;
+    user_ = header.user;
+    priority_ = header.priority;
+}
+
+bool Client::on_replies(Session& session, const fop::RepliesView& replies) {
+    for (const fop::Reply reply : replies) {
+        Slot& slot = slots_[reply.id % kSlotCount];
+        if (!slot.used || slot.id != reply.id) return false;  // An answer to no question.
+        session.regain_fop_credit(slot.lane);
+        Call* const call = slot.call;
+        if (call == nullptr) {
+            forget(slot);
+            continue;
+        }
+        if (!call->sent_) return false;
+        if (call->given_up_) {
+            call->finish(failure(call->why_given_up_));
+            continue;
+        }
+        const CallRequest& asked = call->request_;
+        if (!fop::payload_intact(reply)) {
+            call->finish(failure(Errc::kCorrupt));
+        } else if (reply.payload.size() > asked.reply_into.size()) {
+            call->finish(failure(Errc::kInvalid));
+        } else {
+            if (!reply.payload.empty()) {
+                std::memcpy(asked.reply_into.data(), reply.payload.data(), reply.payload.size());
+            }
+            call->finish(Answer{.status = reply.status,
+                                .body = reply.body,
+                                .payload_bytes = reply.payload.size(),
+                                .words = std::string(reply.words)});
+        }
+    }
+    acknowledge(session);
+    if (!waiting_.empty()) session.wants_turn();
+    leave_if_done(session);
+    return true;
+}
+
+// Numbers grow, and the oldest call stands first.
+void Client::acknowledge(Session& session) {
+    std::uint64_t oldest = next_number_ * kSlotCount;
+    if (!sent_.empty()) oldest = std::min(oldest, static_cast<Call&>(sent_.front()).id_);
+    for (InCalls* each = waiting_.empty() ? nullptr : &waiting_.front(); each != nullptr;
+         each = nullptr) {
+        const std::uint64_t id = static_cast<Call*>(each)->id_;
+        if (id != 0) oldest = std::min(oldest, id);
+    }
+    session.acknowledge(oldest);
+}
+
+void Client::forget(Slot& slot) {
+    slot.used = false;
+    slot.call = nullptr;
+    free_slots_.push_back(static_cast<std::uint16_t>(&slot - slots_.data()));
+    --outstanding_;
+}
+
+// -- one call --
+
+void Client::Call::await_suspend(std::coroutine_handle<> handle) {
+    handle_ = handle;
+    const bool cancelled = request_.cancel != nullptr && request_.cancel->cancelled();
+    if (cancelled || client_.closing_ || client_.refusal_) {
+        return finish(cancelled          ? failure(Errc::kCancelled)
+                      : client_.refusal_ ? std::unexpected(*client_.refusal_)
+                                         : failure(Errc::kClosed));
+    }
+    if (request_.deadline != kNever) client_.host_.reactor().arm(*this, request_.deadline);
+    if (request_.cancel != nullptr) request_.cancel->add(*this);
+    client_.waiting_.push_back(*this);
+    if (client_.open()) client_.session_->wants_turn();
+}
+
+Client::Call::~Call() {
+    close_memory();
+    if (id_ != 0) client_.slots_[id_ % kSlotCount].call = nullptr;
+}
+
+void Client::Call::on_time(core::Timer& timer) {
+    auto& self = static_cast<Call&>(timer);
+    static_cast<core::CancelHook&>(self).unlink();
+    self.client_.give_up(self, Errc::kTimedOut);
+}
+
+void Client::Call::on_cancel(core::CancelHook& hook) {
+    auto& self = static_cast<Call&>(hook);
+    self.disarm();
+    self.client_.give_up(self, Errc::kCancelled);
+}
+
+// The caller wants its memory back: at once if the server does not have any of it, otherwise when
+// the server has answered, and if need be when the session is closed.
+void Client::give_up(Call& call, Errc why) {
+    if (call.given_up_) {  // And the server has not let go in time.
+        session_->end(Errc::kTimedOut, "the server does not let go of memory that was given up");
+        return;
+    }
+    if (!call.sent_) return call.finish(failure(why));
+    session_->cancel_request(call.id_);
+    if (!call.has_memory_open()) {
+        slots_[call.id_ % kSlotCount].call = nullptr;  // Its answer finds nobody.
+        call.id_ = 0;
+        return call.finish(failure(why));
+    }
+    call.given_up_ = true;
+    call.why_given_up_ = why;
+    host_.reactor().arm(call, after(host_.reactor().now(), options_.let_go_max));
+}
+
+bool Client::Call::open_memory(const Session& session, fop::RequestBody& body) {
+    bool opened = true;
+    TransferMachine& machine = client_.host_.machine();
+    place_descriptors(body, [&](fop::SealedDescriptor& place, Access access) {
+        const bool readable = access == Access::kRead;
+        const std::span<std::byte> memory = readable ? request_.source : request_.target;
+        std::optional<RemoteMemory>& kept = readable ? source_ : target_;
+        if (memory.empty()) return;
+        if (!kept) {
+            const auto remote = machine.open_memory(memory, access);
+            if (!remote) {
+                opened = false;
+                return;
+            }
+            kept = *remote;
+        }
+        place = fop::seal(fop::Descriptor{.use = readable ? fop::DescriptorUse::kPeerReads
+                                                          : fop::DescriptorUse::kPeerWrites,
+                                          .session = session.id(),
+                                          .operation = id_,
+                                          .address = kept->address,
+                                          .key = kept->key,
+                                          .bytes = memory.size()},
+                          session.descriptor_key());
+    });
+    return opened;
+}
+
+void Client::Call::close_memory() {
+    for (std::optional<RemoteMemory>* each : {&source_, &target_}) {
+        if (*each) client_.host_.machine().close_memory(**each);
+        each->reset();
+    }
+}
+
+void Client::Call::finish(Result<Answer> outcome) {
+    disarm();
+    static_cast<core::CancelHook&>(*this).unlink();
+    static_cast<InCalls&>(*this).unlink();
+    close_memory();
+    if (id_ != 0) client_.forget(client_.slots_[std::exchange(id_, 0) % kSlotCount]);
+    outcome_ = std::move(outcome);
+    client_.host_.reactor().schedule(handle_);
+}
+
+}  // namespace fopd::fabric

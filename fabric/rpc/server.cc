@@ -1,0 +1,505 @@
+#include "fabric/rpc/server.h"
+
+#include <algorithm>
+#include <deque>
+
+#include "core/crc32c.h"
+#include "fabric/rpc/transfer_wait.h"
+#include "fop/descriptor.h"
+
+namespace fopd::fabric {
+
+namespace {
+
+constexpr Duration kSweepInterval = 10s;
+// Fops of one client that must not run twice, from their arrival until it has the reply.
+constexpr std::size_t kRememberedMax = 1024;
+
+// A reply that waits until it can be sent, or until its client has it.
+struct KeptReply {
+    explicit KeptReply(const fop::Reply& reply)
+        : id(reply.id),
+          status(reply.status),
+          words(reply.words),
+          payload(reply.payload.begin(), reply.payload.end()),
+          payload_crc(reply.payload_crc),
+          body(reply.body) {}
+
+    fop::Reply view() const {
+        return {.id = id,
+                .status = status,
+                .words = words,
+                .payload = payload,
+                .payload_crc = payload_crc,
+                .body = body};
+    }
+
+    std::uint64_t id;
+    fop::Status status;
+    std::string words;
+    std::vector<std::byte> payload;
+    std::optional<std::uint32_t> payload_crc;
+    fop::ReplyBody body;
+};
+
+}  // namespace
+
+// A fop that must not run twice.
+struct Server::Remembered {
+    Peer* peer = nullptr;            // Who is to get the reply: the client's newest session.
+    std::optional<KeptReply> reply;  // Once it has run.
+};
+
+struct Server::ClientRecord {
+    std::string principal;
+    std::uint32_t sessions = 0;
+    Instant idle_since = kNever;
+    std::map<std::uint64_t, Remembered> fops;
+};
+
+// One session of a client, and what it is waiting for. Stays until nothing refers to it.
+class Server::Peer final : public SessionUser {
+public:
+    explicit Peer(Server& server) : server_(server) {}
+
+    void on_open(Session& session) override;
+    bool on_requests(Session& session, const fop::RequestsView& requests) override;
+    bool on_replies(Session&, const fop::RepliesView&) override { return false; }
+    void on_cancelled(Session& session, std::uint64_t request) override;
+    void on_acknowledged(Session& session, std::uint64_t before) override;
+    void on_bye(Session& session, std::string_view words) override;
+    void on_turn_end(Session& session) override;
+    void on_end(Session& session, const Error& error, std::string_view words) override;
+
+    // Sends it, at the end of this turn if there is room, and copies it if there is none.
+    void reply(const fop::Reply& reply, fop::Lane lane);
+    void leave(Incoming& incoming);
+    void join(Incoming& incoming);
+
+    Session* session = nullptr;  // Null when it has ended.
+    Caller caller;
+    ClientRecord* record = nullptr;
+    core::IntrusiveList<Incoming> running;
+    std::uint32_t running_count = 0;
+
+private:
+    bool take(Session& session, const fop::RequestHeader& header, const fop::Request& request);
+    bool put(Session& session, const fop::Reply& reply);
+
+    Server& server_;
+    std::deque<KeptReply> backlog_;  // Bounded by the fop credits.
+};
+
+class Server::Incoming final : public IncomingFop, public core::ListNode {
+public:
+    explicit Incoming(Server& server) : server_(server) {}
+
+    void begin(Peer& peer, const fop::RequestHeader& header, const fop::Request& request,
+               fop::Lane lane);
+
+    const fop::Request& request() const override { return request_; }
+    const fop::RequestHeader& header() const override { return header_; }
+    const Caller& caller() const override { return peer_->caller; }
+    Instant deadline() const override { return deadline_; }
+    core::CancelSource& cancel_source() override { return *cancel_; }
+    Task<Result<void>> pull(const fop::SealedDescriptor* source, std::uint64_t offset,
+                            core::Buffer into) override {
+        return transfer(Transfer::Direction::kPull, source, offset, into);
+    }
+    Task<Result<void>> push(const fop::SealedDescriptor* target, std::uint64_t offset,
+                            core::Buffer from) override {
+        return transfer(Transfer::Direction::kPush, target, offset, from);
+    }
+    void reply(const fop::Reply& reply) override;
+
+    Peer* peer() { return peer_; }
+    Remembered* remembered = nullptr;
+    fop::Lane lane = fop::Lane::kData;
+
+private:
+    friend Server;
+    Task<Result<void>> transfer(Transfer::Direction direction,
+                                const fop::SealedDescriptor* descriptor, std::uint64_t offset,
+                                core::Buffer piece);
+    template <typename Bytes>
+    Bytes keep(Bytes bytes);
+
+    Server& server_;
+    Peer* peer_ = nullptr;
+    fop::Request request_;
+    fop::RequestHeader header_;
+    Instant deadline_ = kNever;
+    std::optional<core::CancelSource> cancel_;
+    bool cancelling_ = false;
+    bool replied_ = false;
+    std::vector<std::byte> storage_;  // What request_ and header_ refer to.
+};
+
+// -- the server --
+
+Server::Server(SessionHost& host, IncomingUser& user, const ServerOptions& options)
+    : Timer(&on_time), host_(host), user_(user), options_(options) {}
+
+Server::~Server() = default;
+
+Result<void> Server::use_memory(std::span<std::byte> memory) {
+    const auto registration = host_.machine().register_memory(memory);
+    if (!registration) return std::unexpected(registration.error());
+    registration_ = *registration;
+    return {};
+}
+
+void Server::accept(std::unique_ptr<ConnectionRequest> request) {
+    const auto hello = fop::decode_connect_hello(request->hello());
+    if (!hello) {
+        host_.count_refusal(request->peer(), hello.error().context);
+        return request->refuse(hello.error().context);
+    }
+    if (draining_) return request->refuse("the node drains");
+    if (peers_.size() >= options_.sessions_max) {
+        host_.count_refusal(request->peer(), "too many sessions");
+        return request->refuse("too many sessions");
+    }
+    const auto known = clients_.find(hello->client_id);
+    if (known != clients_.end()) known->second->idle_since = host_.reactor().now();
+    auto peer = std::make_unique<Peer>(*this);
+    Peer& user = *peer;
+    peers_.emplace(&user, std::move(peer));
+    user.session = &host_.accept(std::move(request),
+                                 {.hello = *hello,
+                                  .locality = options_.locality,
+                                  .incarnation = options_.incarnation,
+                                  .resumed = known != clients_.end(),
+                                  .keys = admission_.keys,
+                                  .unauthenticated = admission_.unauthenticated},
+                                 user);
+}
+
+void Server::drain() {
+    draining_ = true;
+    host_.for_each([](Session& session) {
+        if (session.state() == Session::State::kOpen) session.say_bye("the node drains");
+    });
+}
+
+std::size_t Server::end_outdated() {
+    std::size_t ended = 0;
+    host_.for_each([this, &ended](Session& session) {
+        if (session.state() != Session::State::kOpen) return;
+        const fop::Identity& identity = session.identity();
+        bool accepted = admission_.unauthenticated.has_value();
+        if (identity.kind != fop::AuthKind::kNone) {
+            const auto known = admission_.keys->find(identity.kind, identity.key_id);
+            accepted = known && known->identity.name == identity.name &&
+                       known->identity.rights == identity.rights;
+        }
+        if (accepted) return;
+        ++ended;
+        session.end(Errc::kDenied, "its key is not accepted any more");
+    });
+    return ended;
+}
+
+std::vector<SessionInfo> Server::sessions() {
+    std::vector<SessionInfo> list;
+    const Instant now = host_.reactor().now();
+    for (const auto& [place, peer] : peers_) {
+        Session* const session = peer->session;
+        if (session == nullptr || session->state() != Session::State::kOpen) continue;
+        list.push_back({.id = session->id(),
+                        .peer = session->peer(),
+                        .principal = session->identity().name,
+                        .user = session->identity().user,
+                        .age = now - session->created_at(),
+                        .idle = now - session->last_heard_at(),
+                        .statistics = session->statistics(),
+                        .fops_held = peer->running_count,
+                        .fop_credits = session->fop_grant(fop::Lane::kData).target()});
+    }
+    std::ranges::sort(list, {}, &SessionInfo::id);
+    return list;
+}
+
+// From time to time, while there is anything to forget.
+void Server::on_time(core::Timer& timer) {
+    static_cast<Server&>(timer).forget_clients();
+}
+
+void Server::forget_clients() {
+    const Instant now = host_.reactor().now();
+    std::uint32_t idle = 0;
+    auto oldest = clients_.end();
+    for (auto each = clients_.begin(); each != clients_.end();) {
+        const ClientRecord& record = *each->second;
+        const bool busy = std::ranges::any_of(
+            record.fops, [](const auto& fop) { return !fop.second.reply.has_value(); });
+        if (record.sessions > 0 || busy) {
+            ++each;
+            continue;
+        }
+        if (now - record.idle_since >= options_.client_kept) {
+            each = clients_.erase(each);
+            continue;
+        }
+        ++idle;
+        if (oldest == clients_.end() || record.idle_since < oldest->second->idle_since) {
+            oldest = each;
+        }
+        ++each;
+    }
+    if (idle > options_.clients_kept_max) clients_.erase(oldest);
+    if (!clients_.empty()) host_.reactor().arm(*this, after(now, kSweepInterval));
+}
+
+Server::Incoming& Server::take_incoming() {
+    ++held_;
+    if (free_incoming_.empty()) {
+        incoming_.push_back(std::make_unique<Incoming>(*this));
+        return *incoming_.back();
+    }
+    Incoming& incoming = *free_incoming_.back();
+    free_incoming_.pop_back();
+    return incoming;
+}
+
+void Server::release(Incoming& incoming) {
+    --held_;
+    Peer* const peer = std::exchange(incoming.peer_, nullptr);
+    incoming.remembered = nullptr;
+    incoming.cancel_.reset();
+    free_incoming_.push_back(&incoming);
+    peer->leave(incoming);
+}
+
+void Server::remove(Peer& peer) {
+    peers_.erase(&peer);
+}
+
+// -- one session --
+
+void Server::Peer::on_open(Session& opened) {
+    const fop::Identity& identity = opened.identity();
+    caller = {.session = opened.id(),
+              .client = opened.client_id(),
+              .principal = identity.name,
+              .rights = identity.rights,
+              .address = opened.peer()};
+    auto& place = server_.clients_[opened.client_id()];
+    if (place == nullptr) {
+        place = std::make_unique<ClientRecord>();
+        place->principal = identity.name;
+        if (!server_.armed()) {
+            server_.host_.reactor().arm(server_,
+                                        after(server_.host_.reactor().now(), kSweepInterval));
+        }
+    }
+    if (place->principal != identity.name) {
+        // A client's number is nothing to be had by guessing: somebody listened.
+        return opened.end(Errc::kDenied, "the client belongs to another principal");
+    }
+    record = place.get();
+    ++record->sessions;
+    if (server_.draining_) opened.say_bye("the node drains");
+}
+
+bool Server::Peer::on_requests(Session& session_now, const fop::RequestsView& requests) {
+    const fop::RequestHeader header = requests.header();
+    session_now.count_fops(requests.count());
+    for (const fop::Request request : requests) {
+        if (!take(session_now, header, request)) return false;
+    }
+    return true;
+}
+
+bool Server::Peer::take(Session& session_now, const fop::RequestHeader& header,
+                        const fop::Request& request) {
+    const fop::FopType* const type = fop::find_fop_type(request.type);
+    const fop::Lane lane = type != nullptr ? type->lane : fop::Lane::kData;
+    if (!session_now.fop_grant(lane).use()) return false;
+
+    Remembered* remembered = nullptr;
+    if (type != nullptr && type->repeat == fop::Repeat::kOnce && record != nullptr) {
+        if (record->fops.size() >= kRememberedMax && !record->fops.contains(request.id)) {
+            reply({.id = request.id,
+                   .status = fop::Status::kTryAgain,
+                   .words = "too many replies that the client has not acknowledged"},
+                  lane);
+            return true;
+        }
+        const auto [place, is_new] = record->fops.try_emplace(request.id);
+        remembered = &place->second;
+        remembered->peer = this;
+        if (!is_new) {
+            // It came before, over a session that was lost.
+            if (remembered->reply) reply(remembered->reply->view(), lane);
+            return true;
+        }
+    }
+    Incoming& incoming = server_.take_incoming();
+    incoming.remembered = remembered;
+    incoming.begin(*this, header, request, lane);
+    server_.user_.on_incoming(incoming);
+    return session == &session_now;  // Otherwise the fop brought the session to its end.
+}
+
+void Server::Peer::on_cancelled(Session&, std::uint64_t request) {
+    Incoming* found = nullptr;
+    running.for_each([&found, request](Incoming& each) {
+        if (each.request().id == request) found = &each;
+    });
+    if (found == nullptr || found->cancelling_) return;
+    found->cancelling_ = true;
+    found->cancel_source().cancel();
+    found->cancelling_ = false;
+    if (found->replied_) server_.release(*found);
+}
+
+void Server::Peer::on_acknowledged(Session&, std::uint64_t before) {
+    if (record == nullptr) return;
+    auto& fops = record->fops;
+    for (auto each = fops.begin(); each != fops.end() && each->first < before;) {
+        each = each->second.reply ? fops.erase(each) : std::next(each);
+    }
+}
+
+void Server::Peer::on_bye(Session& session_now, std::string_view) {
+    session_now.end(Errc::kClosed, "the client is leaving");
+}
+
+void Server::Peer::on_turn_end(Session& session_now) {
+    while (!backlog_.empty() && put(session_now, backlog_.front().view())) backlog_.pop_front();
+}
+
+void Server::Peer::on_end(Session&, const Error&, std::string_view) {
+    session = nullptr;
+    backlog_.clear();
+    if (record != nullptr) {
+        if (--record->sessions == 0) record->idle_since = server_.host_.reactor().now();
+        for (auto& [id, remembered] : record->fops) {
+            if (remembered.peer == this) remembered.peer = nullptr;
+        }
+    }
+    // Nobody hears the answer; what must not run twice runs to its end all the same, for the client
+    // may ask again.
+    std::vector<Incoming*> unheard;
+    running.for_each([&unheard](Incoming& each) {
+        if (each.remembered == nullptr) unheard.push_back(&each);
+    });
+    ++running_count;  // This stays until the loop is done.
+    for (Incoming* each : unheard) {
+        if (each->peer() != this || each->cancelling_) continue;
+        each->cancelling_ = true;
+        each->cancel_source().cancel();
+        each->cancelling_ = false;
+        if (each->replied_) server_.release(*each);
+    }
+    if (--running_count == 0) server_.remove(*this);
+}
+
+void Server::Peer::join(Incoming& incoming) {
+    running.push_back(incoming);
+    ++running_count;
+}
+
+void Server::Peer::leave(Incoming& incoming) {
+    incoming.unlink();
+    if (--running_count == 0 && session == nullptr) server_.remove(*this);
+}
+
+void Server::Peer::reply(const fop::Reply& reply, fop::Lane lane) {
+    if (session == nullptr || session->state() != Session::State::kOpen) return;
+    session->fop_grant(lane).done_and_known();
+    if (!backlog_.empty() || !put(*session, reply)) backlog_.emplace_back(reply);
+}
+
+// False when there is no room now.
+bool Server::Peer::put(Session& session_now, const fop::Reply& reply) {
+    for (;;) {
+        fop::MessageWriter* const message = session_now.replies();
+        if (message == nullptr) return false;
+        if (message->add(reply)) return true;
+        ENSURE(!message->empty());  // Every reply fits into an empty message.
+        session_now.send_message();
+    }
+}
+
+// -- one fop --
+
+template <typename Bytes>
+Bytes Server::Incoming::keep(Bytes bytes) {
+    if (bytes.empty()) return {};
+    const auto* const from = reinterpret_cast<const std::byte*>(bytes.data());
+    const std::size_t at = storage_.size();
+    storage_.insert(storage_.end(), from, from + bytes.size());
+    using Element = std::remove_reference_t<decltype(*bytes.data())>;
+    return Bytes(reinterpret_cast<Element*>(storage_.data() + at), bytes.size());
+}
+
+void Server::Incoming::begin(Peer& peer, const fop::RequestHeader& header,
+                             const fop::Request& request, fop::Lane of_lane) {
+    peer_ = &peer;
+    lane = of_lane;
+    replied_ = cancelling_ = false;
+    cancel_.emplace();
+    peer.join(*this);
+    SessionHost& host = server_.host_;
+    deadline_ = request.timeout.count() > 0 ? after(host.reactor().now(), request.timeout) : kNever;
+
+    // Reserved at once: what is kept refers to it.
+    storage_.clear();
+    storage_.reserve(header.job.size() + header.pool.size() + header.user.size() +
+                     request.token.size() + request.payload.size());
+    request_ = request;
+    header_ = header;
+    request_.payload = keep(request.payload);
+    request_.token = keep(request.token);
+    header_.job = keep(header.job);
+    header_.pool = keep(header.pool);
+    header_.user = keep(header.user);
+    if (request_.fault != fop::Status::kDone) return;
+    if (request_.payload.size() > host.options().inline_max) {
+        request_.fault = fop::Status::kTooLarge;
+    } else if (!fop::payload_intact(request_)) {
+        request_.fault = fop::Status::kCorrupt;
+    }
+}
+
+Task<Result<void>> Server::Incoming::transfer(Transfer::Direction direction,
+                                              const fop::SealedDescriptor* descriptor,
+                                              std::uint64_t offset, core::Buffer piece) {
+    Session* const session = peer_->session;
+    if (session == nullptr || session->state() != Session::State::kOpen) {
+        co_return std::unexpected(Error{.code = Errc::kClosed, .context = "session"});
+    }
+    const fop::DescriptorNeed need{.use = direction == Transfer::Direction::kPull
+                                              ? fop::DescriptorUse::kPeerReads
+                                              : fop::DescriptorUse::kPeerWrites,
+                                   .session = session->id(),
+                                   .operation = request_.id,
+                                   .bytes = offset + piece.size_bytes};
+    const auto opened = fop::check_descriptor(*descriptor, session->descriptor_key(), need);
+    if (!opened) co_return std::unexpected(opened.error());
+    const TransferWait::What what{
+        .direction = direction,
+        .local = {.bytes = piece.span(), .registration = server_.registration_},
+        .remote = {.address = opened->address + offset, .key = opened->key}};
+    const core::WaitOptions wait{.deadline = deadline_, .cancel = &*cancel_};
+    TransferWait waiting(session, what, wait);
+    co_return co_await waiting;
+}
+
+void Server::Incoming::reply(const fop::Reply& given) {
+    ENSURE(!replied_);
+    replied_ = true;
+    fop::Reply reply = given;
+    reply.id = request_.id;
+    Peer* to = peer_;
+    if (remembered != nullptr) {
+        remembered->reply.emplace(reply);
+        to = remembered->peer;
+    }
+    if (to != nullptr) to->reply(reply, lane);
+    if (!cancelling_) server_.release(*this);
+}
+
+}  // namespace fopd::fabric

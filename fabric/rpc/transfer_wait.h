@@ -1,0 +1,51 @@
+#pragma once
+
+#include <coroutine>
+
+#include "core/reactor.h"
+#include "fabric/session/session.h"
+
+namespace fopd::fabric {
+
+// co_await TransferWait(...): one piece of a transfer. Ends early only while the piece still waits
+// for its turn: what the hardware has begun is waited for, a little while, because the memory is
+// its until then; after that the session ends, which gives the memory back.
+class TransferWait final : Transfer, core::Timer, core::CancelHook {
+public:
+    struct What {
+        Direction direction = Direction::kPull;
+        LocalMemory local;
+        RemoteMemory remote;
+    };
+    TransferWait(Session* session, const What& what, core::WaitOptions wait)
+        : Transfer(&on_done),
+          Timer(&on_time),
+          CancelHook(&on_cancel),
+          session_(session),
+          wait_(wait) {
+        direction = what.direction;
+        local = what.local;
+        remote = what.remote;
+    }
+
+    bool await_ready() const noexcept { return false; }
+    bool await_suspend(std::coroutine_handle<> handle);
+    [[nodiscard]] Result<void> await_resume() const;
+
+private:
+    static constexpr Duration kLetGoMax = 2s;
+
+    static void on_done(Transfer& transfer);
+    static void on_time(core::Timer& timer);
+    static void on_cancel(core::CancelHook& hook);
+    void give_up(Errc why);
+
+    Session* session_;
+    core::WaitOptions wait_;
+    std::coroutine_handle<> handle_;
+    std::optional<Errc> given_up_;
+    bool done_early_ = false;
+    bool suspended_ = false;
+};
+
+}  // namespace fopd::fabric

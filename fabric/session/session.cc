@@ -1,0 +1,556 @@
+#include "fabric/session/session.h"
+
+#include <algorithm>
+
+#include "core/printable.h"
+#include "fabric/session/session_host.h"
+#include "fop/mac.h"
+
+namespace fopd::fabric {
+
+namespace {
+
+// Messages of one session that the transport has: beyond it the peer does not keep up, and what
+// waits can still be packed together.
+constexpr std::uint32_t kSendsInFlightMax = 16;
+// The last credit is for control: without it a side could not even return credits.
+constexpr std::uint32_t kCreditsForFops = 2;
+constexpr std::uint32_t kCreditsForControl = 1;
+// Both sides' counts stay far below; a peer that grants more is out of its mind.
+constexpr std::uint32_t kCreditsMax = 1U << 20;
+// What a last message, a refusal say, may take to leave.
+constexpr Duration kFarewellMax = 1s;
+constexpr Duration kLeaseMin = 10ms;
+
+Errc error_of(fop::RefusalReason reason) {
+    switch (reason) {
+        case fop::RefusalReason::kDenied:
+        case fop::RefusalReason::kAuthenticationNeeded: return Errc::kDenied;
+        case fop::RefusalReason::kVersion: return Errc::kUnsupported;
+        case fop::RefusalReason::kMalformed: return Errc::kInvalid;
+        case fop::RefusalReason::kBusy:
+        case fop::RefusalReason::kDraining: return Errc::kBusy;
+    }
+    return Errc::kDenied;
+}
+
+}  // namespace
+
+void Transfer::on_complete(TransferOp& op) {
+    auto& self = static_cast<Transfer&>(op);
+    Session* const session = std::exchange(self.session_, nullptr);
+    session->host().on_transferred(*session, self);
+    self.done(self);
+}
+
+Session::Session(SessionHost& host, Role role, std::uint64_t handle, SessionUser& user)
+    : host_(host),
+      user_(&user),
+      role_(role),
+      handle_(handle),
+      message_grant_(host.message_credits_, host.options_.message_credits_floor,
+                     host.options_.message_credits_max),
+      lease_(host.options_.lease),
+      created_at_(host.reactor_.now()),
+      last_heard_at_(created_at_),
+      last_sent_at_(created_at_),
+      last_pinged_at_(created_at_) {}
+
+Session::~Session() = default;
+
+// -- what the transport says --
+
+void Session::on_connected(std::span<const std::byte> answer) {
+    if (state_ != State::kConnecting) return;
+    state_ = State::kHandshaking;
+    last_heard_at_ = host_.reactor_.now();
+    if (role_ == Role::kServer) {
+        // The client speaks first, and may have done so.
+        if (early_.empty()) return;
+        const std::vector<std::byte> message = std::exchange(early_, {});
+        on_greeting(*fop::read_prefix(message), message);
+        return;
+    }
+    const auto accepted = fop::decode_accept_hello(answer);
+    if (!accepted) return end(accepted.error().code, accepted.error().context);
+    accepted_ = *accepted;
+    peer_handle_ = accepted_.session;
+    fop::ClientRandom random;
+    host_.entropy_.fill(random.writable());
+    client_handshake_ = std::make_unique<fop::ClientHandshake>(
+        fop::ClientHandshake::Options{
+            .credentials = std::move(credentials_),
+            .offer = {.message_bytes_max = host_.options_.machine.receive_buffer_bytes,
+                      .message_credits = host_.options_.message_credits_floor},
+            .connect_data = {.connect = connect_hello_, .accept = fop::encode(accepted_)}},
+        random);
+    credentials_ = {};
+    follow({.state = fop::HandshakeState::kRunning, .send = client_handshake_->start()});
+}
+
+void Session::on_closed(const Error& reason, std::string_view words) {
+    host_.statistics_.lost.add(1);
+    fail(reason, words);
+}
+
+// -- messages in --
+
+void Session::on_message(const fop::Prefix& prefix, std::span<const std::byte> message) {
+    if (state_ == State::kEnding) return;  // It crossed the end on its way.
+    if (prefix.kind == fop::MessageKind::kHandshake) {
+        if (state_ == State::kHandshaking) return on_greeting(prefix, message);
+        if (state_ == State::kConnecting && role_ == Role::kServer && early_.empty()) {
+            early_.assign(message.begin(), message.end());
+            return;
+        }
+        host_.statistics_.unsealed.add(1);
+        return;
+    }
+    const fop::MacInput input = fop::mac_input(message);
+    const bool sealed = state_ == State::kOpen &&
+                        fop::same_bytes(fop::mac(*receive_key_, input.prefix, input.envelope).bytes,
+                                        fop::read_mac(message));
+    // A message that was sealed and taken before is a repetition, by whoever could listen.
+    if (!sealed || prefix.sequence < next_in_) {
+        host_.statistics_.unsealed.add(1);
+        emit(host_.events_, core::Level::kWarn, "fabric.unsealed_message",
+             {{"names_peer", std::string_view(peer_)},
+              {"reason", std::string_view(sealed ? "repeated" : "not sealed with its key")}});
+        return;
+    }
+    if (prefix.sequence > next_in_) {
+        return end(Errc::kCorrupt, "a message of the peer is missing");
+    }
+    ++next_in_;
+    last_heard_at_ = host_.reactor_.now();
+    ++statistics_.messages_in;
+    statistics_.bytes_in += message.size();
+    host_.statistics_.messages_in.add(1);
+    host_.statistics_.bytes_in.add(message.size());
+    if (!message_grant_.use()) {
+        host_.statistics_.broken.add(1);
+        return end(Errc::kInvalid, "the peer sent a message without a credit");
+    }
+    // Its buffer takes the next message as soon as this returns.
+    message_grant_.done();
+    if (!on_opened_message(prefix, message) && state_ == State::kOpen) {
+        host_.statistics_.broken.add(1);
+        return end(Errc::kInvalid, "the peer does not keep to the protocol");
+    }
+    if (state_ == State::kOpen && message_grant_.urgent()) wants_turn();
+}
+
+bool Session::on_opened_message(const fop::Prefix& prefix, std::span<const std::byte> message) {
+    send_credits_ += prefix.message_credits;
+    fop_credits_[index_of(fop::Lane::kData)] += prefix.fop_credits;
+    if (send_credits_ > kCreditsMax) return false;
+    if (prefix.fop_credits > 0 && role_ == Role::kServer) return false;
+    if (wants_room_ || prefix.fop_credits > 0) wants_turn();
+    if (prefix.acknowledged > acknowledged_by_peer_) {
+        acknowledged_by_peer_ = prefix.acknowledged;
+        user_->on_acknowledged(*this, acknowledged_by_peer_);
+    }
+    switch (prefix.kind) {
+        case fop::MessageKind::kRequests: {
+            if (role_ != Role::kServer) return false;
+            const auto requests = fop::read_requests(message);
+            return requests && user_->on_requests(*this, *requests);
+        }
+        case fop::MessageKind::kReplies: {
+            if (role_ != Role::kClient) return false;
+            const auto replies = fop::read_replies(message);
+            return replies && user_->on_replies(*this, *replies);
+        }
+        case fop::MessageKind::kControl: {
+            const auto control = fop::read_control(message);
+            return control && on_control(*control);
+        }
+        case fop::MessageKind::kHandshake: break;
+    }
+    return false;
+}
+
+bool Session::on_control(const fop::Control& control) {
+    if (control.ping != 0) {
+        pong_due_ = control.ping;
+        // Nothing but pings since the last one: what it has beyond the first credits serves others
+        // better.
+        if (statistics_.fops == fops_at_last_ping_) {
+            surrender_asked_ = message_grant_.excess();
+            if (role_ == Role::kServer) {
+                surrender_fops_asked_ = fop_grants_[index_of(fop::Lane::kData)]->excess();
+            }
+        }
+        fops_at_last_ping_ = statistics_.fops;
+        wants_turn();
+    }
+    if (control.surrender_messages > 0 || control.surrender_fops > 0) {
+        surrender_due_ = control.surrender_messages;
+        surrender_fops_due_ = control.surrender_fops;
+        wants_turn();
+    }
+    if (!message_grant_.given_up(control.surrendered_messages)) return false;
+    if (control.surrendered_fops > 0 &&
+        (role_ != Role::kServer ||
+         !fop_grants_[index_of(fop::Lane::kData)]->given_up(control.surrendered_fops))) {
+        return false;
+    }
+    if (!control.cancel.empty() && role_ != Role::kServer) return false;
+    for (const std::uint64_t request : control.cancel) user_->on_cancelled(*this, request);
+    if (control.bye != fop::Bye::kNone) user_->on_bye(*this, control.words);
+    return true;
+}
+
+// -- the handshake --
+
+void Session::on_greeting(const fop::Prefix& prefix, std::span<const std::byte> message) {
+    const auto envelope = fop::read_handshake(message);
+    if (!envelope || prefix.sequence != next_in_) {
+        return end(Errc::kInvalid, "the handshake is malformed");
+    }
+    ++next_in_;
+    follow(role_ == Role::kServer ? server_handshake_->consume(*envelope, *key_finder_)
+                                  : client_handshake_->consume(*envelope));
+}
+
+void Session::follow(const fop::HandshakeStep& step) {
+    if (!step.send.empty()) {
+        SendBuffer* const buffer = host_.take_buffer(*this);
+        if (buffer == nullptr) return end(Errc::kNoSpace, "no buffer for the handshake");
+        const std::size_t bytes =
+            fop::write_handshake(buffer->whole.bytes, next_prefix(), step.send);
+        send(*buffer, bytes);
+    }
+    switch (step.state) {
+        case fop::HandshakeState::kRunning: return;
+        case fop::HandshakeState::kRefused:
+            return refuse(role_ == Role::kServer ? server_handshake_->refusal()
+                                                 : client_handshake_->refusal());
+        case fop::HandshakeState::kDone: return open();
+    }
+}
+
+void Session::open() {
+    if (role_ == Role::kServer) {
+        open_as_server();
+    } else {
+        open_as_client();
+    }
+    if (peer_message_bytes_max_ < fop::kRequestOverheadMax) {
+        return end(Errc::kInvalid, "the peer takes no messages worth sending");
+    }
+    state_ = State::kOpen;
+    last_heard_at_ = host_.reactor_.now();
+    host_.statistics_.sessions.add(1);
+    host_.statistics_.opened.add(1);
+    on_deadline();  // From now on it is the lease's.
+    user_->on_open(*this);
+}
+
+void Session::open_as_server() {
+    const fop::ServerSession& outcome = server_handshake_->session();
+    const HostOptions& options = host_.options_;
+    identity_ = outcome.identity;
+    keys_ = outcome.keys;
+    send_key_ = &keys_.server;
+    receive_key_ = &keys_.client;
+    peer_message_bytes_max_ = std::min(outcome.client.message_bytes_max, options.send_buffer_bytes);
+    inline_max_ = options.inline_max;
+    send_credits_ = outcome.client.message_credits;
+    fop_grants_[index_of(fop::Lane::kData)] = std::make_unique<CreditGrant>(
+        host_.fop_credits_, options.fop_credits_floor, options.fop_credits_max);
+    fop_grants_[index_of(fop::Lane::kControl)] = std::make_unique<CreditGrant>(
+        host_.fop_credits_, options.control_credits, options.control_credits);
+    server_handshake_.reset();
+    key_finder_.reset();
+}
+
+void Session::open_as_client() {
+    const fop::ClientSession& outcome = client_handshake_->session();
+    identity_.name = outcome.name;
+    identity_.rights = outcome.rights;
+    keys_ = outcome.keys;
+    send_key_ = &keys_.client;
+    receive_key_ = &keys_.server;
+    peer_message_bytes_max_ =
+        std::min(outcome.server.message_bytes_max, host_.options_.send_buffer_bytes);
+    inline_max_ = outcome.server.inline_max;
+    lease_ = std::max<Duration>(outcome.server.lease, kLeaseMin);
+    send_credits_ = outcome.grant.message_credits;
+    fop_credits_[index_of(fop::Lane::kData)] = outcome.grant.fop_credits_data;
+    fop_credits_[index_of(fop::Lane::kControl)] = outcome.grant.fop_credits_control;
+    client_handshake_.reset();
+}
+
+// The peer learns why, if the message still reaches it.
+void Session::refuse(const fop::Refusal& refusal) {
+    std::string words;
+    core::append_printable(words, refusal.words);
+    if (role_ == Role::kServer) host_.count_refusal(peer_, words);
+    const Errc code = error_of(refusal.reason);
+    const bool leaving = refusal.by == fop::RefusedBy::kUs && sends_in_flight_ > 0;
+    fail(Error{.code = code, .context = "handshake"}, words, leaving);
+}
+
+// -- messages out --
+
+bool Session::may_send(std::uint32_t credits_needed) {
+    if (state_ != State::kOpen) return false;
+    if (send_credits_ >= credits_needed && sends_in_flight_ < kSendsInFlightMax) return true;
+    wants_room_ = true;
+    return false;
+}
+
+fop::MessageWriter* Session::replies() {
+    if (open_message_ != nullptr) return &open_message_->writer;
+    return begin_message(fop::MessageKind::kReplies, {});
+}
+
+fop::MessageWriter* Session::requests(const fop::RequestHeader& header) {
+    if (open_message_ != nullptr) return &open_message_->writer;
+    return begin_message(fop::MessageKind::kRequests, header);
+}
+
+fop::MessageWriter* Session::begin_message(fop::MessageKind kind,
+                                           const fop::RequestHeader& header) {
+    if (!may_send(kCreditsForFops)) return nullptr;
+    open_message_ = host_.take_buffer(*this);
+    if (open_message_ == nullptr) return nullptr;
+    open_message_->kind = kind;
+    const auto room = open_message_->whole.bytes.first(peer_message_bytes_max_);
+    if (kind == fop::MessageKind::kRequests) {
+        open_message_->writer.start_requests(room, header);
+    } else {
+        open_message_->writer.start_replies(room);
+    }
+    wants_turn();
+    return &open_message_->writer;
+}
+
+void Session::send_message() {
+    SendBuffer* const buffer = std::exchange(open_message_, nullptr);
+    if (buffer == nullptr) return;
+    if (buffer->writer.empty()) return host_.give_back(*buffer);
+    send(*buffer, buffer->writer.seal(next_prefix()));
+}
+
+fop::PrefixFields Session::next_prefix() {
+    fop::PrefixFields fields{.session = peer_handle_, .sequence = next_out_++};
+    if (state_ != State::kOpen) return fields;
+    fields.message_credits = message_grant_.next_grant();
+    fields.acknowledged = acknowledged_;
+    if (role_ == Role::kServer) {
+        fields.fop_credits = fop_grants_[index_of(fop::Lane::kData)]->next_grant();
+    }
+    --send_credits_;
+    return fields;
+}
+
+void Session::send(SendBuffer& buffer, std::size_t bytes) {
+    const auto message = buffer.whole.bytes.first(bytes);
+    if (state_ == State::kOpen) {
+        const fop::MacInput input = fop::mac_input(message);
+        fop::write_mac(message, fop::mac(*send_key_, input.prefix, input.envelope).bytes);
+    }
+    buffer.local = {.bytes = message, .registration = buffer.whole.registration};
+    buffer.sent_at = last_sent_at_ = host_.reactor_.now();
+    if (sends_in_flight_++ == 0) oldest_send_at_ = last_sent_at_;
+    ++statistics_.messages_out;
+    statistics_.bytes_out += bytes;
+    host_.statistics_.messages_out.add(1);
+    host_.statistics_.bytes_out.add(bytes);
+    connection_->send(buffer);
+}
+
+// Sends complete in order, so what is left was sent after this one.
+void Session::on_sent(SendBuffer& buffer) {
+    --sends_in_flight_;
+    oldest_send_at_ = buffer.sent_at;
+    host_.give_back(buffer);
+    if (wants_room_) wants_turn();
+    if (state_ == State::kEnding && sends_in_flight_ == 0) {
+        deadline_.disarm();
+        connection_->close();
+    }
+}
+
+void Session::wants_turn() {
+    InTurnEnd& place = *this;
+    if (state_ == State::kOpen && !place.linked()) host_.turn_end_.push_back(place);
+}
+
+void Session::end_turn() {
+    if (state_ != State::kOpen) return;
+    wants_room_ = false;
+    user_->on_turn_end(*this);
+    if (state_ != State::kOpen) return;
+    send_message();
+    send_control_if_due();
+}
+
+void Session::send_control_if_due() {
+    const bool due = pong_due_ != 0 || ping_due_ || bye_due_ || !cancels_.empty() ||
+                     surrender_asked_ > 0 || surrender_due_ > 0 || surrender_fops_asked_ > 0 ||
+                     surrender_fops_due_ > 0 || message_grant_.urgent();
+    if (!due || !may_send(kCreditsForControl)) return;
+    SendBuffer* const buffer = host_.take_buffer(*this);
+    if (buffer == nullptr) return;
+
+    fop::Control control{.ping = ping_due_ ? next_out_ + 1 : 0,
+                         .pong = std::exchange(pong_due_, 0),
+                         .surrender_messages = std::exchange(surrender_asked_, std::uint16_t{0}),
+                         .surrender_fops = std::exchange(surrender_fops_asked_, std::uint16_t{0})};
+    if (const std::uint16_t asked = std::exchange(surrender_due_, std::uint16_t{0}); asked > 0) {
+        // Two stay: one for fops, one for control.
+        const std::uint32_t spare = send_credits_ > 3 ? send_credits_ - 3 : 0;
+        control.surrendered_messages =
+            static_cast<std::uint16_t>(std::min<std::uint32_t>(asked, spare));
+        send_credits_ -= control.surrendered_messages;
+    }
+    if (const std::uint16_t asked = std::exchange(surrender_fops_due_, std::uint16_t{0});
+        asked > 0) {
+        std::uint32_t& held = fop_credits_[index_of(fop::Lane::kData)];
+        control.surrendered_fops =
+            static_cast<std::uint16_t>(std::min<std::uint32_t>(asked, held > 1 ? held - 1 : 0));
+        held -= control.surrendered_fops;
+    }
+    const std::size_t cancel_count = std::min(cancels_.size(), fop::kCancelsMax);
+    control.cancel = std::span(cancels_).first(cancel_count);
+    if (bye_due_) {
+        control.bye = fop::Bye::kDraining;
+        control.words = bye_words_;
+    }
+    ping_due_ = bye_due_ = false;
+    const std::size_t bytes =
+        buffer->writer.write_control(buffer->whole.bytes, next_prefix(), control);
+    cancels_.erase(cancels_.begin(), cancels_.begin() + static_cast<std::ptrdiff_t>(cancel_count));
+    send(*buffer, bytes);
+    if (!cancels_.empty()) wants_turn();
+}
+
+void Session::use_fop_credit(fop::Lane lane) {
+    ENSURE(fop_credits_[index_of(lane)] > 0);
+    --fop_credits_[index_of(lane)];
+    ++statistics_.fops;
+}
+
+void Session::cancel_request(std::uint64_t request) {
+    cancels_.push_back(request);
+    wants_turn();
+}
+
+void Session::say_bye(std::string_view words) {
+    bye_due_ = true;
+    bye_words_ = words;
+    wants_turn();
+}
+
+// -- transfers --
+
+void Session::start(Transfer& transfer) {
+    ENSURE(transfer.session_ == nullptr);
+    transfer.session_ = this;
+    if (state_ != State::kOpen) {
+        transfer.session_ = nullptr;
+        transfer.result = std::unexpected(Error{.code = Errc::kClosed, .context = "session"});
+        transfer.done(transfer);
+        return;
+    }
+    transfers_waiting_.push_back(transfer);
+    InTransferTurn& place = *this;
+    if (!place.linked()) host_.transfer_turn_.push_back(place);
+}
+
+bool Session::withdraw(Transfer& transfer) {
+    if (!transfer.linked()) return false;
+    static_cast<core::ListNode&>(transfer).unlink();
+    transfer.session_ = nullptr;
+    transfer.result = std::unexpected(Error{.code = Errc::kCancelled, .context = "transfer"});
+    transfer.done(transfer);
+    return true;
+}
+
+// -- time --
+
+void Session::Deadline::on_time(core::Timer& timer) {
+    static_cast<Deadline&>(timer).session.on_deadline();
+}
+
+// One timer for everything that must not last: connecting and handshaking as a whole, a peer's
+// silence, a message that does not leave, a farewell.
+void Session::on_deadline() {
+    const Instant now = host_.reactor_.now();
+    if (state_ == State::kEnding) {
+        connection_->close();
+        return;
+    }
+    if (state_ != State::kOpen) {
+        host_.statistics_.expired.add(1);
+        fail(Error{.code = Errc::kTimedOut, .context = "handshake"},
+             state_ == State::kConnecting ? "no connection in time" : "no handshake in time");
+        return;
+    }
+    const Instant silent_at = after(last_heard_at_, lease_);
+    const Instant stuck_at = sends_in_flight_ > 0 ? after(oldest_send_at_, lease_) : kNever;
+    if (now >= silent_at || now >= stuck_at) {
+        host_.statistics_.expired.add(1);
+        fail(Error{.code = Errc::kTimedOut, .context = "lease"},
+             now >= silent_at ? "the peer is silent" : "the peer takes no messages");
+        return;
+    }
+    Instant next = std::min({silent_at, stuck_at, after(now, lease_)});
+    if (role_ == Role::kClient) {
+        // The server need not ask: who has something to lose does.
+        Instant ping_at = after(std::max(last_sent_at_, last_pinged_at_), lease_ / 3);
+        if (now >= ping_at) {
+            ping_due_ = true;
+            last_pinged_at_ = now;
+            wants_turn();
+            ping_at = after(now, lease_ / 3);
+        }
+        next = std::min(next, ping_at);
+    }
+    host_.reactor_.arm(deadline_, next);
+}
+
+// -- the end --
+
+void Session::end(Errc code, std::string_view words) {
+    fail(Error{.code = code, .context = "session"}, words);
+}
+
+void Session::fail(const Error& error, std::string_view words, bool leaving) {
+    if (state_ == State::kEnding) return;
+    if (state_ == State::kOpen) {
+        host_.statistics_.sessions.set(host_.statistics_.sessions.get() - 1);
+        if (role_ == Role::kServer) {
+            emit(host_.events_, core::Level::kInfo, "fabric.session_ended",
+                 {{"peer", std::string_view(peer_)},
+                  {"principal", std::string_view(identity_.name)},
+                  {"reason", words.empty() ? std::string_view(to_string(error.code)) : words}});
+        }
+    }
+    state_ = State::kEnding;
+    deadline_.disarm();
+    static_cast<InTurnEnd&>(*this).unlink();
+    static_cast<InTransferTurn&>(*this).unlink();
+    if (open_message_ != nullptr) host_.give_back(*std::exchange(open_message_, nullptr));
+    host_.ending_.push_back(this);
+    if (leaving) {
+        host_.reactor_.arm(deadline_, after(host_.reactor_.now(), kFarewellMax));
+    } else if (connection_ != nullptr) {
+        connection_->close();
+    }
+    while (Transfer* transfer = transfers_waiting_.pop_front()) {
+        transfer->session_ = nullptr;
+        transfer->result = std::unexpected(Error{.code = Errc::kClosed, .context = "session"});
+        transfer->done(*transfer);
+    }
+    std::exchange(user_, nullptr)->on_end(*this, error, words);
+}
+
+bool Session::can_be_buried() const {
+    return !deadline_.armed() && (connection_ == nullptr || connection_->in_flight() == 0);
+}
+
+}  // namespace fopd::fabric

@@ -1,0 +1,239 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/intrusive_list.h"
+#include "core/timer_heap.h"
+#include "fabric/session/credits.h"
+#include "fabric/session/transfer.h"
+#include "fabric/transport.h"
+#include "fop/fop_type.h"
+#include "fop/handshake.h"
+#include "fop/key.h"
+#include "fop/message_reader.h"
+#include "fop/message_writer.h"
+
+namespace fopd::fabric {
+
+class Session;
+class SessionHost;
+struct SendBuffer;
+
+// Whom a session works for. Called from the host's turn. on_end() is the last call.
+class SessionUser {
+public:
+    // Both sides know who the other is; messages may be sent.
+    virtual void on_open(Session& session) = 0;
+    // Each is for one of the two sides. False ends the session: the peer must not send that.
+    virtual bool on_requests(Session& session, const fop::RequestsView& requests) = 0;
+    virtual bool on_replies(Session& session, const fop::RepliesView& replies) = 0;
+    // The peer no longer wants the answer to a request.
+    virtual void on_cancelled(Session& session, std::uint64_t request) = 0;
+    // The client has the replies to all requests with smaller ids.
+    virtual void on_acknowledged(Session& session, std::uint64_t before) = 0;
+    // The peer takes no more requests: it drains.
+    virtual void on_bye(Session& session, std::string_view words) = 0;
+    // What is waiting to be sent may be added now: it is the end of a turn, and either wants_turn()
+    // was called or there is room again after there was none.
+    virtual void on_turn_end(Session& session) = 0;
+    // `words` say more than the error, for people; the peer's own where it gave any.
+    virtual void on_end(Session& session, const Error& error, std::string_view words) = 0;
+
+protected:
+    ~SessionUser() = default;
+};
+
+// The lists of its host that a session may be in, a base for each.
+class InTurnEnd : public core::ListNode {};
+class InTransferTurn : public core::ListNode {};
+
+// A connection both of whose ends know each other: messages that are sealed and counted, credits
+// both ways, a lease, transfers in turn with those of other sessions. Its host owns it, and it
+// lives on the host's reactor.
+//
+// Because receive buffers are shared, a message does not show which connection it came by. One that
+// is not sealed with this session's key is therefore dropped and counted, and says nothing about
+// the session it names.
+class Session final : ConnectionUser, InTurnEnd, InTransferTurn {
+public:
+    enum class Role : std::uint8_t { kServer, kClient };
+    enum class State : std::uint8_t {
+        kConnecting,   // The transport has not said yet whether there is a connection.
+        kHandshaking,  // There is one; who the other is has to be proved.
+        kOpen,
+        kEnding,  // Of no use any more; the transport still holds memory, or a last message leaves.
+    };
+    struct Statistics {
+        std::uint64_t messages_in = 0;
+        std::uint64_t messages_out = 0;
+        std::uint64_t bytes_in = 0;  // Of messages; transfers count by themselves.
+        std::uint64_t bytes_out = 0;
+        std::uint64_t bytes_transferred = 0;
+        std::uint64_t fops = 0;
+    };
+
+    Session(SessionHost& host, Role role, std::uint64_t handle, SessionUser& user);
+    ~Session();
+
+    Role role() const { return role_; }
+    State state() const { return state_; }
+    // By which the peer names this session in its messages.
+    std::uint64_t handle() const { return handle_; }
+    // By which both sides know it: the server's handle. It stands in descriptors.
+    std::uint64_t id() const { return role_ == Role::kServer ? handle_ : peer_handle_; }
+    const std::string& peer() const { return peer_; }
+    // Who the client has proved to be; at the client, whom the server took it for.
+    const fop::Identity& identity() const { return identity_; }
+    const fop::ClientId& client_id() const { return client_id_; }
+    // What the server said about itself when it accepted; for the client.
+    const fop::AcceptHello& accepted() const { return accepted_; }
+    // The largest payload that travels in a message to the server.
+    std::uint32_t inline_max() const { return inline_max_; }
+    const fop::MacKey& descriptor_key() const { return keys_.descriptor; }
+    Instant created_at() const { return created_at_; }
+    Instant last_heard_at() const { return last_heard_at_; }
+    const Statistics& statistics() const { return statistics_; }
+    SessionHost& host() { return host_; }
+
+    // -- messages; while open --
+
+    // The message that is being put together, to add to; null when none can be sent now: no credit,
+    // too many under way, no buffer. on_turn_end() comes when that has changed. What is in it
+    // leaves at the end of the turn, or with send_message().
+    fop::MessageWriter* replies();
+    fop::MessageWriter* requests(const fop::RequestHeader& header);
+    void send_message();
+    // on_turn_end() at the end of this turn.
+    void wants_turn();
+
+    // What the client may send, by the server's word.
+    std::uint32_t fop_credits(fop::Lane lane) const { return fop_credits_[index_of(lane)]; }
+    void use_fop_credit(fop::Lane lane);
+    void regain_fop_credit(fop::Lane lane) { ++fop_credits_[index_of(lane)]; }
+    // Tells the server, in this turn, that the reply to a request is not wanted any more.
+    void cancel_request(std::uint64_t request);
+    // Tells the server, with the next message, that all replies before this one are there.
+    void acknowledge(std::uint64_t before) { acknowledged_ = before; }
+
+    // The server's book of what the client may send.
+    CreditGrant& fop_grant(fop::Lane lane) { return *fop_grants_[index_of(lane)]; }
+    void count_fops(std::uint64_t count) { statistics_.fops += count; }
+    // Tells the client to send no more requests.
+    void say_bye(std::string_view words);
+
+    // -- transfers; while open --
+
+    // Starts it when it is this session's turn; `done` is called once, from the host's turn.
+    void start(Transfer& transfer);
+    // Takes back what has not been started; its `done` is called at once, cancelled. False: the
+    // transport has it, and only its completion or the session's end brings the memory back.
+    bool withdraw(Transfer& transfer);
+
+    // Ends it: the user hears on_end() at once, and everything in flight completes.
+    void end(Errc code, std::string_view words);
+
+private:
+    friend SessionHost;
+    friend SendBuffer;
+
+    struct Deadline final : core::Timer {
+        explicit Deadline(Session& owner) : Timer(&on_time), session(owner) {}
+        static void on_time(core::Timer& timer);
+        Session& session;
+    };
+
+    static std::size_t index_of(fop::Lane lane) { return static_cast<std::size_t>(lane); }
+
+    // What the transport says.
+    void on_connected(std::span<const std::byte> answer) override;
+    void on_closed(const Error& reason, std::string_view words) override;
+
+    // What the host found in a message that names this session.
+    void on_message(const fop::Prefix& prefix, std::span<const std::byte> message);
+    void on_greeting(const fop::Prefix& prefix, std::span<const std::byte> message);
+    bool on_opened_message(const fop::Prefix& prefix, std::span<const std::byte> message);
+    bool on_control(const fop::Control& control);
+    void follow(const fop::HandshakeStep& step);
+    void open();
+    void open_as_server();
+    void open_as_client();
+    void refuse(const fop::Refusal& refusal);
+
+    bool may_send(std::uint32_t credits_needed);
+    fop::MessageWriter* begin_message(fop::MessageKind kind, const fop::RequestHeader& header);
+    fop::PrefixFields next_prefix();
+    void send(SendBuffer& buffer, std::size_t bytes);
+    void on_sent(SendBuffer& buffer);
+    void send_control_if_due();
+    void end_turn();
+    void on_deadline();
+    void fail(const Error& error, std::string_view words, bool leaving = false);
+    bool can_be_buried() const;
+
+    SessionHost& host_;
+    SessionUser* user_;  // Null once it has heard of the end.
+    const Role role_;
+    State state_ = State::kConnecting;
+    const std::uint64_t handle_;
+    std::uint64_t peer_handle_ = 0;
+    std::unique_ptr<Connection> connection_;
+    // The one of our side, until it is open.
+    std::unique_ptr<fop::ServerHandshake> server_handshake_;
+    std::unique_ptr<fop::ClientHandshake> client_handshake_;
+    std::shared_ptr<const fop::KeyFinder> key_finder_;
+    fop::Credentials credentials_;
+    fop::ConnectHello::Bytes connect_hello_{};
+    std::vector<std::byte> early_;  // Came before the transport said that we are connected.
+    std::string peer_;
+    fop::Identity identity_;
+    fop::ClientId client_id_{};
+    fop::AcceptHello accepted_{};
+    fop::SessionKeys keys_;
+    const fop::MacKey* send_key_ = nullptr;     // Of keys_.
+    const fop::MacKey* receive_key_ = nullptr;  // Likewise.
+    std::uint32_t inline_max_ = 0;
+    std::uint32_t peer_message_bytes_max_ = 0;
+
+    std::uint64_t next_out_ = 0;
+    std::uint64_t next_in_ = 0;
+    std::uint64_t acknowledged_ = 0;
+    std::uint64_t acknowledged_by_peer_ = 0;
+
+    std::uint32_t send_credits_ = 0;
+    std::uint32_t sends_in_flight_ = 0;
+    bool wants_room_ = false;  // Somebody was told that nothing can be sent now.
+    CreditGrant message_grant_;
+    std::array<std::unique_ptr<CreditGrant>, 2> fop_grants_;
+    std::array<std::uint32_t, 2> fop_credits_{};
+
+    SendBuffer* open_message_ = nullptr;
+    std::vector<std::uint64_t> cancels_;
+    std::uint64_t pong_due_ = 0;
+    bool ping_due_ = false;
+    bool bye_due_ = false;
+    std::string bye_words_;
+    std::uint16_t surrender_asked_ = 0;  // Of the peer, with the next control message.
+    std::uint16_t surrender_due_ = 0;    // By the peer, of us.
+    std::uint16_t surrender_fops_asked_ = 0;
+    std::uint16_t surrender_fops_due_ = 0;
+
+    core::IntrusiveList<Transfer> transfers_waiting_;
+    std::uint32_t transfers_in_flight_ = 0;
+
+    Duration lease_;
+    Deadline deadline_{*this};
+    Instant created_at_;
+    Instant last_heard_at_;
+    Instant last_sent_at_;
+    Instant last_pinged_at_;
+    Instant oldest_send_at_ = kNever;
+    std::uint64_t fops_at_last_ping_ = 0;
+    Statistics statistics_;
+};
+
+}  // namespace fopd::fabric

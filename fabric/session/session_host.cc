@@ -1,0 +1,261 @@
+#include "fabric/session/session_host.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include <sys/mman.h>
+
+namespace fopd::fabric {
+
+namespace {
+
+// Pieces the transport works on at a time: of all sessions together, and of one. Enough to keep a
+// link busy; what waits longer can still be withdrawn.
+constexpr std::uint32_t kTransfersMax = 32;
+constexpr std::uint32_t kTransfersOfOneMax = 16;
+
+// A handle is a slot and a number nobody can guess, so that a stranger cannot name the session.
+constexpr std::uint64_t slot_of(std::uint64_t handle) {
+    return handle & 0xffffffff;
+}
+
+}  // namespace
+
+SendBuffer::SendBuffer(SessionHost& owner, std::span<std::byte> memory, void* registration)
+    : TransferOp([](TransferOp& op) {
+          auto& self = static_cast<SendBuffer&>(op);
+          self.session->on_sent(self);
+      }),
+      host(owner),
+      whole{.bytes = memory, .registration = registration} {}
+
+SessionHost::SessionHost(core::Reactor& reactor, core::EventSink& events, core::Entropy& entropy,
+                         const HostOptions& options)
+    : reactor_(reactor),
+      events_(events),
+      entropy_(entropy),
+      options_(options),
+      // One buffer is always free for a message of control.
+      message_credits_(options.machine.receive_buffer_count - 1),
+      fop_credits_(options.fop_credits_total),
+      empty_(reactor) {}
+
+SessionHost::~SessionHost() {
+    // Sessions first: what they have in flight lies in the buffers.
+    slots_.clear();
+    machine_.reset();
+    buffers_.clear();
+    if (!send_memory_.empty()) ::munmap(send_memory_.data(), send_memory_.size());
+}
+
+Result<void> SessionHost::open(Transport& transport) {
+    ENSURE(machine_ == nullptr);
+    const std::size_t bytes = std::size_t{options_.send_buffer_count} * options_.send_buffer_bytes;
+    // Untouched pages cost nothing; the last buffer given back is the first to be used again.
+    void* const memory =
+        ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return std::unexpected(os_error(errno, "memory to send from"));
+    send_memory_ = {static_cast<std::byte*>(memory), bytes};
+
+    auto machine = transport.make_machine(reactor_, *this, options_.machine);
+    if (!machine) return std::unexpected(machine.error());
+    machine_ = std::move(*machine);
+    const auto registration = machine_->register_memory(send_memory_);
+    if (!registration) return std::unexpected(registration.error());
+    for (std::size_t i = 0; i < options_.send_buffer_count; ++i) {
+        const auto part =
+            send_memory_.subspan(i * options_.send_buffer_bytes, options_.send_buffer_bytes);
+        buffers_.push_back(std::make_unique<SendBuffer>(*this, part, *registration));
+    }
+    for (auto each = buffers_.rbegin(); each != buffers_.rend(); ++each) {
+        free_buffers_.push_back(each->get());
+    }
+    // Behind the machine: what the machine finds in a turn is answered in it.
+    reactor_.add_poller(*this);
+    return {};
+}
+
+Task<void> SessionHost::close() {
+    closing_ = true;
+    for_each([](Session& session) { session.end(Errc::kClosed, "this side is stopping"); });
+    // No deadline: the transport completes what was closed.
+    while (count_ > 0) {
+        [[maybe_unused]] const auto woken = co_await empty_.wait({});
+    }
+    if (machine_ == nullptr) co_return;
+    reactor_.remove_poller(*this);
+    co_await machine_->stop();
+}
+
+Session& SessionHost::add(Session::Role role, SessionUser& user) {
+    ENSURE(!closing_);
+    std::uint32_t slot;
+    if (free_slots_.empty()) {
+        slot = static_cast<std::uint32_t>(slots_.size());
+        slots_.emplace_back();
+    } else {
+        slot = free_slots_.back();
+        free_slots_.pop_back();
+    }
+    const std::uint64_t handle = (entropy_.number() << 32) | slot;
+    slots_[slot] = std::make_unique<Session>(*this, role, handle, user);
+    ++count_;
+    return *slots_[slot];
+}
+
+Session& SessionHost::accept(std::unique_ptr<ConnectionRequest> request, const Accepting& accepting,
+                             SessionUser& user) {
+    Session& session = add(Session::Role::kServer, user);
+    session.peer_handle_ = accepting.hello.session;
+    session.client_id_ = accepting.hello.client_id;
+    session.peer_ = request->peer();
+    session.key_finder_ = accepting.keys;
+    session.accepted_ = {.locality = accepting.locality,
+                         .session = session.handle_,
+                         .incarnation = accepting.incarnation,
+                         .resumed = accepting.resumed};
+    const auto answer = fop::encode(session.accepted_);
+    fop::ServerRandom random;
+    entropy_.fill(random.writable());
+    session.server_handshake_ = std::make_unique<fop::ServerHandshake>(
+        fop::ServerHandshake::Options{
+            .offer = {.message_bytes_max = options_.machine.receive_buffer_bytes,
+                      .inline_max = options_.inline_max,
+                      .incarnation = accepting.incarnation,
+                      .lease = options_.lease},
+            .grant = {.message_credits = options_.message_credits_floor,
+                      .fop_credits_data = options_.fop_credits_floor,
+                      .fop_credits_control = options_.control_credits},
+            .connect_data = {.connect = fop::encode(accepting.hello), .accept = answer},
+            .unauthenticated = accepting.unauthenticated},
+        random);
+    reactor_.arm(session.deadline_, after(reactor_.now(), options_.handshake_timeout));
+    session.connection_ = machine_->accept(std::move(request), answer, session);
+    return session;
+}
+
+Session& SessionHost::connect(const Connecting& connecting, SessionUser& user) {
+    Session& session = add(Session::Role::kClient, user);
+    session.client_id_ = connecting.client;
+    session.peer_ = format_address(connecting.server);
+    session.credentials_ = connecting.credentials;
+    session.connect_hello_ = fop::encode(
+        fop::ConnectHello{.locality = connecting.server.locality.value_or(fop::kAnyLocality),
+                          .client_id = connecting.client,
+                          .session = session.handle_});
+    reactor_.arm(session.deadline_, after(reactor_.now(), options_.handshake_timeout));
+    session.connection_ = machine_->connect(connecting.server, session.connect_hello_, session);
+    return session;
+}
+
+void SessionHost::count_refusal(std::string_view peer, std::string_view reason) {
+    statistics_.refused.add(1);
+    emit(events_, core::Level::kWarn, "fabric.session_refused",
+         {{"peer", peer}, {"reason", reason}});
+}
+
+void SessionHost::for_each(const std::function<void(Session&)>& visit) {
+    // By index: a visit may add sessions.
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+        if (slots_[i] != nullptr && slots_[i]->state() != Session::State::kEnding) {
+            visit(*slots_[i]);
+        }
+    }
+}
+
+Session* SessionHost::find(std::uint64_t handle) {
+    const std::uint64_t slot = slot_of(handle);
+    if (slot >= slots_.size() || slots_[slot] == nullptr) return nullptr;
+    return slots_[slot]->handle_ == handle ? slots_[slot].get() : nullptr;
+}
+
+void SessionHost::on_message(std::span<const std::byte> message) {
+    const auto prefix = fop::read_prefix(message);
+    Session* const session = prefix ? find(prefix->session) : nullptr;
+    if (session == nullptr) {
+        statistics_.garbage.add(1);
+        emit(events_, core::Level::kWarn, "fabric.garbage",
+             {{"bytes", static_cast<std::uint64_t>(message.size())},
+              {"reason",
+               std::string_view(prefix ? "it names no session" : prefix.error().context)}});
+        return;
+    }
+    session->on_message(*prefix, message);
+}
+
+void SessionHost::flush() {
+    // Those that ask again while they are called get the next turn.
+    core::IntrusiveList<InTurnEnd> now;
+    while (InTurnEnd* each = turn_end_.pop_front()) now.push_back(*each);
+    while (InTurnEnd* each = now.pop_front()) static_cast<Session*>(each)->end_turn();
+    start_transfers();
+
+    std::erase_if(ending_, [this](Session* session) {
+        if (!session->can_be_buried()) return false;
+        bury(*session);
+        return true;
+    });
+}
+
+void SessionHost::bury(Session& session) {
+    const std::uint64_t slot = slot_of(session.handle_);
+    slots_[slot].reset();
+    free_slots_.push_back(static_cast<std::uint32_t>(slot));
+    --count_;
+    if (count_ == 0) empty_.wake_all();
+}
+
+SendBuffer* SessionHost::take_buffer(Session& session) {
+    if (free_buffers_.empty()) {
+        InTurnEnd& place = session;
+        if (!place.linked()) want_buffer_.push_back(place);
+        return nullptr;
+    }
+    SendBuffer* const buffer = free_buffers_.back();
+    free_buffers_.pop_back();
+    buffer->session = &session;
+    return buffer;
+}
+
+void SessionHost::give_back(SendBuffer& buffer) {
+    buffer.session = nullptr;
+    free_buffers_.push_back(&buffer);
+    if (InTurnEnd* waiting = want_buffer_.pop_front()) turn_end_.push_back(*waiting);
+}
+
+// One piece of each session in turn, so that a client with a long queue does not hold up others.
+void SessionHost::start_transfers() {
+    while (transfers_in_flight_ < kTransfersMax) {
+        InTransferTurn* const next = transfer_turn_.pop_front();
+        if (next == nullptr) return;
+        auto& session = static_cast<Session&>(*next);
+        Transfer* const transfer = session.transfers_waiting_.pop_front();
+        if (transfer == nullptr) continue;
+        ++transfers_in_flight_;
+        ++session.transfers_in_flight_;
+        if (!session.transfers_waiting_.empty() &&
+            session.transfers_in_flight_ < kTransfersOfOneMax) {
+            transfer_turn_.push_back(*next);
+        }
+        if (transfer->direction == Transfer::Direction::kPull) {
+            session.connection_->read(*transfer);
+        } else {
+            session.connection_->write(*transfer);
+        }
+    }
+}
+
+void SessionHost::on_transferred(Session& session, Transfer& transfer) {
+    --transfers_in_flight_;
+    --session.transfers_in_flight_;
+    if (transfer.result) {
+        const std::size_t bytes = transfer.local.bytes.size();
+        session.statistics_.bytes_transferred += bytes;
+        const bool pulled = transfer.direction == Transfer::Direction::kPull;
+        (pulled ? statistics_.bytes_pulled : statistics_.bytes_pushed).add(bytes);
+    }
+    InTransferTurn& place = session;
+    if (!session.transfers_waiting_.empty() && !place.linked()) transfer_turn_.push_back(place);
+}
+
+}  // namespace fopd::fabric

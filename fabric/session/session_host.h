@@ -1,0 +1,164 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "core/counter.h"
+#include "core/entropy.h"
+#include "core/events.h"
+#include "core/poller.h"
+#include "core/wait_queue.h"
+#include "fabric/session/session.h"
+
+namespace fopd::fabric {
+
+struct HostOptions {
+    MachineOptions machine;
+    std::uint32_t send_buffer_count = 512;
+    std::uint32_t send_buffer_bytes = 36U << 10;
+    // Messages each peer may have under way here; the first ones cost nobody a buffer.
+    std::uint16_t message_credits_floor = 2;
+    std::uint16_t message_credits_max = 32;
+    // Fops each client may have here, and all of them together beyond the first few.
+    std::uint16_t fop_credits_floor = 8;
+    std::uint16_t fop_credits_max = 64;
+    std::uint16_t control_credits = 4;
+    std::uint32_t fop_credits_total = 4096;
+    std::uint32_t inline_max = 12U << 10;
+    Duration lease{30s};
+    Duration handshake_timeout{5s};
+};
+
+// A message on its way out, and the writer that puts it together.
+struct SendBuffer final : TransferOp {
+    SendBuffer(SessionHost& owner, std::span<std::byte> memory, void* registration);
+
+    SessionHost& host;
+    const LocalMemory whole;
+    fop::MessageWriter writer;
+    fop::MessageKind kind = fop::MessageKind::kControl;
+    Session* session = nullptr;
+    Instant sent_at = kNever;
+};
+
+// What a host has seen, readable from any thread.
+struct HostStatistics {
+    core::Counter sessions;  // Open now.
+    core::Counter opened;    // Ever.
+    core::Counter refused;   // In the handshake, for whatever reason.
+    core::Counter broken;    // Ended because the peer broke the protocol.
+    core::Counter expired;   // Ended by the lease or the handshake's deadline.
+    core::Counter lost;      // Ended by the network or the peer's end.
+    core::Counter garbage;   // Messages that are none, or name no session.
+    core::Counter unsealed;  // Messages that are not sealed with their session's key, or repeated.
+    core::Counter messages_in;
+    core::Counter messages_out;
+    core::Counter bytes_in;
+    core::Counter bytes_out;
+    core::Counter bytes_pulled;
+    core::Counter bytes_pushed;
+};
+
+// The sessions of one locality or one client, over one transfer machine. Lives on one reactor.
+class SessionHost final : MessageUser, core::Poller {
+public:
+    SessionHost(core::Reactor& reactor, core::EventSink& events, core::Entropy& entropy,
+                const HostOptions& options);
+    // Requires: closed; in the simulated world, where a process may go at any time, also else.
+    ~SessionHost();
+    SessionHost(const SessionHost&) = delete;
+    SessionHost& operator=(const SessionHost&) = delete;
+
+    // Once.
+    Result<void> open(Transport& transport);
+    // Ends what is left of the sessions, waits until the transport holds no memory any more, and
+    // gives everything back. Once.
+    Task<void> close();
+
+    // Makes a connection of a request; the user hears on_open() or on_end(). `resumed` tells the
+    // client that its earlier requests are still known here. Requires: the hello fits.
+    struct Accepting {
+        fop::ConnectHello hello;
+        std::uint16_t locality = 0;
+        std::uint64_t incarnation = 0;
+        bool resumed = false;
+        std::shared_ptr<const fop::KeyFinder> keys;
+        // What who does not authenticate may do; nothing refuses such clients.
+        std::optional<fop::Rights> unauthenticated;
+    };
+    Session& accept(std::unique_ptr<ConnectionRequest> request, const Accepting& accepting,
+                    SessionUser& user);
+    // Begins a connection, likewise.
+    struct Connecting {
+        Address server;
+        fop::ClientId client;
+        fop::Credentials credentials;
+    };
+    Session& connect(const Connecting& connecting, SessionUser& user);
+
+    // Says that somebody was refused before there was a session.
+    void count_refusal(std::string_view peer, std::string_view reason);
+
+    // Every session that is not ending; `visit` may end the one it is called with.
+    void for_each(const std::function<void(Session&)>& visit);
+
+    core::Reactor& reactor() { return reactor_; }
+    core::EventSink& events() { return events_; }
+    core::Entropy& entropy() { return entropy_; }
+    TransferMachine& machine() { return *machine_; }
+    const HostOptions& options() const { return options_; }
+    const HostStatistics& statistics() const { return statistics_; }
+    // Sessions of any state.
+    std::size_t session_count() const { return count_; }
+
+private:
+    friend Session;
+    friend SendBuffer;
+    friend Transfer;
+
+    void on_message(std::span<const std::byte> message) override;
+    bool poll() override { return false; }
+    void flush() override;
+    Duration sleep_max() override { return Duration::max(); }
+    bool worth_spinning() const override { return true; }
+
+    Session* find(std::uint64_t handle);
+    Session& add(Session::Role role, SessionUser& user);
+    void bury(Session& session);
+    SendBuffer* take_buffer(Session& session);
+    void give_back(SendBuffer& buffer);
+    void start_transfers();
+    void on_transferred(Session& session, Transfer& transfer);
+
+    core::Reactor& reactor_;
+    core::EventSink& events_;
+    core::Entropy& entropy_;
+    const HostOptions options_;
+    std::unique_ptr<TransferMachine> machine_;
+
+    std::vector<std::unique_ptr<Session>> slots_;
+    std::vector<std::uint32_t> free_slots_;
+    std::size_t count_ = 0;
+    std::vector<Session*> ending_;  // To be buried as soon as nothing is in flight.
+
+    CreditPool message_credits_;
+    CreditPool fop_credits_;
+
+    std::span<std::byte> send_memory_;
+    std::vector<std::unique_ptr<SendBuffer>> buffers_;
+    std::vector<SendBuffer*> free_buffers_;
+    core::IntrusiveList<InTurnEnd> want_buffer_;
+
+    core::IntrusiveList<InTurnEnd> turn_end_;
+    core::IntrusiveList<InTransferTurn> transfer_turn_;
+    std::uint32_t transfers_in_flight_ = 0;
+
+    core::WaitQueue empty_;  // close() waits for the last session.
+    bool closing_ = false;
+    HostStatistics statistics_;
+};
+
+}  // namespace fopd::fabric

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+
+#include "core/intrusive_list.h"
+#include "fabric/transport.h"
+
+namespace fopd::fabric {
+
+class Session;
+
+// One piece of a transfer from or to memory that a session's peer has opened. Filled in, started at
+// the session, done once; like every TransferOp neither moved nor destroyed in between.
+struct Transfer : TransferOp, core::ListNode {
+    enum class Direction : std::uint8_t { kPull, kPush };
+    using Done = void (*)(Transfer&);
+
+    explicit Transfer(Done on_done) : TransferOp(&on_complete), done(on_done) {}
+
+    Direction direction = Direction::kPull;
+    Done done;
+
+private:
+    friend Session;
+    static void on_complete(TransferOp& op);
+    Session* session_ = nullptr;
+};
+
+}  // namespace fopd::fabric
