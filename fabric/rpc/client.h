@@ -27,14 +27,14 @@ class InCalls : public core::ListNode {};
 // What a caller wants of a server. Everything borrowed stays until the call has returned.
 struct CallRequest {
     const fop::FopType* type = nullptr;
-    fop::RequestBody body;
-    fop::RequestHeader header;
-    std::span<const std::byte> token;
-    std::span<const std::byte> payload;  // Travels in the message: at most inline_max().
-    std::span<std::byte> reply_into;     // Where the payload of the reply goes.
+    fop::RequestBody body{};
+    fop::RequestHeader header{};
+    std::span<const std::byte> token{};
+    std::span<const std::byte> payload{};  // Travels in the message: at most inline_max().
+    std::span<std::byte> reply_into{};     // Where the payload of the reply goes.
     // Memory the server may transfer from and to, where the body has room for descriptors.
-    std::span<std::byte> source;
-    std::span<std::byte> target;
+    std::span<std::byte> source{};
+    std::span<std::byte> target{};
     Instant deadline = kNever;
     core::CancelSource* cancel = nullptr;
 };

@@ -28,7 +28,7 @@ struct ServerOptions {
 // Who may connect: replaced as a whole by a reload.
 struct Admission {
     std::shared_ptr<const fop::KeyFinder> keys;
-    std::optional<fop::Rights> unauthenticated;
+    std::optional<fop::Rights> unauthenticated{};
 };
 
 // A session as others see it.

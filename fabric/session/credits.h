@@ -31,7 +31,7 @@ private:
 };
 
 // What one peer may send, as the receiver keeps it. A peer starts with a few credits that cost the
-// pool nothing, is given more as it uses up what it has, and gives them up again when it is idle.
+// pool nothing, is given more as it uses them, and gives them up again when it is idle.
 //
 // A credit is held by the peer, or used by something that has arrived and is not done with.
 class CreditGrant {
@@ -48,7 +48,10 @@ public:
         if (held_ == 0) return false;
         --held_;
         ++used_;
-        if (held_ == 0 && target_ < max_) {
+        // What is on its way cannot be seen from here, so a peer that waits for credits is not
+        // known by having none: one that has used as many as it has may use more.
+        if (++uses_ >= target_ && target_ < max_) {
+            uses_ = 0;
             const std::uint32_t wanted = std::min<std::uint32_t>(target_, max_ - target_);
             target_ = static_cast<std::uint16_t>(target_ + pool_.take(wanted));
         }
@@ -85,6 +88,7 @@ public:
         held_ = static_cast<std::uint16_t>(held_ - count);
         target_ = static_cast<std::uint16_t>(target_ - count);
         pool_.give_back(count);
+        uses_ = 0;
         return true;
     }
 
@@ -101,6 +105,7 @@ private:
     std::uint16_t target_;    // held_ + used_ + what it is still to be told.
     std::uint16_t held_;      // As the peer will know when all messages have arrived.
     std::uint16_t used_ = 0;  // Arrived and not done with.
+    std::uint32_t uses_ = 0;  // Since it was last given more, or gave up some.
 };
 
 }  // namespace fopd::fabric

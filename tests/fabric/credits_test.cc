@@ -5,7 +5,7 @@
 
 namespace fopd::fabric {
 
-TEST_CASE("fabric credits: a peer that uses up what it has is given more, up to the limit",
+TEST_CASE("fabric credits: a peer that uses what it has is given more, up to the limit",
           "[fabric]") {
     CreditPool pool(100);
     CreditGrant grant(pool, 2, 16);

@@ -1,0 +1,414 @@
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "core/virtual_world.h"
+#include "tests/catch.h"
+#include "tests/fabric/rpc_stage.h"
+
+// Goal: what calls are promised, in the simulated world: answered once, sent again after a loss,
+// never run twice, given up in time. Method: one locality and clients over the transport within
+// the process, whose network the tests cut.
+
+namespace fopd::fabric::testing {
+
+namespace {
+
+const fop::Key kKey = key_of(1);
+
+class RpcStage {
+public:
+    explicit RpcStage(std::uint64_t seed = 7)
+        : world(seed), server_reactor(world.make_reactor()), client_reactor(world.make_reactor()) {
+        start_server(1);
+    }
+    ~RpcStage() {
+        if (client) {
+            CHECK(world.run(*client_reactor, client->stop()));
+        }
+        if (server) stop_server();
+    }
+
+    void start_server(std::uint64_t incarnation) {
+        server.emplace(transport, *server_reactor,
+                       Admission{.keys = ring_of({principal("tester", {kKey})})}, server_options,
+                       incarnation, "mem://server:1");
+    }
+    void stop_server() {
+        for (IncomingFop* each : std::exchange(server->foms.held, {})) TestFoms::echo(*each);
+        CHECK(world.run(*server_reactor, server->stop()));
+        server.reset();
+    }
+    Client& connect(fop::Credentials who = credentials(kKey)) {
+        ClientOptions options;
+        options.server = *parse_address("mem://server:1");
+        options.credentials = std::move(who);
+        client.emplace(transport, *client_reactor, options, client_options, 99);
+        client->client.start();
+        return client->client;
+    }
+    // As the server's own code would, in a turn of its reactor.
+    void in_server(std::function<void()> job) {
+        auto task = [](std::function<void()> call) -> Task<void> {
+            call();
+            co_return;
+        };
+        REQUIRE(world.run(*server_reactor, task(std::move(job))));
+    }
+    void reply_to_held(const fop::Reply& reply) {
+        in_server([this, &reply] {
+            for (IncomingFop* each : std::exchange(server->foms.held, {})) each->reply(reply);
+        });
+    }
+    Client& connected() {
+        Client& made = connect();
+        const auto open = world.run(*client_reactor,
+                                    made.connected(after(world.now(), 10s), Client::Tries::kFirst));
+        REQUIRE(open.has_value());
+        REQUIRE(open->has_value());
+        return made;
+    }
+
+    ReplayedWorld world;
+    MemTransport transport{{.seed = 7, .delay = kSimulatedDelay}};
+    HostOptions server_options = server_host_options();
+    HostOptions client_options = client_host_options();
+    std::unique_ptr<core::Reactor> server_reactor;
+    std::unique_ptr<core::Reactor> client_reactor;
+    std::optional<ServerSide> server;
+    std::optional<ClientSide> client;
+    core::Gate gate;
+};
+
+const fop::FopType& type(std::string_view name) {
+    return *fop::find_fop_type(name);
+}
+
+struct EchoResult {
+    Result<Answer> answer = std::unexpected(Error{.code = Errc::kIo});
+    std::string text;
+    bool done = false;
+};
+
+Task<void> echo(Client* client, std::string text, EchoResult* result, Instant deadline = kNever,
+                core::CancelSource* cancel = nullptr) {
+    std::string back(text.size() + 100, '?');
+    const CallRequest request{.type = &type("echo"),
+                              .body = fop::Echo{},
+                              .payload = std::as_bytes(std::span(text)),
+                              .reply_into = std::as_writable_bytes(std::span(back)),
+                              .deadline = deadline,
+                              .cancel = cancel};
+    result->answer = co_await client->call(request);
+    if (result->answer) result->text = back.substr(0, result->answer->payload_bytes);
+    result->done = true;
+}
+
+Task<void> bulk_echo(Client* client, std::string* from, std::string* into, EchoResult* result,
+                     Instant deadline = kNever) {
+    const CallRequest request{.type = &type("bulk_echo"),
+                              .body = fop::BulkEcho{.bytes = from->size()},
+                              .source = std::as_writable_bytes(std::span(*from)),
+                              .target = std::as_writable_bytes(std::span(*into)),
+                              .deadline = deadline};
+    result->answer = co_await client->call(request);
+    result->done = true;
+}
+
+}  // namespace
+
+TEST_CASE("fabric rpc: what is echoed comes back", "[fabric]") {
+    RpcStage stage;
+    Client& client = stage.connected();
+    EchoResult result;
+
+    REQUIRE(stage.world.run(*stage.client_reactor, echo(&client, "hello", &result)));
+
+    REQUIRE(result.answer.has_value());
+    REQUIRE(result.answer->status == fop::Status::kDone);
+    REQUIRE(result.text == "hello");
+}
+
+TEST_CASE("fabric rpc: hundreds of calls at once are packed, and each gets its own answer",
+          "[fabric]") {
+    RpcStage stage;
+    Client& client = stage.connected();
+    std::vector<EchoResult> results(500);
+    for (std::size_t i = 0; i < results.size(); ++i) {
+        stage.client_reactor->spawn(
+            stage.gate,
+            echo(&client, std::string(i * 17 % 4096, 'a') + std::to_string(i), &results[i]));
+    }
+
+    stage.world.run_for(5s);
+
+    for (std::size_t i = 0; i < results.size(); ++i) {
+        CAPTURE(i);
+        REQUIRE(results[i].done);
+        REQUIRE(results[i].answer.has_value());
+        REQUIRE(results[i].text == std::string(i * 17 % 4096, 'a') + std::to_string(i));
+    }
+    const auto& statistics = client.session().statistics();
+    REQUIRE(statistics.fops == 500);
+    REQUIRE(statistics.messages_out < 250);
+}
+
+TEST_CASE("fabric rpc: bulk data is pulled and pushed", "[fabric]") {
+    RpcStage stage;
+    Client& client = stage.connected();
+    std::string from(1'000'000, 'x');
+    from[999'999] = 'y';
+    std::string into(1'000'000, '.');
+    EchoResult result;
+
+    REQUIRE(stage.world.run(*stage.client_reactor, bulk_echo(&client, &from, &into, &result)));
+
+    REQUIRE(result.answer.has_value());
+    REQUIRE(result.answer->status == fop::Status::kDone);
+    REQUIRE(into == from);
+}
+
+TEST_CASE("fabric rpc: a wrong key and an unknown one are refused alike", "[fabric]") {
+    RpcStage stage;
+    Client& client = stage.connect(credentials(key_of(2)));
+
+    const auto open = stage.world.run(
+        *stage.client_reactor,
+        client.connected(after(stage.world.now(), 10s), Client::Tries::kUntilDeadline));
+
+    REQUIRE(open.has_value());
+    REQUIRE_FALSE(open->has_value());
+    REQUIRE(open->error().code == Errc::kDenied);
+    stage.world.run_for(1ms);
+    REQUIRE(stage.server->events.count("fabric.session_refused") == 1);
+    EchoResult result;
+    REQUIRE(stage.world.run(*stage.client_reactor, echo(&client, "hello", &result)));
+    REQUIRE(result.answer.error().code == Errc::kDenied);
+}
+
+TEST_CASE("fabric rpc: a server that is not there is found when it comes", "[fabric]") {
+    RpcStage stage;
+    stage.stop_server();
+    Client& client = stage.connect();
+    EchoResult result;
+    stage.client_reactor->spawn(stage.gate, echo(&client, "hello", &result));
+    stage.world.run_for(20s);
+    REQUIRE_FALSE(result.done);
+
+    stage.start_server(2);
+    stage.world.run_for(20s);
+
+    REQUIRE(result.done);
+    REQUIRE(result.text == "hello");
+}
+
+TEST_CASE("fabric rpc: calls under way when the connection is lost are answered after all",
+          "[fabric]") {
+    RpcStage stage;
+    Client& client = stage.connected();
+    std::vector<EchoResult> results(100);
+    for (EchoResult& each : results) {
+        stage.client_reactor->spawn(stage.gate, echo(&client, "again", &each));
+    }
+    stage.world.run_for(60us);
+
+    stage.transport.network().lose_connections({.from = "client", .to = "server"},
+                                               LossNotice::kBoth);
+    stage.world.run_for(10s);
+
+    for (const EchoResult& each : results) REQUIRE(each.text == "again");
+    REQUIRE(client.reconnects() == 1);
+}
+
+TEST_CASE("fabric rpc: what must not run twice runs once, and its answer is given again",
+          "[fabric]") {
+    RpcStage stage;
+    Client& client = stage.connected();
+    stage.server->foms.hold = true;
+    std::string from = "once";
+    std::string into = "....";
+    EchoResult result;
+    stage.client_reactor->spawn(stage.gate, bulk_echo(&client, &from, &into, &result));
+    stage.world.run_for(10ms);
+    REQUIRE(stage.server->foms.held.size() == 1);
+
+    stage.transport.network().lose_connections({.from = "client", .to = "server"},
+                                               LossNotice::kBoth);
+    stage.world.run_for(10s);
+    const bool waited = !result.done;
+    stage.reply_to_held({.words = "it ran", .body = fop::BulkEchoReply{.bytes = 4}});
+    stage.world.run_for(1s);
+
+    REQUIRE(waited);
+    REQUIRE(result.done);
+    REQUIRE(result.answer.has_value());
+    REQUIRE(result.answer->words == "it ran");
+    REQUIRE(stage.server->foms.arrived == 1);
+}
+
+TEST_CASE("fabric rpc: a reply that was lost on its way is given again", "[fabric]") {
+    RpcStage stage;
+    Client& client = stage.connected();
+    stage.server->foms.hold = true;
+    std::string from = "once";
+    std::string into = "....";
+    EchoResult result;
+    stage.client_reactor->spawn(stage.gate, bulk_echo(&client, &from, &into, &result));
+    stage.world.run_for(10ms);
+
+    stage.transport.network().block({.from = "server", .to = "client"});
+    stage.reply_to_held({.words = "it ran", .body = fop::BulkEchoReply{.bytes = 4}});
+    stage.world.run_for(1s);
+    stage.transport.network().lose_connections({.from = "client", .to = "server"},
+                                               LossNotice::kBoth);
+    stage.transport.network().unblock({.from = "server", .to = "client"});
+    stage.world.run_for(10s);
+
+    REQUIRE(result.done);
+    REQUIRE(result.answer.has_value());
+    REQUIRE(result.answer->words == "it ran");
+    REQUIRE(stage.server->foms.arrived == 1);
+}
+
+TEST_CASE("fabric rpc: after a restart the outcome of what must not run twice is unknown",
+          "[fabric]") {
+    RpcStage stage;
+    Client& client = stage.connected();
+    stage.server->foms.hold = true;
+    std::string from = "once";
+    std::string into = "....";
+    EchoResult once;
+    EchoResult again;
+    stage.client_reactor->spawn(stage.gate, bulk_echo(&client, &from, &into, &once));
+    stage.client_reactor->spawn(stage.gate, echo(&client, "again", &again));
+    stage.world.run_for(10ms);
+
+    stage.transport.network().block({.from = "server", .to = "client"});
+    stage.stop_server();
+    stage.transport.network().unblock({.from = "server", .to = "client"});
+    stage.start_server(2);
+    stage.world.run_for(20s);
+
+    REQUIRE(once.done);
+    REQUIRE(once.answer.has_value());
+    REQUIRE(once.answer->status == fop::Status::kOutcomeUnknown);
+    REQUIRE(again.text == "again");
+}
+
+TEST_CASE("fabric rpc: a deadline ends a call in time, and the server hears of it", "[fabric]") {
+    RpcStage stage;
+    Client& client = stage.connected();
+    stage.server->foms.hold = true;
+    EchoResult result;
+    stage.client_reactor->spawn(stage.gate,
+                                echo(&client, "late", &result, after(stage.world.now(), 100ms)));
+
+    stage.world.run_for(101ms);
+
+    REQUIRE(result.done);
+    REQUIRE(result.answer.error().code == Errc::kTimedOut);
+    stage.world.run_for(1ms);
+    REQUIRE(stage.server->foms.held.front()->cancel_source().cancelled());
+}
+
+TEST_CASE("fabric rpc: memory that was lent comes back only when the server lets go", "[fabric]") {
+    RpcStage stage;
+    Client& client = stage.connected();
+    stage.server->foms.hold = true;
+    std::string from = "data";
+    std::string into = "....";
+    EchoResult result;
+    stage.client_reactor->spawn(
+        stage.gate, bulk_echo(&client, &from, &into, &result, after(stage.world.now(), 100ms)));
+    stage.world.run_for(200ms);
+    REQUIRE_FALSE(result.done);
+
+    stage.reply_to_held({.status = fop::Status::kCancelled});
+    stage.world.run_for(1ms);
+
+    REQUIRE(result.done);
+    REQUIRE(result.answer.error().code == Errc::kTimedOut);
+    REQUIRE(client.open());
+}
+
+TEST_CASE("fabric rpc: a server that does not let go of memory loses its session", "[fabric]") {
+    RpcStage stage;
+    Client& client = stage.connected();
+    stage.server->foms.hold = true;
+    std::string from = "data";
+    std::string into = "....";
+    EchoResult result;
+    stage.client_reactor->spawn(
+        stage.gate, bulk_echo(&client, &from, &into, &result, after(stage.world.now(), 100ms)));
+
+    stage.world.run_for(6s);
+
+    REQUIRE(result.done);
+    REQUIRE(result.answer.error().code == Errc::kTimedOut);
+}
+
+TEST_CASE("fabric rpc: a silent server is given up after the lease, an idle one is not",
+          "[fabric]") {
+    RpcStage stage;
+    Client& client = stage.connected();
+    stage.world.run_for(300s);
+    REQUIRE(client.open());
+    REQUIRE(client.reconnects() == 0);
+
+    stage.transport.network().partition({.from = "client", .to = "server"});
+    stage.world.run_for(31s);
+    const bool lost = !client.open();
+    stage.transport.network().heal({.from = "client", .to = "server"});
+    stage.world.run_for(10s);
+
+    REQUIRE(lost);
+    REQUIRE(client.open());
+    REQUIRE(stage.server->host.session_count() == 1);
+}
+
+TEST_CASE("fabric rpc: idle clients give their credits back", "[fabric]") {
+    RpcStage stage;
+    Client& client = stage.connected();
+    std::vector<EchoResult> results(500);
+    for (EchoResult& each : results) {
+        stage.client_reactor->spawn(stage.gate, echo(&client, std::string(4000, 'c'), &each));
+    }
+    stage.world.run_for(1s);
+    const auto busy = stage.server->server.sessions();
+
+    stage.world.run_for(60s);
+    const auto idle = stage.server->server.sessions();
+
+    REQUIRE(busy.at(0).fop_credits == 64);
+    REQUIRE(idle.at(0).fop_credits == 8);
+    EchoResult result;
+    REQUIRE(stage.world.run(*stage.client_reactor, echo(&client, "still", &result)));
+    REQUIRE(result.text == "still");
+}
+
+TEST_CASE("fabric rpc: a server that drains is left, and what it has is answered", "[fabric]") {
+    RpcStage stage;
+    Client& client = stage.connected();
+    stage.server->foms.hold = true;
+    EchoResult held;
+    EchoResult later;
+    stage.client_reactor->spawn(stage.gate, echo(&client, "held", &held));
+    stage.world.run_for(1ms);
+
+    stage.in_server([&stage] { stage.server->server.drain(); });
+    stage.world.run_for(1ms);
+    stage.client_reactor->spawn(stage.gate, echo(&client, "later", &later));
+    stage.world.run_for(1ms);
+    REQUIRE(stage.server->foms.arrived == 1);
+    stage.in_server([&stage] {
+        for (IncomingFop* each : std::exchange(stage.server->foms.held, {})) TestFoms::echo(*each);
+    });
+    stage.world.run_for(10ms);
+
+    REQUIRE(held.text == "held");
+    REQUIRE_FALSE(later.done);
+    REQUIRE_FALSE(client.open());
+}
+
+}  // namespace fopd::fabric::testing
