@@ -38,6 +38,9 @@ function(fopd_add_library folder)
     target_link_libraries(fopd_${folder} PUBLIC ${arg_DEPENDS} PRIVATE fopd::warnings ${arg_THIRD_PARTY})
 endfunction()
 
+# Every header that the build makes: what reads the sources without building them asks for this first.
+add_custom_target(fopd_generated)
+
 # fopd_add_flatbuffers(<folder> <schema.fbs>)
 # Lets the sources of fopd::<folder> include "<folder>/<schema>_generated.h". It is made by the build, since it
 # only compiles with the FlatBuffers that made it; as a system header, since the warnings in it are not ours.
@@ -50,6 +53,8 @@ function(fopd_add_flatbuffers folder schema)
         COMMAND ${FOPD_FLATC} --cpp --cpp-std c++17 -o ${generated} ${CMAKE_CURRENT_SOURCE_DIR}/${schema}
         DEPENDS ${schema}
         VERBATIM)
+    add_custom_target(fopd_${folder}_generated DEPENDS ${header})
+    add_dependencies(fopd_generated fopd_${folder}_generated)
     target_sources(fopd_${folder} PRIVATE ${header})
     target_include_directories(fopd_${folder} SYSTEM PRIVATE ${PROJECT_BINARY_DIR}/generated)
 endfunction()

@@ -18,11 +18,12 @@ from concurrent.futures import ThreadPoolExecutor
 from cpp_source import ROOT, is_cpp, tracked_files
 
 CLANG_TIDY = "clang-tidy-19"
-# Configured and never built: a compilation database of clang is all that is needed. Precompiled headers are off because
-# they exist only once built.
+# Configured, and of the build only the generated headers: a compilation database of clang is all that is needed.
+# Precompiled headers are off because they exist only once built.
 DATABASE = ROOT / "build" / "tidy"
 CONFIGURE = ["cmake", "--preset", "clang", "-B", str(DATABASE), "-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON",
              "-DFOPD_FUZZ=ON"]
+GENERATE = ["cmake", "--build", str(DATABASE), "--target", "fopd_generated"]
 
 
 def git(*arguments):
@@ -42,9 +43,10 @@ def changed_files():
 
 
 def compiled_files():
-    configured = subprocess.run(CONFIGURE, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    if configured.returncode != 0:
-        sys.exit(f"{configured.stdout}\ntidy.py: cmake could not configure {DATABASE}")
+    for command in (CONFIGURE, GENERATE):
+        done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if done.returncode != 0:
+            sys.exit(f"{done.stdout}\ntidy.py: cmake could not prepare {DATABASE}")
     entries = json.loads((DATABASE / "compile_commands.json").read_text())
     paths = (os.path.relpath(os.path.join(entry["directory"], entry["file"]), ROOT) for entry in entries)
     return {path for path in paths if not path.startswith(("..", "build/"))}
