@@ -64,9 +64,9 @@ consteval std::uint32_t shift_factor(std::size_t bytes) {
     return value;
 }
 
-template <std::size_t kBytes>
+template <std::size_t Bytes>
 FOPD_TARGET_CRC std::uint64_t shifted(std::uint64_t crc) {
-    constexpr std::uint32_t kFactor = shift_factor(kBytes);
+    constexpr std::uint32_t kFactor = shift_factor(Bytes);
     const __m128i product =
         _mm_clmulepi64_si128(_mm_cvtsi64_si128(static_cast<long long>(crc)),
                              _mm_cvtsi64_si128(static_cast<long long>(kFactor)), 0);
@@ -74,18 +74,18 @@ FOPD_TARGET_CRC std::uint64_t shifted(std::uint64_t crc) {
 }
 
 // The instruction takes three cycles, and one can begin in each: three checksums, of three lanes of
-// kLane bytes, keep it busy.
-template <std::size_t kLane>
+// Lane bytes, keep it busy.
+template <std::size_t Lane>
 FOPD_TARGET_CRC std::uint64_t add_lanes(std::uint64_t first, const std::byte* at) {
-    static_assert(kLane % 8 == 0);
+    static_assert(Lane % 8 == 0);
     std::uint64_t second = 0;
     std::uint64_t third = 0;
-    for (std::size_t i = 0; i < kLane; i += 8) {
+    for (std::size_t i = 0; i < Lane; i += 8) {
         first = _mm_crc32_u64(first, load_word(at + i));
-        second = _mm_crc32_u64(second, load_word(at + kLane + i));
-        third = _mm_crc32_u64(third, load_word(at + 2 * kLane + i));
+        second = _mm_crc32_u64(second, load_word(at + Lane + i));
+        third = _mm_crc32_u64(third, load_word(at + 2 * Lane + i));
     }
-    return shifted<2 * kLane>(first) ^ shifted<kLane>(second) ^ third;
+    return shifted<2 * Lane>(first) ^ shifted<Lane>(second) ^ third;
 }
 
 // 4 KiB, the block of all we store, is three long lanes and two words.

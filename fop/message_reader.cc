@@ -34,7 +34,10 @@ const Root* verified_root(std::span<const std::byte> message) {
     const auto envelope = envelope_of(message);
     ENSURE(reinterpret_cast<std::uintptr_t>(envelope.data()) % kMessageAlignment == 0);
     const auto* const bytes = reinterpret_cast<const std::uint8_t*>(envelope.data());
-    flat::Verifier verifier(bytes, envelope.size(), kDepthMax, kTablesMax);
+    flat::Verifier::Options options;
+    options.max_depth = kDepthMax;
+    options.max_tables = kTablesMax;
+    flat::Verifier verifier(bytes, envelope.size(), options);
     if (!verifier.VerifyBuffer<Root>(nullptr)) return nullptr;
     return flat::GetRoot<Root>(bytes);
 }

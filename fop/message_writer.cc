@@ -99,15 +99,13 @@ flat::Offset<void> any_body(FlatBuilder& builder, const Body& variant) {
     return std::visit([&builder](const auto& each) { return body(builder, each); }, variant);
 }
 
-// A list of records for the root; made of the places they were put at.
+// The list of records for the root.
 template <typename Record>
 flat::Offset<flat::Vector<flat::Offset<Record>>> records(FlatBuilder& builder,
                                                          std::span<const flat::uoffset_t> places) {
-    builder.StartVector(places.size(), sizeof(flat::Offset<Record>));
-    for (std::size_t i = places.size(); i-- > 0;) {
-        builder.PushElement(flat::Offset<Record>(places[i]));
-    }
-    return builder.EndVector(places.size());
+    std::array<flat::Offset<Record>, kFopsMax> offsets;
+    std::ranges::copy(places, offsets.begin());
+    return builder.CreateVector(offsets.data(), places.size());
 }
 
 }  // namespace

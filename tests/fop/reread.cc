@@ -41,10 +41,6 @@ bool same(std::span<const std::byte> one, std::span<const std::byte> other) {
     return std::ranges::equal(one, other);
 }
 
-PrefixFields prefix_fields(const Prefix& prefix) {
-    return prefix;
-}
-
 bool can_be_written(const Request& request) {
     return request.token.size() <= kTokenBytesMax;
 }
@@ -89,7 +85,7 @@ void reread_requests(std::span<const std::byte> message, const Prefix& prefix,
         if (can_be_written(request)) ENSURE(writer.add(request));
     }
     if (writer.empty()) return;
-    copy.resize(writer.seal(prefix_fields(prefix)));
+    copy.resize(writer.seal(prefix));
 
     ENSURE(read_prefix(copy).has_value());
     const auto again = read_requests(copy);
@@ -117,7 +113,7 @@ void reread_replies(std::span<const std::byte> message, const Prefix& prefix,
         static_cast<void>(payload_intact(reply));
         ENSURE(writer.add(reply));
     }
-    copy.resize(writer.seal(prefix_fields(prefix)));
+    copy.resize(writer.seal(prefix));
 
     ENSURE(read_prefix(copy).has_value());
     const auto again = read_replies(copy);
@@ -136,7 +132,7 @@ void reread_control(std::span<const std::byte> message, const Prefix& prefix,
 
     std::vector<std::byte> copy(kControlBytesMax);
     MessageWriter writer;
-    copy.resize(writer.write_control(copy, prefix_fields(prefix), control));
+    copy.resize(writer.write_control(copy, prefix, control));
 
     ENSURE(read_prefix(copy).has_value());
     const auto again = read_control(copy);

@@ -34,6 +34,7 @@ void repair(std::vector<std::byte>& message) {
 
 }  // namespace
 
+// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer calls it so.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size_bytes) {
     // A copy that ends where the message does: looking beyond it is found.
     const auto bytes = std::as_bytes(std::span(data, size_bytes));
