@@ -1,4 +1,5 @@
-// Measures what everything else pays for: tasks, messages between cores, timers, io_uring.
+// Measures what everything else pays for: tasks, messages between cores, timers, checksums,
+// io_uring.
 //
 //     bench_core [--json]
 //
@@ -20,6 +21,7 @@
 #include <sys/utsname.h>
 
 #include "core/clock.h"
+#include "core/crc32c.h"
 #include "core/histogram.h"
 #include "core/random.h"
 #include "core/reactor.h"
@@ -322,6 +324,17 @@ Throughput measure_nops(unsigned depth) {
             .ratio = median(std::move(ratio))};
 }
 
+// -- checksums --
+
+double crc32c_4k_ns() {
+    constexpr std::uint64_t kCount = 100'000;
+    const std::vector<std::byte> block(4096, std::byte{0x5a});
+    std::uint32_t crc = 0;
+    return measure(11, kCount, [&] {
+        for (std::uint64_t i = 0; i < kCount; ++i) crc = crc32c(block, crc);
+    });
+}
+
 // -- the report --
 
 std::string cpu_model() {
@@ -350,6 +363,7 @@ std::string quoted(const std::string& text) {
 
 struct Report {
     TaskCosts tasks;
+    double crc32c_4k_ns;
     RoundTrip spinning;
     RoundTrip asleep;
     std::vector<TimerCosts> timers;
@@ -359,10 +373,11 @@ struct Report {
 void print_json(const Report& report) {
     std::printf(
         "{\"cpu\":%s,\"kernel\":%s,\"await_ns\":%.1f,\"suspend_ns\":%.1f,\"spawn_ns\":%.1f,"
+        "\"crc32c_4k_ns\":%.1f,"
         "\"mailbox_spin_us\":{\"p50\":%.2f,\"p99\":%.2f},"
         "\"mailbox_sleep_us\":{\"p50\":%.2f,\"p99\":%.2f},\"timers\":[",
         quoted(cpu_model()).c_str(), quoted(kernel_release()).c_str(), report.tasks.await_ns,
-        report.tasks.suspend_ns, report.tasks.spawn_ns, report.spinning.p50_us,
+        report.tasks.suspend_ns, report.tasks.spawn_ns, report.crc32c_4k_ns, report.spinning.p50_us,
         report.spinning.p99_us, report.asleep.p50_us, report.asleep.p99_us);
     const char* comma = "";
     for (const TimerCosts& each : report.timers) {
@@ -385,6 +400,7 @@ void print_table(const Report& report) {
     std::printf("task: make, await to its end      %8.1f ns\n", report.tasks.await_ns);
     std::printf("task: the same, suspending once   %8.1f ns\n", report.tasks.suspend_ns);
     std::printf("task: spawn to its end            %8.1f ns\n", report.tasks.spawn_ns);
+    std::printf("CRC-32C of 4 KiB                  %8.1f ns\n", report.crc32c_4k_ns);
     std::printf("round trip, both spin        p50  %8.2f us   p99 %8.2f us\n",
                 report.spinning.p50_us, report.spinning.p99_us);
     std::printf("round trip, both asleep      p50  %8.2f us   p99 %8.2f us\n", report.asleep.p50_us,
@@ -405,6 +421,7 @@ Report measure_all() {
     Report report{};
     pin_to(0);
     report.tasks = measure_tasks();
+    report.crc32c_4k_ns = crc32c_4k_ns();
     report.spinning = measure_round_trip(50us, 200'000, 0us);
     report.asleep = measure_round_trip(0us, 5'000, 200us);
     for (const std::size_t count : {1'000UL, 10'000UL, 100'000UL, 1'000'000UL}) {
