@@ -7,14 +7,6 @@
 namespace fopd::fop {
 namespace {
 
-constexpr std::string_view kWhiteSpace = " \t\r\n";
-
-std::string_view without_white_space(std::string_view text) {
-    const auto first = text.find_first_not_of(kWhiteSpace);
-    if (first == std::string_view::npos) return {};
-    return text.substr(first, text.find_last_not_of(kWhiteSpace) - first + 1);
-}
-
 // All ones where `value` is from low to high, else 0. Requires: all are small.
 std::uint32_t mask_between(std::uint32_t value, std::uint32_t low, std::uint32_t high) {
     return (((value - low) | (high - value)) >> 31) - 1;
@@ -48,12 +40,12 @@ std::string to_hex(std::span<const std::byte> bytes) {
 }
 
 Result<void> parse_hex(std::string_view text, std::span<std::byte, 32> out) {
-    const auto digits = without_white_space(text);
+    const auto digits = text.ends_with('\n') ? text.substr(0, text.size() - 1) : text;
     const auto invalid = [&](const char* why) {
         wipe(out);
         return std::unexpected(Error{.code = Errc::kInvalid, .context = why});
     };
-    if (digits.empty()) return invalid("there is no key; a key is 64 hexadecimal digits");
+    if (digits.empty()) return invalid("empty; a key is 64 hexadecimal digits");
     if (digits.size() < 64) return invalid("shorter than a key's 64 hexadecimal digits");
     if (digits.size() > 64) return invalid("longer than a key's 64 hexadecimal digits");
     std::uint32_t bad = 0;
@@ -63,7 +55,8 @@ Result<void> parse_hex(std::string_view text, std::span<std::byte, 32> out) {
         bad |= high | low;
         out[i] = static_cast<std::byte>((high << 4 | low) & 0xff);
     }
-    if ((bad & 0x100) != 0) return invalid("a key has only the digits 0-9 and a-f");
+    if ((bad & 0x100) != 0)
+        return invalid("something in it is none of a key's 64 hexadecimal digits");
     return {};
 }
 

@@ -24,8 +24,8 @@ std::string to_text(const KeyId& id);
 
 // 64 hexadecimal digits. The caller wipes the text.
 std::string to_text(const Key& key);
-// 64 hexadecimal digits in either case; white space around them, as in a file, is passed over.
-// kInvalid with the reason as its context, which quotes nothing of the text.
+// 64 hexadecimal digits in either case, perhaps with one newline behind, as a file has it. kInvalid
+// with the reason as its context, which quotes nothing of the text.
 Result<Key> parse_key(std::string_view text);
 
 }  // namespace fopd::fop

@@ -53,6 +53,14 @@ bool has_length_of_token(std::span<const std::byte> token) {
     return token.size() > kSignatureBytes && token.size() <= Token::kSizeBytesMax;
 }
 
+// libsodium's reader also takes some bytes above 127 for digits.
+bool is_base64url(std::string_view text) {
+    return std::ranges::all_of(text, [](char c) {
+        return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
+               c == '-' || c == '_';
+    });
+}
+
 constexpr const char* kBadLength = "what has this length is no token";
 
 Result<Token> decode(std::span<const std::byte> body) {
@@ -142,11 +150,13 @@ Result<std::vector<std::byte>> parse_token_text(std::string_view text) {
     std::vector<std::byte> token(Token::kSizeBytesMax);
     std::size_t size = 0;
     const char* end = nullptr;
+    constexpr const char* kWhy = "a token is at most 256 bytes in base64url without padding";
+    if (!is_base64url(text)) return invalid(kWhy);
     const int failed =
         sodium_base642bin(out(token), token.size(), text.data(), text.size(), nullptr, &size, &end,
                           sodium_base64_VARIANT_URLSAFE_NO_PADDING);
     if (failed != 0 || end != text.data() + text.size()) {
-        return invalid("a token is at most 256 bytes in base64url without padding");
+        return invalid(kWhy);
     }
     token.resize(size);
     return token;

@@ -152,6 +152,17 @@ TEST_CASE("fop token: its text is read back, and what is no text of one is refus
     }
 }
 
+TEST_CASE("fop token: no character but the digits of base64url is taken for one", "[fop]") {
+    const std::string digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    for (int c = 0; c < 256; ++c) {
+        std::string text(8, 'A');
+        text[3] = static_cast<char>(c);
+        CAPTURE(c);
+        REQUIRE(parse_token_text(text).has_value() ==
+                (digits.find(static_cast<char>(c)) != std::string::npos));
+    }
+}
+
 TEST_CASE("fop token: it can be shown without its issuer's key", "[fop]") {
     auto bytes = kIssuer.sign(kToken);
     bytes.back() ^= std::byte{1};
