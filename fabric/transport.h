@@ -19,7 +19,8 @@ namespace fopd::fabric {
 //   kClosed     the peer, the network or this side ended it;
 //   kDenied     the peer's acceptor refused it; Refusal has its words;
 //   kNotFound   nobody listens there;
-//   kInvalid    the peer asked for memory it was not offered, or sent more than a buffer holds.
+//   kInvalid    the address makes no sense. Where a transport can tell: the peer asked for memory
+//               it was not offered, or sent more than a buffer holds; else that is kClosed.
 
 // Where a peer's memory is that it has opened for a transfer. Only the peer knows what the numbers
 // mean; they come in a descriptor that the peer has sealed.
@@ -93,7 +94,8 @@ public:
     virtual void write(TransferOp& op) = 0;
 
     // Ends it, also while it is being made. Everything in flight completes as kClosed within a few
-    // turns, and the user is called no more but for that. Idempotent.
+    // turns, and the user is called no more but for that. When nothing is in flight any more, the
+    // peer has no way left to the memory that was opened to it. Idempotent.
     virtual void close() = 0;
 
     // Operations that have not completed.
@@ -151,7 +153,9 @@ public:
     // LocalMemory. It stays registered as long as the machine lives.
     virtual Result<void*> register_memory(std::span<std::byte> memory) = 0;
 
-    // Opens memory to the peers, until close_memory(); after that no peer touches it.
+    // Opens memory to the peers, until close_memory(); after that no peer begins to touch it. A
+    // transfer that a peer has begun may go on for a while: so it is closed when the peer has said
+    // that it is done, or when the connection has ended and has nothing in flight.
     virtual Result<RemoteMemory> open_memory(std::span<std::byte> memory, Access access) = 0;
     virtual void close_memory(const RemoteMemory& memory) = 0;
 
@@ -190,7 +194,8 @@ public:
     virtual ~Acceptor() = default;
     // Where it listens; says which port where port 0 was asked for.
     virtual const Address& address() const = 0;
-    // Listens no more. Awaited once, before the acceptor is destroyed.
+    // Listens no more. Awaited once, before the acceptor is destroyed; returns when every request
+    // it has handed out was accepted, refused or destroyed.
     virtual Task<void> stop() = 0;
 };
 
