@@ -125,17 +125,26 @@ void OfiConnection::end(const Error& reason, std::string words) {
     words_ = std::move(words);
     unlink();
     machine_.ended_.push_back(id_);
-    // From here on the provider touches no memory of this connection, its own side's or opened to
-    // the peer, except for what it still completes.
     if (connected) end_transfers();
 }
 
 void OfiConnection::end_transfers() {
+    if (reads_posted_ > 0 && machine_.provider_.frees_reads_twice && hang_up_socket()) return;
     if (const int failed = fi_shutdown(endpoint_.get(), 0); failed != 0) {
         core::emit(machine_.provider_.events, core::Level::kDebug, "fabric.shutdown_failed",
                    {{"peer", std::string_view(peer_)},
                     {"reason", std::string_view(fi_strerror(-failed))}});
     }
+}
+
+bool OfiConnection::hang_up_socket() {
+    SocketAddress own;
+    SocketAddress other;
+    std::size_t own_bytes = own.size;
+    std::size_t other_bytes = other.size;
+    return fi_getname(&endpoint_->fid, own.get(), &own_bytes) == 0 &&
+           fi_getpeer(endpoint_.get(), other.get(), &other_bytes) == 0 &&
+           hang_up(*own.get(), *other.get());
 }
 
 }  // namespace fopd::fabric

@@ -40,6 +40,7 @@ private:
     void complete(TransferOp& op, Result<void> result);
     void end(const Error& reason, std::string words = {});
     void end_transfers();
+    bool hang_up_socket();
 
     OfiMachine& machine_;
     ConnectionUser* user_;  // Null once it has been told the end, or has closed.

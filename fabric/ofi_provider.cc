@@ -78,6 +78,7 @@ Result<void> Provider::open() {
         return std::unexpected(provider_error(failed, "fi_fabric"));
     }
     fabric.reset(opened);
+    frees_reads_twice = options.scheme == "tcp" && FI_VERSION_LT(fi_version(), FI_VERSION(1, 18));
     return {};
 }
 

@@ -67,6 +67,9 @@ struct Provider {
     OfiOptions options;
     OwnedInfo info;  // As the provider offers it, without addresses.
     OwnedFid<fid_fabric> fabric;
+    // When it is told to end a connection in the middle of the answer to a read. It does so right
+    // when it finds the end of the stream by itself.
+    bool frees_reads_twice = false;
 
     Result<void> open();
     bool registers_local_memory() const { return (info->domain_attr->mr_mode & FI_MR_LOCAL) != 0; }

@@ -49,7 +49,26 @@ std::string address_by(int (*get)(int, sockaddr*, socklen_t*), int fd) {
     return get(fd, &address, &size) == 0 ? comparable(address) : std::string();
 }
 
+struct CloseDirectory {
+    void operator()(DIR* directory) const { ::closedir(directory); }
+};
+
 }  // namespace
+
+bool hang_up(const sockaddr& own, const sockaddr& peer) {
+    const std::string own_text = comparable(own);
+    const std::string peer_text = comparable(peer);
+    const std::unique_ptr<DIR, CloseDirectory> directory(::opendir("/proc/self/fd"));
+    if (!directory) return false;
+    while (const dirent* const entry = ::readdir(directory.get())) {
+        const int fd = std::atoi(entry->d_name);
+        if (address_by(&::getsockname, fd) == own_text &&
+            address_by(&::getpeername, fd) == peer_text) {
+            return ::shutdown(fd, SHUT_RDWR) == 0;
+        }
+    }
+    return false;
+}
 
 SilentSockets::SilentSockets(core::Reactor& reactor, const sockaddr& listening)
     : reactor_(reactor), listening_(comparable(listening)), any_host_(has_any_host(listening_)) {}

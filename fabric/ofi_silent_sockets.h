@@ -17,6 +17,10 @@ struct sockaddr;
 
 namespace fopd::fabric {
 
+// Ends both directions of the one socket of this process between these two addresses; false when
+// there is none to be found.
+bool hang_up(const sockaddr& own, const sockaddr& peer);
+
 // Finds connections that were made to a listening socket of this process and never said who they
 // are. The library that accepted them tells nobody about them and waits for ever; but they are
 // sockets of this process, bound to the listening address, and their peer is none that a request

@@ -13,7 +13,11 @@ namespace {
 class OfiTransport final : public Transport {
 public:
     OfiTransport(core::EventSink& events, OfiOptions options)
-        : provider_{.events = events, .options = std::move(options), .info = {}, .fabric = {}},
+        : provider_{.events = events,
+                    .options = std::move(options),
+                    .info = {},
+                    .fabric = {},
+                    .frees_reads_twice = false},
           opened_(provider_.open()) {
         ENSURE(provider_.options.random_key);
     }
