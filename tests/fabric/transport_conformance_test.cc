@@ -596,5 +596,6 @@ TEST_CASE("fabric transport: a completion starts the next operation", "[fabric]"
 
     stage.client().run([&] { pair.client.send(memory).then = again; });
 
+    REQUIRE(stage.client().wait([&] { return sent == 100; }));
     REQUIRE(stage.server().wait([&] { return stage.server().messages.size() == 100; }));
 }

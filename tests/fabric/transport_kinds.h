@@ -348,9 +348,12 @@ public:
     }
 
     End& connect(const Address& peer, std::string_view hello = "hello") {
-        End& end = ends.emplace_back(*this);
-        run([&] { end.connection = machine_->connect(peer, bytes_of(hello), end); });
-        return end;
+        End* end = nullptr;
+        run([&] {
+            end = &ends.emplace_back(*this);
+            end->connection = machine_->connect(peer, bytes_of(hello), *end);
+        });
+        return *end;
     }
     // The oldest request, when it has come.
     std::unique_ptr<ConnectionRequest> request() {
@@ -363,21 +366,25 @@ public:
         return oldest;
     }
     End& accept(std::unique_ptr<ConnectionRequest> request, std::string_view answer = "answer") {
-        End& end = ends.emplace_back(*this);
-        run([&] { end.connection = machine_->accept(std::move(request), bytes_of(answer), end); });
-        return end;
+        End* end = nullptr;
+        run([&] {
+            end = &ends.emplace_back(*this);
+            end->connection = machine_->accept(std::move(request), bytes_of(answer), *end);
+        });
+        return *end;
     }
 
     Memory& memory(std::string bytes) {
-        Memory& made = memories_.emplace_back();
-        made.bytes = std::move(bytes);
-        if (made.bytes.empty()) return made;
+        Memory* made = nullptr;
         run([&] {
-            const auto registration = machine_->register_memory(made.span());
+            made = &memories_.emplace_back();
+            made->bytes = std::move(bytes);
+            if (made->bytes.empty()) return;
+            const auto registration = machine_->register_memory(made->span());
             if (!registration) throw std::runtime_error(describe(registration.error()));
-            made.registration = *registration;
+            made->registration = *registration;
         });
-        return made;
+        return *made;
     }
     RemoteMemory open(Memory& memory, Access access) {
         RemoteMemory opened;
@@ -424,11 +431,14 @@ private:
 };
 
 inline Op& End::start(Verb verb, const LocalMemory& local, const RemoteMemory& remote) {
-    Op& op = ops.emplace_back();
-    op.local = local;
-    op.remote = remote;
-    process.run([&] { (connection.get()->*verb)(op); });
-    return op;
+    Op* op = nullptr;
+    process.run([&] {
+        op = &ops.emplace_back();
+        op->local = local;
+        op->remote = remote;
+        (connection.get()->*verb)(*op);
+    });
+    return *op;
 }
 
 inline Op& End::send(std::string_view text) {
