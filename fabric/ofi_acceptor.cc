@@ -18,7 +18,6 @@ constexpr unsigned kReadsPerWake = 16;
 // that waits: then there is no hurry.
 constexpr unsigned kFruitlessMax = 64;
 constexpr Duration kFruitlessPause = 1ms;
-constexpr std::size_t kWordsBytesMax = 64;
 // How often stop() ends silent sockets and has the library close them, before it gives up.
 constexpr unsigned kLastSweeps = 8;
 
@@ -228,7 +227,7 @@ void OfiAcceptor::take_back(core::Message& message) {
     OfiAcceptor& self = arrival->acceptor;
     if (!arrival->taken) {
         // The first byte tells words from none, which is what a closed port says.
-        std::string data = "!" + arrival->words.substr(0, kWordsBytesMax);
+        std::string data = "!" + arrival->words.substr(0, kRefusalBytesMax);
         data.resize(std::min(data.size(), self.words_bytes_max_));
         if (const int failed =
                 fi_reject(self.endpoint_.get(), arrival->info->handle, data.data(), data.size());

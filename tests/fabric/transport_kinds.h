@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <deque>
 #include <functional>
@@ -17,9 +18,11 @@
 #include <vector>
 
 #include "core/poll_backend.h"
+#include "core/random.h"
 #include "core/reactor.h"
 #include "core/virtual_world.h"
 #include "fabric/mem_transport.h"
+#include "fabric/ofi_transport.h"
 #include "tests/catch.h"
 #include "tests/replay.h"
 
@@ -45,11 +48,19 @@ inline std::unique_ptr<Transport> make_mem() {
     return std::make_unique<MemTransport>();
 }
 
+// Over the loopback device.
+inline std::unique_ptr<Transport> make_tcp() {
+    static core::NullEventSink events;
+    static std::atomic<std::uint64_t> keys = 0;
+    return make_ofi_transport(events, {.random_key = [] { return core::mix(7, ++keys); }});
+}
+
 // A row for each; what has one passes the conformance suite.
 inline constexpr std::array kAllKinds{
     Kind{"mem, virtual time", World::kVirtual, "mem://server:0", "mem://server:1",
          &make_simulated_mem},
     Kind{"mem, real time", World::kReal, "mem://server:0", "mem://server:1", &make_mem},
+    Kind{"ofi, tcp", World::kReal, "tcp://127.0.0.1:0", "tcp://127.0.0.1:1", &make_tcp},
 };
 
 inline std::ostream& operator<<(std::ostream& out, const Kind& kind) {
