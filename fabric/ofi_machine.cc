@@ -352,7 +352,12 @@ std::uint32_t OfiMachine::read_completions() {
         }
         for (const fi_cq_data_entry& entry : std::span(entries).first(count)) {
             if (Receive* const place = receive_at(entry.op_context); place != nullptr) {
-                receive(*place, entry.len);
+                // Hardware spends a receive on a write that announces itself, too.
+                if ((entry.flags & FI_RECV) != 0) {
+                    messages_.on_message({place->bytes, entry.len});
+                }
+                unposted_.push_back(place);
+                post_receives();
             } else if (entry.op_context != nullptr) {
                 auto& op = *static_cast<TransferOp*>(entry.op_context);
                 static_cast<OfiConnection*>(op.connection)->complete_posted(op, {});
@@ -361,12 +366,6 @@ std::uint32_t OfiMachine::read_completions() {
         found += static_cast<std::uint32_t>(count);
     }
     return found;
-}
-
-void OfiMachine::receive(Receive& place, std::size_t message_bytes) {
-    messages_.on_message({place.bytes, message_bytes});
-    unposted_.push_back(&place);
-    post_receives();
 }
 
 std::uint32_t OfiMachine::read_completion_error() {

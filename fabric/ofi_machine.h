@@ -68,7 +68,6 @@ private:
     void post_receives();
     std::uint32_t read_completions();
     std::uint32_t read_completion_error();
-    void receive(Receive& place, std::size_t message_bytes);
     Receive* receive_at(void* context);
     void fetch_events();
     void add_error_event();

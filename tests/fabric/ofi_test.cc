@@ -18,6 +18,8 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -576,6 +578,7 @@ TEST_CASE("ofi: whoever is killed is missed at once", "[ofi][real]") {
     REQUIRE(::pipe2(to_parent, O_CLOEXEC) == 0);
     const pid_t child = ::fork();
     if (child == 0) {
+        ::prctl(PR_SET_PDEATHSIG, SIGKILL);
         // Either it listens and opens memory, or it connects; then it does nothing any more.
         Node own;
         User user;
@@ -685,6 +688,32 @@ TEST_CASE("ofi: who connects and says nothing is ended after a while", "[ofi][re
     node.turn_for(300ms);
     CHECK(pair.near_user.closed + pair.far_user.closed == 0);
     CHECK(node.requests.silent == 200);
+}
+
+TEST_CASE("ofi: silent connections that took the last descriptor do not keep it", "[ofi][real]") {
+    Node node(AcceptorOptions{.silence_max = 100ms});
+    const std::uint16_t port = node.acceptor->address().port;
+    const pid_t child = ::fork();
+    if (child == 0) {
+        ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+        std::vector<PlainSocket> silent(100);
+        for (const PlainSocket& each : silent) each.connect(port);
+        while (true) ::pause();
+    }
+    rlimit before{};
+    REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
+    rlimit few = before;
+    few.rlim_cur = descriptor_count() + 40;
+    REQUIRE(::setrlimit(RLIMIT_NOFILE, &few) == 0);
+
+    const bool all_ended = node.until([&] { return node.requests.silent == 100; });
+    const bool accepts = node.until([&] { return descriptor_count() + 30 < few.rlim_cur; });
+    ::setrlimit(RLIMIT_NOFILE, &before);
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+    REQUIRE(all_ended);
+    REQUIRE(accepts);
+    const Pair pair(node);
 }
 
 TEST_CASE("ofi: who says something else is ended at once", "[ofi][real]") {
