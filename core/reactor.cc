@@ -31,7 +31,7 @@ void relax_cpu() {
 // The outermost frame of a spawned coroutine: owns the task and its place in the gate, is known to
 // the reactor while it lives, and goes away by itself at the end.
 struct Reactor::Root {
-    struct promise_type : ListNode {
+    struct promise_type : ListNode, CachedFrame {
         promise_type(Reactor* reactor, const Gate::Holder&, const Task<void>&) {
             reactor->roots_.push_back(*this);
         }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/ensure.h"
+#include "core/frame_cache.h"
 
 namespace fopd {
 
@@ -15,7 +16,7 @@ class Task;
 namespace detail {
 
 // What every Task's promise has in common: whom to resume at the end.
-class TaskPromiseBase {
+class TaskPromiseBase : public core::CachedFrame {
 public:
     // Continues the awaiting coroutine, if it is suspended by now. While the child still runs
     // inside the awaiter's await_suspend there is none: that call then returns false and the stack
