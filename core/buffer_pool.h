@@ -52,6 +52,8 @@ public:
     // Waits for a free piece; kTimedOut or kCancelled when there is none in time.
     Task<Result<Loan>> borrow(WaitOptions options);
 
+    // All of it, free or not.
+    std::span<std::byte> memory() const { return memory_; }
     bool registered() const { return !regions_.empty(); }
     const Error& registration_error() const { return registration_error_; }
 

@@ -13,6 +13,7 @@ namespace {
 
 constexpr int kOk = 200;
 constexpr int kBadRequest = 400;
+constexpr int kNotFound = 404;
 constexpr int kUnprocessable = 422;
 constexpr int kUnavailable = 503;
 constexpr int kTimeout = 504;
@@ -36,18 +37,21 @@ struct AdminApi::Verb {
     Duration patience;
 };
 
-constexpr std::array<AdminApi::Verb, 4> AdminApi::kVerbs{{
+constexpr std::array<AdminApi::Verb, 6> AdminApi::kVerbs{{
     {{.method = "GET", .path = "/v1/status"}, &AdminApi::status, 5s},
     {{.method = "POST", .path = "/v1/reload"}, &AdminApi::reload, 30s},
     {{.method = "POST", .path = "/v1/drain", .answers = AdminRoute::Answers::kLate},
      &AdminApi::drain,
      0s},
     {{.method = "POST", .path = "/v1/log-level"}, &AdminApi::log_level, 5s},
+    // These ask the localities.
+    {{.method = "GET", .path = "/v1/sessions"}, &AdminApi::sessions, 5s},
+    {{.method = "GET", .path = "/v1/trace"}, &AdminApi::trace, 5s},
 }};
 
 std::span<const AdminRoute> AdminApi::routes() const {
     static constexpr auto kRoutes = [] {
-        std::array<AdminRoute, 4> routes;
+        std::array<AdminRoute, 6> routes;
         for (std::size_t i = 0; i < routes.size(); ++i) routes[i] = kVerbs[i].route;
         return routes;
     }();
@@ -176,6 +180,36 @@ Task<AdminReply> AdminApi::log_level(AdminRequest request) {
         .field("level", level_name(*level))
         .field("was", level_name(before))
         .end_object();
+    co_return json_reply(kOk, json.text());
+}
+
+Task<AdminReply> AdminApi::sessions(AdminRequest) {
+    if (!parts_.node.serving()) {
+        co_return failure(kUnavailable,
+                          std::string("the node is ") + to_string(parts_.node.state()));
+    }
+    const auto sessions = co_await parts_.node.sessions();
+    JsonWriter json;
+    json.begin_object().key("sessions").begin_array();
+    for (const Node::LocalSession& each : sessions) write_session(json, each);
+    json.end_array().end_object();
+    co_return json_reply(kOk, json.text());
+}
+
+Task<AdminReply> AdminApi::trace(AdminRequest request) {
+    const auto word = request.query.find("id");
+    const auto id = word == request.query.end() ? std::nullopt : reqh::parse_fop_id(word->second);
+    if (!id) co_return failure(kBadRequest, "id is a session and a request, such as 5f3a-17");
+    if (!parts_.node.serving()) {
+        co_return failure(kUnavailable,
+                          std::string("the node is ") + to_string(parts_.node.state()));
+    }
+    const auto record = co_await parts_.node.trace(*id);
+    if (!record) {
+        co_return failure(kNotFound, "no fop of this name waits, runs or is among the last ones");
+    }
+    JsonWriter json;
+    write_fop(json, *record, parts_.node.now());
     co_return json_reply(kOk, json.text());
 }
 

@@ -16,7 +16,8 @@
 namespace fopd::daemon {
 
 // The verbs of the admin socket. A request comes in on one of the server's threads, which waits for
-// the answer; the verb itself runs on the control reactor. Localities are not involved.
+// the answer; the verb itself runs on the control reactor. Localities are asked only by the verbs
+// that say so; a locality that does not answer costs such a request its patience.
 class AdminApi final : public AdminHandler {
 public:
     struct Parts {
@@ -40,7 +41,7 @@ public:
 private:
     class Call;
     struct Verb;
-    static const std::array<Verb, 4> kVerbs;
+    static const std::array<Verb, 6> kVerbs;
 
     AdminReply on_control(const Verb& verb, const AdminRequest& request);
     // A row of the table of verbs like the others, which are not const.
@@ -49,6 +50,8 @@ private:
     Task<AdminReply> reload(AdminRequest request);
     Task<AdminReply> drain(AdminRequest request);
     Task<AdminReply> log_level(AdminRequest request);
+    Task<AdminReply> sessions(AdminRequest request);
+    Task<AdminReply> trace(AdminRequest request);
 
     Parts parts_;
     core::Gate calls_;

@@ -1,8 +1,53 @@
 #include "daemon/locality.h"
 
+#include "daemon/listener.h"
+
 namespace fopd::daemon {
 
+namespace {
+
+// What the last replies may take to leave.
+constexpr Duration kFarewellMax = 1s;
+
+}  // namespace
+
+Locality::Fabric::Fabric(Locality& locality, const LocalityOptions& options,
+                         const LocalityWorld& world)
+    : tokens(world.clock, options.live.access),
+      requests(locality.reactor_, options.policy->make()),
+      handler({.reactor = locality.reactor_,
+               .work = locality.work_,
+               .buffers = locality.buffers_,
+               .requests = requests,
+               .tokens = tokens,
+               .events = world.events},
+              options.live.limits),
+      host(locality.reactor_, world.events, world.entropy, options.host) {
+    server.emplace(host, handler, options.server);
+    server->admit(options.live.access->admission());
+}
+
+Result<void> Locality::open(const LocalityOptions& options, const LocalityWorld& world) {
+    if (auto opened = buffers_.open(options.buffers_bytes); !opened) return opened;
+    if (world.transport == nullptr) return {};
+    fabric_ = std::make_unique<Fabric>(*this, options, world);
+    if (auto opened = fabric_->host.open(*world.transport); !opened) return opened;
+    return fabric_->server->use_memory(buffers_.memory());
+}
+
+void Locality::apply(const LiveSettings& live) {
+    if (fabric_ == nullptr) return;
+    fabric_->handler.set_limits(live.limits);
+    fabric_->tokens.replace(live.access);
+    fabric_->server->admit(live.access->admission());
+    fabric_->server->end_outdated();
+}
+
 Task<std::uint64_t> Locality::drain(Instant deadline) {
+    if (fabric_ != nullptr) {
+        fabric_->server->drain();
+        fabric_->handler.drain();
+    }
     const auto closed = co_await work_.close_by(reactor_, deadline);
     if (closed) co_return 0;
     co_return work_.count();
@@ -10,10 +55,43 @@ Task<std::uint64_t> Locality::drain(Instant deadline) {
 
 Task<std::uint64_t> Locality::close() {
     const std::uint64_t left = work_.count();
-    cut_off_.cancel();
+    if (listener_ != nullptr) co_await listener_->stop();
+    if (fabric_ != nullptr) {
+        fabric_->server->drain();
+        fabric_->handler.drain();
+        fabric_->handler.cut_off();
+    }
     co_await work_.close(reactor_);
+    if (fabric_ != nullptr) {
+        // Who does not take its last replies in time goes without them.
+        [[maybe_unused]] const bool sent =
+            co_await fabric_->host.sent(after(reactor_.now(), kFarewellMax));
+        co_await fabric_->host.close();
+    }
     buffers_.close();
     co_return left;
+}
+
+std::vector<fabric::SessionInfo> Locality::sessions() {
+    if (fabric_ == nullptr) return {};
+    return fabric_->server->sessions();
+}
+
+std::optional<reqh::FopRecord> Locality::trace(reqh::FopId id) const {
+    if (fabric_ == nullptr) return std::nullopt;
+    return fabric_->handler.trace(id);
+}
+
+const fabric::HostStatistics* Locality::host_statistics() const {
+    return fabric_ == nullptr ? nullptr : &fabric_->host.statistics();
+}
+
+const lrs::Scheduler* Locality::requests() const {
+    return fabric_ == nullptr ? nullptr : &fabric_->requests;
+}
+
+const reqh::RequestHandler* Locality::handler() const {
+    return fabric_ == nullptr ? nullptr : &fabric_->handler;
 }
 
 }  // namespace fopd::daemon

@@ -1,15 +1,55 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
 
 #include "core/buffer_pool.h"
+#include "core/clock.h"
+#include "core/entropy.h"
+#include "core/events.h"
 #include "core/gate.h"
 #include "core/reactor.h"
+#include "daemon/access.h"
+#include "fabric/rpc/server.h"
+#include "fabric/session/session_host.h"
+#include "fabric/transport.h"
+#include "lrs/policies.h"
+#include "lrs/scheduler.h"
+#include "reqh/request_handler.h"
 
 namespace fopd::daemon {
 
-// One core's share of the node: a reactor and what belongs to it alone. The node makes and destroys
-// it; everything in between happens on its reactor.
+class Listener;
+
+// What a reload may change of a locality while it runs.
+struct LiveSettings {
+    reqh::RequestHandlerLimits limits;
+    AccessPtr access;
+};
+
+struct LocalityOptions {
+    std::uint64_t buffers_bytes = 0;
+    fabric::HostOptions host;
+    fabric::ServerOptions server;
+    const lrs::PolicyEntry* policy = nullptr;
+    LiveSettings live;
+};
+
+// What all localities of a node work with; it outlives them.
+struct LocalityWorld {
+    core::EventSink& events;
+    core::Entropy& entropy;
+    const core::Clock& clock;
+    // Null: the node has no network.
+    fabric::Transport* transport = nullptr;
+};
+
+// One core's share of the node: a reactor and what belongs to it alone — buffers, sessions, the
+// request scheduler, the request handler. The node makes and destroys it; everything in between
+// happens on its reactor.
 class Locality {
 public:
     Locality(std::uint32_t index, core::Reactor& reactor)
@@ -23,24 +63,50 @@ public:
 
     // What runs on behalf of clients is inside this gate; draining closes it.
     core::Gate& work() { return work_; }
-    // Cancelled when the drain timeout is over: work listens to it and ends at its next wait.
-    core::CancelSource& cut_off() { return cut_off_; }
     // What the locality does for the node.
     core::Gate& duties() { return duties_; }
 
-    // Lets no new work in and waits until none runs any more, at most until `deadline`. Returns how
-    // much still does.
+    // Takes its memory, and its share of the network. What failed is the error's context.
+    Result<void> open(const LocalityOptions& options, const LocalityWorld& world);
+    void apply(const LiveSettings& live);
+    // Stops it when this locality closes.
+    void own(Listener& listener) { listener_ = &listener; }
+    // Requires: opened with a transport.
+    fabric::Server& server() { return *fabric_->server; }
+
+    // Lets no new work in, answers what waits with "try again", and waits until none runs any more,
+    // at most until `deadline`. Returns how much still does.
     Task<std::uint64_t> drain(Instant deadline);
-    // Cuts off what is left and gives the buffers back; how much was cut off.
+    // Cuts off what is left, ends the sessions and gives the buffers back; how much was cut off.
     Task<std::uint64_t> close();
 
+    // -- on its reactor --
+    std::vector<fabric::SessionInfo> sessions();
+    std::optional<reqh::FopRecord> trace(reqh::FopId id) const;
+
+    // -- from any thread, once it is open; null without a network --
+    const fabric::HostStatistics* host_statistics() const;
+    const lrs::Scheduler* requests() const;
+    const reqh::RequestHandler* handler() const;
+
 private:
+    struct Fabric {
+        Fabric(Locality& locality, const LocalityOptions& options, const LocalityWorld& world);
+
+        AccessTokens tokens;
+        lrs::Scheduler requests;
+        reqh::RequestHandler handler;
+        fabric::SessionHost host;
+        std::optional<fabric::Server> server;
+    };
+
     const std::uint32_t index_;
     core::Reactor& reactor_;
     core::BufferPool buffers_;
     core::Gate work_;
     core::Gate duties_;
-    core::CancelSource cut_off_;
+    std::unique_ptr<Fabric> fabric_;
+    Listener* listener_ = nullptr;
 };
 
 }  // namespace fopd::daemon

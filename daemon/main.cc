@@ -33,6 +33,7 @@ struct Arguments {
     bool dev = false;
     std::string dev_dir;  // Empty: the default one.
     std::string metrics;
+    std::string listen;
 };
 
 // What is wrong may name a file, and a file's name must not command the terminal.
@@ -81,6 +82,16 @@ int run(Arguments arguments) {
                  .message = "--metrics: " + address.error().wrong + ", " + address.error().right});
         }
         options.metrics = *address;
+    }
+    if (!arguments.listen.empty()) {
+        const auto address = fabric::parse_address(arguments.listen);
+        if (!address || address->locality) {
+            return complain({.exit_code = kExitUsage,
+                             .message = "--listen: " + arguments.listen + ": " +
+                                        (address ? "clients name localities, a listener does not"
+                                                 : address.error().context)});
+        }
+        options.listen = {*address};
     }
     if (arguments.dev) {
         const auto setup =
@@ -140,6 +151,10 @@ int main(int argc, char* argv[]) try {
                           ->excludes(config)
                           ->excludes(check)
                           ->excludes(print);
+    app.add_option(
+           "--listen", arguments.listen,
+           "Where clients connect, such as tcp://127.0.0.1:31470, in place of fabric.listen")
+        ->type_name("ADDRESS");
     app.add_option("--metrics", arguments.metrics,
                    "Where to serve /metrics, in place of admin.metrics")
         ->type_name("ADDRESS");

@@ -4,6 +4,8 @@
 #include <cerrno>
 
 #include "core/remote.h"
+#include "fabric/settings.h"
+#include "lrs/settings.h"
 
 namespace fopd::daemon {
 
@@ -115,6 +117,46 @@ private:
     std::uint64_t answer_ = 0;
 };
 
+// New settings on their way to a locality. It waits for nobody: settings that come while it is
+// under way are sent when it is back.
+class Node::Update final : core::Message {
+public:
+    Update(core::Reactor& control, Locality& locality)
+        : Message(&deliver), control_(control), locality_(locality) {}
+
+    void send(LiveSettings settings) {
+        next_ = std::move(settings);
+        if (!under_way_) leave();
+    }
+
+private:
+    void leave() {
+        under_way_ = true;
+        on_its_way_back_ = false;
+        settings_ = *std::exchange(next_, std::nullopt);
+        locality_.reactor().post(*this);
+    }
+    static void deliver(Message& message) {
+        auto& self = static_cast<Update&>(message);
+        if (!self.on_its_way_back_) {
+            self.on_its_way_back_ = true;
+            self.locality_.apply(self.settings_);
+            self.control_.post(self);
+            return;
+        }
+        self.under_way_ = false;
+        if (self.next_) self.leave();
+    }
+
+    core::Reactor& control_;
+    Locality& locality_;
+    bool under_way_ = false;
+    std::optional<LiveSettings> next_;
+    // From leave() until it is back these belong to the locality.
+    bool on_its_way_back_ = false;
+    LiveSettings settings_;
+};
+
 Node::Node(NodeWorld world, NodeOptions options)
     : world_(std::move(world)),
       options_(options),
@@ -127,6 +169,7 @@ Node::Node(NodeWorld world, NodeOptions options)
         localities_.push_back(std::make_unique<Locality>(index, reactor));
         pulses_.push_back(std::make_unique<Pulse>(world_.control, reactor));
         orders_.push_back(std::make_unique<Order>(world_.control, *localities_.back(), answered_));
+        updates_.push_back(std::make_unique<Update>(world_.control, *localities_.back()));
     }
 }
 
@@ -135,12 +178,19 @@ Node::~Node() = default;
 Task<Started<void>> Node::start() {
     ENSURE(state_ == NodeState::kStarting);
     world_.manager.status("starting");
+    incarnation_ = world_.entropy.number();
+    auto access = world_.load_access();
+    if (!access) co_return std::unexpected(access.error());
+    access_ = *std::move(access);
     for (const auto& locality : localities_) {
         if (stop_requested_) co_return {};
         const auto opened = co_await open_locality(locality.get());
         if (!opened) co_return std::unexpected(opened.error());
     }
+    opened_.store(true, std::memory_order_release);
     if (stop_requested_) co_return {};
+    const auto listening = co_await listen();
+    if (!listening) co_return std::unexpected(listening.error());
     world_.control.spawn(background_, watch());
     ready_at_ = world_.control.now();
     enter(NodeState::kReady);
@@ -153,14 +203,28 @@ Task<Started<void>> Node::start() {
 }
 
 Task<Started<void>> Node::open_locality(Locality* locality) {
-    const std::uint64_t size_bytes =
-        world_.configuration.current()->get<LocalitySettings>().buffers_bytes;
-    auto open = [locality, size_bytes] { return locality->buffers().open(size_bytes); };
+    const auto& listen_at = listen_addresses();
+    if (!listen_at.empty() && transport_ == nullptr) {
+        transport_ = world_.transport(listen_at.front().scheme);
+        if (transport_ == nullptr) {
+            co_return std::unexpected(StartProblem{
+                .exit_code = kExitConfig,
+                .message = "fabric.listen: nothing here speaks " + listen_at.front().scheme});
+        }
+    }
+    const LocalityOptions options = locality_options(locality->index());
+    const LocalityWorld world{.events = world_.events,
+                              .entropy = world_.entropy,
+                              .clock = world_.clock,
+                              .transport = transport_};
+    auto open = [locality, &options, &world] { return locality->open(options, world); };
     const auto opened = co_await core::run_on(world_.control, locality->reactor(), open);
     if (!opened) {
-        co_return std::unexpected(StartProblem{
-            .exit_code = kExitSystem,
-            .message = "localities.buffers: " + describe(opened.error()) + "; lower it"});
+        const bool memory = opened.error().code == Errc::kNoSpace;
+        co_return std::unexpected(
+            StartProblem{.exit_code = kExitSystem,
+                         .message = (memory ? "localities.buffers: " : "the network: ") +
+                                    describe(opened.error()) + (memory ? "; lower it" : "")});
     }
     registered_[locality->index()] = locality->buffers().registered();
     if (locality->buffers().registered()) co_return {};
@@ -184,6 +248,99 @@ Task<Started<void>> Node::open_locality(Locality* locality) {
              {{"reason", std::string_view(reason)}});
     }
     co_return {};
+}
+
+std::vector<fabric::Address> Node::listen_addresses() const {
+    if (options_.listen) return *options_.listen;
+    return world_.configuration.current()->get<fabric::FabricSettings>().listen;
+}
+
+LiveSettings Node::live_settings() const {
+    const config::Snapshot& settings = *world_.configuration.current();
+    return {.limits = {.max_foms = settings.get<lrs::LrsSettings>().max_foms,
+                       .slow_fop = settings.get<LogSettings>().slow_fop},
+            .access = access_};
+}
+
+LocalityOptions Node::locality_options(std::uint32_t index) const {
+    const config::Snapshot& settings = *world_.configuration.current();
+    const auto& localities = settings.get<LocalitySettings>();
+    const auto& network = settings.get<fabric::FabricSettings>();
+    LocalityOptions options{
+        .buffers_bytes = localities.buffers_bytes,
+        .host = {},
+        .server = {.locality = static_cast<std::uint16_t>(index), .incarnation = incarnation_},
+        .policy = settings.get<lrs::LrsSettings>().policy,
+        .live = live_settings()};
+    options.host.machine.receive_buffer_count = localities.receive_buffers;
+    options.host.machine.host = node_name(settings);
+    options.host.inline_max = static_cast<std::uint32_t>(network.inline_max);
+    options.host.lease = network.lease;
+    options.host.handshake_timeout = network.handshake_timeout;
+    return options;
+}
+
+// The last step before the node is ready: whoever can connect is served.
+Task<Started<void>> Node::listen() {
+    const auto& network = world_.configuration.current()->get<fabric::FabricSettings>();
+    std::vector<Locality*> localities;
+    for (const auto& each : localities_) localities.push_back(each.get());
+    core::Reactor& first = localities.front()->reactor();
+    listener_ = std::make_unique<Listener>(localities, world_.events);
+    localities.front()->own(*listener_);
+    const fabric::AcceptorOptions options{.silence_max = network.handshake_timeout};
+    const auto wanted = listen_addresses();
+    for (const fabric::Address& address : wanted) {
+        auto job = [this, &address, &options] {
+            return listener_->listen(*transport_, address, options);
+        };
+        const auto listening = co_await core::run_on(world_.control, first, job);
+        if (!listening) {
+            co_return std::unexpected(StartProblem{
+                .exit_code = listening.error().code == Errc::kBusy ? kExitInUse : kExitSystem,
+                .message = "fabric.listen: " + format_address(address) + ": " +
+                           describe(listening.error())});
+        }
+        addresses_.push_back(*listening);
+        emit_each(world_.events, core::Level::kInfo, "fabric.listening",
+                  {{"address", std::string_view(format_address(*listening))}});
+    }
+    if (access_->open_to_all && !wanted.empty()) {
+        warnings_.emplace_back("auth.mode is none: whoever reaches this node may do everything");
+        emit(world_.events, core::Level::kWarn, "daemon.no_authentication",
+             {{"reason", std::string_view(warnings_.back())}});
+    } else if (access_->keys->size() == 0 && !wanted.empty()) {
+        warnings_.emplace_back("auth.principals names nobody: no client can connect");
+        emit(world_.events, core::Level::kWarn, "daemon.nobody_can_connect",
+             {{"reason", std::string_view(warnings_.back())}});
+    }
+    co_return {};
+}
+
+void Node::apply_live_settings() {
+    const LiveSettings settings = live_settings();
+    for (const auto& update : updates_) update->send(settings);
+}
+
+Task<std::vector<Node::LocalSession>> Node::sessions() {
+    std::vector<LocalSession> all;
+    for (const auto& locality : localities_) {
+        auto ask = [&locality] { return locality->sessions(); };
+        auto some = co_await core::run_on(world_.control, locality->reactor(), ask);
+        for (fabric::SessionInfo& info : some) {
+            all.push_back({.locality = locality->index(), .info = std::move(info)});
+        }
+    }
+    co_return all;
+}
+
+Task<std::optional<reqh::FopRecord>> Node::trace(reqh::FopId id) {
+    for (const auto& locality : localities_) {
+        auto ask = [&locality, id] { return locality->trace(id); };
+        auto record = co_await core::run_on(world_.control, locality->reactor(), ask);
+        if (record) co_return record;
+    }
+    co_return std::nullopt;
 }
 
 Task<Node::Left> Node::drain() {
@@ -274,9 +431,15 @@ Node::ReloadResult Node::reload() {
             .busy = true, .problems = {std::string("the node is ") + to_string(state_)}});
     }
     world_.manager.reloading();
-    auto reloaded = world_.configuration.reload();
+    // First the files that the configuration names: a bad one changes nothing either.
+    auto access = world_.load_access();
+    auto reloaded = access ? world_.configuration.reload()
+                           : ReloadResult(std::unexpected(Configuration::Refused{
+                                 .busy = false, .problems = {access.error().message}}));
     if (reloaded) {
+        access_ = *std::move(access);
         world_.apply_settings();
+        apply_live_settings();
         for (const std::string& key : reloaded->changed) {
             emit_each(world_.events, core::Level::kInfo, "daemon.config_changed",
                       {{"key", std::string_view(key)}});

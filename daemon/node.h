@@ -1,18 +1,24 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/clock.h"
+#include "core/entropy.h"
 #include "core/events.h"
 #include "core/gate.h"
 #include "core/metrics.h"
 #include "core/reactor.h"
 #include "core/wait_queue.h"
+#include "daemon/access.h"
 #include "daemon/configuration.h"
+#include "daemon/listener.h"
 #include "daemon/locality.h"
 #include "daemon/service_manager.h"
 #include "daemon/start_problem.h"
@@ -33,9 +39,15 @@ const char* to_string(NodeState state);
 struct NodeWorld {
     core::Reactor& control;  // Where the node's own life happens; not a locality.
     std::vector<core::Reactor*> localities;
+    const core::Clock& clock;
+    core::Entropy& entropy;
     core::EventSink& events;
     ServiceManager& manager;
     Configuration& configuration;
+    // The transport for a scheme of fabric.listen; null when there is none.
+    std::function<fabric::Transport*(std::string_view scheme)> transport;
+    // Reads who may do what, as the configuration in force says.
+    std::function<Started<AccessPtr>()> load_access;
     // Puts settings into force that a reload has changed.
     std::function<void()> apply_settings;
 };
@@ -44,6 +56,8 @@ struct NodeOptions {
     // Whether unregistered buffers are good enough; a production node refuses to start with them.
     enum class Buffers : std::uint8_t { kRegistered, kAny };
     Buffers buffers = Buffers::kRegistered;
+    // In place of fabric.listen.
+    std::optional<std::vector<fabric::Address>> listen{};
 };
 
 // The daemon without the process around it: starts the localities, watches them, reloads, drains
@@ -85,6 +99,13 @@ public:
 
     Instant now() const { return world_.control.now(); }
     NodeState state() const { return state_; }
+    // From any thread: the localities have all they will have.
+    bool opened() const { return opened_.load(std::memory_order_acquire); }
+    // Its localities can be asked.
+    bool serving() const {
+        return state_ == NodeState::kReady || state_ == NodeState::kDraining ||
+               state_ == NodeState::kDrained;
+    }
     bool accepts_work() const { return state_ == NodeState::kReady; }
     const std::vector<std::unique_ptr<Locality>>& localities() const { return localities_; }
     std::vector<std::unique_ptr<Locality>>& localities() { return localities_; }
@@ -92,6 +113,16 @@ public:
     Instant ready_at() const { return ready_at_; }
     bool buffers_registered(std::size_t locality) const { return registered_[locality]; }
     const std::vector<std::string>& warnings() const { return warnings_; }
+    // Where clients may connect.
+    const std::vector<fabric::Address>& addresses() const { return addresses_; }
+
+    // These ask the localities, and wait for their answers.
+    struct LocalSession {
+        std::uint32_t locality;
+        fabric::SessionInfo info;
+    };
+    Task<std::vector<LocalSession>> sessions();
+    Task<std::optional<reqh::FopRecord>> trace(reqh::FopId id);
     // How long ago the locality last answered; what is beyond kStuckAfter counts as stuck.
     Duration silent_for(std::size_t locality) const;
     static constexpr Duration kStuckAfter = 5s;
@@ -99,8 +130,14 @@ public:
 private:
     class Pulse;
     class Order;
+    class Update;
 
     Task<Started<void>> open_locality(Locality* locality);
+    Task<Started<void>> listen();
+    std::vector<fabric::Address> listen_addresses() const;
+    LiveSettings live_settings() const;
+    LocalityOptions locality_options(std::uint32_t index) const;
+    void apply_live_settings();
     // Sends every locality the same order and waits for the answers. Those that have none to give
     // by `deadline` keep theirs.
     Task<Left> order_all(Task<std::uint64_t> (*what)(Locality*, Instant), Instant argument,
@@ -117,6 +154,13 @@ private:
     std::vector<std::unique_ptr<Locality>> localities_;
     std::vector<std::unique_ptr<Pulse>> pulses_;
     std::vector<std::unique_ptr<Order>> orders_;
+    std::vector<std::unique_ptr<Update>> updates_;
+    std::uint64_t incarnation_ = 0;
+    std::atomic<bool> opened_ = false;
+    AccessPtr access_;
+    fabric::Transport* transport_ = nullptr;
+    std::vector<fabric::Address> addresses_;
+    std::unique_ptr<Listener> listener_;
     std::vector<std::string> warnings_;
     core::Gate background_;
     core::CancelSource stop_watching_;

@@ -11,17 +11,18 @@
 
 #include "config/units.h"
 #include "core/clock.h"
+#include "core/entropy.h"
 #include "core/fd_watch.h"
 #include "core/offload.h"
 #include "core/poll_backend.h"
 #include "daemon/admin_api.h"
 #include "daemon/admin_server.h"
 #include "daemon/data_dir.h"
-#include "daemon/key_file.h"
 #include "daemon/locality_threads.h"
 #include "daemon/log.h"
 #include "daemon/log_writer.h"
 #include "daemon/version.h"
+#include "fabric/ofi_transport.h"
 
 namespace fopd::daemon {
 
@@ -112,6 +113,7 @@ public:
 
 private:
     Started<void> make();
+    fabric::Transport* transport(std::string_view scheme);
     void make_api();
     Task<Started<void>> start_admin();
     Task<int> live();
@@ -127,6 +129,8 @@ private:
     const ProcessOptions options_;
     Log& log_;
     const core::PosixClock clock_;
+    core::SystemEntropy entropy_;
+    std::unique_ptr<fabric::Transport> transport_;  // Of the scheme the node listens with.
     std::unique_ptr<Signals> signals_;
     std::unique_ptr<DataDir> data_dir_;
     std::unique_ptr<ServiceManager> manager_;
@@ -152,12 +156,6 @@ Started<void> Process::make() {
     if (!signals) return std::unexpected(signals.error());
     signals_ = std::move(*signals);
 
-    // Read now to refuse a start with a key that is missing or open to all, rather than the first
-    // peer.
-    if (const auto& path = settings.get<AuthSettings>().peer_key; path.has_value()) {
-        const auto key = read_key_file(*path);
-        if (!key) return std::unexpected(key.error());
-    }
     auto data_dir = DataDir::open(settings.get<NodeSettings>().data_dir);
     if (!data_dir) return std::unexpected(data_dir.error());
     data_dir_ = std::move(*data_dir);
@@ -187,16 +185,29 @@ Started<void> Process::make() {
     threads_ = std::move(*threads);
 
     node_ = std::make_unique<Node>(
-        NodeWorld{.control = *control_,
-                  .localities = threads_->reactors(),
-                  .events = log_,
-                  .manager = *manager_,
-                  .configuration = *configuration_,
-                  .apply_settings = [this] { log_.set_level(configuration_->log_level()); }},
-        NodeOptions{.buffers = options_.buffers});
+        NodeWorld{
+            .control = *control_,
+            .localities = threads_->reactors(),
+            .clock = clock_,
+            .entropy = entropy_,
+            .events = log_,
+            .manager = *manager_,
+            .configuration = *configuration_,
+            .transport = [this](std::string_view scheme) { return transport(scheme); },
+            .load_access =
+                [this] { return load_access(configuration_->current()->get<AuthSettings>()); },
+            .apply_settings = [this] { log_.set_level(configuration_->log_level()); }},
+        NodeOptions{.buffers = options_.buffers, .listen = options_.listen});
     node_metrics_ = std::make_unique<NodeMetrics>(
         *node_, clock_, [this](std::size_t locality) { return threads_->cpu_time(locality); });
     return {};
+}
+
+fabric::Transport* Process::transport(std::string_view scheme) {
+    if (scheme != "tcp" && scheme != "verbs") return nullptr;
+    transport_ = fabric::make_ofi_transport(
+        log_, {.scheme = std::string(scheme), .random_key = [this] { return entropy_.number(); }});
+    return transport_.get();
 }
 
 void Process::make_api() {

@@ -2,16 +2,20 @@
 
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "config/address.h"
 #include "daemon/configuration.h"
 #include "daemon/node.h"
+#include "fabric/address.h"
 
 namespace fopd::daemon {
 
 struct ProcessOptions {
     // Wins over admin.metrics.
     std::optional<config::Address> metrics;
+    // Wins over fabric.listen.
+    std::optional<std::vector<fabric::Address>> listen;
     NodeOptions::Buffers buffers = NodeOptions::Buffers::kRegistered;
 };
 

@@ -2,6 +2,8 @@
 
 #include "config/section.h"
 #include "config/types.h"
+#include "fabric/settings.h"
+#include "lrs/settings.h"
 
 namespace fopd::daemon {
 
@@ -32,6 +34,9 @@ config::Section<LocalitySettings> locality_section() {
         config::size({.min = 256ULL << 10, .max = 64ULL << 30}),
         "Memory for I/O of each locality, registered with the kernel. The memory lock limit "
         "(LimitMEMLOCK=) must allow it for all of them.");
+    section.field("receive_buffers", &LocalitySettings::receive_buffers,
+                  config::integer<std::uint32_t>({.min = 16, .max = 65536}),
+                  "Messages of 16 KiB that each locality can receive at a time, from all clients.");
     section.field("sqpoll", &LocalitySettings::sqpoll, config::boolean(),
                   "Whether a kernel thread takes submissions without system calls. It needs a core "
                   "of its own for each locality.");
@@ -40,9 +45,20 @@ config::Section<LocalitySettings> locality_section() {
 
 config::Section<AuthSettings> auth_section() {
     config::Section<AuthSettings> section("auth", "Who may talk to this node.");
+    section.field("mode", &AuthSettings::mode,
+                  config::choice<AuthSettings::Mode>({{"required", AuthSettings::Mode::kRequired},
+                                                      {"none", AuthSettings::Mode::kNone}}),
+                  "required: clients prove who they are. none: whoever reaches the node may do "
+                  "everything; for tests.");
+    section.field("principals", &AuthSettings::principals, config::none_or(config::path()),
+                  "Who may connect, and their keys: a file that only its owner may read. It is "
+                  "read again at each reload. none: nobody but peers.");
     section.field("peer_key", &AuthSettings::peer_key, config::none_or(config::path()),
                   "The key all daemons of the cluster share: a file of 64 hexadecimal digits that "
                   "only its owner may read.");
+    section.field("issuer_public", &AuthSettings::issuer_public, config::none_or(config::path()),
+                  "The public key of who signs capability tokens: a file of 64 hexadecimal digits. "
+                  "none: tokens are refused.");
     return section;
 }
 
@@ -64,6 +80,9 @@ config::Section<LogSettings> log_section() {
                                                {"warn", core::Level::kWarn},
                                                {"error", core::Level::kError}}),
                   "The least important events that are logged.", {.reload = config::Reload::kLive});
+    section.field("slow_fop", &LogSettings::slow_fop, config::duration({.min = 1ms, .max = 1h}),
+                  "A fop that took this long is logged, with the time it spent in each phase.",
+                  {.reload = config::Reload::kLive});
     section.field("format", &LogSettings::format,
                   config::auto_or(config::choice<LogFormat>({{"text", LogFormat::kText},
                                                              {"json", LogFormat::kJson},
@@ -77,10 +96,12 @@ config::Section<LogSettings> log_section() {
 config::Schema make_schema() {
     config::Schema schema;
     schema.add(node_section());
+    schema.add(fabric::fabric_section());
     schema.add(locality_section());
     schema.add(auth_section());
     schema.add(admin_section());
     schema.add(log_section());
+    schema.add(lrs::lrs_section());
     return schema;
 }
 

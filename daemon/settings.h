@@ -23,11 +23,16 @@ struct NodeSettings {
 struct LocalitySettings {
     std::optional<std::uint32_t> cores;  // Nothing: half of the cores the process may use.
     std::uint64_t buffers_bytes = 64ULL << 20;
+    std::uint32_t receive_buffers = 1024;
     bool sqpoll = false;
 };
 
 struct AuthSettings {
+    enum class Mode : std::uint8_t { kRequired, kNone };
+    Mode mode = Mode::kRequired;
+    std::optional<std::string> principals;
     std::optional<std::string> peer_key;
+    std::optional<std::string> issuer_public;
 };
 
 struct AdminSettings {
@@ -37,6 +42,7 @@ struct AdminSettings {
 
 struct LogSettings {
     core::Level level = core::Level::kInfo;
+    Duration slow_fop = 500ms;
     std::optional<LogFormat> format;  // Nothing: the journal's where standard error leads there.
 };
 

@@ -1,6 +1,8 @@
 #include "daemon/status.h"
 
+#include <algorithm>
 #include <array>
+#include <charconv>
 
 #include <unistd.h>
 
@@ -8,12 +10,19 @@
 #include "daemon/log_format.h"
 #include "daemon/settings.h"
 #include "daemon/version.h"
+#include "fabric/address.h"
 
 namespace fopd::daemon {
 
 namespace {
 
 constexpr StatusFacts::Thread kNoThread{.core = -1, .cpu_time = Duration{0}};
+
+std::string in_hex(std::uint64_t number) {
+    std::array<char, 16> digits{};
+    const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number, 16).ptr;
+    return {digits.data(), end};
+}
 
 void write_locality(JsonWriter& json, const Node& node, std::size_t index, Instant now,
                     const StatusFacts::Thread& thread) {
@@ -42,6 +51,13 @@ void write_locality(JsonWriter& json, const Node& node, std::size_t index, Insta
     json.field("buffers_total", locality.buffers().total_count());
     json.field("buffers_free", locality.buffers().free_count());
     json.field("buffers_registered", node.buffers_registered(index));
+    if (const fabric::HostStatistics* host = locality.host_statistics(); host != nullptr) {
+        json.field("sessions", host->sessions.get());
+        json.field("fops_running", locality.handler()->running_count());
+        json.field("fops_queued",
+                   locality.requests()->figures(fop::Lane::kData).queued.get() +
+                       locality.requests()->figures(fop::Lane::kControl).queued.get());
+    }
     json.end_object();
 }
 
@@ -65,6 +81,9 @@ std::string status_json(const Node& node, const Configuration& configuration,
     json.list("differs", configuration.differing_keys());
     json.list("needs_restart", configuration.keys_waiting_for_restart());
     json.end_object();
+    std::vector<std::string> addresses;
+    for (const fabric::Address& each : node.addresses()) addresses.push_back(format_address(each));
+    json.list("listening", addresses);
     json.field("log_level", level_name(facts.log_level));
     json.field("watchdog", facts.watchdog_timeout.count() > 0);
     json.key("localities").begin_array();
@@ -78,7 +97,105 @@ std::string status_json(const Node& node, const Configuration& configuration,
     return json.text();
 }
 
+void write_session(JsonWriter& json, const Node::LocalSession& session) {
+    const fabric::SessionInfo& info = session.info;
+    json.begin_object();
+    json.field("id", std::string_view(in_hex(info.id)));
+    json.field("locality", session.locality);
+    json.field("peer", std::string_view(info.peer));
+    json.field("principal", std::string_view(info.principal));
+    json.field("user", std::string_view(info.user));
+    json.field("age_s", in_seconds(info.age));
+    json.field("idle_s", in_seconds(info.idle));
+    json.field("fops", info.statistics.fops);
+    json.field("fops_held", info.fops_held);
+    json.field("fop_credits", info.fop_credits);
+    json.field("messages_in", info.statistics.messages_in);
+    json.field("messages_out", info.statistics.messages_out);
+    json.field("bytes_in", info.statistics.bytes_in);
+    json.field("bytes_out", info.statistics.bytes_out);
+    json.field("bytes_transferred", info.statistics.bytes_transferred);
+    json.end_object();
+}
+
+void write_fop(JsonWriter& json, const reqh::FopRecord& record, Instant now) {
+    const bool finished = record.state == reqh::FopRecord::State::kFinished;
+    json.begin_object();
+    json.field("id", std::string_view(reqh::format_fop_id(record.id)));
+    json.field("op", record.type->name);
+    json.field("peer", record.peer.view());
+    json.field("principal", record.principal.view());
+    json.field("state", finished                                           ? "finished"
+                        : record.state == reqh::FopRecord::State::kRunning ? "running"
+                                                                           : "queued");
+    if (finished) json.field("status", to_string(record.status));
+    json.field("phase", to_string(record.times.phase()));
+    json.field("age_s", in_seconds(now - record.arrived_at));
+    json.key("phases").begin_object();
+    for (std::size_t i = 0; i < reqh::kPhaseCount; ++i) {
+        const auto phase = static_cast<reqh::Phase>(i);
+        if (record.times.reached(phase)) {
+            json.field(to_string(phase), in_seconds(record.times.of(phase)));
+        }
+    }
+    json.end_object();
+    json.end_object();
+}
+
+void NodeMetrics::collect_fabric(core::MetricSink& sink) const {
+    struct Figure {
+        std::string_view name;
+        std::string_view help;
+        core::Counter fabric::HostStatistics::* counter;
+    };
+    static constexpr std::array kFigures{
+        Figure{"fopd_sessions_opened", "Sessions ever opened.", &fabric::HostStatistics::opened},
+        Figure{"fopd_sessions_refused", "Connections that were refused a session.",
+               &fabric::HostStatistics::refused},
+        Figure{"fopd_sessions_broken", "Sessions ended because the peer broke the protocol.",
+               &fabric::HostStatistics::broken},
+        Figure{"fopd_sessions_expired", "Sessions ended by the lease or the handshake's deadline.",
+               &fabric::HostStatistics::expired},
+        Figure{"fopd_sessions_lost", "Sessions ended by the network or by the peer.",
+               &fabric::HostStatistics::lost},
+        Figure{"fopd_messages_garbage", "Messages that were none, or named no session.",
+               &fabric::HostStatistics::garbage},
+        Figure{"fopd_messages_unsealed", "Messages without their session's seal, or repeated.",
+               &fabric::HostStatistics::unsealed},
+        Figure{"fopd_messages_received", "Messages received.",
+               &fabric::HostStatistics::messages_in},
+        Figure{"fopd_messages_sent", "Messages sent.", &fabric::HostStatistics::messages_out},
+        Figure{"fopd_message_bytes_received", "Bytes of messages received.",
+               &fabric::HostStatistics::bytes_in},
+        Figure{"fopd_message_bytes_sent", "Bytes of messages sent.",
+               &fabric::HostStatistics::bytes_out},
+        Figure{"fopd_bulk_bytes_pulled", "Bytes fetched from clients' memory.",
+               &fabric::HostStatistics::bytes_pulled},
+        Figure{"fopd_bulk_bytes_pushed", "Bytes placed into clients' memory.",
+               &fabric::HostStatistics::bytes_pushed},
+    };
+    std::vector<const reqh::FopMetrics*> fops;
+    for (const auto& locality : node_.localities()) {
+        const fabric::HostStatistics* const host = locality->host_statistics();
+        if (host == nullptr) continue;
+        const std::string index = std::to_string(locality->index());
+        const std::array labels{core::Label{"locality", index}};
+        sink.gauge("fopd_sessions", "Sessions that are open.", labels,
+                   static_cast<double>(host->sessions.get()));
+        for (const Figure& figure : kFigures) {
+            sink.counter(figure.name, figure.help, labels,
+                         static_cast<double>((host->*figure.counter).get()));
+        }
+        sink.gauge("fopd_foms", "Fops that are running.", labels,
+                   static_cast<double>(locality->handler()->running_count()));
+        locality->requests()->collect(sink, index);
+        fops.push_back(&locality->handler()->metrics());
+    }
+    if (!fops.empty()) reqh::FopMetrics::collect(fops, sink);
+}
+
 void NodeMetrics::collect(core::MetricSink& sink) const {
+    if (node_.opened()) collect_fabric(sink);
     struct Figure {
         std::string_view name;
         std::string_view help;

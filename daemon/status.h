@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/metrics.h"
+#include "daemon/json_writer.h"
 #include "daemon/node.h"
 
 namespace fopd::daemon {
@@ -26,6 +27,10 @@ struct StatusFacts {
 std::string status_json(const Node& node, const Configuration& configuration,
                         const StatusFacts& facts);
 
+// One session, one fop, as the answers to GET /v1/sessions and /v1/trace show them.
+void write_session(JsonWriter& json, const Node::LocalSession& session);
+void write_fop(JsonWriter& json, const reqh::FopRecord& record, Instant now);
+
 // The figures of the node and its localities, for GET /metrics. Safe from any thread while the node
 // lives.
 class NodeMetrics final : public core::MetricSource {
@@ -37,6 +42,8 @@ public:
     void collect(core::MetricSink& sink) const override;
 
 private:
+    void collect_fabric(core::MetricSink& sink) const;
+
     const Node& node_;
     const core::Clock& clock_;
     const std::function<Duration(std::size_t)> cpu_time_;

@@ -9,6 +9,9 @@
 
 namespace fopd::fabric {
 
+// Where daemons listen and clients look unless told otherwise.
+inline constexpr std::uint16_t kDefaultPort = 31470;
+
 // "tcp://10.0.0.5:31470/3": how, where, and which locality of the node; without the last part the
 // node chooses. Schemes are "tcp", "verbs" and "mem"; a host of mem is a name.
 struct Address {

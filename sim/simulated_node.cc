@@ -49,6 +49,7 @@ struct SimulatedNode::Process {
     std::unique_ptr<core::Reactor> control;
     std::vector<std::unique_ptr<core::Reactor>> localities;
     std::unique_ptr<core::WaitQueue> told_to_stop;
+    std::unique_ptr<core::SeededEntropy> entropy;
     std::unique_ptr<daemon::Node> node;
     bool stopping = false;
     bool ended = false;
@@ -70,7 +71,10 @@ SimulatedNode::~SimulatedNode() {
 std::string SimulatedNode::good_configuration() const {
     return "node: { name: " + options_.name +
            ", drain_timeout: " + config::format_duration(options_.drain_timeout) + " }\n" +
-           "localities: { cores: " + std::to_string(options_.localities) + ", buffers: 256KiB }\n";
+           "localities: { cores: " + std::to_string(options_.localities) + ", buffers: 256KiB }\n" +
+           (options_.network == nullptr
+                ? "fabric: { listen: [] }\n"
+                : "fabric: { listen: [\"mem://" + options_.name + ":1\"] }\n");
 }
 
 void SimulatedNode::start() {
@@ -92,16 +96,31 @@ void SimulatedNode::start() {
         process.localities.push_back(world_.make_reactor());
         localities.push_back(process.localities.back().get());
     }
+    process.entropy = std::make_unique<core::SeededEntropy>(world_.random().next());
     process.told_to_stop = std::make_unique<core::WaitQueue>(*process.control);
-    process.node =
-        std::make_unique<daemon::Node>(daemon::NodeWorld{.control = *process.control,
-                                                         .localities = localities,
-                                                         .events = events_,
-                                                         .manager = manager_,
-                                                         .configuration = *process.configuration,
-                                                         .apply_settings = [] {}},
-                                       daemon::NodeOptions{});
+    process.node = std::make_unique<daemon::Node>(
+        daemon::NodeWorld{.control = *process.control,
+                          .localities = localities,
+                          .clock = world_.clock(),
+                          .entropy = *process.entropy,
+                          .events = events_,
+                          .manager = manager_,
+                          .configuration = *process.configuration,
+                          .transport = [this](std::string_view) { return options_.network; },
+                          .load_access = [this] { return load_access(); },
+                          .apply_settings = [] {}},
+        daemon::NodeOptions{});
     process.control->spawn(process.gate, live(&process));
+}
+
+daemon::Started<daemon::AccessPtr> SimulatedNode::load_access() const {
+    return daemon::make_access({.principals_file = options_.name + "-principals.yaml",
+                                .principals = options_.principals,
+                                .peer_key = std::nullopt,
+                                .issuer = std::nullopt,
+                                .mode = options_.principals.empty()
+                                            ? daemon::AuthSettings::Mode::kNone
+                                            : daemon::AuthSettings::Mode::kRequired});
 }
 
 Task<void> SimulatedNode::live(Process* process) {

@@ -11,6 +11,7 @@
 #include "daemon/configuration.h"
 #include "daemon/node.h"
 #include "daemon/service_manager.h"
+#include "fabric/transport.h"
 
 namespace fopd::sim {
 
@@ -80,6 +81,10 @@ struct SimulatedNodeOptions {
     std::uint32_t localities = 2;
     Duration watchdog = 10s;
     Duration drain_timeout = 30s;
+    // The network it listens on, as mem://NAME:1; null: none. Outlives the node.
+    fabric::Transport* network = nullptr;
+    // Who may connect, as a file of principals; empty: everybody.
+    std::string principals = {};
 };
 
 // One daemon of the simulated world: the real Node, on reactors of the world, with a configuration
@@ -123,6 +128,7 @@ private:
     struct Process;
 
     Task<void> live(Process* process);
+    daemon::Started<daemon::AccessPtr> load_access() const;
     static Task<void> drain_node(daemon::Node* node);
 
     core::VirtualWorld& world_;

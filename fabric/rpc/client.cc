@@ -90,9 +90,14 @@ Task<Result<void>> Client::connected(Instant deadline, Tries tries) {
 Task<void> Client::close() {
     closing_ = true;
     disarm();
-    fail_all(Error{.code = Errc::kClosed, .context = "client"});
     if (session_ != nullptr) session_->end(Errc::kClosed, "the client is done");
+    // No deadline: the transport lets go of what was closed.
+    while (session_ != nullptr) {
+        [[maybe_unused]] const auto woken = co_await state_changed_.wait({});
+    }
+    fail_all(Error{.code = Errc::kClosed, .context = "client"});
     state_changed_.wake_all();
+    // Who waited for connected() runs once more before the client goes.
     co_await host_.reactor().yield();
 }
 
@@ -128,38 +133,44 @@ void Client::on_open(Session& session) {
     session.wants_turn();
 }
 
+// Calls stay as they are until the session is gone: the server may still be at the memory that was
+// lent to it.
 void Client::on_end(Session&, const Error& error, std::string_view words) {
-    session_ = nullptr;
     ++failures_;
     last_error_ = error;
     last_problem_ = words.empty() ? describe(error) : std::string(words);
+    sent_.for_each([](InCalls& each) { static_cast<Call&>(each).sent_ = false; });
+    state_changed_.wake_all();
+}
 
-    // What was given up needs no answer any more: the server lets go of its memory with the
-    // session.
+void Client::on_gone(Session&) {
+    session_ = nullptr;
+    // What was given up needs no answer any more.
     for (Slot& slot : slots_) {
-        if (slot.used && slot.call == nullptr) {
-            slot.used = false;
-            free_slots_.push_back(static_cast<std::uint16_t>(&slot - slots_.data()));
-            --outstanding_;
-        }
+        if (slot.used && slot.call == nullptr) forget(slot);
     }
-    sent_.for_each([](InCalls& each) {
+    core::IntrusiveList<InCalls> given_up;
+    sent_.for_each([&given_up](InCalls& each) {
         auto& call = static_cast<Call&>(each);
-        call.sent_ = false;
         call.close_memory();
+        if (!call.given_up_) return;
+        each.unlink();
+        given_up.push_back(each);
     });
-    if (!closing_) {
-        if (error.code == Errc::kDenied) {
-            // It will not change its mind because it is asked again.
-            refusal_ = error;
-            fail_all(error);
-        } else {
-            const auto spread = static_cast<std::uint64_t>(backoff_.count() / 2);
-            const Duration wait =
-                backoff_ / 2 + Duration(static_cast<std::int64_t>(jitter_.below(spread + 1)));
-            backoff_ = std::min(backoff_ * 2, options_.backoff_max);
-            host_.reactor().arm(*this, after(host_.reactor().now(), wait));
-        }
+    while (InCalls* each = given_up.pop_front()) {
+        auto& call = static_cast<Call&>(*each);
+        call.finish(failure(call.why_given_up_));
+    }
+    if (closing_ || last_error_.code == Errc::kDenied) {
+        // A server does not change its mind because it is asked again.
+        if (!closing_) refusal_ = last_error_;
+        fail_all(last_error_);
+    } else {
+        const auto spread = static_cast<std::uint64_t>(backoff_.count() / 2);
+        const Duration wait =
+            backoff_ / 2 + Duration(static_cast<std::int64_t>(jitter_.below(spread + 1)));
+        backoff_ = std::min(backoff_ * 2, options_.backoff_max);
+        host_.reactor().arm(*this, after(host_.reactor().now(), wait));
     }
     state_changed_.wake_all();
 }
@@ -352,12 +363,15 @@ void Client::Call::on_cancel(core::CancelHook& hook) {
 // the server has answered, and if need be when the session is closed.
 void Client::give_up(Call& call, Errc why) {
     if (call.given_up_) {  // And the server has not let go in time.
-        session_->end(Errc::kTimedOut, "the server does not let go of memory that was given up");
+        if (open()) {
+            session_->end(Errc::kTimedOut,
+                          "the server does not let go of memory that was given up");
+        }
         return;
     }
-    if (!call.sent_) return call.finish(failure(why));
-    session_->cancel_request(call.id_);
+    if (call.sent_) session_->cancel_request(call.id_);
     if (!call.has_memory_open()) {
+        if (!call.sent_) return call.finish(failure(why));
         slots_[call.id_ % kSlotCount].call = nullptr;  // Its answer finds nobody.
         call.id_ = 0;
         return call.finish(failure(why));

@@ -112,6 +112,7 @@ private:
     void on_bye(Session& session, std::string_view words) override;
     void on_turn_end(Session& session) override;
     void on_end(Session& session, const Error& error, std::string_view words) override;
+    void on_gone(Session& session) override;
 
     static void on_time(core::Timer& timer);
     void connect();
@@ -130,7 +131,7 @@ private:
     const ClientOptions options_;
     fop::ClientId id_;
     core::Random jitter_;
-    Session* session_ = nullptr;
+    Session* session_ = nullptr;  // Until it is gone.
     std::uint64_t incarnation_ = 0;  // Of the server that has what was sent.
     bool was_open_ = false;
     bool closing_ = false;

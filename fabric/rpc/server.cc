@@ -70,6 +70,7 @@ public:
     void on_bye(Session& session, std::string_view words) override;
     void on_turn_end(Session& session) override;
     void on_end(Session& session, const Error& error, std::string_view words) override;
+    void on_gone(Session& session) override;
 
     // Sends it, at the end of this turn if there is room, and copies it if there is none.
     void reply(const fop::Reply& reply, fop::Lane lane);
@@ -87,6 +88,7 @@ private:
     bool put(Session& session, const fop::Reply& reply);
 
     Server& server_;
+    bool gone_ = false;
     std::deque<KeptReply> backlog_;  // Bounded by the fop credits.
 };
 
@@ -385,7 +387,6 @@ void Server::Peer::on_end(Session&, const Error&, std::string_view) {
     running.for_each([&unheard](Incoming& each) {
         if (each.remembered == nullptr) unheard.push_back(&each);
     });
-    ++running_count;  // This stays until the loop is done.
     for (Incoming* each : unheard) {
         if (each->peer() != this || each->cancelling_) continue;
         each->cancelling_ = true;
@@ -393,7 +394,11 @@ void Server::Peer::on_end(Session&, const Error&, std::string_view) {
         each->cancelling_ = false;
         if (each->replied_) server_.release(*each);
     }
-    if (--running_count == 0) server_.remove(*this);
+}
+
+void Server::Peer::on_gone(Session&) {
+    gone_ = true;
+    if (running_count == 0) server_.remove(*this);
 }
 
 void Server::Peer::join(Incoming& incoming) {
@@ -403,7 +408,7 @@ void Server::Peer::join(Incoming& incoming) {
 
 void Server::Peer::leave(Incoming& incoming) {
     incoming.unlink();
-    if (--running_count == 0 && session == nullptr) server_.remove(*this);
+    if (--running_count == 0 && gone_) server_.remove(*this);
 }
 
 void Server::Peer::reply(const fop::Reply& reply, fop::Lane lane) {

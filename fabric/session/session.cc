@@ -45,7 +45,7 @@ void Transfer::on_complete(TransferOp& op) {
 
 Session::Session(SessionHost& host, Role role, std::uint64_t handle, SessionUser& user)
     : host_(host),
-      user_(&user),
+      user_(user),
       role_(role),
       handle_(handle),
       message_grant_(host.message_credits_, host.options_.message_credits_floor,
@@ -148,18 +148,18 @@ bool Session::on_opened_message(const fop::Prefix& prefix, std::span<const std::
     if (wants_room_ || prefix.fop_credits > 0) wants_turn();
     if (prefix.acknowledged > acknowledged_by_peer_) {
         acknowledged_by_peer_ = prefix.acknowledged;
-        user_->on_acknowledged(*this, acknowledged_by_peer_);
+        user_.on_acknowledged(*this, acknowledged_by_peer_);
     }
     switch (prefix.kind) {
         case fop::MessageKind::kRequests: {
             if (role_ != Role::kServer) return false;
             const auto requests = fop::read_requests(message);
-            return requests && user_->on_requests(*this, *requests);
+            return requests && user_.on_requests(*this, *requests);
         }
         case fop::MessageKind::kReplies: {
             if (role_ != Role::kClient) return false;
             const auto replies = fop::read_replies(message);
-            return replies && user_->on_replies(*this, *replies);
+            return replies && user_.on_replies(*this, *replies);
         }
         case fop::MessageKind::kControl: {
             const auto control = fop::read_control(message);
@@ -196,8 +196,8 @@ bool Session::on_control(const fop::Control& control) {
         return false;
     }
     if (!control.cancel.empty() && role_ != Role::kServer) return false;
-    for (const std::uint64_t request : control.cancel) user_->on_cancelled(*this, request);
-    if (control.bye != fop::Bye::kNone) user_->on_bye(*this, control.words);
+    for (const std::uint64_t request : control.cancel) user_.on_cancelled(*this, request);
+    if (control.bye != fop::Bye::kNone) user_.on_bye(*this, control.words);
     return true;
 }
 
@@ -244,7 +244,7 @@ void Session::open() {
     host_.statistics_.sessions.add(1);
     host_.statistics_.opened.add(1);
     on_deadline();  // From now on it is the lease's.
-    user_->on_open(*this);
+    user_.on_open(*this);
 }
 
 void Session::open_as_server() {
@@ -382,7 +382,7 @@ void Session::wants_turn() {
 void Session::end_turn() {
     if (state_ != State::kOpen) return;
     wants_room_ = false;
-    user_->on_turn_end(*this);
+    user_.on_turn_end(*this);
     if (state_ != State::kOpen) return;
     send_message();
     send_control_if_due();
@@ -546,7 +546,7 @@ void Session::fail(const Error& error, std::string_view words, bool leaving) {
         transfer->result = std::unexpected(Error{.code = Errc::kClosed, .context = "session"});
         transfer->done(*transfer);
     }
-    std::exchange(user_, nullptr)->on_end(*this, error, words);
+    user_.on_end(*this, error, words);
 }
 
 bool Session::can_be_buried() const {

@@ -24,7 +24,7 @@ class Session;
 class SessionHost;
 struct SendBuffer;
 
-// Whom a session works for. Called from the host's turn. on_end() is the last call.
+// Whom a session works for. Called from the host's turn. on_gone() is the last call.
 class SessionUser {
 public:
     // Both sides know who the other is; messages may be sent.
@@ -43,6 +43,9 @@ public:
     virtual void on_turn_end(Session& session) = 0;
     // `words` say more than the error, for people; the peer's own where it gave any.
     virtual void on_end(Session& session, const Error& error, std::string_view words) = 0;
+    // Its connection is gone, too: the peer cannot reach memory any more that was opened for it.
+    // The session is destroyed after this.
+    virtual void on_gone(Session& session) = 0;
 
 protected:
     ~SessionUser() = default;
@@ -176,7 +179,7 @@ private:
     bool can_be_buried() const;
 
     SessionHost& host_;
-    SessionUser* user_;  // Null once it has heard of the end.
+    SessionUser& user_;
     const Role role_;
     State state_ = State::kConnecting;
     const std::uint64_t handle_;

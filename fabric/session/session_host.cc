@@ -38,7 +38,8 @@ SessionHost::SessionHost(core::Reactor& reactor, core::EventSink& events, core::
       // One buffer is always free for a message of control.
       message_credits_(options.machine.receive_buffer_count - 1),
       fop_credits_(options.fop_credits_total),
-      empty_(reactor) {}
+      empty_(reactor),
+      all_sent_(reactor) {}
 
 SessionHost::~SessionHost() {
     // Sessions first: what they have in flight lies in the buffers.
@@ -73,6 +74,16 @@ Result<void> SessionHost::open(Transport& transport) {
     // Behind the machine: what the machine finds in a turn is answered in it.
     reactor_.add_poller(*this);
     return {};
+}
+
+Task<bool> SessionHost::sent(Instant deadline) {
+    co_await reactor_.yield();  // What was said in this turn leaves at its end.
+    const core::WaitOptions options{.deadline = deadline};
+    while (free_buffers_.size() < buffers_.size()) {
+        const auto woken = co_await all_sent_.wait(options);
+        if (!woken) co_return false;
+    }
+    co_return true;
 }
 
 Task<void> SessionHost::close() {
@@ -199,6 +210,8 @@ void SessionHost::flush() {
 
 void SessionHost::bury(Session& session) {
     const std::uint64_t slot = slot_of(session.handle_);
+    session.connection_.reset();
+    session.user_.on_gone(session);
     slots_[slot].reset();
     free_slots_.push_back(static_cast<std::uint32_t>(slot));
     --count_;
@@ -221,6 +234,7 @@ void SessionHost::give_back(SendBuffer& buffer) {
     buffer.session = nullptr;
     free_buffers_.push_back(&buffer);
     if (InTurnEnd* waiting = want_buffer_.pop_front()) turn_end_.push_back(*waiting);
+    if (free_buffers_.size() == buffers_.size()) all_sent_.wake_all();
 }
 
 // One piece of each session in turn, so that a client with a long queue does not hold up others.

@@ -74,6 +74,9 @@ public:
 
     // Once.
     Result<void> open(Transport& transport);
+    // Waits until what was to be sent has left; false when it has not by the deadline. Awaited by
+    // one coroutine at a time.
+    Task<bool> sent(Instant deadline);
     // Ends what is left of the sessions, waits until the transport holds no memory any more, and
     // gives everything back. Once.
     Task<void> close();
@@ -156,7 +159,8 @@ private:
     core::IntrusiveList<InTransferTurn> transfer_turn_;
     std::uint32_t transfers_in_flight_ = 0;
 
-    core::WaitQueue empty_;  // close() waits for the last session.
+    core::WaitQueue empty_;     // close() waits for the last session.
+    core::WaitQueue all_sent_;  // sent() for the last message.
     bool closing_ = false;
     HostStatistics statistics_;
 };

@@ -1,5 +1,6 @@
-#include "daemon/key_file.h"
+#include "daemon/secret_file.h"
 
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -17,38 +18,12 @@ std::unexpected<StartProblem> refuse(const std::string& path, const std::string&
         StartProblem{.exit_code = kExitKeyFile, .message = "key file " + path + ": " + why});
 }
 
-int digit_value(char digit) {
-    if (digit >= '0' && digit <= '9') return digit - '0';
-    if (digit >= 'a' && digit <= 'f') return digit - 'a' + 10;
-    if (digit >= 'A' && digit <= 'F') return digit - 'A' + 10;
-    return -1;
-}
-
-Started<Key> parse(const std::string& path, const char* text, std::size_t size) {
-    constexpr std::size_t kDigits = 2 * Key::kSizeBytes;
-    if (size == kDigits + 1 && text[kDigits] == '\n') --size;
-    if (size != kDigits) return refuse(path, "64 hexadecimal digits are expected");
-    Key key;
-    for (std::size_t i = 0; i < Key::kSizeBytes; ++i) {
-        const int high = digit_value(text[2 * i]);
-        const int low = digit_value(text[2 * i + 1]);
-        if (high < 0 || low < 0) return refuse(path, "64 hexadecimal digits are expected");
-        key.bytes()[i] = static_cast<std::byte>(high * 16 + low);
-    }
-    return key;
-}
+// Larger than any file of keys.
+constexpr std::size_t kBytesMax = 4UL << 20;
 
 }  // namespace
 
-Key::~Key() {
-    ::explicit_bzero(bytes_.data(), bytes_.size());
-}
-
-Key::Key(Key&& other) noexcept : bytes_(other.bytes_) {
-    ::explicit_bzero(other.bytes_.data(), other.bytes_.size());
-}
-
-Started<Key> read_key_file(const std::string& path) {
+Started<std::string> read_secret_file(const std::string& path) {
     // Non-blocking, so that a FIFO in its place does not hang the start.
     const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) {
@@ -70,14 +45,26 @@ Started<Key> read_key_file(const std::string& path) {
         return refuse(path, std::string("its mode ") + mode.data() +
                                 " lets others at it; chmod 0600 it, and replace the key");
     }
-    std::array<char, 128> text{};
+    if (static_cast<std::size_t>(info.st_size) > kBytesMax) {
+        ::close(fd);
+        return refuse(path, "too large");
+    }
+    std::string text(static_cast<std::size_t>(info.st_size), '\0');
     const ssize_t size = ::read(fd, text.data(), text.size());
     const int os_errno = errno;
     ::close(fd);
     if (size < 0) return refuse(path, std::strerror(os_errno));
-    auto key = parse(path, text.data(), static_cast<std::size_t>(size));
-    ::explicit_bzero(text.data(), text.size());
-    return key;
+    text.resize(static_cast<std::size_t>(size));
+    return text;
+}
+
+Started<fop::Key> read_key_file(const std::string& path) {
+    auto text = read_secret_file(path);
+    if (!text) return std::unexpected(text.error());
+    auto key = fop::parse_key(*text);
+    ::explicit_bzero(text->data(), text->size());
+    if (!key) return refuse(path, "64 hexadecimal digits are expected");
+    return *key;
 }
 
 }  // namespace fopd::daemon

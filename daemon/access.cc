@@ -1,0 +1,223 @@
+#include "daemon/access.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <tuple>
+#include <utility>
+
+#include <string.h>
+
+#include "config/section.h"
+#include "config/types.h"
+#include "config/yaml_reader.h"
+#include "daemon/secret_file.h"
+#include "fop/hex.h"
+
+namespace fopd::daemon {
+
+namespace {
+
+// A file of principals as it is written.
+struct PrincipalEntry {
+    std::string name;
+    fop::Key key;
+    std::vector<fop::Key> previous_keys;
+    std::vector<fop::Rights> rights;
+    std::vector<std::string> groups;
+    bool delegate = false;
+};
+struct Revoked {
+    std::vector<fop::TokenId> tokens;
+    std::uint64_t generation = 0;
+};
+struct PrincipalsFile {
+    std::vector<PrincipalEntry> principals;
+    Revoked revoked;
+};
+
+// Says nothing of what stands there: it may be most of a key.
+config::TypePtr<fop::Key> key_type() {
+    return std::make_shared<config::ScalarType<fop::Key>>(
+        "64 hexadecimal digits",
+        [](const config::Node& scalar) -> std::expected<fop::Key, config::Mistake> {
+            auto key = fop::parse_key(scalar.text);
+            if (key) return *key;
+            return std::unexpected(
+                config::Mistake{.wrong = "not a key", .right = "write 64 hexadecimal digits"});
+        },
+        [](const fop::Key&) { return config::plain_scalar("(secret)"); });
+}
+
+config::TypePtr<fop::TokenId> token_id_type() {
+    return std::make_shared<config::ScalarType<fop::TokenId>>(
+        "the 32 hexadecimal digits of a token",
+        [](const config::Node& scalar) -> std::expected<fop::TokenId, config::Mistake> {
+            // Half of what keys are read with.
+            std::array<std::byte, 2 * std::tuple_size_v<fop::TokenId>> wide{};
+            const std::string padded = scalar.text + std::string(wide.size(), '0');
+            if (scalar.text.size() == wide.size() && fop::parse_hex(padded, wide)) {
+                fop::TokenId id{};
+                std::copy_n(wide.begin(), id.size(), id.begin());
+                return id;
+            }
+            return std::unexpected(config::Mistake{
+                .wrong = config::in_quotes(scalar.text) + " names no token",
+                .right = "write the 32 hexadecimal digits that `fopctl token create` showed"});
+        },
+        [](const fop::TokenId& id) { return config::plain_scalar(fop::to_hex(id)); });
+}
+
+config::TypePtr<fop::Rights> right_type() {
+    return config::choice<fop::Rights>({{"read", fop::kRead},
+                                        {"write", fop::kWrite},
+                                        {"create", fop::kCreate},
+                                        {"delete", fop::kDelete},
+                                        {"admin", fop::kAdmin}});
+}
+
+config::Record<PrincipalsFile> principals_record() {
+    const auto name_type = config::text({.length_min = 1, .length_max = fop::kNameBytesMax});
+    config::Record<PrincipalEntry> entry;
+    entry
+        .field("name", &PrincipalEntry::name, name_type, "What logs and rules call it.",
+               {.need = config::Need::kRequired, .example = "backup"})
+        .field("key", &PrincipalEntry::key, key_type(), "What it proves itself with.",
+               {.need = config::Need::kRequired, .example = "(secret)"})
+        .field("previous_keys", &PrincipalEntry::previous_keys,
+               config::list_of(key_type(), {.length_max = 16}), "Keys that are still accepted.")
+        .field("rights", &PrincipalEntry::rights, config::list_of(right_type(), {.length_max = 5}),
+               "What it may do.")
+        .field("groups", &PrincipalEntry::groups, config::list_of(name_type, {.length_max = 64}),
+               "The groups it belongs to.")
+        .field("delegate", &PrincipalEntry::delegate, config::boolean(),
+               "Whether it may name another user it acts for.");
+    entry.identified_by("name");
+    config::Record<Revoked> revoked;
+    revoked
+        .field("tokens", &Revoked::tokens, config::list_of(token_id_type(), {.length_max = 65536}),
+               "Tokens that are void.")
+        .field("generation", &Revoked::generation,
+               config::integer<std::uint64_t>({.min = 0, .max = INT64_MAX}),
+               "Tokens of smaller generations are void.");
+    config::Record<PrincipalsFile> file;
+    file.field("principals", &PrincipalsFile::principals,
+               config::list_of(config::map_of(std::move(entry)), {.length_max = 65536}),
+               "Who may connect.");
+    file.field("revoked", &PrincipalsFile::revoked, config::map_of(std::move(revoked)),
+               "Which tokens are void.");
+    return file;
+}
+
+std::unexpected<StartProblem> refuse(const std::string& message) {
+    return std::unexpected(StartProblem{.exit_code = kExitConfig, .message = message});
+}
+
+Started<PrincipalsFile> parse_principals(const std::string& name, const std::string& text) {
+    config::Problems problems;
+    const auto root = config::read_yaml(text, problems);
+    std::optional<PrincipalsFile> file;
+    if (root) file = principals_record().read(*root, "", problems);
+    if (problems.empty() && file) return *std::move(file);
+    std::string message;
+    for (config::Problem& problem : problems) {
+        problem.file = name;
+        if (!message.empty()) message += "; ";
+        message += to_string(problem);
+    }
+    return refuse(message);
+}
+
+}  // namespace
+
+fabric::Admission Access::admission() const {
+    return {.keys = keys,
+            .unauthenticated = open_to_all ? std::optional(fop::kAllRights) : std::nullopt};
+}
+
+Started<AccessPtr> make_access(const AccessTexts& texts) {
+    auto access = std::make_shared<Access>();
+    PrincipalsFile file;
+    if (!texts.principals.empty()) {
+        auto parsed = parse_principals(texts.principals_file, texts.principals);
+        if (!parsed) return std::unexpected(parsed.error());
+        file = *std::move(parsed);
+    }
+    fop::KeyRing::Contents contents;
+    for (PrincipalEntry& entry : file.principals) {
+        fop::Rights rights;
+        for (const fop::Rights right : entry.rights) rights = rights | right;
+        std::vector<fop::Key> keys{entry.key};
+        keys.insert(keys.end(), entry.previous_keys.begin(), entry.previous_keys.end());
+        contents.principals.push_back(
+            {.name = entry.name,
+             .keys = std::move(keys),
+             .rights = rights,
+             .groups = std::move(entry.groups),
+             .delegation = entry.delegate ? fop::Delegation::kAllowed : fop::Delegation::kNone});
+    }
+    if (texts.peer_key) contents.peer_keys.push_back(*texts.peer_key);
+    access->principal_count = contents.principals.size();
+    auto ring = fop::KeyRing::make(std::move(contents));
+    if (!ring) return refuse(texts.principals_file + ": " + ring.error());
+    access->keys = std::make_shared<const fop::KeyRing>(*std::move(ring));
+    access->open_to_all = texts.mode == AuthSettings::Mode::kNone;
+    if (texts.issuer) {
+        access->tokens.emplace(
+            fop::TokenChecker::Options{.issuer = *texts.issuer,
+                                       .generation_min = file.revoked.generation,
+                                       .revoked = std::move(file.revoked.tokens)});
+    }
+    return access;
+}
+
+Started<AccessPtr> load_access(const AuthSettings& settings) {
+    AccessTexts texts{.principals_file = settings.principals.value_or(""),
+                      .principals = {},
+                      .peer_key = std::nullopt,
+                      .issuer = std::nullopt,
+                      .mode = settings.mode};
+    if (settings.peer_key) {
+        const auto key = read_key_file(*settings.peer_key);
+        if (!key) return std::unexpected(key.error());
+        texts.peer_key = *key;
+    }
+    if (settings.issuer_public) {
+        // No secret, but whoever can write it decides what is believed: it is read as one.
+        const auto text = read_secret_file(*settings.issuer_public);
+        if (!text) return std::unexpected(text.error());
+        const auto issuer = fop::parse_issuer_public(*text);
+        if (!issuer) return refuse(*settings.issuer_public + ": " + issuer.error().context);
+        texts.issuer = *issuer;
+    }
+    if (settings.principals) {
+        auto text = read_secret_file(*settings.principals);
+        if (!text) return std::unexpected(text.error());
+        texts.principals = *std::move(text);
+    }
+    auto access = make_access(texts);
+    ::explicit_bzero(texts.principals.data(), texts.principals.size());
+    return access;
+}
+
+Result<reqh::TokenGrant> AccessTokens::check(std::span<const std::byte> token, Instant now) {
+    if (!access_->tokens) {
+        return std::unexpected(Error{.code = Errc::kDenied, .context = "no issuer is configured"});
+    }
+    const WallTime wall = clock_.wall();
+    // Whom it is bound to is compared where the caller is known.
+    const auto read = fop::read_unverified(token);
+    if (!read) return std::unexpected(read.error());
+    const auto checked = access_->tokens->check(token, {.now = wall, .principal = read->principal});
+    if (!checked) return std::unexpected(checked.error());
+    const Duration left = std::chrono::seconds(checked->not_after + 1) - Duration(wall.unix_ns);
+    return reqh::TokenGrant{
+        .rights = checked->rights,
+        .principal = checked->principal,
+        .pool = checked->pool,
+        .one_object = std::ranges::any_of(checked->object,
+                                          [](std::byte each) { return each != std::byte{0}; }),
+        .expires_at = after(now, left)};
+}
+
+}  // namespace fopd::daemon

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/clock.h"
+#include "daemon/settings.h"
+#include "daemon/start_problem.h"
+#include "fabric/rpc/server.h"
+#include "fop/principal.h"
+#include "fop/token.h"
+#include "reqh/tokens.h"
+
+namespace fopd::daemon {
+
+// Who may do what, as the files of `auth` say. Never changed, only replaced by a reload; safe from
+// any thread.
+struct Access {
+    std::shared_ptr<const fop::KeyRing> keys;
+    bool open_to_all = false;  // auth.mode none.
+    std::optional<fop::TokenChecker> tokens;
+    std::size_t principal_count = 0;
+
+    fabric::Admission admission() const;
+};
+using AccessPtr = std::shared_ptr<const Access>;
+
+// Reads the files. A problem has the file, and the line where there is one; never a key.
+Started<AccessPtr> load_access(const AuthSettings& settings);
+
+// The same from texts, for the simulated world and for tests. Empty: no such file.
+struct AccessTexts {
+    std::string principals_file;  // What problems call it.
+    std::string principals;
+    std::optional<fop::Key> peer_key;
+    std::optional<fop::IssuerPublic> issuer;
+    AuthSettings::Mode mode = AuthSettings::Mode::kRequired;
+};
+Started<AccessPtr> make_access(const AccessTexts& texts);
+
+// What a locality asks about tokens. Belongs to its reactor.
+class AccessTokens final : public reqh::TokenVerdicts {
+public:
+    AccessTokens(const core::Clock& clock, AccessPtr access)
+        : clock_(clock), access_(std::move(access)) {}
+
+    void replace(AccessPtr access) {
+        access_ = std::move(access);
+        ++version_;
+    }
+
+    Result<reqh::TokenGrant> check(std::span<const std::byte> token, Instant now) override;
+    std::uint64_t version() const override { return version_; }
+
+private:
+    const core::Clock& clock_;
+    AccessPtr access_;
+    std::uint64_t version_ = 1;
+};
+
+}  // namespace fopd::daemon

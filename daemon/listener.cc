@@ -1,0 +1,76 @@
+#include "daemon/listener.h"
+
+#include "fop/hello.h"
+
+namespace fopd::daemon {
+
+// A request on its way to its locality. It comes back to be freed where it was made.
+class Listener::Handover final : public core::Message {
+public:
+    Handover(Listener& listener, Locality& locality,
+             std::unique_ptr<fabric::ConnectionRequest> request)
+        : Message(&deliver),
+          listener_(listener),
+          locality_(locality),
+          request_(std::move(request)) {}
+
+    void send(std::list<Handover>::iterator place) {
+        place_ = place;
+        locality_.reactor().post(*this);
+    }
+
+private:
+    static void deliver(Message& message) {
+        auto& self = static_cast<Handover&>(message);
+        if (self.request_ != nullptr) {
+            self.locality_.server().accept(std::move(self.request_));
+            self.listener_.localities_.front()->reactor().post(self);
+        } else {
+            self.listener_.handovers_.erase(self.place_);
+        }
+    }
+
+    Listener& listener_;
+    Locality& locality_;
+    std::unique_ptr<fabric::ConnectionRequest> request_;
+    std::list<Handover>::iterator place_;
+};
+
+Listener::Listener(std::vector<Locality*> localities, core::EventSink& events)
+    : localities_(std::move(localities)), events_(events) {}
+
+Listener::~Listener() = default;
+
+Result<fabric::Address> Listener::listen(fabric::Transport& transport,
+                                         const fabric::Address& address,
+                                         const fabric::AcceptorOptions& options) {
+    auto acceptor = transport.listen(localities_.front()->reactor(), address, *this, options);
+    if (!acceptor) return std::unexpected(acceptor.error());
+    acceptors_.push_back(std::move(*acceptor));
+    return acceptors_.back()->address();
+}
+
+Task<void> Listener::stop() {
+    for (const auto& acceptor : acceptors_) co_await acceptor->stop();
+    acceptors_.clear();
+}
+
+void Listener::on_request(std::unique_ptr<fabric::ConnectionRequest> request) {
+    const auto hello = fop::decode_connect_hello(request->hello());
+    std::size_t index = next_++ % localities_.size();
+    if (hello && hello->locality != fop::kAnyLocality) {
+        index = hello->locality;
+        if (index >= localities_.size()) return request->refuse("there is no such locality");
+    }
+    Locality& locality = *localities_[index];
+    if (index == 0) return locality.server().accept(std::move(request));
+    handovers_.emplace_back(*this, locality, std::move(request));
+    handovers_.back().send(std::prev(handovers_.end()));
+}
+
+void Listener::on_silent(std::uint32_t count) {
+    emit(events_, core::Level::kWarn, "fabric.silent_connections",
+         {{"ended", static_cast<std::uint64_t>(count)}});
+}
+
+}  // namespace fopd::daemon

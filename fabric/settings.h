@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "config/section.h"
+#include "core/time.h"
+#include "fabric/address.h"
+
+namespace fopd::fabric {
+
+// The section `fabric` of the configuration.
+struct FabricSettings {
+    std::vector<Address> listen{Address{
+        .scheme = "tcp", .host = "0.0.0.0", .port = kDefaultPort, .locality = std::nullopt}};
+    std::uint64_t inline_max = 12U << 10;
+    Duration lease = 30s;
+    Duration handshake_timeout = 5s;
+};
+
+config::Section<FabricSettings> fabric_section();
+
+}  // namespace fopd::fabric
