@@ -45,7 +45,7 @@ Result<Descriptor> check_descriptor(std::span<const std::byte> bytes, const MacK
     const auto use = reader.number<std::uint8_t>();
     const auto zero_16 = reader.number<std::uint16_t>();
     const auto zero_32 = reader.number<std::uint32_t>();
-    Descriptor descriptor{.use = static_cast<DescriptorUse>(use)};
+    Descriptor descriptor;
     descriptor.session = reader.number<std::uint64_t>();
     descriptor.operation = reader.number<std::uint64_t>();
     descriptor.address = reader.number<std::uint64_t>();
@@ -58,9 +58,12 @@ Result<Descriptor> check_descriptor(std::span<const std::byte> bytes, const MacK
     if (sealed != mac(key, bytes.first(kMacOffset))) {
         return refused(Errc::kDenied, "the descriptor was not sealed for this session");
     }
-    if (layout != kLayout || zero_16 != 0 || zero_32 != 0) {
+    const bool is_known_use = use == static_cast<std::uint8_t>(DescriptorUse::kPeerReads) ||
+                              use == static_cast<std::uint8_t>(DescriptorUse::kPeerWrites);
+    if (layout != kLayout || !is_known_use || zero_16 != 0 || zero_32 != 0) {
         return refused(Errc::kInvalid, "a descriptor of an unknown layout");
     }
+    descriptor.use = static_cast<DescriptorUse>(use);
     if (descriptor.session != need.session) {
         return refused(Errc::kDenied, "the descriptor belongs to another session");
     }

@@ -142,8 +142,8 @@ const Refusal& ClientHandshake::refusal() const {
     return *refusal_;
 }
 
-ServerHandshake::ServerHandshake(Options options, const ServerRandom& random)
-    : options_(std::move(options)),
+ServerHandshake::ServerHandshake(const Options& options, const ServerRandom& random)
+    : options_(options),
       random_(random),
       transcript_(options_.connect_data.connect, options_.connect_data.accept) {}
 

@@ -136,7 +136,7 @@ public:
     };
 
     // `keys` is asked while the first message is consumed, and not kept.
-    ServerHandshake(Options options, const ServerRandom& random);
+    ServerHandshake(const Options& options, const ServerRandom& random);
     ServerHandshake(const ServerHandshake&) = delete;
     ServerHandshake& operator=(const ServerHandshake&) = delete;
 

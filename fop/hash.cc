@@ -10,8 +10,8 @@ namespace {
 
 Hash blake2b(std::span<const std::byte> key, HashParts parts) {
     // Finds the fastest implementation for this processor, once.
-    static const bool is_ready = sodium_init() >= 0;
-    ENSURE(is_ready);
+    static const bool kIsReady = sodium_init() >= 0;
+    ENSURE(kIsReady);
     crypto_generichash_blake2b_state state;
     Hash made;
     crypto_generichash_blake2b_init(&state, in(key), key.size(), made.size());

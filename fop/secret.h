@@ -15,29 +15,29 @@ bool same_bytes(std::span<const std::byte> one, std::span<const std::byte> other
 
 // Bytes nobody else may know: wiped when they go, compared in constant time, never printed. All
 // zero to begin with.
-template <std::size_t kSize>
+template <std::size_t Size>
 class SecretBytes {
 public:
-    static constexpr std::size_t kSizeBytes = kSize;
+    static constexpr std::size_t kSizeBytes = Size;
 
     SecretBytes() = default;
-    explicit SecretBytes(std::span<const std::byte, kSize> bytes) {
+    explicit SecretBytes(std::span<const std::byte, Size> bytes) {
         std::ranges::copy(bytes, bytes_.begin());
     }
     SecretBytes(const SecretBytes&) = default;
     SecretBytes& operator=(const SecretBytes&) = default;
     ~SecretBytes() { wipe(bytes_); }
 
-    std::span<const std::byte, kSize> bytes() const { return bytes_; }
+    std::span<const std::byte, Size> bytes() const { return bytes_; }
     // For whoever makes the secret.
-    std::span<std::byte, kSize> writable() { return bytes_; }
+    std::span<std::byte, Size> writable() { return bytes_; }
 
     friend bool operator==(const SecretBytes& one, const SecretBytes& other) {
         return same_bytes(one.bytes_, other.bytes_);
     }
 
 private:
-    std::array<std::byte, kSize> bytes_{};
+    std::array<std::byte, Size> bytes_{};
 };
 
 }  // namespace fopd::fop

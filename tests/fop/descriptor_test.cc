@@ -92,17 +92,13 @@ TEST_CASE("fop descriptor: memory that goes round the end of all addresses is re
 }
 
 TEST_CASE("fop descriptor: a sealed one of an unknown layout is refused", "[fop]") {
-    for (const std::size_t at : {0, 2, 3, 4, 7}) {
+    for (const std::size_t at : {0, 1, 2, 3, 4, 7}) {
         auto bytes = seal(kDescriptor, kDescriptorKey);
         bytes[at] = std::byte{9};
         REQUIRE(
             check_descriptor(sealed_again(bytes), kDescriptorKey, kDescriptorNeed).error().code ==
             Errc::kInvalid);
     }
-    auto bytes = seal(kDescriptor, kDescriptorKey);
-    bytes[1] = std::byte{3};
-    REQUIRE_FALSE(
-        check_descriptor(sealed_again(bytes), kDescriptorKey, kDescriptorNeed).has_value());
 }
 
 }  // namespace fopd::fop

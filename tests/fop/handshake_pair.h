@@ -55,13 +55,13 @@ inline ServerHandshake::Options example_server() {
 // A client and a server, and what they say to each other.
 struct HandshakePair {
     explicit HandshakePair(ClientHandshake::Options client_options = example_client(),
-                           ServerHandshake::Options server_options = example_server(),
+                           const ServerHandshake::Options& server_options = example_server(),
                            KeyRing ring = example_keys(),
                            const ClientRandom& client_random = kExampleClientRandom,
                            const ServerRandom& server_random = kExampleServerRandom)
         : keys(std::move(ring)),
           client(std::move(client_options), client_random),
-          server(std::move(server_options), server_random) {}
+          server(server_options, server_random) {}
 
     // Hands messages to and fro until nobody has anything to say. `change`, if any, sees each
     // message before it arrives, with its number.

@@ -20,19 +20,19 @@ constexpr std::int64_t kNowSeconds = 1'700'000'000;
 constexpr std::size_t kSignatureBytes = 64;
 
 void check_bytes(std::span<const std::byte> bytes) {
-    static const Issuer issuer(kIssuerSeed);
-    static const TokenChecker checker({.issuer = issuer.public_half(),
-                                       .generation_min = 3,
-                                       .revoked = {counting_bytes<16>(0x99)}});
+    static const Issuer kIssuer(kIssuerSeed);
+    static const TokenChecker kChecker({.issuer = kIssuer.public_half(),
+                                        .generation_min = 3,
+                                        .revoked = {counting_bytes<16>(0x99)}});
     const TokenChecker::Shown shown{.now = kNow, .principal = "ann"};
-    const auto shown_so = checker.check(bytes, shown);
+    const auto shown_so = kChecker.check(bytes, shown);
     const auto read = read_unverified(bytes);
     if (!read) {
         ENSURE(!shown_so.has_value());
         return;
     }
 
-    const auto signed_again = issuer.sign(*read);
+    const auto signed_again = kIssuer.sign(*read);
     ENSURE(signed_again.size() == bytes.size());
     const auto body_bytes = bytes.size() - kSignatureBytes;
     ENSURE(std::ranges::equal(std::span(signed_again).first(body_bytes), bytes.first(body_bytes)));
@@ -42,7 +42,7 @@ void check_bytes(std::span<const std::byte> bytes) {
     const bool is_good = read->not_after >= kNowSeconds && read->generation >= 3 &&
                          read->id != counting_bytes<16>(0x99) &&
                          (read->principal.empty() || read->principal == "ann");
-    const auto verdict = checker.check(signed_again, shown);
+    const auto verdict = kChecker.check(signed_again, shown);
     ENSURE(verdict.has_value() == is_good);
     if (verdict) ENSURE(*verdict == *read);
 }
