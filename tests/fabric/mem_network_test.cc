@@ -266,6 +266,21 @@ TEST_CASE("fabric mem network: a message longer than a buffer ends its connectio
     REQUIRE_FALSE(innocent.client.closed.has_value());
 }
 
+TEST_CASE("fabric mem network: what close() finds done is in flight, too", "[fabric]") {
+    Town town;
+    Process& b = town.add_server("b");
+    Process& a = town.add("a");
+    const Pair pair = town.connect(a, b);
+
+    Op& first = pair.client.send("one");
+    Op& second = pair.client.send("two");
+    first.then = [&] { pair.client.connection->close(); };
+
+    REQUIRE(a.wait([&] { return pair.client.idle(); }));
+    REQUIRE(first.fine());
+    REQUIRE(second.failed_with(Errc::kClosed));
+}
+
 // -- connecting --
 
 TEST_CASE("fabric mem network: a host may refuse another's connects", "[fabric]") {

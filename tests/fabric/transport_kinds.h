@@ -79,7 +79,7 @@ public:
     virtual void run(const std::function<void()>& job) = 0;
     // Turns until `holds`, which is asked on the reactor's thread. False when it never will.
     virtual bool wait(const std::function<bool()>& holds) = 0;
-    // The reactor has no turn until resume(); the messages and bytes for it wait.
+    // The reactor has no turn until resume(); what is sent to it waits.
     virtual void pause() = 0;
     virtual void resume() = 0;
 };
@@ -145,6 +145,7 @@ public:
         begun.get();
     }
     void resume() override {
+        if (!pause_) return;
         pause_->end.set_value();
         run([] {});
         pause_.reset();
@@ -308,6 +309,7 @@ public:
     }
     ~Process() {
         if (machine_ == nullptr) return;
+        loop_.resume();  // A test that failed may have left it as it was.
         for (End& end : ends) end.close();
         CHECK(wait([this] { return std::ranges::all_of(ends, &End::idle); }));
         run([this] {
