@@ -123,16 +123,16 @@ struct Node {
     }
 
     template <typename T>
-    T run(Task<T> task) {
+    T run(Task<T> task) const {
         return reactor->run_until_done(std::move(task));
     }
-    void turn_for(Duration span) { run(sleep(span)); }
-    Task<void> sleep(Duration span) {
+    void turn_for(Duration span) const { run(pass(span)); }
+    Task<void> pass(Duration span) const {
         [[maybe_unused]] const auto slept = co_await reactor->sleep_for(span);
     }
     // Turns until `done` holds; false when it does not within ten seconds.
-    bool until(std::function<bool()> done) { return run(wait_until(std::move(done))); }
-    Task<bool> wait_until(std::function<bool()> done) {
+    bool until(std::function<bool()> done) const { return run(wait_until(std::move(done))); }
+    Task<bool> wait_until(std::function<bool()> done) const {
         const Instant deadline = after(reactor->now(), 10s);
         while (!done() && reactor->now() < deadline) {
             const auto slept = co_await reactor->sleep_for(200us);
