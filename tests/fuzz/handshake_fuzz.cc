@@ -137,6 +137,7 @@ void check_conversation(std::span<const std::byte> bytes) {
 
 }  // namespace
 
+// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer calls it so.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size_bytes) {
     const auto bytes = std::as_bytes(std::span(data, size_bytes));
     check_messages(bytes);
