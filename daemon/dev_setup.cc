@@ -119,11 +119,23 @@ std::string config_text(const std::string& dir) {
            "node: { name: dev, data_dir: " +
            yaml_quoted(dir + "/data") +
            " }\n"
-           "auth: { peer_key: " +
-           yaml_quoted(dir + "/peer.key") +
+           "fabric: { listen: [\"tcp://127.0.0.1:31470\"] }\n"
+           "auth: { principals: " +
+           yaml_quoted(dir + "/principals.yaml") + ", peer_key: " + yaml_quoted(dir + "/peer.key") +
            " }\n"
            "admin: { socket: " +
            yaml_quoted(dir + "/admin.sock") + " }\n";
+}
+
+// One client that may do everything.
+std::string principals_text(const std::string& key) {
+    return "# Who may connect; written once by fopd --dev. fopctl key create|list|revoke edits "
+           "it.\n"
+           "principals:\n"
+           "  - name: dev\n"
+           "    key: " +
+           key +  // With its newline.
+           "    rights: [read, write, create, delete, admin]\n";
 }
 
 }  // namespace
@@ -160,15 +172,37 @@ Started<DevSetup> make_dev_setup(const std::string& dir_given) {
     if (auto key = write_file(dir + "/peer.key", random_key(), 0600, Existing::kKeep); !key) {
         return std::unexpected(key.error());
     }
+    // The key first: principals that were written for another one would lock their owner out.
+    const std::string client_key = random_key();
+    std::error_code ignored;
+    if (!fs::exists(dir + "/principals.yaml", ignored)) {
+        if (auto key = write_file(dir + "/client.key", client_key, 0600, Existing::kReplace);
+            !key) {
+            return std::unexpected(key.error());
+        }
+        if (auto file = write_file(dir + "/principals.yaml", principals_text(client_key), 0600,
+                                   Existing::kKeep);
+            !file) {
+            return std::unexpected(file.error());
+        }
+    }
     if (auto config = write_file(setup.config_file, config_text(dir), 0644, Existing::kKeep);
         !config) {
         return std::unexpected(config.error());
     }
-    const std::string env = "export FOPD_ADMIN=" + shell_quoted(dir + "/admin.sock") + "\n";
-    if (auto written = write_file(dir + "/env.sh", env, 0644, Existing::kReplace); !written) {
-        return std::unexpected(written.error());
-    }
     return setup;
+}
+
+Started<void> write_dev_environment(const DevSetup& setup, const std::string& server) {
+    std::string text;
+    const auto add = [&text](const char* name, const std::string& value) {
+        text += std::string("export ") + name + '=' + shell_quoted(value) + '\n';
+    };
+    add("FOPD_ADMIN", setup.dir + "/admin.sock");
+    if (!server.empty()) add("FOPD_SERVER", server);
+    add("FOPD_KEY", setup.dir + "/client.key");
+    add("FOPD_PRINCIPALS", setup.dir + "/principals.yaml");
+    return write_file(setup.dir + "/env.sh", text, 0644, Existing::kReplace);
 }
 
 }  // namespace fopd::daemon

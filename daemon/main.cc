@@ -6,6 +6,7 @@
 #include <exception>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <CLI/CLI.hpp>
@@ -19,6 +20,7 @@
 #include "daemon/dev_setup.h"
 #include "daemon/process.h"
 #include "daemon/version.h"
+#include "fabric/settings.h"
 
 namespace {
 
@@ -68,12 +70,23 @@ int exit_printed() {
                                 (errno == 0 ? "it cannot be written to" : std::strerror(errno))});
 }
 
+// Where a client on this machine finds the daemon.
+std::string dev_server(const ProcessOptions& options, const fabric::FabricSettings& settings) {
+    const std::vector<fabric::Address>& listen = options.listen ? *options.listen : settings.listen;
+    if (listen.empty() || listen.front().port == 0) return {};
+    fabric::Address address = listen.front();
+    if (address.host == "0.0.0.0") address.host = "127.0.0.1";
+    if (address.host == "::") address.host = "::1";
+    return format_address(address);
+}
+
 int run(Arguments arguments) {
     if (arguments.sample_config) {
         std::cout << config::annotated_sample(make_schema());
         return exit_printed();
     }
     ProcessOptions options;
+    std::optional<DevSetup> dev;
     if (!arguments.metrics.empty()) {
         const auto address = config::parse_address(arguments.metrics);
         if (!address) {
@@ -94,10 +107,11 @@ int run(Arguments arguments) {
         options.listen = {*address};
     }
     if (arguments.dev) {
-        const auto setup =
+        auto made =
             make_dev_setup(arguments.dev_dir.empty() ? default_dev_dir() : arguments.dev_dir);
-        if (!setup) return complain(setup.error());
-        arguments.config_file = setup->config_file;
+        if (!made) return complain(made.error());
+        dev = *std::move(made);
+        arguments.config_file = dev->config_file;
         options.buffers = NodeOptions::Buffers::kAny;
     }
 
@@ -116,6 +130,11 @@ int run(Arguments arguments) {
     if (arguments.print_config) {
         std::cout << config::print_effective(*(*configuration)->current());
         return exit_printed();
+    }
+    if (dev) {
+        const auto written = write_dev_environment(
+            *dev, dev_server(options, (*configuration)->current()->get<fabric::FabricSettings>()));
+        if (!written) return complain(written.error());
     }
     return run_process(std::move(*configuration), options);
 }

@@ -7,9 +7,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/access.h"
 #include "daemon/data_dir.h"
 #include "daemon/dev_setup.h"
-#include "daemon/key_file.h"
+#include "daemon/secret_file.h"
 #include "tests/catch.h"
 #include "tests/temp_dir.h"
 
@@ -146,8 +147,21 @@ TEST_CASE("daemon dev setup: makes everything once, and keeps what was edited", 
     REQUIRE(read_key_file(home + "/peer.key").has_value());
     REQUIRE(mode_of(home) == 0700);
     REQUIRE(mode_of(home + "/peer.key") == 0600);
-    REQUIRE(contents(home + "/env.sh") ==
-            "export FOPD_ADMIN='" + dir.path() + "/it'\\''s here/admin.sock'\n");
+    REQUIRE(mode_of(home + "/client.key") == 0600);
+    REQUIRE(mode_of(home + "/principals.yaml") == 0600);
+    const auto access = load_access({.principals = home + "/principals.yaml"});
+    REQUIRE(access.has_value());
+    REQUIRE((*access)->principal_count == 1);
+    REQUIRE(write_dev_environment(*again, "tcp://127.0.0.1:1").has_value());
+    const std::string quoted = "'" + dir.path() + "/it'\\''s here/";
+    REQUIRE(contents(home + "/env.sh") == "export FOPD_ADMIN=" + quoted +
+                                              "admin.sock'\n"
+                                              "export FOPD_SERVER='tcp://127.0.0.1:1'\n"
+                                              "export FOPD_KEY=" +
+                                              quoted +
+                                              "client.key'\n"
+                                              "export FOPD_PRINCIPALS=" +
+                                              quoted + "principals.yaml'\n");
 }
 
 TEST_CASE("daemon dev setup: a directory that was there keeps its mode", "[daemon]") {

@@ -19,7 +19,7 @@ class DevTest(ProcessTestCase):
         """With a metrics port of its own, as 9420 may be taken."""
         directory = directory or self.dir
         node = self.node(f"log{len(self.daemons)}")  # For the log alone.
-        daemon = node.start("--dev", directory, "--metrics", "127.0.0.1:0", **options)
+        daemon = node.start("--dev", directory, "--metrics", "127.0.0.1:0", "--listen", "tcp://127.0.0.1:0", **options)
         daemon.socket_path = self.dir / "admin.sock"
         if ready:
             wait_until(lambda: "fopd.daemon.ready" in daemon.log() or daemon.process.poll() is not None, "ready")
@@ -51,7 +51,8 @@ class DevTest(ProcessTestCase):
     def test_what_the_first_run_makes(self):
         daemon = self.start()
         made = {str(each.relative_to(self.dir)) for each in self.dir.rglob("*")}
-        self.assertEqual(made, {"fopd.yaml", "peer.key", "env.sh", "data", "data/fopd.lock", "admin.sock"})
+        self.assertEqual(made, {"fopd.yaml", "peer.key", "client.key", "principals.yaml", "env.sh", "data",
+                                "data/fopd.lock", "admin.sock"})
         self.assertEqual(stat.S_IMODE(self.dir.stat().st_mode), 0o700)
         self.assertEqual(stat.S_IMODE((self.dir / "peer.key").stat().st_mode), 0o600)
         key = (self.dir / "peer.key").read_text()
@@ -120,7 +121,7 @@ class DevTest(ProcessTestCase):
     def test_default_directory(self):
         environment = {"XDG_STATE_HOME": str(self.directory)}
         node = self.node("log")
-        daemon = node.start("--metrics", "127.0.0.1:0", "--dev", env=environment)
+        daemon = node.start("--metrics", "127.0.0.1:0", "--listen", "tcp://127.0.0.1:0", "--dev", env=environment)
         wait_until(lambda: "fopd.daemon.ready" in daemon.log(), "ready")
         self.assertTrue((self.directory / "fopd-dev" / "env.sh").is_file())
         self.stop(daemon)
@@ -203,7 +204,7 @@ class DevTest(ProcessTestCase):
         planted.chmod(0o777)
         os.chown(planted, OTHER_USER, OTHER_USER)
         node = self.node("log")
-        daemon = node.start("--metrics", "127.0.0.1:0", "--dev", env={"XDG_STATE_HOME": str(self.directory)})
+        daemon = node.start("--metrics", "127.0.0.1:0", "--listen", "tcp://127.0.0.1:0", "--dev", env={"XDG_STATE_HOME": str(self.directory)})
         self.assertEqual(daemon.wait_end(), DATA_DIR, daemon.log())
         self.assertIn("belongs to another user", daemon.log())
         self.assertEqual(list(planted.iterdir()), [])

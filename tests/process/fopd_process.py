@@ -300,6 +300,7 @@ class Node:
         self.data_dir.mkdir()
         self.settings = {
             "node": {"name": "node-a", "data_dir": str(self.data_dir), "drain_timeout": "5s"},
+            "fabric": {"listen": ["tcp://127.0.0.1:0"]},
             "localities": {"cores": 1, "buffers": "256KiB"},
             "admin": {"socket": str(self.socket_path), "metrics": "none"},
             "log": {"level": "info", "format": "json"},

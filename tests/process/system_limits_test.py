@@ -52,7 +52,7 @@ class LockedMemoryTest(ProcessTestCase):
         self.fopd.write_config(localities={"cores": 2, "buffers": "8MiB"}, node={"name": "dev"})
         self.fopd.give_to_other_user()
 
-        daemon = self.fopd.start_ready("--dev", self.fopd.path, **self.limited(1 << 20))
+        daemon = self.fopd.start_ready("--dev", self.fopd.path, "--listen", "tcp://127.0.0.1:0", **self.limited(1 << 20))
 
         self.assertEqual(len(daemon.events("fopd.daemon.unregistered_buffers")), 1)
         status = daemon.status()
@@ -127,7 +127,7 @@ class IoUringTest(ProcessTestCase):
     def test_dev_needs_it_too(self):
         node = self.node()
         node.write_config(node={"name": "dev"})
-        daemon = node.start("--dev", node.path, preexec_fn=refuse_system_call(IO_URING_SETUP, errno.EPERM))
+        daemon = node.start("--dev", node.path, "--listen", "tcp://127.0.0.1:0", preexec_fn=refuse_system_call(IO_URING_SETUP, errno.EPERM))
         node.expect_end(daemon, SYSTEM)
         self.assertEqual(len(daemon.events("fopd.daemon.cannot_start")), 1)
 
