@@ -30,9 +30,9 @@ struct LocalitySettings {
 struct AuthSettings {
     enum class Mode : std::uint8_t { kRequired, kNone };
     Mode mode = Mode::kRequired;
-    std::optional<std::string> principals;
-    std::optional<std::string> peer_key;
-    std::optional<std::string> issuer_public;
+    std::optional<std::string> principals{};
+    std::optional<std::string> peer_key{};
+    std::optional<std::string> issuer_public{};
 };
 
 struct AdminSettings {

@@ -45,6 +45,13 @@ config::Section<FabricSettings> fabric_section() {
     section.field("handshake_timeout", &FabricSettings::handshake_timeout,
                   config::duration({.min = 100ms, .max = 10min}),
                   "Who has not said who it is by then is disconnected.");
+    section.check([](const FabricSettings& settings, config::Complaints& complaints) {
+        for (const Address& each : settings.listen) {
+            if (each.scheme == settings.listen.front().scheme) continue;
+            complaints.add("listen", "addresses of different schemes", "use one for all of them");
+            return;
+        }
+    });
     return section;
 }
 

@@ -49,7 +49,7 @@ TEST_CASE("daemon key file: 64 digits, with or without a newline", "[daemon]") {
 
     REQUIRE(bare.has_value());
     REQUIRE(with_newline.has_value());
-    REQUIRE(bare->bytes() == with_newline->bytes());
+    REQUIRE(*bare == *with_newline);
     REQUIRE(bare->bytes()[0] == std::byte{0xaa});
 }
 
