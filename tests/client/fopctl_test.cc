@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "core/entropy.h"
 #include "core/poll_backend.h"
 #include "daemon/admin_server.h"
 #include "daemon/node.h"
@@ -63,12 +64,17 @@ nlohmann::ordered_json status_of_a_node() {
     REQUIRE(configuration.has_value());
     (*configuration)->set_log_level(core::Level::kDebug);
     core::NullEventSink events;
+    core::SeededEntropy entropy(1);
     SilentManager manager;
     const daemon::Node node({.control = *control,
                              .localities = {first.get(), second.get()},
+                             .clock = clock,
+                             .entropy = entropy,
                              .events = events,
                              .manager = manager,
                              .configuration = **configuration,
+                             .transport = {},
+                             .load_access = {},
                              .apply_settings = {}},
                             {});
     return nlohmann::ordered_json::parse(daemon::status_json(

@@ -193,8 +193,8 @@ class DevTest(ProcessTestCase):
     def test_a_short_write_is_said_with_its_reason(self):
         done = run_fopd("--dev", self.dir, preexec_fn=limit_file_size(100))
         self.assertEqual(done.returncode, DATA_DIR)
-        self.assertEqual(done.stderr, f"fopd: --dev: {self.dir}/fopd.yaml.new: File too large\n")
-        self.assertEqual(sorted(each.name for each in self.dir.iterdir()), ["data", "peer.key"])
+        self.assertEqual(done.stderr, f"fopd: --dev: {self.dir}/principals.yaml.new: File too large\n")
+        self.assertEqual(sorted(each.name for each in self.dir.iterdir()), ["client.key", "data", "peer.key"])
 
     @needs_root
     def test_a_default_directory_of_another_user_is_not_used(self):

@@ -208,6 +208,7 @@ TEST_CASE("sim node: reload changes what can change at run time, and names what 
     node.set_configuration(
         "node: { name: node-0, drain_timeout: 5s }\n"
         "localities: { cores: 3, buffers: 256KiB }\n"
+        "fabric: { listen: [] }\n"
         "log: { level: debug }\n");
 
     const auto reloaded = node.node().reload();
