@@ -301,13 +301,22 @@ bool Session::may_send(std::uint32_t credits_needed) {
     return false;
 }
 
+fop::MessageWriter* Session::open_writer() {
+    if (open_message_ == nullptr) return nullptr;
+    if (open_message_->writer.count() < host_.options_.fops_per_message_max) {
+        return &open_message_->writer;
+    }
+    send_message();
+    return nullptr;
+}
+
 fop::MessageWriter* Session::replies() {
-    if (open_message_ != nullptr) return &open_message_->writer;
+    if (fop::MessageWriter* const open = open_writer()) return open;
     return begin_message(fop::MessageKind::kReplies, {});
 }
 
 fop::MessageWriter* Session::requests(const fop::RequestHeader& header) {
-    if (open_message_ != nullptr) return &open_message_->writer;
+    if (fop::MessageWriter* const open = open_writer()) return open;
     return begin_message(fop::MessageKind::kRequests, header);
 }
 

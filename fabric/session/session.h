@@ -168,6 +168,8 @@ private:
     void refuse(const fop::Refusal& refusal);
 
     bool may_send(std::uint32_t credits_needed);
+    // Of the message that is being put together, if it takes another fop.
+    fop::MessageWriter* open_writer();
     fop::MessageWriter* begin_message(fop::MessageKind kind, const fop::RequestHeader& header);
     fop::PrefixFields next_prefix();
     void send(SendBuffer& buffer, std::size_t bytes);

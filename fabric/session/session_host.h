@@ -12,6 +12,7 @@
 #include "core/poller.h"
 #include "core/wait_queue.h"
 #include "fabric/session/session.h"
+#include "fop/message.h"
 
 namespace fopd::fabric {
 
@@ -28,6 +29,8 @@ struct HostOptions {
     std::uint16_t control_credits = 4;
     std::uint32_t fop_credits_total = 4096;
     std::uint32_t inline_max = 12U << 10;
+    // Fewer only show what sending them together brings.
+    std::uint32_t fops_per_message_max = fop::kFopsMax;
     Duration lease{30s};
     Duration handshake_timeout{5s};
 };
