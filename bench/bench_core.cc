@@ -9,7 +9,6 @@
 #include <array>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <functional>
 #include <memory>
 #include <string>
@@ -17,9 +16,8 @@
 #include <vector>
 
 #include <liburing.h>
-#include <sched.h>
-#include <sys/utsname.h>
 
+#include "bench/measure.h"
 #include "core/clock.h"
 #include "core/crc32c.h"
 #include "core/histogram.h"
@@ -31,13 +29,14 @@
 namespace fopd::core {
 namespace {
 
-const PosixClock kClock;
-NullEventSink no_events;
+using bench::cpu_model;
+using bench::kClock;
+using bench::kernel_release;
+using bench::median;
+using bench::pin_to;
+using bench::quoted;
 
-double median(std::vector<double> values) {
-    std::ranges::sort(values);
-    return values[values.size() / 2];
-}
+NullEventSink no_events;
 
 // Nanoseconds for each of `count` operations of `run`, the median of several rounds.
 double measure(int rounds, std::uint64_t count, const std::function<void()>& run) {
@@ -116,24 +115,6 @@ TaskCosts measure_tasks() {
 }
 
 // -- messages between cores --
-
-// Pins the calling thread to the core with this index among those it may use.
-void pin_to(std::size_t index) {
-    static const std::vector<int> kCores = [] {
-        std::vector<int> usable;
-        cpu_set_t set;
-        CPU_ZERO(&set);
-        sched_getaffinity(0, sizeof set, &set);
-        for (int core = 0; core < CPU_SETSIZE; ++core) {
-            if (CPU_ISSET(static_cast<std::size_t>(core), &set)) usable.push_back(core);
-        }
-        return usable;
-    }();
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(static_cast<std::size_t>(kCores[index % kCores.size()]), &set);
-    sched_setaffinity(0, sizeof set, &set);
-}
 
 struct Stop final : Message {
     explicit Stop(Reactor& owner) : Message(&deliver), reactor(owner) {}
@@ -336,30 +317,6 @@ double crc32c_4k_ns() {
 }
 
 // -- the report --
-
-std::string cpu_model() {
-    std::ifstream info("/proc/cpuinfo");
-    for (std::string line; std::getline(info, line);) {
-        if (!line.starts_with("model name")) continue;
-        const auto colon = line.find(": ");
-        if (colon != std::string::npos) return line.substr(colon + 2);
-    }
-    return "unknown";
-}
-
-std::string kernel_release() {
-    utsname name{};
-    return ::uname(&name) == 0 ? name.release : "unknown";
-}
-
-std::string quoted(const std::string& text) {
-    std::string out = "\"";
-    for (const char each : text) {
-        if (each == '"' || each == '\\') out += '\\';
-        out += each;
-    }
-    return out + '"';
-}
 
 struct Report {
     TaskCosts tasks;

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+
+namespace fopd::bench {
+
+// What echoes cost without any of ours: microseconds from one to the next.
+
+// Two transfers of fi_pingpong, provider tcp, endpoints msg, both sides looking for work without
+// sleeping. Nothing where the program is not installed.
+std::optional<double> pingpong_echo_us(std::size_t bytes, int rounds);
+
+// send() and recv() on a plain socket, both sides asleep in poll() in between.
+double socket_echo_us(std::size_t bytes, int rounds);
+
+}  // namespace fopd::bench

@@ -1,0 +1,269 @@
+// Measures sessions and RPC over libfabric's tcp on the loopback device, beside what the same takes
+// without them: fi_pingpong, plain sockets, loops of fi_read and fi_write.
+//
+//     bench_fabric [--json]
+//
+// prints a small table, or one JSON object; under 60 seconds. The server is a process of its own on
+// the first core, the clients are on the second. Each figure is a median of rounds, and each ratio
+// that of the rounds' ratios, as what is compared takes turns.
+
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sys/resource.h>
+
+#include "bench/bare_echo.h"
+#include "bench/bare_transfer.h"
+#include "bench/fabric_stage.h"
+#include "bench/measure.h"
+
+namespace fopd::bench {
+namespace {
+
+constexpr int kRounds = 5;
+constexpr Duration kSpin = 50us;
+
+// -- what is reported --
+
+struct Figure {
+    const char* name;
+    const char* unit;
+    double value;  // NaN: could not be had.
+    int digits;
+};
+
+class Report {
+public:
+    void add(const char* name, const char* unit, double value, int digits = 2) {
+        figures_.push_back({.name = name, .unit = unit, .value = value, .digits = digits});
+    }
+    void print_json() const {
+        std::printf("{\"cpu\":%s,\"kernel\":%s", quoted(cpu_model()).c_str(),
+                    quoted(kernel_release()).c_str());
+        for (const Figure& each : figures_) {
+            if (std::isnan(each.value)) {
+                std::printf(",\"%s\":null", each.name);
+            } else {
+                std::printf(",\"%s\":%.*f", each.name, each.digits, each.value);
+            }
+        }
+        std::printf("}\n");
+    }
+    void print_table() const {
+        std::printf("%s, Linux %s\n\n", cpu_model().c_str(), kernel_release().c_str());
+        for (const Figure& each : figures_) {
+            std::printf("%-28s %12.*f %s\n", each.name, each.digits, each.value, each.unit);
+        }
+    }
+
+private:
+    std::vector<Figure> figures_;
+};
+
+// The medians of two things measured in turn, and of how the one compares to the other.
+struct Pair {
+    double ours;
+    double bare;
+    double ratio;
+};
+
+Pair measure_pair(const std::function<double()>& ours,
+                  const std::function<std::optional<double>()>& bare) {
+    std::vector<double> our_values;
+    std::vector<double> bare_values;
+    std::vector<double> ratios;
+    for (int round = 0; round < kRounds; ++round) {
+        our_values.push_back(ours());
+        const auto value = bare();
+        if (!value) continue;
+        bare_values.push_back(*value);
+        ratios.push_back(our_values.back() / *value);
+    }
+    if (ratios.empty()) return {.ours = median(std::move(our_values)), .bare = NAN, .ratio = NAN};
+    return {.ours = median(std::move(our_values)),
+            .bare = median(std::move(bare_values)),
+            .ratio = median(std::move(ratios))};
+}
+
+// -- echoes --
+
+double echo_us(std::size_t bytes, Duration spin) {
+    FabricStage stage({.service = Service::kEcho, .spin = spin});
+    stage.connect(1);
+    return 1e6 / stage.measure({.body = fop::Echo{}, .payload_bytes = bytes}).per_s;
+}
+
+void measure_echoes(Report& report) {
+    constexpr int kPingpongRounds = 5000;
+    constexpr int kSocketRounds = 4000;
+    const auto spinning = [](std::size_t bytes) {
+        return measure_pair([bytes] { return echo_us(bytes, kSpin); },
+                            [bytes] { return pingpong_echo_us(bytes, kPingpongRounds); });
+    };
+    const auto asleep = [](std::size_t bytes) {
+        return measure_pair([bytes] { return echo_us(bytes, Duration{}); },
+                            [bytes] { return socket_echo_us(bytes, kSocketRounds); });
+    };
+    const Pair small = spinning(64);
+    report.add("echo_64_us", "us", small.ours);
+    report.add("pingpong_64_us", "us", small.bare);
+    report.add("echo_64_ratio", "", small.ratio, 3);
+    const Pair large = spinning(4096);
+    report.add("echo_4k_us", "us", large.ours);
+    report.add("pingpong_4k_us", "us", large.bare);
+    report.add("echo_4k_ratio", "", large.ratio, 3);
+    const Pair small_asleep = asleep(64);
+    report.add("echo_64_asleep_us", "us", small_asleep.ours);
+    report.add("socket_64_us", "us", small_asleep.bare);
+    report.add("echo_64_asleep_ratio", "", small_asleep.ratio, 3);
+    const Pair large_asleep = asleep(4096);
+    report.add("echo_4k_asleep_us", "us", large_asleep.ours);
+    report.add("socket_4k_us", "us", large_asleep.bare);
+    report.add("echo_4k_asleep_ratio", "", large_asleep.ratio, 3);
+}
+
+// -- many calls --
+
+struct Calls {
+    std::vector<double> per_s;
+    std::vector<double> server_cpu_us;
+    std::vector<double> client_cpu_us;
+
+    // 4 KiB come back for 64 bytes.
+    void measure(std::size_t sessions, std::size_t depth, std::uint32_t fops_per_message_max) {
+        FabricStage stage(
+            {.service = Service::kReply4k, .fops_per_message_max = fops_per_message_max});
+        stage.connect(sessions);
+        const auto cost = stage.measure({.body = fop::Echo{}, .payload_bytes = 64, .depth = depth});
+        per_s.push_back(cost.per_s);
+        server_cpu_us.push_back(cost.server_cpu_us);
+        client_cpu_us.push_back(cost.client_cpu_us);
+    }
+};
+
+void measure_calls(Report& report) {
+    Calls together;
+    Calls one_by_one;
+    Calls spread;
+    for (int round = 0; round < kRounds; ++round) {
+        together.measure(1, 32, fop::kFopsMax);
+        one_by_one.measure(1, 32, 1);
+        spread.measure(64, 4, fop::kFopsMax);
+    }
+    report.add("rpc_4k_depth32_per_s", "/s", median(together.per_s), 0);
+    report.add("rpc_server_cpu_us", "us", median(together.server_cpu_us));
+    report.add("rpc_client_cpu_us", "us", median(together.client_cpu_us));
+    report.add("rpc_one_by_one_per_s", "/s", median(one_by_one.per_s), 0);
+    report.add("rpc_one_by_one_server_cpu_us", "us", median(one_by_one.server_cpu_us));
+    report.add("rpc_64_sessions_per_s", "/s", median(spread.per_s), 0);
+    report.add("rpc_64_sessions_server_cpu_us", "us", median(spread.server_cpu_us));
+}
+
+// -- bulk --
+
+constexpr std::size_t kBulkBytes = 1U << 20;
+constexpr std::size_t kBulkDepth = 8;
+
+double bulk_mbps(Service service) {
+    FabricStage stage({.service = service, .spin = kSpin});
+    stage.connect(1);
+    const bool pull = service == Service::kPull;
+    fop::BulkEcho body;
+    body.bytes = kBulkBytes;
+    const auto cost = stage.measure({.body = body,
+                                     .depth = kBulkDepth,
+                                     .source_bytes = pull ? kBulkBytes : 0,
+                                     .target_bytes = pull ? 0 : kBulkBytes});
+    return cost.per_s * kBulkBytes / 1e6;
+}
+
+double bare_mbps(BareTransfer::Direction direction) {
+    BareTransfer transfer;
+    transfer.mbps(direction, kBulkDepth, 100ms);
+    return transfer.mbps(direction, kBulkDepth, 300ms);
+}
+
+void measure_bulk(Report& report) {
+    const auto read = measure_pair([] { return bulk_mbps(Service::kPull); },
+                                   [] { return bare_mbps(BareTransfer::Direction::kRead); });
+    report.add("rma_read_1m_mbps", "MB/s", read.ours, 0);
+    report.add("bare_read_mbps", "MB/s", read.bare, 0);
+    report.add("rma_read_ratio", "", read.ratio, 3);
+    const auto write = measure_pair([] { return bulk_mbps(Service::kPush); },
+                                    [] { return bare_mbps(BareTransfer::Direction::kWrite); });
+    report.add("rma_write_1m_mbps", "MB/s", write.ours, 0);
+    report.add("bare_write_mbps", "MB/s", write.bare, 0);
+    report.add("rma_write_ratio", "", write.ratio, 3);
+}
+
+// -- sessions --
+
+double connects_per_s() {
+    constexpr std::size_t kCount = 400;
+    constexpr std::size_t kAtOnce = 16;
+    FabricStage stage({});
+    stage.connect_and_leave(kCount / 10, kAtOnce);
+    const Instant start = kClock.now();
+    stage.connect_and_leave(kCount, kAtOnce);
+    return kCount / static_cast<double>((kClock.now() - start).count()) * 1e9;
+}
+
+void measure_idle(Report& report) {
+    constexpr std::size_t kSessions = 1000;
+    // Each session says once in that time that it is still there.
+    constexpr Duration kSpan = 10s;
+    FabricStage stage({.spin = kSpin});
+    stage.connect(8);
+    stage.idle(200ms);
+    const std::size_t before = stage.server().resident_bytes();
+    stage.connect(kSessions);
+    stage.idle(500ms);
+    const std::size_t grown = stage.server().resident_bytes() - before;
+    const Duration busy_before = stage.server().cpu_time();
+    const Instant start = kClock.now();
+    stage.idle(kSpan);
+    const auto busy = static_cast<double>((stage.server().cpu_time() - busy_before).count());
+    report.add("session_kib", "KiB", static_cast<double>(grown) / kSessions / 1024, 1);
+    report.add("idle_1000_sessions_cpu_percent", "%",
+               busy / static_cast<double>((kClock.now() - start).count()) * 100, 3);
+}
+
+void measure_connects(Report& report) {
+    std::vector<double> rates;
+    for (int round = 0; round < kRounds; ++round) rates.push_back(connects_per_s());
+    report.add("connects_per_s", "/s", median(std::move(rates)), 0);
+}
+
+Report measure_all() {
+    rlimit files{};
+    ::getrlimit(RLIMIT_NOFILE, &files);
+    files.rlim_cur = files.rlim_max;
+    ::setrlimit(RLIMIT_NOFILE, &files);
+
+    Report report;
+    // First: a process that has done nothing yet has no free memory that hides what sessions take.
+    measure_idle(report);
+    measure_connects(report);
+    measure_echoes(report);
+    measure_calls(report);
+    measure_bulk(report);
+    return report;
+}
+
+}  // namespace
+}  // namespace fopd::bench
+
+int main(int argc, char* argv[]) {
+    const bool json = argc == 2 && std::strcmp(argv[1], "--json") == 0;
+    if (argc > 1 && !json) {
+        std::fprintf(stderr, "usage: bench_fabric [--json]\n");
+        return 2;
+    }
+    const auto report = fopd::bench::measure_all();
+    json ? report.print_json() : report.print_table();
+}

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <type_traits>
+
+#include <sys/types.h>
+
+#include "core/time.h"
+
+namespace fopd::bench {
+
+// The other side of a measurement, as a process of its own on the first core: what it costs can
+// then be told apart from what this side costs. Made while this process has no reactor.
+class Child {
+public:
+    // What the child has of its parent.
+    class Parent {
+    public:
+        // Readable as soon as the parent is done with the child.
+        int done_fd() const { return done_fd_; }
+        template <typename T>
+        void send(const T& value) const {
+            static_assert(std::is_trivially_copyable_v<T>);
+            send_bytes(&value, sizeof value);
+        }
+
+    private:
+        friend Child;
+        void send_bytes(const void* bytes, std::size_t size) const;
+        int done_fd_ = -1;
+        int send_fd_ = -1;
+    };
+
+    explicit Child(const std::function<void(const Parent&)>& body);
+    // Tells the child and waits for its end.
+    ~Child();
+    Child(const Child&) = delete;
+    Child& operator=(const Child&) = delete;
+
+    // What the child sent.
+    template <typename T>
+    T receive() const {
+        static_assert(std::is_trivially_copyable_v<T>);
+        T value;
+        receive_bytes(&value, sizeof value);
+        return value;
+    }
+    Duration cpu_time() const;
+    std::size_t resident_bytes() const;
+
+private:
+    void receive_bytes(void* bytes, std::size_t size) const;
+
+    pid_t pid_ = -1;
+    int done_fd_ = -1;
+    int receive_fd_ = -1;
+};
+
+// Of this process.
+Duration own_cpu_time();
+
+}  // namespace fopd::bench

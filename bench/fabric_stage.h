@@ -1,0 +1,92 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "bench/child.h"
+#include "core/entropy.h"
+#include "core/events.h"
+#include "core/gate.h"
+#include "core/reactor.h"
+#include "fabric/rpc/client.h"
+#include "fabric/rpc/server.h"
+#include "fabric/transport.h"
+
+namespace fopd::bench {
+
+inline constexpr std::size_t kPieceBytes = 256U << 10;
+
+// What the server does with a request that has come.
+enum class Service : std::uint8_t {
+    kEcho,     // The payload goes back.
+    kReply4k,  // 4 KiB come back.
+    kPull,     // Memory of the client is fetched, piece after piece.
+    kPush,     // Memory of the client is written.
+};
+
+struct StageOptions {
+    Service service = Service::kEcho;
+    Duration spin{};  // Of both sides.
+    std::uint32_t fops_per_message_max = fop::kFopsMax;
+};
+
+// A server on the first core, in a process of its own, and clients of it on the second: sessions
+// with a principal's key over libfabric's tcp, reactors over io_uring. One at a time.
+class FabricStage {
+public:
+    explicit FabricStage(const StageOptions& options);
+    ~FabricStage();
+    FabricStage(const FabricStage&) = delete;
+    FabricStage& operator=(const FabricStage&) = delete;
+
+    const Child& server() const { return server_; }
+    core::Reactor& reactor() { return *reactor_; }
+
+    // So many more sessions, each a client of its own.
+    void connect(std::size_t count);
+    // Sessions that are made, used by nobody, and ended; `at_once` of them at any time.
+    void connect_and_leave(std::size_t count, std::size_t at_once);
+
+    // What calls cost, `depth` under way in each session.
+    struct Load {
+        fop::RequestBody body{};
+        std::size_t payload_bytes = 0;  // Into the request.
+        std::size_t depth = 1;
+        std::size_t source_bytes = 0;  // Of each call's memory that is opened to the server.
+        std::size_t target_bytes = 0;
+        Duration warm_up = 100ms;
+        Duration measured = 300ms;
+    };
+    struct Cost {
+        double per_s = 0;
+        double server_cpu_us = 0;  // For each call.
+        double client_cpu_us = 0;
+    };
+    Cost measure(const Load& load);
+    // Turns for that long.
+    void idle(Duration span);
+
+private:
+    struct Running;
+    Task<void> call_again_and_again(fabric::Client* client, Running* running);
+    Task<void> run(Running* running);
+    Task<void> open(std::span<const std::unique_ptr<fabric::Client>> clients);
+    Task<void> come_and_go(std::size_t* left);
+    Task<void> come_and_go_many(std::size_t count, std::size_t at_once);
+    Task<void> sleep(Duration span);
+    Task<void> stop();
+    std::unique_ptr<fabric::Client> make_client();
+
+    const Child server_;
+    core::NullEventSink events_;
+    core::SystemEntropy entropy_;
+    fabric::Address address_;
+    std::unique_ptr<fabric::Transport> transport_;
+    std::unique_ptr<core::Reactor> reactor_;
+    std::unique_ptr<fabric::SessionHost> host_;
+    std::vector<std::unique_ptr<fabric::Client>> clients_;
+};
+
+}  // namespace fopd::bench
