@@ -423,7 +423,15 @@ bool Server::Peer::put(Session& session_now, const fop::Reply& reply) {
         fop::MessageWriter* const message = session_now.replies();
         if (message == nullptr) return false;
         if (message->add(reply)) return true;
-        ENSURE(!message->empty());  // Every reply fits into an empty message.
+        if (message->empty()) {
+            // The client takes only small messages, and asked for a large payload in one.
+            const bool added =
+                message->add({.id = reply.id,
+                              .status = fop::Status::kTooLarge,
+                              .words = "the reply is larger than the messages this client takes"});
+            ENSURE(added);
+            return true;
+        }
         session_now.send_message();
     }
 }

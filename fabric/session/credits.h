@@ -74,8 +74,9 @@ public:
         held_ = static_cast<std::uint16_t>(held_ + grant);
         return grant;
     }
-    // The peer has less than half of what it should have: worth a message of its own.
-    bool urgent() const { return owed() > 0 && held_ * 2 < target_; }
+    // The peer has less than half of what it should have, or only the one it keeps for control:
+    // worth a message of its own.
+    bool urgent() const { return owed() > 0 && (held_ < 2 || held_ * 2 < target_); }
 
     // What an idle peer is asked to give up.
     std::uint16_t excess() const {
@@ -84,6 +85,7 @@ public:
     }
     // It gave up so many. False when it never had them.
     [[nodiscard]] bool given_up(std::uint16_t count) {
+        if (count == 0) return true;
         if (count > excess()) return false;
         held_ = static_cast<std::uint16_t>(held_ - count);
         target_ = static_cast<std::uint16_t>(target_ - count);

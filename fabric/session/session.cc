@@ -410,7 +410,7 @@ void Session::send_control_if_due() {
                          .surrender_messages = std::exchange(surrender_asked_, std::uint16_t{0}),
                          .surrender_fops = std::exchange(surrender_fops_asked_, std::uint16_t{0})};
     if (const std::uint16_t asked = std::exchange(surrender_due_, std::uint16_t{0}); asked > 0) {
-        // Two stay: one for fops, one for control.
+        // Besides the one for this message two stay: one for fops, one for control.
         const std::uint32_t spare = send_credits_ > 3 ? send_credits_ - 3 : 0;
         control.surrendered_messages =
             static_cast<std::uint16_t>(std::min<std::uint32_t>(asked, spare));

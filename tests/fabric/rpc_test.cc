@@ -367,6 +367,39 @@ TEST_CASE("fabric rpc: a silent server is given up after the lease, an idle one 
     REQUIRE(stage.server->host.session_count() == 1);
 }
 
+TEST_CASE("fabric rpc: a client that takes only small messages is told so, and harms nobody",
+          "[fabric]") {
+    RpcStage stage;
+    stage.client_options.machine.receive_buffer_bytes = 2048;
+    Client& client = stage.connected();
+    EchoResult large;
+    EchoResult small;
+
+    REQUIRE(stage.world.run(*stage.client_reactor, echo(&client, std::string(8000, 'x'), &large)));
+    REQUIRE(stage.world.run(*stage.client_reactor, echo(&client, "small", &small)));
+
+    REQUIRE(large.answer.has_value());
+    REQUIRE(large.answer->status == fop::Status::kTooLarge);
+    REQUIRE(small.text == "small");
+}
+
+TEST_CASE("fabric rpc: a client that cancels does not wait for credits afterwards", "[fabric]") {
+    RpcStage stage;
+    Client& client = stage.connected();
+    stage.server->foms.hold = true;
+    EchoResult given_up;
+    EchoResult next;
+    stage.client_reactor->spawn(stage.gate,
+                                echo(&client, "late", &given_up, after(stage.world.now(), 10ms)));
+    stage.world.run_for(20ms);
+
+    stage.client_reactor->spawn(stage.gate, echo(&client, "next", &next));
+    stage.world.run_for(20ms);
+
+    REQUIRE(given_up.done);
+    REQUIRE(stage.server->foms.arrived == 2);
+}
+
 TEST_CASE("fabric rpc: idle clients give their credits back", "[fabric]") {
     RpcStage stage;
     Client& client = stage.connected();
