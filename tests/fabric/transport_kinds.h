@@ -338,6 +338,13 @@ public:
 
     void run(const std::function<void()>& job) { loop_.run(job); }
     bool wait(const std::function<bool()>& holds) { return loop_.wait(holds); }
+    // What `look` sees on the reactor's thread: for what its callbacks may still write to.
+    template <typename Look>
+    auto seen(Look look) {
+        decltype(look()) value{};
+        run([&] { value = look(); });
+        return value;
+    }
     Loop& loop() { return loop_; }
     TransferMachine& machine() { return *machine_; }
 
