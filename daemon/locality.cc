@@ -83,6 +83,12 @@ std::optional<reqh::FopRecord> Locality::trace(reqh::FopId id) const {
     return fabric_->handler.trace(id);
 }
 
+bool Locality::at_rest() const {
+    if (work_.count() > 0 || buffers_.free_count() < buffers_.total_count()) return false;
+    if (fabric_ == nullptr) return true;
+    return fabric_->host.at_rest() && fabric_->server->held() == 0;
+}
+
 const fabric::HostStatistics* Locality::host_statistics() const {
     return fabric_ == nullptr ? nullptr : &fabric_->host.statistics();
 }

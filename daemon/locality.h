@@ -85,6 +85,8 @@ public:
     // -- on its reactor --
     std::vector<fabric::SessionInfo> sessions();
     std::optional<reqh::FopRecord> trace(reqh::FopId id) const;
+    // Nothing is held for any client: no session, fop, buffer or credit.
+    bool at_rest() const;
 
     // -- from any thread, once it is open; null without a network --
     const fabric::HostStatistics* host_statistics() const;

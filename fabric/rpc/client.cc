@@ -53,7 +53,8 @@ Client::Client(SessionHost& host, ClientOptions options)
 }
 
 Client::~Client() {
-    ENSURE(outstanding_ == 0 || session_ == nullptr);
+    ENSURE(waiting_.empty());
+    ENSURE(sent_.empty());
 }
 
 void Client::start() {

@@ -68,6 +68,8 @@ public:
     class Call;
 
     Client(SessionHost& host, ClientOptions options);
+    // Requires: closed, or, in the simulated world, where a process may go at any time, without
+    // calls.
     ~Client();
     Client(const Client&) = delete;
     Client& operator=(const Client&) = delete;
@@ -131,7 +133,7 @@ private:
     const ClientOptions options_;
     fop::ClientId id_;
     core::Random jitter_;
-    Session* session_ = nullptr;  // Until it is gone.
+    Session* session_ = nullptr;     // Until it is gone.
     std::uint64_t incarnation_ = 0;  // Of the server that has what was sent.
     bool was_open_ = false;
     bool closing_ = false;

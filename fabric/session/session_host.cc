@@ -174,6 +174,13 @@ void SessionHost::for_each(const std::function<void(Session&)>& visit) {
     }
 }
 
+bool SessionHost::at_rest() const {
+    return count_ == 0 && ending_.empty() && transfers_in_flight_ == 0 &&
+           free_buffers_.size() == buffers_.size() &&
+           message_credits_.free() == message_credits_.total() &&
+           fop_credits_.free() == fop_credits_.total();
+}
+
 Session* SessionHost::find(std::uint64_t handle) {
     const std::uint64_t slot = slot_of(handle);
     if (slot >= slots_.size() || slots_[slot] == nullptr) return nullptr;

@@ -119,6 +119,8 @@ public:
     const HostStatistics& statistics() const { return statistics_; }
     // Sessions of any state.
     std::size_t session_count() const { return count_; }
+    // Nothing is held for anybody: no session, and all buffers and credits are back.
+    bool at_rest() const;
 
 private:
     friend Session;
