@@ -4,18 +4,66 @@
 
 namespace fopd::sim {
 
+namespace {
+
+// Far enough that a transfer to a client and back takes longer than kSlowFop, so that a node tells
+// of every fop that has moved any of its client's memory.
+constexpr fabric::DelayRange kDelay{.min = 300us, .max = 2ms};
+constexpr Duration kSlowFop = 1ms;
+constexpr fabric::DelayRange kLongDelay{.min = 1ms, .max = 500ms};
+// What connecting to a node that is there takes at most.
+constexpr Duration kConnectingMax = 1s;
+// What costs too much to look at after every step.
+constexpr Duration kCloseLookInterval = 1s;
+
+std::string client_name(std::uint32_t index) {
+    return "client-" + std::to_string(index);
+}
+
+bool is_of_network(Fault::Kind kind) {
+    return kind >= Fault::Kind::kDelay && kind <= Fault::Kind::kRefuseConnects;
+}
+
+}  // namespace
+
 Cluster::Cluster(std::uint64_t seed, ClusterOptions options)
     : options_(options),
       world_(seed),
+      transport_({.seed = seed, .delay = kDelay}),
+      book_(world_),
       excused_until_(options.nodes, Instant::min()),
       restart_(options.nodes, false) {
     for (std::uint32_t i = 0; i < options_.nodes; ++i) {
-        nodes_.push_back(std::make_unique<SimulatedNode>(
-            world_, SimulatedNodeOptions{.name = "node-" + std::to_string(i),
-                                         .index = i,
-                                         .localities = options_.localities,
-                                         .watchdog = options_.watchdog,
-                                         .drain_timeout = options_.drain_timeout}));
+        SimulatedNodeOptions node{.name = "node-" + std::to_string(i),
+                                  .index = i,
+                                  .localities = options_.localities,
+                                  .watchdog = options_.watchdog,
+                                  .drain_timeout = options_.drain_timeout};
+        if (options_.clients > 0) {
+            node.network = &transport_;
+            node.slow_fop = kSlowFop;
+            node.observer = [this, i](std::string_view name, std::span<const core::Field> fields) {
+                if (name == "reqh.slow_fop") book_.see_fop(i, nodes_[i]->life_count(), fields);
+            };
+        }
+        nodes_.push_back(std::make_unique<SimulatedNode>(world_, std::move(node)));
+    }
+    const auto life_of = [this](std::uint32_t node) -> std::uint64_t {
+        SimulatedNode& asked = *nodes_[node];
+        const bool serves = asked.running() && asked.node().accepts_work();
+        return serves ? asked.life_count() : 0;
+    };
+    for (std::uint32_t i = 0; i < options_.clients; ++i) {
+        clients_.push_back(std::make_unique<SimulatedClient>(
+            world_, SimulatedClientOptions{.name = client_name(i),
+                                           .index = i,
+                                           .nodes = options_.nodes,
+                                           .network = &transport_,
+                                           .book = &book_,
+                                           .life_of = life_of,
+                                           .lines = options_.lines,
+                                           .pause_max = options_.client_pause_max,
+                                           .quiet = options_.quiet_clients}));
     }
 }
 
@@ -23,6 +71,7 @@ Cluster::~Cluster() = default;
 
 void Cluster::start_all() {
     for (const auto& node : nodes_) node->start();
+    for (const auto& client : clients_) client->start();
 }
 
 bool Cluster::run_for(Duration span, const std::vector<Fault>& plan) {
@@ -46,12 +95,28 @@ void Cluster::step_until(Instant limit) {
     while (broken_promise_.empty() && world_.step(limit)) {
         if (world_.now() == looked_at) continue;
         looked_at = world_.now();
-        for (const auto& node : nodes_) look_at(*node);
+        look_at_all();
     }
+    look_at_all();
+}
+
+void Cluster::look_at_all() {
     for (const auto& node : nodes_) look_at(*node);
+    for (const auto& client : clients_) {
+        client->bury();
+        client->look();
+    }
+    book_.look();
+    if (after(looked_closely_at_, kCloseLookInterval) <= world_.now()) {
+        looked_closely_at_ = world_.now();
+        for (const auto& node : nodes_) look_for_broken_protocol(*node);
+    }
+    if (!book_.broken_promise().empty()) break_promise(book_.broken_promise());
 }
 
 void Cluster::carry_out(const Fault& fault) {
+    if (is_of_network(fault.kind)) return carry_out_on_network(fault);
+    if (fault.kind == Fault::Kind::kCrashClient) return carry_out_on_client(fault);
     SimulatedNode& node = *nodes_[fault.node];
     if (!node.running()) return;
     ++faults_carried_out_;
@@ -59,8 +124,9 @@ void Cluster::carry_out(const Fault& fault) {
     Instant& excused_until = excused_until_[fault.node];
     switch (fault.kind) {
         case Fault::Kind::kCrash:
+            look_for_broken_protocol(node);
             node.crash();
-            due_.push_back({until, due_count_++, fault.node, Due::What::kStart});
+            due_.push_back({until, fault});
             break;
         case Fault::Kind::kStallLocality:
             world_.stall(node.locality(fault.locality), until);
@@ -82,44 +148,115 @@ void Cluster::carry_out(const Fault& fault) {
         case Fault::Kind::kBadReload:
             node.set_configuration("node: { nmae: x }\n");
             if (node.node().reload()) break_promise("a bad configuration was accepted");
-            due_.push_back({until, due_count_++, fault.node, Due::What::kMendConfiguration});
+            due_.push_back({until, fault});
             break;
         case Fault::Kind::kDrain:
             node.drain();
             restart_[fault.node] = true;
-            due_.push_back({until, due_count_++, fault.node, Due::What::kStart});
+            due_.push_back({until, fault});
             break;
         case Fault::Kind::kRestart:
             node.terminate();
             restart_[fault.node] = true;
-            due_.push_back({until, due_count_++, fault.node, Due::What::kStart});
+            due_.push_back({until, fault});
             break;
+        default: ensure_failed("a fault of a node", __FILE__, __LINE__);
+    }
+}
+
+// Visits the way to the node of each client the fault is about.
+template <typename Visit>
+void Cluster::for_each_link(const Fault& fault, Visit visit) {
+    for (std::uint32_t i = 0; i < options_.clients; ++i) {
+        if (fault.client != Fault::kEveryClient && fault.client != i) continue;
+        visit(fabric::MemRoute{.from = clients_[i]->name(), .to = nodes_[fault.node]->name()});
+    }
+}
+
+void Cluster::carry_out_on_network(const Fault& fault) {
+    ++faults_carried_out_;
+    const Instant until = after(world_.now(), fault.span);
+    for_each_link(fault, [&](const fabric::MemRoute& there) {
+        const fabric::MemRoute back{.from = there.to, .to = there.from};
+        switch (fault.kind) {
+            case Fault::Kind::kDelay:
+                network().set_delay(there, kLongDelay);
+                network().set_delay(back, kLongDelay);
+                break;
+            case Fault::Kind::kStallLink: network().stall(there, until); break;
+            case Fault::Kind::kLose:
+                network().lose_connections(there, fabric::LossNotice::kBoth);
+                break;
+            case Fault::Kind::kLoseAtNode:
+                network().lose_connections(back, fabric::LossNotice::kFrom);
+                break;
+            case Fault::Kind::kLoseAtClient:
+                network().lose_connections(there, fabric::LossNotice::kFrom);
+                break;
+            case Fault::Kind::kPartition: network().partition(there); break;
+            case Fault::Kind::kBlockToNode: network().block(there); break;
+            case Fault::Kind::kBlockToClient: network().block(back); break;
+            case Fault::Kind::kRefuseConnects: network().refuse_connects(there); break;
+            default: ensure_failed("a fault of the network", __FILE__, __LINE__);
+        }
+    });
+    due_.push_back({until, fault});
+}
+
+void Cluster::carry_out_on_client(const Fault& fault) {
+    SimulatedClient& client = *clients_[fault.client];
+    if (!client.running()) return;
+    ++faults_carried_out_;
+    client.crash();
+    due_.push_back({after(world_.now(), fault.span), fault});
+}
+
+void Cluster::end(const Fault& fault) {
+    for_each_link(fault, [&](const fabric::MemRoute& there) {
+        const fabric::MemRoute back{.from = there.to, .to = there.from};
+        switch (fault.kind) {
+            case Fault::Kind::kDelay:
+                network().set_delay(there, kDelay);
+                network().set_delay(back, kDelay);
+                break;
+            case Fault::Kind::kPartition: network().heal(there); break;
+            case Fault::Kind::kBlockToNode: network().unblock(there); break;
+            case Fault::Kind::kBlockToClient: network().unblock(back); break;
+            case Fault::Kind::kRefuseConnects: network().allow_connects(there); break;
+            default: break;  // It has no end, or is no fault of the network.
+        }
+    });
+    SimulatedNode& node = *nodes_[fault.node];
+    switch (fault.kind) {
+        case Fault::Kind::kBadReload: node.set_configuration(node.good_configuration()); break;
+        case Fault::Kind::kCrash:
+        case Fault::Kind::kDrain:
+        case Fault::Kind::kRestart:
+            // A node that drained, or still stops, is told to end and comes back when it has.
+            node.terminate();
+            restart_[fault.node] = true;
+            break;
+        case Fault::Kind::kCrashClient:
+            if (!clients_[fault.client]->running()) clients_[fault.client]->start();
+            break;
+        default: break;
     }
 }
 
 Instant Cluster::next_due() const {
     Instant next = kNever;
-    for (const Due& due : due_) next = std::min(next, due.at);
+    for (const Due& due : due_) next = std::min(next, due.end_at);
     return next;
 }
 
 void Cluster::carry_out_due() {
-    std::vector<Due> ripe;
+    std::vector<Fault> ripe;
     std::erase_if(due_, [&](const Due& due) {
-        if (due.at > world_.now()) return false;
-        ripe.push_back(due);
+        if (due.end_at > world_.now()) return false;
+        ripe.push_back(due.fault);
         return true;
     });
-    for (const Due& due : ripe) {
-        SimulatedNode& node = *nodes_[due.node];
-        if (due.what == Due::What::kMendConfiguration) {
-            node.set_configuration(node.good_configuration());
-            continue;
-        }
-        // A node that drained, or still stops, is told to end and comes back when it has.
-        node.terminate();
-        restart_[due.node] = true;
-    }
+    for (const Fault& fault : ripe) end(fault);
     for (std::uint32_t i = 0; i < options_.nodes; ++i) {
         if (restart_[i] && !nodes_[i]->running()) {
             restart_[i] = false;
@@ -133,19 +270,33 @@ void Cluster::carry_out_due() {
 // The promises of one node.
 void Cluster::look_at(SimulatedNode& node) {
     node.bury();
-    const std::string name = node.name();
-    if (node.start_failed()) break_promise(name + " did not start");
+    if (node.start_failed()) break_promise(node.name() + " did not start");
     if (!node.running()) return;
     SimulatedManager& manager = node.manager();
     const std::size_t index = node.index();
     if (world_.now() <= excused_until_[index]) {
         manager.forget_hunger();
     } else if (manager.longest_hunger() > options_.watchdog) {
-        break_promise(name + " turned but did not feed the watchdog");
+        break_promise(node.name() + " turned but did not feed the watchdog");
+    }
+}
+
+// All clients keep to the protocol, whatever the network does.
+void Cluster::look_for_broken_protocol(SimulatedNode& node) {
+    if (!node.running() || !node.node().opened()) return;
+    for (const auto& locality : node.node().localities()) {
+        const fabric::HostStatistics* const seen = locality->host_statistics();
+        if (seen == nullptr) continue;
+        if (seen->broken.get() + seen->garbage.get() + seen->unsealed.get() > 0) {
+            break_promise(node.name() + " has seen the protocol broken");
+        }
     }
 }
 
 bool Cluster::recover(Duration patience) {
+    for (const Due& due : due_) {
+        if (is_of_network(due.fault.kind)) end(due.fault);
+    }
     due_.clear();
     for (std::uint32_t i = 0; i < options_.nodes; ++i) {
         SimulatedNode& node = *nodes_[i];
@@ -154,14 +305,49 @@ bool Cluster::recover(Duration patience) {
         if (!node.running() || !node.node().accepts_work()) restart_[i] = true;
         if (restart_[i]) node.terminate();
     }
-    const Instant end = after(world_.now(), patience);
-    while (broken_promise_.empty() && world_.now() < end) {
+    for (const auto& client : clients_) {
+        if (!client->running()) client->start();
+    }
+    const Instant end_at = after(world_.now(), patience);
+    while (broken_promise_.empty() && world_.now() < end_at) {
         carry_out_due();
         step_until(after(world_.now(), 100ms));
     }
     for (const auto& node : nodes_) {
         if (!node->running() || !node->node().accepts_work()) {
             break_promise(node->name() + " is not ready again after the faults");
+        }
+    }
+    for (const auto& client : clients_) {
+        if (client->longest_disconnection() > kConnectingMax) {
+            break_promise(client->name() + " is not connected again after the faults");
+        }
+    }
+    return broken_promise_.empty();
+}
+
+bool Cluster::visit_all(Duration patience) {
+    for (const auto& client : clients_) client->visit_all(patience);
+    step_until(after(world_.now(), patience));
+    for (const auto& client : clients_) {
+        if (client->visiting()) break_promise(client->name() + " does not get to every node");
+    }
+    return broken_promise_.empty();
+}
+
+bool Cluster::part_all(Duration patience) {
+    for (const auto& client : clients_) client->leave();
+    step_until(after(world_.now(), patience));
+    for (const auto& client : clients_) {
+        if (client->running()) break_promise(client->name() + " did not leave");
+    }
+    if (broken_promise_.empty() && book_.under_way() > 0)
+        break_promise("a call outlasts its client");
+    for (const auto& node : nodes_) {
+        if (!node->running() || !node->node().opened()) continue;
+        for (const auto& locality : node->node().localities()) {
+            if (!locality->at_rest())
+                break_promise(node->name() + " still holds what was clients'");
         }
     }
     return broken_promise_.empty();

@@ -6,7 +6,10 @@
 #include <vector>
 
 #include "core/virtual_world.h"
+#include "fabric/mem_transport.h"
+#include "sim/call_book.h"
 #include "sim/fault_plan.h"
+#include "sim/simulated_client.h"
 #include "sim/simulated_node.h"
 
 namespace fopd::sim {
@@ -16,10 +19,15 @@ struct ClusterOptions {
     std::uint32_t localities = 2;
     Duration watchdog = 10s;
     Duration drain_timeout = 30s;
+    // They call the nodes over a network; without any there is none.
+    std::uint32_t clients = 0;
+    std::uint32_t lines = 2;          // Nodes a client talks to at a time.
+    Duration client_pause_max = 10s;  // Between two rounds of calls there.
+    bool quiet_clients = false;       // They make the calls a test asks for, and no others.
 };
 
-// Many daemons in one process, on one time line, and the faults of a plan. After every step it
-// holds the nodes to what they promise; the first broken promise is kept as a sentence.
+// Many daemons and their clients in one process, on one time line, and the faults of a plan. After
+// every step it holds them to what they promise; the first broken promise is kept as a sentence.
 class Cluster {
 public:
     Cluster(std::uint64_t seed, ClusterOptions options);
@@ -30,13 +38,20 @@ public:
     core::VirtualWorld& world() { return world_; }
     SimulatedNode& node(std::uint32_t index) { return *nodes_[index]; }
     std::uint32_t node_count() const { return options_.nodes; }
+    fabric::MemNetwork& network() { return transport_.network(); }
+    SimulatedClient& client(std::uint32_t index) { return *clients_[index]; }
+    CallBook& book() { return book_; }
 
     void start_all();
     // Runs for `span`, carrying out what is due of `plan`. False when a promise was broken.
     bool run_for(Duration span, const std::vector<Fault>& plan = {});
-    // Mends every configuration, restarts who has ended or will, and gives the nodes `patience` to
-    // be ready. Stalls end by themselves; `patience` is longer than they are.
+    // Mends every configuration and link, restarts who has ended or will, and gives all `patience`
+    // to be ready and connected. Stalls end by themselves; `patience` is longer than they are.
     bool recover(Duration patience);
+    // Every client calls every node; false unless all of it is done within `patience`.
+    bool visit_all(Duration patience);
+    // Every client leaves; false unless they are gone within `patience`, and hold nothing.
+    bool part_all(Duration patience);
     // SIGTERM to every node; false unless all end within `patience`.
     bool stop_all(Duration patience);
 
@@ -45,25 +60,34 @@ public:
     std::uint64_t faults_carried_out() const { return faults_carried_out_; }
 
 private:
+    // A fault that is under way.
     struct Due {
-        Instant at;
-        std::uint64_t order;
-        std::uint32_t node;
-        enum class What : std::uint8_t { kStart, kMendConfiguration } what;
+        Instant end_at;
+        Fault fault;
     };
 
     void carry_out(const Fault& fault);
+    void carry_out_on_network(const Fault& fault);
+    void carry_out_on_client(const Fault& fault);
     void carry_out_due();
+    void end(const Fault& fault);
+    template <typename Visit>
+    void for_each_link(const Fault& fault, Visit visit);
+    void look_at_all();
     void look_at(SimulatedNode& node);
+    void look_for_broken_protocol(SimulatedNode& node);
     void step_until(Instant limit);
     Instant next_due() const;
     void break_promise(std::string sentence);
 
     const ClusterOptions options_;
     core::VirtualWorld world_;
+    fabric::MemTransport transport_;
+    CallBook book_;
     std::vector<std::unique_ptr<SimulatedNode>> nodes_;
-    std::vector<Due> due_;
-    std::uint64_t due_count_ = 0;
+    std::vector<std::unique_ptr<SimulatedClient>> clients_;
+    std::vector<Due> due_;  // In the order they began.
+    Instant looked_closely_at_ = Instant::min();
     std::vector<Instant>
         excused_until_;          // Per node: a stall explains a hungry watchdog until then.
     std::vector<bool> restart_;  // Per node: start again when it has ended.

@@ -8,7 +8,9 @@ namespace fopd::sim {
 
 namespace {
 
-constexpr std::uint64_t kKindCount = static_cast<std::uint64_t>(Fault::Kind::kRestart) + 1;
+constexpr std::uint64_t count_up_to(Fault::Kind last) {
+    return static_cast<std::uint64_t>(last) + 1;
+}
 
 }  // namespace
 
@@ -21,21 +23,41 @@ const char* to_string(Fault::Kind kind) {
         case Fault::Kind::kBadReload: return "bad_reload";
         case Fault::Kind::kDrain: return "drain";
         case Fault::Kind::kRestart: return "restart";
+        case Fault::Kind::kDelay: return "delay";
+        case Fault::Kind::kStallLink: return "stall_link";
+        case Fault::Kind::kLose: return "lose";
+        case Fault::Kind::kLoseAtNode: return "lose_at_node";
+        case Fault::Kind::kLoseAtClient: return "lose_at_client";
+        case Fault::Kind::kPartition: return "partition";
+        case Fault::Kind::kBlockToNode: return "block_to_node";
+        case Fault::Kind::kBlockToClient: return "block_to_client";
+        case Fault::Kind::kRefuseConnects: return "refuse_connects";
+        case Fault::Kind::kCrashClient: return "crash_client";
     }
     return "unknown";
 }
 
 std::vector<Fault> draw_fault_plan(core::Random random, const FaultPlanOptions& options) {
+    const std::uint64_t kinds =
+        count_up_to(options.clients == 0 ? Fault::Kind::kRestart : Fault::Kind::kCrashClient);
     std::vector<Fault> plan;
     for (std::uint32_t i = 0; i < options.fault_count; ++i) {
-        plan.push_back({.kind = static_cast<Fault::Kind>(random.below(kKindCount)),
-                        .at = Instant{Duration{random.between(0, options.length.count())}},
-                        .node = static_cast<std::uint32_t>(random.below(options.nodes)),
-                        .locality = static_cast<std::uint32_t>(random.below(options.localities)),
-                        .span = Duration{random.between(0, Duration(20s).count())}});
+        Fault fault{.kind = static_cast<Fault::Kind>(random.below(kinds)),
+                    .at = Instant{Duration{random.between(0, options.length.count())}},
+                    .node = static_cast<std::uint32_t>(random.below(options.nodes)),
+                    .locality = static_cast<std::uint32_t>(random.below(options.localities)),
+                    .span = Duration{random.between(0, Duration(20s).count())}};
+        if (options.clients > 0) {
+            // A link longer than a lease now and then; and every third time all of a node's.
+            if (random.below(4) == 0) fault.span *= 4;
+            const auto client = static_cast<std::uint32_t>(random.below(options.clients));
+            const bool every = fault.kind != Fault::Kind::kCrashClient && random.below(3) == 0;
+            fault.client = every ? Fault::kEveryClient : client;
+        }
+        plan.push_back(fault);
     }
     const auto all_of = [](const Fault& fault) {
-        return std::tie(fault.at, fault.node, fault.locality, fault.kind, fault.span);
+        return std::tie(fault.at, fault.node, fault.locality, fault.kind, fault.span, fault.client);
     };
     std::ranges::sort(plan, {}, all_of);  // Equal instants, too, in one order.
     return plan;
@@ -43,9 +65,9 @@ std::vector<Fault> draw_fault_plan(core::Random random, const FaultPlanOptions& 
 
 std::string describe(const Fault& fault) {
     char text[160];
-    std::snprintf(text, sizeof text, "at %.6f s node %u locality %u: %s for %.6f s",
+    std::snprintf(text, sizeof text, "at %.6f s node %u locality %u client %d: %s for %.6f s",
                   in_seconds(fault.at.time_since_epoch()), fault.node, fault.locality,
-                  to_string(fault.kind), in_seconds(fault.span));
+                  static_cast<int>(fault.client), to_string(fault.kind), in_seconds(fault.span));
     return text;
 }
 

@@ -19,18 +19,34 @@ struct Fault {
         kBadReload,      // SIGHUP after somebody broke the file; it is mended after `span`.
         kDrain,          // fopctl drain.
         kRestart,        // SIGTERM, and started again once it has ended.
+        // Between the node and a client, or all clients.
+        kDelay,           // Messages take up to half a second for `span`.
+        kStallLink,       // Nothing passes for `span`, one way.
+        kLose,            // Connections end, and both sides know.
+        kLoseAtNode,      // The node alone knows; the client hears of it when it next sends.
+        kLoseAtClient,    // The other way round.
+        kPartition,       // Nothing passes for `span`.
+        kBlockToNode,     // Nothing from client to node passes for `span`.
+        kBlockToClient,   // The other way round.
+        kRefuseConnects,  // As if the node did not listen, for `span`.
+        // Of clients.
+        kCrashClient,  // kill -9; started again after `span`.
     };
+    static constexpr std::uint32_t kEveryClient = UINT32_MAX;
+
     Kind kind;
     Instant at;
     std::uint32_t node = 0;
     std::uint32_t locality = 0;
     Duration span{0};
+    std::uint32_t client = kEveryClient;
 };
 const char* to_string(Fault::Kind kind);
 
 struct FaultPlanOptions {
     std::uint32_t nodes = 1;
     std::uint32_t localities = 1;
+    std::uint32_t clients = 0;  // Without any there are no faults of theirs and of the network.
     Duration length = 600s;
     std::uint32_t fault_count = 20;
 };
@@ -38,7 +54,7 @@ struct FaultPlanOptions {
 // A plan drawn from a seed, ordered by time.
 std::vector<Fault> draw_fault_plan(core::Random random, const FaultPlanOptions& options);
 
-// "at 12.5 s node 3 locality 1: stall_locality for 4 s".
+// "at 12.500000 s node 3 locality 1 client 5: stall_link for 4.000000 s".
 std::string describe(const Fault& fault);
 
 }  // namespace fopd::sim

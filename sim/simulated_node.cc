@@ -11,11 +11,17 @@ void RecordedEvents::emit(core::Level level, std::string_view name,
                           std::span<const core::Field> fields) {
     for (const char each : name) world_.trace(static_cast<unsigned char>(each));
     world_.trace(fields.size());
-    ++counts_[std::string(name)];
+    const auto place = counts_.find(name);
+    if (place == counts_.end()) {
+        counts_.emplace(name, 1);
+    } else {
+        ++place->second;
+    }
     if (level == core::Level::kError) errors_.emplace_back(name);
+    if (observer_) observer_(name, fields);
 }
 
-std::uint64_t RecordedEvents::count(const std::string& name) const {
+std::uint64_t RecordedEvents::count(std::string_view name) const {
     const auto found = counts_.find(name);
     return found == counts_.end() ? 0 : found->second;
 }
@@ -60,7 +66,7 @@ SimulatedNode::SimulatedNode(core::VirtualWorld& world, SimulatedNodeOptions opt
     : world_(world),
       options_(std::move(options)),
       schema_(daemon::make_schema()),
-      events_(world),
+      events_(world, options_.observer),
       manager_(world, options_.watchdog),
       configuration_text_(good_configuration()) {}
 
@@ -72,6 +78,7 @@ std::string SimulatedNode::good_configuration() const {
     return "node: { name: " + options_.name +
            ", drain_timeout: " + config::format_duration(options_.drain_timeout) + " }\n" +
            "localities: { cores: " + std::to_string(options_.localities) + ", buffers: 256KiB }\n" +
+           "log: { slow_fop: " + config::format_duration(options_.slow_fop) + " }\n" +
            (options_.network == nullptr
                 ? "fabric: { listen: [] }\n"
                 : "fabric: { listen: [\"mem://" + options_.name + ":1\"] }\n");

@@ -18,18 +18,23 @@ namespace fopd::sim {
 // Counts a node's events by name and feeds them to the trace.
 class RecordedEvents final : public core::EventSink {
 public:
-    explicit RecordedEvents(core::VirtualWorld& world) : world_(world) {}
+    // Who looks at every event as it happens.
+    using Observer = std::function<void(std::string_view name, std::span<const core::Field>)>;
+
+    explicit RecordedEvents(core::VirtualWorld& world, Observer observer = {})
+        : world_(world), observer_(std::move(observer)) {}
     void emit(core::Level level, std::string_view name,
               std::span<const core::Field> fields) override;
     bool wants(core::Level) const override { return true; }
 
-    std::uint64_t count(const std::string& name) const;
+    std::uint64_t count(std::string_view name) const;
     // Names of error-level events, for scenarios that must not have any.
     const std::vector<std::string>& errors() const { return errors_; }
 
 private:
     core::VirtualWorld& world_;
-    std::map<std::string, std::uint64_t> counts_;
+    const Observer observer_;
+    std::map<std::string, std::uint64_t, std::less<>> counts_;
     std::vector<std::string> errors_;
 };
 
@@ -85,6 +90,9 @@ struct SimulatedNodeOptions {
     fabric::Transport* network = nullptr;
     // Who may connect, as a file of principals; empty: everybody.
     std::string principals = {};
+    // Which fops it calls slow; each is an event.
+    Duration slow_fop = 500ms;
+    RecordedEvents::Observer observer = {};
 };
 
 // One daemon of the simulated world: the real Node, on reactors of the world, with a configuration

@@ -12,16 +12,15 @@ using fopd::sim::testing::ReplayedCluster;
 
 namespace {
 
-Task<void> work_for(core::Reactor* reactor, core::CancelSource* cut_off, Duration span, bool* cut) {
-    const auto slept = co_await reactor->sleep_for(span, cut_off);
-    *cut = !slept.has_value();
+Task<void> work_for(core::Reactor* reactor, Duration span, bool* done) {
+    const auto slept = co_await reactor->sleep_for(span);
+    *done = slept.has_value();
 }
 
-// Something that runs on a locality on behalf of a client, until it is done or cut off.
-void begin_work(SimulatedNode& node, std::uint32_t index, Duration span, bool* cut) {
+// Something that runs on a locality on behalf of a client, until it is done.
+void begin_work(SimulatedNode& node, std::uint32_t index, Duration span, bool* done) {
     daemon::Locality& locality = *node.node().localities()[index];
-    locality.reactor().spawn(locality.work(),
-                             work_for(&locality.reactor(), &locality.cut_off(), span, cut));
+    locality.reactor().spawn(locality.work(), work_for(&locality.reactor(), span, done));
 }
 
 }  // namespace
@@ -76,8 +75,8 @@ TEST_CASE("sim node: drain waits for what runs and lets nothing new in", "[sim]"
     cluster.start_all();
     cluster.run_for(1s);
     SimulatedNode& node = cluster.node(0);
-    bool cut = true;
-    begin_work(node, 1, 12s, &cut);
+    bool done = false;
+    begin_work(node, 1, 12s, &done);
 
     node.drain();
     cluster.run_for(10s);
@@ -87,26 +86,36 @@ TEST_CASE("sim node: drain waits for what runs and lets nothing new in", "[sim]"
 
     cluster.run_for(5s);
     REQUIRE(node.node().state() == NodeState::kDrained);
-    REQUIRE_FALSE(cut);
+    REQUIRE(done);
 }
 
 TEST_CASE("sim node: what outlasts the drain timeout is cut off, and the stop ends", "[sim]") {
-    ReplayedCluster cluster(5, {.nodes = 1, .drain_timeout = 30s});
+    ReplayedCluster cluster(
+        5, {.nodes = 1, .drain_timeout = 10s, .clients = 1, .quiet_clients = true});
     cluster.start_all();
     cluster.run_for(1s);
     SimulatedNode& node = cluster.node(0);
-    bool cut = false;
-    begin_work(node, 0, 1000s, &cut);
+    cluster.client(0).call(
+        0, {.type = fop::find_fop_type("bulk_echo"), .bytes = 1000, .timeout = 1000s});
+    const auto running = [&node] {
+        std::uint64_t count = 0;
+        for (const auto& each : node.node().localities()) count += each->work().count();
+        return count;
+    };
+    while (running() == 0) cluster.world().step();
+    cluster.network().partition({.from = "client-0", .to = "node-0"});
     const Instant asked_at = cluster.world().now();
 
     node.terminate();
     while (node.running() && cluster.run_for(100ms)) {
     }
 
-    REQUIRE(cut);
-    REQUIRE(cluster.world().now() - asked_at >= 30s);
-    REQUIRE(cluster.world().now() - asked_at <= 31s);
+    INFO(cluster.broken_promise());
+    REQUIRE_FALSE(node.running());
+    REQUIRE(cluster.world().now() - asked_at >= 10s);
+    REQUIRE(cluster.world().now() - asked_at <= 14s);
     REQUIRE(node.manager().stopping_count() == 1);
+    REQUIRE(node.events().count("daemon.not_stopped") == 0);
     REQUIRE(node.events().count("daemon.stopped") == 1);
 }
 
@@ -148,8 +157,8 @@ TEST_CASE("sim node: two drains and a stop end together", "[sim]") {
     cluster.start_all();
     cluster.run_for(1s);
     SimulatedNode& node = cluster.node(0);
-    bool cut = true;
-    begin_work(node, 0, 7s, &cut);
+    bool done = false;
+    begin_work(node, 0, 7s, &done);
 
     node.drain();
     cluster.run_for(1s);
@@ -158,7 +167,7 @@ TEST_CASE("sim node: two drains and a stop end together", "[sim]") {
     cluster.run_for(10s);
 
     REQUIRE_FALSE(node.running());
-    REQUIRE_FALSE(cut);
+    REQUIRE(done);
     REQUIRE(node.events().count("daemon.drained") == 1);
 }
 
@@ -182,10 +191,10 @@ TEST_CASE("sim node: kill -9 at any step leaves nothing behind and the next life
         CAPTURE(step);
         ReplayedCluster cluster(100 + step, {.nodes = 1, .localities = 3});
         cluster.start_all();
-        bool cut = false;
+        bool done = false;
         for (std::uint64_t i = 0; i < step; ++i) {
             cluster.world().step(after(cluster.world().now(), 3s));
-            if (i == 40) begin_work(cluster.node(0), 2, 100s, &cut);
+            if (i == 40) begin_work(cluster.node(0), 2, 100s, &done);
             if (i == 60) cluster.node(0).drain();
             if (i == 80) cluster.node(0).terminate();
             cluster.node(0).bury();
@@ -215,7 +224,8 @@ TEST_CASE("sim node: reload changes what can change at run time, and names what 
 
     REQUIRE(reloaded.has_value());
     REQUIRE(reloaded->changed == std::vector<std::string>{"node.drain_timeout", "log.level"});
-    REQUIRE(reloaded->needs_restart == std::vector<std::string>{"localities.cores"});
+    REQUIRE(reloaded->needs_restart ==
+            std::vector<std::string>{"fabric.listen", "localities.cores"});
     REQUIRE(node.manager().reloading_count() == 1);
     REQUIRE(node.manager().ready_count() == 2);
     REQUIRE(node.node().localities().size() == 2);
