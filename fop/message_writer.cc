@@ -260,7 +260,6 @@ std::size_t MessageWriter::Builder::seal(const PrefixFields& fields) {
 std::size_t MessageWriter::Builder::write_control(std::span<std::byte> buffer,
                                                   const PrefixFields& fields,
                                                   const Control& control) {
-    ENSURE(!started_);
     ENSURE(buffer.size() >= kControlBytesMax);
     ENSURE(control.cancel.size() <= kCancelsMax);
     start(buffer, MessageKind::kControl);

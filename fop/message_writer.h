@@ -45,8 +45,8 @@ public:
     // empty.
     std::size_t seal(const PrefixFields& fields);
 
-    // A whole message at once; sealed but for its MAC. Requires: nothing is begun, a buffer of
-    // kControlBytesMax, at most kCancelsMax ids.
+    // A whole message at once; sealed but for its MAC. What was begun is forgotten. Requires: a
+    // buffer of kControlBytesMax, at most kCancelsMax ids.
     std::size_t write_control(std::span<std::byte> buffer, const PrefixFields& fields,
                               const Control& control);
 
