@@ -62,8 +62,10 @@ void Client::start() {
 }
 
 void Client::connect() {
+    Address server = options_.server;
+    if (!server.locality) server.locality = locality_;
     session_ = &host_.connect(
-        {.server = options_.server, .client = id_, .credentials = options_.credentials}, *this);
+        {.server = server, .client = id_, .credentials = options_.credentials}, *this);
 }
 
 void Client::on_time(core::Timer& timer) {
@@ -105,9 +107,11 @@ Task<void> Client::close() {
 void Client::on_open(Session& session) {
     // A server that does not know this client any more, or has started anew, cannot say what has
     // become of requests it was sent. It answers them again where that does no harm.
-    const bool remembers =
-        session.accepted().incarnation == incarnation_ && session.accepted().resumed;
-    incarnation_ = session.accepted().incarnation;
+    const fop::AcceptHello& accepted = session.accepted();
+    const bool remembers = accepted.resumed && accepted.incarnation == incarnation_ &&
+                           accepted.locality == locality_;
+    incarnation_ = accepted.incarnation;
+    locality_ = accepted.locality;
     leaving_ = false;
     backoff_ = options_.backoff_min;
     if (std::exchange(was_open_, true)) ++reconnects_;

@@ -57,7 +57,8 @@ struct ClientOptions {
     Duration let_go_max{5s};
 };
 
-// Calls to one locality of one server, over one session that is made again whenever it is lost.
+// Calls to one locality of one server, over one session that is made again whenever it is lost: the
+// locality of the address, or the one that the server has chosen.
 // Calls that were under way then are sent again: those that may run twice to any server, others
 // only to the same life of the server, which knows which of them it has run. Where it does not, the
 // outcome is unknown, and the call says so.
@@ -134,7 +135,10 @@ private:
     fop::ClientId id_;
     core::Random jitter_;
     Session* session_ = nullptr;     // Until it is gone.
-    std::uint64_t incarnation_ = 0;  // Of the server that has what was sent.
+    // Who has what was sent: a life of the server, and one of its localities, to which the client
+    // returns until it is not let in there.
+    std::uint64_t incarnation_ = 0;
+    std::optional<std::uint16_t> locality_;
     bool was_open_ = false;
     bool closing_ = false;
     bool leaving_ = false;  // The server drains: no new requests on this session.
