@@ -108,8 +108,8 @@ void Client::on_open(Session& session) {
     // A server that does not know this client any more, or has started anew, cannot say what has
     // become of requests it was sent. It answers them again where that does no harm.
     const fop::AcceptHello& accepted = session.accepted();
-    const bool remembers = accepted.resumed && accepted.incarnation == incarnation_ &&
-                           accepted.locality == locality_;
+    const bool remembers =
+        accepted.resumed && accepted.incarnation == incarnation_ && accepted.locality == locality_;
     incarnation_ = accepted.incarnation;
     locality_ = accepted.locality;
     leaving_ = false;
@@ -144,6 +144,8 @@ void Client::on_end(Session&, const Error& error, std::string_view words) {
     ++failures_;
     last_error_ = error;
     last_problem_ = words.empty() ? describe(error) : std::string(words);
+    // It may have to be another one: the server has fewer after a restart, or this one is full.
+    if (error.code == Errc::kBusy) locality_.reset();
     sent_.for_each([](InCalls& each) { static_cast<Call&>(each).sent_ = false; });
     state_changed_.wake_all();
 }

@@ -21,6 +21,7 @@ constexpr std::uint32_t kCreditsMax = 1U << 20;
 // What a last message, a refusal say, may take to leave.
 constexpr Duration kFarewellMax = 1s;
 constexpr Duration kLeaseMin = 10ms;
+constexpr Error kTurnedAway{.code = Errc::kBusy, .context = "the server takes no more connections"};
 
 Errc error_of(fop::RefusalReason reason) {
     switch (reason) {
@@ -90,7 +91,9 @@ void Session::on_connected(std::span<const std::byte> answer) {
 
 void Session::on_closed(const Error& reason, std::string_view words) {
     host_.statistics_.lost.add(1);
-    fail(reason, words);
+    // An acceptor refuses before it has seen a key: whoever comes, and only for now.
+    const bool turned_away = state_ == State::kConnecting && reason.code == Errc::kDenied;
+    fail(turned_away ? kTurnedAway : reason, words);
 }
 
 // -- messages in --
