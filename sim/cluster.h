@@ -22,7 +22,7 @@ struct ClusterOptions {
     // They call the nodes over a network; without any there is none.
     std::uint32_t clients = 0;
     std::uint32_t lines = 2;          // Nodes a client talks to at a time.
-    Duration client_pause_max = 10s;  // Between two rounds of calls there.
+    Duration client_pause_max = 20s;  // Between two rounds of calls there.
     bool quiet_clients = false;       // They make the calls a test asks for, and no others.
 };
 

@@ -8,50 +8,41 @@ namespace fopd::sim {
 namespace {
 
 constexpr std::byte kPoison{0xa5};
+constexpr std::size_t kGuardBytes = 64;
+constexpr std::size_t kKeptMax = 16;
+
+bool is_poison(std::span<const std::byte> bytes) {
+    return bytes.front() == kPoison &&
+           std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0;
+}
 
 }  // namespace
 
-LentMemory::Loan::Loan(LentMemory& memory, std::size_t size) : memory_(memory) {
-    if (memory_.free_.empty()) {
-        block_ = std::make_unique<Block>();
-    } else {
-        // The one that was given back first: the others may still be touched in the meantime.
-        block_ = std::move(memory_.free_.front());
-        memory_.free_.erase(memory_.free_.begin());
-    }
-    if (!is_poison(std::span(block_->bytes).first(block_->size == 0 ? 0 : bytes_for(block_->size))))
-        memory_.was_touched_ = true;
-    block_->size = size;
-    if (block_->bytes.size() < bytes_for(size)) block_->bytes.resize(bytes_for(size), kPoison);
-}
+LentMemory::Loan::Loan(LentMemory& memory, std::size_t size)
+    : memory_(memory), size_(size), bytes_(2 * size + 3 * kGuardBytes, kPoison) {}
 
 LentMemory::Loan::~Loan() {
-    std::ranges::fill(std::span(block_->bytes).first(bytes_for(block_->size)), kPoison);
-    memory_.free_.push_back(std::move(block_));
+    std::ranges::fill(bytes_, kPoison);
+    memory_.given_back_.push_back(std::move(bytes_));
+    if (memory_.given_back_.size() <= kKeptMax) return;
+    if (!is_poison(memory_.given_back_.front())) memory_.was_touched_ = true;
+    memory_.given_back_.pop_front();
 }
 
-std::span<std::byte> LentMemory::Loan::part(std::size_t index) const {
-    const std::size_t at = kGuardBytes + index * (block_->size + kGuardBytes);
-    return std::span(block_->bytes).subspan(at, block_->size);
+std::span<std::byte> LentMemory::Loan::part(std::size_t index) {
+    return std::span(bytes_).subspan(kGuardBytes + index * (size_ + kGuardBytes), size_);
 }
 
 bool LentMemory::Loan::guards_untouched() const {
     for (std::size_t index = 0; index < 3; ++index) {
-        const std::size_t at = index * (block_->size + kGuardBytes);
-        if (!is_poison(std::span(block_->bytes).subspan(at, kGuardBytes))) return false;
+        const std::size_t at = index * (size_ + kGuardBytes);
+        if (!is_poison(std::span(bytes_).subspan(at, kGuardBytes))) return false;
     }
     return true;
 }
 
 bool LentMemory::untouched() const {
-    return !was_touched_ &&
-           std::ranges::all_of(free_, [](const auto& block) { return is_poison(block->bytes); });
-}
-
-bool LentMemory::is_poison(std::span<const std::byte> bytes) {
-    if (bytes.empty()) return true;
-    return bytes.front() == kPoison &&
-           std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0;
+    return !was_touched_ && std::ranges::all_of(given_back_, is_poison);
 }
 
 }  // namespace fopd::sim

@@ -1,20 +1,16 @@
 #pragma once
 
 #include <cstddef>
+#include <deque>
 #include <memory>
 #include <span>
 #include <vector>
 
 namespace fopd::sim {
 
-// Memory for calls to send from and receive into, with guards around each part. What is not lent is
-// poisoned, so that it shows who touches it then.
+// Memory for calls to send from and receive into, with guards around each part. What is given back
+// is poisoned and kept for a while, so that it shows who touches it then.
 class LentMemory {
-    struct Block {
-        std::vector<std::byte> bytes;
-        std::size_t size = 0;  // Of each part, when it was last lent.
-    };
-
 public:
     // What one call has. Given back on destruction.
     class Loan {
@@ -25,25 +21,22 @@ public:
         Loan& operator=(const Loan&) = delete;
 
         // Both full of poison at first.
-        std::span<std::byte> source() const { return part(0); }
-        std::span<std::byte> target() const { return part(1); }
+        std::span<std::byte> source() { return part(0); }
+        std::span<std::byte> target() { return part(1); }
         bool guards_untouched() const;
 
     private:
-        std::span<std::byte> part(std::size_t index) const;
+        std::span<std::byte> part(std::size_t index);
         LentMemory& memory_;
-        std::unique_ptr<Block> block_;
+        const std::size_t size_;
+        std::vector<std::byte> bytes_;
     };
 
-    // Whether all that is not lent is as it was left.
+    // Whether nothing has been touched after it was given back.
     bool untouched() const;
 
 private:
-    static constexpr std::size_t kGuardBytes = 64;
-    static std::size_t bytes_for(std::size_t size) { return 2 * size + 3 * kGuardBytes; }
-    static bool is_poison(std::span<const std::byte> bytes);
-
-    std::vector<std::unique_ptr<Block>> free_;
+    std::deque<std::vector<std::byte>> given_back_;  // The last ones, oldest first.
     bool was_touched_ = false;
 };
 

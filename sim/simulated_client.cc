@@ -299,7 +299,7 @@ Task<void> SimulatedClient::call_once(Process* process, std::uint32_t node, Wish
 }
 
 Task<void> SimulatedClient::make_call(Process* process, Line* line, Wish wish) {
-    const LentMemory::Loan lent(process->memory, wish.bytes);
+    LentMemory::Loan lent(process->memory, wish.bytes);
     fill(lent.source(), process->random);
     const std::uint32_t crc = core::crc32c(lent.source());
     LateCancel late(*process->reactor, wish.cancel_after);

@@ -23,7 +23,7 @@ struct SimulatedClientOptions {
     // Nodes it talks to at a time; for each it makes calls, then moves on to another.
     std::uint32_t lines = 2;
     // Between two rounds of calls of a line, at most.
-    Duration pause_max = 10s;
+    Duration pause_max = 20s;
     // It keeps to itself and only makes the calls a test asks for.
     bool quiet = false;
 };
