@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <utility>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -126,7 +127,7 @@ bool Reactor::turn(Instant now) {
         stats_.timers_fired.add(1);
         --timers;
     }
-    ask_pollers();
+    if (!std::exchange(pollers_asked_, false)) ask_pollers();
     resume_ready();
     pollers_.for_each([](Poller& poller) { poller.flush(); });
     return work_waiting();
@@ -188,7 +189,8 @@ bool Reactor::spin() {
     while (!found && now_ < end) {
         for (int i = 0; i < 16 && !found; ++i) {
             relax_cpu();
-            found = !mailbox_.empty() || backend_->has_completions() || ask_pollers();
+            found = !mailbox_.empty() || backend_->has_completions();
+            if (!found) found = pollers_asked_ = ask_pollers();
         }
         now_ = backend_->now();
     }

@@ -191,6 +191,7 @@ private:
     Mailbox mailbox_;
     std::atomic<bool> sleeping_ = false;
     IntrusiveList<Poller> pollers_;
+    bool pollers_asked_ = false;  // A spin ended with what they found: the turn is about that.
     bool stopping_ = false;
     std::uint8_t spin_history_ = 0xff;  // The last eight spins, a bit each: set when it found work.
     std::uint32_t spin_pause_ = 0;
