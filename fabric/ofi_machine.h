@@ -59,13 +59,20 @@ private:
     bool poll() override;
     void flush() override {}
     Duration sleep_max() override;
-    bool worth_spinning() const override { return in_flight_ >= 1 && in_flight_ <= 4; }
+    // What has just come is likely to be followed by more. With many operations under way something
+    // completes soon enough to keep it awake.
+    bool worth_spinning() const override {
+        return in_flight_ <= 4 && (in_flight_ > 0 || found_since_sleep_);
+    }
 
     Result<void> open_receives(const MachineOptions& options);
     Result<OwnedFid<fid_mr>> open_region(std::span<std::byte> memory, std::uint64_t access,
                                          std::uint64_t key);
     Result<void> open_endpoint(OfiConnection& connection, fi_info& info);
     void post_receives();
+    bool something_ends() const {
+        return !ended_.empty() || !failed_.empty() || !event_queue_.empty();
+    }
     std::uint32_t read_completions();
     std::uint32_t read_completion_error();
     Receive* receive_at(void* context);
@@ -111,7 +118,8 @@ private:
 
     bool dry_ = true;     // The completion queue was seen empty by the last poll.
     bool slept_ = false;  // Since the last poll.
-    Instant sleep_end_;   // When the cap would end it.
+    bool found_since_sleep_ = false;
+    Instant sleep_end_;  // When the cap would end it.
 };
 
 }  // namespace fopd::fabric
