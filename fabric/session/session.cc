@@ -335,7 +335,7 @@ fop::MessageWriter* Session::begin_message(fop::MessageKind kind,
     } else {
         open_message_->writer.start_replies(room);
     }
-    wants_turn();
+    if (!at_turn_end_) wants_turn();
     return &open_message_->writer;
 }
 
@@ -394,7 +394,9 @@ void Session::wants_turn() {
 void Session::end_turn() {
     if (state_ != State::kOpen) return;
     wants_room_ = false;
+    at_turn_end_ = true;
     user_.on_turn_end(*this);
+    at_turn_end_ = false;
     if (state_ != State::kOpen) return;
     send_message();
     send_control_if_due();

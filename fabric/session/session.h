@@ -217,6 +217,7 @@ private:
     std::array<std::uint32_t, 2> fop_credits_{};
 
     SendBuffer* open_message_ = nullptr;
+    bool at_turn_end_ = false;  // What is added now leaves now.
     std::vector<std::uint64_t> cancels_;
     std::uint64_t pong_due_ = 0;
     bool ping_due_ = false;

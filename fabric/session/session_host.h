@@ -130,7 +130,7 @@ private:
     void on_message(std::span<const std::byte> message) override;
     bool poll() override { return false; }
     void flush() override;
-    Duration sleep_max() override { return Duration::max(); }
+    Duration sleep_max() override { return turn_end_.empty() ? Duration::max() : Duration{0}; }
     bool worth_spinning() const override { return true; }
 
     Session* find(std::uint64_t handle);
