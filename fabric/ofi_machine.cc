@@ -26,6 +26,9 @@ constexpr std::uint32_t kPollsPerEventRead = 64;
 // Wake-ups of the library's descriptors may get lost; this is what one costs at most.
 constexpr Duration kBusyCap = 10ms;
 constexpr Duration kIdleCap = 100ms;
+// Looking means looking at every connection, so that many are looked at less often.
+constexpr Duration kIdleCapOfEach = 1ms;
+constexpr Duration kIdleCapMax = 1s;
 // Of 64-bit keys, one that is taken is next to impossible.
 constexpr int kKeyTries = 4;
 
@@ -310,8 +313,10 @@ Duration OfiMachine::sleep_max() {
     if (!event_queue_.empty()) return Duration{0};
     completion_watch_->arm();
     if (connecting_ > 0) event_watch_->arm();
+    const bool busy = in_flight_ > 0 || connecting_ > 0 || !unposted_.empty();
+    const auto connections = static_cast<std::int64_t>(connections_.size());
     const Duration cap =
-        in_flight_ > 0 || connecting_ > 0 || !unposted_.empty() ? kBusyCap : kIdleCap;
+        busy ? kBusyCap : std::clamp(connections * kIdleCapOfEach, kIdleCap, kIdleCapMax);
     slept_ = true;
     found_since_sleep_ = false;
     sleep_end_ = after(reactor_.now(), cap);
