@@ -1,0 +1,233 @@
+#include "tests/hostile/stage.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "fop/key.h"
+
+namespace fopd::fabric::testing {
+
+namespace {
+
+Task<void> count_down(Task<void> task, bool* done) {
+    co_await std::move(task);
+    *done = true;
+}
+
+// Runs a task of the loop's reactor to its end.
+void finish(Loop& loop, const std::function<Task<void>()>& make) {
+    core::Gate gate;
+    bool done = false;
+    loop.run([&] { loop.reactor().spawn(gate, count_down(make(), &done)); });
+    CHECK(loop.wait([&] { return done && gate.count() == 0; }));
+}
+
+std::string hex(const fop::Key& key) {
+    return fop::to_text(key);
+}
+
+}  // namespace
+
+// -- the bystander --
+
+Bystander::Bystander(Transport& transport, Loop& loop, const core::Clock& clock,
+                     const Address& server, Duration pace)
+    : loop_(loop), clock_(clock), pace_(pace) {
+    ClientOptions options;
+    options.server = server;
+    options.credentials = credentials(key_of(1), "bystander");
+    loop_.run([&] {
+        side_ = std::make_unique<ClientSide>(transport, loop_.reactor(), options,
+                                             client_host_options("bystander"), 4);
+        side_->client.start();
+        loop_.reactor().spawn(gate_, work());
+    });
+    REQUIRE(go_on(1));
+}
+
+Bystander::~Bystander() {
+    finish(loop_, [this] { return stop(); });
+    loop_.run([this] { side_.reset(); });
+}
+
+Task<void> Bystander::stop() {
+    stopping_ = true;
+    co_await gate_.close(loop_.reactor());
+    co_await side_->stop();
+}
+
+Task<void> Bystander::work() {
+    const std::string text(64, 'x');
+    std::string back(64, '?');
+    const CallRequest request{.type = fop::find_fop_type("echo"),
+                              .body = fop::Echo{},
+                              .payload = bytes_of(text),
+                              .reply_into = std::as_writable_bytes(std::span(back))};
+    while (!stopping_) {
+        const Instant began = clock_.now();
+        const auto answer = co_await side_->client.call(request);
+        latencies_.push_back(clock_.now() - began);
+        ++calls_;
+        if (!answer || answer->status != fop::Status::kDone || back != text) ++failures_;
+        back.assign(64, '?');
+        if (pace_ > Duration::zero()) {
+            [[maybe_unused]] const auto slept = co_await loop_.reactor().sleep_for(pace_);
+        }
+    }
+}
+
+bool Bystander::go_on(std::size_t count) {
+    std::size_t until = 0;
+    loop_.run([&] { until = calls_ + count; });
+    return loop_.wait([&] { return calls_ >= until; });
+}
+
+std::size_t Bystander::failures() {
+    std::size_t failures = 0;
+    loop_.run([&] { failures = failures_; });
+    return failures;
+}
+
+std::uint64_t Bystander::reconnects() {
+    std::uint64_t reconnects = 0;
+    loop_.run([&] { reconnects = side_->client.reconnects(); });
+    return reconnects;
+}
+
+std::uint64_t Bystander::session_id() {
+    std::uint64_t id = 0;
+    loop_.run([&] { id = side_->client.session().id(); });
+    return id;
+}
+
+std::vector<Duration> Bystander::take_latencies() {
+    std::vector<Duration> taken;
+    loop_.run([&] { taken = std::exchange(latencies_, {}); });
+    std::ranges::sort(taken);
+    return taken;
+}
+
+// -- the stage --
+
+HostileStage::HostileStage(const Kind& kind, const HostileOptions& options)
+    : transport_(kind.make()) {
+    if (kind.world == World::kVirtual) {
+        world_.emplace(7);
+        clock_ = &world_->clock();
+    }
+    server_loop_ = make_loop();
+    hostile_loop_ = make_loop();
+    bystander_loop_ = make_loop();
+
+    daemon::LocalityOptions locality{.buffers_bytes = 8U << 20,
+                                     .host = server_host_options(),
+                                     .server = {.incarnation = 42},
+                                     .policy = &lrs::default_policy(),
+                                     .live = live_settings(true)};
+    locality.host.lease = options.lease;
+    locality.host.handshake_timeout = options.handshake_timeout;
+    locality.host.inline_max = options.inline_max;
+    server_loop_->run([&] {
+        locality_ = std::make_unique<daemon::Locality>(0, server_loop_->reactor());
+        const daemon::LocalityWorld world{.events = events_,
+                                          .entropy = entropy_,
+                                          .clock = *clock_,
+                                          .transport = transport_.get()};
+        REQUIRE(locality_->open(locality, world).has_value());
+        listener_ = std::make_unique<daemon::Listener>(
+            std::vector<daemon::Locality*>{locality_.get()}, events_);
+        locality_->own(*listener_);
+        const auto wanted = parse_address(kind.listen_at);
+        const auto place =
+            listener_->listen(*transport_, *wanted, {.silence_max = options.handshake_timeout});
+        REQUIRE(place.has_value());
+        address_ = *place;
+    });
+    hostile_.emplace(*transport_, *hostile_loop_,
+                     MachineOptions{.receive_buffer_bytes = 36U << 10, .host = "hostile"});
+    bystander_ =
+        std::make_unique<Bystander>(*transport_, *bystander_loop_, *clock_, address_, options.pace);
+}
+
+HostileStage::~HostileStage() {
+    if (bystander_ != nullptr) {
+        CHECK(bystander_->go_on(5));
+        CHECK(bystander_->failures() == 0);
+        CHECK(bystander_->reconnects() == 0);
+        bystander_.reset();
+    }
+    peers_.clear();
+    hostile_.reset();
+    finish(*server_loop_, [this]() -> Task<void> {
+        auto close = [](daemon::Locality* locality) -> Task<void> {
+            [[maybe_unused]] const auto left = co_await locality->close();
+        };
+        return close(locality_.get());
+    });
+    server_loop_->run([this] {
+        listener_.reset();
+        locality_.reset();
+    });
+}
+
+std::unique_ptr<Loop> HostileStage::make_loop() {
+    if (world_) return std::make_unique<VirtualLoop>(*world_);
+    return std::make_unique<RealLoop>();
+}
+
+daemon::LiveSettings HostileStage::live_settings(bool with_old_key) const {
+    std::string principals =
+        "principals:\n  - name: good\n    key: " + hex(good_key()) +
+        "\n    rights: [read, write]\n  - name: turned\n    key: " + hex(turned_key()) +
+        "\n    rights: [read]\n";
+    if (with_old_key) principals += "    previous_keys: [" + hex(turned_old_key()) + "]\n";
+    auto access = daemon::make_access({.principals_file = "principals.yaml",
+                                       .principals = principals,
+                                       .peer_key = std::nullopt,
+                                       .issuer = issuer().public_half()});
+    REQUIRE(access.has_value());
+    return {.limits = {}, .access = *std::move(access)};
+}
+
+RawPeer& HostileStage::peer(fop::Credentials who) {
+    return peer(RawPeer::Options{.credentials = std::move(who)});
+}
+
+RawPeer& HostileStage::peer(RawPeer::Options options) {
+    options.seed = next_seed_++;
+    return peers_.emplace_back(*hostile_, address_, std::move(options));
+}
+
+RawPeer& HostileStage::open_peer() {
+    RawPeer& made = peer();
+    REQUIRE(made.open());
+    return made;
+}
+
+void HostileStage::take_old_key_out() {
+    server_loop_->run([this] { locality_->apply(live_settings(false)); });
+}
+
+bool HostileStage::wait_count(Counter counter, std::uint64_t at_least) {
+    return server_loop_->wait([this, counter, at_least] { return count(counter) >= at_least; });
+}
+
+std::size_t HostileStage::events(std::string_view name) {
+    std::size_t count = 0;
+    server_loop_->run([&] { count = events_.count(name); });
+    return count;
+}
+
+std::vector<SessionInfo> HostileStage::sessions() {
+    std::vector<SessionInfo> list;
+    server_loop_->run([&] { list = locality_->sessions(); });
+    return list;
+}
+
+std::size_t HostileStage::fops_held() {
+    std::size_t held = 0;
+    server_loop_->run([&] { held = locality_->server().held(); });
+    return held;
+}
+
+}  // namespace fopd::fabric::testing
