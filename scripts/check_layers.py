@@ -45,6 +45,7 @@ THIRD_PARTY = [
     ("libsystemd", r"systemd/", r"systemd", {"daemon"}),
     ("libmicrohttpd", r"microhttpd\.h", r"microhttpd", {"daemon"}),
     ("nlohmann-json", r"nlohmann/", r"nlohmann", {"client", "tests"}),
+    ("libfopd", r"fopd/", r"libfopd", {"tests"}),  # Ours, as foreign programs have it.
     ("Catch2", r"catch2/", r"Catch2", {"tests"}),
 ]
 # Headers of the kernel, the C library and the compiler that have a folder in their name.

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#pragma once
+
+/* libfopd: use a fopd from a C program. C++ programs find the same in <fopd/fopd.hpp>.
+ *
+ * A client is a session with one server, over one thread of the library's own. It connects in the
+ * background, and again whenever the connection is lost: calls under way then are sent again if
+ * that can do no harm, and otherwise end as FOPD_OUTCOME_UNKNOWN when the server cannot tell what
+ * has become of them.
+ *
+ * Every call may be made from any thread, as many at a time as one likes. It takes a function to be
+ * called once, when it has ended, on the library's thread: that function must not block, and may
+ * make further calls. All memory named in a call, but for its options, stays as it is until then.
+ * Each call has a twin that waits; those are not for the library's thread, where they end at once
+ * as FOPD_INVALID.
+ *
+ * The library ends no process, touches no signal and writes nothing to the terminal. After fork(2)
+ * the child may not use the clients of its parent. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* NOLINTBEGIN(readability-identifier-naming, modernize-use-using): C. */
+
+#define FOPD_API __attribute__((visibility("default")))
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* How a call ended. Numbers are added to, never changed. */
+enum fopd_status {
+    FOPD_OK = 0,
+    FOPD_INVALID = 1,          /* The request makes no sense, whenever it is made. */
+    FOPD_UNREACHABLE = 2,      /* No fopd answers at the address. */
+    FOPD_DENIED = 3,           /* The key is not accepted, or a right is missing. */
+    FOPD_TRY_AGAIN = 4,        /* The server is busy or draining; nothing was begun. */
+    FOPD_TIMED_OUT = 5,        /* The time was over first. */
+    FOPD_CLOSED = 6,           /* The client was closed first. */
+    FOPD_CANCELLED = 7,        /* It was given up. */
+    FOPD_CORRUPT = 8,          /* Bytes changed on their way or at rest. */
+    FOPD_NO_SPACE = 9,         /* A bounded resource is used up: memory, disk, a queue. */
+    FOPD_NOT_FOUND = 10,       /* There is no such thing. */
+    FOPD_OUTCOME_UNKNOWN = 11, /* It may have been done, or not. */
+    FOPD_UNSUPPORTED = 12,     /* The server, or this host, cannot do it. */
+    FOPD_FAILED = 13,          /* A failure inside the server, of a device, or of the network. */
+};
+
+/* "denied"; "unknown" for a number this library does not know. */
+FOPD_API const char* fopd_status_name(int status);
+
+#define FOPD_WORDS_MAX 256
+
+typedef struct fopd_result {
+    int status;                 /* enum fopd_status */
+    size_t bytes;               /* How many came back. */
+    char words[FOPD_WORDS_MAX]; /* Why it failed, for people: one line, safe for a terminal. */
+} fopd_result;
+
+/* `result` is borrowed for the call. */
+typedef void (*fopd_done)(const fopd_result* result, void* context);
+
+/* -- the client -- */
+
+typedef struct fopd_client fopd_client;
+
+#define FOPD_TIMEOUT_DEFAULT 0        /* As the client's options say. */
+#define FOPD_TIMEOUT_NEVER UINT64_MAX /* As long as it takes. */
+
+typedef struct fopd_options {
+    size_t size;          /* Set by fopd_options_init(): which of the fields this program knows. */
+    const char* server;   /* "tcp://host:port", or "tcp://host:port/locality". A name is looked up
+                             when there was no session yet; all its addresses are tried. */
+    const char* key_file; /* With the 64 hexadecimal digits of a principal's key. Without one the
+                             server has to let in those who do not say who they are. */
+    const char* user;     /* For whom this client acts, if its principal may; null for itself. */
+    const char* job;      /* By which the server's rules may know the work; null for none. */
+    uint64_t timeout_us;  /* Of calls that do not say; 30 s by default. */
+} fopd_options;
+
+/* Sets the defaults. */
+FOPD_API void fopd_options_init(fopd_options* options);
+
+/* Makes a client, which begins to connect; says why there is none in `why`, which may be null.
+ * Nothing of the options is needed after the call. Returns the status. */
+FOPD_API int fopd_open(const fopd_options* options, fopd_client** client, fopd_result* why);
+
+/* Ends the calls under way as FOPD_CLOSED, waits until all of them have ended, and frees the
+ * client, which may be null; a server's name that is being looked up is waited for. No other call
+ * may be under way in another thread. From the library's thread it does not wait: what is under way
+ * ends after it has returned. */
+FOPD_API void fopd_close(fopd_client* client);
+
+/* -- calls -- */
+
+typedef struct fopd_call {
+    size_t size; /* As in fopd_options; set by fopd_call_init(). */
+    uint64_t timeout_us;
+    const char* job; /* Null: as the client's options say. */
+} fopd_call;
+FOPD_API void fopd_call_init(fopd_call* call);
+
+/* `call` may be null for the defaults. What does not even begin calls `done` too, before it
+ * returns. */
+
+/* There is a session. Fails when the server refuses it, and as soon as a try to connect fails. */
+FOPD_API void fopd_connected(fopd_client* client, const fopd_call* call, fopd_done done,
+                             void* context);
+FOPD_API int fopd_connected_wait(fopd_client* client, const fopd_call* call, fopd_result* result);
+
+/* The server answers. */
+FOPD_API void fopd_ping(fopd_client* client, const fopd_call* call, fopd_done done, void* context);
+FOPD_API int fopd_ping_wait(fopd_client* client, const fopd_call* call, fopd_result* result);
+
+/* `bytes` bytes go to the server in its request and come back with its reply. What is larger than
+ * the server takes in a message is FOPD_INVALID. */
+FOPD_API void fopd_echo(fopd_client* client, const fopd_call* call, const void* data, void* into,
+                        size_t bytes, fopd_done done, void* context);
+FOPD_API int fopd_echo_wait(fopd_client* client, const fopd_call* call, const void* data,
+                            void* into, size_t bytes, fopd_result* result);
+
+/* The same for any size: the server fetches the bytes from this program's memory and writes them
+ * back to other memory of it. */
+FOPD_API void fopd_bulk_echo(fopd_client* client, const fopd_call* call, const void* data,
+                             void* into, size_t bytes, fopd_done done, void* context);
+FOPD_API int fopd_bulk_echo_wait(fopd_client* client, const fopd_call* call, const void* data,
+                                 void* into, size_t bytes, fopd_result* result);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+/* NOLINTEND(readability-identifier-naming, modernize-use-using) */

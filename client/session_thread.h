@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include <cstddef>
+#include <expected>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/cancel.h"
+#include "core/entropy.h"
+#include "core/events.h"
+#include "core/offload.h"
+#include "core/reactor.h"
+#include "core/wait_queue.h"
+#include "fabric/rpc/client.h"
+
+namespace fopd::client {
+
+// How something ended, for a caller outside of the reactor.
+struct Ended {
+    // Apart from what a server may answer: there was none that did.
+    enum class Kind : std::uint8_t { kAnswered, kUnreachable, kClosed };
+    Kind kind = Kind::kAnswered;
+    fop::Status status = fop::Status::kDone;
+    std::size_t bytes = 0;
+    std::string words;
+};
+
+class SessionThread;
+
+// What is asked of a SessionThread: a fop, or with no type, that there is a session. Its owner
+// keeps it, and what it names, until done() was called, which is the last time it is touched.
+class Operation : public core::Message, public core::ListNode {
+public:
+    Operation();
+    virtual ~Operation() = default;
+
+    const fop::FopType* type = nullptr;
+    fop::RequestBody body;
+    std::string job;
+    std::span<const std::byte> payload;
+    std::span<std::byte> reply_into;
+    std::span<std::byte> source;
+    std::span<std::byte> target;
+    Duration timeout = Duration::max();
+
+    virtual void done(Ended ended) noexcept = 0;
+
+private:
+    friend SessionThread;
+    static void deliver(core::Message& message);
+    SessionThread* thread_ = nullptr;
+};
+
+// A session with one server, made again whenever it is lost, on a thread of its own. Any thread may
+// submit operations; they are done on that one.
+class SessionThread {
+public:
+    struct Options {
+        fabric::Address server;  // Its host may be a name.
+        fop::Credentials credentials;
+    };
+    // Turns a host and port into numeric hosts. May block; called on a thread for that.
+    using Resolve = std::function<std::expected<std::vector<std::string>, std::string>(
+        const std::string& host)>;
+    using MakeTransport = std::function<std::unique_ptr<fabric::Transport>(core::EventSink& events,
+                                                                           core::Entropy& entropy)>;
+
+    // What of the world it uses.
+    struct World {
+        Resolve resolve;  // Null for hosts that need no resolving.
+        MakeTransport make_transport;
+    };
+
+    // Starts the thread. Throws std::bad_alloc and std::system_error.
+    static std::expected<std::shared_ptr<SessionThread>, Error> start(Options options, World world);
+    ~SessionThread();
+    SessionThread(const SessionThread&) = delete;
+    SessionThread& operator=(const SessionThread&) = delete;
+
+    void submit(Operation& operation);
+    // Ends everything as kClosed. Waits for that, but not on the thread itself. Once.
+    static void stop(const std::shared_ptr<SessionThread>& thread);
+    bool is_this_thread() const { return std::this_thread::get_id() == id_; }
+
+private:
+    friend Operation;
+    struct Stop final : core::Message {
+        explicit Stop(SessionThread& owner) : Message(&deliver), thread(owner) {}
+        static void deliver(core::Message& message);
+        SessionThread& thread;
+    };
+
+    SessionThread(Options options, World world, std::unique_ptr<core::Backend> backend,
+                  std::unique_ptr<core::Offload> offload);
+
+    void run() noexcept;
+    Task<void> keep_connected();
+    Task<bool> try_each_address();
+    Task<void> perform(Operation* operation);
+    Task<Ended> outcome_of(Operation* operation);
+    Task<void> close_client();
+    Task<void> shut_down();
+    void finish(Operation& operation, Ended ended);
+    void finish_all(const Ended& ended);
+    Ended no_session(const Error& error, std::string_view words) const;
+    Ended no_answer(const Error& error) const;
+
+    const Options options_;
+    const World world_;
+    core::SystemEntropy entropy_;
+    core::NullEventSink events_;
+    std::unique_ptr<core::Offload> offload_;
+    core::Reactor reactor_;
+    std::unique_ptr<fabric::Transport> transport_;
+
+    // Of the thread.
+    std::unique_ptr<fabric::SessionHost> host_;
+    std::unique_ptr<fabric::Client> client_;
+    bool client_closed_ = false;
+    bool settled_ = false;  // client_ has had a session: it looks after itself from now on.
+    bool stopping_ = false;
+    std::uint64_t failures_ = 0;
+    std::optional<Ended> last_failure_;
+    std::optional<Ended> refusal_;  // No other try will change it.
+    core::CancelSource cancel_;
+    core::WaitQueue changed_;
+    core::Gate gate_;
+    core::Gate stop_gate_;
+
+    std::mutex mutex_;
+    std::optional<Ended> closed_;               // Takes nothing any more, and why.
+    core::IntrusiveList<Operation> under_way_;  // Submitted, and not done.
+    Stop stop_{*this};
+    std::thread thread_;
+    std::thread::id id_;
+};
+
+}  // namespace fopd::client

@@ -1,0 +1,394 @@
+// Goal: libfopd does for its callers what fopd.h says: in any number of threads, whatever the
+// server does, and without harm to the program it lives in.
+// Method: the C++ interface, which goes through the C one, against a server of the same process
+// over the loopback device; the C one alone in a program of its own.
+#include <array>
+#include <atomic>
+#include <csignal>
+#include <fstream>
+#include <future>
+#include <new>
+#include <thread>
+
+#include <pthread.h>
+
+#include "client/fopd.hpp"
+#include "client/session_thread.h"
+#include "tests/catch.h"
+#include "tests/client/rpc_server.h"
+#include "tests/client/run_program.h"
+#include "tests/temp_dir.h"
+
+namespace fopd::client::testing {
+
+namespace {
+
+using libfopd::Client;
+using libfopd::Outcome;
+using libfopd::Status;
+
+const fop::Key kKey = fabric::testing::key_of(7);
+
+fabric::Admission tester() {
+    return {.keys = fabric::testing::ring_of({fabric::testing::principal("tester", {kKey})}),
+            .unauthenticated = {}};
+}
+
+struct Fixture {
+    Fixture() : key_file(dir / "key") { write_key(kKey); }
+
+    void write_key(const fop::Key& key) const { std::ofstream(key_file) << fop::to_text(key); }
+    libfopd::Options options(const std::string& address) const {
+        libfopd::Options options;
+        options.server = address;
+        options.key_file = key_file;
+        return options;
+    }
+    Client open() const { return open(options(server.address())); }
+    static Client open(const libfopd::Options& options) {
+        Client client;
+        const Outcome opened = Client::open(options, client);
+        CAPTURE(opened.words);
+        REQUIRE(opened.status == Status::kOk);
+        return client;
+    }
+
+    TempDir dir;
+    std::string key_file;
+    RpcServer server{tester()};
+};
+
+// A call that takes a Done, and its outcome.
+class Pending {
+public:
+    libfopd::Done done() {
+        return [this](const Outcome& outcome) { promise_.set_value(outcome); };
+    }
+    bool wait() { return future_.wait_for(std::chrono::seconds(30)) == std::future_status::ready; }
+    Outcome get() {
+        REQUIRE(wait());
+        return future_.get();
+    }
+
+private:
+    std::promise<Outcome> promise_;
+    std::future<Outcome> future_ = promise_.get_future();
+};
+
+}  // namespace
+
+TEST_CASE("libfopd calls: they wait for their answer, and data comes back", "[client]") {
+    const Fixture f;
+    const Client client = f.open();
+    const std::string from(3000, 'e');
+    const std::string large(1'000'000, 'b');
+    std::string into(from.size(), '?');
+    std::string large_into(large.size(), '?');
+
+    const Outcome connected = client.connected();
+    const Outcome pinged = client.ping();
+    const Outcome echoed = client.echo(from.data(), into.data(), from.size());
+    const Outcome bulk = client.bulk_echo(large.data(), large_into.data(), large.size());
+
+    CAPTURE(connected.words, pinged.words, echoed.words, bulk.words);
+    REQUIRE(connected);
+    REQUIRE(pinged);
+    REQUIRE(echoed);
+    REQUIRE(echoed.bytes == from.size());
+    REQUIRE(into == from);
+    REQUIRE(bulk);
+    REQUIRE(bulk.bytes == large.size());
+    REQUIRE(large_into == large);
+}
+
+TEST_CASE("libfopd calls: many at a time from several threads, each with its own answer",
+          "[client]") {
+    const Fixture f;
+    const Client client = f.open();
+    constexpr std::size_t kThreads = 4;
+    constexpr std::size_t kEach = 300;
+    std::atomic<std::size_t> right = 0;
+    std::vector<std::thread> threads;
+    for (std::size_t t = 0; t < kThreads; ++t) {
+        threads.emplace_back([&, t] {
+            std::vector<std::string> from(kEach);
+            std::vector<std::string> into(kEach);
+            std::vector<Pending> pending(kEach);
+            for (std::size_t i = 0; i < kEach; ++i) {
+                from[i] = std::string(i % 700, 'x') + std::to_string(t * kEach + i);
+                into[i].resize(from[i].size());
+                client.echo(from[i].data(), into[i].data(), from[i].size(), {}, pending[i].done());
+            }
+            for (std::size_t i = 0; i < kEach; ++i) {
+                if (pending[i].get() && into[i] == from[i]) ++right;
+            }
+        });
+    }
+    for (std::thread& each : threads) each.join();
+
+    REQUIRE(right == kThreads * kEach);
+    REQUIRE(f.server.address().starts_with("tcp://127.0.0.1:"));
+}
+
+TEST_CASE("libfopd calls: what a call leads to may be called from its end", "[client]") {
+    const Fixture f;
+    const Client client = f.open();
+    Pending last;
+    Outcome waited;
+
+    client.ping({}, [&](const Outcome&) {
+        waited = client.ping();
+        client.ping({}, last.done());
+    });
+
+    REQUIRE(last.get());
+    REQUIRE(waited.status == Status::kInvalid);
+}
+
+TEST_CASE("libfopd address: a name is looked up, and each of its addresses is tried", "[client]") {
+    const Fixture f;
+    const std::string port = f.server.address().substr(f.server.address().rfind(':'));
+    const Client client = Fixture::open(f.options("tcp://localhost" + port));
+
+    const Outcome connected = client.connected();
+
+    CAPTURE(connected.words);
+    REQUIRE(connected);
+}
+
+TEST_CASE("libfopd address: nobody there, or no such name, is unreachable and says where",
+          "[client]") {
+    const Fixture f;
+    const std::string address =
+        GENERATE(as<std::string>{}, "tcp://127.0.0.1:1", "tcp://no-such-host.invalid:31470");
+    const Client client = Fixture::open(f.options(address));
+
+    const Outcome connected = client.connected();
+    libfopd::Call short_call;
+    short_call.timeout = std::chrono::milliseconds(50);
+    const Outcome pinged = client.ping(short_call);
+
+    REQUIRE(connected.status == Status::kUnreachable);
+    REQUIRE(connected.words.starts_with(address + ": "));
+    REQUIRE(pinged.status == Status::kUnreachable);
+}
+
+TEST_CASE("libfopd options: what makes no sense is refused at once", "[client]") {
+    Fixture f;
+    struct Row {
+        const char* server;
+        const char* user;
+        const char* job;
+        const char* words;
+    };
+    const Row row = GENERATE(Row{"", "", "", "scheme"}, Row{"127.0.0.1", "", "", "scheme"},
+                             Row{"mem://host:1", "", "", "tcp://"},
+                             Row{"tcp://127.0.0.1:1", "a\nb", "", "user"},
+                             Row{"tcp://127.0.0.1:1", "", "a\nb", "job"});
+    libfopd::Options options = f.options(row.server);
+    options.user = row.user;
+    options.job = row.job;
+    Client client;
+
+    const Outcome opened = Client::open(options, client);
+
+    CAPTURE(row.server, opened.words);
+    REQUIRE(opened.status == Status::kInvalid);
+    REQUIRE_FALSE(opened.words.empty());
+    REQUIRE(client.ping().status == Status::kInvalid);
+}
+
+TEST_CASE("libfopd key: a bad key file names the file and quotes none of it", "[client]") {
+    const Fixture f;
+    const std::string text = GENERATE(as<std::string>{}, "", "secret", std::string(63, 'a'),
+                                      std::string(600, 'a'), std::string(64, 'g'));
+    std::ofstream(f.key_file) << text;
+    Client client;
+
+    const Outcome opened = Client::open(f.options(f.server.address()), client);
+
+    REQUIRE(opened.status == Status::kInvalid);
+    REQUIRE(opened.words.starts_with(f.key_file + ": "));
+    REQUIRE((text.empty() || opened.words.find(text) == std::string::npos));
+}
+
+TEST_CASE("libfopd key: one the server does not know is denied, for good", "[client]") {
+    const Fixture f;
+    f.write_key(fabric::testing::key_of(8));
+    const Client client = f.open();
+
+    const Outcome connected = client.connected();
+    const Outcome pinged = client.ping();
+
+    REQUIRE(connected.status == Status::kDenied);
+    REQUIRE(pinged.status == Status::kDenied);
+    REQUIRE_FALSE(pinged.words.empty());
+}
+
+TEST_CASE("libfopd key: none is needed where the server lets everybody in", "[client]") {
+    fabric::Admission admission = tester();
+    admission.unauthenticated = fop::kRead;
+    RpcServer server(std::move(admission));
+    libfopd::Options options;
+    options.server = server.address();
+    const Client client = Fixture::open(options);
+
+    REQUIRE(client.ping());
+}
+
+TEST_CASE("libfopd timeout: a call ends in time, and the server's words are made safe",
+          "[client]") {
+    Fixture f;
+    const Client client = f.open();
+    REQUIRE(client.connected());
+    f.server.hold();
+    libfopd::Call short_call;
+    short_call.timeout = std::chrono::milliseconds(20);
+    std::string byte = "x";
+    Pending held;
+
+    const Outcome late = client.echo(byte.data(), byte.data(), 1, short_call);
+    client.echo(byte.data(), byte.data(), 1, {}, held.done());
+    REQUIRE(f.server.wait_held(2));
+    f.server.release();
+
+    REQUIRE(late.status == Status::kTimedOut);
+    const Outcome busy = held.get();
+    REQUIRE(busy.status == Status::kTryAgain);
+    REQUIRE(busy.words == "it was \\x1b held");
+}
+
+TEST_CASE("libfopd close: what is under way ends, and nothing is left", "[client]") {
+    Fixture f;
+    Client client = f.open();
+    REQUIRE(client.connected());
+    f.server.hold();
+    std::string byte = "x";
+    std::string byte_into = "y";
+    std::array<Pending, 3> pending;
+    client.echo(byte.data(), byte.data(), 1, {}, pending[0].done());
+    client.bulk_echo(byte.data(), byte_into.data(), 1, {}, pending[1].done());
+    REQUIRE(f.server.wait_held(2));
+    client.echo(byte.data(), byte.data(), 1, {}, pending[2].done());
+
+    client.close();
+
+    for (Pending& each : pending) REQUIRE(each.get().status == Status::kClosed);
+    REQUIRE(client.ping().status == Status::kInvalid);
+}
+
+TEST_CASE("libfopd close: at any moment of connecting", "[client]") {
+    const Fixture f;
+    for (int i = 0; i < 50; ++i) {
+        Client client = f.open();
+        Pending pending;
+        if (i % 2 == 0) client.connected({}, pending.done());
+        if (i % 3 == 0) std::this_thread::yield();
+        client.close();
+        if (i % 2 == 0) REQUIRE(pending.wait());
+    }
+}
+
+TEST_CASE("libfopd close: from the library's own thread", "[client]") {
+    Fixture f;
+    Client client = f.open();
+    REQUIRE(client.connected());
+    f.server.hold();
+    std::string byte = "x";
+    Pending under_way;
+    client.echo(byte.data(), byte.data(), 1, {}, under_way.done());
+    REQUIRE(f.server.wait_held(1));
+
+    client.connected({}, [&](const Outcome&) { client.close(); });
+
+    REQUIRE(under_way.get().status == Status::kClosed);
+    REQUIRE(f.server.wait_sessions(0));
+}
+
+TEST_CASE("libfopd restart: calls go on when the server is there again", "[client]") {
+    Fixture f;
+    const Client client = f.open();
+    REQUIRE(client.ping());
+
+    f.server.stop();
+    Pending pending;
+    client.ping({}, pending.done());
+    f.server.start(tester(), 2, f.server.address());
+
+    REQUIRE(pending.get());
+}
+
+TEST_CASE("libfopd host program: its signals are its own", "[client]") {
+    const Fixture f;
+    sigset_t before;
+    sigset_t after;
+    pthread_sigmask(SIG_SETMASK, nullptr, &before);
+    const Client client = f.open();
+    pthread_sigmask(SIG_SETMASK, nullptr, &after);
+    sigset_t inside;
+    Pending pending;
+
+    client.ping({}, [&, done = pending.done()](const Outcome& outcome) {
+        pthread_sigmask(SIG_SETMASK, nullptr, &inside);
+        done(outcome);
+    });
+
+    REQUIRE(pending.get());
+    REQUIRE(sigismember(&inside, SIGTERM) == 1);
+    REQUIRE(sigismember(&inside, SIGPIPE) == 1);
+    REQUIRE(sigismember(&before, SIGTERM) == sigismember(&after, SIGTERM));
+}
+
+namespace {
+
+class NoMemory final : public fabric::Transport {
+public:
+    const char* name() const override { return "none"; }
+    Result<std::unique_ptr<fabric::TransferMachine>> make_machine(
+        core::Reactor&, fabric::MessageUser&, const fabric::MachineOptions&) override {
+        throw std::bad_alloc();
+    }
+    Result<std::unique_ptr<fabric::Acceptor>> listen(core::Reactor&, const fabric::Address&,
+                                                     fabric::RequestUser&,
+                                                     const fabric::AcceptorOptions&) override {
+        throw std::bad_alloc();
+    }
+};
+
+class Noted final : public Operation {
+public:
+    void done(Ended ended) noexcept override { promise.set_value(std::move(ended)); }
+    std::promise<Ended> promise;
+};
+
+}  // namespace
+
+TEST_CASE("libfopd host program: no memory on the library's thread ends calls, not the program",
+          "[client]") {
+    SessionThread::World world;
+    world.make_transport = [](core::EventSink&, core::Entropy&) {
+        return std::make_unique<NoMemory>();
+    };
+    auto thread = SessionThread::start(
+        {.server = *fabric::parse_address("tcp://127.0.0.1:1"), .credentials = {}}, world);
+    REQUIRE(thread.has_value());
+    Noted operation;
+
+    (*thread)->submit(operation);
+    const Ended ended = operation.promise.get_future().get();
+    SessionThread::stop(*thread);
+
+    REQUIRE(ended.status == fop::Status::kNoSpace);
+}
+
+TEST_CASE("libfopd installed: C and C++17 programs use the shared library", "[client]") {
+    const Fixture f;
+    const char* const program = GENERATE(LIBFOPD_C, LIBFOPD_CPP);
+
+    const Ran ran = run_program({program, f.server.address(), f.key_file});
+
+    CAPTURE(program, ran.out, ran.err);
+    REQUIRE(ran.exit_code == 0);
+}
+
+}  // namespace fopd::client::testing
