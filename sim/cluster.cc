@@ -120,6 +120,7 @@ void Cluster::carry_out(const Fault& fault) {
     SimulatedNode& node = *nodes_[fault.node];
     if (!node.running()) return;
     ++faults_carried_out_;
+    carried_out_.insert(fault.kind);
     const Instant until = after(world_.now(), fault.span);
     Instant& excused_until = excused_until_[fault.node];
     switch (fault.kind) {
@@ -175,6 +176,7 @@ void Cluster::for_each_link(const Fault& fault, Visit visit) {
 
 void Cluster::carry_out_on_network(const Fault& fault) {
     ++faults_carried_out_;
+    carried_out_.insert(fault.kind);
     const Instant until = after(world_.now(), fault.span);
     for_each_link(fault, [&](const fabric::MemRoute& there) {
         const fabric::MemRoute back{.from = there.to, .to = there.from};
@@ -207,6 +209,7 @@ void Cluster::carry_out_on_client(const Fault& fault) {
     SimulatedClient& client = *clients_[fault.client];
     if (!client.running()) return;
     ++faults_carried_out_;
+    carried_out_.insert(fault.kind);
     client.crash();
     due_.push_back({after(world_.now(), fault.span), fault});
 }
@@ -293,6 +296,18 @@ void Cluster::look_for_broken_protocol(SimulatedNode& node) {
     }
 }
 
+// Whatever the network and the clients do is no error of a node.
+void Cluster::look_for_unexplained_errors(SimulatedNode& node) {
+    const auto had = [this](Fault::Kind kind) { return carried_out_.contains(kind); };
+    const bool stalled = had(Fault::Kind::kStallLocality) || had(Fault::Kind::kStallNode);
+    for (const std::string& name : node.events().errors()) {
+        const bool explained = (name == "daemon.config_refused" && had(Fault::Kind::kBadReload)) ||
+                               (name == "daemon.locality_stuck" && stalled) ||
+                               (name == "daemon.not_stopped" && stalled);
+        if (!explained) break_promise(node.name() + " has logged the error " + name);
+    }
+}
+
 bool Cluster::recover(Duration patience) {
     for (const Due& due : due_) {
         if (is_of_network(due.fault.kind)) end(due.fault);
@@ -350,6 +365,7 @@ bool Cluster::part_all(Duration patience) {
                 break_promise(node->name() + " still holds what was clients'");
         }
     }
+    for (const auto& node : nodes_) look_for_unexplained_errors(*node);
     return broken_promise_.empty();
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -76,6 +77,7 @@ private:
     void look_at_all();
     void look_at(SimulatedNode& node);
     void look_for_broken_protocol(SimulatedNode& node);
+    void look_for_unexplained_errors(SimulatedNode& node);
     void step_until(Instant limit);
     Instant next_due() const;
     void break_promise(std::string sentence);
@@ -93,6 +95,7 @@ private:
     std::vector<bool> restart_;  // Per node: start again when it has ended.
     std::string broken_promise_;
     std::uint64_t faults_carried_out_ = 0;
+    std::set<Fault::Kind> carried_out_;
 };
 
 }  // namespace fopd::sim

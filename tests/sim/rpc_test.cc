@@ -72,6 +72,28 @@ TEST_CASE("sim rpc: calls survive each kind of fault", "[sim]") {
     }
 }
 
+TEST_CASE("sim rpc: what is given up while it waits at the server ends at once", "[sim]") {
+    ReplayedCluster cluster(22, {.nodes = 1, .localities = 1, .clients = 2, .quiet_clients = true});
+    cluster.start_all();
+    cluster.run_for(1s);
+    SimulatedClient::Wish wish{
+        .type = fop::find_fop_type("bulk_echo"), .bytes = 1000, .timeout = 100s};
+    // Whoever is cut off in the middle of a transfer holds the only piece of buffer for a while.
+    cluster.client(0).call(0, wish);
+    const daemon::Locality& locality = *cluster.node(0).node().localities()[0];
+    while (locality.buffers().free_count() > 0) cluster.world().step();
+    cluster.network().partition({.from = "client-0", .to = "node-0"});
+
+    wish.cancel_after = 1s;
+    cluster.client(1).call(0, wish);
+    const bool kept = cluster.run_for(1s + 10ms);
+
+    INFO(cluster.broken_promise());
+    REQUIRE(kept);
+    REQUIRE(locality.buffers().free_count() == 0);
+    REQUIRE(cluster.book().count("cancelled") == 1);
+}
+
 // As large as the cluster of a machine room; in a release build less than a minute.
 TEST_CASE("sim rpc: 16 nodes and 64 clients, faults for 10 000 s", "[.soak]") {
     ReplayedCluster cluster(64, {.nodes = 16, .clients = 64});

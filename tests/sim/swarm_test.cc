@@ -1,8 +1,9 @@
-// Goal: whatever befalls the nodes, in whatever order, they keep their promises: ready again after
-// the faults, the watchdog fed whenever they turn, stopped when told to; and the same seed is the
+// Goal: whatever befalls the nodes, their clients and the network between them, in whatever order,
+// they keep their promises: ready again after the faults, the watchdog fed whenever they turn,
+// calls that end as they may, nothing left behind, stopped when told to; and the same seed is the
 // same run. Method: many seeds, each a cluster, a plan of faults and an interleaving of its own.
 // FOPD_SWARM_SEEDS sets how many; FOPD_SEED runs one. Each of these runs twice; without them, every
-// fourth of a few does.
+// fourth of a few does. Seeds with clients take longer, so there are fewer of them.
 
 #include <cstdlib>
 #include <optional>
@@ -17,6 +18,7 @@ using fopd::sim::testing::ReplayedCluster;
 namespace {
 
 constexpr std::uint64_t kFewSeeds = 200;
+constexpr std::uint64_t kSeedsForEachWithClients = 10;
 
 std::optional<std::uint64_t> number_in(const char* name) {
     const char* const text = std::getenv(name);
@@ -40,7 +42,7 @@ SwarmPlan swarm_plan() {
     return {};
 }
 
-// Returns the trace hash of a run in which every promise was kept.
+// Both return the trace hash of a run in which every promise was kept.
 std::uint64_t run_seed(std::uint64_t seed) {
     core::Random random(seed);
     const auto nodes = static_cast<std::uint32_t>(1 + random.below(4));
@@ -61,16 +63,55 @@ std::uint64_t run_seed(std::uint64_t seed) {
     return cluster.world().trace_hash();
 }
 
-}  // namespace
+std::uint64_t run_seed_with_clients(std::uint64_t seed) {
+    core::Random random(seed);
+    const auto upto = [&random](std::uint64_t most) {
+        return static_cast<std::uint32_t>(1 + random.below(most));
+    };
+    const ClusterOptions options{
+        .nodes = upto(4),
+        .localities = upto(3),
+        .drain_timeout = Duration{random.between(0, Duration(40s).count())},
+        .clients = upto(8),
+        .lines = upto(3),
+        .client_pause_max =
+            Duration{random.between(Duration(500ms).count(), Duration(8s).count())}};
+    ReplayedCluster cluster(seed, options, ReplayedCluster::Seed::kOfSwarm);
+    const auto plan = draw_fault_plan(random.fork(), {.nodes = options.nodes,
+                                                      .localities = options.localities,
+                                                      .clients = options.clients,
+                                                      .length = 200s,
+                                                      .fault_count = upto(60)});
+    cluster.start_all();
 
-TEST_CASE("sim swarm: nodes survive any plan of faults, and a seed is one run", "[sim][swarm]") {
-    const SwarmPlan swarm = swarm_plan();
+    const bool kept = cluster.run_for(200s, plan) && cluster.recover(90s) &&
+                      cluster.visit_all(60s) && cluster.part_all(30s) && cluster.stop_all(120s);
+
+    INFO(cluster.broken_promise());
+    INFO(cluster.book().summary());
+    REQUIRE(kept);
+    return cluster.world().trace_hash();
+}
+
+void run_swarm(std::uint64_t (*run)(std::uint64_t seed), const SwarmPlan& swarm) {
     for (std::uint64_t i = 0; i < swarm.count; ++i) {
         const std::uint64_t seed = swarm.first_seed + i;
-        const std::uint64_t hash = run_seed(seed);
+        const std::uint64_t hash = run(seed);
         if (i % swarm.twice_every != 0) continue;
         CAPTURE(seed);
 
-        REQUIRE(run_seed(seed) == hash);
+        REQUIRE(run(seed) == hash);
     }
+}
+
+}  // namespace
+
+TEST_CASE("sim swarm: nodes survive any plan of faults, and a seed is one run", "[sim][swarm]") {
+    run_swarm(&run_seed, swarm_plan());
+}
+
+TEST_CASE("sim swarm: calls end as they may under any plan of faults", "[sim][swarm]") {
+    SwarmPlan swarm = swarm_plan();
+    swarm.count = (swarm.count + kSeedsForEachWithClients - 1) / kSeedsForEachWithClients;
+    run_swarm(&run_seed_with_clients, swarm);
 }
