@@ -72,6 +72,8 @@ struct SimulatedClient::Line {
     std::unique_ptr<fabric::Client> client;
     Instant connected_at{};  // When it was last seen to be, or was made.
     std::uint64_t last_session = 0;
+    std::uint64_t incarnation = 0;  // Of the server in that session.
+    std::uint64_t lives_seen = 0;   // Of the server.
     core::Gate calls;
     bool closing = false;
 };
@@ -139,13 +141,19 @@ void SimulatedClient::bury() {
 void SimulatedClient::look() {
     if (!running()) return;
     for (Line& line : process_->lines) {
-        if (!line.client->open()) continue;
-        line.connected_at = world_.now();
-        const std::uint64_t session = line.client->session().id();
-        if (session == line.last_session) continue;
-        line.last_session = session;
-        book_.learn_session(session, line.number);
+        if (line.client->open()) look_at(line);
     }
+}
+
+void SimulatedClient::look_at(Line& line) {
+    const fabric::Session& session = line.client->session();
+    line.connected_at = world_.now();
+    if (session.id() == line.last_session) return;
+    line.last_session = session.id();
+    book_.learn_session(session.id(), line.number);
+    const std::uint64_t incarnation = session.accepted().incarnation;
+    if (line.incarnation != 0 && incarnation != line.incarnation) ++line.lives_seen;
+    line.incarnation = incarnation;
 }
 
 Duration SimulatedClient::longest_disconnection() const {
@@ -304,6 +312,8 @@ Task<void> SimulatedClient::make_call(Process* process, Line* line, Wish wish) {
     const std::uint32_t crc = core::crc32c(lent.source());
     LateCancel late(*process->reactor, wish.cancel_after);
     const std::uint64_t life = options_.life_of(line->node);
+    if (line->client->open()) look_at(*line);
+    const std::uint64_t lives_seen = line->lives_seen;
     const Instant deadline = after(process->reactor->now(), wish.timeout);
 
     fabric::CallRequest request{.type = wish.type, .deadline = deadline, .cancel = &late.source()};
@@ -337,13 +347,16 @@ Task<void> SimulatedClient::make_call(Process* process, Line* line, Wish wish) {
         right = right && answer->body.index() == fop::body_index(*wish.type);
         if (!right) book_.break_promise(entry.what() + " has a wrong answer");
     }
+    // The node may have started anew long before the client came to know.
+    if (line->client->open()) look_at(*line);
     const Outcome outcome{.entry = &entry,
                           .line = line,
                           .wish = &wish,
                           .answer = &answer,
                           .cancelled = late.source().cancelled(),
                           .overdue = process->reactor->now() >= deadline,
-                          .same_life = life != 0 && life == options_.life_of(line->node)};
+                          .same_life = life != 0 && life == options_.life_of(line->node) &&
+                                       lives_seen == line->lives_seen};
     entry.end(judge(outcome));
 }
 

@@ -77,6 +77,7 @@ private:
     Task<void> call_once(Process* process, std::uint32_t node, Wish wish);
     Task<void> make_call(Process* process, Line* line, Wish wish);
     Task<void> hang_up(Process* process, Line* line);
+    void look_at(Line& line);
     Line& add_line(Process& process, std::uint32_t node);
     Wish draw_wish(Process& process) const;
     void judge_memory(const CallBook::Entry& entry, bool kept);
