@@ -46,8 +46,9 @@ struct KeptReply {
 
 // A fop that must not run twice.
 struct Server::Remembered {
-    Peer* peer = nullptr;            // Who is to get the reply: the client's newest session.
-    std::optional<KeptReply> reply;  // Once it has run.
+    Peer* peer = nullptr;               // Who is to get the reply: the client's newest session.
+    fop::Lane lane = fop::Lane::kData;  // Whose credit was used for it there.
+    std::optional<KeptReply> reply;     // Once it has run.
 };
 
 struct Server::ClientRecord {
@@ -72,7 +73,9 @@ public:
     void on_end(Session& session, const Error& error, std::string_view words) override;
     void on_gone(Session& session) override;
 
-    // Sends it, at the end of this turn if there is room, and copies it if there is none.
+    // Sends it, at the end of this turn if there is room, and copies it if there is none. Its
+    // credit is the client's again with the message, so a client that takes no replies comes to the
+    // end of its credits.
     void reply(const fop::Reply& reply, fop::Lane lane);
     void leave(Incoming& incoming);
     void join(Incoming& incoming);
@@ -85,11 +88,16 @@ public:
 
 private:
     bool take(Session& session, const fop::RequestHeader& header, const fop::Request& request);
-    bool put(Session& session, const fop::Reply& reply);
+    bool put(Session& session, const fop::Reply& reply, fop::Lane lane);
+
+    struct Waiting {
+        KeptReply reply;
+        fop::Lane lane;
+    };
 
     Server& server_;
     bool gone_ = false;
-    std::deque<KeptReply> backlog_;  // Bounded by the fop credits.
+    std::deque<Waiting> backlog_;  // Bounded by the fop credits.
 };
 
 class Server::Incoming final : public IncomingFop, public core::ListNode {
@@ -331,6 +339,7 @@ bool Server::Peer::take(Session& session_now, const fop::RequestHeader& header,
         const auto [place, is_new] = record->fops.try_emplace(request.id);
         remembered = &place->second;
         remembered->peer = this;
+        remembered->lane = lane;
         if (!is_new) {
             // It came before, over a session that was lost.
             if (remembered->reply) reply(remembered->reply->view(), lane);
@@ -369,7 +378,11 @@ void Server::Peer::on_bye(Session& session_now, std::string_view) {
 }
 
 void Server::Peer::on_turn_end(Session& session_now) {
-    while (!backlog_.empty() && put(session_now, backlog_.front().view())) backlog_.pop_front();
+    while (!backlog_.empty()) {
+        const Waiting& next = backlog_.front();
+        if (!put(session_now, next.reply.view(), next.lane)) return;
+        backlog_.pop_front();
+    }
 }
 
 void Server::Peer::on_end(Session&, const Error&, std::string_view) {
@@ -413,16 +426,17 @@ void Server::Peer::leave(Incoming& incoming) {
 
 void Server::Peer::reply(const fop::Reply& reply, fop::Lane lane) {
     if (session == nullptr || session->state() != Session::State::kOpen) return;
-    session->fop_grant(lane).done_and_known();
-    if (!backlog_.empty() || !put(*session, reply)) backlog_.emplace_back(reply);
+    if (!backlog_.empty() || !put(*session, reply, lane)) {
+        backlog_.push_back({.reply = KeptReply(reply), .lane = lane});
+    }
 }
 
 // False when there is no room now.
-bool Server::Peer::put(Session& session_now, const fop::Reply& reply) {
+bool Server::Peer::put(Session& session_now, const fop::Reply& reply, fop::Lane lane) {
     for (;;) {
         fop::MessageWriter* const message = session_now.replies();
         if (message == nullptr) return false;
-        if (message->add(reply)) return true;
+        if (message->add(reply)) break;
         if (message->empty()) {
             // The client takes only small messages, and asked for a large payload in one.
             const bool added =
@@ -430,10 +444,12 @@ bool Server::Peer::put(Session& session_now, const fop::Reply& reply) {
                               .status = fop::Status::kTooLarge,
                               .words = "the reply is larger than the messages this client takes"});
             ENSURE(added);
-            return true;
+            break;
         }
         session_now.send_message();
     }
+    session_now.fop_grant(lane).done_and_known();
+    return true;
 }
 
 // -- one fop --
@@ -507,11 +523,13 @@ void Server::Incoming::reply(const fop::Reply& given) {
     fop::Reply reply = given;
     reply.id = request_.id;
     Peer* to = peer_;
+    fop::Lane to_lane = lane;
     if (remembered != nullptr) {
         remembered->reply.emplace(reply);
         to = remembered->peer;
+        to_lane = remembered->lane;
     }
-    if (to != nullptr) to->reply(reply, lane);
+    if (to != nullptr) to->reply(reply, to_lane);
     if (!cancelling_) server_.release(*this);
 }
 

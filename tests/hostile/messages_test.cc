@@ -232,6 +232,33 @@ TEST_CASE("hostile message: who never reads ends with the lease", "[hostile]") {
     REQUIRE(stage.count(&HostStatistics::sessions) == 1);
 }
 
+TEST_CASE("hostile message: replies nobody takes are bounded by the credits for fops",
+          "[hostile]") {
+    HostileStage stage(any_hostile_kind());
+    // One credit is for control: with it the server gives back credits, and can never reply.
+    RawPeer& peer = stage.peer(
+        RawPeer::Options{.credentials = credentials(HostileStage::good_key()),
+                         .offer = {.message_bytes_max = 36U << 10, .message_credits = 1}});
+    REQUIRE(peer.open());
+    const std::string text(8000, 'x');
+    std::uint32_t spent = 0;
+    std::uint32_t given = 1;
+    std::uint64_t id = 0;
+    while (id < 400 && !peer.closed()) {
+        REQUIRE(peer.process().wait([&] { return peer.end().closed || peer.credits() > spent; }));
+        if (peer.closed()) break;
+        ++spent;
+        const std::uint16_t credit = peer.messages_taken() == given ? 1 : 0;
+        given += credit;
+        peer.send(peer.requests({echo_request(++id, text)}, {.message_credits = credit}));
+        stage.settle();
+    }
+
+    // No more than the fop credits a client can ever have.
+    REQUIRE(id <= 64 + 8);
+    expect_broken(stage, peer);
+}
+
 TEST_CASE("hostile message: a flood ends with its session", "[hostile]") {
     HostileStage stage(any_hostile_kind());
     const bool sealed = GENERATE(true, false);

@@ -203,6 +203,12 @@ std::uint32_t RawPeer::credits() {
     return given;
 }
 
+std::uint32_t RawPeer::messages_taken() {
+    std::size_t taken = 0;
+    process_.run([&] { taken = mine().size() - greetings_read_; });
+    return static_cast<std::uint32_t>(taken);
+}
+
 bool RawPeer::closed() {
     bool closed = false;
     process_.run([&] { closed = end_->closed.has_value(); });

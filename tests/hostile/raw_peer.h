@@ -79,6 +79,8 @@ public:
     bool heard_control(const std::function<bool(const fop::Control&)>& look);
     // As many messages as the server lets it send in all; on the process's reactor.
     std::uint32_t credits();
+    // That have come since the handshake, each for a credit of the server's.
+    std::uint32_t messages_taken();
 
     bool wait_closed() {
         return process_.wait([this] { return end_->closed.has_value(); });
