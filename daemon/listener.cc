@@ -60,7 +60,10 @@ void Listener::on_request(std::unique_ptr<fabric::ConnectionRequest> request) {
     std::size_t index = next_++ % localities_.size();
     if (hello && hello->locality != fop::kAnyLocality) {
         index = hello->locality;
-        if (index >= localities_.size()) return request->refuse("there is no such locality");
+        if (index >= localities_.size()) {
+            return localities_.front()->server().refuse(std::move(request),
+                                                        "there is no such locality");
+        }
     }
     Locality& locality = *localities_[index];
     if (index == 0) return locality.server().accept(std::move(request));

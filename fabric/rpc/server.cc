@@ -161,14 +161,10 @@ Result<void> Server::use_memory(std::span<std::byte> memory) {
 
 void Server::accept(std::unique_ptr<ConnectionRequest> request) {
     const auto hello = fop::decode_connect_hello(request->hello());
-    if (!hello) {
-        host_.count_refusal(request->peer(), hello.error().context);
-        return request->refuse(hello.error().context);
-    }
+    if (!hello) return refuse(std::move(request), hello.error().context);
     if (draining_) return request->refuse("the node drains");
     if (peers_.size() >= options_.sessions_max) {
-        host_.count_refusal(request->peer(), "too many sessions");
-        return request->refuse("too many sessions");
+        return refuse(std::move(request), "too many sessions");
     }
     const auto known = clients_.find(hello->client_id);
     if (known != clients_.end()) known->second->idle_since = host_.reactor().now();
@@ -183,6 +179,11 @@ void Server::accept(std::unique_ptr<ConnectionRequest> request) {
                                   .keys = admission_.keys,
                                   .unauthenticated = admission_.unauthenticated},
                                  user);
+}
+
+void Server::refuse(std::unique_ptr<ConnectionRequest> request, std::string_view words) {
+    host_.count_refusal(request->peer(), words);
+    request->refuse(words);
 }
 
 void Server::drain() {

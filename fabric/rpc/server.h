@@ -62,6 +62,8 @@ public:
     Result<void> use_memory(std::span<std::byte> memory);
     void admit(Admission admission) { admission_ = std::move(admission); }
     void accept(std::unique_ptr<ConnectionRequest> request);
+    // Counts it and says why.
+    void refuse(std::unique_ptr<ConnectionRequest> request, std::string_view words);
 
     // New clients are refused from now on, and those there are told to send no more. What arrives
     // all the same is still handed on.

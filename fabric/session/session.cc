@@ -90,7 +90,9 @@ void Session::on_connected(std::span<const std::byte> answer) {
 }
 
 void Session::on_closed(const Error& reason, std::string_view words) {
+    if (state_ == State::kEnding) return;  // As it would have been anyway.
     host_.statistics_.lost.add(1);
+    note_unfinished("the connection was lost");
     // An acceptor refuses before it has seen a key: whoever comes, and only for now.
     const bool turned_away = state_ == State::kConnecting && reason.code == Errc::kDenied;
     fail(turned_away ? kTurnedAway : reason, words);
@@ -122,6 +124,7 @@ void Session::on_message(const fop::Prefix& prefix, std::span<const std::byte> m
         return;
     }
     if (prefix.sequence > next_in_) {
+        host_.statistics_.broken.add(1);
         return end(Errc::kCorrupt, "a message of the peer is missing");
     }
     ++next_in_;
@@ -209,7 +212,9 @@ bool Session::on_control(const fop::Control& control) {
 void Session::on_greeting(const fop::Prefix& prefix, std::span<const std::byte> message) {
     const auto envelope = fop::read_handshake(message);
     if (!envelope || prefix.sequence != next_in_) {
-        return end(Errc::kInvalid, "the handshake is malformed");
+        constexpr std::string_view kReason = "the handshake is malformed";
+        if (role_ == Role::kServer) host_.count_refusal(peer_, kReason);
+        return end(Errc::kInvalid, kReason);
     }
     ++next_in_;
     follow(role_ == Role::kServer ? server_handshake_->consume(*envelope, *key_finder_)
@@ -219,7 +224,11 @@ void Session::on_greeting(const fop::Prefix& prefix, std::span<const std::byte> 
 void Session::follow(const fop::HandshakeStep& step) {
     if (!step.send.empty()) {
         SendBuffer* const buffer = host_.take_buffer(*this);
-        if (buffer == nullptr) return end(Errc::kNoSpace, "no buffer for the handshake");
+        if (buffer == nullptr) {
+            constexpr std::string_view kReason = "no buffer for the handshake";
+            note_unfinished(kReason);
+            return end(Errc::kNoSpace, kReason);
+        }
         const std::size_t bytes =
             fop::write_handshake(buffer->whole.bytes, next_prefix(), step.send);
         send(*buffer, bytes);
@@ -293,6 +302,13 @@ void Session::refuse(const fop::Refusal& refusal) {
     const Errc code = error_of(refusal.reason);
     const bool leaving = refusal.by == fop::RefusedBy::kUs && sends_in_flight_ > 0;
     fail(Error{.code = code, .context = "handshake"}, words, leaving);
+}
+
+// A client went before it had proved who it is; one that was refused is logged as that.
+void Session::note_unfinished(std::string_view reason) {
+    if (role_ != Role::kServer || state_ == State::kOpen) return;
+    emit(host_.events_, core::Level::kWarn, "fabric.handshake_ended",
+         {{"peer", std::string_view(peer_)}, {"reason", reason}});
 }
 
 // -- messages out --
@@ -499,10 +515,11 @@ void Session::on_deadline() {
         return;
     }
     if (state_ != State::kOpen) {
+        const std::string_view reason =
+            state_ == State::kConnecting ? "no connection in time" : "no handshake in time";
         host_.statistics_.expired.add(1);
-        fail(Error{.code = Errc::kTimedOut, .context = "handshake"},
-             state_ == State::kConnecting ? "no connection in time" : "no handshake in time");
-        return;
+        note_unfinished(reason);
+        return fail(Error{.code = Errc::kTimedOut, .context = "handshake"}, reason);
     }
     const Instant silent_at = after(last_heard_at_, lease_);
     const Instant stuck_at = sends_in_flight_ > 0 ? after(oldest_send_at_, lease_) : kNever;

@@ -166,6 +166,7 @@ private:
     void open_as_server();
     void open_as_client();
     void refuse(const fop::Refusal& refusal);
+    void note_unfinished(std::string_view reason);
 
     bool may_send(std::uint32_t credits_needed);
     // Of the message that is being put together, if it takes another fop.

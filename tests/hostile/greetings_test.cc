@@ -23,6 +23,7 @@ void expect_one_refusal(HostileStage& stage, RawPeer& peer) {
     REQUIRE(stage.events("fabric.session_refused") == 1);
     REQUIRE(stage.count(&HostStatistics::opened) == 1);
     REQUIRE(stage.count(&HostStatistics::expired) == 0);
+    REQUIRE(stage.count(&HostStatistics::lost) == 0);
 }
 
 }  // namespace
@@ -107,6 +108,43 @@ TEST_CASE("hostile greeting: an old key is good until it is taken out", "[hostil
     REQUIRE(stage.events("fabric.session_ended") == 1);
 }
 
+TEST_CASE("hostile greeting: one that stops half way ends with its time", "[hostile]") {
+    const int steps = GENERATE(0, 1, 2);
+    CAPTURE(steps);
+    HostileStage stage(any_hostile_kind());
+    RawPeer& peer = stage.peer();
+    REQUIRE(peer.connect());
+    if (steps > 0) peer.send(peer.hello());
+    if (steps > 1) {
+        // A proof that does not get there.
+        [[maybe_unused]] const std::string unsent = peer.finish();
+    }
+
+    REQUIRE(peer.wait_closed());
+
+    REQUIRE(stage.wait_count(&HostStatistics::expired, 1));
+    stage.settle();
+    REQUIRE(stage.count(&HostStatistics::expired) == 1);
+    REQUIRE(stage.count(&HostStatistics::refused) == 0);
+    REQUIRE(stage.count(&HostStatistics::opened) == 1);
+    REQUIRE(stage.events("fabric.handshake_ended") == 1);
+}
+
+TEST_CASE("hostile greeting: who hangs up half way is counted as lost", "[hostile]") {
+    HostileStage stage(any_hostile_kind());
+    RawPeer& peer = stage.peer();
+    REQUIRE(peer.connect());
+    peer.send(peer.hello());
+    [[maybe_unused]] const std::string unsent = peer.finish();
+
+    peer.end().close();
+
+    REQUIRE(stage.wait_count(&HostStatistics::lost, 1));
+    stage.settle();
+    REQUIRE(stage.count(&HostStatistics::lost) == 1);
+    REQUIRE(stage.events("fabric.handshake_ended") == 1);
+}
+
 TEST_CASE("hostile greeting: a recorded handshake proves nothing in another", "[hostile]") {
     HostileStage stage(any_hostile_kind());
     RawPeer& honest = stage.open_peer();
@@ -167,6 +205,17 @@ TEST_CASE("hostile greeting: steps that are none are refused", "[hostile]") {
     expect_one_refusal(stage, peer);
 }
 
+TEST_CASE("hostile greeting: a step out of its place is counted and logged as well", "[hostile]") {
+    HostileStage stage(any_hostile_kind());
+    RawPeer& peer = stage.peer();
+    REQUIRE(peer.connect());
+    peer.next_sequence = 5;
+
+    peer.send(peer.hello());
+
+    expect_one_refusal(stage, peer);
+}
+
 TEST_CASE("hostile greeting: messages before the proof go nowhere", "[hostile]") {
     HostileStage stage(any_hostile_kind());
     RawPeer& peer = stage.peer();
@@ -211,6 +260,17 @@ TEST_CASE("hostile greeting: who connects without saying who it is is refused", 
 
     REQUIRE(stage.hostile().wait([&] { return end.closed.has_value(); }));
     REQUIRE(end.closed == Errc::kDenied);
+    REQUIRE(stage.count(&HostStatistics::refused) == 1);
+    REQUIRE(stage.events("fabric.session_refused") == 1);
+}
+
+TEST_CASE("hostile greeting: who asks for a locality there is none of is refused", "[hostile]") {
+    HostileStage stage(any_hostile_kind());
+    RawPeer& peer = stage.peer();
+    peer.connect_hello.locality = 7;
+
+    REQUIRE_FALSE(peer.connect());
+
     REQUIRE(stage.count(&HostStatistics::refused) == 1);
     REQUIRE(stage.events("fabric.session_refused") == 1);
 }

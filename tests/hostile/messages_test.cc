@@ -119,6 +119,16 @@ TEST_CASE("hostile message: a repeated one is dropped", "[hostile]") {
     expect_alive(peer);
 }
 
+TEST_CASE("hostile message: a gap in the sequence ends the session", "[hostile]") {
+    HostileStage stage(any_hostile_kind());
+    RawPeer& peer = stage.open_peer();
+    ++peer.next_sequence;
+
+    peer.send(peer.requests({echo_request(1)}));
+
+    expect_broken(stage, peer);
+}
+
 TEST_CASE("hostile message: one without a credit ends the session", "[hostile]") {
     HostileStage stage(any_hostile_kind());
     RawPeer& peer = stage.open_peer();
