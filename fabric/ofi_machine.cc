@@ -294,7 +294,8 @@ bool OfiMachine::poll() {
     if (slept && !woken && found > 0 && reactor_.now() >= sleep_end_) {
         completion_watch_->missed_wake();
     }
-    if (found > 0) found_since_sleep_ = true;
+    // Woken and nothing found: the provider serves a transfer that the peer has asked for.
+    if (found > 0 || woken) busy_since_sleep_ = true;
     return found > 0;
 }
 
@@ -318,7 +319,7 @@ Duration OfiMachine::sleep_max() {
     const Duration cap =
         busy ? kBusyCap : std::clamp(connections * kIdleCapOfEach, kIdleCap, kIdleCapMax);
     slept_ = true;
-    found_since_sleep_ = false;
+    busy_since_sleep_ = false;
     sleep_end_ = after(reactor_.now(), cap);
     return cap;
 }

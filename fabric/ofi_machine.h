@@ -62,7 +62,7 @@ private:
     // What has just come is likely to be followed by more. With many operations under way something
     // completes soon enough to keep it awake.
     bool worth_spinning() const override {
-        return in_flight_ <= 4 && (in_flight_ > 0 || found_since_sleep_);
+        return in_flight_ <= 4 && (in_flight_ > 0 || busy_since_sleep_);
     }
 
     Result<void> open_receives(const MachineOptions& options);
@@ -118,7 +118,7 @@ private:
 
     bool dry_ = true;     // The completion queue was seen empty by the last poll.
     bool slept_ = false;  // Since the last poll.
-    bool found_since_sleep_ = false;
+    bool busy_since_sleep_ = false;
     Instant sleep_end_;  // When the cap would end it.
 };
 
