@@ -61,7 +61,6 @@ Task<std::uint64_t> Locality::close() {
         fabric_->handler.drain();
         fabric_->handler.cut_off();
     }
-    cut_off_.cancel();
     co_await work_.close(reactor_);
     if (fabric_ != nullptr) {
         // Who does not take its last replies in time goes without them.

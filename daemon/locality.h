@@ -63,8 +63,6 @@ public:
 
     // What runs on behalf of clients is inside this gate; draining closes it.
     core::Gate& work() { return work_; }
-    // Cancelled when the drain timeout is over: work listens to it and ends at its next wait.
-    core::CancelSource& cut_off() { return cut_off_; }
     // What the locality does for the node.
     core::Gate& duties() { return duties_; }
 
@@ -109,7 +107,6 @@ private:
     core::BufferPool buffers_;
     core::Gate work_;
     core::Gate duties_;
-    core::CancelSource cut_off_;
     std::unique_ptr<Fabric> fabric_;
     Listener* listener_ = nullptr;
 };

@@ -15,6 +15,8 @@ constexpr Duration kPulseInterval = 1s;
 constexpr Duration kPulseIntervalMin = 1ms;
 // A locality that has had its time to work is given this much to say so.
 constexpr Duration kAnswerPatience = 2s;
+// One that closes waits for transfers the hardware has begun, and for its last replies to leave.
+constexpr Duration kClosePatience = 4s;
 
 }  // namespace
 
@@ -412,7 +414,7 @@ Task<bool> Node::stop() {
         std::ranges::any_of(orders_, [](const auto& order) { return order->under_way(); });
     const Left left =
         co_await order_all([](Locality* locality, Instant) { return locality->close(); }, Instant{},
-                           after(world_.control.now(), kAnswerPatience));
+                           after(world_.control.now(), kClosePatience));
     if (deaf || left.localities > 0) {
         emit(world_.events, core::Level::kError, "daemon.not_stopped",
              {{"silent_localities", left.localities}});
