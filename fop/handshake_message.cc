@@ -74,7 +74,7 @@ Result<ClientHello> decode_client_hello(std::span<const std::byte> bytes) {
         return invalid("a key is named, but not to be used");
     }
     if (hello.offer.message_bytes_max < kMessageBytesMin) {
-        return invalid("messages of less than 1024 bytes are too small");
+        return invalid("messages of less than 2048 bytes are too small");
     }
     if (hello.offer.message_credits == 0) return invalid("at least one message credit is needed");
     if (!is_name(hello.name)) return invalid("the client's name is too long or not plain text");
@@ -112,7 +112,7 @@ Result<ServerHello> decode_server_hello(std::span<const std::byte> bytes) {
     reader.take_into(hello.mac);
     if (!reader.complete()) return invalid(kBadLength);
     if (hello.offer.message_bytes_max < kMessageBytesMin) {
-        return invalid("messages of less than 1024 bytes are too small");
+        return invalid("messages of less than 2048 bytes are too small");
     }
     if (hello.offer.lease == Duration::zero()) return invalid("a lease of no time");
     return hello;

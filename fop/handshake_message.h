@@ -21,8 +21,8 @@ namespace fopd::fop {
 inline constexpr std::size_t kHandshakeBytesMax = 512;
 inline constexpr std::size_t kRefusalWordsMax = 64;
 
-// A receiver of less could not be told why it is refused.
-inline constexpr std::uint32_t kMessageBytesMin = 1024;
+// In a message of this much there is room for any fop without its payload.
+inline constexpr std::uint32_t kMessageBytesMin = 2048;
 
 enum class HandshakeKind : std::uint8_t {
     kClientHello = 1,

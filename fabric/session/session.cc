@@ -22,6 +22,10 @@ constexpr std::uint32_t kCreditsMax = 1U << 20;
 constexpr Duration kFarewellMax = 1s;
 constexpr Duration kLeaseMin = 10ms;
 constexpr Error kTurnedAway{.code = Errc::kBusy, .context = "the server takes no more connections"};
+// No peer is let in that could not take every request or reply without its payload.
+static_assert(fop::kMessageBytesMin >= fop::kRequestOverheadMax);
+static_assert(fop::kMessageBytesMin >= fop::kReplyOverheadMax);
+static_assert(fop::kMessageBytesMin >= fop::kControlBytesMax);
 
 Errc error_of(fop::RefusalReason reason) {
     switch (reason) {
@@ -247,9 +251,6 @@ void Session::open() {
         open_as_server();
     } else {
         open_as_client();
-    }
-    if (peer_message_bytes_max_ < fop::kRequestOverheadMax) {
-        return end(Errc::kInvalid, "the peer takes no messages worth sending");
     }
     state_ = State::kOpen;
     last_heard_at_ = host_.reactor_.now();

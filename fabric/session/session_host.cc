@@ -39,7 +39,10 @@ SessionHost::SessionHost(core::Reactor& reactor, core::EventSink& events, core::
       message_credits_(options.machine.receive_buffer_count - 1),
       fop_credits_(options.fop_credits_total),
       empty_(reactor),
-      all_sent_(reactor) {}
+      all_sent_(reactor) {
+    ENSURE(options_.send_buffer_bytes >= fop::kMessageBytesMin);
+    ENSURE(options_.machine.receive_buffer_bytes >= fop::kMessageBytesMin);
+}
 
 SessionHost::~SessionHost() {
     // Sessions first: what they have in flight lies in the buffers.

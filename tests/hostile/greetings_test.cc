@@ -195,7 +195,8 @@ TEST_CASE("hostile greeting: steps that are none are refused", "[hostile]") {
     } else if (what == "no credits") {
         std::fill_n(envelope.begin() + 80, 2, '\0');
     } else {
-        std::fill_n(envelope.begin() + 76, 4, '\0');
+        constexpr std::uint32_t kTooLittle = fop::kRequestOverheadMax - 1;
+        std::memcpy(envelope.data() + 76, &kTooLittle, sizeof kTooLittle);
     }
 
     peer.send(peer.greeting(envelope));

@@ -129,6 +129,18 @@ TEST_CASE("hostile request: a payload that was spoilt is found out", "[hostile]"
     REQUIRE(peer.answer(2)->status == fop::Status::kDone);
 }
 
+TEST_CASE("hostile request: an answer that its sender cannot take is too large", "[hostile]") {
+    HostileStage stage(any_hostile_kind());
+    RawPeer& peer =
+        stage.peer(RawPeer::Options{.credentials = credentials(HostileStage::good_key()),
+                                    .offer = {.message_bytes_max = 2048, .message_credits = 100}});
+    REQUIRE(peer.open());
+
+    REQUIRE(status_of(peer, echo_request(1, std::string(8000, 'x'))) == fop::Status::kTooLarge);
+
+    expect_alive(peer);
+}
+
 TEST_CASE("hostile request: what moves memory needs rights for it", "[hostile]") {
     HostileStage stage(any_hostile_kind());
     RawPeer& peer = stage.peer(HostileStage::turned_key());  // May read.
