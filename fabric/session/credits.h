@@ -83,13 +83,15 @@ public:
         const std::uint16_t above = static_cast<std::uint16_t>(target_ - floor_);
         return std::min(above, held_);
     }
-    // It gave up so many. False when it never had them.
+    // It gave up so many. False when it never had them. It may have been asked twice before its
+    // first answer came, and give up more than it should: that is owed to it again.
     [[nodiscard]] bool given_up(std::uint16_t count) {
         if (count == 0) return true;
-        if (count > excess()) return false;
+        if (count > held_) return false;
+        const std::uint16_t freed = std::min(count, excess());
         held_ = static_cast<std::uint16_t>(held_ - count);
-        target_ = static_cast<std::uint16_t>(target_ - count);
-        pool_.give_back(count);
+        target_ = static_cast<std::uint16_t>(target_ - freed);
+        pool_.give_back(freed);
         uses_ = 0;
         return true;
     }

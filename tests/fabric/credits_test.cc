@@ -55,12 +55,28 @@ TEST_CASE("fabric credits: an idle peer gives up what is above the floor, and no
     }
     REQUIRE(grant.next_grant() == 4);
 
-    REQUIRE_FALSE(grant.given_up(3));
+    REQUIRE_FALSE(grant.given_up(5));
     REQUIRE(grant.excess() == 2);
     REQUIRE(grant.given_up(2));
 
     REQUIRE(pool.free() == 30);
     REQUIRE(grant.held() == 2);
+}
+
+TEST_CASE("fabric credits: what a peer gives up beyond that is owed to it again", "[fabric]") {
+    CreditPool pool(30);
+    CreditGrant grant(pool, 2, 32);
+    for (int i = 0; i < 2; ++i) {
+        REQUIRE(grant.use());
+        grant.done();
+    }
+    REQUIRE(grant.next_grant() == 4);
+
+    REQUIRE(grant.given_up(3));
+
+    REQUIRE(grant.held() == 1);
+    REQUIRE(pool.free() == 30);
+    REQUIRE(grant.next_grant() == 1);
 }
 
 TEST_CASE("fabric credits: both sides' books agree whatever happens", "[fabric]") {

@@ -420,6 +420,29 @@ TEST_CASE("fabric rpc: idle clients give their credits back", "[fabric]") {
     REQUIRE(result.text == "still");
 }
 
+TEST_CASE("fabric rpc: credits that are asked for twice do not end the session", "[fabric]") {
+    RpcStage stage;
+    Client& client = stage.connected();
+    std::vector<EchoResult> results(500);
+    for (EchoResult& each : results) {
+        stage.client_reactor->spawn(stage.gate, echo(&client, std::string(4000, 'c'), &each));
+    }
+    stage.world.run_for(1s);
+    // More than one ping is on its way before the first is answered.
+    const DelayRange slow{.min = 8s, .max = 8s};
+    stage.transport.network().set_delay({.from = "client", .to = "server"}, slow);
+    stage.transport.network().set_delay({.from = "server", .to = "client"}, slow);
+
+    stage.world.run_for(120s);
+
+    REQUIRE(client.reconnects() == 0);
+    REQUIRE(stage.server->host.statistics().broken.get() == 0);
+    REQUIRE(stage.server->server.sessions().at(0).fop_credits == 8);
+    EchoResult result;
+    REQUIRE(stage.world.run(*stage.client_reactor, echo(&client, "still", &result)));
+    REQUIRE(result.text == "still");
+}
+
 TEST_CASE("fabric rpc: a server that drains is left, and what it has is answered", "[fabric]") {
     RpcStage stage;
     Client& client = stage.connected();
