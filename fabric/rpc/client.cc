@@ -242,7 +242,11 @@ bool Client::send(Session& session, Call& call) {
 
     for (;;) {
         fop::MessageWriter* const message = session.requests(asked.header);
-        if (message == nullptr) return false;
+        if (message == nullptr) {
+            // Nobody has heard of its memory yet.
+            call.close_memory();
+            return false;
+        }
         const bool was_empty = message->empty();
         if (was_empty) keep_header(asked.header);
         if (was_empty || same_header(asked.header)) {

@@ -467,4 +467,31 @@ TEST_CASE("fabric rpc: a server that drains is left, and what it has is answered
     REQUIRE_FALSE(client.open());
 }
 
+TEST_CASE("fabric rpc: what has not left is given up at once, with memory lent or not",
+          "[fabric]") {
+    RpcStage stage;
+    Client& client = stage.connected();
+    // Two fill the only message there are credits for; the third has come as far as lending.
+    stage.transport.network().block({.from = "client", .to = "server"});
+    EchoResult first;
+    EchoResult second;
+    EchoResult third;
+    std::string from(1000, 'f');
+    std::string into(1000, 'i');
+    const Instant deadline = after(stage.world.now(), 100ms);
+    stage.client_reactor->spawn(stage.gate, echo(&client, std::string(12'000, 'x'), &first));
+    stage.client_reactor->spawn(stage.gate, echo(&client, std::string(3'760, 'y'), &second));
+    stage.client_reactor->spawn(stage.gate, bulk_echo(&client, &from, &into, &third, deadline));
+
+    stage.world.run_for(101ms);
+
+    REQUIRE(third.done);
+    REQUIRE(third.answer.error().code == Errc::kTimedOut);
+    stage.transport.network().unblock({.from = "client", .to = "server"});
+    stage.world.run_for(1s);
+    REQUIRE(first.answer.has_value());
+    REQUIRE(second.answer.has_value());
+    REQUIRE(stage.server->foms.bulk_runs == 0);
+}
+
 }  // namespace fopd::fabric::testing
