@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 
+#include "client/fopd.hpp"
+
 namespace fopd::client {
 
 // How fopctl ends.
@@ -13,6 +15,7 @@ enum ExitCode : int {
     kExitUsage = 2,
     kExitNoServer = 69,  // Nobody answers, or somebody who is no fopd.
     kExitInternal = 70,  // A defect of ours, or no memory.
+    kExitBadData = 74,
     kExitTryLater = 75,
     kExitNotAllowed = 77,
     kExitConfig = 78,
@@ -31,6 +34,20 @@ inline constexpr std::array kStatusExits{
 constexpr ExitCode exit_code_of(int http_status) {
     const auto* const row = std::ranges::find(kStatusExits, http_status, &StatusExit::http_status);
     return row == kStatusExits.end() ? kExitRefused : row->exit_code;
+}
+
+// The exit code for how a call of libfopd ended; what is not here is a no of the server's.
+constexpr ExitCode exit_code_of(libfopd::Status status) {
+    switch (status) {
+        case libfopd::Status::kOk: return kExitDone;
+        case libfopd::Status::kUnreachable:
+        case libfopd::Status::kUnsupported: return kExitNoServer;
+        case libfopd::Status::kDenied: return kExitNotAllowed;
+        case libfopd::Status::kTryAgain:
+        case libfopd::Status::kTimedOut: return kExitTryLater;
+        case libfopd::Status::kCorrupt: return kExitBadData;
+        default: return kExitRefused;
+    }
 }
 
 }  // namespace fopd::client

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <csignal>
 #include <exception>
+#include <initializer_list>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -13,13 +14,17 @@
 #include "client/admin_client.h"
 #include "client/exit_code.h"
 #include "client/verb.h"
+#include "client/verbs_fabric.h"
+#include "client/verbs_key.h"
 #include "client/verbs_node.h"
+#include "core/default_signals.h"
 
 namespace fopd::client {
 
 namespace {
 
 struct Settings {
+    Remote remote;
     std::string admin = "/run/fopd/admin.sock";
     bool json = false;
     bool quiet = false;
@@ -31,10 +36,37 @@ void declare_settings(CLI::App& app, Settings& settings) {
     app.add_option("--admin", settings.admin, "The daemon's admin socket")
         ->envname("FOPD_ADMIN")
         ->capture_default_str();
+    app.add_option("--server", settings.remote.server, "The server's address")
+        ->envname("FOPD_SERVER")
+        ->capture_default_str();
+    app.add_option("--key", settings.remote.key_file, "A file with the key to prove who asks")
+        ->envname("FOPD_KEY");
+    app.add_option("--job", settings.remote.job, "By which the server's rules know the work")
+        ->envname("FOPD_JOB");
     app.add_flag("--json", settings.json, "Print JSON, for scripts");
     app.add_flag("--quiet", settings.quiet, "Print errors only; with --json, JSON too");
     app.add_option("--timeout", settings.timeout_s, "Give up waiting after so many seconds")
         ->check(CLI::Range(0.001, 1e9));
+}
+
+// A verb of two words stands below the first of them.
+CLI::App* declare_verb(CLI::App& app, const Verb& verb) {
+    const std::size_t blank = verb.name.find(' ');
+    if (blank == std::string_view::npos) {
+        return app.add_subcommand(std::string(verb.name), std::string(verb.summary));
+    }
+    const std::string about(verb.name.substr(0, blank));
+    const auto groups =
+        app.get_subcommands([&about](const CLI::App* each) { return each->get_name() == about; });
+    CLI::App* group = groups.empty() ? nullptr : groups.front();
+    if (group == nullptr) {
+        group = app.add_subcommand(
+            about, about == "key" ? "Principals and their keys" : "Tokens, which lend rights");
+        group->require_subcommand(1);
+        group->fallthrough();
+    }
+    return group->add_subcommand(std::string(verb.name.substr(blank + 1)),
+                                 std::string(verb.summary));
 }
 
 int run(const Verb& verb, const Settings& settings, const VerbArguments& arguments) {
@@ -47,8 +79,12 @@ int run(const Verb& verb, const Settings& settings, const VerbArguments& argumen
                           : settings.quiet ? Output::kQuiet
                                            : Output::kPage;
     try {
-        return verb.run(
-            {.verb = verb.name, .client = client, .output = output, .arguments = arguments});
+        return verb.run({.verb = verb.name,
+                         .client = client,
+                         .remote = settings.remote,
+                         .timeout = timeout,
+                         .output = output,
+                         .arguments = arguments});
     } catch (const nlohmann::json::exception&) {
         complain("what answers at " + client.name() +
                  " is no fopd this fopctl knows: its reply has another form");
@@ -57,6 +93,7 @@ int run(const Verb& verb, const Settings& settings, const VerbArguments& argumen
 }
 
 int main(int argc, char** argv) {
+    core::restore_default_signals();
     // Whoever started us may ignore it; a closed standard output must end us all the same.
     std::signal(SIGPIPE, SIG_DFL);
     CLI::App app("Look at and steer a running fopd.", "fopctl");
@@ -66,10 +103,12 @@ int main(int argc, char** argv) {
     VerbArguments arguments;
     declare_settings(app, settings);
     const Verb* chosen = nullptr;
-    for (const Verb& verb : node_verbs()) {
-        CLI::App* const sub = app.add_subcommand(std::string(verb.name), std::string(verb.summary));
-        if (verb.declare != nullptr) verb.declare(*sub, arguments);
-        sub->callback([&chosen, &verb] { chosen = &verb; });
+    for (const auto verbs : {fabric_verbs(), node_verbs(), key_verbs()}) {
+        for (const Verb& verb : verbs) {
+            CLI::App* const sub = declare_verb(app, verb);
+            if (verb.declare != nullptr) verb.declare(*sub, arguments);
+            sub->callback([&chosen, &verb] { chosen = &verb; });
+        }
     }
     try {
         app.parse(argc, argv);
@@ -80,7 +119,8 @@ int main(int argc, char** argv) {
         complain("no verb; fopctl --help lists them");
         return kExitUsage;
     }
-    if (!std::isfinite(settings.timeout_s) || !std::isfinite(arguments.interval_s)) {
+    if (!std::isfinite(settings.timeout_s) || !std::isfinite(arguments.interval_s) ||
+        !std::isfinite(arguments.seconds)) {
         complain("a time is a number of seconds");
         return kExitUsage;
     }

@@ -14,16 +14,6 @@ namespace fopd::client {
 
 namespace {
 
-int exit_code_of(AdminFailure failure) {
-    switch (failure) {
-        case AdminFailure::kNoServer: return kExitNoServer;
-        case AdminFailure::kDenied: return kExitNotAllowed;
-        case AdminFailure::kTimedOut: return kExitTryLater;
-        case AdminFailure::kInterrupted: return kExitTryLater;
-    }
-    return kExitNoServer;
-}
-
 // The server's own words, or the bare status.
 void complain_about(const Call& call, int status, const nlohmann::json& body) {
     const std::string verb(call.verb);
@@ -41,6 +31,16 @@ void complain_about(const Call& call, int status, const nlohmann::json& body) {
 
 }  // namespace
 
+int exit_code_of(AdminFailure failure) {
+    switch (failure) {
+        case AdminFailure::kNoServer: return kExitNoServer;
+        case AdminFailure::kDenied: return kExitNotAllowed;
+        case AdminFailure::kTimedOut: return kExitTryLater;
+        case AdminFailure::kInterrupted: return kExitTryLater;
+    }
+    return kExitNoServer;
+}
+
 void complain(std::string_view text) {
     std::fprintf(stderr, "fopctl: %.*s\n", static_cast<int>(text.size()), text.data());
 }
@@ -52,6 +52,14 @@ bool print(std::string_view text) {
     }
     complain("standard output: " + std::system_category().message(errno));
     return false;
+}
+
+int show(const Call& call, const std::string& raw, const std::function<std::string()>& page) {
+    if (call.output == Output::kQuiet) return kExitDone;
+    const std::string text = call.output == Output::kPage
+                                 ? page()
+                                 : raw.substr(0, raw.find_last_not_of("\r\n") + 1) + "\n";
+    return print(text) ? kExitDone : kExitRefused;
 }
 
 std::expected<nlohmann::json, int> checked(const Call& call,

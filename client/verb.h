@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <expected>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -21,6 +22,33 @@ struct VerbArguments {
     std::string level;
     double interval_s = 1;
     std::uint64_t count = 0;  // 0: until interrupted.
+
+    std::string op = "echo";
+    std::uint64_t size_bytes = 4096;
+    std::uint32_t depth = 1;
+    std::uint32_t jobs = 1;
+    double seconds = 10;
+
+    std::string id;  // Of a fop or a token.
+    std::string file;
+    std::string public_file;
+    std::string name;
+    std::string rights;
+    std::string groups;
+    bool delegate = false;
+    std::string principals_file = "/etc/fopd/principals.yaml";
+    std::string issuer_file;
+    std::string principal;
+    std::string pool;
+    std::string expires = "1d";
+    std::uint64_t generation = 0;
+};
+
+// Where and as whom fops are sent.
+struct Remote {
+    std::string server = "tcp://127.0.0.1:31470";
+    std::string key_file;
+    std::string job;
 };
 
 enum class Output : std::uint8_t { kPage, kJson, kQuiet };
@@ -29,13 +57,15 @@ enum class Output : std::uint8_t { kPage, kJson, kQuiet };
 struct Call {
     std::string_view verb;
     const AdminClient& client;
+    const Remote& remote;
+    Duration timeout;
     Output output;
     VerbArguments arguments;
 };
 
 // A verb of fopctl.
 struct Verb {
-    std::string_view name;
+    std::string_view name;  // Of a blank between two words, the first is what it is about.
     std::string_view summary;
     // How long it waits for the server without --timeout; 0: as long as it takes.
     Duration timeout;
@@ -45,6 +75,9 @@ struct Verb {
     int (*run)(const Call& call);
 };
 
+// How fopctl ends when the server cannot be asked.
+int exit_code_of(AdminFailure failure);
+
 // The JSON object of a 200 answer. Otherwise says on standard error why there is none, and gives
 // the exit code.
 std::expected<nlohmann::json, int> checked(const Call& call,
@@ -52,6 +85,10 @@ std::expected<nlohmann::json, int> checked(const Call& call,
 
 // "fopctl: …" and a newline on standard error. `text` is safe for a terminal already.
 void complain(std::string_view text);
+
+// What came of an answer that was checked: the server's JSON as it came, or what `page` makes of
+// it, or nothing. The exit code.
+int show(const Call& call, const std::string& raw, const std::function<std::string()>& page);
 
 // Writes to standard output at once. False, after a complaint, when that fails.
 bool print(std::string_view text);

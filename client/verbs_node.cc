@@ -21,18 +21,6 @@ using nlohmann::json;
 
 constexpr Duration kTimeout = 30s;
 
-int printed(bool is_done) {
-    return is_done ? kExitDone : kExitRefused;
-}
-
-// The server's JSON as it came, or what `page` makes of it, or nothing.
-template <typename Page>
-int show(const Call& call, const std::string& raw, Page&& page) {
-    if (call.output == Output::kQuiet) return kExitDone;
-    if (call.output == Output::kPage) return printed(print(page()));
-    return printed(print(raw.substr(0, raw.find_last_not_of("\r\n") + 1) + "\n"));
-}
-
 void append_list(std::string& line, const char* label, const json& list) {
     if (!list.empty()) line += std::string("  ") + label + " " + shown(list);
 }
@@ -116,9 +104,65 @@ int run_log_level(const Call& call) {
     });
 }
 
+std::string session_table(const json& sessions) {
+    std::vector<std::vector<std::string>> rows{{"SESSION", "LOCALITY", "PEER", "PRINCIPAL", "USER",
+                                                "AGE", "IDLE", "FOPS", "HELD", "CREDITS",
+                                                "BYTES IN", "BYTES OUT", "TRANSFERRED"}};
+    for (const json& at : sessions) {
+        rows.push_back(
+            {shown(at.at("id")), shown(at.at("locality")), shown(at.at("peer")),
+             shown(at.at("principal")), shown(at.at("user")), span_of(at.at("age_s").get<double>()),
+             span_of(at.at("idle_s").get<double>()), shown(at.at("fops")),
+             shown(at.at("fops_held")), shown(at.at("fop_credits")), shown(at.at("bytes_in")),
+             shown(at.at("bytes_out")), shown(at.at("bytes_transferred"))});
+    }
+    return table(rows);
+}
+
+int run_sessions(const Call& call) {
+    const auto answer = call.client.get("/v1/sessions");
+    const auto done = checked(call, answer);
+    if (!done) return done.error();
+    return show(call, answer->body, [&] { return session_table(done->at("sessions")); });
+}
+
+void declare_trace(CLI::App& app, VerbArguments& arguments) {
+    app.add_option("fop", arguments.id, "The fop, as the log names it")->required();
+}
+
+// In the order in which the fop went through its phases.
+std::string trace_page(const nlohmann::ordered_json& fop) {
+    std::string page =
+        "fop " + shown(fop.at("id")) + "  " + shown(fop.at("op")) + "  " + shown(fop.at("state"));
+    if (fop.contains("status")) page += "  " + shown(fop["status"]);
+    page += "\npeer " + shown(fop.at("peer")) + "  principal " + shown(fop.at("principal")) +
+            "  arrived " + span_of(fop.at("age_s").get<double>()) + " ago\n\n";
+    std::vector<std::vector<std::string>> rows{{"PHASE", "MICROSECONDS"}};
+    for (const auto& [phase, seconds] : fop.at("phases").items()) {
+        rows.push_back({shown(json(phase)), fixed(seconds.get<double>() * 1e6, 1)});
+    }
+    return page + table(rows);
+}
+
+int run_trace(const Call& call) {
+    // What is no identifier is not sent: it could be anything in a URL.
+    const std::string& id = call.arguments.id;
+    if (id.empty() || id.find_first_not_of("0123456789abcdefABCDEF-") != std::string::npos) {
+        complain("trace: a fop is named by a session and a request, such as 5f3a-17");
+        return kExitUsage;
+    }
+    const auto answer = call.client.get("/v1/trace?id=" + id);
+    const auto done = checked(call, answer);
+    if (!done) return done.error();
+    return show(call, answer->body,
+                [&] { return trace_page(nlohmann::ordered_json::parse(answer->body)); });
+}
+
 constexpr std::array kVerbs{
     Verb{"status", "Show the daemon's state and its localities", kTimeout, nullptr, run_status},
     Verb{"top", "Show the localities' rates again and again", kTimeout, declare_top, run_top},
+    Verb{"sessions", "Show who is connected", kTimeout, nullptr, run_sessions},
+    Verb{"trace", "Show where a fop spent its time", kTimeout, declare_trace, run_trace},
     Verb{"reload", "Read the configuration again", kTimeout, nullptr, run_reload},
     // As long as the daemon's own drain_timeout says.
     Verb{"drain", "Take nothing new and wait until the daemon is idle", Duration{0}, nullptr,

@@ -1,35 +1,43 @@
 # bash completion for fopctl.
-# A new verb is one word in `verbs`; its own options and arguments are one case below.
+# A new verb is one word in `verbs`; its own options and arguments are a case below each.
 
 _fopctl() {
     local current=${COMP_WORDS[COMP_CWORD]}
     local previous=${COMP_WORDS[COMP_CWORD - 1]}
-    local global_options="--admin --json --quiet --timeout --version --help"
-    local verbs="status top reload drain log-level"
+    local global_options="--server --key --job --admin --json --quiet --timeout --version --help"
+    local verbs="ping bench status top sessions trace reload drain log-level keygen key token"
     COMPREPLY=()
 
     # The argument of an option.
     case $previous in
-        --admin)
+        --admin | --key | --principals | --out | --public | --issuer)
             compopt -o filenames 2>/dev/null
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             return
             ;;
-        --timeout | --interval | --count)
+        --op)
+            mapfile -t COMPREPLY < <(compgen -W "echo bulk_echo ping" -- "$current")
+            return
+            ;;
+        --server | --job | --timeout | --interval | --count | --size | --depth | --jobs | --seconds | \
+            --rights | --groups | --principal | --pool | --expires | --generation)
             return
             ;;
     esac
 
-    # The verb is the first word that is neither an option nor an option's argument.
+    # The verb is the first word that is neither an option nor an option's argument; for keys and tokens, the first two.
     local verb="" arguments=0 index word
     for ((index = 1; index < COMP_CWORD; index++)); do
         word=${COMP_WORDS[index]}
         case $word in
-            --admin | --timeout | --interval | --count) ((index++)) ;;
-            -*) ;;
+            --json | --quiet | --delegate | --version | --help) ;;
+            --*=*) ;;
+            -*) ((index++)) ;;
             *)
                 if [[ -z $verb ]]; then
                     verb=$word
+                elif [[ $verb == key || $verb == token ]]; then
+                    verb+=" $word"
                 else
                     ((arguments++))
                 fi
@@ -39,13 +47,28 @@ _fopctl() {
 
     if [[ $current == -* ]]; then
         local options=$global_options
-        [[ $verb == top ]] && options+=" --interval --count"
+        case $verb in
+            top | ping) options+=" --interval --count" ;;
+            bench) options+=" --op --size --depth --jobs --seconds" ;;
+            keygen) options+=" --public" ;;
+            "key create") options+=" --rights --groups --delegate --principals --out" ;;
+            "key list" | "key revoke" | "token revoke") options+=" --principals" ;;
+            "token create") options+=" --issuer --rights --principal --pool --expires --generation" ;;
+        esac
         mapfile -t COMPREPLY < <(compgen -W "$options" -- "$current")
-    elif [[ -z $verb ]]; then
-        mapfile -t COMPREPLY < <(compgen -W "$verbs" -- "$current")
-    elif [[ $verb == log-level && $arguments -eq 0 ]]; then
-        mapfile -t COMPREPLY < <(compgen -W "trace debug info warn error" -- "$current")
+        return
     fi
+    ((arguments == 0)) || return
+    case $verb in
+        "") mapfile -t COMPREPLY < <(compgen -W "$verbs" -- "$current") ;;
+        log-level) mapfile -t COMPREPLY < <(compgen -W "trace debug info warn error" -- "$current") ;;
+        key) mapfile -t COMPREPLY < <(compgen -W "create list revoke" -- "$current") ;;
+        token) mapfile -t COMPREPLY < <(compgen -W "create revoke" -- "$current") ;;
+        keygen)
+            compopt -o filenames 2>/dev/null
+            mapfile -t COMPREPLY < <(compgen -f -- "$current")
+            ;;
+    esac
 }
 
 complete -F _fopctl fopctl

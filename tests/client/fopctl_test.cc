@@ -247,7 +247,24 @@ TEST_CASE("fopctl options: a proxy in the environment is none of our business", 
 TEST_CASE("fopctl usage: what it does not know ends with 2 and says so", "[client]") {
     const auto arguments = GENERATE(
         std::vector<std::string>{}, std::vector<std::string>{"frobnicate"},
-        std::vector<std::string>{"status", "--server", "tcp://x"},
+        std::vector<std::string>{"status", "--servers", "tcp://x"},
+        std::vector<std::string>{"ping", "--count", "-1"},
+        std::vector<std::string>{"bench", "--op", "frob"},
+        std::vector<std::string>{"bench", "--size", "4q"},
+        std::vector<std::string>{"bench", "--depth", "0"},
+        std::vector<std::string>{"bench", "--seconds", "nan"},
+        std::vector<std::string>{"bench", "--op", "bulk_echo", "--size", "0"},
+        std::vector<std::string>{"ping", "--server", "nonsense"}, std::vector<std::string>{"trace"},
+        std::vector<std::string>{"trace", "a&b"}, std::vector<std::string>{"key"},
+        std::vector<std::string>{"key", "frob"}, std::vector<std::string>{"key", "create"},
+        std::vector<std::string>{"key", "create", "a\nb"},
+        std::vector<std::string>{"key", "create", "a", "--rights", "fly"},
+        std::vector<std::string>{"key", "create", "a", "--groups", "a,,b"},
+        std::vector<std::string>{"token", "create", "--rights", "read"},
+        std::vector<std::string>{"token", "create", "--issuer", "k", "--rights", "none"},
+        std::vector<std::string>{"token", "create", "--issuer", "k", "--rights", "read",
+                                 "--expires", "1y"},
+        std::vector<std::string>{"token", "revoke", "nonsense"}, std::vector<std::string>{"keygen"},
         std::vector<std::string>{"log-level"}, std::vector<std::string>{"log-level", "loud"},
         std::vector<std::string>{"top", "--interval", "0"},
         std::vector<std::string>{"top", "--interval", "nan"},
@@ -268,7 +285,8 @@ TEST_CASE("fopctl usage: --help and --version end well", "[client]") {
     const Ran version = run_alone({"--version"});
 
     REQUIRE(help.exit_code == 0);
-    for (const char* verb : {"status", "top", "reload", "drain", "log-level"}) {
+    for (const char* verb : {"status", "top", "reload", "drain", "log-level", "sessions", "trace",
+                             "ping", "bench", "keygen", "key", "token"}) {
         REQUIRE_THAT(help.out, ContainsSubstring(verb));
     }
     REQUIRE(version.exit_code == 0);
@@ -375,6 +393,49 @@ TEST_CASE("fopctl foreign server: what is no answer of fopd's ends with 69", "[c
     REQUIRE(ran.exit_code == 69);
     REQUIRE(ran.out.empty());
     REQUIRE(count_of(ran.err, "\n") == 1);
+}
+
+TEST_CASE("fopctl sessions: who is connected", "[client]") {
+    Fixture f;
+    const std::string sessions =
+        R"({"sessions":[{"id":"5f3a","locality":1,"peer":"tcp://10.0.0.9:4","principal":"backup",)"
+        R"("user":"anna","age_s":61.5,"idle_s":0.25,"fops":12,"fops_held":1,"fop_credits":8,)"
+        R"("messages_in":3,"messages_out":4,"bytes_in":500,"bytes_out":600,)"
+        R"("bytes_transferred":7}]})";
+    f.handler.put("/v1/sessions", 200, sessions);
+
+    REQUIRE(f.run({"sessions", "--json"}).out == sessions + "\n");
+    REQUIRE(f.run({"sessions"}).out ==
+            "SESSION  LOCALITY  PEER              PRINCIPAL  USER    AGE  IDLE  FOPS  HELD  "
+            "CREDITS  BYTES IN  BYTES OUT  TRANSFERRED\n"
+            "   5f3a         1  tcp://10.0.0.9:4  backup     anna  1m 1s  0.2s    12     1  "
+            "      8       500        600            7\n");
+}
+
+TEST_CASE("fopctl trace: where a fop spent its time", "[client]") {
+    Fixture f;
+    const std::string fop =
+        R"({"id":"5f3a-17","op":"echo","peer":"tcp://10.0.0.9:4","principal":"backup",)"
+        R"("state":"finished","status":"done","phase":"reply","age_s":2,)"
+        R"("phases":{"queue":0.0000125,"execute":0.000001}})";
+    f.handler.put("/v1/trace", 200, fop);
+    f.handler.put("/v1/trace", 200, fop);
+    f.handler.put("/v1/trace", 404, R"({"error":"no such fop"})");
+
+    const Ran json = f.run({"trace", "5f3a-17", "--json"});
+    const Ran page = f.run({"trace", "5f3a-17"});
+    const Ran missing = f.run({"trace", "5f3a-18"});
+
+    REQUIRE(json.out == fop + "\n");
+    REQUIRE(page.out ==
+            "fop 5f3a-17  echo  finished  done\n"
+            "peer tcp://10.0.0.9:4  principal backup  arrived 2.0s ago\n"
+            "\n"
+            "PHASE    MICROSECONDS\n"
+            "queue            12.5\n"
+            "execute           1.0\n");
+    REQUIRE(missing.exit_code == 1);
+    REQUIRE(f.handler.requests()[2].query.at("id") == "5f3a-18");
 }
 
 TEST_CASE("fopctl --timeout: a server that says nothing is given up", "[client]") {

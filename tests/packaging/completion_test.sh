@@ -28,12 +28,12 @@ completes() {
     fi
 }
 
-completes "status top reload drain log-level" ""
+completes "ping bench status top sessions trace reload drain log-level keygen key token" ""
 completes "reload" re
 completes "" nonsense
-completes "--admin --json --quiet --timeout --version --help" --
-completes "--json" --j
-completes "status top reload drain log-level" --json ""
+completes "--server --key --job --admin --json --quiet --timeout --version --help" --
+completes "--job --json" --j
+completes "ping bench status top sessions trace reload drain log-level keygen key token" --json ""
 completes "log-level" --timeout 5 l
 completes "" --timeout ""
 completes "trace debug info warn error" log-level ""
@@ -45,6 +45,18 @@ completes "" top --count ""
 completes "" status --i
 completes "" status ""
 completes "--quiet" status --q
+completes "bench" --server tcp://127.0.0.1:1 --key "$scratch/admin.sock" b
+completes "echo" bench --op e
+completes "--server --size --seconds" bench --json --s
+completes "--op" bench --depth 4 --o
+completes "create list revoke" key ""
+completes "revoke" token r
+completes "" key list ""
+completes "--rights" key create name --r
+completes "--delegate" key --json create --d
+completes "--principals" key list --p
+completes "--issuer" token create --i
+completes "$scratch/admin.sock" keygen "$scratch/ad"
 completes "$scratch/admin.sock" --admin "$scratch/ad"
 completes "$scratch/sockets dir" status --admin "$scratch/so"
 

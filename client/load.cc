@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "client/load.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "core/clock.h"
+
+namespace fopd::client {
+
+namespace {
+
+using libfopd::Outcome;
+using libfopd::Status;
+
+// Another try can turn out differently.
+bool may_pass(Status status) {
+    return status == Status::kTryAgain || status == Status::kTimedOut || status == Status::kFailed;
+}
+
+struct Window {
+    Instant begin;
+    Instant end;
+    bool holds(Instant from, Instant to) const { return from >= begin && to <= end; }
+};
+
+// All slots of all jobs: main waits for the last.
+class Running {
+public:
+    void begin(std::size_t count) { left_ = count; }
+    void one_ended(const Outcome* failure) {
+        const std::lock_guard lock(mutex_);
+        if (failure != nullptr && !failure_) failure_ = *failure;
+        if (failure != nullptr) stopped_ = true;
+        if (--left_ == 0) changed_.notify_one();
+    }
+    bool stopped() const { return stopped_; }
+    std::optional<Outcome> wait() {
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [this] { return left_ == 0; });
+        return failure_;
+    }
+
+private:
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::size_t left_ = 0;
+    std::atomic<bool> stopped_ = false;
+    std::optional<Outcome> failure_;
+};
+
+// A session, and `depth` calls under way on it. Its thread alone counts, from the first call's end
+// on.
+class Job {
+public:
+    Job(const LoadOptions& options, const core::Clock& clock, const Window& window,
+        Running& running)
+        : options_(options), clock_(clock), window_(window), running_(running) {}
+
+    Outcome open() {
+        const Outcome opened = libfopd::Client::open(options_.server, client_);
+        return opened ? client_.connected() : opened;
+    }
+    void start() {
+        for (std::uint32_t i = 0; i < options_.depth; ++i) {
+            Slot& slot = slots_.emplace_back();
+            slot.data.assign(options_.size_bytes, static_cast<char>('a' + i % 26));
+            slot.into.resize(options_.size_bytes);
+        }
+        for (Slot& slot : slots_) call(slot);
+    }
+    void close() { client_.close(); }
+    // After close().
+    void add_to(LoadResult& result) const {
+        result.latency.merge(latency_);
+        result.errors += errors_;
+        for (const Slot& slot : slots_) {
+            if (slot.answered && options_.op != LoadOp::kPing && slot.into != slot.data) {
+                ++result.errors;
+            }
+        }
+    }
+
+private:
+    struct Slot {
+        std::string data;
+        std::string into;
+        Instant begun;
+        bool answered = false;
+    };
+
+    void call(Slot& slot) {
+        slot.begun = clock_.now();
+        auto done = [this, &slot](const Outcome& outcome) { on_done(slot, outcome); };
+        switch (options_.op) {
+            case LoadOp::kPing: return client_.ping({}, std::move(done));
+            case LoadOp::kEcho:
+                return client_.echo(slot.data.data(), slot.into.data(), slot.data.size(), {},
+                                    std::move(done));
+            case LoadOp::kBulkEcho:
+                return client_.bulk_echo(slot.data.data(), slot.into.data(), slot.data.size(), {},
+                                         std::move(done));
+        }
+    }
+    void on_done(Slot& slot, const Outcome& outcome) {
+        const Instant now = clock_.now();
+        if (!outcome && !may_pass(outcome.status)) return running_.one_ended(&outcome);
+        if (outcome) slot.answered = true;
+        if (window_.holds(slot.begun, now)) {
+            if (outcome) {
+                latency_.record(now - slot.begun);
+            } else {
+                ++errors_;
+            }
+        }
+        if (now >= window_.end || running_.stopped()) return running_.one_ended(nullptr);
+        call(slot);
+    }
+
+    const LoadOptions& options_;
+    const core::Clock& clock_;
+    const Window& window_;
+    Running& running_;
+    std::deque<Slot> slots_;
+    core::Histogram latency_;
+    std::uint64_t errors_ = 0;
+    libfopd::Client client_;
+};
+
+}  // namespace
+
+std::expected<std::unique_ptr<LoadResult>, Outcome> run_load(const LoadOptions& options) {
+    const core::PosixClock clock;
+    Window window{};
+    Running running;
+    std::deque<Job> jobs;
+    for (std::uint32_t i = 0; i < options.jobs; ++i) {
+        Job& job = jobs.emplace_back(options, clock, window, running);
+        if (const Outcome opened = job.open(); !opened) return std::unexpected(opened);
+    }
+    running.begin(std::size_t{options.jobs} * options.depth);
+    window.begin = after(clock.now(), options.warm_up);
+    window.end = after(window.begin, options.window);
+    for (Job& job : jobs) job.start();
+    const std::optional<Outcome> failure = running.wait();
+    for (Job& job : jobs) job.close();
+    if (failure) return std::unexpected(*failure);
+    auto result = std::make_unique<LoadResult>();
+    result->window = options.window;
+    for (const Job& job : jobs) job.add_to(*result);
+    return result;
+}
+
+}  // namespace fopd::client

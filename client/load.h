@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include <cstdint>
+#include <expected>
+#include <memory>
+#include <string>
+
+#include "client/fopd.hpp"
+#include "core/histogram.h"
+#include "core/time.h"
+
+namespace fopd::client {
+
+enum class LoadOp : std::uint8_t { kPing, kEcho, kBulkEcho };
+
+struct LoadOptions {
+    libfopd::Options server;
+    LoadOp op = LoadOp::kEcho;
+    std::size_t size_bytes = 0;
+    std::uint32_t depth = 1;  // Calls under way in each job.
+    std::uint32_t jobs = 1;   // Sessions, each with a thread of its own.
+    Duration warm_up{};
+    Duration window{};
+};
+
+// What lay within the window, from its beginning to its end.
+struct LoadResult {
+    core::Histogram latency;
+    std::uint64_t errors = 0;
+    Duration window{};
+};
+
+// Keeps a server busy. Ends early, with why, when there is no session or a call shows that there is
+// no use in going on.
+std::expected<std::unique_ptr<LoadResult>, libfopd::Outcome> run_load(const LoadOptions& options);
+
+}  // namespace fopd::client

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include <cstdint>
+#include <expected>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fopd::client {
+
+// The text of the daemon's file of principals, in the form fopctl writes it: a block of lines for
+// each principal, from `  - name: ` on, and one for what is revoked. Comments and empty lines stay
+// where they are. YAML knows many more forms; a file in another one is refused, not guessed at.
+class PrincipalsFile {
+public:
+    struct Principal {
+        std::string name;
+        std::string key;  // Hexadecimal; the caller does not print it.
+        std::vector<std::string> rights;
+        std::vector<std::string> groups;
+        bool delegate = false;
+        std::size_t previous_key_count = 0;
+    };
+
+    // Otherwise what stands in the way, with the number of its line, and nothing of a key.
+    static std::expected<PrincipalsFile, std::string> parse(std::string_view text);
+
+    const std::vector<Principal>& principals() const { return principals_; }
+    const Principal* find(std::string_view name) const;
+    bool is_revoked(std::string_view token_id) const;
+
+    // Requires: nobody has the name yet; rights and groups are names.
+    void add(const Principal& principal);
+    // Requires: it is there.
+    void remove(std::string_view name);
+    void revoke_token(std::string_view token_id);
+
+    std::string text() const;
+
+private:
+    struct Block {
+        std::size_t first = 0;  // Of lines_.
+        std::size_t end = 0;
+    };
+
+    std::expected<void, std::string> read();
+    std::expected<void, std::string> read_principal_line(std::string_view line);
+    std::expected<void, std::string> read_revoked_line(std::size_t at, std::string_view line);
+    void reread();
+
+    std::vector<std::string> lines_;
+    std::vector<Principal> principals_;
+    std::vector<Block> blocks_;             // Of principals_, in the same order.
+    std::size_t principals_at_ = kNowhere;  // The lines that begin the sections.
+    std::size_t revoked_at_ = kNowhere;
+    std::size_t tokens_at_ = kNowhere;
+    bool tokens_are_empty_list_ = false;
+    std::vector<std::string> revoked_;
+
+    static constexpr std::size_t kNowhere = SIZE_MAX;
+};
+
+}  // namespace fopd::client

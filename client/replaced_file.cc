@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "client/replaced_file.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <span>
+#include <system_error>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/printable.h"
+#include "fop/secret.h"
+
+namespace fopd::client {
+
+namespace {
+
+constexpr std::size_t kTextMax = 64UL << 20;
+
+ReplacedFile::Problem problem_with(const std::string& path, int os_errno) {
+    std::string words;
+    core::append_printable(words, path);
+    words += ": " + std::system_category().message(os_errno);
+    const bool denied = os_errno == EACCES || os_errno == EPERM;
+    return {.failure = denied ? ReplacedFile::Failure::kDenied : ReplacedFile::Failure::kProblem,
+            .words = std::move(words)};
+}
+
+bool write_all(int fd, std::string_view text) {
+    while (!text.empty()) {
+        const ssize_t size = ::write(fd, text.data(), text.size());
+        if (size < 0 && errno == EINTR) continue;
+        if (size < 0) return false;
+        text.remove_prefix(static_cast<std::size_t>(size));
+    }
+    return true;
+}
+
+bool read_all(int fd, std::string& text) {
+    for (;;) {
+        const std::size_t before = text.size();
+        if (before > kTextMax) {
+            errno = EFBIG;
+            return false;
+        }
+        text.resize(before + 65536);
+        const ssize_t size = ::read(fd, text.data() + before, text.size() - before);
+        text.resize(before + static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
+        if (size < 0 && errno != EINTR) return false;
+        if (size == 0) return true;
+    }
+}
+
+}  // namespace
+
+ReplacedFile::ReplacedFile(ReplacedFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      text_(std::move(other.text_)),
+      existed_(other.existed_),
+      mode_(other.mode_),
+      owner_(other.owner_),
+      group_(other.group_),
+      directory_fd_(std::exchange(other.directory_fd_, -1)) {}
+
+ReplacedFile::~ReplacedFile() {
+    fop::wipe(std::as_writable_bytes(std::span(text_)));
+    if (directory_fd_ >= 0) ::close(directory_fd_);
+}
+
+std::unexpected<ReplacedFile::Problem> ReplacedFile::problem(int os_errno) const {
+    return std::unexpected(problem_with(path_, os_errno));
+}
+
+std::expected<ReplacedFile, ReplacedFile::Problem> ReplacedFile::open(const std::string& path,
+                                                                      Missing missing) {
+    ReplacedFile file;
+    std::error_code failed;
+    file.path_ = std::filesystem::weakly_canonical(path, failed);
+    if (failed) return std::unexpected(problem_with(path, failed.value()));
+    const std::string directory = std::filesystem::path(file.path_).parent_path();
+    file.directory_fd_ = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (file.directory_fd_ < 0) return file.problem(errno);
+    if (::flock(file.directory_fd_, LOCK_EX | LOCK_NB) != 0) {
+        if (errno != EWOULDBLOCK) return file.problem(errno);
+        return std::unexpected(
+            Problem{.failure = Failure::kBusy,
+                    .words = file.path_ + ": another fopctl is changing it; try again"});
+    }
+    struct stat info{};
+    const int fd = ::open(file.path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) {
+        if (errno != ENOENT || missing == Missing::kProblem) return file.problem(errno);
+        if (::fstat(file.directory_fd_, &info) != 0) return file.problem(errno);
+        file.owner_ = ::geteuid();
+        file.group_ = file.owner_ == 0 ? info.st_gid : ::getegid();
+        file.mode_ = file.owner_ == 0 ? 0640 : 0600;
+        return file;
+    }
+    const bool is_read = ::fstat(fd, &info) == 0 && read_all(fd, file.text_);
+    const int os_errno = errno;
+    ::close(fd);
+    if (!is_read) return file.problem(os_errno);
+    if (!S_ISREG(info.st_mode)) return file.problem(EINVAL);
+    file.existed_ = true;
+    file.mode_ = info.st_mode & 07777U;
+    file.owner_ = info.st_uid;
+    file.group_ = info.st_gid;
+    return file;
+}
+
+std::expected<void, ReplacedFile::Problem> ReplacedFile::replace(std::string_view text) const {
+    const std::string made = path_ + ".new";
+    if (::unlink(made.c_str()) != 0 && errno != ENOENT) return problem(errno);  // Left by a crash.
+    const int fd = ::open(made.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0) return problem(errno);
+    const bool written = write_all(fd, text) && ::fchown(fd, owner_, group_) == 0 &&
+                         ::fchmod(fd, mode_) == 0 && ::fsync(fd) == 0;
+    int os_errno = errno;
+    ::close(fd);
+    if (written && std::rename(made.c_str(), path_.c_str()) == 0) {
+        if (::fsync(directory_fd_) == 0) return {};
+        return problem(errno);
+    }
+    if (written) os_errno = errno;
+    ::unlink(made.c_str());
+    return problem(os_errno);
+}
+
+std::expected<void, ReplacedFile::Problem> ReplacedFile::put_back() const {
+    if (existed_) return replace(text_);
+    if (::unlink(path_.c_str()) != 0) return problem(errno);
+    return {};
+}
+
+std::expected<void, ReplacedFile::Problem> write_new_secret(const std::string& path,
+                                                            std::string_view text) {
+    const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0) return std::unexpected(problem_with(path, errno));
+    const bool written = write_all(fd, text) && ::fsync(fd) == 0;
+    const int os_errno = errno;
+    ::close(fd);
+    if (written) return {};
+    ::unlink(path.c_str());
+    return std::unexpected(problem_with(path, os_errno));
+}
+
+}  // namespace fopd::client

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include <expected>
+#include <string>
+#include <string_view>
+
+namespace fopd::client {
+
+// A file that is read, changed and replaced as a whole; meanwhile no other fopctl changes it.
+class ReplacedFile {
+public:
+    enum class Missing { kEmpty, kProblem };
+    enum class Failure { kProblem, kBusy, kDenied };
+    struct Problem {
+        Failure failure = Failure::kProblem;
+        std::string words;  // They name the file.
+    };
+
+    // A file that is not there counts as an empty one, or is a problem.
+    static std::expected<ReplacedFile, Problem> open(const std::string& path, Missing missing);
+    ReplacedFile(ReplacedFile&& other) noexcept;
+    ReplacedFile(const ReplacedFile&) = delete;
+    ReplacedFile& operator=(const ReplacedFile&) = delete;
+    ReplacedFile& operator=(ReplacedFile&&) = delete;
+    // Wipes what was read.
+    ~ReplacedFile();
+
+    const std::string& text() const { return text_; }
+    // Durable on return, with mode and owner of the file there was; of a new one, its directory's
+    // group may read it if that is root's doing, and otherwise nobody.
+    std::expected<void, Problem> replace(std::string_view text) const;
+    // As it was.
+    std::expected<void, Problem> put_back() const;
+
+private:
+    ReplacedFile() = default;
+    std::unexpected<Problem> problem(int os_errno) const;
+
+    std::string path_;  // Of the file itself, where a link led to it.
+    std::string text_;
+    bool existed_ = false;
+    unsigned mode_ = 0600;
+    unsigned owner_ = 0;
+    unsigned group_ = 0;
+    int directory_fd_ = -1;  // Locked.
+};
+
+// Writes a file of mode 0600 that must not be there yet.
+std::expected<void, ReplacedFile::Problem> write_new_secret(const std::string& path,
+                                                            std::string_view text);
+
+}  // namespace fopd::client

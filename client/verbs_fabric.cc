@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "client/verbs_fabric.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "client/exit_code.h"
+#include "client/load.h"
+#include "client/table.h"
+#include "core/clock.h"
+#include "core/histogram.h"
+
+namespace fopd::client {
+
+namespace {
+
+using libfopd::Outcome;
+
+constexpr Duration kTimeout = 30s;
+// Until connections, credits and caches are what they will be.
+constexpr double kWarmUpShare = 0.1;
+constexpr double kWarmUpMax = 1;
+
+libfopd::Options options_of(const Call& call) {
+    libfopd::Options options;
+    options.server = call.remote.server;
+    options.key_file = call.remote.key_file;
+    options.job = call.remote.job;
+    options.timeout = std::chrono::ceil<std::chrono::microseconds>(call.timeout);
+    return options;
+}
+
+// Says why there is no answer; the exit code.
+int complain_about(const Call& call, const Outcome& outcome) {
+    std::string text = std::string(call.verb) + ": " + outcome.words;
+    if (outcome.status == libfopd::Status::kUnreachable) {
+        text += "; is fopd running there? --server ADDR or FOPD_SERVER says where";
+    } else if (outcome.status == libfopd::Status::kDenied && call.remote.key_file.empty()) {
+        text += "; --key FILE or FOPD_KEY says who asks";
+    }
+    complain(text);
+    // Nothing was sent yet when a key file or an address makes no sense.
+    if (outcome.status == libfopd::Status::kInvalid) return kExitUsage;
+    return exit_code_of(outcome.status);
+}
+
+double microseconds(std::uint64_t nanoseconds) {
+    return static_cast<double>(nanoseconds) / 1000;
+}
+
+// -- ping --
+
+// The signals that end a program are taken here, so that it can sum up first.
+class Interrupts {
+public:
+    Interrupts() {
+        sigemptyset(&taken_);
+        for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&taken_, number);
+        pthread_sigmask(SIG_BLOCK, &taken_, &before_);
+        fd_ = signalfd(-1, &taken_, SFD_CLOEXEC | SFD_NONBLOCK);
+    }
+    ~Interrupts() {
+        if (fd_ >= 0) close(fd_);
+        pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    }
+    Interrupts(const Interrupts&) = delete;
+    Interrupts& operator=(const Interrupts&) = delete;
+
+    // Until `fd` can be read from, unless it is -1, or the time is over. False when a signal
+    // came.
+    bool wait(int fd, Duration span) const {
+        std::array<pollfd, 2> watched{pollfd{.fd = fd_, .events = POLLIN, .revents = 0},
+                                      pollfd{.fd = fd, .events = POLLIN, .revents = 0}};
+        const auto time = std::max<Duration>(span, Duration::zero());
+        const timespec until{.tv_sec = static_cast<time_t>(time / 1s),
+                             .tv_nsec = static_cast<long>((time % 1s).count())};
+        ppoll(watched.data(), watched.size(), &until, nullptr);
+        return watched[0].revents == 0;
+    }
+
+private:
+    sigset_t taken_{};
+    sigset_t before_{};
+    int fd_ = -1;
+};
+
+// The answer to one ping, which a descriptor announces.
+class Pong {
+public:
+    Pong() : fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+    ~Pong() {
+        if (fd_ >= 0) close(fd_);
+    }
+    Pong(const Pong&) = delete;
+    Pong& operator=(const Pong&) = delete;
+
+    int fd() const { return fd_; }
+    void set(const Outcome& outcome, Instant at) {
+        const std::lock_guard lock(mutex_);
+        outcome_ = outcome;
+        at_ = at;
+        eventfd_write(fd_, 1);
+    }
+    std::optional<Outcome> take(Instant& at) {
+        const std::lock_guard lock(mutex_);
+        eventfd_t count = 0;
+        eventfd_read(fd_, &count);
+        at = at_;
+        return std::exchange(outcome_, std::nullopt);
+    }
+
+private:
+    const int fd_;
+    std::mutex mutex_;
+    std::optional<Outcome> outcome_;
+    Instant at_;
+};
+
+void declare_ping(CLI::App& app, VerbArguments& arguments) {
+    app.add_option("--interval", arguments.interval_s, "Seconds between two pings")
+        ->check(CLI::Range(0.0, 86400.0))
+        ->capture_default_str();
+    app.add_option("--count", arguments.count, "End after so many; 0 goes on")
+        ->check(CLI::Range(std::int64_t{0}, std::int64_t{1'000'000'000}))
+        ->capture_default_str();
+}
+
+struct Pings {
+    std::uint64_t sent = 0;
+    core::Histogram answered;
+    std::uint64_t min_ns = UINT64_MAX;
+};
+
+std::string summary_of(const Call& call, const Pings& pings) {
+    const std::uint64_t answered = pings.answered.count();
+    const double average =
+        answered > 0 ? microseconds(pings.answered.sum()) / static_cast<double>(answered) : 0;
+    const double min = answered > 0 ? microseconds(pings.min_ns) : 0;
+    const double p99 =
+        microseconds(std::min(pings.answered.percentile(0.99), pings.answered.max()));
+    if (call.output == Output::kJson) {
+        const nlohmann::ordered_json object{{"server", call.remote.server},
+                                            {"sent", pings.sent},
+                                            {"answered", answered},
+                                            {"min_us", min},
+                                            {"avg_us", average},
+                                            {"p99_us", p99},
+                                            {"max_us", microseconds(pings.answered.max())}};
+        return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+    }
+    std::string text =
+        std::to_string(pings.sent) + " sent, " + std::to_string(answered) + " answered";
+    if (answered > 0) {
+        text += ", min/avg/p99 " + fixed(min, 1) + "/" + fixed(average, 1) + "/" + fixed(p99, 1) +
+                " us";
+    }
+    return text + "\n";
+}
+
+int run_ping(const Call& call) {
+    const core::PosixClock clock;
+    const Interrupts interrupts;
+    Pong pong;  // Outlives the client, which may still set it.
+    libfopd::Client client;
+    if (const Outcome opened = libfopd::Client::open(options_of(call), client); !opened) {
+        return complain_about(call, opened);
+    }
+    const auto interval = std::chrono::duration_cast<Duration>(
+        std::chrono::duration<double>(call.arguments.interval_s));
+    Pings pings;
+    int exit_code = kExitDone;
+    client.connected({}, [&](const Outcome& outcome) { pong.set(outcome, clock.now()); });
+    Instant answered_at;
+    bool going_on = interrupts.wait(pong.fd(), call.timeout + 1s);
+    const auto connected = going_on ? pong.take(answered_at) : Outcome{};
+    if (connected && !*connected) return complain_about(call, *connected);
+    while (going_on) {
+        const Instant begun = clock.now();
+        ++pings.sent;
+        client.ping({}, [&](const Outcome& outcome) { pong.set(outcome, clock.now()); });
+        going_on = interrupts.wait(pong.fd(), call.timeout + 1s);
+        const auto outcome = pong.take(answered_at);
+        if (outcome && !*outcome) {
+            exit_code = complain_about(call, *outcome);
+            if (exit_code == kExitNotAllowed) break;
+        } else if (outcome) {
+            const auto span = static_cast<std::uint64_t>((answered_at - begun).count());
+            pings.answered.record(span);
+            pings.min_ns = std::min(pings.min_ns, span);
+            if (call.output == Output::kPage &&
+                !print("pong from " + shown(call.remote.server) +
+                       ": seq=" + std::to_string(pings.sent) +
+                       " time=" + fixed(microseconds(span), 1) + " us\n")) {
+                return kExitRefused;
+            }
+        }
+        if (pings.sent == call.arguments.count) break;
+        if (going_on) going_on = interrupts.wait(-1, begun + interval - clock.now());
+    }
+    client.close();
+    if (call.output != Output::kQuiet && !print(summary_of(call, pings))) return kExitRefused;
+    return exit_code;
+}
+
+// -- bench --
+
+struct OpName {
+    const char* name;
+    LoadOp op;
+};
+constexpr std::array kOps{OpName{"echo", LoadOp::kEcho}, OpName{"bulk_echo", LoadOp::kBulkEcho},
+                          OpName{"ping", LoadOp::kPing}};
+
+void declare_bench(CLI::App& app, VerbArguments& arguments) {
+    app.add_option("--op", arguments.op, "What to ask for: echo, bulk_echo or ping")
+        ->check(CLI::IsMember({"echo", "bulk_echo", "ping"}))
+        ->capture_default_str();
+    app.add_option("--size", arguments.size_bytes, "Bytes each way, such as 64, 4k or 1M")
+        ->transform(CLI::AsSizeValue(false))
+        ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1} << 30))
+        ->capture_default_str();
+    app.add_option("--depth", arguments.depth, "Calls under way in each job")
+        ->check(CLI::Range(1, 100'000))
+        ->capture_default_str();
+    app.add_option("--jobs", arguments.jobs, "Sessions, each with a thread")
+        ->check(CLI::Range(1, 1024))
+        ->capture_default_str();
+    app.add_option("--seconds", arguments.seconds, "How long is measured")
+        ->check(CLI::Range(0.001, 1e6))
+        ->capture_default_str();
+}
+
+int run_bench(const Call& call) {
+    const VerbArguments& asked = call.arguments;
+    const LoadOp op = std::ranges::find(kOps, asked.op, [](const OpName& row) {
+                          return std::string(row.name);
+                      })->op;
+    if (op == LoadOp::kBulkEcho && asked.size_bytes == 0) {
+        complain("bench: bulk_echo needs a --size");
+        return kExitUsage;
+    }
+    const std::uint64_t size_bytes = op == LoadOp::kPing ? 0 : asked.size_bytes;
+    const auto in_ns = [](double seconds) {
+        return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+    };
+    const auto done =
+        run_load({.server = options_of(call),
+                  .op = op,
+                  .size_bytes = size_bytes,
+                  .depth = asked.depth,
+                  .jobs = asked.jobs,
+                  .warm_up = in_ns(std::min(asked.seconds * kWarmUpShare, kWarmUpMax)),
+                  .window = in_ns(asked.seconds)});
+    if (!done) return complain_about(call, done.error());
+    const LoadResult& result = **done;
+    const double seconds = in_seconds(result.window);
+    const double ops_per_s = static_cast<double>(result.latency.count()) / seconds;
+    const auto percentile = [&result](double share) {
+        return microseconds(std::min(result.latency.percentile(share), result.latency.max()));
+    };
+    const nlohmann::ordered_json object{
+        {"op", asked.op},
+        {"size", size_bytes},
+        {"depth", asked.depth},
+        {"jobs", asked.jobs},
+        {"seconds", seconds},
+        {"ops", result.latency.count()},
+        {"ops_per_s", ops_per_s},
+        {"bytes_per_s", ops_per_s * static_cast<double>(size_bytes)},
+        {"p50_us", percentile(0.5)},
+        {"p99_us", percentile(0.99)},
+        {"p999_us", percentile(0.999)},
+        {"errors", result.errors}};
+    const int printed = show(call, object.dump(), [&] {
+        return asked.op + "  " + std::to_string(size_bytes) + " B  depth " +
+               std::to_string(asked.depth) + "  jobs " + std::to_string(asked.jobs) + "  " +
+               fixed(seconds, 1) + " s\n" + std::to_string(result.latency.count()) + " ops, " +
+               fixed(ops_per_s, 0) + "/s, " +
+               fixed(ops_per_s * static_cast<double>(size_bytes) / 1e6, 1) +
+               " MB/s\np50/p99/p999 " + fixed(percentile(0.5), 1) + "/" +
+               fixed(percentile(0.99), 1) + "/" + fixed(percentile(0.999), 1) + " us\n" +
+               std::to_string(result.errors) + " errors\n";
+    });
+    return printed != kExitDone ? printed : result.errors > 0 ? kExitRefused : kExitDone;
+}
+
+constexpr std::array kVerbs{
+    Verb{"ping", "Ask the server whether it is there, and how far away", kTimeout, declare_ping,
+         run_ping},
+    Verb{"bench", "Put load on the server, and measure", kTimeout, declare_bench, run_bench},
+};
+
+}  // namespace
+
+std::span<const Verb> fabric_verbs() {
+    return kVerbs;
+}
+
+}  // namespace fopd::client

@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "client/verbs_key.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <ctime>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include "client/exit_code.h"
+#include "client/key_file.h"
+#include "client/principals_file.h"
+#include "client/replaced_file.h"
+#include "client/table.h"
+#include "core/clock.h"
+#include "core/entropy.h"
+#include "core/printable.h"
+#include "fop/hex.h"
+#include "fop/principal.h"
+#include "fop/rights.h"
+#include "fop/token.h"
+
+namespace fopd::client {
+
+namespace {
+
+using Problem = ReplacedFile::Problem;
+
+constexpr Duration kTimeout = 30s;
+constexpr std::int64_t kExpiresMax = std::int64_t{100} * 365 * 24 * 3600;
+
+std::string printable(std::string_view text) {
+    std::string safe;
+    core::append_printable(safe, text);
+    return safe;
+}
+
+int complain_about(const Call& call, std::string_view words, int exit_code) {
+    complain(std::string(call.verb) + ": " + std::string(words));
+    return exit_code;
+}
+
+int complain_about(const Call& call, const Problem& problem) {
+    switch (problem.failure) {
+        case ReplacedFile::Failure::kBusy:
+            return complain_about(call, problem.words, kExitTryLater);
+        case ReplacedFile::Failure::kDenied:
+            return complain_about(call, problem.words, kExitNotAllowed);
+        case ReplacedFile::Failure::kProblem: break;
+    }
+    return complain_about(call, problem.words, kExitRefused);
+}
+
+void remark(const Call& call, std::string_view words) {
+    if (call.output != Output::kQuiet) complain(words);
+}
+
+fop::Key new_key() {
+    core::SystemEntropy entropy;
+    fop::Key key;
+    entropy.fill(key.writable());
+    return key;
+}
+
+// Names with commas between, each a name and there once; nothing otherwise.
+std::optional<std::vector<std::string>> names_in(std::string_view text) {
+    std::vector<std::string> names;
+    if (text.empty()) return names;
+    for (std::size_t at = 0; at <= text.size();) {
+        const std::size_t comma = std::min(text.find(',', at), text.size());
+        std::string name(text.substr(at, comma - at));
+        at = comma + 1;
+        const bool is_there = std::ranges::find(names, name) != names.end();
+        if (name.empty() || !fop::is_name(name) || is_there) return std::nullopt;
+        names.push_back(std::move(name));
+    }
+    return names;
+}
+
+// "90s", "15min", "12h", "7d" in seconds.
+std::optional<std::int64_t> seconds_in(std::string_view text) {
+    struct Unit {
+        std::string_view name;
+        std::int64_t seconds;
+    };
+    static constexpr std::array kUnits{Unit{"s", 1}, Unit{"min", 60}, Unit{"h", 3600},
+                                       Unit{"d", 86400}};
+    const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+    const auto* const unit = std::ranges::find(kUnits, text.substr(digits), &Unit::name);
+    if (digits == 0 || digits > 12 || unit == kUnits.end()) return std::nullopt;
+    const std::int64_t count =
+        std::strtoll(std::string(text.substr(0, digits)).c_str(), nullptr, 10);
+    if (count == 0 || count > kExpiresMax / unit->seconds) return std::nullopt;
+    return count * unit->seconds;
+}
+
+std::string date_of(std::int64_t unix_seconds) {
+    const auto time = static_cast<time_t>(unix_seconds);
+    std::tm parts{};
+    std::array<char, 32> text{};
+    if (gmtime_r(&time, &parts) == nullptr) return std::to_string(unix_seconds);
+    const std::size_t size = std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
+    return {text.data(), size};
+}
+
+// -- the file of principals --
+
+// The file, read and understood. Otherwise the exit code, after a complaint.
+struct Opened {
+    ReplacedFile file;
+    PrincipalsFile principals;
+};
+std::expected<Opened, int> open_principals(const Call& call, ReplacedFile::Missing missing) {
+    const std::string& path = call.arguments.principals_file;
+    auto file = ReplacedFile::open(path, missing);
+    if (!file) return std::unexpected(complain_about(call, file.error()));
+    auto principals = PrincipalsFile::parse(file->text());
+    if (!principals) {
+        return std::unexpected(complain_about(
+            call,
+            printable(path) + ": " + principals.error() +
+                "; fopctl changes files of the form it writes, edit this one by hand and run "
+                "fopctl reload",
+            kExitRefused));
+    }
+    return Opened{.file = std::move(*file), .principals = std::move(*principals)};
+}
+
+// Replaces the file and has the daemon read it, or leaves all as it was. The exit code.
+int take_effect(const Call& call, const Opened& opened) {
+    if (const auto done = opened.file.replace(opened.principals.text()); !done) {
+        return complain_about(call, done.error());
+    }
+    const auto answer = call.client.post("/v1/reload");
+    if (!answer && answer.error().kind == AdminFailure::kNoServer) {
+        remark(call, "no fopd runs here; the change counts from its start");
+        return kExitDone;
+    }
+    if (!answer) {
+        remark(call, "the file is changed, but whether fopd has read it is not known");
+        return checked(call, answer).error();
+    }
+    if (answer->status == 200) return kExitDone;
+    const int exit_code = checked(call, answer).error();
+    if (const auto back = opened.file.put_back(); !back) return complain_about(call, back.error());
+    return complain_about(call, "fopd refused the change; the file is as it was", exit_code);
+}
+
+void declare_file(CLI::App& app, VerbArguments& arguments) {
+    app.add_option("--principals", arguments.principals_file, "The daemon's file of principals")
+        ->envname("FOPD_PRINCIPALS")
+        ->capture_default_str();
+}
+
+// -- keygen --
+
+void declare_keygen(CLI::App& app, VerbArguments& arguments) {
+    app.add_option("file", arguments.file, "Where the key goes; must not be there yet")->required();
+    app.add_option("--public", arguments.public_file,
+                   "Where its public half goes, for auth.issuer_public");
+}
+
+int run_keygen(const Call& call) {
+    const fop::Key key = new_key();
+    std::string text = fop::to_text(key) + "\n";
+    const auto written = write_new_secret(call.arguments.file, text);
+    fop::wipe(std::as_writable_bytes(std::span(text)));
+    if (!written) return complain_about(call, written.error());
+    if (call.arguments.public_file.empty()) return kExitDone;
+    const auto public_half = fop::to_text(fop::Issuer(key).public_half()) + "\n";
+    if (const auto done = write_new_secret(call.arguments.public_file, public_half); !done) {
+        ::unlink(call.arguments.file.c_str());
+        return complain_about(call, done.error());
+    }
+    return kExitDone;
+}
+
+// -- key --
+
+void declare_name(CLI::App& app, VerbArguments& arguments) {
+    app.add_option("name", arguments.name, "The principal")->required();
+}
+
+void declare_key_create(CLI::App& app, VerbArguments& arguments) {
+    declare_name(app, arguments);
+    declare_file(app, arguments);
+    arguments.rights = "read,write";
+    app.add_option("--rights", arguments.rights,
+                   "Of read, write, create, delete and admin, with commas between")
+        ->capture_default_str();
+    app.add_option("--groups", arguments.groups, "The groups it belongs to, with commas between");
+    app.add_flag("--delegate", arguments.delegate, "It may act for other users");
+    app.add_option("--out", arguments.file, "A new file for the key; else it is printed");
+}
+
+std::string key_id_of(const PrincipalsFile::Principal& principal) {
+    const auto key = fop::parse_key(principal.key);
+    return key ? fop::to_text(fop::key_id(*key)) : "-";
+}
+
+int run_key_create(const Call& call) {
+    const VerbArguments& asked = call.arguments;
+    const auto rights = fop::parse_rights(asked.rights);
+    const auto groups = names_in(asked.groups);
+    const bool is_name = !asked.name.empty() && fop::is_name(asked.name);
+    if (!is_name || !rights || !groups) {
+        return complain_about(call,
+                              !is_name  ? "a name is 1 to 64 bytes of UTF-8 without control "
+                                          "characters"
+                              : !rights ? rights.error().context
+                                        : "groups are names with commas between, each once",
+                              kExitUsage);
+    }
+    auto opened = open_principals(call, ReplacedFile::Missing::kEmpty);
+    if (!opened) return opened.error();
+    if (opened->principals.find(asked.name) != nullptr) {
+        return complain_about(call, printable(asked.name) + " is there already", kExitRefused);
+    }
+    const fop::Key key = new_key();
+    PrincipalsFile::Principal principal{.name = asked.name,
+                                        .key = fop::to_text(key),
+                                        .rights = {},
+                                        .groups = *groups,
+                                        .delegate = asked.delegate,
+                                        .previous_key_count = 0};
+    if (!rights->none()) principal.rights = *names_in(fop::to_text(*rights));
+    if (!asked.file.empty()) {
+        if (const auto kept = write_new_secret(asked.file, principal.key + "\n"); !kept) {
+            return complain_about(call, kept.error());
+        }
+    }
+    opened->principals.add(principal);
+    const int exit_code = take_effect(call, *opened);
+    if (exit_code != kExitDone && !asked.file.empty()) ::unlink(asked.file.c_str());
+    if (exit_code != kExitDone) return exit_code;
+    nlohmann::ordered_json object{{"name", asked.name}, {"key_id", key_id_of(principal)}};
+    if (asked.file.empty()) {
+        object["key"] = principal.key;
+    } else {
+        object["file"] = asked.file;
+    }
+    if (call.output != Output::kJson) {
+        // What is nowhere else is printed even when little is to be said.
+        if (asked.file.empty()) return print(principal.key + "\n") ? kExitDone : kExitRefused;
+        return kExitDone;
+    }
+    return show(call, object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),
+                [] { return std::string(); });
+}
+
+int run_key_list(const Call& call) {
+    const auto opened = open_principals(call, ReplacedFile::Missing::kProblem);
+    if (!opened) return opened.error();
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    for (const auto& each : opened->principals.principals()) {
+        list.push_back({{"name", each.name},
+                        {"key_id", key_id_of(each)},
+                        {"previous_keys", each.previous_key_count},
+                        {"rights", each.rights},
+                        {"groups", each.groups},
+                        {"delegate", each.delegate}});
+    }
+    const nlohmann::ordered_json object{{"principals", list}};
+    return show(call, object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), [&] {
+        std::vector<std::vector<std::string>> rows{
+            {"NAME", "KEY ID", "PREVIOUS", "RIGHTS", "GROUPS", "DELEGATE"}};
+        for (const nlohmann::json each : list) {
+            rows.push_back({shown(each["name"]), shown(each["key_id"]),
+                            shown(each["previous_keys"]), shown(each["rights"]),
+                            shown(each["groups"]), each["delegate"].get<bool>() ? "yes" : "no"});
+        }
+        return table(rows);
+    });
+}
+
+void declare_key_revoke(CLI::App& app, VerbArguments& arguments) {
+    declare_name(app, arguments);
+    declare_file(app, arguments);
+}
+
+int run_key_revoke(const Call& call) {
+    auto opened = open_principals(call, ReplacedFile::Missing::kProblem);
+    if (!opened) return opened.error();
+    if (opened->principals.find(call.arguments.name) == nullptr) {
+        return complain_about(call, printable(call.arguments.name) + " is no principal",
+                              kExitRefused);
+    }
+    opened->principals.remove(call.arguments.name);
+    return take_effect(call, *opened);
+}
+
+// -- token --
+
+void declare_token_create(CLI::App& app, VerbArguments& arguments) {
+    app.add_option("--issuer", arguments.issuer_file, "The issuer's key, of fopctl keygen")
+        ->required();
+    app.add_option("--rights", arguments.rights,
+                   "Of read, write, create, delete and admin, with commas between")
+        ->required();
+    app.add_option("--principal", arguments.principal,
+                   "Only this one may use it; else whoever has it");
+    app.add_option("--pool", arguments.pool, "Only in this pool");
+    app.add_option("--expires", arguments.expires, "For how long, such as 15min, 12h or 7d")
+        ->capture_default_str();
+    app.add_option("--generation", arguments.generation, "By which all older ones are revoked")
+        ->check(CLI::Range(std::int64_t{0}, INT64_MAX))
+        ->capture_default_str();
+}
+
+int run_token_create(const Call& call) {
+    const VerbArguments& asked = call.arguments;
+    const auto rights = fop::parse_rights(asked.rights);
+    const auto span = seconds_in(asked.expires);
+    const char* const fault = !rights          ? rights.error().context
+                              : rights->none() ? "a token without rights is of no use"
+                              : !span          ? "--expires is a number with s, min, h or d"
+                              : !fop::is_name(asked.principal) ? "the principal is no name"
+                              : !fop::is_name(asked.pool)      ? "the pool is no name"
+                                                               : nullptr;
+    if (fault != nullptr) return complain_about(call, fault, kExitUsage);
+    const auto seed = read_key_file(asked.issuer_file);
+    if (!seed) return complain_about(call, printable(seed.error()), kExitConfig);
+    fop::Token token{.principal = asked.principal,
+                     .rights = *rights,
+                     .pool = asked.pool,
+                     .not_after = core::PosixClock().wall().unix_ns / 1'000'000'000 + *span,
+                     .generation = asked.generation};
+    core::SystemEntropy entropy;
+    entropy.fill(token.id);
+    const std::string text = fop::token_to_text(fop::Issuer(*seed).sign(token));
+    const std::string id = fop::to_hex(token.id);
+    if (call.output != Output::kJson) {
+        if (!print(text + "\n")) return kExitRefused;
+        remark(call, "token " + id + ", good until " + date_of(token.not_after));
+        return kExitDone;
+    }
+    const nlohmann::ordered_json object{{"token", text},
+                                        {"id", id},
+                                        {"not_after", token.not_after},
+                                        {"generation", token.generation}};
+    return print(object.dump() + "\n") ? kExitDone : kExitRefused;
+}
+
+void declare_token_revoke(CLI::App& app, VerbArguments& arguments) {
+    app.add_option("token", arguments.id, "Its 32 hexadecimal digits, or the token itself")
+        ->required();
+    declare_file(app, arguments);
+}
+
+std::optional<std::string> token_id_in(const std::string& text) {
+    std::string id = text;
+    std::ranges::transform(id, id.begin(),
+                           [](char c) { return c >= 'A' && c <= 'F' ? c + 32 : c; });
+    if (id.size() == 32 && id.find_first_not_of("0123456789abcdef") == std::string::npos) return id;
+    const auto bytes = fop::parse_token_text(text);
+    if (!bytes) return std::nullopt;
+    const auto token = fop::read_unverified(*bytes);
+    if (!token) return std::nullopt;
+    return fop::to_hex(token->id);
+}
+
+int run_token_revoke(const Call& call) {
+    const auto id = token_id_in(call.arguments.id);
+    if (!id) return complain_about(call, "neither a token nor its number", kExitUsage);
+    auto opened = open_principals(call, ReplacedFile::Missing::kEmpty);
+    if (!opened) return opened.error();
+    if (opened->principals.is_revoked(*id)) return kExitDone;
+    opened->principals.revoke_token(*id);
+    return take_effect(call, *opened);
+}
+
+constexpr std::array kVerbs{
+    Verb{"keygen", "Make a key", kTimeout, declare_keygen, run_keygen},
+    Verb{"key create", "Make a principal and its key", kTimeout, declare_key_create,
+         run_key_create},
+    Verb{"key list", "Show the principals", kTimeout, declare_file, run_key_list},
+    Verb{"key revoke", "Remove a principal", kTimeout, declare_key_revoke, run_key_revoke},
+    Verb{"token create", "Sign a token", kTimeout, declare_token_create, run_token_create},
+    Verb{"token revoke", "Make a token void", kTimeout, declare_token_revoke, run_token_revoke},
+};
+
+}  // namespace
+
+std::span<const Verb> key_verbs() {
+    return kVerbs;
+}
+
+}  // namespace fopd::client

@@ -1,0 +1,241 @@
+// Goal: the verbs about keys and tokens leave the files as they say, or as they were.
+// Method: run the program with files of the test's own, and an admin server that takes a reload or
+// refuses it.
+#include <fstream>
+#include <sstream>
+
+#include <fcntl.h>
+#include <nlohmann/json.hpp>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+#include "daemon/admin_server.h"
+#include "fop/key.h"
+#include "fop/token.h"
+#include "tests/catch.h"
+#include "tests/client/run_program.h"
+#include "tests/daemon/canned_handler.h"
+#include "tests/temp_dir.h"
+
+using namespace fopd;
+
+namespace {
+
+std::string text_of(const std::string& path) {
+    std::ostringstream text;
+    text << std::ifstream(path).rdbuf();
+    return text.str();
+}
+
+unsigned mode_of(const std::string& path) {
+    struct stat info{};
+    REQUIRE(stat(path.c_str(), &info) == 0);
+    return info.st_mode & 07777U;
+}
+
+bool exists(const std::string& path) {
+    return access(path.c_str(), F_OK) == 0;
+}
+
+struct Fixture {
+    Ran run(std::vector<std::string> arguments) const {
+        arguments.insert(arguments.begin(), FOPCTL);
+        return run_program(arguments, {"FOPD_ADMIN=" + socket, "FOPD_PRINCIPALS=" + file});
+    }
+    void start_server() {
+        auto started = daemon::AdminServer::start({.socket = socket}, handler, events);
+        REQUIRE(started.has_value());
+        server = std::move(*started);
+    }
+
+    TempDir dir;
+    std::string socket = dir / "admin.sock";
+    std::string file = dir / "principals.yaml";
+    core::NullEventSink events;
+    CannedHandler handler;
+    std::unique_ptr<daemon::AdminServer> server;
+};
+
+const char* const kReloaded = R"({"changed":[],"needs_restart":[],"hash":"x"})";
+
+}  // namespace
+
+TEST_CASE("fopctl keygen: a new file of its owner's only, and never over an old one", "[client]") {
+    const Fixture f;
+    const std::string path = f.dir / "issuer.key";
+
+    const Ran made = f.run({"keygen", path, "--public", f.dir / "issuer.pub"});
+    const std::string text = text_of(path);
+    const Ran again = f.run({"keygen", path});
+
+    REQUIRE(made.exit_code == 0);
+    REQUIRE(made.out.empty());
+    REQUIRE(text.size() == 65);
+    REQUIRE(mode_of(path) == 0600);
+    REQUIRE(again.exit_code == 1);
+    REQUIRE(text_of(path) == text);
+    const auto key = fop::parse_key(text);
+    REQUIRE(key.has_value());
+    REQUIRE(text_of(f.dir / "issuer.pub") == fop::to_text(fop::Issuer(*key).public_half()) + "\n");
+}
+
+TEST_CASE("fopctl key create: a principal, its key, and a reload", "[client]") {
+    Fixture f;
+    f.handler.put("/v1/reload", 200, kReloaded);
+    f.start_server();
+
+    const Ran printed = f.run({"key", "create", "one"});
+    const Ran kept = f.run({"key", "create", "two", "--rights", "read,admin", "--groups", "a,b",
+                            "--delegate", "--out", f.dir / "two.key", "--json"});
+
+    REQUIRE(printed.exit_code == 0);
+    REQUIRE(printed.err.empty());
+    REQUIRE(printed.out.size() == 65);
+    REQUIRE(kept.exit_code == 0);
+    REQUIRE(mode_of(f.dir / "two.key") == 0600);
+    const std::string key = text_of(f.dir / "two.key");
+    REQUIRE(text_of(f.file) == "principals:\n  - name: one\n    key: " + printed.out +
+                                   "    rights: [read, write]\n  - name: two\n    key: " + key +
+                                   "    rights: [read, admin]\n    groups: [a, b]\n"
+                                   "    delegate: true\n");
+    const auto json = nlohmann::json::parse(kept.out);
+    REQUIRE(json.at("key_id") == fop::to_text(fop::key_id(*fop::parse_key(key))));
+    REQUIRE_FALSE(json.contains("key"));
+    REQUIRE((mode_of(f.file) & 07U) == 0);
+    REQUIRE(f.handler.requests().size() == 2);
+}
+
+TEST_CASE("fopctl key create: without a daemon it counts from its start", "[client]") {
+    const Fixture f;
+
+    const Ran ran = f.run({"key", "create", "one"});
+    const Ran again = f.run({"key", "create", "one"});
+
+    REQUIRE(ran.exit_code == 0);
+    REQUIRE_THAT(ran.err, ContainsSubstring("from its start"));
+    REQUIRE(again.exit_code == 1);
+    REQUIRE_THAT(again.err, ContainsSubstring("one is there already"));
+}
+
+TEST_CASE("fopctl key create: what the daemon refuses is as if nothing had been", "[client]") {
+    Fixture f;
+    f.handler.put("/v1/reload", 422, R"({"error":"bad","problems":["f:1:2: a: b"]})");
+    f.start_server();
+    const std::string before = GENERATE(as<std::string>{}, "", "principals: []\n");
+    if (!before.empty()) std::ofstream(f.file) << before;
+
+    const Ran ran = f.run({"key", "create", "one", "--out", f.dir / "one.key"});
+
+    REQUIRE(ran.exit_code == 78);
+    REQUIRE_THAT(ran.err, ContainsSubstring("f:1:2: a: b"));
+    REQUIRE_THAT(ran.err, ContainsSubstring("the file is as it was"));
+    REQUIRE(text_of(f.file) == before);
+    REQUIRE(exists(f.file) == !before.empty());
+    REQUIRE_FALSE(exists(f.dir / "one.key"));
+    REQUIRE_FALSE(exists(f.file + ".new"));
+}
+
+TEST_CASE("fopctl key create: mode, owner and link of the file are kept", "[client]") {
+    const Fixture f;
+    const std::string real = f.dir / "real.yaml";
+    std::ofstream(real) << "principals: []\n";
+    REQUIRE(chmod(real.c_str(), 0640) == 0);
+    if (geteuid() == 0) REQUIRE(chown(real.c_str(), 0, 12345) == 0);
+    REQUIRE(symlink(real.c_str(), f.file.c_str()) == 0);
+
+    REQUIRE(f.run({"key", "create", "one"}).exit_code == 0);
+
+    struct stat info{};
+    REQUIRE(lstat(f.file.c_str(), &info) == 0);
+    REQUIRE(S_ISLNK(info.st_mode));
+    REQUIRE(stat(real.c_str(), &info) == 0);
+    REQUIRE((info.st_mode & 07777U) == 0640);
+    if (geteuid() == 0) REQUIRE(info.st_gid == 12345);
+    REQUIRE_THAT(text_of(real), ContainsSubstring("name: one"));
+}
+
+TEST_CASE("fopctl key create: a file of another style is left alone", "[client]") {
+    const Fixture f;
+    const std::string text = "principals: [{name: a}]\n";
+    std::ofstream(f.file) << text;
+
+    const Ran ran = f.run({"key", "create", "one", "--out", f.dir / "one.key"});
+
+    REQUIRE(ran.exit_code == 1);
+    REQUIRE_THAT(ran.err, ContainsSubstring("line 1: "));
+    REQUIRE(text_of(f.file) == text);
+    REQUIRE_FALSE(exists(f.dir / "one.key"));
+}
+
+TEST_CASE("fopctl key create: while another fopctl changes the file it says so", "[client]") {
+    const Fixture f;
+    const int directory = open(f.dir.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    REQUIRE(flock(directory, LOCK_EX) == 0);
+
+    const Ran ran = f.run({"key", "create", "one"});
+    close(directory);
+
+    REQUIRE(ran.exit_code == 75);
+    REQUIRE_FALSE(exists(f.file));
+}
+
+TEST_CASE("fopctl key list: everything but the keys", "[client]") {
+    const Fixture f;
+    const std::string key = f.run({"key", "create", "one", "--quiet"}).out;
+    const std::string id = fop::to_text(fop::key_id(*fop::parse_key(key)));
+
+    const Ran page = f.run({"key", "list"});
+    const Ran json = f.run({"key", "list", "--json"});
+
+    REQUIRE(page.exit_code == 0);
+    REQUIRE_THAT(page.out, ContainsSubstring("one"));
+    REQUIRE_THAT(page.out, ContainsSubstring("read, write"));
+    REQUIRE(nlohmann::json::parse(json.out).at("principals").at(0).at("key_id") == id);
+    const std::string digits = key.substr(0, 64);
+    REQUIRE(page.out.find(digits) == std::string::npos);
+    REQUIRE(json.out.find(digits) == std::string::npos);
+}
+
+TEST_CASE("fopctl key revoke: the principal is gone, who is none is said", "[client]") {
+    const Fixture f;
+    REQUIRE(f.run({"key", "create", "one"}).exit_code == 0);
+    REQUIRE(f.run({"key", "create", "two"}).exit_code == 0);
+
+    const Ran ran = f.run({"key", "revoke", "one"});
+    const Ran again = f.run({"key", "revoke", "one"});
+
+    REQUIRE(ran.exit_code == 0);
+    REQUIRE(text_of(f.file).find("one") == std::string::npos);
+    REQUIRE_THAT(text_of(f.file), ContainsSubstring("name: two"));
+    REQUIRE(again.exit_code == 1);
+}
+
+TEST_CASE("fopctl token: what is signed is what was asked for, and can be revoked", "[client]") {
+    const Fixture f;
+    const std::string issuer = f.dir / "issuer.key";
+    REQUIRE(f.run({"keygen", issuer}).exit_code == 0);
+
+    const Ran made =
+        f.run({"token", "create", "--issuer", issuer, "--rights", "read,write", "--principal",
+               "one", "--pool", "fast", "--expires", "15min", "--generation", "3"});
+    const Ran revoked = f.run({"token", "revoke", made.out.substr(0, made.out.size() - 1)});
+
+    REQUIRE(made.exit_code == 0);
+    const auto bytes = fop::parse_token_text(made.out);
+    REQUIRE(bytes.has_value());
+    const fop::TokenChecker checker(
+        {.issuer = fop::Issuer(*fop::parse_key(text_of(issuer))).public_half()});
+    const auto in_a_while = core::PosixClock().wall().unix_ns + 14 * 60 * 1'000'000'000LL;
+    const auto token = checker.check(*bytes, {.now = {.unix_ns = in_a_while}, .principal = "one"});
+    REQUIRE(token.has_value());
+    REQUIRE(token->rights == (fop::kRead | fop::kWrite));
+    REQUIRE(token->pool == "fast");
+    REQUIRE(token->generation == 3);
+    const auto later = in_a_while + 2 * 60 * 1'000'000'000LL;
+    REQUIRE_FALSE(checker.check(*bytes, {.now = {.unix_ns = later}, .principal = "one"}));
+    REQUIRE(revoked.exit_code == 0);
+    const std::string id = made.err.substr(made.err.find("token ") + 6, 32);
+    REQUIRE(text_of(f.file) == "revoked:\n  tokens:\n    - " + id + "\n");
+}
