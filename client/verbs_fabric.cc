@@ -63,7 +63,8 @@ double microseconds(std::uint64_t nanoseconds) {
 
 // -- ping --
 
-// The signals that end a program are taken here, so that it can sum up first.
+// The signals that end a program are taken here, so that it can sum up first. Ctrl-C is the usual
+// end of a ping and no failure; the others end it then as if they had not been taken.
 class Interrupts {
 public:
     Interrupts() {
@@ -75,26 +76,33 @@ public:
     ~Interrupts() {
         if (fd_ >= 0) close(fd_);
         pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+        if (ended_by_ != 0) std::raise(ended_by_);
     }
     Interrupts(const Interrupts&) = delete;
     Interrupts& operator=(const Interrupts&) = delete;
 
     // Until `fd` can be read from, unless it is -1, or the time is over. False when a signal
     // came.
-    bool wait(int fd, Duration span) const {
+    bool wait(int fd, Duration span) {
         std::array<pollfd, 2> watched{pollfd{.fd = fd_, .events = POLLIN, .revents = 0},
                                       pollfd{.fd = fd, .events = POLLIN, .revents = 0}};
         const auto time = std::max<Duration>(span, Duration::zero());
         const timespec until{.tv_sec = static_cast<time_t>(time / 1s),
                              .tv_nsec = static_cast<long>((time % 1s).count())};
         ppoll(watched.data(), watched.size(), &until, nullptr);
-        return watched[0].revents == 0;
+        if (watched[0].revents == 0) return true;
+        signalfd_siginfo signal{};
+        if (read(fd_, &signal, sizeof signal) == sizeof signal && signal.ssi_signo != SIGINT) {
+            ended_by_ = static_cast<int>(signal.ssi_signo);
+        }
+        return false;
     }
 
 private:
     sigset_t taken_{};
     sigset_t before_{};
     int fd_ = -1;
+    int ended_by_ = 0;
 };
 
 // The answer to one ping, which a descriptor announces.
@@ -172,7 +180,7 @@ std::string summary_of(const Call& call, const Pings& pings) {
 
 int run_ping(const Call& call) {
     const core::PosixClock clock;
-    const Interrupts interrupts;
+    Interrupts interrupts;
     Pong pong;  // Outlives the client, which may still set it.
     libfopd::Client client;
     if (const Outcome opened = libfopd::Client::open(options_of(call), client); !opened) {

@@ -1,0 +1,143 @@
+"""The network as administrators and scripts see it: fopctl and a real fopd over tcp on the loopback device."""
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import unittest
+
+from fopd_process import CLIENT_KEY, DONE, FOPCTL, NO_SERVER, ProcessTestCase, run_program, wait_until
+
+REFUSED, TRY_LATER, NOT_ALLOWED = 1, 75, 77
+
+
+class FabricTestCase(ProcessTestCase):
+    def setUp(self):
+        super().setUp()
+        self.n = self.node()
+        self.key_path = self.write_key("tester.key", CLIENT_KEY)
+        self.n.principals_path.write_text(
+            f"# Ours.\nprincipals:\n  - name: tester\n    key: {CLIENT_KEY}\n    rights: [read, write]\n")
+
+    def write_key(self, name, key):
+        path = self.directory / name
+        path.write_text(key + "\n")
+        path.chmod(0o600)
+        return path
+
+    def start(self):
+        self.daemon = self.n.start_ready()
+        self.address = self.daemon.events("fopd.fabric.listening")[0]["address"]
+        return self.daemon
+
+    def environment(self, key=None):
+        return os.environ | {"FOPD_SERVER": self.address, "FOPD_KEY": str(key or self.key_path),
+                             "FOPD_ADMIN": str(self.n.socket_path), "FOPD_PRINCIPALS": str(self.n.principals_path)}
+
+    def ctl(self, *arguments, key=None, code=DONE):
+        done = run_program(FOPCTL, *arguments, env=self.environment(key))
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done
+
+    def ping(self, **options):
+        return self.ctl("ping", "--count", "1", "--timeout", "20", **options)
+
+
+class LoadTest(FabricTestCase):
+    def test_bench_of_each_op_without_errors(self):
+        self.start()
+        for op, size in (("ping", "0"), ("echo", "64"), ("echo", "12k"), ("bulk_echo", "1M")):
+            with self.subTest(op=op, size=size):
+                done = self.ctl("bench", "--op", op, "--size", size, "--depth", "8", "--jobs", "2", "--seconds", "0.3",
+                                "--json")
+                result = json.loads(done.stdout)
+                self.assertGreater(result["ops"], 0)
+                self.assertEqual(result["errors"], 0)
+        wait_until(lambda: json.loads(self.ctl("sessions", "--json").stdout)["sessions"] == [], "the sessions ended")
+        self.n.stop(self.daemon)
+
+    def test_sessions_shows_who_is_connected(self):
+        self.start()
+        load = subprocess.Popen([FOPCTL, "bench", "--seconds", "60", "--quiet"], env=self.environment())
+        self.addCleanup(load.wait)
+        self.addCleanup(load.kill)
+
+        def session():
+            sessions = json.loads(self.ctl("sessions", "--json").stdout)["sessions"]
+            return sessions and sessions[0]["fops"] > 0 and sessions[0]
+        found = wait_until(session, "a session")
+        self.assertEqual(found["principal"], "tester")
+        self.assertIn("tester", self.ctl("sessions").stdout)
+
+    def test_a_restart_is_survived_by_who_waits(self):
+        self.n.write_config(fabric={"listen": ["tcp://127.0.0.1:0"]})
+        self.start()
+        self.n.write_config(fabric={"listen": [self.address]})
+        pings = subprocess.Popen([FOPCTL, "ping", "--interval", "0.05"], env=self.environment(), text=True,
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(pings.kill)
+        wait_until(lambda: "seq=1 " in pings.stdout.readline(), "an answer")
+        self.daemon.kill()
+        self.daemon.wait_end()
+        self.start()
+        for _ in range(3):
+            self.assertIn("pong", pings.stdout.readline())
+        pings.send_signal(signal.SIGINT)
+        rest, complaints = pings.communicate(timeout=30)
+        self.assertIn(" sent, ", rest)
+        self.assertEqual(pings.returncode, DONE, complaints)
+
+    def test_exit_codes(self):
+        self.start()
+        wrong = self.write_key("wrong.key", "ab" * 32)
+        self.assertIn("not authenticated", self.ping(key=wrong, code=NOT_ALLOWED).stderr)
+        self.n.stop(self.daemon)
+        self.assertIn("FOPD_SERVER", self.ping(code=NO_SERVER).stderr)
+
+
+class KeyTest(FabricTestCase):
+    def test_a_key_counts_from_its_creation_to_its_end(self):
+        self.start()
+        mode = stat.S_IMODE(self.n.principals_path.stat().st_mode)
+        path = self.directory / "reader.key"
+        self.ctl("key", "create", "reader", "--rights", "read", "--out", path)
+        self.assertEqual(stat.S_IMODE(path.stat().st_mode), 0o600)
+        self.ping(key=path)
+        self.assertIn("right", self.ctl("bench", "--op", "bulk_echo", key=path, code=NOT_ALLOWED).stderr)
+        load = subprocess.Popen([FOPCTL, "bench", "--seconds", "60", "--quiet"], env=self.environment(path),
+                                stderr=subprocess.PIPE)
+        self.addCleanup(load.kill)
+        wait_until(lambda: "reader" in self.ctl("sessions").stdout, "the session")
+        self.ctl("key", "revoke", "reader")
+        self.ping(key=path, code=NOT_ALLOWED)
+        load.communicate(timeout=30)
+        self.assertEqual(load.returncode, NOT_ALLOWED)
+        self.ping()
+        self.assertEqual(stat.S_IMODE(self.n.principals_path.stat().st_mode), mode)
+        self.assertTrue(self.n.principals_path.read_text().startswith("# Ours.\n"))
+        self.n.stop(self.daemon)
+
+    def test_what_the_daemon_refuses_is_put_back(self):
+        self.start()
+        before = self.n.principals_path.read_text().replace("rights: [read, write]", "rights: [read, fly]")
+        self.n.principals_path.write_text(before)
+        done = self.ctl("key", "create", "other", code=78)
+        self.assertIn("as it was", done.stderr)
+        self.assertEqual(self.n.principals_path.read_text(), before)
+        self.ping()
+        self.n.stop(self.daemon)
+
+    def test_tokens_are_revoked_in_the_file_the_daemon_reads(self):
+        self.start()
+        issuer = self.directory / "issuer.key"
+        self.ctl("keygen", issuer, "--public", self.directory / "issuer.pub")
+        token = self.ctl("token", "create", "--issuer", issuer, "--rights", "read").stdout.strip()
+        self.ctl("token", "revoke", token)
+        self.assertIn("revoked:\n  tokens:\n    - ", self.n.principals_path.read_text())
+        self.ping()
+        self.n.stop(self.daemon)
+
+
+if __name__ == "__main__":
+    unittest.main()
