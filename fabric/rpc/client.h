@@ -134,7 +134,7 @@ private:
     const ClientOptions options_;
     fop::ClientId id_;
     core::Random jitter_;
-    Session* session_ = nullptr;     // Until it is gone.
+    Session* session_ = nullptr;  // Until it is gone.
     // Who has what was sent: a life of the server, and one of its localities, to which the client
     // returns until it is not let in there.
     std::uint64_t incarnation_ = 0;
