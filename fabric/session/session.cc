@@ -508,7 +508,7 @@ void Session::Deadline::on_time(core::Timer& timer) {
 }
 
 // One timer for everything that must not last: connecting and handshaking as a whole, a peer's
-// silence, a message that does not leave, a farewell.
+// silence, a message that does not leave, transfers that stand still, a farewell.
 void Session::on_deadline() {
     const Instant now = host_.reactor_.now();
     if (state_ == State::kEnding) {
@@ -524,13 +524,17 @@ void Session::on_deadline() {
     }
     const Instant silent_at = after(last_heard_at_, lease_);
     const Instant stuck_at = sends_in_flight_ > 0 ? after(oldest_send_at_, lease_) : kNever;
-    if (now >= silent_at || now >= stuck_at) {
+    // A peer may talk and yet not let its memory be reached.
+    const Instant still_at = transfers_in_flight_ > 0 ? after(transfer_moved_at_, lease_) : kNever;
+    if (now >= std::min({silent_at, stuck_at, still_at})) {
         host_.statistics_.expired.add(1);
         fail(Error{.code = Errc::kTimedOut, .context = "lease"},
-             now >= silent_at ? "the peer is silent" : "the peer takes no messages");
+             now >= silent_at  ? "the peer is silent"
+             : now >= stuck_at ? "the peer takes no messages"
+                               : "no transfer with the peer moves");
         return;
     }
-    Instant next = std::min({silent_at, stuck_at, after(now, lease_)});
+    Instant next = std::min({silent_at, stuck_at, still_at, after(now, lease_)});
     if (role_ == Role::kClient) {
         // The server need not ask: who has something to lose does.
         Instant ping_at = after(std::max(last_sent_at_, last_pinged_at_), lease_ / 3);

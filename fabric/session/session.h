@@ -231,6 +231,7 @@ private:
 
     core::IntrusiveList<Transfer> transfers_waiting_;
     std::uint32_t transfers_in_flight_ = 0;
+    Instant transfer_moved_at_;  // When one ended, or the first of those in flight began.
 
     Duration lease_;
     Deadline deadline_{*this};

@@ -10,9 +10,11 @@ namespace fopd::fabric {
 namespace {
 
 // Pieces the transport works on at a time: of all sessions together, and of one. Enough to keep a
-// link busy; what waits longer can still be withdrawn.
-constexpr std::uint32_t kTransfersMax = 32;
+// link busy; what waits longer can still be withdrawn. The fewer places are left, the fewer a
+// session may have, so that peers that let nothing move cannot take all of them.
+constexpr std::uint32_t kTransfersMax = 256;
 constexpr std::uint32_t kTransfersOfOneMax = 16;
+constexpr std::uint32_t kShareOfOne = 8;  // One part in so many of what is free.
 
 // A handle is a slot and a number nobody can guess, so that a stranger cannot name the session.
 constexpr std::uint64_t slot_of(std::uint64_t handle) {
@@ -253,14 +255,14 @@ void SessionHost::start_transfers() {
         InTransferTurn* const next = transfer_turn_.pop_front();
         if (next == nullptr) return;
         auto& session = static_cast<Session&>(*next);
+        const std::uint32_t share = std::clamp((kTransfersMax - transfers_in_flight_) / kShareOfOne,
+                                               1U, kTransfersOfOneMax);
+        if (session.transfers_in_flight_ >= share) continue;  // Its next turn: when one has ended.
         Transfer* const transfer = session.transfers_waiting_.pop_front();
         if (transfer == nullptr) continue;
         ++transfers_in_flight_;
-        ++session.transfers_in_flight_;
-        if (!session.transfers_waiting_.empty() &&
-            session.transfers_in_flight_ < kTransfersOfOneMax) {
-            transfer_turn_.push_back(*next);
-        }
+        if (session.transfers_in_flight_++ == 0) session.transfer_moved_at_ = reactor_.now();
+        if (!session.transfers_waiting_.empty()) transfer_turn_.push_back(*next);
         if (transfer->direction == Transfer::Direction::kPull) {
             session.connection_->read(*transfer);
         } else {
@@ -272,6 +274,7 @@ void SessionHost::start_transfers() {
 void SessionHost::on_transferred(Session& session, Transfer& transfer) {
     --transfers_in_flight_;
     --session.transfers_in_flight_;
+    session.transfer_moved_at_ = reactor_.now();
     if (transfer.result) {
         const std::size_t bytes = transfer.local.bytes.size();
         session.statistics_.bytes_transferred += bytes;

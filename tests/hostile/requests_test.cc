@@ -1,4 +1,6 @@
+#include <deque>
 #include <string>
+#include <vector>
 
 #include "fop/descriptor.h"
 #include "fop/token.h"
@@ -262,4 +264,52 @@ TEST_CASE("hostile request: one id for many costs nobody but who does it", "[hos
 
     REQUIRE(peer.answer(1).has_value());
     expect_alive(peer);
+}
+
+TEST_CASE("hostile request: who talks, but lets no memory be reached, ends with the lease",
+          "[hostile]") {
+    HostileStage stage(kAllKinds[0]);
+    RawPeer& peer = stage.open_peer();
+    const Lent lent(peer, 1);
+    ReplayedWorld& world = *stage.world();
+    auto& network = dynamic_cast<MemTransport&>(stage.transport()).network();
+    network.block({.from = "server", .to = "hostile"});
+
+    peer.send(peer.requests({lent.request(1, 4096)}));
+    world.run_for(2500ms);
+    peer.send(peer.control({.pong = 1}));
+    world.run_for(1s);
+    const std::uint64_t expired = stage.count(&HostStatistics::expired);
+    network.unblock({.from = "server", .to = "hostile"});
+
+    REQUIRE(expired == 1);
+    REQUIRE(peer.wait_closed());
+    stage.settle();
+    REQUIRE(stage.fops_held() <= 1);
+}
+
+TEST_CASE("hostile request: many who let no memory be reached do not stop the others",
+          "[hostile]") {
+    HostileStage stage(kAllKinds[0]);
+    std::vector<RawPeer*> peers;
+    for (int i = 0; i < 5; ++i) peers.push_back(&stage.open_peer());
+    auto& network = dynamic_cast<MemTransport&>(stage.transport()).network();
+    network.block({.from = "server", .to = "hostile"});
+    std::deque<Lent> lent;
+    for (RawPeer* const peer : peers) {
+        std::vector<fop::Request> requests;
+        for (std::uint64_t id = 1; id <= 8; ++id) {
+            requests.push_back(lent.emplace_back(*peer, id).request(id, 4096));
+        }
+        peer->send(peer->requests(requests));
+    }
+    stage.settle();
+    const std::size_t held = stage.fops_held();
+
+    const bool moved = stage.bystander().move_bulk();
+    network.unblock({.from = "server", .to = "hostile"});
+
+    REQUIRE(held >= 40);
+    REQUIRE(moved);
+    for (RawPeer* const peer : peers) REQUIRE(peer->answer(8).has_value());
 }

@@ -82,6 +82,24 @@ bool Bystander::go_on(std::size_t count) {
     return loop_.wait([&] { return calls_ >= until; });
 }
 
+Task<void> Bystander::bulk(bool* moved) {
+    std::string from(100'000, 'b');
+    std::string into(from.size(), '.');
+    const CallRequest request{.type = fop::find_fop_type("bulk_echo"),
+                              .body = fop::BulkEcho{.bytes = from.size()},
+                              .source = std::as_writable_bytes(std::span(from)),
+                              .target = std::as_writable_bytes(std::span(into)),
+                              .deadline = after(loop_.reactor().now(), 500ms)};
+    const auto answer = co_await side_->client.call(request);
+    *moved = answer && answer->status == fop::Status::kDone && into == from;
+}
+
+bool Bystander::move_bulk() {
+    bool moved = false;
+    finish(loop_, [this, &moved] { return bulk(&moved); });
+    return moved;
+}
+
 std::size_t Bystander::failures() {
     std::size_t failures = 0;
     loop_.run([&] { failures = failures_; });
@@ -119,7 +137,7 @@ HostileStage::HostileStage(const Kind& kind, const HostileOptions& options)
     hostile_loop_ = make_loop();
     bystander_loop_ = make_loop();
 
-    daemon::LocalityOptions locality{.buffers_bytes = 8U << 20,
+    daemon::LocalityOptions locality{.buffers_bytes = 32U << 20,
                                      .host = server_host_options(),
                                      .server = {.incarnation = 42},
                                      .policy = &lrs::default_policy(),

@@ -29,6 +29,8 @@ public:
 
     // Until `count` more calls were answered. False when they are not.
     bool go_on(std::size_t count);
+    // One bulk_echo, which must not take long.
+    bool move_bulk();
     // Calls that were not answered well.
     std::size_t failures();
     std::uint64_t reconnects();
@@ -38,6 +40,7 @@ public:
 
 private:
     Task<void> work();
+    Task<void> bulk(bool* moved);
     Task<void> stop();
 
     Loop& loop_;
