@@ -213,11 +213,16 @@ void SessionHost::flush() {
     while (InTurnEnd* each = now.pop_front()) static_cast<Session*>(each)->end_turn();
     start_transfers();
 
-    std::erase_if(ending_, [this](Session* session) {
-        if (!session->can_be_buried()) return false;
-        bury(*session);
-        return true;
-    });
+    // Who hears that a session is gone may end others.
+    burying_.swap(ending_);
+    for (Session* const session : burying_) {
+        if (session->can_be_buried()) {
+            bury(*session);
+        } else {
+            ending_.push_back(session);
+        }
+    }
+    burying_.clear();
 }
 
 void SessionHost::bury(Session& session) {

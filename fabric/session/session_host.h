@@ -150,7 +150,8 @@ private:
     std::vector<std::unique_ptr<Session>> slots_;
     std::vector<std::uint32_t> free_slots_;
     std::size_t count_ = 0;
-    std::vector<Session*> ending_;  // To be buried as soon as nothing is in flight.
+    std::vector<Session*> ending_;   // To be buried as soon as nothing is in flight.
+    std::vector<Session*> burying_;  // Of flush().
 
     CreditPool message_credits_;
     CreditPool fop_credits_;

@@ -1,0 +1,69 @@
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "core/virtual_world.h"
+#include "tests/catch.h"
+#include "tests/fabric/rpc_stage.h"
+
+// Goal: what a session's user does in its callbacks harms neither session nor host.
+
+namespace fopd::fabric::testing {
+
+namespace {
+
+// Connects, and ends the next one when it is gone itself.
+class Chained final : public SessionUser {
+public:
+    void on_open(Session&) override {}
+    bool on_requests(Session&, const fop::RequestsView&) override { return false; }
+    bool on_replies(Session&, const fop::RepliesView&) override { return false; }
+    void on_cancelled(Session&, std::uint64_t) override {}
+    void on_acknowledged(Session&, std::uint64_t) override {}
+    void on_bye(Session&, std::string_view) override {}
+    void on_turn_end(Session&) override {}
+    void on_end(Session&, const Error&, std::string_view) override { ++ends; }
+    void on_gone(Session&) override {
+        ++gone;
+        if (next != nullptr) next->end(Errc::kCancelled, "its turn");
+    }
+
+    Session* next = nullptr;
+    int ends = 0;
+    int gone = 0;
+};
+
+}  // namespace
+
+TEST_CASE("fabric session: one that is gone may end others", "[fabric]") {
+    ReplayedWorld world(5);
+    MemTransport transport{{.seed = 5, .delay = kSimulatedDelay}};
+    const auto reactor = world.make_reactor();
+    NotedEvents events;
+    core::SeededEntropy entropy(5);
+    SessionHost host(*reactor, events, entropy, client_host_options());
+    REQUIRE(host.open(transport).has_value());
+    // A host that does not answer.
+    transport.network().block({.from = "client", .to = "server"});
+    std::vector<std::unique_ptr<Chained>> users;
+    std::vector<Session*> sessions;
+    for (int i = 0; i < 20; ++i) {
+        users.push_back(std::make_unique<Chained>());
+        sessions.push_back(&host.connect(
+            {.server = *parse_address("mem://server:1"), .client = {}, .credentials = {}},
+            *users.back()));
+    }
+    for (std::size_t i = 0; i + 1 < users.size(); ++i) users[i]->next = sessions[i + 1];
+
+    sessions.front()->end(Errc::kCancelled, "the first");
+    world.run_for(1s);
+
+    for (const auto& user : users) {
+        REQUIRE(user->ends == 1);
+        REQUIRE(user->gone == 1);
+    }
+    REQUIRE(host.session_count() == 0);
+    REQUIRE(world.run(*reactor, host.close()));
+}
+
+}  // namespace fopd::fabric::testing
