@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""One session with a daemon of its own: start, status, metrics, log level, reload, stop.
+"""One session with a daemon of its own: start, status, fops over the network, metrics, log level, reload, stop.
 
     scripts/demo.py BIN     BIN is where fopd and fopctl are
 
@@ -23,6 +23,7 @@ READY_SECONDS = 30
 STOP_SECONDS = 45  # Above the default drain_timeout.
 COMMAND_SECONDS = 15
 NO_SERVER = 69
+NOT_ALLOWED = 77
 
 
 class Failed(Exception):
@@ -47,6 +48,7 @@ class Session:
         self.dir = scratch / "node"
         self.log = scratch / "fopd.log"
         self.metrics = f"127.0.0.1:{free_port()}"
+        self.listen = f"tcp://127.0.0.1:{free_port()}"
         self.environment = {name: value for name, value in os.environ.items() if not name.startswith("FOPD_")}
         self.daemon = None
 
@@ -74,7 +76,7 @@ class Session:
         return answer
 
     def start(self):
-        arguments = ["--dev", str(self.dir), "--metrics", self.metrics]
+        arguments = ["--dev", str(self.dir), "--metrics", self.metrics, "--listen", self.listen]
         print(f"$ fopd {shlex.join(arguments)} &", flush=True)
         with self.log.open("w") as log:
             self.daemon = subprocess.Popen([self.fopd, *arguments], env=self.environment, stdin=subprocess.DEVNULL,
@@ -89,11 +91,12 @@ class Session:
     def _is_ready(self):
         if not (self.dir / "env.sh").exists():
             return False
-        exports = subprocess.run(["sh", "-c", '. "$1" && printf %s "$FOPD_ADMIN"', "sh", str(self.dir / "env.sh")],
+        exports = subprocess.run(["sh", "-c", '. "$1" && env', "sh", str(self.dir / "env.sh")],
                                  env=self.environment, capture_output=True, text=True)
-        if exports.returncode != 0 or not exports.stdout:
+        if exports.returncode != 0 or "FOPD_ADMIN" not in exports.stdout:
             return False
-        self.environment["FOPD_ADMIN"] = exports.stdout
+        self.environment |= dict(line.split("=", 1) for line in exports.stdout.splitlines()
+                                 if line.startswith("FOPD_"))
         done = self.run("status", "--json", code=None, quiet=True)
         return done.returncode == 0 and json.loads(done.stdout).get("state") == "ready"
 
@@ -103,6 +106,19 @@ class Session:
         expect(status.get("state") == "ready", f"status: the state is {status.get('state')}, not ready")
         expect(status.get("pid") == self.daemon.pid, "status: the pid is another process's")
         expect(status.get("localities"), "status: there is no locality")
+
+    def use_the_network(self):
+        self.run("ping", "--count", "3", "--interval", "0.1")
+        for op in ("echo", "bulk_echo"):
+            figures = self.answer("bench", "--op", op, "--size", "4k", "--depth", "8", "--seconds", "1")
+            expect(figures.get("ops", 0) > 0, f"bench {op}: nothing was done")
+            expect(figures.get("errors") == 0, f"bench {op}: {figures.get('errors')} errors")
+            print(f"    {figures['ops_per_s']:.0f} {op} of 4 KiB a second, p99 {figures['p99_us']:.0f} us")
+        sessions = self.answer("sessions")
+        expect("sessions" in sessions, "sessions: no list")
+        stranger = self.dir / "stranger.key"
+        self.run("keygen", str(stranger))
+        self.run("--key", str(stranger), "ping", "--count", "1", code=NOT_ALLOWED)
 
     def read_metrics(self):
         url = f"http://{self.metrics}/metrics"
@@ -166,6 +182,7 @@ def main(arguments):
     try:
         session.start()
         session.status()
+        session.use_the_network()
         session.read_metrics()
         session.change_log_level()
         session.reload()
