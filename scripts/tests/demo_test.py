@@ -54,6 +54,14 @@ if words == ["status"]:
 elif words[0] == "log-level":
     if FAULT != "level": status["log_level"] = words[1]
     json.dump(status, open(socket, "w"))
+elif words[0] == "bench":
+    print(json.dumps({{"ops": 9, "ops_per_s": 9.0, "p99_us": 9.0, "errors": 1 if FAULT == "bench" else 0}}))
+elif words[0] == "sessions":
+    print(json.dumps({{"sessions": []}}))
+elif words[0] == "keygen":
+    open(words[1], "w").write("key")
+elif "--key" in words:
+    sys.exit(0 if FAULT == "stranger" else 77)
 elif words == ["reload"]:
     bad = "no_such_key" in open(os.path.dirname(socket) + "/fopd.yaml").read()
     print(json.dumps({{"problems": ["no_such_key"]}} if bad else {{"changed": []}}))
@@ -100,6 +108,7 @@ class DemoTest(unittest.TestCase):
     def test_each_wrong_answer_is_found(self):
         for fault, message in [
             ("start", "before it was ready"), ("metrics", "OpenMetrics"), ("level", "log level"), ("json", "no JSON"),
+            ("bench", "1 errors"), ("stranger", "exit code 0, not 77"),
             ("reload", "a bad file was taken"), ("exit code", "fopd ended with 3"), ("socket stays", "still there"),
         ]:
             with self.subTest(fault=fault):

@@ -224,8 +224,7 @@ TEST_CASE("sim node: reload changes what can change at run time, and names what 
 
     REQUIRE(reloaded.has_value());
     REQUIRE(reloaded->changed == std::vector<std::string>{"node.drain_timeout", "log.level"});
-    REQUIRE(reloaded->needs_restart ==
-            std::vector<std::string>{"localities.cores"});
+    REQUIRE(reloaded->needs_restart == std::vector<std::string>{"localities.cores"});
     REQUIRE(node.manager().reloading_count() == 1);
     REQUIRE(node.manager().ready_count() == 2);
     REQUIRE(node.node().localities().size() == 2);
