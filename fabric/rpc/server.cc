@@ -238,8 +238,7 @@ void Server::on_time(core::Timer& timer) {
 
 void Server::forget_clients() {
     const Instant now = host_.reactor().now();
-    std::uint32_t idle = 0;
-    auto oldest = clients_.end();
+    std::vector<std::pair<Instant, fop::ClientId>> idle;
     for (auto each = clients_.begin(); each != clients_.end();) {
         const ClientRecord& record = *each->second;
         const bool busy = std::ranges::any_of(
@@ -252,13 +251,14 @@ void Server::forget_clients() {
             each = clients_.erase(each);
             continue;
         }
-        ++idle;
-        if (oldest == clients_.end() || record.idle_since < oldest->second->idle_since) {
-            oldest = each;
-        }
+        idle.emplace_back(record.idle_since, each->first);
         ++each;
     }
-    if (idle > options_.clients_kept_max) clients_.erase(oldest);
+    if (idle.size() > options_.clients_kept_max) {
+        std::ranges::sort(idle);
+        idle.resize(idle.size() - options_.clients_kept_max);
+        for (const auto& [since, client] : idle) clients_.erase(client);
+    }
     if (!clients_.empty()) host_.reactor().arm(*this, after(now, kSweepInterval));
 }
 
@@ -295,6 +295,12 @@ void Server::Peer::on_open(Session& opened) {
               .principal = identity.name,
               .rights = identity.rights,
               .address = opened.peer()};
+    const std::size_t many = server_.peers_.size() + 2U * server_.options_.clients_kept_max;
+    if (server_.clients_.size() > many) server_.forget_clients();
+    if (opened.accepted().resumed && !server_.clients_.contains(opened.client_id())) {
+        // What must not run twice would.
+        return opened.end(Errc::kBusy, "the client was forgotten while it connected");
+    }
     auto& place = server_.clients_[opened.client_id()];
     if (place == nullptr) {
         place = std::make_unique<ClientRecord>();

@@ -20,7 +20,7 @@ struct ServerOptions {
     std::uint64_t incarnation = 0;
     std::uint32_t sessions_max = 20'000;
     // How long a client without a session may come back for what it asked, and how many such
-    // clients are kept.
+    // clients are kept, give or take as many again.
     Duration client_kept{5min};
     std::uint32_t clients_kept_max = 4096;
 };
@@ -74,6 +74,8 @@ public:
     std::vector<SessionInfo> sessions();
     // Fops that have arrived and not been replied to.
     std::size_t held() const { return held_; }
+    // Clients that have a session or may come back for what they asked.
+    std::size_t clients() const { return clients_.size(); }
 
 private:
     class Peer;

@@ -107,11 +107,12 @@ private:
 class ServerSide final : RequestUser {
 public:
     ServerSide(Transport& transport, core::Reactor& reactor, Admission admission,
-               const HostOptions& options, std::uint64_t incarnation, std::string_view listen_at)
+               const HostOptions& options, std::uint64_t incarnation, std::string_view listen_at,
+               ServerOptions server_options = {})
         : entropy(incarnation * 31 + 1),
           foms(reactor),
           host(reactor, events, entropy, options),
-          server(host, foms, {.incarnation = incarnation}) {
+          server(host, foms, with_incarnation(server_options, incarnation)) {
         REQUIRE(host.open(transport).has_value());
         REQUIRE(server.use_memory(foms.memory).has_value());
         server.admit(std::move(admission));
@@ -129,6 +130,11 @@ public:
     Task<void> stop() {
         co_await acceptor->stop();
         co_await host.close();
+    }
+
+    static ServerOptions with_incarnation(ServerOptions options, std::uint64_t incarnation) {
+        options.incarnation = incarnation;
+        return options;
     }
 
     NotedEvents events;

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -33,6 +34,11 @@ public:
     int gone = 0;
 };
 
+Task<void> end(Session* session) {
+    session->end(Errc::kClosed, "for now");
+    co_return;
+}
+
 }  // namespace
 
 TEST_CASE("fabric session: one that is gone may end others", "[fabric]") {
@@ -64,6 +70,43 @@ TEST_CASE("fabric session: one that is gone may end others", "[fabric]") {
     }
     REQUIRE(host.session_count() == 0);
     REQUIRE(world.run(*reactor, host.close()));
+}
+
+TEST_CASE("fabric session: clients that come and go are forgotten, the oldest first", "[fabric]") {
+    ReplayedWorld world(6);
+    MemTransport transport{{.seed = 6, .delay = kSimulatedDelay}};
+    const auto server_reactor = world.make_reactor();
+    const auto reactor = world.make_reactor();
+    const fop::Key key = key_of(1);
+    ServerSide server(transport, *server_reactor,
+                      Admission{.keys = ring_of({principal("tester", {key})})},
+                      server_host_options(), 1, "mem://server:1", {.clients_kept_max = 10});
+    NotedEvents events;
+    core::SeededEntropy entropy(6);
+    SessionHost host(*reactor, events, entropy, client_host_options());
+    REQUIRE(host.open(transport).has_value());
+    std::size_t most = 0;
+    for (int i = 0; i < 200; ++i) {
+        fop::ClientId client;
+        entropy.fill(client);
+        Chained user;
+        Session& session = host.connect({.server = *parse_address("mem://server:1"),
+                                         .client = client,
+                                         .credentials = credentials(key)},
+                                        user);
+        world.run_for(10ms);
+        REQUIRE(session.state() == Session::State::kOpen);
+        most = std::max(most, server.server.clients());
+        REQUIRE(world.run(*reactor, end(&session)));
+        world.run_for(10ms);
+        REQUIRE(user.gone == 1);
+    }
+
+    REQUIRE(most <= 25);
+    world.run_for(20s);
+    REQUIRE(server.server.clients() == 10);
+    REQUIRE(world.run(*reactor, host.close()));
+    REQUIRE(world.run(*server_reactor, server.stop()));
 }
 
 }  // namespace fopd::fabric::testing
