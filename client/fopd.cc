@@ -94,7 +94,7 @@ int fill(fopd_result* result, fopd_status status, std::string_view words, std::s
     result->status = status;
     result->bytes = bytes;
     const std::size_t length = std::min(words.size(), std::size_t{FOPD_WORDS_MAX - 1});
-    std::memcpy(result->words, words.data(), length);
+    std::ranges::copy_n(words.begin(), static_cast<std::ptrdiff_t>(length), result->words);
     result->words[length] = '\0';
     return status;
 }

@@ -210,7 +210,10 @@ Result<reqh::TokenGrant> AccessTokens::check(std::span<const std::byte> token, I
     if (!read) return std::unexpected(read.error());
     const auto checked = access_->tokens->check(token, {.now = wall, .principal = read->principal});
     if (!checked) return std::unexpected(checked.error());
-    const Duration left = std::chrono::seconds(checked->not_after + 1) - Duration(wall.unix_ns);
+    // A token may be good for longer than there are nanoseconds to count.
+    constexpr std::int64_t kLastSecond = Duration::max().count() / 1'000'000'000 - 1;
+    const std::int64_t last_second = std::min(checked->not_after, kLastSecond);
+    const Duration left = Duration(std::chrono::seconds(last_second + 1)) - Duration(wall.unix_ns);
     return reqh::TokenGrant{
         .rights = checked->rights,
         .principal = checked->principal,
