@@ -18,6 +18,7 @@ using fopd::sim::testing::ReplayedCluster;
 namespace {
 
 constexpr std::uint64_t kFewSeeds = 200;
+constexpr std::uint64_t kFewSeedsWithClients = 8;
 constexpr std::uint64_t kSeedsForEachWithClients = 10;
 
 std::optional<std::uint64_t> number_in(const char* name) {
@@ -112,6 +113,8 @@ TEST_CASE("sim swarm: nodes survive any plan of faults, and a seed is one run", 
 
 TEST_CASE("sim swarm: calls end as they may under any plan of faults", "[sim][swarm]") {
     SwarmPlan swarm = swarm_plan();
-    swarm.count = (swarm.count + kSeedsForEachWithClients - 1) / kSeedsForEachWithClients;
+    swarm.count = swarm.count == kFewSeeds
+                      ? kFewSeedsWithClients
+                      : (swarm.count + kSeedsForEachWithClients - 1) / kSeedsForEachWithClients;
     run_swarm(&run_seed_with_clients, swarm);
 }
