@@ -229,7 +229,7 @@ double connects_per_s() {
 void measure_idle(Report& report) {
     constexpr std::size_t kSessions = 1000;
     // Each session says once in that time that it is still there.
-    constexpr Duration kSpan = 10s;
+    constexpr Duration kSpan = 15s;
     FabricStage stage({.spin = kSpin});
     stage.connect(8);
     stage.idle(200ms);

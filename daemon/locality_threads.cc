@@ -13,8 +13,8 @@ namespace fopd::daemon {
 
 class LocalityThreads::Thread final {
 public:
-    Thread(std::unique_ptr<core::Backend> backend, LocalityThreads& owner)
-        : reactor_(std::move(backend)), owner_(owner) {}
+    Thread(std::unique_ptr<core::Backend> backend, Duration spin, LocalityThreads& owner)
+        : reactor_(std::move(backend), {.spin = spin}), owner_(owner) {}
     ~Thread() {
         if (thread_.joinable()) thread_.join();
     }
@@ -96,6 +96,8 @@ Started<std::unique_ptr<LocalityThreads>> LocalityThreads::start(LocalityThreads
                                                                  core::EventSink& events) {
     std::unique_ptr<LocalityThreads> localities(new LocalityThreads(control));
     core::NullEventSink silence;
+    const std::vector<int> cores = usable_cores();
+    const Duration spin = options.count < cores.size() ? options.spin : Duration{0};
     for (std::uint32_t index = 0; index < options.count; ++index) {
         // What the kernel lacks it lacks for all of them: the first one says it.
         auto backend = core::make_uring_backend(clock, index == 0 ? events : silence,
@@ -104,10 +106,10 @@ Started<std::unique_ptr<LocalityThreads>> LocalityThreads::start(LocalityThreads
             return std::unexpected(StartProblem{
                 .exit_code = kExitSystem, .message = core::explain_no_uring(backend.error())});
         }
-        localities->threads_.push_back(std::make_unique<Thread>(std::move(*backend), *localities));
+        localities->threads_.push_back(
+            std::make_unique<Thread>(std::move(*backend), spin, *localities));
     }
     // Only when all of them exist: a thread that runs must be stopped, a ring need not.
-    const std::vector<int> cores = usable_cores();
     for (std::uint32_t index = 0; index < options.count; ++index) {
         const int core = cores[index % cores.size()];
         try {

@@ -15,6 +15,7 @@ namespace fopd::daemon {
 
 struct LocalityThreadsOptions {
     std::uint32_t count = 1;
+    Duration spin{0};  // Only where a core is left for everything else.
     bool sqpoll = false;
 };
 

@@ -178,9 +178,9 @@ Started<void> Process::make() {
 
     const LocalitySettings& localities = settings.get<LocalitySettings>();
     if (auto fits = check_memory(localities); !fits) return fits;
-    auto threads =
-        LocalityThreads::start({.count = locality_count(localities), .sqpoll = localities.sqpoll},
-                               *control_, clock_, log_);
+    auto threads = LocalityThreads::start(
+        {.count = locality_count(localities), .spin = localities.spin, .sqpoll = localities.sqpoll},
+        *control_, clock_, log_);
     if (!threads) return std::unexpected(threads.error());
     threads_ = std::move(*threads);
 

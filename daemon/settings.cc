@@ -37,6 +37,11 @@ config::Section<LocalitySettings> locality_section() {
     section.field("receive_buffers", &LocalitySettings::receive_buffers,
                   config::integer<std::uint32_t>({.min = 16, .max = 65536}),
                   "Messages of 16 KiB that each locality can receive at a time, from all clients.");
+    section.field("spin", &LocalitySettings::spin,
+                  config::duration({.min = Duration{0}, .max = 1ms}),
+                  "How long a locality looks for more work before it sleeps, as long as work keeps "
+                  "coming and the process may use more cores than there are localities. 0: it "
+                  "sleeps at once.");
     section.field("sqpoll", &LocalitySettings::sqpoll, config::boolean(),
                   "Whether a kernel thread takes submissions without system calls. It needs a core "
                   "of its own for each locality.");

@@ -24,6 +24,7 @@ struct LocalitySettings {
     std::optional<std::uint32_t> cores;  // Nothing: half of the cores the process may use.
     std::uint64_t buffers_bytes = 64ULL << 20;
     std::uint32_t receive_buffers = 1024;
+    Duration spin{50us};
     bool sqpoll = false;
 };
 

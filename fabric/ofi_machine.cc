@@ -285,7 +285,11 @@ bool OfiMachine::poll() {
 
     if (++polls_ % kPollsPerEventRead == 0 || connecting_ > 0) fetch_events();
     std::uint32_t found = tell_connected();
-    found += read_completions();
+    // A look at many connections that is likely to find nothing is left to the sleep's own.
+    const bool spared = std::exchange(was_dry_, false) && has_many_connections() &&
+                        in_flight_ == 0 && !something_ends();
+    if (!spared) found += read_completions();
+    was_dry_ = !spared && dry_;
     if (dry_) found += settle();
     parked_.for_each([](OfiConnection& connection) { connection.post_parked(); });
     post_receives();

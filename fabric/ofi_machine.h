@@ -59,10 +59,9 @@ private:
     bool poll() override;
     void flush() override {}
     Duration sleep_max() override;
-    // What has just come is likely to be followed by more. With many operations under way something
-    // completes soon enough to keep it awake.
+    // What has just come is likely to be followed by more.
     bool worth_spinning() const override {
-        return in_flight_ <= 4 && (in_flight_ > 0 || busy_since_sleep_);
+        return (in_flight_ > 0 || busy_since_sleep_) && !has_many_connections();
     }
 
     Result<void> open_receives(const MachineOptions& options);
@@ -70,6 +69,9 @@ private:
                                          std::uint64_t key);
     Result<void> open_endpoint(OfiConnection& connection, fi_info& info);
     void post_receives();
+    // So many that to look at each of them, as the provider does for an empty queue, takes as long
+    // as to be woken.
+    bool has_many_connections() const { return connections_.size() > 256; }
     bool something_ends() const {
         return !ended_.empty() || !failed_.empty() || !event_queue_.empty();
     }
@@ -116,8 +118,9 @@ private:
     std::uint32_t in_flight_ = 0;
     std::uint32_t polls_ = 0;
 
-    bool dry_ = true;     // The completion queue was seen empty by the last poll.
-    bool slept_ = false;  // Since the last poll.
+    bool dry_ = true;       // The completion queue was seen empty by the last poll.
+    bool was_dry_ = false;  // It was, and that poll has not spared a look.
+    bool slept_ = false;    // Since the last poll.
     bool busy_since_sleep_ = false;
     Instant sleep_end_;  // When the cap would end it.
 };

@@ -97,6 +97,7 @@ bool SilentSockets::expected(const std::string& peer) const {
     return found != visits_.end() && found->second->load(std::memory_order_acquire);
 }
 
+// Whether it is one that nobody expects.
 bool SilentSockets::look(int fd, Suspect& suspect) const {
     const std::string local = address_by(&::getsockname, fd);
     if (local.size() != listening_.size()) return false;
@@ -106,8 +107,9 @@ bool SilentSockets::look(int fd, Suspect& suspect) const {
     }
     // The listening socket has no peer.
     suspect.peer = address_by(&::getpeername, fd);
+    if (suspect.peer.empty() || expected(suspect.peer)) return false;
     struct stat about{};
-    if (suspect.peer.empty() || ::fstat(fd, &about) != 0) return false;
+    if (::fstat(fd, &about) != 0) return false;
     suspect.fd = fd;
     suspect.inode = about.st_ino;
     return true;
@@ -120,8 +122,7 @@ Task<std::vector<SilentSockets::Suspect>> SilentSockets::find() {
     while (const dirent* const entry = ::readdir(directory_)) {
         const int fd = std::atoi(entry->d_name);
         Suspect suspect{};
-        if (entry->d_name[0] != '.' && fd != spare_ && look(fd, suspect) &&
-            !expected(suspect.peer)) {
+        if (entry->d_name[0] != '.' && fd != spare_ && look(fd, suspect)) {
             found.push_back(std::move(suspect));
         }
         if (++looked_at % kDescriptorsPerTurn == 0) co_await reactor_.yield();
@@ -149,7 +150,7 @@ Task<std::uint32_t> SilentSockets::sweep() {
     std::uint32_t ended = 0;
     std::erase_if(found, [this, &ended](const Suspect& suspect) {
         const bool old = std::ranges::find(suspects_, suspect) != suspects_.end();
-        if (!old || expected(suspect.peer) || !end(suspect)) return false;
+        if (!old || !end(suspect)) return false;
         ++ended;
         return true;
     });
@@ -161,7 +162,7 @@ Task<std::uint32_t> SilentSockets::end_all() {
     const std::vector<Suspect> found = co_await find();
     std::uint32_t ended = 0;
     for (const Suspect& suspect : found) {
-        if (!expected(suspect.peer) && end(suspect)) ++ended;
+        if (end(suspect)) ++ended;
     }
     co_return ended;
 }

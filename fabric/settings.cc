@@ -41,7 +41,7 @@ config::Section<FabricSettings> fabric_section() {
                   "Larger payloads are fetched from the client's memory, or placed in it, instead "
                   "of travelling in a message.");
     section.field("lease", &FabricSettings::lease, config::duration({.min = 1s, .max = 1h}),
-                  "A silent peer is dead after this. Clients say something at a third of it.");
+                  "A silent peer is dead after this. Clients say something at half of it.");
     section.field("handshake_timeout", &FabricSettings::handshake_timeout,
                   config::duration({.min = 100ms, .max = 10min}),
                   "Who has not said who it is by then is disconnected.");

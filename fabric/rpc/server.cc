@@ -332,7 +332,9 @@ bool Server::Peer::take(Session& session_now, const fop::RequestHeader& header,
                         const fop::Request& request) {
     const fop::FopType* const type = fop::find_fop_type(request.type);
     const fop::Lane lane = type != nullptr ? type->lane : fop::Lane::kData;
-    if (!session_now.fop_grant(lane).use()) return false;
+    CreditGrant& grant = session_now.fop_grant(lane);
+    if (!grant.use()) return false;
+    grant.grow();
 
     Remembered* remembered = nullptr;
     if (type != nullptr && type->repeat == fop::Repeat::kOnce && record != nullptr) {

@@ -48,14 +48,15 @@ public:
         if (held_ == 0) return false;
         --held_;
         ++used_;
-        // What is on its way cannot be seen from here, so a peer that waits for credits is not
-        // known by having none: one that has used as many as it has may use more.
-        if (++uses_ >= target_ && target_ < max_) {
-            uses_ = 0;
-            const std::uint32_t wanted = std::min<std::uint32_t>(target_, max_ - target_);
-            target_ = static_cast<std::uint16_t>(target_ + pool_.take(wanted));
-        }
         return true;
+    }
+    // What is on its way cannot be seen from here, so a peer that waits for credits is not known by
+    // having none: one that has used as many as it has, for work, may use more.
+    void grow() {
+        if (++uses_ < target_ || target_ == max_) return;
+        uses_ = 0;
+        const std::uint32_t wanted = std::min<std::uint32_t>(target_, max_ - target_);
+        target_ = static_cast<std::uint16_t>(target_ + pool_.take(wanted));
     }
     // It is done with. The credit is to be told to the peer by next_grant().
     void done() {

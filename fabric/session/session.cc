@@ -143,6 +143,7 @@ void Session::on_message(const fop::Prefix& prefix, std::span<const std::byte> m
     }
     // Its buffer takes the next message as soon as this returns.
     message_grant_.done();
+    if (prefix.kind != fop::MessageKind::kControl) message_grant_.grow();
     if (!on_opened_message(prefix, message) && state_ == State::kOpen) {
         host_.statistics_.broken.add(1);
         return end(Errc::kInvalid, "the peer does not keep to the protocol");
@@ -537,12 +538,12 @@ void Session::on_deadline() {
     Instant next = std::min({silent_at, stuck_at, still_at, after(now, lease_)});
     if (role_ == Role::kClient) {
         // The server need not ask: who has something to lose does.
-        Instant ping_at = after(std::max(last_sent_at_, last_pinged_at_), lease_ / 3);
+        Instant ping_at = after(std::max(last_sent_at_, last_pinged_at_), lease_ / 2);
         if (now >= ping_at) {
             ping_due_ = true;
             last_pinged_at_ = now;
             wants_turn();
-            ping_at = after(now, lease_ / 3);
+            ping_at = after(now, lease_ / 2);
         }
         next = std::min(next, ping_at);
     }

@@ -20,8 +20,9 @@ struct HostOptions {
     MachineOptions machine;
     std::uint32_t send_buffer_count = 512;
     std::uint32_t send_buffer_bytes = 36U << 10;
-    // Messages each peer may have under way here; the first ones cost nobody a buffer.
-    std::uint16_t message_credits_floor = 2;
+    // Messages each peer may have under way here; the first ones cost nobody a buffer. With fewer
+    // than three, an answer to a ping would leave it too few for fops, and need an answer itself.
+    std::uint16_t message_credits_floor = 3;
     std::uint16_t message_credits_max = 32;
     // Fops each client may have here, and all of them together beyond the first few.
     std::uint16_t fop_credits_floor = 8;

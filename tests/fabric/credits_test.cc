@@ -15,6 +15,7 @@ TEST_CASE("fabric credits: a peer that uses what it has is given more, up to the
         for (; peer > 0; --peer) {
             REQUIRE(grant.use());
             grant.done();
+            grant.grow();
         }
         peer += grant.next_grant();
     }
@@ -52,6 +53,7 @@ TEST_CASE("fabric credits: an idle peer gives up what is above the floor, and no
     for (int i = 0; i < 2; ++i) {
         REQUIRE(grant.use());
         grant.done();
+        grant.grow();
     }
     REQUIRE(grant.next_grant() == 4);
 
@@ -69,6 +71,7 @@ TEST_CASE("fabric credits: what a peer gives up beyond that is owed to it again"
     for (int i = 0; i < 2; ++i) {
         REQUIRE(grant.use());
         grant.done();
+        grant.grow();
     }
     REQUIRE(grant.next_grant() == 4);
 
@@ -93,6 +96,7 @@ TEST_CASE("fabric credits: both sides' books agree whatever happens", "[fabric]"
                     --peer;
                     ++running;
                     REQUIRE(grant.use());
+                    if (random.below(4) > 0) grant.grow();
                     break;
                 case 1:
                     if (running == 0) break;

@@ -743,7 +743,7 @@ TEST_CASE("ofi: idle connections let the reactor sleep", "[ofi][real]") {
     CHECK(node.reactor->now() - sent < 5s);
 }
 
-TEST_CASE("ofi: the reactor spins while a few operations are in flight or when something has come",
+TEST_CASE("ofi: the reactor spins while operations are in flight or when something has come",
           "[ofi][real]") {
     Node near_node({}, {}, {.spin = 20us});
     Node far_node;
@@ -774,9 +774,5 @@ TEST_CASE("ofi: the reactor spins while a few operations are in flight or when s
     read();
     near_node.turn_for(20ms);
     CHECK(spins() > before);
-    for (int i = 0; i < 4; ++i) read();
-    before = spins();
-    near_node.turn_for(20ms);
-    CHECK(spins() == before);
     REQUIRE(pair.turn([&] { return near_node.machine->in_flight() == 0; }));
 }

@@ -420,7 +420,24 @@ TEST_CASE("fabric rpc: idle clients give their credits back", "[fabric]") {
     REQUIRE(result.text == "still");
 }
 
-TEST_CASE("fabric rpc: credits that are asked for twice do not end the session", "[fabric]") {
+TEST_CASE("fabric rpc: an idle session costs a ping and its answer", "[fabric]") {
+    RpcStage stage;
+    // Few enough that each message counts.
+    stage.client_options.message_credits_floor = stage.server_options.message_credits_floor;
+    stage.connected();
+    stage.world.run_for(1s);
+    const std::uint64_t before = stage.server->host.statistics().messages_in.get();
+    const std::uint64_t before_out = stage.server->host.statistics().messages_out.get();
+
+    stage.world.run_for(150s);
+
+    // One every half of the lease.
+    const std::uint64_t pings = stage.server->host.statistics().messages_in.get() - before;
+    REQUIRE(pings == 10);
+    REQUIRE(stage.server->host.statistics().messages_out.get() - before_out == pings);
+}
+
+TEST_CASE("fabric rpc: idle clients give their credits back over a slow network, too", "[fabric]") {
     RpcStage stage;
     Client& client = stage.connected();
     std::vector<EchoResult> results(500);
@@ -428,8 +445,8 @@ TEST_CASE("fabric rpc: credits that are asked for twice do not end the session",
         stage.client_reactor->spawn(stage.gate, echo(&client, std::string(4000, 'c'), &each));
     }
     stage.world.run_for(1s);
-    // More than one ping is on its way before the first is answered.
-    const DelayRange slow{.min = 8s, .max = 8s};
+    // A ping is answered just before the next one.
+    const DelayRange slow{.min = 7s, .max = 7s};
     stage.transport.network().set_delay({.from = "client", .to = "server"}, slow);
     stage.transport.network().set_delay({.from = "server", .to = "client"}, slow);
 
@@ -471,26 +488,26 @@ TEST_CASE("fabric rpc: what has not left is given up at once, with memory lent o
           "[fabric]") {
     RpcStage stage;
     Client& client = stage.connected();
-    // Two fill the only message there are credits for; the third has come as far as lending.
+    // Two fill each of the messages there are credits for; the last has come as far as lending.
     stage.transport.network().block({.from = "client", .to = "server"});
-    EchoResult first;
-    EchoResult second;
-    EchoResult third;
+    std::array<EchoResult, 4> filling;
+    EchoResult last;
     std::string from(1000, 'f');
     std::string into(1000, 'i');
     const Instant deadline = after(stage.world.now(), 100ms);
-    stage.client_reactor->spawn(stage.gate, echo(&client, std::string(12'000, 'x'), &first));
-    stage.client_reactor->spawn(stage.gate, echo(&client, std::string(3'760, 'y'), &second));
-    stage.client_reactor->spawn(stage.gate, bulk_echo(&client, &from, &into, &third, deadline));
+    for (std::size_t i = 0; i < filling.size(); ++i) {
+        stage.client_reactor->spawn(
+            stage.gate, echo(&client, std::string(i % 2 == 0 ? 12'000 : 3'760, 'x'), &filling[i]));
+    }
+    stage.client_reactor->spawn(stage.gate, bulk_echo(&client, &from, &into, &last, deadline));
 
     stage.world.run_for(101ms);
 
-    REQUIRE(third.done);
-    REQUIRE(third.answer.error().code == Errc::kTimedOut);
+    REQUIRE(last.done);
+    REQUIRE(last.answer.error().code == Errc::kTimedOut);
     stage.transport.network().unblock({.from = "client", .to = "server"});
     stage.world.run_for(1s);
-    REQUIRE(first.answer.has_value());
-    REQUIRE(second.answer.has_value());
+    for (const EchoResult& each : filling) REQUIRE(each.answer.has_value());
     REQUIRE(stage.server->foms.bulk_runs == 0);
 }
 
