@@ -73,7 +73,7 @@ constexpr std::string_view to_string(Status status) {
     return status_row(status).name;
 }
 
-// What a fop ends with when the work for it failed in this way.
+// What a fop ends with when the work for it failed in this way, and may have been begun.
 constexpr Status status_of(Errc code) {
     switch (code) {
         case Errc::kNoSpace: return Status::kNoSpace;
@@ -84,7 +84,7 @@ constexpr Status status_of(Errc code) {
         case Errc::kInvalid: return Status::kMalformed;
         case Errc::kNotFound: return Status::kNotFound;
         case Errc::kDenied: return Status::kDenied;
-        case Errc::kClosed: return Status::kTryAgain;
+        case Errc::kClosed: return Status::kOutcomeUnknown;
         case Errc::kUnsupported:
         case Errc::kIo: return Status::kInternal;
     }

@@ -32,6 +32,9 @@ Task<fop::Reply> run_bulk_echo(Execution execution) {
         core::Buffer piece = execution.piece;
         piece.size_bytes = std::min<std::uint64_t>(piece.size_bytes, request.bytes - done.bytes);
         const auto pulled = co_await execution.fop->pull(&request.source, done.bytes, piece);
+        if (!pulled && pulled.error().code == Errc::kClosed && done.bytes == 0) {
+            co_return fop::Reply{.status = fop::Status::kTryAgain, .words = pulled.error().context};
+        }
         if (!pulled) co_return failed(pulled.error());
 
         done.crc = core::crc32c(piece.span(), done.crc);

@@ -63,7 +63,7 @@ TEST_CASE("fop status: a failure comes back as what it was, or as less", "[fop]"
         CAPTURE(to_string(code));
         REQUIRE(status_row(status_of(code)).code == code);
     }
-    REQUIRE(status_of(Errc::kClosed) == Status::kTryAgain);
+    REQUIRE(status_of(Errc::kClosed) == Status::kOutcomeUnknown);
     REQUIRE(status_of(Errc::kUnsupported) == Status::kInternal);
 }
 

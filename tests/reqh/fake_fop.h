@@ -39,6 +39,7 @@ struct FopSpec {
     Duration transfer_time{0};
     // Which transfer fails, counted from 0.
     std::optional<std::size_t> failing_transfer{};
+    Errc transfer_error = Errc::kDenied;
 };
 
 inline FopSpec ping() {
@@ -150,7 +151,7 @@ private:
         if (end > spec_.deadline)
             co_return std::unexpected(Error{.code = Errc::kTimedOut, .context = "transfer"});
         if (number == spec_.failing_transfer)
-            co_return std::unexpected(Error{.code = Errc::kDenied, .context = "descriptor"});
+            co_return std::unexpected(Error{.code = spec_.transfer_error, .context = "descriptor"});
         co_return Result<void>{};
     }
 

@@ -93,6 +93,23 @@ TEST_CASE("reqh: a failed transfer is answered, and its piece is back", "[reqh]"
     }
 }
 
+TEST_CASE("reqh: a bulk echo that loses its session says whether it may have done something",
+          "[reqh]") {
+    for (const std::size_t which : {0, 1, 2, 3}) {
+        CAPTURE(which);
+        HandlerWorld node;
+        FopSpec spec = bulk_echo(2 * kPiece);
+        spec.failing_transfer = which;
+        spec.transfer_error = Errc::kClosed;
+
+        const FakeFop& fop = node.send(spec);
+        node.world.run_for(1s);
+
+        CHECK(fop.status() == (which == 0 ? Status::kTryAgain : Status::kOutcomeUnknown));
+        CHECK(node.all_pieces_are_back());
+    }
+}
+
 TEST_CASE("reqh: what nobody knows or makes no sense is answered at once", "[reqh]") {
     HandlerWorld node;
     FopSpec unknown = ping();
