@@ -71,6 +71,7 @@ void serve_socket(std::size_t bytes, const Child::Parent& parent) {
     }
     parent.send(address.sin_port);
     const int fd = ::accept(listener, nullptr, nullptr);
+    if (fd < 0) fail("accept");
     send_at_once(fd);
     std::vector<char> message(bytes);
     while (receive_all(fd, message)) send_all(fd, message);
@@ -102,6 +103,7 @@ pid_t start(std::vector<std::string> words, std::size_t core, int out_fd) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     pin_to(core);
     const int nothing = ::open("/dev/null", O_RDWR);
+    if (nothing < 0) ::_exit(126);
     ::dup2(out_fd >= 0 ? out_fd : nothing, STDOUT_FILENO);
     ::dup2(nothing, STDERR_FILENO);
     std::vector<char*> arguments;

@@ -89,7 +89,7 @@ struct Side {
     }
 
     // The next event; both sides make progress meanwhile.
-    std::uint32_t wait_event(fi_eq_cm_entry& entry) {
+    std::uint32_t wait_event(fi_eq_cm_entry& entry) const {
         for (;;) {
             std::uint32_t kind = 0;
             const ssize_t size = fi_eq_read(events.get(), &kind, &entry, sizeof entry, 0);

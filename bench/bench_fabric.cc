@@ -283,14 +283,15 @@ int main(int argc, char* argv[]) {
     using namespace fopd::bench;
     bool json = false;
     std::vector<std::string_view> wanted;
-    for (const std::string_view word : std::span(argv, argc).subspan(1)) {
+    for (const std::string_view word : std::span(argv, static_cast<std::size_t>(argc)).subspan(1)) {
         if (word == "--json") {
             json = true;
         } else if (std::ranges::find(kParts, word, &Part::name) != kParts.end()) {
             wanted.push_back(word);
         } else {
             std::fprintf(stderr, "usage: bench_fabric [--json] [part...]\nparts:");
-            for (const Part& each : kParts) std::fprintf(stderr, " %s", each.name.data());
+            for (const Part& each : kParts)
+                std::fprintf(stderr, " %.*s", static_cast<int>(each.name.size()), each.name.data());
             std::fprintf(stderr, "\n");
             return 2;
         }

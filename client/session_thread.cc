@@ -81,7 +81,7 @@ std::expected<std::shared_ptr<SessionThread>, Error> SessionThread::start(Option
         if (!made) return std::unexpected(made.error());
         offload = std::move(*made);
     }
-    const std::shared_ptr<SessionThread> made(new SessionThread(
+    std::shared_ptr<SessionThread> made(new SessionThread(
         std::move(options), std::move(world), std::move(*backend), std::move(offload)));
     made->thread_ = std::thread([made] { made->run(); });
     made->id_ = made->thread_.get_id();
@@ -143,9 +143,9 @@ void SessionThread::run() noexcept {
         // coroutines take back what callers have lent; the rest stays as it is, for good.
         why = answered(fop::Status::kNoSpace, problem.what());
         reactor_.drop_coroutines();
-        static_cast<void>(client_.release());
-        static_cast<void>(host_.release());
-        static_cast<void>(transport_.release());
+        [[maybe_unused]] const auto* const client = client_.release();
+        [[maybe_unused]] const auto* const host = host_.release();
+        [[maybe_unused]] const auto* const transport = transport_.release();
     }
     finish_all(why);
     host_.reset();

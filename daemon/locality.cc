@@ -32,7 +32,9 @@ Result<void> Locality::open(const LocalityOptions& options, const LocalityWorld&
     if (world.transport == nullptr) return {};
     fabric_ = std::make_unique<Fabric>(*this, options, world);
     if (auto opened = fabric_->host.open(*world.transport); !opened) return opened;
-    return fabric_->server->use_memory(buffers_.memory());
+    if (auto used = fabric_->server->use_memory(buffers_.memory()); !used) return used;
+    shown_.store(fabric_.get(), std::memory_order_release);
+    return {};
 }
 
 void Locality::apply(const LiveSettings& live) {
@@ -89,15 +91,18 @@ bool Locality::at_rest() const {
 }
 
 const fabric::HostStatistics* Locality::host_statistics() const {
-    return fabric_ == nullptr ? nullptr : &fabric_->host.statistics();
+    const Fabric* const fabric = shown();
+    return fabric == nullptr ? nullptr : &fabric->host.statistics();
 }
 
 const lrs::Scheduler* Locality::requests() const {
-    return fabric_ == nullptr ? nullptr : &fabric_->requests;
+    const Fabric* const fabric = shown();
+    return fabric == nullptr ? nullptr : &fabric->requests;
 }
 
 const reqh::RequestHandler* Locality::handler() const {
-    return fabric_ == nullptr ? nullptr : &fabric_->handler;
+    const Fabric* const fabric = shown();
+    return fabric == nullptr ? nullptr : &fabric->handler;
 }
 
 }  // namespace fopd::daemon

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -86,7 +87,7 @@ public:
     // Nothing is held for any client: no session, fop, buffer or credit.
     bool at_rest() const;
 
-    // -- from any thread, once it is open; null without a network --
+    // -- from any thread; null without a network, and before it is open --
     const fabric::HostStatistics* host_statistics() const;
     const lrs::Scheduler* requests() const;
     const reqh::RequestHandler* handler() const;
@@ -102,12 +103,15 @@ private:
         std::optional<fabric::Server> server;
     };
 
+    const Fabric* shown() const { return shown_.load(std::memory_order_acquire); }
+
     const std::uint32_t index_;
     core::Reactor& reactor_;
     core::BufferPool buffers_;
     core::Gate work_;
     core::Gate duties_;
     std::unique_ptr<Fabric> fabric_;
+    std::atomic<const Fabric*> shown_ = nullptr;  // The same, to other threads.
     Listener* listener_ = nullptr;
 };
 

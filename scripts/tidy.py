@@ -7,9 +7,11 @@ Changed means: since this branch left origin/main (or, where there is no such br
 committed yet. A header that changed is checked through its own .cc, or else through one file that includes it.
 """
 
+import hashlib
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -23,6 +25,7 @@ CLANG_TIDY = "clang-tidy-19"
 DATABASE = ROOT / "build" / "tidy"
 CONFIGURE = ["cmake", "--preset", "clang", "-B", str(DATABASE), "-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON",
              "-DFOPD_FUZZ=ON"]
+CLEAN = DATABASE / "clean"
 GENERATE = ["cmake", "--build", str(DATABASE), "--target", "fopd_generated"]
 
 
@@ -48,8 +51,9 @@ def compiled_files():
         if done.returncode != 0:
             sys.exit(f"{done.stdout}\ntidy.py: cmake could not prepare {DATABASE}")
     entries = json.loads((DATABASE / "compile_commands.json").read_text())
-    paths = (os.path.relpath(os.path.join(entry["directory"], entry["file"]), ROOT) for entry in entries)
-    return {path for path in paths if not path.startswith(("..", "build/"))}
+    CLEAN.mkdir(exist_ok=True)
+    commands = {os.path.relpath(os.path.join(entry["directory"], entry["file"]), ROOT): entry for entry in entries}
+    return {path: entry for path, entry in commands.items() if not path.startswith(("..", "build/"))}
 
 
 def units_for(changed, compiled):
@@ -69,7 +73,31 @@ def units_for(changed, compiled):
     return sorted(units), unseen
 
 
-def run_one(unit):
+def fingerprint(command):
+    """Of all that decides what clang-tidy says of a file: its text with everything included, and the rules."""
+    words = shlex.split(command["command"])
+    words = [word for at, word in enumerate(words) if word not in ("-o", "-c") and words[at - 1] != "-o"]
+    done = subprocess.run([*words, "-E", "-C"], cwd=command["directory"], capture_output=True)
+    if done.returncode != 0:
+        return None  # clang-tidy says why.
+    rules = (ROOT / ".clang-tidy").read_bytes()
+    version = subprocess.run([CLANG_TIDY, "--version"], capture_output=True).stdout
+    return hashlib.sha256(b"\0".join((" ".join(words).encode(), version, rules, done.stdout))).hexdigest()
+
+
+def run_one(unit, command):
+    """What it finds. A file without findings leaves its fingerprint, and is not looked at again until that changes."""
+    found_clean = fingerprint(command)
+    mark = CLEAN / str(found_clean)
+    if found_clean is not None and mark.exists():
+        return ""
+    output = look_at(unit)
+    if not output and found_clean is not None:
+        mark.touch()
+    return output
+
+
+def look_at(unit):
     done = subprocess.run([CLANG_TIDY, "-p", str(DATABASE), "--quiet", unit], cwd=ROOT, capture_output=True, text=True)
     if done.returncode == 0:
         return ""
@@ -86,12 +114,13 @@ def main(arguments):
     if not changed:
         print("no C++ file changed")
         return 0
-    units, unseen = units_for(changed, compiled_files())
+    compiled = compiled_files()
+    units, unseen = units_for(changed, compiled)
     for path in unseen:
         print(f"note: {path} is compiled by nothing, clang-tidy cannot see it")
     failed = 0
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for unit, output in zip(units, pool.map(run_one, units)):
+        for unit, output in zip(units, pool.map(run_one, units, map(compiled.get, units))):
             if output:
                 failed += 1
                 print(output.replace(f"{ROOT}/", ""), flush=True)

@@ -13,7 +13,6 @@ namespace {
 // A power of two. More than any server grants credits for.
 constexpr std::size_t kSlotCount = 256;
 // What a request that is never answered by its own fault costs nobody else.
-constexpr std::string_view kNotSent = "the request does not fit into a message";
 
 std::uint64_t seed_from(core::Entropy& entropy) {
     return entropy.number();

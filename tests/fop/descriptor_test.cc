@@ -92,7 +92,7 @@ TEST_CASE("fop descriptor: memory that goes round the end of all addresses is re
 }
 
 TEST_CASE("fop descriptor: a sealed one of an unknown layout is refused", "[fop]") {
-    for (const std::size_t at : {0, 1, 2, 3, 4, 7}) {
+    for (const std::size_t at : {0U, 1U, 2U, 3U, 4U, 7U}) {
         auto bytes = seal(kDescriptor, kDescriptorKey);
         bytes[at] = std::byte{9};
         REQUIRE(

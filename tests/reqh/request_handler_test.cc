@@ -78,7 +78,7 @@ TEST_CASE("reqh: a bulk echo of nothing is done", "[reqh]") {
 }
 
 TEST_CASE("reqh: a failed transfer is answered, and its piece is back", "[reqh]") {
-    for (const std::size_t which : {0, 1, 2, 3}) {
+    for (const std::size_t which : {0U, 1U, 2U, 3U}) {
         CAPTURE(which);
         HandlerWorld node;
         FopSpec spec = bulk_echo(2 * kPiece);
@@ -95,7 +95,7 @@ TEST_CASE("reqh: a failed transfer is answered, and its piece is back", "[reqh]"
 
 TEST_CASE("reqh: a bulk echo that loses its session says whether it may have done something",
           "[reqh]") {
-    for (const std::size_t which : {0, 1, 2, 3}) {
+    for (const std::size_t which : {0U, 1U, 2U, 3U}) {
         CAPTURE(which);
         HandlerWorld node;
         FopSpec spec = bulk_echo(2 * kPiece);
