@@ -291,7 +291,7 @@ int main(int argc, char* argv[]) {
         } else {
             std::fprintf(stderr, "usage: bench_fabric [--json] [part...]\nparts:");
             for (const Part& each : kParts)
-                std::fprintf(stderr, " %.*s", static_cast<int>(each.name.size()), each.name.data());
+                std::fprintf(stderr, " %s", std::string(each.name).c_str());
             std::fprintf(stderr, "\n");
             return 2;
         }

@@ -155,7 +155,10 @@ void Reactor::wait_for_work() {
         now_ = backend_->now();
         return;
     }
-    if (options_.spin.count() > 0 && worth_spinning() && spin()) return;
+    if (options_.spin.count() > 0) {
+        const Poller::Look how = look();
+        if (how != Poller::Look::kNot && spin(how)) return;
+    }
 
     sleeping_.store(true, std::memory_order_seq_cst);
     if (mailbox_.empty()) {
@@ -170,15 +173,23 @@ void Reactor::wait_for_work() {
     sleeping_.store(false, std::memory_order_relaxed);
 }
 
-bool Reactor::worth_spinning() {
-    bool worth = true;
-    pollers_.for_each([&worth](Poller& poller) { worth = worth && poller.worth_spinning(); });
-    return worth;
+// One that must not is heard, then one that must.
+Poller::Look Reactor::look() {
+    bool never = false;
+    bool always = false;
+    pollers_.for_each([&](Poller& poller) {
+        const Poller::Look wish = poller.look();
+        never = never || wish == Poller::Look::kNot;
+        always = always || wish == Poller::Look::kAlways;
+    });
+    if (never) return Poller::Look::kNot;
+    return always ? Poller::Look::kAlways : Poller::Look::kIfItPays;
 }
 
 // Looks for work without sleeping. Gives up for a while when it mostly looked in vain.
-bool Reactor::spin() {
-    if (spin_pause_ > 0) {
+bool Reactor::spin(Poller::Look look) {
+    const bool must_pay = look == Poller::Look::kIfItPays;
+    if (must_pay && spin_pause_ > 0) {
         --spin_pause_;
         return false;
     }
@@ -196,7 +207,9 @@ bool Reactor::spin() {
     }
     if (found) backend_->wait(Instant::min());
     found = found || timers_.next_deadline() <= now_;
-    spin_history_ = static_cast<std::uint8_t>((spin_history_ << 1) | (found ? 1 : 0));
+    if (must_pay) {
+        spin_history_ = static_cast<std::uint8_t>((spin_history_ << 1) | (found ? 1 : 0));
+    }
     if (std::popcount(spin_history_) < 4) {
         spin_pause_ = kSpinPause;
         spin_history_ = 0xff;

@@ -170,8 +170,8 @@ private:
     std::size_t ready_count() const { return ready_tail_ - ready_head_; }
     bool ask_pollers();
     void wait_for_work();
-    bool worth_spinning();
-    bool spin();
+    Poller::Look look();
+    bool spin(Poller::Look look);
     // The time went on while nobody turned.
     void begin_run() { now_ = backend_->now(); }
 

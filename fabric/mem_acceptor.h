@@ -49,7 +49,7 @@ private:
     bool poll() override;
     void flush() override {}
     Duration sleep_max() override { return Duration::max(); }
-    bool worth_spinning() const override { return true; }
+    Look look() const override { return Look::kIfItPays; }
     void hand_out(std::unique_ptr<MemPacket> packet);
 
     MemNetwork& network_;

@@ -108,7 +108,7 @@ private:
     bool poll() override;
     void flush() override {}
     Duration sleep_max() override { return Duration::max(); }
-    bool worth_spinning() const override { return true; }
+    Look look() const override { return Look::kIfItPays; }
 
     bool complete_done();
     void take_in(Instant now);

@@ -34,6 +34,7 @@ void OfiConnection::start(TransferOp& op, TransferOp::Kind kind) {
     op.next = nullptr;
     ++in_flight_;
     ++machine_.in_flight_;
+    if (op.kind != TransferOp::Kind::kSend) ++machine_.transfers_in_flight_;
     // Those of an ended connection are found there, too.
     if (state_ == State::kEnded || parked_head_ != nullptr || !post(op)) park(op);
 }
@@ -106,6 +107,7 @@ void OfiConnection::complete(TransferOp& op, Result<void> result) {
     ENSURE(op.in_flight);
     --in_flight_;
     --machine_.in_flight_;
+    if (op.kind != TransferOp::Kind::kSend) --machine_.transfers_in_flight_;
     op.in_flight = false;
     op.result = result;
     op.complete(op);  // This connection may be gone afterwards.

@@ -366,7 +366,8 @@ std::uint32_t OfiMachine::read_completions() {
             fetch_events();
             tell_connected();
         }
-        for (const fi_cq_data_entry& entry : std::span(entries).first(static_cast<std::size_t>(count))) {
+        for (const fi_cq_data_entry& entry :
+             std::span(entries).first(static_cast<std::size_t>(count))) {
             if (Receive* const place = receive_at(entry.op_context); place != nullptr) {
                 // Hardware spends a receive on a write that announces itself, too.
                 if ((entry.flags & FI_RECV) != 0) {

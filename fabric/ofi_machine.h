@@ -59,9 +59,12 @@ private:
     bool poll() override;
     void flush() override {}
     Duration sleep_max() override;
-    // What has just come is likely to be followed by more.
-    bool worth_spinning() const override {
-        return (in_flight_ > 0 || busy_since_sleep_) && !has_many_connections();
+    // Bytes that move, from or to memory on either side, go on only while somebody looks; what has
+    // just come is likely to be followed by more.
+    Look look() const override {
+        if (has_many_connections()) return Look::kNot;
+        if (transfers_in_flight_ > 0 || !opened_.empty()) return Look::kAlways;
+        return in_flight_ > 0 || busy_since_sleep_ ? Look::kIfItPays : Look::kNot;
     }
 
     Result<void> open_receives(const MachineOptions& options);
@@ -116,6 +119,7 @@ private:
     core::IntrusiveList<OfiConnection> parked_;            // Those with operations not begun.
     std::uint32_t connecting_ = 0;
     std::uint32_t in_flight_ = 0;
+    std::uint32_t transfers_in_flight_ = 0;  // Of these, reads and writes.
     std::uint32_t polls_ = 0;
 
     bool dry_ = true;       // The completion queue was seen empty by the last poll.

@@ -132,7 +132,7 @@ private:
     bool poll() override { return false; }
     void flush() override;
     Duration sleep_max() override { return turn_end_.empty() ? Duration::max() : Duration{0}; }
-    bool worth_spinning() const override { return true; }
+    Look look() const override { return Look::kIfItPays; }
 
     Session* find(std::uint64_t handle);
     Session& add(Session::Role role, SessionUser& user);

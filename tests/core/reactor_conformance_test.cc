@@ -982,7 +982,7 @@ public:
         ++sleeps_asked;
         return 2ms;
     }
-    bool worth_spinning() const override { return false; }
+    Look look() const override { return Look::kNot; }
 
     int sleeps_asked = 0;
 

@@ -187,7 +187,7 @@ private:
         }
         void flush() override { look(); }
         Duration sleep_max() override { return Duration::max(); }
-        bool worth_spinning() const override { return true; }
+        Look look() const override { return Look::kIfItPays; }
         void look() {
             if (told || !holds()) return;
             told = true;
