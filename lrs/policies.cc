@@ -17,8 +17,8 @@ static_assert(std::ranges::is_sorted(kPolicies, {}, &PolicyEntry::name));
 static_assert(std::ranges::adjacent_find(kPolicies, {}, &PolicyEntry::name) == kPolicies.end(),
               "two policies share a name");
 
-constexpr const PolicyEntry& kDefault = kPolicies[0];
-static_assert(kDefault.name == "fifo");
+constexpr std::size_t kDefault = 0;
+static_assert(kPolicies[kDefault].name == "fifo");
 
 }  // namespace
 
@@ -27,7 +27,7 @@ std::span<const PolicyEntry> policies() {
 }
 
 const PolicyEntry& default_policy() {
-    return kDefault;
+    return kPolicies[kDefault];
 }
 
 }  // namespace fopd::lrs

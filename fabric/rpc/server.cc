@@ -295,7 +295,8 @@ void Server::Peer::on_open(Session& opened) {
               .principal = identity.name,
               .rights = identity.rights,
               .address = opened.peer()};
-    const std::size_t many = server_.peers_.size() + 2U * server_.options_.clients_kept_max;
+    const std::size_t many =
+        server_.peers_.size() + std::size_t{2} * server_.options_.clients_kept_max;
     if (server_.clients_.size() > many) server_.forget_clients();
     if (opened.accepted().resumed && !server_.clients_.contains(opened.client_id())) {
         // What must not run twice would.
