@@ -227,13 +227,14 @@ TEST_CASE("fopctl token: what is signed is what was asked for, and can be revoke
     REQUIRE(bytes.has_value());
     const fop::TokenChecker checker(
         {.issuer = fop::Issuer(*fop::parse_key(text_of(issuer))).public_half()});
-    const auto in_a_while = core::PosixClock().wall().unix_ns + 14 * 60 * 1'000'000'000LL;
+    constexpr auto kMinute = std::int64_t{60} * 1'000'000'000;
+    const auto in_a_while = core::PosixClock().wall().unix_ns + 14 * kMinute;
     const auto token = checker.check(*bytes, {.now = {.unix_ns = in_a_while}, .principal = "one"});
     REQUIRE(token.has_value());
     REQUIRE(token->rights == (fop::kRead | fop::kWrite));
     REQUIRE(token->pool == "fast");
     REQUIRE(token->generation == 3);
-    const auto later = in_a_while + 2 * 60 * 1'000'000'000LL;
+    const auto later = in_a_while + 2 * kMinute;
     REQUIRE_FALSE(checker.check(*bytes, {.now = {.unix_ns = later}, .principal = "one"}));
     REQUIRE(revoked.exit_code == 0);
     const std::string id = made.err.substr(made.err.find("token ") + 6, 32);

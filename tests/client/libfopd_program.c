@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-struct waiting {
+struct Waiting {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     int ended;
@@ -13,7 +13,7 @@ struct waiting {
 };
 
 static void on_done(const fopd_result* result, void* context) {
-    struct waiting* const waiting = context;
+    struct Waiting* const waiting = context;
     pthread_mutex_lock(&waiting->mutex);
     waiting->ended = 1;
     waiting->status = result->status;
@@ -49,7 +49,7 @@ int main(int argc, char** argv) {
     if (fopd_bulk_echo_wait(client, NULL, data, into, sizeof data, NULL) != FOPD_OK) return 5;
     if (memcmp(data, into, sizeof data) != 0) return 6;
 
-    struct waiting waiting = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, 0};
+    struct Waiting waiting = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, 0};
     memset(into, 0, sizeof into);
     fopd_echo(client, NULL, data, into, sizeof data, &on_done, &waiting);
     pthread_mutex_lock(&waiting.mutex);

@@ -156,8 +156,8 @@ private:
     static constexpr auto kPatience = std::chrono::seconds(30);
 
     static std::unique_ptr<core::Reactor> make_reactor() {
-        static const core::PosixClock clock;
-        auto backend = core::make_poll_backend(clock);
+        static const core::PosixClock kClock;
+        auto backend = core::make_poll_backend(kClock);
         if (!backend) throw std::runtime_error(describe(backend.error()));
         return std::make_unique<core::Reactor>(std::move(*backend));
     }
