@@ -72,6 +72,7 @@ void Listener::on_request(std::unique_ptr<fabric::ConnectionRequest> request) {
 }
 
 void Listener::on_silent(std::uint32_t count) {
+    localities_.front()->server().count_silent(count);
     emit(events_, core::Level::kWarn, "fabric.silent_connections",
          {{"ended", static_cast<std::uint64_t>(count)}});
 }

@@ -152,6 +152,8 @@ void NodeMetrics::collect_fabric(core::MetricSink& sink) const {
         Figure{"fopd_sessions_opened", "Sessions ever opened.", &fabric::HostStatistics::opened},
         Figure{"fopd_sessions_refused", "Connections that were refused a session.",
                &fabric::HostStatistics::refused},
+        Figure{"fopd_connections_silent", "Connections ended because nothing was asked for.",
+               &fabric::HostStatistics::silent},
         Figure{"fopd_sessions_broken", "Sessions ended because the peer broke the protocol.",
                &fabric::HostStatistics::broken},
         Figure{"fopd_sessions_expired", "Sessions ended by the lease or the handshake's deadline.",

@@ -64,6 +64,7 @@ public:
     void accept(std::unique_ptr<ConnectionRequest> request);
     // Counts it and says why.
     void refuse(std::unique_ptr<ConnectionRequest> request, std::string_view words);
+    void count_silent(std::uint32_t count) { host_.count_silent(count); }
 
     // New clients are refused from now on, and those there are told to send no more. What arrives
     // all the same is still handed on.

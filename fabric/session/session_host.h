@@ -53,6 +53,7 @@ struct HostStatistics {
     core::Counter sessions;  // Open now.
     core::Counter opened;    // Ever.
     core::Counter refused;   // In the handshake, for whatever reason.
+    core::Counter silent;    // Connections that ended before they said what they want.
     core::Counter broken;    // Ended because the peer broke the protocol.
     core::Counter expired;   // Ended by the lease or the handshake's deadline.
     core::Counter lost;      // Ended by the network or the peer's end.
@@ -108,6 +109,8 @@ public:
 
     // Says that somebody was refused before there was a session.
     void count_refusal(std::string_view peer, std::string_view reason);
+    // Says that so many connected, never asked for a session, and were ended.
+    void count_silent(std::uint32_t count) { statistics_.silent.add(count); }
 
     // Every session that is not ending; `visit` may end the one it is called with.
     void for_each(const std::function<void(Session&)>& visit);
