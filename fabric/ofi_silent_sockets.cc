@@ -17,6 +17,8 @@ namespace {
 
 // Two or three system calls each, far less than a millisecond for all.
 constexpr unsigned kDescriptorsPerTurn = 256;
+// Seven each, of which one sends.
+constexpr unsigned kEndsPerTurn = 32;
 
 void append_bytes(std::string& text, const void* bytes, std::size_t count) {
     text.append(static_cast<const char*>(bytes), count);
@@ -97,6 +99,11 @@ bool SilentSockets::expected(const std::string& peer) const {
     return found != visits_.end() && found->second->load(std::memory_order_acquire);
 }
 
+bool SilentSockets::was_silent(const Suspect& suspect) const {
+    const auto place = std::ranges::lower_bound(suspects_, suspect.fd, {}, &Suspect::fd);
+    return place != suspects_.end() && *place == suspect;
+}
+
 // Whether it is one that nobody expects.
 bool SilentSockets::look(int fd, Suspect& suspect) const {
     const std::string local = address_by(&::getsockname, fd);
@@ -129,6 +136,7 @@ Task<std::vector<SilentSockets::Suspect>> SilentSockets::find() {
     }
     std::erase_if(visits_,
                   [](const auto& visit) { return !visit.second->load(std::memory_order_acquire); });
+    std::ranges::sort(found, {}, &Suspect::fd);
     co_return found;
 }
 
@@ -147,14 +155,17 @@ bool SilentSockets::end(const Suspect& suspect) const {
 
 Task<std::uint32_t> SilentSockets::sweep() {
     std::vector<Suspect> found = co_await find();
+    std::vector<Suspect> left;
     std::uint32_t ended = 0;
-    std::erase_if(found, [this, &ended](const Suspect& suspect) {
-        const bool old = std::ranges::find(suspects_, suspect) != suspects_.end();
-        if (!old || !end(suspect)) return false;
-        ++ended;
-        return true;
-    });
-    suspects_ = std::move(found);
+    for (std::size_t i = 0; i < found.size(); ++i) {
+        if (was_silent(found[i]) && end(found[i])) {
+            ++ended;
+            if (ended % kEndsPerTurn == 0) co_await reactor_.yield();
+        } else {
+            left.push_back(std::move(found[i]));
+        }
+    }
+    suspects_ = std::move(left);
     co_return ended;
 }
 

@@ -58,6 +58,7 @@ private:
     };
 
     Task<std::vector<Suspect>> find();
+    bool was_silent(const Suspect& suspect) const;
     bool look(int fd, Suspect& suspect) const;
     bool expected(const std::string& peer) const;
     bool end(const Suspect& suspect) const;
@@ -68,7 +69,7 @@ private:
     const std::string listening_;  // The form in which addresses are compared.
     const bool any_host_;
     std::map<std::string, Visit> visits_;
-    std::vector<Suspect> suspects_;  // Silent when last looked for.
+    std::vector<Suspect> suspects_;  // Silent when last looked for; by descriptor.
 };
 
 }  // namespace fopd::fabric
