@@ -9,6 +9,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 namespace fopd::fabric {
@@ -17,6 +18,8 @@ namespace {
 
 // Two or three system calls each, far less than a millisecond for all.
 constexpr unsigned kDescriptorsPerTurn = 256;
+// How long the library may wait for the rest of a request. What there is to read comes at once.
+constexpr timeval kReadMax{.tv_sec = 0, .tv_usec = 10'000};
 // Seven each, of which one sends.
 constexpr unsigned kEndsPerTurn = 32;
 
@@ -85,6 +88,29 @@ Result<void> SilentSockets::open() {
     if (directory_ == nullptr) return std::unexpected(os_error(errno, "open /proc/self/fd"));
     spare_ = ::fcntl(::dirfd(directory_), F_DUPFD_CLOEXEC, 0);
     if (spare_ < 0) return std::unexpected(os_error(errno, "duplicate a descriptor"));
+    return limit_reads();
+}
+
+// Sockets take the limit over from the one that accepts them.
+Result<void> SilentSockets::limit_reads() {
+    ::rewinddir(directory_);
+    bool found = false;
+    while (const dirent* const entry = ::readdir(directory_)) {
+        const int fd = std::atoi(entry->d_name);
+        int listens = 0;
+        socklen_t size = sizeof listens;
+        if (entry->d_name[0] == '.' || !is_ours(address_by(&::getsockname, fd)) ||
+            ::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 || listens == 0) {
+            continue;
+        }
+        if (::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &kReadMax, sizeof kReadMax) != 0) {
+            return std::unexpected(os_error(errno, "limit the time of reads"));
+        }
+        found = true;
+    }
+    if (!found) {
+        return std::unexpected(Error{.code = Errc::kNotFound, .context = "the listening socket"});
+    }
     return {};
 }
 
@@ -99,6 +125,12 @@ bool SilentSockets::expected(const std::string& peer) const {
     return found != visits_.end() && found->second->load(std::memory_order_acquire);
 }
 
+bool SilentSockets::is_ours(const std::string& local) const {
+    if (local.size() != listening_.size()) return false;
+    return any_host_ ? local.starts_with(listening_.substr(0, sizeof(in_port_t)))
+                     : local == listening_;
+}
+
 bool SilentSockets::was_silent(const Suspect& suspect) const {
     const auto place = std::ranges::lower_bound(suspects_, suspect.fd, {}, &Suspect::fd);
     return place != suspects_.end() && *place == suspect;
@@ -106,12 +138,7 @@ bool SilentSockets::was_silent(const Suspect& suspect) const {
 
 // Whether it is one that nobody expects.
 bool SilentSockets::look(int fd, Suspect& suspect) const {
-    const std::string local = address_by(&::getsockname, fd);
-    if (local.size() != listening_.size()) return false;
-    if (!(any_host_ ? local.starts_with(listening_.substr(0, sizeof(in_port_t)))
-                    : local == listening_)) {
-        return false;
-    }
+    if (!is_ours(address_by(&::getsockname, fd))) return false;
     // The listening socket has no peer.
     suspect.peer = address_by(&::getpeername, fd);
     if (suspect.peer.empty() || expected(suspect.peer)) return false;

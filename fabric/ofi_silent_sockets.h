@@ -38,6 +38,9 @@ public:
     SilentSockets& operator=(const SilentSockets&) = delete;
 
     // Takes the two descriptors it needs now, because there may be none left when they are needed.
+    // Who sends a part of a request does not make the library wait for the rest, which it would do
+    // for ever, and hold up the whole reactor: what it reads must come within a moment.
+    // Requires: the listening socket listens.
     Result<void> open();
 
     // A request has come from this peer.
@@ -57,7 +60,9 @@ private:
         friend bool operator==(const Suspect&, const Suspect&) = default;
     };
 
+    Result<void> limit_reads();
     Task<std::vector<Suspect>> find();
+    bool is_ours(const std::string& local) const;
     bool was_silent(const Suspect& suspect) const;
     bool look(int fd, Suspect& suspect) const;
     bool expected(const std::string& peer) const;
