@@ -110,13 +110,12 @@ private:
     void on_done(Slot& slot, const Outcome& outcome) {
         const Instant now = clock_.now();
         if (!outcome && !may_pass(outcome.status)) return running_.one_ended(&outcome);
-        if (outcome) slot.answered = true;
-        if (window_.holds(slot.begun, now)) {
-            if (outcome) {
-                latency_.record(now - slot.begun);
-            } else {
-                ++errors_;
-            }
+        if (outcome) {
+            slot.answered = true;
+            if (window_.holds(slot.begun, now)) latency_.record(now - slot.begun);
+        } else if (now >= window_.begin) {
+            // A call that waits in vain reaches beyond any window that is shorter than its time.
+            ++errors_;
         }
         if (now >= window_.end || running_.stopped()) return running_.one_ended(nullptr);
         call(slot);

@@ -24,10 +24,9 @@ struct LoadOptions {
     Duration window{};
 };
 
-// What lay within the window, from its beginning to its end.
 struct LoadResult {
-    core::Histogram latency;
-    std::uint64_t errors = 0;
+    core::Histogram latency;   // Of calls that lay within the window, from beginning to end.
+    std::uint64_t errors = 0;  // Calls that failed, at any time after the warm-up.
     Duration window{};
 };
 

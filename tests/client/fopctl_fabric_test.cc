@@ -99,6 +99,19 @@ TEST_CASE("fopctl bench: what the server says to each call is counted", "[client
     REQUIRE(object.at("errors").get<int>() > 0);
 }
 
+TEST_CASE("fopctl bench: calls that wait in vain for longer than is measured are counted",
+          "[client]") {
+    Fixture f;
+    f.server.hold();
+
+    const Ran ran = f.run({"bench", "--op", "echo", "--depth", "2", "--seconds", "0.1", "--timeout",
+                           "0.5", "--json"});
+
+    REQUIRE(ran.exit_code == 1);
+    const auto object = nlohmann::json::parse(ran.out);
+    REQUIRE(object.at("errors").get<int>() == 2);
+}
+
 TEST_CASE("fopctl network: each failure has its exit code, and a word about what to do",
           "[client]") {
     const Fixture f;
