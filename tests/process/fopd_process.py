@@ -4,6 +4,7 @@ FOPD and FOPCTL name the programs; FOPD_CXX_FLAGS says how they were built. Noth
 waited for is looked at again and again until a deadline, which is far above what is needed.
 """
 
+import collections
 import ctypes
 import http.client
 import json
@@ -119,6 +120,16 @@ def fill_pipe(writer):
         except BlockingIOError:
             pass
     os.set_blocking(writer, True)
+
+
+def resident_bytes(pid, kind):
+    """Of a process: all of it (VmRSS), or what no file is behind (RssAnon)."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(re.search(rf"{kind}:\s+(\d+) kB", status)[1]) << 10
+
+
+def files_count(pid):
+    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
 
 
 class _UnixConnection(http.client.HTTPConnection):
@@ -255,19 +266,37 @@ class Daemon:
 
     def ask(self, method, target):
         """One request of the admin socket without fopctl: status and answer. Raises ConnectionError when cut off."""
+        status, text = self._ask_text(method, target)
+        return status, json.loads(text)
+
+    def _ask_text(self, method, target):
         connection = _UnixConnection(self.socket_path)
         try:
             connection.request(method, target)
             reply = connection.getresponse()
-            return reply.status, json.loads(reply.read())
+            return reply.status, reply.read()
         finally:
             connection.close()
+
+    def metrics(self):
+        """By name, that of all localities together, and by name with labels, as they are written."""
+        status, text = self._ask_text("GET", "/metrics")
+        if status != 200:
+            raise AssertionError(f"/metrics: status {status}: {text}")
+        figures = collections.Counter()
+        for line in text.decode().splitlines():
+            if line.startswith("#"):
+                continue
+            series, value = line.rsplit(" ", 1)
+            for key in {series, series.partition("{")[0]}:
+                figures[key] += float(value)
+        return figures
 
     def _proc(self, name):
         return Path(f"/proc/{self.pid}/{name}")
 
     def files_count(self):
-        return len(list(self._proc("fd").iterdir()))
+        return files_count(self.pid)
 
     def file_target(self, fd):
         return os.readlink(self._proc(f"fd/{fd}"))
@@ -282,7 +311,7 @@ class Daemon:
         return sorted(names)
 
     def resident_bytes(self):
-        return int(re.search(r"VmRSS:\s+(\d+) kB", self._proc("status").read_text())[1]) << 10
+        return resident_bytes(self.pid, "VmRSS")
 
     def cpu_seconds(self):
         fields = self._proc("stat").read_text().rpartition(")")[2].split()
