@@ -81,8 +81,8 @@ std::expected<std::shared_ptr<SessionThread>, Error> SessionThread::start(Option
         if (!made) return std::unexpected(made.error());
         offload = std::move(*made);
     }
-    std::shared_ptr<SessionThread> made(new SessionThread(
-        std::move(options), std::move(world), std::move(*backend), std::move(offload)));
+    std::shared_ptr<SessionThread> made(new SessionThread(std::move(options), std::move(world),
+                                                          std::move(*backend), std::move(offload)));
     made->thread_ = std::thread([made] { made->run(); });
     made->id_ = made->thread_.get_id();
     return made;
