@@ -127,7 +127,7 @@ int run_sessions(const Call& call) {
 }
 
 void declare_trace(CLI::App& app, VerbArguments& arguments) {
-    app.add_option("fop", arguments.id, "The fop, as the log names it")->required();
+    app.add_option("fop", arguments.id, "The fop, as the log names it; none: all that run");
 }
 
 // In the order in which the fop went through its phases.
@@ -144,10 +144,29 @@ std::string trace_page(const nlohmann::ordered_json& fop) {
     return page + table(rows);
 }
 
+// What hangs stands first: the daemon gives the oldest first.
+std::string running_table(const json& fops) {
+    std::vector<std::vector<std::string>> rows{{"FOP", "OP", "PHASE", "AGE", "PEER", "PRINCIPAL"}};
+    for (const json& at : fops) {
+        rows.push_back({shown(at.at("id")), shown(at.at("op")), shown(at.at("phase")),
+                        span_of(at.at("age_s").get<double>()), shown(at.at("peer")),
+                        shown(at.at("principal"))});
+    }
+    return table(rows);
+}
+
+int run_trace_all(const Call& call) {
+    const auto answer = call.client.get("/v1/trace");
+    const auto done = checked(call, answer);
+    if (!done) return done.error();
+    return show(call, answer->body, [&] { return running_table(done->at("fops")); });
+}
+
 int run_trace(const Call& call) {
+    if (call.arguments.id.empty()) return run_trace_all(call);
     // What is no identifier is not sent: it could be anything in a URL.
     const std::string& id = call.arguments.id;
-    if (id.empty() || id.find_first_not_of("0123456789abcdefABCDEF-") != std::string::npos) {
+    if (id.find_first_not_of("0123456789abcdefABCDEF-") != std::string::npos) {
         complain("trace: a fop is named by a session and a request, such as 5f3a-17");
         return kExitUsage;
     }
@@ -162,7 +181,8 @@ constexpr std::array kVerbs{
     Verb{"status", "Show the daemon's state and its localities", kTimeout, nullptr, run_status},
     Verb{"top", "Show the localities' rates again and again", kTimeout, declare_top, run_top},
     Verb{"sessions", "Show who is connected", kTimeout, nullptr, run_sessions},
-    Verb{"trace", "Show where a fop spent its time", kTimeout, declare_trace, run_trace},
+    Verb{"trace", "Show what runs, or where a fop spent its time", kTimeout, declare_trace,
+         run_trace},
     Verb{"reload", "Read the configuration again", kTimeout, nullptr, run_reload},
     // As long as the daemon's own drain_timeout says.
     Verb{"drain", "Take nothing new and wait until the daemon is idle", Duration{0}, nullptr,

@@ -198,11 +198,21 @@ Task<AdminReply> AdminApi::sessions(AdminRequest) {
 
 Task<AdminReply> AdminApi::trace(AdminRequest request) {
     const auto word = request.query.find("id");
-    const auto id = word == request.query.end() ? std::nullopt : reqh::parse_fop_id(word->second);
-    if (!id) co_return failure(kBadRequest, "id is a session and a request, such as 5f3a-17");
+    const bool all = word == request.query.end();
+    const auto id = all ? std::nullopt : reqh::parse_fop_id(word->second);
+    if (!all && !id)
+        co_return failure(kBadRequest, "id is a session and a request, such as 5f3a-17");
     if (!parts_.node.serving()) {
         co_return failure(kUnavailable,
                           std::string("the node is ") + to_string(parts_.node.state()));
+    }
+    if (all) {
+        const auto running = co_await parts_.node.running();
+        JsonWriter json;
+        json.begin_object().key("fops").begin_array();
+        for (const reqh::FopRecord& each : running) write_fop(json, each, parts_.node.now());
+        json.end_array().end_object();
+        co_return json_reply(kOk, json.text());
     }
     const auto record = co_await parts_.node.trace(*id);
     if (!record) {

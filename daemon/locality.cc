@@ -79,6 +79,11 @@ std::vector<fabric::SessionInfo> Locality::sessions() {
     return fabric_->server->sessions();
 }
 
+std::vector<reqh::FopRecord> Locality::running() const {
+    if (fabric_ == nullptr) return {};
+    return fabric_->handler.running();
+}
+
 std::optional<reqh::FopRecord> Locality::trace(reqh::FopId id) const {
     if (fabric_ == nullptr) return std::nullopt;
     return fabric_->handler.trace(id);

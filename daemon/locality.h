@@ -83,6 +83,7 @@ public:
 
     // -- on its reactor --
     std::vector<fabric::SessionInfo> sessions();
+    std::vector<reqh::FopRecord> running() const;
     std::optional<reqh::FopRecord> trace(reqh::FopId id) const;
     // Nothing is held for any client: no session, fop, buffer or credit.
     bool at_rest() const;

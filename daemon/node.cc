@@ -336,6 +336,17 @@ Task<std::vector<Node::LocalSession>> Node::sessions() {
     co_return all;
 }
 
+Task<std::vector<reqh::FopRecord>> Node::running() {
+    std::vector<reqh::FopRecord> all;
+    for (const auto& locality : localities_) {
+        auto ask = [&locality] { return locality->running(); };
+        const auto some = co_await core::run_on(world_.control, locality->reactor(), ask);
+        all.insert(all.end(), some.begin(), some.end());
+    }
+    std::ranges::stable_sort(all, {}, &reqh::FopRecord::arrived_at);
+    co_return all;
+}
+
 Task<std::optional<reqh::FopRecord>> Node::trace(reqh::FopId id) {
     for (const auto& locality : localities_) {
         auto ask = [&locality, id] { return locality->trace(id); };

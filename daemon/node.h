@@ -122,6 +122,8 @@ public:
         fabric::SessionInfo info;
     };
     Task<std::vector<LocalSession>> sessions();
+    // What runs, the oldest first.
+    Task<std::vector<reqh::FopRecord>> running();
     Task<std::optional<reqh::FopRecord>> trace(reqh::FopId id);
     // How long ago the locality last answered; what is beyond kStuckAfter counts as stuck.
     Duration silent_for(std::size_t locality) const;

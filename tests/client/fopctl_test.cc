@@ -254,7 +254,7 @@ TEST_CASE("fopctl usage: what it does not know ends with 2 and says so", "[clien
         std::vector<std::string>{"bench", "--depth", "0"},
         std::vector<std::string>{"bench", "--seconds", "nan"},
         std::vector<std::string>{"bench", "--op", "bulk_echo", "--size", "0"},
-        std::vector<std::string>{"ping", "--server", "nonsense"}, std::vector<std::string>{"trace"},
+        std::vector<std::string>{"ping", "--server", "nonsense"},
         std::vector<std::string>{"trace", "a&b"}, std::vector<std::string>{"key"},
         std::vector<std::string>{"key", "frob"}, std::vector<std::string>{"key", "create"},
         std::vector<std::string>{"key", "create", "a\nb"},
@@ -410,6 +410,24 @@ TEST_CASE("fopctl sessions: who is connected", "[client]") {
             "CREDITS  BYTES IN  BYTES OUT  TRANSFERRED\n"
             "   5f3a         1  tcp://10.0.0.9:4  backup     anna  1m 1s  0.2s    12     1  "
             "      8       500        600            7\n");
+}
+
+TEST_CASE("fopctl trace: without a fop, all that run", "[client]") {
+    Fixture f;
+    const std::string fops =
+        R"({"fops":[{"id":"5f3a-17","op":"bulk_echo","peer":"tcp://10.0.0.9:4",)"
+        R"("principal":"backup","state":"running","phase":"execute","age_s":180,"phases":{}}]})";
+    f.handler.put("/v1/trace", 200, fops);
+    f.handler.put("/v1/trace", 200, fops);
+
+    const Ran json = f.run({"trace", "--json"});
+    const Ran page = f.run({"trace"});
+
+    REQUIRE(json.out == fops + "\n");
+    REQUIRE(page.out ==
+            "FOP      OP         PHASE      AGE  PEER              PRINCIPAL\n"
+            "5f3a-17  bulk_echo  execute  3m 0s  tcp://10.0.0.9:4  backup\n");
+    REQUIRE(f.handler.requests()[0].query.empty());
 }
 
 TEST_CASE("fopctl trace: where a fop spent its time", "[client]") {

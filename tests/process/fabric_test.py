@@ -59,7 +59,8 @@ class LoadTest(FabricTestCase):
 
     def test_sessions_shows_who_is_connected(self):
         self.start()
-        load = subprocess.Popen([FOPCTL, "bench", "--seconds", "60", "--quiet"], env=self.environment())
+        load = subprocess.Popen([FOPCTL, "bench", "--op", "bulk_echo", "--size", "16M", "--depth", "2", "--seconds", "60",
+                                 "--quiet"], env=self.environment())
         self.addCleanup(load.wait)
         self.addCleanup(load.kill)
 
@@ -69,6 +70,13 @@ class LoadTest(FabricTestCase):
         found = wait_until(session, "a session")
         self.assertEqual(found["principal"], "tester")
         self.assertIn("tester", self.ctl("sessions").stdout)
+
+        def running():
+            fops = json.loads(self.ctl("trace", "--json").stdout)["fops"]
+            return fops and fops[0]
+        found = wait_until(running, "a fop that runs")
+        self.assertEqual((found["principal"], found["state"]), ("tester", "running"))
+        self.assertEqual(json.loads(self.ctl("trace", found["id"], "--json").stdout)["op"], found["op"])
 
     def test_a_restart_is_survived_by_who_waits(self):
         self.n.write_config(fabric={"listen": ["tcp://127.0.0.1:0"]})
