@@ -17,7 +17,6 @@
 #include "client/verbs_fabric.h"
 #include "client/verbs_key.h"
 #include "client/verbs_node.h"
-#include "core/default_signals.h"
 
 namespace fopd::client {
 
@@ -93,7 +92,6 @@ int run(const Verb& verb, const Settings& settings, const VerbArguments& argumen
 }
 
 int main(int argc, char** argv) {
-    core::restore_default_signals();
     // Whoever started us may ignore it; a closed standard output must end us all the same.
     std::signal(SIGPIPE, SIG_DFL);
     CLI::App app("Look at and steer a running fopd.", "fopctl");

@@ -29,10 +29,11 @@ reactor of its own core.
 
 This version is the foundation: the daemon, its configuration, logs, metrics
 and admin socket, and the command fopctl. It stores nothing yet.")
-# Shared libraries are found by dpkg-shlibdeps; these are what the maintainer scripts call.
+# Shared libraries are found by dpkg-shlibdeps, but for the one that is loaded when it is needed; the others are what
+# the maintainer scripts call.
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_DEPENDS
-    "systemd | systemd-standalone-sysusers | systemd-sysusers, systemd | systemd-standalone-tmpfiles | systemd-tmpfiles")
+    "libfabric1 (>= 1.17), systemd | systemd-standalone-sysusers | systemd-sysusers, systemd | systemd-standalone-tmpfiles | systemd-tmpfiles")
 set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA

@@ -15,7 +15,6 @@
 
 #include "config/sample.h"
 #include "config/schema.h"
-#include "core/default_signals.h"
 #include "core/printable.h"
 #include "daemon/configuration.h"
 #include "daemon/dev_setup.h"
@@ -143,7 +142,6 @@ int run(Arguments arguments) {
 }  // namespace
 
 int main(int argc, char* argv[]) try {
-    core::restore_default_signals();
     if (!fill_standard_descriptors()) {
         return complain({.exit_code = kExitSystem,
                          .message = std::string("a standard descriptor is closed, and cannot be "

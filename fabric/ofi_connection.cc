@@ -135,7 +135,7 @@ void OfiConnection::end_transfers() {
     if (const int failed = fi_shutdown(endpoint_.get(), 0); failed != 0) {
         core::emit(machine_.provider_.events, core::Level::kDebug, "fabric.shutdown_failed",
                    {{"peer", std::string_view(peer_)},
-                    {"reason", std::string_view(fi_strerror(-failed))}});
+                    {"reason", std::string_view(ofi().strerror(-failed))}});
     }
 }
 

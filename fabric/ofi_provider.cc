@@ -16,7 +16,7 @@ namespace {
 // The version whose rules later libraries keep for us.
 constexpr std::uint32_t kApiVersion = FI_VERSION(1, 17);
 
-// fi_freeinfo() gives addresses back to the C library.
+// freeinfo() gives addresses back to the C library.
 bool put_address(const SocketAddress& address, void*& place, std::size_t& place_bytes) {
     std::free(place);
     place = std::malloc(address.size);
@@ -49,8 +49,10 @@ Result<void> Provider::open() {
     if (options.scheme != "tcp" && options.scheme != "verbs") {
         return std::unexpected(Error{.code = Errc::kInvalid, .context = "unknown fabric provider"});
     }
-    const OwnedInfo hints(fi_allocinfo());
-    if (!hints) return std::unexpected(Error{.code = Errc::kNoSpace, .context = "fi_allocinfo"});
+    if (const auto loaded = load_ofi_library(); !loaded) return loaded;
+    // An empty one.
+    const OwnedInfo hints(ofi().dupinfo(nullptr));
+    if (!hints) return std::unexpected(Error{.code = Errc::kNoSpace, .context = "fi_dupinfo"});
     hints->caps = FI_MSG | FI_RMA;
     hints->mode = FI_CONTEXT | FI_CONTEXT2;
     hints->ep_attr->type = FI_EP_MSG;
@@ -63,22 +65,23 @@ Result<void> Provider::open() {
     hints->fabric_attr->prov_name = ::strdup(options.scheme.c_str());
 
     fi_info* found = nullptr;
-    if (const int failed = fi_getinfo(kApiVersion, nullptr, nullptr, 0, hints.get(), &found);
+    if (const int failed = ofi().getinfo(kApiVersion, nullptr, nullptr, 0, hints.get(), &found);
         failed != 0) {
         return std::unexpected(Error{
             .code = Errc::kUnsupported, .os_errno = -failed, .context = "find fabric provider"});
     }
     const OwnedInfo all(found);
-    info.reset(fi_dupinfo(found));
+    info.reset(ofi().dupinfo(found));
     if (!info) return std::unexpected(Error{.code = Errc::kNoSpace, .context = "fi_dupinfo"});
     drop_addresses(*info);
 
     fid_fabric* opened = nullptr;
-    if (const int failed = fi_fabric(info->fabric_attr, &opened, nullptr); failed != 0) {
+    if (const int failed = ofi().fabric(info->fabric_attr, &opened, nullptr); failed != 0) {
         return std::unexpected(provider_error(failed, "fi_fabric"));
     }
     fabric.reset(opened);
-    frees_reads_twice = options.scheme == "tcp" && FI_VERSION_LT(fi_version(), FI_VERSION(1, 18));
+    frees_reads_twice =
+        options.scheme == "tcp" && FI_VERSION_LT(ofi().version(), FI_VERSION(1, 18));
     return {};
 }
 
@@ -118,7 +121,7 @@ Address Provider::address_of(const sockaddr* address, std::size_t size_bytes) co
 }
 
 OwnedInfo Provider::info_from(const SocketAddress& source) const {
-    OwnedInfo copy(fi_dupinfo(info.get()));
+    OwnedInfo copy(ofi().dupinfo(info.get()));
     if (!copy) return copy;
     copy->addr_format = format_of(source);
     if (!put_address(source, copy->src_addr, copy->src_addrlen)) copy.reset();
@@ -126,7 +129,7 @@ OwnedInfo Provider::info_from(const SocketAddress& source) const {
 }
 
 OwnedInfo Provider::info_to(const SocketAddress& target) const {
-    OwnedInfo copy(fi_dupinfo(info.get()));
+    OwnedInfo copy(ofi().dupinfo(info.get()));
     if (!copy) return copy;
     copy->addr_format = format_of(target);
     if (!put_address(target, copy->dest_addr, copy->dest_addrlen)) copy.reset();

@@ -11,8 +11,11 @@ namespace fopd::reqh {
 
 namespace {
 
-fop::Reply failed(const Error& error) {
-    return {.status = fop::status_of(error.code), .words = error.context};
+// Nothing here has changed, so that the same request may come again when the session is another.
+fop::Reply failed_without_trace(const Error& error) {
+    const bool has_lost_session = error.code == Errc::kClosed;
+    return {.status = has_lost_session ? fop::Status::kTryAgain : fop::status_of(error.code),
+            .words = error.context};
 }
 
 Task<fop::Reply> run_ping(Execution /*execution*/) {
@@ -32,14 +35,11 @@ Task<fop::Reply> run_bulk_echo(Execution execution) {
         core::Buffer piece = execution.piece;
         piece.size_bytes = std::min<std::uint64_t>(piece.size_bytes, request.bytes - done.bytes);
         const auto pulled = co_await execution.fop->pull(&request.source, done.bytes, piece);
-        if (!pulled && pulled.error().code == Errc::kClosed && done.bytes == 0) {
-            co_return fop::Reply{.status = fop::Status::kTryAgain, .words = pulled.error().context};
-        }
-        if (!pulled) co_return failed(pulled.error());
+        if (!pulled) co_return failed_without_trace(pulled.error());
 
         done.crc = core::crc32c(piece.span(), done.crc);
         const auto pushed = co_await execution.fop->push(&request.target, done.bytes, piece);
-        if (!pushed) co_return failed(pushed.error());
+        if (!pushed) co_return failed_without_trace(pushed.error());
 
         done.bytes += piece.size_bytes;
         co_await execution.reactor->maybe_yield();

@@ -108,7 +108,6 @@ struct SimulatedClient::Outcome {
     const Result<fabric::Answer>* answer;
     bool cancelled;
     bool overdue;
-    bool same_session;
     bool same_life;
 };
 
@@ -315,7 +314,6 @@ Task<void> SimulatedClient::make_call(Process* process, Line* line, Wish wish) {
     const std::uint64_t life = options_.life_of(line->node);
     if (line->client->open()) look_at(*line);
     const std::uint64_t lives_seen = line->lives_seen;
-    const std::uint64_t reconnects = line->client->reconnects();
     const Instant deadline = after(process->reactor->now(), wish.timeout);
 
     fabric::CallRequest request{.type = wish.type, .deadline = deadline, .cancel = &late.source()};
@@ -357,7 +355,6 @@ Task<void> SimulatedClient::make_call(Process* process, Line* line, Wish wish) {
                           .answer = &answer,
                           .cancelled = late.source().cancelled(),
                           .overdue = process->reactor->now() >= deadline,
-                          .same_session = line->client->reconnects() == reconnects,
                           .same_life = life != 0 && life == options_.life_of(line->node) &&
                                        lives_seen == line->lives_seen};
     entry.end(judge(outcome));
@@ -381,9 +378,7 @@ std::string_view SimulatedClient::judge(const Outcome& outcome) {
             case fop::Status::kTimedOut: lawful = outcome.overdue; break;
             case fop::Status::kTooLarge: lawful = too_large; break;
             case fop::Status::kOutcomeUnknown:
-                // A transfer ends with its session, and may have changed memory.
-                lawful = outcome.wish->type->repeat == fop::Repeat::kOnce &&
-                         (!outcome.same_life || !outcome.same_session);
+                lawful = outcome.wish->type->repeat == fop::Repeat::kOnce && !outcome.same_life;
                 break;
             default: break;
         }

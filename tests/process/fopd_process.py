@@ -24,8 +24,6 @@ from pathlib import Path
 FOPD = os.environ.get("FOPD", "build/release/bin/fopd")
 FOPCTL = os.environ.get("FOPCTL", "build/release/bin/fopctl")
 CXX_FLAGS = os.environ.get("FOPD_CXX_FLAGS", "")
-# As the unit has it: a library turns SIGTERM into exit code 1 before main() can undo that.
-os.environ["IPATH_NO_BACKTRACE"] = "1"
 IS_SANITIZED = "-fsanitize=" in CXX_FLAGS
 
 DONE, USAGE, INTERNAL, SYSTEM, DATA_DIR, IN_USE, KEY_FILE, CONFIG = 0, 2, 70, 71, 73, 75, 77, 78
