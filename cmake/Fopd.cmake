@@ -67,6 +67,15 @@ function(fopd_add_program name)
     target_link_libraries(${name} PRIVATE ${arg_DEPENDS} fopd::warnings)
 endfunction()
 
+# fopd_compile_soon(<target>)
+# For what is not hot and holds no coroutine: with the sanitizers it is not optimised, which halves the time that it
+# takes to compile.
+function(fopd_compile_soon target)
+    if(CMAKE_CXX_FLAGS MATCHES "-fsanitize")
+        target_compile_options(${target} PRIVATE -O0)
+    endif()
+endfunction()
+
 # fopd_add_test(<area> SOURCES <cc...> DEPENDS <targets...> [LABELS <label...>] [ARGUMENTS <arg...>])
 # One Catch2 program test_<area> and one CTest entry of that name.
 function(fopd_add_test area)
