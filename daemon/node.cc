@@ -343,7 +343,7 @@ Task<std::vector<reqh::FopRecord>> Node::running() {
         const auto some = co_await core::run_on(world_.control, locality->reactor(), ask);
         all.insert(all.end(), some.begin(), some.end());
     }
-    std::ranges::stable_sort(all, {}, &reqh::FopRecord::arrived_at);
+    std::ranges::sort(all, {}, &reqh::FopRecord::arrived_at);
     co_return all;
 }
 
