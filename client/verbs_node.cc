@@ -119,11 +119,17 @@ std::string session_table(const json& sessions) {
     return table(rows);
 }
 
-int run_sessions(const Call& call) {
-    const auto answer = call.client.get("/v1/sessions");
+// Asks for a list, and shows it as a table.
+int run_list(const Call& call, const char* path, const char* name,
+             std::string (*table_of)(const json& list)) {
+    const auto answer = call.client.get(path);
     const auto done = checked(call, answer);
     if (!done) return done.error();
-    return show(call, answer->body, [&] { return session_table(done->at("sessions")); });
+    return show(call, answer->body, [&] { return table_of(done->at(name)); });
+}
+
+int run_sessions(const Call& call) {
+    return run_list(call, "/v1/sessions", "sessions", &session_table);
 }
 
 void declare_trace(CLI::App& app, VerbArguments& arguments) {
@@ -155,17 +161,10 @@ std::string running_table(const json& fops) {
     return table(rows);
 }
 
-int run_trace_all(const Call& call) {
-    const auto answer = call.client.get("/v1/trace");
-    const auto done = checked(call, answer);
-    if (!done) return done.error();
-    return show(call, answer->body, [&] { return running_table(done->at("fops")); });
-}
-
 int run_trace(const Call& call) {
-    if (call.arguments.id.empty()) return run_trace_all(call);
-    // What is no identifier is not sent: it could be anything in a URL.
     const std::string& id = call.arguments.id;
+    if (id.empty()) return run_list(call, "/v1/trace", "fops", &running_table);
+    // What is no identifier is not sent: it could be anything in a URL.
     if (id.find_first_not_of("0123456789abcdefABCDEF-") != std::string::npos) {
         complain("trace: a fop is named by a session and a request, such as 5f3a-17");
         return kExitUsage;

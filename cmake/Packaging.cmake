@@ -27,8 +27,8 @@ set(CPACK_DEBIAN_PACKAGE_DESCRIPTION
 administrator chose, and runs each as a non-blocking state machine on a
 reactor of its own core.
 
-This version is the foundation: the daemon, its configuration, logs, metrics
-and admin socket, and the command fopctl. It stores nothing yet.")
+This version is the foundation: the daemon, its network, configuration, logs,
+metrics and admin socket, and the command fopctl. It stores nothing yet.")
 # Shared libraries are found by dpkg-shlibdeps, but for the one that is loaded when it is needed; the others are what
 # the maintainer scripts call.
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)

@@ -7,6 +7,7 @@ Changed means: since this branch left origin/main (or, where there is no such br
 committed yet. A header that changed is checked through its own .cc, or else through one file that includes it.
 """
 
+import functools
 import hashlib
 import json
 import os
@@ -78,6 +79,13 @@ def units_for(changed, compiled):
     return sorted(units), unseen
 
 
+@functools.cache
+def rules():
+    """What is the same for all files: the checks, and the program that makes them."""
+    version = subprocess.run([CLANG_TIDY, "--version"], capture_output=True, check=True).stdout
+    return version + (ROOT / ".clang-tidy").read_bytes()
+
+
 def fingerprint(command):
     """Of all that decides what clang-tidy says of a file: its text with everything included, and the rules."""
     words = shlex.split(command["command"])
@@ -85,19 +93,17 @@ def fingerprint(command):
     done = subprocess.run([*words, "-E", "-C"], cwd=command["directory"], capture_output=True)
     if done.returncode != 0:
         return None  # clang-tidy says why.
-    rules = (ROOT / ".clang-tidy").read_bytes()
-    version = subprocess.run([CLANG_TIDY, "--version"], capture_output=True).stdout
-    return hashlib.sha256(b"\0".join((" ".join(words).encode(), version, rules, done.stdout))).hexdigest()
+    return hashlib.sha256(b"\0".join((" ".join(words).encode(), rules(), done.stdout))).hexdigest()
 
 
 def run_one(unit, command):
     """What it finds. A file without findings leaves its fingerprint, and is not looked at again until that changes."""
-    found_clean = fingerprint(command)
-    mark = CLEAN / str(found_clean)
-    if found_clean is not None and mark.exists():
-        return ""
-    output = look_at(unit)
-    if not output and found_clean is not None:
+    text = fingerprint(command)
+    if text is None:
+        return look_at(unit)
+    mark = CLEAN / text
+    output = "" if mark.exists() else look_at(unit)
+    if not output:
         mark.touch()
     return output
 

@@ -12,7 +12,6 @@ namespace {
 
 // A power of two. More than any server grants credits for.
 constexpr std::size_t kSlotCount = 256;
-// What a request that is never answered by its own fault costs nobody else.
 
 std::uint64_t seed_from(core::Entropy& entropy) {
     return entropy.number();

@@ -21,7 +21,7 @@ AT_MOST = [
     ("calls", "rpc_one_by_one_server_cpu_us", 18),
     ("calls", "rpc_64_sessions_server_cpu_us", 12),
     ("idle", "session_kib", 32),
-    ("idle", "idle_1000_sessions_cpu_percent", 4),
+    ("idle", "idle_1000_sessions_cpu_percent", 2),
 ]
 AT_LEAST = [
     ("connects", "connects_per_s", 500),

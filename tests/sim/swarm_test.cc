@@ -29,18 +29,19 @@ std::optional<std::uint64_t> number_in(const char* name) {
 
 struct SwarmPlan {
     std::uint64_t first_seed = 1;
-    std::uint64_t count = kFewSeeds;
+    std::uint64_t count = 1;
     std::uint64_t twice_every = 4;  // Of so many seeds one is run twice.
 };
 
-SwarmPlan swarm_plan() {
+// `few` seeds, or one for each `seeds_for_each` of those that are asked for.
+SwarmPlan swarm_plan(std::uint64_t few, std::uint64_t seeds_for_each) {
     if (const auto seed = number_in("FOPD_SEED"); seed.has_value()) {
         return {.first_seed = *seed, .count = 1, .twice_every = 1};
     }
     if (const auto count = number_in("FOPD_SWARM_SEEDS"); count.has_value()) {
-        return {.count = *count, .twice_every = 1};
+        return {.count = (*count + seeds_for_each - 1) / seeds_for_each, .twice_every = 1};
     }
-    return {};
+    return {.count = few};
 }
 
 // Both return the trace hash of a run in which every promise was kept.
@@ -108,13 +109,9 @@ void run_swarm(std::uint64_t (*run)(std::uint64_t seed), const SwarmPlan& swarm)
 }  // namespace
 
 TEST_CASE("sim swarm: nodes survive any plan of faults, and a seed is one run", "[sim][swarm]") {
-    run_swarm(&run_seed, swarm_plan());
+    run_swarm(&run_seed, swarm_plan(kFewSeeds, 1));
 }
 
 TEST_CASE("sim swarm: calls end as they may under any plan of faults", "[sim][swarm]") {
-    SwarmPlan swarm = swarm_plan();
-    swarm.count = swarm.count == kFewSeeds
-                      ? kFewSeedsWithClients
-                      : (swarm.count + kSeedsForEachWithClients - 1) / kSeedsForEachWithClients;
-    run_swarm(&run_seed_with_clients, swarm);
+    run_swarm(&run_seed_with_clients, swarm_plan(kFewSeedsWithClients, kSeedsForEachWithClients));
 }
