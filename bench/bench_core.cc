@@ -16,6 +16,7 @@
 #include <vector>
 
 #include <liburing.h>
+#include <unistd.h>
 
 #include "bench/measure.h"
 #include "core/clock.h"
@@ -143,6 +144,11 @@ struct RoundTrip {
     double p99_us;
 };
 
+RoundTrip of(const Histogram& times) {
+    return {.p50_us = static_cast<double>(times.percentile(0.5)) / 1000,
+            .p99_us = static_cast<double>(times.percentile(0.99)) / 1000};
+}
+
 RoundTrip measure_round_trip(Duration spin, int rounds, Duration pause) {
     pin_to(0);
     const auto here = make_reactor({.spin = spin});
@@ -158,8 +164,33 @@ RoundTrip measure_round_trip(Duration spin, int rounds, Duration pause) {
     Stop stop(*there);
     there->post(stop);
     other.join();
-    return {.p50_us = static_cast<double>(times.percentile(0.5)) / 1000,
-            .p99_us = static_cast<double>(times.percentile(0.99)) / 1000};
+    return of(times);
+}
+
+// What two threads that wake each other by a pipe each need for the same: what the kernel and the
+// machine make of a sleep.
+RoundTrip measure_bare_round_trip(int rounds, Duration pause) {
+    std::array<int, 2> forth{};
+    std::array<int, 2> back{};
+    ENSURE(::pipe(forth.data()) == 0 && ::pipe(back.data()) == 0);
+    std::thread other([&] {
+        pin_to(1);
+        for (char byte = 0; ::read(forth[0], &byte, 1) == 1;)
+            ENSURE(::write(back[1], &byte, 1) == 1);
+    });
+    pin_to(0);
+    Histogram times;
+    for (int i = 0; i < rounds; ++i) {
+        std::this_thread::sleep_for(pause);
+        char byte = 0;
+        const Instant start = kClock.now();
+        ENSURE(::write(forth[1], &byte, 1) == 1 && ::read(back[0], &byte, 1) == 1);
+        times.record(kClock.now() - start);
+    }
+    ::close(forth[1]);
+    other.join();
+    for (const int fd : {forth[0], back[0], back[1]}) ::close(fd);
+    return of(times);
 }
 
 // -- timers --
@@ -323,6 +354,7 @@ struct Report {
     double crc32c_4k_ns;
     RoundTrip spinning;
     RoundTrip asleep;
+    RoundTrip bare_asleep;
     std::vector<TimerCosts> timers;
     std::vector<Throughput> nops;
 };
@@ -332,10 +364,12 @@ void print_json(const Report& report) {
         "{\"cpu\":%s,\"kernel\":%s,\"await_ns\":%.1f,\"suspend_ns\":%.1f,\"spawn_ns\":%.1f,"
         "\"crc32c_4k_ns\":%.1f,"
         "\"mailbox_spin_us\":{\"p50\":%.2f,\"p99\":%.2f},"
-        "\"mailbox_sleep_us\":{\"p50\":%.2f,\"p99\":%.2f},\"timers\":[",
+        "\"mailbox_sleep_us\":{\"p50\":%.2f,\"p99\":%.2f},"
+        "\"pipe_sleep_us\":{\"p50\":%.2f,\"p99\":%.2f},\"timers\":[",
         quoted(cpu_model()).c_str(), quoted(kernel_release()).c_str(), report.tasks.await_ns,
         report.tasks.suspend_ns, report.tasks.spawn_ns, report.crc32c_4k_ns, report.spinning.p50_us,
-        report.spinning.p99_us, report.asleep.p50_us, report.asleep.p99_us);
+        report.spinning.p99_us, report.asleep.p50_us, report.asleep.p99_us,
+        report.bare_asleep.p50_us, report.bare_asleep.p99_us);
     const char* comma = "";
     for (const TimerCosts& each : report.timers) {
         std::printf("%s{\"count\":%zu,\"arm_ns\":%.1f,\"cancel_ns\":%.1f,\"fire_ns\":%.1f}", comma,
@@ -362,6 +396,8 @@ void print_table(const Report& report) {
                 report.spinning.p50_us, report.spinning.p99_us);
     std::printf("round trip, both asleep      p50  %8.2f us   p99 %8.2f us\n", report.asleep.p50_us,
                 report.asleep.p99_us);
+    std::printf("the same of pipes            p50  %8.2f us   p99 %8.2f us\n",
+                report.bare_asleep.p50_us, report.bare_asleep.p99_us);
     std::printf("\n%10s %10s %10s %10s\n", "timers", "arm ns", "cancel ns", "fire ns");
     for (const TimerCosts& each : report.timers) {
         std::printf("%10zu %10.1f %10.1f %10.1f\n", each.count, each.arm_ns, each.cancel_ns,
@@ -381,6 +417,7 @@ Report measure_all() {
     report.crc32c_4k_ns = crc32c_4k_ns();
     report.spinning = measure_round_trip(50us, 200'000, 0us);
     report.asleep = measure_round_trip(0us, 5'000, 200us);
+    report.bare_asleep = measure_bare_round_trip(5'000, 200us);
     for (const std::size_t count : {1'000UL, 10'000UL, 100'000UL, 1'000'000UL}) {
         report.timers.push_back(measure_timers(count));
     }

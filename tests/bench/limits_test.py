@@ -2,6 +2,7 @@
 
 bench_core's figures are medians of several rounds, so a moment's noise does not fail them. How soon a sleeping thread
 runs is up to the kernel and to who else uses the cores, so that figure gets three tries: a regression fails them all.
+Where even two threads and two pipes need long for it, the limit is a multiple of what those need.
 The ratio of no-ops is a guard against falling back: bench/README.md says what is aimed at.
 """
 
@@ -14,6 +15,7 @@ import unittest
 TASK_NS_MAX = 60
 SPINNING_ROUND_TRIP_US_MAX = 5
 SLEEPING_ROUND_TRIP_US_MAX = 60
+SLEEPING_ROUND_TRIP_PIPES_MAX = 1.6
 NO_OP_RATIO_MIN = 0.7
 TRIES = 3
 IDLE_NODES_S_MAX = 5
@@ -39,12 +41,13 @@ class BenchCoreTest(unittest.TestCase):
         self.assertLess(self.figures["mailbox_spin_us"]["p50"], SPINNING_ROUND_TRIP_US_MAX)
 
     def test_round_trip_of_sleeping_reactors(self):
-        best = self.figures["mailbox_sleep_us"]["p50"]
-        for _ in range(1, TRIES):
-            if best < SLEEPING_ROUND_TRIP_US_MAX:
-                break
-            best = min(best, measure()["mailbox_sleep_us"]["p50"])
-        self.assertLess(best, SLEEPING_ROUND_TRIP_US_MAX)
+        figures = self.figures
+        for _ in range(TRIES):
+            limit = max(SLEEPING_ROUND_TRIP_US_MAX, SLEEPING_ROUND_TRIP_PIPES_MAX * figures["pipe_sleep_us"]["p50"])
+            if figures["mailbox_sleep_us"]["p50"] < limit:
+                return
+            figures = measure()
+        self.assertLess(figures["mailbox_sleep_us"]["p50"], limit)
 
     def test_no_ops_beside_bare_io_uring(self):
         for each in self.figures["nop"]:
