@@ -83,7 +83,7 @@ class RestartTest(NetworkTestCase):
         self.assertIn("the server has started anew", load.err())
         self.wait_at_rest(sessions=len(pings))
         for each in pings:
-            self.expect_content(each)
+            self.expect_content(each, stops_count=1)
         self.wait_at_rest()
         self.n.stop(self.daemon)
 

@@ -17,6 +17,7 @@ SESSION_AT = 8
 
 # Below this the scheduling of a busy machine is measured, not the daemon.
 P99_FLOOR_US = 1000
+TRY_LATER = 75
 P99_FACTOR_MAX = 3
 
 
@@ -344,16 +345,22 @@ class NetworkTestCase(FabricTestCase):
         self.wait_figure("fopd_sessions_opened_total", opened + count)
         return pings
 
-    def expect_content(self, witness):
+    def expect_content(self, witness, stops_count=0):
+        """`stops_count` servers were told to stop meanwhile: a ping that still waited then was answered "try again"."""
         witness.signal(signal.SIGINT)
-        self.assertEqual(witness.wait_end(), 0, witness.err())
+        code = witness.wait_end()
+        if code != 0:
+            self.assertEqual(code, TRY_LATER, witness.err())
+            self.assertLessEqual(len(witness.err().splitlines()), stops_count, witness.err())
         sent, answered = witness.summary()
         # The last one may have been under way.
-        self.assertGreaterEqual(answered, max(sent - 1, 1), witness.err())
+        self.assertGreaterEqual(answered, max(sent - 1 - stops_count, 1), witness.err())
 
     def expect_p99_kept(self, quiet, meanwhile, what):
         print(f"{what}: p99 {quiet:.0f} us, meanwhile {meanwhile:.0f} us", end="; ")
-        self.assertLess(meanwhile, P99_FACTOR_MAX * max(quiet, P99_FLOOR_US), what)
+        # The sanitizers make work that is little long.
+        if not IS_SANITIZED:
+            self.assertLess(meanwhile, P99_FACTOR_MAX * max(quiet, P99_FLOOR_US), what)
 
 
 class KillsTestCase(NetworkTestCase):
@@ -363,9 +370,11 @@ class KillsTestCase(NetworkTestCase):
     KEPT_BYTES_MAX = 8 << 10
     NOISE_BYTES = 256 << 10
     KILLS_COUNT_TELLING = 50
+    TRIES = 5
 
     def setUp(self):
         super().setUp()
+        self.killed_count = 0
         # Few, so that all of them have been in use after a short while.
         self.n.write_config(localities={"receive_buffers": 64})
 
@@ -397,17 +406,27 @@ class KillsTestCase(NetworkTestCase):
         for number in range(count):
             # Of a single fop one piece is on its way; of many some are on both.
             depth = (1, 8)[number % 2]
+            pulled, pushed = self.kill_client(depth)
+            if depth == 1:
+                ways[pulled > pushed] += 1
+        return ways
+
+    def kill_client(self, depth):
+        """Kills one with a fop under way. Returns the bytes pulled and pushed for it."""
+        for _ in range(self.TRIES):
             pulled_before, pushed_before = self.bulk_bytes()
             cut_off_before = self.cut_off_count()
             load = self.bulk_load(depth)
             self.wait_moving()
             load.kill()
+            self.killed_count += 1
             self.wait_at_rest(sessions=1)
-            self.assertGreater(self.cut_off_count(), cut_off_before, "it was killed with a fop under way")
-            if depth == 1:
+            if self.cut_off_count() > cut_off_before:
                 pulled, pushed = self.bulk_bytes()
-                ways[pulled - pulled_before > pushed - pushed_before] += 1
-        return ways
+                return pulled - pulled_before, pushed - pushed_before
+            # One that has a single fop at a time may be killed between two of them.
+            self.assertEqual(depth, 1, "killed with none of its fops under way")
+        raise AssertionError(f"{self.TRIES} clients were all killed between two fops")
 
     def check_killed_clients(self, count, warm_up):
         """The daemon goes on for others and has in the end what it had after the warm-up."""
@@ -417,13 +436,15 @@ class KillsTestCase(NetworkTestCase):
         files = self.daemon.files_count()
         memory = resident_bytes(self.daemon.pid, "RssAnon")
         ended = self.daemon.metrics()["fopd_sessions_lost_total"]
+        killed_before = self.killed_count
         ways = self.kill_clients(count)
         self.wait_files(files)
         grown = resident_bytes(self.daemon.pid, "RssAnon") - memory
         print(f"{count} clients killed, {ways[0]} of them in a pull and {ways[1]} in a push of a single fop: the daemon "
               f"has {memory >> 10} KiB and {grown >> 10} more, {self.daemon.files_count()} descriptors after {files}",
               end="; ")
-        self.assertEqual(self.daemon.metrics()["fopd_sessions_lost_total"] - ended, count)
+        self.assertEqual(self.daemon.metrics()["fopd_sessions_lost_total"] - ended,
+                         self.killed_count - killed_before)
         self.expect_little(grown, count)
         self.expect_content(witness)
         self.wait_at_rest()
