@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "core/io.h"
+#include "core/reactor.h"
+#include "core/result.h"
+#include "core/task.h"
+
+namespace fopd::devices {
+
+// What everything on a disk is a whole number of.
+inline constexpr std::size_t kBlockBytes = 4096;
+
+struct Geometry {
+    std::uint64_t size_bytes = 0;  // Whole blocks.
+    bool rotational = false;
+    bool direct = false;    // I/O passes the page cache by.
+    bool discards = false;  // discard() gives space back.
+};
+
+// A disk, or a file used as one: blocks that are read, written and made durable. Lives on one
+// reactor. Offsets and lengths are whole blocks and memory is aligned to one (kInvalid else, and
+// beyond the end); what is done is done whole, or it is an error. Operations under way at the same
+// time are in no order.
+class Device {
+public:
+    virtual ~Device() = default;
+
+    // As the configuration calls it.
+    virtual std::string_view name() const = 0;
+    virtual const Geometry& geometry() const = 0;
+
+    virtual Task<Result<void>> read(core::Buffer into, std::uint64_t offset,
+                                    core::WaitOptions wait) = 0;
+    // Cannot be given up: what a half-done write leaves behind is unknown. The kernel bounds it.
+    // After an error the blocks hold anything.
+    virtual Task<Result<void>> write(core::Buffer from, std::uint64_t offset) = 0;
+    // Every write that was complete when this began survives a loss of power once this has
+    // succeeded. After a failure none since the last success is known to, and trying again proves
+    // nothing.
+    virtual Task<Result<void>> flush() = 0;
+    // The content is of no more use. It reads as anything until it is written again.
+    virtual Task<Result<void>> discard(std::uint64_t offset, std::uint64_t size_bytes) = 0;
+};
+
+}  // namespace fopd::devices

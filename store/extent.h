@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace fopd::store {
+
+// An extent's blocks are counted in 4 KiB, in the object and on the disk alike.
+inline constexpr std::uint64_t kObjectBytesMax = 1ULL << 60;
+inline constexpr std::uint64_t kObjectBlocksMax = kObjectBytesMax / 4096;
+// 1 MiB: bounds what one value of the index and one record of the log hold.
+inline constexpr std::uint32_t kExtentBlocksMax = 256;
+
+// Consecutive blocks of a disk.
+struct Place {
+    std::uint64_t block = 0;
+    std::uint32_t count = 0;
+
+    friend bool operator==(const Place&, const Place&) = default;
+};
+
+// Consecutive blocks of an object that lie consecutively on a disk, with the CRC32C of each. The
+// checksums are borrowed.
+struct Extent {
+    std::uint64_t first = 0;  // In the object.
+    std::uint64_t block = 0;  // On the disk.
+    std::span<const std::uint32_t> checksums{};
+
+    std::uint32_t count() const { return static_cast<std::uint32_t>(checksums.size()); }
+    std::uint64_t end() const { return first + checksums.size(); }
+};
+
+}  // namespace fopd::store
