@@ -46,4 +46,8 @@ public:
     virtual Task<Result<void>> discard(std::uint64_t offset, std::uint64_t size_bytes) = 0;
 };
 
+// What every device asks first: kInvalid when the range, or the memory, is not one it can do.
+Result<void> check_range(const Geometry& geometry, std::uint64_t offset, std::uint64_t size_bytes);
+Result<void> check_io(const Geometry& geometry, const core::Buffer& buffer, std::uint64_t offset);
+
 }  // namespace fopd::devices

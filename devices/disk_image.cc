@@ -1,0 +1,205 @@
+#include "devices/disk_image.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "core/ensure.h"
+#include "devices/device.h"
+
+namespace fopd::devices {
+
+namespace {
+
+constexpr std::size_t kSectorsPerBlock = kBlockBytes / DiskImage::kSectorBytes;
+
+void copy_block(const std::vector<std::byte>* from, std::byte* into) {
+    if (from == nullptr) {
+        std::fill_n(into, kBlockBytes, std::byte{0});
+    } else if (from->empty()) {
+        std::fill_n(into, kBlockBytes, DiskImage::kPoison);
+    } else {
+        std::copy_n(from->data(), kBlockBytes, into);
+    }
+}
+
+}  // namespace
+
+// Which sectors of which writes survive. Disks differ in what they keep together and in how much:
+// a cache written back in order loses the newest, one that sorts loses anything.
+class DiskImage::Lottery {
+public:
+    explicit Lottery(core::Random& random)
+        : keep_ppm_(kKeepPpm[random.below(kKeepPpm.size())]),
+          grain_(static_cast<Grain>(random.below(3))),
+          salt_(random.next()) {}
+
+    bool keeps(WriteId write, std::uint64_t block, std::size_t sector) const {
+        std::uint64_t ticket = core::mix(salt_, write);
+        if (grain_ != Grain::kWrite) ticket = core::mix(ticket, block);
+        if (grain_ == Grain::kSector) ticket = core::mix(ticket, sector);
+        return core::Random(ticket).chance_ppm(keep_ppm_);
+    }
+
+private:
+    enum class Grain : std::uint8_t { kWrite, kBlock, kSector };
+    static constexpr std::array<std::uint32_t, 5> kKeepPpm{0, 60'000, 500'000, 940'000, 1'000'000};
+
+    std::uint32_t keep_ppm_;
+    Grain grain_;
+    std::uint64_t salt_;
+};
+
+DiskImage::DiskImage(std::uint64_t size_bytes) : size_bytes_(size_bytes) {
+    ENSURE(size_bytes % kBlockBytes == 0);
+}
+
+const DiskImage::Bytes* DiskImage::newest(std::uint64_t block) const {
+    if (const auto cached = cached_.find(block); cached != cached_.end()) {
+        return &cached->second.back().bytes;
+    }
+    const auto durable = durable_.find(block);
+    return durable == durable_.end() ? nullptr : &durable->second;
+}
+
+Result<void> DiskImage::read(std::uint64_t offset, std::span<std::byte> into) const {
+    ENSURE(offset % kBlockBytes == 0);
+    ENSURE(into.size() % kBlockBytes == 0);
+    const std::uint64_t first = offset / kBlockBytes;
+    const std::uint64_t count = into.size() / kBlockBytes;
+    const auto bad = unreadable_.lower_bound(first);
+    if (bad != unreadable_.end() && *bad < first + count) {
+        return std::unexpected(Error{.code = Errc::kIo, .context = "read unreadable block"});
+    }
+    for (std::uint64_t i = 0; i < count; ++i) {
+        copy_block(newest(first + i), into.data() + i * kBlockBytes);
+    }
+    return {};
+}
+
+DiskImage::WriteId DiskImage::begin(std::uint64_t offset, std::uint64_t size_bytes,
+                                    const std::byte* from) {
+    ENSURE(offset % kBlockBytes == 0);
+    ENSURE(size_bytes % kBlockBytes == 0);
+    ENSURE(offset + size_bytes <= size_bytes_);
+    const WriteId write = ++sequence_;
+    for (std::uint64_t at = 0; at < size_bytes; at += kBlockBytes) {
+        const std::uint64_t block = (offset + at) / kBlockBytes;
+        Bytes bytes;
+        if (from != nullptr) bytes.assign(from + at, from + at + kBlockBytes);
+        cached_[block].push_back({.write = write, .ended = 0, .bytes = std::move(bytes)});
+        unreadable_.erase(block);
+    }
+    return write;
+}
+
+DiskImage::WriteId DiskImage::begin_write(std::uint64_t offset, std::span<const std::byte> from) {
+    return begin(offset, from.size(), from.data());
+}
+
+DiskImage::WriteId DiskImage::begin_discard(std::uint64_t offset, std::uint64_t size_bytes) {
+    return begin(offset, size_bytes, nullptr);
+}
+
+void DiskImage::end_write(WriteId write, std::uint64_t offset, std::uint64_t size_bytes) {
+    const FlushPoint ended = ++sequence_;
+    const std::uint64_t first = offset / kBlockBytes;
+    const auto end = cached_.lower_bound(first + size_bytes / kBlockBytes);
+    for (auto each = cached_.lower_bound(first); each != end; ++each) {
+        for (Version& version : each->second) {
+            if (version.write == write) version.ended = ended;
+        }
+    }
+}
+
+void DiskImage::flush(FlushPoint point) {
+    for (auto each = cached_.begin(); each != cached_.end();) {
+        auto& [block, versions] = *each;
+        const auto covered =
+            std::find_if(versions.rbegin(), versions.rend(), [point](const Version& version) {
+                return version.ended != 0 && version.ended < point;
+            });
+        if (covered != versions.rend()) {
+            durable_[block] = std::move(covered->bytes);
+            versions.erase(versions.begin(), covered.base());
+        }
+        each = versions.empty() ? cached_.erase(each) : std::next(each);
+    }
+}
+
+void DiskImage::fail_flush(FlushPoint point, core::Random& random) {
+    const Lottery lottery(random);
+    for (auto each = cached_.begin(); each != cached_.end();) {
+        auto& [block, versions] = *each;
+        const auto rest = std::stable_partition(
+            versions.begin(), versions.end(), [point](const Version& version) {
+                return version.ended != 0 && version.ended < point;
+            });
+        draw(block, {versions.begin(), rest}, lottery);
+        versions.erase(versions.begin(), rest);
+        each = versions.empty() ? cached_.erase(each) : std::next(each);
+    }
+}
+
+void DiskImage::crash(core::Random& random) {
+    const Lottery lottery(random);
+    for (const auto& [block, versions] : cached_) draw(block, versions, lottery);
+    cached_.clear();
+}
+
+void DiskImage::draw(std::uint64_t block, std::span<const Version> versions,
+                     const Lottery& lottery) {
+    for (const Version& version : versions) {
+        for (std::size_t sector = 0; sector < kSectorsPerBlock; ++sector) {
+            if (!lottery.keeps(version.write, block, sector)) continue;
+            Bytes& left = spell_out(block);
+            const auto at = static_cast<std::ptrdiff_t>(sector * kSectorBytes);
+            if (version.bytes.empty()) {
+                std::fill_n(left.begin() + at, kSectorBytes, kPoison);
+            } else {
+                std::copy_n(version.bytes.begin() + at, kSectorBytes, left.begin() + at);
+            }
+        }
+    }
+}
+
+// From now on its sectors may differ.
+DiskImage::Bytes& DiskImage::spell_out(std::uint64_t block) {
+    const auto durable = durable_.find(block);
+    if (durable != durable_.end() && !durable->second.empty()) return durable->second;
+    Bytes bytes(kBlockBytes);
+    copy_block(durable == durable_.end() ? nullptr : &durable->second, bytes.data());
+    return durable_[block] = std::move(bytes);
+}
+
+void DiskImage::settle() {
+    for (auto& [block, versions] : cached_) durable_[block] = std::move(versions.back().bytes);
+    cached_.clear();
+}
+
+std::uint64_t DiskImage::unflushed_bytes() const {
+    return cached_.size() * kBlockBytes;
+}
+
+void DiskImage::flip_bit(std::uint64_t offset, unsigned bit) {
+    ENSURE(offset < size_bytes_);
+    ENSURE(bit < 8);
+    const std::uint64_t block = offset / kBlockBytes;
+    Bytes spelt_out(kBlockBytes);
+    copy_block(newest(block), spelt_out.data());
+    spelt_out[offset % kBlockBytes] ^= std::byte{1} << bit;
+    const auto cached = cached_.find(block);
+    (cached == cached_.end() ? durable_[block] : cached->second.back().bytes) =
+        std::move(spelt_out);
+}
+
+void DiskImage::resize(std::uint64_t size_bytes) {
+    ENSURE(size_bytes % kBlockBytes == 0);
+    const std::uint64_t end = size_bytes / kBlockBytes;
+    durable_.erase(durable_.lower_bound(end), durable_.end());
+    cached_.erase(cached_.lower_bound(end), cached_.end());
+    unreadable_.erase(unreadable_.lower_bound(end), unreadable_.end());
+    size_bytes_ = size_bytes;
+}
+
+}  // namespace fopd::devices

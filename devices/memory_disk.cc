@@ -1,0 +1,169 @@
+#include "devices/memory_disk.h"
+
+#include <algorithm>
+#include <coroutine>
+#include <vector>
+
+#include "core/ensure.h"
+
+namespace fopd::devices {
+
+namespace {
+
+Error failed(const char* context) {
+    return {.code = Errc::kIo, .context = context};
+}
+
+// Suspends until the frame is destroyed: what is under way when the power goes.
+struct Forever {
+    bool await_ready() const noexcept { return false; }
+    void await_suspend(std::coroutine_handle<>) const noexcept {}
+    void await_resume() const noexcept {}
+};
+
+void flip_one_bit(std::span<std::byte> bytes, core::Random& random) {
+    if (bytes.empty()) return;
+    const std::uint64_t bit = random.below(bytes.size() * 8);
+    bytes[bit / 8] ^= std::byte{1} << (bit % 8);
+}
+
+}  // namespace
+
+void Power::cut() {
+    if (!on_) return;
+    on_ = false;
+    if (on_cut_) on_cut_();
+}
+
+MemoryDisk::MemoryDisk(core::Reactor& reactor, DiskImage& image, MemoryDiskOptions options)
+    : reactor_(reactor),
+      image_(image),
+      options_(std::move(options)),
+      geometry_{.size_bytes = image.size_bytes(),
+                .rotational = options_.rotational,
+                .direct = true,
+                .discards = true},
+      random_(options_.seed) {}
+
+MemoryDisk::Delay MemoryDisk::draw_delay() {
+    const DiskFaults& faults = options_.faults;
+    Duration whole{random_.between(faults.delay_min.count(), faults.delay_max.count())};
+    if (random_.chance_ppm(faults.slow_ppm)) whole += faults.slow_delay;
+    const Duration before{random_.between(0, whole.count())};
+    return {.before = before, .after = whole - before};
+}
+
+Task<void> MemoryDisk::spend(Duration span) {
+    const auto slept = co_await reactor_.sleep_for(span);
+    ENSURE(slept.has_value());
+    if (options_.power != nullptr && !options_.power->on()) co_await Forever{};
+}
+
+Task<void> MemoryDisk::step() {
+    if (options_.power == nullptr) co_return;
+    if (options_.power->on()) options_.power->step();
+    if (!options_.power->on()) co_await Forever{};
+}
+
+Task<Result<void>> MemoryDisk::read(core::Buffer into, std::uint64_t offset,
+                                    core::WaitOptions wait) {
+    ++counts_.reads;
+    if (const auto fits = check_io(geometry_, into, offset); !fits) co_return fits;
+    const Delay delay = draw_delay();
+    const Instant done_at = after(reactor_.now(), delay.before + delay.after);
+    const auto slept = co_await reactor_.sleep_until(std::min(done_at, wait.deadline), wait.cancel);
+    if (options_.power != nullptr && !options_.power->on()) co_await Forever{};
+    if (!slept) co_return std::unexpected(slept.error());
+    if (done_at > wait.deadline) {
+        co_return std::unexpected(Error{.code = Errc::kTimedOut, .context = "read"});
+    }
+
+    // Before it is known whether it fails: nobody relies on the memory after an error.
+    std::ranges::fill(into.span(), DiskImage::kPoison);
+    if (random_.chance_ppm(options_.faults.read_error_ppm)) {
+        co_return std::unexpected(failed("read"));
+    }
+    const auto read = image_.read(offset, into.span());
+    if (!read) co_return std::unexpected(read.error());
+    if (random_.chance_ppm(options_.faults.read_flip_ppm)) flip_one_bit(into.span(), random_);
+    co_return Result<void>{};
+}
+
+Task<Result<void>> MemoryDisk::write(core::Buffer from, std::uint64_t offset) {
+    ++counts_.writes;
+    if (const auto fits = check_io(geometry_, from, offset); !fits) co_return fits;
+    const Delay delay = draw_delay();
+    co_await spend(delay.before);
+    co_await step();
+    const auto write = store(from, offset);
+    co_await step();
+    co_await spend(delay.after);
+    if (!write) co_return std::unexpected(write.error());
+    image_.end_write(*write, offset, from.size_bytes);
+    co_return Result<void>{};
+}
+
+// Has the effect that a write to `offset` has, and says where it really was.
+Result<DiskImage::WriteId> MemoryDisk::store(core::Buffer from, std::uint64_t& offset) {
+    const DiskFaults& faults = options_.faults;
+    if (random_.chance_ppm(faults.write_error_ppm)) {
+        tear(from, offset);
+        return std::unexpected(failed("write"));
+    }
+    if (random_.chance_ppm(faults.lost_write_ppm)) return DiskImage::WriteId{0};
+    if (random_.chance_ppm(faults.misdirected_write_ppm)) offset = elsewhere(from.size_bytes);
+    if (!random_.chance_ppm(faults.write_flip_ppm)) return image_.begin_write(offset, from.span());
+    std::vector<std::byte> wrong(from.span().begin(), from.span().end());
+    flip_one_bit(wrong, random_);
+    return image_.begin_write(offset, wrong);
+}
+
+void MemoryDisk::tear(core::Buffer from, std::uint64_t offset) {
+    std::vector<std::byte> mixture(from.size_bytes);
+    // What cannot be read is all new.
+    if (!image_.read(offset, mixture)) mixture.assign(from.span().begin(), from.span().end());
+    for (std::size_t at = 0; at < from.size_bytes; at += DiskImage::kSectorBytes) {
+        if (random_.below(2) == 0) continue;
+        std::copy_n(from.data + at, DiskImage::kSectorBytes,
+                    mixture.begin() + static_cast<std::ptrdiff_t>(at));
+    }
+    const auto write = image_.begin_write(offset, mixture);
+    image_.end_write(write, offset, mixture.size());
+}
+
+std::uint64_t MemoryDisk::elsewhere(std::size_t size_bytes) {
+    return random_.below((geometry_.size_bytes - size_bytes) / kBlockBytes + 1) * kBlockBytes;
+}
+
+Task<Result<void>> MemoryDisk::flush() {
+    ++counts_.flushes;
+    const DiskImage::FlushPoint point = image_.flush_point();
+    const Delay delay = draw_delay();
+    co_await spend(delay.before);
+    co_await step();
+    const bool fails = random_.chance_ppm(options_.faults.flush_error_ppm);
+    if (fails) {
+        image_.fail_flush(point, random_);
+    } else {
+        image_.flush(point);
+    }
+    co_await step();
+    co_await spend(delay.after);
+    if (fails) co_return std::unexpected(failed("flush"));
+    co_return Result<void>{};
+}
+
+Task<Result<void>> MemoryDisk::discard(std::uint64_t offset, std::uint64_t size_bytes) {
+    ++counts_.discards;
+    if (const auto fits = check_range(geometry_, offset, size_bytes); !fits) co_return fits;
+    const Delay delay = draw_delay();
+    co_await spend(delay.before);
+    co_await step();
+    const auto write = image_.begin_discard(offset, size_bytes);
+    co_await step();
+    co_await spend(delay.after);
+    image_.end_write(write, offset, size_bytes);
+    co_return Result<void>{};
+}
+
+}  // namespace fopd::devices
