@@ -175,7 +175,7 @@ public:
     // What begins where the disk is divided; segment n follows these at n * segment_blocks.
     static constexpr std::uint64_t kSegmentsBlock = 256;
     static constexpr std::uint32_t kSegmentsMin = 4;
-    static constexpr std::uint32_t kSegmentsMax = 12'000;  // What a superblock can list.
+    static constexpr std::uint32_t kSegmentsMax = 5'000;  // What a superblock can list.
 
     // All three outlive the log.
     Log(core::Reactor& reactor, devices::Device& device, SegmentSource& source,
@@ -258,13 +258,12 @@ private:
 // Used by co_await only.
 class Log::DurableAwaiter {
 public:
-    DurableAwaiter(LogCore& core, Commit& commit) : core_(core), commit_(commit) {}
+    explicit DurableAwaiter(Commit& commit) : commit_(commit) {}
     bool await_ready() const;
     void await_suspend(std::coroutine_handle<> handle);
     [[nodiscard]] Result<void> await_resume() const;
 
 private:
-    LogCore& core_;
     Commit& commit_;
 };
 

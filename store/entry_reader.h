@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "core/result.h"
+#include "core/task.h"
+#include "devices/device.h"
+#include "store/aligned_memory.h"
+#include "store/log.h"
+#include "store/log_entry.h"
+#include "store/log_space.h"
+
+namespace fopd::store {
+
+// Where on the disk a place in the log is.
+std::uint64_t byte_offset(LogPosition at, std::uint32_t segment_blocks);
+
+// Reads entries, a mebibyte at a time. Lives on the device's reactor; one call at a time.
+class EntryReader {
+public:
+    struct Options {
+        LogId id{};
+        std::uint32_t segment_blocks = 0;
+        std::uint32_t entry_blocks_max = 0;
+    };
+    struct Found {
+        EntryHeader header;
+        std::uint32_t blocks = 0;
+        LogEntry entry;  // Until the next call.
+    };
+
+    EntryReader(devices::Device& device, const Options& options)
+        : device_(device), options_(options) {}
+    Result<void> allocate();
+
+    // The whole entry that begins there; empty when none does. An error is the device's.
+    Task<Result<std::optional<Found>>> at(LogPosition position);
+
+private:
+    Task<Result<void>> load(LogPosition position);
+    // What was read from there on; empty when nothing was.
+    std::span<const std::byte> loaded_from(LogPosition position) const;
+
+    devices::Device& device_;
+    const Options options_;
+    AlignedMemory memory_;
+    LogPosition window_;
+    std::uint32_t window_blocks_ = 0;
+};
+
+}  // namespace fopd::store

@@ -1,0 +1,361 @@
+#include "store/log_core.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace fopd::store {
+
+LogCore::LogCore(core::Reactor& reactor, devices::Device& device, SegmentSource& source,
+                 const LogOptions& options)
+    : Timer(&on_time),
+      reactor_(reactor),
+      device_(device),
+      source_(source),
+      options_(options),
+      payload_max_(static_cast<std::uint32_t>(options.entry_blocks_max * devices::kBlockBytes -
+                                              kEntryHeaderBytes)),
+      bytes_max_((kSlots - options.entries_in_flight_max - 1) * payload_max_ / 2),
+      copies_(device),
+      space_(
+          {.segment_blocks = options.segment_blocks, .entry_blocks_max = options.entry_blocks_max}),
+      progress_(reactor),
+      door_(reactor),
+      room_(reactor),
+      segments_max_(options.segments_max),
+      superblock_free_(reactor),
+      cleaning_(reactor) {
+    ENSURE(options.entries_in_flight_max >= 1);
+    ENSURE(options.entries_in_flight_max <= kSlots / 2);
+    ENSURE(options.segments_max <= Log::kSegmentsMax);
+}
+
+LogCore::~LogCore() = default;
+
+// -- room --
+
+bool LogCore::has_room(std::uint32_t bytes, Purpose purpose) const {
+    const bool cleans = purpose == Purpose::kCleaning;
+    const std::uint64_t bytes_left_over = cleans ? 0 : payload_max_;
+    if (reserved_bytes_ + in_use_bytes_ + bytes + bytes_left_over > bytes_max_) return false;
+    return space_.fits(entry_blocks(bytes), cleans ? 0 : space_.cleaning_reserve());
+}
+
+Task<Result<Reservation>> LogCore::reserve(std::uint32_t bytes, core::WaitOptions wait,
+                                           Purpose purpose) {
+    ENSURE(serving_);
+    if (bytes > payload_max_) {
+        co_return std::unexpected(
+            Error{.code = Errc::kNoSpace, .context = "more records than an entry takes"});
+    }
+    // The first in line stands at the door until there is room for it, so that nobody is overtaken.
+    const bool in_line = purpose == Purpose::kCommit;
+    if (in_line && at_door_) {
+        const auto turn = co_await door_.wait(wait);
+        if (!turn) co_return std::unexpected(turn.error());
+    }
+    if (in_line) at_door_ = true;
+    const auto found = co_await wait_for_room(bytes, wait, purpose);
+    if (in_line && !door_.wake_one()) at_door_ = false;
+    if (!found) co_return std::unexpected(found.error());
+    reserved_bytes_ += bytes;
+    space_.promise(entry_blocks(bytes));
+    co_return Reservation(this, bytes);
+}
+
+Task<Result<void>> LogCore::wait_for_room(std::uint32_t bytes, core::WaitOptions wait,
+                                          Purpose purpose) {
+    for (;;) {
+        if (failed_) co_return std::unexpected(failure());
+        if (closing_) {
+            co_return std::unexpected(
+                Error{.code = Errc::kClosed, .context = "the log is closing"});
+        }
+        if (has_room(bytes, purpose)) co_return Result<void>{};
+        if (purpose == Purpose::kCleaning) cleaner_starves_ = true;
+        source_empty_ = false;
+        look_after_space();
+        const auto woken = co_await room_.wait(wait);
+        if (!woken && !has_room(bytes, purpose)) co_return std::unexpected(woken.error());
+    }
+}
+
+void LogCore::wake_room() {
+    room_.wake_all();
+}
+
+void LogCore::give_up(std::uint32_t bytes) {
+    reserved_bytes_ -= bytes;
+    space_.release(entry_blocks(bytes));
+    wake_room();
+}
+
+// -- from commits to entries --
+
+void LogCore::begin(Commit& commit, Reservation reservation, std::span<const std::byte> records,
+                    std::uint32_t record_count, Durability durability, Data data) {
+    ENSURE(reservation.core_ == this);
+    ENSURE(records.size() <= reservation.bytes_);
+    ENSURE(commit.stage_ == Commit::Stage::kIdle);
+    const auto size = static_cast<std::uint32_t>(records.size());
+    commit.data_pending_ = data == Data::kPending;
+    if (failed_) return begin_failed(commit);  // The reservation is given up.
+
+    if (gathering().payload_bytes + size > payload_max_) spawn(write_entry(close_entry()));
+    Slot& slot = gathering();
+    reservation.core_ = nullptr;
+    reserved_bytes_ -= reservation.bytes_;
+    in_use_bytes_ += size;
+    slot.promised_blocks += entry_blocks(reservation.bytes_);
+    if (size > 0) {
+        std::memcpy(slot.buffer.data + kEntryHeaderBytes + slot.payload_bytes, records.data(),
+                    size);
+        slot.payload_bytes += size;
+        last_records_seq_ = closed_ + 1;
+    }
+    slot.record_count += record_count;
+    ++slot.commit_count;
+    if (commit.data_pending_) ++slot.data_pending;
+    commit.seq_ = closed_ + 1;
+    commit.stage_ = Commit::Stage::kBegun;
+    if (durability == Durability::kDurable) {
+        waiting_.push_back(commit);
+        slot.wants_flush = true;
+    } else {
+        arm_timer();
+    }
+    schedule_closer();
+}
+
+void LogCore::begin_failed(Commit& commit) {
+    commit.seq_ = closed_ + 1;
+    commit.failed_ = true;
+    commit.error_ = failure();
+    end(commit);
+}
+
+void LogCore::schedule_closer() {
+    if (closer_scheduled_ || failed_ || gathering().commit_count == 0) return;
+    if (in_flight() >= options_.entries_in_flight_max) return;
+    closer_scheduled_ = true;
+    spawn(close_in_next_turn());
+}
+
+Task<void> LogCore::close_in_next_turn() {
+    closer_scheduled_ = false;
+    const bool may = in_flight() < options_.entries_in_flight_max;
+    if (failed_ || !may || gathering().commit_count == 0) co_return;
+    co_await write_entry(close_entry());
+}
+
+// Chooses the place of the gathering entry and completes its bytes; the next begins to gather.
+std::uint64_t LogCore::close_entry() {
+    Slot& slot = gathering();
+    const std::uint64_t seq = closed_ + 1;
+    const std::uint32_t blocks = entry_blocks(slot.payload_bytes);
+    const LogSpace::Placed placed =
+        space_.place({.seq = seq, .blocks = blocks, .promised = slot.promised_blocks});
+    slot.offset = byte_offset(placed.position, options_.segment_blocks);
+    slot.mark = durable_;
+    seal_entry(slot.buffer.span().first(blocks * devices::kBlockBytes), options_.disk_id,
+               {.epoch = epoch_,
+                .seq = seq,
+                .mark = slot.mark,
+                .payload_bytes = slot.payload_bytes,
+                .record_count = slot.record_count});
+    closed_ = seq;
+    ENSURE(closed_ + 1 - retired_ <= kSlots);
+    gathering() = Slot{.buffer = gathering().buffer};
+    if (placed.new_segment) {
+        ++entered_since_superblock_;
+        source_empty_ = false;
+        look_after_space();
+    }
+    return seq;
+}
+
+Task<void> LogCore::write_entry(std::uint64_t seq) {
+    Slot& slot = slot_of(seq);
+    core::Buffer bytes = slot.buffer;
+    bytes.size_bytes = entry_blocks(slot.payload_bytes) * devices::kBlockBytes;
+    const auto written = co_await device_.write(bytes, slot.offset);
+    if (!written) {
+        fail(written.error(), "write to the log");
+        co_return;
+    }
+    slot.written = true;
+    advance();
+    if (flushing_ || !flush_due()) co_return;
+    flushing_ = true;  // At once, without another turn.
+    co_await flush_while_due();
+}
+
+void LogCore::data_done(Commit& commit, const Result<void>& result) {
+    ENSURE(commit.data_pending_);
+    commit.data_pending_ = false;
+    if (failed_) return;
+    if (!result) return fail(result.error(), "write of data");
+    ENSURE(commit.seq_ > complete_);
+    Slot& slot = slot_of(commit.seq_);
+    ENSURE(slot.data_pending > 0);
+    --slot.data_pending;
+    if (slot.data_pending > 0 || !slot.written) return;
+    advance();
+    start_flusher();
+}
+
+// -- from entries to what is durable --
+
+void LogCore::advance() {
+    while (complete_ < closed_) {
+        const Slot& slot = slot_of(complete_ + 1);
+        if (!slot.written || slot.data_pending > 0) break;
+        ++complete_;
+        complete_mark_ = slot.mark;
+        if (slot.wants_flush) flush_wanted_ = complete_;
+    }
+    retire();
+}
+
+void LogCore::retire() {
+    const std::uint64_t before = retired_;
+    while (retired_ < complete_) {
+        const Slot& slot = slot_of(retired_ + 1);
+        if (slot.wants_flush && retired_ + 1 > durable_) break;
+        ++retired_;
+        in_use_bytes_ -= slot.payload_bytes;
+    }
+    if (retired_ == before) return;
+    wake_room();
+    schedule_closer();
+}
+
+bool LogCore::flush_due() const {
+    if (failed_) return false;
+    if (flush_wanted_ > durable_ || flush_tickets_ > flush_tickets_done_) return true;
+    return sync_wanted_ > durable_ && complete_ >= sync_wanted_;
+}
+
+Task<void> LogCore::flush_while_due() {
+    while (flush_due()) {
+        // What is complete now is what the flush, which begins now, makes durable.
+        const std::uint64_t seq = complete_;
+        const std::uint64_t mark = complete_mark_;
+        const std::uint64_t tickets = flush_tickets_;
+        const auto flushed = co_await device_.flush();
+        if (!flushed) {
+            fail(flushed.error(), "flush");
+            break;
+        }
+        if (failed_) break;
+        flush_tickets_done_ = tickets;
+        trusted_ = std::max(trusted_, mark);
+        became_durable(seq);
+    }
+    flushing_ = false;
+    if (!failed_ && last_records_seq_ > trusted_) arm_timer();
+}
+
+void LogCore::became_durable(std::uint64_t seq) {
+    durable_ = seq;
+    while (!waiting_.empty() && waiting_.front().seq_ <= seq) end(*waiting_.pop_front());
+    progress_.wake_all();
+    retire();
+}
+
+void LogCore::end(Commit& commit) {
+    commit.stage_ = Commit::Stage::kEnded;
+    if (commit.waiter_) reactor_.schedule(commit.waiter_);
+}
+
+void LogCore::fail(const Error& error, const char* what) {
+    if (failed_) return;
+    failed_ = Error{.code = Errc::kIo, .os_errno = error.os_errno, .context = what};
+    while (Commit* commit = waiting_.pop_front()) {
+        commit->failed_ = true;
+        commit->error_ = failure();
+        end(*commit);
+    }
+    disarm();
+    progress_.wake_all();
+    wake_room();
+    cleaning_.wake_all();
+}
+
+Error LogCore::failure() const {
+    return *failed_;
+}
+
+// -- what is not awaited commit by commit --
+
+Task<Result<void>> LogCore::sync(core::WaitOptions wait) {
+    const std::uint64_t seq = begun_seq();
+    sync_wanted_ = std::max(sync_wanted_, seq);
+    start_flusher();
+    for (;;) {
+        if (failed_) co_return std::unexpected(failure());
+        if (durable_ >= seq) co_return Result<void>{};
+        const auto woken = co_await progress_.wait(wait);
+        if (!woken) co_return std::unexpected(woken.error());
+    }
+}
+
+// An entry that is closed when `seq` is durable has a mark that says so.
+Task<Result<void>> LogCore::settle(std::uint64_t seq, core::WaitOptions wait) {
+    ENSURE(seq <= begun_seq());
+    while (trusted_ < seq) {
+        const auto synced = co_await sync(wait);
+        if (!synced) co_return synced;
+        if (trusted_ >= seq) break;
+        auto room = co_await reserve(0, wait, Purpose::kCleaning);
+        if (!room) co_return std::unexpected(room.error());
+        Commit mark;
+        begin(mark, std::move(*room), {}, 0, Durability::kDurable, Data::kNone);
+        const auto durable = co_await Log::DurableAwaiter(mark);
+        if (!durable) co_return durable;
+    }
+    co_return Result<void>{};
+}
+
+// Succeeds when a flush that began after this call has.
+Task<Result<void>> LogCore::flush_device() {
+    const std::uint64_t ticket = ++flush_tickets_;
+    start_flusher();
+    for (;;) {
+        if (failed_) co_return std::unexpected(failure());
+        if (flush_tickets_done_ >= ticket) co_return Result<void>{};
+        const auto woken = co_await progress_.wait({});  // It ends or the log fails.
+        if (!woken) co_return std::unexpected(woken.error());
+    }
+}
+
+void LogCore::start_flusher() {
+    if (flushing_ || !flush_due()) return;
+    flushing_ = true;
+    spawn(flush_while_due());
+}
+
+void LogCore::arm_timer() {
+    if (!armed()) reactor_.arm(*this, after(reactor_.now(), options_.flush_interval));
+}
+
+void LogCore::on_time(core::Timer& timer) {
+    auto& self = static_cast<LogCore&>(timer);
+    if (self.failed_ || self.closing_) return;
+    const std::uint64_t begun = self.begun_seq();
+    if (begun > self.durable_) {
+        self.sync_wanted_ = begun;
+        self.start_flusher();
+    } else if (self.last_records_seq_ > self.trusted_) {
+        self.spawn(self.write_idle_mark());
+    }
+}
+
+// So that a disk that fell idle is all trusted.
+Task<void> LogCore::write_idle_mark() {
+    if (failed_ || closing_) co_return;
+    const auto settled = co_await settle(last_records_seq_, {});
+    if (!settled) co_return;  // The log has failed, or is being closed, which says the same.
+}
+
+}  // namespace fopd::store

@@ -1,0 +1,206 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "core/gate.h"
+#include "core/reactor.h"
+#include "core/wait_queue.h"
+#include "store/aligned_memory.h"
+#include "store/entry_reader.h"
+#include "store/log.h"
+#include "store/log_replay.h"
+#include "store/log_space.h"
+#include "store/superblock_copies.h"
+
+namespace fopd::store {
+
+// What is behind Log. The commit path is in log_core.cc, opening, superblocks, growth and cleaning
+// in log_upkeep.cc.
+//
+// Entries are numbered; those on their way are in slots, the one that gathers commits last:
+//
+//     retired_ .. complete_ .. closed_ | closed_ + 1: gathering
+//                 durable_
+//
+// - Closed: its place is chosen and its write has begun. Places are chosen in the order of numbers.
+// - Complete: it and all before it are written, and the data of their commits are.
+// - Durable: a flush that began when it was complete has succeeded. durable_ <= complete_.
+// - Retired: its slot is free. An entry with durable commits stays until it is durable, so that
+//   what comes meanwhile gathers instead of being written in dribs and drabs.
+//
+// An entry is closed in the turn after its first commit, if few enough are on their way; when the
+// next commit does not fit, at once. The memory that is promised is limited so that there is always
+// a slot: of two entries closed for want of room that follow each other the payloads exceed one
+// entry's, and at most in_flight_max of the others are on their way.
+class LogCore final : core::Timer {
+public:
+    LogCore(core::Reactor& reactor, devices::Device& device, SegmentSource& source,
+            const LogOptions& options);
+    ~LogCore();
+
+    Task<Result<void>> format(std::vector<std::uint32_t> segments);
+    Task<Result<Replayed>> open(ReplayVisitor* visitor, ReplayOptions options);
+    Task<Result<void>> close();
+
+    Task<Result<Reservation>> reserve(std::uint32_t bytes, core::WaitOptions wait, Purpose purpose);
+    void give_up(std::uint32_t bytes);
+    void begin(Commit& commit, Reservation reservation, std::span<const std::byte> records,
+               std::uint32_t record_count, Durability durability, Data data);
+    void data_done(Commit& commit, const Result<void>& result);
+    Task<Result<void>> sync(core::WaitOptions wait);
+    Task<Result<void>> settle(std::uint64_t seq, core::WaitOptions wait);
+
+    static bool ended(const Commit& commit) { return commit.stage_ == Commit::Stage::kEnded; }
+    static void wait_for(Commit& commit, std::coroutine_handle<> handle) {
+        commit.waiter_ = handle;
+    }
+    static Result<void> result_of(const Commit& commit) {
+        if (commit.failed_) return std::unexpected(commit.error_);
+        return {};
+    }
+
+    std::uint32_t payload_max() const { return payload_max_; }
+    std::uint64_t epoch() const { return epoch_; }
+    std::uint64_t begun_seq() const { return closed_ + (gathering().commit_count > 0 ? 1 : 0); }
+    std::uint64_t durable_seq() const { return durable_; }
+    std::uint64_t trusted() const { return trusted_; }
+    const Error* failed() const { return failed_ ? &*failed_ : nullptr; }
+    const LogDamage& damage() const { return damage_; }
+
+    void set_applied(std::uint64_t seq);
+    void set_segments_max(std::uint32_t count);
+    const LogSpace& space() const { return space_; }
+    std::uint32_t segments_max() const { return segments_max_; }
+    bool cleaning_wanted() const;
+    Task<Result<void>> wait_cleaning_wanted(core::WaitOptions wait);
+    Task<Result<void>> clean(CleanVisitor* visitor);
+
+private:
+    static constexpr std::size_t kSlots = 16;
+
+    struct Slot {
+        core::Buffer buffer;
+        std::uint32_t payload_bytes = 0;
+        std::uint32_t record_count = 0;
+        std::uint32_t commit_count = 0;
+        std::uint32_t data_pending = 0;
+        std::uint32_t promised_blocks = 0;
+        std::uint64_t mark = 0;
+        std::uint64_t offset = 0;  // On the disk.
+        bool wants_flush = false;  // It has durable commits.
+        bool written = false;
+    };
+
+    // -- the commit path --
+    Slot& slot_of(std::uint64_t seq) { return slots_[seq % kSlots]; }
+    Slot& gathering() { return slot_of(closed_ + 1); }
+    const Slot& gathering() const { return slots_[(closed_ + 1) % kSlots]; }
+    std::uint64_t in_flight() const { return closed_ - retired_; }
+    void begin_failed(Commit& commit);
+    std::uint64_t close_entry();
+    void schedule_closer();
+    Task<void> close_in_next_turn();
+    Task<void> write_entry(std::uint64_t seq);
+    void advance();
+    bool flush_due() const;
+    Task<void> flush_while_due();
+    void start_flusher();
+    void became_durable(std::uint64_t seq);
+    void retire();
+    void end(Commit& commit);
+    void fail(const Error& error, const char* what);
+    Error failure() const;
+    Task<Result<void>> flush_device();
+    static void on_time(core::Timer& timer);
+    void arm_timer();
+    Task<void> write_idle_mark();
+
+    // -- room --
+    bool has_room(std::uint32_t bytes, Purpose purpose) const;
+    Task<Result<void>> wait_for_room(std::uint32_t bytes, core::WaitOptions wait, Purpose purpose);
+    void wake_room();
+
+    // -- superblocks, segments --
+    void spawn(Task<void> task) { reactor_.spawn(gate_, std::move(task)); }
+    Result<void> check(const Superblock& superblock) const;
+    void take_over(const Superblock& superblock, LogReplay::Outcome outcome);
+    Task<Result<void>> begin_epoch();
+    Task<Result<void>> clear_block(LogPosition position);
+    Superblock current_superblock() const;
+    Task<Result<void>> write_superblock(Superblock superblock);
+    Task<void> lock_superblock();
+    void unlock_superblock();
+    void look_after_space();
+    bool growth_due() const;
+    bool superblock_due() const { return entered_since_superblock_ >= kEnteredMax; }
+    Task<void> look_after_space_until_done();
+    Task<Result<void>> grow();
+    Task<Result<void>> zero_segment(std::uint32_t segment);
+    Task<Result<void>> hand_out_oldest(CleanVisitor* visitor, std::uint64_t end_seq);
+    Task<Result<void>> drop_oldest();
+    Task<Result<void>> clean_oldest(CleanVisitor* visitor);
+
+    // A superblock is written at the latest when the log has entered so many segments: replay
+    // looks for its beginning through no more.
+    static constexpr std::uint32_t kEnteredMax = 16;
+
+    core::Reactor& reactor_;
+    devices::Device& device_;
+    SegmentSource& source_;
+    const LogOptions options_;
+    const std::uint32_t payload_max_;
+    const std::uint64_t bytes_max_;  // Of records, promised and on their way.
+
+    AlignedMemory memory_;
+    std::array<Slot, kSlots> slots_;
+    AlignedMemory zeros_;
+    SuperblockCopies copies_;
+    LogSpace space_;
+
+    std::uint64_t retired_ = 0;
+    std::uint64_t complete_ = 0;
+    std::uint64_t complete_mark_ = 0;       // Of entry complete_.
+    std::uint64_t flush_wanted_ = 0;        // The last complete entry with durable commits.
+    std::uint64_t sync_wanted_ = 0;         // Flush when this one is complete.
+    std::uint64_t flush_tickets_ = 0;       // Flushes asked for by flush_device(),
+    std::uint64_t flush_tickets_done_ = 0;  // and those that had begun later and have succeeded.
+    std::uint64_t durable_ = 0;
+    std::uint64_t trusted_ = 0;
+    std::uint64_t closed_ = 0;
+    std::uint64_t last_records_seq_ = 0;  // The last entry that is more than a mark.
+    bool closer_scheduled_ = false;
+    bool flushing_ = false;
+    core::IntrusiveList<Commit> waiting_;  // Durable commits, in their order.
+    std::optional<Error> failed_;
+    core::WaitQueue progress_;  // durable_, trusted_, flush_tickets_done_ or failed_ changed.
+
+    std::uint64_t reserved_bytes_ = 0;
+    std::uint64_t in_use_bytes_ = 0;
+    bool at_door_ = false;  // Somebody waits for room; others queue behind.
+    core::WaitQueue door_;
+    core::WaitQueue room_;
+
+    std::uint64_t generation_ = 0;
+    std::uint64_t epoch_ = 0;
+    std::uint64_t epoch_first_seq_ = 0;
+    std::uint64_t applied_ = 0;
+    std::uint32_t schema_version_ = 0;
+    std::uint32_t segments_max_;
+    std::uint32_t entered_since_superblock_ = 0;
+    bool serving_ = false;
+    bool closing_ = false;
+    bool superblock_locked_ = false;
+    bool upkeep_runs_ = false;
+    bool source_empty_ = false;
+    bool cleaner_starves_ = false;  // Grow beyond segments_max_ rather than stand still.
+    core::WaitQueue superblock_free_;
+    core::WaitQueue cleaning_;
+    LogDamage damage_;
+    core::Gate gate_;
+};
+
+}  // namespace fopd::store

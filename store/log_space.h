@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "store/superblock.h"
+
+namespace fopd::store {
+
+// Where in a log something lies.
+struct LogPosition {
+    std::uint32_t segment = 0;  // Its number on the disk.
+    std::uint32_t block = 0;    // Within it.
+
+    friend bool operator==(const LogPosition&, const LogPosition&) = default;
+};
+
+// The segments of a log in their order, the place of the next entry among them, and what is
+// promised of the room behind it. Pure.
+//
+// An entry lies in one segment; when it does not fit, the rest of the segment stays unused. So of
+// the room in a segment an entry less one block counts as lost, and the invariant is: what is
+// promised never exceeds capacity(), whatever sizes the entries will have.
+class LogSpace {
+public:
+    struct Limits {
+        std::uint32_t segment_blocks = 0;
+        std::uint32_t entry_blocks_max = 0;
+    };
+    explicit LogSpace(Limits limits);
+
+    // The log's segments, and where it goes on: behind `head_block` blocks of segments[head].
+    void restore(std::vector<LogSegment> segments, std::size_t head, std::uint32_t head_block);
+
+    const std::vector<LogSegment>& segments() const { return segments_; }
+    std::size_t head() const { return head_; }
+    std::uint32_t head_block() const { return head_block_; }
+    std::size_t free_count() const { return segments_.size() - head_ - 1; }
+
+    // Blocks of entries that fit for sure.
+    std::uint64_t capacity() const;
+    std::uint64_t promised() const { return promised_; }
+    // What only cleaning may be promised: it commits again up to a segment before it frees one.
+    std::uint64_t cleaning_reserve() const;
+    // What can be promised to commits.
+    std::uint64_t headroom() const;
+    // Too little to go on for long.
+    bool low() const { return headroom() < 2ULL * usable(); }
+    bool very_low() const { return headroom() < usable(); }
+
+    bool fits(std::uint32_t blocks, std::uint64_t left_over) const {
+        return promised_ + blocks + left_over <= capacity();
+    }
+    void promise(std::uint32_t blocks);
+    void release(std::uint32_t blocks);
+
+    struct Placed {
+        LogPosition position;
+        bool new_segment = false;
+    };
+    struct Wanted {
+        std::uint64_t seq = 0;
+        std::uint32_t blocks = 0;
+        std::uint32_t promised = 0;  // No fewer.
+    };
+    // The place of the next entry.
+    Placed place(const Wanted& entry);
+
+    void add(std::uint32_t number) { segments_.push_back({.number = number}); }
+    // Requires: it is not the one being written.
+    void remove_oldest();
+
+private:
+    std::uint64_t usable() const { return limits_.segment_blocks - limits_.entry_blocks_max + 1; }
+
+    const Limits limits_;
+    std::vector<LogSegment> segments_;
+    std::size_t head_ = 0;
+    std::uint32_t head_block_ = 0;
+    std::uint64_t promised_ = 0;
+};
+
+}  // namespace fopd::store

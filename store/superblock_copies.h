@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+
+#include "core/result.h"
+#include "core/task.h"
+#include "devices/device.h"
+#include "store/aligned_memory.h"
+#include "store/superblock.h"
+
+namespace fopd::store {
+
+// The two copies of a disk's superblock. Lives on the device's reactor; one call at a time.
+//
+// After an update both copies say the same, so one that decays hides nothing; and as the second is
+// touched only when the first is durable, a crash leaves one of them whole.
+class SuperblockCopies {
+public:
+    static constexpr unsigned kCount = 2;
+
+    explicit SuperblockCopies(devices::Device& device) : device_(device) {}
+    Result<void> allocate();
+
+    // The newest whole one of this disk. kNotFound: there never was one; kDenied: it is another
+    // disk's; kUnsupported, kCorrupt, kIo: as for both copies.
+    Task<Result<Superblock>> read(LogId disk_id);
+    // Writes one; it is durable after a flush.
+    Task<Result<void>> write(unsigned copy, Superblock superblock);
+
+private:
+    Task<Result<Superblock>> read_copy(unsigned copy, LogId disk_id);
+    static std::uint64_t offset_of(unsigned copy) { return (1 + copy) * kSuperblockBytes; }
+
+    devices::Device& device_;
+    AlignedMemory memory_;
+};
+
+}  // namespace fopd::store
