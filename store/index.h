@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "core/result.h"
+#include "core/task.h"
+
+namespace fopd::store {
+
+using Bytes = std::span<const std::byte>;
+
+// What every implementation takes. No key is empty, or begins with a zero byte.
+inline constexpr std::size_t kIndexKeyBytesMax = 511;
+inline constexpr std::size_t kIndexValueBytesMax = 2000;
+
+struct IndexEntry {
+    Bytes key;
+    Bytes value;
+};
+
+// A place among the entries of an index, which are ordered by the bytes of their keys. The first
+// search begins a view of the index as it is then; the view, and what was borrowed from it, ends
+// with release(). It is held for one turn at most: an index does not reuse space that a view sees.
+class IndexReader {
+public:
+    virtual ~IndexReader() = default;
+
+    // The entry that is found becomes the place. kCorrupt and kIo when the index cannot be read.
+    virtual Result<std::optional<IndexEntry>> at_or_after(Bytes key) = 0;
+    virtual Result<std::optional<IndexEntry>> at_or_before(Bytes key) = 0;
+    // From the place on. Requires: one was found, and nothing was sought in vain since.
+    virtual Result<std::optional<IndexEntry>> next() = 0;
+    virtual Result<std::optional<IndexEntry>> previous() = 0;
+
+    virtual void release() = 0;
+};
+
+// One key, and what becomes of it.
+struct IndexChange {
+    Bytes key;
+    std::optional<Bytes> value;  // None: the key goes.
+};
+
+// What is to be changed, by ascending key, each key once. Read on another thread.
+class IndexChanges {
+public:
+    virtual ~IndexChanges() = default;
+    virtual void rewind() = 0;
+    virtual std::optional<IndexChange> next() = 0;
+};
+
+struct IndexFigures {
+    std::uint64_t entry_count = 0;
+    std::uint64_t size_bytes = 0;  // Used, not allocated.
+};
+
+// Ordered bytes to bytes, kept on a medium of its own: what can be made again from a log, so that
+// it need not be. Lives on one reactor.
+class Index {
+public:
+    virtual ~Index() = default;
+
+    // The only one there is.
+    virtual IndexReader& reader() = 0;
+    // What the last apply() that is durable was told.
+    virtual std::uint64_t applied() const = 0;
+
+    struct Step {
+        IndexChanges* changes;  // The caller's until the end.
+        std::uint64_t applied;
+    };
+    // Carries out all changes, or none, and notes `applied` with them; durable when it ends. One at
+    // a time. kNoSpace: nothing has happened, and it may be tried again. After any other error
+    // nothing is known to be durable, and every later call fails.
+    virtual Task<Result<void>> apply(Step step) = 0;
+
+    virtual IndexFigures figures() const = 0;
+};
+
+}  // namespace fopd::store

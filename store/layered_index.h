@@ -1,0 +1,89 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "core/reactor.h"
+#include "core/result.h"
+#include "core/task.h"
+#include "store/index.h"
+#include "store/overlay.h"
+
+namespace fopd::store {
+
+// An index and, before it, what has changed since its last checkpoint, in memory: one ordered view
+// of both. What is changed is seen at once and durable nowhere; the caller has it in a log.
+//
+// Lives on one reactor. What it lends is good until the next change or release(), and for one turn.
+class LayeredIndex {
+public:
+    explicit LayeredIndex(Index& index);
+    LayeredIndex(const LayeredIndex&) = delete;
+    LayeredIndex& operator=(const LayeredIndex&) = delete;
+
+    void put(Bytes key, Bytes value) { active_->put(key, value); }
+    void erase(Bytes key) { active_->erase(key); }
+
+    // Memory that changes take, with that of a checkpoint under way. Whoever changes keeps it
+    // bounded: put() takes what it needs.
+    std::size_t changed_bytes() const { return active_->bytes() + frozen_->bytes(); }
+    std::size_t change_count() const { return active_->count() + frozen_->count(); }
+
+    Result<std::optional<Bytes>> get(Bytes key);
+
+    // What a search came upon. A search looks at kSkipMax keys that were erased, and then says how
+    // far it is, so that it is short however many there are.
+    enum class Found : std::uint8_t { kEntry, kNothing, kErasedKeys };
+    static constexpr std::uint32_t kSkipMax = 512;
+    struct Range {
+        Bytes from;
+        Bytes to;  // The last key that is asked for; the first, when the search goes backwards.
+    };
+    // The first entry from `from` on, and no further than `to`; then those that follow. After
+    // kErasedKeys next() goes on.
+    Result<Found> at_or_after(Range range);
+    Result<Found> next();
+    // The last entry at or before `from`, and no further back than `to`; then those before it.
+    Result<Found> at_or_before(Range range);
+    Result<Found> previous();
+    // The entry found; after kErasedKeys the last key that was looked at, without a value.
+    const IndexEntry& entry() const { return entry_; }
+    // Ends a search, and the view of the index.
+    void release();
+
+    // Makes what has changed part of the index, which then has all records up to `applied`; changes
+    // go on meanwhile. One at a time. After a failure all stays as it is, and the next one begins
+    // with what this left behind.
+    Task<Result<void>> checkpoint(std::uint64_t applied);
+    std::uint64_t applied() const { return index_.applied(); }
+    IndexFigures figures() const { return index_.figures(); }
+
+private:
+    enum class Direction : std::uint8_t { kUp, kDown };
+    // The overlays and the index, newest first.
+    static constexpr std::size_t kLayerCount = 3;
+    struct Layer {
+        Overlay::Place place{};
+        std::optional<IndexEntry> entry{};  // An erased key has no value.
+        bool erased = false;
+    };
+
+    Result<void> seek(Direction direction, Range range);
+    Result<Found> settle(Direction direction);
+    Result<void> step_layers(Direction direction);
+    Task<Result<void>> apply_frozen();
+
+    Index& index_;
+    ChunkPool chunks_;
+    Overlay first_{chunks_};
+    Overlay second_{chunks_};
+    std::array<Layer, kLayerCount> layers_{};
+    IndexEntry entry_{};
+    Overlay* active_ = &first_;
+    Overlay* frozen_ = &second_;  // Empty when no checkpoint is under way or has failed.
+    std::uint64_t frozen_applied_ = 0;
+};
+
+}  // namespace fopd::store

@@ -1,0 +1,147 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "core/result.h"
+#include "core/time.h"
+#include "store/extent.h"
+#include "store/fid.h"
+#include "store/index.h"
+
+namespace fopd::store {
+
+// What the index of a disk holds, as bytes; docs/formats/index.md has the layouts. Every value ends
+// with a checksum of its key and itself, so that nothing is taken for what it is not.
+
+inline constexpr std::size_t kObjectNameBytesMax = 480;
+inline constexpr std::size_t kPrincipalBytesMax = 64;
+inline constexpr std::size_t kReplyBytesMax = 1024;
+
+enum class KeyKind : std::uint8_t {
+    kRemoved = 'd',  // An object that is gone, but for its extents.
+    kExtent = 'e',
+    kObject = 'o',
+    kReply = 'r',   // What was answered to a fop that must not run twice.
+    kUpload = 'u',  // An object that is not one yet.
+};
+
+// The same 16 bytes as fop's, of which the store knows nothing.
+struct ClientId {
+    std::array<std::byte, 16> bytes{};
+
+    friend auto operator<=>(const ClientId&, const ClientId&) = default;
+};
+
+struct Object {
+    std::uint64_t size_bytes = 0;
+    std::uint64_t version = 0;
+    WallTime created{};
+    WallTime changed{};
+    std::uint32_t pool = 0;
+    std::uint16_t mode = 0;    // Nine permission bits.
+    std::uint16_t flags = 0;   // None are known yet: zero.
+    std::string_view owner{};  // Borrowed, as the other two.
+    std::string_view group{};
+    std::string_view name{};  // Empty: it has none.
+    std::uint64_t name_version = 0;
+};
+
+enum class NameRule : std::uint8_t { kReplace, kNoReplace };
+
+struct Upload {
+    Object object{};  // As it will be; size_bytes is what was said to come, or zero.
+    NameRule rule = NameRule::kReplace;
+    std::uint64_t write_count = 0;
+    std::uint64_t written_bytes = 0;
+};
+
+// A reply, to be given again when the request comes again.
+struct ReplyRecord {
+    WallTime made{};
+    Bytes reply{};  // Borrowed.
+};
+
+// A key, where it lies.
+class Key {
+public:
+    static Key object(Fid fid) { return {KeyKind::kObject, fid.high, fid.low}; }
+    static Key upload(Fid fid) { return {KeyKind::kUpload, fid.high, fid.low}; }
+    static Key removed(Fid fid) { return {KeyKind::kRemoved, fid.high, fid.low}; }
+    static Key extent(Fid fid, std::uint64_t first) {
+        return {KeyKind::kExtent, fid.high, fid.low, first};
+    }
+    static Key reply(const ClientId& client, std::uint64_t request_number);
+    // None of the kind is before, or after.
+    static Key first_of(KeyKind kind);
+    static Key last_of(KeyKind kind);
+
+    Bytes bytes() const { return std::span(bytes_).first(size_); }
+    operator Bytes() const { return bytes(); }  // NOLINT(google-explicit-constructor)
+
+private:
+    Key(KeyKind kind, std::uint64_t high, std::uint64_t low);
+    Key(KeyKind kind, std::uint64_t high, std::uint64_t low, std::uint64_t number);
+
+    std::array<std::byte, 25> bytes_;
+    std::uint8_t size_;
+};
+
+struct ExtentKey {
+    Fid fid{};
+    std::uint64_t first = 0;
+};
+struct ReplyKey {
+    ClientId client{};
+    std::uint64_t request_number = 0;
+};
+
+// kCorrupt when the bytes are no such key, as read_... are for values. Text and bytes are borrowed
+// from what was read.
+Result<KeyKind> read_key_kind(Bytes key);
+Result<Fid> read_fid_key(Bytes key);  // Of an object, an upload or what was removed.
+Result<ExtentKey> read_extent_key(Bytes key);
+Result<ReplyKey> read_reply_key(Bytes key);
+
+// An extent as it lies in the index: its checksums are little endian, at any address.
+struct StoredExtent {
+    std::uint64_t first = 0;
+    std::uint64_t block = 0;
+    std::uint32_t count = 0;
+    Bytes checksums{};  // Borrowed.
+
+    std::uint64_t end() const { return first + count; }
+    // Requires: `into` is no longer than what there is from `skip` on.
+    void copy_checksums(std::uint32_t skip, std::span<std::uint32_t> into) const;
+};
+
+Result<Object> read_object(Bytes key, Bytes value);
+Result<Upload> read_upload(Bytes key, Bytes value);
+Result<StoredExtent> read_extent(Bytes key, Bytes value);
+Result<void> read_removed(Bytes key, Bytes value);
+Result<ReplyRecord> read_reply(Bytes key, Bytes value);
+
+// A value in the making.
+class ValueBuffer {
+public:
+    Bytes bytes() const { return std::span(bytes_).first(size_); }
+
+private:
+    friend class ValueWriter;
+    std::array<std::byte, kIndexValueBytesMax> bytes_;
+    std::size_t size_ = 0;
+};
+
+// Requires: names, replies and extents are no longer than allowed, and an extent is within the
+// bounds of an object. What is written is good until the next into the same buffer.
+Bytes write_object(ValueBuffer& into, const Key& key, const Object& object);
+Bytes write_upload(ValueBuffer& into, const Key& key, const Upload& upload);
+Bytes write_extent(ValueBuffer& into, const Key& key, const Extent& extent);
+Bytes write_removed(ValueBuffer& into, const Key& key);
+Bytes write_reply(ValueBuffer& into, const Key& key, const ReplyRecord& record);
+
+}  // namespace fopd::store
