@@ -42,12 +42,13 @@ public:
         Bytes to;  // The last key that is asked for; the first, when the search goes backwards.
     };
     // The first entry from `from` on, and no further than `to`; then those that follow. After
-    // kErasedKeys next() goes on.
+    // kErasedKeys next() goes on. `to` is the caller's until the search ends; there is one search
+    // at a time, and get() is one too.
     Result<Found> at_or_after(Range range);
-    Result<Found> next();
-    // The last entry at or before `from`, and no further back than `to`; then those before it.
+    // The last entry at or before `from`, and no further back than `to`; next() goes backwards.
     Result<Found> at_or_before(Range range);
-    Result<Found> previous();
+    // Requires: the search has not come to its end.
+    Result<Found> next() { return go_on(); }
     // The entry found; after kErasedKeys the last key that was looked at, without a value.
     const IndexEntry& entry() const { return entry_; }
     // Ends a search, and the view of the index.
@@ -62,28 +63,40 @@ public:
 
 private:
     enum class Direction : std::uint8_t { kUp, kDown };
-    // The overlays and the index, newest first.
+    // What the overlays and the index have, the newest first, where the search is.
     static constexpr std::size_t kLayerCount = 3;
+    static constexpr std::size_t kIndexLayer = 2;
     struct Layer {
         Overlay::Place place{};
-        std::optional<IndexEntry> entry{};  // An erased key has no value.
-        bool erased = false;
+        std::optional<IndexChange> change{};
     };
 
-    Result<void> seek(Direction direction, Range range);
-    Result<Found> settle(Direction direction);
-    Result<void> step_layers(Direction direction);
+    const Overlay& overlay(std::size_t layer) const { return layer == 0 ? *active_ : *frozen_; }
+    Result<Found> search(Direction direction, Range range);
+    Result<Found> go_on();
+    Result<Found> settle();
+    const IndexChange* nearest() const;
+    Result<void> seek(std::size_t layer, Bytes key);
+    Result<void> step(std::size_t layer);
+    Result<void> leave_key();
+    void set_place(std::size_t layer, Overlay::Place place);
+    Result<void> set_entry(const Result<std::optional<IndexEntry>>& entry);
     Task<Result<void>> apply_frozen();
 
     Index& index_;
     ChunkPool chunks_;
     Overlay first_{chunks_};
     Overlay second_{chunks_};
-    std::array<Layer, kLayerCount> layers_{};
-    IndexEntry entry_{};
     Overlay* active_ = &first_;
     Overlay* frozen_ = &second_;  // Empty when no checkpoint is under way or has failed.
     std::uint64_t frozen_applied_ = 0;
+    bool checkpointing_ = false;
+
+    Direction direction_ = Direction::kUp;
+    Bytes to_{};
+    std::array<Layer, kLayerCount> layers_{};
+    std::size_t layers_ready_ = 0;  // The others are sought when they are needed.
+    IndexEntry entry_{};
 };
 
 }  // namespace fopd::store

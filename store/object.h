@@ -15,8 +15,7 @@
 
 namespace fopd::store {
 
-// What the index of a disk holds, as bytes; docs/formats/index.md has the layouts. Every value ends
-// with a checksum of its key and itself, so that nothing is taken for what it is not.
+// What the index of a disk holds, as bytes; docs/formats/index.md has the layouts.
 
 inline constexpr std::size_t kObjectNameBytesMax = 480;
 inline constexpr std::size_t kPrincipalBytesMax = 64;
@@ -66,6 +65,15 @@ struct ReplyRecord {
     Bytes reply{};  // Borrowed.
 };
 
+struct ExtentKey {
+    Fid fid{};
+    std::uint64_t first = 0;
+};
+struct ReplyKey {
+    ClientId client{};
+    std::uint64_t request_number = 0;
+};
+
 // A key, where it lies.
 class Key {
 public:
@@ -75,7 +83,7 @@ public:
     static Key extent(Fid fid, std::uint64_t first) {
         return {KeyKind::kExtent, fid.high, fid.low, first};
     }
-    static Key reply(const ClientId& client, std::uint64_t request_number);
+    static Key reply(const ReplyKey& key);
     // None of the kind is before, or after.
     static Key first_of(KeyKind kind);
     static Key last_of(KeyKind kind);
@@ -91,57 +99,54 @@ private:
     std::uint8_t size_;
 };
 
-struct ExtentKey {
-    Fid fid{};
-    std::uint64_t first = 0;
-};
-struct ReplyKey {
-    ClientId client{};
-    std::uint64_t request_number = 0;
-};
-
 // kCorrupt when the bytes are no such key, as read_... are for values. Text and bytes are borrowed
 // from what was read.
-Result<KeyKind> read_key_kind(Bytes key);
-Result<Fid> read_fid_key(Bytes key);  // Of an object, an upload or what was removed.
+Result<Fid> read_fid_key(KeyKind kind, Bytes key);  // Of an object, an upload or one removed.
 Result<ExtentKey> read_extent_key(Bytes key);
 Result<ReplyKey> read_reply_key(Bytes key);
 
 // An extent as it lies in the index: its checksums are little endian, at any address.
 struct StoredExtent {
+    Fid fid{};
     std::uint64_t first = 0;
     std::uint64_t block = 0;
     std::uint32_t count = 0;
     Bytes checksums{};  // Borrowed.
 
     std::uint64_t end() const { return first + count; }
+    // Those of all blocks but the first `skip`.
+    Bytes checksums_from(std::uint32_t skip) const {
+        return checksums.subspan(skip * sizeof(std::uint32_t));
+    }
     // Requires: `into` is no longer than what there is from `skip` on.
     void copy_checksums(std::uint32_t skip, std::span<std::uint32_t> into) const;
 };
 
-Result<Object> read_object(Bytes key, Bytes value);
-Result<Upload> read_upload(Bytes key, Bytes value);
+Result<Object> read_object(Bytes value);
+Result<Upload> read_upload(Bytes value);
 Result<StoredExtent> read_extent(Bytes key, Bytes value);
-Result<void> read_removed(Bytes key, Bytes value);
-Result<ReplyRecord> read_reply(Bytes key, Bytes value);
+Result<void> read_removed(Bytes value);
+Result<ReplyRecord> read_reply(Bytes value);
 
 // A value in the making.
 class ValueBuffer {
 public:
     Bytes bytes() const { return std::span(bytes_).first(size_); }
+    // Its end, longer by so much. Requires: that is no more than a value may have.
+    std::span<std::byte> grow(std::size_t size_bytes);
+    void clear() { size_ = 0; }
 
 private:
-    friend class ValueWriter;
     std::array<std::byte, kIndexValueBytesMax> bytes_;
     std::size_t size_ = 0;
 };
 
-// Requires: names, replies and extents are no longer than allowed, and an extent is within the
-// bounds of an object. What is written is good until the next into the same buffer.
-Bytes write_object(ValueBuffer& into, const Key& key, const Object& object);
-Bytes write_upload(ValueBuffer& into, const Key& key, const Upload& upload);
-Bytes write_extent(ValueBuffer& into, const Key& key, const Extent& extent);
-Bytes write_removed(ValueBuffer& into, const Key& key);
-Bytes write_reply(ValueBuffer& into, const Key& key, const ReplyRecord& record);
+// Requires: names, replies and extents are no longer than allowed, and numbers within their bounds.
+// What is written is good until the next into the same buffer.
+Bytes write_object(ValueBuffer& into, const Object& object);
+Bytes write_upload(ValueBuffer& into, const Upload& upload);
+// An extent's checksums are the one and then the other, as they lie in the index.
+Bytes write_extent(ValueBuffer& into, std::uint64_t block, Bytes checksums, Bytes more = {});
+Bytes write_reply(ValueBuffer& into, const ReplyRecord& record);
 
 }  // namespace fopd::store

@@ -28,7 +28,7 @@ struct BlockRange {
 class MapVisitor {
 public:
     virtual ~MapVisitor() = default;
-    virtual Result<void> extent(Fid, const StoredExtent&) { return {}; }
+    virtual Result<void> extent(const StoredExtent&) { return {}; }
     virtual Result<void> object(Fid, const Object&) { return {}; }
     virtual Result<void> upload(Fid, const Upload&) { return {}; }
     virtual Result<void> reply(const ReplyKey&, const ReplyRecord&) { return {}; }
@@ -71,12 +71,18 @@ public:
 
     private:
         friend ObjectMap;
+        enum class State : std::uint8_t { kBefore, kFirst, kWithin, kEnd };
+
         Extents(ObjectMap& map, Fid fid, BlockRange range);
+        Result<std::optional<StoredExtent>> holding_first();
+        Extent cut(const StoredExtent& extent);
 
         LayeredIndex& index_;
-        Fid fid_;
-        BlockRange range_;
-        enum class State : std::uint8_t { kBefore, kWithin, kEnd } state_ = State::kBefore;
+        const Fid fid_;
+        const BlockRange range_;
+        State state_;
+        std::uint64_t next_;  // Behind what was given out.
+        const Key to_;
         std::array<std::uint32_t, kExtentBlocksMax> checksums_;
     };
     // Requires: at most kReadBlocksMax blocks. One at a time; it ends with a change.
@@ -113,12 +119,55 @@ public:
     // bounded number a turn. What changes meanwhile is seen or not.
     Task<Result<void>> for_each(KeyKind kind, MapVisitor* visitor);
 
-    // Ends what was lent.
+    // Ends what was lent, which a change does too. Whoever has looked does it before its turn ends.
     void release() { index_.release(); }
 
 private:
+    // What becomes free where a range overlaps the extent that begins at `first`.
+    struct Piece {
+        std::uint64_t first;
+        Place place;
+    };
+    // What there is where something else comes; the pieces are in pieces_.
+    struct Around {
+        std::size_t piece_count = 0;
+        std::optional<StoredExtent> left{};  // Begins before the range, and reaches up to it.
+        std::optional<Bytes> right{};        // The value of what is left behind the range.
+    };
+    // How far for_each() is.
+    class Position {
+    public:
+        explicit Position(KeyKind kind);
+        KeyKind kind() const { return kind_; }
+        Bytes key() const { return std::span(bytes_).first(size_); }
+        // kCorrupt when the key is too long to be one.
+        Result<void> set_behind(Bytes key);
+
+    private:
+        const KeyKind kind_;
+        std::array<std::byte, 32> bytes_;
+        std::size_t size_;
+    };
+
+    Result<Around> find_around(Fid fid, BlockRange range);
+    Result<void> find_left(Fid fid, BlockRange range, Around& around);
+    Result<Punched> find_within(Fid fid, BlockRange range, std::uint32_t steps_max, Around& around);
+    void note_overlapped(const StoredExtent& extent, BlockRange range, Around& around);
+    void put_right(Fid fid, BlockRange range, const std::optional<Bytes>& value);
+    void sweep_from(Fid fid);
+    Result<bool> show_some(Position& position, MapVisitor* visitor);
+    static Result<void> show(KeyKind kind, const IndexEntry& entry, MapVisitor* visitor);
+
     core::Reactor& reactor_;
     LayeredIndex& index_;
+    // Work space of one operation.
+    std::array<Piece, kExtentBlocksMax> pieces_;
+    ValueBuffer left_;
+    ValueBuffer middle_;
+    ValueBuffer right_;
+    // No removed object lies before this one, and none of its blocks before that.
+    Fid sweep_fid_{};
+    std::uint64_t sweep_block_ = 0;
 };
 
 }  // namespace fopd::store

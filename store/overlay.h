@@ -73,13 +73,15 @@ private:
     struct Inner;
     struct Record;
     struct Node;
-    class Path;
+    struct Sought;
+    struct Path;
 
     void set(Bytes key, const Bytes* value);
     Record* make_record(Bytes key, const Bytes* value);
-    void insert(Path& path, const Head& head, Record* record);
+    void insert(Path& path, std::uint32_t slot, const Head& head, Record* record);
+    void insert_child(Path& path, Node* child);
     std::byte* allocate(std::size_t size_bytes);
-    const Leaf* leaf_for(const Head& head, Bytes key) const;
+    const Leaf* leaf_for(const Sought& sought) const;
 
     ChunkPool& chunks_;
     ChunkPool::Chunk* newest_chunk_ = nullptr;  // Of a list.

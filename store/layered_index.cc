@@ -1,0 +1,183 @@
+#include "store/layered_index.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/ensure.h"
+
+namespace fopd::store {
+
+namespace {
+
+int compare(Bytes a, Bytes b) {
+    const int order = std::memcmp(a.data(), b.data(), std::min(a.size(), b.size()));
+    if (order != 0 || a.size() == b.size()) return order;
+    return a.size() < b.size() ? -1 : 1;
+}
+
+bool equal(Bytes a, Bytes b) {
+    return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size()) == 0;
+}
+
+}  // namespace
+
+LayeredIndex::LayeredIndex(Index& index) : index_(index) {}
+
+Result<std::optional<Bytes>> LayeredIndex::get(Bytes key) {
+    const auto found = at_or_before({.from = key, .to = key});
+    if (!found) return std::unexpected(found.error());
+    if (*found != Found::kEntry) return std::nullopt;
+    return entry_.value;
+}
+
+Result<LayeredIndex::Found> LayeredIndex::at_or_after(Range range) {
+    return search(Direction::kUp, range);
+}
+
+Result<LayeredIndex::Found> LayeredIndex::at_or_before(Range range) {
+    return search(Direction::kDown, range);
+}
+
+// What the newest layer says of the very key that is sought is the answer, wherever the others are:
+// most searches end there.
+Result<LayeredIndex::Found> LayeredIndex::search(Direction direction, Range range) {
+    direction_ = direction;
+    to_ = range.to;
+    entry_ = {.key = range.from, .value = {}};
+    bool erased = false;
+    for (layers_ready_ = 0; layers_ready_ < kLayerCount;) {
+        const auto sought = seek(layers_ready_, range.from);
+        if (!sought) return std::unexpected(sought.error());
+        const auto& there = layers_[layers_ready_++].change;
+        if (!there || erased || !equal(there->key, range.from)) continue;
+        if (there->value) {
+            entry_ = {.key = there->key, .value = *there->value};
+            return Found::kEntry;
+        }
+        erased = true;
+    }
+    return settle();
+}
+
+Result<LayeredIndex::Found> LayeredIndex::go_on() {
+    while (layers_ready_ < kLayerCount) {
+        const auto sought = seek(layers_ready_, entry_.key);
+        if (!sought) return std::unexpected(sought.error());
+        ++layers_ready_;
+    }
+    const auto stepped = leave_key();
+    if (!stepped) return std::unexpected(stepped.error());
+    return settle();
+}
+
+void LayeredIndex::set_place(std::size_t layer, Overlay::Place place) {
+    layers_[layer].place = place;
+    layers_[layer].change.reset();
+    if (place) layers_[layer].change = overlay(layer).at(place);
+}
+
+Result<void> LayeredIndex::set_entry(const Result<std::optional<IndexEntry>>& entry) {
+    auto& change = layers_[kIndexLayer].change;
+    change.reset();
+    if (!entry) return std::unexpected(entry.error());
+    if (*entry) change = IndexChange{.key = (*entry)->key, .value = (*entry)->value};
+    return {};
+}
+
+Result<void> LayeredIndex::seek(std::size_t layer, Bytes key) {
+    const bool up = direction_ == Direction::kUp;
+    if (layer == kIndexLayer) {
+        auto& reader = index_.reader();
+        return set_entry(up ? reader.at_or_after(key) : reader.at_or_before(key));
+    }
+    const auto& from = overlay(layer);
+    set_place(layer, up ? from.at_or_after(key) : from.at_or_before(key));
+    return {};
+}
+
+Result<void> LayeredIndex::step(std::size_t layer) {
+    const bool up = direction_ == Direction::kUp;
+    if (layer == kIndexLayer) {
+        auto& reader = index_.reader();
+        return set_entry(up ? reader.next() : reader.previous());
+    }
+    const auto& from = overlay(layer);
+    const auto place = layers_[layer].place;
+    set_place(layer, up ? from.next(place) : from.previous(place));
+    return {};
+}
+
+// Every layer that stands on the key of entry_ goes on to its next.
+Result<void> LayeredIndex::leave_key() {
+    for (std::size_t layer = 0; layer < kLayerCount; ++layer) {
+        const auto& there = layers_[layer].change;
+        if (!there || !equal(there->key, entry_.key)) continue;
+        const auto stepped = step(layer);
+        if (!stepped) return stepped;
+    }
+    return {};
+}
+
+// The key that comes first in the direction, and of the layers that have it the newest.
+const IndexChange* LayeredIndex::nearest() const {
+    const IndexChange* best = nullptr;
+    for (const auto& layer : layers_) {
+        if (!layer.change) continue;
+        const int order = best == nullptr ? -1 : compare(layer.change->key, best->key);
+        const bool nearer = direction_ == Direction::kUp ? order < 0 : order > 0;
+        if (best == nullptr || nearer) best = &*layer.change;
+    }
+    return best;
+}
+
+Result<LayeredIndex::Found> LayeredIndex::settle() {
+    for (std::uint32_t skipped = 0;; ++skipped) {
+        const IndexChange* const best = nearest();
+        if (best == nullptr) return Found::kNothing;
+        const int order = compare(best->key, to_);
+        if (direction_ == Direction::kUp ? order > 0 : order < 0) return Found::kNothing;
+        if (best->value) {
+            entry_ = {.key = best->key, .value = *best->value};
+            return Found::kEntry;
+        }
+        entry_ = {.key = best->key, .value = {}};
+        if (skipped == kSkipMax) return Found::kErasedKeys;
+        const auto left = leave_key();
+        if (!left) return std::unexpected(left.error());
+    }
+}
+
+void LayeredIndex::release() {
+    index_.reader().release();
+    layers_ = {};
+    layers_ready_ = 0;
+    entry_ = {};
+}
+
+Task<Result<void>> LayeredIndex::checkpoint(std::uint64_t applied) {
+    ENSURE(!checkpointing_);
+    checkpointing_ = true;
+    if (!frozen_->empty()) {
+        const auto rest = co_await apply_frozen();
+        if (!rest) {
+            checkpointing_ = false;
+            co_return rest;
+        }
+    }
+    std::swap(active_, frozen_);
+    frozen_applied_ = applied;
+    const auto done = co_await apply_frozen();
+    checkpointing_ = false;
+    co_return done;
+}
+
+// Readers see the same before and after the index has the changes, so that it does not matter when
+// they hear of it.
+Task<Result<void>> LayeredIndex::apply_frozen() {
+    const Index::Step step{.changes = frozen_, .applied = frozen_applied_};
+    const auto applied = co_await index_.apply(step);
+    if (applied) frozen_->clear();
+    co_return applied;
+}
+
+}  // namespace fopd::store

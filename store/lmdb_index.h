@@ -1,0 +1,98 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "core/offload.h"
+#include "core/reactor.h"
+#include "store/index.h"
+
+struct MDB_env;
+struct MDB_txn;
+struct MDB_cursor;
+
+namespace fopd::store {
+
+// An index in a file of LMDB, and a lock file beside it. Each entry has a checksum, and the whole
+// file is looked through when it is opened, by code that trusts none of it, since LMDB does. Calls
+// that may wait for a disk are made elsewhere.
+class LmdbIndex final : public Index {
+public:
+    struct World {
+        core::Reactor& reactor;
+        core::Offload& offload;
+    };
+    struct Options {
+        std::string path{};
+        std::array<std::byte, 16> disk_id{};  // Whose index it is.
+        // Address space to begin with; it doubles as the file grows.
+        std::size_t map_bytes = 1UL << 30;
+    };
+    // kNotFound: there is none; kCorrupt: it is damaged; kInvalid: it is another disk's. All three
+    // can be made anew from the log. kUnsupported: it is of a newer fopd. World outlives it.
+    static Task<Result<std::unique_ptr<LmdbIndex>>> open(World world, Options options);
+    // An empty one, in the place of whatever is there.
+    static Task<Result<std::unique_ptr<LmdbIndex>>> create(World world, Options options);
+
+    // Requires: no apply() is under way.
+    ~LmdbIndex() override;
+    LmdbIndex(const LmdbIndex&) = delete;
+    LmdbIndex& operator=(const LmdbIndex&) = delete;
+
+    IndexReader& reader() override { return reader_; }
+    std::uint64_t applied() const override { return applied_; }
+    Task<Result<void>> apply(Step step) override;
+    IndexFigures figures() const override;
+
+private:
+    class Reader final : public IndexReader {
+    public:
+        Result<std::optional<IndexEntry>> at_or_after(Bytes key) override;
+        Result<std::optional<IndexEntry>> at_or_before(Bytes key) override;
+        Result<std::optional<IndexEntry>> next() override;
+        Result<std::optional<IndexEntry>> previous() override;
+        void release() override;
+        // Also of what is no entry.
+        Result<std::optional<Bytes>> get(Bytes key);
+        bool viewing() const { return viewing_; }
+        int prepare(MDB_env* environment, unsigned database);
+        void close();
+
+    private:
+        Result<void> begin();
+        // The operation as LMDB calls it.
+        Result<bool> move(int operation, Bytes key = {});
+        Result<std::optional<IndexEntry>> entry(const Result<bool>& moved) const;
+
+        MDB_txn* transaction_ = nullptr;
+        MDB_cursor* cursor_ = nullptr;
+        IndexEntry place_{};  // As it is stored.
+        bool viewing_ = false;
+    };
+
+    LmdbIndex(World world, const Options& options);
+    // These wait for the disk.
+    Result<void> open_file();
+    Result<void> create_file();
+    int open_environment();
+    int write(const Step& step);
+    int write_changes(MDB_txn* transaction, const Step& step) const;
+    Result<void> read_head();
+    int write_head(MDB_txn* transaction, std::uint64_t applied) const;
+    Result<void> grow_map();
+
+    const World world_;
+    const Options options_;
+    MDB_env* environment_ = nullptr;
+    unsigned database_ = 0;
+    std::size_t map_bytes_;
+    Reader reader_;
+    std::uint64_t applied_ = 0;
+    bool failed_ = false;
+    bool applying_ = false;
+};
+
+}  // namespace fopd::store

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "core/random.h"
+#include "core/reactor.h"
+#include "store/index.h"
+
+namespace fopd::store {
+
+// What a MapIndex has made durable: it outlives a crash of whoever uses it.
+struct MapImage {
+    std::map<std::string, std::string, std::less<>> entries{};
+    std::uint64_t applied = 0;
+    std::uint64_t size_bytes = 0;
+    // What every apply() ends with, without having changed anything, as long as it is set.
+    std::optional<Error> refusal{};
+};
+
+// The index of the simulated world. A change takes a while, drawn from the seed, and happens at
+// once somewhere in it: whoever crashes meanwhile finds all of it or nothing.
+class MapIndex final : public Index {
+public:
+    struct World {
+        core::Reactor& reactor;
+        core::Random& random;
+        Duration delay_max = 20ms;
+    };
+    // World and image outlive it.
+    MapIndex(World world, MapImage& image);
+
+    IndexReader& reader() override { return reader_; }
+    std::uint64_t applied() const override { return image_.applied; }
+    Task<Result<void>> apply(Step step) override;
+    IndexFigures figures() const override;
+
+private:
+    class Reader final : public IndexReader {
+    public:
+        explicit Reader(const MapImage& image) : entries_(image.entries) {}
+        Result<std::optional<IndexEntry>> at_or_after(Bytes key) override;
+        Result<std::optional<IndexEntry>> at_or_before(Bytes key) override;
+        Result<std::optional<IndexEntry>> next() override;
+        Result<std::optional<IndexEntry>> previous() override;
+        void release() override { viewing_ = false; }
+        bool viewing() const { return viewing_; }
+
+    private:
+        using Entries = decltype(MapImage::entries);
+        std::optional<IndexEntry> stand_on(Entries::const_iterator place);
+
+        const Entries& entries_;
+        std::optional<Entries::const_iterator> place_{};
+        bool viewing_ = false;
+    };
+
+    void change(const Step& step);
+
+    const World world_;
+    MapImage& image_;
+    Reader reader_;
+    bool failed_ = false;
+    bool applying_ = false;
+};
+
+}  // namespace fopd::store

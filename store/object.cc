@@ -1,0 +1,281 @@
+#include "store/object.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "core/ensure.h"
+#include "store/little_endian.h"
+
+namespace fopd::store {
+
+namespace {
+
+constexpr std::size_t kFidKeyBytes = 17;
+constexpr std::size_t kNumberKeyBytes = 25;
+
+constexpr std::byte kLayout{1};
+constexpr std::size_t kObjectHeadBytes = 56;
+constexpr std::size_t kUploadHeadBytes = 24;
+constexpr std::size_t kExtentHeadBytes = 8;
+constexpr std::size_t kReplyHeadBytes = 8;
+constexpr std::uint16_t kModeMax = 0777;
+// A disk has fewer bytes than fit into 64 bits.
+constexpr std::uint64_t kDiskBlocksMax = std::numeric_limits<std::uint64_t>::max() / 4096;
+
+static_assert(kUploadHeadBytes + kObjectHeadBytes + 2 * kPrincipalBytesMax + kObjectNameBytesMax <=
+              kIndexValueBytesMax);
+static_assert(kExtentHeadBytes + kExtentBlocksMax * sizeof(std::uint32_t) <= kIndexValueBytesMax);
+static_assert(kReplyHeadBytes + kReplyBytesMax <= kIndexValueBytesMax);
+
+std::unexpected<Error> corrupt(const char* context) {
+    return std::unexpected(Error{.code = Errc::kCorrupt, .context = context});
+}
+
+// Keys are ordered as numbers are: the highest byte first.
+void put_big(std::byte* at, std::uint64_t number) {
+    const std::uint64_t swapped = __builtin_bswap64(number);
+    std::memcpy(at, &swapped, sizeof swapped);
+}
+
+std::uint64_t get_big(const std::byte* at) {
+    std::uint64_t swapped = 0;
+    std::memcpy(&swapped, at, sizeof swapped);
+    return __builtin_bswap64(swapped);
+}
+
+bool is_kind(Bytes key, KeyKind kind, std::size_t size_bytes) {
+    return key.size() == size_bytes && key.front() == static_cast<std::byte>(kind);
+}
+
+std::string_view as_text(Bytes bytes) {
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::byte* put_text(std::byte* at, std::string_view text) {
+    return std::ranges::copy(std::as_bytes(std::span(text)), at).out;
+}
+
+void append_object(ValueBuffer& into, const Object& object) {
+    ENSURE(object.owner.size() <= kPrincipalBytesMax);
+    ENSURE(object.group.size() <= kPrincipalBytesMax);
+    ENSURE(object.name.size() <= kObjectNameBytesMax);
+    ENSURE(object.mode <= kModeMax);
+    ENSURE(object.flags == 0);
+    ENSURE(object.size_bytes <= kObjectBytesMax);
+    const auto value = into.grow(kObjectHeadBytes + object.owner.size() + object.group.size() +
+                                 object.name.size());
+    value[0] = kLayout;
+    value[1] = static_cast<std::byte>(object.owner.size());
+    value[2] = static_cast<std::byte>(object.group.size());
+    value[3] = std::byte{0};
+    put_little(value, 4, static_cast<std::uint16_t>(object.name.size()));
+    put_little(value, 6, object.mode);
+    put_little(value, 8, object.flags);
+    put_little(value, 10, std::uint16_t{0});
+    put_little(value, 12, object.pool);
+    put_little(value, 16, object.size_bytes);
+    put_little(value, 24, object.version);
+    put_little(value, 32, static_cast<std::uint64_t>(object.created.unix_ns));
+    put_little(value, 40, static_cast<std::uint64_t>(object.changed.unix_ns));
+    put_little(value, 48, object.name_version);
+    std::byte* text = value.subspan(kObjectHeadBytes).data();
+    text = put_text(text, object.owner);
+    text = put_text(text, object.group);
+    put_text(text, object.name);
+}
+
+}  // namespace
+
+Key::Key(KeyKind kind, std::uint64_t high, std::uint64_t low)
+    : bytes_{static_cast<std::byte>(kind)}, size_(kFidKeyBytes) {
+    put_big(bytes_.data() + 1, high);
+    put_big(bytes_.data() + 9, low);
+}
+
+Key::Key(KeyKind kind, std::uint64_t high, std::uint64_t low, std::uint64_t number)
+    : Key(kind, high, low) {
+    put_big(bytes_.data() + kFidKeyBytes, number);
+    size_ = kNumberKeyBytes;
+}
+
+Key Key::reply(const ReplyKey& key) {
+    return {KeyKind::kReply, get_big(key.client.bytes.data()), get_big(key.client.bytes.data() + 8),
+            key.request_number};
+}
+
+Key Key::first_of(KeyKind kind) {
+    return {kind, 0, 0};
+}
+
+Key Key::last_of(KeyKind kind) {
+    constexpr auto kMax = std::numeric_limits<std::uint64_t>::max();
+    return {kind, kMax, kMax, kMax};
+}
+
+Result<Fid> read_fid_key(KeyKind kind, Bytes key) {
+    if (!is_kind(key, kind, kFidKeyBytes)) return corrupt("key of an object in the index");
+    return Fid{.high = get_big(key.data() + 1), .low = get_big(key.data() + 9)};
+}
+
+Result<ExtentKey> read_extent_key(Bytes key) {
+    if (!is_kind(key, KeyKind::kExtent, kNumberKeyBytes)) {
+        return corrupt("key of an extent in the index");
+    }
+    return ExtentKey{.fid = {.high = get_big(key.data() + 1), .low = get_big(key.data() + 9)},
+                     .first = get_big(key.data() + kFidKeyBytes)};
+}
+
+Result<ReplyKey> read_reply_key(Bytes key) {
+    if (!is_kind(key, KeyKind::kReply, kNumberKeyBytes)) {
+        return corrupt("key of a reply in the index");
+    }
+    ReplyKey read{.client = {}, .request_number = get_big(key.data() + kFidKeyBytes)};
+    std::ranges::copy(key.subspan(1, read.client.bytes.size()), read.client.bytes.begin());
+    return read;
+}
+
+void StoredExtent::copy_checksums(std::uint32_t skip, std::span<std::uint32_t> into) const {
+    static_assert(std::endian::native == std::endian::little, "swap the bytes here");
+    const auto from = checksums_from(skip);
+    ENSURE(into.size_bytes() <= from.size());
+    if (!into.empty()) std::memcpy(into.data(), from.data(), into.size_bytes());
+}
+
+Result<Object> read_object(Bytes value) {
+    if (value.size() < kObjectHeadBytes || value[0] != kLayout) {
+        return corrupt("layout of an object in the index");
+    }
+    const auto owner_bytes = static_cast<std::size_t>(value[1]);
+    const auto group_bytes = static_cast<std::size_t>(value[2]);
+    const auto name_bytes = std::size_t{get_little<std::uint16_t>(value, 4)};
+    if (owner_bytes > kPrincipalBytesMax || group_bytes > kPrincipalBytesMax ||
+        name_bytes > kObjectNameBytesMax ||
+        value.size() != kObjectHeadBytes + owner_bytes + group_bytes + name_bytes) {
+        return corrupt("length of an object in the index");
+    }
+    const auto text = value.subspan(kObjectHeadBytes);
+    const Object object{
+        .size_bytes = get_little<std::uint64_t>(value, 16),
+        .version = get_little<std::uint64_t>(value, 24),
+        .created = {static_cast<std::int64_t>(get_little<std::uint64_t>(value, 32))},
+        .changed = {static_cast<std::int64_t>(get_little<std::uint64_t>(value, 40))},
+        .pool = get_little<std::uint32_t>(value, 12),
+        .mode = get_little<std::uint16_t>(value, 6),
+        .flags = get_little<std::uint16_t>(value, 8),
+        .owner = as_text(text.first(owner_bytes)),
+        .group = as_text(text.subspan(owner_bytes, group_bytes)),
+        .name = as_text(text.subspan(owner_bytes + group_bytes)),
+        .name_version = get_little<std::uint64_t>(value, 48),
+    };
+    if (value[3] != std::byte{0} || get_little<std::uint16_t>(value, 10) != 0 ||
+        object.mode > kModeMax || object.flags != 0 || object.size_bytes > kObjectBytesMax) {
+        return corrupt("object in the index");
+    }
+    return object;
+}
+
+Result<Upload> read_upload(Bytes value) {
+    if (value.size() < kUploadHeadBytes || value[0] != kLayout) {
+        return corrupt("layout of an upload in the index");
+    }
+    const auto rule = static_cast<std::uint8_t>(value[1]);
+    if (rule > static_cast<std::uint8_t>(NameRule::kNoReplace) ||
+        get_little<std::uint16_t>(value, 2) != 0 || get_little<std::uint32_t>(value, 4) != 0) {
+        return corrupt("upload in the index");
+    }
+    const auto object = read_object(value.subspan(kUploadHeadBytes));
+    if (!object) return std::unexpected(object.error());
+    return Upload{.object = *object,
+                  .rule = static_cast<NameRule>(rule),
+                  .write_count = get_little<std::uint64_t>(value, 8),
+                  .written_bytes = get_little<std::uint64_t>(value, 16)};
+}
+
+Result<StoredExtent> read_extent(Bytes key, Bytes value) {
+    const auto place = read_extent_key(key);
+    if (!place) return std::unexpected(place.error());
+    if (value.size() <= kExtentHeadBytes || value.size() % sizeof(std::uint32_t) != 0) {
+        return corrupt("length of an extent in the index");
+    }
+    const auto checksums = value.subspan(kExtentHeadBytes);
+    const StoredExtent extent{
+        .fid = place->fid,
+        .first = place->first,
+        .block = get_little<std::uint64_t>(value, 0),
+        .count = static_cast<std::uint32_t>(checksums.size() / sizeof(std::uint32_t)),
+        .checksums = checksums};
+    // In this order, so that no sum overflows.
+    if (extent.count > kExtentBlocksMax || extent.first >= kObjectBlocksMax ||
+        extent.end() > kObjectBlocksMax || extent.block >= kDiskBlocksMax ||
+        extent.block + extent.count > kDiskBlocksMax) {
+        return corrupt("extent in the index");
+    }
+    return extent;
+}
+
+Result<void> read_removed(Bytes value) {
+    if (!value.empty()) return corrupt("removed object in the index");
+    return {};
+}
+
+Result<ReplyRecord> read_reply(Bytes value) {
+    if (value.size() < kReplyHeadBytes || value.size() > kReplyHeadBytes + kReplyBytesMax) {
+        return corrupt("length of a reply in the index");
+    }
+    return ReplyRecord{
+        .made = {static_cast<std::int64_t>(get_little<std::uint64_t>(value, 0))},
+        .reply = value.subspan(kReplyHeadBytes),
+    };
+}
+
+std::span<std::byte> ValueBuffer::grow(std::size_t size_bytes) {
+    ENSURE(size_bytes <= bytes_.size() - size_);
+    const auto end = std::span(bytes_).subspan(size_, size_bytes);
+    size_ += size_bytes;
+    return end;
+}
+
+Bytes write_object(ValueBuffer& into, const Object& object) {
+    into.clear();
+    append_object(into, object);
+    return into.bytes();
+}
+
+Bytes write_upload(ValueBuffer& into, const Upload& upload) {
+    into.clear();
+    const auto head = into.grow(kUploadHeadBytes);
+    head[0] = kLayout;
+    head[1] = static_cast<std::byte>(upload.rule);
+    put_little(head, 2, std::uint16_t{0});
+    put_little(head, 4, std::uint32_t{0});
+    put_little(head, 8, upload.write_count);
+    put_little(head, 16, upload.written_bytes);
+    append_object(into, upload.object);
+    return into.bytes();
+}
+
+Bytes write_extent(ValueBuffer& into, std::uint64_t block, Bytes checksums, Bytes more) {
+    const auto size_bytes = checksums.size() + more.size();
+    ENSURE(size_bytes > 0);
+    ENSURE(size_bytes % sizeof(std::uint32_t) == 0);
+    ENSURE(size_bytes <= kExtentBlocksMax * sizeof(std::uint32_t));
+    ENSURE(block < kDiskBlocksMax);
+    into.clear();
+    const auto value = into.grow(kExtentHeadBytes + size_bytes);
+    put_little(value, 0, block);
+    const auto end = std::ranges::copy(checksums, value.begin() + kExtentHeadBytes).out;
+    std::ranges::copy(more, end);
+    return into.bytes();
+}
+
+Bytes write_reply(ValueBuffer& into, const ReplyRecord& record) {
+    ENSURE(record.reply.size() <= kReplyBytesMax);
+    into.clear();
+    const auto value = into.grow(kReplyHeadBytes + record.reply.size());
+    put_little(value, 0, static_cast<std::uint64_t>(record.made.unix_ns));
+    std::ranges::copy(record.reply, value.begin() + kReplyHeadBytes);
+    return into.bytes();
+}
+
+}  // namespace fopd::store

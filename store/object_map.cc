@@ -1,0 +1,432 @@
+#include "store/object_map.h"
+
+#include <algorithm>
+
+#include "core/ensure.h"
+
+namespace fopd::store {
+
+using Found = LayeredIndex::Found;
+
+namespace {
+
+// An extent that holds a block begins no further before it.
+constexpr std::uint64_t kReachBlocks = kExtentBlocksMax - 1;
+constexpr std::uint32_t kEntriesATurn = 256;
+
+std::uint64_t reach_before(std::uint64_t block) {
+    return block - std::min(block, kReachBlocks);
+}
+
+Result<StoredExtent> extent_of(const IndexEntry& entry) {
+    return read_extent(entry.key, entry.value);
+}
+
+std::unexpected<Error> overlap() {
+    return std::unexpected(
+        Error{.code = Errc::kCorrupt, .context = "extents overlap in the index"});
+}
+
+// The checksums of the first blocks of an extent.
+Bytes checksums_to(const StoredExtent& extent, std::uint64_t end) {
+    return extent.checksums.first((end - extent.first) * sizeof(std::uint32_t));
+}
+
+Bytes checksums_behind(const StoredExtent& extent, std::uint64_t begin) {
+    return extent.checksums_from(static_cast<std::uint32_t>(begin - extent.first));
+}
+
+// Where the part of an extent within a range lies on the disk.
+Place place_within(const StoredExtent& extent, BlockRange range) {
+    const auto first = std::max(extent.first, range.first);
+    const auto end = std::min(extent.end(), range.end());
+    return {.block = extent.block + (first - extent.first),
+            .count = static_cast<std::uint32_t>(end - first)};
+}
+
+// Nothing is lent by what changes something.
+class ReleaseAtEnd {
+public:
+    explicit ReleaseAtEnd(LayeredIndex& index) : index_(index) {}
+    ~ReleaseAtEnd() { index_.release(); }
+    ReleaseAtEnd(const ReleaseAtEnd&) = delete;
+    ReleaseAtEnd& operator=(const ReleaseAtEnd&) = delete;
+
+private:
+    LayeredIndex& index_;
+};
+
+}  // namespace
+
+ObjectMap::ObjectMap(core::Reactor& reactor, LayeredIndex& index)
+    : reactor_(reactor), index_(index) {}
+
+// -- objects, uploads, replies --
+
+Result<std::optional<Object>> ObjectMap::find(Fid fid) {
+    const auto value = index_.get(Key::object(fid));
+    if (!value) return std::unexpected(value.error());
+    if (!*value) return std::nullopt;
+    return read_object(**value);
+}
+
+void ObjectMap::put(Fid fid, const Object& object) {
+    index_.put(Key::object(fid), write_object(middle_, object));
+}
+
+Result<std::optional<Upload>> ObjectMap::find_upload(Fid fid) {
+    const auto value = index_.get(Key::upload(fid));
+    if (!value) return std::unexpected(value.error());
+    if (!*value) return std::nullopt;
+    return read_upload(**value);
+}
+
+void ObjectMap::put_upload(Fid fid, const Upload& upload) {
+    index_.put(Key::upload(fid), write_upload(middle_, upload));
+}
+
+void ObjectMap::commit_upload(Fid fid, const Object& object) {
+    put(fid, object);
+    index_.erase(Key::upload(fid));
+}
+
+void ObjectMap::remove(Fid fid) {
+    index_.erase(Key::object(fid));
+    index_.erase(Key::upload(fid));
+    index_.put(Key::removed(fid), {});
+    if (fid < sweep_fid_) sweep_from(fid);
+}
+
+Result<std::optional<ReplyRecord>> ObjectMap::find_reply(const ReplyKey& key) {
+    const auto value = index_.get(Key::reply(key));
+    if (!value) return std::unexpected(value.error());
+    if (!*value) return std::nullopt;
+    return read_reply(**value);
+}
+
+void ObjectMap::put_reply(const ReplyKey& key, const ReplyRecord& record) {
+    index_.put(Key::reply(key), write_reply(middle_, record));
+}
+
+void ObjectMap::forget_reply(const ReplyKey& key) {
+    index_.erase(Key::reply(key));
+}
+
+// -- reading extents --
+
+ObjectMap::Extents::Extents(ObjectMap& map, Fid fid, BlockRange range)
+    : index_(map.index_),
+      fid_(fid),
+      range_(range),
+      state_(range.count == 0 ? State::kEnd : State::kBefore),
+      next_(range.first),
+      to_(Key::extent(fid, range.end() - 1)) {
+    ENSURE(range.count <= kReadBlocksMax);
+    ENSURE(range.first <= kObjectBlocksMax - range.count);
+}
+
+// First the extent that holds the first block, if one does; then those that begin in the range.
+Result<std::optional<Extent>> ObjectMap::Extents::next() {
+    if (state_ == State::kBefore) {
+        state_ = State::kFirst;
+        const auto extent = holding_first();
+        if (!extent) return std::unexpected(extent.error());
+        if (*extent) return cut(**extent);
+        next_ = range_.first + 1;
+    }
+    if (next_ >= range_.end()) state_ = State::kEnd;
+    if (state_ == State::kEnd) return std::nullopt;
+    auto found = state_ == State::kFirst
+                     ? index_.at_or_after({.from = Key::extent(fid_, next_), .to = to_})
+                     : index_.next();
+    state_ = State::kWithin;
+    while (found && *found == Found::kErasedKeys) found = index_.next();
+    if (!found) return std::unexpected(found.error());
+    if (*found == Found::kNothing) {
+        state_ = State::kEnd;
+        return std::nullopt;
+    }
+    const auto extent = extent_of(index_.entry());
+    if (!extent) return std::unexpected(extent.error());
+    if (extent->first < next_) return overlap();
+    return cut(*extent);
+}
+
+Result<std::optional<StoredExtent>> ObjectMap::Extents::holding_first() {
+    const auto from = Key::extent(fid_, range_.first);
+    const auto to = Key::extent(fid_, reach_before(range_.first));
+    auto found = index_.at_or_before({.from = from, .to = to});
+    while (found && *found == Found::kErasedKeys) found = index_.next();
+    if (!found) return std::unexpected(found.error());
+    if (*found == Found::kNothing) return std::nullopt;
+    const auto extent = extent_of(index_.entry());
+    if (!extent) return std::unexpected(extent.error());
+    if (extent->end() <= range_.first) return std::nullopt;
+    return *extent;
+}
+
+Extent ObjectMap::Extents::cut(const StoredExtent& extent) {
+    const auto first = std::max(extent.first, range_.first);
+    const auto place = place_within(extent, range_);
+    const auto checksums = std::span(checksums_).first(place.count);
+    extent.copy_checksums(static_cast<std::uint32_t>(first - extent.first), checksums);
+    next_ = first + place.count;
+    return {.first = first, .block = place.block, .checksums = checksums};
+}
+
+// -- changing extents: first everything is looked at, then everything is changed --
+
+Result<void> ObjectMap::insert(Fid fid, const Extent& extent, std::vector<Place>& freed) {
+    ENSURE(extent.count() > 0);
+    ENSURE(extent.count() <= kExtentBlocksMax);
+    ENSURE(extent.first <= kObjectBlocksMax - extent.count());
+    const BlockRange range{.first = extent.first, .count = extent.count()};
+    const ReleaseAtEnd release(index_);
+    const auto around = find_around(fid, range);
+    if (!around) return std::unexpected(around.error());
+
+    const auto checksums = std::as_bytes(extent.checksums);
+    const auto& left = around->left;
+    const auto ahead = left ? extent.first - left->first : 0;
+    const bool joins =
+        left && left->block + ahead == extent.block && ahead + extent.count() <= kExtentBlocksMax;
+    const bool cuts_left = left && !joins && left->end() > extent.first;
+    // The values are made before the first change, since they are made of what is lent.
+    const auto kept = left ? checksums_to(*left, extent.first) : Bytes{};
+    const auto cut_left = cuts_left ? write_extent(left_, left->block, kept) : Bytes{};
+    const auto whole = joins ? write_extent(middle_, left->block, kept, checksums)
+                             : write_extent(middle_, extent.block, checksums);
+    const auto begin = joins ? left->first : extent.first;
+
+    put_right(fid, range, around->right);
+    for (const auto& piece : std::span(pieces_).first(around->piece_count)) {
+        // A log that is replayed may bring what is there already.
+        const auto skipped = std::max(piece.first, extent.first) - extent.first;
+        if (piece.place.block != extent.block + skipped) freed.push_back(piece.place);
+        // What is written below needs no other change.
+        const bool stays = piece.first < extent.first || piece.first == begin;
+        if (!stays) index_.erase(Key::extent(fid, piece.first));
+    }
+    if (cuts_left) index_.put(Key::extent(fid, left->first), cut_left);
+    index_.put(Key::extent(fid, begin), whole);
+    return {};
+}
+
+// What a range overlaps, from behind, down to the extent that begins before it.
+Result<ObjectMap::Around> ObjectMap::find_around(Fid fid, BlockRange range) {
+    Around around;
+    const auto from = Key::extent(fid, range.end() - 1);
+    const auto to = Key::extent(fid, reach_before(range.first));
+    auto found = index_.at_or_before({.from = from, .to = to});
+    for (std::uint64_t end = kObjectBlocksMax; found && *found != Found::kNothing;
+         found = index_.next()) {
+        if (*found == Found::kErasedKeys) continue;
+        const auto extent = extent_of(index_.entry());
+        if (!extent) return std::unexpected(extent.error());
+        if (extent->end() > end) return overlap();
+        end = extent->first;
+        if (extent->end() > range.first) note_overlapped(*extent, range, around);
+        if (extent->first < range.first) {
+            if (extent->end() >= range.first) around.left = *extent;
+            break;
+        }
+    }
+    if (!found) return std::unexpected(found.error());
+    return around;
+}
+
+void ObjectMap::note_overlapped(const StoredExtent& extent, BlockRange range, Around& around) {
+    ENSURE(around.piece_count < pieces_.size());
+    pieces_[around.piece_count++] = {.first = extent.first, .place = place_within(extent, range)};
+    if (extent.end() > range.end()) {
+        around.right = write_extent(right_, extent.block + (range.end() - extent.first),
+                                    checksums_behind(extent, range.end()));
+    }
+}
+
+void ObjectMap::put_right(Fid fid, BlockRange range, const std::optional<Bytes>& value) {
+    if (value) index_.put(Key::extent(fid, range.end()), *value);
+}
+
+Result<ObjectMap::Punched> ObjectMap::punch(Fid fid, BlockRange range, std::uint32_t steps_max,
+                                            std::vector<Place>& freed) {
+    ENSURE(steps_max > 0);
+    ENSURE(range.first <= kObjectBlocksMax);
+    range.count = std::min(range.count, kObjectBlocksMax - range.first);
+    if (range.count == 0) return Punched{.next = range.first, .finished = true};
+
+    const ReleaseAtEnd release(index_);
+    Around around;
+    const auto before = find_left(fid, range, around);
+    if (!before) return std::unexpected(before.error());
+    const auto cut_left = around.left ? write_extent(left_, around.left->block,
+                                                     checksums_to(*around.left, range.first))
+                                      : Bytes{};
+    const auto punched = find_within(fid, range, steps_max, around);
+    if (!punched) return std::unexpected(punched.error());
+
+    put_right(fid, range, around.right);
+    for (const auto& piece : std::span(pieces_).first(around.piece_count)) {
+        freed.push_back(piece.place);
+        if (piece.first >= range.first) index_.erase(Key::extent(fid, piece.first));
+    }
+    if (around.left) index_.put(Key::extent(fid, around.left->first), cut_left);
+    return punched;
+}
+
+// The extent that begins before a range and reaches into it.
+Result<void> ObjectMap::find_left(Fid fid, BlockRange range, Around& around) {
+    if (range.first == 0) return {};
+    const auto from = Key::extent(fid, range.first - 1);
+    const auto to = Key::extent(fid, reach_before(range.first));
+    auto found = index_.at_or_before({.from = from, .to = to});
+    while (found && *found == Found::kErasedKeys) found = index_.next();
+    if (!found) return std::unexpected(found.error());
+    if (*found == Found::kNothing) return {};
+    const auto extent = extent_of(index_.entry());
+    if (!extent) return std::unexpected(extent.error());
+    if (extent->end() <= range.first) return {};
+    around.left = *extent;
+    note_overlapped(*extent, range, around);
+    return {};
+}
+
+// The extents that begin in a range, as many as may be.
+Result<ObjectMap::Punched> ObjectMap::find_within(Fid fid, BlockRange range,
+                                                  std::uint32_t steps_max, Around& around) {
+    const Punched whole{.next = range.end(), .finished = true};
+    auto next = range.first;
+    if (around.left) next = std::min(around.left->end(), range.end());
+    if (next == range.end()) return whole;
+    const auto count_max = std::min<std::size_t>(steps_max, pieces_.size());
+    const auto from = Key::extent(fid, next);
+    const auto to = Key::extent(fid, range.end() - 1);
+    for (auto found = index_.at_or_after({.from = from, .to = to});; found = index_.next()) {
+        if (!found) return std::unexpected(found.error());
+        if (*found == Found::kNothing) return whole;
+        if (*found == Found::kErasedKeys) {
+            const auto key = read_extent_key(index_.entry().key);
+            if (!key) return std::unexpected(key.error());
+            return Punched{.next = key->first + 1, .finished = key->first + 1 == range.end()};
+        }
+        if (around.piece_count == count_max) return Punched{.next = next, .finished = false};
+        const auto extent = extent_of(index_.entry());
+        if (!extent) return std::unexpected(extent.error());
+        if (extent->first < next) return overlap();
+        note_overlapped(*extent, range, around);
+        next = std::min(extent->end(), range.end());
+    }
+}
+
+void ObjectMap::sweep_from(Fid fid) {
+    sweep_fid_ = fid;
+    sweep_block_ = 0;
+}
+
+// Where it was is remembered, so that it does not look again at all that it has erased already.
+Result<std::optional<ObjectMap::Swept>> ObjectMap::sweep(std::uint32_t steps_max,
+                                                         std::vector<Place>& freed) {
+    const ReleaseAtEnd release(index_);
+    const auto from = Key::removed(sweep_fid_);
+    const auto to = Key::last_of(KeyKind::kRemoved);
+    const auto found = index_.at_or_after({.from = from, .to = to});
+    if (!found) return std::unexpected(found.error());
+    if (*found == Found::kNothing) return std::nullopt;
+    const auto fid = read_fid_key(KeyKind::kRemoved, index_.entry().key);
+    if (!fid) return std::unexpected(fid.error());
+    if (*fid != sweep_fid_) sweep_from(*fid);
+    if (*found == Found::kErasedKeys) return Swept{.fid = *fid, .range = {}, .finished = false};
+    const auto checked = read_removed(index_.entry().value);
+    if (!checked) return std::unexpected(checked.error());
+
+    const BlockRange rest{.first = sweep_block_, .count = kObjectBlocksMax - sweep_block_};
+    const auto punched = punch(*fid, rest, steps_max, freed);
+    if (!punched) return std::unexpected(punched.error());
+    sweep_block_ = punched->next;
+    if (punched->finished) index_.erase(Key::removed(*fid));
+    return Swept{.fid = *fid,
+                 .range = {.first = rest.first, .count = punched->next - rest.first},
+                 .finished = punched->finished};
+}
+
+// -- all --
+
+Task<Result<void>> ObjectMap::for_each(KeyKind kind, MapVisitor* visitor) {
+    Position position(kind);
+    for (bool more = true; more;) {
+        const auto shown = show_some(position, visitor);
+        index_.release();
+        if (!shown) co_return std::unexpected(shown.error());
+        more = *shown;
+        co_await reactor_.yield();
+    }
+    co_return {};
+}
+
+Result<bool> ObjectMap::show_some(Position& position, MapVisitor* visitor) {
+    const auto to = Key::last_of(position.kind());
+    auto found = index_.at_or_after({.from = position.key(), .to = to});
+    for (std::uint32_t count = 1;; ++count) {
+        if (!found) return std::unexpected(found.error());
+        if (*found == Found::kNothing) return false;
+        const auto& entry = index_.entry();
+        if (*found == Found::kEntry) {
+            const auto shown = show(position.kind(), entry, visitor);
+            if (!shown) return std::unexpected(shown.error());
+        }
+        if (count == kEntriesATurn || *found == Found::kErasedKeys) {
+            const auto set = position.set_behind(entry.key);
+            if (!set) return std::unexpected(set.error());
+            return true;
+        }
+        found = index_.next();
+    }
+}
+
+Result<void> ObjectMap::show(KeyKind kind, const IndexEntry& entry, MapVisitor* visitor) {
+    const auto show_to = [&](auto read, auto&& call) -> Result<void> {
+        if (!read) return std::unexpected(read.error());
+        return call(*read);
+    };
+    if (kind == KeyKind::kExtent) {
+        return show_to(extent_of(entry), [&](auto& extent) { return visitor->extent(extent); });
+    }
+    if (kind == KeyKind::kReply) {
+        const auto key = read_reply_key(entry.key);
+        if (!key) return std::unexpected(key.error());
+        return show_to(read_reply(entry.value),
+                       [&](auto& record) { return visitor->reply(*key, record); });
+    }
+    const auto fid = read_fid_key(kind, entry.key);
+    if (!fid) return std::unexpected(fid.error());
+    if (kind == KeyKind::kObject) {
+        return show_to(read_object(entry.value),
+                       [&](auto& object) { return visitor->object(*fid, object); });
+    }
+    if (kind == KeyKind::kUpload) {
+        return show_to(read_upload(entry.value),
+                       [&](auto& upload) { return visitor->upload(*fid, upload); });
+    }
+    const auto read = read_removed(entry.value);
+    if (!read) return read;
+    return visitor->removed(*fid);
+}
+
+ObjectMap::Position::Position(KeyKind kind) : kind_(kind) {
+    const auto first = Key::first_of(kind);
+    std::ranges::copy(first.bytes(), bytes_.begin());
+    size_ = first.bytes().size();
+}
+
+// The key that comes next after another is that and a zero byte.
+Result<void> ObjectMap::Position::set_behind(Bytes key) {
+    if (key.size() >= bytes_.size()) {
+        return std::unexpected(Error{.code = Errc::kCorrupt, .context = "long key in the index"});
+    }
+    std::ranges::copy(key, bytes_.begin());
+    bytes_[key.size()] = std::byte{0};
+    size_ = key.size() + 1;
+    return {};
+}
+
+}  // namespace fopd::store
