@@ -92,19 +92,7 @@ std::string annotated_sample(const Schema& schema) {
                   0);
     for (const auto& section : schema.sections()) {
         out += '\n';
-        write_key(out,
-                  KeyDescription{.key = section->name(),
-                                 .help = section->help(),
-                                 .shape = KeyDescription::Shape::kMap,
-                                 .allowed = {},
-                                 .default_value = Node{.kind = Node::Kind::kMap,
-                                                       .position = {},
-                                                       .text = {},
-                                                       .items = {},
-                                                       .entries = {}},
-                                 .example = {},
-                                 .keys = section->keys()},
-                  0);
+        write_key(out, section->describe(), 0);
     }
     return out;
 }

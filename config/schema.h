@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "config/list_section.h"
 #include "config/problem.h"
 #include "config/section.h"
 #include "config/type.h"
@@ -20,7 +21,8 @@ namespace fopd::config {
 // any thread may read it.
 class Snapshot {
 public:
-    // The section whose struct is S. Requires: the schema has it.
+    // The section whose struct is S; of a list, that is a vector of its items. Requires: the schema
+    // has it.
     template <typename S>
     const S& get() const {
         const void* record = nullptr;
@@ -50,6 +52,10 @@ public:
     template <typename S>
     void add(Section<S> section) {
         add(std::make_shared<const SectionOf<S>>(std::move(section)));
+    }
+    template <typename Item>
+    void add(ListSection<Item> section) {
+        add(std::make_shared<const ListSectionOf<Item>>(std::move(section)));
     }
 
     // Everything that is wrong, in the order of the file, or a snapshot. Never throws; a file that

@@ -39,7 +39,8 @@ public:
     virtual const std::string& name() const = 0;
     virtual const std::string& help() const = 0;
     virtual std::type_index type() const = 0;
-    virtual std::vector<KeyDescription> keys() const = 0;
+    // The section as one key.
+    virtual KeyDescription describe() const = 0;
     virtual std::shared_ptr<const void> read(const Node& node, Problems& problems) const = 0;
     virtual Node write(const void* record) const = 0;
     // What holds after a reload: `next` where that is live, `old` where it needs a restart. A
@@ -57,7 +58,17 @@ public:
     const std::string& name() const override { return section_.name(); }
     const std::string& help() const override { return section_.help(); }
     std::type_index type() const override { return typeid(S); }
-    std::vector<KeyDescription> keys() const override { return section_.describe(); }
+    KeyDescription describe() const override {
+        Node empty_map;
+        empty_map.kind = Node::Kind::kMap;
+        return KeyDescription{.key = name(),
+                              .help = help(),
+                              .shape = KeyDescription::Shape::kMap,
+                              .allowed = {},
+                              .default_value = std::move(empty_map),
+                              .example = {},
+                              .keys = section_.describe()};
+    }
 
     std::shared_ptr<const void> read(const Node& node, Problems& problems) const override {
         auto record = section_.read(node, name(), problems);
