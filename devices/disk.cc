@@ -1,0 +1,157 @@
+#include "devices/disk.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "core/ensure.h"
+#include "devices/disk_file.h"
+
+namespace fopd::devices {
+
+namespace {
+
+// What one operation of the kernel transfers at most; the rest is another one.
+constexpr std::size_t kPieceBytesMax = 1UL << 30;
+
+// How far a transfer has come that the kernel may end early.
+class Transfer {
+public:
+    Transfer(const core::Buffer& buffer, std::uint64_t offset) : rest_(buffer), offset_(offset) {}
+
+    bool done() const { return rest_.size_bytes == 0; }
+    std::uint64_t offset() const { return offset_; }
+    core::Buffer piece() const {
+        core::Buffer piece = rest_;
+        piece.size_bytes = std::min(piece.size_bytes, kPieceBytesMax);
+        return piece;
+    }
+    // False when that leads nowhere. Goes on at a block, as direct I/O must; what is left of one is
+    // done again.
+    bool advance(std::size_t size_bytes) {
+        const std::size_t whole = size_bytes / kBlockBytes * kBlockBytes;
+        rest_.data += whole;
+        rest_.size_bytes -= whole;
+        offset_ += whole;
+        return whole > 0;
+    }
+
+private:
+    core::Buffer rest_;
+    std::uint64_t offset_;
+};
+
+}  // namespace
+
+Disk::Disk(core::Reactor& reactor, core::Offload& offload, core::EventSink& events,
+           DiskOptions options)
+    : reactor_(reactor), offload_(offload), events_(events), options_(std::move(options)) {}
+
+Disk::~Disk() {
+    if (file_.fd < 0) return;
+    reactor_.detach(file_);
+    close_disk_file({.fd = file_.fd, .is_block_device = is_block_device_});
+}
+
+Task<Result<void>> Disk::open() {
+    ENSURE(file_.fd < 0);
+    const auto call = [this] { return open_disk_file(options_); };
+    const auto called = co_await offload_.run(reactor_, call);
+    if (!called) co_return std::unexpected(called.error());
+    if (!*called) co_return std::unexpected(called->error());
+    const DiskFile& opened = **called;
+
+    const auto attached = reactor_.attach(opened.fd);
+    if (!attached) {
+        close_disk_file(opened);
+        co_return std::unexpected(attached.error());
+    }
+    file_ = *attached;
+    geometry_ = opened.geometry;
+    is_block_device_ = opened.is_block_device;
+    if (opened.direct_errno != 0) {
+        core::emit(events_, core::Level::kWarn, "devices.without_direct_io",
+                   {{"device", std::string_view(options_.name)},
+                    {"path", std::string_view(options_.path)},
+                    {"reason", std::string_view(std::strerror(opened.direct_errno))}});
+    }
+    co_return Result<void>{};
+}
+
+Task<void> Disk::close() {
+    co_await operations_.close(reactor_);
+    if (file_.fd < 0) co_return;
+    const DiskFile closing{.fd = file_.fd, .is_block_device = is_block_device_};
+    reactor_.detach(std::exchange(file_, {}));
+    const auto call = [closing] { close_disk_file(closing); };
+    const auto called = co_await offload_.run(reactor_, call);
+    // Too much to do elsewhere: rather block once than leave it open.
+    if (!called) close_disk_file(closing);
+}
+
+Result<void> Disk::check_open() const {
+    if (file_.fd >= 0 && !operations_.closed()) return {};
+    return std::unexpected(Error{.code = Errc::kClosed, .context = "disk"});
+}
+
+Result<void> Disk::check(const core::Buffer& buffer, std::uint64_t offset) const {
+    if (const auto open = check_open(); !open) return open;
+    return check_io(geometry_, buffer, offset);
+}
+
+Task<Result<void>> Disk::read(core::Buffer into, std::uint64_t offset, core::WaitOptions wait) {
+    if (const auto fits = check(into, offset); !fits) co_return fits;
+    const auto inside = operations_.enter();
+    Transfer transfer(into, offset);
+    while (!transfer.done()) {
+        const auto read = co_await reactor_.read(file_, transfer.piece(), transfer.offset(), wait);
+        if (!read) co_return std::unexpected(read.error());
+        if (!transfer.advance(*read)) {
+            co_return std::unexpected(Error{.code = Errc::kIo, .context = "disk ends too early"});
+        }
+    }
+    co_return Result<void>{};
+}
+
+Task<Result<void>> Disk::write(core::Buffer from, std::uint64_t offset) {
+    if (const auto fits = check(from, offset); !fits) co_return fits;
+    const auto inside = operations_.enter();
+    Transfer transfer(from, offset);
+    while (!transfer.done()) {
+        const auto written = co_await reactor_.write(file_, transfer.piece(), transfer.offset());
+        if (!written) co_return std::unexpected(written.error());
+        if (!transfer.advance(*written)) {
+            co_return std::unexpected(Error{.code = Errc::kIo, .context = "short write"});
+        }
+    }
+    co_return Result<void>{};
+}
+
+Task<Result<void>> Disk::flush() {
+    if (const auto open = check_open(); !open) co_return open;
+    const auto inside = operations_.enter();
+    const auto synced = co_await reactor_.sync_data(file_);
+    if (!synced) co_return std::unexpected(synced.error());
+    co_return Result<void>{};
+}
+
+Task<Result<void>> Disk::discard(std::uint64_t offset, std::uint64_t size_bytes) {
+    if (const auto open = check_open(); !open) co_return open;
+    if (const auto fits = check_range(geometry_, offset, size_bytes); !fits) co_return fits;
+    // Nobody relies on what is read afterwards, so nothing is as good.
+    if (!geometry_.discards) co_return Result<void>{};
+    const auto inside = operations_.enter();
+    const DiskFile file{.fd = file_.fd, .is_block_device = is_block_device_};
+    const auto call = [file, offset, size_bytes] {
+        return discard_range(file, offset, size_bytes);
+    };
+    const auto called = co_await offload_.run(reactor_, call);
+    if (!called) co_return std::unexpected(called.error());
+    if (!*called && called->error().code == Errc::kUnsupported) {
+        geometry_.discards = false;
+        co_return Result<void>{};
+    }
+    co_return *called;
+}
+
+}  // namespace fopd::devices

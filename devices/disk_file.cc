@@ -1,0 +1,199 @@
+#include "devices/disk_file.h"
+
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <string>
+#include <utility>
+
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+namespace fopd::devices {
+
+namespace {
+
+// A descriptor that is closed unless somebody takes it.
+class Descriptor {
+public:
+    explicit Descriptor(int fd) : fd_(fd) {}
+    ~Descriptor() {
+        if (fd_ >= 0) ::close(fd_);
+    }
+    Descriptor(const Descriptor&) = delete;
+    Descriptor& operator=(const Descriptor&) = delete;
+    int get() const { return fd_; }
+    int take() { return std::exchange(fd_, -1); }
+
+private:
+    int fd_;
+};
+
+std::unexpected<Error> last_error(const char* context) {
+    return std::unexpected(os_error(errno, context));
+}
+
+std::unexpected<Error> refused(Errc code, const char* context) {
+    return std::unexpected(Error{.code = code, .context = context});
+}
+
+// A number the kernel shows of the disk that is, or holds, device `number`; 0 when it shows none.
+std::uint64_t queue_figure(dev_t number, const std::string& figure) {
+    const std::string device =
+        "/sys/dev/block/" + std::to_string(major(number)) + ":" + std::to_string(minor(number));
+    // A partition has no queue of its own.
+    for (const char* const queue : {"/queue/", "/../queue/"}) {
+        const Descriptor file(::open((device + queue + figure).c_str(), O_RDONLY | O_CLOEXEC));
+        if (file.get() < 0) continue;
+        std::array<char, 32> text{};
+        const ssize_t size = ::read(file.get(), text.data(), text.size() - 1);
+        return size > 0 ? std::strtoull(text.data(), nullptr, 10) : 0;
+    }
+    return 0;
+}
+
+// A new file survives a loss of power only once its directory does.
+Result<void> sync_directory_of(const std::string& path) {
+    const std::size_t slash = path.rfind('/');
+    const std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+    const Descriptor opened(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (opened.get() < 0) return last_error("open the directory of the disk file");
+    if (::fsync(opened.get()) != 0) return last_error("sync the directory of the disk file");
+    return {};
+}
+
+Result<void> give_size(int fd, const DiskOptions& options) {
+    if (::ftruncate(fd, static_cast<off_t>(options.create_bytes)) != 0) {
+        return last_error("give the disk file its size");
+    }
+    if (::fsync(fd) != 0) return last_error("sync the disk file");
+    return sync_directory_of(options.path);
+}
+
+// Some file systems take O_DIRECT when a file is opened, and refuse each read.
+int try_direct_read(int fd) {
+    alignas(kBlockBytes) std::array<std::byte, kBlockBytes> block;
+    if (::pread(fd, block.data(), block.size(), 0) >= 0) return 0;
+    return errno == EINVAL ? errno : 0;  // Whatever else is wrong is for the reader to see.
+}
+
+Result<void> lock_file(int fd) {
+    if (::flock(fd, LOCK_EX | LOCK_NB) == 0) return {};
+    if (errno == EWOULDBLOCK) {
+        return std::unexpected(os_error(EBUSY, "disk file is open in another daemon"));
+    }
+    return last_error("lock the disk file");
+}
+
+Result<void> measure_file(int fd, const DiskOptions& options, Geometry& geometry) {
+    struct stat status{};
+    if (::fstat(fd, &status) != 0) return last_error("look at the disk file");
+    if (status.st_size == 0 && options.create_bytes > 0) {
+        if (const auto sized = give_size(fd, options); !sized) return sized;
+        if (::fstat(fd, &status) != 0) return last_error("look at the disk file");
+    }
+    const auto size_bytes = static_cast<std::uint64_t>(status.st_size);
+    geometry.size_bytes = size_bytes / kBlockBytes * kBlockBytes;
+    geometry.rotational = queue_figure(status.st_dev, "rotational") != 0;
+    // Beyond the end there is nothing to lose by asking.
+    geometry.discards =
+        ::fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                    static_cast<off_t>(geometry.size_bytes + kBlockBytes), kBlockBytes) == 0;
+    return {};
+}
+
+Result<void> measure_block_device(int fd, Geometry& geometry) {
+    struct stat status{};
+    if (::fstat(fd, &status) != 0) return last_error("look at the block device");
+    int sector_bytes = 0;
+    if (::ioctl(fd, BLKSSZGET, &sector_bytes) != 0) return last_error("ask for the sector size");
+    if (static_cast<std::size_t>(sector_bytes) > kBlockBytes) {
+        return refused(Errc::kUnsupported, "block device with sectors of more than 4 KiB");
+    }
+    std::uint64_t size_bytes = 0;
+    if (::ioctl(fd, BLKGETSIZE64, &size_bytes) != 0) return last_error("ask for the size");
+    geometry.size_bytes = size_bytes / kBlockBytes * kBlockBytes;
+    geometry.rotational = queue_figure(status.st_rdev, "rotational") != 0;
+    geometry.discards = queue_figure(status.st_rdev, "discard_max_bytes") != 0;
+    return {};
+}
+
+// What is there, or will be made: nothing else is opened, since opening may already do something.
+Result<bool> is_block_device(const DiskOptions& options) {
+    struct stat status{};
+    if (::stat(options.path.c_str(), &status) != 0) {
+        if (errno == ENOENT && options.create_bytes > 0) return false;
+        return last_error("open the disk");
+    }
+    if (S_ISBLK(status.st_mode)) return true;
+    if (S_ISREG(status.st_mode)) return false;
+    return refused(Errc::kInvalid, "disk is neither a file nor a block device");
+}
+
+}  // namespace
+
+Result<DiskFile> open_disk_file(const DiskOptions& options) {
+    const auto block_device = is_block_device(options);
+    if (!block_device) return std::unexpected(block_device.error());
+    DiskFile result{.is_block_device = *block_device};
+
+    int flags = O_RDWR | O_CLOEXEC;
+    // On a block device without O_CREAT: nobody else, mounts included, has it in use.
+    if (result.is_block_device) flags |= O_EXCL;
+    if (!result.is_block_device && options.create_bytes > 0) flags |= O_CREAT;
+    const bool direct = options.cache == DiskOptions::Cache::kBypass;
+    int fd = ::open(options.path.c_str(), direct ? flags | O_DIRECT : flags, 0600);
+    if (fd < 0 && errno == EINVAL && direct) {
+        result.direct_errno = errno;
+        fd = ::open(options.path.c_str(), flags, 0600);
+    }
+    if (fd < 0 && errno == EBUSY) return last_error("block device is in use");
+    if (fd < 0) return last_error("open the disk");
+    Descriptor file(fd);
+
+    if (!result.is_block_device) {
+        if (const auto locked = lock_file(fd); !locked) return std::unexpected(locked.error());
+    }
+    const auto measured = result.is_block_device ? measure_block_device(fd, result.geometry)
+                                                 : measure_file(fd, options, result.geometry);
+    if (!measured) return std::unexpected(measured.error());
+    if (result.geometry.size_bytes == 0) return refused(Errc::kInvalid, "disk is empty");
+
+    if (direct && result.direct_errno == 0) result.direct_errno = try_direct_read(fd);
+    result.geometry.direct = direct && result.direct_errno == 0;
+    if (direct && !result.geometry.direct) {
+        const int status_flags = ::fcntl(fd, F_GETFL);
+        if (status_flags < 0 || ::fcntl(fd, F_SETFL, status_flags & ~O_DIRECT) != 0) {
+            return last_error("turn direct I/O off");
+        }
+    }
+    result.fd = file.take();
+    return result;
+}
+
+Result<void> discard_range(const DiskFile& file, std::uint64_t offset, std::uint64_t size_bytes) {
+    if (size_bytes == 0) return {};
+    int failed = 0;
+    if (file.is_block_device) {
+        const std::array<std::uint64_t, 2> range{offset, size_bytes};
+        failed = ::ioctl(file.fd, BLKDISCARD, range.data());
+    } else {
+        failed = ::fallocate(file.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                             static_cast<off_t>(offset), static_cast<off_t>(size_bytes));
+    }
+    if (failed != 0) return last_error("discard");
+    return {};
+}
+
+void close_disk_file(const DiskFile& file) {
+    // The ring may hold its own reference for a while; the lock goes now.
+    if (!file.is_block_device) ::flock(file.fd, LOCK_UN);
+    ::close(file.fd);
+}
+
+}  // namespace fopd::devices
