@@ -1,0 +1,120 @@
+#include "devices/label.h"
+
+#include <algorithm>
+#include <bit>
+#include <concepts>
+#include <cstring>
+#include <string_view>
+
+#include "core/crc32c.h"
+#include "core/ensure.h"
+#include "core/utf8.h"
+
+namespace fopd::devices {
+
+namespace {
+
+constexpr std::string_view kMagic = "fopddisk";
+constexpr std::uint32_t kVersion = 1;
+
+// Where the fields are. The first three stay there in every version.
+constexpr std::size_t kMagicAt = 0;
+constexpr std::size_t kVersionAt = 8;
+constexpr std::size_t kChecksumAt = 12;
+constexpr std::size_t kDiskAt = 16;
+constexpr std::size_t kOwnerAt = 32;
+constexpr std::size_t kGenerationAt = 48;
+constexpr std::size_t kSizeAt = 56;
+constexpr std::size_t kCreatedAt = 64;
+constexpr std::size_t kSegmentAt = 72;
+constexpr std::size_t kSlotAt = 76;
+constexpr std::size_t kStateAt = 78;
+constexpr std::size_t kPoolLengthAt = 79;
+constexpr std::size_t kPoolAt = 80;
+
+template <std::integral T>
+void put(LabelBlock block, std::size_t at, T value) {
+    static_assert(std::endian::native == std::endian::little);
+    std::memcpy(block.data() + at, &value, sizeof value);
+}
+
+template <std::integral T>
+T get(ConstLabelBlock block, std::size_t at) {
+    T value;
+    std::memcpy(&value, block.data() + at, sizeof value);
+    return value;
+}
+
+// Of the whole block, with zeros where the checksum itself is.
+std::uint32_t checksum_of(ConstLabelBlock block) {
+    constexpr std::array<std::byte, sizeof(std::uint32_t)> kZeros{};
+    std::uint32_t sum = core::crc32c(block.first(kChecksumAt));
+    sum = core::crc32c(kZeros, sum);
+    return core::crc32c(block.subspan(kChecksumAt + kZeros.size()), sum);
+}
+
+bool is_segment_size(std::uint32_t size_bytes) {
+    return size_bytes >= kBlockBytes && std::has_single_bit(size_bytes);
+}
+
+bool is_pool_name(std::string_view name) {
+    return !name.empty() && name.size() <= kPoolNameBytesMax && core::is_utf8(name) &&
+           !core::has_control(name);
+}
+
+bool all_zero(std::span<const std::byte> bytes) {
+    return std::ranges::all_of(bytes, [](std::byte each) { return each == std::byte{0}; });
+}
+
+}  // namespace
+
+void write_label(const Label& label, LabelBlock into) {
+    ENSURE(is_pool_name(label.pool));
+    ENSURE(is_segment_size(label.segment_bytes));
+    std::ranges::fill(into, std::byte{0});
+    std::memcpy(into.data() + kMagicAt, kMagic.data(), kMagic.size());
+    put(into, kVersionAt, kVersion);
+    std::ranges::copy(label.disk, into.begin() + kDiskAt);
+    std::ranges::copy(label.owner, into.begin() + kOwnerAt);
+    put(into, kGenerationAt, label.generation);
+    put(into, kSizeAt, label.size_bytes);
+    put(into, kCreatedAt, label.created_unix_ns);
+    put(into, kSegmentAt, label.segment_bytes);
+    put(into, kSlotAt, label.slot);
+    put(into, kStateAt, static_cast<std::uint8_t>(label.state));
+    put(into, kPoolLengthAt, static_cast<std::uint8_t>(label.pool.size()));
+    std::memcpy(into.data() + kPoolAt, label.pool.data(), label.pool.size());
+    put(into, kChecksumAt, checksum_of(into));
+}
+
+std::expected<Label, LabelFlaw> read_label(ConstLabelBlock from) {
+    if (std::memcmp(from.data() + kMagicAt, kMagic.data(), kMagic.size()) != 0) {
+        return std::unexpected(LabelFlaw::kNone);
+    }
+    const std::unexpected damaged(LabelFlaw::kDamaged);
+    if (get<std::uint32_t>(from, kChecksumAt) != checksum_of(from)) return damaged;
+    const auto version = get<std::uint32_t>(from, kVersionAt);
+    if (version > kVersion) return std::unexpected(LabelFlaw::kNewer);
+    if (version != kVersion) return damaged;
+
+    // What is checked here somebody has written with a right checksum; it is not ours all the same.
+    Label label{.generation = get<std::uint64_t>(from, kGenerationAt),
+                .size_bytes = get<std::uint64_t>(from, kSizeAt),
+                .created_unix_ns = get<std::int64_t>(from, kCreatedAt),
+                .segment_bytes = get<std::uint32_t>(from, kSegmentAt),
+                .slot = get<std::uint16_t>(from, kSlotAt),
+                .state = static_cast<LabelState>(get<std::uint8_t>(from, kStateAt)),
+                .pool = {}};
+    std::ranges::copy(from.subspan<kDiskAt, sizeof(DiskId)>(), label.disk.begin());
+    std::ranges::copy(from.subspan<kOwnerAt, sizeof(NodeId)>(), label.owner.begin());
+    const auto pool_bytes = get<std::uint8_t>(from, kPoolLengthAt);
+    if (pool_bytes > kPoolNameBytesMax) return damaged;
+    label.pool.assign(reinterpret_cast<const char*>(from.data()) + kPoolAt, pool_bytes);
+    if (!is_pool_name(label.pool)) return damaged;
+    if (!all_zero(from.subspan(kPoolAt + pool_bytes))) return damaged;
+    if (!is_segment_size(label.segment_bytes)) return damaged;
+    if (label.state != LabelState::kActive && label.state != LabelState::kRetired) return damaged;
+    return label;
+}
+
+}  // namespace fopd::devices

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <expected>
+#include <span>
+#include <string>
+
+#include "devices/device.h"
+
+namespace fopd::devices {
+
+// Random, and never given twice.
+using DiskId = std::array<std::byte, 16>;
+using NodeId = std::array<std::byte, 16>;
+
+inline constexpr std::size_t kPoolNameBytesMax = 64;
+// The label's copies are the first blocks of a disk, a block each.
+inline constexpr std::uint64_t kLabelCopies = 2;
+
+enum class LabelState : std::uint8_t {
+    kActive = 1,
+    kRetired = 2,  // Was taken out of service in order: holds nothing any more.
+};
+
+// Who a disk is, and whose. docs/formats/label.md has the bytes.
+struct Label {
+    DiskId disk{};
+    NodeId owner{};
+    // Of this label: each one that is written has the next.
+    std::uint64_t generation = 0;
+    // What the disk measured when it was taken. It may be larger by now.
+    std::uint64_t size_bytes = 0;
+    std::int64_t created_unix_ns = 0;
+    std::uint32_t segment_bytes = 0;
+    std::uint16_t slot = 0;
+    LabelState state = LabelState::kActive;
+    std::string pool;
+
+    // The generation decides where it is written: never over the newest one.
+    std::uint64_t offset() const { return generation % kLabelCopies * kBlockBytes; }
+
+    friend bool operator==(const Label&, const Label&) = default;
+};
+
+using LabelBlock = std::span<std::byte, kBlockBytes>;
+using ConstLabelBlock = std::span<const std::byte, kBlockBytes>;
+
+// Requires: a pool's name of 1 to 64 bytes, a segment size that is a power of two of whole blocks.
+void write_label(const Label& label, LabelBlock into);
+
+enum class LabelFlaw : std::uint8_t {
+    kNone,     // No label of ours was ever there, by the looks of it.
+    kDamaged,  // One was.
+    kNewer,    // One is, of a format that this program does not know.
+};
+// Any bytes: they come from a disk.
+std::expected<Label, LabelFlaw> read_label(ConstLabelBlock from);
+
+}  // namespace fopd::devices
