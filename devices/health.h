@@ -1,0 +1,77 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "core/counter.h"
+#include "core/histogram.h"
+#include "core/result.h"
+#include "core/time.h"
+
+namespace fopd::devices {
+
+enum class DeviceState : std::uint8_t {
+    kGood,
+    kSuspect,   // Works, but has failed reads or taken its time lately.
+    kReadOnly,  // What was written last may be lost. For good: only a restart looks again.
+};
+const char* to_string(DeviceState state);
+
+enum class DeviceOp : std::uint8_t { kRead, kWrite, kFlush, kDiscard };
+inline constexpr std::size_t kDeviceOpCount = 4;
+const char* to_string(DeviceOp op);
+
+struct HealthRule {
+    Duration slow_after = 1s;      // An operation that takes longer is an outlier.
+    std::uint32_t slow_count = 3;  // So many of them within `memory` make a device suspect.
+    Duration memory = 10min;       // So long it stays suspect after the last reason to be.
+};
+
+// What became of a device's operations, and what to think of the device. Pure: it is told the time.
+// Written by one thread; the figures, state() and reason() may be read by any.
+class Health {
+public:
+    struct Figures {
+        core::Counter count;   // Ended, failed ones included.
+        core::Counter errors;  // The device's; not what was asked wrongly or given up.
+        core::Counter bytes;   // Of those that succeeded.
+        core::Counter slow;
+        core::Histogram latency;
+    };
+    struct Ended {
+        DeviceOp op;
+        std::uint64_t size_bytes = 0;
+        Duration took{};
+        Result<void> result;
+    };
+
+    explicit Health(HealthRule rule = {}) : rule_(rule) {}
+
+    // True when the state is another one now.
+    bool ended(const Ended& what, Instant now);
+    // What somebody else found out: wrong bytes, a broken log. `reason` is a literal. True when the
+    // state is another one now.
+    bool mark_suspect(const char* reason, Instant now);
+    bool mark_read_only(const char* reason);
+
+    DeviceState state() const { return state_.load(std::memory_order_relaxed); }
+    // Why it is what it is; empty when it is good.
+    const char* reason() const { return reason_.load(std::memory_order_relaxed); }
+    const Figures& of(DeviceOp op) const { return figures_[static_cast<std::size_t>(op)]; }
+
+private:
+    bool change(DeviceState state, const char* reason);
+    bool note_slow(Instant now);
+    bool forgive(Instant now);
+
+    const HealthRule rule_;
+    std::array<Figures, kDeviceOpCount> figures_;
+    std::atomic<DeviceState> state_ = DeviceState::kGood;
+    std::atomic<const char*> reason_ = "";
+    Instant suspect_until_{};
+    std::vector<Instant> slow_lately_;  // The last `slow_count` outliers, the oldest first.
+};
+
+}  // namespace fopd::devices
