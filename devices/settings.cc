@@ -1,0 +1,79 @@
+#include "devices/settings.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "devices/device.h"
+#include "devices/label.h"
+
+namespace fopd::devices {
+
+namespace {
+
+// What a disk needs to be one: the label, the superblocks of what lies on it, and a few units of
+// space.
+constexpr std::uint64_t kSizeBytesMin = 16ULL << 20;
+constexpr std::uint64_t kSizeBytesMax = 1ULL << 60;
+
+config::TypePtr<std::string> name_type() {
+    return config::text(
+        {.length_min = 1, .length_max = kPoolNameBytesMax, .charset = config::Charset::kName});
+}
+
+}  // namespace
+
+config::ListSection<DeviceSettings> devices_section() {
+    config::Record<DeviceSettings> record;
+    record.field("name", &DeviceSettings::name, name_type(), "What the log and fopctl call it.",
+                 {.need = config::Need::kRequired, .example = "d0"});
+    record.field("path", &DeviceSettings::path, config::path(),
+                 "A block device, best by its name below /dev/disk/by-id, or a file.",
+                 {.need = config::Need::kRequired, .example = "/var/lib/fopd/d0.img"});
+    record.field("size", &DeviceSettings::size_bytes,
+                 config::none_or(config::size(
+                     {.min = kSizeBytesMin, .max = kSizeBytesMax, .multiple_of = kBlockBytes})),
+                 "A file that is not there is made with this size, and takes space as it fills. "
+                 "One that is there keeps its own. none: it must be there.");
+    record.field("pool", &DeviceSettings::pool, name_type(), "The pool whose objects it holds.",
+                 {.need = config::Need::kRequired, .example = "fast"});
+    record.identified_by("name");
+    record.check([](const DeviceSettings& device, config::Complaints& complaints) {
+        if (!device.size_bytes || !device.path.starts_with("/dev/")) return;
+        // What is made there by mistake lives in memory, under the name of a disk.
+        complaints.add("size", "the path is that of a device, which has a size", "leave out size");
+    });
+    return {"devices", "The disks of this node.", std::move(record)};
+}
+
+config::ListSection<PoolSettings> pools_section() {
+    config::Record<PoolSettings> record;
+    record.field("name", &PoolSettings::name, name_type(), "What clients call it.",
+                 {.need = config::Need::kRequired, .example = "fast"});
+    record.field("family", &PoolSettings::family, config::choice<Family>({{"disk", Family::kDisk}}),
+                 "The kind of its media.");
+    record.field("quota", &PoolSettings::quota_bytes, config::none_or(config::size({.min = 1})),
+                 "How many bytes its objects may have. none: as many as there is space for.",
+                 {.reload = config::Reload::kLive});
+    record.identified_by("name");
+    return {"pools", "What clients put objects into: disks with a name.", std::move(record)};
+}
+
+std::string check_devices(const std::vector<DeviceSettings>& devices,
+                          const std::vector<PoolSettings>& pools) {
+    for (auto device = devices.begin(); device != devices.end(); ++device) {
+        if (std::ranges::find(pools, device->pool, &PoolSettings::name) == pools.end()) {
+            return "device " + device->name + " is of pool " + device->pool +
+                   ", which pools does not have";
+        }
+        const auto same = std::find_if(
+            devices.begin(), device,
+            [device](const DeviceSettings& each) { return each.path == device->path; });
+        if (same != device) {
+            return "devices " + same->name + " and " + device->name + " have one path, " +
+                   device->path;
+        }
+    }
+    return {};
+}
+
+}  // namespace fopd::devices

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/list_section.h"
+
+namespace fopd::devices {
+
+// An item of the section `devices`: a disk.
+struct DeviceSettings {
+    std::string name = {};
+    std::string path = {};
+    std::optional<std::uint64_t> size_bytes = {};  // Of a file that is to be made.
+    std::string pool = {};
+};
+
+enum class Family : std::uint8_t { kDisk };
+
+// An item of the section `pools`.
+struct PoolSettings {
+    std::string name = {};
+    Family family = Family::kDisk;
+    std::optional<std::uint64_t> quota_bytes = {};
+};
+
+config::ListSection<DeviceSettings> devices_section();
+config::ListSection<PoolSettings> pools_section();
+
+// What is wrong with the two together, after the sections have passed their own checks: a device
+// whose pool is none, or two devices of one path. Empty when nothing is.
+std::string check_devices(const std::vector<DeviceSettings>& devices,
+                          const std::vector<PoolSettings>& pools);
+
+}  // namespace fopd::devices

@@ -1,0 +1,81 @@
+#include "devices/settings.h"
+
+#include "config/schema.h"
+#include "tests/catch.h"
+
+using namespace fopd;
+using namespace fopd::devices;
+
+namespace {
+
+using Devices = std::vector<DeviceSettings>;
+using Pools = std::vector<PoolSettings>;
+
+std::expected<config::SnapshotPtr, config::Problems> load(std::string_view text) {
+    config::Schema schema;
+    schema.add(pools_section());
+    schema.add(devices_section());
+    return schema.load_text(text, "fopd.yaml");
+}
+
+std::string first_problem(std::string_view text) {
+    const auto loaded = load(text);
+    REQUIRE_FALSE(loaded.has_value());
+    return loaded.error().front().key + ": " + loaded.error().front().wrong;
+}
+
+}  // namespace
+
+TEST_CASE("devices settings: disks and pools are what the file says", "[devices]") {
+    const auto loaded = load(R"(
+pools:
+  - { name: fast, family: disk, quota: 100TiB }
+  - { name: slow }
+devices:
+  - { name: d0, path: /var/lib/fopd/d0.img, size: 1TiB, pool: fast }
+  - { name: nvme0, path: /dev/disk/by-id/nvme-x, pool: slow }
+)");
+    REQUIRE(loaded.has_value());
+    const auto& pools = (*loaded)->get<Pools>();
+    const auto& devices = (*loaded)->get<Devices>();
+
+    REQUIRE(pools.size() == 2);
+    REQUIRE(pools[0].quota_bytes == 100ULL << 40);
+    REQUIRE_FALSE(pools[1].quota_bytes.has_value());
+    REQUIRE(devices.size() == 2);
+    REQUIRE(devices[0].size_bytes == 1ULL << 40);
+    REQUIRE_FALSE(devices[1].size_bytes.has_value());
+    REQUIRE(check_devices(devices, pools).empty());
+}
+
+TEST_CASE("devices settings: a node without either is valid", "[devices]") {
+    const auto loaded = load("");
+    REQUIRE(loaded.has_value());
+    REQUIRE((*loaded)->get<Devices>().empty());
+    REQUIRE((*loaded)->get<Pools>().empty());
+}
+
+TEST_CASE("devices settings: what makes no sense is refused where it stands", "[devices]") {
+    REQUIRE_THAT(first_problem("pools: [ { name: cold, family: tape } ]"),
+                 ContainsSubstring("pools[0].family"));
+    REQUIRE_THAT(first_problem("pools: [ { name: a }, { name: a } ]"),
+                 ContainsSubstring("pools[1]"));
+    REQUIRE_THAT(first_problem("devices: [ { name: d0, pool: fast } ]"),
+                 ContainsSubstring("devices[0].path"));
+    REQUIRE_THAT(first_problem("devices: [ { name: d0, path: /d, pool: fast, size: 1MiB } ]"),
+                 ContainsSubstring("devices[0].size"));
+    REQUIRE_THAT(first_problem("devices: [ { name: d0, path: /dev/sdx, pool: fast, size: 1GiB } ]"),
+                 ContainsSubstring("the path is that of a device"));
+}
+
+TEST_CASE("devices settings: a pool that is none and a path twice are refused", "[devices]") {
+    const Pools pools{{.name = "fast"}};
+    const DeviceSettings first{.name = "d0", .path = "/a", .pool = "fast"};
+    const DeviceSettings twin{.name = "d1", .path = "/a", .pool = "fast"};
+    const DeviceSettings stray{.name = "d2", .path = "/b", .pool = "slow"};
+
+    REQUIRE(check_devices({first}, pools).empty());
+    REQUIRE(check_devices({first, twin}, pools) == "devices d0 and d1 have one path, /a");
+    REQUIRE(check_devices({first, stray}, pools) ==
+            "device d2 is of pool slow, which pools does not have");
+}
