@@ -1,0 +1,266 @@
+#include "store/allocator.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "core/ensure.h"
+
+namespace fopd::store {
+
+namespace {
+
+constexpr std::uint32_t kWordBits = 64;
+
+// The bits [first, first + count) of a word.
+constexpr std::uint64_t mask(std::uint32_t first, std::uint32_t count) {
+    const std::uint64_t ones = count == kWordBits ? ~0ULL : (1ULL << count) - 1;
+    return ones << first;
+}
+
+// Calls visit(word index, mask) for each word that the place touches, until it says false.
+template <typename Visit>
+bool each_word(Place place, Visit visit) {
+    std::uint64_t block = place.block;
+    std::uint64_t left = place.count;
+    while (left > 0) {
+        const auto bit = static_cast<std::uint32_t>(block % kWordBits);
+        const auto here =
+            static_cast<std::uint32_t>(std::min<std::uint64_t>(left, kWordBits - bit));
+        if (!visit(block / kWordBits, mask(bit, here))) return false;
+        block += here;
+        left -= here;
+    }
+    return true;
+}
+
+Error corrupt(const char* what) {
+    return {.code = Errc::kCorrupt, .context = what};
+}
+
+}  // namespace
+
+Allocator::Allocator(const Options& options)
+    : first_block_(options.first_block),
+      segment_blocks_(options.segment_blocks),
+      log_reserve_segments_(options.log_reserve_segments) {
+    ENSURE(segment_blocks_ > 0 && segment_blocks_ % kWordBits == 0);
+    ENSURE(options.disk_blocks >= first_block_ + segment_blocks_);
+    const std::uint64_t count = (options.disk_blocks - first_block_) / segment_blocks_;
+    segments_.resize(count);
+    used_.resize(count * segment_blocks_ / kWordBits);
+    empty_segments_ = static_cast<std::uint32_t>(count);
+    free_blocks_ = count * segment_blocks_;
+}
+
+bool Allocator::is_ours(Place place) const {
+    const std::uint64_t end = first_block_ + segments_.size() * segment_blocks_;
+    return place.count > 0 && place.block >= first_block_ && place.block < end &&
+           place.count <= end - place.block;
+}
+
+bool Allocator::any_used(Place place) const {
+    return !each_word(place, [this](std::uint64_t word, std::uint64_t bits) {
+        return (used_[word] & bits) == 0;
+    });
+}
+
+// Calls visit(part) for what of the place is in each segment, until it says false.
+template <typename Visit>
+bool Allocator::each_segment(Place place, Visit visit) const {
+    while (place.count > 0) {
+        const std::uint64_t left = segment_blocks_ - place.block % segment_blocks_;
+        const auto here = static_cast<std::uint32_t>(std::min<std::uint64_t>(place.count, left));
+        if (!visit(Place{.block = place.block, .count = here})) return false;
+        place.block += here;
+        place.count -= here;
+    }
+    return true;
+}
+
+// Requires: it is within a segment.
+void Allocator::set(Place place, bool used) {
+    each_word(place, [this, used](std::uint64_t word, std::uint64_t bits) {
+        used_[word] = used ? used_[word] | bits : used_[word] & ~bits;
+        return true;
+    });
+    Segment& segment = segments_[place.block / segment_blocks_];
+    if (used) {
+        if (segment.owner == Owner::kNobody) {
+            segment.owner = Owner::kData;
+            --empty_segments_;
+        }
+        segment.used += place.count;
+        free_blocks_ -= place.count;
+    } else {
+        segment.used -= place.count;
+        free_blocks_ += place.count;
+        if (segment.used == 0) {
+            segment.owner = Owner::kNobody;
+            ++empty_segments_;
+        }
+    }
+}
+
+Result<void> Allocator::take(Place place) {
+    if (!is_ours(place)) return std::unexpected(corrupt("an extent that is not on the disk"));
+    place = inside(place);
+    const bool data = each_segment(place, [this](Place part) {
+        return segments_[part.block / segment_blocks_].owner != Owner::kLog;
+    });
+    if (!data) return std::unexpected(corrupt("an extent in a segment of the log"));
+    if (any_used(place)) return std::unexpected(corrupt("two extents on one block"));
+    each_segment(place, [this](Place part) {
+        set(part, true);
+        return true;
+    });
+    return {};
+}
+
+Result<void> Allocator::take_segment(std::uint32_t segment) {
+    if (segment >= segments_.size()) {
+        return std::unexpected(corrupt("a segment that is not on the disk"));
+    }
+    Segment& taken = segments_[segment];
+    if (taken.owner != Owner::kNobody) return std::unexpected(corrupt("a segment with two owners"));
+    taken.owner = Owner::kLog;
+    --empty_segments_;
+    ++log_segments_;
+    free_blocks_ -= segment_blocks_;
+    return {};
+}
+
+// Moves on to where there is something free: rather to a segment that is all free, so that runs
+// stay long. False when there is nothing.
+bool Allocator::next_segment() {
+    const auto count = static_cast<std::uint32_t>(segments_.size());
+    std::optional<std::uint32_t> found;
+    // Itself last: there may be something before the cursor.
+    for (std::uint32_t step = 1; step <= count; ++step) {
+        const std::uint32_t index = (current_ + step) % count;
+        const Segment& segment = segments_[index];
+        if (!is_for_data(segment)) continue;
+        if (segment.owner == Owner::kNobody) {
+            found = index;
+            break;
+        }
+        if (!found) found = index;
+        if (empty_segments_ <= log_reserve_segments_) break;
+    }
+    if (!found) return false;
+    current_ = *found;
+    cursor_ = block_of_segment(*found);
+    return true;
+}
+
+// The next run of free blocks in the current segment, from the cursor on.
+std::optional<Place> Allocator::take_run(std::uint32_t count) {
+    const std::uint64_t end = block_of_segment(current_ + 1);
+    if (!is_for_data(segments_[current_])) return std::nullopt;
+    std::uint64_t first = cursor_;
+    while (first < end) {
+        const std::uint64_t free = ~used_[first / kWordBits] >> (first % kWordBits);
+        if (free != 0) {
+            first += static_cast<std::uint64_t>(std::countr_zero(free));
+            break;
+        }
+        first = (first / kWordBits + 1) * kWordBits;
+    }
+    if (first >= end) return std::nullopt;
+    std::uint64_t last = first;
+    const std::uint64_t limit = std::min(end, first + count);
+    while (last < limit) {
+        const std::uint64_t used = used_[last / kWordBits] >> (last % kWordBits);
+        const std::uint64_t in_word = kWordBits - last % kWordBits;
+        const auto run = used == 0 ? in_word : static_cast<std::uint64_t>(std::countr_zero(used));
+        last += std::min(run, in_word);
+        if (run < in_word) break;
+    }
+    last = std::min(last, limit);
+    const Place place{.block = first, .count = static_cast<std::uint32_t>(last - first)};
+    set(place, true);
+    cursor_ = last;
+    return Place{.block = first_block_ + first, .count = place.count};
+}
+
+std::optional<Place> Allocator::allocate(std::uint32_t count) {
+    ENSURE(count > 0);
+    if (std::optional<Place> place = take_run(count)) return place;
+    if (!next_segment()) return std::nullopt;
+    return take_run(count);
+}
+
+void Allocator::give_back(Place place) {
+    ENSURE(is_ours(place));
+    place = inside(place);
+    set(place, false);
+    // The next write continues where this one would have begun.
+    if (place.block + place.count == cursor_) cursor_ = place.block;
+}
+
+void Allocator::begin_read(Reading& reading) {
+    reading.began_ = releases_;
+    readings_.push_back(reading);
+}
+
+void Allocator::release(Place place, std::uint64_t sequence) {
+    ENSURE(is_ours(place));
+    ++releases_;
+    waiting_.push_back({.place = inside(place), .sequence = sequence, .freed_at = releases_});
+    waiting_blocks_ += place.count;
+}
+
+void Allocator::settle(std::uint64_t sequence) {
+    settled_ = std::max(settled_, sequence);
+    const std::uint64_t read_since = readings_.empty() ? releases_ : readings_.front().began_;
+    while (!waiting_.empty()) {
+        const Waiting& first = waiting_.front();
+        if (first.sequence > settled_ || first.freed_at > read_since) return;
+        waiting_blocks_ -= first.place.count;
+        each_segment(first.place, [this](Place part) {
+            set(part, false);
+            return true;
+        });
+        waiting_.pop_front();
+    }
+}
+
+std::optional<std::uint32_t> Allocator::allocate_segment() {
+    if (empty_segments_ == 0) return std::nullopt;
+    const auto count = static_cast<std::uint32_t>(segments_.size());
+    // Far from where data is being written, so that it keeps its long runs.
+    const std::uint32_t from = current_ + count / 2;
+    for (std::uint32_t step = 0; step < count; ++step) {
+        const std::uint32_t index = (from + step) % count;
+        if (segments_[index].owner != Owner::kNobody) continue;
+        const Result<void> taken = take_segment(index);
+        ENSURE(taken.has_value());
+        return index;
+    }
+    return std::nullopt;
+}
+
+void Allocator::release_segment(std::uint32_t segment) {
+    ENSURE(segment < segments_.size());
+    Segment& released = segments_[segment];
+    ENSURE(released.owner == Owner::kLog);
+    released.owner = Owner::kNobody;
+    ++empty_segments_;
+    --log_segments_;
+    free_blocks_ += segment_blocks_;
+}
+
+bool Allocator::is_used(std::uint64_t block) const {
+    block -= first_block_;
+    return (used_[block / kWordBits] >> (block % kWordBits) & 1) != 0;
+}
+
+SpaceUse Allocator::use() const {
+    const std::uint64_t reserved =
+        std::uint64_t{std::min(empty_segments_, log_reserve_segments_)} * segment_blocks_;
+    return {.total_blocks = segments_.size() * segment_blocks_,
+            .free_blocks = free_blocks_ - reserved,
+            .waiting_blocks = waiting_blocks_,
+            .log_blocks = std::uint64_t{log_segments_} * segment_blocks_};
+}
+
+}  // namespace fopd::store

@@ -1,0 +1,281 @@
+// Goal: no block ever has two owners, and a freed one is given out again only when nobody can need
+// what it holds.
+// Method: examples, and random use of the allocator beside a model that remembers each block.
+
+#include "store/allocator.h"
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "core/random.h"
+#include "tests/catch.h"
+
+namespace fopd::store {
+namespace {
+
+constexpr std::uint32_t kSegmentBlocks = 64;
+
+Allocator::Options small_disk(std::uint32_t segments, std::uint32_t reserve = 0) {
+    // The first segment is not the allocator's, and the end is no whole segment.
+    return {.disk_blocks = (segments + 1) * kSegmentBlocks + 5,
+            .first_block = kSegmentBlocks,
+            .segment_blocks = kSegmentBlocks,
+            .log_reserve_segments = reserve};
+}
+
+TEST_CASE("allocator: what is asked for in turn lies side by side", "[store]") {
+    Allocator allocator(small_disk(4));
+
+    const auto one = allocator.allocate(3);
+    const auto two = allocator.allocate(10);
+
+    REQUIRE(one == Place{.block = kSegmentBlocks, .count = 3});
+    REQUIRE(two == Place{.block = kSegmentBlocks + 3, .count = 10});
+}
+
+TEST_CASE("allocator: a run ends with its segment, and the next begins a new one", "[store]") {
+    Allocator allocator(small_disk(4));
+    const auto most = allocator.allocate(60);
+
+    const auto rest = allocator.allocate(60);
+    const auto next = allocator.allocate(60);
+
+    REQUIRE(most->count == 60);
+    REQUIRE(rest == Place{.block = kSegmentBlocks + 60, .count = 4});
+    REQUIRE(next == Place{.block = 2 * kSegmentBlocks, .count = 60});
+}
+
+TEST_CASE("allocator: a full disk gives nothing, and has no free block", "[store]") {
+    Allocator allocator(small_disk(3));
+    std::uint64_t blocks = 0;
+    while (const auto place = allocator.allocate(50)) blocks += place->count;
+
+    REQUIRE(blocks == 3 * kSegmentBlocks);
+    REQUIRE(allocator.use().free_blocks == 0);
+    REQUIRE_FALSE(allocator.allocate_segment().has_value());
+}
+
+TEST_CASE("allocator: data leaves the log's reserve alone", "[store]") {
+    Allocator allocator(small_disk(3, 2));
+    std::uint64_t blocks = 0;
+    while (const auto place = allocator.allocate(50)) blocks += place->count;
+
+    REQUIRE(blocks == kSegmentBlocks);
+    REQUIRE(allocator.use().free_blocks == 0);
+    REQUIRE(allocator.allocate_segment().has_value());
+    REQUIRE(allocator.allocate_segment().has_value());
+}
+
+TEST_CASE("allocator: what was freed waits for its record", "[store]") {
+    Allocator allocator(small_disk(1));
+    const auto place = allocator.allocate(kSegmentBlocks);
+
+    allocator.release(*place, 7);
+    allocator.settle(6);
+    const auto too_early = allocator.allocate(1);
+    allocator.settle(7);
+    const auto in_time = allocator.allocate(1);
+
+    REQUIRE_FALSE(too_early.has_value());
+    REQUIRE(in_time.has_value());
+}
+
+TEST_CASE("allocator: what was freed waits for reads that began before, and for no other",
+          "[store]") {
+    Allocator allocator(small_disk(1));
+    const auto place = allocator.allocate(kSegmentBlocks);
+    auto before = std::make_unique<Reading>();
+    allocator.begin_read(*before);
+
+    allocator.release(*place, 1);
+    Reading after;
+    allocator.begin_read(after);
+    allocator.settle(1);
+    const auto too_early = allocator.allocate(1);
+    before.reset();
+    allocator.settle(1);
+    const auto in_time = allocator.allocate(1);
+
+    REQUIRE_FALSE(too_early.has_value());
+    REQUIRE(in_time.has_value());
+}
+
+TEST_CASE("allocator: a place that was never used continues the run", "[store]") {
+    Allocator allocator(small_disk(2));
+    const auto first = allocator.allocate(8);
+    const auto given_up = allocator.allocate(8);
+
+    allocator.give_back(*given_up);
+
+    REQUIRE(allocator.allocate(4)->block == first->block + 8);
+}
+
+TEST_CASE("allocator: an index that gives a block to two is corrupt", "[store]") {
+    Allocator allocator(small_disk(4));
+    REQUIRE(allocator.take({.block = kSegmentBlocks + 4, .count = 8}));
+
+    const auto again = allocator.take({.block = kSegmentBlocks + 11, .count = 2});
+    const auto log = allocator.take_segment(0);
+    const auto beyond = allocator.take({.block = 5 * kSegmentBlocks, .count = 1});
+    const auto before = allocator.take({.block = 3, .count = 1});
+
+    for (const auto& each : {again, log, beyond, before}) {
+        REQUIRE_FALSE(each.has_value());
+        REQUIRE(each.error().code == Errc::kCorrupt);
+    }
+}
+
+TEST_CASE("allocator: an extent may have grown over the end of a segment", "[store]") {
+    Allocator allocator(small_disk(2));
+    const Place across{.block = 2 * kSegmentBlocks - 3, .count = 5};
+
+    REQUIRE(allocator.take(across));
+    REQUIRE_FALSE(allocator.allocate_segment().has_value());
+    allocator.release(across, 1);
+    allocator.settle(1);
+
+    REQUIRE(allocator.allocate_segment().has_value());
+    REQUIRE(allocator.allocate_segment().has_value());
+}
+
+TEST_CASE("allocator: a segment is the log's as a whole, or data's", "[store]") {
+    Allocator allocator(small_disk(2));
+    const auto data = allocator.allocate(1);
+
+    const auto segment = allocator.allocate_segment();
+    const auto none = allocator.allocate_segment();
+    allocator.release_segment(*segment);
+    const auto again = allocator.allocate_segment();
+
+    REQUIRE(segment.has_value());
+    REQUIRE(*segment != data->block / kSegmentBlocks - 1);
+    REQUIRE_FALSE(none.has_value());
+    REQUIRE(again == segment);
+}
+
+// Every block, and who has it.
+class Model {
+public:
+    explicit Model(std::uint64_t seed) : random_(seed), allocator_(small_disk(8, 1)) {}
+
+    void step() {
+        switch (random_.below(7)) {
+            case 0:
+            case 1: return allocate();
+            case 2: return release();
+            case 3: return settle();
+            case 4: return read();
+            case 5: return end_read();
+            case 6: return segment();
+        }
+    }
+
+    void check() const {
+        std::uint64_t free = 8 * kSegmentBlocks - used_.size();
+        const SpaceUse use = allocator_.use();
+        free -= std::uint64_t{segments_.size()} * kSegmentBlocks;
+        std::uint64_t waiting = 0;
+        for (const Freed& each : freed_) waiting += each.place.count;
+        REQUIRE(use.waiting_blocks == waiting);
+        REQUIRE(use.log_blocks == std::uint64_t{segments_.size()} * kSegmentBlocks);
+        // The reserve is not data's, if it is there.
+        REQUIRE(use.free_blocks <= free);
+        REQUIRE(use.free_blocks + kSegmentBlocks >= free);
+    }
+
+private:
+    struct Freed {
+        Place place;
+        std::uint64_t sequence;
+        std::set<std::uint64_t> readers;
+    };
+
+    void allocate() {
+        const auto count = static_cast<std::uint32_t>(1 + random_.below(40));
+        const auto place = allocator_.allocate(count);
+        if (!place) return;
+        REQUIRE(place->count > 0);
+        REQUIRE(place->count <= count);
+        for (std::uint64_t block = place->block; block < place->block + place->count; ++block) {
+            REQUIRE(used_.insert(block).second);
+            REQUIRE_FALSE(
+                segments_.contains(static_cast<std::uint32_t>(block / kSegmentBlocks) - 1));
+        }
+        places_.push_back(*place);
+    }
+    void release() {
+        if (places_.empty()) return;
+        const std::size_t index = random_.below(places_.size());
+        const Place place = places_[index];
+        places_[index] = places_.back();
+        places_.pop_back();
+        Freed freed{.place = place, .sequence = ++sequence_, .readers = {}};
+        for (const auto& [id, reading] : readings_) freed.readers.insert(id);
+        allocator_.release(place, freed.sequence);
+        freed_.push_back(freed);
+    }
+    void settle() {
+        settled_ = std::max(settled_, random_.below(sequence_ + 1));
+        allocator_.settle(settled_);
+        while (!freed_.empty()) {
+            const Freed& first = freed_.front();
+            if (first.sequence > settled_ || !first.readers.empty()) return;
+            for (std::uint32_t i = 0; i < first.place.count; ++i)
+                used_.erase(first.place.block + i);
+            freed_.pop_front();
+        }
+    }
+    void read() {
+        auto reading = std::make_unique<Reading>();
+        allocator_.begin_read(*reading);
+        readings_.emplace(++read_count_, std::move(reading));
+    }
+    void end_read() {
+        if (readings_.empty()) return;
+        const auto ended =
+            std::next(readings_.begin(), static_cast<long>(random_.below(readings_.size())));
+        for (Freed& each : freed_) each.readers.erase(ended->first);
+        readings_.erase(ended);
+    }
+    void segment() {
+        if (!segments_.empty() && random_.below(2) == 0) {
+            allocator_.release_segment(*segments_.begin());
+            segments_.erase(segments_.begin());
+            return;
+        }
+        const auto segment = allocator_.allocate_segment();
+        if (!segment) return;
+        REQUIRE(segments_.insert(*segment).second);
+        for (std::uint32_t i = 0; i < kSegmentBlocks; ++i) {
+            REQUIRE_FALSE(used_.contains((std::uint64_t{*segment} + 1) * kSegmentBlocks + i));
+        }
+    }
+
+    core::Random random_;
+    Allocator allocator_;
+    std::set<std::uint64_t> used_;
+    std::vector<Place> places_;
+    std::deque<Freed> freed_;
+    std::set<std::uint32_t> segments_;
+    std::map<std::uint64_t, std::unique_ptr<Reading>> readings_;
+    std::uint64_t read_count_ = 0;
+    std::uint64_t sequence_ = 0;
+    std::uint64_t settled_ = 0;
+};
+
+TEST_CASE("allocator: random use agrees with a model of each block", "[store]") {
+    for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+        CAPTURE(seed);
+        Model model(seed);
+        for (int i = 0; i < 1000; ++i) {
+            model.step();
+            model.check();
+        }
+    }
+}
+
+}  // namespace
+}  // namespace fopd::store
