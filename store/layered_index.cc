@@ -155,25 +155,37 @@ void LayeredIndex::release() {
 }
 
 Task<Result<void>> LayeredIndex::checkpoint(std::uint64_t applied) {
+    return checkpoint_of(applied, nullptr);
+}
+
+Task<Result<void>> LayeredIndex::checkpoint(ChangeLog* log) {
+    return checkpoint_of(std::nullopt, log);
+}
+
+Task<Result<void>> LayeredIndex::checkpoint_of(std::optional<std::uint64_t> applied,
+                                               ChangeLog* log) {
     ENSURE(!checkpointing_);
     checkpointing_ = true;
-    if (!frozen_->empty()) {
-        const auto rest = co_await apply_frozen();
-        if (!rest) {
-            checkpointing_ = false;
-            co_return rest;
-        }
+    Result<void> done{};
+    if (!frozen_->empty()) done = co_await apply_frozen(log);
+    if (done) {
+        std::swap(active_, frozen_);
+        frozen_applied_ = applied ? *applied : log->newest_change();
+        done = co_await apply_frozen(log);
     }
-    std::swap(active_, frozen_);
-    frozen_applied_ = applied;
-    const auto done = co_await apply_frozen();
     checkpointing_ = false;
     co_return done;
 }
 
 // Readers see the same before and after the index has the changes, so that it does not matter when
-// they hear of it.
-Task<Result<void>> LayeredIndex::apply_frozen() {
+// they hear of it. Without a log all is durable already.
+Task<Result<void>> LayeredIndex::apply_frozen(ChangeLog* log) {
+    if (log != nullptr) {
+        const auto durable = co_await log->make_durable();
+        if (!durable) co_return durable;
+    }
+    // Whoever looked something up in this turn has used it by now.
+    release();
     const Index::Step step{.changes = frozen_, .applied = frozen_applied_};
     const auto applied = co_await index_.apply(step);
     if (applied) frozen_->clear();

@@ -13,6 +13,15 @@
 
 namespace fopd::store {
 
+// The log that has every change: none becomes part of an index before it is durable there.
+class ChangeLog {
+public:
+    virtual ~ChangeLog() = default;
+    // The newest record of which every change has been made.
+    virtual std::uint64_t newest_change() const = 0;
+    virtual Task<Result<void>> make_durable() = 0;
+};
+
 // An index and, before it, what has changed since its last checkpoint, in memory: one ordered view
 // of both. What is changed is seen at once and durable nowhere; the caller has it in a log.
 //
@@ -54,10 +63,12 @@ public:
     // Ends a search, and the view of the index.
     void release();
 
-    // Makes what has changed part of the index, which then has all records up to `applied`; changes
-    // go on meanwhile. One at a time. After a failure all stays as it is, and the next one begins
-    // with what this left behind.
+    // Makes what has changed part of the index, which then has all records up to `applied`, all of
+    // them durable; changes go on meanwhile. One at a time. After a failure all stays as it is, and
+    // the next one begins with what this left behind.
     Task<Result<void>> checkpoint(std::uint64_t applied);
+    // The same for what has changed by now, when the log has made it durable.
+    Task<Result<void>> checkpoint(ChangeLog* log);
     std::uint64_t applied() const { return index_.applied(); }
     IndexFigures figures() const { return index_.figures(); }
 
@@ -81,7 +92,8 @@ private:
     Result<void> leave_key();
     void set_place(std::size_t layer, Overlay::Place place);
     Result<void> set_entry(const Result<std::optional<IndexEntry>>& entry);
-    Task<Result<void>> apply_frozen();
+    Task<Result<void>> checkpoint_of(std::optional<std::uint64_t> applied, ChangeLog* log);
+    Task<Result<void>> apply_frozen(ChangeLog* log);
 
     Index& index_;
     ChunkPool chunks_;

@@ -82,6 +82,9 @@ std::uint64_t Log::epoch() const {
     return core_->epoch();
 }
 
+std::uint64_t Log::closed_seq() const {
+    return core_->closed_seq();
+}
 std::uint64_t Log::begun_seq() const {
     return core_->begun_seq();
 }

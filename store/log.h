@@ -228,6 +228,8 @@ public:
     std::uint64_t epoch() const;
     Receipt receipt_of(const Commit& commit) const { return {epoch(), commit.seq()}; }
     std::uint64_t begun_seq() const;
+    // The newest entry that no later commit will share.
+    std::uint64_t closed_seq() const;
     std::uint64_t durable_seq() const;
     // A recovery from here on never asks for the data of the entries up to this one. It follows
     // durable_seq() by a flush, or by the flush interval when the disk falls idle.

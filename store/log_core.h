@@ -65,6 +65,7 @@ public:
 
     std::uint32_t payload_max() const { return payload_max_; }
     std::uint64_t epoch() const { return epoch_; }
+    std::uint64_t closed_seq() const { return closed_; }
     std::uint64_t begun_seq() const { return closed_ + (gathering().commit_count > 0 ? 1 : 0); }
     std::uint64_t durable_seq() const { return durable_; }
     std::uint64_t trusted() const { return trusted_; }

@@ -1,0 +1,123 @@
+#pragma once
+
+#include <array>
+#include <bitset>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "core/result.h"
+#include "store/extent.h"
+#include "store/fid.h"
+#include "store/index.h"
+#include "store/object.h"
+
+namespace fopd::store {
+
+// What a log says of objects, as bytes; docs/formats/record.md has the layouts. Records follow each
+// other without gaps in the payload of an entry, which has the checksum.
+enum class RecordKind : std::uint8_t {
+    kPut = 1,     // A value of the index: an object, an upload, a reply.
+    kExtent = 2,  // Blocks of an object, and where they are.
+    kPunch = 3,   // Blocks that are a hole now.
+    kRemove = 4,  // An object or an upload that is gone.
+    kCommit = 5,  // An upload that is an object now, and as what.
+    kForget = 6,  // A reply that nobody will ask for again.
+};
+
+// A set of the blocks of an extent, by their distance from its first.
+using ExtentBlocks = std::bitset<kExtentBlocksMax>;
+
+struct Record {
+    RecordKind kind{};
+    // Of kExtent, kPunch and kRemove.
+    Fid fid{};
+    // Of kExtent and kPunch.
+    std::uint64_t first = 0;
+    std::uint64_t count = 0;
+    // Of kExtent: `dead` are those of its blocks that are not spoken of, by their distance from
+    // `first`, ascending. Each of the others has a checksum, little endian, at any address.
+    std::uint64_t block = 0;
+    Bytes dead{};
+    Bytes checksums{};
+    // Of kPut, kCommit and kForget.
+    Bytes key{};
+    Bytes value{};
+};
+
+// The blocks a kExtent record speaks of, run by run.
+class ExtentRuns {
+public:
+    explicit ExtentRuns(const Record& record);
+
+    // None at the end. Its checksums are good until the next call.
+    std::optional<Extent> next();
+
+private:
+    bool is_dead(std::uint64_t distance) const;
+
+    const Record& record_;
+    std::uint64_t distance_ = 0;
+    std::size_t dead_passed_ = 0;
+    std::size_t checksums_read_ = 0;
+    std::array<std::uint32_t, kExtentBlocksMax> checksums_;
+};
+
+// Writes records one behind the other into memory of its own, which it keeps.
+class RecordWriter {
+public:
+    void put(Bytes key, Bytes value) { key_value(RecordKind::kPut, key, value); }
+    void extent(Fid fid, const Extent& extent);
+    // What is left of a kExtent record: never longer than it was. Requires: some blocks live, and
+    // only such as the record speaks of.
+    void rest_of_extent(const Record& record, const ExtentBlocks& live);
+    void punch(Fid fid, std::uint64_t first, std::uint64_t count);
+    void remove(Fid fid);
+    void commit(Bytes key, Bytes value) { key_value(RecordKind::kCommit, key, value); }
+    void forget(Bytes key) { key_value(RecordKind::kForget, key, {}); }
+    // As it was read.
+    void copy(Bytes record);
+
+    Bytes bytes() const { return bytes_; }
+    std::uint32_t count() const { return count_; }
+    void clear() {
+        bytes_.clear();
+        count_ = 0;
+    }
+
+private:
+    std::byte* begin(RecordKind kind, std::size_t body_bytes);
+    void key_value(RecordKind kind, Bytes key, Bytes value);
+
+    std::vector<std::byte> bytes_;
+    std::uint32_t count_ = 0;
+};
+
+// The most that records take.
+inline constexpr std::size_t kRecordHeadBytes = 4;
+inline constexpr std::size_t kPutRecordBytesMax = kRecordHeadBytes + 2 + 25 + kIndexValueBytesMax;
+constexpr std::size_t extent_record_bytes(std::size_t blocks) {
+    return kRecordHeadBytes + 16 + 8 + 8 + 1 + 4 * blocks;
+}
+inline constexpr std::size_t kPunchRecordBytes = kRecordHeadBytes + 16 + 8 + 8;
+inline constexpr std::size_t kRemoveRecordBytes = kRecordHeadBytes + 16;
+
+// Takes them apart again. What a record lends is the reader's bytes.
+class RecordReader {
+public:
+    explicit RecordReader(Bytes payload) : rest_(payload) {}
+
+    // None at the end. kCorrupt for what is no record; keys and values of kPut are looked at by
+    // whoever needs them.
+    Result<std::optional<Record>> next();
+    // The bytes of the record that next() returned last.
+    Bytes bytes() const { return last_; }
+
+private:
+    Bytes rest_;
+    Bytes last_{};
+};
+
+}  // namespace fopd::store

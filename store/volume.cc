@@ -1,0 +1,601 @@
+#include "store/volume.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "core/crc32c.h"
+#include "core/ensure.h"
+
+namespace fopd::store {
+
+namespace {
+
+// How many extents one turn frees.
+constexpr std::uint32_t kStepsPerTurn = 256;
+// The map may grow by this much for each byte of a record.
+constexpr std::uint64_t kOverlayReserve = 4;
+constexpr std::uint64_t kCheckpointChanges = 500'000;
+constexpr Duration kRetryAfter = 1s;
+// Without log nothing can be deleted.
+constexpr std::uint32_t kLogReserveSegments = 2;
+
+std::uint32_t segment_count(const devices::Geometry& geometry, std::uint32_t segment_blocks) {
+    const std::uint64_t blocks = geometry.size_bytes / devices::kBlockBytes;
+    if (blocks < Log::kSegmentsBlock) return 0;
+    return static_cast<std::uint32_t>((blocks - Log::kSegmentsBlock) / segment_blocks);
+}
+
+// One percent of the disk.
+std::uint32_t log_segments(std::uint32_t segments) {
+    return std::clamp(segments / 100, Log::kSegmentsMin, Log::kSegmentsMax);
+}
+
+LogOptions log_options(const VolumeOptions& options) {
+    return {.disk_id = options.disk_id,
+            .segment_blocks = options.segment_blocks,
+            .flush_interval = options.flush_interval,
+            .entry_blocks_max = std::min(64U, options.segment_blocks / 4)};
+}
+
+constexpr Error kBadRecord{.code = Errc::kCorrupt, .context = "a record of the log"};
+
+std::unexpected<Error> no_space(const char* what) {
+    return std::unexpected(Error{.code = Errc::kNoSpace, .context = what});
+}
+
+}  // namespace
+
+// Tells the allocator what the index says.
+class Volume::SpaceMaker final : public MapVisitor {
+public:
+    explicit SpaceMaker(Allocator& space) : space_(space) {}
+    Result<void> extent(const StoredExtent& extent) override {
+        return space_.take({.block = extent.block, .count = extent.count});
+    }
+
+private:
+    Allocator& space_;
+};
+
+Volume::Volume(const VolumeParts& parts, const VolumeOptions& options)
+    : reactor_(parts.reactor),
+      device_(parts.device),
+      events_(parts.events),
+      options_(options),
+      index_(parts.index),
+      map_(parts.reactor, index_),
+      log_(parts.reactor, parts.device, *this, log_options(options)),
+      checkpoint_wanted_(parts.reactor),
+      checkpoint_made_(parts.reactor),
+      removed_(parts.reactor),
+      holes_made_(parts.reactor) {
+    reactor_.add_poller(*this);
+}
+
+Volume::~Volume() {
+    reactor_.remove_poller(*this);
+}
+
+// -- coming and going --
+
+Task<Result<void>> Volume::format() {
+    const std::uint32_t count = segment_count(device_.geometry(), options_.segment_blocks);
+    if (count < Log::kSegmentsMin + kLogReserveSegments + 1) {
+        co_return no_space("a disk of a few segments");
+    }
+    std::vector<std::uint32_t> segments(log_segments(count));
+    for (std::uint32_t i = 0; i < segments.size(); ++i) segments[i] = i;
+    co_return co_await log_.format(std::move(segments));
+}
+
+Task<Result<void>> Volume::open(Mode mode) {
+    auto memory = AlignedMemory::allocate(kExtentBlocksMax * devices::kBlockBytes);
+    if (!memory) co_return std::unexpected(memory.error());
+    check_memory_ = std::move(*memory);
+    const ReplayOptions options{.applied_seq = index_.applied(),
+                                .mode = mode == Mode::kServe ? ReplayOptions::Mode::kServe
+                                                             : ReplayOptions::Mode::kReadOnly};
+    const auto replayed = co_await log_.open(this, options);
+    check_memory_ = AlignedMemory();
+    if (!replayed) {
+        failure_ = replayed.error();
+        co_return std::unexpected(replayed.error());
+    }
+    replayed_ = *replayed;
+    const auto counted = co_await count_space();
+    if (!counted) {
+        failure_ = counted.error();
+        co_return counted;
+    }
+    if (mode == Mode::kReadOnly) {
+        failure_ = {.code = Errc::kDenied, .context = "opened to be read only"};
+        co_return Result<void>{};
+    }
+    // What was replayed may be gone from the log's reach once the log goes on.
+    const auto kept = co_await checkpoint();
+    if (!kept) {
+        failure_ = kept.error();
+        co_return kept;
+    }
+    serving_ = true;
+    reactor_.spawn(duties_, keep_index_up());
+    reactor_.spawn(duties_, keep_log_short());
+    reactor_.spawn(duties_, sweep());
+    co_return Result<void>{};
+}
+
+Task<Result<void>> Volume::close() {
+    stop_.cancel();
+    co_await duties_.close(reactor_);
+    Result<void> kept{};
+    if (serving()) kept = co_await checkpoint();
+    serving_ = false;
+    const auto closed = co_await log_.close();
+    if (!kept) co_return kept;
+    co_return closed;
+}
+
+// Which blocks are in use: the log's, and those the extents name.
+Task<Result<void>> Volume::count_space() {
+    space_.emplace(Allocator::Options{
+        .disk_blocks = device_.geometry().size_bytes / devices::kBlockBytes,
+        .first_block = Log::kSegmentsBlock,
+        .segment_blocks = options_.segment_blocks,
+        .log_reserve_segments = kLogReserveSegments,
+    });
+    for (const std::uint32_t segment : log_.segments()) {
+        const Result<void> taken = space_->take_segment(segment);
+        if (!taken) co_return taken;
+    }
+    SpaceMaker maker(*space_);
+    const auto counted = co_await map_.for_each(KeyKind::kExtent, &maker);
+    if (counted) size_log();
+    co_return counted;
+}
+
+void Volume::fail(const Error& error) {
+    if (!serving_) return;
+    serving_ = false;
+    failure_ = error;
+    core::emit(events_, core::Level::kError, "store.volume_failed",
+               {{"device", device_.name()}, {"reason", std::string_view(error.context)}});
+}
+
+// -- segments --
+
+Result<std::uint32_t> Volume::take_segment() {
+    if (!space_) return no_space("segments before they are counted");
+    settle();
+    const std::optional<std::uint32_t> segment = space_->allocate_segment();
+    if (!segment) return no_space("an empty segment for the log");
+    return *segment;
+}
+
+void Volume::give_back_segment(std::uint32_t segment) {
+    space_->release_segment(segment);
+}
+
+// The log is to hold twice what describes everything there is.
+void Volume::size_log() {
+    const std::uint64_t segment_bytes = std::uint64_t{options_.segment_blocks} * 4096;
+    const std::uint64_t live = index_.figures().size_bytes + index_.changed_bytes();
+    const std::uint32_t least =
+        log_segments(segment_count(device_.geometry(), options_.segment_blocks));
+    const std::uint64_t wanted = std::max<std::uint64_t>(least, 2 * live / segment_bytes + 2);
+    log_.set_segments_max(
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(wanted, Log::kSegmentsMax)));
+}
+
+// -- what a record does --
+
+Result<void> Volume::apply(const Record& record, std::vector<Place>& freed) {
+    switch (record.kind) {
+        case RecordKind::kPut:
+        case RecordKind::kCommit:
+        case RecordKind::kForget: return apply_value(record);
+        case RecordKind::kExtent: return apply_extent(record, freed);
+        case RecordKind::kPunch: {
+            const BlockRange range{.first = record.first, .count = record.count};
+            for (BlockRange rest = range;;) {
+                const auto punched = map_.punch(record.fid, rest, kStepsPerTurn, freed);
+                if (!punched) return std::unexpected(punched.error());
+                if (punched->finished) return {};
+                rest = {.first = punched->next, .count = range.end() - punched->next};
+            }
+        }
+        case RecordKind::kRemove:
+            map_.remove(record.fid);
+            may_have_removed_ = true;
+            removed_.wake_all();
+            return {};
+    }
+    return std::unexpected(kBadRecord);
+}
+
+Result<void> Volume::apply_extent(const Record& record, std::vector<Place>& freed) {
+    ExtentRuns runs(record);
+    while (const std::optional<Extent> run = runs.next()) {
+        const Result<void> inserted = map_.insert(record.fid, *run, freed);
+        if (!inserted) return inserted;
+    }
+    return {};
+}
+
+Result<void> Volume::apply_value(const Record& record) {
+    switch (static_cast<KeyKind>(record.key.front())) {
+        case KeyKind::kReply: return apply_reply(record);
+        case KeyKind::kUpload: {
+            const auto fid = read_fid_key(KeyKind::kUpload, record.key);
+            if (!fid) return std::unexpected(fid.error());
+            const auto upload = read_upload(record.value);
+            if (!upload) return std::unexpected(upload.error());
+            if (record.kind != RecordKind::kPut) return std::unexpected(kBadRecord);
+            map_.put_upload(*fid, *upload);
+            return {};
+        }
+        case KeyKind::kObject: {
+            const auto fid = read_fid_key(KeyKind::kObject, record.key);
+            if (!fid) return std::unexpected(fid.error());
+            const auto object = read_object(record.value);
+            if (!object) return std::unexpected(object.error());
+            if (record.kind == RecordKind::kForget) return std::unexpected(kBadRecord);
+            if (record.kind == RecordKind::kCommit) {
+                map_.commit_upload(*fid, *object);
+            } else {
+                map_.put(*fid, *object);
+            }
+            return {};
+        }
+        case KeyKind::kExtent:
+        case KeyKind::kRemoved: break;
+    }
+    return std::unexpected(kBadRecord);
+}
+
+Result<void> Volume::apply_reply(const Record& record) {
+    const auto key = read_reply_key(record.key);
+    if (!key) return std::unexpected(key.error());
+    if (record.kind == RecordKind::kForget) {
+        map_.forget_reply(*key);
+        return {};
+    }
+    const auto reply = read_reply(record.value);
+    if (!reply) return std::unexpected(reply.error());
+    if (record.kind != RecordKind::kPut) return std::unexpected(kBadRecord);
+    map_.put_reply(*key, *reply);
+    return {};
+}
+
+// -- replay --
+
+Task<Result<bool>> Volume::data_ok(LogEntry entry) {
+    RecordReader reader(entry.payload);
+    for (;;) {
+        const auto record = reader.next();
+        if (!record) co_return std::unexpected(record.error());
+        if (!record->has_value()) co_return true;
+        if ((*record)->kind != RecordKind::kExtent) continue;
+        ExtentRuns runs(**record);
+        while (const std::optional<Extent> run = runs.next()) {
+            const auto match = co_await blocks_match(*run);
+            if (!match || !*match) co_return match;
+        }
+    }
+}
+
+Task<Result<bool>> Volume::blocks_match(Extent extent) {
+    const std::uint64_t disk_blocks = device_.geometry().size_bytes / devices::kBlockBytes;
+    if (extent.block >= disk_blocks || extent.count() > disk_blocks - extent.block) co_return false;
+    core::Buffer into = check_memory_.buffer();
+    into.size_bytes = extent.count() * devices::kBlockBytes;
+    // Without a deadline: a start waits for its disks.
+    const core::WaitOptions wait{};
+    const auto read = co_await device_.read(into, extent.block * devices::kBlockBytes, wait);
+    if (!read) co_return std::unexpected(read.error());
+    for (std::uint32_t i = 0; i < extent.count(); ++i) {
+        const auto block = into.span().subspan(i * devices::kBlockBytes, devices::kBlockBytes);
+        if (core::crc32c(block) != extent.checksums[i]) co_return false;
+    }
+    co_return true;
+}
+
+Task<Result<void>> Volume::replay(LogEntry entry) {
+    std::vector<Place> freed;
+    RecordReader reader(entry.payload);
+    for (;;) {
+        const auto record = reader.next();
+        if (!record) co_return std::unexpected(record.error());
+        if (!record->has_value()) break;
+        const Result<void> applied = apply(**record, freed);
+        if (!applied) co_return applied;
+        freed.clear();
+    }
+    if (index_.changed_bytes() * 2 < options_.overlay_bytes) co_return Result<void>{};
+    // What a log without a marked end holds may still be on its way to the medium.
+    if (!replay_flushed_) {
+        const auto flushed = co_await device_.flush();
+        if (!flushed) co_return flushed;
+        replay_flushed_ = true;
+    }
+    co_return co_await index_.checkpoint(entry.seq);
+}
+
+// -- changes --
+
+Task<Result<Reservation>> Volume::reserve(std::uint32_t bytes, core::WaitOptions wait) {
+    while (serving() && index_.changed_bytes() + kOverlayReserve * bytes > options_.overlay_bytes) {
+        checkpoint_wanted_.wake_all();
+        const auto made = co_await checkpoint_made_.wait(wait);
+        if (!made) co_return std::unexpected(made.error());
+    }
+    if (!serving()) co_return std::unexpected(failure());
+    co_return co_await log_.reserve(bytes, wait);
+}
+
+Result<Place> Volume::allocate(std::uint32_t blocks) {
+    if (std::optional<Place> place = space_->allocate(blocks)) return *place;
+    settle();
+    if (std::optional<Place> place = space_->allocate(blocks)) return *place;
+    return no_space("free blocks");
+}
+
+Task<Result<void>> Volume::settle_space(core::WaitOptions wait) {
+    const auto settled = co_await log_.settle(log_.begun_seq(), wait);
+    if (settled) settle();
+    co_return settled;
+}
+
+Task<Result<void>> Volume::punch(Change* change, Fid fid, BlockRange range) {
+    ++holes_in_the_making_;
+    ++change->holes_;
+    Result<void> result{};
+    for (BlockRange rest = range;;) {
+        const auto punched = map_.punch(fid, rest, kStepsPerTurn, change->freed_);
+        if (!punched) {
+            result = std::unexpected(punched.error());
+            break;
+        }
+        if (punched->finished) break;
+        rest = {.first = punched->next, .count = range.end() - punched->next};
+        co_await reactor_.yield();
+    }
+    change->records.punch(fid, range.first, range.count);
+    if (!result) fail(result.error());
+    co_return result;
+}
+
+Result<void> Volume::begin(Change& change, Reservation reservation, Durability durability,
+                           Data data) {
+    holes_in_the_making_ -= std::exchange(change.holes_, 0);
+    if (holes_in_the_making_ == 0) holes_made_.wake_all();
+    if (!serving()) return std::unexpected(failure());
+    RecordReader reader(change.records.bytes());
+    std::uint32_t count = 0;
+    for (;;) {
+        const auto record = reader.next();
+        ENSURE(record.has_value());
+        if (!record->has_value()) break;
+        const Result<void> applied = apply(**record, change.freed_);
+        if (!applied) {
+            // Half a change: what the map says is not what the log says.
+            if (count > 0 || !change.freed_.empty()) fail(applied.error());
+            return applied;
+        }
+        ++count;
+    }
+    change.durability_ = durability;
+    log_.begin(change.commit_, std::move(reservation), change.records.bytes(), count, durability,
+               data);
+    for (const Place place : change.freed_) space_->release(place, change.commit_.seq());
+    change.freed_.clear();
+    settle();
+    if (checkpoint_due()) checkpoint_wanted_.wake_all();
+    return {};
+}
+
+Task<Result<Receipt>> Volume::finish(Change* change) {
+    const Receipt receipt = log_.receipt_of(change->commit_);
+    if (change->durability_ == Durability::kDurable) {
+        const auto durable = co_await log_.durable(change->commit_);
+        if (!durable) co_return std::unexpected(durable.error());
+    }
+    co_return receipt;
+}
+
+// -- the index follows --
+
+bool Volume::checkpoint_due() const {
+    const SpaceUse use = space_->use();
+    return index_.changed_bytes() * 2 > options_.overlay_bytes ||
+           index_.change_count() > kCheckpointChanges ||
+           use.waiting_blocks * 10 > use.free_blocks + use.waiting_blocks;
+}
+
+// Everything that was begun by now, once it is durable.
+Task<Result<void>> Volume::checkpoint() {
+    while (holes_in_the_making_ > 0) {
+        const core::WaitOptions wait{.cancel = &stop_};
+        const auto made = co_await holes_made_.wait(wait);
+        if (!made) co_return made;
+    }
+    ChangeLog* const log = this;
+    const auto made = co_await index_.checkpoint(log);
+    checkpoint_made_.wake_all();
+    if (!made) co_return made;
+    ++checkpoint_count_;
+    log_.set_applied(index_.applied());
+    size_log();
+    settle();
+    co_return Result<void>{};
+}
+
+Task<void> Volume::keep_index_up() {
+    Instant next = after(reactor_.now(), options_.checkpoint_interval);
+    while (!stop_.cancelled() && serving()) {
+        const core::WaitOptions wait{.deadline = next, .cancel = &stop_};
+        const auto woken = co_await checkpoint_wanted_.wait(wait);
+        if (!woken && woken.error().code == Errc::kCancelled) co_return;
+        next = after(reactor_.now(), options_.checkpoint_interval);
+        settle();
+        if (log_.begun_seq() == index_.applied()) continue;
+        const auto made = co_await checkpoint();
+        if (made || stop_.cancelled()) continue;
+        core::emit(events_, core::Level::kError, "store.checkpoint_failed",
+                   {{"device", device_.name()},
+                    {"reason", std::string_view(made.error().context)},
+                    {"errno", std::int64_t{made.error().os_errno}}});
+        if (made.error().code != Errc::kNoSpace) {
+            fail(made.error());
+            co_return;
+        }
+        const auto slept = co_await reactor_.sleep_for(kRetryAfter, &stop_);
+        if (!slept) co_return;
+    }
+}
+
+// -- the log stays short --
+
+Task<void> Volume::keep_log_short() {
+    while (!stop_.cancelled() && serving()) {
+        const core::WaitOptions wait{.cancel = &stop_};
+        const auto wanted = co_await log_.wait_cleaning_wanted(wait);
+        if (!wanted) co_return;
+        const auto cleaned = co_await log_.clean(this);
+        if (cleaned) continue;
+        if (cleaned.error().code == Errc::kBusy) {
+            // The index must have what the segment holds.
+            checkpoint_wanted_.wake_all();
+            const core::WaitOptions soon{.deadline = after(reactor_.now(), kRetryAfter),
+                                         .cancel = &stop_};
+            const auto made = co_await checkpoint_made_.wait(soon);
+            if (made) continue;
+        } else if (!stop_.cancelled()) {
+            fail(cleaned.error());
+        }
+        const auto slept = co_await reactor_.sleep_for(kRetryAfter, &stop_);
+        if (!slept) co_return;
+    }
+}
+
+Task<Result<void>> Volume::keep(LogEntry entry) {
+    while (holes_in_the_making_ > 0) {
+        const core::WaitOptions wait{.cancel = &stop_};
+        const auto made = co_await holes_made_.wait(wait);
+        if (!made) co_return made;
+    }
+    if (entry.payload.empty()) co_return Result<void>{};
+    const core::WaitOptions wait{.cancel = &stop_};
+    auto reserved = co_await log_.reserve(static_cast<std::uint32_t>(entry.payload.size()), wait,
+                                          Purpose::kCleaning);
+    if (!reserved) co_return std::unexpected(reserved.error());
+    kept_.clear();
+    const Result<void> sorted = keep_what_lives(entry);
+    if (!sorted) co_return sorted;
+    if (kept_.count() == 0) co_return Result<void>{};
+    Commit commit;
+    log_.begin(commit, std::move(*reserved), kept_.bytes(), kept_.count(), Durability::kBuffered,
+               Data::kNone);
+    co_return Result<void>{};
+}
+
+// A hole, or that something is gone, is of no use any more: what it undid was before it in the log.
+Result<void> Volume::keep_what_lives(LogEntry entry) {
+    RecordReader reader(entry.payload);
+    for (;;) {
+        const auto record = reader.next();
+        if (!record) return std::unexpected(record.error());
+        if (!record->has_value()) return {};
+        switch ((*record)->kind) {
+            case RecordKind::kPut:
+            case RecordKind::kCommit: {
+                const auto current = index_.get((*record)->key);
+                if (!current) return std::unexpected(current.error());
+                if (current->has_value() && std::ranges::equal(**current, (*record)->value)) {
+                    kept_.put((*record)->key, (*record)->value);
+                }
+                break;
+            }
+            case RecordKind::kExtent: {
+                const Result<void> kept = keep_extent(**record);
+                if (!kept) return kept;
+                break;
+            }
+            case RecordKind::kPunch:
+            case RecordKind::kRemove:
+            case RecordKind::kForget: break;
+        }
+    }
+}
+
+Result<void> Volume::keep_extent(const Record& record) {
+    // What was removed is not described any more; its blocks are free to those who start anew.
+    const auto object = map_.find(record.fid);
+    if (!object) return std::unexpected(object.error());
+    if (!object->has_value()) {
+        const auto upload = map_.find_upload(record.fid);
+        if (!upload) return std::unexpected(upload.error());
+        if (!upload->has_value()) return {};
+    }
+    ExtentBlocks live;
+    ObjectMap::Extents extents =
+        map_.extents(record.fid, {.first = record.first, .count = record.count});
+    for (;;) {
+        const auto extent = extents.next();
+        if (!extent) return std::unexpected(extent.error());
+        if (!extent->has_value()) break;
+        if ((*extent)->block - record.block != (*extent)->first - record.first) continue;
+        for (std::uint64_t block = (*extent)->first; block < (*extent)->end(); ++block) {
+            live.set(block - record.first);
+        }
+    }
+    // What this record does not speak of is a later one's.
+    for (const std::byte each : record.dead) live.reset(std::to_integer<std::size_t>(each));
+    if (live.any()) kept_.rest_of_extent(record, live);
+    return {};
+}
+
+// -- what was removed --
+
+Task<void> Volume::sweep() {
+    while (!stop_.cancelled() && serving()) {
+        if (!may_have_removed_) {
+            const core::WaitOptions wait{.cancel = &stop_};
+            const auto woken = co_await removed_.wait(wait);
+            if (!woken) co_return;
+        }
+        may_have_removed_ = false;
+        const auto more = co_await sweep_some();
+        if (!more) {
+            if (more.error().code == Errc::kCancelled) co_return;
+            fail(more.error());
+            co_return;
+        }
+        if (*more) may_have_removed_ = true;
+        co_await reactor_.yield();
+    }
+}
+
+// Frees a piece of it, by a record, so that a log and its map go the same way. False when nothing
+// is left.
+Task<Result<bool>> Volume::sweep_some() {
+    const core::WaitOptions wait{.cancel = &stop_};
+    auto reserved = co_await reserve(kPunchRecordBytes, wait);
+    if (!reserved) co_return std::unexpected(reserved.error());
+    swept_places_.clear();
+    const auto swept = map_.sweep(kStepsPerTurn, swept_places_);
+    if (!swept) co_return std::unexpected(swept.error());
+    if (!swept->has_value()) co_return false;
+    const ObjectMap::Swept& piece = **swept;
+    if (piece.range.count == 0) co_return true;
+    RecordWriter record;
+    record.punch(piece.fid, piece.range.first, piece.range.count);
+    Commit commit;
+    log_.begin(commit, std::move(*reserved), record.bytes(), record.count(), Durability::kBuffered,
+               Data::kNone);
+    for (const Place place : swept_places_) space_->release(place, commit.seq());
+    settle();
+    co_return true;
+}
+
+}  // namespace fopd::store

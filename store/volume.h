@@ -1,0 +1,202 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "core/cancel.h"
+#include "core/events.h"
+#include "core/gate.h"
+#include "core/poller.h"
+#include "core/reactor.h"
+#include "core/result.h"
+#include "core/task.h"
+#include "core/wait_queue.h"
+#include "devices/device.h"
+#include "store/aligned_memory.h"
+#include "store/allocator.h"
+#include "store/index.h"
+#include "store/layered_index.h"
+#include "store/log.h"
+#include "store/object_map.h"
+#include "store/record.h"
+
+namespace fopd::store {
+
+struct VolumeOptions {
+    std::array<std::byte, 16> disk_id{};
+    Slot slot = 0;
+    std::uint32_t segment_blocks = 256;
+    std::uint64_t overlay_bytes = 64ULL
+                                  << 20;  // What changes may take until they are in the index.
+    Duration flush_interval = 1s;
+    Duration checkpoint_interval = 5s;
+};
+
+// What it works with; all of it outlives the volume.
+struct VolumeParts {
+    core::Reactor& reactor;
+    devices::Device& device;
+    Index& index;
+    core::EventSink& events;
+};
+
+// A change of objects that happens as a whole: its records, and its way into the log. May be used
+// again when it has ended.
+class Change {
+public:
+    Change() = default;
+    Change(const Change&) = delete;
+    Change& operator=(const Change&) = delete;
+
+    RecordWriter records;
+
+private:
+    friend class Volume;
+    Commit commit_;
+    std::vector<Place> freed_;
+    std::uint32_t holes_ = 0;  // Made by Volume::punch() ahead of the log.
+    Durability durability_ = Durability::kDurable;
+};
+
+// One disk's objects: the log that is the truth, the map of what is where, and the space. The map
+// and the log always say the same: a change is in both from begin() on, and durable a flush later.
+// Who may look at what is being changed is decided by the locks of those who change.
+//
+// To change: reserve(), allocate(), then in ONE turn start the writes of the data and begin(); then
+// data_done(), if there is data, and finish(). To read: the extents of map() under a Reading.
+// Lives on one reactor.
+class Volume final : SegmentSource, ReplayVisitor, CleanVisitor, ChangeLog, core::Poller {
+public:
+    Volume(const VolumeParts& parts, const VolumeOptions& options);
+    ~Volume() override;
+    Volume(const Volume&) = delete;
+    Volume& operator=(const Volume&) = delete;
+
+    // Makes an empty volume of a disk, whose index is empty. Whatever was there is gone. Before
+    // open().
+    Task<Result<void>> format();
+
+    enum class Mode : std::uint8_t { kServe, kReadOnly };
+    // Replays the log into the index, finds out which blocks are in use, and serves. Once; close()
+    // follows in every case. kCorrupt: flushed entries of the log are missing, or the index knows
+    // of more than the log does; a volume opened read-only shows what there is.
+    Task<Result<void>> open(Mode mode);
+    // Requires: no change is under way.
+    Task<Result<void>> close();
+
+    // Whether changes are taken. Once they are not, they will not be again.
+    bool serving() const { return serving_ && log_.failed() == nullptr; }
+    // Why not.
+    const Error& failure() const { return log_.failed() != nullptr ? *log_.failed() : failure_; }
+    Slot slot() const { return options_.slot; }
+    // What the log's open() found.
+    const Replayed& replayed() const { return replayed_; }
+    const LogDamage& damage() const { return log_.damage(); }
+
+    // What is where. Changed by changes only. What it lends is good for the turn.
+    ObjectMap& map() { return map_; }
+
+    // -- changes --
+
+    // Room in the log for records of so many bytes, and in memory for what they change.
+    Task<Result<Reservation>> reserve(std::uint32_t bytes, core::WaitOptions wait);
+    std::uint32_t records_bytes_max() const { return log_.payload_max(); }
+    // Up to `blocks` consecutive blocks; kNoSpace when there is none.
+    Result<Place> allocate(std::uint32_t blocks);
+    // Of a change that does not begin.
+    void give_back(Place place) { space_->give_back(place); }
+    // Waits until what was freed by now can be had.
+    Task<Result<void>> settle_space(core::WaitOptions wait);
+    // Adds a hole to a change whose reservation is had, and which begins in any case. Takes several
+    // turns for one of many extents; the map has the hole before the log has.
+    Task<Result<void>> punch(Change* change, Fid fid, BlockRange range);
+    // The map has the change from now on. An error that is not the volume's end left everything as
+    // it was; the records are the caller's to be right.
+    Result<void> begin(Change& change, Reservation reservation, Durability durability, Data data);
+    // Exactly once if begun with Data::kPending. A failure is the volume's end.
+    void data_done(Change& change, const Result<void>& result) {
+        log_.data_done(change.commit_, result);
+    }
+    // Waits until it is durable, if it was begun so.
+    Task<Result<Receipt>> finish(Change* change);
+    // Everything begun so far is durable.
+    Task<Result<void>> sync(core::WaitOptions wait) { return log_.sync(wait); }
+    Receipt newest() const { return {.epoch = log_.epoch(), .seq = log_.begun_seq()}; }
+
+    // -- reads --
+
+    // What is in use now is given to nobody else while the reading lasts.
+    void begin_read(Reading& reading) { space_->begin_read(reading); }
+
+    // -- figures --
+    SpaceUse space_use() const { return space_ ? space_->use() : SpaceUse{}; }
+    LogSpaceFigures log_space() const { return log_.space(); }
+    std::uint64_t checkpoint_count() const { return checkpoint_count_; }
+
+private:
+    class SpaceMaker;
+
+    Result<std::uint32_t> take_segment() override;
+    void give_back_segment(std::uint32_t segment) override;
+    Task<Result<bool>> data_ok(LogEntry entry) override;
+    Task<Result<void>> replay(LogEntry entry) override;
+    Task<Result<void>> keep(LogEntry entry) override;
+    std::uint64_t newest_change() const override { return log_.closed_seq(); }
+    Task<Result<void>> make_durable() override { return log_.sync({}); }
+
+    // At the end of a turn nobody looks at the index any more.
+    bool poll() override { return false; }
+    void flush() override { map_.release(); }
+    Duration sleep_max() override { return Duration::max(); }
+    Look look() const override { return Look::kNot; }
+
+    Result<void> apply(const Record& record, std::vector<Place>& freed);
+    Result<void> apply_extent(const Record& record, std::vector<Place>& freed);
+    Result<void> apply_value(const Record& record);
+    Result<void> apply_reply(const Record& record);
+    Task<Result<bool>> blocks_match(Extent extent);
+    Result<void> keep_what_lives(LogEntry entry);
+    Result<void> keep_extent(const Record& record);
+    Task<Result<void>> count_space();
+    bool checkpoint_due() const;
+    Task<Result<void>> checkpoint();
+    Task<void> keep_index_up();
+    Task<void> keep_log_short();
+    Task<void> sweep();
+    Task<Result<bool>> sweep_some();
+    void fail(const Error& error);
+    void settle() { space_->settle(log_.trusted()); }
+    void size_log();
+
+    core::Reactor& reactor_;
+    devices::Device& device_;
+    core::EventSink& events_;
+    const VolumeOptions options_;
+    LayeredIndex index_;
+    ObjectMap map_;
+    Log log_;
+    std::optional<Allocator> space_;
+    bool serving_ = false;
+    Error failure_{.code = Errc::kClosed, .context = "volume"};
+    Replayed replayed_;
+
+    AlignedMemory check_memory_;  // For data that replay looks at.
+    bool replay_flushed_ = false;
+
+    RecordWriter kept_;
+    std::vector<Place> swept_places_;
+
+    core::Gate duties_;
+    core::CancelSource stop_;
+    core::WaitQueue checkpoint_wanted_;
+    core::WaitQueue checkpoint_made_;
+    core::WaitQueue removed_;
+    core::WaitQueue holes_made_;
+    std::uint32_t holes_in_the_making_ = 0;  // The map has what the log has not: see punch().
+    bool may_have_removed_ = true;
+    std::uint64_t checkpoint_count_ = 0;
+};
+
+}  // namespace fopd::store

@@ -1,0 +1,64 @@
+// Goal: whatever happens to the power, a volume has every change it acknowledged, each whole or not
+// at all, and no block that reads as anything but what was written.
+// Method: workers write, truncate, remove and read objects of a volume on a simulated disk, whose
+// power is cut at a step drawn from the seed; then the machine starts again, with or without its
+// index, and every object is compared with what it may be.
+
+#include <cstdlib>
+#include <string>
+
+#include "tests/catch.h"
+#include "tests/store/volume_stage.h"
+
+namespace fopd::store::testing {
+namespace {
+
+std::string run(Plan plan, Remains* figures = nullptr) {
+    const fopd::testing::Replay replay(plan.seed);
+    Remains remains(kDiskBytes);
+    std::string violation = carry_out(plan, remains);
+    if (figures != nullptr) {
+        figures->reads += remains.reads;
+        figures->checkpoints += remains.checkpoints;
+        figures->recoveries += remains.recoveries;
+    }
+    return violation;
+}
+
+std::uint64_t first_seed() {
+    const char* const text = std::getenv("FOPD_SEED");
+    return text != nullptr ? std::strtoull(text, nullptr, 10) : 1;
+}
+
+std::uint64_t seeds() {
+    const char* const text = std::getenv("FOPD_SWARM_SEEDS");
+    return text != nullptr ? std::strtoull(text, nullptr, 10) : 60;
+}
+
+TEST_CASE("volume: an orderly life keeps everything", "[store]") {
+    for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+        CAPTURE(seed);
+        REQUIRE(run({.seed = seed, .orderly = true}) == "");
+    }
+}
+
+TEST_CASE("volume: what was acknowledged survives a loss of power", "[store][swarm]") {
+    Remains figures(kDiskBytes);
+    for (std::uint64_t seed = first_seed(); seed <= seeds(); ++seed) {
+        CAPTURE(seed);
+        REQUIRE(run({.seed = seed}, &figures) == "");
+    }
+    REQUIRE(figures.reads > 0);
+    REQUIRE(figures.checkpoints > 0);
+}
+
+TEST_CASE("volume: a disk that never flushes is found out", "[store]") {
+    unsigned caught = 0;
+    for (std::uint64_t seed = 1; seed <= 40 && caught == 0; ++seed) {
+        if (!run({.seed = seed, .mutation = Mutation::kNoFlush}).empty()) ++caught;
+    }
+    REQUIRE(caught > 0);
+}
+
+}  // namespace
+}  // namespace fopd::store::testing

@@ -1,0 +1,430 @@
+#include "tests/store/volume_stage.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "core/crc32c.h"
+
+namespace fopd::store::testing {
+
+namespace {
+
+constexpr std::size_t kBlock = devices::kBlockBytes;
+constexpr std::uint64_t kStepsMax = 2'000'000;
+constexpr std::size_t kStatesMax = 64;
+
+VolumeOptions small_volume() {
+    VolumeOptions options{.slot = 3,
+                          .segment_blocks = kSegmentBlocks,
+                          .overlay_bytes = 512UL << 10,
+                          .flush_interval = 3ms,
+                          .checkpoint_interval = 10ms};
+    options.disk_id.fill(std::byte{0x7e});
+    return options;
+}
+
+// Each block of each write is like no other, and says which it is.
+void fill(std::span<std::byte> block, Fid fid, std::uint64_t number, std::uint64_t stamp) {
+    core::Random random(core::mix(core::mix(fid.low, number), stamp));
+    std::memcpy(block.data(), &stamp, sizeof stamp);
+    for (std::size_t at = 8; at < block.size(); at += 8) {
+        const std::uint64_t word = random.next();
+        std::memcpy(block.data() + at, &word, sizeof word);
+    }
+}
+
+std::uint64_t stamp_of(std::span<const std::byte> block) {
+    std::uint64_t stamp = 0;
+    std::memcpy(&stamp, block.data(), sizeof stamp);
+    return stamp;
+}
+
+Object object_of(const ObjectState& state) {
+    return {.size_bytes = state.size_bytes, .version = 1, .owner = "alice", .group = "users"};
+}
+
+void put_object(RecordWriter& records, Fid fid, const ObjectState& state) {
+    ValueBuffer buffer;
+    const Key key = Key::object(fid);
+    records.put(key, write_object(buffer, object_of(state)));
+}
+
+std::string show(Fid fid, const ObjectState& state) {
+    std::string text = "object " + std::to_string(fid.low) + (state.exists ? "" : " (gone)") +
+                       " of " + std::to_string(state.size_bytes) + " bytes:";
+    for (const auto& [block, stamp] : state.stamps) {
+        text += " " + std::to_string(block) + "=" + std::to_string(stamp);
+    }
+    return text;
+}
+
+}  // namespace
+
+// The disk as somebody would see it who left something out.
+class Machine::MutatedDisk final : public devices::Device {
+public:
+    MutatedDisk(std::unique_ptr<devices::Device> disk, Mutation mutation)
+        : disk_(std::move(disk)), mutation_(mutation) {}
+
+    std::string_view name() const override { return disk_->name(); }
+    const devices::Geometry& geometry() const override { return disk_->geometry(); }
+    Task<Result<void>> read(core::Buffer into, std::uint64_t offset,
+                            core::WaitOptions wait) override {
+        return disk_->read(into, offset, wait);
+    }
+    Task<Result<void>> write(core::Buffer from, std::uint64_t offset) override {
+        return disk_->write(from, offset);
+    }
+    Task<Result<void>> flush() override {
+        if (mutation_ == Mutation::kNoFlush) co_return Result<void>{};
+        co_return co_await disk_->flush();
+    }
+    Task<Result<void>> discard(std::uint64_t offset, std::uint64_t size_bytes) override {
+        return disk_->discard(offset, size_bytes);
+    }
+
+private:
+    const std::unique_ptr<devices::Device> disk_;
+    const Mutation mutation_;
+};
+
+Machine::Machine(core::VirtualWorld& world, Remains& remains, const Plan& plan, core::Random random)
+    : world_(world),
+      remains_(remains),
+      plan_(plan),
+      random_(random),
+      reactor_(world.make_reactor()) {
+    auto disk = std::make_unique<devices::MemoryDisk>(
+        *reactor_, remains.image,
+        devices::MemoryDiskOptions{
+            .seed = random_.next(), .power = &power_, .faults = plan.faults});
+    disk_ = std::make_unique<MutatedDisk>(std::move(disk), plan.mutation);
+    index_ = std::make_unique<MapIndex>(
+        MapIndex::World{.reactor = *reactor_, .random = random_, .delay_max = 5ms}, remains.index);
+    volume_ = std::make_unique<Volume>(
+        VolumeParts{.reactor = *reactor_, .device = *disk_, .index = *index_, .events = events_},
+        small_volume());
+}
+
+Machine::~Machine() {
+    reactor_->drop_coroutines();
+}
+
+void Machine::violate(const std::string& what) {
+    if (remains_.violation.empty()) remains_.violation = what;
+}
+
+void Machine::run(std::uint64_t cut_at, bool rescue) {
+    if (cut_at > 0) power_.cut_at(cut_at);
+    if (rescue) {
+        remains_.index.entries.clear();
+        remains_.index.applied = 0;
+    }
+    reactor_->spawn(workers_, live());
+    for (std::uint64_t step = 0; power_.on() && !done_; ++step) {
+        if (!world_.step() || step > kStepsMax) {
+            violate("the volume hangs");
+            break;
+        }
+    }
+    reactor_->drop_coroutines();
+}
+
+Task<void> Machine::live() {
+    if (!remains_.formatted) {
+        const auto formatted = co_await volume_->format();
+        if (!formatted) open_error_ = formatted.error();
+        if (formatted) remains_.formatted = true;
+    }
+    if (!open_error_) {
+        const auto opened = co_await volume_->open(Volume::Mode::kServe);
+        if (!opened) open_error_ = opened.error();
+    }
+    if (open_error_) {
+        if (plan_.mutation == Mutation::kNone && plan_.faults.read_error_ppm == 0) {
+            violate(std::string("the volume does not open: ") + open_error_->context);
+        }
+        const auto closed = co_await volume_->close();
+        done_ = closed.has_value() || !closed.has_value();
+        co_return;
+    }
+    ++remains_.recoveries;
+    std::vector<Fid> known;
+    for (const auto& [fid, states] : remains_.objects) known.push_back(fid);
+    for (const Fid fid : known) co_await compare(fid, true);
+
+    core::Gate gate;
+    for (unsigned worker = 0; worker < kWorkers; ++worker) reactor_->spawn(gate, work(worker));
+    co_await gate.close(*reactor_);
+    remains_.checkpoints += volume_->checkpoint_count();
+    const auto closed = co_await volume_->close();
+    if (closed) {
+        // An orderly end: all of it is durable.
+        for (auto& [fid, states] : remains_.objects) {
+            while (states.size() > 1) states.pop_front();
+        }
+    } else if (plan_.faults.write_error_ppm + plan_.faults.flush_error_ppm == 0) {
+        violate(std::string("the volume does not close: ") + closed.error().context);
+    }
+    done_ = true;
+}
+
+Task<void> Machine::work(unsigned worker) {
+    core::Random random = random_.fork();
+    auto memory = AlignedMemory::allocate(kBlocksOfObject * kBlock);
+    ENSURE(memory.has_value());
+    std::vector<Fid> mine;
+    for (const auto& [fid, states] : remains_.objects) {
+        if (fid.low % kWorkers == worker && states.back().exists) mine.push_back(fid);
+    }
+    while (mine.size() < kObjectsOfWorker) {
+        Fid fid{.high = 3ULL << 48, .low = remains_.next_fid * kWorkers + worker};
+        ++remains_.next_fid;
+        remains_.objects[fid].push_back({});
+        mine.push_back(fid);
+    }
+    for (unsigned i = 0; i < plan_.operations && volume_->serving(); ++i) {
+        Fid& fid = mine[random.below(mine.size())];
+        const std::uint64_t what = random.below(20);
+        Result<void> done{};
+        if (what < 11) {
+            done = co_await write(fid, &random, &*memory);
+        } else if (what < 13) {
+            done = co_await truncate(fid, &random);
+        } else if (what < 14) {
+            done = co_await replace(&fid);
+        } else {
+            co_await compare(fid, false);
+        }
+        if (!done && done.error().code == Errc::kNoSpace) {
+            ++remains_.full;
+        } else if (!done) {
+            co_return;
+        }
+        if (random.below(3) == 0) {
+            const auto slept =
+                co_await reactor_->sleep_for(Duration{random.between(0, Duration{2ms}.count())});
+            ENSURE(slept.has_value());
+        }
+    }
+}
+
+// What it is from now on known to be, at least.
+void Machine::acknowledge(Fid fid, const ObjectState& state) {
+    std::deque<ObjectState>& states = remains_.objects[fid];
+    while (!states.empty() && !(states.front() == state)) states.pop_front();
+    if (states.empty()) violate("an acknowledged state that never was");
+}
+
+// The state is noted before it can be found, and acknowledged when it is durable.
+Task<Result<void>> Machine::commit(Fid fid, Change* change, std::uint32_t bytes, ObjectState state,
+                                   bool durable) {
+    const core::WaitOptions wait{.deadline = after(reactor_->now(), 5s)};
+    auto reserved = co_await volume_->reserve(bytes, wait);
+    if (!reserved) co_return std::unexpected(reserved.error());
+    remains_.objects[fid].push_back(state);
+    const Result<void> begun =
+        volume_->begin(*change, std::move(*reserved),
+                       durable ? Durability::kDurable : Durability::kBuffered, Data::kNone);
+    if (!begun) co_return begun;
+    const auto finished = co_await volume_->finish(change);
+    if (!finished) co_return std::unexpected(finished.error());
+    if (durable) acknowledge(fid, state);
+    co_return Result<void>{};
+}
+
+Task<Result<void>> Machine::write(Fid fid, core::Random* random, AlignedMemory* memory) {
+    const std::uint64_t first = random->below(kBlocksOfObject);
+    const auto count = static_cast<std::uint32_t>(
+        1 + random->below(std::min<std::uint64_t>(kBlocksOfWrite, kBlocksOfObject - first)));
+    const bool durable = random->below(3) > 0;
+    const core::WaitOptions wait{.deadline = after(reactor_->now(), 5s)};
+    auto reserved = co_await volume_->reserve(
+        static_cast<std::uint32_t>(count * extent_record_bytes(1) + kPutRecordBytesMax), wait);
+    if (!reserved) co_return std::unexpected(reserved.error());
+
+    ObjectState state = remains_.objects[fid].back();
+    state.exists = true;
+    state.size_bytes = std::max(state.size_bytes, (first + count) * kBlock);
+    const std::uint64_t stamp = remains_.next_stamp++;
+    Change change;
+    std::vector<Place> places;
+    std::vector<std::uint32_t> checksums(count);
+    for (std::uint32_t i = 0; i < count; ++i) {
+        const auto block = memory->span().subspan(i * kBlock, kBlock);
+        fill(block, fid, first + i, stamp);
+        checksums[i] = core::crc32c(block);
+        state.stamps[first + i] = stamp;
+    }
+    for (std::uint32_t done = 0; done < count;) {
+        const auto place = volume_->allocate(count - done);
+        if (!place) {
+            for (const Place& each : places) volume_->give_back(each);
+            co_return std::unexpected(place.error());
+        }
+        const Extent extent{.first = first + done,
+                            .block = place->block,
+                            .checksums = std::span(checksums).subspan(done, place->count)};
+        change.records.extent(fid, extent);
+        places.push_back(*place);
+        done += place->count;
+    }
+    put_object(change.records, fid, state);
+    remains_.objects[fid].push_back(state);
+    const Result<void> begun =
+        volume_->begin(change, std::move(*reserved),
+                       durable ? Durability::kDurable : Durability::kBuffered, Data::kPending);
+    if (!begun) co_return begun;
+    Result<void> written{};
+    std::size_t at = 0;
+    for (const Place& place : places) {
+        core::Buffer from = memory->buffer();
+        from.data += at;
+        from.size_bytes = place.count * kBlock;
+        at += from.size_bytes;
+        const auto one = co_await disk_->write(from, place.block * kBlock);
+        if (!one) written = one;
+    }
+    volume_->data_done(change, written);
+    const auto finished = co_await volume_->finish(&change);
+    if (!finished) co_return std::unexpected(finished.error());
+    if (durable) acknowledge(fid, state);
+    co_return Result<void>{};
+}
+
+Task<Result<void>> Machine::truncate(Fid fid, core::Random* random) {
+    ObjectState state = remains_.objects[fid].back();
+    if (!state.exists) co_return Result<void>{};
+    const std::uint64_t blocks = random->below(kBlocksOfObject);
+    const core::WaitOptions wait{.deadline = after(reactor_->now(), 5s)};
+    auto reserved = co_await volume_->reserve(kPunchRecordBytes + kPutRecordBytesMax, wait);
+    if (!reserved) co_return std::unexpected(reserved.error());
+    state.size_bytes = blocks * kBlock;
+    state.stamps.erase(state.stamps.lower_bound(blocks), state.stamps.end());
+    remains_.objects[fid].push_back(state);
+    Change change;
+    put_object(change.records, fid, state);
+    const BlockRange range{.first = blocks, .count = kObjectBlocksMax - blocks};
+    const auto punched = co_await volume_->punch(&change, fid, range);
+    if (!punched) co_return punched;
+    const Result<void> begun =
+        volume_->begin(change, std::move(*reserved), Durability::kDurable, Data::kNone);
+    if (!begun) co_return begun;
+    const auto finished = co_await volume_->finish(&change);
+    if (!finished) co_return std::unexpected(finished.error());
+    acknowledge(fid, state);
+    co_return Result<void>{};
+}
+
+// The object goes, and another comes.
+Task<Result<void>> Machine::replace(Fid* fid) {
+    const Fid old = *fid;
+    const Fid next{.high = old.high, .low = old.low + kWorkers * remains_.next_fid * 1000};
+    ++remains_.next_fid;
+    Change change;
+    change.records.remove(old);
+    const auto removed = co_await commit(old, &change, kRemoveRecordBytes, ObjectState{}, true);
+    if (!removed) co_return removed;
+    *fid = next;
+    remains_.objects[next].push_back({});
+    co_return Result<void>{};
+}
+
+// What is found, read back block by block.
+Task<std::optional<ObjectState>> Machine::look(Fid fid, AlignedMemory* memory) {
+    ObjectState found;
+    const auto object = volume_->map().find(fid);
+    if (!object) {
+        violate(std::string("the map cannot be read: ") + object.error().context);
+        co_return std::nullopt;
+    }
+    if (!object->has_value()) co_return found;
+    found.exists = true;
+    found.size_bytes = (*object)->size_bytes;
+    struct Piece {
+        std::uint64_t first;
+        std::uint64_t block;
+        std::vector<std::uint32_t> checksums;
+    };
+    std::vector<Piece> pieces;
+    Reading reading;
+    volume_->begin_read(reading);
+    ObjectMap::Extents extents =
+        volume_->map().extents(fid, {.first = 0, .count = ObjectMap::kReadBlocksMax});
+    for (;;) {
+        const auto extent = extents.next();
+        if (!extent) {
+            violate(std::string("extents cannot be read: ") + extent.error().context);
+            co_return std::nullopt;
+        }
+        if (!extent->has_value()) break;
+        pieces.push_back({.first = (*extent)->first,
+                          .block = (*extent)->block,
+                          .checksums = {(*extent)->checksums.begin(), (*extent)->checksums.end()}});
+    }
+    for (const Piece& piece : pieces) {
+        core::Buffer into = memory->buffer();
+        into.size_bytes = piece.checksums.size() * kBlock;
+        const core::WaitOptions wait{};
+        const auto read = co_await disk_->read(into, piece.block * kBlock, wait);
+        if (!read) co_return std::nullopt;
+        ++remains_.reads;
+        for (std::size_t i = 0; i < piece.checksums.size(); ++i) {
+            const auto block = into.span().subspan(i * kBlock, kBlock);
+            const std::uint64_t stamp = stamp_of(block);
+            if (core::crc32c(block) != piece.checksums[i]) {
+                violate("block " + std::to_string(piece.first + i) + " of object " +
+                        std::to_string(fid.low) + " is not what was written; stamp " +
+                        std::to_string(stamp));
+                co_return std::nullopt;
+            }
+            found.stamps[piece.first + i] = stamp;
+        }
+    }
+    co_return found;
+}
+
+Task<void> Machine::compare(Fid fid, bool after_recovery) {
+    auto memory = AlignedMemory::allocate(kExtentBlocksMax * kBlock);
+    ENSURE(memory.has_value());
+    const std::optional<ObjectState> found = co_await look(fid, &*memory);
+    if (!found) co_return;
+    std::deque<ObjectState>& states = remains_.objects[fid];
+    if (!after_recovery) {
+        if (!(*found == states.back())) {
+            violate("found " + show(fid, *found) + ", written " + show(fid, states.back()));
+        }
+        co_return;
+    }
+    const auto which = std::ranges::find(states, *found);
+    if (which == states.end()) {
+        violate("after a crash found " + show(fid, *found) + ", acknowledged " +
+                show(fid, states.front()) + ", newest " + show(fid, states.back()));
+        co_return;
+    }
+    // It is durable, and nothing else is.
+    const ObjectState kept = *which;
+    states = {kept};
+}
+
+std::string carry_out(const Plan& plan, Remains& remains) {
+    core::VirtualWorld world(plan.seed);
+    core::Random random(plan.seed);
+    for (unsigned boot = 0; boot < plan.boots && remains.violation.empty(); ++boot) {
+        const bool cuts = !plan.orderly && boot + 1 < plan.boots;
+        std::uint64_t cut_at = 0;
+        if (cuts) cut_at = 1 + random.below(plan.cut_within);
+        if (cuts && boot == 0 && plan.first_cut > 0) cut_at = plan.first_cut;
+        const bool rescue = boot > 0 && random.below(4) == 0;
+        {
+            Machine machine(world, remains, plan, random.fork());
+            machine.run(cut_at, rescue);
+        }
+        core::Random crash = random.fork();
+        remains.image.crash(crash);
+    }
+    return remains.violation;
+}
+
+}  // namespace fopd::store::testing

@@ -1,0 +1,125 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/gate.h"
+#include "core/random.h"
+#include "core/virtual_world.h"
+#include "devices/disk_image.h"
+#include "devices/memory_disk.h"
+#include "store/aligned_memory.h"
+#include "store/map_index.h"
+#include "store/volume.h"
+#include "tests/replay.h"
+
+namespace fopd::store::testing {
+
+inline constexpr std::uint32_t kSegmentBlocks = 64;
+inline constexpr std::uint64_t kDiskBytes = 8UL << 20;
+inline constexpr unsigned kWorkers = 4;
+inline constexpr unsigned kObjectsOfWorker = 2;
+inline constexpr std::uint64_t kBlocksOfObject = 40;
+inline constexpr std::uint32_t kBlocksOfWrite = 12;
+
+// What is left out, so that a test can see that it is missed.
+enum class Mutation : std::uint8_t {
+    kNone,
+    kNoFlush,        // The device says that it flushed.
+    kIndexOverLog,   // The index is made to hold what is not durable in the log.
+    kDataUnchecked,  // Checksums of data are not looked at when they are read.
+};
+
+struct Plan {
+    std::uint64_t seed = 1;
+    Mutation mutation = Mutation::kNone;
+    unsigned boots = 3;
+    unsigned operations = 25;        // Of each worker and boot.
+    std::uint64_t first_cut = 0;     // The step at which the first boot loses power; 0: drawn.
+    std::uint32_t cut_within = 900;  // Steps, of boots that draw.
+    bool orderly = false;            // Nothing is cut.
+    devices::DiskFaults faults{};
+};
+
+// An object as its owner knows it: of each block that was written the number of the write.
+struct ObjectState {
+    bool exists = false;
+    std::uint64_t size_bytes = 0;
+    std::map<std::uint64_t, std::uint64_t> stamps{};
+
+    friend bool operator==(const ObjectState&, const ObjectState&) = default;
+};
+
+// What outlives a crash, and what is known of it.
+struct Remains {
+    explicit Remains(std::uint64_t disk_bytes) : image(disk_bytes) {}
+
+    devices::DiskImage image;
+    MapImage index;
+    bool formatted = false;
+    // Of each object what it may be found as: what was last known to be durable, and everything
+    // after that.
+    std::map<Fid, std::deque<ObjectState>> objects;
+    std::uint64_t next_fid = 1;
+    std::uint64_t next_stamp = 1;
+    std::string violation;
+
+    // Figures, so that a test can see that it tested something.
+    std::uint64_t reads = 0;
+    std::uint64_t checkpoints = 0;
+    std::uint64_t recoveries = 0;
+    std::uint64_t full = 0;
+};
+
+// One life of a machine with a volume.
+class Machine {
+public:
+    Machine(core::VirtualWorld& world, Remains& remains, const Plan& plan, core::Random random);
+    ~Machine();
+
+    // At which step the power goes; 0: never. `rescue`: without an index.
+    void run(std::uint64_t cut_at, bool rescue);
+    std::uint64_t steps() const { return power_.steps(); }
+    const std::optional<Error>& open_error() const { return open_error_; }
+    Volume& volume() { return *volume_; }
+
+private:
+    class MutatedDisk;
+
+    Task<void> live();
+    Task<void> work(unsigned worker);
+    Task<Result<void>> write(Fid fid, core::Random* random, AlignedMemory* memory);
+    Task<Result<void>> truncate(Fid fid, core::Random* random);
+    Task<Result<void>> replace(Fid* fid);
+    Task<Result<void>> commit(Fid fid, Change* change, std::uint32_t bytes, ObjectState state,
+                              bool durable);
+    Task<void> compare(Fid fid, bool after_recovery);
+    Task<std::optional<ObjectState>> look(Fid fid, AlignedMemory* memory);
+    void violate(const std::string& what);
+    void acknowledge(Fid fid, const ObjectState& state);
+
+    core::VirtualWorld& world_;
+    Remains& remains_;
+    const Plan& plan_;
+    core::Random random_;
+    devices::Power power_;
+    std::unique_ptr<core::Reactor> reactor_;
+    std::unique_ptr<devices::Device> disk_;
+    std::unique_ptr<MapIndex> index_;
+    std::unique_ptr<Volume> volume_;
+    core::NullEventSink events_;
+    core::Gate workers_;
+    std::optional<Error> open_error_;
+    bool done_ = false;
+};
+
+// A whole plan; what was violated, or nothing.
+std::string carry_out(const Plan& plan, Remains& remains);
+
+}  // namespace fopd::store::testing
