@@ -52,10 +52,42 @@ TEST_CASE("volume: what was acknowledged survives a loss of power", "[store][swa
     REQUIRE(figures.checkpoints > 0);
 }
 
-TEST_CASE("volume: a disk that never flushes is found out", "[store]") {
+TEST_CASE("volume: a log that has come around several times still says everything", "[store]") {
+    for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+        CAPTURE(seed);
+        Remains remains(kDiskBytes);
+
+        const std::string violation = carry_out(
+            {.seed = seed, .boots = 3, .operations = 500, .orderly = true, .rescue = true},
+            remains);
+
+        REQUIRE(violation == "");
+        REQUIRE(remains.entries > 2 * remains.log_entries);
+    }
+}
+
+TEST_CASE("volume: the power may go while the log is being cleaned", "[store][swarm]") {
+    for (std::uint64_t seed = first_seed(); seed <= seeds() / 10; ++seed) {
+        CAPTURE(seed);
+        REQUIRE(run({.seed = seed, .boots = 4, .operations = 300, .cut_within = 9000}) == "");
+    }
+}
+
+TEST_CASE("volume: the power may go at each step of a start", "[store]") {
+    for (std::uint64_t step = 1; step <= 60; ++step) {
+        CAPTURE(step);
+        REQUIRE(run({.seed = 9, .operations = 6, .first_cut = step}) == "");
+    }
+}
+
+TEST_CASE("volume: what is left out is found out", "[store]") {
+    const auto mutation =
+        GENERATE(Mutation::kNoFlush, Mutation::kIndexForgets, Mutation::kIndexRunsAhead);
+    CAPTURE(static_cast<int>(mutation));
     unsigned caught = 0;
     for (std::uint64_t seed = 1; seed <= 40 && caught == 0; ++seed) {
-        if (!run({.seed = seed, .mutation = Mutation::kNoFlush}).empty()) ++caught;
+        Remains remains(kDiskBytes);
+        if (!carry_out({.seed = seed, .mutation = mutation}, remains).empty()) ++caught;
     }
     REQUIRE(caught > 0);
 }

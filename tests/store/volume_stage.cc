@@ -89,6 +89,41 @@ private:
     const Mutation mutation_;
 };
 
+// The same of the index.
+class Machine::MutatedIndex final : public Index {
+public:
+    MutatedIndex(std::unique_ptr<Index> index, Mutation mutation)
+        : index_(std::move(index)), mutation_(mutation) {}
+
+    IndexReader& reader() override { return index_->reader(); }
+    std::uint64_t applied() const override { return index_->applied(); }
+    Task<Result<void>> apply(Step step) override {
+        if (mutation_ == Mutation::kIndexRunsAhead) step.applied += 3;
+        Half half(*step.changes);
+        if (mutation_ == Mutation::kIndexForgets) step.changes = &half;
+        co_return co_await index_->apply(step);
+    }
+    IndexFigures figures() const override { return index_->figures(); }
+
+private:
+    class Half final : public IndexChanges {
+    public:
+        explicit Half(IndexChanges& all) : all_(all) {}
+        void rewind() override { all_.rewind(); }
+        std::optional<IndexChange> next() override {
+            auto change = all_.next();
+            if (change) change = all_.next();
+            return change;
+        }
+
+    private:
+        IndexChanges& all_;
+    };
+
+    const std::unique_ptr<Index> index_;
+    const Mutation mutation_;
+};
+
 Machine::Machine(core::VirtualWorld& world, Remains& remains, const Plan& plan, core::Random random)
     : world_(world),
       remains_(remains),
@@ -100,8 +135,9 @@ Machine::Machine(core::VirtualWorld& world, Remains& remains, const Plan& plan, 
         devices::MemoryDiskOptions{
             .seed = random_.next(), .power = &power_, .faults = plan.faults});
     disk_ = std::make_unique<MutatedDisk>(std::move(disk), plan.mutation);
-    index_ = std::make_unique<MapIndex>(
+    auto index = std::make_unique<MapIndex>(
         MapIndex::World{.reactor = *reactor_, .random = random_, .delay_max = 5ms}, remains.index);
+    index_ = std::make_unique<MutatedIndex>(std::move(index), plan.mutation);
     volume_ = std::make_unique<Volume>(
         VolumeParts{.reactor = *reactor_, .device = *disk_, .index = *index_, .events = events_},
         small_volume());
@@ -158,6 +194,8 @@ Task<void> Machine::live() {
     for (unsigned worker = 0; worker < kWorkers; ++worker) reactor_->spawn(gate, work(worker));
     co_await gate.close(*reactor_);
     remains_.checkpoints += volume_->checkpoint_count();
+    remains_.entries = volume_->newest().seq;
+    remains_.log_entries = volume_->log_space().segments * kSegmentBlocks;
     const auto closed = co_await volume_->close();
     if (closed) {
         // An orderly end: all of it is durable.
@@ -416,7 +454,7 @@ std::string carry_out(const Plan& plan, Remains& remains) {
         std::uint64_t cut_at = 0;
         if (cuts) cut_at = 1 + random.below(plan.cut_within);
         if (cuts && boot == 0 && plan.first_cut > 0) cut_at = plan.first_cut;
-        const bool rescue = boot > 0 && random.below(4) == 0;
+        const bool rescue = boot > 0 && (random.below(4) == 0 || plan.rescue);
         {
             Machine machine(world, remains, plan, random.fork());
             machine.run(cut_at, rescue);

@@ -31,9 +31,9 @@ inline constexpr std::uint32_t kBlocksOfWrite = 12;
 // What is left out, so that a test can see that it is missed.
 enum class Mutation : std::uint8_t {
     kNone,
-    kNoFlush,        // The device says that it flushed.
-    kIndexOverLog,   // The index is made to hold what is not durable in the log.
-    kDataUnchecked,  // Checksums of data are not looked at when they are read.
+    kNoFlush,         // The device says that it flushed.
+    kIndexForgets,    // The index says that it has what it was told, and has half of it.
+    kIndexRunsAhead,  // The index says that it has more than it was told.
 };
 
 struct Plan {
@@ -44,6 +44,7 @@ struct Plan {
     std::uint64_t first_cut = 0;     // The step at which the first boot loses power; 0: drawn.
     std::uint32_t cut_within = 900;  // Steps, of boots that draw.
     bool orderly = false;            // Nothing is cut.
+    bool rescue = false;             // Every start but the first is without an index.
     devices::DiskFaults faults{};
 };
 
@@ -75,6 +76,8 @@ struct Remains {
     std::uint64_t checkpoints = 0;
     std::uint64_t recoveries = 0;
     std::uint64_t full = 0;
+    std::uint64_t entries = 0;      // Of the log, ever.
+    std::uint64_t log_entries = 0;  // It has room for, of a block each.
 };
 
 // One life of a machine with a volume.
@@ -91,6 +94,7 @@ public:
 
 private:
     class MutatedDisk;
+    class MutatedIndex;
 
     Task<void> live();
     Task<void> work(unsigned worker);
@@ -111,7 +115,7 @@ private:
     devices::Power power_;
     std::unique_ptr<core::Reactor> reactor_;
     std::unique_ptr<devices::Device> disk_;
-    std::unique_ptr<MapIndex> index_;
+    std::unique_ptr<Index> index_;
     std::unique_ptr<Volume> volume_;
     core::NullEventSink events_;
     core::Gate workers_;
