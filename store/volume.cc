@@ -385,9 +385,10 @@ Result<void> Volume::begin(Change& change, Reservation reservation, Durability d
         ++count;
     }
     change.durability_ = durability;
-    log_.begin(change.commit_, std::move(reservation), change.records.bytes(), count, durability,
+    change.commit_.emplace();
+    log_.begin(*change.commit_, std::move(reservation), change.records.bytes(), count, durability,
                data);
-    for (const Place place : change.freed_) space_->release(place, change.commit_.seq());
+    for (const Place place : change.freed_) space_->release(place, change.commit_->seq());
     change.freed_.clear();
     settle();
     if (checkpoint_due()) checkpoint_wanted_.wake_all();
@@ -395,9 +396,9 @@ Result<void> Volume::begin(Change& change, Reservation reservation, Durability d
 }
 
 Task<Result<Receipt>> Volume::finish(Change* change) {
-    const Receipt receipt = log_.receipt_of(change->commit_);
+    const Receipt receipt = log_.receipt_of(*change->commit_);
     if (change->durability_ == Durability::kDurable) {
-        const auto durable = co_await log_.durable(change->commit_);
+        const auto durable = co_await log_.durable(*change->commit_);
         if (!durable) co_return std::unexpected(durable.error());
     }
     co_return receipt;

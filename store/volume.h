@@ -54,7 +54,7 @@ public:
 
 private:
     friend class Volume;
-    Commit commit_;
+    std::optional<Commit> commit_;
     std::vector<Place> freed_;
     std::uint32_t holes_ = 0;  // Made by Volume::punch() ahead of the log.
     Durability durability_ = Durability::kDurable;
@@ -117,7 +117,7 @@ public:
     Result<void> begin(Change& change, Reservation reservation, Durability durability, Data data);
     // Exactly once if begun with Data::kPending. A failure is the volume's end.
     void data_done(Change& change, const Result<void>& result) {
-        log_.data_done(change.commit_, result);
+        log_.data_done(*change.commit_, result);
     }
     // Waits until it is durable, if it was begun so.
     Task<Result<Receipt>> finish(Change* change);
