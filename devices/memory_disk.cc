@@ -59,7 +59,7 @@ Task<void> MemoryDisk::spend(Duration span) {
     if (options_.power != nullptr && !options_.power->on()) co_await Forever{};
 }
 
-Task<void> MemoryDisk::step() {
+Task<void> MemoryDisk::step() const {
     if (options_.power == nullptr) co_return;
     if (options_.power->on()) options_.power->step();
     if (!options_.power->on()) co_await Forever{};

@@ -103,7 +103,7 @@ private:
     };
     Delay draw_delay();
     Task<void> spend(Duration span);
-    Task<void> step();
+    Task<void> step() const;
 
     Result<DiskImage::WriteId> store(core::Buffer from, std::uint64_t& offset);
     void tear(core::Buffer from, std::uint64_t offset);

@@ -202,7 +202,7 @@ TEST_CASE("devices disk label: a retired disk may be taken again", "[devices]") 
 }
 
 TEST_CASE("devices disk label: a crash while a disk is taken leaves it blank or ours",
-          "[devices][swarm]") {
+          "[devices]") {
     bool blank = false;
     bool ours = false;
     for (std::uint64_t step = 1; step <= 8; ++step) {  // Two writes and two flushes.
@@ -233,7 +233,7 @@ TEST_CASE("devices disk label: a crash while a disk is taken leaves it blank or 
 }
 
 TEST_CASE("devices disk label: a crash while it changes leaves the old or the new one",
-          "[devices][swarm]") {
+          "[devices]") {
     const DiskImage before = our_disk();
     for (std::uint64_t step = 1; step <= 4; ++step) {
         for (std::uint64_t seed = 0; seed < 20; ++seed) {

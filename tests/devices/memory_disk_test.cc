@@ -197,8 +197,7 @@ TEST_CASE("devices memory disk: nothing ends and nothing changes once the power 
     REQUIRE(left.all(0x11));
 }
 
-TEST_CASE("devices memory disk: a crash at any step keeps what a flush acknowledged",
-          "[devices][swarm]") {
+TEST_CASE("devices memory disk: a crash at any step keeps what a flush acknowledged", "[devices]") {
     const Blocks first(4, 0x11);
     const Blocks second(4, 0x22);
     bool torn = false;
