@@ -20,8 +20,8 @@ namespace fopd::store {
 
 class LogCore;
 
-// Who owns the segments that are not the log's. Both are called on the log's reactor, in no call of
-// the caller's.
+// Who owns the segments that are not the log's. Called on the log's reactor, never from within
+// begin(), data_done() or reserve().
 class SegmentSource {
 public:
     virtual ~SegmentSource() = default;
@@ -184,7 +184,9 @@ public:
     Log(const Log&) = delete;
     Log& operator=(const Log&) = delete;
 
-    // Makes an empty log of these segments, at least kSegmentsMin. What was there is gone.
+    // Makes an empty log of these segments, at least kSegmentsMin. Requires: the disk's id is new,
+    // or what an earlier log left behind could pass for entries of this one. Interrupted, it leaves
+    // nothing, or a superblock that open() takes or refuses: do it again.
     Task<Result<void>> format(std::vector<std::uint32_t> segments);
 
     // Replays, and begins a new epoch if it is to serve. kNotFound: there is no superblock;
@@ -196,8 +198,9 @@ public:
     Task<Result<Replayed>> open(ReplayVisitor* visitor, ReplayOptions options);
     const LogDamage& damage() const;
 
-    // Makes all durable and says in the superblock that nothing is missing. Requires: nobody holds
-    // a reservation or waits; what was begun is waited for. Needed after open() in every case.
+    // Refuses new reservations, waits for what was begun, makes it durable and says in the
+    // superblock that nothing is missing; who waits for room or cleans is told kClosed. Requires:
+    // nobody holds a reservation. Needed after open() and format() in every case.
     Task<Result<void>> close();
 
     // -- commits --

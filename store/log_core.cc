@@ -43,7 +43,6 @@ bool LogCore::has_room(std::uint32_t bytes, Purpose purpose) const {
 
 Task<Result<Reservation>> LogCore::reserve(std::uint32_t bytes, core::WaitOptions wait,
                                            Purpose purpose) {
-    ENSURE(serving_);
     if (bytes > payload_max_) {
         co_return std::unexpected(
             Error{.code = Errc::kNoSpace, .context = "more records than an entry takes"});
@@ -67,10 +66,7 @@ Task<Result<void>> LogCore::wait_for_room(std::uint32_t bytes, core::WaitOptions
                                           Purpose purpose) {
     for (;;) {
         if (failed_) co_return std::unexpected(failure());
-        if (closing_) {
-            co_return std::unexpected(
-                Error{.code = Errc::kClosed, .context = "the log is closing"});
-        }
+        if (!serving_ || closing_) co_return std::unexpected(closed_error());
         if (has_room(bytes, purpose)) co_return Result<void>{};
         if (purpose == Purpose::kCleaning) cleaner_starves_ = true;
         source_empty_ = false;
@@ -284,6 +280,10 @@ void LogCore::fail(const Error& error, const char* what) {
 
 Error LogCore::failure() const {
     return *failed_;
+}
+
+Error LogCore::closed_error() {
+    return {.code = Errc::kClosed, .context = "the log is closing"};
 }
 
 // -- what is not awaited commit by commit --

@@ -115,6 +115,7 @@ private:
     void end(Commit& commit);
     void fail(const Error& error, const char* what);
     Error failure() const;
+    static Error closed_error();
     Task<Result<void>> flush_device();
     static void on_time(core::Timer& timer);
     void arm_timer();
@@ -130,6 +131,7 @@ private:
     Result<void> check(const Superblock& superblock) const;
     void take_over(const Superblock& superblock, LogReplay::Outcome outcome);
     Task<Result<void>> begin_epoch();
+    Task<Result<void>> write_last_superblock();
     Task<Result<void>> clear_block(LogPosition position);
     Superblock current_superblock() const;
     Task<Result<void>> write_superblock(Superblock superblock);
@@ -143,7 +145,6 @@ private:
     Task<Result<void>> zero_segment(std::uint32_t segment);
     Task<Result<void>> hand_out_oldest(CleanVisitor* visitor, std::uint64_t end_seq);
     Task<Result<void>> drop_oldest();
-    Task<Result<void>> clean_oldest(CleanVisitor* visitor);
 
     // A superblock is written at the latest when the log has entered so many segments: replay
     // looks for its beginning through no more.

@@ -158,28 +158,32 @@ Task<Result<void>> LogCore::clear_block(LogPosition position) {
 }
 
 Task<Result<void>> LogCore::close() {
-    Result<void> result;
-    if (serving_ && !failed_) {
-        result = co_await sync({});  // It ends or the log fails.
-    }
-    closing_ = true;
+    closing_ = true;  // Nobody gets a reservation any more.
     disarm();
     wake_room();
     cleaning_.wake_all();
-    if (serving_ && result) {
+    if (serving_) {
         co_await lock_superblock();
-        if (!failed_) {
-            ENSURE(begun_seq() == durable_);
-            Superblock superblock = current_superblock();
-            superblock.clean = true;
-            result = co_await write_superblock(std::move(superblock));
-        }
+        const auto written = co_await write_last_superblock();
         unlock_superblock();
+        // The log has failed then, which is said below.
+        if (!written) ENSURE(failed_.has_value());
     }
-    if (failed_) result = std::unexpected(failure());
     co_await gate_.close(reactor_);
     serving_ = false;
-    co_return result;
+    if (failed_) co_return std::unexpected(failure());
+    co_return Result<void>{};
+}
+
+Task<Result<void>> LogCore::write_last_superblock() {
+    while (durable_ < begun_seq()) {
+        const auto synced = co_await sync({});  // It ends or the log fails.
+        if (!synced) co_return synced;
+    }
+    if (failed_) co_return std::unexpected(failure());
+    Superblock superblock = current_superblock();
+    superblock.clean = true;
+    co_return co_await write_superblock(std::move(superblock));
 }
 
 // -- superblocks --
@@ -319,10 +323,7 @@ bool LogCore::cleaning_wanted() const {
 Task<Result<void>> LogCore::wait_cleaning_wanted(core::WaitOptions wait) {
     while (!cleaning_wanted()) {
         if (failed_) co_return std::unexpected(failure());
-        if (closing_) {
-            co_return std::unexpected(
-                Error{.code = Errc::kClosed, .context = "the log is closing"});
-        }
+        if (closing_) co_return std::unexpected(closed_error());
         const auto woken = co_await cleaning_.wait(wait);
         if (!woken) co_return woken;
     }
@@ -383,6 +384,7 @@ Task<Result<void>> LogCore::hand_out_oldest(CleanVisitor* visitor, std::uint64_t
 
 Task<Result<void>> LogCore::drop_oldest() {
     if (failed_) co_return std::unexpected(failure());
+    if (closing_) co_return std::unexpected(closed_error());
     Superblock superblock = current_superblock();
     const std::uint32_t oldest = superblock.segments.front().number;
     superblock.segments.erase(superblock.segments.begin());

@@ -18,7 +18,7 @@ using namespace fopd::store::testing;
 namespace {
 
 constexpr std::uint64_t kFewSeeds = 150;
-constexpr std::uint64_t kMutantSeeds = 400;
+constexpr std::uint64_t kMutantSeeds = 2000;
 
 std::optional<std::uint64_t> number_in(const char* name) {
     const char* const text = std::getenv(name);
@@ -33,6 +33,16 @@ Plan drawn_plan(std::uint64_t seed) {
             .operations = static_cast<unsigned>(10 + random.below(60)),
             .cut_within = static_cast<std::uint32_t>(40 + random.below(900)),
             .segments_max = static_cast<std::uint32_t>(4 + random.below(6))};
+}
+
+// Short lives: what one of them left behind its end is what the next runs into.
+Plan short_lives(std::uint64_t seed) {
+    core::Random random(seed);
+    return {.seed = seed,
+            .boots = static_cast<unsigned>(4 + random.below(8)),
+            .operations = 20,
+            .cut_within = static_cast<std::uint32_t>(30 + random.below(120)),
+            .segments_max = 6};
 }
 
 }  // namespace
@@ -65,21 +75,22 @@ TEST_CASE("store log: power failures in a row, some while recovering, lose nothi
     std::uint64_t dropped = 0;
     for (std::uint64_t i = 0; i < count; ++i) {
         const std::uint64_t seed = one.value_or(i + 1);
-        Stage stage(drawn_plan(seed));
+        const Plan plan = seed % 2 == 0 ? drawn_plan(seed) : short_lives(seed);
+        Stage stage(plan);
         CAPTURE(seed);
         REQUIRE(stage.run() == "");
         cleaned += stage.remains().cleaned;
         grown += stage.remains().grown;
         dropped += stage.remains().dropped;
         if (i % 16 != 0) continue;
-        Stage again(drawn_plan(seed));
+        Stage again(plan);
         REQUIRE(again.run() == "");
         REQUIRE(again.world.trace_hash() == stage.world.trace_hash());
     }
     if (count < kFewSeeds) return;
     // It did test what it says.
-    CHECK(cleaned > count);
-    CHECK(grown > count / 4);
+    CHECK(cleaned > count / 4);
+    CHECK(grown > count / 8);
     CHECK(dropped > count / 8);
 }
 
@@ -92,7 +103,8 @@ TEST_CASE("store log: each rule that is left out is missed", "[store]") {
     std::string violation;
     std::uint64_t seed = 0;
     while (violation.empty() && seed < kMutantSeeds) {
-        Plan plan = drawn_plan(++seed);
+        ++seed;
+        Plan plan = seed % 2 == 0 ? drawn_plan(seed) : short_lives(seed);
         plan.mutation = mutation;
         Stage stage(plan);
         violation = stage.run();

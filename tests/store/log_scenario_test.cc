@@ -557,7 +557,8 @@ TEST_CASE("store log: a reserve that gives up leaves the line", "[store]") {
     bench.close();
 }
 
-TEST_CASE("store log: what only a cache held is made durable before a superblock trusts it", "[store]") {
+TEST_CASE("store log: what only a cache held is made durable before a superblock trusts it",
+          "[store]") {
     // The process ends without a flush; the next one finds the entry in the disk's cache, and then
     // the power goes, at each step of its start.
     std::uint64_t steps = 1;
@@ -585,4 +586,31 @@ TEST_CASE("store log: what only a cache held is made durable before a superblock
         REQUIRE(bench.open().last_seq <= 1);
     }
     REQUIRE(steps > 8);
+}
+
+TEST_CASE("store log: what was dropped never follows what was written later", "[store]") {
+    Bench bench;
+    bench.format();
+    bench.open();
+    // Three entries on their way at once, none of which vouches for another.
+    std::deque<Commit> commits(3);
+    const std::vector<std::string> texts{"one", "two", "three"};
+    for (std::size_t i = 0; i < 3; ++i) {
+        bench.log->begin(commits[i], bench.reserve(5), bytes_of(texts[i]), 1, Durability::kBuffered,
+                         Data::kNone);
+        bench.world.run_for(1us);
+    }
+    bench.world.run_for(2ms);
+    REQUIRE(commits.back().seq() == 3);
+    bench.stop();
+    bench.image.settle();
+    bench.plug_in();
+    bench.visitor.bad_seq = 2;
+    REQUIRE(bench.run(bench.log->open(&bench.visitor, {}))->last_seq == 1);
+    REQUIRE(bench.commit("TWO").has_value());
+    bench.stop();
+    bench.image.settle();
+
+    REQUIRE(bench.open().last_seq == 2);
+    REQUIRE(bench.visitor.texts == std::vector<std::string>{"one", "TWO"});
 }

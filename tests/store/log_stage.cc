@@ -239,8 +239,11 @@ Task<void> Machine::live(bool rescue) {
     const std::vector<std::uint32_t> segments = log_->segments();
     for (std::uint32_t i = 0; i < kLogSegments; ++i) free_segments_.insert(i);
     for (const std::uint32_t segment : segments) free_segments_.erase(segment);
-    for (std::uint64_t i = 0; i < kDataBlocks; ++i) free_blocks_.insert(kDataBlock + i);
-    for (const auto& [object, put] : state_) free_blocks_.erase(put.block);
+    std::set<std::uint64_t> in_use;
+    for (const auto& [object, put] : state_) in_use.insert(put.block);
+    for (std::uint64_t i = 0; i < kDataBlocks; ++i) {
+        if (!in_use.contains(kDataBlock + i)) free_blocks_.push_back(kDataBlock + i);
+    }
 
     workers_left_ = kWorkers;
     for (unsigned i = 0; i < kWorkers; ++i) reactor_->spawn(gate_, work(i));
@@ -318,22 +321,26 @@ Task<void> Machine::work(unsigned worker) {
 }
 
 Task<Result<std::uint64_t>> Machine::allocate() {
+    take_freed();
     while (free_blocks_.empty()) {
-        const std::uint64_t usable_seq =
-            plan_.mutation == Mutation::kReuseWhenDurable ? log_->durable_seq() : log_->trusted();
-        while (!freed_.empty() && freed_.front().seq <= usable_seq) {
-            free_blocks_.insert(freed_.front().block);
-            freed_.pop_front();
-        }
-        if (!free_blocks_.empty()) break;
         ENSURE(!freed_.empty());
         const std::uint64_t seq = freed_.front().seq;
         const auto settled = co_await log_->settle(seq, {});
         if (!settled) co_return std::unexpected(settled.error());
+        take_freed();
     }
-    const std::uint64_t block = *free_blocks_.begin();
-    free_blocks_.erase(block);
+    const std::uint64_t block = free_blocks_.back();
+    free_blocks_.pop_back();
     co_return block;
+}
+
+void Machine::take_freed() {
+    const std::uint64_t usable_seq =
+        plan_.mutation == Mutation::kReuseWhenDurable ? log_->durable_seq() : log_->trusted();
+    while (!freed_.empty() && freed_.front().seq <= usable_seq) {
+        free_blocks_.push_back(freed_.front().block);
+        freed_.pop_front();
+    }
 }
 
 Task<Result<void>> Machine::put(unsigned worker) {

@@ -85,7 +85,6 @@ struct Remains {
     std::map<std::uint32_t, std::uint64_t> acknowledged;  // Versions, ever.
     std::map<std::uint32_t, std::uint64_t> next_version;
     std::uint64_t acknowledged_seq = 0;
-    bool lived = false;  // It was opened since the last recovery.
     std::string violation;
 
     // Figures, so that a test can see that it tested something.
@@ -126,6 +125,7 @@ private:
     Task<void> work(unsigned worker);
     Task<Result<void>> put(unsigned worker);
     Task<Result<std::uint64_t>> allocate();
+    void take_freed();
     Task<void> write_data(Operation* operation, std::size_t which);
     Task<void> clean_when_wanted();
     Task<Result<bool>> block_holds(Put put);
@@ -148,7 +148,7 @@ private:
 
     std::map<std::uint32_t, Put> state_;  // All that was begun.
     std::deque<std::pair<std::uint64_t, Put>> unapplied_;
-    std::set<std::uint64_t> free_blocks_;
+    std::vector<std::uint64_t> free_blocks_;  // The last freed is the first to be used again.
     std::deque<Freed> freed_;
     std::set<std::uint32_t> free_segments_;
     unsigned workers_left_ = 0;
