@@ -1,0 +1,194 @@
+// Goal: what is written into an index is read back, what is not whole is refused, and
+// docs/formats/index.md shows it as it is.
+#include <fstream>
+#include <iterator>
+
+#include "store/lmdb_file.h"
+#include "store/object.h"
+#include "tests/store/index_stage.h"
+
+using namespace fopd;
+using namespace fopd::store;
+using namespace fopd::store::testing;
+
+namespace {
+
+constexpr Fid kFid{.high = 0x0001020304050607, .low = 0x08090a0b0c0d0e0f};
+
+Object example_object() {
+    return {.size_bytes = 10'000,
+            .version = 3,
+            .created = {1'700'000'000'000'000'000},
+            .changed = {1'700'000'001'000'000'000},
+            .pool = 1,
+            .mode = 0640,
+            .owner = "ann",
+            .group = "staff",
+            .name = "reports/2026",
+            .name_version = 2};
+}
+
+ReplyKey example_reply_key() {
+    ReplyKey key{.client = {}, .request_number = 77};
+    for (std::size_t i = 0; i < key.client.bytes.size(); ++i) {
+        key.client.bytes[i] = static_cast<std::byte>(0x20 + i);
+    }
+    return key;
+}
+
+constexpr std::array<std::uint32_t, 2> kChecksums{0x11223344, 0x55667788};
+
+std::string hex(std::byte byte) {
+    constexpr std::string_view kDigits = "0123456789abcdef";
+    const auto value = static_cast<std::size_t>(byte);
+    return {kDigits[value / 16], kDigits[value % 16]};
+}
+
+std::string block(const std::string& name, Bytes bytes) {
+    std::string text = "    " + name + ", " + std::to_string(bytes.size()) + " bytes\n";
+    for (std::size_t at = 0; at < bytes.size(); at += 16) {
+        const std::string place = std::to_string(at);
+        text += "    " + std::string(4 - place.size(), ' ') + place + " ";
+        for (const auto byte : bytes.subspan(at, std::min<std::size_t>(16, bytes.size() - at))) {
+            text += " " + hex(byte);
+        }
+        text += "\n";
+    }
+    return text;
+}
+
+void require_shown(const std::string& name, Bytes bytes) {
+    // Relative to the root of the project, where tests run.
+    std::ifstream file("docs/formats/index.md");
+    REQUIRE(file.good());
+    const std::string document(std::istreambuf_iterator<char>(file), {});
+    const auto text = block(name, bytes);
+    INFO("the document should show\n" << text);
+    REQUIRE(document.find(text) != std::string::npos);
+}
+
+void require_shown(const std::string& name, const Key& key, Bytes value) {
+    require_shown(name + ", key", key);
+    std::vector<std::byte> stored(value.begin(), value.end());
+    const auto sum = entry_sum(key, value);
+    const auto sum_bytes = std::as_bytes(std::span(&sum, 1));
+    stored.insert(stored.end(), sum_bytes.begin(), sum_bytes.end());
+    require_shown(name + ", value", stored);
+}
+
+// Every beginning of a value, and one byte more, is refused.
+template <typename Read>
+void require_refused_unless_whole(Bytes value, std::size_t shortest, const Read& read) {
+    for (std::size_t size = 0; size < value.size(); ++size) {
+        INFO("size " << size);
+        if (size < shortest) REQUIRE(!read(value.first(size)).has_value());
+    }
+    std::vector<std::byte> longer(value.begin(), value.end());
+    longer.push_back(std::byte{1});
+    REQUIRE(!read(Bytes(longer)).has_value());
+}
+
+}  // namespace
+
+TEST_CASE("store index values: an object is read back, and only whole", "[store]") {
+    ValueBuffer buffer;
+    const auto value = write_object(buffer, example_object());
+    const auto object = read_object(value);
+
+    REQUIRE(object.has_value());
+    REQUIRE(object->size_bytes == 10'000);
+    REQUIRE(object->version == 3);
+    REQUIRE(object->created.unix_ns == 1'700'000'000'000'000'000);
+    REQUIRE(object->changed.unix_ns == 1'700'000'001'000'000'000);
+    REQUIRE(object->pool == 1);
+    REQUIRE(object->mode == 0640);
+    REQUIRE(object->owner == "ann");
+    REQUIRE(object->group == "staff");
+    REQUIRE(object->name == "reports/2026");
+    REQUIRE(object->name_version == 2);
+    require_refused_unless_whole(value, value.size(), read_object);
+}
+
+TEST_CASE("store index values: the longest names fit into an upload", "[store]") {
+    const std::string principal(kPrincipalBytesMax, 'p');
+    const std::string name(kObjectNameBytesMax, 'n');
+    ValueBuffer buffer;
+    const auto value =
+        write_upload(buffer, {.object = {.owner = principal, .group = principal, .name = name},
+                              .rule = NameRule::kNoReplace,
+                              .write_count = 5,
+                              .written_bytes = 6});
+    const auto upload = read_upload(value);
+
+    REQUIRE(upload.has_value());
+    REQUIRE(upload->object.name == name);
+    REQUIRE(upload->object.group == principal);
+    REQUIRE(upload->rule == NameRule::kNoReplace);
+    REQUIRE(upload->write_count == 5);
+    REQUIRE(upload->written_bytes == 6);
+    require_refused_unless_whole(value, value.size(), read_upload);
+}
+
+TEST_CASE("store index values: an extent is read back, within its bounds", "[store]") {
+    ValueBuffer buffer;
+    const auto key = Key::extent(kFid, 5);
+    const auto checksums = std::as_bytes(std::span(kChecksums));
+    const auto value = write_extent(buffer, 1000, checksums);
+    const auto extent = read_extent(key, value);
+
+    REQUIRE(extent.has_value());
+    REQUIRE(extent->fid == kFid);
+    REQUIRE(extent->first == 5);
+    REQUIRE(extent->block == 1000);
+    REQUIRE(extent->count == 2);
+    std::array<std::uint32_t, 1> second{};
+    extent->copy_checksums(1, second);
+    REQUIRE(second[0] == kChecksums[1]);
+
+    REQUIRE(!read_extent(Key::extent(kFid, kObjectBlocksMax - 1), value).has_value());
+    REQUIRE(read_extent(Key::extent(kFid, kObjectBlocksMax - 2), value).has_value());
+    REQUIRE(!read_extent(Key::object(kFid), value).has_value());
+    REQUIRE(!read_extent(key, value.first(8)).has_value());
+    REQUIRE(!read_extent(key, value.first(11)).has_value());
+    std::vector<std::byte> far_away(value.begin(), value.end());
+    std::ranges::fill(std::span(far_away).first(8), std::byte{0xff});
+    REQUIRE(!read_extent(key, far_away).has_value());
+    const std::vector<std::byte> too_long(8 + 4 * (kExtentBlocksMax + 1));
+    REQUIRE(!read_extent(key, too_long).has_value());
+}
+
+TEST_CASE("store index values: keys are ordered as what they name", "[store]") {
+    const std::vector<Key> ascending{Key::removed({.high = 1}),
+                                     Key::extent({.high = 0, .low = 0xffff}, 1),
+                                     Key::extent({.high = 1}, 255),
+                                     Key::extent({.high = 1}, 256),
+                                     Key::extent({.high = 1, .low = 1}, 0),
+                                     Key::object({.high = 255}),
+                                     Key::object({.high = 256}),
+                                     Key::reply(example_reply_key()),
+                                     Key::upload({.high = 0})};
+    for (std::size_t i = 1; i < ascending.size(); ++i) {
+        REQUIRE(text_of(ascending[i - 1]) < text_of(ascending[i]));
+    }
+    REQUIRE(read_fid_key(KeyKind::kObject, Key::object(kFid)) == kFid);
+    REQUIRE(!read_fid_key(KeyKind::kUpload, Key::object(kFid)).has_value());
+    const auto reply_key = read_reply_key(Key::reply(example_reply_key()));
+    REQUIRE(reply_key->client == example_reply_key().client);
+    REQUIRE(reply_key->request_number == 77);
+}
+
+TEST_CASE("store index values: the document shows them as they are", "[store]") {
+    ValueBuffer buffer;
+    require_shown("object", Key::object(kFid), write_object(buffer, example_object()));
+    require_shown("extent", Key::extent(kFid, 5),
+                  write_extent(buffer, 1000, std::as_bytes(std::span(kChecksums))));
+    require_shown("upload", Key::upload(kFid),
+                  write_upload(buffer, {.object = example_object(),
+                                        .rule = NameRule::kNoReplace,
+                                        .write_count = 2,
+                                        .written_bytes = 8192}));
+    require_shown(
+        "reply", Key::reply(example_reply_key()),
+        write_reply(buffer, {.made = {1'700'000'000'000'000'000}, .reply = bytes_of("done")}));
+    require_shown("removed object", Key::removed(kFid), {});
+}
