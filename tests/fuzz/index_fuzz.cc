@@ -1,0 +1,69 @@
+// Whatever bytes an index holds: a value that can be read is written again as the same bytes, and
+// what is read lies within its bounds. A file that is not LMDB's, or was, is looked through without
+// harm.
+//
+//     build/fuzz/bin/fuzz_index -max_len=70000 tests/fuzz/corpus/index
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "core/ensure.h"
+#include "store/lmdb_file.h"
+#include "store/object.h"
+
+using namespace fopd::store;
+
+namespace {
+
+void check_values(Bytes key, Bytes value) {
+    ValueBuffer buffer;
+    if (const auto object = read_object(value); object) {
+        ENSURE(std::ranges::equal(write_object(buffer, *object), value));
+    }
+    if (const auto upload = read_upload(value); upload) {
+        ENSURE(std::ranges::equal(write_upload(buffer, *upload), value));
+    }
+    if (const auto reply = read_reply(value); reply) {
+        ENSURE(std::ranges::equal(write_reply(buffer, *reply), value));
+    }
+    if (const auto extent = read_extent(key, value); extent) {
+        ENSURE(extent->end() <= kObjectBlocksMax);
+        ENSURE(std::ranges::equal(write_extent(buffer, extent->block, extent->checksums), value));
+        ENSURE(std::ranges::equal(Key::extent(extent->fid, extent->first).bytes(), key));
+    }
+    if (const auto reply_key = read_reply_key(key); reply_key) {
+        ENSURE(std::ranges::equal(Key::reply(*reply_key).bytes(), key));
+    }
+    if (const auto fid = read_fid_key(KeyKind::kObject, key); fid) {
+        ENSURE(std::ranges::equal(Key::object(*fid).bytes(), key));
+    }
+}
+
+void check_file(Bytes bytes) {
+    const int fd = ::memfd_create("index", MFD_CLOEXEC);
+    ENSURE(fd >= 0);
+    ENSURE(::write(fd, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()));
+    const auto figures = check_lmdb_file("/proc/self/fd/" + std::to_string(fd));
+    if (figures) ENSURE(figures->size_bytes == bytes.size());
+    ::close(fd);
+}
+
+}  // namespace
+
+// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer calls it so.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size_bytes) {
+    const auto bytes = std::as_bytes(std::span(data, size_bytes));
+    if (size_bytes >= 8192) {
+        check_file(bytes);
+        return 0;
+    }
+    const auto key_bytes = std::min<std::size_t>(size_bytes, 25);
+    check_values(bytes.first(key_bytes), bytes.subspan(key_bytes));
+    check_values(bytes.first(std::min<std::size_t>(size_bytes, 17)), bytes);
+    return 0;
+}
