@@ -1,0 +1,122 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string_view>
+
+#include "core/cancel.h"
+#include "core/intrusive_list.h"
+#include "core/io.h"
+#include "core/reactor.h"
+#include "core/result.h"
+#include "core/time.h"
+#include "core/timer_heap.h"
+
+namespace fopd::io_sched {
+
+// What a request wants of its media. A format gives a range up: it reads as anything until it is
+// written again.
+enum class IoType : std::uint8_t { kRead, kWrite, kFormat };
+inline constexpr std::size_t kIoTypeCount = 3;
+inline constexpr std::array<std::string_view, kIoTypeCount> kIoTypeNames{"read", "write", "format"};
+
+// What somebody waits for goes before what is done for the disk's own good: scrub, cleaning.
+enum class IoPriority : std::uint8_t { kForeground, kBackground };
+inline constexpr std::size_t kIoPriorityCount = 2;
+
+// A disk, or a cartridge: what keeps the bytes, wherever it is at the moment. Numbers are given by
+// whoever adds devices.
+enum class MediumId : std::uint32_t {};
+
+// One medium of a request, and where the bytes lie on it. A format needs no memory, only a size.
+// Whole blocks, as devices::Device wants them.
+struct IoPart {
+    // What became of it; written by the scheduler. A read leaves its spares kWaiting.
+    enum class State : std::uint8_t { kWaiting, kTaken, kDone, kFailed };
+
+    MediumId medium{};
+    core::Buffer buffer{};
+    std::uint64_t offset = 0;
+    State state = State::kWaiting;
+};
+
+class MainScheduler;
+
+// A request's place in the order of its scheduler.
+class OrderPlace : public core::ListNode {};
+// Its place among all that wait; the main scheduler's.
+class WaitingPlace : public core::ListNode {};
+
+// Something to be read, written or formatted. Made and owned by whoever pushes it, who keeps it,
+// its parts and their memory until it is completed, which happens exactly once and never within
+// push(). May be used again afterwards. One that is destroyed while it waits is forgotten; one that
+// runs is destroyed only with its world.
+//
+// Requests that touch the same blocks at a time are in no order.
+class IoRequest : public OrderPlace, public WaitingPlace, core::Timer, core::CancelHook {
+public:
+    // May push this request again, or others.
+    using Complete = void (*)(IoRequest&);
+
+    explicit IoRequest(Complete complete)
+        : Timer(&on_time), CancelHook(&on_cancel), complete_(complete) {}
+    ~IoRequest() {
+        if (waiting()) withdraw();
+    }
+
+    // -- set by the owner --
+
+    IoType type = IoType::kRead;
+    IoPriority priority = IoPriority::kForeground;
+    // A read needs `required_count` of them, whichever come first, and tries the others when one
+    // fails; its parts may name the same memory when it needs one. The others need all of them.
+    // A format has one.
+    std::span<IoPart> parts{};
+    std::uint32_t required_count = 1;
+    // Ends the wait for a device, and a read also afterwards; kTimedOut, kCancelled. What a device
+    // has begun to write is seen to its end.
+    core::WaitOptions wait{};
+
+    // -- set by the scheduler --
+
+    // Valid once completed. kNotFound: no device has the medium. kClosed: the scheduler stopped.
+    // Else the first error of those parts that could not be replaced.
+    Result<void> result{};
+
+    // Whether a scheduler holds it, because a part of it has no device yet.
+    bool waiting() const { return owner_ != nullptr && missing_count_ > 0; }
+    // When it was pushed, and its number among all that were: what is older comes first.
+    Instant arrived_at() const { return arrived_at_; }
+    std::uint64_t arrival() const { return arrival_; }
+    // How many parts still have to be given to a device.
+    std::uint32_t missing_count() const { return missing_count_; }
+
+    // Of the scheduler that holds it, for its own structures.
+    struct Place {
+        static constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
+        std::uint32_t part = 0;      // Which part it waits with.
+        std::uint32_t heap = kNone;  // Where it is in a heap.
+        std::uint8_t heap_number = 0;
+        void* queue = nullptr;
+    };
+    Place place;
+
+private:
+    friend MainScheduler;
+
+    static void on_time(core::Timer& timer);
+    static void on_cancel(core::CancelHook& hook);
+    void withdraw();
+
+    Complete complete_;
+    MainScheduler* owner_ = nullptr;  // From push() to completion.
+    Instant arrived_at_{};
+    std::uint64_t arrival_ = 0;
+    std::uint32_t missing_count_ = 0;
+    std::uint32_t running_count_ = 0;
+};
+
+}  // namespace fopd::io_sched

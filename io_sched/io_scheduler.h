@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+
+#include "core/result.h"
+#include "core/time.h"
+#include "io_sched/io_device.h"
+#include "io_sched/io_request.h"
+
+namespace fopd::io_sched {
+
+// Where one part of a request goes.
+struct DeviceMedium {
+    IoDevice* device = nullptr;
+    std::size_t part = 0;  // Which of the request's parts, and so which medium.
+};
+
+// Orders the requests given to it, and chooses a device and a medium for each. Pure: it is given
+// the time, does no I/O, and owns neither requests nor devices. It may share its devices with other
+// schedulers.
+//
+// A request is with it from push_request() to remove_request(). Not allocated, not copied: a
+// request has its place in itself.
+class IoScheduler {
+public:
+    virtual ~IoScheduler() = default;
+
+    // -- requests --
+
+    // Takes in a request with missing parts: a new one, or one whose part failed on a device and
+    // that has a spare.
+    virtual void push_request(IoRequest& request) = 0;
+    // The next request that can be scheduled, or that cannot be at all; null when there is none
+    // now. Once there is one it is the same again, whatever is pushed meanwhile, until one of the
+    // three calls below.
+    virtual IoRequest* peek_request(Instant now) = 0;
+    // For the request peeked last: a device with room, and the part that goes to it, which is
+    // kTaken from then on. Called once for each missing part; a scheduler that wants all or none
+    // gives none before it has all. Without a value: no device has room now. kNotFound: no device
+    // this scheduler knows has any of the media that are left.
+    virtual Result<std::optional<DeviceMedium>> get_device_medium_pair(IoRequest& request,
+                                                                       Instant now) = 0;
+    // The request peeked last still has parts missing that cannot go now. It keeps its age, and is
+    // peeked again when they can.
+    virtual void requeue(IoRequest& request) = 0;
+    // Takes out any request that is here: all its parts are given to devices, or it is given up.
+    virtual void remove_request(IoRequest& request) = 0;
+
+    // -- devices --
+
+    // Requests may be pushed before a device for them was added. Idempotent.
+    virtual void add_device(IoDevice& device) = 0;
+    // No effect when it is not here. What waits for it waits for others, or cannot be scheduled.
+    virtual void remove_device(IoDevice& device) = 0;
+    // Gives back one device it can do without, which is removed; null when it needs them all.
+    virtual IoDevice* reclaim_device() = 0;
+    virtual std::size_t device_count() const = 0;
+};
+
+}  // namespace fopd::io_sched
