@@ -36,13 +36,14 @@ class IntrusiveList {
 public:
     bool empty() const { return !head_.linked(); }
 
-    void push_back(T& object) {
-        ListNode& node = object;
-        ENSURE(!node.linked());
-        node.prev_ = head_.prev_;
-        node.next_ = &head_;
-        head_.prev_->next_ = &node;
-        head_.prev_ = &node;
+    void push_back(T& object) { link_before(head_, object); }
+
+    // Puts the object before the first for which `is_later` holds, or at the end.
+    template <typename IsLater>
+    void insert_before_first(T& object, IsLater is_later) {
+        ListNode* place = head_.next_;
+        while (place != &head_ && !is_later(static_cast<T&>(*place))) place = place->next_;
+        link_before(*place, object);
     }
 
     // Requires: not empty.
@@ -76,6 +77,14 @@ public:
     }
 
 private:
+    static void link_before(ListNode& place, ListNode& node) {
+        ENSURE(!node.linked());
+        node.prev_ = place.prev_;
+        node.next_ = &place;
+        place.prev_->next_ = &node;
+        place.prev_ = &node;
+    }
+
     ListNode head_;
 };
 

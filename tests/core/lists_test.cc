@@ -41,6 +41,24 @@ TEST_CASE("core intrusive list: first in, first out, and out of the middle", "[c
     REQUIRE(list.empty());
 }
 
+TEST_CASE("core intrusive list: what is inserted stands before the first that is later", "[core]") {
+    IntrusiveList<Item> list;
+    Item one(1);
+    Item two(2);
+    Item three(3);
+    const auto insert = [&list](Item& item) {
+        list.insert_before_first(item, [&item](Item& other) { return other.value > item.value; });
+    };
+
+    insert(two);
+    insert(one);
+    insert(three);
+
+    REQUIRE(list.pop_front() == &one);
+    REQUIRE(list.pop_front() == &two);
+    REQUIRE(list.pop_front() == &three);
+}
+
 TEST_CASE("core intrusive list: those inside survive the list", "[core]") {
     std::optional<IntrusiveList<Item>> list(std::in_place);
     Item one(1);
