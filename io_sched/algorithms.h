@@ -5,22 +5,18 @@
 #include <span>
 #include <string_view>
 
-#include "core/time.h"
 #include "io_sched/io_scheduler.h"
 
 namespace fopd::io_sched {
 
-// What the configuration says about algorithms that have something to say: `<algorithm>_<name>`.
-struct AlgorithmParameters {
-    Duration elevator_max_wait = 500ms;
-};
+struct IoSchedSettings;
 
 // How the requests of one type are ordered, and which device and medium each gets.
 struct Algorithm {
     std::string_view name;                  // The word users write in the configuration.
     std::string_view summary;               // One line, for lists and documents.
     std::array<bool, kIoTypeCount> serves;  // The types it makes sense for.
-    std::unique_ptr<IoScheduler> (*make)(const AlgorithmParameters& parameters);
+    std::unique_ptr<IoScheduler> (*make)(const IoSchedSettings& settings);
 };
 
 // Which devices each scheduler may use.

@@ -13,7 +13,9 @@ namespace fopd::io_sched {
 // operation. Several schedulers may share it. Lives on its reactor.
 class IoDevice {
 public:
-    IoDevice(MediumId medium, DepthOptions options) : medium_(medium), depth_(options) {}
+    IoDevice(MediumId medium, DepthOptions options) : medium_(medium), depth_(options) {
+        allowed_.set(depth_.depth());
+    }
     IoDevice(const IoDevice&) = delete;
     IoDevice& operator=(const IoDevice&) = delete;
 
@@ -21,7 +23,7 @@ public:
     // Reads and writes share the depth. A format takes long and says nothing about the others'
     // latency: one at a time, besides them.
     bool has_room(IoType type) const {
-        if (type == IoType::kFormat) return running_[index(IoType::kFormat)].get() == 0;
+        if (type == IoType::kFormat) return running_count(IoType::kFormat) == 0;
         return in_flight() < depth_.depth();
     }
 
@@ -30,25 +32,27 @@ public:
         running.set(running.get() + 1);
         if (type != IoType::kFormat) depth_.began(in_flight());
     }
-    // An operation that failed has ended, too, but its latency teaches nothing.
     void end(IoType type) {
         core::Counter& running = running_[index(type)];
         running.set(running.get() - 1);
     }
+    // How long a read or write took, from begin() on. One that failed teaches nothing.
     void learn(Duration latency) {
         depth_.ended(latency);
         allowed_.set(depth_.depth());
     }
 
+    // Reads and writes.
+    std::uint64_t in_flight() const {
+        return running_count(IoType::kRead) + running_count(IoType::kWrite);
+    }
+
     // Any thread.
-    std::uint64_t running(IoType type) const { return running_[index(type)].get(); }
+    std::uint64_t running_count(IoType type) const { return running_[index(type)].get(); }
     std::uint64_t depth() const { return allowed_.get(); }
 
 private:
     static std::size_t index(IoType type) { return static_cast<std::size_t>(type); }
-    std::uint64_t in_flight() const {
-        return running_[index(IoType::kRead)].get() + running_[index(IoType::kWrite)].get();
-    }
 
     const MediumId medium_;
     DepthControl depth_;

@@ -94,12 +94,22 @@ public:
     // How many parts still have to be given to a device.
     std::uint32_t missing_count() const { return missing_count_; }
 
+    // -- for schedulers --
+
+    // It is new: nothing is done of it.
+    void stamp(std::uint64_t arrival, Instant now);
+    // A part goes to a device.
+    void take(std::size_t part) {
+        parts[part].state = IoPart::State::kTaken;
+        --missing_count_;
+    }
+
     // Of the scheduler that holds it, for its own structures.
     struct Place {
         static constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
         std::uint32_t part = 0;      // Which part it waits with.
         std::uint32_t heap = kNone;  // Where it is in a heap.
-        std::uint8_t heap_number = 0;
+        std::uint32_t heap_number = 0;
         void* queue = nullptr;
     };
     Place place;
@@ -117,6 +127,7 @@ private:
     std::uint64_t arrival_ = 0;
     std::uint32_t missing_count_ = 0;
     std::uint32_t running_count_ = 0;
+    bool given_up_ = false;  // What runs ends, and nothing is tried again.
 };
 
 }  // namespace fopd::io_sched

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <coroutine>
 #include <cstdint>
 #include <memory>
@@ -7,11 +8,15 @@
 #include <string_view>
 #include <vector>
 
+#include "core/counter.h"
+#include "core/histogram.h"
+#include "core/intrusive_list.h"
 #include "core/metrics.h"
 #include "core/poller.h"
 #include "core/reactor.h"
 #include "core/result.h"
 #include "core/task.h"
+#include "core/timer_heap.h"
 #include "devices/device.h"
 #include "io_sched/io_request.h"
 #include "io_sched/settings.h"
@@ -32,7 +37,7 @@ struct IoOptions {
 //
 // Lives on its reactor. Devices are added before requests name their media; stop() is followed by
 // destruction. One that is destroyed with its world forgets what it holds.
-class MainScheduler final : core::Poller {
+class MainScheduler final : core::Poller, core::Timer {
 public:
     class Awaiter;
 
@@ -44,18 +49,19 @@ public:
     // -- devices --
 
     // From now on `device` serves what `medium` is asked. It outlives its removal, or stop().
-    // kBusy: another device has that medium.
+    // kBusy: another device has that medium. Requires: not closed().
     Result<void> add_device(MediumId medium, devices::Device& device);
     // What waits for it goes to other media where it can, or fails with kNotFound; what runs on it
     // ends first. kNotFound: no device has that medium, or it is being removed already. Not
     // together with stop().
     Task<Result<void>> remove_device(MediumId medium);
 
-    // -- requests --
+    // -- requests: in a turn of the reactor --
 
     // Never fails and never waits. Requires: not closed(), and a request that is with no scheduler.
     void push(IoRequest& request);
-    // Gives up a request, as its CancelSource would: kCancelled if it still waits.
+    // Gives up a request, as its CancelSource would: it completes with kCancelled if a part of it
+    // waits for a device; what runs runs on.
     void cancel(IoRequest& request);
 
     // For coroutines: `co_await scheduler.read(…)` gives a Result<void>; kClosed when closed().
@@ -65,34 +71,53 @@ public:
                    IoOptions options = {});
 
     // Takes nothing in any more; what waits fails with kClosed, what runs ends first. No deadline:
-    // the kernel bounds what a device does.
+    // the kernel bounds what a device does. Devices are removed by it.
     Task<void> stop();
     bool closed() const { return closed_; }
 
-    // Requests that wait, of all types.
-    std::uint64_t waiting_count() const;
-    // Any thread.
-    void collect(core::MetricSink& sink, std::string_view locality) const;
     // How much runs on a medium's device and may; null when none has it. Until it is removed.
     const IoDevice* device(MediumId medium) const;
+
+    // Any thread.
+    std::uint64_t waiting_count(IoType type) const;
+    void collect(core::MetricSink& sink, std::string_view locality) const;
 
 private:
     friend IoRequest;
     class DeviceQueue;
+    struct Figures {
+        core::Counter dispatched;  // Parts given to a device.
+        core::Counter failed;      // Requests that ended with an error.
+        core::Histogram wait;      // From push() until every part has a device.
+    };
 
     bool poll() override { return false; }
     void flush() override;
     Duration sleep_max() override { return Duration::max(); }
-    Look look() const override { return Look::kNot; }
+    Look look() const override { return Look::kIfItPays; }
 
     DeviceQueue* find(MediumId medium) const;
-    // One that waits is given up, because of `why`.
-    void give_up(IoRequest& request, Errc why);
-    void withdraw(IoRequest& request);
+    void let_wait(IoRequest& request);
+    void leave(IoRequest& request);
+    void schedule(IoRequest& request);
+    void start(DeviceQueue& device, IoRequest& request, IoPart& part);
+    Task<void> execute(DeviceQueue* device, IoRequest* request, IoPart* part);
+    void part_ended(IoRequest& request, IoPart& part, const Result<void>& result);
+    void give_up(IoRequest& request, const Error& why);
+    void end_over();
+    void complete(IoRequest& request);
+    Figures& figures_of(const IoRequest& request) {
+        return figures_[static_cast<std::size_t>(request.type)];
+    }
 
     core::Reactor& reactor_;
+    const Duration latency_goal_;
+    const std::uint32_t depth_max_;
     const std::unique_ptr<IoSchedulers> schedulers_;
     std::vector<std::unique_ptr<DeviceQueue>> devices_;
+    core::IntrusiveList<WaitingPlace> waiting_;  // With a scheduler.
+    core::IntrusiveList<WaitingPlace> over_;     // To be completed at the end of the turn.
+    std::array<Figures, kIoTypeCount> figures_;
     std::uint64_t arrivals_ = 0;
     bool changed_ = false;  // Since the last pass: something may be able to go.
     bool closed_ = false;

@@ -16,8 +16,8 @@ struct IoSchedSettings {
     const Algorithm* format_algo = &default_algorithm();
     const DispatchAlgorithm* dispatch_algo = &default_dispatch_algorithm();
     const RequestAlgorithm* request_algo = &default_request_algorithm();
-    AlgorithmParameters parameters;
-    std::optional<Duration> latency_goal;  // Empty: by what kind of disk it is.
+    Duration elevator_max_wait = 500ms;
+    std::optional<Duration> latency_goal{};  // Empty: by what kind of disk it is.
     std::uint32_t depth_max = 128;
 };
 

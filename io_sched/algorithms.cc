@@ -1,0 +1,63 @@
+#include "io_sched/algorithms.h"
+
+#include <algorithm>
+
+#include "io_sched/dispatch.h"
+#include "io_sched/elevator.h"
+#include "io_sched/fifo.h"
+
+namespace fopd::io_sched {
+
+namespace {
+
+// The only place that knows every algorithm. To add one: write it, add its row.
+constexpr std::array kAlgorithms{
+    Algorithm{
+        "elevator", "By offset, upwards; the overdue first.", {true, true, false}, &make_elevator},
+    Algorithm{"fifo", "In the order of arrival.", {true, true, true}, &make_fifo},
+};
+constexpr std::array kDispatchAlgorithms{
+    DispatchAlgorithm{"none", "Every scheduler uses every device.", &share_all_devices},
+};
+constexpr std::array kRequestAlgorithms{
+    RequestAlgorithm{"fifo", "From the scheduler whose next request is the oldest.",
+                     &oldest_request},
+};
+
+// Sorted, and so without doubles.
+constexpr bool in_order(const auto& table) {
+    using Row = std::ranges::range_value_t<decltype(table)>;
+    return std::ranges::adjacent_find(table, std::ranges::greater_equal{}, &Row::name) ==
+           table.end();
+}
+static_assert(in_order(kAlgorithms), "not sorted, or two share a name");
+static_assert(in_order(kDispatchAlgorithms), "not sorted, or two share a name");
+static_assert(in_order(kRequestAlgorithms), "not sorted, or two share a name");
+
+constexpr std::size_t kDefault = 1;
+static_assert(kAlgorithms[kDefault].name == "fifo");
+static_assert(std::ranges::all_of(kAlgorithms[kDefault].serves, std::identity{}));
+
+}  // namespace
+
+std::span<const Algorithm> algorithms() {
+    return kAlgorithms;
+}
+std::span<const DispatchAlgorithm> dispatch_algorithms() {
+    return kDispatchAlgorithms;
+}
+std::span<const RequestAlgorithm> request_algorithms() {
+    return kRequestAlgorithms;
+}
+
+const Algorithm& default_algorithm() {
+    return kAlgorithms[kDefault];
+}
+const DispatchAlgorithm& default_dispatch_algorithm() {
+    return kDispatchAlgorithms[0];
+}
+const RequestAlgorithm& default_request_algorithm() {
+    return kRequestAlgorithms[0];
+}
+
+}  // namespace fopd::io_sched

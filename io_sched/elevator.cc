@@ -1,0 +1,146 @@
+#include "io_sched/elevator.h"
+
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "io_sched/order.h"
+#include "io_sched/per_device_scheduler.h"
+#include "io_sched/settings.h"
+
+namespace fopd::io_sched {
+
+namespace {
+
+// How many go in the order of the sweep between two that go for their age.
+constexpr std::uint32_t kBatch = 16;
+
+// Requests by offset, the lowest first; equal ones by age. A request knows its place in it, so that
+// any can be taken out. Allocates only when it has never held so many before.
+class OffsetHeap {
+public:
+    explicit OffsetHeap(std::uint32_t number) : number_(number) {}
+
+    bool empty() const { return slots_.empty(); }
+    IoRequest* lowest() const { return slots_.empty() ? nullptr : slots_.front().request; }
+
+    void push(IoRequest& request) {
+        request.place.heap_number = number_;
+        slots_.push_back({.offset = request.parts[request.place.part].offset,
+                          .arrival = request.arrival(),
+                          .request = &request});
+        rise(slots_.size() - 1);
+    }
+
+    void remove(IoRequest& request) {
+        const std::size_t gap = std::exchange(request.place.heap, IoRequest::Place::kNone);
+        ENSURE(gap < slots_.size());
+        ENSURE(slots_[gap].request == &request);
+        const Slot last = slots_.back();
+        slots_.pop_back();
+        if (gap == slots_.size()) return;
+        put(gap, last);
+        sink(gap);
+        rise(last.request->place.heap);
+    }
+
+private:
+    struct Slot {
+        std::uint64_t offset;
+        std::uint64_t arrival;
+        IoRequest* request;
+
+        bool operator<(const Slot& other) const {
+            return std::tie(offset, arrival) < std::tie(other.offset, other.arrival);
+        }
+    };
+
+    void put(std::size_t index, const Slot& slot) {
+        slots_[index] = slot;
+        slot.request->place.heap = static_cast<std::uint32_t>(index);
+    }
+    void rise(std::size_t index) {
+        const Slot slot = slots_[index];
+        for (std::size_t above = (index - 1) / 2; index > 0 && slot < slots_[above];
+             above = (index - 1) / 2) {
+            put(index, slots_[above]);
+            index = above;
+        }
+        put(index, slot);
+    }
+    void sink(std::size_t index) {
+        const Slot slot = slots_[index];
+        for (std::size_t below = 2 * index + 1; below < slots_.size(); below = 2 * index + 1) {
+            if (below + 1 < slots_.size() && slots_[below + 1] < slots_[below]) ++below;
+            if (!(slots_[below] < slot)) break;
+            put(index, slots_[below]);
+            index = below;
+        }
+        put(index, slot);
+    }
+
+    const std::uint32_t number_;
+    std::vector<Slot> slots_;
+};
+
+class Elevator final : public Order {
+public:
+    explicit Elevator(Duration max_wait) : max_wait_(max_wait) {}
+
+    void push(IoRequest& request) override {
+        ages_.push(request);
+        const bool ahead = request.parts[request.place.part].offset >= position_;
+        heaps_[ahead ? sweep_ : 1U - sweep_].push(request);
+    }
+
+    IoRequest* next(Instant now) override {
+        IoRequest* const oldest = ages_.oldest();
+        if (oldest == nullptr) return nullptr;
+        const bool overdue = now - oldest->arrived_at() > max_wait_;
+        return overdue && since_aged_ >= kBatch ? oldest : next_of_sweep();
+    }
+
+    void take(IoRequest& request) override {
+        const bool in_sweep = &request == next_of_sweep();
+        if (in_sweep && request.place.heap_number != sweep_) sweep_ = 1U - sweep_;
+        remove(request);
+        if (!in_sweep) {
+            // The sweep goes on where it was.
+            since_aged_ = 0;
+            return;
+        }
+        if (since_aged_ < kBatch) ++since_aged_;
+        const IoPart& part = request.parts[request.place.part];
+        position_ = part.offset + part.buffer.size_bytes;
+    }
+
+    void remove(IoRequest& request) override {
+        AgeList::remove(request);
+        heaps_[request.place.heap_number].remove(request);
+    }
+
+    IoRequest* oldest() override { return ages_.oldest(); }
+
+private:
+    IoRequest* next_of_sweep() const {
+        const OffsetHeap& ahead = heaps_[sweep_];
+        return ahead.empty() ? heaps_[1U - sweep_].lowest() : ahead.lowest();
+    }
+
+    const Duration max_wait_;
+    AgeList ages_;
+    // One is what lies ahead of the position, the other what this sweep has passed already.
+    OffsetHeap heaps_[2] = {OffsetHeap(0), OffsetHeap(1)};
+    std::uint32_t sweep_ = 0;
+    std::uint64_t position_ = 0;
+    std::uint32_t since_aged_ = kBatch;
+};
+
+}  // namespace
+
+std::unique_ptr<IoScheduler> make_elevator(const IoSchedSettings& settings) {
+    return std::make_unique<PerDeviceScheduler>(
+        [max_wait = settings.elevator_max_wait] { return std::make_unique<Elevator>(max_wait); });
+}
+
+}  // namespace fopd::io_sched

@@ -1,0 +1,356 @@
+#include "io_sched/main_scheduler.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "core/ensure.h"
+#include "core/gate.h"
+#include "io_sched/io_device.h"
+#include "io_sched/io_schedulers.h"
+
+namespace fopd::io_sched {
+
+namespace {
+
+Error error_of(Errc code, const char* context) {
+    return {.code = code, .context = context};
+}
+
+bool wait_is_over(const core::WaitOptions& wait, Instant now) {
+    return wait.deadline <= now || (wait.cancel != nullptr && wait.cancel->cancelled());
+}
+
+Error why_over(const core::WaitOptions& wait) {
+    const bool cancelled = wait.cancel != nullptr && wait.cancel->cancelled();
+    return error_of(cancelled ? Errc::kCancelled : Errc::kTimedOut, "wait for a device");
+}
+
+// Parts nobody has tried, besides those that are still to be given to a device.
+bool has_spare(const IoRequest& request) {
+    const auto waiting = std::ranges::count(request.parts, IoPart::State::kWaiting, &IoPart::state);
+    return static_cast<std::uint64_t>(waiting) > request.missing_count();
+}
+
+Task<Result<void>> operate(devices::Device& device, const IoRequest& request, const IoPart& part) {
+    switch (request.type) {
+        case IoType::kRead: return device.read(part.buffer, part.offset, request.wait);
+        case IoType::kWrite: return device.write(part.buffer, part.offset);
+        case IoType::kFormat: break;
+    }
+    return device.discard(part.offset, part.buffer.size_bytes);
+}
+
+}  // namespace
+
+// A device, what the schedulers see of it, and what runs on it.
+class MainScheduler::DeviceQueue final : public IoDevice {
+public:
+    DeviceQueue(MediumId medium, devices::Device& device, const DepthOptions& depth)
+        : IoDevice(medium, depth), device_(device) {}
+
+    devices::Device& device() { return device_; }
+    core::Gate& gate() { return gate_; }
+
+private:
+    devices::Device& device_;
+    core::Gate gate_;
+};
+
+// -- requests, as they tell their scheduler --
+
+void IoRequest::on_time(core::Timer& timer) {
+    auto& self = static_cast<IoRequest&>(timer);
+    self.owner_->give_up(self, why_over(self.wait));
+}
+
+void IoRequest::on_cancel(core::CancelHook& hook) {
+    auto& self = static_cast<IoRequest&>(hook);
+    self.owner_->give_up(self, why_over(self.wait));
+}
+
+void IoRequest::stamp(std::uint64_t arrival, Instant now) {
+    ENSURE(!parts.empty());
+    ENSURE(type != IoType::kFormat || parts.size() == 1);
+    missing_count_ =
+        type == IoType::kRead ? required_count : static_cast<std::uint32_t>(parts.size());
+    ENSURE(missing_count_ > 0);
+    ENSURE(missing_count_ <= parts.size());
+    for (IoPart& part : parts) part.state = IoPart::State::kWaiting;
+    arrival_ = arrival;
+    arrived_at_ = now;
+}
+
+void IoRequest::withdraw() {
+    owner_->leave(*this);
+}
+
+// -- devices --
+
+MainScheduler::MainScheduler(core::Reactor& reactor, const IoSchedSettings& settings)
+    // Firing is all it does: the pass comes at the end of the turn.
+    : Timer([](Timer&) {}),
+      reactor_(reactor),
+      latency_goal_(settings.latency_goal.value_or(Duration::zero())),
+      depth_max_(settings.depth_max),
+      schedulers_(IoSchedulers::load_from_config(settings)) {
+    reactor_.add_poller(*this);
+}
+
+MainScheduler::~MainScheduler() {
+    while (WaitingPlace* const place = waiting_.pop_front()) {
+        auto& request = static_cast<IoRequest&>(*place);
+        schedulers_->remove_request(request);
+        request.owner_ = nullptr;
+        request.Timer::disarm();
+        request.CancelHook::unlink();
+    }
+    while (WaitingPlace* const place = over_.pop_front()) {
+        static_cast<IoRequest&>(*place).owner_ = nullptr;
+    }
+}
+
+Result<void> MainScheduler::add_device(MediumId medium, devices::Device& device) {
+    ENSURE(!closed_);
+    if (find(medium) != nullptr) {
+        return std::unexpected(error_of(Errc::kBusy, "the medium is in another device"));
+    }
+    const DepthOptions depth =
+        depth_options(device.geometry().rotational, latency_goal_, depth_max_);
+    devices_.push_back(std::make_unique<DeviceQueue>(medium, device, depth));
+    schedulers_->add_device(*devices_.back());
+    changed_ = true;
+    return {};
+}
+
+Task<Result<void>> MainScheduler::remove_device(MediumId medium) {
+    DeviceQueue* const leaving = find(medium);
+    if (leaving == nullptr || leaving->gate().closed()) {
+        co_return std::unexpected(error_of(Errc::kNotFound, "no device has the medium"));
+    }
+    schedulers_->remove_device(*leaving);
+    changed_ = true;
+    co_await leaving->gate().close(reactor_);
+    std::erase_if(devices_, [leaving](const auto& device) { return device.get() == leaving; });
+    co_return Result<void>{};
+}
+
+MainScheduler::DeviceQueue* MainScheduler::find(MediumId medium) const {
+    for (const auto& device : devices_) {
+        if (device->medium() == medium) return device.get();
+    }
+    return nullptr;
+}
+
+const IoDevice* MainScheduler::device(MediumId medium) const {
+    return find(medium);
+}
+
+// -- the way in --
+
+void MainScheduler::push(IoRequest& request) {
+    ENSURE(!closed_);
+    ENSURE(request.owner_ == nullptr);
+    request.owner_ = this;
+    request.stamp(++arrivals_, reactor_.now());
+    request.result = {};
+    request.given_up_ = false;
+    changed_ = true;
+    if (wait_is_over(request.wait, reactor_.now())) {
+        request.result = std::unexpected(why_over(request.wait));
+        request.missing_count_ = 0;
+        over_.push_back(request);
+        return;
+    }
+    let_wait(request);
+}
+
+void MainScheduler::cancel(IoRequest& request) {
+    if (request.owner_ != this || !request.waiting()) return;
+    give_up(request, error_of(Errc::kCancelled, "wait for a device"));
+}
+
+// Requires: its wait is not over.
+void MainScheduler::let_wait(IoRequest& request) {
+    schedulers_->push_request(request);
+    waiting_.push_back(request);
+    if (request.wait.deadline != kNever) reactor_.arm(request, request.wait.deadline);
+    if (request.wait.cancel != nullptr) request.wait.cancel->add(request);
+}
+
+void MainScheduler::leave(IoRequest& request) {
+    schedulers_->remove_request(request);
+    request.WaitingPlace::unlink();
+    request.Timer::disarm();
+    request.CancelHook::unlink();
+}
+
+// -- a pass --
+
+void MainScheduler::flush() {
+    if (!changed_) return;
+    changed_ = false;
+    schedulers_->dispatch_devices();
+    while (IoRequest* const request = schedulers_->peek_request(reactor_.now())) schedule(*request);
+    end_over();
+    // Whoever was completed just now pushed something: another turn.
+    if (changed_) reactor_.arm(*this, reactor_.now());
+}
+
+void MainScheduler::schedule(IoRequest& request) {
+    while (request.missing_count_ > 0) {
+        const auto pair = schedulers_->get_device_medium_pair(request, reactor_.now());
+        if (!pair) return give_up(request, pair.error());
+        if (!pair->has_value()) return schedulers_->requeue(request);
+        const DeviceMedium& found = **pair;
+        start(static_cast<DeviceQueue&>(*found.device), request, request.parts[found.part]);
+    }
+    leave(request);
+    figures_of(request).wait.record(reactor_.now() - request.arrived_at_);
+}
+
+void MainScheduler::start(DeviceQueue& device, IoRequest& request, IoPart& part) {
+    device.begin(request.type);
+    ++request.running_count_;
+    figures_of(request).dispatched.add(1);
+    reactor_.spawn(device.gate(), execute(&device, &request, &part));
+}
+
+Task<void> MainScheduler::execute(DeviceQueue* device, IoRequest* request, IoPart* part) {
+    const Instant began = reactor_.now();
+    Task<Result<void>> operation = operate(device->device(), *request, *part);
+    const Result<void> result = co_await std::move(operation);
+    device->end(request->type);
+    if (result && request->type != IoType::kFormat) device->learn(reactor_.now() - began);
+    changed_ = true;
+    part_ended(*request, *part, result);
+}
+
+// -- the way out --
+
+void MainScheduler::part_ended(IoRequest& request, IoPart& part, const Result<void>& result) {
+    --request.running_count_;
+    part.state = result ? IoPart::State::kDone : IoPart::State::kFailed;
+    if (!result) {
+        const bool replaceable = request.type == IoType::kRead && has_spare(request) &&
+                                 !request.given_up_ && !closed_ &&
+                                 !wait_is_over(request.wait, reactor_.now());
+        if (request.result) request.result = result;
+        if (replaceable) {
+            const bool waits = request.waiting();
+            ++request.missing_count_;
+            if (!waits) let_wait(request);
+        } else if (request.waiting()) {
+            leave(request);
+            request.missing_count_ = 0;
+        }
+    }
+    if (request.missing_count_ == 0 && request.running_count_ == 0) complete(request);
+}
+
+// Requires: request.waiting().
+void MainScheduler::give_up(IoRequest& request, const Error& why) {
+    leave(request);
+    request.missing_count_ = 0;
+    request.given_up_ = true;
+    if (request.result) request.result = std::unexpected(why);
+    if (request.running_count_ > 0) return;
+    over_.push_back(request);
+    changed_ = true;
+}
+
+void MainScheduler::end_over() {
+    // Those that are pushed by the ones completed here have their turn later.
+    core::IntrusiveList<WaitingPlace> ending;
+    while (WaitingPlace* const place = over_.pop_front()) ending.push_back(*place);
+    while (WaitingPlace* const place = ending.pop_front()) {
+        complete(static_cast<IoRequest&>(*place));
+    }
+}
+
+void MainScheduler::complete(IoRequest& request) {
+    // An error that a spare made good is none.
+    const auto done = std::ranges::count(request.parts, IoPart::State::kDone, &IoPart::state);
+    const bool all = request.type != IoType::kRead;
+    const std::uint64_t required = all ? request.parts.size() : request.required_count;
+    if (static_cast<std::uint64_t>(done) >= required) request.result = {};
+
+    if (!request.result) figures_of(request).failed.add(1);
+    request.owner_ = nullptr;
+    request.complete_(request);
+}
+
+Task<void> MainScheduler::stop() {
+    closed_ = true;
+    while (!waiting_.empty()) {
+        give_up(static_cast<IoRequest&>(waiting_.front()),
+                error_of(Errc::kClosed, "the I/O scheduler stops"));
+    }
+    end_over();
+    for (std::size_t index = 0; index < devices_.size(); ++index) {
+        DeviceQueue& device = *devices_[index];
+        co_await device.gate().close(reactor_);
+    }
+    while (!devices_.empty()) {
+        schedulers_->remove_device(*devices_.back());
+        devices_.pop_back();
+    }
+    reactor_.remove_poller(*this);
+}
+
+// -- figures --
+
+std::uint64_t MainScheduler::waiting_count(IoType type) const {
+    return schedulers_->waiting_count(type);
+}
+
+void MainScheduler::collect(core::MetricSink& sink, std::string_view locality) const {
+    for (std::size_t type = 0; type < kIoTypeCount; ++type) {
+        const Figures& seen = figures_[type];
+        const std::array labels{core::Label{"locality", locality},
+                                core::Label{"type", kIoTypeNames[type]}};
+        sink.gauge("fopd_io_sched_waiting", "Requests that wait for a device.", labels,
+                   static_cast<double>(waiting_count(static_cast<IoType>(type))));
+        sink.counter("fopd_io_sched_dispatched", "Operations given to a device.", labels,
+                     static_cast<double>(seen.dispatched.get()));
+        sink.counter("fopd_io_sched_failed", "Requests that ended with an error.", labels,
+                     static_cast<double>(seen.failed.get()));
+        sink.time_histogram("fopd_io_sched_wait_seconds",
+                            "How long requests waited for their devices.", labels, seen.wait);
+    }
+}
+
+// -- for coroutines --
+
+MainScheduler::Awaiter::Awaiter(MainScheduler& scheduler, IoType what, const IoPart& part,
+                                const IoOptions& options)
+    : IoRequest(&on_complete), scheduler_(scheduler), part_(part) {
+    type = what;
+    priority = options.priority;
+    wait = options.wait;
+    parts = std::span(&part_, 1);
+    result = std::unexpected(error_of(Errc::kClosed, "the I/O scheduler stopped"));
+}
+
+void MainScheduler::Awaiter::on_complete(IoRequest& request) {
+    auto& self = static_cast<Awaiter&>(request);
+    self.scheduler_.reactor_.schedule(self.handle_);
+}
+
+MainScheduler::Awaiter MainScheduler::read(MediumId medium, core::Buffer into, std::uint64_t offset,
+                                           IoOptions options) {
+    return {*this, IoType::kRead, {.medium = medium, .buffer = into, .offset = offset}, options};
+}
+
+MainScheduler::Awaiter MainScheduler::write(MediumId medium, core::Buffer from,
+                                            std::uint64_t offset, IoOptions options) {
+    return {*this, IoType::kWrite, {.medium = medium, .buffer = from, .offset = offset}, options};
+}
+
+MainScheduler::Awaiter MainScheduler::format(MediumId medium, std::uint64_t offset,
+                                             std::uint64_t size_bytes, IoOptions options) {
+    const core::Buffer range{.size_bytes = size_bytes};
+    return {*this, IoType::kFormat, {.medium = medium, .buffer = range, .offset = offset}, options};
+}
+
+}  // namespace fopd::io_sched

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "core/intrusive_list.h"
+#include "core/time.h"
+#include "io_sched/io_request.h"
+
+namespace fopd::io_sched {
+
+// In which order the requests that wait for one device go. Pure, and owns nothing. A request is
+// here with its part `place.part`.
+class Order {
+public:
+    virtual ~Order() = default;
+
+    virtual void push(IoRequest& request) = 0;
+    // The next to go; null when there is none. Changes nothing.
+    virtual IoRequest* next(Instant now) = 0;
+    // One that next() named goes to the device.
+    virtual void take(IoRequest& request) = 0;
+    virtual void remove(IoRequest& request) = 0;
+    virtual IoRequest* oldest() = 0;
+};
+
+using MakeOrder = std::function<std::unique_ptr<Order>()>;
+
+// Requests by age, whenever they are put in.
+class AgeList {
+public:
+    void push(IoRequest& request) {
+        if (IoRequest* const last = newest();
+            last == nullptr || last->arrival() < request.arrival()) {
+            list_.push_back(request);
+        } else {
+            list_.insert_before_first(request, [&request](OrderPlace& other) {
+                return static_cast<IoRequest&>(other).arrival() > request.arrival();
+            });
+        }
+    }
+    static void remove(IoRequest& request) { request.OrderPlace::unlink(); }
+    IoRequest* oldest() {
+        return list_.empty() ? nullptr : &static_cast<IoRequest&>(list_.front());
+    }
+
+private:
+    IoRequest* newest() { return list_.empty() ? nullptr : &static_cast<IoRequest&>(list_.back()); }
+
+    core::IntrusiveList<OrderPlace> list_;
+};
+
+}  // namespace fopd::io_sched
