@@ -131,12 +131,14 @@ void DiskImage::fail_flush(FlushPoint point, core::Random& random) {
     const Lottery lottery(random);
     for (auto each = cached_.begin(); each != cached_.end();) {
         auto& [block, versions] = *each;
-        const auto rest = std::stable_partition(
-            versions.begin(), versions.end(), [point](const Version& version) {
-                return version.ended != 0 && version.ended < point;
-            });
-        draw(block, {versions.begin(), rest}, lottery);
-        versions.erase(versions.begin(), rest);
+        std::vector<Version> drawn;
+        std::vector<Version> rest;
+        for (Version& version : versions) {
+            const bool covered = version.ended != 0 && version.ended < point;
+            (covered ? drawn : rest).push_back(std::move(version));
+        }
+        draw(block, drawn, lottery);
+        versions = std::move(rest);
         each = versions.empty() ? cached_.erase(each) : std::next(each);
     }
 }

@@ -149,7 +149,7 @@ TEST_CASE("devices disk label: foreign content is refused wherever it begins", "
 
 TEST_CASE("devices disk label: one damaged copy is no harm, and is mended by the next label",
           "[devices]") {
-    const std::uint64_t copy = GENERATE(0, 1);
+    const std::uint64_t copy = GENERATE(0U, 1U);
     const bool unreadable = GENERATE(false, true);
     DiskImage image = our_disk();
     if (unreadable) {

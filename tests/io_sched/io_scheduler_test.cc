@@ -70,14 +70,14 @@ TEST_CASE("io_sched elevator: upwards, and again from the lowest", "[io_sched]")
     IoDevice device(kA, {.min = 1, .max = 1});
     scheduler->add_device(device);
     RequestMaker requests;
-    for (const std::uint64_t block : {50, 20, 90}) {
+    for (const std::uint64_t block : {50U, 20U, 90U}) {
         scheduler->push_request(requests.make(IoType::kRead, {kA}, {}, block * kBlock));
     }
     schedule(*scheduler, requests[1]);
     device.end(IoType::kRead);
 
     // Passed already; just where the disk is; and the same place twice.
-    for (const std::uint64_t block : {10, 21, 90}) {
+    for (const std::uint64_t block : {10U, 21U, 90U}) {
         scheduler->push_request(requests.make(IoType::kRead, {kA}, {}, block * kBlock));
     }
 

@@ -476,7 +476,7 @@ TEST_CASE("io_sched main: reads of one turn go in the elevator's order", "[io_sc
     }
     Stage stage(128, settings);
     std::vector<std::unique_ptr<CountedRequest>> requests;
-    for (const std::uint64_t block : {7, 3, 9, 1}) {
+    for (const std::uint64_t block : {7U, 3U, 9U, 1U}) {
         requests.push_back(std::make_unique<CountedRequest>(
             IoType::kRead, std::initializer_list{kA}, block * kBlockBytes));
     }

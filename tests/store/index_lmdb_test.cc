@@ -147,7 +147,7 @@ TEST_CASE("store lmdb index: a flipped bit is found, or does not matter", "[stor
 }
 
 TEST_CASE("store lmdb index: after a kill it is what it was after a change", "[store]") {
-    for (int round = 0; round < 5; ++round) {
+    for (unsigned round = 0; round < 5; ++round) {
         IndexStage stage(IndexKind::kLmdb);
         stage.close();
         std::array<int, 2> pipe_ends{};
@@ -166,7 +166,7 @@ TEST_CASE("store lmdb index: after a kill it is what it was after a change", "[s
             }
         }
         std::uint64_t acknowledged = 0;
-        for (char done = 0; acknowledged < 7 + 5U * round; ++acknowledged) {
+        for (char done = 0; acknowledged < 7 + 5 * round; ++acknowledged) {
             REQUIRE(::read(pipe_ends[0], &done, 1) == 1);
         }
         REQUIRE(::kill(child, SIGKILL) == 0);

@@ -122,7 +122,7 @@ TEST_CASE("record: dead blocks ascend and are within the extent", "[store]") {
     const auto sums = checksums(8);
     writer.extent(kFid, {.first = 5, .block = 4096, .checksums = sums});
     ExtentBlocks live;
-    for (const std::size_t each : {0, 1, 3, 4, 7}) live.set(each);
+    for (const std::size_t each : {0U, 1U, 3U, 4U, 7U}) live.set(each);
     RecordWriter rest;
     rest.rest_of_extent(only(writer), live);
     std::vector<std::byte> bytes(rest.bytes().begin(), rest.bytes().end());

@@ -32,7 +32,7 @@ std::uint64_t first_seed() {
 
 std::uint64_t seeds() {
     const char* const text = std::getenv("FOPD_SWARM_SEEDS");
-    return text != nullptr ? std::strtoull(text, nullptr, 10) : 60;
+    return text != nullptr ? std::strtoull(text, nullptr, 10) : 25;
 }
 
 TEST_CASE("volume: an orderly life keeps everything", "[store]") {
@@ -53,7 +53,7 @@ TEST_CASE("volume: what was acknowledged survives a loss of power", "[store][swa
 }
 
 TEST_CASE("volume: a log that has come around several times still says everything", "[store]") {
-    for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+    for (std::uint64_t seed = 1; seed <= 2; ++seed) {
         CAPTURE(seed);
         Remains remains(kDiskBytes);
 
@@ -74,7 +74,7 @@ TEST_CASE("volume: the power may go while the log is being cleaned", "[store][sw
 }
 
 TEST_CASE("volume: the power may go at each step of a start", "[store]") {
-    for (std::uint64_t step = 1; step <= 60; ++step) {
+    for (std::uint64_t step = 1; step <= 40; ++step) {
         CAPTURE(step);
         REQUIRE(run({.seed = 9, .operations = 6, .first_cut = step}) == "");
     }

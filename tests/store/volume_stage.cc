@@ -12,7 +12,6 @@ namespace {
 
 constexpr std::size_t kBlock = devices::kBlockBytes;
 constexpr std::uint64_t kStepsMax = 2'000'000;
-constexpr std::size_t kStatesMax = 64;
 
 VolumeOptions small_volume() {
     VolumeOptions options{.slot = 3,
