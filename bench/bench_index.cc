@@ -147,7 +147,7 @@ private:
         print("insert, CPU", inserting / kExtents * 1e6, "us");
         print("checkpoint, for each change", applying / kExtents * 1e6, "us");
         print("memory of a recent change",
-              static_cast<double>(recent_bytes) / (kExtents / kCheckpoints), "B");
+              static_cast<double>(recent_bytes) * kCheckpoints / kExtents, "B");
     }
 
     void reopen() {

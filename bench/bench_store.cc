@@ -119,7 +119,7 @@ public:
             unsigned head = 0;
             unsigned seen = 0;
             const bool over = kClock.now() > end;
-            std::array<std::uint64_t, 2 * kDepth> done{};
+            std::array<std::uint64_t, 2UL * kDepth> done{};
             io_uring_for_each_cqe(&ring_, head, cqe) {
                 if (cqe->res != static_cast<int>(kBlock)) fail("bare I/O");
                 done[seen++] = cqe->user_data;

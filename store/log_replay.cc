@@ -159,7 +159,7 @@ Task<Result<void>> LogReplay::deliver(ReplayVisitor* visitor) {
 }
 
 // False: it does not count.
-Task<Result<bool>> LogReplay::deliver_one(ReplayVisitor* visitor, EntryReader::Found found) {
+Task<Result<bool>> LogReplay::deliver_one(ReplayVisitor* visitor, EntryReader::Found found) const {
     if (found.header.seq <= options_.applied_seq) co_return true;
     if (found.header.seq > trusted_seq_) {
         const auto data_ok = co_await visitor->data_ok(found.entry);

@@ -72,7 +72,7 @@ private:
     Task<Result<void>> look_behind_end();
     Task<Result<Scanned>> scan_segment(std::size_t index, std::uint32_t from_block);
     Task<Result<void>> deliver(ReplayVisitor* visitor);
-    Task<Result<bool>> deliver_one(ReplayVisitor* visitor, EntryReader::Found found);
+    Task<Result<bool>> deliver_one(ReplayVisitor* visitor, EntryReader::Found found) const;
     void note_damage(std::uint64_t last_seq, const char* reason);
     Outcome outcome() const;
 

@@ -160,7 +160,7 @@ void RecordWriter::key_value(RecordKind kind, Bytes key, Bytes value) {
 
 void RecordWriter::extent(Fid fid, const Extent& extent) {
     ENSURE(extent.count() > 0 && extent.count() <= kExtentBlocksMax);
-    std::byte* into = begin(RecordKind::kExtent, kExtentHeadBytes + 4 * extent.count());
+    std::byte* into = begin(RecordKind::kExtent, kExtentHeadBytes + extent.checksums.size_bytes());
     into = write(write(write(into, fid), extent.first), extent.block);
     write(write(into, std::uint8_t{0}), std::as_bytes(extent.checksums));
 }

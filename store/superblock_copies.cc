@@ -8,7 +8,7 @@ namespace fopd::store {
 namespace {
 
 // Of two reasons why there is no superblock, the one that says more.
-const Error& worse(const Error& a, const Error& b) {
+Error worse(const Error& a, const Error& b) {
     constexpr std::array kWorstFirst{Errc::kIo, Errc::kUnsupported, Errc::kDenied, Errc::kCorrupt};
     for (const Errc code : kWorstFirst) {
         if (a.code == code) return a;

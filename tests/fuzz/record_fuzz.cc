@@ -37,6 +37,7 @@ void write_again(const Record& record, RecordWriter& writer) {
 
 }  // namespace
 
+// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer calls it so.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size_bytes) {
     RecordReader reader(std::as_bytes(std::span(data, size_bytes)));
     for (;;) {

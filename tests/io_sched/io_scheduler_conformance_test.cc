@@ -8,6 +8,7 @@
 #include <memory>
 #include <set>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/random.h"
@@ -99,7 +100,7 @@ struct QueueModel {
     std::unique_ptr<OrderModel> background;
     int run = 0;
 
-    OrderModel& of(const NumberedRequest& request) {
+    OrderModel& of(const NumberedRequest& request) const {
         return request.priority == IoPriority::kForeground ? *foreground : *background;
     }
     const NumberedRequest* next(Instant now) const {
@@ -122,7 +123,9 @@ public:
             devices_.push_back(std::make_unique<IoDevice>(MediumId{static_cast<std::uint32_t>(i)},
                                                           DepthOptions{.min = 2, .max = 2}));
             scheduler_->add_device(*devices_.back());
-            models_.push_back({make_model(algorithm.name), make_model(algorithm.name)});
+            auto foreground = make_model(algorithm.name);
+            auto background = make_model(algorithm.name);
+            models_.push_back({std::move(foreground), std::move(background)});
         }
     }
 

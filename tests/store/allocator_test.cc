@@ -16,7 +16,7 @@
 namespace fopd::store {
 namespace {
 
-constexpr std::uint32_t kSegmentBlocks = 64;
+constexpr std::uint64_t kSegmentBlocks = 64;
 
 Allocator::Options small_disk(std::uint32_t segments, std::uint32_t reserve = 0) {
     // The first segment is not the allocator's, and the end is no whole segment.
@@ -169,7 +169,7 @@ public:
             case 3: return settle();
             case 4: return read();
             case 5: return end_read();
-            case 6: return segment();
+            default: return segment();
         }
     }
 

@@ -318,7 +318,7 @@ TEST_CASE("store object map: a stream of blocks becomes long extents", "[store]"
     std::vector<Place> freed;
     const std::uint32_t checksum = 1;
 
-    for (std::uint64_t i = 0; i < 2 * kExtentBlocksMax; ++i) {
+    for (std::uint64_t i = 0; i < 2UL * kExtentBlocksMax; ++i) {
         REQUIRE(
             map.insert(fid_of(1), {.first = i, .block = 50 + i, .checksums = {&checksum, 1}}, freed)
                 .has_value());

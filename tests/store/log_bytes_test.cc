@@ -107,7 +107,7 @@ TEST_CASE("store superblock: comes back as it was written", "[store]") {
 
 TEST_CASE("store superblock: a flipped bit is refused", "[store]") {
     const auto whole = encoded(example_superblock());
-    for (std::size_t bit = 0; bit < 176 * 8; ++bit) {
+    for (std::size_t bit = 0; bit < 176UL * 8; ++bit) {
         auto bytes = whole;
         bytes[bit / 8] ^= std::byte{1} << (bit % 8);
         CAPTURE(bit);
@@ -147,7 +147,7 @@ TEST_CASE("store log entry: comes back as it was sealed", "[store]") {
 
 TEST_CASE("store log entry: a flipped bit, another log and a cut one are refused", "[store]") {
     const auto whole = sealed(kExampleHeader);
-    for (std::size_t bit = 0; bit < 69 * 8; ++bit) {
+    for (std::size_t bit = 0; bit < 69UL * 8; ++bit) {
         auto bytes = whole;
         bytes[bit / 8] ^= std::byte{1} << (bit % 8);
         const auto found = peek_entry(bytes, counting_id());

@@ -53,7 +53,7 @@ TEST_CASE("store log: a power failure at any write or flush loses nothing acknow
     Plan whole = plan;
     whole.orderly = true;
     Stage undisturbed(whole);
-    REQUIRE(undisturbed.run() == "");
+    REQUIRE(undisturbed.run() == kNothing);
     const std::uint64_t steps = undisturbed.first_steps();
     REQUIRE(steps > 100);
 
@@ -62,7 +62,7 @@ TEST_CASE("store log: a power failure at any write or flush loses nothing acknow
         cut.first_cut = step;
         Stage stage(cut);
         CAPTURE(step);
-        REQUIRE(stage.run() == "");
+        REQUIRE(stage.run() == kNothing);
     }
 }
 
@@ -78,13 +78,13 @@ TEST_CASE("store log: power failures in a row, some while recovering, lose nothi
         const Plan plan = seed % 2 == 0 ? drawn_plan(seed) : short_lives(seed);
         Stage stage(plan);
         CAPTURE(seed);
-        REQUIRE(stage.run() == "");
+        REQUIRE(stage.run() == kNothing);
         cleaned += stage.remains().cleaned;
         grown += stage.remains().grown;
         dropped += stage.remains().dropped;
         if (i % 16 != 0) continue;
         Stage again(plan);
-        REQUIRE(again.run() == "");
+        REQUIRE(again.run() == kNothing);
         REQUIRE(again.world.trace_hash() == stage.world.trace_hash());
     }
     if (count < kFewSeeds) return;
@@ -110,5 +110,5 @@ TEST_CASE("store log: each rule that is left out is missed", "[store]") {
         violation = stage.run();
     }
     CAPTURE(seed, violation);
-    REQUIRE(violation != "");
+    REQUIRE(violation != kNothing);
 }

@@ -23,7 +23,7 @@ namespace {
 constexpr std::uint32_t kSegmentBlocks = 16;
 constexpr std::uint32_t kSegments = 12;
 constexpr std::uint64_t kDiskBytes =
-    (Log::kSegmentsBlock + kSegments * kSegmentBlocks) * devices::kBlockBytes;
+    (Log::kSegmentsBlock + std::uint64_t{kSegments} * kSegmentBlocks) * devices::kBlockBytes;
 constexpr std::uint32_t kAlways = 1'000'000;
 
 LogOptions small_log() {
@@ -138,7 +138,8 @@ public:
         return std::move(*room);
     }
     std::uint64_t byte_of(std::uint32_t segment, std::uint32_t block) const {
-        return (Log::kSegmentsBlock + segment * kSegmentBlocks + block) * devices::kBlockBytes;
+        return (Log::kSegmentsBlock + std::uint64_t{segment} * kSegmentBlocks + block) *
+               devices::kBlockBytes;
     }
 
     core::VirtualWorld world;

@@ -357,8 +357,9 @@ Task<Result<void>> Machine::put(unsigned worker) {
     for (std::uint64_t i = 0; i < count; ++i) {
         const auto block = co_await allocate();
         if (!block) co_return std::unexpected(block.error());
-        const auto object = static_cast<std::uint32_t>(
-            worker * kObjectsOfWorker + (i + remains_.next_version[worker]) % kObjectsOfWorker);
+        const auto object =
+            static_cast<std::uint32_t>(std::uint64_t{worker} * kObjectsOfWorker +
+                                       (i + remains_.next_version[worker]) % kObjectsOfWorker);
         operation.puts.push_back({.object = object, .block = *block});
     }
     // The turn of the begin.

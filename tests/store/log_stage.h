@@ -29,10 +29,12 @@ namespace fopd::store::testing {
 inline constexpr std::uint32_t kSegmentBlocks = 16;
 inline constexpr std::uint32_t kEntryBlocksMax = 4;
 inline constexpr std::uint32_t kLogSegments = 16;
-inline constexpr std::uint64_t kDataBlock = Log::kSegmentsBlock + kLogSegments * kSegmentBlocks;
+inline constexpr std::uint64_t kDataBlock =
+    Log::kSegmentsBlock + std::uint64_t{kLogSegments} * kSegmentBlocks;
 inline constexpr std::uint64_t kDataBlocks = 48;
 inline constexpr std::uint64_t kDiskBytes = (kDataBlock + kDataBlocks) * devices::kBlockBytes;
 inline constexpr unsigned kWorkers = 6;
+inline const std::string kNothing;  // Was violated.
 inline constexpr unsigned kObjectsOfWorker = 3;
 
 struct Put {
@@ -98,7 +100,7 @@ struct Remains {
 class Machine final : SegmentSource, ReplayVisitor, CleanVisitor {
 public:
     Machine(core::VirtualWorld& world, Remains& remains, const Plan& plan, core::Random random);
-    ~Machine();
+    ~Machine() override;
 
     // At which step the power goes; 0: never.
     void run(std::uint64_t cut_at, bool rescue);

@@ -38,7 +38,7 @@ std::uint64_t seeds() {
 TEST_CASE("volume: an orderly life keeps everything", "[store]") {
     for (std::uint64_t seed = 1; seed <= 10; ++seed) {
         CAPTURE(seed);
-        REQUIRE(run({.seed = seed, .orderly = true}) == "");
+        REQUIRE(run({.seed = seed, .orderly = true}) == kNothing);
     }
 }
 
@@ -46,7 +46,7 @@ TEST_CASE("volume: what was acknowledged survives a loss of power", "[store][swa
     Remains figures(kDiskBytes);
     for (std::uint64_t seed = first_seed(); seed <= seeds(); ++seed) {
         CAPTURE(seed);
-        REQUIRE(run({.seed = seed}, &figures) == "");
+        REQUIRE(run({.seed = seed}, &figures) == kNothing);
     }
     REQUIRE(figures.reads > 0);
     REQUIRE(figures.checkpoints > 0);
@@ -61,7 +61,7 @@ TEST_CASE("volume: a log that has come around several times still says everythin
             {.seed = seed, .boots = 3, .operations = 500, .orderly = true, .rescue = true},
             remains);
 
-        REQUIRE(violation == "");
+        REQUIRE(violation == kNothing);
         REQUIRE(remains.entries > 2 * remains.log_entries);
     }
 }
@@ -69,14 +69,14 @@ TEST_CASE("volume: a log that has come around several times still says everythin
 TEST_CASE("volume: the power may go while the log is being cleaned", "[store][swarm]") {
     for (std::uint64_t seed = first_seed(); seed <= seeds() / 10; ++seed) {
         CAPTURE(seed);
-        REQUIRE(run({.seed = seed, .boots = 4, .operations = 300, .cut_within = 9000}) == "");
+        REQUIRE(run({.seed = seed, .boots = 4, .operations = 300, .cut_within = 9000}) == kNothing);
     }
 }
 
 TEST_CASE("volume: the power may go at each step of a start", "[store]") {
     for (std::uint64_t step = 1; step <= 40; ++step) {
         CAPTURE(step);
-        REQUIRE(run({.seed = 9, .operations = 6, .first_cut = step}) == "");
+        REQUIRE(run({.seed = 9, .operations = 6, .first_cut = step}) == kNothing);
     }
 }
 

@@ -194,7 +194,7 @@ Task<void> Machine::live() {
     co_await gate.close(*reactor_);
     remains_.checkpoints += volume_->checkpoint_count();
     remains_.entries = volume_->newest().seq;
-    remains_.log_entries = volume_->log_space().segments * kSegmentBlocks;
+    remains_.log_entries = std::uint64_t{volume_->log_space().segments} * kSegmentBlocks;
     const auto closed = co_await volume_->close();
     if (closed) {
         // An orderly end: all of it is durable.
@@ -441,8 +441,9 @@ Task<void> Machine::compare(Fid fid, bool after_recovery) {
         co_return;
     }
     // It is durable, and nothing else is.
-    const ObjectState kept = *which;
-    states = {kept};
+    ObjectState kept = std::move(*which);
+    states.clear();
+    states.push_back(std::move(kept));
 }
 
 std::string carry_out(const Plan& plan, Remains& remains) {

@@ -24,6 +24,7 @@ namespace fopd::store::testing {
 inline constexpr std::uint32_t kSegmentBlocks = 64;
 inline constexpr std::uint64_t kDiskBytes = 8UL << 20;
 inline constexpr unsigned kWorkers = 4;
+inline const std::string kNothing;  // Was violated.
 inline constexpr unsigned kObjectsOfWorker = 2;
 inline constexpr std::uint64_t kBlocksOfObject = 40;
 inline constexpr std::uint32_t kBlocksOfWrite = 12;
