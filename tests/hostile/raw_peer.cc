@@ -152,7 +152,7 @@ std::vector<std::string> RawPeer::mine() {
 std::optional<RawPeer::Answer> RawPeer::answer(std::uint64_t id) {
     std::optional<Answer> found;
     std::size_t looked_at = 0;
-    REQUIRE(process_.wait([&] {
+    const auto looks = [&] {
         for (; looked_at < process_.messages.size(); ++looked_at) {
             // Where the allocator put it, which is aligned.
             const std::string& each = process_.messages[looked_at];
@@ -172,14 +172,15 @@ std::optional<RawPeer::Answer> RawPeer::answer(std::uint64_t id) {
             }
         }
         return end_->closed.has_value();
-    }));
+    };
+    REQUIRE(process_.wait(looks));
     return found;
 }
 
 bool RawPeer::heard_control(const std::function<bool(const fop::Control&)>& look) {
     std::size_t looked_at = 0;
     bool heard = false;
-    REQUIRE(process_.wait([&] {
+    const auto looks = [&] {
         for (; !heard && looked_at < process_.messages.size(); ++looked_at) {
             const std::string& each = process_.messages[looked_at];
             const auto read = fop::read_prefix(bytes_of(each));
@@ -191,7 +192,8 @@ bool RawPeer::heard_control(const std::function<bool(const fop::Control&)>& look
             heard = control && look(*control);
         }
         return heard || end_->closed.has_value();
-    }));
+    };
+    REQUIRE(process_.wait(looks));
     return heard;
 }
 
