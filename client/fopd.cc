@@ -64,6 +64,11 @@ constexpr std::array kNames{
     StatusName{FOPD_OUTCOME_UNKNOWN, "outcome_unknown"},
     StatusName{FOPD_UNSUPPORTED, "unsupported"},
     StatusName{FOPD_FAILED, "failed"},
+    StatusName{FOPD_EXISTS, "exists"},
+    StatusName{FOPD_QUOTA, "quota"},
+    StatusName{FOPD_READ_ONLY, "read_only"},
+    StatusName{FOPD_MEDIUM_MISSING, "medium_missing"},
+    StatusName{FOPD_LOST, "lost"},
 };
 
 fopd_status status_of(const Ended& ended) {
@@ -74,6 +79,7 @@ fopd_status status_of(const Ended& ended) {
         case fop::Status::kUnknownFop:
         case fop::Status::kVersion: return FOPD_UNSUPPORTED;
         case fop::Status::kMalformed:
+        case fop::Status::kWrongPool:
         case fop::Status::kTooLarge: return FOPD_INVALID;
         case fop::Status::kDenied: return FOPD_DENIED;
         case fop::Status::kTryAgain:
@@ -85,6 +91,11 @@ fopd_status status_of(const Ended& ended) {
         case fop::Status::kNotFound: return FOPD_NOT_FOUND;
         case fop::Status::kOutcomeUnknown: return FOPD_OUTCOME_UNKNOWN;
         case fop::Status::kInternal: return FOPD_FAILED;
+        case fop::Status::kExists: return FOPD_EXISTS;
+        case fop::Status::kQuota: return FOPD_QUOTA;
+        case fop::Status::kReadOnly: return FOPD_READ_ONLY;
+        case fop::Status::kMediumMissing: return FOPD_MEDIUM_MISSING;
+        case fop::Status::kLost: return FOPD_LOST;
     }
     return FOPD_FAILED;  // A status that a newer server has added.
 }

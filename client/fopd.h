@@ -44,6 +44,11 @@ enum fopd_status {
     FOPD_OUTCOME_UNKNOWN = 11, /* It may have been done, or not. */
     FOPD_UNSUPPORTED = 12,     /* The server, or this host, cannot do it. */
     FOPD_FAILED = 13,          /* A failure inside the server, of a device, or of the network. */
+    FOPD_EXISTS = 14,          /* There is one of that name already. */
+    FOPD_QUOTA = 15,           /* More than the pool or the owner may use. */
+    FOPD_READ_ONLY = 16,       /* The medium takes no changes any more. */
+    FOPD_MEDIUM_MISSING = 17,  /* The medium is not there. */
+    FOPD_LOST = 18,            /* What was acknowledged as buffered is gone. */
 };
 
 /* "denied"; "unknown" for a number this library does not know. */

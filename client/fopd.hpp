@@ -31,6 +31,11 @@ enum class Status : int {
     kOutcomeUnknown = FOPD_OUTCOME_UNKNOWN,
     kUnsupported = FOPD_UNSUPPORTED,
     kFailed = FOPD_FAILED,
+    kExists = FOPD_EXISTS,
+    kQuota = FOPD_QUOTA,
+    kReadOnly = FOPD_READ_ONLY,
+    kMediumMissing = FOPD_MEDIUM_MISSING,
+    kLost = FOPD_LOST,
 };
 
 inline const char* to_string(Status status) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <ranges>
 #include <string_view>
 
 #include "core/result.h"
@@ -26,6 +27,12 @@ enum class Status : std::uint16_t {
     kOutcomeUnknown = 12,
     kInternal = 13,
     kVersion = 14,
+    kExists = 15,
+    kQuota = 16,
+    kReadOnly = 17,
+    kWrongPool = 18,
+    kMediumMissing = 19,
+    kLost = 20,
 };
 
 struct StatusRow {
@@ -55,9 +62,17 @@ inline constexpr std::array kStatuses{
     StatusRow{Status::kInternal, "internal", Errc::kIo, "a failure inside the server"},
     StatusRow{Status::kVersion, "version", Errc::kUnsupported,
               "the two sides speak different versions"},
+    StatusRow{Status::kExists, "exists", Errc::kInvalid, "there is one of that name already"},
+    StatusRow{Status::kQuota, "quota", Errc::kNoSpace, "more than the pool or the owner may use"},
+    StatusRow{Status::kReadOnly, "read_only", Errc::kIo, "its medium takes no changes any more"},
+    StatusRow{Status::kWrongPool, "wrong_pool", Errc::kInvalid,
+              "there is no such pool, or it is not the object's"},
+    StatusRow{Status::kMediumMissing, "medium_missing", Errc::kIo, "its medium is not there"},
+    StatusRow{Status::kLost, "lost", Errc::kIo,
+              "what was acknowledged as buffered is gone and has to be sent again"},
 };
-static_assert(std::ranges::equal(kStatuses,
-                                 std::array{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14}, {},
+static_assert(std::ranges::equal(kStatuses, std::views::iota(0, static_cast<int>(kStatuses.size())),
+                                 {},
                                  [](const StatusRow& row) { return static_cast<int>(row.status); }),
               "the row of a status is at the index of its number");
 

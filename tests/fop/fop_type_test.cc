@@ -52,7 +52,7 @@ TEST_CASE("fop status: numbers we do not know are internal errors", "[fop]") {
         REQUIRE(status_row(static_cast<std::uint16_t>(row.status)).status == row.status);
         REQUIRE(to_string(row.status) == row.name);
     }
-    REQUIRE(status_row(std::uint16_t{15}).status == Status::kInternal);
+    REQUIRE(status_row(static_cast<std::uint16_t>(kStatuses.size())).status == Status::kInternal);
     REQUIRE(status_row(std::uint16_t{0xffff}).status == Status::kInternal);
 }
 
