@@ -1,0 +1,17 @@
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+#include "core/result.h"
+
+namespace fopd::fop {
+
+inline constexpr std::size_t kObjectNameBytesMax = 480;
+
+// Whether `name` may be the name of an object: 1 to 480 bytes of UTF-8 without control characters,
+// compared as bytes. kInvalid with the reason as its context. Who shows a name escapes it: marks
+// that change the direction of text may be part of it.
+Result<void> check_object_name(std::string_view name);
+
+}  // namespace fopd::fop
