@@ -1,5 +1,6 @@
-// Writes the sample messages into a directory, for the fuzzer to start from; without one, shows the
-// worked example of docs/formats/message.md.
+// Writes the sample messages, or with a second argument the sample listings, into a directory, for
+// the fuzzers to start from; without one, shows the worked examples of docs/formats/message.md and
+// docs/formats/listing.md.
 #include <cstdio>
 #include <fstream>
 
@@ -9,9 +10,10 @@ int main(int argc, char* argv[]) {
     using namespace fopd::fop;
     if (argc == 1) {
         std::fputs(hex_dump(example_message()).c_str(), stdout);
+        std::fputs(hex_dump(example_listing()).c_str(), stdout);
         return 0;
     }
-    for (const SampleMessage& sample : sample_messages()) {
+    for (const SampleMessage& sample : argc > 2 ? sample_listings() : sample_messages()) {
         const std::string path = std::string(argv[1]) + "/" + sample.name;
         std::ofstream file(path, std::ios::binary);
         file.write(reinterpret_cast<const char*>(sample.bytes.data()),

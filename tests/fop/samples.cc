@@ -7,6 +7,7 @@
 
 #include "core/ensure.h"
 #include "fop/fop_type.h"
+#include "fop/listing.h"
 #include "fop/message_writer.h"
 #include "fop/prefix.h"
 
@@ -22,6 +23,41 @@ SealedDescriptor descriptor(unsigned first) {
     SealedDescriptor sealed;
     for (std::size_t i = 0; i < sealed.size(); ++i) sealed[i] = static_cast<std::byte>(first + i);
     return sealed;
+}
+
+constexpr Fid kFid{.high = 0x0007'0000'0000'0001, .low = 0x1122334455667788};
+
+std::vector<std::byte> listing_of(const auto&... entries) {
+    std::vector<std::byte> payload(256);
+    ListingWriter writer(payload);
+    const bool added = (writer.add(entries) && ...);
+    ENSURE(added);
+    payload.resize(writer.written().size());
+    return payload;
+}
+
+const std::vector<std::byte>& slots_listing() {
+    static const auto kMade = listing_of(
+        SlotEntry{
+            .slot = 7, .locality = 1, .in_default_pool = true, .free_bytes = 4096, .pool = "fast"},
+        SlotEntry{.slot = 8, .state = SlotState::kMissing, .pool = "slow"});
+    return kMade;
+}
+
+const std::vector<std::byte>& pools_listing() {
+    static const auto kMade = listing_of(PoolEntry{.total_bytes = 1U << 30,
+                                                   .used_bytes = 12288,
+                                                   .free_bytes = 1U << 29,
+                                                   .objects = 1,
+                                                   .pool = "fast"});
+    return kMade;
+}
+
+const std::vector<std::byte>& list_listing() {
+    static const auto kMade = listing_of(
+        ListEntry{.fid = kFid, .size_bytes = 8195, .changed_ns = 17, .name = "results/42"},
+        ListEntry{.fid = {.high = 1, .low = 2}, .name = "\u00e9"});
+    return kMade;
 }
 
 constexpr bool kHasSample = false;  // Of this type of fop: add one.
@@ -140,6 +176,14 @@ std::vector<SampleMessage> sample_messages() {
                                                                  .words = "restarting"})});
     samples.push_back({"handshake", handshake_message()});
     return samples;
+}
+
+std::vector<std::byte> example_listing() {
+    return list_listing();
+}
+
+std::vector<SampleMessage> sample_listings() {
+    return {{"list", list_listing()}, {"slots", slots_listing()}, {"pools", pools_listing()}};
 }
 
 std::vector<std::byte> example_message() {

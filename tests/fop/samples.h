@@ -28,6 +28,12 @@ std::vector<SampleMessage> sample_messages();
 // The message of the worked example: two requests, of which one has a payload.
 std::vector<std::byte> example_message();
 
+// The list of objects of the worked example of docs/formats/listing.md.
+std::vector<std::byte> example_listing();
+
+// One payload of each kind of listing (tests/fuzz/corpus/listing).
+std::vector<SampleMessage> sample_listings();
+
 // "00000010  66 6f 70 64 …  |fopd…|", 16 bytes a line.
 std::string hex_dump(std::span<const std::byte> bytes);
 
