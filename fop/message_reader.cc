@@ -198,6 +198,10 @@ Result<Control> read_control(std::span<const std::byte> message) {
         // Numbers are handed out as they lie in the message.
         static_assert(std::endian::native == std::endian::little);
         if (cancel->size() > kCancelsMax) return std::unexpected(invalid("number of cancelled"));
+        // Which FlatBuffers does not verify.
+        if (reinterpret_cast<std::uintptr_t>(cancel->Data()) % alignof(std::uint64_t) != 0) {
+            return std::unexpected(invalid("place of the cancelled"));
+        }
         control.cancel = {reinterpret_cast<const std::uint64_t*>(cancel->Data()), cancel->size()};
     }
     switch (root->bye()) {

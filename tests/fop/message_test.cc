@@ -584,6 +584,22 @@ TEST_CASE("fop message: payloads must lie one behind the other", "[fop]") {
     }
 }
 
+TEST_CASE("fop message: numbers that are handed out lie where numbers may", "[fop]") {
+    // Read four bytes further on, this list is one as well.
+    constexpr std::array<std::uint64_t, 3> kCancelled{1, 1, 1};
+    std::vector<std::byte> message(kControlBytesMax);
+    MessageWriter writer;
+    message.resize(writer.write_control(message, {}, {.cancel = kCancelled}));
+    for (std::size_t at = kPrefixBytes; at + 4 <= message.size(); at += 4) {
+        CAPTURE(at);
+        auto changed = message;
+        set(changed, at, load_little<std::uint32_t>(changed.data() + at) + 4);
+        const auto control = read_control(changed);
+        if (!control) continue;
+        REQUIRE(reinterpret_cast<std::uintptr_t>(control->cancel.data()) % 8 == 0);
+    }
+}
+
 TEST_CASE("fop message: padding must be zero", "[fop]") {
     const auto hello = bytes_of("hello");
     std::vector<std::byte> message(4096);
