@@ -130,6 +130,8 @@ struct LogOptions {
 struct ReplayOptions {
     // Replay begins behind it: what the index holds. 0: everything, from the tail.
     std::uint64_t applied_seq = 0;
+    // Up to here all was flushed, as others than the index know. 0: nobody does.
+    std::uint64_t flushed_seq = 0;
     enum class Mode : std::uint8_t { kServe, kReadOnly } mode = Mode::kServe;
 };
 

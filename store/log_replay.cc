@@ -83,11 +83,11 @@ Task<Result<void>> LogReplay::find_end() {
         recorded_seq_ = std::max(recorded_seq_, (*found)->header.mark);
         co_await reactor_.maybe_yield();
     }
-    trusted_seq_ = std::max(recorded_seq_, options_.applied_seq);
+    trusted_seq_ = std::max({recorded_seq_, options_.applied_seq, options_.flushed_seq});
     if (cursor_.seq <= trusted_seq_) {
-        const bool only_index = cursor_.seq > recorded_seq_;
-        note_damage(trusted_seq_, only_index
-                                      ? "the log ends before what its index holds: an older copy"
+        const bool is_older = cursor_.seq > recorded_seq_;
+        note_damage(trusted_seq_, is_older
+                                      ? "the log ends before what is known of it: an older copy"
                                       : "flushed entries of the log are missing");
         co_return Result<void>{};
     }
