@@ -60,6 +60,8 @@ void append_object(ValueBuffer& into, const Object& object) {
     ENSURE(object.owner.size() <= kPrincipalBytesMax);
     ENSURE(object.group.size() <= kPrincipalBytesMax);
     ENSURE(object.name.size() <= kObjectNameBytesMax);
+    ENSURE(!object.name.contains('\0'));
+    ENSURE(object.name_version < kNameVersionEnd);
     ENSURE(object.mode <= kModeMax);
     ENSURE(object.flags == 0);
     ENSURE(object.size_bytes <= kObjectBytesMax);
@@ -87,6 +89,8 @@ void append_object(ValueBuffer& into, const Object& object) {
 
 }  // namespace
 
+Key::Key(KeyKind kind) : bytes_{static_cast<std::byte>(kind)}, size_(1) {}
+
 Key::Key(KeyKind kind, std::uint64_t high, std::uint64_t low)
     : bytes_{static_cast<std::byte>(kind)}, size_(kFidKeyBytes) {
     put_big(bytes_.data() + 1, high);
@@ -102,6 +106,10 @@ Key::Key(KeyKind kind, std::uint64_t high, std::uint64_t low, std::uint64_t numb
 Key Key::reply(const ReplyKey& key) {
     return {KeyKind::kReply, get_big(key.client.bytes.data()), get_big(key.client.bytes.data() + 8),
             key.request_number};
+}
+
+Key Key::names() {
+    return Key(KeyKind::kNames);
 }
 
 Key Key::first_of(KeyKind kind) {
@@ -169,7 +177,8 @@ Result<Object> read_object(Bytes value) {
         .name_version = get_little<std::uint64_t>(value, 48),
     };
     if (value[3] != std::byte{0} || get_little<std::uint16_t>(value, 10) != 0 ||
-        object.mode > kModeMax || object.flags != 0 || object.size_bytes > kObjectBytesMax) {
+        object.mode > kModeMax || object.flags != 0 || object.size_bytes > kObjectBytesMax ||
+        object.name.contains('\0') || object.name_version >= kNameVersionEnd) {
         return corrupt("object in the index");
     }
     return object;
@@ -217,6 +226,11 @@ Result<StoredExtent> read_extent(Bytes key, Bytes value) {
 Result<void> read_removed(Bytes value) {
     if (!value.empty()) return corrupt("removed object in the index");
     return {};
+}
+
+Result<std::uint64_t> read_newest_name(Bytes value) {
+    if (value.size() != sizeof(std::uint64_t)) return corrupt("newest name in the index");
+    return get_little<std::uint64_t>(value, 0);
 }
 
 Result<ReplyRecord> read_reply(Bytes value) {
@@ -275,6 +289,12 @@ Bytes write_reply(ValueBuffer& into, const ReplyRecord& record) {
     const auto value = into.grow(kReplyHeadBytes + record.reply.size());
     put_little(value, 0, static_cast<std::uint64_t>(record.made.unix_ns));
     std::ranges::copy(record.reply, value.begin() + kReplyHeadBytes);
+    return into.bytes();
+}
+
+Bytes write_newest_name(ValueBuffer& into, std::uint64_t seq) {
+    into.clear();
+    put_little(into.grow(sizeof seq), 0, seq);
     return into.bytes();
 }
 

@@ -18,12 +18,15 @@ namespace fopd::store {
 // What the index of a disk holds, as bytes; docs/formats/index.md has the layouts.
 
 inline constexpr std::size_t kObjectNameBytesMax = 480;
+// Versions of names are below it, so that there always is a next one.
+inline constexpr std::uint64_t kNameVersionEnd = 1ULL << 63;
 inline constexpr std::size_t kPrincipalBytesMax = 64;
 inline constexpr std::size_t kReplyBytesMax = 1024;
 
 enum class KeyKind : std::uint8_t {
     kRemoved = 'd',  // An object that is gone, but for its extents.
     kExtent = 'e',
+    kNames = 'n',  // The newest record that changed a name.
     kObject = 'o',
     kReply = 'r',   // What was answered to a fop that must not run twice.
     kUpload = 'u',  // An object that is not one yet.
@@ -84,6 +87,8 @@ public:
         return {KeyKind::kExtent, fid.high, fid.low, first};
     }
     static Key reply(const ReplyKey& key);
+    // The only one of its kind.
+    static Key names();
     // None of the kind is before, or after.
     static Key first_of(KeyKind kind);
     static Key last_of(KeyKind kind);
@@ -92,6 +97,7 @@ public:
     operator Bytes() const { return bytes(); }  // NOLINT(google-explicit-constructor)
 
 private:
+    explicit Key(KeyKind kind);
     Key(KeyKind kind, std::uint64_t high, std::uint64_t low);
     Key(KeyKind kind, std::uint64_t high, std::uint64_t low, std::uint64_t number);
 
@@ -126,6 +132,7 @@ Result<Object> read_object(Bytes value);
 Result<Upload> read_upload(Bytes value);
 Result<StoredExtent> read_extent(Bytes key, Bytes value);
 Result<void> read_removed(Bytes value);
+Result<std::uint64_t> read_newest_name(Bytes value);
 Result<ReplyRecord> read_reply(Bytes value);
 
 // A value in the making.
@@ -148,5 +155,6 @@ Bytes write_upload(ValueBuffer& into, const Upload& upload);
 // An extent's checksums are the one and then the other, as they lie in the index.
 Bytes write_extent(ValueBuffer& into, std::uint64_t block, Bytes checksums, Bytes more = {});
 Bytes write_reply(ValueBuffer& into, const ReplyRecord& record);
+Bytes write_newest_name(ValueBuffer& into, std::uint64_t seq);
 
 }  // namespace fopd::store

@@ -112,6 +112,17 @@ void ObjectMap::forget_reply(const ReplyKey& key) {
     index_.erase(Key::reply(key));
 }
 
+Result<std::uint64_t> ObjectMap::newest_name() {
+    const auto value = index_.get(Key::names());
+    if (!value) return std::unexpected(value.error());
+    if (!*value) return 0;
+    return read_newest_name(**value);
+}
+
+void ObjectMap::put_newest_name(std::uint64_t seq) {
+    index_.put(Key::names(), write_newest_name(middle_, seq));
+}
+
 // -- reading extents --
 
 ObjectMap::Extents::Extents(ObjectMap& map, Fid fid, BlockRange range)
@@ -358,6 +369,8 @@ Task<Result<void>> ObjectMap::for_each(KeyKind kind, MapVisitor* visitor) {
         index_.release();
         if (!shown) co_return std::unexpected(shown.error());
         more = *shown;
+        const auto went_on = co_await visitor->between_turns();
+        if (!went_on) co_return went_on;
         co_await reactor_.yield();
     }
     co_return {};

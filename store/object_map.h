@@ -33,6 +33,8 @@ public:
     virtual Result<void> upload(Fid, const Upload&) { return {}; }
     virtual Result<void> reply(const ReplyKey&, const ReplyRecord&) { return {}; }
     virtual Result<void> removed(Fid) { return {}; }
+    // Called between the turns that show something; it may take its time.
+    virtual Task<Result<void>> between_turns() { co_return Result<void>{}; }
 };
 
 // The objects of a disk and where their bytes lie. Every operation is a bounded number of steps,
@@ -59,6 +61,9 @@ public:
     Result<std::optional<ReplyRecord>> find_reply(const ReplyKey& key);
     void put_reply(const ReplyKey& key, const ReplyRecord& record);
     void forget_reply(const ReplyKey& key);
+    // The newest record that changed a name, as the volume says; zero: none did.
+    Result<std::uint64_t> newest_name();
+    void put_newest_name(std::uint64_t seq);
 
     // -- extents. They never overlap; what none covers is a hole. Places that are free from now on
     //    are added to `freed`. --
