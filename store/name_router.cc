@@ -1,0 +1,57 @@
+#include "store/name_router.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "core/ensure.h"
+#include "store/name_key.h"
+
+namespace fopd::store {
+
+NameRouter::NameRouter(std::vector<NameSink*> parts) : parts_(std::move(parts)) {
+    ENSURE(!parts_.empty());
+}
+
+Task<Result<std::uint64_t>> NameRouter::known(devices::DiskId disk) {
+    std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
+    for (NameSink* const part : parts_) {
+        const auto known = co_await part->known(disk);
+        if (!known) co_return known;
+        least = std::min(least, *known);
+    }
+    co_return least;
+}
+
+Task<Result<void>> NameRouter::forget(Origin origin) {
+    for (NameSink* const part : parts_) {
+        const auto forgotten = co_await part->forget(origin);
+        if (!forgotten) co_return forgotten;
+    }
+    co_return Result<void>{};
+}
+
+Task<Result<void>> NameRouter::tell(const NameChanges* changes) {
+    const auto count = static_cast<std::uint32_t>(parts_.size());
+    std::vector<NameChanges> divided(count);
+    for (const NameChange& change : *changes) {
+        const NameRef name{.pool = change.claim.pool, .name = change.claim.name};
+        divided[shard_of(name, count)].push_back(change);
+    }
+    for (std::uint32_t i = 0; i < count; ++i) {
+        if (divided[i].empty()) continue;
+        const auto told = co_await parts_[i]->tell(&divided[i]);
+        if (!told) co_return told;
+    }
+    co_return Result<void>{};
+}
+
+Task<Result<void>> NameRouter::keep(Kept kept) {
+    for (NameSink* const part : parts_) {
+        const auto done = co_await part->keep(kept);
+        if (!done) co_return done;
+    }
+    co_return Result<void>{};
+}
+
+}  // namespace fopd::store

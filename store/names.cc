@@ -1,0 +1,436 @@
+#include "store/names.h"
+
+#include <algorithm>
+
+#include "core/ensure.h"
+
+namespace fopd::store {
+
+using Found = LayeredIndex::Found;
+
+namespace {
+
+constexpr std::uint32_t kEntriesATurn = 256;
+
+NameRef ref_of(const NameClaim& claim) {
+    return {.pool = claim.pool, .name = claim.name};
+}
+
+// What comes first by its key.
+bool outranks(const NameClaim& claim, const NameOwner& other) {
+    if (claim.version != other.version) return claim.version > other.version;
+    return claim.fid < other.fid;
+}
+
+// Nothing is lent when the turn goes on.
+class ReleaseAtEnd {
+public:
+    explicit ReleaseAtEnd(LayeredIndex& index) : index_(index) {}
+    ~ReleaseAtEnd() { index_.release(); }
+    ReleaseAtEnd(const ReleaseAtEnd&) = delete;
+    ReleaseAtEnd& operator=(const ReleaseAtEnd&) = delete;
+
+private:
+    LayeredIndex& index_;
+};
+
+}  // namespace
+
+// Claims between two keys, some of them a turn.
+struct NameShard::Walk {
+    NameKind kind;
+    NameKey from;
+    NameKey to;
+    std::uint32_t count_max;
+    enum class Which : std::uint8_t { kAll, kOwners } which;
+    NamePage page{};
+
+    bool wants(const StoredClaim& claim) const {
+        if (which == Which::kAll || page.claims.empty()) return true;
+        return claim.name.name != page.claims.back().name;
+    }
+};
+
+// -- holds --
+
+NameHold::NameHold(NameHold&& other) noexcept
+    : shard_(std::exchange(other.shard_, nullptr)),
+      place_(other.place_),
+      owner_(other.owner_),
+      version_(other.version_) {}
+
+NameHold::~NameHold() {
+    if (shard_ != nullptr) shard_->release(place_);
+}
+
+NameShard::NameShard(World world, Index& index, const NameShardOptions& options)
+    : reactor_(world.reactor),
+      clock_(world.clock),
+      options_(options),
+      index_(index),
+      more_replaced_(world.reactor),
+      keeping_ended_(world.reactor) {
+    ENSURE(options.part.shard < options.part.shard_count);
+}
+
+Result<void> NameShard::open() {
+    const ReleaseAtEnd release(index_);
+    changed_ = kept_ = index_.applied();
+    const auto value = index_.get(NameKey::head());
+    if (!value) return std::unexpected(value.error());
+    if (!*value && index_.figures().entry_count > 0) {
+        return std::unexpected(Error{.code = Errc::kCorrupt, .context = "an index of no names"});
+    }
+    if (!*value) {
+        put(NameKey::head(), write_name_head(value_, options_.part));
+        return {};
+    }
+    const auto head = read_name_head(**value);
+    if (!head) return std::unexpected(head.error());
+    if (*head != options_.part) {
+        return std::unexpected(
+            Error{.code = Errc::kInvalid, .context = "index of another part of the names"});
+    }
+    return {};
+}
+
+Result<void> NameShard::check(NameRef name) const {
+    const Result<void> checked = check_name(name.name);
+    if (checked) ENSURE(shard_of(name, options_.part.shard_count) == options_.part.shard);
+    return checked;
+}
+
+Task<Result<NameHold>> NameShard::reserve(PoolName name, core::WaitOptions wait) {
+    const Result<void> checked = check(name.ref());
+    if (!checked) co_return std::unexpected(checked.error());
+    const auto room = co_await make_room();
+    if (!room) co_return std::unexpected(room.error());
+    const auto [place, is_free] = holds_.try_emplace(std::move(name), reactor_);
+    if (!is_free) {
+        // It is handed on; its place in the table stays where it is meanwhile.
+        const auto handed = co_await place->second.waiters.wait(wait);
+        if (!handed) co_return std::unexpected(handed.error());
+    }
+    NameHold hold(this, place);
+    const Result<void> filled = fill_in(hold);
+    if (!filled) co_return std::unexpected(filled.error());
+    co_return std::move(hold);
+}
+
+Task<Result<NameHold>> NameShard::reserve_to_leave(PoolName name, core::WaitOptions wait) {
+    auto hold = co_await reserve(std::move(name), wait);
+    if (!hold) co_return std::unexpected(hold.error());
+    for (;;) {
+        if (!hold->owner_) {
+            co_return std::unexpected(
+                Error{.code = Errc::kNotFound, .context = "nobody has the name"});
+        }
+        const auto rivals = has_rivals(hold->place_->first.ref());
+        if (!rivals) co_return std::unexpected(rivals.error());
+        if (!*rivals) break;
+        const auto settled = co_await hold->place_->second.settled.wait(wait);
+        if (!settled && settled.error().code == Errc::kTimedOut) {
+            co_return std::unexpected(
+                Error{.code = Errc::kTimedOut, .context = "what the name replaced is still there"});
+        }
+        if (!settled) co_return std::unexpected(settled.error());
+        const Result<void> filled = fill_in(*hold);
+        if (!filled) co_return std::unexpected(filled.error());
+    }
+    co_return std::move(*hold);
+}
+
+// The time decides only between claims that did not know of each other: one on a disk that was
+// missing while its name was given again, by a shard that had been made anew. The clock may go
+// back: what is known is never outranked by what was before it.
+Result<void> NameShard::fill_in(NameHold& hold) {
+    const auto owner = look_up(hold.place_->first.ref());
+    if (!owner) return std::unexpected(owner.error());
+    const auto now = static_cast<std::uint64_t>(std::max<std::int64_t>(clock_.wall().unix_ns, 0));
+    const std::uint64_t next = std::max(version_, *owner ? (*owner)->version : 0) + 1;
+    hold.version_ = std::max(next, now);
+    if (hold.version_ >= kNameVersionEnd) {
+        return std::unexpected(Error{.code = Errc::kNoSpace, .context = "versions of names"});
+    }
+    hold.owner_ = *owner;
+    version_ = hold.version_;
+    return {};
+}
+
+void NameShard::release(NameHold::Table::iterator place) {
+    if (!place->second.waiters.wake_one()) holds_.erase(place);
+}
+
+// -- looking --
+
+Result<std::optional<NameOwner>> NameShard::find(NameRef name) {
+    const Result<void> checked = check(name);
+    if (!checked) return std::unexpected(checked.error());
+    return look_up(name);
+}
+
+Result<std::optional<NameOwner>> NameShard::look_up(NameRef name) {
+    const ReleaseAtEnd release(index_);
+    const NameKey from = NameKey::first_claim(name);
+    const NameKey to = NameKey::last_claim(name);
+    auto found = index_.at_or_after({.from = from, .to = to});
+    while (found && *found == Found::kErasedKeys) found = index_.next();
+    if (!found) return std::unexpected(found.error());
+    if (*found == Found::kNothing) return std::nullopt;
+    const auto claim = read_claim(NameKind::kClaim, index_.entry());
+    if (!claim) return std::unexpected(claim.error());
+    return NameOwner{.fid = claim->fid, .version = claim->version};
+}
+
+// Whether others than the owner claim a name.
+Result<bool> NameShard::has_rivals(NameRef name) {
+    const ReleaseAtEnd release(index_);
+    const NameKey from = NameKey::first_claim(name);
+    const NameKey to = NameKey::last_claim(name);
+    unsigned count = 0;
+    for (auto found = index_.at_or_after({.from = from, .to = to});; found = index_.next()) {
+        if (!found) return std::unexpected(found.error());
+        if (*found == Found::kNothing) return false;
+        if (*found == Found::kEntry && ++count == 2) return true;
+    }
+}
+
+Result<bool> NameShard::has(const NameKey& key) {
+    const ReleaseAtEnd release(index_);
+    const auto value = index_.get(key);
+    if (!value) return std::unexpected(value.error());
+    return value->has_value();
+}
+
+Task<Result<NamePage>> NameShard::list(Listing listing) {
+    if (listing.prefix.size() > kObjectNameBytesMax ||
+        listing.behind.size() > kObjectNameBytesMax) {
+        co_return std::unexpected(Error{.code = Errc::kInvalid, .context = "name of an object"});
+    }
+    const NameRef prefix{.pool = listing.pool, .name = listing.prefix};
+    const bool from_start = listing.behind < listing.prefix || listing.behind.empty();
+    Walk which{.kind = NameKind::kClaim,
+               .from = from_start
+                           ? NameKey::first_with_prefix(NameKind::kClaim, prefix)
+                           : NameKey::behind_name({.pool = listing.pool, .name = listing.behind}),
+               .to = NameKey::last_with_prefix(NameKind::kClaim, prefix),
+               .count_max = listing.count_max,
+               .which = Walk::Which::kOwners};
+    co_return co_await walk(&which);
+}
+
+Task<Result<NamePage>> NameShard::replaced(Replaced which) {
+    Walk all{.kind = NameKind::kOutranked,
+             .from = NameKey::first_of(NameKind::kOutranked),
+             .to = NameKey::last_of(NameKind::kOutranked),
+             .count_max = which.count_max,
+             .which = Walk::Which::kAll};
+    if (which.behind) {
+        all.from = NameKey::behind(NameKey::claim(NameKind::kOutranked, *which.behind));
+    }
+    co_return co_await walk(&all);
+}
+
+Task<Result<NamePage>> NameShard::walk(Walk* walk) {
+    for (;;) {
+        const auto more = walk_on(*walk);
+        if (!more) co_return std::unexpected(more.error());
+        if (!*more) co_return std::move(walk->page);
+        co_await reactor_.yield();
+    }
+}
+
+// False when the page has what it is to have.
+Result<bool> NameShard::walk_on(Walk& walk) {
+    const ReleaseAtEnd release(index_);
+    auto found = index_.at_or_after({.from = walk.from, .to = walk.to});
+    for (std::uint32_t count = 1;; ++count) {
+        if (!found) return std::unexpected(found.error());
+        if (*found == Found::kNothing) {
+            walk.page.end = true;
+            return false;
+        }
+        if (*found == Found::kEntry) {
+            const auto claim = read_claim(walk.kind, index_.entry());
+            if (!claim) return std::unexpected(claim.error());
+            if (walk.wants(*claim)) {
+                if (walk.page.claims.size() == walk.count_max) return false;
+                walk.page.claims.push_back(claim->claim());
+            }
+        }
+        if (count == kEntriesATurn || *found == Found::kErasedKeys) {
+            const Bytes key = index_.entry().key;
+            if (key.size() == kIndexKeyBytesMax) {
+                return std::unexpected(
+                    Error{.code = Errc::kCorrupt, .context = "long key in the index of names"});
+            }
+            walk.from = NameKey::behind(key);
+            return true;
+        }
+        found = index_.next();
+    }
+}
+
+Task<Result<void>> NameShard::wait_replaced(std::uint64_t known_count, core::WaitOptions wait) {
+    while (replaced_count_ == known_count) {
+        const auto woken = co_await more_replaced_.wait(wait);
+        if (!woken) co_return woken;
+    }
+    co_return Result<void>{};
+}
+
+// -- what the volumes tell --
+
+void NameShard::put(Bytes key, Bytes value) {
+    index_.put(key, value);
+    ++changed_;
+}
+
+void NameShard::erase(Bytes key) {
+    index_.erase(key);
+    ++changed_;
+}
+
+Result<void> NameShard::apply(const NameChange& change) {
+    const NameClaim& claim = change.claim;
+    const Result<void> checked = check(ref_of(claim));
+    if (!checked) return checked;
+    if (claim.version >= kNameVersionEnd) {
+        return std::unexpected(Error{.code = Errc::kInvalid, .context = "version of a name"});
+    }
+    version_ = std::max(version_, claim.version);
+    return change.kind == NameChange::Kind::kMade ? add(claim) : drop(claim);
+}
+
+// What does not come first is marked, so that it is found without a look at all names.
+Result<void> NameShard::add(const NameClaim& claim) {
+    const auto owner = look_up(ref_of(claim));
+    if (!owner) return std::unexpected(owner.error());
+    const NameOwner added{.fid = claim.fid, .version = claim.version};
+    if (*owner == added) return {};
+    put(NameKey::claim(NameKind::kClaim, claim), {});
+    if (!*owner) return {};
+    NameClaim loser = claim;
+    if (outranks(claim, **owner)) {
+        loser.fid = (*owner)->fid;
+        loser.version = (*owner)->version;
+    }
+    put(NameKey::claim(NameKind::kOutranked, loser), {});
+    ++replaced_count_;
+    more_replaced_.wake_all();
+    return {};
+}
+
+Result<void> NameShard::drop(const NameClaim& claim) {
+    const NameKey key = NameKey::claim(NameKind::kClaim, claim);
+    const auto there = has(key);
+    if (!there) return std::unexpected(there.error());
+    if (!*there) return {};
+    erase(key);
+    const Result<void> unmarked = erase_if_there(NameKey::claim(NameKind::kOutranked, claim));
+    if (!unmarked) return unmarked;
+    const auto owner = look_up(ref_of(claim));
+    if (!owner) return std::unexpected(owner.error());
+    if (*owner) {
+        NameClaim first = claim;
+        first.fid = (*owner)->fid;
+        first.version = (*owner)->version;
+        const Result<void> raised = erase_if_there(NameKey::claim(NameKind::kOutranked, first));
+        if (!raised) return raised;
+    }
+    const auto hold = holds_.find(PoolName(claim.pool, claim.name));
+    if (hold != holds_.end()) hold->second.settled.wake_all();
+    return {};
+}
+
+Result<void> NameShard::erase_if_there(const NameKey& key) {
+    const auto there = has(key);
+    if (!there) return std::unexpected(there.error());
+    if (*there) erase(key);
+    return {};
+}
+
+Task<Result<void>> NameShard::tell(const NameChanges* changes) {
+    for (const NameChange& change : *changes) {
+        const Result<void> applied = apply(change);
+        if (!applied) co_return applied;
+    }
+    if (index_.changed_bytes() <= 2 * options_.overlay_bytes) co_return Result<void>{};
+    co_return co_await checkpoint();
+}
+
+Task<Result<std::uint64_t>> NameShard::known(devices::DiskId disk) {
+    const ReleaseAtEnd release(index_);
+    const auto value = index_.get(NameKey::disk(disk));
+    if (!value) co_return std::unexpected(value.error());
+    if (!*value) co_return 0;
+    co_return read_known_seq(**value);
+}
+
+Task<Result<void>> NameShard::forget(Origin origin) {
+    erase(NameKey::disk(origin.disk));
+    Walk all{.kind = NameKind::kClaim,
+             .from = NameKey::first_of(NameKind::kClaim),
+             .to = NameKey::last_of(NameKind::kClaim),
+             .count_max = kEntriesATurn,
+             .which = Walk::Which::kAll};
+    for (bool end = false; !end;) {
+        all.page = {};
+        const auto page = co_await walk(&all);
+        if (!page) co_return std::unexpected(page.error());
+        NameChanges ended;
+        for (const NameClaim& claim : page->claims) {
+            if (claim.fid.slot() != origin.slot) continue;
+            ended.push_back({.kind = NameChange::Kind::kEnded, .claim = claim});
+        }
+        end = page->end;
+        if (!end) {
+            all.from = NameKey::behind(NameKey::claim(NameKind::kClaim, page->claims.back()));
+        }
+        const auto told = co_await tell(&ended);
+        if (!told) co_return told;
+    }
+    co_return Result<void>{};
+}
+
+Task<Result<void>> NameShard::keep(Kept kept) {
+    put(NameKey::disk(kept.disk), write_known_seq(value_, kept.seq));
+    co_return co_await checkpoint();
+}
+
+// Who is about to change a name is the one to wait, while nothing depends on it.
+Task<Result<void>> NameShard::make_room() {
+    const bool is_full = index_.changed_bytes() > options_.overlay_bytes;
+    if (!is_full && (keeping_ || index_.changed_bytes() * 2 <= options_.overlay_bytes)) {
+        co_return Result<void>{};
+    }
+    const auto kept = co_await checkpoint();
+    // As long as there is room a failure is for those to report who need it kept.
+    if (!kept && index_.changed_bytes() > options_.overlay_bytes) co_return kept;
+    co_return Result<void>{};
+}
+
+// All changes up to now are in the index, durably. Who comes while some are on their way waits for
+// them, and one of those then takes what has come for all.
+Task<Result<void>> NameShard::checkpoint() {
+    const std::uint64_t wanted = changed_;
+    while (kept_ < wanted) {
+        if (keeping_) {
+            // It ends when the index has answered.
+            const core::WaitOptions wait{};
+            const auto ended = co_await keeping_ended_.wait(wait);
+            if (!ended) co_return ended;
+            continue;
+        }
+        keeping_ = true;
+        const std::uint64_t upto = changed_;
+        const auto made = co_await index_.checkpoint(upto);
+        keeping_ = false;
+        if (made) kept_ = upto;
+        keeping_ended_.wake_all();
+        if (!made) co_return made;
+    }
+    co_return Result<void>{};
+}
+
+}  // namespace fopd::store
