@@ -66,6 +66,8 @@ Volume::Volume(const VolumeParts& parts, const VolumeOptions& options)
       index_(parts.index),
       map_(parts.reactor, index_),
       log_(parts.reactor, parts.device, *this, log_options(options)),
+      names_({.reactor = parts.reactor, .index = index_, .map = map_, .sink = parts.names},
+             options.disk_id, options.slot),
       checkpoint_wanted_(parts.reactor),
       checkpoint_made_(parts.reactor),
       removed_(parts.reactor),
@@ -93,7 +95,14 @@ Task<Result<void>> Volume::open(Mode mode) {
     auto memory = AlignedMemory::allocate(kExtentBlocksMax * devices::kBlockBytes);
     if (!memory) co_return std::unexpected(memory.error());
     check_memory_ = std::move(*memory);
+    mode_ = mode;
+    const auto known = co_await names_.ask();
+    if (!known) {
+        failure_ = known.error();
+        co_return std::unexpected(known.error());
+    }
     const ReplayOptions options{.applied_seq = index_.applied(),
+                                .flushed_seq = *known,
                                 .mode = mode == Mode::kServe ? ReplayOptions::Mode::kServe
                                                              : ReplayOptions::Mode::kReadOnly};
     const auto replayed = co_await log_.open(this, options);
@@ -189,26 +198,29 @@ void Volume::size_log() {
 
 // -- what a record does --
 
-Result<void> Volume::apply(const Record& record, std::vector<Place>& freed) {
+Result<void> Volume::apply(const Record& record, Effects effects) {
     switch (record.kind) {
         case RecordKind::kPut:
         case RecordKind::kCommit:
-        case RecordKind::kForget: return apply_value(record);
-        case RecordKind::kExtent: return apply_extent(record, freed);
+        case RecordKind::kForget: return apply_value(record, effects.names);
+        case RecordKind::kExtent: return apply_extent(record, effects.freed);
         case RecordKind::kPunch: {
             const BlockRange range{.first = record.first, .count = record.count};
             for (BlockRange rest = range;;) {
-                const auto punched = map_.punch(record.fid, rest, kStepsPerTurn, freed);
+                const auto punched = map_.punch(record.fid, rest, kStepsPerTurn, effects.freed);
                 if (!punched) return std::unexpected(punched.error());
                 if (punched->finished) return {};
                 rest = {.first = punched->next, .count = range.end() - punched->next};
             }
         }
-        case RecordKind::kRemove:
+        case RecordKind::kRemove: {
+            const Result<void> noted = names_.note(record.fid, nullptr, effects.names);
+            if (!noted) return noted;
             map_.remove(record.fid);
             may_have_removed_ = true;
             removed_.wake_all();
             return {};
+        }
     }
     return std::unexpected(kBadRecord);
 }
@@ -222,7 +234,7 @@ Result<void> Volume::apply_extent(const Record& record, std::vector<Place>& free
     return {};
 }
 
-Result<void> Volume::apply_value(const Record& record) {
+Result<void> Volume::apply_value(const Record& record, NameChanges& names) {
     switch (static_cast<KeyKind>(record.key.front())) {
         case KeyKind::kReply: return apply_reply(record);
         case KeyKind::kUpload: {
@@ -234,23 +246,28 @@ Result<void> Volume::apply_value(const Record& record) {
             map_.put_upload(*fid, *upload);
             return {};
         }
-        case KeyKind::kObject: {
-            const auto fid = read_fid_key(KeyKind::kObject, record.key);
-            if (!fid) return std::unexpected(fid.error());
-            const auto object = read_object(record.value);
-            if (!object) return std::unexpected(object.error());
-            if (record.kind == RecordKind::kForget) return std::unexpected(kBadRecord);
-            if (record.kind == RecordKind::kCommit) {
-                map_.commit_upload(*fid, *object);
-            } else {
-                map_.put(*fid, *object);
-            }
-            return {};
-        }
+        case KeyKind::kObject: return apply_object(record, names);
         case KeyKind::kExtent:
+        case KeyKind::kNames:
         case KeyKind::kRemoved: break;
     }
     return std::unexpected(kBadRecord);
+}
+
+Result<void> Volume::apply_object(const Record& record, NameChanges& names) {
+    const auto fid = read_fid_key(KeyKind::kObject, record.key);
+    if (!fid) return std::unexpected(fid.error());
+    const auto object = read_object(record.value);
+    if (!object) return std::unexpected(object.error());
+    if (record.kind == RecordKind::kForget) return std::unexpected(kBadRecord);
+    const Result<void> noted = names_.note(*fid, &*object, names);
+    if (!noted) return noted;
+    if (record.kind == RecordKind::kCommit) {
+        map_.commit_upload(*fid, *object);
+    } else {
+        map_.put(*fid, *object);
+    }
+    return {};
 }
 
 Result<void> Volume::apply_reply(const Record& record) {
@@ -302,23 +319,39 @@ Task<Result<bool>> Volume::blocks_match(Extent extent) {
 
 Task<Result<void>> Volume::replay(LogEntry entry) {
     std::vector<Place> freed;
+    NameChanges names;
     RecordReader reader(entry.payload);
     for (;;) {
         const auto record = reader.next();
         if (!record) co_return std::unexpected(record.error());
         if (!record->has_value()) break;
-        const Result<void> applied = apply(**record, freed);
+        const Result<void> applied = apply(**record, {.freed = freed, .names = names});
         if (!applied) co_return applied;
         freed.clear();
     }
-    if (index_.changed_bytes() * 2 < options_.overlay_bytes) co_return Result<void>{};
-    // What a log without a marked end holds may still be on its way to the medium.
-    if (!replay_flushed_) {
-        const auto flushed = co_await device_.flush();
+    if (!names.empty()) {
+        // A log that does not go on is read as it is, also if its disk flushes no more.
+        Result<void> flushed{};
+        if (mode_ == Mode::kServe) flushed = co_await flush_replayed();
         if (!flushed) co_return flushed;
-        replay_flushed_ = true;
+        const auto told = co_await names_.tell_replayed(&names, entry.seq);
+        if (!told) co_return told;
     }
+    if (index_.changed_bytes() * 2 < options_.overlay_bytes) co_return Result<void>{};
+    const auto flushed = co_await flush_replayed();
+    if (!flushed) co_return flushed;
+    const auto kept = co_await names_.keep(entry.seq, &stop_);
+    if (!kept) co_return kept;
     co_return co_await index_.checkpoint(entry.seq);
+}
+
+// What a log without a marked end holds may still be on its way to the medium, and others are about
+// to rely on it.
+Task<Result<void>> Volume::flush_replayed() {
+    if (replay_flushed_) co_return Result<void>{};
+    const auto flushed = co_await device_.flush();
+    if (flushed) replay_flushed_ = true;
+    co_return flushed;
 }
 
 // -- changes --
@@ -371,12 +404,14 @@ Result<void> Volume::begin(Change& change, Reservation reservation, Durability d
     if (holes_in_the_making_ == 0) holes_made_.wake_all();
     if (!serving()) return std::unexpected(failure());
     RecordReader reader(change.records.bytes());
+    change.names_.clear();
     std::uint32_t count = 0;
     for (;;) {
         const auto record = reader.next();
         ENSURE(record.has_value());
         if (!record->has_value()) break;
-        const Result<void> applied = apply(**record, change.freed_);
+        const Result<void> applied =
+            apply(**record, {.freed = change.freed_, .names = change.names_});
         if (!applied) {
             // Half a change: what the map says is not what the log says.
             if (count > 0 || !change.freed_.empty()) fail(applied.error());
@@ -388,6 +423,10 @@ Result<void> Volume::begin(Change& change, Reservation reservation, Durability d
     change.commit_.emplace();
     log_.begin(*change.commit_, std::move(reservation), change.records.bytes(), count, durability,
                data);
+    if (!change.names_.empty()) {
+        ENSURE(durability == Durability::kDurable);
+        names_.begun(change.commit_->seq());
+    }
     for (const Place place : change.freed_) space_->release(place, change.commit_->seq());
     change.freed_.clear();
     settle();
@@ -397,11 +436,25 @@ Result<void> Volume::begin(Change& change, Reservation reservation, Durability d
 
 Task<Result<Receipt>> Volume::finish(Change* change) {
     const Receipt receipt = log_.receipt_of(*change->commit_);
-    if (change->durability_ == Durability::kDurable) {
-        const auto durable = co_await log_.durable(*change->commit_);
-        if (!durable) co_return std::unexpected(durable.error());
-    }
+    if (change->durability_ != Durability::kDurable) co_return receipt;
+    const auto durable = co_await log_.durable(*change->commit_);
+    if (!durable && !change->names_.empty()) names_.give_up(receipt.seq);
+    if (!durable) co_return std::unexpected(durable.error());
+    if (change->names_.empty()) co_return receipt;
+    const auto told = co_await names_.tell(&change->names_, receipt.seq);
+    // Names that are not known, and never were refused: the next start tells them.
+    if (!told) fail(told.error());
+    if (!told) co_return std::unexpected(told.error());
     co_return receipt;
+}
+
+// With the names: once the index holds a change, a replay shows it to nobody any more.
+Task<Result<void>> Volume::make_durable() {
+    const std::uint64_t begun = log_.begun_seq();
+    const core::WaitOptions wait{};
+    const auto synced = co_await log_.sync(wait);
+    if (!synced) co_return synced;
+    co_return co_await names_.keep(begun, &stop_);
 }
 
 // -- the index follows --

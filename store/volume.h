@@ -21,6 +21,7 @@
 #include "store/log.h"
 #include "store/object_map.h"
 #include "store/record.h"
+#include "store/volume_names.h"
 
 namespace fopd::store {
 
@@ -40,6 +41,7 @@ struct VolumeParts {
     devices::Device& device;
     Index& index;
     core::EventSink& events;
+    NameSink* names = nullptr;  // Who wants to know what its objects are called.
 };
 
 // A change of objects that happens as a whole: its records, and its way into the log. May be used
@@ -56,6 +58,7 @@ private:
     friend class Volume;
     std::optional<Commit> commit_;
     std::vector<Place> freed_;
+    NameChanges names_;
     std::uint32_t holes_ = 0;  // Made by Volume::punch() ahead of the log.
     Durability durability_ = Durability::kDurable;
 };
@@ -119,7 +122,9 @@ public:
     void data_done(Change& change, const Result<void>& result) {
         log_.data_done(*change.commit_, result);
     }
-    // Waits until it is durable, if it was begun so.
+    // Waits until it is durable, if it was begun so, and until names that it changed are known by
+    // that. A change of names must be begun so, and finished before its fom reserves again: a
+    // checkpoint waits for it.
     Task<Result<Receipt>> finish(Change* change);
     // Everything begun so far is durable.
     Task<Result<void>> sync(core::WaitOptions wait) { return log_.sync(wait); }
@@ -144,7 +149,7 @@ private:
     Task<Result<void>> replay(LogEntry entry) override;
     Task<Result<void>> keep(LogEntry entry) override;
     std::uint64_t newest_change() const override { return log_.closed_seq(); }
-    Task<Result<void>> make_durable() override { return log_.sync({}); }
+    Task<Result<void>> make_durable() override;
 
     // At the end of a turn nobody looks at the index any more.
     bool poll() override { return false; }
@@ -152,9 +157,16 @@ private:
     Duration sleep_max() override { return Duration::max(); }
     Look look() const override { return Look::kNot; }
 
-    Result<void> apply(const Record& record, std::vector<Place>& freed);
+    // What records free, and which names they change.
+    struct Effects {
+        std::vector<Place>& freed;
+        NameChanges& names;
+    };
+    Result<void> apply(const Record& record, Effects effects);
     Result<void> apply_extent(const Record& record, std::vector<Place>& freed);
-    Result<void> apply_value(const Record& record);
+    Result<void> apply_value(const Record& record, NameChanges& names);
+    Result<void> apply_object(const Record& record, NameChanges& names);
+    Task<Result<void>> flush_replayed();
     Result<void> apply_reply(const Record& record);
     Task<Result<bool>> blocks_match(Extent extent);
     Result<void> keep_what_lives(LogEntry entry);
@@ -177,6 +189,7 @@ private:
     LayeredIndex index_;
     ObjectMap map_;
     Log log_;
+    VolumeNames names_;
     std::optional<Allocator> space_;
     bool serving_ = false;
     Error failure_{.code = Errc::kClosed, .context = "volume"};
@@ -184,6 +197,7 @@ private:
 
     AlignedMemory check_memory_;  // For data that replay looks at.
     bool replay_flushed_ = false;
+    Mode mode_ = Mode::kServe;
 
     RecordWriter kept_;
     std::vector<Place> swept_places_;
