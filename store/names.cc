@@ -1,6 +1,7 @@
 #include "store/names.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "core/ensure.h"
 
@@ -50,6 +51,32 @@ struct NameShard::Walk {
         return claim.name.name != page.claims.back().name;
     }
 };
+
+// No part knows of the others' names behind what it has looked at.
+NamePage merge_pages(std::vector<NamePage> pages, std::uint32_t count_max) {
+    NamePage merged{.claims = {}, .end = true};
+    std::optional<std::string> seen_up_to;
+    for (NamePage& page : pages) {
+        if (!page.end) {
+            ENSURE(!page.claims.empty());
+            const std::string& last = page.claims.back().name;
+            if (!seen_up_to || last < *seen_up_to) seen_up_to = last;
+        }
+        std::ranges::move(page.claims, std::back_inserter(merged.claims));
+    }
+    std::ranges::sort(merged.claims, {}, &NameClaim::name);
+    auto behind = merged.claims.end();
+    if (seen_up_to) {
+        behind = std::ranges::upper_bound(merged.claims, *seen_up_to, {}, &NameClaim::name);
+        merged.end = false;
+    }
+    if (behind - merged.claims.begin() > count_max) {
+        behind = merged.claims.begin() + count_max;
+        merged.end = false;
+    }
+    merged.claims.erase(behind, merged.claims.end());
+    return merged;
+}
 
 // -- holds --
 
@@ -232,6 +259,7 @@ Task<Result<NamePage>> NameShard::replaced(Replaced which) {
 }
 
 Task<Result<NamePage>> NameShard::walk(Walk* walk) {
+    ENSURE(walk->count_max > 0);
     for (;;) {
         const auto more = walk_on(*walk);
         if (!more) co_return std::unexpected(more.error());

@@ -43,6 +43,8 @@ struct NamePage {
     std::vector<NameClaim> claims;
     bool end = false;  // Nothing comes behind them.
 };
+// A page of all parts' names, of the pages that NameShard::list() gave for the same question.
+NamePage merge_pages(std::vector<NamePage> pages, std::uint32_t count_max);
 
 struct NameShardOptions {
     NameHead part{};
@@ -117,7 +119,8 @@ public:
         std::string behind{};  // Only names after this one. Empty: all.
         std::uint32_t count_max = 1000;
     };
-    // Names with their owners, by their bytes. Each was there at some time meanwhile.
+    // Names with their owners, by their bytes. Each was there at some time meanwhile. Requires:
+    // they may be more than none.
     Task<Result<NamePage>> list(Listing listing);
 
     // -- changing who has a name. Under a hold, write the record of the object whose claim it is,

@@ -336,6 +336,42 @@ TEST_CASE("store names: a list passes over thousands that are gone", "[store]") 
     REQUIRE(shelf.list({.pool = kPool}) == std::vector{claim("n12999", 1, 2'999)});
 }
 
+TEST_CASE("store names: pages of several parts make one", "[store]") {
+    const std::uint64_t seed = GENERATE(range(1, 20));
+    CAPTURE(seed);
+    core::Random random(seed);
+    constexpr unsigned kParts = 3;
+    std::array<std::vector<NameClaim>, kParts> parts;
+    std::vector<NameClaim> all;
+    const auto count = static_cast<unsigned>(random.below(40));
+    for (unsigned i = 100; i < 100 + count; ++i) {
+        all.push_back(claim("n" + std::to_string(i), 1, i));
+        parts[random.below(kParts)].push_back(all.back());
+    }
+    const auto count_max = static_cast<std::uint32_t>(1 + random.below(10));
+
+    std::vector<NameClaim> listed;
+    for (bool end = false; !end;) {
+        std::vector<NamePage> pages;
+        for (const auto& part : parts) {
+            NamePage page{.claims = {}, .end = true};
+            for (const NameClaim& each : part) {
+                if (!listed.empty() && each.name <= listed.back().name) continue;
+                if (page.claims.size() == count_max) page.end = false;
+                if (page.end) page.claims.push_back(each);
+            }
+            pages.push_back(std::move(page));
+        }
+        const NamePage merged = merge_pages(std::move(pages), count_max);
+        REQUIRE((merged.end || !merged.claims.empty()));
+        REQUIRE(merged.claims.size() <= count_max);
+        listed.insert(listed.end(), merged.claims.begin(), merged.claims.end());
+        end = merged.end;
+    }
+
+    REQUIRE(listed == all);
+}
+
 // -- holds --
 
 TEST_CASE("store names: a name that is held is handed on in order", "[store]") {
