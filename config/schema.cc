@@ -1,5 +1,6 @@
 #include "config/schema.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <utility>
@@ -35,6 +36,13 @@ void Schema::add(std::shared_ptr<const AnySection> section) {
     sections_.push_back(std::move(section));
 }
 
+void Schema::rule(const std::string& section, Rule rule) {
+    const auto name = std::ranges::find(names_, section);
+    ENSURE(name != names_.end());
+    rules_.push_back(
+        {.section = static_cast<std::size_t>(name - names_.begin()), .rule = std::move(rule)});
+}
+
 std::expected<SnapshotPtr, Problems> Schema::load_file(const std::string& file_name) const {
     const auto text = read_file(file_name);
     if (text) return load_text(*text, file_name);
@@ -57,6 +65,14 @@ std::expected<SnapshotPtr, Problems> Schema::load_text(std::string_view text,
         const Node* value = (*values)[index];
         snapshot->records_.push_back(
             sections_[index]->read(value == nullptr ? absent : *value, problems));
+    }
+    if (!problems.empty()) return std::unexpected(finished(std::move(problems), file_name));
+    for (const Between& each : rules_) {
+        const auto mistake = each.rule(*snapshot);
+        if (!mistake) continue;
+        const Node* const value = (*values)[each.section];
+        problems.push_back({file_name, value == nullptr ? Position{} : value->position,
+                            names_[each.section], mistake->wrong, mistake->right});
     }
     if (!problems.empty()) return std::unexpected(finished(std::move(problems), file_name));
     return snapshot;

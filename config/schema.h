@@ -1,7 +1,9 @@
 #pragma once
 
 #include <expected>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <typeindex>
@@ -58,6 +60,12 @@ public:
         add(std::make_shared<const ListSectionOf<Item>>(std::move(section)));
     }
 
+    // What must hold between sections, asked when each of them is right by itself. What is wrong is
+    // said to be at `section`. A reload may mix old and new sections, so nothing that is live may
+    // be part of it. Requires: the section was added.
+    using Rule = std::function<std::optional<Mistake>(const Snapshot&)>;
+    void rule(const std::string& section, Rule rule);
+
     // Everything that is wrong, in the order of the file, or a snapshot. Never throws; a file that
     // cannot be read is a problem of the key "file". Reads regular files only, so it never waits.
     std::expected<SnapshotPtr, Problems> load_file(const std::string& file_name) const;
@@ -73,6 +81,11 @@ private:
 
     std::vector<std::shared_ptr<const AnySection>> sections_;
     std::vector<std::string> names_;  // Of sections_, in the same order.
+    struct Between {
+        std::size_t section;  // Where in sections_.
+        Rule rule;
+    };
+    std::vector<Between> rules_;
 };
 
 // The whole configuration as YAML, every default written out. Loads back to an equal snapshot,

@@ -283,3 +283,27 @@ TEST_CASE("config load: a file that cannot be read is one clear problem", "[conf
         REQUIRE(file_problem(secret) == "cannot be opened: Permission denied" + right);
     }
 }
+
+TEST_CASE("config load: a rule between sections is asked once each is right by itself",
+          "[config]") {
+    Schema schema = example::schema();
+    std::size_t asked = 0;
+    schema.rule("limits", [&asked](const Snapshot& settings) -> std::optional<Mistake> {
+        ++asked;
+        if (settings.get<example::Node>().verbose) return std::nullopt;
+        return Mistake{.wrong = "too quiet", .right = "be verbose"};
+    });
+
+    const auto wrong = schema.load_text("node: { nope: 1 }\n", "f.yaml");
+    REQUIRE_FALSE(wrong.has_value());
+    REQUIRE(asked == 0);
+
+    const auto refused = schema.load_text("node: {}\nlimits:\n  nice: 3\n", "f.yaml");
+    REQUIRE_FALSE(refused.has_value());
+    REQUIRE(refused.error().size() == 1);
+    REQUIRE(to_string(refused.error().front()) == "f.yaml:3:3: limits: too quiet, be verbose");
+
+    REQUIRE(to_string(schema.load_text("", "f.yaml").error().front()) ==
+            "f.yaml:1:1: limits: too quiet, be verbose");
+    REQUIRE(schema.load_text("node: { verbose: true }\n", "f.yaml").has_value());
+}
