@@ -49,16 +49,6 @@ bool all_zero(std::span<const std::byte> bytes) {
     return std::ranges::all_of(bytes, [](std::byte each) { return each == std::byte{0}; });
 }
 
-std::string to_hex(std::span<const std::byte> bytes) {
-    std::string text;
-    for (const std::byte each : bytes) {
-        const auto value = std::to_integer<unsigned>(each);
-        text += "0123456789abcdef"[value >> 4];
-        text += "0123456789abcdef"[value & 15];
-    }
-    return text;
-}
-
 std::string in_quotes(std::string_view name) {
     std::string text = "\"";
     core::append_printable(text, name, core::Quotes::kEscape);
@@ -184,7 +174,8 @@ std::string DiskLabel::explain() const {
         case Verdict::kBlank: return "is blank";
         case Verdict::kRetired: return "was retired, and holds nothing any more";
         case Verdict::kOtherNode:
-            return "belongs to node " + to_hex(label_->owner) + ", pool " + in_quotes(label_->pool);
+            return "belongs to node " + format_id(label_->owner) + ", pool " +
+                   in_quotes(label_->pool);
         case Verdict::kOtherPool:
             return "belongs to pool " + in_quotes(label_->pool) + " of this node, not to " +
                    in_quotes(claim_.pool);
@@ -233,7 +224,7 @@ Task<Result<void>> DiskLabel::take(NewLabel fresh) {
                .created_unix_ns = fresh.created_unix_ns,
                .segment_bytes = fresh.segment_bytes,
                .slot = fresh.slot,
-               .state = LabelState::kActive,
+               .state = fresh.state,
                .pool = claim_.pool};
     for (std::uint64_t copy = 0; copy < kLabelCopies; ++copy) {
         ++next.generation;
@@ -241,7 +232,7 @@ Task<Result<void>> DiskLabel::take(NewLabel fresh) {
         const auto written = co_await write(std::move(copied));
         if (!written) co_return written;
     }
-    verdict_ = Verdict::kOurs;
+    verdict_ = judge_label();
     copy_lost_ = false;
     co_return Result<void>{};
 }

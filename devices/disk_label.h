@@ -36,6 +36,8 @@ struct NewLabel {
     std::int64_t created_unix_ns = 0;
     std::uint32_t segment_bytes = 0;
     std::uint16_t slot = 0;
+    // Retired for a disk that is not ready for use yet: whoever finds it so may take it anew.
+    LabelState state = LabelState::kActive;
 };
 
 // The label of one open disk: recognises the disk, and alone writes the first two blocks. Lives on
@@ -59,7 +61,8 @@ public:
     // One of the two copies cannot be read, or is no label; the next that is written mends it.
     bool copy_lost() const { return copy_lost_; }
 
-    // Makes a blank or retired disk ours, durably and in both copies; kDenied for every other.
+    // Makes a blank or retired disk ours, durably and in both copies; kDenied for every other. One
+    // that is taken as retired can be taken again.
     Task<Result<void>> take(NewLabel fresh);
     // kDenied for a disk that is not ours.
     Task<Result<void>> set_state(LabelState state);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
 #include <concepts>
 #include <cstring>
 #include <string_view>
@@ -67,6 +68,29 @@ bool all_zero(std::span<const std::byte> bytes) {
 }
 
 }  // namespace
+
+std::string format_id(const DiskId& id) {
+    std::string text;
+    for (const std::byte each : id) {
+        const auto value = std::to_integer<unsigned>(each);
+        text += "0123456789abcdef"[value >> 4];
+        text += "0123456789abcdef"[value & 15];
+    }
+    return text;
+}
+
+std::optional<DiskId> parse_id(std::string_view text) {
+    DiskId id{};
+    if (text.size() != 2 * id.size()) return std::nullopt;
+    for (std::size_t i = 0; i < id.size(); ++i) {
+        const std::string_view digits = text.substr(2 * i, 2);
+        std::uint8_t value = 0;
+        const auto read = std::from_chars(digits.data(), digits.data() + 2, value, 16);
+        if (read.ec != std::errc() || read.ptr != digits.data() + 2) return std::nullopt;
+        id[i] = std::byte{value};
+    }
+    return id;
+}
 
 void write_label(const Label& label, LabelBlock into) {
     ENSURE(is_pool_name(label.pool));

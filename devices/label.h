@@ -3,8 +3,10 @@
 #include <array>
 #include <cstdint>
 #include <expected>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "devices/device.h"
 
@@ -13,6 +15,10 @@ namespace fopd::devices {
 // Random, and never given twice.
 using DiskId = std::array<std::byte, 16>;
 using NodeId = std::array<std::byte, 16>;
+
+// 32 hexadecimal digits, as people and files have it.
+std::string format_id(const DiskId& id);
+std::optional<DiskId> parse_id(std::string_view text);
 
 inline constexpr std::size_t kPoolNameBytesMax = 64;
 // The label's copies are the first blocks of a disk, a block each.

@@ -38,7 +38,9 @@ public:
           label(disk, std::move(claim)) {}
 
     Verdict inspect() { return world.run(*reactor, label.inspect()).value().value(); }
-    Result<void> take() { return world.run(*reactor, label.take(new_label())).value(); }
+    Result<void> take(NewLabel fresh = new_label()) {
+        return world.run(*reactor, label.take(fresh)).value();
+    }
     Result<void> set_state(LabelState state) {
         return world.run(*reactor, label.set_state(state)).value();
     }
@@ -265,4 +267,26 @@ TEST_CASE("devices disk label: what could not be written was not", "[devices]") 
     REQUIRE(stage.set_state(LabelState::kRetired).error().code == Errc::kIo);
     REQUIRE(stage.label.verdict() == Verdict::kOurs);
     REQUIRE(stage.label.label().state == LabelState::kActive);
+}
+
+TEST_CASE("devices disk label: a disk that is not ready yet may be taken anew", "[devices]") {
+    DiskImage image = blank_disk();
+    NewLabel unready = new_label();
+    unready.state = LabelState::kRetired;
+    {
+        Stage stage(image);
+        stage.inspect();
+        REQUIRE(stage.take(unready).has_value());
+        REQUIRE(stage.label.verdict() == Verdict::kRetired);
+    }
+    Random random(1);
+    image.crash(random);
+
+    Stage stage(image);
+    REQUIRE(stage.inspect() == Verdict::kRetired);
+    REQUIRE(stage.take(unready).has_value());
+    REQUIRE(stage.take().has_value());
+    REQUIRE(stage.label.verdict() == Verdict::kOurs);
+    REQUIRE(stage.label.label().generation == 6);
+    REQUIRE(Stage(image).inspect() == Verdict::kOurs);
 }

@@ -11,6 +11,7 @@
 
 using namespace fopd;
 using namespace fopd::devices;
+using fopd::devices::testing::counting_id;
 using fopd::devices::testing::example_label;
 
 namespace {
@@ -120,4 +121,18 @@ TEST_CASE("devices label: the document shows one", "[devices]") {
     const std::string expected = shown(std::span(bytes).first(96));
     INFO("the document should show\n" << expected);
     REQUIRE(document.find(expected) != std::string::npos);
+}
+
+TEST_CASE("devices label: an id is 32 hexadecimal digits", "[devices]") {
+    const DiskId id = counting_id(0xf8);
+    REQUIRE(format_id(id) == "f8f9fafbfcfdfeff0001020304050607");
+    REQUIRE(parse_id(format_id(id)) == id);
+    REQUIRE(parse_id("F8f9fafbfcfdfeff0001020304050607") == id);
+    for (const char* const text :
+         {"", "f8", "f8f9fafbfcfdfeff00010203040506", "f8f9fafbfcfdfeff000102030405060708",
+          "f8f9fafbfcfdfeff000102030405060g", "-8f9fafbfcfdfeff0001020304050607",
+          " 8f9fafbfcfdfeff0001020304050607", "0xf9fafbfcfdfeff0001020304050607"}) {
+        INFO(text);
+        REQUIRE_FALSE(parse_id(text).has_value());
+    }
 }
