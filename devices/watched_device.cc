@@ -8,7 +8,7 @@ WatchedDevice::WatchedDevice(core::Reactor& reactor, Device& device, core::Event
 
 Task<Result<void>> WatchedDevice::read(core::Buffer into, std::uint64_t offset,
                                        core::WaitOptions wait) {
-    const Instant began = reactor_.now();
+    const Instant began = begin();
     const auto result = co_await device_.read(into, offset, wait);
     ended({.op = DeviceOp::kRead,
            .size_bytes = into.size_bytes,
@@ -19,7 +19,7 @@ Task<Result<void>> WatchedDevice::read(core::Buffer into, std::uint64_t offset,
 
 Task<Result<void>> WatchedDevice::write(core::Buffer from, std::uint64_t offset) {
     if (const auto writable = check_writable(); !writable) co_return writable;
-    const Instant began = reactor_.now();
+    const Instant began = begin();
     const auto result = co_await device_.write(from, offset);
     ended({.op = DeviceOp::kWrite,
            .size_bytes = from.size_bytes,
@@ -30,7 +30,7 @@ Task<Result<void>> WatchedDevice::write(core::Buffer from, std::uint64_t offset)
 
 Task<Result<void>> WatchedDevice::flush() {
     if (const auto writable = check_writable(); !writable) co_return writable;
-    const Instant began = reactor_.now();
+    const Instant began = begin();
     auto result = co_await device_.flush();
     ended({.op = DeviceOp::kFlush, .took = reactor_.now() - began, .result = result});
     // Of a write that failed meanwhile, or of another flush that took its error along, this one
@@ -41,7 +41,7 @@ Task<Result<void>> WatchedDevice::flush() {
 
 Task<Result<void>> WatchedDevice::discard(std::uint64_t offset, std::uint64_t size_bytes) {
     if (const auto writable = check_writable(); !writable) co_return writable;
-    const Instant began = reactor_.now();
+    const Instant began = begin();
     const auto result = co_await device_.discard(offset, size_bytes);
     ended({.op = DeviceOp::kDiscard,
            .size_bytes = size_bytes,
@@ -63,7 +63,13 @@ Result<void> WatchedDevice::check_writable() const {
     return std::unexpected(Error{.code = Errc::kIo, .context = "device is read-only"});
 }
 
+Instant WatchedDevice::begin() {
+    if (under_way_++ == 0) busy_since_ = reactor_.now();
+    return reactor_.now();
+}
+
 void WatchedDevice::ended(const Health::Ended& what) {
+    if (--under_way_ == 0) busy_ += reactor_.now() - busy_since_;
     if (!what.result && what.result.error().code == Errc::kIo) {
         core::emit(events_, core::Level::kError, "devices.error",
                    {{"device", name()},

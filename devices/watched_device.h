@@ -25,12 +25,17 @@ public:
 
     // Figures and state, for any thread.
     const Health& health() const { return health_; }
+    // How long there was something under way so far.
+    Duration busy_time() const {
+        return under_way_ == 0 ? busy_ : busy_ + (reactor_.now() - busy_since_);
+    }
     // What only those above can see: wrong bytes, a log that cannot be trusted. Literals.
     void mark_suspect(const char* reason);
     void mark_read_only(const char* reason);
 
 private:
     Result<void> check_writable() const;
+    Instant begin();
     void ended(const Health::Ended& what);
     void report() const;
 
@@ -38,6 +43,9 @@ private:
     Device& device_;
     core::EventSink& events_;
     Health health_;
+    std::uint64_t under_way_ = 0;
+    Instant busy_since_{};
+    Duration busy_{0};  // Up to busy_since_.
 };
 
 }  // namespace fopd::devices

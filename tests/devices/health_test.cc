@@ -158,3 +158,21 @@ TEST_CASE("devices watched device: those above can give a device up", "[devices]
     REQUIRE(stage.write().error().code == Errc::kIo);
     REQUIRE(stage.events.names() == "devices.state devices.state ");
 }
+
+TEST_CASE("devices watched: it is busy while anything is under way, once", "[devices]") {
+    Stage stage({.delay_min = 1ms, .delay_max = 1ms});
+    REQUIRE(stage.watched.busy_time() == 0ms);
+    REQUIRE(stage.write().has_value());
+    REQUIRE(stage.watched.busy_time() == 1ms);
+    stage.world.run_for(1s);
+
+    Gate gate;
+    std::vector<bool> succeeded;
+    for (int i = 0; i < 8; ++i) {
+        stage.reactor->spawn(
+            gate, note_result(stage.watched.read(stage.bytes.buffer(), 0, {}), &succeeded));
+    }
+    stage.world.run_for(1s);
+    REQUIRE(succeeded == std::vector<bool>(8, true));
+    REQUIRE(stage.watched.busy_time() == 2ms);
+}
