@@ -2,6 +2,7 @@
 
 #include "config/section.h"
 #include "config/types.h"
+#include "devices/settings.h"
 #include "fabric/settings.h"
 #include "lrs/settings.h"
 
@@ -96,6 +97,14 @@ config::Section<LogSettings> log_section() {
     return section;
 }
 
+std::optional<config::Mistake> check_disks(const config::Snapshot& settings) {
+    std::string wrong = devices::check_devices(settings.get<std::vector<devices::DeviceSettings>>(),
+                                               settings.get<std::vector<devices::PoolSettings>>());
+    if (wrong.empty()) return std::nullopt;
+    return config::Mistake{.wrong = std::move(wrong),
+                           .right = "each device is of a pool in pools, and has a path of its own"};
+}
+
 }  // namespace
 
 config::Schema make_schema() {
@@ -107,6 +116,9 @@ config::Schema make_schema() {
     schema.add(admin_section());
     schema.add(log_section());
     schema.add(lrs::lrs_section());
+    schema.add(devices::pools_section());
+    schema.add(devices::devices_section());
+    schema.rule("devices", &check_disks);
     return schema;
 }
 

@@ -64,6 +64,37 @@ TEST_CASE("daemon settings: the manual page has every key", "[daemon]") {
     }
 }
 
+TEST_CASE("daemon settings: a device of a pool that is none is refused where devices begin",
+          "[daemon]") {
+    const auto refused = make_schema().load_text(
+        "pools: [ { name: fast } ]\n"
+        "devices:\n"
+        "  - { name: d0, path: /a, pool: slow }\n",
+        "test.yaml");
+
+    REQUIRE_FALSE(refused.has_value());
+    REQUIRE(refused.error().size() == 1);
+    REQUIRE(to_string(refused.error().front()) ==
+            "test.yaml:3:3: devices: device d0 is of pool slow, which pools does not have, each "
+            "device is of a pool in pools, and has a path of its own");
+}
+
+TEST_CASE("daemon configuration: devices need a restart, a quota does not", "[daemon]") {
+    std::string text =
+        "pools: [ { name: fast, quota: 1GiB } ]\n"
+        "devices: [ { name: d0, path: /a, pool: fast } ]\n";
+    const auto configuration = configuration_of(&text);
+
+    text =
+        "pools: [ { name: fast, quota: 2GiB } ]\n"
+        "devices: [ { name: d0, path: /b, pool: fast } ]\n";
+    const auto reloaded = configuration->reload();
+
+    REQUIRE(reloaded.has_value());
+    REQUIRE(reloaded->changed == std::vector<std::string>{"pools[0].quota"});
+    REQUIRE(reloaded->needs_restart == std::vector<std::string>{"devices[0].path"});
+}
+
 TEST_CASE("daemon configuration: a reload ends what was set by hand", "[daemon]") {
     const std::string text = "log: { level: warn }\n";
     const auto configuration = configuration_of(&text);
