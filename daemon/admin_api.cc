@@ -37,8 +37,9 @@ struct AdminApi::Verb {
     Duration patience;
 };
 
-constexpr std::array<AdminApi::Verb, 6> AdminApi::kVerbs{{
+constexpr std::array<AdminApi::Verb, 7> AdminApi::kVerbs{{
     {{.method = "GET", .path = "/v1/status"}, &AdminApi::status, 5s},
+    {{.method = "GET", .path = "/v1/devices"}, &AdminApi::devices, 5s},
     {{.method = "POST", .path = "/v1/reload"}, &AdminApi::reload, 30s},
     {{.method = "POST", .path = "/v1/drain", .answers = AdminRoute::Answers::kLate},
      &AdminApi::drain,
@@ -51,7 +52,7 @@ constexpr std::array<AdminApi::Verb, 6> AdminApi::kVerbs{{
 
 std::span<const AdminRoute> AdminApi::routes() const {
     static constexpr auto kRoutes = [] {
-        std::array<AdminRoute, 6> routes;
+        std::array<AdminRoute, kVerbs.size()> routes;
         for (std::size_t i = 0; i < routes.size(); ++i) routes[i] = kVerbs[i].route;
         return routes;
     }();
@@ -123,6 +124,15 @@ Task<void> AdminApi::close() {
 // NOLINTNEXTLINE(readability-make-member-function-const)
 Task<AdminReply> AdminApi::status(AdminRequest) {
     co_return json_reply(kOk, status_json(parts_.node, parts_.configuration, parts_.facts()));
+}
+
+// NOLINTNEXTLINE(readability-make-member-function-const)
+Task<AdminReply> AdminApi::devices(AdminRequest) {
+    JsonWriter json;
+    json.begin_array();
+    for (const DiskReport& each : parts_.node.disks().reports()) write_disk(json, each);
+    json.end_array();
+    co_return json_reply(kOk, json.text());
 }
 
 Task<AdminReply> AdminApi::reload(AdminRequest) {

@@ -41,11 +41,13 @@ public:
 private:
     class Call;
     struct Verb;
-    static const std::array<Verb, 6> kVerbs;
+    static const std::array<Verb, 7> kVerbs;
 
     AdminReply on_control(const Verb& verb, const AdminRequest& request);
     // A row of the table of verbs like the others, which are not const.
     Task<AdminReply> status(
+        AdminRequest request);  // NOLINT(readability-make-member-function-const)
+    Task<AdminReply> devices(
         AdminRequest request);  // NOLINT(readability-make-member-function-const)
     Task<AdminReply> reload(AdminRequest request);
     Task<AdminReply> drain(AdminRequest request);

@@ -1,6 +1,7 @@
 #include "daemon/locality.h"
 
 #include "daemon/listener.h"
+#include "daemon/node_disk.h"
 
 namespace fopd::daemon {
 
@@ -87,6 +88,10 @@ std::vector<reqh::FopRecord> Locality::running() const {
 std::optional<reqh::FopRecord> Locality::trace(reqh::FopId id) const {
     if (fabric_ == nullptr) return std::nullopt;
     return fabric_->handler.trace(id);
+}
+
+void Locality::publish() {
+    for (NodeDisk* const disk : disks_) disk->publish();
 }
 
 bool Locality::at_rest() const {

@@ -24,6 +24,7 @@
 namespace fopd::daemon {
 
 class Listener;
+class NodeDisk;
 
 // What a reload may change of a locality while it runs.
 struct LiveSettings {
@@ -72,6 +73,8 @@ public:
     void apply(const LiveSettings& live);
     // Stops it when this locality closes.
     void own(Listener& listener) { listener_ = &listener; }
+    // Has its volume on this locality.
+    void own(NodeDisk& disk) { disks_.push_back(&disk); }
     // Requires: opened with a transport.
     fabric::Server& server() { return *fabric_->server; }
 
@@ -85,6 +88,8 @@ public:
     std::vector<fabric::SessionInfo> sessions();
     std::vector<reqh::FopRecord> running() const;
     std::optional<reqh::FopRecord> trace(reqh::FopId id) const;
+    // Brings the figures up to date that others read.
+    void publish();
     // Nothing is held for any client: no session, fop, buffer or credit.
     bool at_rest() const;
 
@@ -114,6 +119,7 @@ private:
     std::unique_ptr<Fabric> fabric_;
     std::atomic<const Fabric*> shown_ = nullptr;  // The same, to other threads.
     Listener* listener_ = nullptr;
+    std::vector<NodeDisk*> disks_;
 };
 
 }  // namespace fopd::daemon

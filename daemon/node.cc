@@ -36,7 +36,7 @@ const char* to_string(NodeState state) {
 // nobody: a locality that does not answer keeps it, and the control reactor goes on.
 class Node::Pulse final : core::Message {
 public:
-    Pulse(core::Reactor& control, core::Reactor& locality)
+    Pulse(core::Reactor& control, Locality& locality)
         : Message(&deliver), control_(control), locality_(locality), answered_at_(control.now()) {}
 
     bool under_way() const { return under_way_; }
@@ -46,7 +46,7 @@ public:
         ENSURE(!under_way_);
         under_way_ = true;
         on_its_way_back_ = false;
-        locality_.post(*this);
+        locality_.reactor().post(*this);
     }
 
     bool answered = false;  // Since the watchdog was last fed.
@@ -57,6 +57,7 @@ private:
         auto& self = static_cast<Pulse&>(message);
         if (!self.on_its_way_back_) {
             self.on_its_way_back_ = true;
+            self.locality_.publish();
             self.control_.post(self);
             return;
         }
@@ -66,7 +67,7 @@ private:
     }
 
     core::Reactor& control_;
-    core::Reactor& locality_;
+    Locality& locality_;
     Instant answered_at_;
     bool under_way_ = false;
     bool on_its_way_back_ = false;  // Belongs to whoever has the message.
@@ -163,16 +164,25 @@ Node::Node(NodeWorld world, NodeOptions options)
     : world_(std::move(world)),
       options_(options),
       created_at_(world_.control.now()),
+      disks_({.control = world_.control,
+              .bay = world_.bay,
+              .events = world_.events,
+              .entropy = world_.entropy,
+              .clock = world_.clock,
+              .node = world_.id},
+             world_.localities,
+             world_.configuration.current()->get<std::vector<devices::DeviceSettings>>()),
       drained_(world_.control),
       answered_(world_.control),
       registered_(world_.localities.size(), false) {
     for (std::uint32_t index = 0; index < world_.localities.size(); ++index) {
         core::Reactor& reactor = *world_.localities[index];
         localities_.push_back(std::make_unique<Locality>(index, reactor));
-        pulses_.push_back(std::make_unique<Pulse>(world_.control, reactor));
+        pulses_.push_back(std::make_unique<Pulse>(world_.control, *localities_.back()));
         orders_.push_back(std::make_unique<Order>(world_.control, *localities_.back(), answered_));
         updates_.push_back(std::make_unique<Update>(world_.control, *localities_.back()));
     }
+    for (const auto& disk : disks_.all()) localities_[disk->place().locality]->own(*disk);
 }
 
 Node::~Node() = default;
@@ -190,6 +200,8 @@ Task<Started<void>> Node::start() {
         if (!opened) co_return std::unexpected(opened.error());
     }
     opened_.store(true, std::memory_order_release);
+    if (stop_requested_) co_return {};
+    co_await open_disks();
     if (stop_requested_) co_return {};
     const auto listening = co_await listen();
     if (!listening) co_return std::unexpected(listening.error());
@@ -250,6 +262,16 @@ Task<Started<void>> Node::open_locality(Locality* locality) {
              {{"reason", std::string_view(reason)}});
     }
     co_return {};
+}
+
+// A disk that cannot be used keeps no other from serving.
+Task<void> Node::open_disks() {
+    co_await disks_.open();
+    for (const DiskReport& disk : disks_.reports()) {
+        if (disk.reason.empty()) continue;
+        warnings_.push_back("device " + disk.name + " (" + disk.path + ") is " + disk.state + ": " +
+                            disk.reason);
+    }
 }
 
 std::vector<fabric::Address> Node::listen_addresses() const {
@@ -410,6 +432,7 @@ Task<Node::Left> Node::order_all(Task<std::uint64_t> (*what)(Locality*, Instant)
 
 Task<bool> Node::stop() {
     stop_requested_ = true;
+    const Instant asked_at = world_.control.now();
     // Before the drain, which may take its time: the service manager is to know what it waits for.
     world_.manager.stopping();
     if (state_ == NodeState::kReady || state_ == NodeState::kDraining) {
@@ -431,6 +454,12 @@ Task<bool> Node::stop() {
              {{"silent_localities", left.localities}});
         co_return false;
     }
+    // What is left of the time that may be drained; a volume that closes has something to write.
+    const Duration timeout = world_.configuration.current()->get<NodeSettings>().drain_timeout;
+    const Instant deadline =
+        std::max(after(asked_at, timeout), after(world_.control.now(), kClosePatience));
+    const bool disks_closed = co_await disks_.close(deadline);
+    if (!disks_closed) co_return false;
     // Every pulse is at home again: it was sent before the close, and is answered in order.
     for (const auto& pulse : pulses_) ENSURE(!pulse->under_way());
     enter(NodeState::kStopped);

@@ -20,6 +20,7 @@
 #include "daemon/configuration.h"
 #include "daemon/listener.h"
 #include "daemon/locality.h"
+#include "daemon/node_disks.h"
 #include "daemon/service_manager.h"
 #include "daemon/start_problem.h"
 
@@ -44,6 +45,10 @@ struct NodeWorld {
     core::EventSink& events;
     ServiceManager& manager;
     Configuration& configuration;
+    // Where the disks of the configuration are; null when it has none.
+    DiskBay* bay = nullptr;
+    // Who the node is to its disks.
+    devices::NodeId id{};
     // The transport for a scheme of fabric.listen; null when there is none.
     std::function<fabric::Transport*(std::string_view scheme)> transport;
     // Reads who may do what, as the configuration in force says.
@@ -115,6 +120,8 @@ public:
     const std::vector<std::string>& warnings() const { return warnings_; }
     // Where clients may connect.
     const std::vector<fabric::Address>& addresses() const { return addresses_; }
+    // Those of the configuration, also what could not be used of them.
+    const NodeDisks& disks() const { return disks_; }
 
     // These ask the localities, and wait for their answers.
     struct LocalSession {
@@ -135,6 +142,7 @@ private:
     class Update;
 
     Task<Started<void>> open_locality(Locality* locality);
+    Task<void> open_disks();
     Task<Started<void>> listen();
     std::vector<fabric::Address> listen_addresses() const;
     LiveSettings live_settings() const;
@@ -157,6 +165,7 @@ private:
     std::vector<std::unique_ptr<Pulse>> pulses_;
     std::vector<std::unique_ptr<Order>> orders_;
     std::vector<std::unique_ptr<Update>> updates_;
+    NodeDisks disks_;
     std::uint64_t incarnation_ = 0;
     std::atomic<bool> opened_ = false;
     AccessPtr access_;

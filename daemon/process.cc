@@ -18,9 +18,11 @@
 #include "daemon/admin_api.h"
 #include "daemon/admin_server.h"
 #include "daemon/data_dir.h"
+#include "daemon/local_disk_bay.h"
 #include "daemon/locality_threads.h"
 #include "daemon/log.h"
 #include "daemon/log_writer.h"
+#include "daemon/node_id.h"
 #include "daemon/version.h"
 #include "fabric/ofi_transport.h"
 
@@ -35,6 +37,8 @@ constexpr Duration kSignalCap = 1h;
 // The same signal again within this is the same request: timeout(1) signals the process, and then
 // its group.
 constexpr Duration kSameRequestWithin = 500ms;
+// Threads for what blocks about disks: opening them, and writing to their indexes.
+constexpr std::size_t kDiskThreadsMax = 16;
 constexpr Duration kLogFlushLimit = 2s;
 // What the end of the log may take after that.
 constexpr Duration kLogEndLimit = 3 * (Log::kCloseWait + Log::kCloseMargin);
@@ -113,6 +117,8 @@ public:
 
 private:
     Started<void> make();
+    Started<std::unique_ptr<core::Offload>> make_offload(core::OffloadOptions options);
+    Started<void> make_bay(std::size_t disk_count);
     fabric::Transport* transport(std::string_view scheme);
     void make_api();
     Task<Started<void>> start_admin();
@@ -136,6 +142,8 @@ private:
     std::unique_ptr<ServiceManager> manager_;
     std::unique_ptr<core::Reactor> control_;
     std::unique_ptr<core::Offload> offload_;
+    std::unique_ptr<core::Offload> disk_offload_;  // Null without disks.
+    std::unique_ptr<LocalDiskBay> bay_;            // As well.
     std::unique_ptr<LocalityThreads> threads_;
     std::unique_ptr<Node> node_;
     std::unique_ptr<NodeMetrics> node_metrics_;
@@ -167,14 +175,14 @@ Started<void> Process::make() {
     }
     control_ = std::make_unique<core::Reactor>(std::move(*backend));
     told_to_stop_ = std::make_unique<core::WaitQueue>(*control_);
-    auto offload = core::make_thread_offload({.name = "fopd-offload"});
-    if (!offload) {
-        return std::unexpected(StartProblem{
-            .exit_code = kExitSystem,
-            .message = "threads for blocking calls: " + describe(offload.error()) + kThreadAdvice});
-    }
+    auto offload = make_offload({.name = "fopd-offload"});
+    if (!offload) return std::unexpected(offload.error());
     offload_ = std::move(*offload);
     manager_ = make_systemd_manager();
+    const auto node_id = load_node_id(data_dir_->path(), entropy_);
+    if (!node_id) return std::unexpected(node_id.error());
+    const auto& disks = settings.get<std::vector<devices::DeviceSettings>>();
+    if (auto made = make_bay(disks.size()); !made) return made;
 
     const LocalitySettings& localities = settings.get<LocalitySettings>();
     if (auto fits = check_memory(localities); !fits) return fits;
@@ -193,6 +201,8 @@ Started<void> Process::make() {
             .events = log_,
             .manager = *manager_,
             .configuration = *configuration_,
+            .bay = bay_.get(),
+            .id = *node_id,
             .transport = [this](std::string_view scheme) { return transport(scheme); },
             .load_access =
                 [this] { return load_access(configuration_->current()->get<AuthSettings>()); },
@@ -200,6 +210,26 @@ Started<void> Process::make() {
         NodeOptions{.buffers = options_.buffers, .listen = options_.listen});
     node_metrics_ = std::make_unique<NodeMetrics>(
         *node_, clock_, [this](std::size_t locality) { return threads_->cpu_time(locality); });
+    return {};
+}
+
+Started<std::unique_ptr<core::Offload>> Process::make_offload(core::OffloadOptions options) {
+    auto offload = core::make_thread_offload(std::move(options));
+    if (offload) return *std::move(offload);
+    return std::unexpected(StartProblem{
+        .exit_code = kExitSystem,
+        .message = "threads for blocking calls: " + describe(offload.error()) + kThreadAdvice});
+}
+
+// Disks have threads of their own: a disk that does not answer holds up nobody else's calls.
+Started<void> Process::make_bay(std::size_t disk_count) {
+    if (disk_count == 0) return {};
+    auto offload = make_offload(
+        {.name = "fopd-disks",
+         .thread_count = static_cast<unsigned>(std::min(disk_count, kDiskThreadsMax))});
+    if (!offload) return std::unexpected(offload.error());
+    disk_offload_ = std::move(*offload);
+    bay_ = std::make_unique<LocalDiskBay>(*disk_offload_, log_, data_dir_->path());
     return {};
 }
 

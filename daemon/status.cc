@@ -92,6 +92,9 @@ std::string status_json(const Node& node, const Configuration& configuration,
                        index < facts.threads.size() ? facts.threads[index] : kNoThread);
     }
     json.end_array();
+    json.key("devices").begin_array();
+    for (const DiskReport& disk : node.disks().reports()) write_disk(json, disk);
+    json.end_array();
     json.list("warnings", node.warnings());
     json.end_object();
     return json.text();
@@ -198,6 +201,7 @@ void NodeMetrics::collect_fabric(core::MetricSink& sink) const {
 
 void NodeMetrics::collect(core::MetricSink& sink) const {
     if (node_.opened()) collect_fabric(sink);
+    node_.disks().collect(sink);
     struct Figure {
         std::string_view name;
         std::string_view help;

@@ -68,6 +68,7 @@ SimulatedNode::SimulatedNode(core::VirtualWorld& world, SimulatedNodeOptions opt
       schema_(daemon::make_schema()),
       events_(world, options_.observer),
       manager_(world, options_.watchdog),
+      disks_(core::mix(world.seed(), options_.index), options_.disks),
       configuration_text_(good_configuration()) {}
 
 SimulatedNode::~SimulatedNode() {
@@ -81,7 +82,8 @@ std::string SimulatedNode::good_configuration() const {
            "log: { slow_fop: " + config::format_duration(options_.slow_fop) + " }\n" +
            (options_.network == nullptr
                 ? "fabric: { listen: [] }\n"
-                : "fabric: { listen: [\"mem://" + options_.name + ":1\"] }\n");
+                : "fabric: { listen: [\"mem://" + options_.name + ":1\"] }\n") +
+           disks_.configuration();
 }
 
 void SimulatedNode::start() {
@@ -94,6 +96,7 @@ void SimulatedNode::start() {
         return;
     }
     ++life_count_;
+    disks_.begin_life();
     process_ = std::make_unique<Process>();
     Process& process = *process_;
     process.configuration = std::move(*configuration);
@@ -113,6 +116,8 @@ void SimulatedNode::start() {
                           .events = events_,
                           .manager = manager_,
                           .configuration = *process.configuration,
+                          .bay = &disks_,
+                          .id = disks_.node_id(),
                           .transport = [this](std::string_view) { return options_.network; },
                           .load_access = [this] { return load_access(); },
                           .apply_settings = [] {}},
@@ -162,6 +167,12 @@ void SimulatedNode::crash() {
     process_->control->drop_coroutines();
     for (const auto& locality : process_->localities) locality->drop_coroutines();
     process_.reset();
+}
+
+void SimulatedNode::lose_power() {
+    if (running()) disks_.power().cut();
+    crash();
+    disks_.crash();
 }
 
 void SimulatedNode::bury() {

@@ -12,6 +12,7 @@
 #include "daemon/node.h"
 #include "daemon/service_manager.h"
 #include "fabric/transport.h"
+#include "sim/simulated_disks.h"
 
 namespace fopd::sim {
 
@@ -92,6 +93,7 @@ struct SimulatedNodeOptions {
     std::string principals = {};
     // Which fops it calls slow; each is an event.
     Duration slow_fop = 500ms;
+    std::vector<SimulatedDiskOptions> disks = {};
     RecordedEvents::Observer observer = {};
 };
 
@@ -111,6 +113,9 @@ public:
     void terminate();
     // kill -9: at once, wherever each of its coroutines is.
     void crash();
+    // The same, and with it goes what its disks had not made durable. Of one that is not running,
+    // only that.
+    void lose_power();
 
     // fopctl drain: no new work, and the node stays.
     void drain();
@@ -122,6 +127,7 @@ public:
     core::Reactor& locality(std::uint32_t index);
     RecordedEvents& events() { return events_; }
     SimulatedManager& manager() { return manager_; }
+    SimulatedDisks& disks() { return disks_; }
     // What the node reads at its next start or reload.
     void set_configuration(std::string text) { configuration_text_ = std::move(text); }
     std::string good_configuration() const;
@@ -144,6 +150,7 @@ private:
     const config::Schema schema_;
     RecordedEvents events_;
     SimulatedManager manager_;
+    SimulatedDisks disks_;
     std::string configuration_text_;
     std::unique_ptr<Process> process_;
     std::uint64_t life_count_ = 0;

@@ -10,6 +10,8 @@
 #include "daemon/access.h"
 #include "daemon/data_dir.h"
 #include "daemon/dev_setup.h"
+#include "daemon/durable_file.h"
+#include "daemon/node_id.h"
 #include "daemon/secret_file.h"
 #include "tests/catch.h"
 #include "tests/temp_dir.h"
@@ -181,4 +183,56 @@ TEST_CASE("daemon dev setup: a place that cannot be used is refused", "[daemon]"
 
     REQUIRE_FALSE(setup.has_value());
     REQUIRE(setup.error().exit_code == kExitDataDir);
+}
+
+TEST_CASE("daemon node id: it is made once, and is the same from then on", "[daemon]") {
+    const TempDir dir;
+    core::SeededEntropy entropy(1);
+    const mode_t umask_before = ::umask(0077);
+    const auto first = load_node_id(dir.path(), entropy);
+    ::umask(umask_before);
+
+    REQUIRE(first.has_value());
+    REQUIRE(contents(dir / "node.id") == devices::format_id(*first) + "\n");
+    REQUIRE(mode_of(dir / "node.id") == 0644);
+    REQUIRE(load_node_id(dir.path(), entropy) == *first);
+
+    const TempDir other;
+    REQUIRE(load_node_id(other.path(), entropy) != *first);
+}
+
+TEST_CASE("daemon node id: a damaged file is refused, not replaced", "[daemon]") {
+    const TempDir dir;
+    core::SeededEntropy entropy(1);
+    for (const std::string& text : {std::string(), std::string("0123"), std::string(33, 'a'),
+                                    std::string(32, 'g'), std::string(32, 'a') + "\n\n"}) {
+        write(dir / "node.id", text, 0644);
+        const auto refused = load_node_id(dir.path(), entropy);
+
+        REQUIRE_FALSE(refused.has_value());
+        REQUIRE(refused.error().exit_code == kExitDataDir);
+        REQUIRE_THAT(refused.error().message, ContainsSubstring(dir / "node.id"));
+        REQUIRE(contents(dir / "node.id") == text);
+    }
+    REQUIRE(::unlink((dir / "node.id").c_str()) == 0);
+    REQUIRE(::mkfifo((dir / "node.id").c_str(), 0644) == 0);
+    REQUIRE_FALSE(load_node_id(dir.path(), entropy).has_value());
+}
+
+TEST_CASE("daemon durable file: it is replaced as a whole, or not at all", "[daemon]") {
+    const TempDir dir;
+    const std::string path = dir / "file";
+    REQUIRE(read_small_file(path).error().code == Errc::kNotFound);
+    REQUIRE(replace_file(path, "one", 0600).has_value());
+    REQUIRE(replace_file(path, "two", 0644).has_value());
+    REQUIRE(*read_small_file(path) == "two");
+    REQUIRE(mode_of(path) == 0644);
+
+    REQUIRE(::mkdir((path + ".new").c_str(), 0700) == 0);
+    REQUIRE_FALSE(replace_file(path, "three", 0644).has_value());
+    REQUIRE(*read_small_file(path) == "two");
+
+    REQUIRE(read_small_file(dir.path()).error().code == Errc::kInvalid);
+    std::filesystem::resize_file(path, 2UL << 20);
+    REQUIRE(read_small_file(path).error().code == Errc::kInvalid);
 }

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <sys/types.h>
+
+#include "core/result.h"
+
+namespace fopd::daemon {
+
+// A small regular file as a whole; kNotFound, kInvalid for something else or more than 1 MiB.
+Result<std::string> read_small_file(const std::string& path);
+
+// Puts `text` into the place of whatever was there, at once: a crash leaves the old file or the
+// new one. Durable when it returns. Has `mode` whatever the umask says.
+Result<void> replace_file(const std::string& path, std::string_view text, mode_t mode);
+
+}  // namespace fopd::daemon

@@ -1,0 +1,282 @@
+#include "daemon/node_disk.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "core/ensure.h"
+
+namespace fopd::daemon {
+
+namespace {
+
+constexpr std::uint64_t kSegmentBytesMin = 1UL << 20;
+constexpr std::uint64_t kSegmentBytesMax = 64UL << 20;
+constexpr std::uint64_t kSegmentsWanted = 65'536;
+
+std::string after_colon(const char* what, const Error& error) {
+    return std::string(what) + ": " + describe(error);
+}
+
+}  // namespace
+
+const char* to_string(DiskStage stage) {
+    switch (stage) {
+        case DiskStage::kOpening: return "opening";
+        case DiskStage::kServing: return "good";
+        case DiskStage::kDamaged: return "suspect";
+        case DiskStage::kGivenUp: return "given-up";
+        case DiskStage::kClosed: return "closed";
+    }
+    return "unknown";
+}
+
+std::uint32_t segment_bytes_for(std::uint64_t disk_bytes) {
+    const std::uint64_t wanted = (disk_bytes + kSegmentsWanted - 1) / kSegmentsWanted;
+    return static_cast<std::uint32_t>(
+        std::clamp(std::bit_ceil(wanted), kSegmentBytesMin, kSegmentBytesMax));
+}
+
+NodeDisk::NodeDisk(const DiskWorld& world, const Place& place, devices::DeviceSettings settings)
+    : world_(world), settings_(std::move(settings)), place_(place) {}
+
+NodeDisk::~NodeDisk() = default;
+
+void NodeDisk::give_up(std::string reason) {
+    ENSURE(stage() == DiskStage::kOpening);
+    reason_ = std::move(reason);
+    enter(DiskStage::kGivenUp);
+    report(core::Level::kError, "daemon.device_given_up", reason_);
+}
+
+void NodeDisk::report(core::Level level, std::string_view event, std::string_view reason) const {
+    emit_each(world_.events, level, event,
+              {{"device", std::string_view(settings_.name)},
+               {"path", std::string_view(settings_.path)},
+               {"reason", reason}});
+}
+
+// -- what it is --
+
+Task<void> NodeDisk::look() {
+    devices::DeviceSettings settings = settings_;
+    auto opened = co_await world_.bay->open(&place_.reactor, std::move(settings));
+    if (!opened) {
+        give_up(describe(opened.error()));
+        co_return;
+    }
+    bay_disk_ = *std::move(opened);
+    device_.emplace(place_.reactor, bay_disk_->device(), world_.events);
+    health_.store(&device_->health(), std::memory_order_release);
+    devices::Claim claim{.node = world_.node, .pool = settings_.pool};
+    label_.emplace(*device_, std::move(claim));
+    const auto verdict = co_await label_->inspect();
+    if (!verdict) {
+        give_up(after_colon("its label cannot be read", verdict.error()));
+    } else if (*verdict == devices::Verdict::kOurs) {
+        slot_ = label_->label().slot;
+        disk_id_ = label_->label().disk;
+    } else if (*verdict == devices::Verdict::kBlank || *verdict == devices::Verdict::kRetired) {
+        is_new_ = true;
+        world_.entropy.fill(disk_id_);
+    } else {
+        give_up(label_->explain());
+    }
+    if (stage() == DiskStage::kGivenUp) co_await let_go();
+}
+
+// -- what is on it --
+
+Task<void> NodeDisk::begin() {
+    const Instant began_at = place_.reactor.now();
+    if (stage() == DiskStage::kOpening && is_new_) {
+        const auto taken = co_await take();
+        if (!taken) give_up(after_colon("it cannot be taken", taken.error()));
+    }
+    if (stage() == DiskStage::kOpening) {
+        const auto opened = co_await open_volume();
+        if (!opened) give_up(after_colon("it cannot be opened", opened.error()));
+    }
+    if (stage() == DiskStage::kGivenUp) {
+        co_await let_go();
+        co_return;
+    }
+    published_at_ = place_.reactor.now();
+    publish();
+    report_opened(published_at_ - began_at);
+}
+
+// Until there is an empty store on it, the disk says that it holds nothing: one that a crash leaves
+// in the middle is taken anew.
+Task<Result<void>> NodeDisk::take() {
+    ENSURE(slot_.has_value());
+    devices::NewLabel fresh{
+        .disk = disk_id_,
+        .created_unix_ns = world_.clock.wall().unix_ns,
+        .segment_bytes = segment_bytes_for(device_->geometry().size_bytes),
+        .slot = *slot_,
+        .state = devices::LabelState::kRetired,
+    };
+    const auto marked = co_await label_->take(fresh);
+    if (!marked) co_return marked;
+    auto indexed = co_await world_.bay->make_index(&place_.reactor, disk_id_);
+    if (!indexed) co_return std::unexpected(indexed.error());
+    index_ = *std::move(indexed);
+    make_volume();
+    const auto formatted = co_await volume_->format();
+    const auto closed = co_await volume_->close();
+    volume_.reset();
+    if (!formatted) co_return formatted;
+    if (!closed) co_return closed;
+    fresh.state = devices::LabelState::kActive;
+    const auto taken = co_await label_->take(fresh);
+    if (!taken) co_return taken;
+    emit_each(world_.events, core::Level::kInfo, "daemon.device_formatted",
+              {{"device", std::string_view(settings_.name)},
+               {"path", std::string_view(settings_.path)},
+               {"pool", std::string_view(settings_.pool)},
+               {"slot", std::uint64_t{*slot_}},
+               {"disk", std::string_view(devices::format_id(disk_id_))},
+               {"segment_bytes", std::uint64_t{fresh.segment_bytes}}});
+    co_return Result<void>{};
+}
+
+void NodeDisk::make_volume() {
+    const devices::Label& label = label_->label();
+    volume_ = std::make_unique<store::Volume>(
+        store::VolumeParts{.reactor = place_.reactor,
+                           .device = *device_,
+                           .index = *index_,
+                           .events = world_.events},
+        store::VolumeOptions{.disk_id = label.disk,
+                             .slot = label.slot,
+                             .segment_blocks = static_cast<std::uint32_t>(label.segment_bytes /
+                                                                          devices::kBlockBytes)});
+}
+
+Task<Result<void>> NodeDisk::find_index() {
+    auto found = co_await world_.bay->open_index(&place_.reactor, disk_id_);
+    if (found) {
+        index_ = *std::move(found);
+        co_return Result<void>{};
+    }
+    const Errc code = found.error().code;
+    const bool is_of_no_use =
+        code == Errc::kNotFound || code == Errc::kCorrupt || code == Errc::kInvalid;
+    if (!is_of_no_use) co_return std::unexpected(found.error());
+    co_return co_await make_index(found.error().context);
+}
+
+// The log fills it again when the volume is opened.
+Task<Result<void>> NodeDisk::make_index(const char* why) {
+    report(core::Level::kWarn, "daemon.index_rebuilt", why);
+    index_.reset();
+    auto made = co_await world_.bay->make_index(&place_.reactor, disk_id_);
+    if (!made) co_return std::unexpected(made.error());
+    index_ = *std::move(made);
+    co_return Result<void>{};
+}
+
+Task<Result<void>> NodeDisk::open_volume() {
+    if (label_->label().segment_bytes < kSegmentBytesMin) {
+        co_return std::unexpected(Error{.code = Errc::kUnsupported, .context = "segment size"});
+    }
+    if (index_ == nullptr) {
+        const auto found = co_await find_index();
+        if (!found) co_return found;
+    }
+    auto opened = co_await try_open(store::Volume::Mode::kServe);
+    if (!opened && opened.error().code == Errc::kInvalid) {
+        // The index is older than what is left of the log; somebody put back a copy of it.
+        const auto made = co_await make_index(opened.error().context);
+        if (!made) co_return made;
+        opened = co_await try_open(store::Volume::Mode::kServe);
+    }
+    if (opened) {
+        enter(DiskStage::kServing);
+        co_return opened;
+    }
+    if (damage_.first_seq == 0) co_return opened;
+    co_return co_await open_damaged(opened.error());
+}
+
+Task<Result<void>> NodeDisk::try_open(store::Volume::Mode mode) {
+    make_volume();
+    const auto opened = co_await volume_->open(mode);
+    damage_ = volume_->damage();
+    if (opened) co_return opened;
+    // Nothing was begun, so there is nothing that this could lose.
+    [[maybe_unused]] const auto closed = co_await volume_->close();
+    volume_.reset();
+    co_return opened;
+}
+
+// Shows what there is of a disk whose log lacks entries that were flushed.
+Task<Result<void>> NodeDisk::open_damaged(Error error) {
+    reason_ = std::string(error.context) + " (entries " + std::to_string(damage_.first_seq) +
+              " to " + std::to_string(damage_.last_seq) + "); it is only read";
+    const auto opened = co_await try_open(store::Volume::Mode::kReadOnly);
+    if (!opened) co_return opened;
+    device_->mark_read_only(error.context);
+    report(core::Level::kError, "daemon.device_damaged", reason_);
+    enter(DiskStage::kDamaged);
+    co_return opened;
+}
+
+void NodeDisk::report_opened(Duration took) const {
+    emit_each(world_.events, core::Level::kInfo, "daemon.device_opened",
+              {{"device", std::string_view(settings_.name)},
+               {"path", std::string_view(settings_.path)},
+               {"pool", std::string_view(settings_.pool)},
+               {"slot", std::uint64_t{*slot_}},
+               {"disk", std::string_view(devices::format_id(disk_id_))},
+               {"locality", std::uint64_t{place_.locality}},
+               {"capacity_bytes", figures_.capacity_bytes.get()},
+               {"clean", volume_->replayed().clean},
+               {"seconds", in_seconds(took)}});
+}
+
+// -- the end --
+
+Task<void> NodeDisk::close() {
+    const DiskStage before = stage();
+    if (before == DiskStage::kClosed || before == DiskStage::kGivenUp) co_return;
+    if (volume_ != nullptr) {
+        const auto closed = co_await volume_->close();
+        if (!closed) {
+            report(core::Level::kWarn, "daemon.device_not_closed_well", closed.error().context);
+        }
+    }
+    co_await let_go();
+    enter(DiskStage::kClosed);
+    if (before == DiskStage::kOpening) co_return;  // It never came.
+    emit_each(
+        world_.events, core::Level::kInfo, "daemon.device_closed",
+        {{"device", std::string_view(settings_.name)}, {"path", std::string_view(settings_.path)}});
+}
+
+Task<void> NodeDisk::let_go() {
+    volume_.reset();
+    index_.reset();
+    if (bay_disk_ != nullptr) co_await bay_disk_->close();
+}
+
+void NodeDisk::publish() {
+    if (volume_ == nullptr) return;
+    // What ended the volume may be nothing the device has seen.
+    if (stage() == DiskStage::kServing && !volume_->serving()) {
+        device_->mark_read_only(volume_->failure().context);
+    }
+    const store::SpaceUse use = volume_->space_use();
+    figures_.capacity_bytes.set(use.total_blocks * devices::kBlockBytes);
+    figures_.free_bytes.set(use.free_blocks * devices::kBlockBytes);
+    const Instant now = place_.reactor.now();
+    if (now <= published_at_) return;
+    const Duration busy = device_->busy_time();
+    const Duration span = now - published_at_;
+    figures_.busy_ppm.set(static_cast<std::uint64_t>((busy - busy_before_) * 1'000'000 / span));
+    busy_before_ = busy;
+    published_at_ = now;
+}
+
+}  // namespace fopd::daemon

@@ -1,0 +1,147 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/clock.h"
+#include "core/counter.h"
+#include "core/entropy.h"
+#include "core/events.h"
+#include "core/gate.h"
+#include "core/reactor.h"
+#include "daemon/disk_bay.h"
+#include "devices/disk_label.h"
+#include "devices/watched_device.h"
+#include "store/volume.h"
+
+namespace fopd::daemon {
+
+enum class DiskStage : std::uint8_t {
+    kOpening,
+    kServing,  // What its health says of it counts.
+    kDamaged,  // What can be read of it can be read; it is never written to.
+    kGivenUp,  // Of no use, and let go.
+    kClosed,
+};
+
+// As its administrator sees it.
+const char* to_string(DiskStage stage);
+
+// What all disks of a node work with; it outlives them.
+struct DiskWorld {
+    core::Reactor& control;
+    DiskBay* bay = nullptr;  // Null when there are no disks.
+    core::EventSink& events;
+    core::Entropy& entropy;
+    const core::Clock& clock;
+    devices::NodeId node{};
+};
+
+// One configured disk, from its path to the objects on it: opened, recognised by its label, taken
+// if it is blank, its index found or made anew, its log replayed. A disk that cannot be used is
+// given up with a reason in words, and never written to.
+//
+// Its tasks run on its locality's reactor, one at a time; between them it may be looked at and
+// changed from the control reactor. It is destroyed there, when the locality's loop has ended.
+class NodeDisk {
+public:
+    struct Place {
+        std::uint32_t locality = 0;
+        core::Reactor& reactor;
+    };
+    NodeDisk(const DiskWorld& world, const Place& place, devices::DeviceSettings settings);
+    ~NodeDisk();
+    NodeDisk(const NodeDisk&) = delete;
+    NodeDisk& operator=(const NodeDisk&) = delete;
+
+    const devices::DeviceSettings& settings() const { return settings_; }
+    const Place& place() const { return place_; }
+    // What its tasks run in.
+    core::Gate& duties() { return duties_; }
+
+    // -- tasks, in this order, each once --
+
+    // Opens the device, and finds out what it is. Writes nothing.
+    Task<void> look();
+    // Takes a disk that is to be taken, and opens what is on it.
+    Task<void> begin();
+    // Requires: nobody uses the volume any more.
+    Task<void> close();
+
+    // -- in between --
+
+    // It is to be taken, for which it needs a slot.
+    bool is_new() const { return is_new_ && stage() == DiskStage::kOpening; }
+    void use_slot(store::Slot slot) { slot_ = slot; }
+    // Of a disk that is ours, or will be.
+    std::optional<store::Slot> slot() const { return slot_; }
+    const devices::DiskId& disk_id() const { return disk_id_; }
+    void give_up(std::string reason);
+    const std::string& reason() const { return reason_; }
+
+    // -- on its locality's reactor, between begin() and close() --
+
+    // Null when the disk was given up. May be read only.
+    store::Volume* volume() { return volume_.get(); }
+    devices::WatchedDevice* device() { return device_ ? &*device_ : nullptr; }
+    // Brings the figures up to date.
+    void publish();
+
+    // -- from any thread --
+
+    DiskStage stage() const { return stage_.load(std::memory_order_acquire); }
+    // Null until the device is open.
+    const devices::Health* health() const { return health_.load(std::memory_order_acquire); }
+    struct Figures {
+        core::Counter capacity_bytes;
+        core::Counter free_bytes;
+        core::Counter busy_ppm;  // Of the time between the last two calls of publish().
+    };
+    const Figures& figures() const { return figures_; }
+
+private:
+    enum class Finding : std::uint8_t { kFound, kMade };
+
+    Task<Result<void>> take();
+    Task<Result<void>> find_index();
+    Task<Result<void>> make_index(const char* why);
+    Task<Result<void>> open_volume();
+    Task<Result<void>> try_open(store::Volume::Mode mode);
+    Task<Result<void>> open_damaged(Error error);
+    Task<void> let_go();
+    void make_volume();
+    void report(core::Level level, std::string_view event, std::string_view reason) const;
+    void report_opened(Duration took) const;
+    void enter(DiskStage stage) { stage_.store(stage, std::memory_order_release); }
+
+    const DiskWorld& world_;
+    const devices::DeviceSettings settings_;
+    const Place place_;
+    core::Gate duties_;
+
+    std::unique_ptr<BayDisk> bay_disk_;
+    std::optional<devices::WatchedDevice> device_;  // Stays when closed: its health may be asked.
+    std::optional<devices::DiskLabel> label_;
+    std::unique_ptr<store::Index> index_;
+    std::unique_ptr<store::Volume> volume_;
+
+    bool is_new_ = false;
+    std::optional<store::Slot> slot_;
+    devices::DiskId disk_id_{};
+    store::LogDamage damage_;  // That the last try_open() came upon.
+    std::string reason_;
+
+    std::atomic<DiskStage> stage_ = DiskStage::kOpening;
+    std::atomic<const devices::Health*> health_ = nullptr;
+    Figures figures_;
+    Instant published_at_{};
+    Duration busy_before_{};
+};
+
+// A power of two such that a disk has no more than 65 536 segments, from 1 to 64 MiB.
+std::uint32_t segment_bytes_for(std::uint64_t disk_bytes);
+
+}  // namespace fopd::daemon

@@ -1,0 +1,312 @@
+#include "daemon/node_disks.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "core/ensure.h"
+
+namespace fopd::daemon {
+
+namespace {
+
+bool is_open(DiskStage stage) {
+    return stage == DiskStage::kServing || stage == DiskStage::kDamaged;
+}
+
+}  // namespace
+
+// A disk's task on its way to the disk's locality, and its end on the way back. It waits for
+// nobody: a locality or a disk that does not answer keeps it, and the control reactor goes on.
+class NodeDisks::Errand final : core::Message {
+public:
+    using What = Task<void> (NodeDisk::*)();
+
+    Errand(core::Reactor& control, NodeDisk& disk, core::WaitQueue& answered)
+        : Message(&deliver), control_(control), disk_(disk), answered_(answered) {}
+
+    bool under_way() const { return under_way_; }
+
+    void send(What what) {
+        ENSURE(!under_way_);
+        under_way_ = true;
+        done_ = false;
+        what_ = what;
+        disk_.place().reactor.post(*this);
+    }
+
+private:
+    static void deliver(Message& message) {
+        auto& self = static_cast<Errand&>(message);
+        if (!self.done_) {
+            self.disk_.place().reactor.spawn(self.disk_.duties(), carry_out(&self));
+            return;
+        }
+        self.under_way_ = false;
+        self.answered_.wake_all();
+    }
+    static Task<void> carry_out(Errand* self) {
+        co_await (self->disk_.*self->what_)();
+        self->done_ = true;
+        self->control_.post(*self);
+    }
+
+    core::Reactor& control_;
+    NodeDisk& disk_;
+    core::WaitQueue& answered_;
+    bool under_way_ = false;
+    // From send() to the answer these belong to the locality.
+    bool done_ = false;
+    What what_ = nullptr;
+};
+
+NodeDisks::NodeDisks(const DiskWorld& world, const std::vector<core::Reactor*>& localities,
+                     const std::vector<devices::DeviceSettings>& settings)
+    : world_(world), answered_(world.control), known_(settings.size()) {
+    ENSURE(settings.empty() || world.bay != nullptr);
+    for (const devices::DeviceSettings& each : settings) {
+        const auto locality = static_cast<std::uint32_t>(disks_.size() % localities.size());
+        const NodeDisk::Place place{.locality = locality, .reactor = *localities[locality]};
+        disks_.push_back(std::make_unique<NodeDisk>(world_, place, each));
+        errands_.push_back(std::make_unique<Errand>(world_.control, *disks_.back(), answered_));
+    }
+}
+
+NodeDisks::~NodeDisks() = default;
+
+Task<void> NodeDisks::open() {
+    if (empty()) co_return;
+    read_slots();
+    co_await send_all(&NodeDisk::look, kNever);
+    sort_out();
+    give_slots();
+    co_await send_all(&NodeDisk::begin, kNever);
+}
+
+Task<bool> NodeDisks::close(Instant deadline) {
+    const std::size_t silent = co_await send_all(&NodeDisk::close, deadline);
+    if (silent == 0) co_return true;
+    for (std::size_t i = 0; i < disks_.size(); ++i) {
+        if (!errands_[i]->under_way()) continue;
+        emit_each(world_.events, core::Level::kError, "daemon.device_does_not_close",
+                  {{"device", std::string_view(disks_[i]->settings().name)},
+                   {"path", std::string_view(disks_[i]->settings().path)}});
+    }
+    co_return false;
+}
+
+// Has every disk do it, and returns how many have not done it by then.
+Task<std::size_t> NodeDisks::send_all(Task<void> (NodeDisk::*what)(), Instant deadline) {
+    for (const auto& errand : errands_) errand->send(what);
+    const core::WaitOptions options{.deadline = deadline};
+    std::size_t silent = 0;
+    for (std::size_t i = 0; i < errands_.size(); ++i) {
+        while (errands_[i]->under_way()) {
+            const auto woken = co_await answered_.wait(options);
+            if (!woken) break;
+        }
+        if (errands_[i]->under_way()) {
+            ++silent;
+        } else {
+            look_at(i);
+        }
+    }
+    co_return silent;
+}
+
+void NodeDisks::look_at(std::size_t index) {
+    const NodeDisk& disk = *disks_[index];
+    Known& known = known_[index];
+    known.reason = disk.reason();
+    known.slot = disk.slot();
+    known.disk = disk.slot() ? devices::format_id(disk.disk_id()) : "";
+}
+
+// -- slots --
+
+// What cannot be read is made anew from what the disks say; only one that is not there today could
+// then find its slot taken, which is seen when it comes.
+void NodeDisks::read_slots() {
+    const auto text = world_.bay->read_slots();
+    if (!text && text.error().code == Errc::kNotFound) return;
+    auto table = text ? SlotTable::parse(*text) : std::nullopt;
+    if (table) {
+        slots_ = *std::move(table);
+        return;
+    }
+    emit(world_.events, core::Level::kError, "daemon.slots_lost",
+         {{"reason", text ? std::string_view("the file slots is damaged")
+                          : std::string_view(text.error().context)}});
+}
+
+std::string NodeDisks::conflict_of(const NodeDisk& disk) const {
+    for (const auto& other : disks_) {
+        if (other.get() == &disk) break;
+        if (other->stage() == DiskStage::kGivenUp || other->is_new()) continue;
+        if (other->disk_id() == disk.disk_id()) {
+            return "has the same id as device " + other->settings().name + ": one is a copy";
+        }
+    }
+    const SlotEntry* const holder = slots_.find(*disk.slot());
+    if (holder != nullptr && holder->disk != disk.disk_id()) {
+        return "has slot " + std::to_string(*disk.slot()) + ", as disk " +
+               devices::format_id(holder->disk) + " has";
+    }
+    const SlotEntry* const known = slots_.find(disk.disk_id());
+    if (known != nullptr && known->slot != *disk.slot()) {
+        return "has slot " + std::to_string(*disk.slot()) + ", and had " +
+               std::to_string(known->slot);
+    }
+    return {};
+}
+
+// Of disks that cannot be there together the first stays.
+void NodeDisks::sort_out() {
+    for (const auto& each : disks_) {
+        NodeDisk& disk = *each;
+        if (disk.stage() == DiskStage::kGivenUp || disk.is_new()) continue;
+        if (std::string conflict = conflict_of(disk); !conflict.empty()) {
+            disk.give_up(std::move(conflict));
+        } else if (slots_.find(disk.disk_id()) == nullptr) {
+            slots_.add(
+                {.slot = *disk.slot(), .disk = disk.disk_id(), .pool = disk.settings().pool});
+        }
+    }
+}
+
+// The table is durable before the first disk says what is in it.
+void NodeDisks::give_slots() {
+    const SlotTable before = slots_;
+    std::vector<NodeDisk*> fresh;
+    for (const auto& disk : disks_) {
+        if (!disk->is_new()) continue;
+        const auto slot = slots_.unused();
+        if (!slot) {
+            disk->give_up("there is no slot left for another disk");
+            continue;
+        }
+        slots_.add({.slot = *slot, .disk = disk->disk_id(), .pool = disk->settings().pool});
+        disk->use_slot(*slot);
+        fresh.push_back(disk.get());
+    }
+    const auto written = world_.bay->write_slots(slots_.text());
+    if (written) return;
+    emit(world_.events, core::Level::kError, "daemon.slots_not_written",
+         {{"reason", std::string_view(written.error().context)}});
+    for (NodeDisk* const disk : fresh) {
+        disk->give_up("its slot cannot be noted: " + describe(written.error()));
+    }
+    slots_ = before;
+}
+
+// -- what is seen of them --
+
+std::vector<DiskReport> NodeDisks::reports() const {
+    std::vector<DiskReport> reports;
+    for (std::size_t i = 0; i < disks_.size(); ++i) reports.push_back(report_of(i));
+    return reports;
+}
+
+DiskReport NodeDisks::report_of(std::size_t index) const {
+    const NodeDisk& disk = *disks_[index];
+    const DiskStage stage = disk.stage();
+    DiskReport report{.name = disk.settings().name,
+                      .pool = disk.settings().pool,
+                      .path = disk.settings().path,
+                      .state = to_string(stage),
+                      .read_only = stage == DiskStage::kDamaged,
+                      .reason = known_[index].reason,
+                      .slot = known_[index].slot,
+                      .disk = known_[index].disk,
+                      .locality = disk.place().locality};
+    if (const devices::Health* const health = disk.health(); health != nullptr) {
+        for (std::size_t op = 0; op < devices::kDeviceOpCount; ++op) {
+            report.errors += health->of(static_cast<devices::DeviceOp>(op)).errors.get();
+        }
+        if (stage == DiskStage::kServing) {
+            report.state = devices::to_string(health->state());
+            report.read_only = health->state() == devices::DeviceState::kReadOnly;
+            report.reason = health->reason();
+        }
+    }
+    if (is_open(stage)) {
+        report.capacity_bytes = disk.figures().capacity_bytes.get();
+        report.free_bytes = disk.figures().free_bytes.get();
+    }
+    return report;
+}
+
+void write_disk(JsonWriter& json, const DiskReport& disk) {
+    const auto number = [&json](std::string_view name, const auto& value) {
+        json.key(name);
+        if (value) {
+            json.value(*value);
+        } else {
+            json.null();
+        }
+    };
+    std::optional<std::uint64_t> used;
+    if (disk.capacity_bytes) used = *disk.capacity_bytes - *disk.free_bytes;
+    json.begin_object();
+    json.field("name", std::string_view(disk.name));
+    json.field("family", "disk");
+    json.field("pool", std::string_view(disk.pool));
+    json.field("path", std::string_view(disk.path));
+    json.field("state", disk.state);
+    json.field("read_only", disk.read_only);
+    json.field("reason", std::string_view(disk.reason));
+    number("capacity", disk.capacity_bytes);
+    number("used", used);
+    number("free", disk.free_bytes);
+    number("slot", disk.slot);
+    json.key("disk");
+    if (disk.disk.empty()) {
+        json.null();
+    } else {
+        json.value(std::string_view(disk.disk));
+    }
+    json.field("locality", disk.locality);
+    json.field("errors", disk.errors);
+    json.end_object();
+}
+
+void NodeDisks::collect(core::MetricSink& sink) const {
+    for (const auto& disk : disks_) {
+        const std::string_view name = disk->settings().name;
+        const DiskStage stage = disk->stage();
+        const std::array labels{core::Label{"device", name},
+                                core::Label{"pool", disk->settings().pool}};
+        const devices::Health* const health = disk->health();
+        const bool serving = stage == DiskStage::kServing && health != nullptr &&
+                             health->state() != devices::DeviceState::kReadOnly;
+        sink.gauge("fopd_device_up", "Whether the device can be written to.", labels, serving);
+        if (is_open(stage)) {
+            const NodeDisk::Figures& figures = disk->figures();
+            sink.gauge("fopd_device_capacity_bytes", "What there is room for on the device.",
+                       labels, static_cast<double>(figures.capacity_bytes.get()));
+            sink.gauge("fopd_device_free_bytes", "Of that, what is not in use.", labels,
+                       static_cast<double>(figures.free_bytes.get()));
+            sink.gauge("fopd_device_busy_ratio",
+                       "The part of the last second or so in which the device had work.", labels,
+                       static_cast<double>(figures.busy_ppm.get()) / 1e6);
+        }
+        if (health == nullptr) continue;
+        for (std::size_t i = 0; i < devices::kDeviceOpCount; ++i) {
+            const auto op = static_cast<devices::DeviceOp>(i);
+            const devices::Health::Figures& figures = health->of(op);
+            const std::array each{core::Label{"device", name},
+                                  core::Label{"op", devices::to_string(op)}};
+            sink.time_histogram("fopd_io_seconds", "What operations of devices take.", each,
+                                figures.latency);
+            sink.counter("fopd_device_io_bytes", "Bytes that operations of devices moved.", each,
+                         static_cast<double>(figures.bytes.get()));
+            sink.counter("fopd_device_errors", "Operations of devices that failed.", each,
+                         static_cast<double>(figures.errors.get()));
+            sink.counter("fopd_device_slow_operations",
+                         "Operations of devices that took unusually long.", each,
+                         static_cast<double>(figures.slow.get()));
+        }
+    }
+}
+
+}  // namespace fopd::daemon

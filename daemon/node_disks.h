@@ -1,0 +1,92 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/metrics.h"
+#include "core/reactor.h"
+#include "core/wait_queue.h"
+#include "daemon/json_writer.h"
+#include "daemon/node_disk.h"
+#include "daemon/slot_table.h"
+
+namespace fopd::daemon {
+
+// A disk as its administrator sees it.
+struct DiskReport {
+    std::string name = {};
+    devices::Family family = devices::Family::kDisk;
+    std::string pool = {};
+    std::string path = {};
+    const char* state = "";  // opening, good, suspect, read-only, given-up, closed
+    bool read_only = false;
+    std::string reason = {};  // Why it is not good.
+    // Nothing, and empty, as long as nobody knows.
+    std::optional<std::uint64_t> capacity_bytes = {};
+    std::optional<std::uint64_t> free_bytes = {};
+    std::optional<store::Slot> slot = {};
+    std::string disk = {};  // Its id.
+    std::uint32_t locality = 0;
+    std::uint64_t errors = 0;
+};
+void write_disk(JsonWriter& json, const DiskReport& disk);
+
+// The disks of a node, spread over its localities: opens them all at once, gives new ones their
+// slots, and closes them again. Which disks there are never changes. Lives on the control reactor;
+// the disks' own work is done on their localities' reactors, which this never waits for without a
+// deadline but at the start.
+class NodeDisks {
+public:
+    // All but the list outlive it.
+    NodeDisks(const DiskWorld& world, const std::vector<core::Reactor*>& localities,
+              const std::vector<devices::DeviceSettings>& settings);
+    ~NodeDisks();
+    NodeDisks(const NodeDisks&) = delete;
+    NodeDisks& operator=(const NodeDisks&) = delete;
+
+    bool empty() const { return disks_.empty(); }
+    const std::vector<std::unique_ptr<NodeDisk>>& all() const { return disks_; }
+
+    // Every disk is open, or given up, when it returns. No deadline: a start waits for its disks.
+    Task<void> open();
+    // Requires: nobody uses the disks any more, and an open() has ended. False when some have not
+    // ended by the deadline: what they hold cannot be given back.
+    Task<bool> close(Instant deadline);
+
+    // Which slots there are, also of disks that are elsewhere. After open().
+    const SlotTable& slots() const { return slots_; }
+    std::vector<DiskReport> reports() const;
+    // From any thread.
+    void collect(core::MetricSink& sink) const;
+
+private:
+    class Errand;
+    // What is known of a disk besides what it publishes itself.
+    struct Known {
+        std::string reason;
+        std::optional<store::Slot> slot;
+        std::string disk;
+    };
+
+    Task<std::size_t> send_all(Task<void> (NodeDisk::*what)(), Instant deadline);
+    void look_at(std::size_t index);
+    DiskReport report_of(std::size_t index) const;
+    void read_slots();
+    void sort_out();
+    // Why it cannot be one of this node's disks beside those that came before; empty when it can.
+    std::string conflict_of(const NodeDisk& disk) const;
+    void give_slots();
+
+    const DiskWorld world_;
+    core::WaitQueue answered_;
+    std::vector<std::unique_ptr<NodeDisk>> disks_;
+    std::vector<std::unique_ptr<Errand>> errands_;
+    std::vector<Known> known_;
+    SlotTable slots_;
+};
+
+}  // namespace fopd::daemon

@@ -1,0 +1,42 @@
+#include "daemon/node_id.h"
+
+#include "daemon/durable_file.h"
+
+namespace fopd::daemon {
+
+namespace {
+
+constexpr mode_t kFileMode = 0644;
+
+std::unexpected<StartProblem> refuse(const std::string& path, const std::string& why) {
+    return std::unexpected(StartProblem{.exit_code = kExitDataDir, .message = path + ": " + why});
+}
+
+}  // namespace
+
+Started<devices::NodeId> load_node_id(const std::string& data_dir, core::Entropy& entropy) {
+    const std::string path = data_dir + "/node.id";
+    const auto text = read_small_file(path);
+    if (text) {
+        std::string_view digits = *text;
+        if (digits.ends_with('\n')) digits.remove_suffix(1);
+        const auto id = devices::parse_id(digits);
+        if (id) return *id;
+        return refuse(path,
+                      "32 hexadecimal digits are expected; put back the file this node had, as its "
+                      "disks know it by that");
+    }
+    if (text.error().code != Errc::kNotFound) return refuse(path, describe(text.error()));
+
+    devices::NodeId id{};
+    entropy.fill(id);
+    const auto written = replace_file(path, devices::format_id(id) + '\n', kFileMode);
+    if (!written) {
+        auto refused = refuse(path, describe(written.error()));
+        refused.error().exit_code = exit_code_for(written.error().os_errno, kExitDataDir);
+        return refused;
+    }
+    return id;
+}
+
+}  // namespace fopd::daemon

@@ -1,0 +1,89 @@
+#include "daemon/slot_table.h"
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <utility>
+
+#include "core/ensure.h"
+
+namespace fopd::daemon {
+
+namespace {
+
+// The text up to the next `end`, which must be there; `rest` goes on behind it.
+std::optional<std::string_view> take_until(std::string_view& rest, char end) {
+    const std::size_t size = rest.find(end);
+    if (size == std::string_view::npos) return std::nullopt;
+    const std::string_view taken = rest.substr(0, size);
+    rest.remove_prefix(size + 1);
+    return taken;
+}
+
+std::optional<SlotEntry> parse_line(std::string_view line) {
+    const auto number = take_until(line, ' ');
+    const auto disk = take_until(line, ' ');
+    if (!number || !disk || line.empty()) return std::nullopt;
+    SlotEntry entry{.pool = std::string(line)};
+    const char* const end = number->data() + number->size();
+    const auto read = std::from_chars(number->data(), end, entry.slot);
+    if (read.ec != std::errc() || read.ptr != end) return std::nullopt;
+    const auto id = devices::parse_id(*disk);
+    if (!id) return std::nullopt;
+    entry.disk = *id;
+    return entry;
+}
+
+}  // namespace
+
+std::optional<SlotTable> SlotTable::parse(std::string_view text) {
+    SlotTable table;
+    while (!text.empty()) {
+        const auto line = take_until(text, '\n');
+        if (!line) return std::nullopt;
+        auto entry = parse_line(*line);
+        if (!entry || table.find(entry->slot) != nullptr || table.find(entry->disk) != nullptr) {
+            return std::nullopt;
+        }
+        table.add(*std::move(entry));
+    }
+    return table;
+}
+
+std::string SlotTable::text() const {
+    std::string text;
+    for (const SlotEntry& each : entries_) {
+        text += std::to_string(each.slot) + ' ' + devices::format_id(each.disk) + ' ' + each.pool +
+                '\n';
+    }
+    return text;
+}
+
+const SlotEntry* SlotTable::find(store::Slot slot) const {
+    const auto found = std::ranges::find(entries_, slot, &SlotEntry::slot);
+    return found == entries_.end() ? nullptr : &*found;
+}
+
+const SlotEntry* SlotTable::find(const devices::DiskId& disk) const {
+    const auto found = std::ranges::find(entries_, disk, &SlotEntry::disk);
+    return found == entries_.end() ? nullptr : &*found;
+}
+
+void SlotTable::add(SlotEntry entry) {
+    ENSURE(find(entry.slot) == nullptr);
+    ENSURE(find(entry.disk) == nullptr);
+    const auto place = std::ranges::lower_bound(entries_, entry.slot, {}, &SlotEntry::slot);
+    entries_.insert(place, std::move(entry));
+}
+
+std::optional<store::Slot> SlotTable::unused() const {
+    if (entries_.empty()) return kFirst;
+    const store::Slot last = entries_.back().slot;
+    if (last < std::numeric_limits<store::Slot>::max()) return static_cast<store::Slot>(last + 1);
+    for (store::Slot slot = kFirst; slot < last; ++slot) {
+        if (find(slot) == nullptr) return slot;
+    }
+    return std::nullopt;
+}
+
+}  // namespace fopd::daemon

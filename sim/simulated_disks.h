@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/random.h"
+#include "daemon/disk_bay.h"
+#include "devices/disk_image.h"
+#include "devices/memory_disk.h"
+#include "store/map_index.h"
+
+namespace fopd::sim {
+
+struct SimulatedDiskOptions {
+    std::string name = "d0";
+    std::string pool = "fast";
+    std::uint64_t size_bytes = 32UL << 20;
+};
+
+// What one simulated node keeps: its disks, their indexes, its table of slots. All of it outlives
+// the node's lives; a loss of power takes from it what was not durable yet.
+class SimulatedDisks final : public daemon::DiskBay {
+public:
+    SimulatedDisks(std::uint64_t seed, std::vector<SimulatedDiskOptions> disks);
+
+    // The sections of a configuration that name them.
+    std::string configuration() const;
+    const devices::NodeId& node_id() const { return node_id_; }
+
+    // A machine is switched on. Requires: nothing of the one before is left.
+    void begin_life();
+    // What is under way never ends, and later operations never begin.
+    devices::Power& power() { return *power_; }
+    // What that leaves behind. Requires: the machine's coroutines are gone.
+    void crash();
+
+    // Where the disk with this name is plugged in.
+    static std::string path_of(const std::string& name) { return "/sim/" + name; }
+    devices::DiskImage& image(const std::string& name) { return images_.at(path_of(name)); }
+    bool has_image(const std::string& name) const { return images_.contains(path_of(name)); }
+    void unplug(const std::string& name);
+    void plug_in(const std::string& name, devices::DiskImage image);
+    // From now on, until the disk is opened again. Requires: it is open.
+    void set_faults(const std::string& name, const devices::DiskFaults& faults);
+    void lose_indexes() { indexes_.clear(); }
+    void lose_slots() { slots_.clear(); }
+    std::size_t index_count() const { return indexes_.size(); }
+
+    Task<Result<std::unique_ptr<daemon::BayDisk>>> open(core::Reactor* reactor,
+                                                        devices::DeviceSettings settings) override;
+    Task<Result<std::unique_ptr<store::Index>>> open_index(core::Reactor* reactor,
+                                                           devices::DiskId disk) override;
+    Task<Result<std::unique_ptr<store::Index>>> make_index(core::Reactor* reactor,
+                                                           devices::DiskId disk) override;
+    Result<std::string> read_slots() override;
+    Result<void> write_slots(const std::string& text) override;
+
+private:
+    class OpenDisk;
+
+    Result<std::unique_ptr<store::Index>> index_on(core::Reactor& reactor, store::MapImage& image);
+
+    core::Random random_;
+    const std::vector<SimulatedDiskOptions> disks_;
+    devices::NodeId node_id_{};
+    std::unique_ptr<devices::Power> power_;
+    std::map<std::string, devices::MemoryDisk*> open_;  // By path.
+    std::map<std::string, devices::DiskImage> images_;  // By path.
+    std::map<devices::DiskId, store::MapImage> indexes_;
+    std::string slots_;
+};
+
+}  // namespace fopd::sim

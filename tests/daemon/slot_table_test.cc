@@ -1,0 +1,69 @@
+// Goal: a slot has one disk for good, and what is no table is not taken for one.
+
+#include "daemon/slot_table.h"
+
+#include "daemon/node_disk.h"
+#include "tests/catch.h"
+#include "tests/devices/label_samples.h"
+
+using namespace fopd;
+using namespace fopd::daemon;
+using fopd::devices::testing::counting_id;
+
+namespace {
+
+SlotEntry entry(store::Slot slot, int first = 0) {
+    return {.slot = slot,
+            .disk = counting_id(static_cast<std::uint8_t>(first == 0 ? slot : first)),
+            .pool = "fast"};
+}
+
+}  // namespace
+
+TEST_CASE("daemon slots: a table reads back, in the order of the slots", "[daemon]") {
+    SlotTable table;
+    table.add(entry(7));
+    table.add(entry(1));
+
+    REQUIRE(table.text() ==
+            "1 0102030405060708090a0b0c0d0e0f10 fast\n"
+            "7 0708090a0b0c0d0e0f10111213141516 fast\n");
+    const auto again = SlotTable::parse(table.text());
+    REQUIRE(again.has_value());
+    REQUIRE(again->entries() == table.entries());
+    REQUIRE(again->find(7)->disk == counting_id(7));
+    REQUIRE(again->find(counting_id(1))->slot == 1);
+    REQUIRE(again->find(3) == nullptr);
+    REQUIRE(SlotTable::parse("")->entries().empty());
+}
+
+TEST_CASE("daemon slots: one that was ever given is given to nobody else", "[daemon]") {
+    SlotTable table;
+    REQUIRE(table.unused() == SlotTable::kFirst);
+    table.add(entry(1));
+    table.add(entry(4));
+    REQUIRE(table.unused() == 5);
+    table.add(entry(65535, 9));
+    REQUIRE(table.unused() == 2);
+}
+
+TEST_CASE("daemon slots: what is no table is none", "[daemon]") {
+    const std::string good = "1 0102030405060708090a0b0c0d0e0f10 fast\n";
+    REQUIRE(SlotTable::parse(good).has_value());
+    for (const std::string& bad :
+         {good.substr(0, good.size() - 1), good + good, good + "\n", " " + good, "65536" + good,
+          "-1" + good.substr(1), good.substr(0, 35) + "\n", std::string("x\n"),
+          "2" + good.substr(1) + good, std::string("1 0102 fast\n"), std::string(100, '\0')}) {
+        INFO(bad);
+        REQUIRE_FALSE(SlotTable::parse(bad).has_value());
+    }
+}
+
+TEST_CASE("daemon disks: segments are such that there are not too many of them", "[daemon]") {
+    REQUIRE(segment_bytes_for(16ULL << 20) == 1U << 20);
+    REQUIRE(segment_bytes_for(64ULL << 30) == 1U << 20);
+    REQUIRE(segment_bytes_for((64ULL << 30) + 4096) == 2U << 20);
+    REQUIRE(segment_bytes_for(1ULL << 40) == 16U << 20);
+    REQUIRE(segment_bytes_for(4ULL << 40) == 64U << 20);
+    REQUIRE(segment_bytes_for(100ULL << 40) == 64U << 20);
+}
