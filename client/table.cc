@@ -59,6 +59,16 @@ std::string fixed(double number, int digits) {
     return {text.data(), static_cast<std::size_t>(size)};
 }
 
+std::string size_of(std::uint64_t bytes) {
+    static constexpr std::array kUnits{" B", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB"};
+    if (bytes < 1024) return std::to_string(bytes) + kUnits[0];
+    auto size = static_cast<double>(bytes);
+    std::size_t unit = 0;
+    // What would be shown as 1024.0 is one of the next.
+    for (; size >= 1023.95; size /= 1024) ++unit;
+    return fixed(size, 1) + kUnits[unit];
+}
+
 std::string span_of(double seconds) {
     if (!(seconds >= 0) || seconds > 1e12) return "-";
     if (seconds < 60) return fixed(seconds, 1) + "s";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,9 @@ std::string shown(const nlohmann::json& value);
 
 // A number with `digits` after the point.
 std::string fixed(double number, int digits);
+
+// "8.0 GiB", "512 B".
+std::string size_of(std::uint64_t bytes);
 
 // "3d 4h", "2h 5m", "1m 7s", "3.2s".
 std::string span_of(double seconds);

@@ -73,7 +73,7 @@ std::expected<nlohmann::json, int> checked(const Call& call,
         complain_about(call, answer->status, body);
         return std::unexpected(exit_code_of(answer->status));
     }
-    if (body.is_object()) return body;
+    if (body.is_structured()) return body;
     complain("what answers at " + call.client.name() + " is no fopd: its reply is no JSON object");
     return std::unexpected(kExitNoServer);
 }

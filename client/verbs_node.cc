@@ -41,6 +41,34 @@ std::string locality_table(const json& localities) {
     return table(rows);
 }
 
+std::string size_shown(const json& bytes) {
+    return bytes.is_null() ? "-" : size_of(bytes.get<std::uint64_t>());
+}
+
+std::string device_table(const json& devices) {
+    std::vector<std::vector<std::string>> rows{{"DEVICE", "POOL", "STATE", "CAPACITY", "USED",
+                                                "FREE", "SLOT", "LOCALITY", "ERRORS", "PATH"}};
+    for (const json& at : devices) {
+        rows.push_back({shown(at.at("name")), shown(at.at("pool")), shown(at.at("state")),
+                        size_shown(at.at("capacity")), size_shown(at.at("used")),
+                        size_shown(at.at("free")), shown(at.at("slot")), shown(at.at("locality")),
+                        shown(at.at("errors")), shown(at.at("path"))});
+    }
+    std::string page = table(rows);
+    for (const json& at : devices) {
+        if (at.at("reason").get<std::string>().empty()) continue;
+        page += shown(at.at("name")) + ": " + shown(at.at("reason")) + "\n";
+    }
+    return page;
+}
+
+int run_devices(const Call& call) {
+    const auto answer = call.client.get("/v1/devices");
+    const auto devices = checked(call, answer);
+    if (!devices) return devices.error();
+    return show(call, answer->body, [&] { return device_table(*devices); });
+}
+
 std::string status_page(const json& status) {
     const json& config = status.at("config");
     std::string page = shown(status.at("name")) + "  " + shown(status.at("state")) + "  up " +
@@ -54,6 +82,8 @@ std::string status_page(const json& status) {
     page += "log       " + shown(status.at("log_level")) + "\n";
     page += std::string("watchdog  ") + (status.at("watchdog").get<bool>() ? "on" : "off") + "\n";
     page += "\n" + locality_table(status.at("localities"));
+    const json devices = status.value("devices", json::array());
+    if (!devices.empty()) page += "\n" + device_table(devices);
     for (const json& warning : status.at("warnings")) page += "warning: " + shown(warning) + "\n";
     return page;
 }
@@ -180,6 +210,7 @@ constexpr std::array kVerbs{
     Verb{"status", "Show the daemon's state and its localities", kTimeout, nullptr, run_status},
     Verb{"top", "Show the localities' rates again and again", kTimeout, declare_top, run_top},
     Verb{"sessions", "Show who is connected", kTimeout, nullptr, run_sessions},
+    Verb{"devices", "Show the node's disks", kTimeout, nullptr, run_devices},
     Verb{"trace", "Show what runs, or where a fop spent its time", kTimeout, declare_trace,
          run_trace},
     Verb{"reload", "Read the configuration again", kTimeout, nullptr, run_reload},

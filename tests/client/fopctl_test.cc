@@ -285,8 +285,8 @@ TEST_CASE("fopctl usage: --help and --version end well", "[client]") {
     const Ran version = run_alone({"--version"});
 
     REQUIRE(help.exit_code == 0);
-    for (const char* verb : {"status", "top", "reload", "drain", "log-level", "sessions", "trace",
-                             "ping", "bench", "keygen", "key", "token"}) {
+    for (const char* verb : {"status", "top", "reload", "drain", "log-level", "sessions", "devices",
+                             "trace", "ping", "bench", "keygen", "key", "token"}) {
         REQUIRE_THAT(help.out, ContainsSubstring(verb));
     }
     REQUIRE(version.exit_code == 0);
@@ -606,4 +606,27 @@ TEST_CASE("fopctl top: Ctrl-C ends it while the daemon is silent", "[client]") {
     });
 
     require_given_back(ran);
+}
+
+TEST_CASE("fopctl devices: a line for each disk, and why one is not used", "[client]") {
+    Fixture f;
+    const std::string list = R"([{"name":"d0","family":"disk","pool":"fast","path":"/a",)"
+                             R"("state":"good","read_only":false,"reason":"",)"
+                             R"("capacity":8588886016,"used":1048576,"free":8587837440,)"
+                             R"("slot":1,"disk":"00","locality":0,"errors":0},)"
+                             R"({"name":"d1","family":"disk","pool":"fast","path":"/b",)"
+                             R"("state":"given-up","read_only":false,"reason":"is \u001b[2J",)"
+                             R"("capacity":null,"used":null,"free":null,)"
+                             R"("slot":null,"disk":null,"locality":1,"errors":3}])";
+    f.handler.put("/v1/devices", 200, list);
+
+    const Ran page = f.run({"devices"});
+
+    REQUIRE(page.exit_code == 0);
+    REQUIRE(page.out ==
+            "DEVICE  POOL  STATE     CAPACITY     USED     FREE  SLOT  LOCALITY  ERRORS  PATH\n"
+            "d0      fast  good       8.0 GiB  1.0 MiB  8.0 GiB     1         0       0  /a\n"
+            "d1      fast  given-up         -        -        -     -         1       3  /b\n"
+            "d1: is \\x1b[2J\n");
+    REQUIRE(f.run({"devices", "--json"}).out == list + "\n");
 }

@@ -2,6 +2,8 @@
 
 #include "daemon/slot_table.h"
 
+#include <fstream>
+
 #include "daemon/node_disk.h"
 #include "tests/catch.h"
 #include "tests/devices/label_samples.h"
@@ -57,6 +59,18 @@ TEST_CASE("daemon slots: what is no table is none", "[daemon]") {
         INFO(bad);
         REQUIRE_FALSE(SlotTable::parse(bad).has_value());
     }
+}
+
+TEST_CASE("daemon slots: the example of docs/formats/data_dir.md is a table", "[daemon]") {
+    std::ifstream file("docs/formats/data_dir.md");
+    std::string table;
+    for (std::string line; std::getline(file, line);) {
+        if (line.starts_with("    ") && line.ends_with(" fast")) table += line.substr(4) + '\n';
+    }
+    const auto parsed = SlotTable::parse(table);
+    REQUIRE(parsed.has_value());
+    REQUIRE(parsed->entries().size() == 2);
+    REQUIRE(parsed->text() == table);
 }
 
 TEST_CASE("daemon disks: segments are such that there are not too many of them", "[daemon]") {
