@@ -112,6 +112,12 @@ std::string why_not_ours(const std::string& dir) {
     return {};
 }
 
+// A file that takes space as it fills.
+std::string device_text(const std::string& dir, const std::string& name) {
+    return "  - { name: " + name + ", path: " + yaml_quoted(dir + '/' + name + ".img") +
+           ", size: 8GiB, pool: fast }\n";
+}
+
 std::string config_text(const std::string& dir) {
     return "# Written once by fopd --dev; edit it as you like. `fopd --print-config --config` "
            "shows\n"
@@ -124,7 +130,12 @@ std::string config_text(const std::string& dir) {
            yaml_quoted(dir + "/principals.yaml") + ", peer_key: " + yaml_quoted(dir + "/peer.key") +
            " }\n"
            "admin: { socket: " +
-           yaml_quoted(dir + "/admin.sock") + " }\n";
+           yaml_quoted(dir + "/admin.sock") +
+           " }\n"
+           "pools:\n"
+           "  - { name: fast }\n"
+           "devices:\n" +
+           device_text(dir, "d0") + device_text(dir, "d1");
 }
 
 // One client that may do everything.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""One session with a daemon of its own: start, status, fops over the network, metrics, log level, reload, stop.
+"""One session with a daemon of its own: start, status, disks, fops over the network, metrics, log level, reload, stop.
 
     scripts/demo.py BIN     BIN is where fopd and fopctl are
 
@@ -66,13 +66,13 @@ class Session:
         return done
 
     def answer(self, *arguments, **options):
-        """Runs fopctl --json and returns the object it printed."""
+        """Runs fopctl --json and returns what it printed."""
         done = self.run(*arguments, "--json", **options)
         try:
             answer = json.loads(done.stdout)
         except ValueError as error:
             raise Failed(f"fopctl {shlex.join(arguments)} --json printed no JSON: {error}") from None
-        expect(isinstance(answer, dict), f"fopctl {shlex.join(arguments)} --json printed no object")
+        expect(isinstance(answer, (dict, list)), f"fopctl {shlex.join(arguments)} --json printed no object")
         return answer
 
     def start(self):
@@ -106,6 +106,12 @@ class Session:
         expect(status.get("state") == "ready", f"status: the state is {status.get('state')}, not ready")
         expect(status.get("pid") == self.daemon.pid, "status: the pid is another process's")
         expect(status.get("localities"), "status: there is no locality")
+
+    def disks(self):
+        self.run("devices")
+        devices = self.answer("devices", quiet=True)
+        expect([each.get("state") for each in devices] == ["good", "good"], "devices: not two that are good")
+        expect(all(each["free"] > 7 << 30 for each in devices), "devices: they are not empty")
 
     def use_the_network(self):
         self.run("ping", "--count", "3", "--interval", "0.1")
@@ -182,6 +188,7 @@ def main(arguments):
     try:
         session.start()
         session.status()
+        session.disks()
         session.use_the_network()
         session.read_metrics()
         session.change_log_level()

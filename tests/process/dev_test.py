@@ -1,6 +1,7 @@
 """fopd --dev: runs without a configuration, on what it makes itself, and keeps what was edited."""
 
 import os
+import re
 import signal
 import socket
 import stat
@@ -51,8 +52,13 @@ class DevTest(ProcessTestCase):
     def test_what_the_first_run_makes(self):
         daemon = self.start()
         made = {str(each.relative_to(self.dir)) for each in self.dir.rglob("*")}
+        made = {re.sub("[0-9a-f]{32}", "ID", each) for each in made}
         self.assertEqual(made, {"fopd.yaml", "peer.key", "client.key", "principals.yaml", "env.sh", "data",
-                                "data/fopd.lock", "admin.sock"})
+                                "data/fopd.lock", "data/node.id", "data/slots", "data/index", "data/index/ID",
+                                "data/index/ID/index.mdb", "data/index/ID/index.mdb-lock", "admin.sock", "d0.img",
+                                "d1.img"})
+        self.assertEqual([(each["name"], each["pool"], each["state"]) for each in daemon.status()["devices"]],
+                         [("d0", "fast", "good"), ("d1", "fast", "good")])
         self.assertEqual(stat.S_IMODE(self.dir.stat().st_mode), 0o700)
         self.assertEqual(stat.S_IMODE((self.dir / "peer.key").stat().st_mode), 0o600)
         key = (self.dir / "peer.key").read_text()
