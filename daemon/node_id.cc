@@ -8,8 +8,10 @@ namespace {
 
 constexpr mode_t kFileMode = 0644;
 
-std::unexpected<StartProblem> refuse(const std::string& path, const std::string& why) {
-    return std::unexpected(StartProblem{.exit_code = kExitDataDir, .message = path + ": " + why});
+std::unexpected<StartProblem> refuse(const std::string& path, const std::string& why,
+                                     int os_errno = 0) {
+    return std::unexpected(StartProblem{.exit_code = exit_code_for(os_errno, kExitDataDir),
+                                        .message = path + ": " + why});
 }
 
 }  // namespace
@@ -26,16 +28,14 @@ Started<devices::NodeId> load_node_id(const std::string& data_dir, core::Entropy
                       "32 hexadecimal digits are expected; put back the file this node had, as its "
                       "disks know it by that");
     }
-    if (text.error().code != Errc::kNotFound) return refuse(path, describe(text.error()));
+    if (text.error().code != Errc::kNotFound) {
+        return refuse(path, describe(text.error()), text.error().os_errno);
+    }
 
     devices::NodeId id{};
     entropy.fill(id);
     const auto written = replace_file(path, devices::format_id(id) + '\n', kFileMode);
-    if (!written) {
-        auto refused = refuse(path, describe(written.error()));
-        refused.error().exit_code = exit_code_for(written.error().os_errno, kExitDataDir);
-        return refused;
-    }
+    if (!written) return refuse(path, describe(written.error()), written.error().os_errno);
     return id;
 }
 

@@ -73,7 +73,7 @@ class CommandLineTest(ProcessTestCase):
                                "  drain_timeout: soon\n"
                                "localities: { cores: 0, buffers: 5 }\n"
                                "log: { level: loud }\n"
-                               "pools: []\n")
+                               "tapes: []\n")
         done = self.run_fopd("--check-config", "--config", self.config, code=CONFIG)
         self.assertEqual(done.stdout, "")
         places = [line.split(": ")[:2] for line in done.stderr.splitlines()]
@@ -82,7 +82,7 @@ class CommandLineTest(ProcessTestCase):
                                   [f"{self.config}:4:22", "localities.cores"],
                                   [f"{self.config}:4:34", "localities.buffers"],
                                   [f"{self.config}:5:15", "log.level"],
-                                  [f"{self.config}:6:1", "pools"]])
+                                  [f"{self.config}:6:1", "tapes"]])
 
     def test_a_file_that_is_missing(self):
         self.assert_config_refused("No such file")
