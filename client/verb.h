@@ -78,8 +78,8 @@ struct Verb {
 // How fopctl ends when the server cannot be asked.
 int exit_code_of(AdminFailure failure);
 
-// The JSON object, or list, of a 200 answer. Otherwise says on standard error why there is none, and gives
-// the exit code.
+// The JSON object, or list, of a 200 answer. Otherwise says on standard error why there is none,
+// and gives the exit code.
 std::expected<nlohmann::json, int> checked(const Call& call,
                                            const std::expected<AdminAnswer, AdminProblem>& answer);
 

@@ -30,6 +30,8 @@ Locality::Fabric::Fabric(Locality& locality, const LocalityOptions& options,
 
 Result<void> Locality::open(const LocalityOptions& options, const LocalityWorld& world) {
     if (auto opened = buffers_.open(options.buffers_bytes); !opened) return opened;
+    io_ = std::make_unique<io_sched::MainScheduler>(reactor_, options.io);
+    for (NodeDisk* const disk : disks_) disk->use(*io_);
     if (world.transport == nullptr) return {};
     fabric_ = std::make_unique<Fabric>(*this, options, world);
     if (auto opened = fabric_->host.open(*world.transport); !opened) return opened;

@@ -17,6 +17,7 @@
 #include "fabric/rpc/server.h"
 #include "fabric/session/session_host.h"
 #include "fabric/transport.h"
+#include "io_sched/main_scheduler.h"
 #include "lrs/policies.h"
 #include "lrs/scheduler.h"
 #include "reqh/request_handler.h"
@@ -37,6 +38,7 @@ struct LocalityOptions {
     fabric::HostOptions host;
     fabric::ServerOptions server;
     const lrs::PolicyEntry* policy = nullptr;
+    io_sched::IoSchedSettings io{};
     LiveSettings live;
 };
 
@@ -88,6 +90,8 @@ public:
     std::vector<fabric::SessionInfo> sessions();
     std::vector<reqh::FopRecord> running() const;
     std::optional<reqh::FopRecord> trace(reqh::FopId id) const;
+    // Requires: opened.
+    io_sched::MainScheduler& io() { return *io_; }
     // Brings the figures up to date that others read.
     void publish();
     // Nothing is held for any client: no session, fop, buffer or credit.
@@ -97,6 +101,8 @@ public:
     const fabric::HostStatistics* host_statistics() const;
     const lrs::Scheduler* requests() const;
     const reqh::RequestHandler* handler() const;
+    // Requires: the node has opened() it.
+    const io_sched::MainScheduler& io() const { return *io_; }
 
 private:
     struct Fabric {
@@ -116,6 +122,7 @@ private:
     core::BufferPool buffers_;
     core::Gate work_;
     core::Gate duties_;
+    std::unique_ptr<io_sched::MainScheduler> io_;
     std::unique_ptr<Fabric> fabric_;
     std::atomic<const Fabric*> shown_ = nullptr;  // The same, to other threads.
     Listener* listener_ = nullptr;

@@ -15,6 +15,8 @@ constexpr Duration kPulseInterval = 1s;
 constexpr Duration kPulseIntervalMin = 1ms;
 // A locality that has had its time to work is given this much to say so.
 constexpr Duration kAnswerPatience = 2s;
+// How often a start that takes long says so.
+constexpr Duration kStartStep = 20s;
 // One that closes waits for transfers the hardware has begun, and for its last replies to leave.
 constexpr Duration kClosePatience = 4s;
 
@@ -266,11 +268,24 @@ Task<Started<void>> Node::open_locality(Locality* locality) {
 
 // A disk that cannot be used keeps no other from serving.
 Task<void> Node::open_disks() {
+    if (disks_.empty()) co_return;
+    world_.control.spawn(background_, ask_for_time());
     co_await disks_.open();
+    disks_open_.cancel();
     for (const DiskReport& disk : disks_.reports()) {
         if (disk.reason.empty()) continue;
         warnings_.push_back("device " + disk.name + " (" + disk.path + ") is " + disk.state + ": " +
                             disk.reason);
+    }
+}
+
+// A log may take longer to replay than the service manager waits for a start.
+Task<void> Node::ask_for_time() {
+    for (;;) {
+        const auto slept = co_await world_.control.sleep_for(kStartStep, &disks_open_);
+        if (!slept) co_return;
+        world_.manager.status("opening disks");
+        world_.manager.extend_timeout(3 * kStartStep);
     }
 }
 
@@ -295,6 +310,7 @@ LocalityOptions Node::locality_options(std::uint32_t index) const {
         .host = {},
         .server = {.locality = static_cast<std::uint16_t>(index), .incarnation = incarnation_},
         .policy = settings.get<lrs::LrsSettings>().policy,
+        .io = settings.get<io_sched::IoSchedSettings>(),
         .live = live_settings()};
     options.host.machine.receive_buffer_count = localities.receive_buffers;
     options.host.machine.host = node_name(settings);

@@ -143,6 +143,7 @@ private:
 
     Task<Started<void>> open_locality(Locality* locality);
     Task<void> open_disks();
+    Task<void> ask_for_time();
     Task<Started<void>> listen();
     std::vector<fabric::Address> listen_addresses() const;
     LiveSettings live_settings() const;
@@ -174,6 +175,7 @@ private:
     std::unique_ptr<Listener> listener_;
     std::vector<std::string> warnings_;
     core::Gate background_;
+    core::CancelSource disks_open_;
     core::CancelSource stop_watching_;
     core::WaitQueue drained_;
     core::WaitQueue answered_;

@@ -101,6 +101,7 @@ Task<void> NodeDisk::begin() {
         co_await let_go();
         co_return;
     }
+    offer();
     published_at_ = place_.reactor.now();
     publish();
     report_opened(published_at_ - began_at);
@@ -236,11 +237,23 @@ void NodeDisk::report_opened(Duration took) const {
                {"seconds", in_seconds(took)}});
 }
 
+// Slots are unique, so nobody else has that medium.
+void NodeDisk::offer() {
+    ENSURE(io_ != nullptr);
+    const auto added = io_->add_device(medium(), *device_);
+    ENSURE(added.has_value());
+    offered_ = true;
+}
+
 // -- the end --
 
 Task<void> NodeDisk::close() {
     const DiskStage before = stage();
     if (before == DiskStage::kClosed || before == DiskStage::kGivenUp) co_return;
+    if (offered_) {
+        const auto removed = co_await io_->remove_device(medium());
+        ENSURE(removed.has_value());
+    }
     if (volume_ != nullptr) {
         const auto closed = co_await volume_->close();
         if (!closed) {

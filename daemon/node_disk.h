@@ -15,6 +15,7 @@
 #include "daemon/disk_bay.h"
 #include "devices/disk_label.h"
 #include "devices/watched_device.h"
+#include "io_sched/main_scheduler.h"
 #include "store/volume.h"
 
 namespace fopd::daemon {
@@ -62,6 +63,10 @@ public:
     // What its tasks run in.
     core::Gate& duties() { return duties_; }
 
+    // Its locality's way to its devices, which outlives it. On the locality's reactor, before any
+    // task.
+    void use(io_sched::MainScheduler& io) { io_ = &io; }
+
     // -- tasks, in this order, each once --
 
     // Opens the device, and finds out what it is. Writes nothing.
@@ -86,7 +91,8 @@ public:
 
     // Null when the disk was given up. May be read only.
     store::Volume* volume() { return volume_.get(); }
-    devices::WatchedDevice* device() { return device_ ? &*device_ : nullptr; }
+    // What the locality's scheduler calls it.
+    io_sched::MediumId medium() const { return io_sched::MediumId{*slot_}; }
     // Brings the figures up to date.
     void publish();
 
@@ -111,6 +117,7 @@ private:
     Task<Result<void>> open_volume();
     Task<Result<void>> try_open(store::Volume::Mode mode);
     Task<Result<void>> open_damaged(Error error);
+    void offer();
     Task<void> let_go();
     void make_volume();
     void report(core::Level level, std::string_view event, std::string_view reason) const;
@@ -127,6 +134,9 @@ private:
     std::optional<devices::DiskLabel> label_;
     std::unique_ptr<store::Index> index_;
     std::unique_ptr<store::Volume> volume_;
+
+    io_sched::MainScheduler* io_ = nullptr;
+    bool offered_ = false;  // The scheduler has it.
 
     bool is_new_ = false;
     std::optional<store::Slot> slot_;

@@ -132,6 +132,7 @@ void NodeDisks::read_slots() {
     auto table = text ? SlotTable::parse(*text) : std::nullopt;
     if (table) {
         slots_ = *std::move(table);
+        slots_written_ = *text;
         return;
     }
     emit(world_.events, core::Level::kError, "daemon.slots_lost",
@@ -189,7 +190,9 @@ void NodeDisks::give_slots() {
         disk->use_slot(*slot);
         fresh.push_back(disk.get());
     }
-    const auto written = world_.bay->write_slots(slots_.text());
+    const std::string text = slots_.text();
+    if (text == slots_written_) return;
+    const auto written = world_.bay->write_slots(text);
     if (written) return;
     emit(world_.events, core::Level::kError, "daemon.slots_not_written",
          {{"reason", std::string_view(written.error().context)}});

@@ -87,6 +87,7 @@ private:
     std::vector<std::unique_ptr<Errand>> errands_;
     std::vector<Known> known_;
     SlotTable slots_;
+    std::string slots_written_;  // What is known to be kept of it.
 };
 
 }  // namespace fopd::daemon

@@ -4,6 +4,7 @@
 #include "config/types.h"
 #include "devices/settings.h"
 #include "fabric/settings.h"
+#include "io_sched/settings.h"
 #include "lrs/settings.h"
 
 namespace fopd::daemon {
@@ -116,6 +117,7 @@ config::Schema make_schema() {
     schema.add(admin_section());
     schema.add(log_section());
     schema.add(lrs::lrs_section());
+    schema.add(io_sched::io_sched_section());
     schema.add(devices::pools_section());
     schema.add(devices::devices_section());
     schema.rule("devices", &check_disks);

@@ -200,7 +200,12 @@ void NodeMetrics::collect_fabric(core::MetricSink& sink) const {
 }
 
 void NodeMetrics::collect(core::MetricSink& sink) const {
-    if (node_.opened()) collect_fabric(sink);
+    if (node_.opened()) {
+        collect_fabric(sink);
+        for (const auto& locality : std::as_const(node_).localities()) {
+            std::as_const(*locality).io().collect(sink, std::to_string(locality->index()));
+        }
+    }
     node_.disks().collect(sink);
     struct Figure {
         std::string_view name;

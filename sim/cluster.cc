@@ -16,6 +16,9 @@ constexpr Duration kConnectingMax = 1s;
 // What costs too much to look at after every step.
 constexpr Duration kCloseLookInterval = 1s;
 
+// The least a disk can have.
+constexpr std::uint64_t kDiskBytes = 16UL << 20;
+
 std::string client_name(std::uint32_t index) {
     return "client-" + std::to_string(index);
 }
@@ -39,6 +42,9 @@ Cluster::Cluster(std::uint64_t seed, ClusterOptions options)
                                   .localities = options_.localities,
                                   .watchdog = options_.watchdog,
                                   .drain_timeout = options_.drain_timeout};
+        for (std::uint32_t disk = 0; disk < options_.disks; ++disk) {
+            node.disks.push_back({.name = "d" + std::to_string(disk), .size_bytes = kDiskBytes});
+        }
         if (options_.clients > 0) {
             node.network = &transport_;
             node.slow_fop = kSlowFop;
@@ -331,6 +337,12 @@ bool Cluster::recover(Duration patience) {
     for (const auto& node : nodes_) {
         if (!node->running() || !node->node().accepts_work()) {
             break_promise(node->name() + " is not ready again after the faults");
+            continue;
+        }
+        for (const daemon::DiskReport& disk : node->node().disks().reports()) {
+            if (disk.state == std::string_view("good")) continue;
+            break_promise(node->name() + ": disk " + disk.name + " is " + disk.state + ": " +
+                          disk.reason);
         }
     }
     for (const auto& client : clients_) {

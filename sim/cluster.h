@@ -18,6 +18,7 @@ namespace fopd::sim {
 struct ClusterOptions {
     std::uint32_t nodes = 1;
     std::uint32_t localities = 2;
+    std::uint32_t disks = 0;  // Of each node.
     Duration watchdog = 10s;
     Duration drain_timeout = 30s;
     // They call the nodes over a network; without any there is none.

@@ -44,10 +44,12 @@ public:
     void unplug(const std::string& name);
     void plug_in(const std::string& name, devices::DiskImage image);
     // From now on, until the disk is opened again. Requires: it is open.
+    bool is_open(const std::string& name) const { return open_.contains(path_of(name)); }
     void set_faults(const std::string& name, const devices::DiskFaults& faults);
     void lose_indexes() { indexes_.clear(); }
     void lose_slots() { slots_.clear(); }
-    std::size_t index_count() const { return indexes_.size(); }
+    // Requires: the disk with this id has one.
+    store::MapImage& index(const devices::DiskId& disk) { return indexes_.at(disk); }
 
     Task<Result<std::unique_ptr<daemon::BayDisk>>> open(core::Reactor* reactor,
                                                         devices::DeviceSettings settings) override;

@@ -52,7 +52,7 @@ public:
     }
     void reloading() override { ++reloading_count_; }
     void stopping() override { ++stopping_count_; }
-    void extend_timeout(Duration) override {}
+    void extend_timeout(Duration) override { ++extended_count_; }
     void status(std::string_view line) override { status_ = line; }
     void feed_watchdog() override;
     Duration watchdog_timeout() const override { return watchdog_; }
@@ -61,6 +61,8 @@ public:
     std::uint64_t reloading_count() const { return reloading_count_; }
     std::uint64_t stopping_count() const { return stopping_count_; }
     std::uint64_t fed_count() const { return fed_count_; }
+    // Times it was asked for more time.
+    std::uint64_t extended_count() const { return extended_count_; }
     // What `systemctl status` would show.
     const std::string& status() const { return status_; }
     // The longest that this life of the node went without feeding it, from its first ready() to
@@ -76,6 +78,7 @@ private:
     std::uint64_t reloading_count_ = 0;
     std::uint64_t stopping_count_ = 0;
     std::uint64_t fed_count_ = 0;
+    std::uint64_t extended_count_ = 0;
     std::string status_;
     Instant fed_at_ = kNever;
     Duration longest_hunger_{0};

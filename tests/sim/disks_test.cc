@@ -309,6 +309,63 @@ TEST_CASE("sim disks: an older copy of a disk is only read", "[sim]") {
     REQUIRE(bytes_of(machine.node.disks().image("d0")) == before);
 }
 
+TEST_CASE("sim disks: of a disk whose log lacks flushed entries the rest can be read", "[sim]") {
+    Machine machine(13);
+    REQUIRE(machine.start());
+    for (std::uint64_t number = 1; number <= 20; ++number) REQUIRE(machine.put(0, number));
+    machine.stop();
+    machine.node.disks().lose_indexes();
+    constexpr std::uint64_t kLogBegins = store::Log::kSegmentsBlock * devices::kBlockBytes;
+    machine.node.disks().image("d0").flip_bit(kLogBegins + 9 * devices::kBlockBytes + 100, 3);
+    const auto before = bytes_of(machine.node.disks().image("d0"));
+
+    for (int life = 0; life < 2; ++life) {
+        REQUIRE(machine.start());
+        REQUIRE(machine.report("d0").state == std::string("suspect"));
+        REQUIRE(machine.report("d0").read_only);
+        REQUIRE_THAT(machine.report("d0").reason, ContainsSubstring("(entries 10 to "));
+        REQUIRE(machine.has(0, 1));
+        REQUIRE_FALSE(machine.has(0, 20));
+        REQUIRE(machine.report("d1").state == std::string("good"));
+        machine.stop();
+        REQUIRE(bytes_of(machine.node.disks().image("d0")) == before);
+    }
+}
+
+TEST_CASE("sim disks: an index that the log does not reach back to is made anew", "[sim]") {
+    Machine machine(14, {{.name = "d0", .size_bytes = 16U << 20}});
+    REQUIRE(machine.start());
+    REQUIRE(machine.put(0, 1));
+    const devices::DiskId id = machine.disk(0).disk_id();
+    machine.stop();
+    const store::MapImage older = machine.node.disks().index(id);
+    REQUIRE(machine.start());
+    constexpr std::uint64_t kObjects = 3000;
+    for (std::uint64_t number = 2; number <= kObjects; ++number) REQUIRE(machine.put(0, number));
+    machine.stop();
+    machine.node.disks().index(id) = older;
+
+    REQUIRE(machine.start());
+
+    REQUIRE(machine.node.events().count("daemon.index_rebuilt") == 1);
+    REQUIRE(machine.all_good());
+    for (std::uint64_t number = 1; number <= kObjects; ++number) REQUIRE(machine.has(0, number));
+}
+
+TEST_CASE("sim disks: the locality's scheduler has those that are open", "[sim]") {
+    Machine machine(15);
+    devices::DiskImage foreign(32U << 20);
+    write_text(foreign, 0, "XFSB");
+    machine.node.disks().plug_in("d0", std::move(foreign));
+    REQUIRE(machine.start());
+
+    daemon::Locality& locality = *machine.node.node().localities()[1];
+    const auto medium = machine.disk(1).medium();
+    REQUIRE(locality.io().device(medium) != nullptr);
+    REQUIRE(machine.node.node().localities()[0]->io().device(medium) == nullptr);
+    machine.stop();
+}
+
 TEST_CASE("sim disks: a disk whose flush fails is read-only, and the others serve", "[sim]") {
     Machine machine(9);
     REQUIRE(machine.start());
@@ -342,6 +399,22 @@ TEST_CASE("sim disks: a disk that cannot be read at all keeps no other from serv
     REQUIRE(machine.report("d0").state == std::string("given-up"));
     REQUIRE_THAT(machine.report("d0").reason, ContainsSubstring("its label cannot be read"));
     REQUIRE(machine.report("d1").state == std::string("good"));
+}
+
+TEST_CASE("sim disks: a start that takes long asks for more time", "[sim]") {
+    Machine machine(16);
+    machine.node.start();
+    while (!machine.node.disks().is_open("d0")) REQUIRE(machine.world.step());
+    machine.node.disks().set_faults("d0", {.delay_min = 30s, .delay_max = 30s});
+
+    REQUIRE(machine.run_until_ready());
+
+    REQUIRE(machine.world.now() > Instant{90s});
+    REQUIRE(machine.node.manager().extended_count() >= 4);
+    REQUIRE(machine.node.manager().status() == "ready");
+    const std::uint64_t asked = machine.node.manager().extended_count();
+    machine.world.run_for(60s);
+    REQUIRE(machine.node.manager().extended_count() == asked);
 }
 
 TEST_CASE("sim disks: one that does not answer holds up a stop for the drain's time", "[sim]") {

@@ -49,9 +49,11 @@ std::uint64_t run_seed(std::uint64_t seed) {
     core::Random random(seed);
     const auto nodes = static_cast<std::uint32_t>(1 + random.below(4));
     const auto localities = static_cast<std::uint32_t>(1 + random.below(4));
+    const auto disks = static_cast<std::uint32_t>(random.below(3));
     ReplayedCluster cluster(seed,
                             {.nodes = nodes,
                              .localities = localities,
+                             .disks = disks,
                              .drain_timeout = Duration{random.between(0, Duration(40s).count())}},
                             ReplayedCluster::Seed::kOfSwarm);
     const auto plan = draw_fault_plan(random.fork(), {.nodes = nodes, .localities = localities});
