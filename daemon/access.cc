@@ -200,6 +200,21 @@ Started<AccessPtr> load_access(const AuthSettings& settings) {
     return access;
 }
 
+namespace {
+
+// A token names an object by the bytes of its fid, the highest first; zeros name none.
+std::optional<fop::Fid> object_of(const fop::Token& token) {
+    fop::Fid fid;
+    for (std::size_t i = 0; i < sizeof fid.high; ++i) {
+        fid.high = fid.high << 8 | std::to_integer<std::uint64_t>(token.object[i]);
+        fid.low = fid.low << 8 | std::to_integer<std::uint64_t>(token.object[i + sizeof fid.high]);
+    }
+    if (!fid.is_set()) return std::nullopt;
+    return fid;
+}
+
+}  // namespace
+
 Result<reqh::TokenGrant> AccessTokens::check(std::span<const std::byte> token, Instant now) {
     if (!access_->tokens) {
         return std::unexpected(Error{.code = Errc::kDenied, .context = "no issuer is configured"});
@@ -214,13 +229,11 @@ Result<reqh::TokenGrant> AccessTokens::check(std::span<const std::byte> token, I
     constexpr std::int64_t kLastSecond = Duration::max().count() / 1'000'000'000 - 1;
     const std::int64_t last_second = std::min(checked->not_after, kLastSecond);
     const Duration left = Duration(std::chrono::seconds(last_second + 1)) - Duration(wall.unix_ns);
-    return reqh::TokenGrant{
-        .rights = checked->rights,
-        .principal = checked->principal,
-        .pool = checked->pool,
-        .one_object = std::ranges::any_of(checked->object,
-                                          [](std::byte each) { return each != std::byte{0}; }),
-        .expires_at = after(now, left)};
+    return reqh::TokenGrant{.rights = checked->rights,
+                            .principal = checked->principal,
+                            .pool = checked->pool,
+                            .object = object_of(*checked),
+                            .expires_at = after(now, left)};
 }
 
 }  // namespace fopd::daemon

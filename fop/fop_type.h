@@ -14,15 +14,29 @@ namespace fopd::fop {
 // Which of the two kinds of credits and queues a fop takes.
 enum class Lane : std::uint8_t { kControl, kData };
 
-// Whether a client that does not know what became of a fop may run it again.
-enum class Repeat : std::uint8_t { kIdempotent, kOnce };
+// What a client that does not know what became of a fop does.
+enum class Repeat : std::uint8_t {
+    kIdempotent,  // It asks again.
+    kOnce,        // It asks again the same life of the server, which remembers what it has run.
+    kRecorded,    // It asks again: the store remembers, over lives of the server, what was run.
+};
 
 // What a request may bring, or its reply take along, beyond the body.
-enum class Payload : std::uint8_t { kNone, kInline, kBulk };
+enum class Payload : std::uint8_t {
+    kNone,
+    kInline,   // In the messages, both ways.
+    kBulk,     // Through memory the client has opened.
+    kListing,  // In the reply.
+    kOut,      // In the reply, or through memory.
+    kIn,       // In the request, or through memory.
+};
+constexpr bool request_may_carry(Payload payload) {
+    return payload == Payload::kInline || payload == Payload::kIn;
+}
 
 // One row for each type of fop, here and nowhere else. To add one: its bodies in bodies.h and at
-// the end of the unions of wire.fbs, its row, its conversion in body_wire.cc, its seeds for the
-// fuzzer.
+// the end of the unions of wire.fbs, its row, its conversion in body_wire.cc, what must hold for it
+// in body_check.cc, its seeds for the fuzzer.
 struct FopType {
     std::uint16_t number;  // On the wire: never reused.
     std::string_view name;
@@ -55,6 +69,139 @@ inline constexpr std::array kFopTypes{
             .lane = Lane::kData,
             .repeat = Repeat::kOnce,
             .payload = Payload::kBulk},
+    FopType{.number = 4,
+            .name = "slots",
+            .summary = "Which slots are there, and where?",
+            .rights = kNoRights,
+            .lane = Lane::kControl,
+            .repeat = Repeat::kIdempotent,
+            .payload = Payload::kListing},
+    FopType{.number = 5,
+            .name = "statfs",
+            .summary = "How much room is there?",
+            .rights = kNoRights,
+            .lane = Lane::kControl,
+            .repeat = Repeat::kIdempotent,
+            .payload = Payload::kListing},
+    FopType{.number = 6,
+            .name = "create",
+            .summary = "An empty object, with a name or without.",
+            .rights = kCreate,
+            .lane = Lane::kData,
+            .repeat = Repeat::kRecorded,
+            .payload = Payload::kNone},
+    FopType{.number = 7,
+            .name = "lookup",
+            .summary = "Which object has this name, and what is it like?",
+            .rights = kRead,
+            .lane = Lane::kData,
+            .repeat = Repeat::kIdempotent,
+            .payload = Payload::kNone},
+    FopType{.number = 8,
+            .name = "stat",
+            .summary = "What is this object like?",
+            .rights = kRead,
+            .lane = Lane::kData,
+            .repeat = Repeat::kIdempotent,
+            .payload = Payload::kNone},
+    FopType{.number = 9,
+            .name = "list",
+            .summary = "Which names are there?",
+            .rights = kRead,
+            .lane = Lane::kData,
+            .repeat = Repeat::kIdempotent,
+            .payload = Payload::kListing},
+    FopType{.number = 10,
+            .name = "set_attributes",
+            .summary = "Owner, group and mode of an object.",
+            .rights = kWrite,
+            .lane = Lane::kData,
+            .repeat = Repeat::kIdempotent,
+            .payload = Payload::kNone},
+    FopType{.number = 11,
+            .name = "rename",
+            .summary = "Another name for an object.",
+            .rights = kWrite,
+            .lane = Lane::kData,
+            .repeat = Repeat::kRecorded,
+            .payload = Payload::kNone},
+    FopType{.number = 12,
+            .name = "delete",
+            .summary = "An object and its name are no more.",
+            .rights = kDelete,
+            .lane = Lane::kData,
+            .repeat = Repeat::kRecorded,
+            .payload = Payload::kNone},
+    FopType{.number = 13,
+            .name = "read",
+            .summary = "Bytes of an object.",
+            .rights = kRead,
+            .lane = Lane::kData,
+            .repeat = Repeat::kIdempotent,
+            .payload = Payload::kOut},
+    FopType{.number = 14,
+            .name = "write",
+            .summary = "Bytes of an object are replaced.",
+            .rights = kWrite,
+            .lane = Lane::kData,
+            .repeat = Repeat::kIdempotent,
+            .payload = Payload::kIn},
+    FopType{.number = 15,
+            .name = "append",
+            .summary = "Bytes are put behind the end of an object.",
+            .rights = kWrite,
+            .lane = Lane::kData,
+            .repeat = Repeat::kRecorded,
+            .payload = Payload::kIn},
+    FopType{.number = 16,
+            .name = "truncate",
+            .summary = "An object ends elsewhere.",
+            .rights = kWrite,
+            .lane = Lane::kData,
+            .repeat = Repeat::kIdempotent,
+            .payload = Payload::kNone},
+    FopType{.number = 17,
+            .name = "punch",
+            .summary = "A part of an object becomes a hole.",
+            .rights = kWrite,
+            .lane = Lane::kData,
+            .repeat = Repeat::kIdempotent,
+            .payload = Payload::kNone},
+    FopType{.number = 18,
+            .name = "sync",
+            .summary = "What was acknowledged before is made durable.",
+            .rights = kWrite,
+            .lane = Lane::kData,
+            .repeat = Repeat::kIdempotent,
+            .payload = Payload::kNone},
+    FopType{.number = 19,
+            .name = "upload_begin",
+            .summary = "An object that nobody sees yet.",
+            .rights = kCreate,
+            .lane = Lane::kData,
+            .repeat = Repeat::kRecorded,
+            .payload = Payload::kNone},
+    FopType{.number = 20,
+            .name = "upload_write",
+            .summary = "Bytes of an upload.",
+            .rights = kCreate,
+            .lane = Lane::kData,
+            .repeat = Repeat::kIdempotent,
+            .payload = Payload::kIn},
+    FopType{.number = 21,
+            .name = "upload_commit",
+            .summary = "An upload becomes an object, whole and durable.",
+            .rights = kCreate,
+            .lane = Lane::kData,
+            .repeat = Repeat::kRecorded,
+            .payload = Payload::kNone},
+    FopType{.number = 22,
+            .name = "upload_abort",
+            .summary = "An upload is given up.",
+            .rights = kCreate,
+            .lane = Lane::kData,
+            .repeat = Repeat::kIdempotent,
+            .payload = Payload::kNone},
 };
 
 static_assert(std::variant_size_v<RequestBody> == kFopTypes.size() + 1, "a body for each row");

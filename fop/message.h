@@ -45,6 +45,8 @@ struct Request {
     // Reading: kDone, or what this request alone has to be answered with at once — kUnknownFop, or
     // kMalformed when its parts do not fit its type. Writing: ignored.
     Status fault = Status::kDone;
+    std::string_view
+        fault_words{};  // Reading: why, for people, where there is more to say. Static.
 };
 
 struct Reply {

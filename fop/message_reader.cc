@@ -6,10 +6,10 @@
 
 #include "core/crc32c.h"
 #include "core/ensure.h"
-#include "fop/bytes.h"
+#include "fop/body_check.h"
+#include "fop/body_wire.h"
 #include "fop/fop_type.h"
 #include "fop/layout.h"
-#include "fop/wire_generated.h"
 
 namespace fopd::fop {
 
@@ -40,16 +40,6 @@ const Root* verified_root(std::span<const std::byte> message) {
     flat::Verifier verifier(bytes, envelope.size(), options);
     if (!verifier.VerifyBuffer<Root>(nullptr)) return nullptr;
     return flat::GetRoot<Root>(bytes);
-}
-
-std::string_view text(const flat::String* string) {
-    return string == nullptr ? std::string_view()
-                             : std::string_view(string->c_str(), string->size());
-}
-
-std::span<const std::byte> bytes(const flat::Vector<std::uint8_t>* list) {
-    if (list == nullptr) return {};
-    return std::as_bytes(std::span(list->data(), list->size()));
 }
 
 template <typename Record>
@@ -85,51 +75,11 @@ bool payloads_in_place(std::span<const std::byte> message,
     return envelope_start == aligned(end) && padding_is_zero(envelope_start);
 }
 
-bool copy_descriptor(const flat::Vector<std::uint8_t>* from, SealedDescriptor& to) {
-    const auto sealed = bytes(from);
-    if (sealed.size() != to.size()) return false;
-    std::ranges::copy(sealed, to.begin());
-    return true;
-}
-
-// False: the body of a type we know is not as it has to be.
-bool read_body(const wire::Request& request, RequestBody& body) {
-    switch (request.body_type()) {
-        case wire::RequestBody::NONE: return true;
-        case wire::RequestBody::PingRequest: body = Ping{}; break;
-        case wire::RequestBody::EchoRequest: body = Echo{}; break;
-        case wire::RequestBody::BulkEchoRequest: {
-            const auto* const from = request.body_as_BulkEchoRequest();
-            if (from == nullptr) return false;
-            auto& bulk = body.emplace<BulkEcho>();
-            bulk.bytes = from->bytes();
-            return copy_descriptor(from->source(), bulk.source) &&
-                   copy_descriptor(from->target(), bulk.target);
-        }
-    }
-    return request.body() != nullptr;
-}
-
-// A body that is missing where there should be one leaves none.
-ReplyBody read_body(const wire::Reply& reply) {
-    if (reply.body() == nullptr) return {};
-    switch (reply.body_type()) {
-        case wire::ReplyBody::NONE: return {};
-        case wire::ReplyBody::PingReply: return PingReply{};
-        case wire::ReplyBody::EchoReply: return EchoReply{};
-        case wire::ReplyBody::BulkEchoReply: {
-            const auto* const from = reply.body_as_BulkEchoReply();
-            return BulkEchoReply{.bytes = from->bytes(), .crc = from->crc()};
-        }
-    }
-    return {};
-}
-
 // What is wrong with a request that was read, but for its body.
 Status fault_of(const Request& request, const wire::Request& from) {
     const FopType* const type = find_fop_type(request.type);
     if (type == nullptr || from.body_type() > wire::RequestBody::MAX) return Status::kUnknownFop;
-    const bool may_have_payload = type->payload == Payload::kInline;
+    const bool may_have_payload = request_may_carry(type->payload);
     if (static_cast<std::size_t>(from.body_type()) != body_index(*type) ||
         request.token.size() > kTokenBytesMax || (!may_have_payload && !request.payload.empty())) {
         return Status::kMalformed;
@@ -153,7 +103,7 @@ Result<RequestsView> read_requests(std::span<const std::byte> message) {
         return std::unexpected(invalid("number of requests"));
     }
     for (const auto* const string : {root->job(), root->pool(), root->user()}) {
-        if (text(string).size() > kHeaderTextBytesMax) {
+        if (text_of(string).size() > kHeaderTextBytesMax) {
             return std::unexpected(invalid("text in the header of requests"));
         }
     }
@@ -169,7 +119,7 @@ Result<RepliesView> read_replies(std::span<const std::byte> message) {
         return std::unexpected(invalid("number of replies"));
     }
     for (const wire::Reply* const reply : *replies) {
-        if (text(reply->words()).size() > kWordsBytesMax) {
+        if (text_of(reply->words()).size() > kWordsBytesMax) {
             return std::unexpected(invalid("words of a reply"));
         }
     }
@@ -190,7 +140,7 @@ Result<Control> read_control(std::span<const std::byte> message) {
                     .surrendered_messages = root->surrendered_messages(),
                     .surrender_fops = root->surrender_fops(),
                     .surrendered_fops = root->surrendered_fops(),
-                    .words = text(root->words())};
+                    .words = text_of(root->words())};
     if (control.words.size() > kWordsBytesMax) {
         return std::unexpected(invalid("words of a control message"));
     }
@@ -213,9 +163,9 @@ Result<Control> read_control(std::span<const std::byte> message) {
 }
 
 RequestHeader RequestsView::header() const {
-    return {.job = text(root_->job()),
-            .pool = text(root_->pool()),
-            .user = text(root_->user()),
+    return {.job = text_of(root_->job()),
+            .pool = text_of(root_->pool()),
+            .user = text_of(root_->user()),
             .priority = root_->priority()};
 }
 
@@ -229,12 +179,21 @@ Request RequestsView::operator[](std::size_t index) const {
     Request request{.id = from.id(),
                     .type = from.type(),
                     .timeout = from_us(from.timeout_us()),
-                    .token = bytes(from.token()),
+                    .token = bytes_of(from.token()),
                     .payload = payload_of(message_, from),
                     .payload_crc = from.payload_crc()};
     request.fault = fault_of(request, from);
-    if (request.fault == Status::kDone && !read_body(from, request.body)) {
+    if (request.fault != Status::kDone) return request;
+    Result<void> sound;
+    if (!read_body(from, request.body)) {
+        sound = std::unexpected(invalid("a part of the request is missing, or is not what it is"));
+    } else {
+        sound = check_request(request);
+    }
+    if (!sound) {
         request.fault = Status::kMalformed;
+        request.fault_words = sound.error().context;
+        request.body = {};
     }
     return request;
 }
@@ -248,7 +207,7 @@ Reply RepliesView::operator[](std::size_t index) const {
     const wire::Reply& from = *root_->replies()->Get(static_cast<flat::uoffset_t>(index));
     return {.id = from.id(),
             .status = status_row(from.status()).status,
-            .words = text(from.words()),
+            .words = text_of(from.words()),
             .payload = payload_of(message_, from),
             .payload_crc = from.payload_crc(),
             .body = read_body(from)};

@@ -8,8 +8,8 @@
 
 #include "core/crc32c.h"
 #include "core/ensure.h"
+#include "fop/body_wire.h"
 #include "fop/layout.h"
-#include "fop/wire_generated.h"
 
 namespace fopd::fop {
 
@@ -21,14 +21,8 @@ using FlatBuilder = flat::FlatBufferBuilder;
 // No more than these can be taken by what FlatBuffers makes of a thing, alignment and the shape of
 // its table included. The tests of full buffers would find one too small: seal() checks the sum.
 constexpr std::size_t kRecordBytesMax = 112;  // A Request or a Reply without what it refers to.
-constexpr std::size_t kBodyBytesMax = 256;
 constexpr std::size_t kRootBytesMax = 96;
 constexpr std::size_t kPlaceBytes = sizeof(flat::uoffset_t);  // In the root's list of records.
-
-// The length, a zero behind texts, alignment.
-constexpr std::size_t list_bytes_max(std::size_t bytes) {
-    return bytes + 12;
-}
 
 static_assert(kPrefixBytes + kMessageAlignment + 3 * list_bytes_max(kHeaderTextBytesMax) +
                   kRecordBytesMax + kBodyBytesMax + list_bytes_max(kTokenBytesMax) + kPlaceBytes +
@@ -56,47 +50,6 @@ std::string_view shortened(std::string_view words) {
     };
     while (end > kWordsBytesMax - 3 && continues(end)) --end;
     return words.substr(0, end);
-}
-
-flat::Offset<flat::String> text(FlatBuilder& builder, std::string_view text) {
-    if (text.empty()) return 0;
-    return builder.CreateString(text.data(), text.size());
-}
-
-flat::Offset<flat::Vector<std::uint8_t>> list(FlatBuilder& builder,
-                                              std::span<const std::byte> bytes) {
-    if (bytes.empty()) return 0;
-    return builder.CreateVector(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
-}
-
-// The bodies. Each returns its table.
-flat::Offset<void> body(FlatBuilder&, const std::monostate&) {
-    return 0;
-}
-flat::Offset<void> body(FlatBuilder& builder, const Ping&) {
-    return wire::CreatePingRequest(builder).Union();
-}
-flat::Offset<void> body(FlatBuilder& builder, const Echo&) {
-    return wire::CreateEchoRequest(builder).Union();
-}
-flat::Offset<void> body(FlatBuilder& builder, const BulkEcho& bulk) {
-    const auto source = list(builder, bulk.source);
-    const auto target = list(builder, bulk.target);
-    return wire::CreateBulkEchoRequest(builder, source, target, bulk.bytes).Union();
-}
-flat::Offset<void> body(FlatBuilder& builder, const PingReply&) {
-    return wire::CreatePingReply(builder).Union();
-}
-flat::Offset<void> body(FlatBuilder& builder, const EchoReply&) {
-    return wire::CreateEchoReply(builder).Union();
-}
-flat::Offset<void> body(FlatBuilder& builder, const BulkEchoReply& bulk) {
-    return wire::CreateBulkEchoReply(builder, bulk.bytes, bulk.crc).Union();
-}
-
-template <typename Body>
-flat::Offset<void> any_body(FlatBuilder& builder, const Body& variant) {
-    return std::visit([&builder](const auto& each) { return body(builder, each); }, variant);
 }
 
 // The list of records for the root.
@@ -165,9 +118,9 @@ void MessageWriter::Builder::start_requests(std::span<std::byte> buffer,
     ENSURE(header.pool.size() <= kHeaderTextBytesMax);
     ENSURE(header.user.size() <= kHeaderTextBytesMax);
     start(buffer, MessageKind::kRequests);
-    job_ = text(builder_, header.job);
-    pool_ = text(builder_, header.pool);
-    user_ = text(builder_, header.user);
+    job_ = wire_text(builder_, header.job);
+    pool_ = wire_text(builder_, header.pool);
+    user_ = wire_text(builder_, header.user);
     priority_ = header.priority;
 }
 
@@ -197,13 +150,14 @@ bool MessageWriter::Builder::add(const Request& request) {
     ENSURE(started_ && kind_ == MessageKind::kRequests);
     ENSURE(request.token.size() <= kTokenBytesMax);
     const std::uint64_t timeout_us = to_us(request.timeout);
-    if (!fits(request.payload.size(),
-              kRecordBytesMax + kBodyBytesMax + list_bytes_max(request.token.size()))) {
+    if (!fits(request.payload.size(), kRecordBytesMax + kBodyBytesMax +
+                                          borrowed_wire_bytes_max(request.body) +
+                                          list_bytes_max(request.token.size()))) {
         return false;
     }
     const Place payload = put_payload(request.payload, request.payload_crc);
-    const auto token = list(builder_, request.token);
-    const auto table = any_body(builder_, request.body);
+    const auto token = wire_bytes(builder_, request.token);
+    const auto table = write_body(builder_, request.body);
     places_[count_++] =
         wire::CreateRequest(builder_, request.id, request.type, timeout_us, token, payload.offset,
                             payload.bytes, payload.crc,
@@ -215,13 +169,14 @@ bool MessageWriter::Builder::add(const Request& request) {
 bool MessageWriter::Builder::add(const Reply& reply) {
     ENSURE(started_ && kind_ == MessageKind::kReplies);
     const std::string_view words = shortened(reply.words);
-    if (!fits(reply.payload.size(),
-              kRecordBytesMax + kBodyBytesMax + list_bytes_max(words.size()))) {
+    if (!fits(reply.payload.size(), kRecordBytesMax + kBodyBytesMax +
+                                        borrowed_wire_bytes_max(reply.body) +
+                                        list_bytes_max(words.size()))) {
         return false;
     }
     const Place payload = put_payload(reply.payload, reply.payload_crc);
-    const auto why = text(builder_, words);
-    const auto table = any_body(builder_, reply.body);
+    const auto why = wire_text(builder_, words);
+    const auto table = write_body(builder_, reply.body);
     places_[count_++] =
         wire::CreateReply(builder_, reply.id, static_cast<std::uint16_t>(reply.status), why,
                           payload.offset, payload.bytes, payload.crc,
@@ -267,7 +222,7 @@ std::size_t MessageWriter::Builder::write_control(std::span<std::byte> buffer,
         control.cancel.empty()
             ? 0
             : builder_.CreateVector(control.cancel.data(), control.cancel.size());
-    const auto words = text(builder_, shortened(control.words));
+    const auto words = wire_text(builder_, shortened(control.words));
     return finish(wire::CreateControl(builder_, control.ping, control.pong,
                                       control.surrender_messages, control.surrendered_messages,
                                       control.surrender_fops, control.surrendered_fops, cancel,

@@ -9,8 +9,9 @@
 
 namespace fopd::fop {
 
-// The most that a message takes beside the payload of its only request or reply: what is this much
-// shorter than a buffer always fits into an empty message.
+// The most that a message takes beside the payload of its only request or reply and what its body
+// borrows: what is this much shorter than a buffer always fits into an empty message, with 12 bytes
+// for each thing that is borrowed.
 inline constexpr std::size_t kRequestOverheadMax = 2048;
 inline constexpr std::size_t kReplyOverheadMax = 768;
 // Every control message fits.

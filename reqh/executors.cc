@@ -6,6 +6,9 @@
 
 #include "core/buffer_pool.h"
 #include "core/crc32c.h"
+#include "fop/range.h"
+#include "reqh/object_fops.h"
+#include "reqh/operation.h"
 
 namespace fopd::reqh {
 
@@ -18,48 +21,156 @@ fop::Reply failed_without_trace(const Error& error) {
             .words = error.context};
 }
 
-Task<fop::Reply> run_ping(Execution /*execution*/) {
+Task<fop::Reply> run_ping(Operation* operation) {
+    operation->enter(Phase::kExecute);
     co_return fop::Reply{.body = fop::PingReply{}};
 }
 
-Task<fop::Reply> run_echo(Execution execution) {
-    const fop::Request& request = execution.fop->request();
+Task<fop::Reply> run_echo(Operation* operation) {
+    operation->enter(Phase::kExecute);
+    const fop::Request& request = operation->request();
     co_return fop::Reply{
         .payload = request.payload, .payload_crc = request.payload_crc, .body = fop::EchoReply{}};
 }
 
-Task<fop::Reply> run_bulk_echo(Execution execution) {
-    const auto& request = std::get<fop::BulkEcho>(execution.fop->request().body);
+Task<fop::Reply> run_bulk_echo(Operation* operation) {
+    operation->enter(Phase::kExecute);
+    const auto& request = operation->body<fop::BulkEcho>();
     fop::BulkEchoReply done;
     while (done.bytes < request.bytes) {
-        core::Buffer piece = execution.piece;
+        core::Buffer piece = operation->piece();
         piece.size_bytes = std::min<std::uint64_t>(piece.size_bytes, request.bytes - done.bytes);
-        const auto pulled = co_await execution.fop->pull(&request.source, done.bytes, piece);
+        const auto pulled = co_await operation->pull(&request.source, done.bytes, piece);
         if (!pulled) co_return failed_without_trace(pulled.error());
 
         done.crc = core::crc32c(piece.span(), done.crc);
-        const auto pushed = co_await execution.fop->push(&request.target, done.bytes, piece);
+        const auto pushed = co_await operation->push(&request.target, done.bytes, piece);
         if (!pushed) co_return failed_without_trace(pushed.error());
 
         done.bytes += piece.size_bytes;
-        co_await execution.reactor->maybe_yield();
+        co_await operation->reactor().maybe_yield();
     }
     co_return fop::Reply{.body = done};
 }
 
-std::uint64_t no_bulk(const fop::Request& /*request*/) {
-    return 0;
+// -- what the table asks of a request --
+
+template <typename Body>
+store::Slot slot_of_fid(const fop::Request& request) {
+    return std::get<Body>(request.body).fid.slot();
+}
+template <typename Body>
+store::Slot slot_named(const fop::Request& request) {
+    return std::get<Body>(request.body).slot;
 }
 
 std::uint64_t bulk_of_bulk_echo(const fop::Request& request) {
     return std::get<fop::BulkEcho>(request.body).bytes;
 }
+std::uint64_t bulk_of_read(const fop::Request& request) {
+    return fop::total_bytes(std::get<fop::Read>(request.body).ranges);
+}
+std::uint64_t bulk_of_write(const fop::Request& request) {
+    const auto& write = std::get<fop::Write>(request.body);
+    return write.source ? fop::total_bytes(write.ranges) : 0;
+}
+std::uint64_t bulk_of_append(const fop::Request& request) {
+    const auto& append = std::get<fop::Append>(request.body);
+    return append.source ? append.length : 0;
+}
+std::uint64_t bulk_of_upload_write(const fop::Request& request) {
+    const auto& write = std::get<fop::UploadWrite>(request.body);
+    return write.source ? write.range.length : 0;
+}
 
-// In the order of fop::kFopTypes. To add a type: write its step, add its row.
+// In the order of fop::kFopTypes. To add a type: write its steps, add its row.
 constexpr std::array kExecutors{
-    Executor{.type = 1, .run = &run_ping, .bulk_bytes = &no_bulk},
-    Executor{.type = 2, .run = &run_echo, .bulk_bytes = &no_bulk},
-    Executor{.type = 3, .run = &run_bulk_echo, .bulk_bytes = &bulk_of_bulk_echo},
+    Executor{.type = 1, .is_about_object = true, .run = &run_ping},
+    Executor{.type = 2, .run = &run_echo},
+    Executor{
+        .type = 3, .needs_piece = true, .bulk_bytes = &bulk_of_bulk_echo, .run = &run_bulk_echo},
+    Executor{.type = 4,
+             .needs_stores = true,
+             .is_about_object = true,
+             .needs_piece = true,
+             .run = &run_slots},
+    Executor{.type = 5, .needs_stores = true, .needs_piece = true, .run = &run_statfs},
+    Executor{.type = 6, .needs_stores = true, .slot = &slot_named<fop::Create>, .run = &run_create},
+    Executor{.type = 7, .needs_stores = true, .is_about_object = true, .run = &run_lookup},
+    Executor{.type = 8,
+             .needs_stores = true,
+             .is_about_object = true,
+             .slot = &slot_of_fid<fop::Stat>,
+             .run = &run_stat},
+    Executor{.type = 9, .needs_stores = true, .needs_piece = true, .run = &run_list},
+    Executor{.type = 10,
+             .needs_stores = true,
+             .is_about_object = true,
+             .slot = &slot_of_fid<fop::SetAttributes>,
+             .run = &run_set_attributes},
+    Executor{.type = 11,
+             .needs_stores = true,
+             .is_about_object = true,
+             .slot = &slot_of_fid<fop::Rename>,
+             .run = &run_rename},
+    Executor{.type = 12,
+             .needs_stores = true,
+             .is_about_object = true,
+             .slot = &slot_of_fid<fop::Delete>,
+             .run = &run_delete},
+    Executor{.type = 13,
+             .needs_stores = true,
+             .is_about_object = true,
+             .needs_piece = true,
+             .slot = &slot_of_fid<fop::Read>,
+             .bulk_bytes = &bulk_of_read,
+             .run = &run_read},
+    Executor{.type = 14,
+             .needs_stores = true,
+             .is_about_object = true,
+             .needs_piece = true,
+             .slot = &slot_of_fid<fop::Write>,
+             .bulk_bytes = &bulk_of_write,
+             .run = &run_write},
+    Executor{.type = 15,
+             .needs_stores = true,
+             .is_about_object = true,
+             .needs_piece = true,
+             .slot = &slot_of_fid<fop::Append>,
+             .bulk_bytes = &bulk_of_append,
+             .run = &run_append},
+    Executor{.type = 16,
+             .needs_stores = true,
+             .is_about_object = true,
+             .needs_piece = true,
+             .slot = &slot_of_fid<fop::Truncate>,
+             .run = &run_truncate},
+    Executor{.type = 17,
+             .needs_stores = true,
+             .is_about_object = true,
+             .needs_piece = true,
+             .slot = &slot_of_fid<fop::Punch>,
+             .run = &run_punch},
+    Executor{.type = 18, .needs_stores = true, .is_about_object = true, .run = &run_sync},
+    Executor{.type = 19,
+             .needs_stores = true,
+             .slot = &slot_named<fop::UploadBegin>,
+             .run = &run_upload_begin},
+    Executor{.type = 20,
+             .needs_stores = true,
+             .needs_piece = true,
+             .slot = &slot_of_fid<fop::UploadWrite>,
+             .bulk_bytes = &bulk_of_upload_write,
+             .run = &run_upload_write},
+    Executor{.type = 21,
+             .needs_stores = true,
+             .needs_piece = true,
+             .slot = &slot_of_fid<fop::UploadCommit>,
+             .run = &run_upload_commit},
+    Executor{.type = 22,
+             .needs_stores = true,
+             .slot = &slot_of_fid<fop::UploadAbort>,
+             .run = &run_upload_abort},
 };
 static_assert(std::ranges::equal(kExecutors, fop::kFopTypes, {}, &Executor::type,
                                  &fop::FopType::number),

@@ -1,29 +1,31 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
-#include "core/io.h"
-#include "core/reactor.h"
 #include "core/task.h"
-#include "fabric/rpc/incoming.h"
 #include "fop/fop_type.h"
 #include "fop/message.h"
+#include "store/fid.h"
 
 namespace fopd::reqh {
 
-// What the execute step of a fop works with; all of it stays until the step has ended.
-struct Execution {
-    fabric::IncomingFop* fop;
-    core::Reactor* reactor;
-    core::Buffer piece;  // Of fops with bulk data; else empty.
-};
+class Operation;
 
-// The execute step of a type of fop. The reply may borrow from the request.
+// What a type of fop is about.
 struct Executor {
     std::uint16_t type;
-    Task<fop::Reply> (*run)(Execution execution);
-    // How many bytes of bulk data the fop is about.
-    std::uint64_t (*bulk_bytes)(const fop::Request& request);
+    bool needs_stores = false;
+    // Whether a token for one object is enough; it is compared where the object is loaded.
+    bool is_about_object = false;
+    // Whether it needs a piece of buffer.
+    bool needs_piece = false;
+    // The slot it goes to; null: it runs where it arrived.
+    store::Slot (*slot)(const fop::Request& request) = nullptr;
+    // How many bytes it moves besides its payload; null: none.
+    std::uint64_t (*bulk_bytes)(const fop::Request& request) = nullptr;
+    // All its steps after the local resources. The reply may borrow from the operation.
+    Task<fop::Reply> (*run)(Operation* operation);
 };
 
 const Executor& executor_of(const fop::FopType& type);

@@ -28,6 +28,8 @@ void Fom::begin(fabric::IncomingFop& fop, const fop::FopType& type) {
     type_ = &type;
     times_.begin(services_.reactor.now());
     const fop::Request& request = fop.request();
+    const auto count_bulk = executor_of(type).bulk_bytes;
+    const std::uint64_t bulk_bytes = count_bulk == nullptr ? 0 : count_bulk(request);
     attributes = {.type = type.number,
                   .lane = type.lane,
                   .priority = fop.header().priority,
@@ -37,7 +39,7 @@ void Fom::begin(fabric::IncomingFop& fop, const fop::FopType& type) {
                   .job = fop.header().job,
                   .pool = fop.header().pool,
                   .peer = fop.caller().address,
-                  .size_bytes = request.payload.size() + executor_of(type).bulk_bytes(request),
+                  .size_bytes = request.payload.size() + bulk_bytes,
                   .deadline = fop.deadline()};
     fop.cancel_source().add(*this);
 }
@@ -55,35 +57,45 @@ Task<void> Fom::run() {
 
     enter(Phase::kAuthenticate);
     Result<void> checked = check_token();
-    if (checked && type_->payload == fop::Payload::kBulk) {
+    if (checked) checked = check_rights();
+    if (checked && executor_of(*type_).needs_piece) {
         enter(Phase::kLocalResources);
         auto borrowed = co_await services_.buffers.borrow(wait_for_piece());
         if (borrowed) piece.emplace(std::move(*borrowed));
         if (!borrowed) checked = std::unexpected(why_no_piece(borrowed.error()));
     }
-    if (checked) {
-        enter(Phase::kAuthorise);
-        checked = check_rights();
-    }
     if (checked) checked = check_wanted();
-    if (checked) {
-        enter(Phase::kExecute);
-        const Execution execution{.fop = fop_,
-                                  .reactor = &services_.reactor,
-                                  .piece = piece ? piece->buffer() : core::Buffer{}};
-        reply = co_await executor_of(*type_).run(execution);
-    } else {
+    if (!checked) {
+        piece.reset();
         reply = {.status = fop::status_of(checked.error().code), .words = checked.error().context};
+        services_.owner.on_finished(*this, reply);
+        co_return;
     }
-    // Before the reply: when the client hears of the end, nothing is held for it any more.
-    piece.reset();
+    Operation& operation = services_.operations.take();
+    operation.begin({.fop = fop_,
+                     .type = type_,
+                     .rights = rights_,
+                     .only_object = only_object_,
+                     .piece = piece ? piece->buffer() : core::Buffer{},
+                     .reactor = &services_.reactor,
+                     .stores = services_.stores});
+    const Operation::Site here{.reactor = &services_.reactor,
+                               .stores = services_.stores,
+                               .times = &times_,
+                               .cancel = &fop_->cancel_source()};
+    reply = co_await operation.run(here);
+    // When the client hears of the end nothing is held for it any more but what the reply is made
+    // of.
+    if (reply.payload.empty()) piece.reset();
     services_.owner.on_finished(*this, reply);
+    services_.operations.give_back(operation);
 }
 
 // What the token says is worked out at once: the cache may have forgotten it when a wait is over.
 Result<void> Fom::check_token() {
     const fabric::Caller& caller = fop_->caller();
     rights_ = caller.rights;
+    only_object_.reset();
     const std::span<const std::byte> token = fop_->request().token;
     if (token.empty()) return {};
     if (token.size() > fop::kTokenBytesMax) return refusal(Errc::kInvalid, "token too long");
@@ -91,12 +103,11 @@ Result<void> Fom::check_token() {
     if (!checked) return std::unexpected(checked.error());
 
     const TokenGrant& grant = **checked;
+    only_object_ = grant.object;
     const bool is_bearers = grant.principal.empty() || grant.principal == caller.principal;
     if (!is_bearers) return refusal(Errc::kDenied, "somebody else's token");
     const bool is_of_pool = grant.pool.empty() || grant.pool == fop_->header().pool;
     if (!is_of_pool) return refusal(Errc::kDenied, "token for another pool");
-    // No type of fop names an object yet.
-    if (grant.one_object) return refusal(Errc::kDenied, "token for an object");
     rights_ = rights_ & grant.rights;
     return {};
 }

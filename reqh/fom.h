@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "core/buffer_pool.h"
 #include "core/cancel.h"
@@ -12,7 +13,9 @@
 #include "fop/message.h"
 #include "lrs/request.h"
 #include "reqh/fop_record.h"
+#include "reqh/operation_pool.h"
 #include "reqh/phase.h"
+#include "reqh/stores.h"
 #include "reqh/tokens.h"
 
 namespace fopd::reqh {
@@ -39,6 +42,8 @@ struct FomServices {
     core::Reactor& reactor;
     core::BufferPool& buffers;
     TokenCache& tokens;
+    OperationPool& operations;
+    Stores* stores;  // Null: the node has no disks.
     FomOwner& owner;
 };
 
@@ -99,6 +104,7 @@ private:
     PhaseTimes times_;
     // What of the sender's rights the token leaves; without a token, all of them.
     fop::Rights rights_;
+    std::optional<fop::Fid> only_object_;  // The one that the token is for.
 };
 
 }  // namespace fopd::reqh

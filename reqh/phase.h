@@ -10,18 +10,25 @@
 
 namespace fopd::reqh {
 
-// What a fop goes through, in this order. It may go from any to the reply.
+// What a fop goes through, in this order; what its type has no work for is passed over. It may go
+// from any to the reply.
 enum class Phase : std::uint8_t {
-    kQueued,          // In the request scheduler; all others are the fom's.
-    kAuthenticate,    // Is its token genuine?
-    kLocalResources,  // Waits for a piece of buffer, if it needs one.
-    kAuthorise,       // May its sender do that?
-    kExecute,         // What its type is about.
+    kQueued,                // In the request scheduler; all others are the fom's.
+    kAuthenticate,          // Who sends it, and what may they do at all?
+    kLocalResources,        // Waits for a piece of buffer, if it needs one.
+    kDistributedResources,  // Waits for what others use: names, blocks of objects.
+    kLoadObject,            // Is there such an object, in that pool?
+    kAuthorise,             // May its sender do that to the object?
+    kFetch,                 // What is to be written comes, and goes to where nobody looks yet.
+    kTransaction,           // Waits for room in the log.
+    kExecute,               // What its type is about.
     kReply,
 };
-inline constexpr std::size_t kPhaseCount = 6;
+inline constexpr std::size_t kPhaseCount = 10;
 inline constexpr std::array<std::string_view, kPhaseCount> kPhaseNames{
-    "queued", "authenticate", "local_resources", "authorise", "execute", "reply"};
+    "queued",      "authenticate", "local_resources", "distributed_resources",
+    "load_object", "authorise",    "fetch",           "transaction",
+    "execute",     "reply"};
 
 constexpr std::size_t index_of(Phase phase) {
     return static_cast<std::size_t>(phase);
@@ -62,14 +69,14 @@ public:
 
 private:
     explicit PhaseTimes(Instant now) : since_(now), reached_(bit(Phase::kQueued)) {}
-    static std::uint8_t bit(Phase phase) {
-        return static_cast<std::uint8_t>(1U << index_of(phase));
+    static std::uint16_t bit(Phase phase) {
+        return static_cast<std::uint16_t>(1U << index_of(phase));
     }
 
     std::array<Duration, kPhaseCount> times_{};
     Instant since_{};
     Phase phase_ = Phase::kQueued;
-    std::uint8_t reached_ = 0;
+    std::uint16_t reached_ = 0;
 };
 
 }  // namespace fopd::reqh

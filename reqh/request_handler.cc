@@ -19,8 +19,12 @@ RequestHandler::RequestHandler(const RequestHandlerParts& parts, const RequestHa
       events_(parts.events),
       limits_(limits),
       tokens_(parts.tokens),
-      services_{
-          .reactor = parts.reactor, .buffers = parts.buffers, .tokens = tokens_, .owner = *this},
+      services_{.reactor = parts.reactor,
+                .buffers = parts.buffers,
+                .tokens = tokens_,
+                .operations = operations_,
+                .stores = parts.stores,
+                .owner = *this},
       metrics_(std::make_unique<FopMetrics>()) {
     ENSURE(limits_.max_foms > 0);
     ask();
@@ -29,7 +33,7 @@ RequestHandler::RequestHandler(const RequestHandlerParts& parts, const RequestHa
 void RequestHandler::on_incoming(fabric::IncomingFop& fop) {
     const fop::Request& request = fop.request();
     const fop::FopType* const type = fop::find_fop_type(request.type);
-    fop::Reply answer{.id = request.id, .status = request.fault};
+    fop::Reply answer{.id = request.id, .status = request.fault, .words = request.fault_words};
     if (type == nullptr) answer.status = fop::Status::kUnknownFop;
     if (answer.status == fop::Status::kDone && draining_) {
         answer.status = kStopping.status;
@@ -179,7 +183,9 @@ void RequestHandler::look_for_hung() {
 void RequestHandler::report_slow(const FopRecord& record) {
     if (!events_.wants(core::Level::kWarn)) return;
     static constexpr std::array<std::string_view, kPhaseCount> kKeys{
-        "queued_s", "authenticate_s", "local_resources_s", "authorise_s", "execute_s", "reply_s"};
+        "queued_s",      "authenticate_s", "local_resources_s", "distributed_resources_s",
+        "load_object_s", "authorise_s",    "fetch_s",           "transaction_s",
+        "execute_s",     "reply_s"};
     const std::string id = format_fop_id(record.id);
     std::array<core::Field, 6 + kPhaseCount> fields;
     std::size_t count = 0;

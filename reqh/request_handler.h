@@ -20,6 +20,8 @@
 #include "reqh/fom.h"
 #include "reqh/fop_metrics.h"
 #include "reqh/fop_record.h"
+#include "reqh/operation_pool.h"
+#include "reqh/stores.h"
 #include "reqh/tokens.h"
 
 namespace fopd::reqh {
@@ -39,6 +41,7 @@ struct RequestHandlerParts {
     lrs::Scheduler& requests;
     TokenVerdicts& tokens;
     core::EventSink& events;
+    Stores* stores = nullptr;  // Null: the node has no disks.
 };
 
 // A fom that has run for this long is called hung, once.
@@ -95,6 +98,7 @@ private:
     core::EventSink& events_;
     RequestHandlerLimits limits_;
     TokenCache tokens_;
+    OperationPool operations_;
     const FomServices services_;
     std::deque<Fom> foms_;
     std::vector<Fom*> free_;  // The last that ended is the first to be used.

@@ -3,12 +3,14 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "core/result.h"
 #include "core/time.h"
+#include "fop/fid.h"
 #include "fop/message.h"
 #include "fop/rights.h"
 
@@ -17,9 +19,9 @@ namespace fopd::reqh {
 // What a genuine capability token lets be done.
 struct TokenGrant {
     fop::Rights rights{};
-    std::string principal{};  // Who may use it; empty: whoever bears it.
-    std::string pool{};       // Where; empty: in every pool.
-    bool one_object = false;  // Only with one object.
+    std::string principal{};           // Who may use it; empty: whoever bears it.
+    std::string pool{};                // Where; empty: in every pool.
+    std::optional<fop::Fid> object{};  // With which one alone; empty: with every one.
     Instant expires_at = kNever;
 };
 

@@ -185,6 +185,32 @@ Extent ObjectMap::Extents::cut(const StoredExtent& extent) {
     return {.first = first, .block = place.block, .checksums = checksums};
 }
 
+Result<ObjectMap::Counted> ObjectMap::count(Fid fid, std::uint64_t from, std::uint32_t steps_max) {
+    ENSURE(from < kObjectBlocksMax);
+    const ReleaseAtEnd release(index_);
+    const Key to = Key::extent(fid, kObjectBlocksMax - 1);
+    Counted counted{.next = from};
+    auto found = index_.at_or_after({.from = Key::extent(fid, from), .to = to});
+    for (std::uint32_t steps = 0;; ++steps) {
+        if (!found) return std::unexpected(found.error());
+        if (*found == Found::kNothing) break;
+        if (steps == steps_max) return counted;
+        if (*found == Found::kEntry) {
+            const auto extent = extent_of(index_.entry());
+            if (!extent) return std::unexpected(extent.error());
+            counted.blocks += extent->count;
+            counted.next = extent->end();
+        } else {
+            const auto key = read_extent_key(index_.entry().key);
+            if (!key) return std::unexpected(key.error());
+            counted.next = key->first + 1;
+        }
+        found = index_.next();
+    }
+    counted.finished = true;
+    return counted;
+}
+
 // -- changing extents: first everything is looked at, then everything is changed --
 
 Result<void> ObjectMap::insert(Fid fid, const Extent& extent, std::vector<Place>& freed) {

@@ -94,6 +94,14 @@ public:
     static constexpr std::uint64_t kReadBlocksMax = 2048;
     Extents extents(Fid fid, BlockRange range) { return {*this, fid, range}; }
 
+    struct Counted {
+        std::uint64_t blocks = 0;
+        std::uint64_t next = 0;  // Where to go on.
+        bool finished = false;
+    };
+    // How many blocks the extents have that begin at or behind `from`; looks at so many at most.
+    Result<Counted> count(Fid fid, std::uint64_t from, std::uint32_t steps_max);
+
     // Puts an extent in the place of whatever was there. One that goes on where the one before it
     // ends, in the object and on the disk, is joined to it.
     Result<void> insert(Fid fid, const Extent& extent, std::vector<Place>& freed);

@@ -129,6 +129,7 @@ public:
     // Everything begun so far is durable.
     Task<Result<void>> sync(core::WaitOptions wait) { return log_.sync(wait); }
     Receipt newest() const { return {.epoch = log_.epoch(), .seq = log_.begun_seq()}; }
+    std::uint64_t durable_seq() const { return log_.durable_seq(); }
 
     // -- reads --
 

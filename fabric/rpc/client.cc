@@ -4,6 +4,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "fop/borrowed.h"
 #include "fop/descriptor.h"
 
 namespace fopd::fabric {
@@ -119,9 +120,10 @@ void Client::on_open(Session& session) {
         auto& call = static_cast<Call&>(*each);
         if (call.given_up_) {
             call.finish(failure(call.why_given_up_));
-        } else if (!remembers && call.request_.type->repeat == fop::Repeat::kOnce) {
+        } else if (!may_send_again(call, remembers)) {
             call.finish(Answer{.status = fop::Status::kOutcomeUnknown,
                                .body = {},
+                               .borrowed = {},
                                .payload_bytes = 0,
                                .words = "the server has started anew since it was sent"});
         } else {
@@ -134,6 +136,16 @@ void Client::on_open(Session& session) {
     acknowledge(session);
     state_changed_.wake_all();
     session.wants_turn();
+}
+
+bool Client::may_send_again(const Call& call, bool remembers) const {
+    switch (call.request_.type->repeat) {
+        case fop::Repeat::kIdempotent: return true;
+        case fop::Repeat::kOnce: return remembers;
+        case fop::Repeat::kRecorded:
+            return host_.reactor().now() - call.first_sent_at_ <= options_.recorded_max;
+    }
+    return false;
 }
 
 // Calls stay as they are until the session is gone: the server may still be at the memory that was
@@ -263,6 +275,7 @@ bool Client::send(Session& session, Call& call) {
     }
     session.use_fop_credit(asked.type->lane);
     call.sent_ = true;
+    if (call.first_sent_at_ == kNever) call.first_sent_at_ = now;
     static_cast<InCalls&>(call).unlink();
     sent_.push_back(call);
     return true;
@@ -304,10 +317,16 @@ bool Client::on_replies(Session& session, const fop::RepliesView& replies) {
             if (!reply.payload.empty()) {
                 std::memcpy(asked.reply_into.data(), reply.payload.data(), reply.payload.size());
             }
-            call->finish(Answer{.status = reply.status,
-                                .body = reply.body,
-                                .payload_bytes = reply.payload.size(),
-                                .words = std::string(reply.words)});
+            Answer answer{.status = reply.status,
+                          .body = reply.body,
+                          .borrowed = {},
+                          .payload_bytes = reply.payload.size(),
+                          .words = std::string(reply.words)};
+            if (const std::size_t bytes = fop::borrowed_bytes(reply.body); bytes > 0) {
+                answer.borrowed = std::make_unique_for_overwrite<std::byte[]>(bytes);
+                fop::keep_borrowed(answer.body, {answer.borrowed.get(), bytes});
+            }
+            call->finish(std::move(answer));
         }
     }
     acknowledge(session);
@@ -393,7 +412,7 @@ void Client::give_up(Call& call, Errc why) {
 bool Client::Call::open_memory(const Session& session, fop::RequestBody& body) {
     bool opened = true;
     TransferMachine& machine = client_.host_.machine();
-    place_descriptors(body, [&](fop::SealedDescriptor& place, Access access) {
+    place_descriptors(body, [&](auto& place, Access access) {
         const bool readable = access == Access::kRead;
         const std::span<std::byte> memory = readable ? request_.source : request_.target;
         std::optional<RemoteMemory>& kept = readable ? source_ : target_;

@@ -42,8 +42,9 @@ struct CallRequest {
 struct Answer {
     fop::Status status = fop::Status::kDone;
     fop::ReplyBody body;
-    std::size_t payload_bytes = 0;  // Of reply_into.
-    std::string words;              // Why it failed, for people.
+    std::unique_ptr<std::byte[]> borrowed{};  // What the body refers to.
+    std::size_t payload_bytes = 0;            // Of reply_into.
+    std::string words;                        // Why it failed, for people.
 };
 
 struct ClientOptions {
@@ -52,6 +53,9 @@ struct ClientOptions {
     // Between two tries to connect, doubling from the first to the last, and a random part of it.
     Duration backoff_min{50ms};
     Duration backoff_max{5s};
+    // How long after it was first sent a call may be sent again to a server that remembers it in
+    // its store; well below how long it does.
+    Duration recorded_max{30min};
     // A call that was given up and has memory open to the server ends the session when the server
     // does not let go of it within this.
     Duration let_go_max{5s};
@@ -59,9 +63,9 @@ struct ClientOptions {
 
 // Calls to one locality of one server, over one session that is made again whenever it is lost: the
 // locality of the address, or the one that the server has chosen.
-// Calls that were under way then are sent again: those that may run twice to any server, others
-// only to the same life of the server, which knows which of them it has run. Where it does not, the
-// outcome is unknown, and the call says so.
+// Calls that were under way then are sent again: those that may run twice and those that the store
+// remembers to any life of the server, others only to the same one, which knows which of them it
+// has run. Where it does not, the outcome is unknown, and the call says so.
 //
 // Lives on the reactor of its host.
 class Client final : SessionUser, core::Timer {
@@ -86,7 +90,8 @@ public:
 
     // Result<Answer>: the server's answer, whatever its status; an error when there is none:
     // kTimedOut, kCancelled, kClosed, kDenied when the server refuses the session, kInvalid when
-    // the request does not fit. Allocates nothing where the answer has no words.
+    // the request does not fit. Allocates nothing where the answer has no words, and its body
+    // neither texts nor lists.
     Call call(const CallRequest& request);
 
     bool open() const { return session_ != nullptr && session_->state() == Session::State::kOpen; }
@@ -123,6 +128,7 @@ private:
     void give_up(Call& call, Errc why);
     bool send(Session& session, Call& call);
     void finish_reply(Slot& slot, const fop::Reply& reply);
+    bool may_send_again(const Call& call, bool remembers) const;
     void fail_all(const Error& error);
     void acknowledge(Session& session);
     bool same_header(const fop::RequestHeader& header) const;
@@ -189,7 +195,8 @@ private:
     CallRequest request_;
     std::coroutine_handle<> handle_;
     std::uint64_t id_ = 0;
-    bool sent_ = false;      // In the session there is.
+    bool sent_ = false;  // In the session there is.
+    Instant first_sent_at_ = kNever;
     bool given_up_ = false;  // Waits for the server to let go of its memory.
     Errc why_given_up_ = Errc::kCancelled;
     std::optional<RemoteMemory> source_;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "core/cancel.h"
 #include "core/io.h"
@@ -21,6 +22,8 @@ struct Caller {
     std::uint64_t session = 0;
     std::array<std::byte, 16> client{};  // The same on all sessions of a client.
     std::string principal{};
+    std::string user{};                 // For whom it acts: itself, unless it may say another.
+    std::vector<std::string> groups{};  // Its own.
     fop::Rights rights{};
     std::string address{};  // For logs.
 };

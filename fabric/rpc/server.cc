@@ -5,6 +5,7 @@
 
 #include "core/crc32c.h"
 #include "fabric/rpc/transfer_wait.h"
+#include "fop/borrowed.h"
 #include "fop/descriptor.h"
 
 namespace fopd::fabric {
@@ -23,7 +24,11 @@ struct KeptReply {
           words(reply.words),
           payload(reply.payload.begin(), reply.payload.end()),
           payload_crc(reply.payload_crc),
-          body(reply.body) {}
+          body(reply.body),
+          borrowed(fop::borrowed_bytes(reply.body)) {
+        fop::keep_borrowed(body, borrowed);
+    }
+    KeptReply(KeptReply&&) = default;
 
     fop::Reply view() const {
         return {.id = id,
@@ -40,6 +45,7 @@ struct KeptReply {
     std::vector<std::byte> payload;
     std::optional<std::uint32_t> payload_crc;
     fop::ReplyBody body;
+    std::vector<std::byte> borrowed;  // What the body refers to; it stays there when moved.
 };
 
 }  // namespace
@@ -202,6 +208,7 @@ std::size_t Server::end_outdated() {
         if (identity.kind != fop::AuthKind::kNone) {
             const auto known = admission_.keys->find(identity.kind, identity.key_id);
             accepted = known && known->identity.name == identity.name &&
+                       known->identity.groups == identity.groups &&
                        known->identity.rights == identity.rights;
         }
         if (accepted) return;
@@ -293,6 +300,8 @@ void Server::Peer::on_open(Session& opened) {
     caller = {.session = opened.id(),
               .client = opened.client_id(),
               .principal = identity.name,
+              .user = identity.user,
+              .groups = identity.groups,
               .rights = identity.rights,
               .address = opened.peer()};
     const std::size_t many =
@@ -338,7 +347,7 @@ bool Server::Peer::take(Session& session_now, const fop::RequestHeader& header,
     grant.grow();
 
     Remembered* remembered = nullptr;
-    if (type != nullptr && type->repeat == fop::Repeat::kOnce && record != nullptr) {
+    if (type != nullptr && type->repeat != fop::Repeat::kIdempotent && record != nullptr) {
         if (record->fops.size() >= kRememberedMax && !record->fops.contains(request.id)) {
             reply({.id = request.id,
                    .status = fop::Status::kTryAgain,
@@ -485,11 +494,14 @@ void Server::Incoming::begin(Peer& peer, const fop::RequestHeader& header,
     deadline_ = request.timeout.count() > 0 ? after(host.reactor().now(), request.timeout) : kNever;
 
     // Reserved at once: what is kept refers to it.
+    const std::size_t of_body = fop::borrowed_bytes(request.body);
     storage_.clear();
-    storage_.reserve(header.job.size() + header.pool.size() + header.user.size() +
+    storage_.reserve(of_body + header.job.size() + header.pool.size() + header.user.size() +
                      request.token.size() + request.payload.size());
     request_ = request;
     header_ = header;
+    storage_.resize(of_body);
+    fop::keep_borrowed(request_.body, storage_);
     request_.payload = keep(request.payload);
     request_.token = keep(request.token);
     header_.job = keep(header.job);

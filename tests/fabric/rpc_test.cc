@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <string>
 #include <utility>
@@ -269,6 +270,78 @@ TEST_CASE("fabric rpc: a reply that was lost on its way is given again", "[fabri
     REQUIRE(result.answer.has_value());
     REQUIRE(result.answer->words == "it ran");
     REQUIRE(stage.server->foms.arrived == 1);
+}
+
+Task<void> create(Client* client, std::string name, EchoResult* result) {
+    const CallRequest request{.type = &type("create"),
+                              .body = fop::Create{.name = name, .group = "staff", .slot = 1}};
+    result->answer = co_await client->call(request);
+    result->done = true;
+}
+
+TEST_CASE("fabric rpc: what bodies refer to is kept on both sides", "[fabric]") {
+    RpcStage stage;
+    Client& client = stage.connected();
+    stage.server->foms.hold = true;
+    std::vector<EchoResult> results(20);
+    for (std::size_t i = 0; i < results.size(); ++i) {
+        stage.client_reactor->spawn(stage.gate,
+                                    create(&client, "name " + std::to_string(i), &results[i]));
+    }
+    stage.world.run_for(10ms);
+
+    const auto held = stage.server->foms.held;
+    REQUIRE_FALSE(held.empty());
+    for (std::size_t i = 0; i < held.size(); ++i) {
+        REQUIRE(std::get<fop::Create>(held[i]->request().body).name == "name " + std::to_string(i));
+        REQUIRE(std::get<fop::Create>(held[i]->request().body).group == "staff");
+    }
+    stage.server->foms.hold = false;
+    {
+        std::array<std::uint32_t, 3> checksums{1, 2, 3};
+        stage.reply_to_held({.body = fop::ReadReply{.bytes = 5, .checksums = checksums}});
+        checksums.fill(0);
+    }
+    stage.world.run_for(10ms);
+
+    REQUIRE(results[0].answer.has_value());
+    const auto& read = std::get<fop::ReadReply>(results[0].answer->body);
+    REQUIRE(std::ranges::equal(read.checksums, std::array<std::uint32_t, 3>{1, 2, 3}));
+}
+
+TEST_CASE("fabric rpc: after a restart what the store remembers is asked again, for a while",
+          "[fabric]") {
+    for (const bool in_time : {true, false}) {
+        CAPTURE(in_time);
+        RpcStage stage;
+        Client& client = stage.connected();
+        stage.server->foms.hold = true;
+        EchoResult result;
+        stage.client_reactor->spawn(stage.gate, create(&client, "once", &result));
+        stage.world.run_for(10ms);
+        REQUIRE(stage.server->foms.held.size() == 1);
+        const std::uint64_t first = stage.server->foms.held[0]->request().id;
+
+        stage.transport.network().block({.from = "server", .to = "client"});
+        stage.stop_server();
+        stage.transport.network().unblock({.from = "server", .to = "client"});
+        stage.world.run_for(in_time ? Duration(1min) : Duration(31min));
+        stage.start_server(2);
+        stage.server->foms.hold = true;
+        stage.world.run_for(10s);
+
+        REQUIRE(result.done != in_time);
+        if (!in_time) {
+            REQUIRE(result.answer->status == fop::Status::kOutcomeUnknown);
+            continue;
+        }
+        REQUIRE(stage.server->foms.held.size() == 1);
+        REQUIRE(stage.server->foms.held[0]->request().id == first);
+        stage.reply_to_held({.body = fop::CreateReply{.version = 1}});
+        stage.world.run_for(10ms);
+        REQUIRE(result.done);
+        REQUIRE(std::get<fop::CreateReply>(result.answer->body).version == 1);
+    }
 }
 
 TEST_CASE("fabric rpc: after a restart the outcome of what must not run twice is unknown",

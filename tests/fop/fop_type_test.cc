@@ -45,6 +45,17 @@ TEST_CASE("fop type: what users rely on", "[fop]") {
     REQUIRE(bulk_echo.rights == (kRead | kWrite));
     REQUIRE(bulk_echo.repeat == Repeat::kOnce);
     REQUIRE(bulk_echo.payload == Payload::kBulk);
+
+    // Once more would be one more.
+    for (const auto* const name :
+         {"create", "rename", "delete", "append", "upload_begin", "upload_commit"}) {
+        CAPTURE(name);
+        REQUIRE(find_fop_type(name)->repeat == Repeat::kRecorded);
+    }
+    for (const auto* const name : {"read", "write", "truncate", "punch", "sync", "upload_write"}) {
+        CAPTURE(name);
+        REQUIRE(find_fop_type(name)->repeat == Repeat::kIdempotent);
+    }
 }
 
 TEST_CASE("fop status: numbers we do not know are internal errors", "[fop]") {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/ensure.h"
+#include "fop/borrowed.h"
 #include "fop/fop_type.h"
 #include "fop/message_reader.h"
 #include "fop/message_writer.h"
@@ -16,7 +17,14 @@ namespace {
 // Whatever a message refers to once, its copy has as often as it is referred to.
 constexpr std::size_t kGrowth =
     kControlBytesMax + kRequestOverheadMax +
-    kFopsMax * (kTokenBytesMax + kWordsBytesMax + sizeof(BulkEcho) + 128);
+    kFopsMax * (kTokenBytesMax + kWordsBytesMax + sizeof(RequestBody) + 256);
+
+template <typename View>
+std::size_t copy_bytes_max(std::span<const std::byte> message, const View& view) {
+    std::size_t bytes = message.size() + kGrowth;
+    for (const auto each : view) bytes += 2 * borrowed_bytes(each.body);
+    return bytes;
+}
 
 class Within {
 public:
@@ -31,6 +39,11 @@ public:
         for (const std::byte each : bytes) sum_ = sum_ ^ each;
     }
     void check(std::string_view text) { check(std::span<const char>(text)); }
+    template <typename Body>
+    void check_borrowed(const Body& body) {
+        auto look = [this](const auto& part) { check(bytes_of_borrowed(part)); };
+        std::visit([&look](const auto& each) { for_each_borrowed(each, look); }, body);
+    }
 
 private:
     std::span<const std::byte> message_;
@@ -75,12 +88,13 @@ void reread_requests(std::span<const std::byte> message, const Prefix& prefix,
     within.check(header.pool);
     within.check(header.user);
 
-    std::vector<std::byte> copy(message.size() + kGrowth);
+    std::vector<std::byte> copy(copy_bytes_max(message, view));
     MessageWriter writer;
     writer.start_requests(copy, header);
     for (const Request request : view) {
         within.check(request.token);
         within.check(request.payload);
+        within.check_borrowed(request.body);
         static_cast<void>(payload_intact(request));
         if (can_be_written(request)) ENSURE(writer.add(request));
     }
@@ -104,12 +118,13 @@ void reread_requests(std::span<const std::byte> message, const Prefix& prefix,
 void reread_replies(std::span<const std::byte> message, const Prefix& prefix,
                     const RepliesView& view) {
     Within within(message);
-    std::vector<std::byte> copy(message.size() + kGrowth);
+    std::vector<std::byte> copy(copy_bytes_max(message, view));
     MessageWriter writer;
     writer.start_replies(copy);
     for (const Reply reply : view) {
         within.check(reply.words);
         within.check(reply.payload);
+        within.check_borrowed(reply.body);
         static_cast<void>(payload_intact(reply));
         ENSURE(writer.add(reply));
     }

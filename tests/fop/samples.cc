@@ -26,6 +26,25 @@ SealedDescriptor descriptor(unsigned first) {
 }
 
 constexpr Fid kFid{.high = 0x0007'0000'0000'0001, .low = 0x1122334455667788};
+constexpr Receipt kReceipt{.incarnation = 3, .seq = 0x1234, .slot = 7};
+constexpr Changed kChanged{.version = 9, .size_bytes = 8195, .receipt = kReceipt};
+constexpr Attributes kAttributes{.fid = kFid,
+                                 .size_bytes = 8195,
+                                 .version = 9,
+                                 .created_ns = 1'700'000'000'000'000'000,
+                                 .changed_ns = 1'700'000'001'000'000'000,
+                                 .allocated_bytes = 12288,
+                                 .incarnation = 3,
+                                 .owner = "ada",
+                                 .group = "staff",
+                                 .name = "results/42",
+                                 .mode = 0640};
+// Five bytes over the end of a block, and two within one: three pieces.
+constexpr std::array<Range, 2> kRanges{Range{.offset = 4094, .length = 5},
+                                       Range{.offset = 100, .length = 2}};
+constexpr std::array<std::uint32_t, 3> kChecksums{0xaaaaaaaa, 0xbbbbbbbb, 0xcccccccc};
+constexpr std::array<Receipt, 2> kReceipts{kReceipt,
+                                           Receipt{.incarnation = 4, .seq = 5, .slot = 8}};
 
 std::vector<std::byte> listing_of(const auto&... entries) {
     std::vector<std::byte> payload(256);
@@ -58,6 +77,93 @@ const std::vector<std::byte>& list_listing() {
         ListEntry{.fid = kFid, .size_bytes = 8195, .changed_ns = 17, .name = "results/42"},
         ListEntry{.fid = {.high = 1, .low = 2}, .name = "\u00e9"});
     return kMade;
+}
+
+// Of the types from 4 on, which are about objects.
+RequestBody object_request(std::uint16_t type) {
+    switch (type) {
+        case 4: return Slots{};
+        case 5: return Statfs{};
+        case 6:
+            return Create{.name = "results/42",
+                          .group = "staff",
+                          .slot = 7,
+                          .mode = 0640,
+                          .no_replace = true};
+        case 7: return Lookup{.name = "results/42"};
+        case 8: return Stat{.fid = kFid};
+        case 9: return ListObjects{.prefix = "results/", .cursor = "results/41", .count_max = 20};
+        case 10:
+            return SetAttributes{.fid = kFid,
+                                 .owner = "grace",
+                                 .group = "staff",
+                                 .mode = 0600,
+                                 .which = SetAttributes::kOwner | SetAttributes::kMode};
+        case 11:
+            return Rename{
+                .fid = kFid, .from = "results/42", .name = "results/43", .no_replace = true};
+        case 12: return Delete{.fid = kFid, .from = "results/42"};
+        case 13: return Read{.fid = kFid, .ranges = kRanges, .target = descriptor(7)};
+        case 14:
+            return Write{.fid = kFid,
+                         .ranges = kRanges,
+                         .checksums = kChecksums,
+                         .source = {},
+                         .durability = Durability::kBuffered};
+        case 15:
+            return Append{
+                .fid = kFid, .length = 8193, .checksums = kChecksums, .source = descriptor(9)};
+        case 16: return Truncate{.fid = kFid, .size_bytes = 1ULL << 60};
+        case 17: return Punch{.fid = kFid, .range = {.offset = 1, .length = 1ULL << 59}};
+        case 18: return Sync{.receipts = kReceipts};
+        case 19:
+            return UploadBegin{.name = "results/42",
+                               .group = "staff",
+                               .size_bytes = 9000,
+                               .slot = 7,
+                               .mode = 0640,
+                               .no_replace = true};
+        case 20:
+            return UploadWrite{.fid = kFid,
+                               .range = {.offset = 8192, .length = 8193},
+                               .checksums = kChecksums,
+                               .source = descriptor(11)};
+        case 21: return UploadCommit{.fid = kFid, .size_bytes = 16385, .blocks = 3};
+        case 22: return UploadAbort{.fid = kFid};
+        default: return {};
+    }
+}
+
+ReplyBody object_reply(std::uint16_t type) {
+    switch (type) {
+        case 4: return SlotsReply{.version = 2};
+        case 5:
+            return StatfsReply{
+                .total_bytes = 1U << 30, .used_bytes = 12288, .free_bytes = 1U << 29, .objects = 1};
+        case 6: return CreateReply{.fid = kFid, .version = 1, .receipt = kReceipt};
+        case 7: return LookupReply{.attributes = kAttributes};
+        case 8: return StatReply{.attributes = kAttributes};
+        case 9: return ListObjectsReply{.cursor = "results/42", .end = true};
+        case 10: return SetAttributesReply{.changed = kChanged};
+        case 11: return RenameReply{.changed = kChanged};
+        case 12: return DeleteReply{.receipt = kReceipt};
+        case 13:
+            return ReadReply{.bytes = 7,
+                             .size_bytes = 8195,
+                             .version = 9,
+                             .incarnation = 3,
+                             .checksums = kChecksums};
+        case 14: return WriteReply{.changed = kChanged};
+        case 15: return AppendReply{.offset = 2, .changed = kChanged};
+        case 16: return TruncateReply{.changed = kChanged};
+        case 17: return PunchReply{.changed = kChanged};
+        case 18: return SyncReply{.receipts = kReceipts};
+        case 19: return UploadBeginReply{.fid = kFid};
+        case 20: return UploadWriteReply{.receipt = kReceipt};
+        case 21: return UploadCommitReply{.version = 1, .receipt = kReceipt};
+        case 22: return UploadAbortReply{};
+        default: return {};
+    }
 }
 
 constexpr bool kHasSample = false;  // Of this type of fop: add one.
@@ -119,7 +225,9 @@ Request sample_request(std::uint16_t type) {
             return request;
         default: break;
     }
-    ENSURE(kHasSample);
+    request.body = object_request(type);
+    if (type == 14) request.payload = bytes_of("7 bytes");
+    ENSURE(request.body.index() > 0 || kHasSample);
     return request;
 }
 
@@ -132,9 +240,13 @@ Reply sample_reply(std::uint16_t type) {
             reply.payload = bytes_of("Hello, wire");
             return reply;
         case 3: reply.body = BulkEchoReply{.bytes = 1U << 20, .crc = 0xe3069283}; return reply;
+        case 4: reply.payload = slots_listing(); break;
+        case 5: reply.payload = pools_listing(); break;
+        case 9: reply.payload = list_listing(); break;
         default: break;
     }
-    ENSURE(kHasSample);
+    reply.body = object_reply(type);
+    ENSURE(reply.body.index() > 0 || kHasSample);
     return reply;
 }
 

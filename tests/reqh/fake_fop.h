@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -11,6 +12,7 @@
 
 #include "core/virtual_world.h"
 #include "fabric/rpc/incoming.h"
+#include "fop/borrowed.h"
 #include "lrs/fifo.h"
 #include "reqh/request_handler.h"
 #include "tests/catch.h"
@@ -30,10 +32,18 @@ struct FopSpec {
     std::uint16_t type = 1;
     fop::RequestBody body = fop::Ping{};
     std::string payload{};
+    Bytes payload_bytes{};  // Instead.
     std::string token{};
     std::string pool{};
     fop::Rights rights = fop::kAllRights;
     std::string principal = "alice";
+    std::vector<std::string> groups{};
+    std::array<std::byte, 16> client{};
+    // The client's own number; 0: the next one.
+    std::uint64_t number = 0;
+    // What it lends to be read, and how much to be written to.
+    Bytes source{};
+    std::size_t target_bytes = 0;
     Instant deadline = kNever;
     fop::Status fault = fop::Status::kDone;
     Duration transfer_time{0};
@@ -66,26 +76,31 @@ public:
         std::string words;
         Bytes payload;
         fop::ReplyBody body;
+        Bytes borrowed;
         Instant at;
     };
 
     FakeFop(core::Reactor& reactor, std::uint64_t id, FopSpec spec)
         : reactor_(reactor),
           spec_(std::move(spec)),
-          payload_(bytes_of(spec_.payload)),
+          payload_(spec_.payload_bytes.empty() ? bytes_of(spec_.payload) : spec_.payload_bytes),
           token_(bytes_of(spec_.token)) {
         header_.pool = spec_.pool;
         caller_ = {.session = 0x5f,
-                   .client = {},
+                   .client = spec_.client,
                    .principal = spec_.principal,
+                   .user = spec_.principal,
+                   .groups = spec_.groups,
                    .rights = spec_.rights,
                    .address = "mem://client:1"};
-        request_.id = id;
+        request_.id = spec_.number != 0 ? spec_.number : id;
         request_.type = spec_.type;
         request_.token = token_;
         request_.payload = payload_;
         request_.body = spec_.body;
         request_.fault = spec_.fault;
+        source = spec_.source;
+        target.resize(spec_.target_bytes);
         if (const auto* const bulk = std::get_if<fop::BulkEcho>(&spec_.body)) {
             source.resize(std::min<std::uint64_t>(bulk->bytes, 16U << 20));
             target.resize(source.size());
@@ -102,7 +117,7 @@ public:
 
     Task<Result<void>> pull(const fop::SealedDescriptor* descriptor, std::uint64_t offset,
                             core::Buffer into) override {
-        REQUIRE(descriptor == &std::get<fop::BulkEcho>(request_.body).source);
+        REQUIRE(descriptor == source_descriptor());
         REQUIRE(offset + into.size_bytes <= source.size());
         const auto moved = co_await transfer({true, offset, into.size_bytes});
         if (!moved) co_return std::unexpected(moved.error());
@@ -112,7 +127,7 @@ public:
     }
     Task<Result<void>> push(const fop::SealedDescriptor* descriptor, std::uint64_t offset,
                             core::Buffer from) override {
-        REQUIRE(descriptor == &std::get<fop::BulkEcho>(request_.body).target);
+        REQUIRE(descriptor == target_descriptor());
         REQUIRE(offset + from.size_bytes <= target.size());
         const auto moved = co_await transfer({false, offset, from.size_bytes});
         if (!moved) co_return std::unexpected(moved.error());
@@ -128,7 +143,9 @@ public:
                         .words = std::string(reply.words),
                         .payload = {reply.payload.begin(), reply.payload.end()},
                         .body = reply.body,
+                        .borrowed = Bytes(fop::borrowed_bytes(reply.body)),
                         .at = reactor_.now()};
+        fop::keep_borrowed(answer->body, answer->borrowed);
     }
 
     fop::Status status() const {
@@ -142,6 +159,20 @@ public:
     Bytes target;
 
 private:
+    const fop::SealedDescriptor* source_descriptor() const {
+        const fop::RequestBody& body = request_.body;
+        if (const auto* const bulk = std::get_if<fop::BulkEcho>(&body)) return &bulk->source;
+        if (const auto* const each = std::get_if<fop::Write>(&body)) return &*each->source;
+        if (const auto* const each = std::get_if<fop::Append>(&body)) return &*each->source;
+        if (const auto* const each = std::get_if<fop::UploadWrite>(&body)) return &*each->source;
+        return nullptr;
+    }
+    const fop::SealedDescriptor* target_descriptor() const {
+        const fop::RequestBody& body = request_.body;
+        if (const auto* const bulk = std::get_if<fop::BulkEcho>(&body)) return &bulk->target;
+        if (const auto* const each = std::get_if<fop::Read>(&body)) return &*each->target;
+        return nullptr;
+    }
     Task<Result<void>> transfer(Transfer which) {
         const std::size_t number = transfers.size();
         transfers.push_back(which);
@@ -182,7 +213,7 @@ public:
         } else if (text.starts_with("for pool ")) {
             grant.pool = text.substr(9);
         } else if (text == "of an object") {
-            grant.one_object = true;
+            grant.object = fop::Fid{.high = 1, .low = 2};
         } else if (text == "for a second") {
             grant.expires_at = now + 1s;
         } else if (!text.starts_with("any ")) {

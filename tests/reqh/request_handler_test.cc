@@ -483,7 +483,7 @@ TEST_CASE("reqh: figures count how fops ended and time each phase they reached",
     CHECK(metrics.counted(&node.type("echo"), Status::kDenied) == 1);
     CHECK(metrics.seconds(node.type("ping"), Phase::kExecute).count() == 1);
     CHECK(metrics.seconds(node.type("ping"), Phase::kLocalResources).count() == 0);
-    CHECK(metrics.seconds(node.type("echo"), Phase::kAuthorise).count() == 1);
+    CHECK(metrics.seconds(node.type("echo"), Phase::kAuthenticate).count() == 1);
     CHECK(metrics.seconds(node.type("echo"), Phase::kExecute).count() == 0);
     CHECK(metrics.seconds(node.type("echo"), Phase::kReply).count() == 1);
     CHECK(metrics.seconds(node.type("bulk_echo"), Phase::kExecute).sum() == 2'000'000);

@@ -1,0 +1,182 @@
+#include "fop/body_check.h"
+
+#include <array>
+#include <span>
+#include <string_view>
+#include <variant>
+
+#include "fop/borrowed.h"
+#include "fop/name.h"
+#include "fop/principal.h"
+
+namespace fopd::fop {
+
+namespace {
+
+using Payload = std::span<const std::byte>;
+
+std::unexpected<Error> invalid(const char* why) {
+    return std::unexpected(Error{.code = Errc::kInvalid, .context = why});
+}
+
+Result<void> check_fid(const Fid& fid) {
+    if (!fid.is_set()) return invalid("no object is named");
+    return {};
+}
+
+Result<void> check_optional_name(std::string_view name) {
+    if (name.empty()) return {};
+    return check_object_name(name);
+}
+
+Result<void> check_new_object(std::string_view name, std::string_view group, std::uint16_t mode) {
+    if (!is_name(group)) return invalid("the group is no name");
+    if (mode > kModeMax) return invalid("the mode has more than permission bits");
+    return check_optional_name(name);
+}
+
+// Bytes that come with a request, or from the memory of its sender.
+template <typename Body>
+Result<void> check_incoming(const Body& body, std::span<const Range> ranges, Payload payload) {
+    const auto named = check_fid(body.fid);
+    if (!named) return named;
+    const auto sound = check_ranges(ranges);
+    if (!sound) return sound;
+    if (body.checksums.size() != count_pieces(ranges)) {
+        return invalid("the checksums are not as many as the pieces of the ranges");
+    }
+    const std::uint64_t in_payload = body.source ? 0 : total_bytes(ranges);
+    if (payload.size() != in_payload) return invalid("the payload is not as long as the ranges");
+    return {};
+}
+
+// What has nothing that could be wrong.
+template <typename Body>
+Result<void> check(const Body& /*body*/, Payload /*payload*/) {
+    return {};
+}
+
+Result<void> check(const Create& create, Payload /*payload*/) {
+    return check_new_object(create.name, create.group, create.mode);
+}
+
+Result<void> check(const Lookup& lookup, Payload /*payload*/) {
+    return check_object_name(lookup.name);
+}
+
+Result<void> check(const Stat& stat, Payload /*payload*/) {
+    return check_fid(stat.fid);
+}
+
+Result<void> check(const ListObjects& list, Payload /*payload*/) {
+    if (list.prefix.size() > kObjectNameBytesMax) return invalid("the prefix is too long");
+    if (list.cursor.size() > kObjectNameBytesMax) return invalid("the cursor is too long");
+    return {};
+}
+
+Result<void> check(const SetAttributes& set, Payload /*payload*/) {
+    constexpr unsigned kKnown =
+        SetAttributes::kOwner | SetAttributes::kGroup | SetAttributes::kMode;
+    if ((set.which & ~kKnown) != 0) return invalid("an attribute is not known");
+    if (!is_name(set.owner)) return invalid("the owner is no name");
+    const auto sound = check_new_object({}, set.group, set.mode);
+    if (!sound) return sound;
+    return check_fid(set.fid);
+}
+
+Result<void> check(const Rename& rename, Payload /*payload*/) {
+    const auto from = check_optional_name(rename.from);
+    if (!from) return from;
+    const auto to = check_object_name(rename.name);
+    if (!to) return to;
+    return check_fid(rename.fid);
+}
+
+Result<void> check(const Delete& deletion, Payload /*payload*/) {
+    const auto from = check_optional_name(deletion.from);
+    if (!from) return from;
+    return check_fid(deletion.fid);
+}
+
+Result<void> check(const Read& read, Payload /*payload*/) {
+    const auto sound = check_ranges(read.ranges);
+    if (!sound) return sound;
+    return check_fid(read.fid);
+}
+
+Result<void> check(const Write& write, Payload payload) {
+    if (write.durability != Durability::kDurable && write.durability != Durability::kBuffered) {
+        return invalid("the durability is not known");
+    }
+    return check_incoming(write, write.ranges, payload);
+}
+
+Result<void> check(const Append& append, Payload payload) {
+    const std::array ranges{Range{.offset = 0, .length = append.length}};
+    return check_incoming(append, ranges, payload);
+}
+
+Result<void> check(const Truncate& truncate, Payload /*payload*/) {
+    if (truncate.size_bytes > kOffsetMax) return invalid("the size is beyond 2^60");
+    return check_fid(truncate.fid);
+}
+
+Result<void> check(const Punch& punch, Payload /*payload*/) {
+    const auto sound = check_range(punch.range);
+    if (!sound) return sound;
+    return check_fid(punch.fid);
+}
+
+Result<void> check(const Sync& sync, Payload /*payload*/) {
+    if (sync.receipts.size() > kReceiptsMax) return invalid("there are more than 256 receipts");
+    return {};
+}
+
+Result<void> check(const UploadBegin& begin, Payload /*payload*/) {
+    if (begin.size_bytes > kOffsetMax) return invalid("the size is beyond 2^60");
+    return check_new_object(begin.name, begin.group, begin.mode);
+}
+
+Result<void> check(const UploadWrite& write, Payload payload) {
+    if (write.range.offset % kBlockBytes != 0) return invalid("the offset is within a block");
+    const std::array ranges{write.range};
+    return check_incoming(write, ranges, payload);
+}
+
+Result<void> check(const UploadCommit& commit, Payload /*payload*/) {
+    if (commit.size_bytes > kOffsetMax) return invalid("the size is beyond 2^60");
+    if (commit.blocks > count_pieces(Range{.offset = 0, .length = commit.size_bytes})) {
+        return invalid("there are more blocks than the size has");
+    }
+    return check_fid(commit.fid);
+}
+
+Result<void> check(const UploadAbort& abort, Payload /*payload*/) {
+    return check_fid(abort.fid);
+}
+
+bool is_short(std::string_view text) {
+    return text.size() <= kObjectNameBytesMax;
+}
+bool is_short(const List<std::uint32_t>& checksums) {
+    return checksums.size() <= kPiecesMax;
+}
+bool is_short(const List<Receipt>& receipts) {
+    return receipts.size() <= kReceiptsMax;
+}
+
+}  // namespace
+
+Result<void> check_request(const Request& request) {
+    return std::visit([&request](const auto& body) { return check(body, request.payload); },
+                      request.body);
+}
+
+bool is_bounded(const ReplyBody& body) {
+    bool bounded = true;
+    auto look = [&bounded](const auto& part) { bounded = bounded && is_short(part); };
+    std::visit([&look](const auto& each) { for_each_borrowed(each, look); }, body);
+    return bounded;
+}
+
+}  // namespace fopd::fop

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <span>
+#include <string_view>
+#include <variant>
+
+#include "core/ensure.h"
+#include "fop/bodies.h"
+
+// The texts and lists that a body borrows: how long they are, and how to keep them.
+namespace fopd::fop {
+
+// Calls `visit` with each; it may replace what it is given.
+template <typename Body, typename Visit>
+constexpr void for_each_borrowed(Body& body, Visit& visit) {
+    if constexpr (requires { body.ranges; }) visit(body.ranges);
+    if constexpr (requires { body.receipts; }) visit(body.receipts);
+    if constexpr (requires { body.checksums; }) visit(body.checksums);
+    if constexpr (requires { body.name; }) visit(body.name);
+    if constexpr (requires { body.from; }) visit(body.from);
+    if constexpr (requires { body.prefix; }) visit(body.prefix);
+    if constexpr (requires { body.cursor; }) visit(body.cursor);
+    if constexpr (requires { body.owner; }) visit(body.owner);
+    if constexpr (requires { body.group; }) visit(body.group);
+    if constexpr (requires { body.attributes; }) for_each_borrowed(body.attributes, visit);
+}
+
+// Where each of them may lie.
+inline constexpr std::size_t kBorrowedAlignment = 8;
+
+inline std::span<const std::byte> bytes_of_borrowed(std::string_view text) {
+    return std::as_bytes(std::span(text));
+}
+template <typename T>
+std::span<const std::byte> bytes_of_borrowed(const List<T>& list) {
+    return std::as_bytes(static_cast<const std::span<const T>&>(list));
+}
+
+// How much room keep_borrowed() needs. `Variant` is RequestBody or ReplyBody.
+template <typename Variant>
+std::size_t borrowed_bytes(const Variant& body) {
+    std::size_t total = 0;
+    auto add = [&total](const auto& part) {
+        const std::size_t bytes = bytes_of_borrowed(part).size();
+        total += (bytes + kBorrowedAlignment - 1) / kBorrowedAlignment * kBorrowedAlignment;
+    };
+    std::visit([&add](const auto& each) { for_each_borrowed(each, add); }, body);
+    return total;
+}
+
+// Copies what a body borrows, which borrows it from there from then on. Requires: as much room as
+// it needs, at a multiple of kBorrowedAlignment.
+template <typename Variant>
+void keep_borrowed(Variant& body, std::span<std::byte> room) {
+    ENSURE(reinterpret_cast<std::uintptr_t>(room.data()) % kBorrowedAlignment == 0);
+    auto keep = [&room]<typename Part>(Part& part) {
+        const auto from = bytes_of_borrowed(part);
+        if (from.empty()) {
+            part = {};
+            return;
+        }
+        const std::size_t taken =
+            (from.size() + kBorrowedAlignment - 1) / kBorrowedAlignment * kBorrowedAlignment;
+        ENSURE(taken <= room.size());
+        std::memcpy(room.data(), from.data(), from.size());
+        using Element = typename Part::value_type;
+        part = Part(reinterpret_cast<const Element*>(room.data()), part.size());
+        room = room.subspan(taken);
+    };
+    std::visit([&keep](auto& each) { for_each_borrowed(each, keep); }, body);
+}
+
+}  // namespace fopd::fop

@@ -1,0 +1,37 @@
+#include "reqh/access.h"
+
+#include <algorithm>
+
+namespace fopd::reqh {
+
+namespace {
+
+constexpr unsigned kReadBit = 4;
+constexpr unsigned kWriteBit = 2;
+constexpr unsigned kOwnerShift = 6;
+constexpr unsigned kGroupShift = 3;
+
+}  // namespace
+
+bool is_in_group(const fabric::Caller& caller, std::string_view group) {
+    const bool is_for_itself = acting_user(caller) == caller.principal;
+    return is_for_itself && !group.empty() &&
+           std::ranges::find(caller.groups, group) != caller.groups.end();
+}
+
+bool may(const fabric::Caller& caller, fop::Rights rights, const store::Object& object,
+         Access access) {
+    if (access == Access::kNone || rights.cover(fop::kAdmin)) return true;
+    const bool is_owner = object.owner == acting_user(caller);
+    if (access == Access::kOwn) return is_owner;
+    unsigned shift = 0;
+    if (is_owner) {
+        shift = kOwnerShift;
+    } else if (is_in_group(caller, object.group)) {
+        shift = kGroupShift;
+    }
+    const unsigned needed = access == Access::kRead ? kReadBit : kWriteBit;
+    return (object.mode >> shift & needed) != 0;
+}
+
+}  // namespace fopd::reqh

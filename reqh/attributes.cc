@@ -1,0 +1,116 @@
+#include "reqh/attributes.h"
+
+#include <utility>
+
+#include "reqh/fids.h"
+#include "reqh/object_fops.h"
+
+namespace fopd::reqh {
+
+namespace {
+
+constexpr std::uint32_t kExtentsATurn = 512;
+
+std::uint64_t unix_ns(WallTime time) {
+    return static_cast<std::uint64_t>(time.unix_ns);
+}
+
+// The right to own is not enough to give away: an object's owner is who answers for its space.
+Granted<> may_change(const Operation& operation, const fop::SetAttributes& set) {
+    if (operation.is_administrators()) return {};
+    const fabric::Caller& caller = operation.caller();
+    const bool gives_away =
+        (set.which & fop::SetAttributes::kOwner) != 0 && set.owner != acting_user(caller);
+    if (gives_away) return refused(fop::Status::kDenied, "only an administrator gives away");
+    const bool has_foreign_group = (set.which & fop::SetAttributes::kGroup) != 0 &&
+                                   !set.group.empty() && !is_in_group(caller, set.group);
+    if (has_foreign_group) return refused(fop::Status::kDenied, "not a group of yours");
+    return {};
+}
+
+}  // namespace
+
+Task<Granted<std::uint64_t>> count_blocks(Operation* operation, store::Fid fid) {
+    std::uint64_t blocks = 0;
+    for (std::uint64_t next = 0; next < store::kObjectBlocksMax;) {
+        const auto counted = operation->volume().map().count(fid, next, kExtentsATurn);
+        if (!counted) co_return refused(counted.error());
+        blocks += counted->blocks;
+        if (counted->finished) break;
+        next = counted->next;
+        const auto wanted = operation->check_wanted();
+        if (!wanted) co_return refused(wanted.error());
+        co_await operation->reactor().yield();
+    }
+    co_return blocks;
+}
+
+Task<Granted<fop::Attributes>> look_at_object(Operation* operation, store::Fid fid) {
+    const auto homed = operation->find_home(fid.slot());
+    if (!homed) co_return refused(homed.error());
+    const LockRequest needed{.fid = fid, .range = kAttributes};
+    const auto locked = co_await operation->lock(needed);
+    if (!locked) co_return refused(locked.error());
+    const auto loaded = operation->load_object(fid, Access::kRead);
+    if (!loaded) co_return refused(loaded.error());
+    operation->enter(Phase::kExecute);
+    const store::Object& object = operation->object();
+    const ObjectState state = operation->durable_state(fid);
+    const auto blocks = co_await count_blocks(operation, fid);
+    if (!blocks) co_return refused(blocks.error());
+    co_return fop::Attributes{.fid = fop_fid(fid),
+                              .size_bytes = state.size_bytes,
+                              .version = state.version,
+                              .created_ns = unix_ns(object.created),
+                              .changed_ns = unix_ns(state.changed),
+                              .allocated_bytes = *blocks * fop::kBlockBytes,
+                              .incarnation = operation->newest_receipt().incarnation,
+                              .owner = object.owner,
+                              .group = object.group,
+                              .name = object.name,
+                              .mode = object.mode};
+}
+
+Task<fop::Reply> run_stat(Operation* operation) {
+    const store::Fid fid = store_fid(operation->body<fop::Stat>().fid);
+    const auto attributes = co_await look_at_object(operation, fid);
+    if (!attributes) co_return operation->refuse(attributes.error());
+    co_return fop::Reply{.body = fop::StatReply{.attributes = *attributes}};
+}
+
+Task<fop::Reply> run_set_attributes(Operation* operation) {
+    const auto& set = operation->body<fop::SetAttributes>();
+    const store::Fid fid = store_fid(set.fid);
+    const auto homed = operation->find_home(fid.slot());
+    if (!homed) co_return operation->refuse(homed.error());
+    const LockRequest needed{.fid = fid, .range = kWholeObject, .mode = LockMode::kExclusive};
+    const auto locked = co_await operation->lock(needed);
+    if (!locked) co_return operation->refuse(locked.error());
+    const auto loaded = operation->load_object(fid, Access::kOwn);
+    if (!loaded) co_return operation->refuse(loaded.error());
+    const auto allowed = may_change(*operation, set);
+    if (!allowed) co_return operation->refuse(allowed.error());
+    const auto serving = operation->check_serving();
+    if (!serving) co_return operation->refuse(serving.error());
+    auto room = co_await operation->reserve(store::kPutRecordBytesMax);
+    if (!room) co_return operation->refuse(room.error());
+    operation->enter(Phase::kExecute);
+    const auto wanted = operation->check_wanted();
+    if (!wanted) co_return operation->refuse(wanted.error());
+
+    store::Object object = operation->object();
+    if ((set.which & fop::SetAttributes::kOwner) != 0) object.owner = set.owner;
+    if ((set.which & fop::SetAttributes::kGroup) != 0) object.group = set.group;
+    if ((set.which & fop::SetAttributes::kMode) != 0) object.mode = set.mode;
+    ++object.version;
+    object.changed = operation->wall();
+    operation->put_object(fid, object);
+    const auto receipt = co_await operation->commit_durable(std::move(*room));
+    if (!receipt) co_return operation->refuse(receipt.error());
+    co_return fop::Reply{.body =
+                             fop::SetAttributesReply{.changed = {.version = object.version,
+                                                                 .size_bytes = object.size_bytes,
+                                                                 .receipt = *receipt}}};
+}
+
+}  // namespace fopd::reqh

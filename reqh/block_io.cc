@@ -1,0 +1,53 @@
+#include "reqh/block_io.h"
+
+#include <utility>
+
+#include "core/ensure.h"
+#include "fop/range.h"
+
+namespace fopd::reqh {
+
+BlockIo::BlockIo() {
+    for (Request& each : requests_) each.owner = this;
+}
+
+void BlockIo::read(core::Buffer into, std::uint64_t block, core::WaitOptions wait) {
+    push(io_sched::IoType::kRead, into, block, wait);
+}
+
+void BlockIo::write(core::Buffer from, std::uint64_t block, core::WaitOptions wait) {
+    push(io_sched::IoType::kWrite, from, block, wait);
+}
+
+void BlockIo::push(io_sched::IoType type, core::Buffer buffer, std::uint64_t block,
+                   core::WaitOptions wait) {
+    ENSURE(!full());
+    Request& request = requests_[count_++];
+    request.type = type;
+    request.part = {.medium = disk_.medium, .buffer = buffer, .offset = block * fop::kBlockBytes};
+    request.parts = std::span(&request.part, 1);
+    request.wait = wait;
+    if (disk_.scheduler->closed()) {
+        request.result =
+            std::unexpected(Error{.code = Errc::kClosed, .context = "the disks are stopping"});
+        return;
+    }
+    ++running_;
+    disk_.scheduler->push(request);
+}
+
+void BlockIo::on_complete(io_sched::IoRequest& request) {
+    BlockIo& io = *static_cast<Request&>(request).owner;
+    --io.running_;
+    if (io.running_ > 0 || !io.waiter_) return;
+    io.disk_.reactor->schedule(std::exchange(io.waiter_, nullptr));
+}
+
+Result<void> BlockIo::Awaiter::await_resume() const {
+    Result<void> first{};
+    for (std::size_t i = 0; i < io_.count_ && first; ++i) first = io_.requests_[i].result;
+    io_.count_ = 0;
+    return first;
+}
+
+}  // namespace fopd::reqh

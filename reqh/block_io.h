@@ -1,0 +1,80 @@
+#pragma once
+
+#include <array>
+#include <coroutine>
+#include <cstddef>
+#include <cstdint>
+
+#include "core/io.h"
+#include "core/reactor.h"
+#include "core/result.h"
+#include "io_sched/io_request.h"
+#include "io_sched/main_scheduler.h"
+
+namespace fopd::reqh {
+
+// Several reads or writes of a disk at a time, and the wait for all of them. Belongs to one
+// operation, and stays where it is while any is under way. May be used again after the wait.
+class BlockIo {
+public:
+    static constexpr std::size_t kRequestsMax = 16;
+
+    BlockIo();
+    BlockIo(const BlockIo&) = delete;
+    BlockIo& operator=(const BlockIo&) = delete;
+
+    struct Disk {
+        core::Reactor* reactor = nullptr;
+        io_sched::MainScheduler* scheduler = nullptr;
+        io_sched::MediumId medium{};
+    };
+    // From now on all is about this disk. Requires: nothing is under way.
+    void use(const Disk& disk) { disk_ = disk; }
+
+    // One more is too many before the next wait.
+    bool full() const { return count_ == kRequestsMax; }
+    // Whole blocks, at block number `block` of the disk. Requires: not full. A failure is heard of
+    // in the wait.
+    void read(core::Buffer into, std::uint64_t block, core::WaitOptions wait);
+    void write(core::Buffer from, std::uint64_t block, core::WaitOptions wait);
+
+    class Awaiter;
+    // Result<void>: the first failure, by the order in which they were asked for.
+    Awaiter wait();
+
+private:
+    class Request final : public io_sched::IoRequest {
+    public:
+        Request() : IoRequest(&on_complete) {}
+        BlockIo* owner = nullptr;
+        io_sched::IoPart part;
+    };
+
+    static void on_complete(io_sched::IoRequest& request);
+    void push(io_sched::IoType type, core::Buffer buffer, std::uint64_t block,
+              core::WaitOptions wait);
+
+    Disk disk_;
+    std::array<Request, kRequestsMax> requests_;
+    std::size_t count_ = 0;
+    std::size_t running_ = 0;
+    std::coroutine_handle<> waiter_;
+};
+
+// Used by co_await only.
+class BlockIo::Awaiter {
+public:
+    explicit Awaiter(BlockIo& io) : io_(io) {}
+    bool await_ready() const { return io_.running_ == 0; }
+    void await_suspend(std::coroutine_handle<> handle) { io_.waiter_ = handle; }
+    [[nodiscard]] Result<void> await_resume() const;
+
+private:
+    BlockIo& io_;
+};
+
+inline BlockIo::Awaiter BlockIo::wait() {
+    return Awaiter(*this);
+}
+
+}  // namespace fopd::reqh

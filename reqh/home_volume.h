@@ -1,0 +1,86 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "core/counter.h"
+#include "core/result.h"
+#include "core/time.h"
+#include "reqh/range_locks.h"
+#include "reqh/stores.h"
+#include "store/fid.h"
+#include "store/object_map.h"
+
+namespace fopd::reqh {
+
+// How many objects a disk has. They are counted once, after the start; meanwhile, and from then on,
+// what comes and goes is counted with them.
+class ObjectCount final : public store::MapVisitor {
+public:
+    Result<void> object(store::Fid fid, const store::Object& /*object*/) override {
+        ++count_;
+        up_to_ = fid;
+        return {};
+    }
+    void all_seen() { up_to_ = {.high = ~0ULL, .low = ~0ULL}; }
+
+    void has_come(store::Fid fid) {
+        if (fid <= up_to_) ++count_;
+    }
+    void has_gone(store::Fid fid) {
+        if (fid <= up_to_) --count_;
+    }
+    std::uint64_t get() const { return count_; }
+
+private:
+    std::uint64_t count_ = 0;
+    store::Fid up_to_{};  // What comes behind is still to be seen.
+};
+
+// A disk of a locality, and what its foms share besides.
+class HomeVolume {
+public:
+    HomeVolume(const HomeDisk& disk, core::Reactor& reactor);
+
+    store::Volume& volume() const { return *disk_.volume; }
+    store::Slot slot() const { return disk_.volume->slot(); }
+    PoolId pool() const { return disk_.pool; }
+    io_sched::MediumId medium() const { return disk_.medium; }
+    RangeLocks& locks() { return locks_; }
+    ObjectCount& objects() { return objects_; }
+    // Any thread.
+    core::Counter& checksum_errors() { return checksum_errors_; }
+
+    // A fid that no object had before and none will have: the slot, the life of its log, and a
+    // number in that; some bits of the disk tell it from others that had the slot.
+    store::Fid make_fid();
+
+    // When a reply was recorded: the time, but never before another of this disk.
+    WallTime next_stamp(WallTime wall) {
+        stamp_ = std::max(wall.unix_ns, stamp_ + 1);
+        return {.unix_ns = stamp_};
+    }
+    std::int64_t stamp() const { return stamp_; }
+    void raise_stamp(std::int64_t stamp) { stamp_ = std::max(stamp, stamp_); }
+
+    // When an upload was written to last, as far as it is known: else it is now.
+    void touch_upload(store::Fid fid, Instant now) { upload_times_[fid] = now; }
+    Instant upload_time(store::Fid fid, Instant now) {
+        return upload_times_.try_emplace(fid, now).first->second;
+    }
+    // Forgets all others.
+    void keep_upload_times(const std::vector<store::Fid>& fids);
+
+private:
+    const HomeDisk disk_;
+    RangeLocks locks_;
+    ObjectCount objects_;
+    core::Counter checksum_errors_;
+    std::uint64_t fids_made_ = 0;
+    std::int64_t stamp_ = 0;
+    std::map<store::Fid, Instant> upload_times_;  // As many as there are uploads.
+};
+
+}  // namespace fopd::reqh

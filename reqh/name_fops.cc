@@ -1,0 +1,414 @@
+#include "reqh/name_fops.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "fop/listing.h"
+#include "reqh/attributes.h"
+#include "reqh/fids.h"
+#include "reqh/object_fops.h"
+
+namespace fopd::reqh {
+
+namespace {
+
+// How often somebody else may change what a fop was about to, before it gives up.
+constexpr unsigned kTriesMax = 16;
+constexpr std::uint32_t kNamesAtATime = 256;
+
+Refusal gone() {
+    return {.status = fop::Status::kNotFound, .words = "there is no such object"};
+}
+Refusal too_busy() {
+    return {.status = fop::Status::kBusy, .words = "the name changes all the time"};
+}
+
+Task<Granted<>> check_at_home(Operation* operation, store::Fid fid) {
+    const auto homed = operation->find_home(fid.slot());
+    if (!homed) co_return homed;
+    const auto allowed = operation->look_at_replaced(fid);
+    // Gone already: nobody's leave is needed.
+    if (!allowed && allowed.error().status == fop::Status::kNotFound) co_return Granted<>{};
+    co_return allowed;
+}
+
+}  // namespace
+
+Task<Granted<>> check_may_replace(Operation* operation, store::Fid fid) {
+    const auto locality = operation->locality_of(fid.slot());
+    if (!locality) co_return refused(locality.error());
+    const store::Slot own = operation->home().slot();
+    const auto job = [operation, fid] { return check_at_home(operation, fid); };
+    const auto allowed = co_await operation->run_at<void>(*locality, job);
+    const auto back = operation->find_home(own);
+    if (!back) co_return back;
+    co_return allowed;
+}
+
+Task<Granted<>> hold_for_new_object(Operation* operation, NewName name) {
+    const std::array wanted{Operation::WantedName{.name = name.name}};
+    const auto held = co_await operation->hold_names(wanted);
+    if (!held) co_return held;
+    const auto& owner = operation->name_hold(0).owner;
+    if (!owner) co_return Granted<>{};
+    if (name.no_replace) co_return refused(fop::Status::kExists, "the name is taken");
+    co_return co_await check_may_replace(operation, owner->fid);
+}
+
+Granted<std::string_view> group_for(const Operation& operation, std::string_view group) {
+    const fabric::Caller& caller = operation.caller();
+    if (group.empty()) {
+        const bool has_none = caller.groups.empty() || acting_user(caller) != caller.principal;
+        return has_none ? std::string_view() : std::string_view(caller.groups.front());
+    }
+    if (!operation.is_administrators() && !is_in_group(caller, group)) {
+        return refused(fop::Status::kDenied, "not a group of yours");
+    }
+    return group;
+}
+
+// -- create --
+
+Task<fop::Reply> run_create(Operation* operation) {
+    const auto& create = operation->body<fop::Create>();
+    const auto placed = operation->find_new_home(create.slot);
+    if (!placed) co_return operation->refuse(placed.error());
+    const auto earlier = co_await operation->recall();
+    if (!earlier) co_return operation->refuse(earlier.error());
+    if (earlier->has_value()) {
+        co_return fop::Reply{.body = fop::CreateReply{.fid = fop_fid((*earlier)->fid),
+                                                      .version = (*earlier)->version,
+                                                      .receipt = operation->newest_receipt()}};
+    }
+    const auto group = group_for(*operation, create.group);
+    if (!group) co_return operation->refuse(group.error());
+    const bool is_named = !create.name.empty();
+    if (is_named) {
+        const NewName name{.name = {.pool = *placed, .name = create.name},
+                           .no_replace = create.no_replace};
+        const auto held = co_await hold_for_new_object(operation, name);
+        if (!held) co_return operation->refuse(held.error());
+    }
+    operation->enter(Phase::kAuthorise);
+    auto room = co_await operation->reserve(2 * store::kPutRecordBytesMax);
+    if (!room) co_return operation->refuse(room.error());
+    operation->enter(Phase::kExecute);
+    const auto wanted = operation->check_wanted();
+    if (!wanted) co_return operation->refuse(wanted.error());
+
+    const store::Fid fid = operation->home().make_fid();
+    const WallTime now = operation->wall();
+    const store::Object object{.version = 1,
+                               .created = now,
+                               .changed = now,
+                               .pool = *placed,
+                               .mode = create.mode,
+                               .owner = acting_user(operation->caller()),
+                               .group = *group,
+                               .name = create.name,
+                               .name_version = is_named ? operation->name_hold(0).version : 0};
+    operation->put_object(fid, object);
+    operation->will_come(fid);
+    operation->put_reply(
+        {.type = operation->request().type, .fid = fid, .version = object.version});
+    const auto receipt = co_await operation->commit_durable(std::move(*room));
+    if (!receipt) co_return operation->refuse(receipt.error());
+    co_return fop::Reply{.body = fop::CreateReply{
+                             .fid = fop_fid(fid), .version = object.version, .receipt = *receipt}};
+}
+
+// -- looking --
+
+namespace {
+
+Task<Granted<fop::Attributes>> look_and_leave(Operation* operation, store::Fid fid) {
+    const auto attributes = co_await look_at_object(operation, fid);
+    operation->leave();
+    co_return attributes;
+}
+
+}  // namespace
+
+Task<fop::Reply> run_lookup(Operation* operation) {
+    const auto& lookup = operation->body<fop::Lookup>();
+    const auto pool = operation->find_pool();
+    if (!pool) co_return operation->refuse(pool.error());
+    for (unsigned tries = 0; tries < kTriesMax; ++tries) {
+        operation->enter(Phase::kDistributedResources);
+        const ObjectName name{.pool = *pool, .name = lookup.name};
+        const auto found = co_await operation->stores().parts().names.find(name);
+        if (!found) co_return operation->refuse(refusal_of(found.error()));
+        if (!found->has_value()) {
+            co_return operation->refuse(
+                {.status = fop::Status::kNotFound, .words = "nothing has that name"});
+        }
+        const store::Fid fid = (*found)->fid;
+        const auto locality = operation->locality_of(fid.slot());
+        if (!locality) co_return operation->refuse(locality.error());
+        const auto job = [operation, fid] { return look_and_leave(operation, fid); };
+        const auto attributes = co_await operation->run_at<fop::Attributes>(*locality, job);
+        // It may have lost the name, and gone, in between.
+        const bool has_gone = !attributes && attributes.error().status == fop::Status::kNotFound;
+        if (has_gone || (attributes && attributes->name != lookup.name)) continue;
+        if (!attributes) co_return operation->refuse(attributes.error());
+        co_return fop::Reply{.body = fop::LookupReply{.attributes = *attributes}};
+    }
+    co_return operation->refuse(too_busy());
+}
+
+namespace {
+
+// What a list says of an object besides its name.
+struct Listed {
+    store::Fid fid{};
+    std::uint64_t size_bytes = 0;
+    WallTime changed{};
+    bool is_gone = false;
+};
+
+// Runs at the home of all of them; one whose disk is missing stays as it is.
+void look_at_all(Stores& stores, std::uint32_t locality, std::span<Listed> listed) {
+    for (Listed& each : listed) {
+        const SlotPlace* const place = stores.layout().find_slot(each.fid.slot());
+        if (place == nullptr || place->locality != locality) continue;
+        HomeVolume* const home = stores.find(each.fid.slot());
+        if (home == nullptr) continue;
+        const auto object = home->volume().map().find(each.fid);
+        if (!object) continue;
+        each.is_gone = !object->has_value();
+        if (each.is_gone) continue;
+        each.size_bytes = (*object)->size_bytes;
+        each.changed = (*object)->changed;
+        if (const auto state = home->locks().durable_state(each.fid)) {
+            each.size_bytes = state->size_bytes;
+            each.changed = state->changed;
+        }
+    }
+}
+
+Task<void> look_everywhere(Operation* operation, std::span<Listed> listed) {
+    for (Stores* const there : operation->stores().all()) {
+        const std::uint32_t locality = there->parts().locality;
+        auto job = [there, locality, listed] { look_at_all(*there, locality, listed); };
+        if (there == &operation->stores()) {
+            job();
+        } else {
+            co_await core::run_on(operation->reactor(), there->parts().reactor, job);
+        }
+    }
+}
+
+}  // namespace
+
+Task<fop::Reply> run_list(Operation* operation) {
+    const auto& list = operation->body<fop::ListObjects>();
+    const auto pool = operation->find_pool();
+    if (!pool) co_return operation->refuse(pool.error());
+    operation->enter(Phase::kExecute);
+    fop::ListingWriter writer(operation->piece().span().first(fop::kListingBytesMax));
+    operation->work().text = list.cursor;
+    std::uint32_t count = 0;
+    bool is_full = false;
+    bool is_end = false;
+    std::vector<Listed> listed;
+    while (!is_full && !is_end) {
+        const auto wanted = operation->check_wanted();
+        if (!wanted) co_return operation->refuse(wanted.error());
+        const NameListRequest request{.pool = *pool,
+                                      .prefix = list.prefix,
+                                      .cursor = operation->work().text,
+                                      .count_max = kNamesAtATime};
+        const auto names = co_await operation->stores().parts().names.list(request);
+        if (!names) co_return operation->refuse(refusal_of(names.error()));
+        listed.clear();
+        for (const ListedName& each : names->entries) listed.push_back({.fid = each.fid});
+        co_await look_everywhere(operation, listed);
+        is_end = names->end;
+        for (std::size_t i = 0; i < listed.size() && !is_full; ++i) {
+            const ListedName& name = names->entries[i];
+            if (!listed[i].is_gone) {
+                is_full = (list.count_max > 0 && count == list.count_max) ||
+                          !writer.add(
+                              {.fid = fop_fid(listed[i].fid),
+                               .size_bytes = listed[i].size_bytes,
+                               .changed_ns = static_cast<std::uint64_t>(listed[i].changed.unix_ns),
+                               .name = name.name});
+                if (is_full) break;
+                ++count;
+            }
+            operation->work().text = name.name;
+        }
+    }
+    co_return fop::Reply{
+        .payload = writer.written(),
+        .body = fop::ListObjectsReply{.cursor = operation->work().text, .end = is_end && !is_full}};
+}
+
+// -- rename, delete: fops on an object that may be known by a name --
+
+namespace {
+
+// The name it has now, of which only the lock makes sure.
+Granted<> read_name(Operation* operation, store::Fid fid, std::string_view from) {
+    const auto found = operation->volume().map().find(fid);
+    if (!found) return refused(found.error());
+    if (!found->has_value()) return refused(gone());
+    operation->work().text = (*found)->name;
+    if (!from.empty() && from != operation->work().text) {
+        return refused(fop::Status::kNotFound, "the object has another name");
+    }
+    return {};
+}
+
+// Locks the object, whose names are held. False: it has another name by now.
+Task<Granted<bool>> lock_named(Operation* operation, store::Fid fid) {
+    const LockRequest needed{.fid = fid, .range = kWholeObject, .mode = LockMode::kExclusive};
+    const auto locked = co_await operation->lock(needed);
+    if (!locked) co_return refused(locked.error());
+    const auto loaded = operation->load_object(fid, Access::kWrite);
+    if (!loaded) co_return refused(loaded.error());
+    if (operation->object().name == operation->work().text) co_return true;
+    operation->unlock();
+    co_await operation->let_go_names();
+    co_return false;
+}
+
+// The object has lost its name to another, and is about to go.
+bool is_replaced(const Operation& operation, store::Fid fid) {
+    const auto& owner = operation.name_hold(0).owner;
+    return !owner || owner->fid != fid;
+}
+
+fop::Reply renamed(const Operation& operation, const RecordedReply& reply) {
+    return {.body = fop::RenameReply{.changed = {.version = reply.version,
+                                                 .size_bytes = reply.size_bytes,
+                                                 .receipt = operation.newest_receipt()}}};
+}
+
+// Holds the old name, if there is one, and the new one, and locks the object.
+Task<Granted<bool>> take_for_rename(Operation* operation, const fop::Rename* rename) {
+    const store::Fid fid = store_fid(rename->fid);
+    const auto read = read_name(operation, fid, rename->from);
+    if (!read) co_return refused(read.error());
+    const PoolId pool = operation->home().pool();
+    const bool is_named = !operation->work().text.empty();
+    const bool stays = operation->work().text == rename->name;
+    const std::array wanted{
+        Operation::WantedName{.name = {.pool = pool, .name = operation->work().text},
+                              .to_leave = true},
+        Operation::WantedName{.name = {.pool = pool, .name = rename->name}}};
+    if (!stays) {
+        const auto held =
+            co_await operation->hold_names(std::span(wanted).subspan(is_named ? 0 : 1));
+        if (!held) co_return refused(held.error());
+    }
+    const auto locked = co_await lock_named(operation, fid);
+    if (!locked || !*locked || stays) co_return locked;
+    if (is_named && is_replaced(*operation, fid)) co_return refused(gone());
+    const auto& owner = operation->name_hold(is_named ? 1 : 0).owner;
+    if (!owner) co_return true;
+    if (rename->no_replace) co_return refused(fop::Status::kExists, "the name is taken");
+    const auto allowed = co_await check_may_replace(operation, owner->fid);
+    if (!allowed) co_return refused(allowed.error());
+    co_return true;
+}
+
+}  // namespace
+
+Task<fop::Reply> run_rename(Operation* operation) {
+    const auto& rename = operation->body<fop::Rename>();
+    const store::Fid fid = store_fid(rename.fid);
+    const auto homed = operation->find_home(fid.slot());
+    if (!homed) co_return operation->refuse(homed.error());
+    const auto earlier = co_await operation->recall();
+    if (!earlier) co_return operation->refuse(earlier.error());
+    if (earlier->has_value()) co_return renamed(*operation, **earlier);
+    bool is_taken = false;
+    for (unsigned tries = 0; tries < kTriesMax && !is_taken; ++tries) {
+        const auto taken = co_await take_for_rename(operation, &rename);
+        if (!taken) co_return operation->refuse(taken.error());
+        is_taken = *taken;
+    }
+    if (!is_taken) co_return operation->refuse(too_busy());
+    store::Object object = operation->object();
+    RecordedReply reply{.type = operation->request().type,
+                        .fid = fid,
+                        .version = object.version,
+                        .size_bytes = object.size_bytes};
+    if (object.name == rename.name) co_return renamed(*operation, reply);
+    const auto serving = operation->check_serving();
+    if (!serving) co_return operation->refuse(serving.error());
+    auto room = co_await operation->reserve(2 * store::kPutRecordBytesMax);
+    if (!room) co_return operation->refuse(room.error());
+    operation->enter(Phase::kExecute);
+    const auto wanted = operation->check_wanted();
+    if (!wanted) co_return operation->refuse(wanted.error());
+
+    object.name_version = operation->name_hold(object.name.empty() ? 0 : 1).version;
+    object.name = rename.name;
+    reply.version = ++object.version;
+    object.changed = operation->wall();
+    operation->put_object(fid, object);
+    operation->put_reply(reply);
+    const auto receipt = co_await operation->commit_durable(std::move(*room));
+    if (!receipt) co_return operation->refuse(receipt.error());
+    co_return renamed(*operation, reply);
+}
+
+namespace {
+
+Task<Granted<bool>> take_for_delete(Operation* operation, const fop::Delete* deletion) {
+    const store::Fid fid = store_fid(deletion->fid);
+    const auto read = read_name(operation, fid, deletion->from);
+    if (!read) co_return refused(read.error());
+    const bool is_named = !operation->work().text.empty();
+    if (is_named) {
+        const std::array wanted{Operation::WantedName{
+            .name = {.pool = operation->home().pool(), .name = operation->work().text},
+            .to_leave = true}};
+        const auto held = co_await operation->hold_names(wanted);
+        if (!held) co_return refused(held.error());
+    }
+    const auto locked = co_await lock_named(operation, fid);
+    if (locked && *locked && is_named && is_replaced(*operation, fid)) co_return refused(gone());
+    co_return locked;
+}
+
+}  // namespace
+
+Task<fop::Reply> run_delete(Operation* operation) {
+    const auto& deletion = operation->body<fop::Delete>();
+    const store::Fid fid = store_fid(deletion.fid);
+    const auto homed = operation->find_home(fid.slot());
+    if (!homed) co_return operation->refuse(homed.error());
+    const auto earlier = co_await operation->recall();
+    if (!earlier) co_return operation->refuse(earlier.error());
+    if (earlier->has_value()) {
+        co_return fop::Reply{.body = fop::DeleteReply{.receipt = operation->newest_receipt()}};
+    }
+    bool is_taken = false;
+    for (unsigned tries = 0; tries < kTriesMax && !is_taken; ++tries) {
+        const auto taken = co_await take_for_delete(operation, &deletion);
+        if (!taken) co_return operation->refuse(taken.error());
+        is_taken = *taken;
+    }
+    if (!is_taken) co_return operation->refuse(too_busy());
+    const auto serving = operation->check_serving();
+    if (!serving) co_return operation->refuse(serving.error());
+    auto room = co_await operation->reserve(store::kRemoveRecordBytes + store::kPutRecordBytesMax);
+    if (!room) co_return operation->refuse(room.error());
+    operation->enter(Phase::kExecute);
+    const auto wanted = operation->check_wanted();
+    if (!wanted) co_return operation->refuse(wanted.error());
+    operation->remove(fid);
+    operation->will_go(fid);
+    operation->put_reply({.type = operation->request().type, .fid = fid});
+    const auto receipt = co_await operation->commit_durable(std::move(*room));
+    if (!receipt) co_return operation->refuse(receipt.error());
+    co_return fop::Reply{.body = fop::DeleteReply{.receipt = *receipt}};
+}
+
+}  // namespace fopd::reqh

@@ -1,0 +1,178 @@
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "core/remote.h"
+#include "fop/listing.h"
+#include "reqh/object_fops.h"
+#include "reqh/operation.h"
+
+namespace fopd::reqh {
+
+namespace {
+
+// What a slot's disk says of itself.
+struct SlotFigures {
+    store::Slot slot = 0;
+    bool is_open = false;
+    bool serves = false;
+    std::uint64_t total_bytes = 0;
+    std::uint64_t free_bytes = 0;
+    std::uint64_t objects = 0;
+};
+
+void look_at_slots(Stores& stores, std::span<SlotFigures> slots) {
+    for (SlotFigures& each : slots) {
+        HomeVolume* const home = stores.find(each.slot);
+        if (home == nullptr) continue;
+        const store::SpaceUse use = home->volume().space_use();
+        each.is_open = true;
+        each.objects = home->objects().get();
+        each.serves = home->volume().serving();
+        each.total_bytes = use.total_blocks * fop::kBlockBytes;
+        // What waits comes back by itself.
+        each.free_bytes = (use.free_blocks + use.waiting_blocks) * fop::kBlockBytes;
+    }
+}
+
+// Of all slots, by asking each locality.
+Task<std::vector<SlotFigures>> look_at_all_slots(Operation* operation) {
+    std::vector<SlotFigures> slots;
+    for (const SlotPlace& place : operation->stores().layout().slots) {
+        slots.push_back({.slot = place.slot});
+    }
+    for (Stores* const there : operation->stores().all()) {
+        auto job = [there, &slots] { look_at_slots(*there, slots); };
+        if (there == &operation->stores()) {
+            job();
+        } else {
+            co_await core::run_on(operation->reactor(), there->parts().reactor, job);
+        }
+    }
+    co_return slots;
+}
+
+fop::SlotState state_of(const SlotPlace& place, const SlotFigures& figures) {
+    if (!figures.is_open || place.state == SlotState::kMissing) return fop::SlotState::kMissing;
+    const bool writes = figures.serves && place.state == SlotState::kOnline;
+    return writes ? fop::SlotState::kOnline : fop::SlotState::kReadOnly;
+}
+
+}  // namespace
+
+Task<fop::Reply> run_slots(Operation* operation) {
+    operation->enter(Phase::kExecute);
+    const StoreLayoutPtr layout = operation->stores().layout_ptr();
+    const auto slots = co_await look_at_all_slots(operation);
+    fop::ListingWriter writer(operation->piece().span().first(fop::kListingBytesMax));
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+        const SlotPlace& place = layout->slots[i];
+        const PoolPlace* const pool = layout->find_pool(place.pool);
+        const PoolPlace* const by_default = layout->find_pool("");
+        const bool fits = writer.add({.slot = place.slot,
+                                      .locality = static_cast<std::uint16_t>(place.locality),
+                                      .state = state_of(place, slots[i]),
+                                      .in_default_pool = pool != nullptr && pool == by_default,
+                                      .free_bytes = slots[i].free_bytes,
+                                      .pool = pool == nullptr ? std::string_view() : pool->name});
+        if (!fits) {
+            co_return operation->refuse({.status = fop::Status::kInternal,
+                                         .words = "there are more slots than a reply can list"});
+        }
+    }
+    co_return fop::Reply{.payload = writer.written(),
+                         .body = fop::SlotsReply{.version = layout->version}};
+}
+
+Task<fop::Reply> run_statfs(Operation* operation) {
+    operation->enter(Phase::kExecute);
+    const StoreLayoutPtr layout = operation->stores().layout_ptr();
+    const auto slots = co_await look_at_all_slots(operation);
+    fop::ListingWriter writer(operation->piece().span().first(fop::kListingBytesMax));
+    fop::StatfsReply all;
+    for (const PoolPlace& pool : layout->pools) {
+        fop::PoolEntry entry{.pool = pool.name};
+        for (std::size_t i = 0; i < slots.size(); ++i) {
+            if (layout->slots[i].pool != pool.id) continue;
+            entry.total_bytes += slots[i].total_bytes;
+            entry.free_bytes += slots[i].free_bytes;
+            entry.objects += slots[i].objects;
+        }
+        entry.used_bytes = entry.total_bytes - std::min(entry.total_bytes, entry.free_bytes);
+        all.total_bytes += entry.total_bytes;
+        all.used_bytes += entry.used_bytes;
+        all.free_bytes += entry.free_bytes;
+        all.objects += entry.objects;
+        if (!writer.add(entry)) {
+            co_return operation->refuse({.status = fop::Status::kInternal,
+                                         .words = "there are more pools than a reply can list"});
+        }
+    }
+    co_return fop::Reply{.payload = writer.written(), .body = all};
+}
+
+// -- sync --
+
+namespace {
+
+struct SyncQuestion {
+    fop::Receipt asked{};
+    bool about_all = false;  // Whatever the newest change of the slot is.
+};
+struct SyncAnswer {
+    fop::Receipt receipt{};
+    bool is_lost = false;
+};
+
+// Makes durable what was begun on a slot, and says what became of the changes of the incarnation
+// that was asked about.
+Task<Granted<SyncAnswer>> sync_slot(Operation* operation, SyncQuestion question) {
+    const auto homed = operation->find_home(question.asked.slot);
+    if (!homed) co_return refused(homed.error());
+    store::Volume& volume = operation->volume();
+    const fop::Receipt now = operation->newest_receipt();
+    const fop::Receipt asked = question.about_all ? now : question.asked;
+    // Where the incarnation before this one ended is known, and of none before that.
+    const bool is_last = asked.incarnation + 1 == now.incarnation;
+    fop::Receipt answer{.incarnation = now.incarnation,
+                        .seq = is_last ? volume.replayed().last_seq : 0,
+                        .slot = asked.slot};
+    if (asked.incarnation == now.incarnation) {
+        const auto synced = co_await volume.sync(operation->wait());
+        if (!synced && volume.serving()) co_return refused(synced.error());
+        answer.seq = synced ? now.seq : volume.durable_seq();
+    }
+    co_return SyncAnswer{.receipt = answer, .is_lost = answer.seq < asked.seq};
+}
+
+}  // namespace
+
+Task<fop::Reply> run_sync(Operation* operation) {
+    operation->enter(Phase::kExecute);
+    const StoreLayoutPtr layout = operation->stores().layout_ptr();
+    operation->work().receipts.clear();
+    const auto asked = operation->body<fop::Sync>().receipts;
+    const std::size_t count = asked.empty() ? layout->slots.size() : asked.size();
+    fop::Status status = fop::Status::kDone;
+    for (std::size_t i = 0; i < count; ++i) {
+        SyncQuestion question{.about_all = asked.empty()};
+        if (!asked.empty()) question.asked = asked[i];
+        if (asked.empty()) {
+            if (layout->slots[i].state == SlotState::kMissing) continue;
+            question.asked.slot = layout->slots[i].slot;
+        }
+        const auto locality = operation->locality_of(question.asked.slot);
+        if (!locality) co_return operation->refuse(locality.error());
+        const auto job = [operation, question] { return sync_slot(operation, question); };
+        const auto synced = co_await operation->run_at<SyncAnswer>(*locality, job);
+        if (!synced) co_return operation->refuse(synced.error());
+        if (synced->is_lost) status = fop::Status::kLost;
+        operation->work().receipts.push_back(synced->receipt);
+    }
+    co_return fop::Reply{.status = status,
+                         .body = fop::SyncReply{.receipts = operation->work().receipts}};
+}
+
+}  // namespace fopd::reqh

@@ -1,0 +1,166 @@
+#include "reqh/node_names.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "core/cancel.h"
+#include "core/ensure.h"
+#include "core/remote.h"
+#include "reqh/remote_task.h"
+#include "store/name_key.h"
+
+namespace fopd::reqh {
+
+namespace {
+
+// A hold's key names its part, too.
+constexpr unsigned kPartShift = 48;
+
+store::NameRef ref_of(const ObjectName& name) {
+    return {.pool = name.pool, .name = name.name};
+}
+
+Result<std::optional<NamedObject>> named_object(
+    const Result<std::optional<store::NameOwner>>& looked) {
+    if (!looked) return std::unexpected(looked.error());
+    const std::optional<store::NameOwner>& owner = *looked;
+    if (!owner) return std::nullopt;
+    return NamedObject{.fid = owner->fid, .version = owner->version};
+}
+
+constexpr Error kStopping{.code = Errc::kClosed, .context = "the server is stopping"};
+
+}  // namespace
+
+// -- one part --
+
+Task<Result<NameHold>> NamePart::hold(Wanted wanted) {
+    auto task = wanted.to_leave ? shard_.reserve_to_leave(std::move(wanted.name), wanted.wait)
+                                : shard_.reserve(std::move(wanted.name), wanted.wait);
+    auto reserved = co_await std::move(task);
+    if (!reserved) co_return std::unexpected(reserved.error());
+    NameHold hold{.version = reserved->version(), .key = ++keys_given_};
+    if (const auto& owner = reserved->owner()) {
+        hold.owner = NamedObject{.fid = owner->fid, .version = owner->version};
+    }
+    holds_.emplace(hold.key, std::move(*reserved));
+    co_return hold;
+}
+
+// -- all of them --
+
+NodeNames::NodeNames(core::Reactor& here, std::vector<NamePart*> parts)
+    : here_(here), parts_(std::move(parts)) {
+    ENSURE(!parts_.empty());
+}
+
+std::uint32_t NodeNames::part_of(const ObjectName& name) const {
+    return store::shard_of(ref_of(name), static_cast<std::uint32_t>(parts_.size()));
+}
+
+Task<Result<std::optional<NamedObject>>> NodeNames::find(ObjectName name) {
+    NamePart& part = *parts_[part_of(name)];
+    auto job = [&part, &name] { return part.shard().find(ref_of(name)); };
+    if (&part.reactor() == &here_) co_return named_object(job());
+    const auto looked = co_await core::run_on(here_, part.reactor(), job);
+    co_return named_object(looked);
+}
+
+Task<Result<NameList>> NodeNames::list(NameListRequest request) {
+    std::vector<store::NamePage> pages;
+    for (NamePart* const part : parts_) {
+        auto job = [part, &request] {
+            return part->shard().list({.pool = request.pool,
+                                       .prefix = std::string(request.prefix),
+                                       .behind = std::string(request.cursor),
+                                       .count_max = request.count_max});
+        };
+        auto page = co_await run_task_on<Result<store::NamePage>>(here_, part->reactor(),
+                                                                  part->gate(), job);
+        if (!page) co_return std::unexpected(kStopping);
+        if (!*page) co_return std::unexpected(page->error());
+        pages.push_back(std::move(**page));
+    }
+    store::NamePage all = store::merge_pages(std::move(pages), request.count_max);
+    NameList list{.entries = {}, .end = all.end};
+    for (store::NameClaim& claim : all.claims) {
+        list.entries.push_back({.name = std::move(claim.name), .fid = claim.fid});
+    }
+    co_return list;
+}
+
+Task<Result<NameHold>> NodeNames::hold(ObjectName name, core::WaitOptions wait) {
+    return hold_at(part_of(name), {store::PoolName(name.pool, name.name), false, wait});
+}
+
+Task<Result<NameHold>> NodeNames::hold_to_leave(ObjectName name, core::WaitOptions wait) {
+    return hold_at(part_of(name), {store::PoolName(name.pool, name.name), true, wait});
+}
+
+Task<Result<NameHold>> NodeNames::hold_at(std::uint32_t number, NamePart::Wanted wanted) {
+    NamePart& part = *parts_[number];
+    core::CancelSource never;
+    core::CancelSource cancel;
+    core::CancelSource& asked = wanted.wait.cancel != nullptr ? *wanted.wait.cancel : never;
+    CancelThere forwarded(asked, here_, part.reactor(), cancel);
+    wanted.wait.cancel = &cancel;
+    auto job = [&part, &wanted] { return part.hold(std::move(wanted)); };
+    const auto held =
+        co_await run_task_on<Result<NameHold>>(here_, part.reactor(), part.gate(), job);
+    co_await forwarded.end();
+    if (!held) co_return std::unexpected(kStopping);
+    if (!*held) co_return std::unexpected(held->error());
+    NameHold hold = **held;
+    hold.key |= std::uint64_t{number} << kPartShift;
+    co_return hold;
+}
+
+Task<void> NodeNames::let_go(NameHold hold) {
+    NamePart& part = *parts_[hold.key >> kPartShift];
+    const std::uint64_t key = hold.key & ((1ULL << kPartShift) - 1);
+    auto job = [&part, key] { part.let_go(key); };
+    if (&part.reactor() == &here_) {
+        job();
+        co_return;
+    }
+    co_await core::run_on(here_, part.reactor(), job);
+}
+
+bool NodeNames::before(const ObjectName& one, const ObjectName& other) const {
+    return store::reserved_before(ref_of(one), ref_of(other));
+}
+
+// -- from a volume to a part elsewhere --
+
+Task<Result<std::uint64_t>> DistantNames::known(devices::DiskId disk) {
+    auto job = [this, disk] { return part_.shard().known(disk); };
+    const auto known =
+        co_await run_task_on<Result<std::uint64_t>>(here_, part_.reactor(), part_.gate(), job);
+    if (!known) co_return std::unexpected(kStopping);
+    co_return *known;
+}
+
+Task<Result<void>> DistantNames::forget(Origin origin) {
+    auto job = [this, origin] { return part_.shard().forget(origin); };
+    const auto forgotten =
+        co_await run_task_on<Result<void>>(here_, part_.reactor(), part_.gate(), job);
+    if (!forgotten) co_return std::unexpected(kStopping);
+    co_return *forgotten;
+}
+
+Task<Result<void>> DistantNames::tell(const store::NameChanges* changes) {
+    auto job = [this, changes] { return part_.shard().tell(changes); };
+    const auto told = co_await run_task_on<Result<void>>(here_, part_.reactor(), part_.gate(), job);
+    if (!told) co_return std::unexpected(kStopping);
+    co_return *told;
+}
+
+Task<Result<void>> DistantNames::keep(Kept kept) {
+    auto job = [this, kept] { return part_.shard().keep(kept); };
+    const auto done = co_await run_task_on<Result<void>>(here_, part_.reactor(), part_.gate(), job);
+    if (!done) co_return std::unexpected(kStopping);
+    co_return *done;
+}
+
+}  // namespace fopd::reqh

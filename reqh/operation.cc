@@ -1,0 +1,378 @@
+#include "reqh/operation.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include "core/ensure.h"
+#include "core/events.h"
+#include "reqh/executors.h"
+#include "reqh/fids.h"
+#include "reqh/remote_task.h"
+
+namespace fopd::reqh {
+
+namespace {
+
+// No object is called that: no slot has as many disks.
+store::Fid fid_of_request(const fabric::Caller& caller, std::uint64_t number) {
+    std::uint64_t high = 0;
+    std::uint64_t low = 0;
+    std::memcpy(&high, caller.client.data(), sizeof high);
+    std::memcpy(&low, caller.client.data() + sizeof high, sizeof low);
+    return {.high = high | 0xffffULL << 48, .low = low ^ number * 0x9e3779b97f4a7c15ULL};
+}
+
+store::ReplyKey reply_key(const fabric::Caller& caller, std::uint64_t number) {
+    return {.client = {.bytes = caller.client}, .request_number = number};
+}
+
+}  // namespace
+
+Task<fop::Reply> Operation::run(Site site) {
+    move_to(site);
+    const Executor& executor = executor_of(*origin_.type);
+    if (origin_.only_object && !executor.is_about_object) {
+        co_return refuse({.status = fop::Status::kDenied, .words = "token for an object"});
+    }
+    if (executor.needs_stores && site.stores == nullptr) {
+        co_return refuse({.status = fop::Status::kNotFound, .words = "the server has no disks"});
+    }
+    if (executor.slot == nullptr) co_return co_await run_here();
+    const auto locality = locality_of(executor.slot(request()));
+    if (!locality) co_return refuse(locality.error());
+    auto job = [this] { return run_granted(); };
+    auto reply = co_await run_at<fop::Reply>(*locality, job);
+    if (!reply) co_return refuse(reply.error());
+    co_return *reply;
+}
+
+Task<Granted<fop::Reply>> Operation::run_granted() {
+    const fop::Reply reply = co_await run_here();
+    co_return reply;
+}
+
+Task<fop::Reply> Operation::run_here() {
+    const fop::Reply reply = co_await executor_of(*origin_.type).run(this);
+    leave();
+    co_await let_go_names();
+    co_return reply;
+}
+
+void Operation::move_to(const Site& site) {
+    site_ = site;
+    home_ = nullptr;
+    piece_ = origin_.piece;
+    // A region is one reactor's.
+    if (origin_.reactor != site.reactor) piece_.region = -1;
+}
+
+// Nothing of it is in any list of the locality any more.
+void Operation::leave() {
+    give_back();
+    change_.records.clear();
+    coming_.reset();
+    going_.reset();
+    reading_.unlink();
+    lock_.release();
+    once_lock_.release();
+}
+
+void Operation::enter(Phase phase) {
+    // A step that is done once more stays in its phase.
+    if (phase > site_.times->phase()) site_.times->enter(phase, reactor().now());
+}
+
+Granted<> Operation::check_wanted() const {
+    if (site_.cancel->cancelled()) return refused(fop::Status::kCancelled, "given up");
+    if (origin_.fop->deadline() <= reactor().now()) {
+        return refused(fop::Status::kTimedOut, "the deadline passed before it could run");
+    }
+    return {};
+}
+
+// -- where --
+
+Granted<PoolId> Operation::find_pool() const {
+    const PoolPlace* const pool = stores().layout().find_pool(header().pool);
+    if (pool == nullptr) return refused(fop::Status::kWrongPool, "there is no pool of that name");
+    return pool->id;
+}
+
+Granted<std::uint32_t> Operation::locality_of(store::Slot slot) const {
+    const SlotPlace* const place = stores().layout().find_slot(slot);
+    if (place == nullptr) return refused(fop::Status::kNotFound, "no disk has that slot");
+    if (place->state == SlotState::kMissing) {
+        return refused(fop::Status::kMediumMissing, "its disk is not there");
+    }
+    return place->locality;
+}
+
+Granted<> Operation::find_home(store::Slot slot) {
+    home_ = stores().find(slot);
+    if (home_ == nullptr) return refused(fop::Status::kMediumMissing, "its disk is not there");
+    io_.use({.reactor = &reactor(), .scheduler = &stores().parts().io, .medium = home_->medium()});
+    return {};
+}
+
+Granted<PoolId> Operation::find_new_home(store::Slot slot) {
+    const auto homed = find_home(slot);
+    if (!homed) return refused(homed.error());
+    const auto pool = find_pool();
+    if (!pool) return pool;
+    if (*pool != home_->pool()) {
+        return refused(fop::Status::kWrongPool, "the slot is in another pool");
+    }
+    const auto serving = check_serving();
+    if (!serving) return refused(serving.error());
+    return *pool;
+}
+
+Granted<> Operation::check_serving() const {
+    if (volume().serving()) return {};
+    return refused(fop::Status::kReadOnly, volume().failure().context);
+}
+
+// -- what others use --
+
+Task<Granted<std::optional<RecordedReply>>> Operation::recall() {
+    enter(Phase::kDistributedResources);
+    const LockRequest same{.fid = fid_of_request(caller(), request().id),
+                           .range = kAttributes,
+                           .mode = LockMode::kExclusive};
+    const auto locked = co_await home_->locks().acquire(once_lock_, same, wait());
+    if (!locked) co_return refused(locked.error());
+    const auto found = volume().map().find_reply(reply_key(caller(), request().id));
+    if (!found) co_return refused(found.error());
+    if (!found->has_value()) co_return std::nullopt;
+    const auto reply = read_recorded_reply((*found)->reply);
+    if (!reply) co_return refused(reply.error());
+    if (reply->type != origin_.type->number) {
+        co_return refused(fop::Status::kMalformed, "its number was used for another fop before");
+    }
+    co_return *reply;
+}
+
+Task<Granted<>> Operation::hold_names(std::span<const WantedName> wanted) {
+    ENSURE(!wanted.empty());
+    ENSURE(wanted.size() <= holds_.size());
+    enter(Phase::kDistributedResources);
+    Names& names = stores().parts().names;
+    const bool turned = wanted.size() == 2 && names.before(wanted[1].name, wanted[0].name);
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+        const std::size_t which = turned ? wanted.size() - 1 - i : i;
+        const WantedName& each = wanted[which];
+        auto hold =
+            each.to_leave ? names.hold_to_leave(each.name, wait()) : names.hold(each.name, wait());
+        const auto held = co_await std::move(hold);
+        if (!held) co_return refused(untraced(held.error()));
+        holds_[which] = *held;
+    }
+    co_return Granted<>{};
+}
+
+Task<void> Operation::let_go_names() {
+    for (auto& hold : holds_) {
+        if (!hold) continue;
+        const NameHold ended = *hold;
+        hold.reset();
+        co_await stores().parts().names.let_go(ended);
+    }
+}
+
+Task<Granted<>> Operation::lock(LockRequest request) {
+    enter(Phase::kDistributedResources);
+    const auto locked = co_await home_->locks().acquire(lock_, request, wait());
+    if (!locked) co_return refused(locked.error());
+    co_return Granted<>{};
+}
+
+// -- objects --
+
+Granted<> Operation::load_object(store::Fid fid, Access access) {
+    enter(Phase::kLoadObject);
+    const auto found = volume().map().find(fid);
+    if (!found) return refused(found.error());
+    if (!found->has_value()) return refused(fop::Status::kNotFound, "there is no such object");
+    loaded_.set(**found);
+    return check_object(fid, loaded_.get(), access);
+}
+
+Granted<> Operation::load_upload(store::Fid fid) {
+    enter(Phase::kLoadObject);
+    const auto found = volume().map().find_upload(fid);
+    if (!found) return refused(found.error());
+    if (!found->has_value()) return refused(fop::Status::kNotFound, "there is no such upload");
+    loaded_.set((*found)->object);
+    return check_object(fid, loaded_.get(), Access::kOwn);
+}
+
+Granted<> Operation::look_at_replaced(store::Fid fid) const {
+    const auto found = volume().map().find(fid);
+    if (!found) return refused(found.error());
+    if (!found->has_value()) return refused(fop::Status::kNotFound, "there is no such object");
+    if (may(caller(), origin_.rights, **found, Access::kWrite)) return {};
+    return refused(fop::Status::kDenied, "the mode of the object that has the name");
+}
+
+Granted<> Operation::check_object(store::Fid fid, const store::Object& object, Access access) {
+    if (!header().pool.empty()) {
+        const auto pool = find_pool();
+        if (!pool) return refused(pool.error());
+        if (*pool != object.pool) {
+            return refused(fop::Status::kWrongPool, "the object is in another pool");
+        }
+    }
+    enter(Phase::kAuthorise);
+    if (origin_.only_object && store_fid(*origin_.only_object) != fid) {
+        return refused(fop::Status::kDenied, "token for another object");
+    }
+    if (!may(caller(), origin_.rights, object, access)) {
+        return refused(fop::Status::kDenied, "the object's mode does not let you");
+    }
+    return {};
+}
+
+ObjectState Operation::durable_state(store::Fid fid) const {
+    if (const auto state = home_->locks().durable_state(fid)) return *state;
+    const store::Object& now = object();
+    return {.size_bytes = now.size_bytes, .version = now.version, .changed = now.changed};
+}
+
+// -- bytes --
+
+Task<Result<void>> Operation::pull(const fop::SealedDescriptor* source, std::uint64_t offset,
+                                   core::Buffer into) {
+    return move(source, offset, into, true);
+}
+
+Task<Result<void>> Operation::push(const fop::SealedDescriptor* target, std::uint64_t offset,
+                                   core::Buffer from) {
+    return move(target, offset, from, false);
+}
+
+Task<Result<void>> Operation::move(const fop::SealedDescriptor* memory, std::uint64_t offset,
+                                   core::Buffer piece, bool is_pull) {
+    fabric::IncomingFop* const fop = origin_.fop;
+    if (origin_.reactor == site_.reactor) {
+        if (is_pull) co_return co_await fop->pull(memory, offset, piece);
+        co_return co_await fop->push(memory, offset, piece);
+    }
+    auto job = [=] {
+        return is_pull ? fop->pull(memory, offset, piece) : fop->push(memory, offset, piece);
+    };
+    const auto moved = co_await run_task_on<Result<void>>(reactor(), *origin_.reactor,
+                                                          origin_.stores->duties(), job);
+    if (moved) co_return *moved;
+    co_return std::unexpected(Error{.code = Errc::kClosed, .context = "the server is stopping"});
+}
+
+Task<Granted<store::Place>> Operation::allocate(std::uint32_t blocks) {
+    auto place = volume().allocate(blocks);
+    if (!place && place.error().code == Errc::kNoSpace) {
+        const auto settled = co_await volume().settle_space(wait());
+        if (!settled) co_return refused(untraced(settled.error()));
+        place = volume().allocate(blocks);
+    }
+    if (!place) co_return refused(place.error());
+    allocated_.push_back(*place);
+    co_return *place;
+}
+
+// -- changes --
+
+void Operation::put_object(store::Fid fid, const store::Object& object) {
+    change_.records.put(store::Key::object(fid), store::write_object(value_, object));
+}
+
+void Operation::put_upload(store::Fid fid, const store::Upload& upload) {
+    change_.records.put(store::Key::upload(fid), store::write_upload(value_, upload));
+}
+
+void Operation::put_commit(store::Fid fid, const store::Object& object) {
+    change_.records.commit(store::Key::object(fid), store::write_object(value_, object));
+}
+
+void Operation::put_reply(const RecordedReply& reply) {
+    const auto bytes = write_recorded_reply(reply);
+    const store::ReplyRecord record{.made = home_->next_stamp(wall()), .reply = bytes};
+    change_.records.put(store::Key::reply(reply_key(caller(), request().id)),
+                        store::write_reply(value_, record));
+}
+
+Task<Granted<store::Reservation>> Operation::reserve(std::size_t more_bytes) {
+    enter(Phase::kTransaction);
+    const std::size_t bytes = change_.records.bytes().size() + more_bytes;
+    if (bytes > volume().records_bytes_max()) {
+        co_return refused(fop::Status::kNoSpace, "its records do not fit into the log at once");
+    }
+    auto reserved = co_await volume().reserve(static_cast<std::uint32_t>(bytes), wait());
+    if (!reserved) {
+        const auto serving = check_serving();
+        if (!serving) co_return refused(serving.error());
+        co_return refused(untraced(reserved.error()));
+    }
+    co_return std::move(*reserved);
+}
+
+void Operation::give_back() {
+    for (const store::Place place : allocated_) volume().give_back(place);
+    allocated_.clear();
+}
+
+Granted<> Operation::begin_change(store::Reservation reservation, store::Durability durability,
+                                  store::Data data) {
+    const Result<void> begun = volume().begin(change_, std::move(reservation), durability, data);
+    if (!begun) {
+        const auto serving = check_serving();
+        if (!serving) return refused(serving.error());
+        return refused(untraced(begun.error()));
+    }
+    allocated_.clear();
+    if (coming_) home_->objects().has_come(*coming_);
+    if (going_) home_->objects().has_gone(*going_);
+    return {};
+}
+
+Task<Granted<fop::Receipt>> Operation::finish_change(store::Data data) {
+    if (data == store::Data::kPending) {
+        const auto written = co_await io_.wait();
+        volume().data_done(change_, written);
+        if (!written) co_return refused(fop::Status::kOutcomeUnknown, "the disk failed a write");
+    }
+    const auto finished = co_await volume().finish(&change_);
+    if (!finished) co_return refused(fop::Status::kOutcomeUnknown, "the disk failed its log");
+    co_return fop::Receipt{
+        .incarnation = finished->epoch, .seq = finished->seq, .slot = home_->slot()};
+}
+
+Task<Granted<fop::Receipt>> Operation::commit_durable(store::Reservation reservation) {
+    const auto begun =
+        begin_change(std::move(reservation), store::Durability::kDurable, store::Data::kNone);
+    if (!begun) co_return refused(begun.error());
+    co_return co_await finish_change(store::Data::kNone);
+}
+
+// -- answers --
+
+fop::Receipt Operation::newest_receipt() const {
+    const store::Receipt newest = volume().newest();
+    return {.incarnation = newest.epoch, .seq = newest.seq, .slot = home_->slot()};
+}
+
+Refusal Operation::corrupt(store::Fid fid, std::uint64_t block) {
+    const int length = std::snprintf(
+        words_.data(), words_.size(), "block %llu of object %016llx%016llx is damaged",
+        static_cast<unsigned long long>(block), static_cast<unsigned long long>(fid.high),
+        static_cast<unsigned long long>(fid.low));
+    ENSURE(length > 0);
+    const auto size = std::min(static_cast<std::size_t>(length), words_.size() - 1);
+    const std::string_view words(words_.data(), size);
+    home_->checksum_errors().add(1);
+    core::emit(stores().parts().events, core::Level::kError, "store.block_damaged",
+               {{"slot", std::int64_t{home_->slot()}}, {"what", words}});
+    return {.status = fop::Status::kCorrupt, .words = words};
+}
+
+}  // namespace fopd::reqh

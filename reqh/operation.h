@@ -1,0 +1,275 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "core/cancel.h"
+#include "core/io.h"
+#include "core/reactor.h"
+#include "core/task.h"
+#include "fabric/rpc/incoming.h"
+#include "fop/fop_type.h"
+#include "fop/message.h"
+#include "reqh/access.h"
+#include "reqh/block_io.h"
+#include "reqh/home_volume.h"
+#include "reqh/loaded_object.h"
+#include "reqh/names.h"
+#include "reqh/phase.h"
+#include "reqh/range_locks.h"
+#include "reqh/refusal.h"
+#include "reqh/remote_task.h"
+#include "reqh/reply_record.h"
+#include "reqh/stores.h"
+#include "reqh/write_plan.h"
+#include "store/volume.h"
+
+namespace fopd::reqh {
+
+// What a fop does once its sender is known and its piece of buffer is there: the steps its
+// executor is made of, and what they have in hand. Each step enters its phase.
+//
+// It runs where its object's home is. Its owner is the fom, on the locality of the session: there
+// it begins and ends; in between, the whole of it belongs to the reactor it runs on, and what it
+// wants of the session it asks that locality for. Large, and used again for the next fop.
+class Operation {
+public:
+    // What the fom knows of the fop. The rest of it stays as it is until the operation has ended.
+    struct Origin {
+        fabric::IncomingFop* fop = nullptr;
+        const fop::FopType* type = nullptr;
+        fop::Rights rights{};                   // Of the sender, as far as the token leaves them.
+        std::optional<fop::Fid> only_object{};  // The one that the token is for.
+        core::Buffer piece{};                   // Empty for fops that need none.
+        core::Reactor* reactor = nullptr;
+        Stores* stores = nullptr;  // Null: the node has no disks.
+    };
+    // Where it runs, and with what.
+    struct Site {
+        core::Reactor* reactor = nullptr;
+        Stores* stores = nullptr;  // Null: the node has no disks.
+        PhaseTimes* times = nullptr;
+        core::CancelSource* cancel = nullptr;
+    };
+
+    Operation() = default;
+    Operation(const Operation&) = delete;
+    Operation& operator=(const Operation&) = delete;
+
+    // -- for the fom --
+
+    void begin(const Origin& origin) { origin_ = origin; }
+    // The steps of its type, where its slot is at home. The reply may borrow from the operation.
+    // Nothing is held any more afterwards.
+    Task<fop::Reply> run(Site site);
+
+    // Lets go of the locality's things: locks, readings, what was allocated.
+    void leave();
+
+    // -- what it is about --
+
+    const fop::Request& request() const { return origin_.fop->request(); }
+    template <typename Body>
+    const Body& body() const {
+        return std::get<Body>(request().body);
+    }
+    const fop::RequestHeader& header() const { return origin_.fop->header(); }
+    const fabric::Caller& caller() const { return origin_.fop->caller(); }
+    bool is_administrators() const { return origin_.rights.cover(fop::kAdmin); }
+    core::WaitOptions wait() const {
+        return {.deadline = origin_.fop->deadline(), .cancel = site_.cancel};
+    }
+    core::Reactor& reactor() const { return *site_.reactor; }
+    Stores& stores() const { return *site_.stores; }
+    WallTime wall() const { return stores().parts().clock.wall(); }
+    const core::Buffer& piece() const { return piece_; }
+
+    // Runs `job()`, a task of steps, at another locality; they see what it has, and leave nothing
+    // there. kTryAgain when the server is stopping.
+    template <typename Value, typename Job>
+    Task<Granted<Value>> run_at(std::uint32_t locality, Job job);
+    // The locality of a slot: kNotFound, kMediumMissing.
+    Granted<std::uint32_t> locality_of(store::Slot slot) const;
+
+    // -- the steps --
+
+    void enter(Phase phase);
+    // Whether there is still somebody who wants it done.
+    Granted<> check_wanted() const;
+
+    // The pool of the header; kWrongPool.
+    Granted<PoolId> find_pool() const;
+    // The disk of this slot, which is here: kMediumMissing, kNotFound when there is no such slot.
+    Granted<> find_home(store::Slot slot);
+    // The same for something new, of the pool of the header; kWrongPool, kReadOnly.
+    Granted<PoolId> find_new_home(store::Slot slot);
+    HomeVolume& home() const { return *home_; }
+    store::Volume& volume() const { return home_->volume(); }
+    // kReadOnly with the reason when the disk takes no changes.
+    Granted<> check_serving() const;
+
+    // What was answered when the request came before, if it did; while this one is at work, the
+    // same request waits here. For what must not happen twice.
+    Task<Granted<std::optional<RecordedReply>>> recall();
+    // Waits for names, in their order; all of them are let go at the end of the operation, or by
+    // let_go_names(). Requires: it holds none yet.
+    struct WantedName {
+        ObjectName name{};
+        bool to_leave = false;
+    };
+    Task<Granted<>> hold_names(std::span<const WantedName> wanted);
+    // By their place in `wanted`.
+    const NameHold& name_hold(std::size_t index) const { return *holds_[index]; }
+    Task<void> let_go_names();
+    // Waits for blocks of an object. A lock of the operation; it has one.
+    Task<Granted<>> lock(LockRequest request);
+    void unlock() { lock_.release(); }
+    RangeLock& held_lock() { return lock_; }
+
+    // The object, as it is now: kNotFound, kWrongPool, kDenied. It is object() from then on.
+    Granted<> load_object(store::Fid fid, Access access);
+    // The same for an upload, which belongs to who has begun it.
+    Granted<> load_upload(store::Fid fid);
+    // Whether the caller could remove an object that is not what the operation is about.
+    Granted<> look_at_replaced(store::Fid fid) const;
+    const store::Object& object() const { return loaded_.get(); }
+    // What may be told of it: nothing that could still be lost.
+    ObjectState durable_state(store::Fid fid) const;
+
+    // The disk that home() is about, from memory of the piece or of another.
+    BlockIo& io() { return io_; }
+    store::Reading& reading() { return reading_; }
+    // Memory of the client, as the fop has opened it. The descriptor is part of the request.
+    Task<Result<void>> pull(const fop::SealedDescriptor* source, std::uint64_t offset,
+                            core::Buffer into);
+    Task<Result<void>> push(const fop::SealedDescriptor* target, std::uint64_t offset,
+                            core::Buffer from);
+    // Up to so many blocks; once the disk is full, waits for what is about to be free.
+    Task<Granted<store::Place>> allocate(std::uint32_t blocks);
+
+    // -- a change: put records together, then commit() --
+
+    store::Change& change() { return change_; }
+    // An object's attributes with a new version, in the change. Called in the turn of the begin.
+    void put_object(store::Fid fid, const store::Object& object);
+    void put_upload(store::Fid fid, const store::Upload& upload);
+    // What was uploaded is the object from now on.
+    void put_commit(store::Fid fid, const store::Object& object);
+    void put_reply(const RecordedReply& reply);
+    void remove(store::Fid fid) { change_.records.remove(fid); }
+    // An object that the change makes, or removes: to be counted.
+    void will_come(store::Fid fid) { coming_ = fid; }
+    void will_go(store::Fid fid) { going_ = fid; }
+    // Room in the log for the records so far and `more_bytes`.
+    Task<Granted<store::Reservation>> reserve(std::size_t more_bytes);
+    // What was allocated is not needed: the change does not begin.
+    void give_back();
+    // The change has begun, or nothing of it is left.
+    Granted<> begin_change(store::Reservation reservation, store::Durability durability,
+                           store::Data data);
+    // Waits until the change is what its durability says. From begin_change() on nobody can give
+    // the operation up any more.
+    Task<Granted<fop::Receipt>> finish_change(store::Data data);
+
+    // Both, for a change without data.
+    Task<Granted<fop::Receipt>> commit_durable(store::Reservation reservation);
+
+    // -- answers --
+
+    fop::Receipt newest_receipt() const;
+    // The blocks of the object are not what was written; it is an event, too.
+    Refusal corrupt(store::Fid fid, std::uint64_t block);
+    fop::Reply refuse(const Refusal& refusal) const {
+        return {.status = refusal.status, .words = refusal.words};
+    }
+
+    // -- what steps put together, kept so that it need not be made again --
+
+    struct FoundExtent {
+        std::uint64_t first = 0;  // In the object.
+        std::uint64_t block = 0;  // On the disk.
+        std::uint32_t count = 0;
+        std::uint32_t checksums_at = 0;  // In `found_checksums`.
+    };
+    // Blocks of the piece that are read from consecutive ones of the disk.
+    struct BlockRun {
+        std::uint32_t at = 0;  // In the piece.
+        std::uint32_t count = 0;
+        std::uint64_t first = 0;  // In the object.
+        std::uint64_t block = 0;  // On the disk.
+        std::uint32_t checksums_at = 0;
+    };
+    // Bytes of one range of a read, and the blocks of the piece that they are read into.
+    struct ReadPart {
+        std::size_t range = 0;
+        fop::Range bytes{};
+        std::uint64_t first = 0;  // Block of the object.
+        std::uint32_t count = 0;
+        std::uint32_t at = 0;  // Block of the piece.
+    };
+    struct Work {
+        std::vector<FoundExtent> found;
+        std::vector<std::uint32_t> found_checksums;
+        std::vector<BlockRun> runs;
+        std::vector<ReadPart> parts;
+        std::vector<std::uint32_t> checksums;  // Of the reply, as the next two.
+        std::vector<fop::Receipt> receipts;
+        std::string text;
+        WritePlan plan;
+    };
+    Work& work() { return work_; }
+
+private:
+    Task<fop::Reply> run_here();
+    Task<Granted<fop::Reply>> run_granted();
+    void move_to(const Site& site);
+    Task<Result<void>> move(const fop::SealedDescriptor* memory, std::uint64_t offset,
+                            core::Buffer piece, bool is_pull);
+    Granted<> check_object(store::Fid fid, const store::Object& object, Access access);
+
+    Origin origin_;
+    Site site_;
+    core::Buffer piece_;
+    HomeVolume* home_ = nullptr;
+    std::array<std::optional<NameHold>, 2> holds_;
+    RangeLock once_lock_;
+    RangeLock lock_;
+    LoadedObject loaded_;
+    BlockIo io_;
+    Work work_;
+    store::Reading reading_;
+    store::Change change_;
+    store::ValueBuffer value_;
+    std::vector<store::Place> allocated_;
+    std::optional<store::Fid> coming_;
+    std::optional<store::Fid> going_;
+    std::array<char, fop::kWordsBytesMax> words_;
+};
+
+template <typename Value, typename Job>
+Task<Granted<Value>> Operation::run_at(std::uint32_t locality, Job job) {
+    Stores& there = stores().at(locality);
+    if (&there == &stores()) co_return co_await job();
+    const Site here = site_;
+    PhaseTimes times = *here.times;
+    core::CancelSource cancel;
+    CancelThere forwarded(*here.cancel, *here.reactor, there.parts().reactor, cancel);
+    move_to(
+        {.reactor = &there.parts().reactor, .stores = &there, .times = &times, .cancel = &cancel});
+    auto ran = co_await run_task_on<Granted<Value>>(*here.reactor, there.parts().reactor,
+                                                    there.duties(), job);
+    co_await forwarded.end();
+    move_to(here);
+    *here.times = times;
+    if (!ran) co_return refused(fop::Status::kTryAgain, "the server is stopping");
+    co_return std::move(*ran);
+}
+
+}  // namespace fopd::reqh

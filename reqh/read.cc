@@ -1,0 +1,301 @@
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <optional>
+#include <span>
+
+#include "core/buffer_pool.h"
+#include "core/crc32c.h"
+#include "core/ensure.h"
+#include "fop/listing.h"
+#include "reqh/fids.h"
+#include "reqh/object_fops.h"
+#include "reqh/operation.h"
+#include "reqh/write_plan.h"
+
+namespace fopd::reqh {
+
+namespace {
+
+constexpr std::size_t kBlock = fop::kBlockBytes;
+constexpr std::size_t kPieceBlocks = core::kBufferBytes / kBlock;
+// What a reply can carry itself.
+constexpr std::size_t kInlineMax = fop::kListingBytesMax;
+
+// The checksum of a block of a hole.
+std::uint32_t zero_block_checksum() {
+    static constexpr std::array<std::byte, kBlock> kZeros{};
+    static const std::uint32_t kChecksum = core::crc32c(kZeros);
+    return kChecksum;
+}
+
+// Reads what is there of the ranges of a read into the operation's piece, as much at a time as
+// fits, and hands it over. What is read is the object as it is at one moment: where its blocks are
+// is noted at once, and nobody is given their places before the read has ended.
+class ObjectRead {
+public:
+    ObjectRead(Operation& operation, const fop::Read& read)
+        : operation_(operation), read_(read), fid_(store_fid(read.fid)) {}
+
+    // Requires: the object is loaded, and its blocks are locked.
+    Granted<> begin();
+    Task<Granted<>> run();
+    fop::Reply reply() const;
+
+private:
+    using Part = Operation::ReadPart;
+
+    Granted<> note_extents();
+    bool next_parts();
+    Task<Granted<>> read_parts();
+    void lay_out(const Part& part);
+    Granted<> check_runs();
+    Task<Granted<>> hand_over();
+    void checksum(const Part& part);
+    std::uint32_t checksum_of_block(const Part& part, std::uint64_t block) const;
+
+    std::span<std::byte> piece_bytes(std::uint64_t at, std::uint64_t size_bytes) const {
+        return operation_.piece().span().subspan(at, size_bytes);
+    }
+    core::Buffer buffer_of(std::span<std::byte> bytes) const {
+        return {
+            .data = bytes.data(), .size_bytes = bytes.size(), .region = operation_.piece().region};
+    }
+    std::span<std::byte> bytes_of(const Part& part) const {
+        return piece_bytes(part.at * kBlock + part.bytes.offset % kBlock, part.bytes.length);
+    }
+
+    Operation& operation_;
+    const fop::Read& read_;
+    const store::Fid fid_;
+    ObjectState state_;
+    std::uint64_t total_ = 0;
+    std::uint32_t out_blocks_ = 0;  // At the front of the piece: what the reply will carry.
+
+    std::size_t range_ = 0;
+    std::uint64_t next_ = 0;  // In it.
+    std::uint64_t handed_over_ = 0;
+};
+
+Granted<> ObjectRead::begin() {
+    state_ = operation_.durable_state(fid_);
+    for (const fop::Range& range : read_.ranges) {
+        total_ += fop::within(range, state_.size_bytes).length;
+    }
+    if (!read_.target) {
+        if (total_ > kInlineMax) {
+            return refused(fop::Status::kMalformed,
+                           "more than a reply can carry; open memory for it");
+        }
+        out_blocks_ = static_cast<std::uint32_t>((total_ + kBlock - 1) / kBlock);
+    }
+    const auto noted = note_extents();
+    if (noted) operation_.volume().begin_read(operation_.reading());
+    return noted;
+}
+
+// For each range the extents of its blocks, one range after the other.
+Granted<> ObjectRead::note_extents() {
+    operation_.work().found.clear();
+    operation_.work().found_checksums.clear();
+    operation_.work().checksums.clear();
+    for (const fop::Range& range : read_.ranges) {
+        const std::array<fop::Range, 1> there{fop::within(range, state_.size_bytes)};
+        const store::BlockRange blocks = blocks_of(there);
+        auto extents = operation_.volume().map().extents(fid_, blocks);
+        for (;;) {
+            const auto extent = extents.next();
+            if (!extent) return refused(extent.error());
+            if (!extent->has_value()) break;
+            const auto& checksums = (*extent)->checksums;
+            operation_.work().found.push_back({.first = (*extent)->first,
+                                               .block = (*extent)->block,
+                                               .count = (*extent)->count(),
+                                               .checksums_at = static_cast<std::uint32_t>(
+                                                   operation_.work().found_checksums.size())});
+            operation_.work().found_checksums.insert(operation_.work().found_checksums.end(),
+                                                     checksums.begin(), checksums.end());
+        }
+        // Ends the extents of the range.
+        operation_.work().found.push_back({.first = store::kObjectBlocksMax});
+    }
+    return {};
+}
+
+Task<Granted<>> ObjectRead::run() {
+    while (next_parts()) {
+        const auto read = co_await read_parts();
+        if (!read) co_return read;
+        const auto handed = co_await hand_over();
+        if (!handed) co_return handed;
+    }
+    co_return Granted<>{};
+}
+
+// As much of the ranges as there are blocks of the piece.
+bool ObjectRead::next_parts() {
+    std::vector<Part>& parts = operation_.work().parts;
+    parts.clear();
+    std::uint32_t at = out_blocks_;
+    while (range_ < read_.ranges.size() && at < kPieceBlocks) {
+        const fop::Range range = fop::within(read_.ranges[range_], state_.size_bytes);
+        next_ = std::max(next_, range.offset);
+        if (next_ == range.end()) {
+            ++range_;
+            next_ = 0;
+            continue;
+        }
+        const std::uint64_t first = next_ / kBlock;
+        const std::uint64_t end = std::min(range.end(), (first + kPieceBlocks - at) * kBlock);
+        const auto count = static_cast<std::uint32_t>((end - 1) / kBlock - first + 1);
+        parts.push_back({.range = range_,
+                         .bytes = {.offset = next_, .length = end - next_},
+                         .first = first,
+                         .count = count,
+                         .at = at});
+        at += count;
+        next_ = end;
+    }
+    return !parts.empty();
+}
+
+// What the disk has of the parts, and zeros for the rest.
+Task<Granted<>> ObjectRead::read_parts() {
+    operation_.work().runs.clear();
+    for (const Part& part : operation_.work().parts) lay_out(part);
+    BlockIo& io = operation_.io();
+    for (const Operation::BlockRun& run : operation_.work().runs) {
+        if (io.full()) {
+            const auto some = co_await io.wait();
+            if (!some) co_return refused(untraced(some.error()));
+        }
+        io.read(buffer_of(piece_bytes(run.at * kBlock, run.count * kBlock)), run.block,
+                operation_.wait());
+    }
+    const auto read = co_await io.wait();
+    if (!read) co_return refused(untraced(read.error()));
+    co_return check_runs();
+}
+
+void ObjectRead::lay_out(const Part& part) {
+    std::size_t index = 0;
+    for (std::size_t range = 0; range < part.range; ++index) {
+        if (operation_.work().found[index].count == 0) ++range;
+    }
+    const std::uint64_t end = part.first + part.count;
+    std::uint64_t next = part.first;
+    while (next < end) {
+        const Operation::FoundExtent& extent = operation_.work().found[index];
+        const std::uint64_t extent_end = extent.first + extent.count;
+        if (extent.count > 0 && extent_end <= next) {
+            ++index;
+            continue;
+        }
+        const std::uint64_t hole_end = std::min(end, std::max(next, extent.first));
+        const auto hole =
+            piece_bytes((part.at + (next - part.first)) * kBlock, (hole_end - next) * kBlock);
+        std::ranges::fill(hole, std::byte{0});
+        next = hole_end;
+        if (next == end) break;
+        const auto skipped = static_cast<std::uint32_t>(next - extent.first);
+        const auto count = static_cast<std::uint32_t>(std::min(end, extent_end) - next);
+        operation_.work().runs.push_back(
+            {.at = part.at + static_cast<std::uint32_t>(next - part.first),
+             .count = count,
+             .first = next,
+             .block = extent.block + skipped,
+             .checksums_at = extent.checksums_at + skipped});
+        next += count;
+    }
+}
+
+Granted<> ObjectRead::check_runs() {
+    for (const Operation::BlockRun& run : operation_.work().runs) {
+        for (std::uint32_t i = 0; i < run.count; ++i) {
+            const auto block = piece_bytes((run.at + i) * kBlock, kBlock);
+            if (core::crc32c(block) == operation_.work().found_checksums[run.checksums_at + i])
+                continue;
+            return refused(operation_.corrupt(fid_, run.first + i));
+        }
+    }
+    return {};
+}
+
+Task<Granted<>> ObjectRead::hand_over() {
+    for (const Part& part : operation_.work().parts) {
+        checksum(part);
+        const auto bytes = bytes_of(part);
+        if (!read_.target) {
+            std::ranges::copy(bytes, piece_bytes(handed_over_, bytes.size()).begin());
+        } else {
+            const core::Buffer from = buffer_of(bytes);
+            const auto pushed = co_await operation_.push(&*read_.target, handed_over_, from);
+            if (!pushed) co_return refused(untraced(pushed.error()));
+        }
+        handed_over_ += bytes.size();
+    }
+    co_return Granted<>{};
+}
+
+// Those of whole blocks are the ones the bytes were written with.
+void ObjectRead::checksum(const Part& part) {
+    const std::uint64_t end = part.bytes.end();
+    for (std::uint64_t at = part.bytes.offset; at < end;) {
+        const std::uint64_t piece_end = std::min(end, (at / kBlock + 1) * kBlock);
+        if (piece_end - at == kBlock) {
+            operation_.work().checksums.push_back(checksum_of_block(part, at / kBlock));
+        } else {
+            const auto bytes = bytes_of(part).subspan(at - part.bytes.offset, piece_end - at);
+            operation_.work().checksums.push_back(core::crc32c(bytes));
+        }
+        at = piece_end;
+    }
+}
+
+std::uint32_t ObjectRead::checksum_of_block(const Part& part, std::uint64_t block) const {
+    const auto at = part.at + static_cast<std::uint32_t>(block - part.first);
+    const auto run =
+        std::ranges::find_if(operation_.work().runs, [at](const Operation::BlockRun& each) {
+            return at >= each.at && at < each.at + each.count;
+        });
+    if (run == operation_.work().runs.end()) return zero_block_checksum();
+    return operation_.work().found_checksums[run->checksums_at + (at - run->at)];
+}
+
+fop::Reply ObjectRead::reply() const {
+    ENSURE(handed_over_ == total_);
+    fop::Reply reply{.body = fop::ReadReply{.bytes = total_,
+                                            .size_bytes = state_.size_bytes,
+                                            .version = state_.version,
+                                            .incarnation = operation_.newest_receipt().incarnation,
+                                            .checksums = operation_.work().checksums}};
+    if (!read_.target) reply.payload = piece_bytes(0, total_);
+    return reply;
+}
+
+}  // namespace
+
+Task<fop::Reply> run_read(Operation* operation) {
+    const auto& read = operation->body<fop::Read>();
+    const store::Fid fid = store_fid(read.fid);
+    const auto homed = operation->find_home(fid.slot());
+    if (!homed) co_return operation->refuse(homed.error());
+    const store::BlockRange blocks = blocks_of(read.ranges);
+    const LockRequest needed{.fid = fid, .range = blocks.count == 0 ? kAttributes : blocks};
+    const auto locked = co_await operation->lock(needed);
+    if (!locked) co_return operation->refuse(locked.error());
+    const auto loaded = operation->load_object(fid, Access::kRead);
+    if (!loaded) co_return operation->refuse(loaded.error());
+    operation->enter(Phase::kExecute);
+    const auto wanted = operation->check_wanted();
+    if (!wanted) co_return operation->refuse(wanted.error());
+    ObjectRead job(*operation, read);
+    const auto begun = job.begin();
+    operation->unlock();
+    if (!begun) co_return operation->refuse(begun.error());
+    const auto done = co_await job.run();
+    if (!done) co_return operation->refuse(done.error());
+    co_return job.reply();
+}
+
+}  // namespace fopd::reqh

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <expected>
+#include <string_view>
+
+#include "core/result.h"
+#include "fop/status.h"
+
+namespace fopd::reqh {
+
+// Why a fop is not done, as its reply says it.
+struct [[nodiscard]] Refusal {
+    fop::Status status = fop::Status::kInternal;
+    std::string_view words{};  // Static, or the operation's.
+};
+
+template <typename T = void>
+using Granted = std::expected<T, Refusal>;
+
+inline Refusal refusal_of(const Error& error) {
+    return {.status = fop::status_of(error.code), .words = error.context};
+}
+// The same of what failed before anything had changed: the client may ask again.
+inline Refusal untraced(const Error& error) {
+    if (error.code != Errc::kClosed) return refusal_of(error);
+    return {.status = fop::Status::kTryAgain, .words = error.context};
+}
+inline std::unexpected<Refusal> refused(fop::Status status, std::string_view words) {
+    return std::unexpected(Refusal{.status = status, .words = words});
+}
+inline std::unexpected<Refusal> refused(const Error& error) {
+    return std::unexpected(refusal_of(error));
+}
+inline std::unexpected<Refusal> refused(const Refusal& refusal) {
+    return std::unexpected(refusal);
+}
+
+}  // namespace fopd::reqh

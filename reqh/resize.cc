@@ -1,0 +1,193 @@
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "core/crc32c.h"
+#include "reqh/fids.h"
+#include "reqh/object_fops.h"
+#include "reqh/operation.h"
+
+namespace fopd::reqh {
+
+namespace {
+
+constexpr std::uint64_t kBlock = fop::kBlockBytes;
+
+// Makes bytes of an object zero: whole blocks become a hole, what is left of others is written
+// anew. The size is set with it. An object's last block has zeros behind its end, always.
+class Clearing {
+public:
+    struct What {
+        store::Fid fid{};
+        fop::Range bytes{};            // Up to kOffsetMax, also beyond the end of the object.
+        std::uint64_t size_bytes = 0;  // From now on.
+    };
+    // Requires: the object is loaded, and locked as a whole.
+    Clearing(Operation& operation, const What& what) : operation_(operation), what_(what) {}
+
+    Task<Granted<fop::Changed>> run();
+
+private:
+    // A block that keeps some of its bytes.
+    struct Edge {
+        std::uint64_t number = 0;
+        std::uint64_t zero_from = 0;  // In the block.
+        std::uint64_t zero_to = 0;
+        std::uint32_t checksum = 0;
+        std::uint64_t block = 0;  // Where it will be.
+    };
+
+    void find_edges();
+    void add_edge(std::uint64_t number);
+    Task<Granted<>> rewrite_edges();
+    Task<Granted<>> commit(store::Reservation room);
+    core::Buffer memory(std::size_t index) const {
+        const core::Buffer& piece = operation_.piece();
+        return {.data = piece.data + index * kBlock, .size_bytes = kBlock, .region = piece.region};
+    }
+
+    Operation& operation_;
+    const What what_;
+    std::array<Edge, 2> edges_;
+    std::size_t edge_count_ = 0;
+    store::BlockRange hole_{};
+    fop::Changed changed_;
+};
+
+Task<Granted<fop::Changed>> Clearing::run() {
+    find_edges();
+    operation_.enter(Phase::kFetch);
+    const auto rewritten = co_await rewrite_edges();
+    if (!rewritten) co_return refused(rewritten.error());
+    auto room = co_await operation_.reserve(store::kPunchRecordBytes + store::kPutRecordBytesMax);
+    if (!room) co_return refused(room.error());
+    operation_.enter(Phase::kExecute);
+    const auto wanted = operation_.check_wanted();
+    if (!wanted) co_return refused(wanted.error());
+    const auto committed = co_await commit(std::move(*room));
+    if (!committed) co_return refused(committed.error());
+    co_return changed_;
+}
+
+// What lies behind the end of the object is zero in any case, or no part of it any more.
+void Clearing::find_edges() {
+    const std::uint64_t size = operation_.object().size_bytes;
+    const bool to_the_end = what_.bytes.end() >= size;
+    const std::uint64_t first_whole = (what_.bytes.offset + kBlock - 1) / kBlock;
+    const std::uint64_t end_whole =
+        to_the_end ? store::kObjectBlocksMax : what_.bytes.end() / kBlock;
+    if (what_.bytes.length == 0 || what_.bytes.offset >= size) return;
+    if (what_.bytes.offset % kBlock != 0) add_edge(what_.bytes.offset / kBlock);
+    if (first_whole < end_whole) hole_ = {.first = first_whole, .count = end_whole - first_whole};
+    const bool has_tail = !to_the_end && what_.bytes.end() % kBlock != 0;
+    if (has_tail && end_whole >= first_whole) add_edge(end_whole);
+}
+
+void Clearing::add_edge(std::uint64_t number) {
+    const std::uint64_t begin = number * kBlock;
+    const std::uint64_t from = std::max(what_.bytes.offset, begin);
+    const std::uint64_t to = std::min(what_.bytes.end(), begin + kBlock);
+    edges_[edge_count_++] = {.number = number, .zero_from = from - begin, .zero_to = to - begin};
+}
+
+Task<Granted<>> Clearing::rewrite_edges() {
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < edge_count_; ++i) {
+        auto extents =
+            operation_.volume().map().extents(what_.fid, {.first = edges_[i].number, .count = 1});
+        const auto extent = extents.next();
+        if (!extent) co_return refused(extent.error());
+        if (!extent->has_value()) continue;
+        Edge& edge = edges_[kept];
+        edge = edges_[i];
+        const std::uint32_t expected = (*extent)->checksums.front();
+        operation_.io().read(memory(kept), (*extent)->block, operation_.wait());
+        const auto read = co_await operation_.io().wait();
+        if (!read) co_return refused(untraced(read.error()));
+        const auto bytes = memory(kept).span();
+        if (core::crc32c(bytes) != expected) {
+            co_return refused(operation_.corrupt(what_.fid, edge.number));
+        }
+        std::ranges::fill(bytes.subspan(edge.zero_from, edge.zero_to - edge.zero_from),
+                          std::byte{0});
+        edge.checksum = core::crc32c(bytes);
+        const auto place = co_await operation_.allocate(1);
+        if (!place) co_return refused(place.error());
+        edge.block = place->block;
+        operation_.change().records.extent(
+            what_.fid,
+            {.first = edge.number, .block = edge.block, .checksums = std::span(&edge.checksum, 1)});
+        ++kept;
+    }
+    edge_count_ = kept;
+    co_return Granted<>{};
+}
+
+Task<Granted<>> Clearing::commit(store::Reservation room) {
+    store::Volume& volume = operation_.volume();
+    if (hole_.count > 0) {
+        // From here on it is done in any case: the map shows some of it already.
+        const auto punched = co_await volume.punch(&operation_.change(), what_.fid, hole_);
+        if (!punched) co_return refused(punched.error());
+    }
+    store::Object object = operation_.object();
+    object.size_bytes = what_.size_bytes;
+    ++object.version;
+    object.changed = operation_.wall();
+    operation_.put_object(what_.fid, object);
+    for (std::size_t i = 0; i < edge_count_; ++i) {
+        operation_.io().write(memory(i), edges_[i].block, {});
+    }
+    const store::Data data = edge_count_ > 0 ? store::Data::kPending : store::Data::kNone;
+    const auto begun = operation_.begin_change(std::move(room), store::Durability::kDurable, data);
+    if (!begun) {
+        [[maybe_unused]] const auto ended = co_await operation_.io().wait();
+        co_return begun;
+    }
+    const auto receipt = co_await operation_.finish_change(data);
+    if (!receipt) co_return refused(receipt.error());
+    changed_ = {.version = object.version, .size_bytes = object.size_bytes, .receipt = *receipt};
+    co_return Granted<>{};
+}
+
+Task<Granted<>> lock_whole(Operation* operation, store::Fid fid) {
+    const auto homed = operation->find_home(fid.slot());
+    if (!homed) co_return homed;
+    const LockRequest needed{.fid = fid, .range = kWholeObject, .mode = LockMode::kExclusive};
+    const auto locked = co_await operation->lock(needed);
+    if (!locked) co_return locked;
+    const auto loaded = operation->load_object(fid, Access::kWrite);
+    if (!loaded) co_return loaded;
+    co_return operation->check_serving();
+}
+
+}  // namespace
+
+Task<fop::Reply> run_truncate(Operation* operation) {
+    const auto& truncate = operation->body<fop::Truncate>();
+    const store::Fid fid = store_fid(truncate.fid);
+    const auto locked = co_await lock_whole(operation, fid);
+    if (!locked) co_return operation->refuse(locked.error());
+    Clearing job(*operation, {.fid = fid,
+                              .bytes = {.offset = truncate.size_bytes,
+                                        .length = fop::kOffsetMax - truncate.size_bytes},
+                              .size_bytes = truncate.size_bytes});
+    const auto changed = co_await job.run();
+    if (!changed) co_return operation->refuse(changed.error());
+    co_return fop::Reply{.body = fop::TruncateReply{.changed = *changed}};
+}
+
+Task<fop::Reply> run_punch(Operation* operation) {
+    const auto& punch = operation->body<fop::Punch>();
+    const store::Fid fid = store_fid(punch.fid);
+    const auto locked = co_await lock_whole(operation, fid);
+    if (!locked) co_return operation->refuse(locked.error());
+    Clearing job(*operation,
+                 {.fid = fid, .bytes = punch.range, .size_bytes = operation->object().size_bytes});
+    const auto changed = co_await job.run();
+    if (!changed) co_return operation->refuse(changed.error());
+    co_return fop::Reply{.body = fop::PunchReply{.changed = *changed}};
+}
+
+}  // namespace fopd::reqh

@@ -1,0 +1,161 @@
+#include "reqh/store_upkeep.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "reqh/range_locks.h"
+
+namespace fopd::reqh {
+
+namespace {
+
+// What one pass finds at most; the next one finds the rest.
+constexpr std::size_t kFoundMax = 4096;
+constexpr std::size_t kForgottenAtOnce = 512;
+constexpr std::size_t kForgetRecordBytes = store::kRecordHeadBytes + 2 + 25;
+
+class OldReplies final : public store::MapVisitor {
+public:
+    explicit OldReplies(std::int64_t up_to) : up_to_(up_to) { keys.reserve(kFoundMax); }
+
+    Result<void> reply(const store::ReplyKey& key, const store::ReplyRecord& record) override {
+        newest = std::max(newest, record.made.unix_ns);
+        if (record.made.unix_ns <= up_to_ && keys.size() < kFoundMax) keys.push_back(key);
+        return {};
+    }
+
+    std::vector<store::ReplyKey> keys;
+    std::int64_t newest = 0;
+
+private:
+    const std::int64_t up_to_;
+};
+
+class Uploads final : public store::MapVisitor {
+public:
+    Result<void> upload(store::Fid fid, const store::Upload& /*upload*/) override {
+        if (fids.size() < kFoundMax) fids.push_back(fid);
+        return {};
+    }
+
+    std::vector<store::Fid> fids;
+};
+
+}  // namespace
+
+void StoreUpkeep::start() {
+    stores_.parts().reactor.spawn(stores_.duties(), run());
+}
+
+Task<void> StoreUpkeep::run() {
+    for (const store::Slot slot : slots()) {
+        const auto counted = co_await count_objects(slot);
+        if (!counted && counted.error().code == Errc::kCancelled) co_return;
+    }
+    while (!stores_.stopping().cancelled()) {
+        for (const store::Slot slot : slots()) {
+            // A disk that fails takes no more changes, and says so itself.
+            [[maybe_unused]] const auto done = co_await look_after(slot);
+        }
+        const auto slept =
+            co_await stores_.parts().reactor.sleep_for(options_.interval, &stores_.stopping());
+        if (!slept) co_return;
+    }
+}
+
+std::vector<store::Slot> StoreUpkeep::slots() const {
+    std::vector<store::Slot> slots;
+    for (const auto& home : stores_.volumes()) slots.push_back(home->slot());
+    return slots;
+}
+
+Task<Result<void>> StoreUpkeep::count_objects(store::Slot slot) {
+    HomeVolume* const home = stores_.find(slot);
+    if (home == nullptr) co_return Result<void>{};
+    const auto counted =
+        co_await home->volume().map().for_each(store::KeyKind::kObject, &home->objects());
+    if (counted) home->objects().all_seen();
+    co_return counted;
+}
+
+Task<Result<void>> StoreUpkeep::look_after(store::Slot slot) {
+    HomeVolume* const home = stores_.find(slot);
+    if (home == nullptr || !home->volume().serving()) co_return Result<void>{};
+    const auto forgotten = co_await forget_replies(slot);
+    if (!forgotten) co_return forgotten;
+    co_return co_await give_up_uploads(slot);
+}
+
+// By their stamps, which only ever rise on a disk; the wall clock alone may go back.
+Task<Result<void>> StoreUpkeep::forget_replies(store::Slot slot) {
+    HomeVolume& home = *stores_.find(slot);
+    std::int64_t up_to = 0;
+    for (const Note& note : notes_) {
+        const bool is_old = after(note.at, options_.replies_kept) <= now();
+        if (note.slot == slot && is_old) up_to = note.stamp;
+    }
+    OldReplies old(up_to);
+    const auto looked = co_await home.volume().map().for_each(store::KeyKind::kReply, &old);
+    if (!looked) co_return looked;
+    home.raise_stamp(old.newest);
+    std::erase_if(notes_,
+                  [&](const Note& note) { return note.slot == slot && note.stamp < up_to; });
+    notes_.push_back({.slot = slot, .at = now(), .stamp = home.stamp()});
+    for (std::size_t at = 0; at < old.keys.size(); at += kForgottenAtOnce) {
+        const std::size_t count = std::min(kForgottenAtOnce, old.keys.size() - at);
+        auto room = co_await home.volume().reserve(
+            static_cast<std::uint32_t>(count * kForgetRecordBytes), wait());
+        if (!room) co_return std::unexpected(room.error());
+        store::Change change;
+        for (const store::ReplyKey& key : std::span(old.keys).subspan(at, count)) {
+            change.records.forget(store::Key::reply(key));
+        }
+        const Result<void> begun = home.volume().begin(
+            change, std::move(*room), store::Durability::kDurable, store::Data::kNone);
+        if (!begun) co_return begun;
+        const auto finished = co_await home.volume().finish(&change);
+        if (!finished) co_return std::unexpected(finished.error());
+    }
+    co_return Result<void>{};
+}
+
+Task<Result<void>> StoreUpkeep::give_up_uploads(store::Slot slot) {
+    HomeVolume& home = *stores_.find(slot);
+    Uploads uploads;
+    const auto looked = co_await home.volume().map().for_each(store::KeyKind::kUpload, &uploads);
+    if (!looked) co_return looked;
+    home.keep_upload_times(uploads.fids);
+    for (const store::Fid fid : uploads.fids) {
+        const Instant last = home.upload_time(fid, now());
+        if (after(last, options_.upload_timeout) > now()) continue;
+        const auto given_up = co_await give_up_upload(slot, fid);
+        if (!given_up) co_return given_up;
+    }
+    co_return Result<void>{};
+}
+
+Task<Result<void>> StoreUpkeep::give_up_upload(store::Slot slot, store::Fid fid) {
+    HomeVolume& home = *stores_.find(slot);
+    RangeLock lock;
+    const LockRequest whole{.fid = fid, .range = kWholeObject, .mode = LockMode::kExclusive};
+    const auto locked = co_await home.locks().acquire(lock, whole, wait());
+    if (!locked) co_return locked;
+    auto room = co_await home.volume().reserve(store::kRemoveRecordBytes, wait());
+    if (!room) co_return std::unexpected(room.error());
+    const auto found = home.volume().map().find_upload(fid);
+    if (!found) co_return std::unexpected(found.error());
+    const bool is_idle =
+        found->has_value() && after(home.upload_time(fid, now()), options_.upload_timeout) <= now();
+    if (!is_idle) co_return Result<void>{};
+    store::Change change;
+    change.records.remove(fid);
+    const Result<void> begun = home.volume().begin(change, std::move(*room),
+                                                   store::Durability::kDurable, store::Data::kNone);
+    if (!begun) co_return begun;
+    const auto finished = co_await home.volume().finish(&change);
+    if (!finished) co_return std::unexpected(finished.error());
+    co_return Result<void>{};
+}
+
+}  // namespace fopd::reqh

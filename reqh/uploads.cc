@@ -1,0 +1,273 @@
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "core/crc32c.h"
+#include "reqh/attributes.h"
+#include "reqh/block_writer.h"
+#include "reqh/fids.h"
+#include "reqh/name_fops.h"
+#include "reqh/object_fops.h"
+#include "reqh/operation.h"
+
+namespace fopd::reqh {
+
+namespace {
+
+constexpr std::uint64_t kBlock = fop::kBlockBytes;
+
+// Locks the upload, or a part of it, of somebody who may write to it.
+Task<Granted<>> lock_upload(Operation* operation, LockRequest needed) {
+    const auto locked = co_await operation->lock(needed);
+    if (!locked) co_return locked;
+    const auto loaded = operation->load_upload(needed.fid);
+    if (!loaded) co_return loaded;
+    co_return operation->check_serving();
+}
+
+}  // namespace
+
+Task<fop::Reply> run_upload_begin(Operation* operation) {
+    const auto& begin = operation->body<fop::UploadBegin>();
+    const auto placed = operation->find_new_home(begin.slot);
+    if (!placed) co_return operation->refuse(placed.error());
+    const auto earlier = co_await operation->recall();
+    if (!earlier) co_return operation->refuse(earlier.error());
+    if (earlier->has_value()) {
+        co_return fop::Reply{.body = fop::UploadBeginReply{.fid = fop_fid((*earlier)->fid)}};
+    }
+    const auto group = group_for(*operation, begin.group);
+    if (!group) co_return operation->refuse(group.error());
+    if (begin.no_replace && !begin.name.empty()) {
+        // Only to say it early: the commit decides.
+        const ObjectName name{.pool = *placed, .name = begin.name};
+        const auto found = co_await operation->stores().parts().names.find(name);
+        if (!found) co_return operation->refuse(refusal_of(found.error()));
+        if (found->has_value()) {
+            co_return operation->refuse(
+                {.status = fop::Status::kExists, .words = "the name is taken"});
+        }
+    }
+    operation->enter(Phase::kAuthorise);
+    auto room = co_await operation->reserve(2 * store::kPutRecordBytesMax);
+    if (!room) co_return operation->refuse(room.error());
+    operation->enter(Phase::kExecute);
+    const auto wanted = operation->check_wanted();
+    if (!wanted) co_return operation->refuse(wanted.error());
+
+    const store::Fid fid = operation->home().make_fid();
+    operation->home().touch_upload(fid, operation->reactor().now());
+    const WallTime now = operation->wall();
+    operation->put_upload(
+        fid, {.object = {.size_bytes = begin.size_bytes,
+                         .created = now,
+                         .changed = now,
+                         .pool = *placed,
+                         .mode = begin.mode,
+                         .owner = acting_user(operation->caller()),
+                         .group = *group,
+                         .name = begin.name},
+              .rule = begin.no_replace ? store::NameRule::kNoReplace : store::NameRule::kReplace});
+    operation->put_reply({.type = operation->request().type, .fid = fid});
+    const auto receipt = co_await operation->commit_durable(std::move(*room));
+    if (!receipt) co_return operation->refuse(receipt.error());
+    co_return fop::Reply{.body = fop::UploadBeginReply{.fid = fop_fid(fid)}};
+}
+
+// -- write --
+
+namespace {
+
+Task<Granted<fop::Receipt>> write_upload(Operation* operation, const fop::UploadWrite* write) {
+    const std::array ranges{write->range};
+    const auto planned = operation->work().plan.begin(ranges);
+    if (!planned) co_return refused(planned.error());
+    const WriteSource source{.ranges = ranges,
+                             .checksums = write->checksums,
+                             .memory = write->source ? &*write->source : nullptr};
+    BlockWriter writer(*operation, operation->work().plan, store_fid(write->fid), source);
+    const auto staged = co_await writer.stage();
+    if (!staged) co_return refused(staged.error());
+    auto room = co_await operation->reserve(0);
+    if (!room) co_return refused(room.error());
+    operation->enter(Phase::kExecute);
+    const auto wanted = operation->check_wanted();
+    if (!wanted) co_return refused(wanted.error());
+    const store::Data data =
+        writer.start_last_writes() ? store::Data::kPending : store::Data::kNone;
+    const auto begun =
+        operation->begin_change(std::move(*room), store::Durability::kBuffered, data);
+    if (!begun) {
+        [[maybe_unused]] const auto ended = co_await operation->io().wait();
+        co_return refused(begun.error());
+    }
+    co_return co_await operation->finish_change(data);
+}
+
+}  // namespace
+
+Task<fop::Reply> run_upload_write(Operation* operation) {
+    const auto& write = operation->body<fop::UploadWrite>();
+    const store::Fid fid = store_fid(write.fid);
+    const auto homed = operation->find_home(fid.slot());
+    if (!homed) co_return operation->refuse(homed.error());
+    const std::array ranges{write.range};
+    const store::BlockRange blocks = blocks_of(ranges);
+    const bool is_empty = blocks.count == 0;
+    const LockRequest needed{.fid = fid,
+                             .range = is_empty ? kAttributes : blocks,
+                             .mode = is_empty ? LockMode::kShared : LockMode::kExclusive};
+    const auto locked = co_await lock_upload(operation, needed);
+    if (!locked) co_return operation->refuse(locked.error());
+    operation->home().touch_upload(fid, operation->reactor().now());
+    if (is_empty) {
+        co_return fop::Reply{.body = fop::UploadWriteReply{.receipt = operation->newest_receipt()}};
+    }
+    const auto receipt = co_await write_upload(operation, &write);
+    if (!receipt) co_return operation->refuse(receipt.error());
+    co_return fop::Reply{.body = fop::UploadWriteReply{.receipt = *receipt}};
+}
+
+// -- commit --
+
+namespace {
+
+// Whether there is nothing behind the end but zeros in the last block: an object never has more.
+Task<Granted<>> check_end(Operation* operation, const fop::UploadCommit* commit) {
+    constexpr const char* kTooMuch = "bytes were written behind the size";
+    const store::Fid fid = store_fid(commit->fid);
+    store::ObjectMap& map = operation->volume().map();
+    const std::uint64_t end = (commit->size_bytes + kBlock - 1) / kBlock;
+    if (end < store::kObjectBlocksMax) {
+        auto behind = map.extents(fid, {.first = end, .count = 1});
+        const auto first = behind.next();
+        if (!first) co_return refused(first.error());
+        const auto others = map.count(fid, end, 1);
+        if (!others) co_return refused(others.error());
+        if (first->has_value() || others->blocks > 0) {
+            co_return refused(fop::Status::kMalformed, kTooMuch);
+        }
+    }
+    const std::uint64_t used = commit->size_bytes % kBlock;
+    if (used == 0) co_return Granted<>{};
+    auto extents = map.extents(fid, {.first = end - 1, .count = 1});
+    const auto last = extents.next();
+    if (!last) co_return refused(last.error());
+    if (!last->has_value()) co_return Granted<>{};
+    const std::uint32_t expected = (*last)->checksums.front();
+    const core::Buffer& piece = operation->piece();
+    operation->io().read({.data = piece.data, .size_bytes = kBlock, .region = piece.region},
+                         (*last)->block, operation->wait());
+    const auto read = co_await operation->io().wait();
+    if (!read) co_return refused(untraced(read.error()));
+    const auto bytes = piece.span().first(kBlock);
+    if (core::crc32c(bytes) != expected) co_return refused(operation->corrupt(fid, end - 1));
+    const bool is_clean = std::ranges::all_of(bytes.subspan(used),
+                                              [](std::byte each) { return each == std::byte{0}; });
+    if (!is_clean) co_return refused(fop::Status::kMalformed, kTooMuch);
+    co_return Granted<>{};
+}
+
+// The name is the upload's and never changes, so that it can be held before the lock.
+Task<Granted<>> hold_name_of_upload(Operation* operation, store::Fid fid) {
+    const auto found = operation->volume().map().find_upload(fid);
+    if (!found) co_return refused(found.error());
+    if (!found->has_value()) {
+        co_return refused(fop::Status::kNotFound, "there is no such upload");
+    }
+    const store::Upload& upload = **found;
+    const bool no_replace = upload.rule == store::NameRule::kNoReplace;
+    operation->work().text = upload.object.name;
+    if (operation->work().text.empty()) co_return Granted<>{};
+    const NewName name{.name = {.pool = operation->home().pool(), .name = operation->work().text},
+                       .no_replace = no_replace};
+    co_return co_await hold_for_new_object(operation, name);
+}
+
+Task<Granted<RecordedReply>> commit_upload(Operation* operation, const fop::UploadCommit* commit) {
+    const store::Fid fid = store_fid(commit->fid);
+    auto room = co_await operation->reserve(2 * store::kPutRecordBytesMax);
+    if (!room) co_return refused(room.error());
+    operation->enter(Phase::kExecute);
+    const auto wanted = operation->check_wanted();
+    if (!wanted) co_return refused(wanted.error());
+    store::Object object = operation->object();
+    object.size_bytes = commit->size_bytes;
+    object.version = 1;
+    object.changed = operation->wall();
+    object.name_version = object.name.empty() ? 0 : operation->name_hold(0).version;
+    operation->put_commit(fid, object);
+    operation->will_come(fid);
+    const RecordedReply reply{
+        .type = operation->request().type, .fid = fid, .version = object.version};
+    operation->put_reply(reply);
+    const auto receipt = co_await operation->commit_durable(std::move(*room));
+    if (!receipt) co_return refused(receipt.error());
+    co_return reply;
+}
+
+}  // namespace
+
+Task<fop::Reply> run_upload_commit(Operation* operation) {
+    const auto& commit = operation->body<fop::UploadCommit>();
+    const store::Fid fid = store_fid(commit.fid);
+    const auto homed = operation->find_home(fid.slot());
+    if (!homed) co_return operation->refuse(homed.error());
+    const auto earlier = co_await operation->recall();
+    if (!earlier) co_return operation->refuse(earlier.error());
+    if (earlier->has_value()) {
+        co_return fop::Reply{.body =
+                                 fop::UploadCommitReply{.version = (*earlier)->version,
+                                                        .receipt = operation->newest_receipt()}};
+    }
+    const auto held = co_await hold_name_of_upload(operation, fid);
+    if (!held) co_return operation->refuse(held.error());
+    const LockRequest whole{.fid = fid, .range = kWholeObject, .mode = LockMode::kExclusive};
+    const auto locked = co_await lock_upload(operation, whole);
+    if (!locked) co_return operation->refuse(locked.error());
+    operation->enter(Phase::kFetch);
+    const auto blocks = co_await count_blocks(operation, fid);
+    if (!blocks) co_return operation->refuse(blocks.error());
+    if (*blocks < commit.blocks) {
+        co_return fop::Reply{
+            .status = fop::Status::kLost,
+            .words = "some of its blocks are not here any more",
+            .body = fop::UploadCommitReply{.receipt = operation->newest_receipt()}};
+    }
+    if (*blocks > commit.blocks) {
+        co_return operation->refuse(
+            {.status = fop::Status::kMalformed, .words = "more blocks were written than it has"});
+    }
+    const auto ended = co_await check_end(operation, &commit);
+    if (!ended) co_return operation->refuse(ended.error());
+    const auto committed = co_await commit_upload(operation, &commit);
+    if (!committed) co_return operation->refuse(committed.error());
+    co_return fop::Reply{.body = fop::UploadCommitReply{.version = committed->version,
+                                                        .receipt = operation->newest_receipt()}};
+}
+
+// -- abort --
+
+Task<fop::Reply> run_upload_abort(Operation* operation) {
+    const store::Fid fid = store_fid(operation->body<fop::UploadAbort>().fid);
+    const auto homed = operation->find_home(fid.slot());
+    if (!homed) co_return operation->refuse(homed.error());
+    const LockRequest whole{.fid = fid, .range = kWholeObject, .mode = LockMode::kExclusive};
+    const auto locked = co_await lock_upload(operation, whole);
+    // Asked for twice, it is done once.
+    const bool has_gone = !locked && locked.error().status == fop::Status::kNotFound;
+    if (has_gone) co_return fop::Reply{.body = fop::UploadAbortReply{}};
+    if (!locked) co_return operation->refuse(locked.error());
+    auto room = co_await operation->reserve(store::kRemoveRecordBytes);
+    if (!room) co_return operation->refuse(room.error());
+    operation->enter(Phase::kExecute);
+    const auto wanted = operation->check_wanted();
+    if (!wanted) co_return operation->refuse(wanted.error());
+    operation->remove(fid);
+    const auto receipt = co_await operation->commit_durable(std::move(*room));
+    if (!receipt) co_return operation->refuse(receipt.error());
+    co_return fop::Reply{.body = fop::UploadAbortReply{}};
+}
+
+}  // namespace fopd::reqh

@@ -1,0 +1,184 @@
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <utility>
+
+#include "reqh/block_writer.h"
+#include "reqh/fids.h"
+#include "reqh/object_fops.h"
+#include "reqh/operation.h"
+
+namespace fopd::reqh {
+
+namespace {
+
+store::Durability durability_of(fop::Durability durability) {
+    return durability == fop::Durability::kBuffered ? store::Durability::kBuffered
+                                                    : store::Durability::kDurable;
+}
+
+// The bytes of a write come, become part of the object, and are durable if they are to be.
+class ObjectWrite {
+public:
+    struct What {
+        store::Fid fid{};
+        WriteSource source{};
+        store::Durability durability = store::Durability::kDurable;
+        bool is_append = false;
+    };
+    // Requires: the object is loaded, and its blocks are locked.
+    ObjectWrite(Operation& operation, WritePlan& plan, const What& what)
+        : operation_(operation), what_(what), writer_(operation, plan, what.fid, what.source) {}
+
+    Task<Granted<fop::Changed>> run();
+
+private:
+    Granted<> put_grown_object();
+
+    Operation& operation_;
+    const What what_;
+    BlockWriter writer_;
+    ObjectState before_;
+    ObjectState after_;
+};
+
+Task<Granted<fop::Changed>> ObjectWrite::run() {
+    const auto staged = co_await writer_.stage();
+    if (!staged) co_return refused(staged.error());
+    auto room = co_await operation_.reserve(2 * store::kPutRecordBytesMax);
+    if (!room) co_return refused(room.error());
+    operation_.enter(Phase::kExecute);
+    const auto wanted = operation_.check_wanted();
+    if (!wanted) co_return refused(wanted.error());
+    const auto grown = put_grown_object();
+    if (!grown) co_return refused(grown.error());
+    const store::Data data =
+        writer_.start_last_writes() ? store::Data::kPending : store::Data::kNone;
+    const auto begun = operation_.begin_change(std::move(*room), what_.durability, data);
+    if (!begun) {
+        // The piece stays until nobody writes from it.
+        [[maybe_unused]] const auto ended = co_await operation_.io().wait();
+        co_return refused(begun.error());
+    }
+    RangeLocks& locks = operation_.home().locks();
+    locks.change_begun(operation_.held_lock(), before_);
+    const auto receipt = co_await operation_.finish_change(data);
+    if (!receipt) co_return refused(receipt.error());
+    locks.change_shown(operation_.held_lock(), after_);
+    co_return fop::Changed{
+        .version = after_.version, .size_bytes = after_.size_bytes, .receipt = *receipt};
+}
+
+// Others have changed the object since it was loaded: its size, its version.
+Granted<> ObjectWrite::put_grown_object() {
+    const auto found = operation_.volume().map().find(what_.fid);
+    if (!found) return refused(found.error());
+    if (!found->has_value()) return refused(fop::Status::kInternal, "an object went under a lock");
+    store::Object object = **found;
+    before_ = {
+        .size_bytes = object.size_bytes, .version = object.version, .changed = object.changed};
+    for (const fop::Range& range : what_.source.ranges) {
+        if (range.length > 0) object.size_bytes = std::max(object.size_bytes, range.end());
+    }
+    ++object.version;
+    object.changed = operation_.wall();
+    after_ = {
+        .size_bytes = object.size_bytes, .version = object.version, .changed = object.changed};
+    operation_.put_object(what_.fid, object);
+    if (what_.is_append) {
+        operation_.put_reply({.type = operation_.request().type,
+                              .fid = what_.fid,
+                              .version = after_.version,
+                              .size_bytes = after_.size_bytes,
+                              .offset = what_.source.ranges.front().offset});
+    }
+    return {};
+}
+
+fop::Changed unchanged(const Operation& operation) {
+    const store::Object& object = operation.object();
+    return {.version = object.version,
+            .size_bytes = object.size_bytes,
+            .receipt = operation.newest_receipt()};
+}
+
+}  // namespace
+
+Task<fop::Reply> run_write(Operation* operation) {
+    const auto& write = operation->body<fop::Write>();
+    const store::Fid fid = store_fid(write.fid);
+    const auto homed = operation->find_home(fid.slot());
+    if (!homed) co_return operation->refuse(homed.error());
+    const auto planned = operation->work().plan.begin(write.ranges);
+    if (!planned) co_return operation->refuse(refusal_of(planned.error()));
+    const store::BlockRange blocks = blocks_of(write.ranges);
+    const bool is_empty = blocks.count == 0;
+    const LockRequest needed{.fid = fid,
+                             .range = is_empty ? kAttributes : blocks,
+                             .mode = is_empty ? LockMode::kShared : LockMode::kExclusive};
+    const auto locked = co_await operation->lock(needed);
+    if (!locked) co_return operation->refuse(locked.error());
+    const auto loaded = operation->load_object(fid, Access::kWrite);
+    if (!loaded) co_return operation->refuse(loaded.error());
+    if (is_empty) {
+        co_return fop::Reply{.body = fop::WriteReply{.changed = unchanged(*operation)}};
+    }
+    const auto serving = operation->check_serving();
+    if (!serving) co_return operation->refuse(serving.error());
+    ObjectWrite job(*operation, operation->work().plan,
+                    {.fid = fid,
+                     .source = {.ranges = write.ranges,
+                                .checksums = write.checksums,
+                                .memory = write.source ? &*write.source : nullptr},
+                     .durability = durability_of(write.durability)});
+    const auto changed = co_await job.run();
+    if (!changed) co_return operation->refuse(changed.error());
+    co_return fop::Reply{.body = fop::WriteReply{.changed = *changed}};
+}
+
+Task<fop::Reply> run_append(Operation* operation) {
+    const auto& append = operation->body<fop::Append>();
+    const store::Fid fid = store_fid(append.fid);
+    const auto homed = operation->find_home(fid.slot());
+    if (!homed) co_return operation->refuse(homed.error());
+    const auto earlier = co_await operation->recall();
+    if (!earlier) co_return operation->refuse(earlier.error());
+    if (earlier->has_value()) {
+        const RecordedReply& reply = **earlier;
+        co_return fop::Reply{
+            .body = fop::AppendReply{.offset = reply.offset,
+                                     .changed = {.version = reply.version,
+                                                 .size_bytes = reply.size_bytes,
+                                                 .receipt = operation->newest_receipt()}}};
+    }
+    const LockRequest needed{.fid = fid, .range = kWholeObject, .mode = LockMode::kExclusive};
+    const auto locked = co_await operation->lock(needed);
+    if (!locked) co_return operation->refuse(locked.error());
+    const auto loaded = operation->load_object(fid, Access::kWrite);
+    if (!loaded) co_return operation->refuse(loaded.error());
+    const std::uint64_t offset = operation->object().size_bytes;
+    if (append.length == 0) {
+        co_return fop::Reply{
+            .body = fop::AppendReply{.offset = offset, .changed = unchanged(*operation)}};
+    }
+    if (append.length > fop::kOffsetMax - offset) {
+        co_return operation->refuse({fop::Status::kMalformed, "the object would be too long"});
+    }
+    const auto serving = operation->check_serving();
+    if (!serving) co_return operation->refuse(serving.error());
+    const std::array ranges{fop::Range{.offset = offset, .length = append.length}};
+    const auto planned = operation->work().plan.begin(ranges);
+    if (!planned) co_return operation->refuse(refusal_of(planned.error()));
+    ObjectWrite job(*operation, operation->work().plan,
+                    {.fid = fid,
+                     .source = {.ranges = ranges,
+                                .checksums = append.checksums,
+                                .memory = append.source ? &*append.source : nullptr,
+                                .pieces_from_zero = true},
+                     .is_append = true});
+    const auto changed = co_await job.run();
+    if (!changed) co_return operation->refuse(changed.error());
+    co_return fop::Reply{.body = fop::AppendReply{.offset = offset, .changed = *changed}};
+}
+
+}  // namespace fopd::reqh

@@ -1,0 +1,22 @@
+// Whatever the bytes of a recorded reply: it is refused, or the same when it is written anew.
+//
+//     build/fuzz/bin/fuzz_recorded_reply tests/fuzz/corpus/recorded_reply
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/ensure.h"
+#include "reqh/reply_record.h"
+
+// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer calls it so.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size_bytes) {
+    // A copy that ends where the record does: looking beyond it is found.
+    const auto bytes = std::as_bytes(std::span(data, size_bytes));
+    const std::vector<std::byte> record(bytes.begin(), bytes.end());
+    const auto reply = fopd::reqh::read_recorded_reply(record);
+    if (!reply) return 0;
+    ENSURE(std::ranges::equal(fopd::reqh::write_recorded_reply(*reply), record));
+    return 0;
+}

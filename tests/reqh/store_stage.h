@@ -1,0 +1,207 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/virtual_world.h"
+#include "devices/disk_image.h"
+#include "devices/memory_disk.h"
+#include "fop/bodies.h"
+#include "io_sched/main_scheduler.h"
+#include "lrs/fifo.h"
+#include "reqh/node_names.h"
+#include "reqh/replaced_objects.h"
+#include "reqh/request_handler.h"
+#include "reqh/store_upkeep.h"
+#include "reqh/stores.h"
+#include "store/map_index.h"
+#include "store/name_router.h"
+#include "store/names.h"
+#include "store/volume.h"
+#include "tests/reqh/fake_fop.h"
+
+namespace fopd::reqh::testing {
+
+inline constexpr std::size_t kBlock = 4096;
+inline constexpr std::uint16_t kFirstSlot = 3;
+
+struct StageOptions {
+    std::uint32_t localities = 1;
+    std::uint32_t disks = 1;
+    std::uint64_t disk_bytes = 16UL << 20;
+    std::uint64_t seed = 7;
+    std::size_t piece_count = 8;
+    devices::DiskFaults faults{};
+};
+
+// A node with disks, from its localities' request handlers down; it can lose its power and start
+// again. Fops arrive at the locality that is said, whatever their object's home is.
+class StoreStage : fopd::testing::Replay {
+public:
+    StoreStage() : StoreStage(StageOptions{}) {}
+    explicit StoreStage(const StageOptions& options);
+    ~StoreStage();
+
+    // -- the node --
+
+    void start();
+    // An orderly end.
+    void stop();
+    // The power goes: what was not flushed is there, or not.
+    void lose_power();
+    void restart() {
+        lose_power();
+        start();
+    }
+    bool running() const { return !localities_.empty(); }
+
+    // -- fops --
+
+    FakeFop& send(FopSpec spec, std::uint32_t locality = 0);
+    // Lets it run to its answer.
+    FakeFop& call(FopSpec spec, std::uint32_t locality = 0);
+    void wait_for(FakeFop& fop);
+    void run_for(Duration span) { world.run_for(span); }
+
+    // -- what most tests do; they require that it is done --
+
+    fop::Fid create(std::string_view name = {}, std::uint16_t slot = kFirstSlot);
+    void write(fop::Fid fid, std::uint64_t offset, const Bytes& bytes);
+    Bytes read(fop::Fid fid, std::uint64_t offset, std::uint64_t length);
+    fop::Attributes stat(fop::Fid fid);
+
+    // -- to be looked at --
+
+    Stores& stores(std::uint32_t locality = 0) { return *localities_[locality]->stores; }
+    store::Volume& volume(std::uint32_t disk = 0) { return *machines_[disk]->volume; }
+    devices::DiskImage& image(std::uint32_t disk = 0) { return remains_[disk]->image; }
+    devices::MemoryDisk& disk(std::uint32_t number = 0) { return *machines_[number]->disk; }
+    RequestHandler& handler(std::uint32_t locality = 0) { return *localities_[locality]->handler; }
+    devices::Power& power() { return *power_; }
+    bool all_pieces_are_back() const;
+
+    const StageOptions options;
+    core::VirtualWorld world;
+    std::deque<FakeFop> fops;
+    core::Random random;
+
+private:
+    // What outlives a loss of power.
+    struct Remains {
+        explicit Remains(std::uint64_t disk_bytes) : image(disk_bytes) {}
+        devices::DiskImage image;
+        store::MapImage index;
+        bool formatted = false;
+    };
+    struct Locality {
+        explicit Locality(StoreStage& stage, std::uint32_t number);
+        std::unique_ptr<core::Reactor> reactor;
+        core::Gate work;
+        core::Gate names_gate;
+        core::BufferPool buffers;
+        io_sched::MainScheduler io;
+        lrs::Scheduler requests;
+        FakeVerdicts verdicts;
+        KeptEvents events;
+        std::unique_ptr<store::MapIndex> name_index;
+        std::unique_ptr<store::NameShard> shard;
+        std::unique_ptr<NamePart> part;
+        std::unique_ptr<NodeNames> names;
+        std::unique_ptr<Stores> stores;
+        std::unique_ptr<ReplacedObjects> replaced;
+        std::unique_ptr<StoreUpkeep> upkeep;
+        std::unique_ptr<RequestHandler> handler;
+    };
+    struct Machine {
+        std::unique_ptr<devices::MemoryDisk> disk;
+        std::unique_ptr<store::MapIndex> index;
+        std::vector<std::unique_ptr<store::NameSink>> sinks;
+        std::unique_ptr<store::NameRouter> router;
+        std::unique_ptr<store::Volume> volume;
+    };
+
+    std::uint32_t home_of(std::uint32_t disk) const { return disk % options.localities; }
+    void make_localities();
+    void make_machine(std::uint32_t number);
+    Task<void> open(std::uint32_t number);
+    Task<void> stop_locality(std::uint32_t number);
+    void run_at(std::uint32_t locality, Task<void> task);
+    void destroy();
+
+    std::unique_ptr<devices::Power> power_;
+    std::vector<std::unique_ptr<Remains>> remains_;
+    std::vector<store::MapImage> name_images_;
+    std::vector<std::unique_ptr<Locality>> localities_;
+    std::vector<std::unique_ptr<Machine>> machines_;
+    std::uint64_t next_number_ = 1;
+};
+
+// Bytes that are like no others.
+Bytes pattern(std::size_t size_bytes, std::uint64_t seed);
+// The checksums of the pieces of ranges.
+std::vector<std::uint32_t> checksums_of(const std::vector<fop::Range>& ranges, const Bytes& bytes);
+
+// Requests whose lists live as long as they do.
+class WriteSpec {
+public:
+    WriteSpec(fop::Fid fid, std::vector<fop::Range> ranges, Bytes bytes)
+        : fid_(fid),
+          ranges_(std::move(ranges)),
+          bytes_(std::move(bytes)),
+          checksums_(checksums_of(ranges_, bytes_)) {}
+
+    enum class Way : std::uint8_t { kInline, kMemory };
+    FopSpec spec(Way way, fop::Durability durability = fop::Durability::kDurable) const;
+    std::vector<std::uint32_t>& checksums() { return checksums_; }
+
+private:
+    fop::Fid fid_;
+    std::vector<fop::Range> ranges_;
+    Bytes bytes_;
+    std::vector<std::uint32_t> checksums_;
+};
+
+class AppendSpec {
+public:
+    AppendSpec(fop::Fid fid, Bytes bytes)
+        : fid_(fid),
+          bytes_(std::move(bytes)),
+          checksums_(checksums_of({{.offset = 0, .length = bytes_.size()}}, bytes_)) {}
+    FopSpec spec(WriteSpec::Way way) const;
+
+private:
+    fop::Fid fid_;
+    Bytes bytes_;
+    std::vector<std::uint32_t> checksums_;
+};
+
+class ReadSpec {
+public:
+    ReadSpec(fop::Fid fid, std::vector<fop::Range> ranges)
+        : fid_(fid), ranges_(std::move(ranges)) {}
+    FopSpec spec(WriteSpec::Way way) const;
+
+private:
+    fop::Fid fid_;
+    std::vector<fop::Range> ranges_;
+};
+
+inline std::uint16_t type_of(std::string_view name) {
+    return fop::find_fop_type(name)->number;
+}
+inline FopSpec truncate(fop::Fid fid, std::uint64_t size_bytes) {
+    return {.type = type_of("truncate"),
+            .body = fop::Truncate{.fid = fid, .size_bytes = size_bytes}};
+}
+inline FopSpec punch(fop::Fid fid, fop::Range range) {
+    return {.type = type_of("punch"), .body = fop::Punch{.fid = fid, .range = range}};
+}
+
+}  // namespace fopd::reqh::testing
