@@ -74,8 +74,8 @@ Granted<std::string_view> group_for(const Operation& operation, std::string_view
 
 Task<fop::Reply> run_create(Operation* operation) {
     const auto& create = operation->body<fop::Create>();
-    const auto placed = operation->find_new_home(create.slot);
-    if (!placed) co_return operation->refuse(placed.error());
+    const auto homed = operation->find_home(create.slot);
+    if (!homed) co_return operation->refuse(homed.error());
     const auto earlier = co_await operation->recall();
     if (!earlier) co_return operation->refuse(earlier.error());
     if (earlier->has_value()) {
@@ -83,6 +83,8 @@ Task<fop::Reply> run_create(Operation* operation) {
                                                       .version = (*earlier)->version,
                                                       .receipt = operation->newest_receipt()}};
     }
+    const auto placed = operation->check_takes_new();
+    if (!placed) co_return operation->refuse(placed.error());
     const auto group = group_for(*operation, create.group);
     if (!group) co_return operation->refuse(group.error());
     const bool is_named = !create.name.empty();
@@ -140,7 +142,7 @@ Task<fop::Reply> run_lookup(Operation* operation) {
         operation->enter(Phase::kDistributedResources);
         const ObjectName name{.pool = *pool, .name = lookup.name};
         const auto found = co_await operation->stores().parts().names.find(name);
-        if (!found) co_return operation->refuse(refusal_of(found.error()));
+        if (!found) co_return operation->refuse(untraced(found.error()));
         if (!found->has_value()) {
             co_return operation->refuse(
                 {.status = fop::Status::kNotFound, .words = "nothing has that name"});
@@ -222,7 +224,7 @@ Task<fop::Reply> run_list(Operation* operation) {
                                       .cursor = operation->work().text,
                                       .count_max = kNamesAtATime};
         const auto names = co_await operation->stores().parts().names.list(request);
-        if (!names) co_return operation->refuse(refusal_of(names.error()));
+        if (!names) co_return operation->refuse(untraced(names.error()));
         listed.clear();
         for (const ListedName& each : names->entries) listed.push_back({.fid = each.fid});
         co_await look_everywhere(operation, listed);
@@ -263,6 +265,17 @@ Granted<> read_name(Operation* operation, store::Fid fid, std::string_view from)
     return {};
 }
 
+// Holds names of which the first is the one that was read. False: nobody has that any more, and the
+// object another one, or it is gone.
+Task<Granted<bool>> hold_read_name(Operation* operation,
+                                   std::span<const Operation::WantedName> wanted) {
+    const auto held = co_await operation->hold_names(wanted);
+    if (held) co_return true;
+    if (held.error().status != fop::Status::kNotFound) co_return refused(held.error());
+    co_await operation->let_go_names();
+    co_return false;
+}
+
 // Locks the object, whose names are held. False: it has another name by now.
 Task<Granted<bool>> lock_named(Operation* operation, store::Fid fid) {
     const LockRequest needed{.fid = fid, .range = kWholeObject, .mode = LockMode::kExclusive};
@@ -298,16 +311,16 @@ Task<Granted<bool>> take_for_rename(Operation* operation, const fop::Rename* ren
     const bool stays = operation->work().text == rename->name;
     const std::array wanted{
         Operation::WantedName{.name = {.pool = pool, .name = operation->work().text},
-                              .to_leave = true},
+                              .to_leave = !stays},
         Operation::WantedName{.name = {.pool = pool, .name = rename->name}}};
-    if (!stays) {
-        const auto held =
-            co_await operation->hold_names(std::span(wanted).subspan(is_named ? 0 : 1));
-        if (!held) co_return refused(held.error());
-    }
+    const auto needed =
+        stays ? std::span(wanted).first(1) : std::span(wanted).subspan(is_named ? 0 : 1);
+    const auto held = co_await hold_read_name(operation, needed);
+    if (!held || !*held) co_return held;
     const auto locked = co_await lock_named(operation, fid);
-    if (!locked || !*locked || stays) co_return locked;
+    if (!locked || !*locked) co_return locked;
     if (is_named && is_replaced(*operation, fid)) co_return refused(gone());
+    if (stays) co_return true;
     const auto& owner = operation->name_hold(is_named ? 1 : 0).owner;
     if (!owner) co_return true;
     if (rename->no_replace) co_return refused(fop::Status::kExists, "the name is taken");
@@ -369,8 +382,8 @@ Task<Granted<bool>> take_for_delete(Operation* operation, const fop::Delete* del
         const std::array wanted{Operation::WantedName{
             .name = {.pool = operation->home().pool(), .name = operation->work().text},
             .to_leave = true}};
-        const auto held = co_await operation->hold_names(wanted);
-        if (!held) co_return refused(held.error());
+        const auto held = co_await hold_read_name(operation, wanted);
+        if (!held || !*held) co_return held;
     }
     const auto locked = co_await lock_named(operation, fid);
     if (locked && *locked && is_named && is_replaced(*operation, fid)) co_return refused(gone());

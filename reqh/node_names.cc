@@ -100,6 +100,12 @@ Task<Result<NameHold>> NodeNames::hold_to_leave(ObjectName name, core::WaitOptio
 
 Task<Result<NameHold>> NodeNames::hold_at(std::uint32_t number, NamePart::Wanted wanted) {
     NamePart& part = *parts_[number];
+    const std::uint64_t part_bits = std::uint64_t{number} << kPartShift;
+    if (&part.reactor() == &here_) {
+        auto hold = co_await part.hold(std::move(wanted));
+        if (hold) hold->key |= part_bits;
+        co_return hold;
+    }
     core::CancelSource never;
     core::CancelSource cancel;
     core::CancelSource& asked = wanted.wait.cancel != nullptr ? *wanted.wait.cancel : never;
@@ -112,7 +118,7 @@ Task<Result<NameHold>> NodeNames::hold_at(std::uint32_t number, NamePart::Wanted
     if (!held) co_return std::unexpected(kStopping);
     if (!*held) co_return std::unexpected(held->error());
     NameHold hold = **held;
-    hold.key |= std::uint64_t{number} << kPartShift;
+    hold.key |= part_bits;
     co_return hold;
 }
 

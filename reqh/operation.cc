@@ -15,6 +15,10 @@ namespace fopd::reqh {
 
 namespace {
 
+// How long a fop without a deadline waits until a name can be taken from its owner, and one with a
+// distant one.
+constexpr Duration kLeaveWaitMax = 30s;
+
 // No object is called that: no slot has as many disks.
 store::Fid fid_of_request(const fabric::Caller& caller, std::uint64_t number) {
     std::uint64_t high = 0;
@@ -116,9 +120,7 @@ Granted<> Operation::find_home(store::Slot slot) {
     return {};
 }
 
-Granted<PoolId> Operation::find_new_home(store::Slot slot) {
-    const auto homed = find_home(slot);
-    if (!homed) return refused(homed.error());
+Granted<PoolId> Operation::check_takes_new() const {
     const auto pool = find_pool();
     if (!pool) return pool;
     if (*pool != home_->pool()) {
@@ -151,7 +153,11 @@ Task<Granted<std::optional<RecordedReply>>> Operation::recall() {
     if (reply->type != origin_.type->number) {
         co_return refused(fop::Status::kMalformed, "its number was used for another fop before");
     }
-    co_return *reply;
+    // The map may have what the log has lost, when it has failed.
+    const auto synced = co_await volume().sync(wait());
+    if (synced) co_return *reply;
+    if (volume().serving()) co_return refused(synced.error());
+    co_return refused(fop::Status::kOutcomeUnknown, "the disk failed its log");
 }
 
 Task<Granted<>> Operation::hold_names(std::span<const WantedName> wanted) {
@@ -163,13 +169,25 @@ Task<Granted<>> Operation::hold_names(std::span<const WantedName> wanted) {
     for (std::size_t i = 0; i < wanted.size(); ++i) {
         const std::size_t which = turned ? wanted.size() - 1 - i : i;
         const WantedName& each = wanted[which];
-        auto hold =
-            each.to_leave ? names.hold_to_leave(each.name, wait()) : names.hold(each.name, wait());
+        auto hold = each.to_leave ? names.hold_to_leave(each.name, wait_to_leave())
+                                  : names.hold(each.name, wait());
         const auto held = co_await std::move(hold);
-        if (!held) co_return refused(untraced(held.error()));
+        if (!held) co_return refused(why_not_held(held.error()));
         holds_[which] = *held;
     }
     co_return Granted<>{};
+}
+
+// What a name has replaced may be on a disk that is missing; those behind are not to wait as long.
+core::WaitOptions Operation::wait_to_leave() const {
+    return {.deadline = std::min(origin_.fop->deadline(), after(reactor().now(), kLeaveWaitMax)),
+            .cancel = site_.cancel};
+}
+
+Refusal Operation::why_not_held(const Error& error) const {
+    const bool own_deadline = origin_.fop->deadline() <= reactor().now();
+    if (error.code != Errc::kTimedOut || own_deadline) return untraced(error);
+    return {.status = fop::Status::kBusy, .words = error.context};
 }
 
 Task<void> Operation::let_go_names() {

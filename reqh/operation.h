@@ -108,15 +108,17 @@ public:
     Granted<PoolId> find_pool() const;
     // The disk of this slot, which is here: kMediumMissing, kNotFound when there is no such slot.
     Granted<> find_home(store::Slot slot);
-    // The same for something new, of the pool of the header; kWrongPool, kReadOnly.
-    Granted<PoolId> find_new_home(store::Slot slot);
     HomeVolume& home() const { return *home_; }
     store::Volume& volume() const { return home_->volume(); }
     // kReadOnly with the reason when the disk takes no changes.
     Granted<> check_serving() const;
+    // Whether something new may come here: the pool of the header, which is the disk's; kWrongPool,
+    // kReadOnly.
+    Granted<PoolId> check_takes_new() const;
 
-    // What was answered when the request came before, if it did; while this one is at work, the
-    // same request waits here. For what must not happen twice.
+    // What was answered when the request came before, if it did, and what is durable by now; while
+    // this one is at work, the same request waits here. For what must not happen twice. Before
+    // anything that could refuse a request that was carried out.
     Task<Granted<std::optional<RecordedReply>>> recall();
     // Waits for names, in their order; all of them are let go at the end of the operation, or by
     // let_go_names(). Requires: it holds none yet.
@@ -230,6 +232,8 @@ private:
     Task<fop::Reply> run_here();
     Task<Granted<fop::Reply>> run_granted();
     void move_to(const Site& site);
+    core::WaitOptions wait_to_leave() const;
+    Refusal why_not_held(const Error& error) const;
     Task<Result<void>> move(const fop::SealedDescriptor* memory, std::uint64_t offset,
                             core::Buffer piece, bool is_pull);
     Granted<> check_object(store::Fid fid, const store::Object& object, Access access);

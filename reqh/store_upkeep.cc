@@ -11,31 +11,62 @@ namespace fopd::reqh {
 namespace {
 
 // What one pass finds at most; the next one finds the rest.
-constexpr std::size_t kFoundMax = 4096;
+constexpr std::size_t kUploadsMax = 4096;
 constexpr std::size_t kForgottenAtOnce = 512;
 constexpr std::size_t kForgetRecordBytes = store::kRecordHeadBytes + 2 + 25;
 
+// Forgets the replies up to a stamp as they are shown.
 class OldReplies final : public store::MapVisitor {
 public:
-    explicit OldReplies(std::int64_t up_to) : up_to_(up_to) { keys.reserve(kFoundMax); }
+    OldReplies(store::Volume& volume, std::int64_t up_to, core::WaitOptions wait)
+        : volume_(volume), up_to_(up_to), wait_(wait) {}
 
     Result<void> reply(const store::ReplyKey& key, const store::ReplyRecord& record) override {
-        newest = std::max(newest, record.made.unix_ns);
-        if (record.made.unix_ns <= up_to_ && keys.size() < kFoundMax) keys.push_back(key);
+        newest_ = std::max(newest_, record.made.unix_ns);
+        if (record.made.unix_ns <= up_to_) keys_.push_back(key);
         return {};
     }
 
-    std::vector<store::ReplyKey> keys;
-    std::int64_t newest = 0;
+    Task<Result<void>> between_turns() override {
+        for (std::size_t at = 0; at < keys_.size(); at += kForgottenAtOnce) {
+            const std::size_t count = std::min(kForgottenAtOnce, keys_.size() - at);
+            const auto forgotten = co_await forget(at, count);
+            if (!forgotten) co_return forgotten;
+        }
+        keys_.clear();
+        co_return Result<void>{};
+    }
+
+    std::int64_t newest() const { return newest_; }
 
 private:
+    Task<Result<void>> forget(std::size_t at, std::size_t count) {
+        auto room =
+            co_await volume_.reserve(static_cast<std::uint32_t>(count * kForgetRecordBytes), wait_);
+        if (!room) co_return std::unexpected(room.error());
+        store::Change change;
+        for (const store::ReplyKey& key : std::span(keys_).subspan(at, count)) {
+            change.records.forget(store::Key::reply(key));
+        }
+        const Result<void> begun = volume_.begin(change, std::move(*room),
+                                                 store::Durability::kDurable, store::Data::kNone);
+        if (!begun) co_return begun;
+        const auto finished = co_await volume_.finish(&change);
+        if (!finished) co_return std::unexpected(finished.error());
+        co_return Result<void>{};
+    }
+
+    store::Volume& volume_;
     const std::int64_t up_to_;
+    const core::WaitOptions wait_;
+    std::vector<store::ReplyKey> keys_;  // Of one turn.
+    std::int64_t newest_ = 0;
 };
 
 class Uploads final : public store::MapVisitor {
 public:
     Result<void> upload(store::Fid fid, const store::Upload& /*upload*/) override {
-        if (fids.size() < kFoundMax) fids.push_back(fid);
+        if (fids.size() < kUploadsMax) fids.push_back(fid);
         return {};
     }
 
@@ -95,28 +126,14 @@ Task<Result<void>> StoreUpkeep::forget_replies(store::Slot slot) {
         const bool is_old = after(note.at, options_.replies_kept) <= now();
         if (note.slot == slot && is_old) up_to = note.stamp;
     }
-    OldReplies old(up_to);
-    const auto looked = co_await home.volume().map().for_each(store::KeyKind::kReply, &old);
+    OldReplies old(home.volume(), up_to, wait());
+    store::MapVisitor* const visitor = &old;
+    const auto looked = co_await home.volume().map().for_each(store::KeyKind::kReply, visitor);
     if (!looked) co_return looked;
-    home.raise_stamp(old.newest);
+    home.raise_stamp(old.newest());
     std::erase_if(notes_,
                   [&](const Note& note) { return note.slot == slot && note.stamp < up_to; });
     notes_.push_back({.slot = slot, .at = now(), .stamp = home.stamp()});
-    for (std::size_t at = 0; at < old.keys.size(); at += kForgottenAtOnce) {
-        const std::size_t count = std::min(kForgottenAtOnce, old.keys.size() - at);
-        auto room = co_await home.volume().reserve(
-            static_cast<std::uint32_t>(count * kForgetRecordBytes), wait());
-        if (!room) co_return std::unexpected(room.error());
-        store::Change change;
-        for (const store::ReplyKey& key : std::span(old.keys).subspan(at, count)) {
-            change.records.forget(store::Key::reply(key));
-        }
-        const Result<void> begun = home.volume().begin(
-            change, std::move(*room), store::Durability::kDurable, store::Data::kNone);
-        if (!begun) co_return begun;
-        const auto finished = co_await home.volume().finish(&change);
-        if (!finished) co_return std::unexpected(finished.error());
-    }
     co_return Result<void>{};
 }
 

@@ -30,20 +30,22 @@ Task<Granted<>> lock_upload(Operation* operation, LockRequest needed) {
 
 Task<fop::Reply> run_upload_begin(Operation* operation) {
     const auto& begin = operation->body<fop::UploadBegin>();
-    const auto placed = operation->find_new_home(begin.slot);
-    if (!placed) co_return operation->refuse(placed.error());
+    const auto homed = operation->find_home(begin.slot);
+    if (!homed) co_return operation->refuse(homed.error());
     const auto earlier = co_await operation->recall();
     if (!earlier) co_return operation->refuse(earlier.error());
     if (earlier->has_value()) {
         co_return fop::Reply{.body = fop::UploadBeginReply{.fid = fop_fid((*earlier)->fid)}};
     }
+    const auto placed = operation->check_takes_new();
+    if (!placed) co_return operation->refuse(placed.error());
     const auto group = group_for(*operation, begin.group);
     if (!group) co_return operation->refuse(group.error());
     if (begin.no_replace && !begin.name.empty()) {
         // Only to say it early: the commit decides.
         const ObjectName name{.pool = *placed, .name = begin.name};
         const auto found = co_await operation->stores().parts().names.find(name);
-        if (!found) co_return operation->refuse(refusal_of(found.error()));
+        if (!found) co_return operation->refuse(untraced(found.error()));
         if (found->has_value()) {
             co_return operation->refuse(
                 {.status = fop::Status::kExists, .words = "the name is taken"});

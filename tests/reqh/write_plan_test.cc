@@ -27,9 +27,11 @@ std::map<std::uint64_t, std::uint64_t> carry_out(WritePlan& plan) {
             const std::size_t index = fragment.piece_at / fop::kBlockBytes;
             CHECK(plan.blocks()[index].number == fragment.offset / fop::kBlockBytes);
             CHECK(fragment.piece_at % fop::kBlockBytes == fragment.offset % fop::kBlockBytes);
+            bool is_new = true;
             for (std::uint64_t i = 0; i < fragment.length; ++i) {
-                CHECK(bytes.emplace(fragment.offset + i, fragment.sender_at + i).second);
+                is_new &= bytes.emplace(fragment.offset + i, fragment.sender_at + i).second;
             }
+            CHECK(is_new);
         }
     }
     return bytes;
