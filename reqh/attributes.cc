@@ -64,7 +64,7 @@ Task<Granted<fop::Attributes>> look_at_object(Operation* operation, store::Fid f
                               .created_ns = unix_ns(object.created),
                               .changed_ns = unix_ns(state.changed),
                               .allocated_bytes = *blocks * fop::kBlockBytes,
-                              .incarnation = operation->newest_receipt().incarnation,
+                              .incarnation = operation->durable_receipt().incarnation,
                               .owner = object.owner,
                               .group = object.group,
                               .name = object.name,

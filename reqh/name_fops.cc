@@ -81,7 +81,7 @@ Task<fop::Reply> run_create(Operation* operation) {
     if (earlier->has_value()) {
         co_return fop::Reply{.body = fop::CreateReply{.fid = fop_fid((*earlier)->fid),
                                                       .version = (*earlier)->version,
-                                                      .receipt = operation->newest_receipt()}};
+                                                      .receipt = operation->durable_receipt()}};
     }
     const auto placed = operation->check_takes_new();
     if (!placed) co_return operation->refuse(placed.error());
@@ -295,10 +295,10 @@ bool is_replaced(const Operation& operation, store::Fid fid) {
     return !owner || owner->fid != fid;
 }
 
-fop::Reply renamed(const Operation& operation, const RecordedReply& reply) {
+fop::Reply renamed(const RecordedReply& reply, const fop::Receipt& receipt) {
     return {.body = fop::RenameReply{.changed = {.version = reply.version,
                                                  .size_bytes = reply.size_bytes,
-                                                 .receipt = operation.newest_receipt()}}};
+                                                 .receipt = receipt}}};
 }
 
 // Holds the old name, if there is one, and the new one, and locks the object.
@@ -338,7 +338,7 @@ Task<fop::Reply> run_rename(Operation* operation) {
     if (!homed) co_return operation->refuse(homed.error());
     const auto earlier = co_await operation->recall();
     if (!earlier) co_return operation->refuse(earlier.error());
-    if (earlier->has_value()) co_return renamed(*operation, **earlier);
+    if (earlier->has_value()) co_return renamed(**earlier, operation->durable_receipt());
     bool is_taken = false;
     for (unsigned tries = 0; tries < kTriesMax && !is_taken; ++tries) {
         const auto taken = co_await take_for_rename(operation, &rename);
@@ -351,7 +351,7 @@ Task<fop::Reply> run_rename(Operation* operation) {
                         .fid = fid,
                         .version = object.version,
                         .size_bytes = object.size_bytes};
-    if (object.name == rename.name) co_return renamed(*operation, reply);
+    if (object.name == rename.name) co_return renamed(reply, operation->durable_receipt());
     const auto serving = operation->check_serving();
     if (!serving) co_return operation->refuse(serving.error());
     auto room = co_await operation->reserve(2 * store::kPutRecordBytesMax);
@@ -368,7 +368,7 @@ Task<fop::Reply> run_rename(Operation* operation) {
     operation->put_reply(reply);
     const auto receipt = co_await operation->commit_durable(std::move(*room));
     if (!receipt) co_return operation->refuse(receipt.error());
-    co_return renamed(*operation, reply);
+    co_return renamed(reply, *receipt);
 }
 
 namespace {
@@ -400,7 +400,7 @@ Task<fop::Reply> run_delete(Operation* operation) {
     const auto earlier = co_await operation->recall();
     if (!earlier) co_return operation->refuse(earlier.error());
     if (earlier->has_value()) {
-        co_return fop::Reply{.body = fop::DeleteReply{.receipt = operation->newest_receipt()}};
+        co_return fop::Reply{.body = fop::DeleteReply{.receipt = operation->durable_receipt()}};
     }
     bool is_taken = false;
     for (unsigned tries = 0; tries < kTriesMax && !is_taken; ++tries) {

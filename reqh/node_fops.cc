@@ -132,7 +132,9 @@ Task<Granted<SyncAnswer>> sync_slot(Operation* operation, SyncQuestion question)
     const auto homed = operation->find_home(question.asked.slot);
     if (!homed) co_return refused(homed.error());
     store::Volume& volume = operation->volume();
-    const fop::Receipt now = operation->newest_receipt();
+    const store::Receipt newest = volume.newest();
+    const fop::Receipt now{
+        .incarnation = newest.epoch, .seq = newest.seq, .slot = question.asked.slot};
     const fop::Receipt asked = question.about_all ? now : question.asked;
     // Where the incarnation before this one ended is known, and of none before that.
     const bool is_last = asked.incarnation + 1 == now.incarnation;

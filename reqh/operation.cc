@@ -374,9 +374,10 @@ Task<Granted<fop::Receipt>> Operation::commit_durable(store::Reservation reserva
 
 // -- answers --
 
-fop::Receipt Operation::newest_receipt() const {
-    const store::Receipt newest = volume().newest();
-    return {.incarnation = newest.epoch, .seq = newest.seq, .slot = home_->slot()};
+fop::Receipt Operation::durable_receipt() const {
+    return {.incarnation = volume().newest().epoch,
+            .seq = volume().durable_seq(),
+            .slot = home_->slot()};
 }
 
 Refusal Operation::corrupt(store::Fid fid, std::uint64_t block) {

@@ -185,7 +185,9 @@ public:
 
     // -- answers --
 
-    fop::Receipt newest_receipt() const;
+    // All that is durable on the disk. Of a reply that has no change of its own: with the receipt
+    // of a durable change the client takes all before it for durable.
+    fop::Receipt durable_receipt() const;
     // The blocks of the object are not what was written; it is an event, too.
     Refusal corrupt(store::Fid fid, std::uint64_t block);
     fop::Reply refuse(const Refusal& refusal) const {

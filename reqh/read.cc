@@ -267,7 +267,7 @@ fop::Reply ObjectRead::reply() const {
     fop::Reply reply{.body = fop::ReadReply{.bytes = total_,
                                             .size_bytes = state_.size_bytes,
                                             .version = state_.version,
-                                            .incarnation = operation_.newest_receipt().incarnation,
+                                            .incarnation = operation_.durable_receipt().incarnation,
                                             .checksums = operation_.work().checksums}};
     if (!read_.target) reply.payload = piece_bytes(0, total_);
     return reply;

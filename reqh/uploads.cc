@@ -124,7 +124,8 @@ Task<fop::Reply> run_upload_write(Operation* operation) {
     if (!locked) co_return operation->refuse(locked.error());
     operation->home().touch_upload(fid, operation->reactor().now());
     if (is_empty) {
-        co_return fop::Reply{.body = fop::UploadWriteReply{.receipt = operation->newest_receipt()}};
+        co_return fop::Reply{.body =
+                                 fop::UploadWriteReply{.receipt = operation->durable_receipt()}};
     }
     const auto receipt = co_await write_upload(operation, &write);
     if (!receipt) co_return operation->refuse(receipt.error());
@@ -187,7 +188,8 @@ Task<Granted<>> hold_name_of_upload(Operation* operation, store::Fid fid) {
     co_return co_await hold_for_new_object(operation, name);
 }
 
-Task<Granted<RecordedReply>> commit_upload(Operation* operation, const fop::UploadCommit* commit) {
+Task<Granted<fop::UploadCommitReply>> commit_upload(Operation* operation,
+                                                    const fop::UploadCommit* commit) {
     const store::Fid fid = store_fid(commit->fid);
     auto room = co_await operation->reserve(2 * store::kPutRecordBytesMax);
     if (!room) co_return refused(room.error());
@@ -201,12 +203,11 @@ Task<Granted<RecordedReply>> commit_upload(Operation* operation, const fop::Uplo
     object.name_version = object.name.empty() ? 0 : operation->name_hold(0).version;
     operation->put_commit(fid, object);
     operation->will_come(fid);
-    const RecordedReply reply{
-        .type = operation->request().type, .fid = fid, .version = object.version};
-    operation->put_reply(reply);
+    operation->put_reply(
+        {.type = operation->request().type, .fid = fid, .version = object.version});
     const auto receipt = co_await operation->commit_durable(std::move(*room));
     if (!receipt) co_return refused(receipt.error());
-    co_return reply;
+    co_return fop::UploadCommitReply{.version = object.version, .receipt = *receipt};
 }
 
 }  // namespace
@@ -221,7 +222,7 @@ Task<fop::Reply> run_upload_commit(Operation* operation) {
     if (earlier->has_value()) {
         co_return fop::Reply{.body =
                                  fop::UploadCommitReply{.version = (*earlier)->version,
-                                                        .receipt = operation->newest_receipt()}};
+                                                        .receipt = operation->durable_receipt()}};
     }
     const auto held = co_await hold_name_of_upload(operation, fid);
     if (!held) co_return operation->refuse(held.error());
@@ -235,7 +236,7 @@ Task<fop::Reply> run_upload_commit(Operation* operation) {
         co_return fop::Reply{
             .status = fop::Status::kLost,
             .words = "some of its blocks are not here any more",
-            .body = fop::UploadCommitReply{.receipt = operation->newest_receipt()}};
+            .body = fop::UploadCommitReply{.receipt = operation->durable_receipt()}};
     }
     if (*blocks > commit.blocks) {
         co_return operation->refuse(
@@ -245,8 +246,7 @@ Task<fop::Reply> run_upload_commit(Operation* operation) {
     if (!ended) co_return operation->refuse(ended.error());
     const auto committed = co_await commit_upload(operation, &commit);
     if (!committed) co_return operation->refuse(committed.error());
-    co_return fop::Reply{.body = fop::UploadCommitReply{.version = committed->version,
-                                                        .receipt = operation->newest_receipt()}};
+    co_return fop::Reply{.body = *committed};
 }
 
 // -- abort --

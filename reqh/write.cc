@@ -99,7 +99,7 @@ fop::Changed unchanged(const Operation& operation) {
     const store::Object& object = operation.object();
     return {.version = object.version,
             .size_bytes = object.size_bytes,
-            .receipt = operation.newest_receipt()};
+            .receipt = operation.durable_receipt()};
 }
 
 }  // namespace
@@ -149,7 +149,7 @@ Task<fop::Reply> run_append(Operation* operation) {
             .body = fop::AppendReply{.offset = reply.offset,
                                      .changed = {.version = reply.version,
                                                  .size_bytes = reply.size_bytes,
-                                                 .receipt = operation->newest_receipt()}}};
+                                                 .receipt = operation->durable_receipt()}}};
     }
     const LockRequest needed{.fid = fid, .range = kWholeObject, .mode = LockMode::kExclusive};
     const auto locked = co_await operation->lock(needed);

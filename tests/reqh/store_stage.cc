@@ -27,7 +27,10 @@ store::VolumeOptions volume_options(std::uint32_t number) {
 // -- coming and going --
 
 StoreStage::StoreStage(const StageOptions& given)
-    : Replay(given.seed), options(given), world(given.seed), random(given.seed * 31 + 7) {
+    : Replay(given.seed, given.whose_seed),
+      options(given),
+      world(given.seed),
+      random(given.seed * 31 + 7) {
     for (std::uint32_t i = 0; i < options.disks; ++i) {
         remains_.push_back(std::make_unique<Remains>(options.disk_bytes));
     }
@@ -90,7 +93,7 @@ void StoreStage::make_localities() {
     for (const auto& locality : localities_) {
         locality->stores->introduce(all);
         locality->replaced = std::make_unique<ReplacedObjects>(*locality->stores, *locality->part);
-        locality->upkeep = std::make_unique<StoreUpkeep>(*locality->stores, UpkeepOptions{});
+        locality->upkeep = std::make_unique<StoreUpkeep>(*locality->stores, options.upkeep);
         locality->handler =
             std::make_unique<RequestHandler>(RequestHandlerParts{.reactor = *locality->reactor,
                                                                  .work = locality->work,

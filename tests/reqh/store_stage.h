@@ -39,6 +39,8 @@ struct StageOptions {
     std::uint64_t seed = 7;
     std::size_t piece_count = 8;
     devices::DiskFaults faults{};
+    UpkeepOptions upkeep{};
+    fopd::testing::Replay::Seed whose_seed = fopd::testing::Replay::Seed::kOfTest;
 };
 
 // A node with disks, from its localities' request handlers down; it can lose its power and start
