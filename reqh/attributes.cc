@@ -48,8 +48,7 @@ Task<Granted<std::uint64_t>> count_blocks(Operation* operation, store::Fid fid) 
 Task<Granted<fop::Attributes>> look_at_object(Operation* operation, store::Fid fid) {
     const auto homed = operation->find_home(fid.slot());
     if (!homed) co_return refused(homed.error());
-    const LockRequest needed{.fid = fid, .range = kAttributes};
-    const auto locked = co_await operation->lock(needed);
+    const auto locked = co_await operation->lock_to_look(fid);
     if (!locked) co_return refused(locked.error());
     const auto loaded = operation->load_object(fid, Access::kRead);
     if (!loaded) co_return refused(loaded.error());

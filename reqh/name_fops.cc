@@ -253,16 +253,19 @@ Task<fop::Reply> run_list(Operation* operation) {
 
 namespace {
 
-// The name it has now, of which only the lock makes sure.
-Granted<> read_name(Operation* operation, store::Fid fid, std::string_view from) {
+// The name it has now; it may have another one when that is held.
+Task<Granted<>> read_name(Operation* operation, store::Fid fid, std::string_view from) {
+    const auto locked = co_await operation->lock_to_look(fid);
+    if (!locked) co_return locked;
     const auto found = operation->volume().map().find(fid);
-    if (!found) return refused(found.error());
-    if (!found->has_value()) return refused(gone());
+    operation->unlock();
+    if (!found) co_return refused(found.error());
+    if (!found->has_value()) co_return refused(gone());
     operation->work().text = (*found)->name;
     if (!from.empty() && from != operation->work().text) {
-        return refused(fop::Status::kNotFound, "the object has another name");
+        co_return refused(fop::Status::kNotFound, "the object has another name");
     }
-    return {};
+    co_return Granted<>{};
 }
 
 // Holds names of which the first is the one that was read. False: nobody has that any more, and the
@@ -304,7 +307,7 @@ fop::Reply renamed(const RecordedReply& reply, const fop::Receipt& receipt) {
 // Holds the old name, if there is one, and the new one, and locks the object.
 Task<Granted<bool>> take_for_rename(Operation* operation, const fop::Rename* rename) {
     const store::Fid fid = store_fid(rename->fid);
-    const auto read = read_name(operation, fid, rename->from);
+    const auto read = co_await read_name(operation, fid, rename->from);
     if (!read) co_return refused(read.error());
     const PoolId pool = operation->home().pool();
     const bool is_named = !operation->work().text.empty();
@@ -375,7 +378,7 @@ namespace {
 
 Task<Granted<bool>> take_for_delete(Operation* operation, const fop::Delete* deletion) {
     const store::Fid fid = store_fid(deletion->fid);
-    const auto read = read_name(operation, fid, deletion->from);
+    const auto read = co_await read_name(operation, fid, deletion->from);
     if (!read) co_return refused(read.error());
     const bool is_named = !operation->work().text.empty();
     if (is_named) {

@@ -132,6 +132,11 @@ public:
     Task<void> let_go_names();
     // Waits for blocks of an object. A lock of the operation; it has one.
     Task<Granted<>> lock(LockRequest request);
+    // What is no bytes of it, shared: until then the map may have, or not have any more, what could
+    // still be lost.
+    Task<Granted<>> lock_to_look(store::Fid fid) {
+        return lock({.fid = fid, .range = kAttributes});
+    }
     void unlock() { lock_.release(); }
     RangeLock& held_lock() { return lock_; }
 

@@ -174,7 +174,10 @@ Task<Granted<>> check_end(Operation* operation, const fop::UploadCommit* commit)
 
 // The name is the upload's and never changes, so that it can be held before the lock.
 Task<Granted<>> hold_name_of_upload(Operation* operation, store::Fid fid) {
+    const auto locked = co_await operation->lock_to_look(fid);
+    if (!locked) co_return locked;
     const auto found = operation->volume().map().find_upload(fid);
+    operation->unlock();
     if (!found) co_return refused(found.error());
     if (!found->has_value()) {
         co_return refused(fop::Status::kNotFound, "there is no such upload");
