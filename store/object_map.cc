@@ -397,7 +397,7 @@ Task<Result<void>> ObjectMap::for_each(KeyKind kind, MapVisitor* visitor) {
         more = *shown;
         const auto went_on = co_await visitor->between_turns();
         if (!went_on) co_return went_on;
-        co_await reactor_.yield();
+        if (more) co_await reactor_.yield();
     }
     co_return {};
 }

@@ -129,7 +129,8 @@ public:
     // -- all --
 
     // Shows the visitor, which lives until the end, everything of one kind by ascending key, a
-    // bounded number a turn. What changes meanwhile is seen or not.
+    // bounded number a turn. What changes meanwhile is seen or not; it ends in the turn in which it
+    // has seen the last, unless the visitor takes its time then.
     Task<Result<void>> for_each(KeyKind kind, MapVisitor* visitor);
 
     // Ends what was lent, which a change does too. Whoever has looked does it before its turn ends.
