@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "client/held_writes.h"
+
+#include <iterator>
+#include <utility>
+
+#include "core/ensure.h"
+
+namespace fopd::client {
+
+void HeldWrites::insert(const fop::Fid& fid, Pieces& pieces, std::uint64_t offset, Held held) {
+    const fop::Receipt& receipt = held.receipt;
+    by_receipt_.insert({.slot = receipt.slot,
+                        .incarnation = receipt.incarnation,
+                        .seq = receipt.seq,
+                        .fid = fid,
+                        .offset = offset});
+    bytes_ += held.bytes.size();
+    const bool is_new = pieces.emplace(offset, std::move(held)).second;
+    ENSURE(is_new);
+}
+
+HeldWrites::Pieces::iterator HeldWrites::erase(const fop::Fid& fid, Pieces& pieces,
+                                               Pieces::iterator piece) {
+    const fop::Receipt& receipt = piece->second.receipt;
+    const std::size_t erased = by_receipt_.erase({.slot = receipt.slot,
+                                                  .incarnation = receipt.incarnation,
+                                                  .seq = receipt.seq,
+                                                  .fid = fid,
+                                                  .offset = piece->first});
+    ENSURE(erased == 1);
+    bytes_ -= piece->second.bytes.size();
+    return pieces.erase(piece);
+}
+
+void HeldWrites::add(const fop::Fid& fid, std::uint64_t offset, std::span<const std::byte> bytes,
+                     const fop::Receipt& receipt) {
+    ENSURE(!bytes.empty());
+    cut(fid, {.offset = offset, .length = bytes.size()});
+    insert(fid, objects_[fid], offset, {.bytes = {bytes.begin(), bytes.end()}, .receipt = receipt});
+}
+
+void HeldWrites::cut(const fop::Fid& fid, const fop::Range& range) {
+    const auto object = objects_.find(fid);
+    if (object == objects_.end() || range.length == 0) return;
+    Pieces& pieces = object->second;
+    auto piece = pieces.lower_bound(range.offset);
+    if (piece != pieces.begin()) --piece;  // It may reach into the range.
+    while (piece != pieces.end() && piece->first < range.end()) {
+        const std::uint64_t start = piece->first;
+        const std::uint64_t end = start + piece->second.bytes.size();
+        if (end <= range.offset) {
+            ++piece;
+            continue;
+        }
+        const Held whole = piece->second;
+        piece = erase(fid, pieces, piece);
+        const auto part = [&](std::uint64_t from, std::uint64_t to) {
+            const auto bytes = std::span(whole.bytes).subspan(from - start, to - from);
+            return Held{.bytes = {bytes.begin(), bytes.end()}, .receipt = whole.receipt};
+        };
+        if (start < range.offset) insert(fid, pieces, start, part(start, range.offset));
+        if (end > range.end()) insert(fid, pieces, range.end(), part(range.end(), end));
+    }
+    if (pieces.empty()) objects_.erase(object);
+}
+
+void HeldWrites::forget(const fop::Fid& fid) {
+    cut(fid, {.offset = 0, .length = fop::kOffsetMax});
+}
+
+void HeldWrites::release(const fop::Receipt& durable) {
+    auto place = by_receipt_.lower_bound(
+        {.slot = durable.slot, .incarnation = durable.incarnation, .seq = 0, .fid = {}});
+    while (place != by_receipt_.end() && place->slot == durable.slot &&
+           place->incarnation == durable.incarnation && place->seq <= durable.seq) {
+        const Place covered = *place++;
+        const auto object = objects_.find(covered.fid);
+        erase(covered.fid, object->second, object->second.find(covered.offset));
+        if (object->second.empty()) objects_.erase(object);
+    }
+}
+
+std::vector<fop::Receipt> HeldWrites::receipts() const {
+    std::vector<fop::Receipt> last;
+    for (const Place& place : by_receipt_) {
+        if (last.empty() || last.back().slot != place.slot ||
+            last.back().incarnation != place.incarnation) {
+            last.push_back({.incarnation = place.incarnation, .seq = 0, .slot = place.slot});
+        }
+        last.back().seq = place.seq;
+    }
+    return last;
+}
+
+bool HeldWrites::has_other(std::uint16_t slot, std::uint64_t incarnation) const {
+    const auto first = by_receipt_.lower_bound({.slot = slot, .fid = {}});
+    if (first == by_receipt_.end() || first->slot != slot) return false;
+    auto behind = by_receipt_.lower_bound({.slot = slot, .incarnation = UINT64_MAX, .fid = {}});
+    return first->incarnation != incarnation || std::prev(behind)->incarnation != incarnation;
+}
+
+std::optional<HeldWrites::Piece> HeldWrites::first_behind(const fop::Receipt& kept) const {
+    if (kept.seq == UINT64_MAX) return std::nullopt;
+    const auto place = by_receipt_.lower_bound(
+        {.slot = kept.slot, .incarnation = kept.incarnation, .seq = kept.seq + 1, .fid = {}});
+    if (place == by_receipt_.end() || place->slot != kept.slot ||
+        place->incarnation != kept.incarnation) {
+        return std::nullopt;
+    }
+    const Held& held = objects_.find(place->fid)->second.find(place->offset)->second;
+    return Piece{.fid = place->fid, .offset = place->offset, .bytes = held.bytes};
+}
+
+}  // namespace fopd::client

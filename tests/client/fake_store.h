@@ -1,0 +1,442 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/gate.h"
+#include "fabric/rpc/incoming.h"
+#include "fop/bodies.h"
+#include "fop/fop_type.h"
+#include "fop/listing.h"
+#include "tests/catch.h"
+
+namespace fopd::client::testing {
+
+// A store of few words behind the server's side of RPC, for all localities of a node: it keeps to
+// what the fops promise, in memory. It outlives the lives of its server; a crash takes it back to
+// what was durable.
+class FakeStore final : public fabric::IncomingUser {
+public:
+    struct Object {
+        std::string name{};
+        std::string group{};
+        std::uint16_t mode = 0;
+        std::uint64_t version = 1;
+        std::vector<std::byte> bytes{};
+        bool visible = true;
+        bool no_replace = false;
+        std::set<std::uint64_t> blocks{};  // Of an upload.
+    };
+    struct State {
+        std::map<fop::Fid, Object> objects{};
+        std::map<std::string, fop::Fid> names{};
+        std::uint64_t seq = 0;
+        std::uint64_t next_fid = 1;
+    };
+    using RecordId = std::pair<std::array<std::byte, 16>, std::uint64_t>;
+
+    static constexpr std::uint16_t kSlotCount = 2;  // Slot 1 is locality 0's, slot 2 locality 1's.
+
+    // For the life of a server; `gate` is that life's.
+    void serve_on(core::Reactor& reactor, core::Gate& gate) {
+        reactor_ = &reactor;
+        gate_ = &gate;
+        arrived.clear();
+        pieces_.clear();
+        for (std::size_t i = 0; i < kPieceCount; ++i) {
+            pieces_.push_back(memory.data() + i * kPieceBytes);
+        }
+    }
+    void on_incoming(fabric::IncomingFop& fop) override {
+        arrived.push_back(std::string(name_of(fop)));
+        if (fop.request().fault != fop::Status::kDone) {
+            return fop.reply({.status = fop.request().fault, .words = fop.request().fault_words});
+        }
+        if (name_of(fop) == ignored) return;
+        reactor_->spawn(*gate_, serve(&fop));
+    }
+    void crash() {
+        ends_[incarnation] = durable.seq;
+        now = durable;
+        records_ = durable_records_;
+        ++incarnation;
+    }
+
+    std::size_t count(std::string_view name) const {
+        return static_cast<std::size_t>(std::ranges::count(arrived, name));
+    }
+    const Object* find(const std::string& name) const {
+        const auto found = now.names.find(name);
+        return found == now.names.end() ? nullptr : &now.objects.at(found->second);
+    }
+
+    // What transfers go through.
+    static constexpr std::size_t kPieceCount = 32;
+    static constexpr std::size_t kPieceBytes = 1U << 20;
+    std::vector<std::byte> memory = std::vector<std::byte>(kPieceCount * kPieceBytes);
+
+    State now;
+    State durable;
+    std::uint64_t incarnation = 1;
+    std::vector<std::string> arrived;  // In this life.
+    // Faults.
+    std::string ignored;        // The type of which none is run.
+    std::string without_reply;  // The type of which replies are never sent.
+    int try_again = 0;          // So many are told that.
+    bool changes_what_is_read = false;
+    std::set<std::uint16_t> full;  // Slots.
+    bool begins_uploads_durably = true;
+
+private:
+    struct Done {
+        fop::Status status = fop::Status::kDone;
+        fop::ReplyBody body{};
+        std::vector<std::byte> payload{};
+        std::vector<std::uint32_t> checksums{};
+        std::vector<fop::Receipt> receipts{};
+    };
+
+    static std::string_view name_of(const fabric::IncomingFop& fop) {
+        const fop::FopType* const type = fop::find_fop_type(fop.request().type);
+        return type == nullptr ? "unknown" : type->name;
+    }
+
+    core::Buffer take_piece(std::uint64_t bytes) {
+        REQUIRE(!pieces_.empty());
+        REQUIRE(bytes <= kPieceBytes);
+        std::byte* const piece = pieces_.back();
+        pieces_.pop_back();
+        return {.data = piece, .size_bytes = static_cast<std::size_t>(bytes)};
+    }
+
+    Task<void> serve(fabric::IncomingFop* fop) {
+        const fop::RequestBody& body = fop->request().body;
+        std::vector<std::byte> data(fop->request().payload.begin(), fop->request().payload.end());
+        if (const fop::SealedDescriptor* const source = source_of(body)) {
+            const core::Buffer piece = take_piece(length_of(body));
+            const auto pulled = co_await fop->pull(source, 0, piece);
+            data.assign(piece.data, piece.data + piece.size_bytes);
+            pieces_.push_back(piece.data);
+            if (!pulled) co_return fop->reply({.status = fop::Status::kTryAgain});
+        }
+        Done done = run(*fop, data);
+        const auto* const read = std::get_if<fop::Read>(&body);
+        if (read != nullptr && read->target && !done.payload.empty()) {
+            const core::Buffer piece = take_piece(done.payload.size());
+            std::ranges::copy(done.payload, piece.data);
+            const auto pushed = co_await fop->push(&*read->target, 0, piece);
+            pieces_.push_back(piece.data);
+            if (!pushed) co_return fop->reply({.status = fop::Status::kTryAgain});
+            done.payload.clear();
+        }
+        if (name_of(*fop) == without_reply) co_return;
+        fop->reply({.status = done.status,
+                    .words = done.status == fop::Status::kDone ? "" : "the fake store says no",
+                    .payload = done.payload,
+                    .body = done.body});
+    }
+
+    static const fop::SealedDescriptor* source_of(const fop::RequestBody& body) {
+        return std::visit(
+            [](const auto& each) -> const fop::SealedDescriptor* {
+                if constexpr (requires {
+                                  each.checksums;
+                                  each.source;
+                              }) {
+                    return each.source ? &*each.source : nullptr;
+                }
+                return nullptr;
+            },
+            body);
+    }
+    static std::uint64_t length_of(const fop::RequestBody& body) {
+        if (const auto* const write = std::get_if<fop::Write>(&body)) {
+            return fop::total_bytes(write->ranges);
+        }
+        if (const auto* const append = std::get_if<fop::Append>(&body)) return append->length;
+        return std::get<fop::UploadWrite>(body).range.length;
+    }
+
+    Done run(const fabric::IncomingFop& fop, const std::vector<std::byte>& data) {
+        const bool is_recorded =
+            fop::find_fop_type(fop.request().type)->repeat == fop::Repeat::kRecorded;
+        const RecordId id{fop.caller().client, fop.request().id};
+        if (is_recorded && records_.contains(id)) return records_.at(id);
+        if (try_again > 0) {
+            --try_again;
+            return {.status = fop::Status::kTryAgain};
+        }
+        Done done =
+            std::visit([&](const auto& body) { return on(body, data); }, fop.request().body);
+        if (is_recorded) records_[id] = done;
+        if (is_durable(fop.request().body)) flush();
+        return done;
+    }
+
+    bool is_durable(const fop::RequestBody& body) const {
+        if (std::holds_alternative<fop::UploadBegin>(body)) return begins_uploads_durably;
+        if (const auto* const write = std::get_if<fop::Write>(&body)) {
+            return write->durability == fop::Durability::kDurable;
+        }
+        return !std::holds_alternative<fop::UploadWrite>(body) &&
+               !std::holds_alternative<fop::Read>(body) &&
+               !std::holds_alternative<fop::Stat>(body) &&
+               !std::holds_alternative<fop::Lookup>(body) &&
+               !std::holds_alternative<fop::Slots>(body);
+    }
+    void flush() {
+        durable = now;
+        durable_records_ = records_;
+    }
+
+    // -- each type --
+
+    static Done refuse(fop::Status status) { return {.status = status}; }
+    fop::Receipt receipt(std::uint16_t slot) const {
+        return {.incarnation = incarnation, .seq = now.seq, .slot = slot};
+    }
+    fop::Receipt next_receipt(std::uint16_t slot) {
+        ++now.seq;
+        return receipt(slot);
+    }
+    Object* object(const fop::Fid& fid, bool visible = true) {
+        const auto found = now.objects.find(fid);
+        return found == now.objects.end() || found->second.visible != visible ? nullptr
+                                                                              : &found->second;
+    }
+    fop::Changed change(const fop::Fid& fid, Object& object) {
+        return {.version = ++object.version,
+                .size_bytes = object.bytes.size(),
+                .receipt = next_receipt(fid.slot())};
+    }
+    fop::Fid new_fid(std::uint16_t slot) {
+        return {.high = std::uint64_t{slot} << 48, .low = now.next_fid++};
+    }
+    static void put(Object& object, std::uint64_t offset, std::span<const std::byte> data) {
+        object.bytes.resize(std::max<std::size_t>(object.bytes.size(), offset + data.size()));
+        std::ranges::copy(data, object.bytes.begin() + static_cast<std::ptrdiff_t>(offset));
+    }
+    void take_name(const std::string& name, const fop::Fid& fid) {
+        if (name.empty()) return;
+        if (const auto old = now.names.find(name); old != now.names.end() && old->second != fid) {
+            now.objects.erase(old->second);
+        }
+        now.names[name] = fid;
+    }
+
+    template <typename Body>
+    Done on(const Body& /*body*/, const std::vector<std::byte>& /*data*/) {
+        return refuse(fop::Status::kUnknownFop);
+    }
+    Done on(const fop::Slots& /*body*/, const std::vector<std::byte>& /*data*/) {
+        Done done{.body = fop::SlotsReply{.version = 1}, .payload = std::vector<std::byte>(256)};
+        fop::ListingWriter writer(done.payload);
+        for (std::uint16_t slot = 1; slot <= kSlotCount; ++slot) {
+            writer.add(fop::SlotEntry{.slot = slot,
+                                      .locality = static_cast<std::uint16_t>(slot - 1),
+                                      .in_default_pool = true,
+                                      .pool = "fast"});
+        }
+        done.payload.resize(writer.written().size());
+        return done;
+    }
+    Done on(const fop::Create& body, const std::vector<std::byte>& /*data*/) {
+        if (full.contains(body.slot)) return refuse(fop::Status::kNoSpace);
+        const std::string name(body.name);
+        if (body.no_replace && now.names.contains(name)) return refuse(fop::Status::kExists);
+        const fop::Fid fid = new_fid(body.slot);
+        now.objects[fid] = {.name = name, .group = std::string(body.group), .mode = body.mode};
+        take_name(name, fid);
+        return {.body =
+                    fop::CreateReply{.fid = fid, .version = 1, .receipt = next_receipt(body.slot)}};
+    }
+    Done attributes(const fop::Fid& fid, bool by_name) {
+        const Object* const found = object(fid);
+        if (found == nullptr) return refuse(fop::Status::kNotFound);
+        Done done;
+        const fop::Attributes all{.fid = fid,
+                                  .size_bytes = found->bytes.size(),
+                                  .version = found->version,
+                                  .incarnation = incarnation,
+                                  .owner = "tester",
+                                  .name = found->name,
+                                  .mode = found->mode};
+        if (by_name) {
+            done.body = fop::LookupReply{.attributes = all};
+        } else {
+            done.body = fop::StatReply{.attributes = all};
+        }
+        return done;
+    }
+    Done on(const fop::Lookup& body, const std::vector<std::byte>& /*data*/) {
+        const auto found = now.names.find(std::string(body.name));
+        if (found == now.names.end()) return refuse(fop::Status::kNotFound);
+        return attributes(found->second, true);
+    }
+    Done on(const fop::Stat& body, const std::vector<std::byte>& /*data*/) {
+        return attributes(body.fid, false);
+    }
+    Done on(const fop::ListObjects& body, const std::vector<std::byte>& /*data*/) {
+        Done done{.payload = std::vector<std::byte>(fop::kListingBytesMax)};
+        fop::ListingWriter writer(done.payload);
+        last_cursor_ = body.cursor;
+        std::size_t count = 0;
+        bool end = true;
+        for (const auto& [name, fid] : now.names) {
+            if (!name.starts_with(body.prefix) || name <= body.cursor) continue;
+            if (body.count_max != 0 && count == body.count_max) {
+                end = false;
+                break;
+            }
+            ++count;
+            writer.add(fop::ListEntry{
+                .fid = fid, .size_bytes = now.objects.at(fid).bytes.size(), .name = name});
+            last_cursor_ = name;
+        }
+        done.payload.resize(writer.written().size());
+        done.body = fop::ListObjectsReply{.cursor = last_cursor_, .end = end};
+        return done;
+    }
+    Done on(const fop::Rename& body, const std::vector<std::byte>& /*data*/) {
+        Object* const found = object(body.fid);
+        if (found == nullptr || (!body.from.empty() && found->name != body.from)) {
+            return refuse(fop::Status::kNotFound);
+        }
+        const std::string name(body.name);
+        if (body.no_replace && now.names.contains(name)) return refuse(fop::Status::kExists);
+        now.names.erase(found->name);
+        found->name = name;
+        take_name(name, body.fid);
+        return {.body = fop::RenameReply{.changed = change(body.fid, *found)}};
+    }
+    Done on(const fop::Delete& body, const std::vector<std::byte>& /*data*/) {
+        Object* const found = object(body.fid);
+        if (found == nullptr || (!body.from.empty() && found->name != body.from)) {
+            return refuse(fop::Status::kNotFound);
+        }
+        now.names.erase(found->name);
+        now.objects.erase(body.fid);
+        return {.body = fop::DeleteReply{.receipt = next_receipt(body.fid.slot())}};
+    }
+    Done on(const fop::Read& body, const std::vector<std::byte>& /*data*/) {
+        const Object* const found = object(body.fid);
+        if (found == nullptr) return refuse(fop::Status::kNotFound);
+        Done done;
+        std::vector<fop::Range> there;
+        for (const fop::Range& range : body.ranges) {
+            there.push_back(fop::within(range, found->bytes.size()));
+            const auto bytes =
+                std::span(found->bytes)
+                    .subspan(there.back().length == 0 ? 0 : range.offset, there.back().length);
+            done.payload.insert(done.payload.end(), bytes.begin(), bytes.end());
+        }
+        done.checksums.resize(fop::count_pieces(there));
+        fop::checksum_pieces(there, done.payload, done.checksums);
+        done.body = fop::ReadReply{.bytes = done.payload.size(),
+                                   .size_bytes = found->bytes.size(),
+                                   .version = found->version,
+                                   .incarnation = incarnation,
+                                   .checksums = done.checksums};
+        if (changes_what_is_read && !done.payload.empty()) done.payload.back() ^= std::byte{1};
+        return done;
+    }
+    Done on(const fop::Write& body, const std::vector<std::byte>& data) {
+        Object* const found = object(body.fid);
+        if (found == nullptr) return refuse(fop::Status::kNotFound);
+        if (!fop::pieces_intact(body.ranges, data, body.checksums)) {
+            return refuse(fop::Status::kCorrupt);
+        }
+        std::size_t at = 0;
+        for (const fop::Range& range : body.ranges) {
+            put(*found, range.offset, std::span(data).subspan(at, range.length));
+            at += range.length;
+        }
+        return {.body = fop::WriteReply{.changed = change(body.fid, *found)}};
+    }
+    Done on(const fop::Append& body, const std::vector<std::byte>& data) {
+        Object* const found = object(body.fid);
+        if (found == nullptr) return refuse(fop::Status::kNotFound);
+        const std::uint64_t offset = found->bytes.size();
+        put(*found, offset, data);
+        return {.body = fop::AppendReply{.offset = offset, .changed = change(body.fid, *found)}};
+    }
+    Done on(const fop::Truncate& body, const std::vector<std::byte>& /*data*/) {
+        Object* const found = object(body.fid);
+        if (found == nullptr) return refuse(fop::Status::kNotFound);
+        found->bytes.resize(body.size_bytes);
+        return {.body = fop::TruncateReply{.changed = change(body.fid, *found)}};
+    }
+    Done on(const fop::Sync& body, const std::vector<std::byte>& /*data*/) {
+        flush();
+        Done done;
+        for (fop::Receipt each : body.receipts) {
+            const bool goes_on = each.incarnation == incarnation;
+            const std::uint64_t end = goes_on ? durable.seq : ends_.at(each.incarnation);
+            if (end < each.seq) done.status = fop::Status::kLost;
+            done.receipts.push_back({.incarnation = incarnation, .seq = end, .slot = each.slot});
+        }
+        done.body = fop::SyncReply{.receipts = done.receipts};
+        return done;
+    }
+    Done on(const fop::UploadBegin& body, const std::vector<std::byte>& /*data*/) {
+        if (full.contains(body.slot)) return refuse(fop::Status::kNoSpace);
+        const fop::Fid fid = new_fid(body.slot);
+        now.objects[fid] = {.name = std::string(body.name),
+                            .group = std::string(body.group),
+                            .mode = body.mode,
+                            .visible = false,
+                            .no_replace = body.no_replace};
+        return {.body = fop::UploadBeginReply{.fid = fid}};
+    }
+    Done on(const fop::UploadWrite& body, const std::vector<std::byte>& data) {
+        Object* const found = object(body.fid, false);
+        if (found == nullptr) return refuse(fop::Status::kNotFound);
+        const std::array ranges{body.range};
+        if (!fop::pieces_intact(ranges, data, body.checksums)) {
+            return refuse(fop::Status::kCorrupt);
+        }
+        put(*found, body.range.offset, data);
+        for (std::uint64_t at = body.range.offset; at < body.range.end(); at += fop::kBlockBytes) {
+            found->blocks.insert(at / fop::kBlockBytes);
+        }
+        return {.body = fop::UploadWriteReply{.receipt = next_receipt(body.fid.slot())}};
+    }
+    Done on(const fop::UploadCommit& body, const std::vector<std::byte>& /*data*/) {
+        Object* const found = object(body.fid, false);
+        if (found == nullptr) return refuse(fop::Status::kNotFound);
+        if (found->blocks.size() != body.blocks) {
+            return {.status = fop::Status::kLost,
+                    .body = fop::UploadCommitReply{.receipt = receipt(body.fid.slot())}};
+        }
+        if (found->no_replace && now.names.contains(found->name)) {
+            return refuse(fop::Status::kExists);
+        }
+        found->visible = true;
+        found->bytes.resize(body.size_bytes);
+        take_name(found->name, body.fid);
+        return {.body =
+                    fop::UploadCommitReply{.version = 1, .receipt = next_receipt(body.fid.slot())}};
+    }
+    Done on(const fop::UploadAbort& body, const std::vector<std::byte>& /*data*/) {
+        if (object(body.fid, false) == nullptr) return refuse(fop::Status::kNotFound);
+        now.objects.erase(body.fid);
+        return {.body = fop::UploadAbortReply{}};
+    }
+
+    core::Reactor* reactor_ = nullptr;
+    core::Gate* gate_ = nullptr;
+    std::map<std::uint64_t, std::uint64_t> ends_;  // The last durable seq of each incarnation.
+    std::map<RecordId, Done> records_;
+    std::map<RecordId, Done> durable_records_;
+    std::vector<std::byte*> pieces_;  // Those that are free.
+    std::string last_cursor_;
+};
+
+}  // namespace fopd::client::testing

@@ -1,0 +1,126 @@
+// Goal: what is held is what was written last and is not durable, byte by byte.
+// Method: random writes, cuts and releases against a map of bytes.
+#include "client/held_writes.h"
+
+#include <map>
+#include <vector>
+
+#include "core/random.h"
+#include "tests/catch.h"
+
+namespace fopd::client {
+
+namespace {
+
+constexpr fop::Fid kOne{.high = 1ULL << 48, .low = 1};
+constexpr fop::Fid kTwo{.high = 2ULL << 48, .low = 1};
+
+fop::Receipt receipt(std::uint64_t seq, std::uint64_t incarnation = 1, std::uint16_t slot = 1) {
+    return {.incarnation = incarnation, .seq = seq, .slot = slot};
+}
+
+std::vector<std::byte> bytes_of(std::size_t count, unsigned value) {
+    return std::vector<std::byte>(count, static_cast<std::byte>(value));
+}
+
+}  // namespace
+
+TEST_CASE("client held writes: a later write takes what it covers", "[client]") {
+    HeldWrites held;
+    held.add(kOne, 10, bytes_of(10, 1), receipt(1));
+    held.add(kOne, 13, bytes_of(3, 2), receipt(2));
+    REQUIRE(held.bytes() == 10);
+
+    // What is left of the first one.
+    held.release(receipt(1));
+    const auto left = held.first_behind(receipt(0));
+
+    REQUIRE(held.bytes() == 3);
+    REQUIRE(left.has_value());
+    REQUIRE(left->offset == 13);
+    REQUIRE(left->bytes == bytes_of(3, 2));
+}
+
+TEST_CASE("client held writes: receipts are the last of each slot and incarnation", "[client]") {
+    HeldWrites held;
+    REQUIRE(held.receipts().empty());
+    held.add(kOne, 0, bytes_of(1, 1), receipt(5));
+    held.add(kOne, 1, bytes_of(1, 1), receipt(7));
+    held.add(kOne, 2, bytes_of(1, 1), receipt(6, 2));
+    held.add(kTwo, 0, bytes_of(1, 1), receipt(1, 9, 2));
+
+    const std::vector<fop::Receipt> last{receipt(7), receipt(6, 2), receipt(1, 9, 2)};
+    REQUIRE(held.receipts() == last);
+    REQUIRE(held.has_other(1, 1));
+    REQUIRE(held.has_other(1, 2));
+    REQUIRE(held.has_other(2, 1));
+    REQUIRE_FALSE(held.has_other(2, 9));
+    REQUIRE_FALSE(held.has_other(3, 1));
+
+    held.release(receipt(100));
+    REQUIRE_FALSE(held.has_other(1, 2));
+    REQUIRE(held.bytes() == 2);
+    held.forget(kTwo);
+    held.forget(kOne);
+    REQUIRE(held.empty());
+    REQUIRE(held.bytes() == 0);
+}
+
+TEST_CASE("client held writes: what is behind a receipt is of its slot and incarnation alone",
+          "[client]") {
+    HeldWrites held;
+    held.add(kOne, 0, bytes_of(1, 1), receipt(5));
+    held.add(kOne, 4, bytes_of(1, 1), receipt(8, 2));
+    REQUIRE_FALSE(held.first_behind(receipt(5)).has_value());
+    REQUIRE(held.first_behind(receipt(4))->offset == 0);
+    REQUIRE(held.first_behind(receipt(4, 2))->offset == 4);
+    REQUIRE_FALSE(held.first_behind(receipt(0, 3)).has_value());
+    REQUIRE_FALSE(held.first_behind(receipt(0, 1, 2)).has_value());
+}
+
+TEST_CASE("client held writes: whatever is done, they hold the same as a map of bytes",
+          "[client]") {
+    for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+        CAPTURE(seed);
+        core::Random random(seed);
+        HeldWrites held;
+        std::map<std::uint64_t, std::pair<std::byte, std::uint64_t>> model;  // With seq.
+        for (std::uint64_t seq = 1; seq <= 60; ++seq) {
+            const fop::Range range{.offset = random.below(100), .length = 1 + random.below(30)};
+            const auto value = static_cast<unsigned>(1 + random.below(255));
+            switch (random.below(4)) {
+                case 0:
+                    held.cut(kOne, range);
+                    for (auto at = range.offset; at < range.end(); ++at) model.erase(at);
+                    break;
+                case 1: {
+                    const std::uint64_t durable = random.below(seq);
+                    held.release(receipt(durable));
+                    std::erase_if(model,
+                                  [&](const auto& each) { return each.second.second <= durable; });
+                    break;
+                }
+                default:
+                    held.add(kOne, range.offset, bytes_of(range.length, value), receipt(seq));
+                    for (auto at = range.offset; at < range.end(); ++at) {
+                        model[at] = {static_cast<std::byte>(value), seq};
+                    }
+            }
+            REQUIRE(held.bytes() == model.size());
+        }
+
+        while (const auto piece = held.first_behind(receipt(0))) {
+            for (std::size_t i = 0; i < piece->bytes.size(); ++i) {
+                const auto found = model.find(piece->offset + i);
+                REQUIRE(found != model.end());
+                REQUIRE(found->second.first == piece->bytes[i]);
+                model.erase(found);
+            }
+            held.cut(kOne, {.offset = piece->offset, .length = piece->bytes.size()});
+        }
+        REQUIRE(model.empty());
+        REQUIRE(held.empty());
+    }
+}
+
+}  // namespace fopd::client

@@ -1,0 +1,524 @@
+// Goal: what a client of objects promises: bytes come back as they were written, also over losses
+// of the connection and of the server, nothing is done twice, and no buffered write is forgotten.
+// Method: a fake store with two localities in the simulated world, which is crashed as it is.
+#include "client/object_client.h"
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/virtual_world.h"
+#include "fop/hello.h"
+#include "tests/catch.h"
+#include "tests/client/fake_store.h"
+#include "tests/fabric/rpc_stage.h"
+
+namespace fopd::client::testing {
+
+namespace {
+
+using fabric::testing::credentials;
+using fabric::testing::key_of;
+
+const fop::Key kKey = key_of(1);
+constexpr ObjectClient::Wait kNoWait{};
+
+// One life of a node with two localities.
+class Life final : fabric::RequestUser {
+public:
+    Life(core::VirtualWorld& world, fabric::Transport& transport, FakeStore& store)
+        : reactor_(world.make_reactor()), entropy_(store.incarnation * 31 + 1) {
+        store.serve_on(*reactor_, gate_);
+        for (std::uint16_t i = 0; i < FakeStore::kSlotCount; ++i) {
+            auto& place = localities_.emplace_back(
+                std::make_unique<Locality>(*reactor_, entropy_, store, i, store.incarnation));
+            REQUIRE(place->host.open(transport).has_value());
+            REQUIRE(place->server.use_memory(store.memory).has_value());
+            place->server.admit(
+                {.keys = fabric::testing::ring_of({fabric::testing::principal("tester", {kKey})})});
+        }
+        auto made =
+            transport.listen(*reactor_, *fabric::parse_address("mem://server:1"), *this, {});
+        REQUIRE(made.has_value());
+        acceptor_ = std::move(*made);
+    }
+    // As a process that is killed.
+    ~Life() {
+        reactor_->drop_coroutines();
+        acceptor_.reset();
+        localities_.clear();
+    }
+    std::size_t sessions(std::size_t locality) {
+        return localities_[locality]->server.sessions().size();
+    }
+
+private:
+    struct Locality {
+        Locality(core::Reactor& reactor, core::Entropy& entropy, FakeStore& store,
+                 std::uint16_t number, std::uint64_t incarnation)
+            : host(reactor, events, entropy, fabric::testing::server_host_options()),
+              server(host, store, {.locality = number, .incarnation = incarnation}) {}
+        fabric::testing::NotedEvents events;
+        fabric::SessionHost host;
+        fabric::Server server;
+    };
+
+    void on_request(std::unique_ptr<fabric::ConnectionRequest> request) override {
+        const auto hello = fop::decode_connect_hello(request->hello());
+        REQUIRE(hello.has_value());
+        const std::size_t place = hello->locality == fop::kAnyLocality ? 0 : hello->locality;
+        localities_[place]->server.accept(std::move(request));
+    }
+    void on_silent(std::uint32_t) override {}
+
+    std::unique_ptr<core::Reactor> reactor_;
+    core::SeededEntropy entropy_;
+    core::Gate gate_;
+    std::vector<std::unique_ptr<Locality>> localities_;
+    std::unique_ptr<fabric::Acceptor> acceptor_;
+};
+
+class Stage {
+public:
+    explicit Stage(ObjectClientOptions options = {}) {
+        life.emplace(world, transport, store);
+        REQUIRE(host.open(transport).has_value());
+        options.server = *fabric::parse_address("mem://server:1");
+        options.credentials = credentials(kKey);
+        client.emplace(host, std::move(options));
+        client->start();
+    }
+    ~Stage() {
+        if (!closed) close();
+        CHECK(gate.count() == 0);
+        client.reset();
+        CHECK(world.run(*reactor, host.close()));
+    }
+    void close() {
+        closed = true;
+        CHECK(world.run(*reactor, client->close()));
+        world.run_for(10ms);
+    }
+    void crash() {
+        life.reset();
+        store.crash();
+        store.without_reply.clear();
+        store.ignored.clear();
+        life.emplace(world, transport, store);
+    }
+    template <typename T>
+    Outcome<T> run(Task<Outcome<T>> task) {
+        auto outcome = world.run(*reactor, std::move(task));
+        REQUIRE(outcome.has_value());
+        return std::move(*outcome);
+    }
+    template <typename T>
+    T done(Task<Outcome<T>> task) {
+        auto outcome = run(std::move(task));
+        if (!outcome) {
+            FAIL(fop::to_string(outcome.error().status) << ": " << outcome.error().words);
+        }
+        if constexpr (!std::is_void_v<T>) return std::move(*outcome);
+    }
+    template <typename T>
+    fop::Status status(Task<Outcome<T>> task) {
+        const auto outcome = run(std::move(task));
+        return outcome ? fop::Status::kDone : outcome.error().status;
+    }
+    // Begins it, lets the server work until it comes to a fop of this type, which it does not run
+    // or does not answer, and takes the server's life.
+    enum class When : std::uint8_t { kBefore, kAfter };
+    template <typename T>
+    Outcome<T> over_a_crash(When when, std::string type, Task<Outcome<T>> task) {
+        (when == When::kBefore ? store.ignored : store.without_reply) = std::move(type);
+        std::optional<Outcome<T>> outcome;
+        reactor->spawn(gate, keep(std::move(task), &outcome));
+        world.run_for(100ms);
+        REQUIRE_FALSE(outcome.has_value());
+        crash();
+        world.run_for(30s);
+        REQUIRE(outcome.has_value());
+        return std::move(*outcome);
+    }
+
+    fop::Fid create(std::string name) {
+        return done(client->create({.name = std::move(name)}, kNoWait));
+    }
+    void write(fop::Fid fid, std::uint64_t offset, std::string_view text,
+               fop::Durability durability) {
+        done(client->write({.fid = fid,
+                            .offset = offset,
+                            .from = std::as_bytes(std::span(text)),
+                            .durability = durability},
+                           kNoWait));
+    }
+    std::string read(fop::Fid fid, std::uint64_t offset = 0, std::size_t length = 100) {
+        std::string into(length, '?');
+        const auto bytes =
+            done(client->read(fid, offset, std::as_writable_bytes(std::span(into)), kNoWait));
+        return into.substr(0, bytes);
+    }
+
+    fabric::testing::ReplayedWorld world{7};
+    fabric::MemTransport transport{{.seed = 7, .delay = fabric::kSimulatedDelay}};
+    FakeStore store;
+    std::optional<Life> life;
+    std::unique_ptr<core::Reactor> reactor = world.make_reactor();
+    fabric::testing::NotedEvents events;
+    core::SeededEntropy entropy{99};
+    fabric::SessionHost host{*reactor, events, entropy, fabric::testing::client_host_options()};
+    std::optional<ObjectClient> client;
+    core::Gate gate;
+    bool closed = false;
+
+private:
+    template <typename T>
+    static Task<void> keep(Task<Outcome<T>> task, std::optional<Outcome<T>>* outcome) {
+        auto result = co_await std::move(task);
+        outcome->emplace(std::move(result));
+    }
+};
+
+std::vector<std::byte> pattern(std::size_t count) {
+    core::Random random(count);
+    std::vector<std::byte> bytes(count);
+    for (std::byte& each : bytes) each = static_cast<std::byte>(random.below(256));
+    return bytes;
+}
+
+using When = Stage::When;
+constexpr auto kDurable = fop::Durability::kDurable;
+constexpr auto kBuffered = fop::Durability::kBuffered;
+
+}  // namespace
+
+// -- the ordinary --
+
+TEST_CASE("client objects: what is written is read, whatever its length and place", "[client]") {
+    Stage stage;
+    const fop::Fid fid = stage.create("a");
+    std::string expected;
+    for (const std::size_t length : {1U, 4096U, 12'000U, 70'000U, 3'000'001U}) {
+        CAPTURE(length);
+        const auto bytes = pattern(length);
+        const std::uint64_t offset = expected.size() / 2;
+        stage.done(stage.client->write({.fid = fid, .offset = offset, .from = bytes}, kNoWait));
+        expected.resize(std::max<std::size_t>(expected.size(), offset + length));
+        std::ranges::transform(bytes, expected.begin() + static_cast<std::ptrdiff_t>(offset),
+                               [](std::byte each) { return static_cast<char>(each); });
+        REQUIRE(stage.read(fid, 0, expected.size() + 10) == expected);
+        REQUIRE(stage.read(fid, 3, 9000) ==
+                expected.substr(std::min<std::size_t>(3, expected.size()), 9000));
+    }
+    REQUIRE(stage.read(fid, expected.size() + 5).empty());
+    REQUIRE(stage.read(fid, 0, 0).empty());
+}
+
+TEST_CASE("client objects: what is long travels in several fops", "[client]") {
+    Stage stage;
+    const fop::Fid fid = stage.create("a");
+    const auto bytes = pattern(5U << 20);
+    stage.done(stage.client->write({.fid = fid, .offset = 1000, .from = bytes}, kNoWait));
+    REQUIRE(stage.store.count("write") == 6);
+    stage.done(stage.client->put({.name = "b"}, bytes, kNoWait));
+    REQUIRE(stage.store.count("upload_write") == 5);
+    REQUIRE(stage.store.find("b")->bytes == bytes);
+}
+
+TEST_CASE("client objects: an object's fops go to its locality, one session each", "[client]") {
+    Stage stage;
+    std::set<std::uint16_t> slots;
+    for (const auto* const name : {"a", "b", "c", "d"}) slots.insert(stage.create(name).slot());
+    REQUIRE(slots == std::set<std::uint16_t>{1, 2});
+    REQUIRE(stage.client->session_count() == 2);
+    REQUIRE(stage.life->sessions(0) == 1);
+    REQUIRE(stage.life->sessions(1) == 1);
+}
+
+TEST_CASE("client objects: names", "[client]") {
+    Stage stage;
+    ObjectClient& client = *stage.client;
+    const fop::Fid fid = stage.create("a");
+    REQUIRE(stage.done(client.lookup("", "a", kNoWait)).fid == fid);
+    REQUIRE(stage.status(client.create({.name = "a", .no_replace = true}, kNoWait)) ==
+            fop::Status::kExists);
+    stage.done(client.rename({.fid = fid, .from = "a", .name = "b"}, kNoWait));
+    REQUIRE(stage.status(client.lookup("", "a", kNoWait)) == fop::Status::kNotFound);
+    REQUIRE(stage.status(client.remove(fid, "a", kNoWait)) == fop::Status::kNotFound);
+    REQUIRE(stage.done(client.stat(fid, kNoWait)).name == "b");
+    stage.create("c");
+    stage.create("d");
+
+    const ObjectPage first = stage.done(client.list({.count_max = 2}, kNoWait));
+    REQUIRE(first.entries.size() == 2);
+    REQUIRE_FALSE(first.end);
+    const ObjectPage second = stage.done(client.list({.cursor = first.cursor}, kNoWait));
+    REQUIRE(second.entries.size() == 1);
+    REQUIRE(second.entries[0].name == "d");
+    REQUIRE(second.end);
+
+    stage.done(client.remove(fid, "b", kNoWait));
+    REQUIRE(stage.status(client.stat(fid, kNoWait)) == fop::Status::kNotFound);
+    const auto refused = stage.run(client.stat(fid, kNoWait));
+    REQUIRE(refused.error().answered);
+    REQUIRE(refused.error().words == "the fake store says no");
+}
+
+TEST_CASE("client objects: a slot that is full is passed over", "[client]") {
+    Stage stage;
+    stage.store.full = {1};
+    for (const auto* const name : {"a", "b", "c"}) REQUIRE(stage.create(name).slot() == 2);
+    REQUIRE(stage.done(stage.client->put({.name = "d"}, pattern(10), kNoWait)).slot() == 2);
+    stage.store.full = {1, 2};
+    REQUIRE(stage.status(stage.client->create({.name = "e"}, kNoWait)) == fop::Status::kNoSpace);
+    REQUIRE(stage.status(stage.client->create({.name = "e", .pool = "other"}, kNoWait)) ==
+            fop::Status::kWrongPool);
+}
+
+TEST_CASE("client objects: bytes that were changed are not returned", "[client]") {
+    Stage stage;
+    const fop::Fid fid = stage.create("a");
+    for (const std::size_t length : {100U, 100'000U}) {
+        stage.done(stage.client->write({.fid = fid, .from = pattern(length)}, kNoWait));
+        stage.store.changes_what_is_read = true;
+        std::vector<std::byte> into(length);
+        REQUIRE(stage.status(stage.client->read(fid, 0, into, kNoWait)) == fop::Status::kCorrupt);
+        stage.store.changes_what_is_read = false;
+    }
+}
+
+TEST_CASE("client objects: a server that says try again is asked again", "[client]") {
+    Stage stage;
+    const fop::Fid fid = stage.create("a");
+    stage.store.try_again = 5;
+    stage.write(fid, 0, "late", kDurable);
+    REQUIRE(stage.read(fid) == "late");
+
+    stage.store.try_again = 1'000'000;
+    REQUIRE(stage.status(stage.client->stat(fid, kNoWait)) == fop::Status::kTryAgain);
+    stage.store.try_again = 0;
+}
+
+TEST_CASE("client objects: a call ends by its deadline", "[client]") {
+    Stage stage;
+    const fop::Fid fid = stage.create("a");
+    stage.store.without_reply = "read";
+    std::vector<std::byte> into(3U << 20);
+    const ObjectClient::Wait wait{.deadline = after(stage.world.now(), 2s)};
+    REQUIRE(stage.status(stage.client->read(fid, 0, into, wait)) == fop::Status::kTimedOut);
+    REQUIRE(stage.world.now() < after(wait.deadline, 20s));
+}
+
+// -- over the lives of the server --
+
+TEST_CASE("client objects: what must not be done twice is not, over a crash", "[client]") {
+    Stage stage;
+    const fop::Fid fid = stage.create("a");
+    const std::string_view text = "once";
+
+    const auto offset = stage.over_a_crash(
+        When::kAfter, "append", stage.client->append(fid, std::as_bytes(std::span(text)), kNoWait));
+
+    REQUIRE(offset.has_value());
+    REQUIRE(*offset == 0);
+    REQUIRE(stage.store.count("append") == 1);
+    REQUIRE(stage.read(fid) == "once");
+
+    const auto created = stage.over_a_crash(
+        When::kAfter, "create", stage.client->create({.name = "b", .no_replace = true}, kNoWait));
+    REQUIRE(created.has_value());
+    REQUIRE(stage.done(stage.client->lookup("", "b", kNoWait)).fid == *created);
+}
+
+TEST_CASE("client objects: a durable write over a crash is there", "[client]") {
+    Stage stage;
+    const fop::Fid fid = stage.create("a");
+    const auto bytes = pattern(3U << 20);
+    const auto written = stage.over_a_crash(
+        When::kAfter, "write", stage.client->write({.fid = fid, .from = bytes}, kNoWait));
+    REQUIRE(written.has_value());
+    REQUIRE(stage.store.durable.objects.at(fid).bytes == bytes);
+}
+
+TEST_CASE("client objects: sync makes durable and keeps nothing", "[client]") {
+    Stage stage;
+    const fop::Fid one = stage.create("a");
+    const fop::Fid other = stage.create("b");
+    stage.write(one, 0, "one", kBuffered);
+    stage.write(other, 0, "other", kBuffered);
+    REQUIRE(stage.store.durable.objects.at(one).bytes.empty());
+    REQUIRE(stage.client->held_bytes() == 8);
+
+    stage.done(stage.client->sync(kNoWait));
+
+    REQUIRE(stage.store.durable.objects.at(one).bytes.size() == 3);
+    REQUIRE(stage.store.durable.objects.at(other).bytes.size() == 5);
+    REQUIRE(stage.client->held_bytes() == 0);
+    REQUIRE(stage.store.count("sync") == 2);  // One for each locality.
+    stage.done(stage.client->sync(kNoWait));
+    REQUIRE(stage.store.count("sync") == 2);
+}
+
+TEST_CASE("client objects: a durable change releases what was written before it", "[client]") {
+    Stage stage;
+    const fop::Fid fid = stage.create("a");
+    stage.write(fid, 0, "buffered", kBuffered);
+    stage.write(fid, 100, "durable", kDurable);
+    REQUIRE(stage.client->held_bytes() == 0);
+}
+
+TEST_CASE("client objects: buffered writes that were lost come back with sync", "[client]") {
+    Stage stage;
+    const fop::Fid fid = stage.create("a");
+    stage.write(fid, 0, "first", kBuffered);
+    stage.done(stage.client->sync(kNoWait));
+    stage.write(fid, 5, " second", kBuffered);
+    stage.write(fid, 2, "RST", kBuffered);
+    stage.crash();
+    REQUIRE(stage.store.now.objects.at(fid).bytes.size() == 5);
+
+    stage.done(stage.client->sync(kNoWait));
+
+    const auto& bytes = stage.store.durable.objects.at(fid).bytes;
+    REQUIRE(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()) ==
+            "fiRST second");
+    REQUIRE(stage.client->held_bytes() == 0);
+}
+
+TEST_CASE("client objects: what was written is read, also when it was lost meanwhile", "[client]") {
+    Stage stage;
+    const fop::Fid fid = stage.create("a");
+    stage.write(fid, 0, "buffered", kBuffered);
+    stage.crash();
+    REQUIRE(stage.read(fid) == "buffered");
+
+    stage.write(fid, 0, "B", kBuffered);
+    stage.crash();
+    REQUIRE(stage.done(stage.client->stat(fid, kNoWait)).size_bytes == 8);
+    REQUIRE(stage.read(fid) == "Buffered");
+}
+
+TEST_CASE("client objects: what was lost does not come over what is newer", "[client]") {
+    Stage stage;
+    const fop::Fid fid = stage.create("a");
+    stage.write(fid, 0, "aaaaaaaa", kBuffered);
+    stage.crash();
+    stage.write(fid, 2, "BB", kDurable);
+    REQUIRE(stage.read(fid) == "aaBBaaaa");
+
+    stage.write(fid, 0, "cccccccc", kBuffered);
+    stage.crash();
+    stage.done(stage.client->truncate(fid, 3, kNoWait));
+    REQUIRE(stage.read(fid) == "ccc");
+
+    stage.write(fid, 0, "dddddd", kBuffered);
+    stage.crash();
+    const std::string_view tail = "E";
+    stage.done(stage.client->append(fid, std::as_bytes(std::span(tail)), kNoWait));
+    stage.done(stage.client->sync(kNoWait));
+    REQUIRE(stage.read(fid) == "dddEdd");
+
+    stage.write(fid, 0, "ffff", kBuffered);
+    stage.crash();
+    stage.done(stage.client->remove(fid, "", kNoWait));
+    stage.done(stage.client->sync(kNoWait));
+    REQUIRE(stage.client->held_bytes() == 0);
+}
+
+TEST_CASE("client objects: what survived is not written again", "[client]") {
+    Stage stage;
+    const fop::Fid fid = stage.create("a");
+    stage.write(fid, 0, "mine", kBuffered);
+    // Somebody else's flush, and write, of which this client knows nothing.
+    stage.store.now.objects.at(fid).bytes.back() = std::byte{'!'};
+    stage.store.durable = stage.store.now;
+    stage.crash();
+    REQUIRE(stage.read(fid) == "min!");
+    stage.done(stage.client->sync(kNoWait));
+    REQUIRE(stage.store.count("write") == 0);
+    REQUIRE(stage.client->held_bytes() == 0);
+}
+
+TEST_CASE("client objects: held writes stay within their limit", "[client]") {
+    Stage stage({.held_bytes_max = 10'000});
+    const fop::Fid fid = stage.create("a");
+    const std::string text(3000, 'x');
+    for (std::uint64_t i = 0; i < 20; ++i) {
+        stage.write(fid, i * 3000, text, kBuffered);
+        REQUIRE(stage.client->held_bytes() <= 10'000);
+    }
+    REQUIRE(stage.store.count("sync") > 0);
+    stage.write(fid, 0, std::string(20'000, 'y'), kBuffered);
+    REQUIRE(stage.store.durable.objects.at(fid).bytes.size() == 60'000);
+}
+
+// -- whole objects --
+
+TEST_CASE("client objects: nobody sees a put before it is whole and durable", "[client]") {
+    Stage stage;
+    const auto bytes = pattern(2'500'000);
+    const fop::Fid fid = stage.done(stage.client->put({.name = "a"}, bytes, kNoWait));
+    REQUIRE(stage.store.durable.objects.at(fid).bytes == bytes);
+    REQUIRE(stage.store.durable.objects.at(fid).visible);
+    REQUIRE(stage.done(stage.client->lookup("", "a", kNoWait)).fid == fid);
+
+    const fop::Fid empty = stage.done(stage.client->put({.name = "a"}, {}, kNoWait));
+    REQUIRE(stage.done(stage.client->lookup("", "a", kNoWait)).fid == empty);
+    REQUIRE(stage.read(empty).empty());
+    REQUIRE(stage.store.now.objects.size() == 1);
+}
+
+TEST_CASE("client objects: a put over a crash sends again what was lost", "[client]") {
+    for (const auto* const type : {"upload_begin", "upload_write", "upload_commit"}) {
+        for (const When when : {When::kBefore, When::kAfter}) {
+            for (const bool begun_durably : {true, false}) {
+                CAPTURE(type, when == When::kBefore, begun_durably);
+                Stage stage;
+                stage.store.begins_uploads_durably = begun_durably;
+                const auto bytes = pattern(2'500'000);
+                const auto put = stage.over_a_crash(
+                    when, type, stage.client->put({.name = "a"}, bytes, kNoWait));
+                if (!put) FAIL(put.error().words);
+                REQUIRE(stage.store.durable.objects.at(*put).bytes == bytes);
+                REQUIRE(stage.store.now.names.at("a") == *put);
+                REQUIRE(stage.store.now.objects.size() == 1);
+            }
+        }
+    }
+}
+
+TEST_CASE("client objects: a put that is refused leaves nothing", "[client]") {
+    Stage stage;
+    stage.create("a");
+    const auto bytes = pattern(100'000);
+    REQUIRE(stage.status(stage.client->put({.name = "a", .no_replace = true}, bytes, kNoWait)) ==
+            fop::Status::kExists);
+    REQUIRE(stage.store.now.objects.size() == 1);
+    REQUIRE(stage.store.count("upload_abort") == 1);
+}
+
+TEST_CASE("client objects: closing ends what is under way", "[client]") {
+    Stage stage;
+    const fop::Fid fid = stage.create("a");
+    stage.store.without_reply = "stat";
+    std::optional<Outcome<ObjectInfo>> outcome;
+    auto task = [](ObjectClient* client, fop::Fid which,
+                   std::optional<Outcome<ObjectInfo>>* result) -> Task<void> {
+        auto found = co_await client->stat(which, kNoWait);
+        result->emplace(std::move(found));
+    };
+    stage.reactor->spawn(stage.gate, task(&*stage.client, fid, &outcome));
+    stage.world.run_for(10ms);
+    REQUIRE_FALSE(outcome.has_value());
+
+    stage.close();
+
+    REQUIRE(outcome.has_value());
+    REQUIRE(outcome->error().status == fop::Status::kCancelled);
+}
+
+}  // namespace fopd::client::testing
