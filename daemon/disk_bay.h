@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -40,6 +41,16 @@ public:
     // An empty one, in the place of whatever is there. Requires: nobody has that open.
     virtual Task<Result<std::unique_ptr<store::Index>>> make_index(core::Reactor* reactor,
                                                                    devices::DiskId disk) = 0;
+
+    // What keeps a part of the node's names; the same errors as for the index of a disk.
+    struct NamePlace {
+        devices::NodeId node{};
+        std::uint32_t part = 0;
+    };
+    virtual Task<Result<std::unique_ptr<store::Index>>> open_names(core::Reactor* reactor,
+                                                                   NamePlace place) = 0;
+    virtual Task<Result<std::unique_ptr<store::Index>>> make_names(core::Reactor* reactor,
+                                                                   NamePlace place) = 0;
 
     // -- on the control reactor, which may wait for a file --
 

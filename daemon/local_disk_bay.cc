@@ -1,6 +1,5 @@
 #include "daemon/local_disk_bay.h"
 
-#include <array>
 #include <cerrno>
 #include <utility>
 
@@ -16,8 +15,6 @@ namespace {
 
 constexpr mode_t kDirectoryMode = 0700;
 constexpr mode_t kSlotsMode = 0644;
-constexpr const char* kIndexDir = "/index";
-constexpr const char* kIndexFile = "/index.mdb";
 
 class LocalDisk final : public BayDisk {
 public:
@@ -59,35 +56,62 @@ Task<Result<std::unique_ptr<BayDisk>>> LocalDiskBay::open(core::Reactor* reactor
     co_return std::move(disk);
 }
 
-std::string LocalDiskBay::index_dir(const devices::DiskId& disk) const {
-    return data_dir_ + kIndexDir + '/' + devices::format_id(disk);
-}
-
-Task<Result<std::unique_ptr<store::Index>>> LocalDiskBay::open_index(core::Reactor* reactor,
-                                                                     devices::DiskId disk) {
-    const store::LmdbIndex::World world{.reactor = *reactor, .offload = offload_};
-    store::LmdbIndex::Options options{.path = index_dir(disk) + kIndexFile, .disk_id = disk};
+Task<Result<std::unique_ptr<store::Index>>> LocalDiskBay::open_file(IndexFile file) {
+    const store::LmdbIndex::World world{.reactor = file.reactor, .offload = offload_};
+    store::LmdbIndex::Options options{.path = file.path(), .disk_id = file.owner};
     auto index = co_await store::LmdbIndex::open(world, std::move(options));
     co_return as_index(std::move(index));
 }
 
-Task<Result<std::unique_ptr<store::Index>>> LocalDiskBay::make_index(core::Reactor* reactor,
-                                                                     devices::DiskId disk) {
-    const std::array directories{data_dir_ + kIndexDir, index_dir(disk)};
-    auto make = [&directories] {
-        Result<void> made;
-        for (const std::string& each : directories) {
-            if (made) made = make_directory(each);
-        }
+Task<Result<std::unique_ptr<store::Index>>> LocalDiskBay::make_file(IndexFile file) {
+    auto make = [&file] {
+        auto made = make_directory(file.parent);
+        if (made) made = make_directory(file.directory());
         return made;
     };
-    const auto made = co_await offload_.run(*reactor, make);
+    const auto made = co_await offload_.run(file.reactor, make);
     if (!made) co_return std::unexpected(made.error());
     if (!*made) co_return std::unexpected(made->error());
-    const store::LmdbIndex::World world{.reactor = *reactor, .offload = offload_};
-    store::LmdbIndex::Options options{.path = directories.back() + kIndexFile, .disk_id = disk};
+    const store::LmdbIndex::World world{.reactor = file.reactor, .offload = offload_};
+    store::LmdbIndex::Options options{.path = file.path(), .disk_id = file.owner};
     auto index = co_await store::LmdbIndex::create(world, std::move(options));
     co_return as_index(std::move(index));
+}
+
+LocalDiskBay::IndexFile LocalDiskBay::index_of(core::Reactor& reactor,
+                                               const devices::DiskId& disk) const {
+    return {.reactor = reactor,
+            .parent = data_dir_ + "/index",
+            .name = devices::format_id(disk),
+            .owner = disk};
+}
+
+LocalDiskBay::IndexFile LocalDiskBay::names_of(core::Reactor& reactor,
+                                               const NamePlace& place) const {
+    return {.reactor = reactor,
+            .parent = data_dir_ + "/names",
+            .name = std::to_string(place.part),
+            .owner = place.node};
+}
+
+Task<Result<std::unique_ptr<store::Index>>> LocalDiskBay::open_index(core::Reactor* reactor,
+                                                                     devices::DiskId disk) {
+    return open_file(index_of(*reactor, disk));
+}
+
+Task<Result<std::unique_ptr<store::Index>>> LocalDiskBay::make_index(core::Reactor* reactor,
+                                                                     devices::DiskId disk) {
+    return make_file(index_of(*reactor, disk));
+}
+
+Task<Result<std::unique_ptr<store::Index>>> LocalDiskBay::open_names(core::Reactor* reactor,
+                                                                     NamePlace place) {
+    return open_file(names_of(*reactor, place));
+}
+
+Task<Result<std::unique_ptr<store::Index>>> LocalDiskBay::make_names(core::Reactor* reactor,
+                                                                     NamePlace place) {
+    return make_file(names_of(*reactor, place));
 }
 
 Result<std::string> LocalDiskBay::read_slots() {

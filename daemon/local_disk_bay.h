@@ -9,8 +9,8 @@
 namespace fopd::daemon {
 
 // This machine's disks, and below the data directory what is kept beside them: index/ID/ has the
-// index of the disk with that id, the file slots the table of slots. Safe from all threads of
-// localities.
+// index of the disk with that id, names/N that of a part of the names, the file slots the table of
+// slots. Safe from all threads of localities.
 class LocalDiskBay final : public DiskBay {
 public:
     // All outlive it. The directory is there, and this process's alone.
@@ -22,11 +22,28 @@ public:
                                                            devices::DiskId disk) override;
     Task<Result<std::unique_ptr<store::Index>>> make_index(core::Reactor* reactor,
                                                            devices::DiskId disk) override;
+    Task<Result<std::unique_ptr<store::Index>>> open_names(core::Reactor* reactor,
+                                                           NamePlace place) override;
+    Task<Result<std::unique_ptr<store::Index>>> make_names(core::Reactor* reactor,
+                                                           NamePlace place) override;
     Result<std::string> read_slots() override;
     Result<void> write_slots(const std::string& text) override;
 
 private:
-    std::string index_dir(const devices::DiskId& disk) const;
+    // Where an index is, in a directory of its own, and whose it says it is.
+    struct IndexFile {
+        core::Reactor& reactor;
+        std::string parent;
+        std::string name;
+        devices::DiskId owner{};
+
+        std::string directory() const { return parent + '/' + name; }
+        std::string path() const { return directory() + "/index.mdb"; }
+    };
+    IndexFile index_of(core::Reactor& reactor, const devices::DiskId& disk) const;
+    IndexFile names_of(core::Reactor& reactor, const NamePlace& place) const;
+    Task<Result<std::unique_ptr<store::Index>>> open_file(IndexFile file);
+    Task<Result<std::unique_ptr<store::Index>>> make_file(IndexFile file);
 
     core::Offload& offload_;
     core::EventSink& events_;

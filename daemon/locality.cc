@@ -1,6 +1,7 @@
 #include "daemon/locality.h"
 
 #include "daemon/listener.h"
+#include "daemon/name_parts.h"
 #include "daemon/node_disk.h"
 
 namespace fopd::daemon {
@@ -21,23 +22,48 @@ Locality::Fabric::Fabric(Locality& locality, const LocalityOptions& options,
                .buffers = locality.buffers_,
                .requests = requests,
                .tokens = tokens,
-               .events = world.events},
+               .events = world.events,
+               .stores = locality.stores()},
               options.live.limits),
       host(locality.reactor_, world.events, world.entropy, options.host) {
     server.emplace(host, handler, options.server);
     server->admit(options.live.access->admission());
 }
 
+Locality::Store::Store(Locality& locality, const LocalityOptions& options,
+                       const LocalityWorld& world)
+    : stores({.locality = locality.index_,
+              .reactor = locality.reactor_,
+              .io = *locality.io_,
+              .buffers = locality.buffers_,
+              .clock = world.clock,
+              .events = world.events,
+              .names = world.names->names(locality.index_)}),
+      replaced(stores, world.names->part(locality.index_)),
+      upkeep(stores, options.upkeep) {}
+
 Result<void> Locality::open(const LocalityOptions& options, const LocalityWorld& world) {
     if (auto opened = buffers_.open(options.buffers_bytes); !opened) return opened;
     io_ = std::make_unique<io_sched::MainScheduler>(reactor_, options.io);
-    for (NodeDisk* const disk : disks_) disk->use(*io_);
+    if (world.names != nullptr) {
+        store_ = std::make_unique<Store>(*this, options, world);
+        for (NodeDisk* const disk : disks_) {
+            disk->use({.io = *io_, .stores = store_->stores, .names = world.names->sink(index_)});
+        }
+    }
     if (world.transport == nullptr) return {};
     fabric_ = std::make_unique<Fabric>(*this, options, world);
     if (auto opened = fabric_->host.open(*world.transport); !opened) return opened;
     if (auto used = fabric_->server->use_memory(buffers_.memory()); !used) return used;
     shown_.store(fabric_.get(), std::memory_order_release);
     return {};
+}
+
+void Locality::serve_objects(const Beginning& beginning) {
+    store_->stores.introduce(beginning.all);
+    store_->stores.set_layout(beginning.layout);
+    store_->replaced.start();
+    store_->upkeep.start();
 }
 
 void Locality::apply(const LiveSettings& live) {
@@ -75,6 +101,11 @@ Task<std::uint64_t> Locality::close() {
     }
     buffers_.close();
     co_return left;
+}
+
+Task<std::uint64_t> Locality::close_store() {
+    if (store_ != nullptr) co_await store_->stores.stop();
+    co_return 0;
 }
 
 std::vector<fabric::SessionInfo> Locality::sessions() {

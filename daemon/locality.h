@@ -20,11 +20,15 @@
 #include "io_sched/main_scheduler.h"
 #include "lrs/policies.h"
 #include "lrs/scheduler.h"
+#include "reqh/replaced_objects.h"
 #include "reqh/request_handler.h"
+#include "reqh/store_upkeep.h"
+#include "reqh/stores.h"
 
 namespace fopd::daemon {
 
 class Listener;
+class NameParts;
 class NodeDisk;
 
 // What a reload may change of a locality while it runs.
@@ -39,6 +43,7 @@ struct LocalityOptions {
     fabric::ServerOptions server;
     const lrs::PolicyEntry* policy = nullptr;
     io_sched::IoSchedSettings io{};
+    reqh::UpkeepOptions upkeep{};
     LiveSettings live;
 };
 
@@ -49,6 +54,8 @@ struct LocalityWorld {
     const core::Clock& clock;
     // Null: the node has no network.
     fabric::Transport* transport = nullptr;
+    // Open. Null: the node has no disks.
+    NameParts* names = nullptr;
 };
 
 // One core's share of the node: a reactor and what belongs to it alone — buffers, sessions, the
@@ -80,11 +87,24 @@ public:
     // Requires: opened with a transport.
     fabric::Server& server() { return *fabric_->server; }
 
+    // Lets fops find the objects of the node: those of this locality's disks, and through the
+    // others those of theirs. When all disks that there are have been opened. Requires: the node
+    // has disks.
+    struct Beginning {
+        std::vector<reqh::Stores*> all;  // Of each locality.
+        reqh::StoreLayoutPtr layout;
+    };
+    void serve_objects(const Beginning& beginning);
+    // Null without disks. From any thread after open().
+    reqh::Stores* stores() { return store_ == nullptr ? nullptr : &store_->stores; }
+
     // Lets no new work in, answers what waits with "try again", and waits until none runs any more,
     // at most until `deadline`. Returns how much still does.
     Task<std::uint64_t> drain(Instant deadline);
     // Cuts off what is left, ends the sessions and gives the buffers back; how much was cut off.
     Task<std::uint64_t> close();
+    // Ends what is done for objects besides fops. Requires: all localities have closed.
+    Task<std::uint64_t> close_store();
 
     // -- on its reactor --
     std::vector<fabric::SessionInfo> sessions();
@@ -115,6 +135,14 @@ private:
         std::optional<fabric::Server> server;
     };
 
+    struct Store {
+        Store(Locality& locality, const LocalityOptions& options, const LocalityWorld& world);
+
+        reqh::Stores stores;
+        reqh::ReplacedObjects replaced;
+        reqh::StoreUpkeep upkeep;
+    };
+
     const Fabric* shown() const { return shown_.load(std::memory_order_acquire); }
 
     const std::uint32_t index_;
@@ -123,6 +151,7 @@ private:
     core::Gate work_;
     core::Gate duties_;
     std::unique_ptr<io_sched::MainScheduler> io_;
+    std::unique_ptr<Store> store_;  // Null without disks.
     std::unique_ptr<Fabric> fabric_;
     std::atomic<const Fabric*> shown_ = nullptr;  // The same, to other threads.
     Listener* listener_ = nullptr;

@@ -4,6 +4,7 @@
 #include <cerrno>
 
 #include "core/remote.h"
+#include "daemon/store_layout.h"
 #include "fabric/settings.h"
 #include "lrs/settings.h"
 
@@ -171,7 +172,8 @@ Node::Node(NodeWorld world, NodeOptions options)
               .events = world_.events,
               .entropy = world_.entropy,
               .clock = world_.clock,
-              .node = world_.id},
+              .node = world_.id,
+              .store = world_.configuration.current()->get<store::StoreSettings>()},
              world_.localities,
              world_.configuration.current()->get<std::vector<devices::DeviceSettings>>()),
       drained_(world_.control),
@@ -196,6 +198,8 @@ Task<Started<void>> Node::start() {
     auto access = world_.load_access();
     if (!access) co_return std::unexpected(access.error());
     access_ = *std::move(access);
+    const auto named = co_await open_names();
+    if (!named) co_return std::unexpected(named.error());
     for (const auto& locality : localities_) {
         if (stop_requested_) co_return {};
         const auto opened = co_await open_locality(locality.get());
@@ -204,6 +208,7 @@ Task<Started<void>> Node::start() {
     opened_.store(true, std::memory_order_release);
     if (stop_requested_) co_return {};
     co_await open_disks();
+    co_await serve_objects();
     if (stop_requested_) co_return {};
     const auto listening = co_await listen();
     if (!listening) co_return std::unexpected(listening.error());
@@ -232,7 +237,8 @@ Task<Started<void>> Node::open_locality(Locality* locality) {
     const LocalityWorld world{.events = world_.events,
                               .entropy = world_.entropy,
                               .clock = world_.clock,
-                              .transport = transport_};
+                              .transport = transport_,
+                              .names = names_.get()};
     auto open = [locality, &options, &world] { return locality->open(options, world); };
     const auto opened = co_await core::run_on(world_.control, locality->reactor(), open);
     if (!opened) {
@@ -266,6 +272,21 @@ Task<Started<void>> Node::open_locality(Locality* locality) {
     co_return {};
 }
 
+Task<Started<void>> Node::open_names() {
+    if (disks_.empty()) co_return {};
+    names_ = std::make_unique<NameParts>(NameParts::World{.control = world_.control,
+                                                          .bay = *world_.bay,
+                                                          .events = world_.events,
+                                                          .clock = world_.clock,
+                                                          .node = world_.id},
+                                         world_.localities);
+    const auto opened = co_await names_->open();
+    if (opened) co_return {};
+    co_return std::unexpected(StartProblem{
+        .exit_code = kExitSystem,
+        .message = "the names of objects, in node.data_dir: " + describe(opened.error())});
+}
+
 // A disk that cannot be used keeps no other from serving.
 Task<void> Node::open_disks() {
     if (disks_.empty()) co_return;
@@ -276,6 +297,22 @@ Task<void> Node::open_disks() {
         if (disk.reason.empty()) continue;
         warnings_.push_back("device " + disk.name + " (" + disk.path + ") is " + disk.state + ": " +
                             disk.reason);
+    }
+}
+
+// All that are there are open: fops may look for objects on them.
+Task<void> Node::serve_objects() {
+    if (disks_.empty()) co_return;
+    const auto& pools = world_.configuration.current()->get<std::vector<devices::PoolSettings>>();
+    auto layout =
+        std::make_shared<reqh::StoreLayout>(make_store_layout(pools, disks_.slots(), disks_.all()));
+    // Later starts have later layouts, as long as nobody sets the clock back.
+    layout->version = static_cast<std::uint64_t>(world_.clock.wall().unix_ns);
+    Locality::Beginning beginning{.all = {}, .layout = std::move(layout)};
+    for (const auto& locality : localities_) beginning.all.push_back(locality->stores());
+    for (const auto& locality : localities_) {
+        auto serve = [&locality, &beginning] { locality->serve_objects(beginning); };
+        co_await core::run_on(world_.control, locality->reactor(), serve);
     }
 }
 
@@ -311,6 +348,7 @@ LocalityOptions Node::locality_options(std::uint32_t index) const {
         .server = {.locality = static_cast<std::uint16_t>(index), .incarnation = incarnation_},
         .policy = settings.get<lrs::LrsSettings>().policy,
         .io = settings.get<io_sched::IoSchedSettings>(),
+        .upkeep = {.upload_timeout = settings.get<store::StoreSettings>().upload_timeout},
         .live = live_settings()};
     options.host.machine.receive_buffer_count = localities.receive_buffers;
     options.host.machine.host = node_name(settings);
@@ -462,9 +500,14 @@ Task<bool> Node::stop() {
     // Who does not answer a drain does not hear of a close either.
     const bool deaf =
         std::ranges::any_of(orders_, [](const auto& order) { return order->under_way(); });
-    const Left left =
-        co_await order_all([](Locality* locality, Instant) { return locality->close(); }, Instant{},
-                           after(world_.control.now(), kClosePatience));
+    Left left = co_await order_all([](Locality* locality, Instant) { return locality->close(); },
+                                   Instant{}, after(world_.control.now(), kClosePatience));
+    if (!deaf && left.localities == 0) {
+        const Left kept =
+            co_await order_all([](Locality* locality, Instant) { return locality->close_store(); },
+                               Instant{}, after(world_.control.now(), kClosePatience));
+        left.localities = kept.localities;
+    }
     if (deaf || left.localities > 0) {
         emit(world_.events, core::Level::kError, "daemon.not_stopped",
              {{"silent_localities", left.localities}});
@@ -474,13 +517,22 @@ Task<bool> Node::stop() {
     const Duration timeout = world_.configuration.current()->get<NodeSettings>().drain_timeout;
     const Instant deadline =
         std::max(after(asked_at, timeout), after(world_.control.now(), kClosePatience));
-    const bool disks_closed = co_await disks_.close(deadline);
+    const bool disks_closed = co_await close_disks(deadline);
     if (!disks_closed) co_return false;
     // Every pulse is at home again: it was sent before the close, and is answered in order.
     for (const auto& pulse : pulses_) ENSURE(!pulse->under_way());
     enter(NodeState::kStopped);
     emit(world_.events, core::Level::kInfo, "daemon.stopped", {{"cut_off", left.running}});
     co_return true;
+}
+
+Task<bool> Node::close_disks(Instant deadline) {
+    const bool closed = co_await disks_.close(deadline);
+    if (!closed) co_return false;
+    if (names_ == nullptr) co_return true;
+    const bool names_closed = co_await names_->close(deadline);
+    if (!names_closed) emit(world_.events, core::Level::kError, "daemon.names_do_not_close");
+    co_return names_closed;
 }
 
 Node::ReloadResult Node::reload() {

@@ -20,6 +20,7 @@
 #include "daemon/configuration.h"
 #include "daemon/listener.h"
 #include "daemon/locality.h"
+#include "daemon/name_parts.h"
 #include "daemon/node_disks.h"
 #include "daemon/service_manager.h"
 #include "daemon/start_problem.h"
@@ -142,7 +143,10 @@ private:
     class Update;
 
     Task<Started<void>> open_locality(Locality* locality);
+    Task<Started<void>> open_names();
     Task<void> open_disks();
+    Task<void> serve_objects();
+    Task<bool> close_disks(Instant deadline);
     Task<void> ask_for_time();
     Task<Started<void>> listen();
     std::vector<fabric::Address> listen_addresses() const;
@@ -167,6 +171,7 @@ private:
     std::vector<std::unique_ptr<Order>> orders_;
     std::vector<std::unique_ptr<Update>> updates_;
     NodeDisks disks_;
+    std::unique_ptr<NameParts> names_;  // Null without disks.
     std::uint64_t incarnation_ = 0;
     std::atomic<bool> opened_ = false;
     AccessPtr access_;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/ensure.h"
+#include "reqh/home_volume.h"
 
 namespace fopd::daemon {
 
@@ -148,11 +149,15 @@ void NodeDisk::make_volume() {
         store::VolumeParts{.reactor = place_.reactor,
                            .device = *device_,
                            .index = *index_,
-                           .events = world_.events},
+                           .events = world_.events,
+                           .names = &home_->names},
         store::VolumeOptions{.disk_id = label.disk,
                              .slot = label.slot,
                              .segment_blocks = static_cast<std::uint32_t>(label.segment_bytes /
-                                                                          devices::kBlockBytes)});
+                                                                          devices::kBlockBytes),
+                             .overlay_bytes = world_.store.overlay_bytes,
+                             .flush_interval = world_.store.flush_interval,
+                             .checkpoint_interval = world_.store.checkpoint_interval});
 }
 
 Task<Result<void>> NodeDisk::find_index() {
@@ -239,9 +244,12 @@ void NodeDisk::report_opened(Duration took) const {
 
 // Slots are unique, so nobody else has that medium.
 void NodeDisk::offer() {
-    ENSURE(io_ != nullptr);
-    const auto added = io_->add_device(medium(), *device_);
+    const auto added = home_->io.add_device(medium(), *device_);
     ENSURE(added.has_value());
+    home_->stores.add({.disk_id = disk_id_,
+                       .pool = reqh::pool_id(settings_.pool),
+                       .volume = volume_.get(),
+                       .medium = medium()});
     offered_ = true;
 }
 
@@ -251,7 +259,8 @@ Task<void> NodeDisk::close() {
     const DiskStage before = stage();
     if (before == DiskStage::kClosed || before == DiskStage::kGivenUp) co_return;
     if (offered_) {
-        const auto removed = co_await io_->remove_device(medium());
+        home_->stores.remove(*slot_);
+        const auto removed = co_await home_->io.remove_device(medium());
         ENSURE(removed.has_value());
     }
     if (volume_ != nullptr) {
@@ -283,6 +292,9 @@ void NodeDisk::publish() {
     const store::SpaceUse use = volume_->space_use();
     figures_.capacity_bytes.set(use.total_blocks * devices::kBlockBytes);
     figures_.free_bytes.set(use.free_blocks * devices::kBlockBytes);
+    if (const reqh::HomeVolume* const found = home_->stores.find(*slot_); found != nullptr) {
+        figures_.checksum_errors.set(found->checksum_errors().get());
+    }
     const Instant now = place_.reactor.now();
     if (now <= published_at_) return;
     const Duration busy = device_->busy_time();

@@ -16,6 +16,9 @@
 #include "devices/disk_label.h"
 #include "devices/watched_device.h"
 #include "io_sched/main_scheduler.h"
+#include "reqh/stores.h"
+#include "store/name_sink.h"
+#include "store/settings.h"
 #include "store/volume.h"
 
 namespace fopd::daemon {
@@ -39,6 +42,7 @@ struct DiskWorld {
     core::Entropy& entropy;
     const core::Clock& clock;
     devices::NodeId node{};
+    store::StoreSettings store{};
 };
 
 // One configured disk, from its path to the objects on it: opened, recognised by its label, taken
@@ -63,9 +67,14 @@ public:
     // What its tasks run in.
     core::Gate& duties() { return duties_; }
 
-    // Its locality's way to its devices, which outlives it. On the locality's reactor, before any
-    // task.
-    void use(io_sched::MainScheduler& io) { io_ = &io; }
+    // What its locality has for its disks, all of which outlives them: the way to devices, where
+    // fops find objects, who wants to know their names. On the locality's reactor, before any task.
+    struct Home {
+        io_sched::MainScheduler& io;
+        reqh::Stores& stores;
+        store::NameSink& names;
+    };
+    void use(const Home& home) { home_.emplace(home); }
 
     // -- tasks, in this order, each once --
 
@@ -73,7 +82,7 @@ public:
     Task<void> look();
     // Takes a disk that is to be taken, and opens what is on it.
     Task<void> begin();
-    // Requires: nobody uses the volume any more.
+    // Requires: no fop uses the volume any more.
     Task<void> close();
 
     // -- in between --
@@ -104,6 +113,7 @@ public:
     struct Figures {
         core::Counter capacity_bytes;
         core::Counter free_bytes;
+        core::Counter checksum_errors;
         core::Counter busy_ppm;  // Of the time between the last two calls of publish().
     };
     const Figures& figures() const { return figures_; }
@@ -135,8 +145,8 @@ private:
     std::unique_ptr<store::Index> index_;
     std::unique_ptr<store::Volume> volume_;
 
-    io_sched::MainScheduler* io_ = nullptr;
-    bool offered_ = false;  // The scheduler has it.
+    std::optional<Home> home_;
+    bool offered_ = false;  // The scheduler and the stores have it.
 
     bool is_new_ = false;
     std::optional<store::Slot> slot_;

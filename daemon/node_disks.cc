@@ -294,6 +294,8 @@ void NodeDisks::collect(core::MetricSink& sink) const {
                        static_cast<double>(figures.busy_ppm.get()) / 1e6);
         }
         if (health == nullptr) continue;
+        sink.counter("fopd_checksum_errors", "Blocks that were read and are not what was written.",
+                     labels, static_cast<double>(disk->figures().checksum_errors.get()));
         for (std::size_t i = 0; i < devices::kDeviceOpCount; ++i) {
             const auto op = static_cast<devices::DeviceOp>(i);
             const devices::Health::Figures& figures = health->of(op);

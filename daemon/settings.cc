@@ -1,11 +1,17 @@
 #include "daemon/settings.h"
 
+#include <map>
+#include <string>
+#include <string_view>
+
 #include "config/section.h"
 #include "config/types.h"
 #include "devices/settings.h"
 #include "fabric/settings.h"
 #include "io_sched/settings.h"
 #include "lrs/settings.h"
+#include "reqh/names.h"
+#include "store/settings.h"
 
 namespace fopd::daemon {
 
@@ -98,6 +104,19 @@ config::Section<LogSettings> log_section() {
     return section;
 }
 
+// What is in a pool is known by the pool's id, which is made of its name.
+std::optional<config::Mistake> check_pools(const config::Snapshot& settings) {
+    std::map<reqh::PoolId, std::string_view> names;
+    for (const auto& pool : settings.get<std::vector<devices::PoolSettings>>()) {
+        const auto [other, is_new] = names.try_emplace(reqh::pool_id(pool.name), pool.name);
+        if (is_new) continue;
+        return config::Mistake{.wrong = "pools " + std::string(other->second) + " and " +
+                                        pool.name + " would have the same id",
+                               .right = "another name for one of them"};
+    }
+    return std::nullopt;
+}
+
 std::optional<config::Mistake> check_disks(const config::Snapshot& settings) {
     std::string wrong = devices::check_devices(settings.get<std::vector<devices::DeviceSettings>>(),
                                                settings.get<std::vector<devices::PoolSettings>>());
@@ -117,9 +136,11 @@ config::Schema make_schema() {
     schema.add(admin_section());
     schema.add(log_section());
     schema.add(lrs::lrs_section());
+    schema.add(store::store_section());
     schema.add(io_sched::io_sched_section());
     schema.add(devices::pools_section());
     schema.add(devices::devices_section());
+    schema.rule("pools", &check_pools);
     schema.rule("devices", &check_disks);
     return schema;
 }

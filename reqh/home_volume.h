@@ -52,6 +52,7 @@ public:
     ObjectCount& objects() { return objects_; }
     // Any thread.
     core::Counter& checksum_errors() { return checksum_errors_; }
+    const core::Counter& checksum_errors() const { return checksum_errors_; }
 
     // A fid that no object had before and none will have: the slot, the life of its log, and a
     // number in that; some bits of the disk tell it from others that had the slot.

@@ -50,7 +50,7 @@ struct SlotPlace {
 // Which pools and slots the node has, also those whose disk is missing. Never changed, only
 // replaced as a whole.
 struct StoreLayout {
-    std::uint64_t version = 0;  // Greater than that of every layout before, over all starts.
+    std::uint64_t version = 0;  // Greater than that of every layout before.
     std::vector<PoolPlace> pools;
     std::size_t default_pool = 0;  // Of `pools`: for fops that name none.
     std::vector<SlotPlace> slots;  // By ascending slot.

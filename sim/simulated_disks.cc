@@ -96,6 +96,23 @@ Task<Result<std::unique_ptr<store::Index>>> SimulatedDisks::make_index(core::Rea
     co_return index_on(*reactor, indexes_.insert_or_assign(disk, store::MapImage{}).first->second);
 }
 
+Task<Result<std::unique_ptr<store::Index>>> SimulatedDisks::open_names(core::Reactor* reactor,
+                                                                       NamePlace place) {
+    co_await reactor->yield();
+    const auto image = names_.find(place.part);
+    if (image == names_.end()) {
+        co_return std::unexpected(Error{.code = Errc::kNotFound, .context = "open the names"});
+    }
+    co_return index_on(*reactor, image->second);
+}
+
+Task<Result<std::unique_ptr<store::Index>>> SimulatedDisks::make_names(core::Reactor* reactor,
+                                                                       NamePlace place) {
+    co_await reactor->yield();
+    co_return index_on(*reactor,
+                       names_.insert_or_assign(place.part, store::MapImage{}).first->second);
+}
+
 Result<std::unique_ptr<store::Index>> SimulatedDisks::index_on(core::Reactor& reactor,
                                                                store::MapImage& image) {
     return std::make_unique<store::MapIndex>(

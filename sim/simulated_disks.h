@@ -20,8 +20,8 @@ struct SimulatedDiskOptions {
     std::uint64_t size_bytes = 32UL << 20;
 };
 
-// What one simulated node keeps: its disks, their indexes, its table of slots. All of it outlives
-// the node's lives; a loss of power takes from it what was not durable yet.
+// What one simulated node keeps: its disks, their indexes, its names, its table of slots. All of it
+// outlives the node's lives; a loss of power takes from it what was not durable yet.
 class SimulatedDisks final : public daemon::DiskBay {
 public:
     SimulatedDisks(std::uint64_t seed, std::vector<SimulatedDiskOptions> disks);
@@ -48,6 +48,7 @@ public:
     void set_faults(const std::string& name, const devices::DiskFaults& faults);
     void lose_indexes() { indexes_.clear(); }
     void lose_slots() { slots_.clear(); }
+    void lose_names() { names_.clear(); }
     // Requires: the disk with this id has one.
     store::MapImage& index(const devices::DiskId& disk) { return indexes_.at(disk); }
 
@@ -57,6 +58,10 @@ public:
                                                            devices::DiskId disk) override;
     Task<Result<std::unique_ptr<store::Index>>> make_index(core::Reactor* reactor,
                                                            devices::DiskId disk) override;
+    Task<Result<std::unique_ptr<store::Index>>> open_names(core::Reactor* reactor,
+                                                           NamePlace place) override;
+    Task<Result<std::unique_ptr<store::Index>>> make_names(core::Reactor* reactor,
+                                                           NamePlace place) override;
     Result<std::string> read_slots() override;
     Result<void> write_slots(const std::string& text) override;
 
@@ -72,6 +77,7 @@ private:
     std::map<std::string, devices::MemoryDisk*> open_;  // By path.
     std::map<std::string, devices::DiskImage> images_;  // By path.
     std::map<devices::DiskId, store::MapImage> indexes_;
+    std::map<std::uint32_t, store::MapImage> names_;  // By part.
     std::string slots_;
 };
 

@@ -1,0 +1,42 @@
+#include "daemon/store_layout.h"
+
+#include <algorithm>
+
+namespace fopd::daemon {
+
+namespace {
+
+reqh::PoolId add_pool(reqh::StoreLayout& layout, const std::string& name) {
+    const reqh::PoolId id = reqh::pool_id(name);
+    if (layout.find_pool(id) == nullptr) layout.pools.push_back({.id = id, .name = name});
+    return id;
+}
+
+reqh::SlotState state_of(DiskStage stage) {
+    if (stage == DiskStage::kServing) return reqh::SlotState::kOnline;
+    return stage == DiskStage::kDamaged ? reqh::SlotState::kReadOnly : reqh::SlotState::kMissing;
+}
+
+}  // namespace
+
+reqh::StoreLayout make_store_layout(const std::vector<devices::PoolSettings>& pools,
+                                    const SlotTable& slots,
+                                    const std::vector<std::unique_ptr<NodeDisk>>& disks) {
+    reqh::StoreLayout layout;
+    for (const devices::PoolSettings& each : pools) add_pool(layout, each.name);
+    for (const SlotEntry& entry : slots.entries()) {
+        reqh::SlotPlace place{.slot = entry.slot,
+                              .pool = add_pool(layout, entry.pool),
+                              .state = reqh::SlotState::kMissing};
+        const auto disk = std::ranges::find_if(
+            disks, [&entry](const auto& each) { return each->slot() == entry.slot; });
+        if (disk != disks.end()) {
+            place.locality = (*disk)->place().locality;
+            place.state = state_of((*disk)->stage());
+        }
+        layout.slots.push_back(place);
+    }
+    return layout;
+}
+
+}  // namespace fopd::daemon

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "daemon/node_disk.h"
+#include "daemon/slot_table.h"
+#include "devices/settings.h"
+#include "reqh/stores.h"
+
+namespace fopd::daemon {
+
+// Which pools and slots the fops of a node find: all that the table has, each with its disk if that
+// is there. The pools are those of the configuration, the first of them for who names none, and
+// those of disks that are elsewhere.
+reqh::StoreLayout make_store_layout(const std::vector<devices::PoolSettings>& pools,
+                                    const SlotTable& slots,
+                                    const std::vector<std::unique_ptr<NodeDisk>>& disks);
+
+}  // namespace fopd::daemon

@@ -1,0 +1,26 @@
+#include "store/settings.h"
+
+#include "config/types.h"
+
+namespace fopd::store {
+
+config::Section<StoreSettings> store_section() {
+    config::Section<StoreSettings> section("store", "How objects are kept on disks.");
+    section.field("flush_interval", &StoreSettings::flush_interval,
+                  config::duration({.min = 1ms, .max = 1min}),
+                  "How long a buffered write may wait before it is made durable.");
+    section.field("checkpoint_interval", &StoreSettings::checkpoint_interval,
+                  config::duration({.min = 100ms, .max = 1h}),
+                  "How often what has changed is moved from memory into the index. What is not "
+                  "there yet is read from the log at the next start.");
+    section.field("upload_timeout", &StoreSettings::upload_timeout,
+                  config::duration({.min = 1s, .max = 30 * 24h}),
+                  "An upload that nobody writes to for so long is given up.");
+    section.field("overlay", &StoreSettings::overlay_bytes,
+                  config::size({.min = 1ULL << 20, .max = 4ULL << 30}),
+                  "Memory of each disk for changes that are not in its index yet. When it is full, "
+                  "they are moved before their time.");
+    return section;
+}
+
+}  // namespace fopd::store

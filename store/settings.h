@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstdint>
+
+#include "config/section.h"
+#include "core/time.h"
+
+namespace fopd::store {
+
+// The section `store` of the configuration.
+struct StoreSettings {
+    Duration flush_interval = 1s;
+    Duration checkpoint_interval = 5s;
+    Duration upload_timeout = 1h;
+    std::uint64_t overlay_bytes = 64ULL << 20;
+};
+
+config::Section<StoreSettings> store_section();
+
+}  // namespace fopd::store
