@@ -5,6 +5,7 @@
 #include <array>
 
 #include "client/fopd.hpp"
+#include "fop/status.h"
 
 namespace fopd::client {
 
@@ -46,6 +47,21 @@ constexpr ExitCode exit_code_of(libfopd::Status status) {
         case libfopd::Status::kTryAgain:
         case libfopd::Status::kTimedOut: return kExitTryLater;
         case libfopd::Status::kCorrupt: return kExitBadData;
+        default: return kExitRefused;
+    }
+}
+
+// The same for a fop; what was not answered at all is not here.
+constexpr ExitCode exit_code_of(fop::Status status) {
+    switch (status) {
+        case fop::Status::kDone: return kExitDone;
+        case fop::Status::kUnknownFop:
+        case fop::Status::kVersion: return kExitNoServer;
+        case fop::Status::kDenied: return kExitNotAllowed;
+        case fop::Status::kTryAgain:
+        case fop::Status::kBusy:
+        case fop::Status::kTimedOut: return kExitTryLater;
+        case fop::Status::kCorrupt: return kExitBadData;
         default: return kExitRefused;
     }
 }

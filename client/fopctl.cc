@@ -17,6 +17,7 @@
 #include "client/verbs_fabric.h"
 #include "client/verbs_key.h"
 #include "client/verbs_node.h"
+#include "client/verbs_object.h"
 
 namespace fopd::client {
 
@@ -101,7 +102,7 @@ int main(int argc, char** argv) {
     VerbArguments arguments;
     declare_settings(app, settings);
     const Verb* chosen = nullptr;
-    for (const auto verbs : {fabric_verbs(), node_verbs(), key_verbs()}) {
+    for (const auto verbs : {object_verbs(), fabric_verbs(), node_verbs(), key_verbs()}) {
         for (const Verb& verb : verbs) {
             CLI::App* const sub = declare_verb(app, verb);
             if (verb.declare != nullptr) verb.declare(*sub, arguments);

@@ -16,13 +16,9 @@
 #include <utility>
 #include <vector>
 
-#include <arpa/inet.h>
-#include <netdb.h>
-
-#include "client/key_file.h"
+#include "client/endpoint.h"
 #include "client/session_thread.h"
 #include "core/printable.h"
-#include "fabric/ofi_transport.h"
 #include "fop/fop_type.h"
 #include "fop/principal.h"
 
@@ -268,33 +264,6 @@ Asked bulk_echo_of(const void* data, void* into, std::size_t bytes) {
 
 // -- how a client is made --
 
-bool is_numeric(const std::string& host) {
-    in6_addr address{};
-    return inet_pton(AF_INET, host.c_str(), &address) == 1 ||
-           inet_pton(AF_INET6, host.c_str(), &address) == 1;
-}
-
-std::expected<std::vector<std::string>, std::string> resolve(const std::string& host) {
-    addrinfo hints{};
-    hints.ai_family = AF_UNSPEC;
-    hints.ai_socktype = SOCK_STREAM;
-    addrinfo* found = nullptr;
-    if (const int code = getaddrinfo(host.c_str(), nullptr, &hints, &found); code != 0) {
-        return std::unexpected(gai_strerror(code));
-    }
-    const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owned(found, &freeaddrinfo);
-    std::vector<std::string> numeric;
-    for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {
-        std::array<char, NI_MAXHOST> text{};
-        if (getnameinfo(each->ai_addr, each->ai_addrlen, text.data(), text.size(), nullptr, 0,
-                        NI_NUMERICHOST) == 0) {
-            numeric.emplace_back(text.data());
-        }
-    }
-    if (numeric.empty()) return std::unexpected("the name has no address");
-    return numeric;
-}
-
 struct Refusal {
     fopd_status status;
     std::string words;
@@ -308,31 +277,20 @@ std::unexpected<Refusal> refused(fopd_status status, std::string_view words) {
 
 std::expected<SessionThread::Options, Refusal> read_options(const fopd_options& options) {
     if (options.server == nullptr) return refused(FOPD_INVALID, "no server is named");
-    const auto address = fopd::fabric::parse_address(options.server);
-    const std::string server = options.server;
-    if (!address) return refused(FOPD_INVALID, server + ": " + address.error().context);
-    if (address->scheme != "tcp" && address->scheme != "verbs") {
-        return refused(FOPD_INVALID, server + ": an address begins with tcp:// or verbs://");
-    }
-    SessionThread::Options made{.server = *address, .credentials = {}};
-    if (options.user != nullptr) made.credentials.user = options.user;
-    if (!fop::is_name(made.credentials.user)) return refused(FOPD_INVALID, "the user is no name");
-    if (options.job != nullptr && !fop::is_name(options.job)) return refused(FOPD_INVALID, kBadJob);
-    if (options.key_file == nullptr) return made;
-    const auto key = fopd::client::read_key_file(options.key_file);
-    if (!key) return refused(FOPD_INVALID, key.error());
-    made.credentials.kind = fop::AuthKind::kPrincipal;
-    made.credentials.key = *key;
-    return made;
+    const auto text = [](const char* given) { return std::string(given == nullptr ? "" : given); };
+    auto read = fopd::client::read_endpoint(
+        {.server = options.server, .key_file = text(options.key_file), .user = text(options.user)});
+    if (!read) return refused(FOPD_INVALID, read.error());
+    if (!fop::is_name(text(options.job))) return refused(FOPD_INVALID, kBadJob);
+    return std::move(*read);
 }
 
 SessionThread::World world_for(const fopd::fabric::Address& server) {
     SessionThread::World world;
-    if (!is_numeric(server.host)) world.resolve = &resolve;
+    if (!fopd::client::is_numeric(server.host)) world.resolve = &fopd::client::resolve_host;
     world.make_transport = [scheme = server.scheme](fopd::core::EventSink& events,
                                                     fopd::core::Entropy& entropy) {
-        return fopd::fabric::make_ofi_transport(
-            events, {.scheme = scheme, .random_key = [&entropy] { return entropy.number(); }});
+        return fopd::client::make_transport(scheme, events, entropy);
     };
     return world;
 }

@@ -78,6 +78,12 @@ const fop::Receipt* receipt_of(const fabric::Answer& answer) {
     return std::visit([](const auto& body) { return receipt_in(body); }, answer.body);
 }
 
+// What one slot answers to a new object, and another may not.
+bool is_worth_another_slot(fop::Status status) {
+    return status == fop::Status::kNoSpace || status == fop::Status::kReadOnly ||
+           status == fop::Status::kMediumMissing;
+}
+
 ObjectInfo info_of(const fop::Attributes& from) {
     return {.fid = from.fid,
             .size_bytes = from.size_bytes,
@@ -85,6 +91,7 @@ ObjectInfo info_of(const fop::Attributes& from) {
             .created_ns = from.created_ns,
             .changed_ns = from.changed_ns,
             .allocated_bytes = from.allocated_bytes,
+            .incarnation = from.incarnation,
             .owner = std::string(from.owner),
             .group = std::string(from.group),
             .name = std::string(from.name),
@@ -109,6 +116,7 @@ struct ObjectClient::Train {
     // where 0 means that it has to be.
     std::vector<std::uint64_t> results{};
     std::uint64_t incarnation = 0;  // The newest that a reply showed.
+    std::uint64_t seq = 0;          // Likewise.
     std::size_t next = 0;
     std::optional<Problem> problem{};
 
@@ -157,7 +165,7 @@ Task<void> ObjectClient::close() {
 fabric::CallRequest ObjectClient::request(fop::RequestBody body, Wait wait) const {
     return {.type = type_of(body),
             .body = body,
-            .header = {.job = options_.job},
+            .header = {.job = wait.job.empty() ? std::string_view(options_.job) : wait.job},
             .deadline = wait.deadline,
             .cancel = wait.cancel};
 }
@@ -317,10 +325,7 @@ Task<Outcome<fop::Fid>> ObjectClient::create(NewObject object, Wait wait) {
             co_return created->fid;
         }
         outcome = refused(*answer);
-        const bool elsewhere = answer->status == fop::Status::kNoSpace ||
-                               answer->status == fop::Status::kReadOnly ||
-                               answer->status == fop::Status::kMediumMissing;
-        if (!elsewhere) co_return outcome;
+        if (!is_worth_another_slot(answer->status)) co_return outcome;
     }
     co_return outcome;
 }
@@ -731,6 +736,27 @@ Task<Outcome<std::vector<fop::Receipt>>> ObjectClient::ask_sync(std::vector<fop:
     co_return lost;
 }
 
+// Of other clients' writes nothing is known, so that it is asked for what there is.
+Task<Outcome<void>> ObjectClient::sync_node(Wait wait) {
+    const auto answer = co_await ask_home(request(fop::Sync{}, wait));
+    if (!answer) co_return std::unexpected(answer.error());
+    co_return {};
+}
+
+Task<Outcome<void>> ObjectClient::sync_object(ObjectInfo found, Wait wait) {
+    fop::Receipt any{.incarnation = found.incarnation};
+    any.slot = found.fid.slot();
+    const std::array receipts{any};
+    const fop::Sync body{.receipts = receipts};
+    const auto answer = co_await ask_slot(any.slot, request(body, wait));
+    if (!answer) co_return std::unexpected(answer.error());
+    if (answer->status != fop::Status::kDone) co_return refused(*answer);
+    const auto* const reply = body_of<fop::SyncReply>(*answer);
+    if (reply == nullptr || reply->receipts.size() != 1) co_return nonsense();
+    if (reply->receipts[0].incarnation == any.incarnation) co_return {};
+    co_return failed(fop::Status::kLost, "the server was started anew: what was buffered is lost");
+}
+
 Task<Outcome<void>> ObjectClient::write_again(std::vector<fop::Receipt> kept, Wait wait) {
     while (writing_again_) {
         const auto woken = co_await changed_.wait(wait);
@@ -791,10 +817,7 @@ Task<Outcome<fop::Fid>> ObjectClient::put(NewObject object, std::span<const std:
         if (train.fid.is_set()) co_await abort_upload(train.fid);
         const fop::Status status = uploaded.error().status;
         outcome = std::unexpected(std::move(uploaded.error()));
-        const bool elsewhere = status == fop::Status::kNoSpace ||
-                               status == fop::Status::kReadOnly ||
-                               status == fop::Status::kMediumMissing;
-        if (!elsewhere) break;
+        if (!is_worth_another_slot(status)) break;
     }
     co_return outcome;
 }
@@ -805,14 +828,24 @@ Task<Outcome<void>> ObjectClient::upload(Train* train, std::uint16_t slot,
     Outcome<void> done = failed(fop::Status::kLost, "the server loses what it was sent");
     for (int tries = 0; tries < kUploadTries; ++tries) {
         if (!train->fid.is_set()) {
-            auto begun = co_await begin_upload(train, slot, object);
-            if (!begun) co_return begun;
+            auto begun = co_await begin_at(
+                {.slot = slot, .object = object, .size_bytes = train->whole.length}, train->wait);
+            if (!begun) co_return std::unexpected(std::move(begun.error()));
+            train->fid = *begun;
         }
         train->problem.reset();
         done = co_await run(train);
-        if (done) done = co_await commit_upload(train);
-        if (done) co_return done;
-        if (done.error().status == fop::Status::kLost) continue;
+        if (done) {
+            auto ended = co_await commit_upload(train->fid, train->whole.length, train->wait);
+            if (ended && ended->done) co_return {};
+            if (ended) {
+                std::ranges::replace_if(
+                    train->results, [&ended](auto each) { return each != ended->incarnation; }, 0);
+                done = failed(fop::Status::kLost, "the server loses what it was sent");
+                continue;
+            }
+            done = std::unexpected(std::move(ended.error()));
+        }
         if (done.error().status != fop::Status::kNotFound) co_return done;
         train->fid = {};
         std::ranges::fill(train->results, 0);
@@ -820,23 +853,69 @@ Task<Outcome<void>> ObjectClient::upload(Train* train, std::uint16_t slot,
     co_return done;
 }
 
-Task<Outcome<void>> ObjectClient::begin_upload(Train* train, std::uint16_t slot,
-                                               const NewObject* object) {
-    fabric::CallRequest asked = request(fop::UploadBegin{.name = object->name,
-                                                         .group = object->group,
-                                                         .size_bytes = train->whole.length,
-                                                         .slot = slot,
-                                                         .mode = object->mode,
-                                                         .no_replace = object->no_replace},
-                                        train->wait);
-    asked.header.pool = object->pool;
-    const auto answer = co_await ask_slot(slot, asked);
+Task<Outcome<fop::Fid>> ObjectClient::begin_upload(NewObject object, std::uint64_t size_bytes,
+                                                   Wait wait) {
+    auto loaded = co_await load_slots(wait);
+    if (!loaded) co_return std::unexpected(std::move(loaded.error()));
+    Outcome<fop::Fid> begun = failed(fop::Status::kWrongPool, "no such pool, or no room in it");
+    const std::vector<std::uint16_t> places = places_for(object.pool);
+    for (const std::uint16_t slot : places) {
+        begun =
+            co_await begin_at({.slot = slot, .object = &object, .size_bytes = size_bytes}, wait);
+        if (begun || !is_worth_another_slot(begun.error().status)) break;
+    }
+    co_return begun;
+}
+
+Task<Outcome<fop::Fid>> ObjectClient::begin_at(Beginning beginning, Wait wait) {
+    const NewObject& object = *beginning.object;
+    fabric::CallRequest asked = request(fop::UploadBegin{.name = object.name,
+                                                         .group = object.group,
+                                                         .size_bytes = beginning.size_bytes,
+                                                         .slot = beginning.slot,
+                                                         .mode = object.mode,
+                                                         .no_replace = object.no_replace},
+                                        wait);
+    asked.header.pool = object.pool;
+    const auto answer = co_await ask_slot(beginning.slot, asked);
     if (!answer) co_return std::unexpected(answer.error());
     if (answer->status != fop::Status::kDone) co_return refused(*answer);
     const auto* const reply = body_of<fop::UploadBeginReply>(*answer);
-    if (reply == nullptr || reply->fid.slot() != slot || !reply->fid.is_set()) co_return nonsense();
-    train->fid = reply->fid;
-    co_return {};
+    const bool makes_sense =
+        reply != nullptr && reply->fid.slot() == beginning.slot && reply->fid.is_set();
+    if (!makes_sense) co_return nonsense();
+    co_return reply->fid;
+}
+
+Task<Outcome<fop::Receipt>> ObjectClient::write_upload(UploadPart part, Wait wait) {
+    ENSURE(part.offset % fop::kBlockBytes == 0);
+    Train train{.fid = part.fid,
+                .whole = {.offset = part.offset, .length = part.from.size()},
+                .from = part.from,
+                .durability = fop::Durability::kBuffered,
+                .wait = wait,
+                .piece_bytes = options_.fop_bytes,
+                .move = &ObjectClient::upload_piece};
+    auto moved = co_await run(&train);
+    if (!moved) co_return std::unexpected(std::move(moved.error()));
+    fop::Receipt receipt{.incarnation = train.incarnation, .seq = train.seq};
+    receipt.slot = part.fid.slot();
+    for (const std::uint64_t each : train.results) {
+        receipt.incarnation = std::min(receipt.incarnation, each);
+    }
+    co_return receipt;
+}
+
+Task<Outcome<bool>> ObjectClient::keep_upload(fop::Receipt receipt, Wait wait) {
+    const std::array receipts{receipt};
+    const fop::Sync body{.receipts = receipts};
+    const auto answer = co_await ask_slot(receipt.slot, request(body, wait));
+    if (!answer) co_return std::unexpected(answer.error());
+    if (answer->status == fop::Status::kLost) co_return false;
+    if (answer->status != fop::Status::kDone) co_return refused(*answer);
+    const auto* const reply = body_of<fop::SyncReply>(*answer);
+    if (reply == nullptr || reply->receipts.size() != 1) co_return nonsense();
+    co_return reply->receipts[0].seq >= receipt.seq;
 }
 
 Task<Outcome<void>> ObjectClient::upload_piece(Train* train, std::size_t index) {
@@ -862,31 +941,29 @@ Task<Outcome<void>> ObjectClient::upload_piece(Train* train, std::size_t index) 
     const auto* const reply = body_of<fop::UploadWriteReply>(*answer);
     if (reply == nullptr || reply->receipt.incarnation == 0) co_return nonsense();
     train->results[index] = reply->receipt.incarnation;
+    train->incarnation = std::max(train->incarnation, reply->receipt.incarnation);
+    train->seq = std::max(train->seq, reply->receipt.seq);
     co_return {};
 }
 
-Task<Outcome<void>> ObjectClient::commit_upload(Train* train) {
+Task<Outcome<ObjectClient::Committed>> ObjectClient::commit_upload(fop::Fid fid,
+                                                                   std::uint64_t size_bytes,
+                                                                   Wait wait) {
+    const fop::Range whole{.offset = 0, .length = size_bytes};
     const fop::UploadCommit body{
-        .fid = train->fid,
-        .size_bytes = train->whole.length,
-        .blocks = fop::count_pieces(fop::Range{.offset = 0, .length = train->whole.length})};
-    const auto answer = co_await ask_slot(train->fid.slot(), request(body, train->wait));
+        .fid = fid, .size_bytes = size_bytes, .blocks = fop::count_pieces(whole)};
+    const auto answer = co_await ask_slot(fid.slot(), request(body, wait));
     if (!answer) co_return std::unexpected(answer.error());
+    const bool is_done = answer->status == fop::Status::kDone;
     const auto* const reply = body_of<fop::UploadCommitReply>(*answer);
-    if (answer->status == fop::Status::kDone && reply != nullptr) {
-        held_.release(reply->receipt);
-        co_return {};
+    if (!is_done && (answer->status != fop::Status::kLost || reply == nullptr)) {
+        co_return refused(*answer);
     }
-    if (answer->status == fop::Status::kDone) co_return nonsense();
-    if (answer->status == fop::Status::kLost && reply != nullptr) {
-        for (std::uint64_t& each : train->results) {
-            if (each != reply->receipt.incarnation) each = 0;
-        }
-    }
-    co_return refused(*answer);
+    if (reply == nullptr) co_return nonsense();
+    if (is_done) held_.release(reply->receipt);
+    co_return Committed{.done = is_done, .incarnation = reply->receipt.incarnation};
 }
 
-// The server gives up what nobody commits, too, but later.
 Task<void> ObjectClient::abort_upload(fop::Fid fid) {
     const Wait wait{.deadline = after(host_.reactor().now(), kAbortMax)};
     const fop::UploadAbort body{.fid = fid};

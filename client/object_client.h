@@ -57,6 +57,7 @@ struct ObjectInfo {
     std::uint64_t created_ns = 0;
     std::uint64_t changed_ns = 0;
     std::uint64_t allocated_bytes = 0;
+    std::uint64_t incarnation = 0;  // Of its slot.
     std::string owner{};
     std::string group{};
     std::string name{};
@@ -110,7 +111,15 @@ public:
     // Every call ends. Awaited once.
     Task<void> close();
 
-    using Wait = core::WaitOptions;
+    // How long a call may last, who may end it early, and by which job the server's rules know it.
+    struct Wait {
+        Instant deadline = kNever;
+        core::CancelSource* cancel = nullptr;
+        std::string_view job{};  // Empty: as the options say. Borrowed until the call has returned.
+
+        // NOLINTNEXTLINE(google-explicit-constructor): for every wait within the call.
+        operator core::WaitOptions() const { return {.deadline = deadline, .cancel = cancel}; }
+    };
 
     Task<Outcome<fop::Fid>> create(NewObject object, Wait wait);
     Task<Outcome<ObjectInfo>> lookup(std::string pool, std::string name, Wait wait);
@@ -157,9 +166,41 @@ public:
     // Everything written buffered and acknowledged before is durable.
     Task<Outcome<void>> sync(Wait wait);
 
+    // What anybody wrote and had acknowledged before is durable: everywhere, or in the slot of this
+    // object. The latter is kLost when the slot has begun a new incarnation since `found`.
+    Task<Outcome<void>> sync_node(Wait wait);
+    Task<Outcome<void>> sync_object(ObjectInfo found, Wait wait);
+
     // A whole object, seen by nobody before all of it is durable.
     Task<Outcome<fop::Fid>> put(NewObject object, std::span<const std::byte> from, Wait wait);
 
+    // The same for one that is not in memory at once. What is written is acknowledged as buffered:
+    // whoever cannot send it again asks whether it is kept before forgetting it.
+    //
+    // The size is 0 as long as it is not known.
+    Task<Outcome<fop::Fid>> begin_upload(NewObject object, std::uint64_t size_bytes, Wait wait);
+    struct UploadPart {
+        fop::Fid fid{};
+        std::uint64_t offset = 0;           // Where a block begins.
+        std::span<const std::byte> from{};  // Whole blocks, but for the object's last one.
+    };
+    // The receipt stands for all of the part: its incarnation is the oldest one, its number the
+    // last.
+    Task<Outcome<fop::Receipt>> write_upload(UploadPart part, Wait wait);
+    // Makes it durable. False: it is lost, or some of it may be.
+    Task<Outcome<bool>> keep_upload(fop::Receipt receipt, Wait wait);
+    struct Committed {
+        bool done = false;  // Else parts are missing, of other incarnations than this one.
+        std::uint64_t incarnation = 0;
+    };
+    // Requires: an end is an end of the parts that were written.
+    Task<Outcome<Committed>> commit_upload(fop::Fid fid, std::uint64_t size_bytes, Wait wait);
+    // The server gives up what nobody commits, too, but later.
+    Task<void> abort_upload(fop::Fid fid);
+
+    // The session that the others follow. Requires: started.
+    fabric::Client& home() { return *sessions_.front(); }
+    const fabric::Client& home() const { return *sessions_.front(); }
     std::uint64_t held_bytes() const { return held_.bytes(); }
     std::size_t session_count() const { return sessions_.size(); }
 
@@ -203,10 +244,13 @@ private:
     Task<Outcome<void>> write_again(std::vector<fop::Receipt> kept, Wait wait);
     Task<Outcome<void>> write_pieces_again(std::vector<fop::Receipt> kept, Wait wait);
 
+    struct Beginning {
+        std::uint16_t slot = 0;
+        const NewObject* object = nullptr;
+        std::uint64_t size_bytes = 0;
+    };
+    Task<Outcome<fop::Fid>> begin_at(Beginning beginning, Wait wait);
     Task<Outcome<void>> upload(Train* train, std::uint16_t slot, const NewObject* object);
-    Task<Outcome<void>> begin_upload(Train* train, std::uint16_t slot, const NewObject* object);
-    Task<Outcome<void>> commit_upload(Train* train);
-    Task<void> abort_upload(fop::Fid fid);
 
     fabric::SessionHost& host_;
     const ObjectClientOptions options_;

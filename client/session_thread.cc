@@ -14,26 +14,12 @@ namespace fopd::client {
 
 namespace {
 
-// One receive buffer for each reply there may be, so that the server never waits for one.
-constexpr std::uint16_t kMessageCredits = 70;
-
 // Between two tries to connect, doubling; a random half of it is left out, so that clients that
 // lost one server do not come back as one.
 constexpr Duration kPauseMin = 50ms;
 constexpr Duration kPauseMax = 5s;
 // A try also ends by itself, at the deadlines of connection and handshake.
 constexpr Duration kTryMax = 10s;
-
-fabric::HostOptions host_options() {
-    fabric::HostOptions options;
-    options.machine = {.receive_buffer_count = kMessageCredits + 2,
-                       .receive_buffer_bytes = 36U << 10,
-                       .host = "client"};
-    options.send_buffer_count = 64;
-    options.send_buffer_bytes = 16U << 10;
-    options.message_credits_floor = options.message_credits_max = kMessageCredits;
-    return options;
-}
 
 Ended closed() {
     return {.kind = Ended::Kind::kClosed,
@@ -130,7 +116,8 @@ void SessionThread::run() noexcept {
     Ended why = closed();
     try {
         transport_ = world_.make_transport(events_, entropy_);
-        host_ = std::make_unique<fabric::SessionHost>(reactor_, events_, entropy_, host_options());
+        host_ = std::make_unique<fabric::SessionHost>(reactor_, events_, entropy_,
+                                                      client_host_options());
         if (const auto opened = host_->open(*transport_); opened) {
             reactor_.spawn(gate_, keep_connected());
         } else {
@@ -231,18 +218,19 @@ Task<bool> SessionThread::try_each_address() {
     }
     for (const std::string& host : hosts) {
         if (stopping_) co_return false;
-        fabric::ClientOptions options;
+        ObjectClientOptions options;
         options.server = options_.server;
         options.server.host = host;
         options.credentials = options_.credentials;
-        client_ = std::make_unique<fabric::Client>(*host_, std::move(options));
+        client_ = std::make_unique<ObjectClient>(*host_, std::move(options));
         client_closed_ = false;
         client_->start();
         const Instant deadline = after(reactor_.now(), kTryMax);
-        const auto open = co_await client_->connected(deadline, fabric::Client::Tries::kFirst);
+        const auto open =
+            co_await client_->home().connected(deadline, fabric::Client::Tries::kFirst);
         if (open) co_return true;
         if (stopping_) co_return false;  // Whoever stops it closes the client.
-        last_failure_ = no_session(open.error(), client_->last_problem());
+        last_failure_ = no_session(open.error(), client_->home().last_problem());
         if (open.error().code == Errc::kDenied) refusal_ = last_failure_;
         co_await close_client();
         if (stopping_) co_return false;
@@ -282,19 +270,36 @@ Task<Ended> SessionThread::outcome_of(Operation* operation) {
     while (!settled_) {
         if (stopping_) co_return closed();
         if (refusal_) co_return *refusal_;
-        const bool wants_session = operation->type == nullptr;
+        const bool wants_session = operation->type == nullptr && !operation->work;
         if (wants_session && failures_ > failures_before) co_return *last_failure_;
         const auto woken = co_await changed_.wait(wait);
         if (woken || woken.error().code != Errc::kTimedOut) continue;
         if (last_failure_) co_return *last_failure_;
         co_return no_session(woken.error(), "no connection in time");
     }
-    if (operation->type == nullptr) {
-        const auto open = co_await client_->connected(deadline, fabric::Client::Tries::kFirst);
-        if (open) co_return Ended{};
-        if (stopping_) co_return closed();
-        co_return no_session(open.error(), client_->last_problem());
+    if (operation->work) {
+        co_return co_await work(operation,
+                                {.deadline = deadline, .cancel = &cancel_, .job = operation->job});
     }
+    if (operation->type != nullptr) co_return co_await call(operation, deadline);
+    const auto open = co_await client_->home().connected(deadline, fabric::Client::Tries::kFirst);
+    if (open) co_return Ended{};
+    if (stopping_) co_return closed();
+    co_return no_session(open.error(), client_->home().last_problem());
+}
+
+Task<Ended> SessionThread::work(Operation* operation, ObjectClient::Wait wait) {
+    auto outcome = co_await operation->work(*client_, wait);
+    if (outcome) {
+        Ended ended = answered(fop::Status::kDone, {});
+        ended.bytes = *outcome;
+        co_return ended;
+    }
+    if (stopping_) co_return closed();
+    co_return answered(outcome.error().status, std::move(outcome.error().words));
+}
+
+Task<Ended> SessionThread::call(Operation* operation, Instant deadline) {
     const fabric::CallRequest request{.type = operation->type,
                                       .body = operation->body,
                                       .header = {.job = operation->job},
@@ -303,7 +308,7 @@ Task<Ended> SessionThread::outcome_of(Operation* operation) {
                                       .source = operation->source,
                                       .target = operation->target,
                                       .deadline = deadline};
-    auto answer = co_await client_->call(request);
+    auto answer = co_await client_->home().call(request);
     if (!answer) co_return no_answer(answer.error());
     Ended ended = answered(answer->status, {});
     ended.bytes = answer->payload_bytes;
@@ -317,14 +322,14 @@ Task<Ended> SessionThread::outcome_of(Operation* operation) {
 Ended SessionThread::no_answer(const Error& error) const {
     switch (error.code) {
         case Errc::kClosed: return closed();
-        case Errc::kDenied: return no_session(error, client_->last_problem());
+        case Errc::kDenied: return no_session(error, client_->home().last_problem());
         case Errc::kInvalid:
             return answered(fop::Status::kTooLarge, "it does not fit into a message");
         case Errc::kTimedOut: {
             std::string why = "no answer in time";
-            if (!client_->open()) {
+            if (!client_->home().open()) {
                 why += "; the connection is lost: ";
-                core::append_printable(why, client_->last_problem());
+                core::append_printable(why, client_->home().last_problem());
             }
             return answered(fop::Status::kTimedOut, std::move(why));
         }

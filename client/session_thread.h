@@ -12,13 +12,14 @@
 #include <thread>
 #include <vector>
 
+#include "client/endpoint.h"
+#include "client/object_client.h"
 #include "core/cancel.h"
 #include "core/entropy.h"
 #include "core/events.h"
 #include "core/offload.h"
 #include "core/reactor.h"
 #include "core/wait_queue.h"
-#include "fabric/rpc/client.h"
 
 namespace fopd::client {
 
@@ -34,14 +35,19 @@ struct Ended {
 
 class SessionThread;
 
-// What is asked of a SessionThread: a fop, or with no type, that there is a session. Its owner
-// keeps it, and what it names, until done() was called, which is the last time it is touched.
+// What is asked of a SessionThread: a fop, or work on objects, or with neither, that there is a
+// session. Its owner keeps it, and what it names, until done() was called, which is the last time
+// it is touched.
 class Operation : public core::Message, public core::ListNode {
 public:
     Operation();
     virtual ~Operation() = default;
 
+    // How many bytes came back.
+    using Work = std::function<Task<Outcome<std::uint64_t>>(ObjectClient&, ObjectClient::Wait)>;
+
     const fop::FopType* type = nullptr;
+    Work work;
     fop::RequestBody body;
     std::string job;
     std::span<const std::byte> payload;
@@ -58,14 +64,11 @@ private:
     SessionThread* thread_ = nullptr;
 };
 
-// A session with one server, made again whenever it is lost, on a thread of its own. Any thread may
-// submit operations; they are done on that one.
+// The sessions with one server, made again whenever they are lost, on a thread of its own. Any
+// thread may submit operations; they are done on that one.
 class SessionThread {
 public:
-    struct Options {
-        fabric::Address server;  // Its host may be a name.
-        fop::Credentials credentials;
-    };
+    using Options = Endpoint;
     // Turns a host and port into numeric hosts. May block; called on a thread for that.
     using Resolve = std::function<std::expected<std::vector<std::string>, std::string>(
         const std::string& host)>;
@@ -105,6 +108,8 @@ private:
     Task<bool> try_each_address();
     Task<void> perform(Operation* operation);
     Task<Ended> outcome_of(Operation* operation);
+    Task<Ended> call(Operation* operation, Instant deadline);
+    Task<Ended> work(Operation* operation, ObjectClient::Wait wait);
     Task<void> close_client();
     Task<void> shut_down();
     void finish(Operation& operation, Ended ended);
@@ -122,7 +127,7 @@ private:
 
     // Of the thread.
     std::unique_ptr<fabric::SessionHost> host_;
-    std::unique_ptr<fabric::Client> client_;
+    std::unique_ptr<ObjectClient> client_;
     bool client_closed_ = false;
     bool settled_ = false;  // client_ has had a session: it looks after itself from now on.
     bool stopping_ = false;

@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <expected>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -28,6 +30,16 @@ struct VerbArguments {
     std::uint32_t depth = 1;
     std::uint32_t jobs = 1;
     double seconds = 10;
+
+    std::vector<std::string> names;  // Of objects.
+    std::string new_name;
+    std::string prefix;
+    std::string group;
+    std::uint64_t offset = 0;
+    std::optional<std::uint64_t> length;
+    bool no_replace = false;
+    bool is_long = false;
+    bool buffered = false;
 
     std::string id;  // Of a fop or a token.
     std::string file;

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <csignal>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -12,12 +11,11 @@
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
-#include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "client/exit_code.h"
+#include "client/interrupts.h"
 #include "client/load.h"
 #include "client/table.h"
 #include "core/clock.h"
@@ -62,48 +60,6 @@ double microseconds(std::uint64_t nanoseconds) {
 }
 
 // -- ping --
-
-// The signals that end a program are taken here, so that it can sum up first. Ctrl-C is the usual
-// end of a ping and no failure; the others end it then as if they had not been taken.
-class Interrupts {
-public:
-    Interrupts() {
-        sigemptyset(&taken_);
-        for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&taken_, number);
-        pthread_sigmask(SIG_BLOCK, &taken_, &before_);
-        fd_ = signalfd(-1, &taken_, SFD_CLOEXEC | SFD_NONBLOCK);
-    }
-    ~Interrupts() {
-        if (fd_ >= 0) close(fd_);
-        pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-        if (ended_by_ != 0) std::raise(ended_by_);
-    }
-    Interrupts(const Interrupts&) = delete;
-    Interrupts& operator=(const Interrupts&) = delete;
-
-    // Until `fd` can be read from, unless it is -1, or the time is over. False when a signal
-    // came.
-    bool wait(int fd, Duration span) {
-        std::array<pollfd, 2> watched{pollfd{.fd = fd_, .events = POLLIN, .revents = 0},
-                                      pollfd{.fd = fd, .events = POLLIN, .revents = 0}};
-        const auto time = std::max<Duration>(span, Duration::zero());
-        const timespec until{.tv_sec = static_cast<time_t>(time / 1s),
-                             .tv_nsec = static_cast<long>((time % 1s).count())};
-        ppoll(watched.data(), watched.size(), &until, nullptr);
-        if (watched[0].revents == 0) return true;
-        signalfd_siginfo signal{};
-        if (read(fd_, &signal, sizeof signal) == sizeof signal && signal.ssi_signo != SIGINT) {
-            ended_by_ = static_cast<int>(signal.ssi_signo);
-        }
-        return false;
-    }
-
-private:
-    sigset_t taken_{};
-    sigset_t before_{};
-    int fd_ = -1;
-    int ended_by_ = 0;
-};
 
 // The answer to one ping, which a descriptor announces.
 class Pong {
@@ -180,7 +136,7 @@ std::string summary_of(const Call& call, const Pings& pings) {
 
 int run_ping(const Call& call) {
     const core::PosixClock clock;
-    Interrupts interrupts;
+    Interrupts interrupts(Interrupts::Usual::kInterrupt);
     Pong pong;  // Outlives the client, which may still set it.
     libfopd::Client client;
     if (const Outcome opened = libfopd::Client::open(options_of(call), client); !opened) {

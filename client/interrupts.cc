@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "client/interrupts.h"
+
+#include <algorithm>
+#include <array>
+
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+namespace fopd::client {
+
+Interrupts::Interrupts(Usual usual) : usual_(usual) {
+    sigemptyset(&watched_);
+    for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&watched_, number);
+    pthread_sigmask(SIG_BLOCK, &watched_, &before_);
+    fd_ = signalfd(-1, &watched_, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+Interrupts::~Interrupts() {
+    if (fd_ >= 0) close(fd_);
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    if (ended_by_ != 0) std::raise(ended_by_);
+}
+
+bool Interrupts::wait(int fd, Duration span) {
+    std::array<pollfd, 2> watched{pollfd{.fd = fd_, .events = POLLIN, .revents = 0},
+                                  pollfd{.fd = fd, .events = POLLIN, .revents = 0}};
+    const auto time = std::max<Duration>(span, Duration::zero());
+    const timespec until{.tv_sec = static_cast<time_t>(time / 1s),
+                         .tv_nsec = static_cast<long>((time % 1s).count())};
+    ppoll(watched.data(), watched.size(), &until, nullptr);
+    if (watched[0].revents == 0) return true;
+    take();
+    return false;
+}
+
+void Interrupts::take() {
+    signalfd_siginfo signal{};
+    if (read(fd_, &signal, sizeof signal) != sizeof signal) return;
+    taken_ = true;
+    const auto number = static_cast<int>(signal.ssi_signo);
+    if (usual_ == Usual::kNothing || number != SIGINT) ended_by_ = number;
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
+
+}  // namespace fopd::client

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "client/local_file.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/printable.h"
+
+namespace fopd::client {
+
+namespace {
+
+constexpr mode_t kNewFileMode = 0666;  // Less the umask.
+
+std::string words_for(const std::string& name, int os_errno) {
+    std::string words;
+    core::append_printable(words, name);
+    return words + ": " + std::system_category().message(os_errno);
+}
+
+std::unexpected<Problem> failed(const std::string& name, int os_errno) {
+    return std::unexpected(
+        Problem{.status = fop::Status::kInternal, .words = words_for(name, os_errno)});
+}
+
+std::unexpected<Problem> given_up(const Error& error) {
+    return std::unexpected(Problem{.status = fop::status_of(error.code), .words = describe(error)});
+}
+
+// How much was read, or an errno less than zero.
+ssize_t read_at(int fd, std::uint64_t offset, std::span<std::byte> into) {
+    std::size_t done = 0;
+    while (done < into.size()) {
+        const ssize_t size =
+            ::pread(fd, into.data() + done, into.size() - done, static_cast<off_t>(offset + done));
+        if (size < 0 && errno == EINTR) continue;
+        if (size < 0) return -errno;
+        if (size == 0) break;
+        done += static_cast<std::size_t>(size);
+    }
+    return static_cast<ssize_t>(done);
+}
+
+// 0, or an errno.
+int write_all(int fd, std::span<const std::byte> from) {
+    while (!from.empty()) {
+        const ssize_t size = ::write(fd, from.data(), from.size());
+        if (size < 0 && errno == EINTR) continue;
+        if (size < 0 && errno == EAGAIN) {  // Standard output may be so for others' sake.
+            pollfd writable{.fd = fd, .events = POLLOUT, .revents = 0};
+            ::poll(&writable, 1, -1);
+            continue;
+        }
+        if (size < 0) return errno;
+        from = from.subspan(static_cast<std::size_t>(size));
+    }
+    return 0;
+}
+
+}  // namespace
+
+// -- reading --
+
+std::expected<std::unique_ptr<LocalSource>, std::string> LocalSource::open(
+    LocalWorld world, const std::string& path) {
+    const bool is_standard = path == "-";
+    std::unique_ptr<LocalSource> source(
+        new LocalSource(world, is_standard ? "standard input" : path));
+    source->fd_ = is_standard ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
+                              : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    struct stat info{};
+    if (source->fd_ < 0 || ::fstat(source->fd_, &info) != 0) {
+        return std::unexpected(words_for(source->name_, errno));
+    }
+    if (S_ISDIR(info.st_mode)) return std::unexpected(words_for(source->name_, EISDIR));
+    source->is_regular_ = S_ISREG(info.st_mode);
+    if (!source->is_regular_) return source;
+    const off_t at = ::lseek(source->fd_, 0, SEEK_CUR);
+    if (at < 0) return std::unexpected(words_for(source->name_, errno));
+    source->begin_ = static_cast<std::uint64_t>(at);
+    source->size_bytes_ = static_cast<std::uint64_t>(std::max<off_t>(info.st_size - at, 0));
+    return source;
+}
+
+LocalSource::~LocalSource() {
+    if (fd_ >= 0) ::close(fd_);
+}
+
+Task<Outcome<std::size_t>> LocalSource::read(std::uint64_t offset, std::span<std::byte> into) {
+    if (is_regular_) return read_regular(offset, into);
+    return read_stream(into);
+}
+
+Task<Outcome<std::size_t>> LocalSource::read_regular(std::uint64_t offset,
+                                                     std::span<std::byte> into) {
+    auto job = [this, offset, into] { return read_at(fd_, begin_ + offset, into); };
+    const auto size = co_await world_.offload.run(world_.reactor, job);
+    if (!size) co_return given_up(size.error());
+    if (*size < 0) co_return failed(name_, static_cast<int>(-*size));
+    co_return static_cast<std::size_t>(*size);
+}
+
+// What a pipe has is there at once.
+Task<Outcome<std::size_t>> LocalSource::read_stream(std::span<std::byte> into) {
+    std::size_t done = 0;
+    while (done < into.size()) {
+        // Its writer takes the time it takes.
+        const auto ready = co_await world_.reactor.poll(fd_, POLLIN, {.cancel = &world_.cancel});
+        if (!ready) co_return given_up(ready.error());
+        const ssize_t size = ::read(fd_, into.data() + done, into.size() - done);
+        if (size < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+        if (size < 0) co_return failed(name_, errno);
+        if (size == 0) break;
+        done += static_cast<std::size_t>(size);
+    }
+    co_return done;
+}
+
+// -- writing --
+
+std::expected<std::unique_ptr<LocalSink>, std::string> LocalSink::open(LocalWorld world,
+                                                                       const std::string& path) {
+    const bool is_standard = path == "-";
+    std::unique_ptr<LocalSink> sink(new LocalSink(world, is_standard ? "standard output" : path));
+    if (is_standard) {
+        sink->fd_ = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
+        if (sink->fd_ < 0) return std::unexpected(words_for(sink->name_, errno));
+        return sink;
+    }
+    struct stat info{};
+    const bool is_there = ::stat(path.c_str(), &info) == 0;
+    if (is_there && !S_ISREG(info.st_mode)) {
+        sink->fd_ = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+        if (sink->fd_ < 0) return std::unexpected(words_for(sink->name_, errno));
+        return sink;
+    }
+    std::error_code unknown;
+    std::filesystem::path whole = std::filesystem::weakly_canonical(path, unknown);
+    if (unknown) return std::unexpected(words_for(sink->name_, unknown.value()));
+    // As the program that opens a file for writing would be refused.
+    if (is_there && ::access(path.c_str(), W_OK) != 0) {
+        return std::unexpected(words_for(sink->name_, errno));
+    }
+    if (!sink->open_draft(whole, is_there ? info.st_mode & 07777U : 0)) {
+        return std::unexpected(words_for(sink->name_, errno));
+    }
+    return sink;
+}
+
+// `mode` is that of the file that is replaced, or 0.
+bool LocalSink::open_draft(const std::string& path, unsigned mode) {
+    path_ = path;
+    const std::string directory = std::filesystem::path(path).parent_path();
+    fd_ = ::open(directory.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, kNewFileMode);
+    if (fd_ < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL)) {
+        draft_ = path + ".fopctl-" + std::to_string(::getpid());
+        fd_ = ::open(draft_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+                     kNewFileMode);
+        if (fd_ < 0) draft_.clear();
+    }
+    if (fd_ < 0) return false;
+    return mode == 0 || ::fchmod(fd_, mode) == 0;
+}
+
+LocalSink::~LocalSink() {
+    if (fd_ >= 0) ::close(fd_);
+    if (!draft_.empty()) ::unlink(draft_.c_str());
+}
+
+Task<Outcome<void>> LocalSink::write(std::span<const std::byte> from) {
+    if (from.empty()) co_return {};
+    auto job = [this, from] { return write_all(fd_, from); };
+    const auto os_errno = co_await world_.offload.run(world_.reactor, job);
+    if (!os_errno) co_return given_up(os_errno.error());
+    if (*os_errno != 0) co_return failed(name_, *os_errno);
+    co_return {};
+}
+
+Outcome<void> LocalSink::finish() {
+    if (!path_.empty() && draft_.empty()) {
+        const std::string draft = path_ + ".fopctl-" + std::to_string(::getpid());
+        const std::string unnamed = "/proc/self/fd/" + std::to_string(fd_);
+        if (::linkat(AT_FDCWD, unnamed.c_str(), AT_FDCWD, draft.c_str(), AT_SYMLINK_FOLLOW) != 0) {
+            return failed(name_, errno);
+        }
+        draft_ = draft;
+    }
+    // Some file systems tell of a full disk only now.
+    if (::close(std::exchange(fd_, -1)) != 0) return failed(name_, errno);
+    if (path_.empty()) return {};
+    if (std::rename(draft_.c_str(), path_.c_str()) != 0) return failed(name_, errno);
+    draft_.clear();
+    return {};
+}
+
+}  // namespace fopd::client

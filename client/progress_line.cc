@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "client/progress_line.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include <unistd.h>
+
+#include "client/table.h"
+
+namespace fopd::client {
+
+namespace {
+
+constexpr Duration kLong = 1s;
+constexpr Duration kPause = 200ms;
+constexpr const char* kClearLine = "\r\x1b[K";
+
+}  // namespace
+
+ProgressLine::ProgressLine(core::Reactor& reactor, const Transfer& transfer, Options options)
+    : reactor_(reactor), transfer_(transfer), options_(std::move(options)) {
+    if (options_.wanted && ::isatty(STDERR_FILENO) == 1) reactor_.spawn(gate_, show());
+}
+
+Task<void> ProgressLine::close() {
+    ended_.cancel();
+    co_await gate_.close(reactor_);
+}
+
+Task<void> ProgressLine::show() {
+    const Instant begun = reactor_.now();
+    bool is_shown = false;
+    for (Duration pause = kLong;; pause = kPause) {
+        const auto slept = co_await reactor_.sleep_for(pause, &ended_);
+        if (!slept) break;
+        const std::string text = line(reactor_.now() - begun);
+        std::fprintf(stderr, "%s%s", kClearLine, text.c_str());
+        std::fflush(stderr);
+        is_shown = true;
+    }
+    if (is_shown) std::fputs(kClearLine, stderr);
+}
+
+std::string ProgressLine::line(Duration span) const {
+    const auto moved = static_cast<double>(transfer_.moved_bytes());
+    const double seconds = std::chrono::duration<double>(span).count();
+    const double rate = moved / seconds;
+    std::string text = options_.label + "  " + size_of(transfer_.moved_bytes());
+    const auto total = static_cast<double>(options_.total_bytes);
+    if (total > 0) {
+        text += " of " + size_of(options_.total_bytes) + "  " +
+                fixed(std::min(moved / total, 1.0) * 100, 0) + "%";
+    }
+    text += "  " + size_of(static_cast<std::uint64_t>(rate)) + "/s";
+    if (total > 0 && rate > 0 && total >= moved) text += "  " + span_of((total - moved) / rate);
+    return text;
+}
+
+}  // namespace fopd::client

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "client/transfer.h"
+#include "core/cancel.h"
+#include "core/gate.h"
+#include "core/reactor.h"
+
+namespace fopd::client {
+
+// Shows on standard error, while a transfer takes long, how far it is; nothing where nobody looks.
+class ProgressLine {
+public:
+    struct Options {
+        std::string label{};            // Safe for a terminal.
+        std::uint64_t total_bytes = 0;  // 0: it is not known.
+        bool wanted = true;
+    };
+    ProgressLine(core::Reactor& reactor, const Transfer& transfer, Options options);
+    // Awaited once, when the transfer has ended: takes the line away.
+    Task<void> close();
+
+private:
+    Task<void> show();
+    std::string line(Duration span) const;
+
+    core::Reactor& reactor_;
+    const Transfer& transfer_;
+    const Options options_;
+    core::CancelSource ended_;
+    core::Gate gate_;
+};
+
+}  // namespace fopd::client

@@ -1,0 +1,591 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "client/verbs_object.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <ctime>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+#include <poll.h>
+#include <unistd.h>
+
+#include "client/exit_code.h"
+#include "client/interrupts.h"
+#include "client/local_file.h"
+#include "client/object_session.h"
+#include "client/progress_line.h"
+#include "client/table.h"
+#include "client/transfer.h"
+#include "core/printable.h"
+#include "fop/name.h"
+
+namespace fopd::client {
+
+namespace {
+
+// For one fop, or for one window of a transfer.
+constexpr Duration kTimeout = 30s;
+constexpr std::size_t kLabelMax = 40;
+
+std::string printable(std::string_view text) {
+    std::string safe;
+    core::append_printable(safe, text);
+    return safe;
+}
+
+// A name as it is in a pipe, and escaped on a terminal.
+std::string listed(const std::string& name) {
+    static const bool kOnTerminal = ::isatty(STDOUT_FILENO) == 1;
+    return kOnTerminal ? printable(name) : name;
+}
+
+std::string dumped(const nlohmann::ordered_json& value) {
+    return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::string hex_of(const fop::Fid& fid) {
+    std::array<char, 33> text{};
+    std::snprintf(text.data(), text.size(), "%016llx%016llx",
+                  static_cast<unsigned long long>(fid.high),
+                  static_cast<unsigned long long>(fid.low));
+    return text.data();
+}
+
+// "2026-11-21T09:30:00.123456789Z", for programs, or local time to the second, for people.
+std::string time_of(std::uint64_t since_1970_ns, Output output) {
+    const auto seconds = static_cast<std::time_t>(since_1970_ns / 1'000'000'000);
+    std::tm parts{};
+    std::array<char, 64> text{};
+    if (output != Output::kJson) {
+        ::localtime_r(&seconds, &parts);
+        std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M:%S", &parts);
+        return text.data();
+    }
+    ::gmtime_r(&seconds, &parts);
+    std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &parts);
+    std::array<char, 16> fraction{};
+    std::snprintf(fraction.data(), fraction.size(), ".%09uZ",
+                  static_cast<unsigned>(since_1970_ns % 1'000'000'000));
+    return std::string(text.data()) + fraction.data();
+}
+
+int exit_code_of(ObjectSession::Failure::Kind kind) {
+    using Kind = ObjectSession::Failure::Kind;
+    switch (kind) {
+        case Kind::kUsage: return kExitUsage;
+        case Kind::kUnreachable: return kExitNoServer;
+        case Kind::kDenied: return kExitNotAllowed;
+        case Kind::kTryAgain: return kExitTryLater;
+        case Kind::kFailed: return kExitRefused;
+    }
+    return kExitRefused;
+}
+
+// What a run of one of these verbs has: a session, and its way out when a signal comes.
+class Run {
+public:
+    Run(const Call& asked, ObjectSession& connected, core::Offload& files, Interrupts& interrupts)
+        : call(asked),
+          arguments(asked.arguments),
+          session(connected),
+          objects(connected.objects()),
+          reactor(connected.reactor()),
+          offload(files),
+          interrupts_(interrupts) {}
+
+    using Body = Task<int> (*)(Run*);
+    int operator()(Body body) { return session.run(guarded(body)); }
+
+    ObjectClient::Wait wait() {
+        return {.deadline = after(reactor.now(), call.timeout), .cancel = &cancel};
+    }
+    LocalWorld local() { return {.reactor = reactor, .offload = offload, .cancel = cancel}; }
+    TransferOptions transfer() { return {.patience = call.timeout, .cancel = &cancel}; }
+    const std::string& name() const { return arguments.names.front(); }
+
+    // Says why it was not done; the exit code.
+    int complain_about(std::string_view what, const Problem& problem) const {
+        // Whoever has stopped it knows.
+        if (interrupts_.taken()) return kExitRefused;
+        std::string text(call.verb);
+        if (!what.empty()) text += ": " + printable(what);
+        complain(text + ": " + problem.words);
+        return client::exit_code_of(problem.status);
+    }
+    int complain_about(const Problem& problem) const {
+        return complain_about(arguments.names.empty() ? std::string() : name(), problem);
+    }
+    // Once it is done, with --json.
+    int done(const nlohmann::ordered_json& object) const {
+        if (call.output != Output::kJson) return kExitDone;
+        return print(dumped(object) + "\n") ? kExitDone : kExitRefused;
+    }
+    ProgressLine::Options progress(std::uint64_t total_bytes) const {
+        std::string label = printable(name()).substr(0, kLabelMax);
+        return {.label = std::string(call.verb) + " " + label,
+                .total_bytes = total_bytes,
+                .wanted = call.output == Output::kPage};
+    }
+
+    const Call& call;
+    const VerbArguments& arguments;
+    ObjectSession& session;
+    ObjectClient& objects;
+    core::Reactor& reactor;
+    core::Offload& offload;
+    core::CancelSource cancel;
+
+private:
+    Task<int> guarded(Body body) {
+        core::Gate gate;
+        reactor.spawn(gate, watch());
+        const int exit_code = co_await body(this);
+        ended_.cancel();
+        co_await gate.close(reactor);
+        co_return exit_code;
+    }
+    Task<void> watch() {
+        const auto readable = co_await reactor.poll(interrupts_.fd(), POLLIN, {.cancel = &ended_});
+        if (!readable) co_return;
+        interrupts_.take();
+        cancel.cancel();
+    }
+
+    Interrupts& interrupts_;
+    core::CancelSource ended_;
+};
+
+// Before anything is sent: the server would say the same, but as a no.
+bool are_names(const Call& call) {
+    std::vector<std::string> all = call.arguments.names;
+    if (call.verb == "mv") all.push_back(call.arguments.new_name);
+    for (const std::string& name : all) {
+        if (const auto good = fop::check_object_name(name); !good) {
+            complain(std::string(call.verb) + ": " + printable(name) + ": " + good.error().context);
+            return false;
+        }
+    }
+    return true;
+}
+
+int with_session(const Call& call, Run::Body body) {
+    if (!are_names(call)) return kExitUsage;
+    Interrupts interrupts(Interrupts::Usual::kNothing);
+    auto offload = core::make_thread_offload({.name = "fopctl-files"});
+    if (!offload) {
+        complain(describe(offload.error()));
+        return kExitInternal;
+    }
+    auto session = ObjectSession::open(
+        {.endpoint = {.server = call.remote.server, .key_file = call.remote.key_file},
+         .job = call.remote.job,
+         .connect_max = call.timeout});
+    if (!session) {
+        std::string text = std::string(call.verb) + ": " + session.error().words;
+        using Kind = ObjectSession::Failure::Kind;
+        if (session.error().kind == Kind::kUnreachable) {
+            text += "; is fopd running there? --server ADDR or FOPD_SERVER says where";
+        } else if (session.error().kind == Kind::kDenied && call.remote.key_file.empty()) {
+            text += "; --key FILE or FOPD_KEY says who asks";
+        }
+        complain(text);
+        return exit_code_of(session.error().kind);
+    }
+    Run run(call, **session, **offload, interrupts);
+    return run(body);
+}
+
+template <Run::Body kBody>
+int run_verb(const Call& call) {
+    return with_session(call, kBody);
+}
+
+Task<Outcome<ObjectInfo>> find(Run* run, std::string name) {
+    std::string pool = run->arguments.pool;
+    co_return co_await run->objects.lookup(std::move(pool), std::move(name), run->wait());
+}
+
+// -- what verbs take --
+
+void declare_pool(CLI::App& app, VerbArguments& arguments) {
+    app.add_option("--pool", arguments.pool, "Which pool; by default the server's default one");
+}
+void declare_name(CLI::App& app, VerbArguments& arguments) {
+    app.add_option("name", arguments.names, "The object's name")->required()->expected(1);
+}
+CLI::Option* declare_size(CLI::App& app, const char* option, std::uint64_t& value,
+                          const char* summary) {
+    return app.add_option(option, value, summary)
+        ->transform(CLI::AsSizeValue(false))
+        ->check(CLI::Range(std::uint64_t{0}, fop::kOffsetMax));
+}
+CLI::Option* declare_length(CLI::App& app, VerbArguments& arguments, const char* summary) {
+    return app
+        .add_option_function<std::uint64_t>(
+            "--length", [&arguments](const std::uint64_t& value) { arguments.length = value; },
+            summary)
+        ->transform(CLI::AsSizeValue(false))
+        ->check(CLI::Range(std::uint64_t{0}, fop::kOffsetMax));
+}
+
+void declare_one(CLI::App& app, VerbArguments& arguments) {
+    declare_pool(app, arguments);
+    declare_name(app, arguments);
+}
+void declare_put(CLI::App& app, VerbArguments& arguments) {
+    declare_pool(app, arguments);
+    app.add_option("file", arguments.file, "The file, or - for standard input")->required();
+    declare_name(app, arguments);
+    app.add_option("--group", arguments.group, "Whose members may read it");
+    app.add_flag("--no-replace", arguments.no_replace, "Fail if there is one of that name");
+}
+void declare_get(CLI::App& app, VerbArguments& arguments) {
+    declare_one(app, arguments);
+    app.add_option("file", arguments.file, "The file, or - for standard output")->required();
+}
+void declare_read(CLI::App& app, VerbArguments& arguments) {
+    declare_one(app, arguments);
+    declare_size(app, "--offset", arguments.offset, "From where, such as 4k or 1M");
+    declare_length(app, arguments, "How much; by default up to the end");
+}
+void declare_write(CLI::App& app, VerbArguments& arguments) {
+    declare_one(app, arguments);
+    declare_size(app, "--offset", arguments.offset, "Where to, such as 4k or 1M")->required();
+    app.add_flag("--buffered", arguments.buffered, "Do not wait until it is durable");
+}
+void declare_ls(CLI::App& app, VerbArguments& arguments) {
+    declare_pool(app, arguments);
+    app.add_option("prefix", arguments.prefix, "With what the names begin");
+    app.add_flag("--long", arguments.is_long, "Sizes and times, too");
+}
+void declare_mv(CLI::App& app, VerbArguments& arguments) {
+    declare_pool(app, arguments);
+    app.add_option("old", arguments.names, "The object's name")->required()->expected(1);
+    app.add_option("new", arguments.new_name, "Its new name")->required();
+    app.add_flag("--no-replace", arguments.no_replace, "Fail if there is one of that name");
+}
+void declare_rm(CLI::App& app, VerbArguments& arguments) {
+    declare_pool(app, arguments);
+    app.add_option("name", arguments.names, "The objects' names")->required();
+}
+void declare_truncate(CLI::App& app, VerbArguments& arguments) {
+    declare_one(app, arguments);
+    declare_size(app, "size", arguments.offset, "Its new size, such as 4k or 1M")->required();
+}
+void declare_punch(CLI::App& app, VerbArguments& arguments) {
+    declare_one(app, arguments);
+    declare_size(app, "--offset", arguments.offset, "From where, such as 4k or 1M")->required();
+    declare_length(app, arguments, "How much")->required();
+}
+void declare_sync(CLI::App& app, VerbArguments& arguments) {
+    declare_pool(app, arguments);
+    app.add_option("name", arguments.names, "An object; by default all of them")->expected(0, 1);
+}
+
+// -- whole objects --
+
+Task<int> put(Run* run) {
+    auto source = LocalSource::open(run->local(), run->arguments.file);
+    if (!source) {
+        complain("put: " + source.error());
+        co_return kExitUsage;
+    }
+    NewObject object{.name = run->name(),
+                     .pool = run->arguments.pool,
+                     .group = run->arguments.group,
+                     .no_replace = run->arguments.no_replace};
+    Put transfer(run->reactor, run->objects, **source, run->transfer());
+    ProgressLine line(run->reactor, transfer, run->progress((*source)->size_bytes()));
+    auto fid = co_await transfer.run(std::move(object));
+    co_await line.close();
+    if (!fid) co_return run->complain_about(fid.error());
+    co_return run->done(
+        {{"name", run->name()}, {"fid", hex_of(*fid)}, {"size", transfer.moved_bytes()}});
+}
+
+// Of an object that is read: what of the range lies before its end, into the file.
+Task<int> copy_range(Run* run, ObjectInfo info, fop::Range wanted) {
+    auto sink = LocalSink::open(run->local(), run->arguments.file);
+    if (!sink) {
+        complain(std::string(run->call.verb) + ": " + sink.error());
+        co_return kExitUsage;
+    }
+    const fop::Range range = fop::within(wanted, info.size_bytes);
+    Get transfer(run->reactor, run->objects, **sink, run->transfer());
+    ProgressLine line(run->reactor, transfer, run->progress(range.length));
+    auto got = co_await transfer.run(info.fid, range);
+    co_await line.close();
+    if (!got) co_return run->complain_about(got.error());
+    const bool is_whole = run->call.verb == "get";
+    if (is_whole && *got != info.size_bytes) {
+        complain("get: " + printable(run->name()) + ": it became shorter meanwhile");
+        co_return kExitTryLater;
+    }
+    if (auto finished = (*sink)->finish(); !finished) {
+        co_return run->complain_about(finished.error());
+    }
+    const bool is_output = run->arguments.file == "-";
+    if (is_output) co_return kExitDone;  // Nothing but the bytes.
+    co_return run->done({{"name", run->name()}, {"fid", hex_of(info.fid)}, {"size", *got}});
+}
+
+Task<int> get(Run* run) {
+    auto info = co_await find(run, run->name());
+    if (!info) co_return run->complain_about(info.error());
+    const fop::Range whole{.offset = 0, .length = info->size_bytes};
+    co_return co_await copy_range(run, std::move(*info), whole);
+}
+
+Task<int> read(Run* run) {
+    auto info = co_await find(run, run->name());
+    if (!info) co_return run->complain_about(info.error());
+    const std::uint64_t offset = run->arguments.offset;
+    const fop::Range wanted{.offset = offset,
+                            .length = std::min(run->arguments.length.value_or(fop::kOffsetMax),
+                                               fop::kOffsetMax - offset)};
+    co_return co_await copy_range(run, std::move(*info), wanted);
+}
+
+int run_read(const Call& call) {
+    Call to_output = call;
+    to_output.arguments.file = "-";
+    return with_session(to_output, &read);
+}
+
+// -- parts of objects --
+
+Task<int> write(Run* run) {
+    auto info = co_await find(run, run->name());
+    if (!info) co_return run->complain_about(info.error());
+    auto source = LocalSource::open(run->local(), "-");
+    if (!source) {
+        complain("write: " + source.error());
+        co_return kExitUsage;
+    }
+    const auto durability =
+        run->arguments.buffered ? fop::Durability::kBuffered : fop::Durability::kDurable;
+    Overwrite transfer(run->reactor, run->objects, **source, run->transfer());
+    ProgressLine line(run->reactor, transfer, run->progress((*source)->size_bytes()));
+    auto written = co_await transfer.run(
+        {.fid = info->fid, .offset = run->arguments.offset, .durability = durability});
+    co_await line.close();
+    if (!written) co_return run->complain_about(written.error());
+    co_return run->done({{"name", run->name()},
+                         {"offset", run->arguments.offset},
+                         {"size", transfer.moved_bytes()}});
+}
+
+Task<int> append(Run* run) {
+    auto info = co_await find(run, run->name());
+    if (!info) co_return run->complain_about(info.error());
+    auto source = LocalSource::open(run->local(), "-");
+    if (!source) {
+        complain("append: " + source.error());
+        co_return kExitUsage;
+    }
+    Appending transfer(run->reactor, run->objects, **source, run->transfer());
+    ProgressLine line(run->reactor, transfer, run->progress((*source)->size_bytes()));
+    auto first = co_await transfer.run(info->fid);
+    co_await line.close();
+    if (!first) {
+        Problem problem = std::move(first.error());
+        if (transfer.moved_bytes() > 0) {
+            problem.words +=
+                "; the first " + std::to_string(transfer.moved_bytes()) + " bytes are appended";
+        }
+        co_return run->complain_about(problem);
+    }
+    nlohmann::ordered_json object{{"name", run->name()}, {"offset", nullptr}};
+    if (*first) object["offset"] = **first;
+    object["size"] = transfer.moved_bytes();
+    co_return run->done(object);
+}
+
+Task<int> truncate(Run* run) {
+    auto info = co_await find(run, run->name());
+    if (!info) co_return run->complain_about(info.error());
+    auto done = co_await run->objects.truncate(info->fid, run->arguments.offset, run->wait());
+    if (!done) co_return run->complain_about(done.error());
+    co_return run->done({{"name", run->name()}, {"size", run->arguments.offset}});
+}
+
+Task<int> punch(Run* run) {
+    auto info = co_await find(run, run->name());
+    if (!info) co_return run->complain_about(info.error());
+    const fop::Range range{.offset = run->arguments.offset, .length = *run->arguments.length};
+    auto done = co_await run->objects.punch(info->fid, range, run->wait());
+    if (!done) co_return run->complain_about(done.error());
+    co_return run->done(
+        {{"name", run->name()}, {"offset", range.offset}, {"length", range.length}});
+}
+
+Task<int> sync(Run* run) {
+    if (run->arguments.names.empty()) {
+        auto done = co_await run->objects.sync_node(run->wait());
+        co_return done ? kExitDone : run->complain_about(done.error());
+    }
+    auto info = co_await find(run, run->name());
+    if (!info) co_return run->complain_about(info.error());
+    auto done = co_await run->objects.sync_object(std::move(*info), run->wait());
+    co_return done ? kExitDone : run->complain_about(done.error());
+}
+
+// -- names --
+
+nlohmann::ordered_json entry_of(const ObjectPage::Entry& entry) {
+    return {{"name", entry.name},
+            {"size", entry.size_bytes},
+            {"changed", time_of(entry.changed_ns, Output::kJson)},
+            {"fid", hex_of(entry.fid)}};
+}
+
+std::string line_of(const ObjectPage::Entry& entry, bool is_long) {
+    std::string line;
+    if (is_long) {
+        const std::string size = size_of(entry.size_bytes);
+        line = std::string(size.size() < 11 ? 11 - size.size() : 0, ' ') + size + "  " +
+               time_of(entry.changed_ns, Output::kPage) + "  ";
+    }
+    return line + listed(entry.name) + "\n";
+}
+
+// Page by page, so that memory does not grow with the names.
+Task<int> list(Run* run) {
+    const Output output = run->call.output;
+    ObjectClient::ListWish wish{.pool = run->arguments.pool, .prefix = run->arguments.prefix};
+    bool is_first = true;
+    for (;;) {
+        ObjectClient::ListWish next = wish;
+        auto page = co_await run->objects.list(std::move(next), run->wait());
+        if (!page) co_return run->complain_about(run->arguments.prefix, page.error());
+        std::string text;
+        for (const ObjectPage::Entry& entry : page->entries) {
+            if (output == Output::kPage) text += line_of(entry, run->arguments.is_long);
+            if (output == Output::kJson) text += (is_first ? "[" : ",\n") + dumped(entry_of(entry));
+            is_first = false;
+        }
+        if (page->end && output == Output::kJson) text += is_first ? "[]\n" : "]\n";
+        if (!print(text)) co_return kExitRefused;
+        if (page->end) co_return kExitDone;
+        wish.cursor = page->cursor;
+    }
+}
+
+Task<int> stat(Run* run) {
+    auto found = co_await find(run, run->name());
+    if (!found) co_return run->complain_about(found.error());
+    const ObjectInfo& info = *found;
+    std::array<char, 8> mode{};
+    std::snprintf(mode.data(), mode.size(), "%04o", static_cast<unsigned>(info.mode));
+    if (run->call.output == Output::kJson) {
+        co_return run->done({{"name", info.name},
+                             {"fid", hex_of(info.fid)},
+                             {"size", info.size_bytes},
+                             {"allocated", info.allocated_bytes},
+                             {"version", info.version},
+                             {"owner", info.owner},
+                             {"group", info.group},
+                             {"mode", mode.data()},
+                             {"created", time_of(info.created_ns, Output::kJson)},
+                             {"changed", time_of(info.changed_ns, Output::kJson)}});
+    }
+    if (run->call.output == Output::kQuiet) co_return kExitDone;
+    const std::string text =
+        "name       " + listed(info.name) + "\nsize       " + std::to_string(info.size_bytes) +
+        "\nallocated  " + std::to_string(info.allocated_bytes) + "\nversion    " +
+        std::to_string(info.version) + "\nowner      " + printable(info.owner) + "\ngroup      " +
+        printable(info.group) + "\nmode       " + mode.data() + "\ncreated    " +
+        time_of(info.created_ns, Output::kPage) + "\nchanged    " +
+        time_of(info.changed_ns, Output::kPage) + "\nfid        " + hex_of(info.fid) + "\n";
+    co_return print(text) ? kExitDone : kExitRefused;
+}
+
+Task<int> move(Run* run) {
+    auto info = co_await find(run, run->name());
+    if (!info) co_return run->complain_about(info.error());
+    ObjectClient::RenameWish wish{.fid = info->fid,
+                                  .pool = run->arguments.pool,
+                                  .from = run->name(),
+                                  .name = run->arguments.new_name,
+                                  .no_replace = run->arguments.no_replace};
+    auto done = co_await run->objects.rename(std::move(wish), run->wait());
+    co_return done ? kExitDone : run->complain_about(done.error());
+}
+
+// One that fails does not keep the others; the exit code is the first one's.
+Task<int> remove(Run* run) {
+    int exit_code = kExitDone;
+    for (const std::string& name : run->arguments.names) {
+        std::string from = name;
+        auto info = co_await find(run, name);
+        Outcome<void> done;
+        if (info) {
+            done = co_await run->objects.remove(info->fid, std::move(from), run->wait());
+        } else {
+            done = std::unexpected(std::move(info.error()));
+        }
+        if (done) continue;
+        const int failed = run->complain_about(name, done.error());
+        if (exit_code == kExitDone) exit_code = failed;
+        if (run->cancel.cancelled()) break;
+    }
+    co_return exit_code;
+}
+
+Task<int> free_space(Run* run) {
+    auto pools = co_await run->objects.statfs(run->wait());
+    if (!pools) co_return run->complain_about(pools.error());
+    const std::string& wanted = run->arguments.pool;
+    if (!wanted.empty()) {
+        std::erase_if(*pools, [&](const PoolSpace& each) { return each.pool != wanted; });
+        if (pools->empty()) {
+            complain("df: " + printable(wanted) + ": there is no such pool");
+            co_return kExitRefused;
+        }
+    }
+    if (run->call.output == Output::kQuiet) co_return kExitDone;
+    nlohmann::ordered_json all = nlohmann::ordered_json::array();
+    std::vector<std::vector<std::string>> rows{{"POOL", "CAPACITY", "USED", "FREE", "OBJECTS"}};
+    for (const PoolSpace& each : *pools) {
+        all.push_back({{"pool", each.pool},
+                       {"capacity", each.total_bytes},
+                       {"used", each.used_bytes},
+                       {"free", each.free_bytes},
+                       {"objects", each.objects}});
+        rows.push_back({printable(each.pool), size_of(each.total_bytes), size_of(each.used_bytes),
+                        size_of(each.free_bytes), std::to_string(each.objects)});
+    }
+    if (run->call.output == Output::kJson) co_return run->done(all);
+    co_return print(table(rows)) ? kExitDone : kExitRefused;
+}
+
+constexpr std::array kVerbs{
+    Verb{"put", "Store a file as an object, durably", kTimeout, declare_put, run_verb<put>},
+    Verb{"get", "Fetch an object into a file", kTimeout, declare_get, run_verb<get>},
+    Verb{"read", "Print a part of an object", kTimeout, declare_read, run_read},
+    Verb{"write", "Write standard input into an object", kTimeout, declare_write, run_verb<write>},
+    Verb{"append", "Write standard input behind the end of an object", kTimeout, declare_one,
+         run_verb<append>},
+    Verb{"ls", "List objects by their names", kTimeout, declare_ls, run_verb<list>},
+    Verb{"stat", "Show what is known about an object", kTimeout, declare_one, run_verb<stat>},
+    Verb{"mv", "Give an object another name", kTimeout, declare_mv, run_verb<move>},
+    Verb{"rm", "Remove objects", kTimeout, declare_rm, run_verb<remove>},
+    Verb{"truncate", "Cut an object, or make it longer", kTimeout, declare_truncate,
+         run_verb<truncate>},
+    Verb{"punch", "Make a hole in an object", kTimeout, declare_punch, run_verb<punch>},
+    Verb{"sync", "Wait until what was written is durable", kTimeout, declare_sync, run_verb<sync>},
+    Verb{"df", "Show how much room there is", kTimeout, declare_pool, run_verb<free_space>},
+};
+
+}  // namespace
+
+std::span<const Verb> object_verbs() {
+    return kVerbs;
+}
+
+}  // namespace fopd::client
