@@ -31,6 +31,10 @@ struct VerbArguments {
     std::uint32_t jobs = 1;
     double seconds = 10;
 
+    std::string device;
+    bool end = false;
+    bool show = false;
+
     std::vector<std::string> names;  // Of objects.
     std::string new_name;
     std::string prefix;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <string>
 #include <vector>
 
@@ -67,6 +68,47 @@ int run_devices(const Call& call) {
     const auto devices = checked(call, answer);
     if (!devices) return devices.error();
     return show(call, answer->body, [&] { return device_table(*devices); });
+}
+
+void declare_scrub(CLI::App& app, VerbArguments& arguments) {
+    app.add_option("device", arguments.device, "One of the devices; none: all of them");
+    app.add_flag("--end", arguments.end, "End what is under way");
+    app.add_flag("--show", arguments.show, "Only show how far they are");
+}
+
+std::string scrub_table(const json& devices, const std::string& wanted) {
+    std::vector<std::vector<std::string>> rows{{"DEVICE", "SCRUB", "READ", "OF", "DAMAGED"}};
+    for (const json& at : devices) {
+        if (!wanted.empty() && at.at("name") != wanted) continue;
+        const json& scrub = at.at("scrub");
+        rows.push_back({shown(at.at("name")), shown(scrub.at("state")),
+                        size_shown(scrub.at("read")), size_shown(scrub.at("total")),
+                        shown(scrub.at("damaged_blocks"))});
+    }
+    return table(rows);
+}
+
+int run_scrub(const Call& call) {
+    const std::string& device = call.arguments.device;
+    // What is no name is not sent: it could be anything in a URL.
+    const bool is_name = std::ranges::all_of(
+        device, [](char c) { return std::isalnum(c) || c == '.' || c == '_' || c == '-'; });
+    if (!is_name) {
+        complain("scrub: a device is named as in the configuration");
+        return kExitUsage;
+    }
+    if (!call.arguments.show) {
+        std::string path = "/v1/scrub?do=";
+        path += call.arguments.end ? "end" : "begin";
+        if (!device.empty()) path += "&device=" + device;
+        const auto ordered = call.client.post(path);
+        const auto done = checked(call, ordered);
+        if (!done) return done.error();
+    }
+    const auto answer = call.client.get("/v1/devices");
+    const auto devices = checked(call, answer);
+    if (!devices) return devices.error();
+    return show(call, answer->body, [&] { return scrub_table(*devices, device); });
 }
 
 std::string status_page(const json& status) {
@@ -211,6 +253,8 @@ constexpr std::array kVerbs{
     Verb{"top", "Show the localities' rates again and again", kTimeout, declare_top, run_top},
     Verb{"sessions", "Show who is connected", kTimeout, nullptr, run_sessions},
     Verb{"devices", "Show the node's disks", kTimeout, nullptr, run_devices},
+    Verb{"scrub", "Read all data of disks and compare it with its checksums", kTimeout,
+         declare_scrub, run_scrub},
     Verb{"trace", "Show what runs, or where a fop spent its time", kTimeout, declare_trace,
          run_trace},
     Verb{"reload", "Read the configuration again", kTimeout, nullptr, run_reload},

@@ -37,7 +37,7 @@ struct AdminApi::Verb {
     Duration patience;
 };
 
-constexpr std::array<AdminApi::Verb, 7> AdminApi::kVerbs{{
+constexpr std::array<AdminApi::Verb, 8> AdminApi::kVerbs{{
     {{.method = "GET", .path = "/v1/status"}, &AdminApi::status, 5s},
     {{.method = "GET", .path = "/v1/devices"}, &AdminApi::devices, 5s},
     {{.method = "POST", .path = "/v1/reload"}, &AdminApi::reload, 30s},
@@ -48,6 +48,7 @@ constexpr std::array<AdminApi::Verb, 7> AdminApi::kVerbs{{
     // These ask the localities.
     {{.method = "GET", .path = "/v1/sessions"}, &AdminApi::sessions, 5s},
     {{.method = "GET", .path = "/v1/trace"}, &AdminApi::trace, 5s},
+    {{.method = "POST", .path = "/v1/scrub"}, &AdminApi::scrub, 5s},
 }};
 
 std::span<const AdminRoute> AdminApi::routes() const {
@@ -230,6 +231,35 @@ Task<AdminReply> AdminApi::trace(AdminRequest request) {
     }
     JsonWriter json;
     write_fop(json, *record, parts_.node.now());
+    co_return json_reply(kOk, json.text());
+}
+
+// Of one disk, or of all that are there.
+Task<AdminReply> AdminApi::scrub(AdminRequest request) {
+    const auto wanted = request.query.find("device");
+    const auto word = request.query.find("do");
+    const bool begin = word == request.query.end() || word->second == "begin";
+    if (!begin && word->second != "end") co_return failure(kBadRequest, "do is begin or end");
+    if (!parts_.node.serving()) {
+        co_return failure(kUnavailable,
+                          std::string("the node is ") + to_string(parts_.node.state()));
+    }
+    const auto& disks = parts_.node.disks().all();
+    std::size_t done = 0;
+    std::string problem = "there is no such device";
+    for (std::size_t i = 0; i < disks.size(); ++i) {
+        const std::string& name = disks[i]->settings().name;
+        if (wanted != request.query.end() && wanted->second != name) continue;
+        const auto ordered = co_await parts_.node.scrub(i, begin);
+        if (ordered) {
+            ++done;
+        } else {
+            problem = name + ": " + ordered.error().context;
+        }
+    }
+    if (done == 0) co_return failure(kUnprocessable, problem);
+    JsonWriter json;
+    json.begin_object().field("devices", std::uint64_t{done}).end_object();
     co_return json_reply(kOk, json.text());
 }
 

@@ -41,7 +41,7 @@ public:
 private:
     class Call;
     struct Verb;
-    static const std::array<Verb, 7> kVerbs;
+    static const std::array<Verb, 8> kVerbs;
 
     AdminReply on_control(const Verb& verb, const AdminRequest& request);
     // A row of the table of verbs like the others, which are not const.
@@ -54,6 +54,7 @@ private:
     Task<AdminReply> log_level(AdminRequest request);
     Task<AdminReply> sessions(AdminRequest request);
     Task<AdminReply> trace(AdminRequest request);
+    Task<AdminReply> scrub(AdminRequest request);
 
     Parts parts_;
     core::Gate calls_;

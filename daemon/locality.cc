@@ -40,7 +40,8 @@ Locality::Store::Store(Locality& locality, const LocalityOptions& options,
               .events = world.events,
               .names = world.names->names(locality.index_)}),
       replaced(stores, world.names->part(locality.index_)),
-      upkeep(stores, options.upkeep) {}
+      upkeep(stores, options.upkeep),
+      scrub(stores, options.scrub_bytes_per_second) {}
 
 Result<void> Locality::open(const LocalityOptions& options, const LocalityWorld& world) {
     if (auto opened = buffers_.open(options.buffers_bytes); !opened) return opened;

@@ -22,6 +22,7 @@
 #include "lrs/scheduler.h"
 #include "reqh/replaced_objects.h"
 #include "reqh/request_handler.h"
+#include "reqh/scrub.h"
 #include "reqh/store_upkeep.h"
 #include "reqh/stores.h"
 
@@ -44,6 +45,7 @@ struct LocalityOptions {
     const lrs::PolicyEntry* policy = nullptr;
     io_sched::IoSchedSettings io{};
     reqh::UpkeepOptions upkeep{};
+    std::uint64_t scrub_bytes_per_second = 1;
     LiveSettings live;
 };
 
@@ -110,6 +112,8 @@ public:
     std::vector<fabric::SessionInfo> sessions();
     std::vector<reqh::FopRecord> running() const;
     std::optional<reqh::FopRecord> trace(reqh::FopId id) const;
+    // Null without disks.
+    reqh::Scrub* scrub() { return store_ == nullptr ? nullptr : &store_->scrub; }
     // Requires: opened.
     io_sched::MainScheduler& io() { return *io_; }
     // Brings the figures up to date that others read.
@@ -141,6 +145,7 @@ private:
         reqh::Stores stores;
         reqh::ReplacedObjects replaced;
         reqh::StoreUpkeep upkeep;
+        reqh::Scrub scrub;
     };
 
     const Fabric* shown() const { return shown_.load(std::memory_order_acquire); }

@@ -349,6 +349,7 @@ LocalityOptions Node::locality_options(std::uint32_t index) const {
         .policy = settings.get<lrs::LrsSettings>().policy,
         .io = settings.get<io_sched::IoSchedSettings>(),
         .upkeep = {.upload_timeout = settings.get<store::StoreSettings>().upload_timeout},
+        .scrub_bytes_per_second = settings.get<store::StoreSettings>().scrub_bytes_per_second,
         .live = live_settings()};
     options.host.machine.receive_buffer_count = localities.receive_buffers;
     options.host.machine.host = node_name(settings);
@@ -421,6 +422,27 @@ Task<std::vector<reqh::FopRecord>> Node::running() {
     }
     std::ranges::sort(all, {}, &reqh::FopRecord::arrived_at);
     co_return all;
+}
+
+Task<Result<void>> Node::scrub(std::size_t disk, bool begin) {
+    const NodeDisk& which = *disks_.all()[disk];
+    Locality& locality = *localities_[which.place().locality];
+    auto order = [&which, &locality, begin]() -> Result<void> {
+        if (which.volume() == nullptr) {
+            return std::unexpected(
+                Error{.code = Errc::kNotFound, .context = "the disk is not there"});
+        }
+        Result<void> ordered;
+        if (begin) {
+            ordered = locality.scrub()->begin(*which.slot());
+        } else {
+            locality.scrub()->end(*which.slot());
+        }
+        locality.publish();
+        return ordered;
+    };
+    const auto done = co_await core::run_on(world_.control, locality.reactor(), order);
+    co_return done;
 }
 
 Task<std::optional<reqh::FopRecord>> Node::trace(reqh::FopId id) {

@@ -133,6 +133,9 @@ public:
     // What runs, the oldest first.
     Task<std::vector<reqh::FopRecord>> running();
     Task<std::optional<reqh::FopRecord>> trace(reqh::FopId id);
+    // Begins, or ends, looking through all data of a disk, by its place in disks(). kNotFound: it
+    // is of no use; kBusy: that is under way.
+    Task<Result<void>> scrub(std::size_t disk, bool begin);
     // How long ago the locality last answered; what is beyond kStuckAfter counts as stuck.
     Duration silent_for(std::size_t locality) const;
     static constexpr Duration kStuckAfter = 5s;

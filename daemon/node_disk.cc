@@ -294,6 +294,11 @@ void NodeDisk::publish() {
     figures_.free_bytes.set(use.free_blocks * devices::kBlockBytes);
     if (const reqh::HomeVolume* const found = home_->stores.find(*slot_); found != nullptr) {
         figures_.checksum_errors.set(found->checksum_errors().get());
+        const reqh::ScrubProgress& scrub = found->scrub();
+        figures_.scrub_state.set(scrub.state.get());
+        figures_.scrub_total_bytes.set(scrub.total_blocks.get() * devices::kBlockBytes);
+        figures_.scrub_read_bytes.set(scrub.read_blocks.get() * devices::kBlockBytes);
+        figures_.scrub_damaged_blocks.set(scrub.damaged_blocks.get());
     }
     const Instant now = place_.reactor.now();
     if (now <= published_at_) return;

@@ -99,7 +99,7 @@ public:
     // -- on its locality's reactor, between begin() and close() --
 
     // Null when the disk was given up. May be read only.
-    store::Volume* volume() { return volume_.get(); }
+    store::Volume* volume() const { return volume_.get(); }
     // What the locality's scheduler calls it.
     io_sched::MediumId medium() const { return io_sched::MediumId{*slot_}; }
     // Brings the figures up to date.
@@ -114,6 +114,10 @@ public:
         core::Counter capacity_bytes;
         core::Counter free_bytes;
         core::Counter checksum_errors;
+        core::Counter scrub_state;  // reqh::ScrubProgress::State
+        core::Counter scrub_total_bytes;
+        core::Counter scrub_read_bytes;
+        core::Counter scrub_damaged_blocks;
         core::Counter busy_ppm;  // Of the time between the last two calls of publish().
     };
     const Figures& figures() const { return figures_; }

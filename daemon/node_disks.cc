@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/ensure.h"
+#include "reqh/home_volume.h"
 
 namespace fopd::daemon {
 
@@ -12,6 +13,16 @@ namespace {
 
 bool is_open(DiskStage stage) {
     return stage == DiskStage::kServing || stage == DiskStage::kDamaged;
+}
+
+const char* scrub_state_name(std::uint64_t state) {
+    switch (state) {
+        case reqh::ScrubProgress::kRunning: return "running";
+        case reqh::ScrubProgress::kDone: return "done";
+        case reqh::ScrubProgress::kEnded: return "ended";
+        case reqh::ScrubProgress::kFailed: return "failed";
+        default: return "never";
+    }
 }
 
 }  // namespace
@@ -232,6 +243,11 @@ DiskReport NodeDisks::report_of(std::size_t index) const {
             report.reason = health->reason();
         }
     }
+    const NodeDisk::Figures& figures = disk.figures();
+    report.scrub = scrub_state_name(figures.scrub_state.get());
+    report.scrub_total_bytes = figures.scrub_total_bytes.get();
+    report.scrub_read_bytes = figures.scrub_read_bytes.get();
+    report.scrub_damaged_blocks = figures.scrub_damaged_blocks.get();
     if (is_open(stage)) {
         report.capacity_bytes = disk.figures().capacity_bytes.get();
         report.free_bytes = disk.figures().free_bytes.get();
@@ -270,6 +286,12 @@ void write_disk(JsonWriter& json, const DiskReport& disk) {
     }
     json.field("locality", disk.locality);
     json.field("errors", disk.errors);
+    json.key("scrub").begin_object();
+    json.field("state", disk.scrub);
+    json.field("total", disk.scrub_total_bytes);
+    json.field("read", disk.scrub_read_bytes);
+    json.field("damaged_blocks", disk.scrub_damaged_blocks);
+    json.end_object();
     json.end_object();
 }
 

@@ -32,6 +32,11 @@ struct DiskReport {
     std::string disk = {};  // Its id.
     std::uint32_t locality = 0;
     std::uint64_t errors = 0;
+    // Of its newest scrub.
+    const char* scrub = "";  // never, running, done, ended, failed
+    std::uint64_t scrub_total_bytes = 0;
+    std::uint64_t scrub_read_bytes = 0;
+    std::uint64_t scrub_damaged_blocks = 0;
 };
 void write_disk(JsonWriter& json, const DiskReport& disk);
 

@@ -39,6 +39,17 @@ private:
     store::Fid up_to_{};  // What comes behind is still to be seen.
 };
 
+// How far the newest scrub of a disk is. Any thread may read it, but for `to_end`.
+struct ScrubProgress {
+    enum State : std::uint8_t { kNever, kRunning, kDone, kEnded, kFailed };
+
+    core::Counter state;
+    core::Counter total_blocks;  // In use when it began; some of them are kept for the log.
+    core::Counter read_blocks;
+    core::Counter damaged_blocks;
+    bool to_end = false;
+};
+
 // A disk of a locality, and what its foms share besides.
 class HomeVolume {
 public:
@@ -53,6 +64,9 @@ public:
     // Any thread.
     core::Counter& checksum_errors() { return checksum_errors_; }
     const core::Counter& checksum_errors() const { return checksum_errors_; }
+
+    ScrubProgress& scrub() { return scrub_; }
+    const ScrubProgress& scrub() const { return scrub_; }
 
     // A fid that no object had before and none will have: the slot, the life of its log, and a
     // number in that; some bits of the disk tell it from others that had the slot.
@@ -79,6 +93,7 @@ private:
     RangeLocks locks_;
     ObjectCount objects_;
     core::Counter checksum_errors_;
+    ScrubProgress scrub_;
     std::uint64_t fids_made_ = 0;
     std::int64_t stamp_ = 0;
     std::map<store::Fid, Instant> upload_times_;  // As many as there are uploads.

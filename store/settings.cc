@@ -20,6 +20,9 @@ config::Section<StoreSettings> store_section() {
                   config::size({.min = 1ULL << 20, .max = 4ULL << 30}),
                   "Memory of each disk for changes that are not in its index yet. When it is full, "
                   "they are moved before their time.");
+    section.field("scrub_rate", &StoreSettings::scrub_bytes_per_second,
+                  config::size({.min = 4096, .max = 1ULL << 40}),
+                  "What a scrub reads of each disk in a second, at most.");
     return section;
 }
 

@@ -13,6 +13,7 @@ struct StoreSettings {
     Duration checkpoint_interval = 5s;
     Duration upload_timeout = 1h;
     std::uint64_t overlay_bytes = 64ULL << 20;
+    std::uint64_t scrub_bytes_per_second = 50ULL << 20;
 };
 
 config::Section<StoreSettings> store_section();

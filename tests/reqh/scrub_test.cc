@@ -1,0 +1,115 @@
+// Goal: a scrub finds every damaged block of a disk and calls nothing else damaged, also while
+// objects change under it. Method: a node over simulated disks whose bits are flipped behind its
+// back.
+
+#include "reqh/scrub.h"
+
+#include "tests/catch.h"
+#include "tests/reqh/store_stage.h"
+
+using namespace fopd;
+using namespace fopd::reqh;
+using namespace fopd::reqh::testing;
+
+namespace {
+
+constexpr std::uint64_t kFast = 1UL << 30;
+
+const ScrubProgress& progress_of(StoreStage& stage) {
+    return stage.stores().find(kFirstSlot)->scrub();
+}
+
+void run_scrub(StoreStage& stage) {
+    Scrub scrub(stage.stores(), kFast);
+    REQUIRE(scrub.begin(kFirstSlot).has_value());
+    while (progress_of(stage).state.get() == ScrubProgress::kRunning) REQUIRE(stage.world.step());
+}
+
+// Where the block of an object is on the disk.
+std::uint64_t place_of(StoreStage& stage, fop::Fid fid, std::uint64_t block) {
+    auto extents = stage.volume().map().extents({.high = fid.high, .low = fid.low},
+                                                {.first = block, .count = 1});
+    const auto extent = extents.next();
+    REQUIRE(extent.has_value());
+    REQUIRE(extent->has_value());
+    const std::uint64_t place = (*extent)->block;
+    stage.volume().map().release();
+    return place;
+}
+
+void flip_bit(StoreStage& stage, std::uint64_t block) {
+    stage.image().flip_bit(block * kBlock + 77, 3);
+}
+
+}  // namespace
+
+TEST_CASE("reqh scrub: what is as it was written is called so", "[reqh]") {
+    StoreStage stage;
+    const auto fid = stage.create("a");
+    stage.write(fid, 0, pattern(600 * kBlock, 1));
+    stage.write(fid, 1000 * kBlock + 5, pattern(3 * kBlock, 2));
+
+    run_scrub(stage);
+
+    REQUIRE(progress_of(stage).state.get() == ScrubProgress::kDone);
+    REQUIRE(progress_of(stage).read_blocks.get() == 604);
+    REQUIRE(progress_of(stage).total_blocks.get() >= 604);
+    REQUIRE(progress_of(stage).damaged_blocks.get() == 0);
+    REQUIRE(stage.all_pieces_are_back());
+}
+
+TEST_CASE("reqh scrub: each damaged block is found, and only those", "[reqh]") {
+    StoreStage stage;
+    const auto fid = stage.create("a");
+    stage.write(fid, 0, pattern(300 * kBlock, 1));
+    for (const std::uint64_t block : {0U, 63U, 64U, 299U}) {
+        flip_bit(stage, place_of(stage, fid, block));
+    }
+
+    run_scrub(stage);
+
+    REQUIRE(progress_of(stage).state.get() == ScrubProgress::kDone);
+    REQUIRE(progress_of(stage).damaged_blocks.get() == 4);
+    REQUIRE(stage.stores().find(kFirstSlot)->checksum_errors().get() == 4);
+
+    // Written anew, it is well again.
+    stage.write(fid, 0, pattern(300 * kBlock, 2));
+    run_scrub(stage);
+    REQUIRE(progress_of(stage).damaged_blocks.get() == 0);
+}
+
+TEST_CASE("reqh scrub: what changes meanwhile is no damage", "[reqh]") {
+    StoreStage stage;
+    const auto fid = stage.create("a");
+    stage.write(fid, 0, pattern(900 * kBlock, 1));
+    Scrub scrub(stage.stores(), 20UL << 20);
+    REQUIRE(scrub.begin(kFirstSlot).has_value());
+
+    std::uint64_t writes = 0;
+    while (progress_of(stage).state.get() == ScrubProgress::kRunning) {
+        stage.write(fid, stage.random.below(900) * kBlock, pattern(7 * kBlock, ++writes));
+    }
+
+    REQUIRE(writes > 20);
+    REQUIRE(progress_of(stage).state.get() == ScrubProgress::kDone);
+    REQUIRE(progress_of(stage).damaged_blocks.get() == 0);
+}
+
+TEST_CASE("reqh scrub: there is one at a time, and it ends when it is told to", "[reqh]") {
+    StoreStage stage;
+    const auto fid = stage.create("a");
+    stage.write(fid, 0, pattern(300 * kBlock, 1));
+    Scrub scrub(stage.stores(), 4096);
+    REQUIRE(scrub.begin(kFirstSlot + 1).error().code == Errc::kNotFound);
+    REQUIRE(scrub.begin(kFirstSlot).has_value());
+    REQUIRE(scrub.begin(kFirstSlot).error().code == Errc::kBusy);
+    stage.run_for(1s);
+
+    scrub.end(kFirstSlot);
+    stage.run_for(120s);
+    REQUIRE(progress_of(stage).state.get() == ScrubProgress::kEnded);
+
+    REQUIRE(scrub.begin(kFirstSlot).has_value());
+    stage.run_for(1s);
+    stage.stop();  // Waits for nothing that takes minutes.
+}
