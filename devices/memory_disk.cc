@@ -79,7 +79,7 @@ Task<Result<void>> MemoryDisk::read(core::Buffer into, std::uint64_t offset,
     }
 
     // Before it is known whether it fails: nobody relies on the memory after an error.
-    std::ranges::fill(into.span(), DiskImage::kPoison);
+    std::fill_n(into.data, into.size_bytes, DiskImage::kPoison);
     if (random_.chance_ppm(options_.faults.read_error_ppm)) {
         co_return std::unexpected(failed("read"));
     }
