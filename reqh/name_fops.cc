@@ -254,7 +254,7 @@ Task<fop::Reply> run_list(Operation* operation) {
 namespace {
 
 // The name it has now; it may have another one when that is held.
-Task<Granted<>> read_name(Operation* operation, store::Fid fid, std::string_view from) {
+Task<Granted<>> read_name(Operation* operation, store::Fid fid) {
     const auto locked = co_await operation->lock_to_look(fid);
     if (!locked) co_return locked;
     const auto found = operation->volume().map().find(fid);
@@ -262,10 +262,13 @@ Task<Granted<>> read_name(Operation* operation, store::Fid fid, std::string_view
     if (!found) co_return refused(found.error());
     if (!found->has_value()) co_return refused(gone());
     operation->work().text = (*found)->name;
-    if (!from.empty() && from != operation->work().text) {
-        co_return refused(fop::Status::kNotFound, "the object has another name");
-    }
     co_return Granted<>{};
+}
+
+// Whether it is still called what the client believes, if that matters to it.
+Granted<> check_meant(Operation& operation, std::string_view from) {
+    if (from.empty() || from == operation.work().text) return {};
+    return refused(fop::Status::kNotFound, "the object has another name");
 }
 
 // Holds names of which the first is the one that was read. False: nobody has that any more, and the
@@ -307,8 +310,10 @@ fop::Reply renamed(const RecordedReply& reply, const fop::Receipt& receipt) {
 // Holds the old name, if there is one, and the new one, and locks the object.
 Task<Granted<bool>> take_for_rename(Operation* operation, const fop::Rename* rename) {
     const store::Fid fid = store_fid(rename->fid);
-    const auto read = co_await read_name(operation, fid, rename->from);
+    const auto read = co_await read_name(operation, fid);
     if (!read) co_return refused(read.error());
+    const auto meant = check_meant(*operation, rename->from);
+    if (!meant) co_return refused(meant.error());
     const PoolId pool = operation->home().pool();
     const bool is_named = !operation->work().text.empty();
     const bool stays = operation->work().text == rename->name;
@@ -378,8 +383,10 @@ namespace {
 
 Task<Granted<bool>> take_for_delete(Operation* operation, const fop::Delete* deletion) {
     const store::Fid fid = store_fid(deletion->fid);
-    const auto read = co_await read_name(operation, fid, deletion->from);
+    const auto read = co_await read_name(operation, fid);
     if (!read) co_return refused(read.error());
+    const auto meant = check_meant(*operation, deletion->from);
+    if (!meant) co_return refused(meant.error());
     const bool is_named = !operation->work().text.empty();
     if (is_named) {
         const std::array wanted{Operation::WantedName{
