@@ -215,8 +215,10 @@ Task<Outcome<ObjectInfo>> find(Run* run, std::string name) {
 void declare_pool(CLI::App& app, VerbArguments& arguments) {
     app.add_option("--pool", arguments.pool, "Which pool; by default the server's default one");
 }
-void declare_name(CLI::App& app, VerbArguments& arguments) {
-    app.add_option("name", arguments.names, "The object's name")->required()->expected(1);
+CLI::Option* declare_name(CLI::App& app, VerbArguments& arguments, const char* option = "name") {
+    return app.add_option_function<std::string>(
+        option, [&arguments](const std::string& name) { arguments.names = {name}; },
+        "The object's name");
 }
 CLI::Option* declare_size(CLI::App& app, const char* option, std::uint64_t& value,
                           const char* summary) {
@@ -235,12 +237,12 @@ CLI::Option* declare_length(CLI::App& app, VerbArguments& arguments, const char*
 
 void declare_one(CLI::App& app, VerbArguments& arguments) {
     declare_pool(app, arguments);
-    declare_name(app, arguments);
+    declare_name(app, arguments)->required();
 }
 void declare_put(CLI::App& app, VerbArguments& arguments) {
     declare_pool(app, arguments);
     app.add_option("file", arguments.file, "The file, or - for standard input")->required();
-    declare_name(app, arguments);
+    declare_name(app, arguments)->required();
     app.add_option("--group", arguments.group, "Whose members may read it");
     app.add_flag("--no-replace", arguments.no_replace, "Fail if there is one of that name");
 }
@@ -265,7 +267,7 @@ void declare_ls(CLI::App& app, VerbArguments& arguments) {
 }
 void declare_mv(CLI::App& app, VerbArguments& arguments) {
     declare_pool(app, arguments);
-    app.add_option("old", arguments.names, "The object's name")->required()->expected(1);
+    declare_name(app, arguments, "old")->required();
     app.add_option("new", arguments.new_name, "Its new name")->required();
     app.add_flag("--no-replace", arguments.no_replace, "Fail if there is one of that name");
 }
@@ -284,7 +286,7 @@ void declare_punch(CLI::App& app, VerbArguments& arguments) {
 }
 void declare_sync(CLI::App& app, VerbArguments& arguments) {
     declare_pool(app, arguments);
-    app.add_option("name", arguments.names, "An object; by default all of them")->expected(0, 1);
+    declare_name(app, arguments)->description("One object; without it, everything");
 }
 
 // -- whole objects --

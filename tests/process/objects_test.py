@@ -1,0 +1,434 @@
+"""Objects: what users store with fopctl is there, whole, and only for those who may see it, whatever happens to fopd."""
+
+import hashlib
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import unittest
+
+from fopd_process import (DONE, FOPCTL, IS_SANITIZED, NO_SERVER, USAGE, ProcessTestCase, run_program, wait_until)
+
+REFUSED, BAD_DATA, TRY_LATER, NOT_ALLOWED = 1, 74, 75, 77
+KIB, MIB = 1 << 10, 1 << 20
+SECONDS = 120  # For one fopctl: sanitizers and a busy machine are slow.
+
+
+def content(size, seed=0):
+    return random.Random(f"{size}-{seed}").randbytes(size)
+
+
+def digest(data):
+    return hashlib.sha256(data).hexdigest()
+
+
+class ObjectsTest(ProcessTestCase):
+    def setUp(self):
+        super().setUp()
+        self.dir = self.directory / "dev"
+        self.starts_count = 0
+        self.address = "tcp://127.0.0.1:0"
+        self.start()
+
+    # -- the daemon, and fopctl as its users have it --
+
+    def start(self):
+        """As `fopd --dev` does, at the same address each time."""
+        self.starts_count += 1
+        node = self.node(f"log{self.starts_count}")
+        self.daemon = node.start("--dev", self.dir, "--metrics", "127.0.0.1:0", "--listen", self.address)
+        self.daemon.socket_path = self.dir / "admin.sock"
+        wait_until(lambda: "fopd.daemon.ready" in self.daemon.log() or self.daemon.process.poll() is not None, "ready")
+        self.assertIn("fopd.daemon.ready", self.daemon.log())
+        variables = (line.removeprefix("export ").split("=", 1) for line in
+                     (self.dir / "env.sh").read_text().splitlines() if line.startswith("export "))
+        self.environment = os.environ | {name: value.strip("'") for name, value in variables}
+        self.address = re.search("fopd.fabric.listening address=(tcp://[0-9.]+:[0-9]+)", self.daemon.log())[1]
+        self.environment["FOPD_SERVER"] = self.address
+
+    def kill_and_start(self):
+        self.daemon.kill()
+        self.start()
+
+    def tearDown(self):
+        if self.daemon.process.poll() is None:
+            self.daemon.signal(signal.SIGTERM)
+            self.assertEqual(self.daemon.wait_end(), DONE, self.daemon.log())
+
+    def ctl_bytes(self, *arguments, data=b"", **options):
+        """With bytes in and out."""
+        options = {"env": self.environment, "timeout": SECONDS} | options
+        return subprocess.run([FOPCTL, *map(str, arguments)], input=data, capture_output=True, **options)
+
+    def ctl(self, *arguments, data=b"", exit_code=DONE, **options):
+        """Runs it, and returns what it printed; it must end so."""
+        done = self.ctl_bytes(*arguments, data=data, **options)
+        self.assertEqual(done.returncode, exit_code, done.stderr.decode(errors="replace"))
+        self.assert_no_report(done.stderr.decode(errors="replace"))
+        return done.stdout
+
+    def refused(self, exit_code, words, *arguments, **options):
+        """It must end so, print nothing, and say these words."""
+        done = self.ctl_bytes(*arguments, **options)
+        text = done.stderr.decode(errors="replace")
+        self.assertEqual(done.returncode, exit_code, text)
+        self.assertEqual(done.stdout, b"")
+        for word in words:
+            self.assertIn(word, text)
+        self.assertRegex(text, r"^fopctl: [^\n]+\n$" if exit_code != USAGE else "")
+
+    def put(self, name, data, *options, **others):
+        self.ctl("put", "-", name, *options, data=data, **others)
+
+    def get(self, name):
+        return self.ctl("get", name, "-")
+
+    def start_ctl(self, *arguments):
+        """One that goes on; it is killed with the test."""
+        process = subprocess.Popen([FOPCTL, *map(str, arguments)], env=self.environment, stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+        def end():
+            process.kill()
+            process.communicate()
+        self.addCleanup(end)
+        return process
+
+    def names(self, *arguments):
+        return self.ctl("ls", *arguments).decode().splitlines()
+
+    # -- whole objects --
+
+    def test_put_and_get_of_every_size(self):
+        source, target = self.directory / "source", self.directory / "target"
+        for size in (0, 1, 4095, 4096, 4097, MIB + 3, 8 * MIB, 64 * MIB):
+            with self.subTest(size):
+                data = content(size)
+                source.write_bytes(data)
+                self.ctl("put", source, "file")
+                self.ctl("put", "-", "stream", data=data)
+                self.ctl("get", "file", target)
+                self.assertEqual(digest(target.read_bytes()), digest(data))
+                for name in ("file", "stream"):
+                    self.assertEqual(digest(self.get(name)), digest(data))
+                self.assertEqual(json.loads(self.ctl("stat", "file", "--json"))["size"], size)
+
+    def test_a_put_tells_what_it_did(self):
+        done = json.loads(self.ctl("put", "-", "a", "--json", data=b"hello"))
+        self.assertEqual((done["name"], done["size"]), ("a", 5))
+        self.assertRegex(done["fid"], "^[0-9a-f]{32}$")
+        self.assertEqual(self.ctl("put", "-", "b", data=b"hello"), b"")
+
+    def test_names_are_any_text(self):
+        for name in ("../../etc/passwd", "a/b", " ", "ä", "🐟", "-", "x" * 480, "status", "\u202e"):
+            with self.subTest(name):
+                self.put(name, name.encode())
+                self.assertEqual(self.get(name), name.encode())
+        for name in ("", "x" * 481, "a\nb", b"\xff"):
+            with self.subTest(name):
+                done = subprocess.run([FOPCTL, "put", "/dev/null", name], env=self.environment, capture_output=True,
+                                      timeout=SECONDS)
+                self.assertEqual(done.returncode, USAGE, done.stderr)
+
+    def test_put_replaces_unless_told_not_to(self):
+        self.put("a", b"one")
+        self.put("a", b"two")
+        self.refused(REFUSED, ["put: a: "], "put", "-", "a", "--no-replace", data=b"three")
+        self.refused(REFUSED, ["put: a: "], "put", "-", "a", "--no-replace", data=content(20 * MIB))
+        self.assertEqual(self.get("a"), b"two")
+        self.put("b", b"three", "--no-replace")
+        self.assertEqual(self.names(), ["a", "b"])
+
+    def test_a_file_that_is_fetched_is_there_as_a_whole_or_not_at_all(self):
+        self.put("a", content(1000))
+        target = self.directory / "target"
+        target.write_bytes(b"mine")
+        target.chmod(0o751)
+        before = set(self.directory.iterdir())
+        self.refused(REFUSED, ["get: b: "], "get", "b", target)
+        self.assertEqual(target.read_bytes(), b"mine")
+        self.ctl("get", "a", target)
+        self.assertEqual(target.read_bytes(), content(1000))
+        self.assertEqual(target.stat().st_mode & 0o777, 0o751)
+        self.assertEqual(set(self.directory.iterdir()), before)
+        link = self.directory / "link"
+        link.symlink_to(target)
+        target.write_bytes(b"")
+        self.ctl("get", "a", link)
+        self.assertTrue(link.is_symlink())
+        self.assertEqual(target.read_bytes(), content(1000))
+
+    def test_local_files_that_are_no_good(self):
+        self.put("a", b"x")
+        self.refused(USAGE, ["missing: No such file"], "put", self.directory / "missing", "b")
+        self.refused(USAGE, ["Is a directory"], "put", self.directory, "b")
+        self.refused(USAGE, ["No such file"], "get", "a", self.directory / "missing" / "file")
+        self.refused(USAGE, ["Is a directory"], "get", "a", self.directory)
+        self.refused(REFUSED, ["/dev/full: No space left"], "get", "a", "/dev/full")
+
+    def test_an_interrupted_put_is_seen_by_nobody(self):
+        process = self.start_ctl("put", "-", "a")
+        process.stdin.write(content(20 * MIB))
+        process.stdin.flush()
+        wait_until(lambda: self.used() > 8 * MIB, "bytes of the upload on a disk")
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(SECONDS), -signal.SIGINT)
+        self.refused(REFUSED, ["stat: a: "], "stat", "a")
+        self.assertEqual(self.names(), [])
+
+    def used(self):
+        return sum(each["used"] for each in json.loads(self.ctl("df", "--json"))) - self.used_by_nothing()
+
+    def used_by_nothing(self):
+        if not hasattr(self, "used_before"):
+            self.used_before = 0
+            self.used_before = sum(each["used"] for each in json.loads(self.ctl("df", "--json")))
+        return self.used_before
+
+    # -- parts of objects --
+
+    def test_ranges_against_a_file(self):
+        path = self.directory / "model"
+        path.write_bytes(b"")
+        self.put("a", b"")
+        chance = random.Random(7)
+        for step in range(25):
+            size = path.stat().st_size
+            offset = chance.choice([0, 1, 4095, 4096, size, size + 10_000, chance.randrange(300_000)])
+            length = chance.choice([1, 100, 4096, 5000, 70_000])
+            data = content(length, step)
+            with path.open("r+b") as file:
+                kind = chance.choice(["write", "write", "buffered", "append", "truncate", "punch"])
+                if kind in ("write", "buffered"):
+                    flags = ["--buffered"] if kind == "buffered" else []
+                    self.ctl("write", "a", "--offset", offset, *flags, data=data)
+                    file.seek(offset)
+                    file.write(data)
+                elif kind == "append":
+                    done = json.loads(self.ctl("append", "a", "--json", data=data))
+                    self.assertEqual((done["offset"], done["size"]), (size, length))
+                    file.seek(0, os.SEEK_END)
+                    file.write(data)
+                elif kind == "truncate":
+                    self.ctl("truncate", "a", offset)
+                    file.truncate(offset)
+                else:
+                    self.ctl("punch", "a", "--offset", offset, "--length", length)
+                    end = min(offset + length, size)
+                    if end > offset:
+                        file.seek(offset)
+                        file.write(bytes(end - offset))
+            expected = path.read_bytes()
+            with self.subTest(step=step, kind=kind, offset=offset, length=length):
+                self.assertEqual(json.loads(self.ctl("stat", "a", "--json"))["size"], len(expected))
+                self.assertEqual(digest(self.get("a")), digest(expected))
+                self.assertEqual(self.ctl("read", "a", "--offset", offset, "--length", length),
+                                 expected[offset:offset + length])
+
+    def test_sizes_with_units_and_the_end(self):
+        data = content(10_000)
+        self.put("a", data)
+        self.assertEqual(self.ctl("read", "a", "--offset", "4k", "--length", "4KiB"), data[4096:8192])
+        self.assertEqual(self.ctl("read", "a", "--offset", "9000"), data[9000:])
+        self.assertEqual(self.ctl("read", "a", "--offset", "1G", "--length", "1G"), b"")
+        self.ctl("truncate", "a", "2GiB")
+        self.assertEqual(json.loads(self.ctl("stat", "a", "--json"))["size"], 2 << 30)
+        self.assertEqual(self.ctl("read", "a", "--offset", "1G", "--length", "1M"), bytes(MIB))
+        self.refused(REFUSED, ["write: a: "], "write", "a", "--offset", (1 << 60) - 1, data=b"xy")
+        for size in ("-1", "1x", "2000000000000000000", ""):
+            with self.subTest(size):
+                self.refused(USAGE, [], "truncate", "a", "--", size)
+
+    def test_long_appends_and_writes_are_cut_and_none_is_lost(self):
+        data = content(9 * MIB + 5)
+        self.put("a", b"begin")
+        self.ctl("append", "a", data=data)
+        self.assertEqual(digest(self.get("a")), digest(b"begin" + data))
+        self.ctl("write", "a", "--offset", 5, data=data[::-1])
+        self.assertEqual(digest(self.get("a")), digest(b"begin" + data[::-1]))
+
+    def test_what_is_not_there(self):
+        for arguments in (["get", "a", "-"], ["read", "a"], ["write", "a", "--offset", "0"], ["append", "a"],
+                          ["stat", "a"], ["mv", "a", "b"], ["rm", "a"], ["truncate", "a", "1"],
+                          ["punch", "a", "--offset", "0", "--length", "1"], ["sync", "a"]):
+            with self.subTest(arguments):
+                self.refused(REFUSED, [f"{arguments[0]}: a: "], *arguments)
+
+    # -- names --
+
+    def test_ls_of_thousands(self):
+        self.fill_names(3000)
+        everything = self.names()
+        self.assertEqual(everything, sorted(everything))
+        self.assertEqual(len(everything), 3000)
+        self.assertEqual(self.names("object-01"), [f"object-{number:05}" for number in range(1000, 2000)])
+        self.assertEqual(self.names("object-02999"), ["object-02999"])
+        self.assertEqual(self.names("nothing"), [])
+        self.assertEqual(json.loads(self.ctl("ls", "nothing", "--json")), [])
+        listed = json.loads(self.ctl("ls", "--json"))
+        self.assertEqual([each["name"] for each in listed], everything)
+        self.assertEqual({each["size"] for each in listed}, {0})
+
+    def fill_names(self, count):
+        names = [f"object-{number:05}" for number in range(count)]
+        step = 64
+        for begin in range(0, count, step):
+            running = [subprocess.Popen([FOPCTL, "put", "/dev/null", name], env=self.environment,
+                                        stderr=subprocess.PIPE) for name in names[begin:begin + step]]
+            for process in running:
+                _, errors = process.communicate(timeout=SECONDS)
+                self.assertEqual(process.returncode, DONE, errors)
+
+    def test_ls_long(self):
+        self.put("big", content(5000))
+        line, = self.names("--long")
+        self.assertRegex(line, r"^ +4\.9 KiB  20\d\d-\d\d-\d\d \d\d:\d\d:\d\d  big$")
+
+    def test_mv(self):
+        self.put("a", b"of a")
+        self.put("b", b"of b")
+        fid = json.loads(self.ctl("stat", "a", "--json"))["fid"]
+        self.refused(REFUSED, ["mv: a: "], "mv", "a", "b", "--no-replace")
+        self.ctl("mv", "a", "b")
+        self.assertEqual(self.names(), ["b"])
+        self.assertEqual(self.get("b"), b"of a")
+        self.assertEqual(json.loads(self.ctl("stat", "b", "--json"))["fid"], fid)
+        self.ctl("mv", "b", "b")
+        self.assertEqual(self.names(), ["b"])
+
+    def test_rm_of_several_goes_on(self):
+        for name in "abc":
+            self.put(name, b"x")
+        done = self.ctl_bytes("rm", "a", "nothing", "c")
+        self.assertEqual(done.returncode, REFUSED)
+        self.assertRegex(done.stderr, rb"^fopctl: rm: nothing: [^\n]+\n$")
+        self.assertEqual(self.names(), ["b"])
+
+    def test_df_and_pools(self):
+        pool, = json.loads(self.ctl("df", "--json"))
+        self.assertEqual(pool["pool"], "fast")
+        self.assertEqual(pool["used"] + pool["free"], pool["capacity"])
+        self.put("a", content(MIB), "--pool", "fast")
+        pool, = json.loads(self.ctl("df", "--pool", "fast", "--json"))
+        self.assertEqual(pool["objects"], 1)
+        self.assertIn("fast", self.ctl("df").decode())
+        for arguments in (["put", "-", "b"], ["get", "a", "-"], ["stat", "a"], ["ls"], ["rm", "a"], ["df"]):
+            with self.subTest(arguments):
+                self.refused(REFUSED, [f"{arguments[0]}: "], *arguments, "--pool", "nowhere")
+        self.assertEqual(self.names(), ["a"])
+
+    # -- who may --
+
+    def key_for(self, name, rights):
+        path = self.directory / f"{name}.key"
+        done = run_program(FOPCTL, "key", "create", name, "--rights", rights, "--out", path, env=self.environment)
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        return ["--key", path]
+
+    def test_others_may_not(self):
+        self.put("mine", b"secret")
+        stranger = self.key_for("stranger", "read,write,create,delete")
+        for arguments in (["get", "mine", "-"], ["read", "mine"], ["write", "mine", "--offset", "0"],
+                          ["append", "mine"], ["truncate", "mine", "0"], ["mv", "mine", "taken"], ["rm", "mine"],
+                          ["punch", "mine", "--offset", "0", "--length", "1"]):
+            with self.subTest(arguments):
+                self.refused(NOT_ALLOWED, [f"{arguments[0]}: mine: "], *arguments, *stranger, data=b"x")
+        reader = self.key_for("reader", "read")
+        self.refused(NOT_ALLOWED, ["put: theirs: "], "put", "-", "theirs", *reader, data=b"x")
+        self.refused(NOT_ALLOWED, ["put: theirs: "], "put", "-", "theirs", *reader, data=content(20 * MIB))
+        self.refused(NOT_ALLOWED, [], "ls", "--key", "")
+        self.assertEqual(self.get("mine"), b"secret")
+        self.assertEqual(self.names(), ["mine"])
+
+    def test_no_server(self):
+        self.refused(NO_SERVER, ["FOPD_SERVER"], "ls", "--server", "tcp://127.0.0.1:1")
+        self.refused(USAGE, ["scheme"], "ls", "--server", "nonsense")
+
+    # -- whatever happens to fopd --
+
+    def test_what_was_acknowledged_survives_kill_9(self):
+        expected = {}
+        for round_number in range(4):
+            for number in range(6):
+                name = f"object-{number if number < 3 else round_number * 10 + number}"
+                data = content(random.Random(f"{round_number}-{number}").choice([1, 4096, 100_000, 3 * MIB]),
+                               f"{round_number}-{number}")
+                self.put(name, data)
+                expected[name] = data
+            self.ctl("write", "object-0", "--offset", 1000, data=b"overwritten")
+            before = expected["object-0"].ljust(1000, b"\0")
+            expected["object-0"] = before[:1000] + b"overwritten" + before[1011:]
+            self.ctl("mv", "object-1", "object-2")
+            expected["object-2"] = expected.pop("object-1")
+            self.kill_and_start()
+            self.assertEqual(self.names(), sorted(expected))
+            for name, data in expected.items():
+                self.assertEqual(digest(self.get(name)), digest(data), f"{name} after round {round_number}")
+
+    def test_a_put_goes_on_over_kill_9(self):
+        data = content(40 * MIB)
+        source = self.directory / "source"
+        os.mkfifo(source)
+        process = self.start_ctl("put", source, "a")
+        with source.open("wb", buffering=0) as pipe:
+            pipe.write(data[:24 * MIB])
+            self.kill_and_start()
+            pipe.write(data[24 * MIB:])
+        self.assertEqual(process.wait(SECONDS), DONE, process.stderr.read())
+        self.assertEqual(digest(self.get("a")), digest(data))
+
+    def test_buffered_writes_are_written_again_after_kill_9(self):
+        """As long as their writer lives."""
+        self.put("a", bytes(MIB))
+        first, second = content(300_000, 1), content(100_000, 2)
+        process = self.start_ctl("write", "a", "--offset", 1000, "--buffered")
+        window = 8 * MIB
+        data = (first * (window // len(first) + 1))[:window]
+        process.stdin.write(data)
+        process.stdin.flush()
+        wait_until(lambda: self.ctl("read", "a", "--offset", 1000 + window - 10, "--length", 10) == data[-10:],
+                   "the first window is visible")
+        self.kill_and_start()
+        process.stdin.write(second)
+        process.stdin.close()
+        self.assertEqual(process.wait(SECONDS), DONE, process.stderr.read())
+        expected = bytes(1000) + data + second
+        self.assertEqual(digest(self.get("a")), digest(expected))
+
+    def test_sync(self):
+        self.put("a", b"x")
+        self.ctl("write", "a", "--offset", 0, "--buffered", data=b"buffered")
+        self.ctl("sync")
+        self.kill_and_start()
+        self.assertEqual(self.get("a"), b"buffered")
+        self.ctl("write", "a", "--offset", 0, "--buffered", data=b"BUFFERED")
+        self.ctl("sync", "a")
+        self.kill_and_start()
+        self.assertEqual(self.get("a"), b"BUFFERED")
+
+    def test_memory_is_bounded(self):
+        """Of a client that moves far more than it may hold."""
+        if IS_SANITIZED:
+            self.skipTest("a sanitizer needs memory of its own")
+        size = 256 * MIB
+        process = self.start_ctl("put", "-", "a")
+        piece = content(MIB)
+        peak = 0
+        for _ in range(size // MIB):
+            process.stdin.write(piece)
+            peak = max(peak, self.resident(process.pid))
+        process.stdin.close()
+        self.assertEqual(process.wait(SECONDS), DONE)
+        self.assertLess(peak, 100 * MIB)
+        self.assertEqual(json.loads(self.ctl("stat", "a", "--json"))["size"], size)
+
+    @staticmethod
+    def resident(pid):
+        with open(f"/proc/{pid}/statm") as file:
+            return int(file.read().split()[1]) * 4096
+
+
+if __name__ == "__main__":
+    unittest.main()
