@@ -5,6 +5,7 @@
 #include <array>
 
 #include "client/fopd.hpp"
+#include "client/object_session.h"
 #include "fop/status.h"
 
 namespace fopd::client {
@@ -64,6 +65,19 @@ constexpr ExitCode exit_code_of(fop::Status status) {
         case fop::Status::kCorrupt: return kExitBadData;
         default: return kExitRefused;
     }
+}
+
+// The same where there is no session at all.
+constexpr ExitCode exit_code_of(ObjectSession::Failure::Kind kind) {
+    using Kind = ObjectSession::Failure::Kind;
+    switch (kind) {
+        case Kind::kUsage: return kExitUsage;
+        case Kind::kUnreachable: return kExitNoServer;
+        case Kind::kDenied: return kExitNotAllowed;
+        case Kind::kTryAgain: return kExitTryLater;
+        case Kind::kFailed: return kExitRefused;
+    }
+    return kExitRefused;
 }
 
 }  // namespace fopd::client

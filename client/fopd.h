@@ -131,6 +131,174 @@ FOPD_API void fopd_bulk_echo(fopd_client* client, const fopd_call* call, const v
 FOPD_API int fopd_bulk_echo_wait(fopd_client* client, const fopd_call* call, const void* data,
                                  void* into, size_t bytes, fopd_result* result);
 
+/* -- objects --
+ *
+ * An object is a sparse array of bytes with a name that is unique in its pool. Calls that work on
+ * its bytes name it by its fid, which stays the same when its name changes; fopd_lookup() has it.
+ * A pool that is null is the server's default one.
+ *
+ * What is written buffered is acknowledged as soon as all can see it. The client keeps it until it
+ * is durable, and writes it again when the server shows that it was started anew and has lost it;
+ * fopd_sync() waits until all of it is durable. Everything else is durable when it has ended. A
+ * long read or write travels in several pieces, so that only what is put is there as a whole or
+ * not at all. */
+
+#define FOPD_NAME_MAX 480
+#define FOPD_PRINCIPAL_MAX 64
+
+typedef struct fopd_fid {
+    uint64_t high;
+    uint64_t low;
+} fopd_fid;
+
+typedef struct fopd_object {
+    size_t size; /* As in fopd_options; set by fopd_object_init(). */
+    fopd_fid fid;
+    uint64_t size_bytes;
+    uint64_t allocated_bytes;
+    uint64_t version;
+    uint64_t created_ns; /* Since 1970. */
+    uint64_t changed_ns;
+    uint32_t mode; /* Nine permission bits. */
+    char owner[FOPD_PRINCIPAL_MAX + 1];
+    char group[FOPD_PRINCIPAL_MAX + 1];
+    char name[FOPD_NAME_MAX + 1];
+} fopd_object;
+FOPD_API void fopd_object_init(fopd_object* object);
+
+/* How an object is made. */
+typedef struct fopd_new_object {
+    size_t size; /* As in fopd_options; set by fopd_new_object_init(). */
+    const char* name;
+    const char* pool;
+    const char* group; /* Null: the first one of who makes it. */
+    uint32_t mode;     /* 0640 by default. */
+    int no_replace;    /* FOPD_EXISTS instead of replacing one of that name. */
+} fopd_new_object;
+FOPD_API void fopd_new_object_init(fopd_new_object* object);
+
+/* An object of these bytes; who reads its name sees all of it or what was there before. `fid` may be
+ * null. */
+FOPD_API void fopd_put(fopd_client* client, const fopd_call* call, const fopd_new_object* object,
+                       const void* data, size_t bytes, fopd_fid* fid, fopd_done done,
+                       void* context);
+FOPD_API int fopd_put_wait(fopd_client* client, const fopd_call* call,
+                           const fopd_new_object* object, const void* data, size_t bytes,
+                           fopd_fid* fid, fopd_result* result);
+
+/* The first `bytes` bytes of an object, or all there are; `object` says how large it is, and may be
+ * null. */
+FOPD_API void fopd_get(fopd_client* client, const fopd_call* call, const char* pool,
+                       const char* name, void* into, size_t bytes, fopd_object* object,
+                       fopd_done done, void* context);
+FOPD_API int fopd_get_wait(fopd_client* client, const fopd_call* call, const char* pool,
+                           const char* name, void* into, size_t bytes, fopd_object* object,
+                           fopd_result* result);
+
+/* What is known about an object. */
+FOPD_API void fopd_lookup(fopd_client* client, const fopd_call* call, const char* pool,
+                          const char* name, fopd_object* object, fopd_done done, void* context);
+FOPD_API int fopd_lookup_wait(fopd_client* client, const fopd_call* call, const char* pool,
+                              const char* name, fopd_object* object, fopd_result* result);
+FOPD_API void fopd_stat(fopd_client* client, const fopd_call* call, const fopd_fid* fid,
+                        fopd_object* object, fopd_done done, void* context);
+FOPD_API int fopd_stat_wait(fopd_client* client, const fopd_call* call, const fopd_fid* fid,
+                            fopd_object* object, fopd_result* result);
+
+/* The result's bytes are fewer only where the object ends. */
+FOPD_API void fopd_read(fopd_client* client, const fopd_call* call, const fopd_fid* fid,
+                        uint64_t offset, void* into, size_t bytes, fopd_done done, void* context);
+FOPD_API int fopd_read_wait(fopd_client* client, const fopd_call* call, const fopd_fid* fid,
+                            uint64_t offset, void* into, size_t bytes, fopd_result* result);
+
+enum fopd_durability {
+    FOPD_DURABLE = 0,
+    FOPD_BUFFERED = 1,
+};
+
+FOPD_API void fopd_write(fopd_client* client, const fopd_call* call, const fopd_fid* fid,
+                         uint64_t offset, const void* data, size_t bytes, int durability,
+                         fopd_done done, void* context);
+FOPD_API int fopd_write_wait(fopd_client* client, const fopd_call* call, const fopd_fid* fid,
+                             uint64_t offset, const void* data, size_t bytes, int durability,
+                             fopd_result* result);
+
+/* At most FOPD_APPEND_MAX bytes, in one piece. `offset` is set to where they are, and may be
+ * null. */
+#define FOPD_APPEND_MAX (4U << 20)
+FOPD_API void fopd_append(fopd_client* client, const fopd_call* call, const fopd_fid* fid,
+                          const void* data, size_t bytes, uint64_t* offset, fopd_done done,
+                          void* context);
+FOPD_API int fopd_append_wait(fopd_client* client, const fopd_call* call, const fopd_fid* fid,
+                              const void* data, size_t bytes, uint64_t* offset,
+                              fopd_result* result);
+
+/* Cuts it, or makes it longer with a hole. */
+FOPD_API void fopd_truncate(fopd_client* client, const fopd_call* call, const fopd_fid* fid,
+                            uint64_t size_bytes, fopd_done done, void* context);
+FOPD_API int fopd_truncate_wait(fopd_client* client, const fopd_call* call, const fopd_fid* fid,
+                                uint64_t size_bytes, fopd_result* result);
+
+/* Makes a hole, which reads as zeros; the size stays. */
+FOPD_API void fopd_punch(fopd_client* client, const fopd_call* call, const fopd_fid* fid,
+                         uint64_t offset, uint64_t bytes, fopd_done done, void* context);
+FOPD_API int fopd_punch_wait(fopd_client* client, const fopd_call* call, const fopd_fid* fid,
+                             uint64_t offset, uint64_t bytes, fopd_result* result);
+
+/* Replaces an object of the new name unless `no_replace` is set. */
+FOPD_API void fopd_rename(fopd_client* client, const fopd_call* call, const char* pool,
+                          const char* name, const char* new_name, int no_replace, fopd_done done,
+                          void* context);
+FOPD_API int fopd_rename_wait(fopd_client* client, const fopd_call* call, const char* pool,
+                              const char* name, const char* new_name, int no_replace,
+                              fopd_result* result);
+
+FOPD_API void fopd_remove(fopd_client* client, const fopd_call* call, const char* pool,
+                          const char* name, fopd_done done, void* context);
+FOPD_API int fopd_remove_wait(fopd_client* client, const fopd_call* call, const char* pool,
+                              const char* name, fopd_result* result);
+
+/* Everything this client has written buffered is durable. */
+FOPD_API void fopd_sync(fopd_client* client, const fopd_call* call, fopd_done done, void* context);
+FOPD_API int fopd_sync_wait(fopd_client* client, const fopd_call* call, fopd_result* result);
+
+/* Some of the names that begin with a prefix, in the order of their bytes. */
+typedef struct fopd_entry {
+    fopd_fid fid;
+    uint64_t size_bytes;
+    uint64_t changed_ns;
+    const char* name; /* Borrowed for the call. */
+} fopd_entry;
+typedef struct fopd_listing {
+    size_t size; /* As in fopd_options; set by fopd_listing_init(). */
+    const char* pool;
+    const char* prefix; /* Null: every name. */
+    /* Called for each name on the library's thread, before `done` is, under the same rules. */
+    void (*each)(const fopd_entry* entry, void* context);
+    void* context;
+    int end;                        /* Set when there are no more names. Otherwise: */
+    char cursor[FOPD_NAME_MAX + 1]; /* Where the next call with this listing goes on. */
+} fopd_listing;
+FOPD_API void fopd_listing_init(fopd_listing* listing);
+FOPD_API void fopd_list(fopd_client* client, const fopd_call* call, fopd_listing* listing,
+                        fopd_done done, void* context);
+FOPD_API int fopd_list_wait(fopd_client* client, const fopd_call* call, fopd_listing* listing,
+                            fopd_result* result);
+
+/* How much room there is in a pool, or null for all of them together. */
+typedef struct fopd_space {
+    size_t size; /* As in fopd_options; set by fopd_space_init(). */
+    uint64_t total_bytes;
+    uint64_t used_bytes;
+    uint64_t free_bytes;
+    uint64_t objects;
+} fopd_space;
+FOPD_API void fopd_space_init(fopd_space* space);
+FOPD_API void fopd_statfs(fopd_client* client, const fopd_call* call, const char* pool,
+                          fopd_space* space, fopd_done done, void* context);
+FOPD_API int fopd_statfs_wait(fopd_client* client, const fopd_call* call, const char* pool,
+                              fopd_space* space, fopd_result* result);
+
 #ifdef __cplusplus
 } /* extern "C" */
 #endif

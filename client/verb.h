@@ -30,6 +30,9 @@ struct VerbArguments {
     std::uint32_t depth = 1;
     std::uint32_t jobs = 1;
     double seconds = 10;
+    bool durable = false;
+    std::string object;  // Empty: those it makes itself.
+    std::uint64_t object_bytes = 64U << 20;
 
     std::string device;
     bool end = false;

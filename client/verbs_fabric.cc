@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -17,9 +19,13 @@
 #include "client/exit_code.h"
 #include "client/interrupts.h"
 #include "client/load.h"
+#include "client/object_load.h"
 #include "client/table.h"
+#include "client/verbs_object.h"
 #include "core/clock.h"
 #include "core/histogram.h"
+#include "fop/name.h"
+#include "fop/range.h"
 
 namespace fopd::client {
 
@@ -181,16 +187,25 @@ int run_ping(const Call& call) {
 
 // -- bench --
 
+// What is measured: messages, or objects.
 struct OpName {
     const char* name;
-    LoadOp op;
+    std::optional<LoadOp> op;
+    ObjectOp object_op = ObjectOp::kRead;
 };
-constexpr std::array kOps{OpName{"echo", LoadOp::kEcho}, OpName{"bulk_echo", LoadOp::kBulkEcho},
-                          OpName{"ping", LoadOp::kPing}};
+constexpr std::array kOps{OpName{"echo", LoadOp::kEcho},
+                          OpName{"bulk_echo", LoadOp::kBulkEcho},
+                          OpName{"ping", LoadOp::kPing},
+                          OpName{"read", std::nullopt, ObjectOp::kRead},
+                          OpName{"write", std::nullopt, ObjectOp::kWrite},
+                          OpName{"mixed", std::nullopt, ObjectOp::kMixed}};
 
 void declare_bench(CLI::App& app, VerbArguments& arguments) {
-    app.add_option("--op", arguments.op, "What to ask for: echo, bulk_echo or ping")
-        ->check(CLI::IsMember({"echo", "bulk_echo", "ping"}))
+    std::vector<std::string> names;
+    for (const OpName& each : kOps) names.emplace_back(each.name);
+    app.add_option("--op", arguments.op,
+                   "What to ask for: echo, bulk_echo or ping, or read, write or mixed of objects")
+        ->check(CLI::IsMember(names))
         ->capture_default_str();
     app.add_option("--size", arguments.size_bytes, "Bytes each way, such as 64, 4k or 1M")
         ->transform(CLI::AsSizeValue(false))
@@ -205,30 +220,83 @@ void declare_bench(CLI::App& app, VerbArguments& arguments) {
     app.add_option("--seconds", arguments.seconds, "How long is measured")
         ->check(CLI::Range(0.001, 1e6))
         ->capture_default_str();
+    app.add_flag("--durable", arguments.durable, "Writes are durable when they end");
+    app.add_option("--pool", arguments.pool, "Where objects are; by default the default pool");
+    app.add_option("--object", arguments.object,
+                   "The object, which is made if it is missing; by default one for each job, which "
+                   "is removed again");
+    app.add_option("--object-size", arguments.object_bytes, "How large an object is made")
+        ->transform(CLI::AsSizeValue(false))
+        ->check(CLI::Range(std::uint64_t{1}, fop::kOffsetMax))
+        ->capture_default_str();
+}
+
+Duration in_ns(double seconds) {
+    return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+}
+
+// What came of it, or an exit code.
+using Measured = std::expected<std::unique_ptr<LoadResult>, int>;
+
+Measured measure_messages(const Call& call, LoadOp op, std::uint64_t size_bytes) {
+    const VerbArguments& asked = call.arguments;
+    auto done = run_load({.server = options_of(call),
+                          .op = op,
+                          .size_bytes = size_bytes,
+                          .depth = asked.depth,
+                          .jobs = asked.jobs,
+                          .warm_up = in_ns(std::min(asked.seconds * kWarmUpShare, kWarmUpMax)),
+                          .window = in_ns(asked.seconds)});
+    if (!done) return std::unexpected(complain_about(call, done.error()));
+    return std::move(*done);
+}
+
+Measured measure_objects(const Call& call, ObjectOp op) {
+    const VerbArguments& asked = call.arguments;
+    if (asked.size_bytes == 0 || asked.size_bytes > asked.object_bytes) {
+        complain("bench: --size is at least 1 and at most --object-size");
+        return std::unexpected(kExitUsage);
+    }
+    if (!asked.object.empty()) {
+        if (const auto good = fop::check_object_name(asked.object); !good) {
+            complain("bench: --object: " + std::string(good.error().context));
+            return std::unexpected(kExitUsage);
+        }
+    }
+    auto done = run_object_load(
+        {.server = session_options(call),
+         .op = op,
+         .size_bytes = asked.size_bytes,
+         .depth = asked.depth,
+         .jobs = asked.jobs,
+         .warm_up = in_ns(std::min(asked.seconds * kWarmUpShare, kWarmUpMax)),
+         .window = in_ns(asked.seconds),
+         .timeout = call.timeout,
+         .durability = asked.durable ? fop::Durability::kDurable : fop::Durability::kBuffered,
+         .pool = asked.pool,
+         .object = asked.object,
+         .object_bytes = asked.object_bytes});
+    if (done) return std::move(*done);
+    if (done.error().no_session) {
+        return std::unexpected(complain_about(call, *done.error().no_session));
+    }
+    const Problem& problem = done.error().problem;
+    complain("bench: " + (asked.object.empty() ? "" : shown(asked.object) + ": ") + problem.words);
+    return std::unexpected(exit_code_of(problem.status));
 }
 
 int run_bench(const Call& call) {
     const VerbArguments& asked = call.arguments;
-    const LoadOp op = std::ranges::find(kOps, asked.op, [](const OpName& row) {
-                          return std::string(row.name);
-                      })->op;
-    if (op == LoadOp::kBulkEcho && asked.size_bytes == 0) {
+    const OpName& row = *std::ranges::find(
+        kOps, asked.op, [](const OpName& each) { return std::string(each.name); });
+    if (row.op == LoadOp::kBulkEcho && asked.size_bytes == 0) {
         complain("bench: bulk_echo needs a --size");
         return kExitUsage;
     }
-    const std::uint64_t size_bytes = op == LoadOp::kPing ? 0 : asked.size_bytes;
-    const auto in_ns = [](double seconds) {
-        return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
-    };
-    const auto done =
-        run_load({.server = options_of(call),
-                  .op = op,
-                  .size_bytes = size_bytes,
-                  .depth = asked.depth,
-                  .jobs = asked.jobs,
-                  .warm_up = in_ns(std::min(asked.seconds * kWarmUpShare, kWarmUpMax)),
-                  .window = in_ns(asked.seconds)});
-    if (!done) return complain_about(call, done.error());
+    const std::uint64_t size_bytes = row.op == LoadOp::kPing ? 0 : asked.size_bytes;
+    const Measured done =
+        row.op ? measure_messages(call, *row.op, size_bytes) : measure_objects(call, row.object_op);
+    if (!done) return done.error();
     const LoadResult& result = **done;
     const double seconds = in_seconds(result.window);
     const double ops_per_s = static_cast<double>(result.latency.count()) / seconds;

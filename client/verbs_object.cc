@@ -74,18 +74,6 @@ std::string time_of(std::uint64_t since_1970_ns, Output output) {
     return std::string(text.data()) + fraction.data();
 }
 
-int exit_code_of(ObjectSession::Failure::Kind kind) {
-    using Kind = ObjectSession::Failure::Kind;
-    switch (kind) {
-        case Kind::kUsage: return kExitUsage;
-        case Kind::kUnreachable: return kExitNoServer;
-        case Kind::kDenied: return kExitNotAllowed;
-        case Kind::kTryAgain: return kExitTryLater;
-        case Kind::kFailed: return kExitRefused;
-    }
-    return kExitRefused;
-}
-
 // What a run of one of these verbs has: a session, and its way out when a signal comes.
 class Run {
 public:
@@ -181,21 +169,8 @@ int with_session(const Call& call, Run::Body body) {
         complain(describe(offload.error()));
         return kExitInternal;
     }
-    auto session = ObjectSession::open(
-        {.endpoint = {.server = call.remote.server, .key_file = call.remote.key_file},
-         .job = call.remote.job,
-         .connect_max = call.timeout});
-    if (!session) {
-        std::string text = std::string(call.verb) + ": " + session.error().words;
-        using Kind = ObjectSession::Failure::Kind;
-        if (session.error().kind == Kind::kUnreachable) {
-            text += "; is fopd running there? --server ADDR or FOPD_SERVER says where";
-        } else if (session.error().kind == Kind::kDenied && call.remote.key_file.empty()) {
-            text += "; --key FILE or FOPD_KEY says who asks";
-        }
-        complain(text);
-        return exit_code_of(session.error().kind);
-    }
+    auto session = ObjectSession::open(session_options(call));
+    if (!session) return complain_about(call, session.error());
     Run run(call, **session, **offload, interrupts);
     return run(body);
 }
@@ -588,6 +563,24 @@ constexpr std::array kVerbs{
 
 std::span<const Verb> object_verbs() {
     return kVerbs;
+}
+
+ObjectSession::Options session_options(const Call& call) {
+    return {.endpoint = {.server = call.remote.server, .key_file = call.remote.key_file},
+            .job = call.remote.job,
+            .connect_max = call.timeout};
+}
+
+int complain_about(const Call& call, const ObjectSession::Failure& failure) {
+    std::string text = std::string(call.verb) + ": " + failure.words;
+    using Kind = ObjectSession::Failure::Kind;
+    if (failure.kind == Kind::kUnreachable) {
+        text += "; is fopd running there? --server ADDR or FOPD_SERVER says where";
+    } else if (failure.kind == Kind::kDenied && call.remote.key_file.empty()) {
+        text += "; --key FILE or FOPD_KEY says who asks";
+    }
+    complain(text);
+    return exit_code_of(failure.kind);
 }
 
 }  // namespace fopd::client

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "client/object_load.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <cstdio>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "client/interrupts.h"
+#include "client/transfer.h"
+#include "core/clock.h"
+#include "core/gate.h"
+#include "core/random.h"
+
+namespace fopd::client {
+
+namespace {
+
+// Another try can turn out differently.
+bool may_pass(fop::Status status) {
+    return status == fop::Status::kTryAgain || status == fop::Status::kBusy ||
+           status == fop::Status::kTimedOut || status == fop::Status::kInternal;
+}
+
+void fill(std::span<std::byte> bytes, core::Random& random) {
+    for (std::byte& each : bytes) each = static_cast<std::byte>(random.below(256));
+}
+
+// What nobody can compress, the same block after the other.
+class Noise final : public ByteSource {
+public:
+    Noise(std::uint64_t size_bytes, std::uint64_t seed) : size_bytes_(size_bytes), random_(seed) {
+        fill(block_, random_);
+    }
+    Task<Outcome<std::size_t>> read(std::uint64_t offset, std::span<std::byte> into) override {
+        const std::uint64_t left = size_bytes_ - std::min(size_bytes_, offset);
+        const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(into.size(), left));
+        for (std::size_t at = 0; at < size; at += block_.size()) {
+            std::ranges::copy_n(block_.begin(),
+                                static_cast<std::ptrdiff_t>(std::min(block_.size(), size - at)),
+                                into.begin() + static_cast<std::ptrdiff_t>(at));
+        }
+        co_return size;
+    }
+    bool repeats() const override { return true; }
+    std::uint64_t size_bytes() const override { return size_bytes_; }
+
+private:
+    const std::uint64_t size_bytes_;
+    core::Random random_;
+    std::array<std::byte, 4096> block_{};
+};
+
+struct Window {
+    Instant begin;
+    Instant end;
+    bool holds(Instant from, Instant to) const { return from >= begin && to <= end; }
+};
+
+// What the jobs have in common. The clock starts when all of them are connected.
+class Running {
+public:
+    Running(const ObjectLoadOptions& options, const core::Clock& clock)
+        : options_(options), clock_(clock), fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+        left_ = unready_ = options.jobs;
+    }
+    ~Running() {
+        if (fd_ >= 0) close(fd_);
+    }
+    Running(const Running&) = delete;
+    Running& operator=(const Running&) = delete;
+
+    // False when some job cannot run.
+    bool wait_for_all() {
+        std::unique_lock lock(mutex_);
+        if (--unready_ == 0) {
+            window_.begin = after(clock_.now(), options_.warm_up);
+            window_.end = after(window_.begin, options_.window);
+            all_ready_.notify_all();
+        }
+        all_ready_.wait(lock, [this] { return unready_ == 0 || stopped_; });
+        return !stopped_;
+    }
+    void fail(LoadFailure failure) {
+        const std::lock_guard lock(mutex_);
+        if (!failure_) failure_ = std::move(failure);
+        stopped_ = true;
+        all_ready_.notify_all();
+    }
+    void stop() {
+        const std::lock_guard lock(mutex_);
+        stopped_ = true;
+        all_ready_.notify_all();
+    }
+    void one_ended() {
+        const std::lock_guard lock(mutex_);
+        if (--left_ == 0) eventfd_write(fd_, 1);
+    }
+    // Can be read from when all jobs have ended.
+    int fd() const { return fd_; }
+    bool stopped() const { return stopped_; }
+    const Window& window() const { return window_; }  // Once all are ready.
+    std::optional<LoadFailure> take_failure() {
+        const std::lock_guard lock(mutex_);
+        return std::exchange(failure_, std::nullopt);
+    }
+
+private:
+    const ObjectLoadOptions& options_;
+    const core::Clock& clock_;
+    const int fd_;
+    std::mutex mutex_;
+    std::condition_variable all_ready_;
+    std::uint32_t left_ = 0;
+    std::uint32_t unready_ = 0;
+    std::atomic<bool> stopped_ = false;
+    std::optional<LoadFailure> failure_;
+    Window window_{};
+};
+
+struct Target {
+    std::string name;
+    fop::Fid fid{};
+    std::uint64_t size_bytes = 0;
+};
+
+// Operations under way on sessions of its own. All of it happens on its thread.
+class Job {
+public:
+    Job(const ObjectLoadOptions& options, const core::Clock& clock, Running& running,
+        const Target& target)
+        : options_(options), clock_(clock), running_(running), target_(target) {
+        thread_ = std::thread([this] {
+            run();
+            running_.one_ended();
+        });
+    }
+    void join() { thread_.join(); }
+    // After join().
+    void add_to(LoadResult& result) const {
+        result.latency.merge(latency_);
+        result.errors += errors_;
+    }
+
+private:
+    struct Slot {
+        std::unique_ptr<std::byte[]> memory;
+        core::Random random;
+    };
+
+    void run() {
+        auto session = ObjectSession::open(options_.server);
+        if (!session) {
+            return running_.fail({.no_session = std::move(session.error())});
+        }
+        session_ = session->get();
+        for (std::uint32_t i = 0; i < options_.depth; ++i) {
+            Slot& slot = slots_.emplace_back(
+                Slot{.memory = std::make_unique_for_overwrite<std::byte[]>(options_.size_bytes),
+                     .random = core::Random(session_->entropy().number())});
+            fill({slot.memory.get(), options_.size_bytes}, slot.random);
+        }
+        if (running_.wait_for_all()) session_->run(run_slots());
+    }
+    Task<void> run_slots() {
+        core::Gate gate;
+        for (Slot& slot : slots_) session_->reactor().spawn(gate, run_slot(&slot));
+        co_await gate.close(session_->reactor());  // Each ends with the window.
+    }
+    Task<void> run_slot(Slot* slot) {
+        const Window& window = running_.window();
+        const std::uint64_t places = target_.size_bytes / options_.size_bytes;
+        Instant begun = clock_.now();
+        while (begun < window.end && !running_.stopped()) {
+            const std::uint64_t offset = slot->random.below(places) * options_.size_bytes;
+            const bool is_write = options_.op == ObjectOp::kWrite ||
+                                  (options_.op == ObjectOp::kMixed && slot->random.below(2) == 0);
+            const std::span<std::byte> bytes(slot->memory.get(), options_.size_bytes);
+            std::optional<Problem> problem;
+            if (is_write) {
+                auto written =
+                    co_await session_->objects().write({.fid = target_.fid,
+                                                        .offset = offset,
+                                                        .from = bytes,
+                                                        .durability = options_.durability},
+                                                       wait());
+                if (!written) problem = std::move(written.error());
+            } else {
+                auto got = co_await session_->objects().read(target_.fid, offset, bytes, wait());
+                if (!got) problem = std::move(got.error());
+            }
+            begun = count(begun, std::move(problem));
+        }
+    }
+    ObjectClient::Wait wait() {
+        return {.deadline = after(session_->reactor().now(), options_.timeout)};
+    }
+    // When it ended.
+    Instant count(Instant begun, std::optional<Problem> problem) {
+        const Instant now = clock_.now();
+        const Window& window = running_.window();
+        if (!problem) {
+            if (window.holds(begun, now)) latency_.record(now - begun);
+        } else if (!may_pass(problem->status)) {
+            running_.fail({.problem = std::move(*problem)});
+        } else if (now >= window.begin) {
+            ++errors_;
+        }
+        return now;
+    }
+
+    const ObjectLoadOptions& options_;
+    const core::Clock& clock_;
+    Running& running_;
+    const Target& target_;
+    std::thread thread_;
+    ObjectSession* session_ = nullptr;
+    std::vector<Slot> slots_;
+    core::Histogram latency_;
+    std::uint64_t errors_ = 0;
+};
+
+// The objects of a run, on the sessions of the thread that makes and removes them.
+class Targets {
+public:
+    Targets(const ObjectLoadOptions& options, ObjectSession& session)
+        : options_(options), session_(session) {}
+
+    std::optional<Problem> prepare() { return session_.run(find_or_make()); }
+    void remove() { session_.run(remove_made()); }
+    const Target& of(std::uint32_t job) const { return all_[job % all_.size()]; }
+
+private:
+    Task<std::optional<Problem>> find_or_make() {
+        if (!options_.object.empty()) {
+            std::string pool = options_.pool;
+            std::string name = options_.object;
+            auto found =
+                co_await session_.objects().lookup(std::move(pool), std::move(name), wait());
+            if (!found && found.error().status != fop::Status::kNotFound) {
+                co_return std::move(found.error());
+            }
+            if (found) {
+                all_.push_back({options_.object, found->fid, found->size_bytes});
+                if (found->size_bytes >= options_.size_bytes) co_return std::nullopt;
+                co_return Problem{.status = fop::Status::kTooLarge,
+                                  .words = "it is smaller than --size"};
+            }
+            co_return co_await make(options_.object);
+        }
+        std::array<char, 32> run{};
+        std::snprintf(run.data(), run.size(), "%016llx",
+                      static_cast<unsigned long long>(session_.entropy().number()));
+        makes_own_ = true;
+        for (std::uint32_t i = 0; i < options_.jobs; ++i) {
+            std::string name = std::string("fopctl-bench-") + run.data() + "-" + std::to_string(i);
+            auto problem = co_await make(std::move(name));
+            if (problem) co_return problem;
+        }
+        co_return std::nullopt;
+    }
+    Task<std::optional<Problem>> make(std::string name) {
+        Noise noise(options_.object_bytes, session_.entropy().number());
+        Put put(session_.reactor(), session_.objects(), noise, {.patience = options_.timeout});
+        NewObject object{.name = name, .pool = options_.pool, .no_replace = true};
+        auto fid = co_await put.run(std::move(object));
+        if (!fid) co_return std::move(fid.error());
+        all_.push_back({std::move(name), *fid, options_.object_bytes});
+        co_return std::nullopt;
+    }
+    Task<void> remove_made() {
+        if (!makes_own_) co_return;
+        for (const Target& each : all_) {
+            std::string name = each.name;
+            const auto removed =
+                co_await session_.objects().remove(each.fid, std::move(name), wait());
+            if (!removed) {
+                std::fprintf(stderr, "fopctl: bench: %s: it could not be removed: %s\n",
+                             each.name.c_str(), removed.error().words.c_str());
+            }
+        }
+    }
+    ObjectClient::Wait wait() {
+        return {.deadline = after(session_.clock().now(), options_.timeout)};
+    }
+
+    const ObjectLoadOptions& options_;
+    ObjectSession& session_;
+    std::vector<Target> all_;
+    bool makes_own_ = false;
+};
+
+}  // namespace
+
+std::expected<std::unique_ptr<LoadResult>, LoadFailure> run_object_load(
+    const ObjectLoadOptions& options) {
+    const core::PosixClock clock;
+    Interrupts interrupts(Interrupts::Usual::kNothing);
+    auto session = ObjectSession::open(options.server);
+    if (!session) return std::unexpected(LoadFailure{.no_session = std::move(session.error())});
+    Targets targets(options, **session);
+    std::optional<LoadFailure> failure;
+    auto result = std::make_unique<LoadResult>();
+    result->window = options.window;
+    if (auto problem = targets.prepare()) {
+        failure = LoadFailure{.problem = std::move(*problem)};
+    } else {
+        Running running(options, clock);
+        std::vector<std::unique_ptr<Job>> jobs;
+        for (std::uint32_t i = 0; i < options.jobs; ++i) {
+            jobs.push_back(std::make_unique<Job>(options, clock, running, targets.of(i)));
+        }
+        if (!interrupts.wait(running.fd(), kNever - clock.now())) running.stop();
+        for (const auto& job : jobs) job->join();
+        failure = running.take_failure();
+        for (const auto& job : jobs) job->add_to(*result);
+    }
+    targets.remove();
+    if (failure) return std::unexpected(std::move(*failure));
+    return result;
+}
+
+}  // namespace fopd::client
