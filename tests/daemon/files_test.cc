@@ -204,9 +204,8 @@ TEST_CASE("daemon node id: it is made once, and is the same from then on", "[dae
 TEST_CASE("daemon node id: a damaged file is refused, not replaced", "[daemon]") {
     const TempDir dir;
     core::SeededEntropy entropy(1);
-    const std::string two_ends(std::string(32, 'a') + "\n\n");
     for (const std::string& text : {std::string(), std::string("0123"), std::string(33, 'a'),
-                                    std::string(32, 'g'), two_ends}) {
+                                    std::string(32, 'g'), kDigits.substr(0, 32) + "\n\n"}) {
         write(dir / "node.id", text, 0644);
         const auto refused = load_node_id(dir.path(), entropy);
 
