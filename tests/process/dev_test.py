@@ -55,8 +55,9 @@ class DevTest(ProcessTestCase):
         made = {re.sub("[0-9a-f]{32}", "ID", each) for each in made}
         self.assertEqual(made, {"fopd.yaml", "peer.key", "client.key", "principals.yaml", "env.sh", "data",
                                 "data/fopd.lock", "data/node.id", "data/slots", "data/index", "data/index/ID",
-                                "data/index/ID/index.mdb", "data/index/ID/index.mdb-lock", "admin.sock", "d0.img",
-                                "d1.img"})
+                                "data/index/ID/index.mdb", "data/index/ID/index.mdb-lock", "data/names",
+                                "data/names/0", "data/names/0/index.mdb", "data/names/0/index.mdb-lock",
+                                "admin.sock", "d0.img", "d1.img"})
         self.assertEqual([(each["name"], each["pool"], each["state"]) for each in daemon.status()["devices"]],
                          [("d0", "fast", "good"), ("d1", "fast", "good")])
         self.assertEqual(stat.S_IMODE(self.dir.stat().st_mode), 0o700)
