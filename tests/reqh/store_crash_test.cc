@@ -30,6 +30,8 @@ using Kind = Asked::Kind;
 constexpr std::size_t kClients = 2;
 constexpr std::array<std::string_view, 3> kNames{"a", "b", "c"};
 constexpr std::size_t kObjectsUsed = 6;
+// More than any object has.
+constexpr std::uint64_t kLengthMax = 1 << 18;
 
 // What the clients know together.
 struct Known {
@@ -41,14 +43,12 @@ struct Known {
     std::map<std::uint16_t, std::uint64_t> durable;
 };
 
-Bytes read_all(StoreStage& node, fop::Fid fid) {
-    return node.read(fid, 0, 1 << 20);
-}
-
 // Writes to an object of its own that are acknowledged as buffered: after a loss of power the
 // object is as one of them left it, and at least as old ones did that were durable.
 class BufferedObject {
 public:
+    static constexpr std::uint64_t kLengthMax = 9000;
+
     BufferedObject(StoreStage& node, std::uint16_t slot)
         : node_(node), fid_(node.create({}, slot)) {
         versions_.push_back({.bytes = {}, .receipt = {.slot = slot}});
@@ -66,10 +66,11 @@ public:
         return write_->spec(Way::kInline, fop::Durability::kBuffered);
     }
     void end(const fop::Receipt& receipt) { versions_.back().receipt = receipt; }
+    void give_up() { versions_.pop_back(); }
 
     // The node has started again.
     void recover(const Known& known, bool was_orderly) {
-        const Bytes found = read_all(node_, fid_);
+        const Bytes found = node_.read(fid_, 0, kLengthMax);
         const auto version = std::ranges::find(versions_, found, &Version::bytes);
         REQUIRE(version != versions_.end());
         for (auto later = version + 1; later != versions_.end(); ++later) {
@@ -122,7 +123,19 @@ public:
         spec_.client.fill(static_cast<std::byte>(0xc0 + number_));
         if (what_ == What::kModelled) model_.ask(number_, asked_);
         is_waiting_ = true;
+        is_repeated_ = false;
+        spec_.transfer_time = std::chrono::microseconds(random.below(200));
+        // What is asked for again may have been done, and is waited for.
+        if (random.below(5) == 0) {
+            spec_.deadline = after(node_.world.now(), std::chrono::microseconds(random.below(600)));
+        }
         send(random);
+        spec_.deadline = kNever;
+    }
+    // Now and then the client does not want it any more.
+    void lose_patience(core::Random& random) {
+        if (!is_waiting_ || is_repeated_ || fop_->answer || random.below(300) != 0) return;
+        fop_->cancel_source().cancel();
     }
     bool is_waiting() const { return is_waiting_; }
     bool is_answered() const { return is_waiting_ && fop_->answer.has_value(); }
@@ -131,6 +144,10 @@ public:
     void end() {
         const FakeFop& fop = *fop_;
         CAPTURE(number_, asked_count_, spec_.type, fop::to_string(fop.status()), fop.answer->words);
+        is_waiting_ = false;
+        const bool is_given_up =
+            fop.status() == fop::Status::kTimedOut || fop.status() == fop::Status::kCancelled;
+        if (is_given_up) return end_given_up();
         note_durable(fop.answer->body);
         switch (what_) {
             case What::kModelled: end_modelled(fop); break;
@@ -147,7 +164,6 @@ public:
                 buffered_.end(std::get<fop::WriteReply>(fop.answer->body).changed.receipt);
                 break;
         }
-        is_waiting_ = false;
     }
     // The node has ended: whether it still answered.
     bool was_answered_at_the_end() const {
@@ -168,6 +184,7 @@ public:
             asked_.may_be_lost = true;
             model_.ask(number_, asked_);
         }
+        is_repeated_ = true;
         send(random);
     }
     void wait() {
@@ -327,7 +344,7 @@ private:
         } else if (dice < 16) {
             asked_.kind = Kind::kRead;
             read_ = std::make_unique<ReadSpec>(
-                asked_.fid, std::vector{fop::Range{.offset = 0, .length = 1 << 20}});
+                asked_.fid, std::vector{fop::Range{.offset = 0, .length = kLengthMax}});
             spec_ = read_->spec(Way::kMemory);
         } else if (dice < 19) {
             asked_.kind = Kind::kAppend;
@@ -356,6 +373,12 @@ private:
     }
 
     // -- what was answered --
+
+    // Nothing has changed.
+    void end_given_up() {
+        if (what_ == What::kModelled) REQUIRE(model_.give_up(number_));
+        if (what_ == What::kBuffered) buffered_.give_up();
+    }
 
     void end_modelled(const FakeFop& fop) {
         Told told{.status = fop.status()};
@@ -428,6 +451,7 @@ private:
     std::vector<std::uint32_t> checksums_;
     FakeFop* fop_ = nullptr;
     bool is_waiting_ = false;
+    bool is_repeated_ = false;
     std::uint64_t asked_count_ = 0;
     std::optional<Upload> upload_;
     Upload next_upload_;
@@ -480,6 +504,7 @@ private:
             }
             if (!node_.power().on() || node_.power().steps() >= end) break;
             REQUIRE(node_.world.step());
+            for (const auto& client : clients_) client->lose_patience(random_);
         }
         if (is_orderly) {
             node_.stop();
@@ -501,7 +526,7 @@ private:
     // All that there was is asked for once more; then nothing is left open.
     void check_objects() {
         for (const fop::Fid fid : known_.all) {
-            const ReadSpec read(fid, {{.offset = 0, .length = 1 << 20}});
+            const ReadSpec read(fid, {{.offset = 0, .length = kLengthMax}});
             const FakeFop& fop = node_.call(read.spec(Way::kMemory));
             Told told{.status = fop.status(), .bytes = fop.target};
             if (told.status == fop::Status::kDone) {

@@ -71,6 +71,12 @@ bool Model::answer(std::size_t client, const Told& told) {
     return !states_.empty();
 }
 
+bool Model::give_up(std::size_t client) {
+    std::erase_if(states_, [client](const State& state) { return state.done[client].has_value(); });
+    asked_[client].reset();
+    return !states_.empty();
+}
+
 void Model::interrupt() {
     let_happen();
     std::vector<State> left;

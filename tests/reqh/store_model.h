@@ -58,6 +58,8 @@ public:
     void ask(std::size_t client, Asked asked);
     // False: it cannot be.
     [[nodiscard]] bool answer(std::size_t client, const Told& told);
+    // It was told that nothing was done. False: others have seen it.
+    [[nodiscard]] bool give_up(std::size_t client);
     // The server ends. What was not answered has happened or not, and is asked for again.
     void interrupt();
     // Nobody uploads any more, and waits: what is left of replaced objects is to go.
