@@ -27,9 +27,9 @@ public:
     const store::Object& get() const { return object_; }
 
 private:
-    template <std::size_t kSize>
-    static std::string_view keep(std::string_view text, std::array<char, kSize>& place) {
-        ENSURE(text.size() <= kSize);
+    template <std::size_t Size>
+    static std::string_view keep(std::string_view text, std::array<char, Size>& place) {
+        ENSURE(text.size() <= Size);
         std::ranges::copy(text, place.begin());
         return {place.data(), text.size()};
     }

@@ -83,7 +83,7 @@ void Operation::leave() {
     once_lock_.release();
 }
 
-void Operation::enter(Phase phase) {
+void Operation::enter(Phase phase) const {
     // A step that is done once more stays in its phase.
     if (phase > site_.times->phase()) site_.times->enter(phase, reactor().now());
 }
@@ -261,17 +261,17 @@ ObjectState Operation::durable_state(store::Fid fid) const {
 // -- bytes --
 
 Task<Result<void>> Operation::pull(const fop::SealedDescriptor* source, std::uint64_t offset,
-                                   core::Buffer into) {
+                                   core::Buffer into) const {
     return move(source, offset, into, true);
 }
 
 Task<Result<void>> Operation::push(const fop::SealedDescriptor* target, std::uint64_t offset,
-                                   core::Buffer from) {
+                                   core::Buffer from) const {
     return move(target, offset, from, false);
 }
 
 Task<Result<void>> Operation::move(const fop::SealedDescriptor* memory, std::uint64_t offset,
-                                   core::Buffer piece, bool is_pull) {
+                                   core::Buffer piece, bool is_pull) const {
     fabric::IncomingFop* const fop = origin_.fop;
     if (origin_.reactor == site_.reactor) {
         if (is_pull) co_return co_await fop->pull(memory, offset, piece);

@@ -100,7 +100,7 @@ public:
 
     // -- the steps --
 
-    void enter(Phase phase);
+    void enter(Phase phase) const;
     // Whether there is still somebody who wants it done.
     Granted<> check_wanted() const;
 
@@ -155,9 +155,9 @@ public:
     store::Reading& reading() { return reading_; }
     // Memory of the client, as the fop has opened it. The descriptor is part of the request.
     Task<Result<void>> pull(const fop::SealedDescriptor* source, std::uint64_t offset,
-                            core::Buffer into);
+                            core::Buffer into) const;
     Task<Result<void>> push(const fop::SealedDescriptor* target, std::uint64_t offset,
-                            core::Buffer from);
+                            core::Buffer from) const;
     // Up to so many blocks; once the disk is full, waits for what is about to be free.
     Task<Granted<store::Place>> allocate(std::uint32_t blocks);
 
@@ -242,7 +242,7 @@ private:
     core::WaitOptions wait_to_leave() const;
     Refusal why_not_held(const Error& error) const;
     Task<Result<void>> move(const fop::SealedDescriptor* memory, std::uint64_t offset,
-                            core::Buffer piece, bool is_pull);
+                            core::Buffer piece, bool is_pull) const;
     Granted<> check_object(store::Fid fid, const store::Object& object, Access access);
 
     Origin origin_;

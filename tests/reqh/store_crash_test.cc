@@ -113,7 +113,7 @@ public:
           model_(model),
           known_(known),
           number_(number),
-          buffered_(node, static_cast<std::uint16_t>(kFirstSlot + number % node.options.disks)) {}
+          buffered_(node, node.slot(number)) {}
 
     // Asks for something.
     void begin(core::Random& random) {
@@ -247,8 +247,8 @@ private:
         const std::uint64_t which = random.below(kNames.size() + 1);
         return which < kNames.size() ? kNames[which] : std::string_view();
     }
-    std::uint16_t some_slot(core::Random& random) {
-        return static_cast<std::uint16_t>(kFirstSlot + random.below(node_.options.disks));
+    std::uint16_t some_slot(core::Random& random) const {
+        return node_.slot(random.below(node_.options.disks));
     }
 
     void choose_create(core::Random& random) {

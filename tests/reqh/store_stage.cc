@@ -157,7 +157,8 @@ Task<void> StoreStage::open(std::uint32_t number) {
 }
 
 void StoreStage::run_at(std::uint32_t locality, Task<void> task) {
-    REQUIRE(world.run(*localities_[locality]->reactor, std::move(task)));
+    const bool has_ended = world.run(*localities_[locality]->reactor, std::move(task));
+    REQUIRE(has_ended);
 }
 
 void StoreStage::start() {

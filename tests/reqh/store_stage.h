@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/ensure.h"
 #include "core/virtual_world.h"
 #include "devices/disk_image.h"
 #include "devices/memory_disk.h"
@@ -88,6 +89,11 @@ public:
     RequestHandler& handler(std::uint32_t locality = 0) { return *localities_[locality]->handler; }
     devices::Power& power() { return *power_; }
     bool all_pieces_are_back() const;
+    // Of one of the disks, whatever the number.
+    std::uint16_t slot(std::uint64_t number) const {
+        ENSURE(options.disks > 0);
+        return static_cast<std::uint16_t>(kFirstSlot + number % options.disks);
+    }
 
     const StageOptions options;
     core::VirtualWorld world;
@@ -129,7 +135,10 @@ private:
         std::unique_ptr<store::Volume> volume;
     };
 
-    std::uint32_t home_of(std::uint32_t disk) const { return disk % options.localities; }
+    std::uint32_t home_of(std::uint32_t disk) const {
+        ENSURE(options.localities > 0);
+        return disk % options.localities;
+    }
     void make_localities();
     void make_machine(std::uint32_t number);
     Task<void> open(std::uint32_t number);
