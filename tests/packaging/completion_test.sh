@@ -29,12 +29,12 @@ completes() {
 }
 
 completes "put get read write append ls stat mv rm truncate punch sync df ping bench status top sessions devices scrub trace reload drain log-level keygen key token" ""
-completes "reload" re
+completes "read reload" re
 completes "" nonsense
 completes "--server --key --job --admin --json --quiet --timeout --version --help" --
 completes "--job --json" --j
 completes "put get read write append ls stat mv rm truncate punch sync df ping bench status top sessions devices scrub trace reload drain log-level keygen key token" --json ""
-completes "log-level" --timeout 5 l
+completes "log-level" --timeout 5 lo
 completes "" --timeout ""
 completes "trace debug info warn error" log-level ""
 completes "warn" log-level w

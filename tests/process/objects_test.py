@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import unittest
+from multiprocessing.pool import ThreadPool
 
 from fopd_process import (DONE, FOPCTL, IS_SANITIZED, NO_SERVER, USAGE, ProcessTestCase, run_program, wait_until)
 
@@ -106,7 +107,7 @@ class ObjectsTest(ProcessTestCase):
 
     def test_put_and_get_of_every_size(self):
         source, target = self.directory / "source", self.directory / "target"
-        for size in (0, 1, 4095, 4096, 4097, MIB + 3, 8 * MIB, 64 * MIB):
+        for size in (0, 1, 4095, 4096, 4097, MIB + 3, 64 * MIB):
             with self.subTest(size):
                 data = content(size)
                 source.write_bytes(data)
@@ -192,7 +193,7 @@ class ObjectsTest(ProcessTestCase):
         path.write_bytes(b"")
         self.put("a", b"")
         chance = random.Random(7)
-        for step in range(25):
+        for step in range(10):
             size = path.stat().st_size
             offset = chance.choice([0, 1, 4095, 4096, size, size + 10_000, chance.randrange(300_000)])
             length = chance.choice([1, 100, 4096, 5000, 70_000])
@@ -258,9 +259,9 @@ class ObjectsTest(ProcessTestCase):
 
     def test_ls_of_many_pages(self):
         """Names so long that few of them fit into a reply."""
-        expected = sorted(f"{number:03}" + chr(ord("a") + number % 26) * 477 for number in range(300))
-        for name in expected:
-            self.ctl("put", "/dev/null", name)
+        expected = sorted(f"{number:03}" + chr(ord("a") + number % 26) * 477 for number in range(90))
+        with ThreadPool(4) as several:
+            several.map(lambda name: self.ctl("put", "/dev/null", name), expected)
         self.assertEqual(self.names(), expected)
         self.assertEqual(self.names("01"), expected[10:20])
         self.assertEqual(self.names(expected[-1]), expected[-1:])
