@@ -20,6 +20,7 @@
 #include "client/session_thread.h"
 #include "core/printable.h"
 #include "fop/fop_type.h"
+#include "fop/name.h"
 #include "fop/principal.h"
 
 using fopd::Duration;
@@ -169,10 +170,12 @@ Struct known_part(const Struct& given, const Struct& defaults) {
 
 // What is asked, and its memory.
 struct Asked {
-    fop::RequestBody body;  // monostate: that there is a session.
+    fop::RequestBody body{};  // monostate: work, or with none, that there is a session.
     const void* data = nullptr;
     void* into = nullptr;
     std::size_t bytes = 0;
+    Operation::Work work{};
+    std::string fault{};  // Why it cannot be asked.
 };
 
 const fop::FopType* type_of(const fop::RequestBody& body) {
@@ -185,6 +188,7 @@ const char* fault_of(const fopd_client* client, const fopd_call* call, const Ask
     if (call != nullptr && call->size < sizeof(std::size_t)) {
         return "fopd_call_init() was not called";
     }
+    if (!asked.fault.empty()) return asked.fault.c_str();
     const fop::FopType* const type = type_of(asked.body);
     if (type == nullptr || type->payload == fop::Payload::kNone) return nullptr;
     if (type->payload == fop::Payload::kBulk && asked.bytes == 0) return "there are no bytes";
@@ -205,6 +209,7 @@ const char* set_up(Operation& operation, const fopd_client* client, const fopd_c
         call.timeout_us == FOPD_TIMEOUT_DEFAULT ? client->timeout : duration_of(call.timeout_us);
     operation.job = call.job != nullptr ? call.job : client->job;
     if (!fop::is_name(operation.job)) return kBadJob;
+    operation.work = asked.work;
     operation.body = asked.body;
     operation.type = type_of(asked.body);
     if (operation.type == nullptr) return nullptr;
@@ -260,6 +265,358 @@ Asked bulk_echo_of(const void* data, void* into, std::size_t bytes) {
             .data = data,
             .into = into,
             .bytes = bytes};
+}
+
+// -- objects --
+
+using fopd::Task;
+using fopd::client::NewObject;
+using fopd::client::ObjectClient;
+using fopd::client::ObjectInfo;
+using fopd::client::Outcome;
+using fopd::client::PoolSpace;
+using fopd::client::Problem;
+using Wait = ObjectClient::Wait;
+using Done = Outcome<std::uint64_t>;  // How many bytes came back.
+
+std::string text_of(const char* given) {
+    return given == nullptr ? std::string() : std::string(given);
+}
+
+fop::Fid fid_of(const fopd_fid& fid) {
+    return {.high = fid.high, .low = fid.low};
+}
+
+std::span<const std::byte> bytes_of(const void* data, std::size_t bytes) {
+    return {static_cast<const std::byte*>(data), bytes};
+}
+
+void copy_text(std::span<char> to, std::string_view from) {
+    const std::size_t length = std::min(from.size(), to.size() - 1);
+    std::ranges::copy_n(from.begin(), static_cast<std::ptrdiff_t>(length), to.begin());
+    to[length] = '\0';
+}
+
+// As much of it as the program knows.
+template <typename Struct>
+void give(Struct* to, Struct from) {
+    if (to == nullptr) return;
+    from.size = to->size;
+    std::memcpy(to, &from, std::min(to->size, sizeof(Struct)));
+}
+
+void give_info(fopd_object* to, const ObjectInfo& info) {
+    fopd_object object{};
+    object.fid = {.high = info.fid.high, .low = info.fid.low};
+    object.size_bytes = info.size_bytes;
+    object.allocated_bytes = info.allocated_bytes;
+    object.version = info.version;
+    object.created_ns = info.created_ns;
+    object.changed_ns = info.changed_ns;
+    object.mode = info.mode;
+    copy_text(object.owner, info.owner);
+    copy_text(object.group, info.group);
+    copy_text(object.name, info.name);
+    give(to, object);
+}
+
+// Tasks of the library's thread. What they are given by value they own; memory is the caller's.
+
+struct InPool {
+    std::string pool{};
+    std::string name{};
+};
+
+Task<Done> put(ObjectClient* client, NewObject object, std::span<const std::byte> from,
+               fopd_fid* fid, Wait wait) {
+    auto put = co_await client->put(std::move(object), from, wait);
+    if (!put) co_return std::unexpected(std::move(put.error()));
+    if (fid != nullptr) *fid = {.high = put->high, .low = put->low};
+    co_return std::uint64_t{0};
+}
+
+Task<Done> lookup(ObjectClient* client, InPool which, fopd_object* object, Wait wait) {
+    auto found = co_await client->lookup(std::move(which.pool), std::move(which.name), wait);
+    if (!found) co_return std::unexpected(std::move(found.error()));
+    give_info(object, *found);
+    co_return std::uint64_t{0};
+}
+
+Task<Done> stat(ObjectClient* client, fop::Fid fid, fopd_object* object, Wait wait) {
+    auto found = co_await client->stat(fid, wait);
+    if (!found) co_return std::unexpected(std::move(found.error()));
+    give_info(object, *found);
+    co_return std::uint64_t{0};
+}
+
+Task<Done> get(ObjectClient* client, InPool which, std::span<std::byte> into, fopd_object* object,
+               Wait wait) {
+    auto found = co_await client->lookup(std::move(which.pool), std::move(which.name), wait);
+    if (!found) co_return std::unexpected(std::move(found.error()));
+    give_info(object, *found);
+    const auto size = std::min<std::uint64_t>(into.size(), found->size_bytes);
+    co_return co_await client->read(found->fid, 0, into.first(size), wait);
+}
+
+Task<Done> nothing_back(Task<Outcome<void>> task) {
+    auto done = co_await std::move(task);
+    if (!done) co_return std::unexpected(std::move(done.error()));
+    co_return std::uint64_t{0};
+}
+
+Task<Done> append(ObjectClient* client, fop::Fid fid, std::span<const std::byte> from,
+                  std::uint64_t* offset, Wait wait) {
+    auto at = co_await client->append(fid, from, wait);
+    if (!at) co_return std::unexpected(std::move(at.error()));
+    if (offset != nullptr) *offset = *at;
+    co_return std::uint64_t{0};
+}
+
+Task<Done> rename(ObjectClient* client, InPool which, ObjectClient::RenameWish wish, Wait wait) {
+    auto found = co_await client->lookup(std::move(which.pool), std::move(which.name), wait);
+    if (!found) co_return std::unexpected(std::move(found.error()));
+    wish.fid = found->fid;
+    co_return co_await nothing_back(client->rename(std::move(wish), wait));
+}
+
+Task<Done> remove(ObjectClient* client, InPool which, Wait wait) {
+    std::string from = which.name;
+    auto found = co_await client->lookup(std::move(which.pool), std::move(which.name), wait);
+    if (!found) co_return std::unexpected(std::move(found.error()));
+    co_return co_await nothing_back(client->remove(found->fid, std::move(from), wait));
+}
+
+Task<Done> list(ObjectClient* client, ObjectClient::ListWish wish, fopd_listing* listing,
+                Wait wait) {
+    auto page = co_await client->list(std::move(wish), wait);
+    if (!page) co_return std::unexpected(std::move(page.error()));
+    for (const auto& each : page->entries) {
+        const fopd_entry entry{.fid = {.high = each.fid.high, .low = each.fid.low},
+                               .size_bytes = each.size_bytes,
+                               .changed_ns = each.changed_ns,
+                               .name = each.name.c_str()};
+        listing->each(&entry, listing->context);
+    }
+    listing->end = page->end ? 1 : 0;
+    copy_text(listing->cursor, page->cursor);
+    co_return std::uint64_t{0};
+}
+
+Task<Done> statfs(ObjectClient* client, std::optional<std::string> pool, fopd_space* space,
+                  Wait wait) {
+    auto pools = co_await client->statfs(wait);
+    if (!pools) co_return std::unexpected(std::move(pools.error()));
+    fopd_space sum{};
+    bool is_there = !pool.has_value();
+    for (const PoolSpace& each : *pools) {
+        if (pool && each.pool != *pool) continue;
+        is_there = true;
+        sum.total_bytes += each.total_bytes;
+        sum.used_bytes += each.used_bytes;
+        sum.free_bytes += each.free_bytes;
+        sum.objects += each.objects;
+    }
+    if (!is_there) {
+        co_return std::unexpected(
+            Problem{.status = fop::Status::kNotFound, .words = "there is no such pool"});
+    }
+    give(space, sum);
+    co_return std::uint64_t{0};
+}
+
+// -- what is asked about objects --
+
+Asked wrong(std::string fault) {
+    Asked asked;
+    asked.fault = std::move(fault);
+    return asked;
+}
+
+template <typename Work>
+Asked work_of(Work work) {
+    Asked asked;
+    asked.work = std::move(work);
+    return asked;
+}
+
+constexpr const char* kNoFid = "no object is named";
+constexpr const char* kNoMemory = "no memory was given";
+
+bool lacks_memory(const void* memory, std::size_t bytes) {
+    return memory == nullptr && bytes > 0;
+}
+// What its init function sets, and what we write into all the same.
+template <typename Struct>
+bool is_set_up(const Struct* given) {
+    return given != nullptr && given->size >= sizeof(std::size_t);
+}
+
+std::string fault_of_name(const char* name) {
+    const auto good = fop::check_object_name(text_of(name));
+    return good ? std::string() : std::string(good.error().context);
+}
+
+Asked put_of(const fopd_new_object* given, const void* data, std::size_t bytes, fopd_fid* fid) {
+    if (!is_set_up(given)) return wrong("fopd_new_object_init() was not called");
+    fopd_new_object known;
+    fopd_new_object_init(&known);
+    known = known_part(*given, known);
+    if (auto fault = fault_of_name(known.name); !fault.empty()) return wrong(std::move(fault));
+    if (known.mode > fop::kModeMax) return wrong("a mode is nine bits");
+    if (lacks_memory(data, bytes)) return wrong(kNoMemory);
+    NewObject object{.name = text_of(known.name),
+                     .pool = text_of(known.pool),
+                     .group = text_of(known.group),
+                     .mode = static_cast<std::uint16_t>(known.mode),
+                     .no_replace = known.no_replace != 0};
+    return work_of(
+        [object = std::move(object), from = bytes_of(data, bytes), fid](
+            ObjectClient& client, Wait wait) { return put(&client, object, from, fid, wait); });
+}
+
+Asked get_of(const char* pool, const char* name, void* into, std::size_t bytes,
+             fopd_object* object) {
+    if (auto fault = fault_of_name(name); !fault.empty()) return wrong(std::move(fault));
+    if (lacks_memory(into, bytes)) return wrong(kNoMemory);
+    if (object != nullptr && !is_set_up(object)) return wrong("fopd_object_init() was not called");
+    return work_of([which = InPool{text_of(pool), text_of(name)},
+                    to = std::span(static_cast<std::byte*>(into), bytes),
+                    object](ObjectClient& client, Wait wait) {
+        return get(&client, which, to, object, wait);
+    });
+}
+
+Asked lookup_of(const char* pool, const char* name, fopd_object* object) {
+    if (auto fault = fault_of_name(name); !fault.empty()) return wrong(std::move(fault));
+    if (!is_set_up(object)) return wrong("fopd_object_init() was not called");
+    return work_of(
+        [which = InPool{text_of(pool), text_of(name)}, object](ObjectClient& client, Wait wait) {
+            return lookup(&client, which, object, wait);
+        });
+}
+
+Asked stat_of(const fopd_fid* fid, fopd_object* object) {
+    if (fid == nullptr) return wrong(kNoFid);
+    if (!is_set_up(object)) return wrong("fopd_object_init() was not called");
+    return work_of([which = fid_of(*fid), object](ObjectClient& client, Wait wait) {
+        return stat(&client, which, object, wait);
+    });
+}
+
+Asked read_of(const fopd_fid* fid, std::uint64_t offset, void* into, std::size_t bytes) {
+    if (fid == nullptr) return wrong(kNoFid);
+    if (lacks_memory(into, bytes)) return wrong(kNoMemory);
+    return work_of(
+        [which = fid_of(*fid), offset, to = std::span(static_cast<std::byte*>(into), bytes)](
+            ObjectClient& client, Wait wait) { return client.read(which, offset, to, wait); });
+}
+
+Asked write_of(const fopd_fid* fid, std::uint64_t offset, const void* data, std::size_t bytes,
+               int durability) {
+    if (fid == nullptr) return wrong(kNoFid);
+    if (lacks_memory(data, bytes)) return wrong(kNoMemory);
+    if (durability != FOPD_DURABLE && durability != FOPD_BUFFERED) return wrong("what durability?");
+    const ObjectClient::WriteWish wish{.fid = fid_of(*fid),
+                                       .offset = offset,
+                                       .from = bytes_of(data, bytes),
+                                       .durability = durability == FOPD_DURABLE
+                                                         ? fop::Durability::kDurable
+                                                         : fop::Durability::kBuffered};
+    return work_of(
+        [wish](ObjectClient& client, Wait wait) { return nothing_back(client.write(wish, wait)); });
+}
+
+Asked append_of(const fopd_fid* fid, const void* data, std::size_t bytes, std::uint64_t* offset) {
+    if (fid == nullptr) return wrong(kNoFid);
+    if (lacks_memory(data, bytes)) return wrong(kNoMemory);
+    return work_of([which = fid_of(*fid), from = bytes_of(data, bytes), offset](
+                       ObjectClient& client, Wait wait) {
+        return append(&client, which, from, offset, wait);
+    });
+}
+
+Asked truncate_of(const fopd_fid* fid, std::uint64_t size_bytes) {
+    if (fid == nullptr) return wrong(kNoFid);
+    if (size_bytes > fop::kOffsetMax) return wrong("an object ends at 2^60 at the latest");
+    return work_of([which = fid_of(*fid), size_bytes](ObjectClient& client, Wait wait) {
+        return nothing_back(client.truncate(which, size_bytes, wait));
+    });
+}
+
+Asked punch_of(const fopd_fid* fid, std::uint64_t offset, std::uint64_t bytes) {
+    if (fid == nullptr) return wrong(kNoFid);
+    const fop::Range range{.offset = offset, .length = bytes};
+    if (const auto good = fop::check_range(range); !good) return wrong(good.error().context);
+    return work_of([which = fid_of(*fid), range](ObjectClient& client, Wait wait) {
+        return nothing_back(client.punch(which, range, wait));
+    });
+}
+
+Asked rename_of(const char* pool, const char* name, const char* new_name, int no_replace) {
+    if (auto fault = fault_of_name(name); !fault.empty()) return wrong(std::move(fault));
+    if (auto fault = fault_of_name(new_name); !fault.empty()) return wrong(std::move(fault));
+    return work_of([which = InPool{text_of(pool), text_of(name)}, to = text_of(new_name),
+                    no_replace](ObjectClient& client, Wait wait) {
+        ObjectClient::RenameWish wish{
+            .pool = which.pool, .from = which.name, .name = to, .no_replace = no_replace != 0};
+        return rename(&client, which, std::move(wish), wait);
+    });
+}
+
+Asked remove_of(const char* pool, const char* name) {
+    if (auto fault = fault_of_name(name); !fault.empty()) return wrong(std::move(fault));
+    return work_of([which = InPool{text_of(pool), text_of(name)}](ObjectClient& client, Wait wait) {
+        return remove(&client, which, wait);
+    });
+}
+
+Asked sync_of() {
+    return work_of([](ObjectClient& client, Wait wait) { return nothing_back(client.sync(wait)); });
+}
+
+Asked list_of(fopd_listing* listing) {
+    if (listing == nullptr || listing->size < sizeof(fopd_listing)) {
+        return wrong("fopd_listing_init() was not called");
+    }
+    if (listing->each == nullptr) return wrong("nobody is to be told of the names");
+    ObjectClient::ListWish wish{.pool = text_of(listing->pool),
+                                .prefix = text_of(listing->prefix),
+                                .cursor = listing->cursor};
+    return work_of([wish = std::move(wish), listing](ObjectClient& client, Wait wait) {
+        return list(&client, wish, listing, wait);
+    });
+}
+
+Asked statfs_of(const char* pool, fopd_space* space) {
+    if (!is_set_up(space)) return wrong("fopd_space_init() was not called");
+    std::optional<std::string> wanted;
+    if (pool != nullptr) wanted = pool;
+    return work_of([wanted = std::move(wanted), space](ObjectClient& client, Wait wait) {
+        return statfs(&client, wanted, space, wait);
+    });
+}
+
+// What is asked is put together under the same roof as the call, for want of memory.
+template <typename MakeAsked>
+void begin_work(fopd_client* client, const fopd_call* call, fopd_done done, void* context,
+                MakeAsked make) noexcept {
+    std::optional<Asked> asked;
+    fopd_result failed;
+    try {
+        asked = make();
+    } catch (const std::exception& problem) {
+        fill(&failed, FOPD_NO_SPACE, problem.what());
+        return done(&failed, context);
+    }
+    begin(client, call, *asked, done, context);
+}
+
+template <typename MakeAsked>
+int wait_for_work(fopd_client* client, const fopd_call* call, fopd_result* result,
+                  MakeAsked make) noexcept try {
+    return wait(client, call, make(), result);
+} catch (const std::exception& problem) {
+    return fill(result, FOPD_NO_SPACE, problem.what());
 }
 
 // -- how a client is made --
@@ -371,4 +728,158 @@ void fopd_bulk_echo(fopd_client* client, const fopd_call* call, const void* data
 int fopd_bulk_echo_wait(fopd_client* client, const fopd_call* call, const void* data, void* into,
                         size_t bytes, fopd_result* result) {
     return wait(client, call, bulk_echo_of(data, into, bytes), result);
+}
+
+// -- objects --
+
+void fopd_object_init(fopd_object* object) {
+    *object = {};
+    object->size = sizeof(fopd_object);
+}
+
+void fopd_new_object_init(fopd_new_object* object) {
+    *object = {};
+    object->size = sizeof(fopd_new_object);
+    object->mode = NewObject{}.mode;
+}
+
+void fopd_listing_init(fopd_listing* listing) {
+    *listing = {};
+    listing->size = sizeof(fopd_listing);
+}
+
+void fopd_space_init(fopd_space* space) {
+    *space = {};
+    space->size = sizeof(fopd_space);
+}
+
+void fopd_put(fopd_client* client, const fopd_call* call, const fopd_new_object* object,
+              const void* data, size_t bytes, fopd_fid* fid, fopd_done done, void* context) {
+    begin_work(client, call, done, context, [&] { return put_of(object, data, bytes, fid); });
+}
+int fopd_put_wait(fopd_client* client, const fopd_call* call, const fopd_new_object* object,
+                  const void* data, size_t bytes, fopd_fid* fid, fopd_result* result) {
+    return wait_for_work(client, call, result, [&] { return put_of(object, data, bytes, fid); });
+}
+
+void fopd_get(fopd_client* client, const fopd_call* call, const char* pool, const char* name,
+              void* into, size_t bytes, fopd_object* object, fopd_done done, void* context) {
+    begin_work(client, call, done, context,
+               [&] { return get_of(pool, name, into, bytes, object); });
+}
+int fopd_get_wait(fopd_client* client, const fopd_call* call, const char* pool, const char* name,
+                  void* into, size_t bytes, fopd_object* object, fopd_result* result) {
+    return wait_for_work(client, call, result,
+                         [&] { return get_of(pool, name, into, bytes, object); });
+}
+
+void fopd_lookup(fopd_client* client, const fopd_call* call, const char* pool, const char* name,
+                 fopd_object* object, fopd_done done, void* context) {
+    begin_work(client, call, done, context, [&] { return lookup_of(pool, name, object); });
+}
+int fopd_lookup_wait(fopd_client* client, const fopd_call* call, const char* pool, const char* name,
+                     fopd_object* object, fopd_result* result) {
+    return wait_for_work(client, call, result, [&] { return lookup_of(pool, name, object); });
+}
+
+void fopd_stat(fopd_client* client, const fopd_call* call, const fopd_fid* fid, fopd_object* object,
+               fopd_done done, void* context) {
+    begin_work(client, call, done, context, [&] { return stat_of(fid, object); });
+}
+int fopd_stat_wait(fopd_client* client, const fopd_call* call, const fopd_fid* fid,
+                   fopd_object* object, fopd_result* result) {
+    return wait_for_work(client, call, result, [&] { return stat_of(fid, object); });
+}
+
+void fopd_read(fopd_client* client, const fopd_call* call, const fopd_fid* fid, uint64_t offset,
+               void* into, size_t bytes, fopd_done done, void* context) {
+    begin_work(client, call, done, context, [&] { return read_of(fid, offset, into, bytes); });
+}
+int fopd_read_wait(fopd_client* client, const fopd_call* call, const fopd_fid* fid, uint64_t offset,
+                   void* into, size_t bytes, fopd_result* result) {
+    return wait_for_work(client, call, result, [&] { return read_of(fid, offset, into, bytes); });
+}
+
+void fopd_write(fopd_client* client, const fopd_call* call, const fopd_fid* fid, uint64_t offset,
+                const void* data, size_t bytes, int durability, fopd_done done, void* context) {
+    begin_work(client, call, done, context,
+               [&] { return write_of(fid, offset, data, bytes, durability); });
+}
+int fopd_write_wait(fopd_client* client, const fopd_call* call, const fopd_fid* fid,
+                    uint64_t offset, const void* data, size_t bytes, int durability,
+                    fopd_result* result) {
+    return wait_for_work(client, call, result,
+                         [&] { return write_of(fid, offset, data, bytes, durability); });
+}
+
+void fopd_append(fopd_client* client, const fopd_call* call, const fopd_fid* fid, const void* data,
+                 size_t bytes, uint64_t* offset, fopd_done done, void* context) {
+    begin_work(client, call, done, context, [&] { return append_of(fid, data, bytes, offset); });
+}
+int fopd_append_wait(fopd_client* client, const fopd_call* call, const fopd_fid* fid,
+                     const void* data, size_t bytes, uint64_t* offset, fopd_result* result) {
+    return wait_for_work(client, call, result, [&] { return append_of(fid, data, bytes, offset); });
+}
+
+void fopd_truncate(fopd_client* client, const fopd_call* call, const fopd_fid* fid,
+                   uint64_t size_bytes, fopd_done done, void* context) {
+    begin_work(client, call, done, context, [&] { return truncate_of(fid, size_bytes); });
+}
+int fopd_truncate_wait(fopd_client* client, const fopd_call* call, const fopd_fid* fid,
+                       uint64_t size_bytes, fopd_result* result) {
+    return wait_for_work(client, call, result, [&] { return truncate_of(fid, size_bytes); });
+}
+
+void fopd_punch(fopd_client* client, const fopd_call* call, const fopd_fid* fid, uint64_t offset,
+                uint64_t bytes, fopd_done done, void* context) {
+    begin_work(client, call, done, context, [&] { return punch_of(fid, offset, bytes); });
+}
+int fopd_punch_wait(fopd_client* client, const fopd_call* call, const fopd_fid* fid,
+                    uint64_t offset, uint64_t bytes, fopd_result* result) {
+    return wait_for_work(client, call, result, [&] { return punch_of(fid, offset, bytes); });
+}
+
+void fopd_rename(fopd_client* client, const fopd_call* call, const char* pool, const char* name,
+                 const char* new_name, int no_replace, fopd_done done, void* context) {
+    begin_work(client, call, done, context,
+               [&] { return rename_of(pool, name, new_name, no_replace); });
+}
+int fopd_rename_wait(fopd_client* client, const fopd_call* call, const char* pool, const char* name,
+                     const char* new_name, int no_replace, fopd_result* result) {
+    return wait_for_work(client, call, result,
+                         [&] { return rename_of(pool, name, new_name, no_replace); });
+}
+
+void fopd_remove(fopd_client* client, const fopd_call* call, const char* pool, const char* name,
+                 fopd_done done, void* context) {
+    begin_work(client, call, done, context, [&] { return remove_of(pool, name); });
+}
+int fopd_remove_wait(fopd_client* client, const fopd_call* call, const char* pool, const char* name,
+                     fopd_result* result) {
+    return wait_for_work(client, call, result, [&] { return remove_of(pool, name); });
+}
+
+void fopd_sync(fopd_client* client, const fopd_call* call, fopd_done done, void* context) {
+    begin_work(client, call, done, context, [&] { return sync_of(); });
+}
+int fopd_sync_wait(fopd_client* client, const fopd_call* call, fopd_result* result) {
+    return wait_for_work(client, call, result, [&] { return sync_of(); });
+}
+
+void fopd_list(fopd_client* client, const fopd_call* call, fopd_listing* listing, fopd_done done,
+               void* context) {
+    begin_work(client, call, done, context, [&] { return list_of(listing); });
+}
+int fopd_list_wait(fopd_client* client, const fopd_call* call, fopd_listing* listing,
+                   fopd_result* result) {
+    return wait_for_work(client, call, result, [&] { return list_of(listing); });
+}
+
+void fopd_statfs(fopd_client* client, const fopd_call* call, const char* pool, fopd_space* space,
+                 fopd_done done, void* context) {
+    begin_work(client, call, done, context, [&] { return statfs_of(pool, space); });
+}
+int fopd_statfs_wait(fopd_client* client, const fopd_call* call, const char* pool,
+                     fopd_space* space, fopd_result* result) {
+    return wait_for_work(client, call, result, [&] { return statfs_of(pool, space); });
 }

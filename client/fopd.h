@@ -177,8 +177,8 @@ typedef struct fopd_new_object {
 } fopd_new_object;
 FOPD_API void fopd_new_object_init(fopd_new_object* object);
 
-/* An object of these bytes; who reads its name sees all of it or what was there before. `fid` may be
- * null. */
+/* An object of these bytes; who reads its name sees all of it or what was there before. `fid` may
+ * be null. */
 FOPD_API void fopd_put(fopd_client* client, const fopd_call* call, const fopd_new_object* object,
                        const void* data, size_t bytes, fopd_fid* fid, fopd_done done,
                        void* context);

@@ -11,6 +11,7 @@
 #include <new>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "client/fopd.h"
 
@@ -63,6 +64,54 @@ inline constexpr std::chrono::microseconds kAsLongAsItTakes = std::chrono::micro
 struct Call {
     std::chrono::microseconds timeout{0};  // 0: as the client's options say.
     std::string job;                       // Empty: likewise.
+};
+
+// An object's own name, which stays when what people call it changes.
+using Fid = fopd_fid;
+
+struct Object {
+    Fid fid{};
+    std::uint64_t size_bytes = 0;
+    std::uint64_t allocated_bytes = 0;
+    std::uint64_t version = 0;
+    std::uint64_t created_ns = 0;  // Since 1970.
+    std::uint64_t changed_ns = 0;
+    std::uint32_t mode = 0;
+    std::string owner;
+    std::string group;
+    std::string name;
+};
+
+struct NewObject {
+    std::string name;
+    std::string pool;   // Empty: the server's default one.
+    std::string group;  // Empty: the first one of who makes it.
+    std::uint32_t mode = 0640;
+    bool no_replace = false;
+};
+
+enum class Durability : int { kDurable = FOPD_DURABLE, kBuffered = FOPD_BUFFERED };
+
+// Some of the names that begin with `prefix`. To go on, it is given to the next call as it is.
+struct Listing {
+    struct Entry {
+        Fid fid{};
+        std::uint64_t size_bytes = 0;
+        std::uint64_t changed_ns = 0;
+        std::string name;
+    };
+    std::string pool;
+    std::string prefix;
+    std::vector<Entry> entries;  // Of the last call.
+    std::string cursor;
+    bool end = false;
+};
+
+struct Space {
+    std::uint64_t total_bytes = 0;
+    std::uint64_t used_bytes = 0;
+    std::uint64_t free_bytes = 0;
+    std::uint64_t objects = 0;
 };
 
 // Called once, on the library's thread: does not block and does not throw.
@@ -139,7 +188,283 @@ public:
         });
     }
 
+    // -- objects: see fopd.h. What a call sets stays where it is until the call has ended. --
+
+    // A whole object, durably. `fid` may be null.
+    Outcome put(const NewObject& object, const void* data, std::size_t bytes, Fid* fid,
+                const Call& call = {}) const {
+        return waited(call, [&](const fopd_call* asked, fopd_result* result) {
+            fopd_put_wait(handle_.get(), asked, in_c(object).get(), data, bytes, fid, result);
+        });
+    }
+    void put(const NewObject& object, const void* data, std::size_t bytes, Fid* fid,
+             const Call& call, Done done) const {
+        begun(call, std::move(done), [&](const fopd_call* asked, fopd_done then, void* context) {
+            fopd_put(handle_.get(), asked, in_c(object).get(), data, bytes, fid, then, context);
+        });
+    }
+    // The first bytes of an object, or all there are.
+    Outcome get(const std::string& pool, const std::string& name, void* into, std::size_t bytes,
+                const Call& call = {}) const {
+        return waited(call, [&](const fopd_call* asked, fopd_result* result) {
+            fopd_get_wait(handle_.get(), asked, or_null(pool), name.c_str(), into, bytes, nullptr,
+                          result);
+        });
+    }
+    void get(const std::string& pool, const std::string& name, void* into, std::size_t bytes,
+             const Call& call, Done done) const {
+        begun(call, std::move(done), [&](const fopd_call* asked, fopd_done then, void* context) {
+            fopd_get(handle_.get(), asked, or_null(pool), name.c_str(), into, bytes, nullptr, then,
+                     context);
+        });
+    }
+    Outcome lookup(const std::string& pool, const std::string& name, Object* object,
+                   const Call& call = {}) const {
+        RawObject raw(object);
+        Outcome ended = waited(call, [&](const fopd_call* asked, fopd_result* result) {
+            fopd_lookup_wait(handle_.get(), asked, or_null(pool), name.c_str(), &raw.object,
+                             result);
+        });
+        if (ended) raw.give(*object);
+        return ended;
+    }
+    void lookup(const std::string& pool, const std::string& name, Object* object, const Call& call,
+                Done done) const {
+        auto raw_kept = std::make_shared<RawObject>(object);
+        RawObject& raw = *raw_kept;
+        Done then_give = [raw_kept, object, then = std::move(done)](const Outcome& ended) {
+            if (ended) raw_kept->give(*object);
+            then(ended);
+        };
+        begun(call, std::move(then_give),
+              [&](const fopd_call* asked, fopd_done then, void* context) {
+                  fopd_lookup(handle_.get(), asked, or_null(pool), name.c_str(), &raw.object, then,
+                              context);
+              });
+    }
+    Outcome stat(const Fid& fid, Object* object, const Call& call = {}) const {
+        RawObject raw(object);
+        Outcome ended = waited(call, [&](const fopd_call* asked, fopd_result* result) {
+            fopd_stat_wait(handle_.get(), asked, &fid, &raw.object, result);
+        });
+        if (ended) raw.give(*object);
+        return ended;
+    }
+    void stat(const Fid& fid, Object* object, const Call& call, Done done) const {
+        auto raw_kept = std::make_shared<RawObject>(object);
+        RawObject& raw = *raw_kept;
+        Done then_give = [raw_kept, object, then = std::move(done)](const Outcome& ended) {
+            if (ended) raw_kept->give(*object);
+            then(ended);
+        };
+        begun(call, std::move(then_give),
+              [&](const fopd_call* asked, fopd_done then, void* context) {
+                  fopd_stat(handle_.get(), asked, &fid, &raw.object, then, context);
+              });
+    }
+    Outcome read(const Fid& fid, std::uint64_t offset, void* into, std::size_t bytes,
+                 const Call& call = {}) const {
+        return waited(call, [&](const fopd_call* asked, fopd_result* result) {
+            fopd_read_wait(handle_.get(), asked, &fid, offset, into, bytes, result);
+        });
+    }
+    void read(const Fid& fid, std::uint64_t offset, void* into, std::size_t bytes, const Call& call,
+              Done done) const {
+        begun(call, std::move(done), [&](const fopd_call* asked, fopd_done then, void* context) {
+            fopd_read(handle_.get(), asked, &fid, offset, into, bytes, then, context);
+        });
+    }
+    Outcome write(const Fid& fid, std::uint64_t offset, const void* data, std::size_t bytes,
+                  Durability durability, const Call& call = {}) const {
+        return waited(call, [&](const fopd_call* asked, fopd_result* result) {
+            fopd_write_wait(handle_.get(), asked, &fid, offset, data, bytes,
+                            static_cast<int>(durability), result);
+        });
+    }
+    void write(const Fid& fid, std::uint64_t offset, const void* data, std::size_t bytes,
+               Durability durability, const Call& call, Done done) const {
+        begun(call, std::move(done), [&](const fopd_call* asked, fopd_done then, void* context) {
+            fopd_write(handle_.get(), asked, &fid, offset, data, bytes,
+                       static_cast<int>(durability), then, context);
+        });
+    }
+    // `offset` is set to where the bytes are; it may be null.
+    Outcome append(const Fid& fid, const void* data, std::size_t bytes, std::uint64_t* offset,
+                   const Call& call = {}) const {
+        return waited(call, [&](const fopd_call* asked, fopd_result* result) {
+            fopd_append_wait(handle_.get(), asked, &fid, data, bytes, offset, result);
+        });
+    }
+    void append(const Fid& fid, const void* data, std::size_t bytes, std::uint64_t* offset,
+                const Call& call, Done done) const {
+        begun(call, std::move(done), [&](const fopd_call* asked, fopd_done then, void* context) {
+            fopd_append(handle_.get(), asked, &fid, data, bytes, offset, then, context);
+        });
+    }
+    Outcome truncate(const Fid& fid, std::uint64_t size_bytes, const Call& call = {}) const {
+        return waited(call, [&](const fopd_call* asked, fopd_result* result) {
+            fopd_truncate_wait(handle_.get(), asked, &fid, size_bytes, result);
+        });
+    }
+    void truncate(const Fid& fid, std::uint64_t size_bytes, const Call& call, Done done) const {
+        begun(call, std::move(done), [&](const fopd_call* asked, fopd_done then, void* context) {
+            fopd_truncate(handle_.get(), asked, &fid, size_bytes, then, context);
+        });
+    }
+    Outcome punch(const Fid& fid, std::uint64_t offset, std::uint64_t bytes,
+                  const Call& call = {}) const {
+        return waited(call, [&](const fopd_call* asked, fopd_result* result) {
+            fopd_punch_wait(handle_.get(), asked, &fid, offset, bytes, result);
+        });
+    }
+    void punch(const Fid& fid, std::uint64_t offset, std::uint64_t bytes, const Call& call,
+               Done done) const {
+        begun(call, std::move(done), [&](const fopd_call* asked, fopd_done then, void* context) {
+            fopd_punch(handle_.get(), asked, &fid, offset, bytes, then, context);
+        });
+    }
+    Outcome rename(const std::string& pool, const std::string& name, const std::string& new_name,
+                   bool no_replace, const Call& call = {}) const {
+        return waited(call, [&](const fopd_call* asked, fopd_result* result) {
+            fopd_rename_wait(handle_.get(), asked, or_null(pool), name.c_str(), new_name.c_str(),
+                             no_replace ? 1 : 0, result);
+        });
+    }
+    void rename(const std::string& pool, const std::string& name, const std::string& new_name,
+                bool no_replace, const Call& call, Done done) const {
+        begun(call, std::move(done), [&](const fopd_call* asked, fopd_done then, void* context) {
+            fopd_rename(handle_.get(), asked, or_null(pool), name.c_str(), new_name.c_str(),
+                        no_replace ? 1 : 0, then, context);
+        });
+    }
+    Outcome remove(const std::string& pool, const std::string& name, const Call& call = {}) const {
+        return waited(call, [&](const fopd_call* asked, fopd_result* result) {
+            fopd_remove_wait(handle_.get(), asked, or_null(pool), name.c_str(), result);
+        });
+    }
+    void remove(const std::string& pool, const std::string& name, const Call& call,
+                Done done) const {
+        begun(call, std::move(done), [&](const fopd_call* asked, fopd_done then, void* context) {
+            fopd_remove(handle_.get(), asked, or_null(pool), name.c_str(), then, context);
+        });
+    }
+    // What was written buffered is durable.
+    Outcome sync(const Call& call = {}) const {
+        return waited(call, [&](const fopd_call* asked, fopd_result* result) {
+            fopd_sync_wait(handle_.get(), asked, result);
+        });
+    }
+    void sync(const Call& call, Done done) const {
+        begun(call, std::move(done), [&](const fopd_call* asked, fopd_done then, void* context) {
+            fopd_sync(handle_.get(), asked, then, context);
+        });
+    }
+    Outcome list(Listing* listing, const Call& call = {}) const {
+        RawListing raw(listing);
+        Outcome ended = waited(call, [&](const fopd_call* asked, fopd_result* result) {
+            fopd_list_wait(handle_.get(), asked, &raw.listing, result);
+        });
+        if (ended) raw.give(*listing);
+        return ended;
+    }
+    void list(Listing* listing, const Call& call, Done done) const {
+        auto raw_kept = std::make_shared<RawListing>(listing);
+        RawListing& raw = *raw_kept;
+        Done then_give = [raw_kept, listing, then = std::move(done)](const Outcome& ended) {
+            if (ended) raw_kept->give(*listing);
+            then(ended);
+        };
+        begun(call, std::move(then_give),
+              [&](const fopd_call* asked, fopd_done then, void* context) {
+                  fopd_list(handle_.get(), asked, &raw.listing, then, context);
+              });
+    }
+    // Of all pools together when `pool` is empty.
+    Outcome statfs(const std::string& pool, Space* space, const Call& call = {}) const {
+        RawSpace raw(space);
+        Outcome ended = waited(call, [&](const fopd_call* asked, fopd_result* result) {
+            fopd_statfs_wait(handle_.get(), asked, or_null(pool), &raw.space, result);
+        });
+        if (ended) raw.give(*space);
+        return ended;
+    }
+    void statfs(const std::string& pool, Space* space, const Call& call, Done done) const {
+        auto raw_kept = std::make_shared<RawSpace>(space);
+        RawSpace& raw = *raw_kept;
+        Done then_give = [raw_kept, space, then = std::move(done)](const Outcome& ended) {
+            if (ended) raw_kept->give(*space);
+            then(ended);
+        };
+        begun(call, std::move(then_give),
+              [&](const fopd_call* asked, fopd_done then, void* context) {
+                  fopd_statfs(handle_.get(), asked, or_null(pool), &raw.space, then, context);
+              });
+    }
+
 private:
+    struct RawObject {
+        explicit RawObject(const Object* /*to*/) { fopd_object_init(&object); }
+        void give(Object& to) const {
+            to = {object.fid,     object.size_bytes, object.allocated_bytes,
+                  object.version, object.created_ns, object.changed_ns,
+                  object.mode,    object.owner,      object.group,
+                  object.name};
+        }
+        fopd_object object;
+    };
+    struct RawListing {
+        explicit RawListing(const Listing* to) : pool(to->pool), prefix(to->prefix) {
+            fopd_listing_init(&listing);
+            listing.pool = or_null(pool);
+            listing.prefix = prefix.c_str();
+            listing.context = &entries;
+            to->cursor.copy(listing.cursor, FOPD_NAME_MAX);
+            listing.each = [](const fopd_entry* entry, void* context) {
+                static_cast<std::vector<Listing::Entry>*>(context)->push_back(
+                    {entry->fid, entry->size_bytes, entry->changed_ns, entry->name});
+            };
+        }
+        RawListing(const RawListing&) = delete;
+        RawListing& operator=(const RawListing&) = delete;
+        void give(Listing& to) {
+            to.entries = std::move(entries);
+            to.cursor = listing.cursor;
+            to.end = listing.end != 0;
+        }
+        const std::string pool;
+        const std::string prefix;
+        std::vector<Listing::Entry> entries;
+        fopd_listing listing;
+    };
+    struct RawSpace {
+        explicit RawSpace(const Space* /*to*/) { fopd_space_init(&space); }
+        void give(Space& to) const {
+            to = {space.total_bytes, space.used_bytes, space.free_bytes, space.objects};
+        }
+        fopd_space space;
+    };
+    // Lives as long as the C struct is used.
+    class NewObjectInC {
+    public:
+        explicit NewObjectInC(const NewObject& from) {
+            fopd_new_object_init(&object_);
+            object_.name = from.name.c_str();
+            object_.pool = or_null(from.pool);
+            object_.group = or_null(from.group);
+            object_.mode = from.mode;
+            object_.no_replace = from.no_replace ? 1 : 0;
+        }
+        const fopd_new_object* get() const { return &object_; }
+
+    private:
+        fopd_new_object object_;
+    };
+
+    static const char* or_null(const std::string& text) {
+        return text.empty() ? nullptr : text.c_str();
+    }
+    static NewObjectInC in_c(const NewObject& object) { return NewObjectInC(object); }
+
     struct Close {
         void operator()(fopd_client* client) const { fopd_close(client); }
     };

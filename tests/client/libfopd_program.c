@@ -1,5 +1,5 @@
-/* Uses libfopd as a foreign C program would: ADDRESS KEY-FILE. Exits with the number of the first
-   step that failed. */
+/* Uses libfopd as a foreign C program would: ADDRESS KEY-FILE, and with "objects" behind them what
+   it does with those. Exits with the number of the first step that failed. */
 #include <fopd/fopd.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -26,8 +26,87 @@ static int failed(int step, const fopd_result* result) {
     return step;
 }
 
+static void count_entry(const fopd_entry* entry, void* context) {
+    if (strncmp(entry->name, "c-", 2) == 0) ++*(int*)context;
+}
+
+static int use_objects(fopd_client* client) {
+    fopd_result result;
+    fopd_new_object made;
+    fopd_new_object_init(&made);
+    made.name = "c-one";
+    fopd_fid fid;
+    if (fopd_put_wait(client, NULL, &made, "hello", 5, &fid, &result) != FOPD_OK) {
+        return failed(20, &result);
+    }
+    made.no_replace = 1;
+    if (fopd_put_wait(client, NULL, &made, "", 0, NULL, &result) != FOPD_EXISTS) return 21;
+
+    char into[32] = {0};
+    fopd_object object;
+    fopd_object_init(&object);
+    if (fopd_get_wait(client, NULL, NULL, "c-one", into, sizeof into, &object, &result) !=
+        FOPD_OK) {
+        return failed(22, &result);
+    }
+    if (result.bytes != 5 || memcmp(into, "hello", 5) != 0 || object.size_bytes != 5) return 23;
+    if (object.fid.high != fid.high || strcmp(object.name, "c-one") != 0) return 24;
+
+    struct Waiting waiting = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, 0};
+    fopd_write(client, NULL, &fid, 3, "p me", 4, FOPD_BUFFERED, &on_done, &waiting);
+    pthread_mutex_lock(&waiting.mutex);
+    while (!waiting.ended) pthread_cond_wait(&waiting.changed, &waiting.mutex);
+    pthread_mutex_unlock(&waiting.mutex);
+    if (waiting.status != FOPD_OK) return 25;
+    if (fopd_sync_wait(client, NULL, &result) != FOPD_OK) return failed(26, &result);
+    uint64_t offset = 0;
+    if (fopd_append_wait(client, NULL, &fid, "!", 1, &offset, &result) != FOPD_OK || offset != 7) {
+        return failed(27, &result);
+    }
+    if (fopd_read_wait(client, NULL, &fid, 0, into, sizeof into, &result) != FOPD_OK) {
+        return failed(28, &result);
+    }
+    if (result.bytes != 8 || memcmp(into, "help me!", 8) != 0) return 29;
+    if (fopd_punch_wait(client, NULL, &fid, 0, 4, NULL) != FOPD_OK) return 30;
+    if (fopd_truncate_wait(client, NULL, &fid, 5, NULL) != FOPD_OK) return 31;
+    if (fopd_read_wait(client, NULL, &fid, 0, into, sizeof into, &result) != FOPD_OK) return 32;
+    if (result.bytes != 5 || memcmp(into, "\0\0\0\0 ", 5) != 0) return 33;
+
+    if (fopd_rename_wait(client, NULL, NULL, "c-one", "c-two", 0, &result) != FOPD_OK) {
+        return failed(34, &result);
+    }
+    if (fopd_stat_wait(client, NULL, &fid, &object, &result) != FOPD_OK) return failed(35, &result);
+    if (strcmp(object.name, "c-two") != 0) return 36;
+    int count = 0;
+    fopd_listing listing;
+    fopd_listing_init(&listing);
+    listing.prefix = "c-";
+    listing.each = &count_entry;
+    listing.context = &count;
+    if (fopd_list_wait(client, NULL, &listing, &result) != FOPD_OK) return failed(37, &result);
+    if (count != 1 || !listing.end) return 38;
+    fopd_space space;
+    fopd_space_init(&space);
+    if (fopd_statfs_wait(client, NULL, NULL, &space, &result) != FOPD_OK || space.objects == 0) {
+        return failed(39, &result);
+    }
+    if (fopd_statfs_wait(client, NULL, "nowhere", &space, &result) != FOPD_NOT_FOUND) return 40;
+    if (fopd_remove_wait(client, NULL, NULL, "c-two", &result) != FOPD_OK)
+        return failed(41, &result);
+    if (fopd_lookup_wait(client, NULL, NULL, "c-two", &object, &result) != FOPD_NOT_FOUND)
+        return 42;
+    if (result.words[0] == '\0') return 43;
+
+    if (fopd_lookup_wait(client, NULL, NULL, "", &object, &result) != FOPD_INVALID) return 44;
+    if (fopd_read_wait(client, NULL, NULL, 0, into, 1, &result) != FOPD_INVALID) return 45;
+    if (fopd_read_wait(client, NULL, &fid, 0, NULL, 1, &result) != FOPD_INVALID) return 46;
+    if (fopd_write_wait(client, NULL, &fid, UINT64_MAX, "x", 1, 0, &result) != FOPD_INVALID)
+        return 47;
+    return 0;
+}
+
 int main(int argc, char** argv) {
-    if (argc != 3) return 1;
+    if (argc != 3 && argc != 4) return 1;
     fopd_options options;
     fopd_options_init(&options);
     options.server = argv[1];
@@ -37,6 +116,11 @@ int main(int argc, char** argv) {
     fopd_result result;
     if (fopd_open(&options, &client, &result) != FOPD_OK) return failed(2, &result);
     if (fopd_connected_wait(client, NULL, &result) != FOPD_OK) return failed(3, &result);
+    if (argc == 4) {
+        const int step = use_objects(client);
+        fopd_close(client);
+        return step;
+    }
 
     fopd_call call;
     fopd_call_init(&call);

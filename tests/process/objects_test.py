@@ -398,6 +398,31 @@ class ObjectsTest(ProcessTestCase):
         self.kill_and_start()
         self.assertEqual(self.get("a"), b"BUFFERED")
 
+    @unittest.skipUnless("LIBFOPD_PROGRAMS" in os.environ, "not started by CTest")
+    def test_libfopd(self):
+        """Foreign programs, in C and C++, with the shared library as it is installed."""
+        for program in os.environ["LIBFOPD_PROGRAMS"].split(":"):
+            with self.subTest(program):
+                done = run_program(program, self.address, self.environment["FOPD_KEY"], "objects", seconds=SECONDS)
+                self.assertEqual(done.returncode, DONE, done.stderr)
+                self.assert_no_report(done.stderr)
+        self.assertEqual(self.names(), [])
+
+    def test_bench(self):
+        for op in ("read", "write", "mixed"):
+            done = json.loads(self.ctl("bench", "--op", op, "--depth", "4", "--jobs", "2", "--seconds", "0.3",
+                                       "--object-size", "1M", "--durable", "--json"))
+            self.assertEqual(list(done), ["op", "size", "depth", "jobs", "seconds", "ops", "ops_per_s", "bytes_per_s",
+                                          "p50_us", "p99_us", "p999_us", "errors"])
+            self.assertEqual((done["op"], done["size"], done["errors"]), (op, 4096, 0))
+            self.assertGreater(done["ops"], 0)
+        self.assertEqual(self.names(), [])
+        self.ctl("bench", "--op", "write", "--object", "mine", "--object-size", "64k", "--seconds", "0.1")
+        self.assertEqual(self.names(), ["mine"])
+        self.refused(REFUSED, ["mine: "], "bench", "--op", "read", "--object", "mine", "--size", "1M")
+        self.refused(USAGE, ["--object-size"], "bench", "--op", "read", "--size", "1M", "--object-size", "4k")
+        self.refused(REFUSED, ["bench: "], "bench", "--op", "read", "--pool", "nowhere")
+
     def test_memory_is_bounded(self):
         """Of a client that moves far more than it may hold."""
         if IS_SANITIZED:
