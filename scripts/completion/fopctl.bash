@@ -16,11 +16,12 @@ _fopctl() {
             return
             ;;
         --op)
-            mapfile -t COMPREPLY < <(compgen -W "echo bulk_echo ping" -- "$current")
+            mapfile -t COMPREPLY < <(compgen -W "echo bulk_echo ping read write mixed" -- "$current")
             return
             ;;
         --server | --job | --timeout | --interval | --count | --size | --depth | --jobs | --seconds | \
-            --rights | --groups | --principal | --pool | --expires | --generation)
+            --rights | --groups | --principal | --pool | --expires | --generation | --group | --offset | --length | \
+            --object | --object-size)
             return
             ;;
     esac
@@ -30,7 +31,7 @@ _fopctl() {
     for ((index = 1; index < COMP_CWORD; index++)); do
         word=${COMP_WORDS[index]}
         case $word in
-            --json | --quiet | --delegate | --version | --help) ;;
+            --json | --quiet | --delegate | --version | --help | --no-replace | --buffered | --long | --durable) ;;
             --*=*) ;;
             -*) ((index++)) ;;
             *)
@@ -49,13 +50,25 @@ _fopctl() {
         local options=$global_options
         case $verb in
             top | ping) options+=" --interval --count" ;;
-            bench) options+=" --op --size --depth --jobs --seconds" ;;
+            bench) options+=" --op --size --depth --jobs --seconds --durable --pool --object --object-size" ;;
+            put) options+=" --pool --group --no-replace" ;;
+            read | punch) options+=" --pool --offset --length" ;;
+            write) options+=" --pool --offset --buffered" ;;
+            ls) options+=" --pool --long" ;;
+            mv) options+=" --pool --no-replace" ;;
+            get | append | stat | rm | truncate | sync | df) options+=" --pool" ;;
             keygen) options+=" --public" ;;
             "key create") options+=" --rights --groups --delegate --principals --out" ;;
             "key list" | "key revoke" | "token revoke") options+=" --principals" ;;
             "token create") options+=" --issuer --rights --principal --pool --expires --generation" ;;
         esac
         mapfile -t COMPREPLY < <(compgen -W "$options" -- "$current")
+        return
+    fi
+    # The file of `get` stands behind the name.
+    if [[ $verb == put && $arguments == 0 ]] || [[ $verb == get && $arguments == 1 ]]; then
+        compopt -o filenames 2>/dev/null
+        mapfile -t COMPREPLY < <(compgen -f -- "$current")
         return
     fi
     ((arguments == 0)) || return
