@@ -20,6 +20,12 @@ config::TypePtr<std::string> name_type() {
         {.length_min = 1, .length_max = kPoolNameBytesMax, .charset = config::Charset::kName});
 }
 
+// Where a name that is wrong by a letter makes a file in memory that looks like a disk. /dev/shm is
+// memory by its own name.
+bool is_in_dev(const std::string& path) {
+    return path.starts_with("/dev/") && !path.starts_with("/dev/shm/");
+}
+
 }  // namespace
 
 config::ListSection<DeviceSettings> devices_section() {
@@ -38,8 +44,7 @@ config::ListSection<DeviceSettings> devices_section() {
                  {.need = config::Need::kRequired, .example = "fast"});
     record.identified_by("name");
     record.check([](const DeviceSettings& device, config::Complaints& complaints) {
-        if (!device.size_bytes || !device.path.starts_with("/dev/")) return;
-        // What is made there by mistake lives in memory, under the name of a disk.
+        if (!device.size_bytes || !is_in_dev(device.path)) return;
         complaints.add("size", "the path is that of a device, which has a size", "leave out size");
     });
     return {"devices", "The disks of this node.", std::move(record)};

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""One session with a daemon of its own: start, status, disks, fops over the network, metrics, log level, reload, stop.
+"""One session with a daemon of its own: start, status, disks, the network, objects over a kill, metrics, reload, stop.
 
     scripts/demo.py BIN     BIN is where fopd and fopctl are
 
@@ -22,6 +22,7 @@ from pathlib import Path
 READY_SECONDS = 30
 STOP_SECONDS = 45  # Above the default drain_timeout.
 COMMAND_SECONDS = 15
+REFUSED = 1
 NO_SERVER = 69
 NOT_ALLOWED = 77
 
@@ -52,10 +53,10 @@ class Session:
         self.environment = {name: value for name, value in os.environ.items() if not name.startswith("FOPD_")}
         self.daemon = None
 
-    def run(self, *arguments, code=0, quiet=False):
+    def run(self, *arguments, code=0, quiet=False, data=None):
         """Runs fopctl and returns what it printed."""
         command = [self.fopctl, *arguments]
-        done = subprocess.run(command, env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        done = subprocess.run(command, env=self.environment, input=(data or b"").decode(), stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True, timeout=COMMAND_SECONDS)
         if not quiet:
             print(f"$ fopctl {shlex.join(arguments)}")
@@ -126,6 +127,38 @@ class Session:
         self.run("keygen", str(stranger))
         self.run("--key", str(stranger), "ping", "--count", "1", code=NOT_ALLOWED)
 
+    def store_objects(self):
+        """As their users do; with the daemon killed in the middle."""
+        whole, part, again = self.dir / "whole", self.dir / "part", self.dir / "again"
+        whole.write_bytes(os.urandom(32 << 20))
+        part.write_bytes(os.urandom(5000))
+        self.run("put", str(whole), "results/run-1")
+        self.run("put", str(part), "notes")
+        self.run("put", str(part), "results/run-1", "--no-replace", code=REFUSED)
+        self.run("mv", "notes", "results/notes")
+        self.run("ls", "results/", "--long")
+        self.run("stat", "results/run-1")
+
+        print("$ kill -KILL $!", flush=True)
+        self.kill()
+        self.start()
+        self.run("get", "results/run-1", str(again))
+        expect(again.read_bytes() == whole.read_bytes(), "get: these are not the bytes that were put")
+        names = [each.get("name") for each in self.answer("ls", quiet=True)]
+        expect(names == ["results/notes", "results/run-1"], f"ls: {names} after the kill")
+        self.run("append", "results/notes", data=b"and more\n")
+        self.run("read", "results/notes", "--offset", "5000")
+        self.run("truncate", "results/run-1", "1M")
+        for op in ("read", "write"):
+            figures = self.answer("bench", "--op", op, "--durable", "--depth", "32", "--seconds", "1", quiet=True)
+            expect(figures.get("errors") == 0 and figures.get("ops", 0) > 0, f"bench {op}: {figures}")
+            print(f"    {figures['ops_per_s']:.0f} {op}s of 4 KiB a second, p99 {figures['p99_us']:.0f} us")
+        self.run("scrub", "--quiet")
+        self.run("rm", "results/run-1", "results/notes")
+        expect(self.answer("ls", quiet=True) == [], "ls: something is left")
+        self.run("df")
+        self.run("get", "results/run-1", "-", code=REFUSED)
+
     def read_metrics(self):
         url = f"http://{self.metrics}/metrics"
         print(f"$ curl {url}")
@@ -190,6 +223,7 @@ def main(arguments):
         session.status()
         session.disks()
         session.use_the_network()
+        session.store_objects()
         session.read_metrics()
         session.change_log_level()
         session.reload()

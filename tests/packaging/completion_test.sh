@@ -48,7 +48,7 @@ completes "--quiet" status --q
 completes "bench" --server tcp://127.0.0.1:1 --key "$scratch/admin.sock" b
 completes "echo" bench --op e
 completes "--server --size --seconds" bench --json --s
-completes "--op" bench --depth 4 --o
+completes "--op --object --object-size" bench --depth 4 --o
 completes "create list revoke" key ""
 completes "revoke" token r
 completes "" key list ""
