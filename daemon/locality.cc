@@ -63,6 +63,7 @@ Result<void> Locality::open(const LocalityOptions& options, const LocalityWorld&
 void Locality::serve_objects(const Beginning& beginning) {
     store_->stores.introduce(beginning.all);
     store_->stores.set_layout(beginning.layout);
+    store_->stores.count_use();
     store_->replaced.start();
     store_->upkeep.start();
 }
@@ -126,6 +127,7 @@ std::optional<reqh::FopRecord> Locality::trace(reqh::FopId id) const {
 
 void Locality::publish() {
     for (NodeDisk* const disk : disks_) disk->publish();
+    if (store_ != nullptr) store_->stores.count_use();
 }
 
 bool Locality::at_rest() const {

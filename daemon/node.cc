@@ -304,10 +304,11 @@ Task<void> Node::open_disks() {
 Task<void> Node::serve_objects() {
     if (disks_.empty()) co_return;
     const auto& pools = world_.configuration.current()->get<std::vector<devices::PoolSettings>>();
-    auto layout =
-        std::make_shared<reqh::StoreLayout>(make_store_layout(pools, disks_.slots(), disks_.all()));
+    auto layout = std::make_shared<reqh::StoreLayout>(
+        make_store_layout(pools, disks_.slots(), disks_.all(), localities_.size()));
     // Later starts have later layouts, as long as nobody sets the clock back.
     layout->version = static_cast<std::uint64_t>(world_.clock.wall().unix_ns);
+    layout_ = layout;
     Locality::Beginning beginning{.all = {}, .layout = std::move(layout)};
     for (const auto& locality : localities_) beginning.all.push_back(locality->stores());
     for (const auto& locality : localities_) {
@@ -572,6 +573,10 @@ Node::ReloadResult Node::reload() {
         access_ = *std::move(access);
         world_.apply_settings();
         apply_live_settings();
+        if (layout_ != nullptr) {
+            set_quotas(*layout_,
+                       world_.configuration.current()->get<std::vector<devices::PoolSettings>>());
+        }
         for (const std::string& key : reloaded->changed) {
             emit_each(world_.events, core::Level::kInfo, "daemon.config_changed",
                       {{"key", std::string_view(key)}});

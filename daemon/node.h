@@ -175,6 +175,7 @@ private:
     std::vector<std::unique_ptr<Update>> updates_;
     NodeDisks disks_;
     std::unique_ptr<NameParts> names_;  // Null without disks.
+    reqh::StoreLayoutPtr layout_;       // The same.
     std::uint64_t incarnation_ = 0;
     std::atomic<bool> opened_ = false;
     AccessPtr access_;

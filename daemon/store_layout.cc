@@ -21,7 +21,8 @@ reqh::SlotState state_of(DiskStage stage) {
 
 reqh::StoreLayout make_store_layout(const std::vector<devices::PoolSettings>& pools,
                                     const SlotTable& slots,
-                                    const std::vector<std::unique_ptr<NodeDisk>>& disks) {
+                                    const std::vector<std::unique_ptr<NodeDisk>>& disks,
+                                    std::size_t locality_count) {
     reqh::StoreLayout layout;
     for (const devices::PoolSettings& each : pools) add_pool(layout, each.name);
     for (const SlotEntry& entry : slots.entries()) {
@@ -36,7 +37,21 @@ reqh::StoreLayout make_store_layout(const std::vector<devices::PoolSettings>& po
         }
         layout.slots.push_back(place);
     }
+    for (reqh::PoolPlace& pool : layout.pools) {
+        pool.quota = std::make_shared<reqh::PoolQuota>(locality_count);
+    }
+    set_quotas(layout, pools);
     return layout;
+}
+
+void set_quotas(const reqh::StoreLayout& layout, const std::vector<devices::PoolSettings>& pools) {
+    for (const devices::PoolSettings& each : pools) {
+        const reqh::PoolPlace* const pool = layout.find_pool(reqh::pool_id(each.name));
+        if (pool == nullptr) continue;
+        const std::uint64_t unlimited = reqh::PoolQuota::kUnlimited;
+        pool->quota->set_limit(each.quota_bytes ? *each.quota_bytes / devices::kBlockBytes
+                                                : unlimited);
+    }
 }
 
 }  // namespace fopd::daemon

@@ -15,6 +15,10 @@ namespace fopd::daemon {
 // those of disks that are elsewhere.
 reqh::StoreLayout make_store_layout(const std::vector<devices::PoolSettings>& pools,
                                     const SlotTable& slots,
-                                    const std::vector<std::unique_ptr<NodeDisk>>& disks);
+                                    const std::vector<std::unique_ptr<NodeDisk>>& disks,
+                                    std::size_t locality_count);
+
+// Puts the quotas of the pools into force, of those that the layout has.
+void set_quotas(const reqh::StoreLayout& layout, const std::vector<devices::PoolSettings>& pools);
 
 }  // namespace fopd::daemon

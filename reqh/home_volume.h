@@ -44,7 +44,7 @@ struct ScrubProgress {
     enum State : std::uint8_t { kNever, kRunning, kDone, kEnded, kFailed };
 
     core::Counter state;
-    core::Counter total_blocks;  // In use when it began; some of them are kept for the log.
+    core::Counter total_blocks;  // When it began.
     core::Counter read_blocks;
     core::Counter damaged_blocks;
     bool to_end = false;

@@ -286,7 +286,18 @@ Task<Result<void>> Operation::move(const fop::SealedDescriptor* memory, std::uin
     co_return std::unexpected(Error{.code = Errc::kClosed, .context = "the server is stopping"});
 }
 
+Granted<> Operation::check_quota(std::uint64_t blocks) const {
+    const PoolPlace* const pool = stores().layout().find_pool(home_->pool());
+    const bool is_limited = pool != nullptr && pool->quota != nullptr && pool->quota->is_limited();
+    if (!is_limited) return {};
+    stores().count_use(home_->pool());
+    if (pool->quota->has_room(blocks)) return {};
+    return refused(fop::Status::kQuota, "the pool has used up its quota");
+}
+
 Task<Granted<store::Place>> Operation::allocate(std::uint32_t blocks) {
+    const auto allowed = check_quota(blocks);
+    if (!allowed) co_return refused(allowed.error());
     auto place = volume().allocate(blocks);
     if (!place && place.error().code == Errc::kNoSpace) {
         const auto settled = co_await volume().settle_space(wait());
@@ -294,6 +305,7 @@ Task<Granted<store::Place>> Operation::allocate(std::uint32_t blocks) {
         place = volume().allocate(blocks);
     }
     if (!place) co_return refused(place.error());
+    stores().count_use(home_->pool());
     allocated_.push_back(*place);
     co_return *place;
 }

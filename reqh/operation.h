@@ -160,6 +160,8 @@ public:
                             core::Buffer from) const;
     // Up to so many blocks; once the disk is full, waits for what is about to be free.
     Task<Granted<store::Place>> allocate(std::uint32_t blocks);
+    // Whether the pool of the disk may use so many blocks more: kQuota.
+    Granted<> check_quota(std::uint64_t blocks) const;
 
     // -- a change: put records together, then commit() --
 

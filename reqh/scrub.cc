@@ -228,8 +228,7 @@ Result<void> Scrub::begin(store::Slot slot) {
     progress.to_end = false;
     progress.read_blocks.set(0);
     progress.damaged_blocks.set(0);
-    progress.total_blocks.set(use.total_blocks - use.free_blocks - use.waiting_blocks -
-                              use.log_blocks);
+    progress.total_blocks.set(use.used_blocks);
     progress.state.set(ScrubProgress::kRunning);
     stores_.parts().reactor.spawn(stores_.duties(), run(slot));
     return {};

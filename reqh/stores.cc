@@ -42,6 +42,22 @@ void Stores::remove(store::Slot slot) {
     std::erase_if(volumes_, [slot](const auto& volume) { return volume->slot() == slot; });
 }
 
+void Stores::count_use() {
+    for (const PoolPlace& pool : layout_->pools) count_use(pool.id);
+}
+
+void Stores::count_use(PoolId pool) {
+    const PoolPlace* const place = layout_->find_pool(pool);
+    const bool is_limited =
+        place != nullptr && place->quota != nullptr && place->quota->is_limited();
+    if (!is_limited) return;
+    std::uint64_t used = 0;
+    for (const auto& volume : volumes_) {
+        if (volume->pool() == pool) used += volume->volume().space_use().used_blocks;
+    }
+    place->quota->set_used(parts_.locality, used);
+}
+
 Task<void> Stores::stop() {
     stopping_.cancel();
     co_await duties_.close(parts_.reactor);

@@ -17,6 +17,7 @@
 #include "core/reactor.h"
 #include "core/task.h"
 #include "reqh/names.h"
+#include "reqh/pool_quota.h"
 #include "store/fid.h"
 #include "store/volume.h"
 
@@ -32,6 +33,8 @@ namespace fopd::reqh {
 struct PoolPlace {
     PoolId id = 0;
     std::string name;
+    // Null: there is none.
+    std::shared_ptr<PoolQuota> quota{};
 };
 
 enum class SlotState : std::uint8_t {
@@ -107,6 +110,10 @@ public:
     void add(const HomeDisk& disk);
     // Requires: no fom runs that could use it.
     void remove(store::Slot slot);
+
+    // Brings up to date what the quotas know of the disks that are here.
+    void count_use();
+    void count_use(PoolId pool);
 
     // What is done here for fops of other localities, and after the reply of others, ends.
     // Requires: no fom of any locality runs any more; the disks are still here.

@@ -257,10 +257,13 @@ bool Allocator::is_used(std::uint64_t block) const {
 SpaceUse Allocator::use() const {
     const std::uint64_t reserved =
         std::uint64_t{std::min(empty_segments_, log_reserve_segments_)} * segment_blocks_;
-    return {.total_blocks = segments_.size() * segment_blocks_,
+    const std::uint64_t total = segments_.size() * segment_blocks_;
+    const std::uint64_t log = std::uint64_t{log_segments_} * segment_blocks_;
+    return {.total_blocks = total,
             .free_blocks = free_blocks_ - reserved,
             .waiting_blocks = waiting_blocks_,
-            .log_blocks = std::uint64_t{log_segments_} * segment_blocks_};
+            .log_blocks = log,
+            .used_blocks = total - free_blocks_ - waiting_blocks_ - log};
 }
 
 }  // namespace fopd::store

@@ -23,6 +23,7 @@ struct SpaceUse {
     std::uint64_t free_blocks = 0;     // For data, at once.
     std::uint64_t waiting_blocks = 0;  // Freed, and not to be had yet.
     std::uint64_t log_blocks = 0;
+    std::uint64_t used_blocks = 0;  // By what objects have.
 };
 
 // Which blocks of a disk are whose. The disk is cut into segments of one size; a segment belongs to

@@ -317,6 +317,17 @@ class ObjectsTest(ProcessTestCase):
         self.assertEqual(done.returncode, DONE, done.stderr)
         return ["--key", path]
 
+    def test_a_quota(self):
+        file = self.dir / "fopd.yaml"
+        text = file.read_text()
+        file.write_text(text.replace("{ name: fast }", "{ name: fast, quota: 1MiB }"))
+        self.ctl("reload")
+        self.put("a", content(MIB))
+        self.refused(REFUSED, ["b", "quota"], "put", "-", "b", data=content(4096))
+        file.write_text(text)
+        self.ctl("reload")
+        self.put("b", content(4096))
+
     def test_others_may_not(self):
         self.put("mine", b"secret")
         stranger = self.key_for("stranger", "read,write,create,delete")

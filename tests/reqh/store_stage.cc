@@ -71,6 +71,8 @@ void StoreStage::make_localities() {
     layout->version = 1;
     layout->pools = {{.id = pool_id(kPool), .name = std::string(kPool)},
                      {.id = pool_id("slow"), .name = "slow"}};
+    layout->pools[0].quota = std::make_shared<PoolQuota>(options.localities);
+    layout->pools[0].quota->set_limit(options.quota_blocks);
     for (std::uint32_t i = 0; i < options.disks; ++i) {
         layout->slots.push_back({.slot = static_cast<store::Slot>(kFirstSlot + i),
                                  .locality = home_of(i),

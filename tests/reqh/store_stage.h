@@ -40,6 +40,7 @@ struct StageOptions {
     std::uint64_t seed = 7;
     std::size_t piece_count = 8;
     devices::DiskFaults faults{};
+    std::uint64_t quota_blocks = PoolQuota::kUnlimited;
     UpkeepOptions upkeep{};
     fopd::testing::Replay::Seed whose_seed = fopd::testing::Replay::Seed::kOfTest;
 };
