@@ -259,7 +259,7 @@ class ObjectsTest(ProcessTestCase):
 
     def test_ls_of_many_pages(self):
         """Names so long that few of them fit into a reply."""
-        expected = sorted(f"{number:03}" + chr(ord("a") + number % 26) * 477 for number in range(90))
+        expected = sorted(f"{number:03}" + chr(ord("a") + number % 26) * 477 for number in range(80))
         with ThreadPool(4) as several:
             several.map(lambda name: self.ctl("put", "/dev/null", name), expected)
         self.assertEqual(self.names(), expected)

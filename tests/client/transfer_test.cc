@@ -1,0 +1,183 @@
+// Goal: what is larger than memory arrives whole, in the right order, over losses of the server,
+// and from a source that tells everything once only. Method: small windows, a source and a sink in
+// memory, the fake store in the simulated world.
+#include "client/transfer.h"
+
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "tests/catch.h"
+#include "tests/client/object_stage.h"
+
+namespace fopd::client::testing {
+
+namespace {
+
+constexpr std::uint64_t kWindow = 2 * fop::kBlockBytes;
+constexpr TransferOptions kSmall{.window_bytes = kWindow, .lanes = 3, .patience = 60s};
+
+enum class Repeats : std::uint8_t { kNo, kYes };
+
+class Bytes final : public ByteSource {
+public:
+    Bytes(Stage& stage, std::vector<std::byte> bytes, Repeats repeats)
+        : stage_(stage), bytes_(std::move(bytes)), repeats_(repeats == Repeats::kYes) {}
+
+    Task<Outcome<std::size_t>> read(std::uint64_t offset, std::span<std::byte> into) override {
+        REQUIRE((repeats_ || offset == read_));
+        REQUIRE_FALSE(std::exchange(is_reading_, true));
+        co_await stage_.reactor->yield();
+        is_reading_ = false;
+        const std::uint64_t from = std::min<std::uint64_t>(offset, bytes_.size());
+        const std::size_t size = std::min<std::size_t>(into.size(), bytes_.size() - from);
+        std::ranges::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(from),
+                            static_cast<std::ptrdiff_t>(size), into.begin());
+        read_ = offset + size;
+        if (fails_at && offset >= *fails_at) {
+            co_return std::unexpected(Problem{.words = "the source failed"});
+        }
+        if (crash_at && offset >= *crash_at) {
+            crash_at.reset();
+            crash_is_due = true;
+            const auto slept = co_await stage_.reactor->sleep_for(2ms);
+            REQUIRE(slept.has_value());
+        }
+        co_return size;
+    }
+    bool repeats() const override { return repeats_; }
+    std::uint64_t size_bytes() const override { return repeats_ ? bytes_.size() : 0; }
+
+    std::optional<std::uint64_t> fails_at{};
+    std::optional<std::uint64_t> crash_at{};  // The server's, before this window is sent.
+    bool crash_is_due = false;
+
+private:
+    Stage& stage_;
+    const std::vector<std::byte> bytes_;
+    const bool repeats_;
+    std::uint64_t read_ = 0;
+    bool is_reading_ = false;
+};
+
+class Collected final : public ByteSink {
+public:
+    Task<Outcome<void>> write(std::span<const std::byte> from) override {
+        bytes.insert(bytes.end(), from.begin(), from.end());
+        if (fails) co_return std::unexpected(Problem{.words = "the sink failed"});
+        co_return {};
+    }
+    std::vector<std::byte> bytes;
+    bool fails = false;
+};
+
+template <typename T>
+std::vector<T> part(const std::vector<T>& all, std::size_t from, std::size_t count) {
+    const std::size_t begin = std::min(from, all.size());
+    const std::size_t end = begin + std::min(count, all.size() - begin);
+    return {all.begin() + static_cast<std::ptrdiff_t>(begin),
+            all.begin() + static_cast<std::ptrdiff_t>(end)};
+}
+
+}  // namespace
+
+TEST_CASE("client transfer: a put of every length is what was read", "[client]") {
+    const auto repeats = GENERATE(Repeats::kNo, Repeats::kYes);
+    Stage stage;
+    for (const std::size_t length :
+         {std::size_t{0}, std::size_t{1}, std::size_t{kWindow - 1}, std::size_t{kWindow},
+          std::size_t{kWindow + 1}, std::size_t{4 * kWindow}, std::size_t{11 * kWindow + 5}}) {
+        CAPTURE(length);
+        const auto bytes = pattern(length);
+        Bytes source(stage, bytes, repeats);
+        Put put(*stage.reactor, *stage.client, source, kSmall);
+        stage.done(put.run({.name = "a"}));
+        REQUIRE(stage.store.find("a")->bytes == bytes);
+        REQUIRE(put.moved_bytes() == length);
+    }
+}
+
+TEST_CASE("client transfer: a put over a crash of the server is whole, wherever it comes",
+          "[client]") {
+    const auto repeats = GENERATE(Repeats::kNo, Repeats::kYes);
+    const bool forgets = GENERATE(false, true);
+    for (std::uint64_t crash_at = 0; crash_at < 8 * kWindow; crash_at += kWindow) {
+        CAPTURE(forgets, crash_at);
+        Stage stage;
+        stage.store.begins_uploads_durably = !forgets;
+        const auto bytes = pattern(7 * kWindow + 100);
+        Bytes source(stage, bytes, repeats);
+        source.crash_at = crash_at;
+        Put put(*stage.reactor, *stage.client, source, kSmall);
+        const auto fid = stage.run_watched(put.run({.name = "a"}), [&] {
+            if (std::exchange(source.crash_is_due, false)) stage.crash();
+        });
+        CAPTURE(fid ? std::string() : fid.error().words);
+        REQUIRE(fid.has_value());
+        REQUIRE(stage.store.find("a")->bytes == bytes);
+    }
+}
+
+TEST_CASE("client transfer: a put that fails leaves nothing behind", "[client]") {
+    Stage stage;
+    Bytes source(stage, pattern(9 * kWindow), Repeats::kNo);
+    source.fails_at = 5 * kWindow;
+    Put put(*stage.reactor, *stage.client, source, kSmall);
+    const auto fid = stage.run(put.run({.name = "a"}));
+    REQUIRE_FALSE(fid.has_value());
+    REQUIRE(fid.error().words == "the source failed");
+    REQUIRE(stage.store.find("a") == nullptr);
+    REQUIRE(stage.store.count("upload_abort") == 1);
+    REQUIRE(stage.store.now.objects.empty());
+}
+
+TEST_CASE("client transfer: ranges come in order, and end where the object does", "[client]") {
+    Stage stage;
+    const auto bytes = pattern(7 * kWindow + 100);
+    const fop::Fid fid = stage.done(stage.client->put({.name = "a"}, bytes, kNoWait));
+    for (const std::uint64_t offset : {std::uint64_t{0}, std::uint64_t{5}, kWindow, 3 * kWindow + 1,
+                                       7 * kWindow + 99, 8 * kWindow, 20 * kWindow}) {
+        for (const std::uint64_t length :
+             {std::uint64_t{0}, std::uint64_t{1}, kWindow, 4 * kWindow + 7, 1000 * kWindow}) {
+            CAPTURE(offset, length);
+            Collected sink;
+            Get get(*stage.reactor, *stage.client, sink, kSmall);
+            const auto got = stage.done(get.run(fid, {.offset = offset, .length = length}));
+            REQUIRE(sink.bytes == part(bytes, offset, length));
+            REQUIRE(got == sink.bytes.size());
+        }
+    }
+}
+
+TEST_CASE("client transfer: a sink that fails ends a get", "[client]") {
+    Stage stage;
+    const fop::Fid fid =
+        stage.done(stage.client->put({.name = "a"}, pattern(9 * kWindow), kNoWait));
+    Collected sink;
+    sink.fails = true;
+    Get get(*stage.reactor, *stage.client, sink, kSmall);
+    const auto got = stage.run(get.run(fid, {.offset = 0, .length = 9 * kWindow}));
+    REQUIRE_FALSE(got.has_value());
+    REQUIRE(got.error().words == "the sink failed");
+    REQUIRE(sink.bytes.size() == kWindow);
+}
+
+TEST_CASE("client transfer: what is overwritten and appended is where it belongs", "[client]") {
+    Stage stage;
+    const fop::Fid fid = stage.create("a");
+    const auto bytes = pattern(5 * kWindow + 77);
+    Bytes source(stage, bytes, Repeats::kNo);
+    Overwrite write(*stage.reactor, *stage.client, source, kSmall);
+    stage.done(write.run({.fid = fid, .offset = 10}));
+    REQUIRE(part(stage.store.find("a")->bytes, 10, bytes.size()) == bytes);
+
+    const auto more = pattern(100'000);
+    Bytes tail(stage, more, Repeats::kNo);
+    Appending append(*stage.reactor, *stage.client, tail, kSmall);
+    const auto at = stage.done(append.run(fid));
+    REQUIRE(at == 10 + bytes.size());
+    REQUIRE(stage.store.count("append") == 1);
+    REQUIRE(part(stage.store.find("a")->bytes, 10 + bytes.size(), more.size()) == more);
+}
+
+}  // namespace fopd::client::testing
