@@ -143,6 +143,15 @@ void DiskImage::fail_flush(FlushPoint point, core::Random& random) {
     }
 }
 
+void DiskImage::end_writes() {
+    const FlushPoint ended = ++sequence_;
+    for (auto& [block, versions] : cached_) {
+        for (Version& version : versions) {
+            if (version.ended == 0) version.ended = ended;
+        }
+    }
+}
+
 void DiskImage::crash(core::Random& random) {
     const Lottery lottery(random);
     for (const auto& [block, versions] : cached_) draw(block, versions, lottery);

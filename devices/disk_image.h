@@ -14,7 +14,7 @@ namespace fopd::devices {
 
 // What a simulated disk holds: the media, and the volatile cache before it. It belongs to the test
 // and outlives the machine it is plugged into, so it is what a crash leaves behind. The end of a
-// process changes nothing in it; a loss of power is crash(). Only what was written takes memory;
+// process is end_writes(); a loss of power is crash(). Only what was written takes memory;
 // the rest reads as zeros. A copy is the disk as it was: put back later, it is an older one.
 class DiskImage {
 public:
@@ -50,6 +50,9 @@ public:
 
     // -- for the test --
 
+    // The process is gone that wrote, and all it had under way has ended: a flush that the next one
+    // begins covers it.
+    void end_writes();
     // The power is gone: of each write that no flush has covered, sector by sector, what was there
     // before is left, or what was written. How much is kept, and what is kept or lost as one, is
     // drawn anew each time. Requires: the machine's coroutines are gone.

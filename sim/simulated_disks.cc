@@ -42,6 +42,7 @@ std::string SimulatedDisks::configuration() const {
 }
 
 void SimulatedDisks::begin_life() {
+    for (auto& each : images_) each.second.end_writes();
     power_ = std::make_unique<devices::Power>();
 }
 

@@ -121,6 +121,20 @@ TEST_CASE("devices disk image: a flush does not cover what ended after it began"
     REQUIRE(lost);
 }
 
+TEST_CASE("devices disk image: a flush of the next process covers what the last one left under way",
+          "[devices]") {
+    for (std::uint64_t seed = 0; seed < 20; ++seed) {
+        DiskImage image(8 * kBlockBytes);
+        begin_write(image, 0, Blocks(1, 0x11));
+        image.end_writes();
+        image.flush(image.flush_point());
+        REQUIRE(image.unflushed_bytes() == 0);
+        core::Random random(seed);
+        image.crash(random);
+        REQUIRE(read(image, 0).all(0x11));
+    }
+}
+
 TEST_CASE("devices disk image: a flush leaves a younger write to the same block in the cache",
           "[devices]") {
     DiskImage image(8 * kBlockBytes);
