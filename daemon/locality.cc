@@ -105,6 +105,11 @@ Task<std::uint64_t> Locality::close() {
     co_return left;
 }
 
+void Locality::drop_fops() {
+    shown_.store(nullptr, std::memory_order_release);
+    fabric_.reset();
+}
+
 Task<std::uint64_t> Locality::close_store() {
     if (store_ != nullptr) co_await store_->stores.stop();
     co_return 0;

@@ -105,6 +105,8 @@ public:
     Task<std::uint64_t> drain(Instant deadline);
     // Cuts off what is left, ends the sessions and gives the buffers back; how much was cut off.
     Task<std::uint64_t> close();
+    // What is left of sessions and fops goes, as it is. Requires: closed, or without coroutines.
+    void drop_fops();
     // Ends what is done for objects besides fops. Requires: all localities have closed.
     Task<std::uint64_t> close_store();
 

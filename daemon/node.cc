@@ -189,7 +189,12 @@ Node::Node(NodeWorld world, NodeOptions options)
     for (const auto& disk : disks_.all()) localities_[disk->place().locality]->own(*disk);
 }
 
-Node::~Node() = default;
+// Fops hold what belongs to other localities, and do so still when a process of the simulated world
+// is killed.
+Node::~Node() {
+    listener_.reset();
+    for (const auto& locality : localities_) locality->drop_fops();
+}
 
 Task<Started<void>> Node::start() {
     ENSURE(state_ == NodeState::kStarting);
