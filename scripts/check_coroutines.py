@@ -24,10 +24,20 @@ _CLOSING = {")": "(", "]": "[", "}": "{"}
 _CONTROL = re.compile(r"\b(if|for|while|switch|catch)(?:\s+constexpr)?\s*$")
 _STARTS_BLOCK = re.compile(r"\s*(?:if|for|while|switch|do|try|case|default|else)\b")
 _BEFORE_EMPTY_BLOCK = re.compile(r"(?:[){};:]|\b(?:else|do|try|const|noexcept|override|final|mutable))\s*$")
-_QUALIFIERS = re.compile(
-    r"(?:\s|\b(?:const|mutable|constexpr|override|final)\b|\bnoexcept\b(?:\s*\(\s*\))?|(?<=[\s)])&&?)*$")
+_QUALIFIER_AT_END = re.compile(
+    r"(?:\b(?:const|mutable|constexpr|override|final)|\bnoexcept(?:\s*\(\s*\))?|(?<=[\s)])&&?)$")
 _DECLARATION = re.compile(r"\s*[A-Za-z_][\w:<>,*&\s]*[\s*&]\w+\s*=\s*")
 _BINDING = re.compile(r"\bauto\s*&{0,2}\s*\[[^\]]*\]\s*=\s*$")
+
+
+def without_qualifiers(text):
+    """What is left of a text whose end may be those of a function. Long stretches of it are blank."""
+    while True:
+        text = text.rstrip()
+        found = _QUALIFIER_AT_END.search(text, max(0, len(text) - 200))
+        if not found:
+            return text
+        text = text[: found.start()]
 
 
 class Bracket:
@@ -109,9 +119,9 @@ class Shape:
         text = self.before(block)[-2000:]
         arrow = text.rfind("->")
         if arrow >= 0 and not re.search(r"[;={}]", text[arrow:]):
-            if re.search(r"[)\]]$", _QUALIFIERS.sub("", text[:arrow])):
+            if re.search(r"[)\]]$", without_qualifiers(text[:arrow])):
                 text = text[:arrow]
-        text = _QUALIFIERS.sub("", text)
+        text = without_qualifiers(text)
         end = block.start - len(self.before(block)[-2000:]) + len(text) - 1
         last = next((child for child in siblings if child.end == end), None)
         if last is None:

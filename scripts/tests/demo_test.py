@@ -20,7 +20,7 @@ import http.server, json, os, signal, sys, threading
 FAULT = {fault!r}
 node = sys.argv[sys.argv.index("--dev") + 1]
 host, port = sys.argv[sys.argv.index("--metrics") + 1].split(":")
-os.makedirs(node)
+os.makedirs(node + "/objects", exist_ok=True)
 def stop(*_):
     if FAULT == "hangs": return
     if FAULT != "socket stays": os.unlink(node + "/admin.sock")
@@ -45,7 +45,9 @@ FOPCTL = """#!{python}
 import json, os, sys
 FAULT = {fault!r}
 socket = os.environ["FOPD_ADMIN"]
-words = [word for word in sys.argv[1:] if word != "--json"]
+words = [word for word in sys.argv[1:] if word not in ("--json", "--long")]
+objects = os.path.dirname(socket) + "/objects/"
+def path_of(name): return objects + name.replace("/", "%")
 if not os.path.exists(socket): sys.exit(69)
 status = json.load(open(socket))
 if words == ["status"]:
@@ -56,6 +58,22 @@ elif words[0] == "log-level":
     json.dump(status, open(socket, "w"))
 elif words[0] == "bench":
     print(json.dumps({{"ops": 9, "ops_per_s": 9.0, "p99_us": 9.0, "errors": 1 if FAULT == "bench" else 0}}))
+elif words[0] == "devices":
+    print(json.dumps([{{"state": "good", "free": 8 << 30}}] * 2))
+elif words[0] == "put":
+    if words[-1] == "--no-replace": sys.exit(0 if FAULT == "replaces" else 1)
+    open(path_of(words[2]), "wb").write(open(words[1], "rb").read())
+elif words[0] == "get":
+    if not os.path.exists(path_of(words[1])): sys.exit(1)
+    if FAULT != "bytes": open(words[2], "wb").write(open(path_of(words[1]), "rb").read())
+    else: open(words[2], "wb").write(b"others")
+elif words[0] == "mv":
+    os.rename(path_of(words[1]), path_of(words[2]))
+elif words[0] == "rm":
+    for name in words[1:]: os.unlink(path_of(name))
+elif words[0] == "ls":
+    names = sorted(name.replace("%", "/") for name in os.listdir(objects))
+    print(json.dumps([{{"name": name}} for name in names[FAULT == "lost":]]))
 elif words[0] == "sessions":
     print(json.dumps({{"sessions": []}}))
 elif words[0] == "keygen":
@@ -108,7 +126,8 @@ class DemoTest(unittest.TestCase):
     def test_each_wrong_answer_is_found(self):
         for fault, message in [
             ("start", "before it was ready"), ("metrics", "OpenMetrics"), ("level", "log level"), ("json", "no JSON"),
-            ("bench", "1 errors"), ("stranger", "exit code 0, not 77"),
+            ("bench", "1 errors"), ("stranger", "exit code 0, not 77"), ("replaces", "exit code 0, not 1"),
+            ("bytes", "not the bytes"), ("lost", "after the kill"),
             ("reload", "a bad file was taken"), ("exit code", "fopd ended with 3"), ("socket stays", "still there"),
         ]:
             with self.subTest(fault=fault):
