@@ -130,7 +130,7 @@ class Session:
     def store_objects(self):
         """As their users do; with the daemon killed in the middle."""
         whole, part, again = self.dir / "whole", self.dir / "part", self.dir / "again"
-        whole.write_bytes(os.urandom(32 << 20))
+        whole.write_bytes(os.urandom(8 << 20))
         part.write_bytes(os.urandom(5000))
         self.run("put", str(whole), "results/run-1")
         self.run("put", str(part), "notes")
