@@ -304,6 +304,9 @@ Task<Granted<store::Place>> Operation::allocate(std::uint32_t blocks) {
         if (!settled) co_return refused(untraced(settled.error()));
         place = volume().allocate(blocks);
     }
+    if (!place && place.error().code == Errc::kNoSpace) {
+        co_return refused(fop::Status::kNoSpace, "there is no space left on its disk");
+    }
     if (!place) co_return refused(place.error());
     stores().count_use(home_->pool());
     allocated_.push_back(*place);

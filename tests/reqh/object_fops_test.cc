@@ -305,13 +305,17 @@ TEST_CASE("reqh objects: a full disk says so, and has room again when something 
     const fop::Fid fid = node.create();
     std::uint64_t at = 0;
     fop::Status status = fop::Status::kDone;
+    std::string words;
     while (status == fop::Status::kDone) {
         const WriteSpec write(fid, {{.offset = at, .length = 1UL << 20}}, pattern(1UL << 20, at));
-        status = node.call(write.spec(Way::kMemory)).status();
+        const FakeFop& fop = node.call(write.spec(Way::kMemory));
+        status = fop.status();
+        words = fop.answer->words;
         if (status == fop::Status::kDone) at += 1UL << 20;
         REQUIRE(at < 12UL << 20);
     }
     CHECK(status == fop::Status::kNoSpace);
+    CHECK(words == "there is no space left on its disk");
     CHECK(node.stat(fid).size_bytes == at);
     REQUIRE(node.call({.type = type_of("delete"), .body = fop::Delete{.fid = first}}).status() ==
             fop::Status::kDone);
