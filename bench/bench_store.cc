@@ -2,9 +2,10 @@
 // bare io_uring does to a file of the same kind, and how long a start takes.
 //
 //     bench_store [directory] [objects]
+//     bench_store [directory] new
 //
-// prints a line for each figure. Files of some GiB are made in the directory, or in /var/tmp, and
-// removed.
+// prints a line for each figure; the second, what it costs to write where a file was never written.
+// Files of some GiB are made in the directory, or in /var/tmp, and removed.
 
 #include <algorithm>
 #include <array>
@@ -14,6 +15,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fcntl.h>
@@ -44,6 +46,8 @@ constexpr std::uint64_t kBlocks = (1UL << 30) / kBlock;  // Of what is overwritt
 constexpr unsigned kDepth = 32;
 constexpr Duration kSpan = 4s;
 constexpr unsigned kRounds = 3;
+constexpr std::uint64_t kNewDiskBytes = 3UL << 30;
+constexpr Duration kNewSpan = 1500ms;
 
 core::NullEventSink events;
 
@@ -160,7 +164,13 @@ private:
 // A disk, its index and its volume, as a daemon has them.
 class Stage {
 public:
-    explicit Stage(std::string directory) : directory_(std::move(directory)) {
+    struct Options {
+        std::uint64_t disk_bytes = kDiskBytes;
+        std::uint64_t zeros_ahead_bytes = VolumeOptions{}.zeros_ahead_bytes;
+    };
+    explicit Stage(std::string directory) : Stage(std::move(directory), Options{}) {}
+    Stage(std::string directory, const Options& options)
+        : directory_(std::move(directory)), options_(options) {
         reactor_ = std::make_unique<core::Reactor>(must(core::make_uring_backend(kClock, events)));
         offload_ = must(core::make_thread_offload({.name = "bench"}));
     }
@@ -176,8 +186,9 @@ public:
     void open(bool fresh) {
         disk_ = std::make_unique<devices::Disk>(
             *reactor_, *offload_, events,
-            devices::DiskOptions{
-                .name = "bench", .path = directory_ + "/volume", .create_bytes = kDiskBytes});
+            devices::DiskOptions{.name = "bench",
+                                 .path = directory_ + "/volume",
+                                 .create_bytes = options_.disk_bytes});
         run(disk_->open());
         const LmdbIndex::World world{.reactor = *reactor_, .offload = *offload_};
         const LmdbIndex::Options options{.path = directory_ + "/index"};
@@ -185,7 +196,7 @@ public:
             fresh ? run(LmdbIndex::create(world, options)) : run(LmdbIndex::open(world, options));
         volume_ = std::make_unique<Volume>(
             VolumeParts{.reactor = *reactor_, .device = *disk_, .index = *index_, .events = events},
-            VolumeOptions{});
+            VolumeOptions{.zeros_ahead_bytes = options_.zeros_ahead_bytes});
         if (fresh) run(volume_->format());
         run(volume_->open(Volume::Mode::kServe));
     }
@@ -204,6 +215,7 @@ public:
 
 private:
     const std::string directory_;
+    const Options options_;
     std::unique_ptr<core::Reactor> reactor_;
     std::unique_ptr<core::Offload> offload_;
     std::unique_ptr<devices::Disk> disk_;
@@ -219,7 +231,7 @@ struct Work {
     Instant end = kNever;
     std::uint64_t count = 0;
     std::uint64_t next = 0;
-    bool in_order = false;
+    std::uint32_t blocks = 1;  // Of a write.
 };
 
 Task<Result<void>> write_block(Stage* stage, Change* change, core::Buffer from,
@@ -253,10 +265,11 @@ Task<Result<void>> write_block(Stage* stage, Change* change, core::Buffer from,
 }
 
 Task<void> overwrite(Stage* stage, Work* work) {
-    auto memory = must(AlignedMemory::allocate(kBlock));
+    auto memory = must(AlignedMemory::allocate(work->blocks * kBlock));
+    std::ranges::fill(memory.span(), std::byte{0x5a});
     Change change;
     while (kClock.now() < work->end) {
-        const std::uint64_t block = work->random.below(kBlocks);
+        const std::uint64_t block = work->random.below(kBlocks / work->blocks) * work->blocks;
         const auto written = co_await write_block(stage, &change, memory.buffer(), block);
         must(written);
         ++work->count;
@@ -381,14 +394,65 @@ void run(const std::string& directory, std::uint64_t objects) {
     std::printf("start with %lu objects: %.2f s\n", objects, in_seconds(kClock.now() - start));
 }
 
+// -- where nothing was written --
+
+enum class File : std::uint8_t { kZeroed, kSparse, kSparseNoZeros };
+
+Rate write_new(const std::string& directory, File file, std::uint32_t blocks) {
+    const std::string path = directory + "/volume";
+    if (file == File::kZeroed) zero(path, kNewDiskBytes);
+    Rate rate;
+    {
+        Stage stage(directory, {.disk_bytes = kNewDiskBytes,
+                                .zeros_ahead_bytes =
+                                    file == File::kSparse ? VolumeOptions{}.zeros_ahead_bytes : 0});
+        stage.open(true);
+        rate = measured([&] {
+            Work work{.end = after(kClock.now(), kNewSpan), .blocks = blocks};
+            stage.reactor().run_until_done(each(&stage, overwrite, &work));
+            return work.count;
+        });
+    }
+    std::filesystem::remove(path);
+    std::filesystem::remove_all(directory + "/index");
+    return rate;
+}
+
+void run_new(const std::string& directory) {
+    struct Row {
+        const char* what;
+        File file;
+    };
+    constexpr std::array kRows{Row{"to a file that was zeroed", File::kZeroed},
+                               Row{"to a new file, zeros ahead", File::kSparse},
+                               Row{"to a new file", File::kSparseNoZeros}};
+    for (const std::uint32_t blocks : {1U, 4U, 16U, 256U}) {
+        std::array<std::vector<Rate>, kRows.size()> rates;
+        for (unsigned i = 0; i < kRounds; ++i) {
+            for (std::size_t row = 0; row < kRows.size(); ++row) {
+                rates[row].push_back(write_new(directory, kRows[row].file, blocks));
+            }
+        }
+        for (std::size_t row = 0; row < kRows.size(); ++row) {
+            const std::string what = std::to_string(4 * blocks) + " KiB " + kRows[row].what;
+            print(what.c_str(), rates[row]);
+        }
+    }
+}
+
 }  // namespace
 }  // namespace fopd::store
 
 int main(int argc, char* argv[]) {
     std::string directory = argc > 1 ? argv[1] : "/var/tmp";
+    const bool only_new = argc > 2 && std::string_view(argv[2]) == "new";
     const std::uint64_t objects = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1'000'000;
     directory += "/bench_store." + std::to_string(getpid());
     std::filesystem::create_directories(directory);
-    fopd::store::run(directory, objects);
+    if (only_new) {
+        fopd::store::run_new(directory);
+    } else {
+        fopd::store::run(directory, objects);
+    }
     std::filesystem::remove_all(directory);
 }

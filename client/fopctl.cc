@@ -49,6 +49,12 @@ void declare_settings(CLI::App& app, Settings& settings) {
         ->check(CLI::Range(0.001, 1e9));
 }
 
+const char* about_group(std::string_view about) {
+    if (about == "key") return "Principals and their keys";
+    if (about == "token") return "Tokens, which lend rights";
+    return "What the disks of a node hold";
+}
+
 // A verb of two words stands below the first of them.
 CLI::App* declare_verb(CLI::App& app, const Verb& verb) {
     const std::size_t blank = verb.name.find(' ');
@@ -60,8 +66,7 @@ CLI::App* declare_verb(CLI::App& app, const Verb& verb) {
         app.get_subcommands([&about](const CLI::App* each) { return each->get_name() == about; });
     CLI::App* group = groups.empty() ? nullptr : groups.front();
     if (group == nullptr) {
-        group = app.add_subcommand(
-            about, about == "key" ? "Principals and their keys" : "Tokens, which lend rights");
+        group = app.add_subcommand(about, about_group(about));
         group->require_subcommand(1);
         group->fallthrough();
     }

@@ -30,6 +30,7 @@ public:
     // Everything up to this change is durable.
     void release(const fop::Receipt& durable);
 
+    bool holds(const fop::Fid& fid) const { return objects_.contains(fid); }
     // The last change held for each slot and incarnation.
     std::vector<fop::Receipt> receipts() const;
     // Whether anything is held for the slot from another incarnation: the server may have lost it.

@@ -25,8 +25,9 @@ struct LoadOptions {
 };
 
 struct LoadResult {
-    core::Histogram latency;   // Of calls that lay within the window, from beginning to end.
-    std::uint64_t errors = 0;  // Calls that failed, at any time after the warm-up.
+    core::Histogram latency;    // Of calls that lay within the window, from beginning to end.
+    std::uint64_t errors = 0;   // Calls that failed, at any time after the warm-up.
+    std::string first_error{};  // Of objects: what was said to one of them.
     Duration window{};
 };
 

@@ -144,7 +144,9 @@ std::expected<std::unique_ptr<LocalSink>, std::string> LocalSink::open(LocalWorl
         return sink;
     }
     std::error_code unknown;
-    std::filesystem::path whole = std::filesystem::weakly_canonical(path, unknown);
+    // What is not there yet, of a name without a directory, would be left as it is.
+    std::filesystem::path whole = std::filesystem::absolute(path, unknown);
+    if (!unknown) whole = std::filesystem::weakly_canonical(whole, unknown);
     if (unknown) return std::unexpected(words_for(sink->name_, unknown.value()));
     // As the program that opens a file for writing would be refused.
     if (is_there && ::access(path.c_str(), W_OK) != 0) {

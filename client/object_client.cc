@@ -174,15 +174,17 @@ fabric::CallRequest ObjectClient::request(fop::RequestBody body, Wait wait) cons
 Task<Outcome<fabric::Answer>> ObjectClient::ask(fabric::Client* session,
                                                 fabric::CallRequest request) {
     core::Reactor& reactor = host_.reactor();
-    const Instant patience = std::min(request.deadline, after(reactor.now(), options_.patience));
+    Instant patience = request.deadline;
     Duration pause = kPauseMin;
     for (;;) {
         auto answer = co_await session->call(request);
         if (!answer) co_return std::unexpected(no_answer(*session, answer.error()));
-        if (!is_worth_repeating(*request.type, answer->status) ||
-            after(reactor.now(), pause) > patience) {
-            co_return std::move(*answer);
+        if (!is_worth_repeating(*request.type, answer->status)) co_return std::move(*answer);
+        // However long it took to be heard at all.
+        if (pause == kPauseMin) {
+            patience = std::min(patience, after(reactor.now(), options_.patience));
         }
+        if (after(reactor.now(), pause) > patience) co_return std::move(*answer);
         const auto slept = co_await reactor.sleep_for(pause, request.cancel);
         if (!slept) co_return failed(slept.error());
         pause = std::min(pause * 2, kPauseMax);
@@ -405,6 +407,37 @@ Task<Outcome<std::vector<PoolSpace>>> ObjectClient::statfs(Wait wait) {
     co_return pools;
 }
 
+Task<Outcome<std::vector<QuotaUse>>> ObjectClient::quota(std::string pool, Wait wait) {
+    std::vector<std::byte> payload(fop::kListingBytesMax);
+    std::vector<QuotaUse> uses;
+    std::string cursor;
+    for (bool is_end = false; !is_end;) {
+        fabric::CallRequest asked = request(fop::Quota{.cursor = cursor}, wait);
+        asked.header.pool = pool;
+        asked.reply_into = payload;
+        const auto answer = co_await ask_home(asked);
+        if (!answer) co_return std::unexpected(answer.error());
+        const auto* const reply = body_of<fop::QuotaReply>(*answer);
+        const auto entries = fop::read_quotas(std::span(payload).first(answer->payload_bytes));
+        if (reply == nullptr || !entries) co_return nonsense();
+        is_end = reply->end;
+        // Whoever goes on from where it was would go on for ever.
+        if (!is_end && reply->cursor <= cursor) co_return nonsense();
+        cursor = std::string(reply->cursor);
+        for (const fop::QuotaEntry& entry : *entries) {
+            const bool of_pool = entry.whose == fop::QuotaEntry::Whose::kPool;
+            uses.push_back({.pool = std::string(entry.pool),
+                            .owner = std::nullopt,
+                            .used_bytes = entry.used_bytes,
+                            .limit_bytes = entry.limit_bytes,
+                            .used_objects = entry.used_objects,
+                            .limit_objects = entry.limit_objects});
+            if (!of_pool) uses.back().owner = std::string(entry.owner);
+        }
+    }
+    co_return uses;
+}
+
 Task<Outcome<void>> ObjectClient::set_attributes(fop::Fid fid, AttributeWish wish, Wait wait) {
     fop::SetAttributes body{.fid = fid, .mode = wish.mode.value_or(0)};
     if (wish.owner) body.owner = *wish.owner;
@@ -587,6 +620,11 @@ Task<Outcome<std::uint64_t>> ObjectClient::append(fop::Fid fid, std::span<const 
     if (from.size() > fop::kTransferBytesMax) {
         co_return failed(fop::Status::kTooLarge, "more than 4 MiB cannot be appended in one piece");
     }
+    // Where the object ends must not depend on what a server may have lost.
+    if (held_.holds(fid)) {
+        auto synced = co_await sync(wait);
+        if (!synced) co_return std::unexpected(std::move(synced.error()));
+    }
     const std::array ranges{fop::Range{.offset = 0, .length = from.size()}};
     std::vector<std::uint32_t> checksums(fop::count_pieces(ranges));
     fop::checksum_pieces(ranges, from, checksums);
@@ -727,8 +765,6 @@ Task<Outcome<std::vector<fop::Receipt>>> ObjectClient::ask_sync(std::vector<fop:
         fop::Receipt kept = receipts[i];
         if (now.slot != kept.slot) co_return nonsense();
         const bool behind = now.seq < kept.seq;
-        // Of an incarnation that goes on nothing is lost: it would have failed.
-        if (behind && now.incarnation == kept.incarnation) co_return nonsense();
         kept.seq = std::min(kept.seq, now.seq);
         held_.release(kept);
         if (behind) lost.push_back(kept);

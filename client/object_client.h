@@ -84,6 +84,18 @@ struct PoolSpace {
     std::uint64_t objects = 0;
 };
 
+// What somebody has in a pool, and may have.
+struct QuotaUse {
+    static constexpr std::uint64_t kNoLimit = ~std::uint64_t{0};
+
+    std::string pool{};
+    std::optional<std::string> owner{};  // None: the pool in all.
+    std::uint64_t used_bytes = 0;
+    std::uint64_t limit_bytes = kNoLimit;
+    std::uint64_t used_objects = 0;
+    std::uint64_t limit_objects = kNoLimit;
+};
+
 // The objects of one server. It has a session with each of its localities that it needs, and asks
 // the one to which an object's slot belongs. Sessions that are lost are made again, and what was
 // under way is sent again; what must not be done twice is remembered by the server.
@@ -132,6 +144,8 @@ public:
     };
     Task<Outcome<ObjectPage>> list(ListWish wish, Wait wait);
     Task<Outcome<std::vector<PoolSpace>>> statfs(Wait wait);
+    // Of one pool; of all when it is empty. An administrator is told of everybody.
+    Task<Outcome<std::vector<QuotaUse>>> quota(std::string pool, Wait wait);
 
     // How many bytes there were before the end of the object. What of `into` is behind them may
     // have changed.

@@ -148,6 +148,7 @@ public:
     void add_to(LoadResult& result) const {
         result.latency.merge(latency_);
         result.errors += errors_;
+        if (result.first_error.empty()) result.first_error = first_error_;
     }
 
 private:
@@ -212,7 +213,7 @@ private:
         } else if (!may_pass(problem->status)) {
             running_.fail({.problem = std::move(*problem)});
         } else if (now >= window.begin) {
-            ++errors_;
+            if (errors_++ == 0) first_error_ = std::move(problem->words);
         }
         return now;
     }
@@ -226,6 +227,7 @@ private:
     std::vector<Slot> slots_;
     core::Histogram latency_;
     std::uint64_t errors_ = 0;
+    std::string first_error_;
 };
 
 // The objects of a run, on the sessions of the thread that makes and removes them.

@@ -110,6 +110,59 @@ std::optional<std::vector<std::string>> whole_list(std::string_view rest) {
     return list;
 }
 
+// "{pool: fast, bytes: 10TiB, objects: 1000}", which is taken.
+std::optional<PrincipalsFile::Quota> take_quota(std::string_view& rest) {
+    const auto take_word = [&rest](std::string_view word) {
+        if (!rest.starts_with(word)) return false;
+        rest.remove_prefix(word.size());
+        return true;
+    };
+    PrincipalsFile::Quota quota;
+    if (!take_word("{pool: ")) return std::nullopt;
+    const auto pool = take_scalar(rest);
+    if (!pool) return std::nullopt;
+    quota.pool = *pool;
+    const auto take_field = [&](std::string_view name, std::string& into) {
+        if (!take_word(name)) return true;
+        const auto value = take_scalar(rest);
+        if (value) into = *value;
+        return value.has_value();
+    };
+    const bool is_taken = take_field(", bytes: ", quota.bytes) &&
+                          take_field(", objects: ", quota.objects) && take_word("}");
+    if (!is_taken) return std::nullopt;
+    return quota;
+}
+
+// "[{...}, {...}]"
+std::optional<std::vector<PrincipalsFile::Quota>> whole_quotas(std::string_view rest) {
+    std::vector<PrincipalsFile::Quota> quotas;
+    if (!rest.starts_with('[')) return std::nullopt;
+    rest.remove_prefix(1);
+    while (!rest.starts_with(']')) {
+        if (!quotas.empty() && !rest.starts_with(", ")) return std::nullopt;
+        if (!quotas.empty()) rest.remove_prefix(2);
+        auto quota = take_quota(rest);
+        if (!quota) return std::nullopt;
+        quotas.push_back(std::move(*quota));
+    }
+    rest.remove_prefix(1);
+    if (!is_end(rest)) return std::nullopt;
+    return quotas;
+}
+
+std::string quotas_text(const std::vector<PrincipalsFile::Quota>& quotas) {
+    std::string text;
+    for (const PrincipalsFile::Quota& each : quotas) {
+        if (!text.empty()) text += ", ";
+        text += "{pool: " + scalar(each.pool);
+        if (!each.bytes.empty()) text += ", bytes: " + each.bytes;
+        if (!each.objects.empty()) text += ", objects: " + each.objects;
+        text += '}';
+    }
+    return "[" + text + "]";
+}
+
 std::string list_text(const std::vector<std::string>& list) {
     std::string text;
     for (const std::string& each : list) {
@@ -212,6 +265,7 @@ std::expected<void, std::string> PrincipalsFile::read_principal_line(std::string
         std::vector<std::string> unused;
         return take(keys, unused);
     }
+    if (field == "quotas") return take(whole_quotas(value), principal.quotas);
     if (field == "delegate") {
         const auto word = whole_scalar(value);
         if (word == "true" || word == "false") {
@@ -271,6 +325,9 @@ void PrincipalsFile::add(const Principal& principal) {
         block.push_back(std::string(kField) + "groups: " + list_text(principal.groups));
     }
     if (principal.delegate) block.push_back(std::string(kField) + "delegate: true");
+    if (!principal.quotas.empty()) {
+        block.push_back(std::string(kField) + "quotas: " + quotas_text(principal.quotas));
+    }
     if (blocks_.empty()) lines_[principals_at_] = kPrincipals;  // It may have been an empty list.
     const std::size_t at = blocks_.empty() ? principals_at_ + 1 : blocks_.back().end;
     lines_.insert(lines_.begin() + static_cast<std::ptrdiff_t>(at), block.begin(), block.end());
@@ -302,6 +359,25 @@ void PrincipalsFile::revoke_token(std::string_view token_id) {
     lines_.insert(lines_.begin() + static_cast<std::ptrdiff_t>(tokens_at_) + 1,
                   std::string(kToken) + std::string(token_id));
     reread();
+}
+
+// Whether the size is one the daemon says, which knows all the units.
+std::optional<PrincipalsFile::Quota> PrincipalsFile::parse_quota(std::string_view text) {
+    const std::size_t equals = text.find('=');
+    if (equals == 0 || equals == std::string_view::npos) return std::nullopt;
+    const std::string_view limits = text.substr(equals + 1);
+    const std::size_t comma = std::min(limits.find(','), limits.size());
+    Quota quota{.pool = std::string(text.substr(0, equals)),
+                .bytes = std::string(limits.substr(0, comma)),
+                .objects = std::string(limits.substr(std::min(comma + 1, limits.size())))};
+    const bool is_size =
+        std::ranges::all_of(quota.bytes, [](unsigned char c) { return std::isalnum(c) != 0; });
+    const bool is_count =
+        std::ranges::all_of(quota.objects, [](unsigned char c) { return std::isdigit(c) != 0; });
+    const bool is_cut = comma < limits.size() && quota.objects.empty();
+    const bool is_any = !quota.bytes.empty() || !quota.objects.empty();
+    if (!is_size || !is_count || is_cut || !is_any) return std::nullopt;
+    return quota;
 }
 
 std::string PrincipalsFile::text() const {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <expected>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,12 +15,19 @@ namespace fopd::client {
 // where they are. YAML knows many more forms; a file in another one is refused, not guessed at.
 class PrincipalsFile {
 public:
+    // As they are written; empty: none.
+    struct Quota {
+        std::string pool;
+        std::string bytes;
+        std::string objects;
+    };
     struct Principal {
         std::string name;
         std::string key;  // Hexadecimal; the caller does not print it.
         std::vector<std::string> rights;
         std::vector<std::string> groups;
         bool delegate = false;
+        std::vector<Quota> quotas = {};
         std::size_t previous_key_count = 0;
     };
 
@@ -30,13 +38,17 @@ public:
     const Principal* find(std::string_view name) const;
     bool is_revoked(std::string_view token_id) const;
 
-    // Requires: nobody has the name yet; rights and groups are names.
+    // Requires: nobody has the name yet; rights, groups and pools are names, and quotas what
+    // parse_quota() gave.
     void add(const Principal& principal);
     // Requires: it is there.
     void remove(std::string_view name);
     void revoke_token(std::string_view token_id);
 
     std::string text() const;
+
+    // "fast=10TiB", "fast=10TiB,1000" or "fast=,1000"; nothing for what is neither.
+    static std::optional<Quota> parse_quota(std::string_view text);
 
 private:
     struct Block {

@@ -81,7 +81,10 @@ std::expected<ReplacedFile, ReplacedFile::Problem> ReplacedFile::open(const std:
                                                                       Missing missing) {
     ReplacedFile file;
     std::error_code failed;
-    file.path_ = std::filesystem::weakly_canonical(path, failed);
+    // What is not there yet, of a name without a directory, would be left as it is.
+    std::filesystem::path whole = std::filesystem::absolute(path, failed);
+    if (!failed) whole = std::filesystem::weakly_canonical(whole, failed);
+    file.path_ = whole;
     if (failed) return std::unexpected(problem_with(path, failed.value()));
     const std::string directory = std::filesystem::path(file.path_).parent_path();
     file.directory_fd_ = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -55,6 +55,7 @@ struct VerbArguments {
     std::string rights;
     std::string groups;
     bool delegate = false;
+    std::vector<std::string> quotas;
     std::string principals_file = "/etc/fopd/principals.yaml";
     std::string issuer_file;
     std::string principal;

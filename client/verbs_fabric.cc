@@ -326,6 +326,7 @@ int run_bench(const Call& call) {
                fixed(percentile(0.99), 1) + "/" + fixed(percentile(0.999), 1) + " us\n" +
                std::to_string(result.errors) + " errors\n";
     });
+    if (!result.first_error.empty()) complain("bench: the first error: " + result.first_error);
     return printed != kExitDone ? printed : result.errors > 0 ? kExitRefused : kExitDone;
 }
 

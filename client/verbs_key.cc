@@ -197,7 +197,23 @@ void declare_key_create(CLI::App& app, VerbArguments& arguments) {
         ->capture_default_str();
     app.add_option("--groups", arguments.groups, "The groups it belongs to, with commas between");
     app.add_flag("--delegate", arguments.delegate, "It may act for other users");
+    app.add_option("--quota", arguments.quotas,
+                   "What it may have in a pool: POOL=BYTES, POOL=BYTES,OBJECTS or POOL=,OBJECTS");
     app.add_option("--out", arguments.file, "A new file for the key; else it is printed");
+}
+
+// One for each pool; nothing otherwise.
+std::optional<std::vector<PrincipalsFile::Quota>> quotas_in(const std::vector<std::string>& texts) {
+    std::vector<PrincipalsFile::Quota> quotas;
+    for (const std::string& text : texts) {
+        auto quota = PrincipalsFile::parse_quota(text);
+        if (!quota || !fop::is_name(quota->pool)) return std::nullopt;
+        const bool is_there =
+            std::ranges::find(quotas, quota->pool, &PrincipalsFile::Quota::pool) != quotas.end();
+        if (is_there) return std::nullopt;
+        quotas.push_back(std::move(*quota));
+    }
+    return quotas;
 }
 
 std::string key_id_of(const PrincipalsFile::Principal& principal) {
@@ -209,13 +225,16 @@ int run_key_create(const Call& call) {
     const VerbArguments& asked = call.arguments;
     const auto rights = fop::parse_rights(asked.rights);
     const auto groups = names_in(asked.groups);
+    const auto quotas = quotas_in(asked.quotas);
     const bool is_name = !asked.name.empty() && fop::is_name(asked.name);
-    if (!is_name || !rights || !groups) {
+    if (!is_name || !rights || !groups || !quotas) {
         return complain_about(call,
                               !is_name  ? "a name is 1 to 64 bytes of UTF-8 without control "
                                           "characters"
                               : !rights ? rights.error().context
-                                        : "groups are names with commas between, each once",
+                              : !groups ? "groups are names with commas between, each once"
+                                        : "a quota is POOL=BYTES, POOL=BYTES,OBJECTS or "
+                                          "POOL=,OBJECTS, one for each pool",
                               kExitUsage);
     }
     auto opened = open_principals(call, ReplacedFile::Missing::kEmpty);
@@ -229,6 +248,7 @@ int run_key_create(const Call& call) {
                                         .rights = {},
                                         .groups = *groups,
                                         .delegate = asked.delegate,
+                                        .quotas = *quotas,
                                         .previous_key_count = 0};
     if (!rights->none()) principal.rights = *names_in(fop::to_text(*rights));
     if (!asked.file.empty()) {
@@ -255,6 +275,19 @@ int run_key_create(const Call& call) {
                 [] { return std::string(); });
 }
 
+nlohmann::ordered_json quotas_json(const std::vector<PrincipalsFile::Quota>& quotas) {
+    const auto or_null = [](const std::string& text) {
+        return text.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(text);
+    };
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    for (const auto& each : quotas) {
+        list.push_back({{"pool", each.pool},
+                        {"bytes", or_null(each.bytes)},
+                        {"objects", or_null(each.objects)}});
+    }
+    return list;
+}
+
 int run_key_list(const Call& call) {
     const auto opened = open_principals(call, ReplacedFile::Missing::kProblem);
     if (!opened) return opened.error();
@@ -265,7 +298,8 @@ int run_key_list(const Call& call) {
                         {"previous_keys", each.previous_key_count},
                         {"rights", each.rights},
                         {"groups", each.groups},
-                        {"delegate", each.delegate}});
+                        {"delegate", each.delegate},
+                        {"quotas", quotas_json(each.quotas)}});
     }
     const nlohmann::ordered_json object{{"principals", list}};
     return show(call, object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), [&] {

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "client/exit_code.h"
+#include "client/store_backup.h"
 #include "client/table.h"
 #include "client/top.h"
 
@@ -70,6 +71,12 @@ int run_devices(const Call& call) {
     return show(call, answer->body, [&] { return device_table(*devices); });
 }
 
+// What is no name is not sent: it could be anything in a URL.
+bool is_device_name(const std::string& device) {
+    return std::ranges::all_of(
+        device, [](char c) { return std::isalnum(c) || c == '.' || c == '_' || c == '-'; });
+}
+
 void declare_scrub(CLI::App& app, VerbArguments& arguments) {
     app.add_option("device", arguments.device, "One of the devices; none: all of them");
     app.add_flag("--end", arguments.end, "End what is under way");
@@ -90,10 +97,7 @@ std::string scrub_table(const json& devices, const std::string& wanted) {
 
 int run_scrub(const Call& call) {
     const std::string& device = call.arguments.device;
-    // What is no name is not sent: it could be anything in a URL.
-    const bool is_name = std::ranges::all_of(
-        device, [](char c) { return std::isalnum(c) || c == '.' || c == '_' || c == '-'; });
-    if (!is_name) {
+    if (!is_device_name(device)) {
         complain("scrub: a device is named as in the configuration");
         return kExitUsage;
     }
@@ -109,6 +113,98 @@ int run_scrub(const Call& call) {
     const auto devices = checked(call, answer);
     if (!devices) return devices.error();
     return show(call, answer->body, [&] { return scrub_table(*devices, device); });
+}
+
+// -- check --
+
+void declare_store_check(CLI::App& app, VerbArguments& arguments) {
+    app.add_option("device", arguments.device, "One of the devices; none: all of them");
+    app.add_flag("--end", arguments.end, "End what is under way");
+    app.add_flag("--show", arguments.show, "Only show how far they are, or what came of it");
+}
+
+std::string finding_line(const json& finding) {
+    std::string line = "  " + shown(finding.at("reason"));
+    const auto add = [&line, &finding](const char* label, const char* key) {
+        const json& value = finding.at(key);
+        if (!value.is_null() && value != "") line += std::string("  ") + label + shown(value);
+    };
+    add("object ", "object");
+    add("name ", "name");
+    add("at its block ", "object_block");
+    add("disk block ", "block");
+    if (finding.at("blocks").get<std::uint64_t>() > 1) add("blocks ", "blocks");
+    add("log entry ", "log_entry");
+    return line + "\n";
+}
+
+std::string check_page(const json& checks) {
+    std::vector<std::vector<std::string>> rows{{"DEVICE", "CHECK", "OBJECTS", "UPLOADS", "EXTENTS",
+                                                "BLOCKS", "NAMES", "LOG ENTRIES", "FINDINGS"}};
+    for (const json& at : checks) {
+        std::string state = shown(at.at("state"));
+        if (at.at("state") == "running") state += " (" + shown(at.at("stage")) + ")";
+        rows.push_back({shown(at.at("device")), state, shown(at.at("objects")),
+                        shown(at.at("uploads")), shown(at.at("extents")), shown(at.at("blocks")),
+                        shown(at.at("names")), shown(at.at("log_entries")),
+                        shown(at.at("findings"))});
+    }
+    std::string page = table(rows);
+    for (const json& at : checks) {
+        const std::string device = shown(at.at("device"));
+        if (at.at("problem") != "") page += device + ": " + shown(at.at("problem")) + "\n";
+        if (at.at("findings") == 0) continue;
+        page += device + ":\n";
+        for (const json& finding : at.at("found")) page += finding_line(finding);
+        const std::uint64_t left = at.at("findings").get<std::uint64_t>() - at.at("found").size();
+        if (left > 0) page += "  and " + std::to_string(left) + " more\n";
+    }
+    return page;
+}
+
+// Those that were asked for; waits until none runs any more.
+std::expected<AdminAnswer, AdminProblem> wait_for_checks(const Call& call,
+                                                         const std::string& query) {
+    for (;;) {
+        // The server answers when nothing runs any more, or after a moment.
+        auto answer = call.client.get("/v1/store/check-report?wait=" +
+                                      std::string(call.arguments.show ? "no" : "yes") + query);
+        if (!answer || exit_code_of(answer->status) != kExitDone || call.arguments.show) {
+            return answer;
+        }
+        const json checks = json::parse(answer->body);
+        const bool runs =
+            std::ranges::any_of(checks, [](const json& at) { return at.at("state") == "running"; });
+        if (!runs) return answer;
+    }
+}
+
+int run_store_check(const Call& call) {
+    const std::string& device = call.arguments.device;
+    if (!is_device_name(device)) {
+        complain("store check: a device is named as in the configuration");
+        return kExitUsage;
+    }
+    if (!call.arguments.show) {
+        std::string path = "/v1/store/check?do=";
+        path += call.arguments.end ? "end" : "begin";
+        if (!device.empty()) path += "&device=" + device;
+        const auto ordered = call.client.post(path);
+        const auto done = checked(call, ordered);
+        if (!done) return done.error();
+    }
+    const auto answer = wait_for_checks(call, device.empty() ? "" : "&device=" + device);
+    const auto checks = checked(call, answer);
+    if (!checks) return checks.error();
+    const int code = show(call, answer->body, [&] { return check_page(*checks); });
+    if (code != kExitDone) return code;
+    // What was not finished, or is a disk that is not there, has not shown that all is well.
+    const bool only_looks = call.arguments.show || call.arguments.end;
+    const bool is_well = std::ranges::all_of(*checks, [only_looks](const json& at) {
+        const json& state = at.at("state");
+        return at.at("findings") == 0 && (only_looks ? state != "failed" : state == "done");
+    });
+    return is_well ? kExitDone : kExitRefused;
 }
 
 std::string status_page(const json& status) {
@@ -255,6 +351,11 @@ constexpr std::array kVerbs{
     Verb{"devices", "Show the node's disks", kTimeout, nullptr, run_devices},
     Verb{"scrub", "Read all data of disks and compare it with its checksums", kTimeout,
          declare_scrub, run_scrub},
+    Verb{"store check", "Hold together what disks say of themselves", kTimeout, declare_store_check,
+         run_store_check},
+    // As long as it takes.
+    Verb{"store backup", "Save what the daemon keeps beside its disks", Duration{0},
+         declare_store_backup, run_store_backup},
     Verb{"trace", "Show what runs, or where a fop spent its time", kTimeout, declare_trace,
          run_trace},
     Verb{"reload", "Read the configuration again", kTimeout, nullptr, run_reload},

@@ -541,6 +541,40 @@ Task<int> free_space(Run* run) {
     co_return print(table(rows)) ? kExitDone : kExitRefused;
 }
 
+std::string limit_text(std::uint64_t limit, std::string shown) {
+    return limit == QuotaUse::kNoLimit ? "none" : std::move(shown);
+}
+nlohmann::ordered_json limit_json(std::uint64_t limit) {
+    return limit == QuotaUse::kNoLimit ? nlohmann::ordered_json(nullptr)
+                                       : nlohmann::ordered_json(limit);
+}
+
+Task<int> show_quota(Run* run) {
+    const auto uses = co_await run->objects.quota(run->arguments.pool, run->wait());
+    if (!uses) co_return run->complain_about(uses.error());
+    if (run->call.output == Output::kQuiet) co_return kExitDone;
+    nlohmann::ordered_json all = nlohmann::ordered_json::array();
+    std::vector<std::vector<std::string>> rows{
+        {"POOL", "OWNER", "USED", "QUOTA", "OBJECTS", "QUOTA"}};
+    for (const QuotaUse& each : *uses) {
+        const nlohmann::ordered_json owner =
+            each.owner ? nlohmann::ordered_json(*each.owner) : nlohmann::ordered_json(nullptr);
+        all.push_back({{"pool", each.pool},
+                       {"owner", owner},
+                       {"used", each.used_bytes},
+                       {"quota", limit_json(each.limit_bytes)},
+                       {"objects", each.used_objects},
+                       {"objects_quota", limit_json(each.limit_objects)}});
+        rows.push_back({printable(each.pool), each.owner ? printable(*each.owner) : "(all)",
+                        size_of(each.used_bytes),
+                        limit_text(each.limit_bytes, size_of(each.limit_bytes)),
+                        std::to_string(each.used_objects),
+                        limit_text(each.limit_objects, std::to_string(each.limit_objects))});
+    }
+    if (run->call.output == Output::kJson) co_return run->done(all);
+    co_return print(table(rows)) ? kExitDone : kExitRefused;
+}
+
 constexpr std::array kVerbs{
     Verb{"put", "Store a file as an object, durably", kTimeout, declare_put, run_verb<put>},
     Verb{"get", "Fetch an object into a file", kTimeout, declare_get, run_verb<get>},
@@ -557,6 +591,8 @@ constexpr std::array kVerbs{
     Verb{"punch", "Make a hole in an object", kTimeout, declare_punch, run_verb<punch>},
     Verb{"sync", "Wait until what was written is durable", kTimeout, declare_sync, run_verb<sync>},
     Verb{"df", "Show how much room there is", kTimeout, declare_pool, run_verb<free_space>},
+    Verb{"quota", "Show what you have in each pool, and may have", kTimeout, declare_pool,
+         run_verb<show_quota>},
 };
 
 }  // namespace

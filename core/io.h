@@ -23,7 +23,9 @@ struct Buffer {
     std::span<std::byte> span() const { return {data, size_bytes}; }
 };
 
-enum class IoCode : std::uint8_t { kNop, kRead, kWrite, kSync, kSyncData, kPoll };
+// A gathering write takes its bytes from where `iovec`s say: the operation's buffer is those, and
+// its size their number.
+enum class IoCode : std::uint8_t { kNop, kRead, kWrite, kGather, kSync, kSyncData, kPoll };
 
 // One operation handed to a backend: filled in, submitted, completed exactly once. Awaiters derive
 // from it. Neither moved nor destroyed between submission and completion.

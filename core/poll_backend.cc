@@ -7,6 +7,7 @@
 
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "core/ensure.h"
@@ -84,6 +85,10 @@ private:
                     break;
                 case IoCode::kWrite:
                     result = ::pwrite(op.file.fd, op.buffer.data, op.buffer.size_bytes, offset);
+                    break;
+                case IoCode::kGather:
+                    result = ::pwritev(op.file.fd, reinterpret_cast<const iovec*>(op.buffer.data),
+                                       static_cast<int>(op.buffer.size_bytes), offset);
                     break;
                 case IoCode::kSync: result = ::fsync(op.file.fd); break;
                 case IoCode::kSyncData: result = ::fdatasync(op.file.fd); break;

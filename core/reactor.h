@@ -7,6 +7,8 @@
 #include <span>
 #include <vector>
 
+#include <sys/uio.h>
+
 #include "core/backend.h"
 #include "core/cancel.h"
 #include "core/counter.h"
@@ -113,6 +115,8 @@ public:
     IoAwaiter read(File file, Buffer into, std::uint64_t offset, WaitOptions wait);
     PlainIoAwaiter write(File file, Buffer from, std::uint64_t offset);
     IoAwaiter write(File file, Buffer from, std::uint64_t offset, WaitOptions wait);
+    // From all the pieces, one behind the other. They stay until it has ended, as their bytes do.
+    PlainIoAwaiter gather(File file, std::span<const iovec> pieces, std::uint64_t offset);
     // Makes what was written durable, without its meta-data where that is not needed to read it
     // back.
     PlainIoAwaiter sync_data(File file);
@@ -346,6 +350,12 @@ inline PlainIoAwaiter Reactor::read(File file, Buffer into, std::uint64_t offset
 }
 inline PlainIoAwaiter Reactor::write(File file, Buffer from, std::uint64_t offset) {
     return {*this, IoCode::kWrite, file, from, offset};
+}
+inline PlainIoAwaiter Reactor::gather(File file, std::span<const iovec> pieces,
+                                      std::uint64_t offset) {
+    // The kernel reads them, as it does the bytes of a write.
+    auto* const first = reinterpret_cast<std::byte*>(const_cast<iovec*>(pieces.data()));
+    return {*this, IoCode::kGather, file, {.data = first, .size_bytes = pieces.size()}, offset};
 }
 inline PlainIoAwaiter Reactor::sync_data(File file) {
     return {*this, IoCode::kSyncData, file};

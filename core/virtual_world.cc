@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <memory>
 
+#include <sys/uio.h>
 #include <unistd.h>
 
 namespace fopd::core {
@@ -23,6 +24,9 @@ ssize_t carry_out(const IoOp& op) {
             return ::pread(op.file.fd, op.buffer.data, op.buffer.size_bytes, offset);
         case IoCode::kWrite:
             return ::pwrite(op.file.fd, op.buffer.data, op.buffer.size_bytes, offset);
+        case IoCode::kGather:
+            return ::pwritev(op.file.fd, reinterpret_cast<const iovec*>(op.buffer.data),
+                             static_cast<int>(op.buffer.size_bytes), offset);
         case IoCode::kSync: return ::fsync(op.file.fd);
         case IoCode::kSyncData: return ::fdatasync(op.file.fd);
         case IoCode::kPoll: errno = EOPNOTSUPP; return -1;

@@ -19,6 +19,11 @@ namespace fopd::daemon {
 namespace {
 
 // A file of principals as it is written.
+struct QuotaEntry {
+    std::string pool;
+    std::optional<std::uint64_t> bytes;
+    std::optional<std::uint64_t> objects;
+};
 struct PrincipalEntry {
     std::string name;
     fop::Key key;
@@ -26,6 +31,7 @@ struct PrincipalEntry {
     std::vector<fop::Rights> rights;
     std::vector<std::string> groups;
     bool delegate = false;
+    std::vector<QuotaEntry> quotas;
 };
 struct Revoked {
     std::vector<fop::TokenId> tokens;
@@ -76,6 +82,25 @@ config::TypePtr<fop::Rights> right_type() {
                                         {"admin", fop::kAdmin}});
 }
 
+config::Record<QuotaEntry> quota_record() {
+    config::Record<QuotaEntry> quota;
+    quota
+        .field("pool", &QuotaEntry::pool,
+               config::text({.length_min = 1, .length_max = fop::kNameBytesMax}), "Where.",
+               {.need = config::Need::kRequired, .example = "fast"})
+        .field("bytes", &QuotaEntry::bytes, config::none_or(config::size()),
+               "How many bytes its objects there may have.")
+        .field("objects", &QuotaEntry::objects,
+               config::none_or(config::integer<std::uint64_t>({.min = 0, .max = INT64_MAX})),
+               "How many of them there may be.");
+    quota.identified_by("pool");
+    quota.check([](const QuotaEntry& entry, config::Complaints& complaints) {
+        if (entry.bytes || entry.objects) return;
+        complaints.add("pool", "a quota without a limit", "write bytes, objects, or both");
+    });
+    return quota;
+}
+
 config::Record<PrincipalsFile> principals_record() {
     const auto name_type = config::text({.length_min = 1, .length_max = fop::kNameBytesMax});
     config::Record<PrincipalEntry> entry;
@@ -91,7 +116,10 @@ config::Record<PrincipalsFile> principals_record() {
         .field("groups", &PrincipalEntry::groups, config::list_of(name_type, {.length_max = 64}),
                "The groups it belongs to.")
         .field("delegate", &PrincipalEntry::delegate, config::boolean(),
-               "Whether it may name another user it acts for.");
+               "Whether it may name another user it acts for.")
+        .field("quotas", &PrincipalEntry::quotas,
+               config::list_of(config::map_of(quota_record()), {.length_max = 64}),
+               "What its objects may be in each pool.");
     entry.identified_by("name");
     config::Record<Revoked> revoked;
     revoked
@@ -147,6 +175,12 @@ Started<AccessPtr> make_access(const AccessTexts& texts) {
     for (PrincipalEntry& entry : file.principals) {
         fop::Rights rights;
         for (const fop::Rights right : entry.rights) rights = rights | right;
+        for (const QuotaEntry& quota : entry.quotas) {
+            access->quotas.push_back({.principal = entry.name,
+                                      .pool = quota.pool,
+                                      .bytes = quota.bytes,
+                                      .objects = quota.objects});
+        }
         std::vector<fop::Key> keys{entry.key};
         keys.insert(keys.end(), entry.previous_keys.begin(), entry.previous_keys.end());
         contents.principals.push_back(
@@ -161,6 +195,7 @@ Started<AccessPtr> make_access(const AccessTexts& texts) {
     auto ring = fop::KeyRing::make(std::move(contents));
     if (!ring) return refuse(texts.principals_file + ": " + ring.error());
     access->keys = std::make_shared<const fop::KeyRing>(*std::move(ring));
+    access->principals_file = texts.principals_file;
     access->open_to_all = texts.mode == AuthSettings::Mode::kNone;
     if (texts.issuer) {
         access->tokens.emplace(
@@ -169,6 +204,18 @@ Started<AccessPtr> make_access(const AccessTexts& texts) {
                                        .revoked = std::move(file.revoked.tokens)});
     }
     return access;
+}
+
+Started<void> check_quotas(const Access& access, const std::vector<devices::PoolSettings>& pools) {
+    for (const PrincipalQuota& each : access.quotas) {
+        if (std::ranges::find(pools, each.pool, &devices::PoolSettings::name) != pools.end()) {
+            continue;
+        }
+        return refuse(access.principals_file + ": principals: " + each.principal +
+                      " has a quota in " + config::in_quotes(each.pool) +
+                      ", write the name of one of the pools");
+    }
+    return {};
 }
 
 Started<AccessPtr> load_access(const AuthSettings& settings) {

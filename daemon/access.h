@@ -9,12 +9,21 @@
 #include "core/clock.h"
 #include "daemon/settings.h"
 #include "daemon/start_problem.h"
+#include "devices/settings.h"
 #include "fabric/rpc/server.h"
 #include "fop/principal.h"
 #include "fop/token.h"
 #include "reqh/tokens.h"
 
 namespace fopd::daemon {
+
+// What a principal may have in a pool.
+struct PrincipalQuota {
+    std::string principal;
+    std::string pool;
+    std::optional<std::uint64_t> bytes;
+    std::optional<std::uint64_t> objects;
+};
 
 // Who may do what, as the files of `auth` say. Never changed, only replaced by a reload; safe from
 // any thread.
@@ -23,10 +32,15 @@ struct Access {
     bool open_to_all = false;  // auth.mode none.
     std::optional<fop::TokenChecker> tokens;
     std::size_t principal_count = 0;
+    std::vector<PrincipalQuota> quotas;
+    std::string principals_file;  // What problems call it.
 
     fabric::Admission admission() const;
 };
 using AccessPtr = std::shared_ptr<const Access>;
+
+// A quota of a pool that is none would be no quota.
+Started<void> check_quotas(const Access& access, const std::vector<devices::PoolSettings>& pools);
 
 // Reads the files. A problem has the file, and the line where there is one; never a key.
 Started<AccessPtr> load_access(const AuthSettings& settings);

@@ -1,11 +1,14 @@
 #include "daemon/admin_api.h"
 
 #include <algorithm>
+#include <charconv>
 #include <future>
+#include <optional>
 
 #include "daemon/json_writer.h"
 #include "daemon/log_format.h"
 #include "daemon/open_metrics.h"
+#include "daemon/settings.h"
 
 namespace fopd::daemon {
 
@@ -28,6 +31,16 @@ AdminReply failure(int status, std::string_view message) {
     return json_reply(status, json.text());
 }
 
+std::optional<std::uint64_t> number_in(const AdminRequest& request, const std::string& key) {
+    const auto word = request.query.find(key);
+    if (word == request.query.end()) return std::nullopt;
+    std::uint64_t number = 0;
+    const char* const end = word->second.data() + word->second.size();
+    const auto parsed = std::from_chars(word->second.data(), end, number);
+    if (parsed.ec != std::errc{} || parsed.ptr != end) return std::nullopt;
+    return number;
+}
+
 }  // namespace
 
 struct AdminApi::Verb {
@@ -37,7 +50,7 @@ struct AdminApi::Verb {
     Duration patience;
 };
 
-constexpr std::array<AdminApi::Verb, 8> AdminApi::kVerbs{{
+constexpr std::array<AdminApi::Verb, 13> AdminApi::kVerbs{{
     {{.method = "GET", .path = "/v1/status"}, &AdminApi::status, 5s},
     {{.method = "GET", .path = "/v1/devices"}, &AdminApi::devices, 5s},
     {{.method = "POST", .path = "/v1/reload"}, &AdminApi::reload, 30s},
@@ -49,6 +62,14 @@ constexpr std::array<AdminApi::Verb, 8> AdminApi::kVerbs{{
     {{.method = "GET", .path = "/v1/sessions"}, &AdminApi::sessions, 5s},
     {{.method = "GET", .path = "/v1/trace"}, &AdminApi::trace, 5s},
     {{.method = "POST", .path = "/v1/scrub"}, &AdminApi::scrub, 5s},
+    {{.method = "POST", .path = "/v1/store/check"}, &AdminApi::store_check, 5s},
+    {{.method = "GET", .path = "/v1/store/check-report"}, &AdminApi::store_check_report, 5s},
+    {{.method = "POST", .path = "/v1/store/backup", .answers = AdminRoute::Answers::kLate},
+     &AdminApi::store_backup,
+     0s},
+    // These need no locality.
+    {{.method = "GET", .path = "/v1/store/backup-part"}, &AdminApi::store_backup_part, 30s},
+    {{.method = "POST", .path = "/v1/store/backup-end"}, &AdminApi::store_backup_end, 5s},
 }};
 
 std::span<const AdminRoute> AdminApi::routes() const {
@@ -234,8 +255,49 @@ Task<AdminReply> AdminApi::trace(AdminRequest request) {
     co_return json_reply(kOk, json.text());
 }
 
-// Of one disk, or of all that are there.
 Task<AdminReply> AdminApi::scrub(AdminRequest request) {
+    return order_disks(std::move(request), Order::kScrub);
+}
+
+Task<AdminReply> AdminApi::store_check(AdminRequest request) {
+    return order_disks(std::move(request), Order::kCheck);
+}
+
+// Asked to wait, it answers when no check runs any more, or after a while: whoever waits asks
+// again.
+Task<AdminReply> AdminApi::store_check_report(AdminRequest request) {
+    constexpr Duration kWaitMax = 1s;
+    constexpr Duration kLookAgainAfter = 20ms;
+    const auto device = request.query.find("device");
+    const std::string wanted = device == request.query.end() ? "" : device->second;
+    const auto wait = request.query.find("wait");
+    const bool waits = wait != request.query.end() && wait->second == "yes";
+    const Instant end = after(parts_.control.now(), kWaitMax);
+    for (;;) {
+        if (!parts_.node.serving()) {
+            co_return failure(kUnavailable,
+                              std::string("the node is ") + to_string(parts_.node.state()));
+        }
+        bool runs = false;
+        JsonWriter json;
+        json.begin_array();
+        const std::vector<DiskReport> disks = parts_.node.disks().reports();
+        for (std::size_t i = 0; i < disks.size(); ++i) {
+            if (!wanted.empty() && wanted != disks[i].name) continue;
+            const auto check = co_await parts_.node.store_check(i);
+            runs = runs || check.state == reqh::CheckStatus::State::kRunning;
+            write_check(json, disks[i], check);
+        }
+        json.end_array();
+        if (!waits || !runs || parts_.control.now() >= end) {
+            co_return json_reply(kOk, json.text());
+        }
+        const auto slept = co_await parts_.control.sleep_for(kLookAgainAfter);
+        ENSURE(slept.has_value());
+    }
+}
+
+Task<AdminReply> AdminApi::order_disks(AdminRequest request, Order order) {
     const auto wanted = request.query.find("device");
     const auto word = request.query.find("do");
     const bool begin = word == request.query.end() || word->second == "begin";
@@ -250,7 +312,9 @@ Task<AdminReply> AdminApi::scrub(AdminRequest request) {
     for (std::size_t i = 0; i < disks.size(); ++i) {
         const std::string& name = disks[i]->settings().name;
         if (wanted != request.query.end() && wanted->second != name) continue;
-        const auto ordered = co_await parts_.node.scrub(i, begin);
+        Task<Result<void>> task = order == Order::kScrub ? parts_.node.scrub(i, begin)
+                                                         : parts_.node.check_store(i, begin);
+        const auto ordered = co_await std::move(task);
         if (ordered) {
             ++done;
         } else {
@@ -260,6 +324,62 @@ Task<AdminReply> AdminApi::scrub(AdminRequest request) {
     if (done == 0) co_return failure(kUnprocessable, problem);
     JsonWriter json;
     json.begin_object().field("devices", std::uint64_t{done}).end_object();
+    co_return json_reply(kOk, json.text());
+}
+
+// -- backups: made in a file without a name, fetched piece by piece by whoever asked, who writes
+//    them where they may --
+
+Task<AdminReply> AdminApi::store_backup(AdminRequest) {
+    if (!parts_.node.serving()) {
+        co_return failure(kUnavailable,
+                          std::string("the node is ") + to_string(parts_.node.state()));
+    }
+    if (backing_up_) co_return failure(kUnavailable, "another backup is being made");
+    backup_.reset();
+    const std::string& directory = parts_.configuration.current()->get<NodeSettings>().data_dir;
+    auto backup =
+        StoreBackup::begin(directory, {.node = parts_.node.id(), .made = parts_.clock.wall()});
+    if (!backup) co_return failure(kUnprocessable, "no backup: " + describe(backup.error()));
+    backing_up_ = true;
+    const auto made = co_await parts_.node.back_up(backup->get());
+    backing_up_ = false;
+    if (!made) co_return failure(kUnprocessable, "no backup: " + describe(made.error()));
+    backup_ = std::move(*backup);
+    ++backup_number_;
+    emit(parts_.events, core::Level::kInfo, "daemon.backup_made",
+         {{"bytes", backup_->size_bytes()}, {"entries", backup_->entry_count()}});
+    JsonWriter json;
+    json.begin_object()
+        .field("backup", backup_number_)
+        .field("bytes", backup_->size_bytes())
+        .field("indexes", backup_->tree_count())
+        .field("entries", backup_->entry_count())
+        .end_object();
+    co_return json_reply(kOk, json.text());
+}
+
+// NOLINTNEXTLINE(readability-make-member-function-const)
+Task<AdminReply> AdminApi::store_backup_part(AdminRequest request) {
+    constexpr std::size_t kPartBytes = 4UL << 20;
+    const auto number = number_in(request, "backup");
+    const auto at = number_in(request, "at");
+    if (!number || !at) co_return failure(kBadRequest, "backup and at are numbers");
+    if (backup_ == nullptr || *number != backup_number_) {
+        co_return failure(kNotFound, "this backup is not here any more");
+    }
+    auto part = backup_->read(*at, kPartBytes);
+    if (!part) co_return failure(kUnprocessable, describe(part.error()));
+    co_return AdminReply{
+        .status = kOk, .content_type = "application/octet-stream", .body = std::move(*part)};
+}
+
+Task<AdminReply> AdminApi::store_backup_end(AdminRequest request) {
+    const auto number = number_in(request, "backup");
+    if (!number) co_return failure(kBadRequest, "backup is a number");
+    if (*number == backup_number_) backup_.reset();
+    JsonWriter json;
+    json.begin_object().end_object();
     co_return json_reply(kOk, json.text());
 }
 

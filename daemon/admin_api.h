@@ -1,11 +1,13 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
 #include <vector>
 
+#include "core/clock.h"
 #include "core/gate.h"
 #include "core/metrics.h"
 #include "core/reactor.h"
@@ -28,6 +30,7 @@ public:
         std::function<void(core::Level)> set_log_level;
         std::vector<const core::MetricSource*> metrics;
         core::EventSink& events;
+        const core::Clock& clock;
     };
     explicit AdminApi(Parts parts) : parts_(std::move(parts)) {}
 
@@ -41,7 +44,7 @@ public:
 private:
     class Call;
     struct Verb;
-    static const std::array<Verb, 8> kVerbs;
+    static const std::array<Verb, 13> kVerbs;
 
     AdminReply on_control(const Verb& verb, const AdminRequest& request);
     // A row of the table of verbs like the others, which are not const.
@@ -55,9 +58,24 @@ private:
     Task<AdminReply> sessions(AdminRequest request);
     Task<AdminReply> trace(AdminRequest request);
     Task<AdminReply> scrub(AdminRequest request);
+    Task<AdminReply> store_check(AdminRequest request);
+    Task<AdminReply> store_check_report(AdminRequest request);
+
+    Task<AdminReply> store_backup(AdminRequest request);
+    Task<AdminReply> store_backup_part(AdminRequest request);
+    Task<AdminReply> store_backup_end(AdminRequest request);
+
+    // Orders something of one disk, or of all that are there, as the request says.
+    // No pointer to a member: as a parameter of a coroutine GCC 12 reads it wrongly.
+    enum class Order : std::uint8_t { kScrub, kCheck };
+    Task<AdminReply> order_disks(AdminRequest request, Order order);
 
     Parts parts_;
     core::Gate calls_;
+    // The newest backup, until it is fetched.
+    std::unique_ptr<StoreBackup> backup_;
+    std::uint64_t backup_number_ = 0;
+    bool backing_up_ = false;
 };
 
 }  // namespace fopd::daemon

@@ -73,8 +73,11 @@ Result<void> replace_file(const std::string& path, std::string_view text, mode_t
         }
     }
     if (::rename(draft.c_str(), path.c_str()) != 0) return last_error("rename a file");
-    const std::string directory = path.substr(0, path.rfind('/') + 1) + ".";
-    const Descriptor opened(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    return sync_directory(path.substr(0, path.rfind('/') + 1) + ".");
+}
+
+Result<void> sync_directory(const std::string& path) {
+    const Descriptor opened(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (opened.get() < 0) return last_error("open the directory of a file");
     if (::fsync(opened.get()) != 0) return last_error("sync the directory of a file");
     return {};

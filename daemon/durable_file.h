@@ -16,4 +16,7 @@ Result<std::string> read_small_file(const std::string& path);
 // new one. Durable when it returns. Has `mode` whatever the umask says.
 Result<void> replace_file(const std::string& path, std::string_view text, mode_t mode);
 
+// What was renamed in it, or made, is durable when it returns.
+Result<void> sync_directory(const std::string& path);
+
 }  // namespace fopd::daemon

@@ -41,7 +41,9 @@ Locality::Store::Store(Locality& locality, const LocalityOptions& options,
               .names = world.names->names(locality.index_)}),
       replaced(stores, world.names->part(locality.index_)),
       upkeep(stores, options.upkeep),
-      scrub(stores, options.scrub_bytes_per_second) {}
+      scrub(stores, options.scrub_bytes_per_second),
+      check(stores, options.scrub_bytes_per_second),
+      coalescer(stores, options.coalescer) {}
 
 Result<void> Locality::open(const LocalityOptions& options, const LocalityWorld& world) {
     if (auto opened = buffers_.open(options.buffers_bytes); !opened) return opened;
@@ -63,9 +65,9 @@ Result<void> Locality::open(const LocalityOptions& options, const LocalityWorld&
 void Locality::serve_objects(const Beginning& beginning) {
     store_->stores.introduce(beginning.all);
     store_->stores.set_layout(beginning.layout);
-    store_->stores.count_use();
     store_->replaced.start();
     store_->upkeep.start();
+    store_->coalescer.start();
 }
 
 void Locality::apply(const LiveSettings& live) {
@@ -132,7 +134,6 @@ std::optional<reqh::FopRecord> Locality::trace(reqh::FopId id) const {
 
 void Locality::publish() {
     for (NodeDisk* const disk : disks_) disk->publish();
-    if (store_ != nullptr) store_->stores.count_use();
 }
 
 bool Locality::at_rest() const {

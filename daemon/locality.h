@@ -20,9 +20,11 @@
 #include "io_sched/main_scheduler.h"
 #include "lrs/policies.h"
 #include "lrs/scheduler.h"
+#include "reqh/coalescer.h"
 #include "reqh/replaced_objects.h"
 #include "reqh/request_handler.h"
 #include "reqh/scrub.h"
+#include "reqh/store_check.h"
 #include "reqh/store_upkeep.h"
 #include "reqh/stores.h"
 
@@ -46,6 +48,7 @@ struct LocalityOptions {
     io_sched::IoSchedSettings io{};
     reqh::UpkeepOptions upkeep{};
     std::uint64_t scrub_bytes_per_second = 1;
+    reqh::CoalescerOptions coalescer{};
     LiveSettings live;
 };
 
@@ -116,6 +119,7 @@ public:
     std::optional<reqh::FopRecord> trace(reqh::FopId id) const;
     // Null without disks.
     reqh::Scrub* scrub() { return store_ == nullptr ? nullptr : &store_->scrub; }
+    reqh::StoreCheck* store_check() { return store_ == nullptr ? nullptr : &store_->check; }
     // Requires: opened.
     io_sched::MainScheduler& io() { return *io_; }
     // Brings the figures up to date that others read.
@@ -148,6 +152,8 @@ private:
         reqh::ReplacedObjects replaced;
         reqh::StoreUpkeep upkeep;
         reqh::Scrub scrub;
+        reqh::StoreCheck check;
+        reqh::Coalescer coalescer;
     };
 
     const Fabric* shown() const { return shown_.load(std::memory_order_acquire); }

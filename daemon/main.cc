@@ -18,7 +18,10 @@
 #include "core/printable.h"
 #include "daemon/configuration.h"
 #include "daemon/dev_setup.h"
+#include "daemon/offline_check.h"
 #include "daemon/process.h"
+#include "daemon/settings.h"
+#include "daemon/store_restore.h"
 #include "daemon/version.h"
 #include "fabric/settings.h"
 
@@ -36,6 +39,8 @@ struct Arguments {
     std::string dev_dir;  // Empty: the default one.
     std::string metrics;
     std::string listen;
+    std::string restore_file;
+    bool check_store = false;
 };
 
 // What is wrong may name a file, and a file's name must not command the terminal.
@@ -78,6 +83,22 @@ std::string dev_server(const ProcessOptions& options, const fabric::FabricSettin
     if (address.host == "0.0.0.0") address.host = "127.0.0.1";
     if (address.host == "::") address.host = "::1";
     return format_address(address);
+}
+
+// Puts back what is missing of what the node keeps beside its disks.
+int restore(const config::Snapshot& settings, const std::string& file) {
+    const auto restored = restore_store(settings.get<NodeSettings>().data_dir, file);
+    if (!restored) return complain(restored.error());
+    for (const std::string& line : restored->lines) std::cout << line << '\n';
+    return exit_printed();
+}
+
+int check_store(const config::Snapshot& settings) {
+    const auto checked = check_offline(settings);
+    if (!checked) return complain(checked.error());
+    std::cout << checked->json << '\n';
+    const int exit_code = exit_printed();
+    return exit_code == kExitDone && !checked->is_well ? kExitFindings : exit_code;
 }
 
 int run(Arguments arguments) {
@@ -131,6 +152,10 @@ int run(Arguments arguments) {
         std::cout << config::print_effective(*(*configuration)->current());
         return exit_printed();
     }
+    if (arguments.check_store) return check_store(*(*configuration)->current());
+    if (!arguments.restore_file.empty()) {
+        return restore(*(*configuration)->current(), arguments.restore_file);
+    }
     if (dev) {
         const auto written = write_dev_environment(
             *dev, dev_server(options, (*configuration)->current()->get<fabric::FabricSettings>()));
@@ -162,6 +187,19 @@ int main(int argc, char* argv[]) try {
             ->excludes(check);
     app.add_flag("--sample-config", arguments.sample_config,
                  "Print a configuration file with every key, its default and what it is for");
+    auto* const check_store =
+        app.add_flag("--check-store", arguments.check_store,
+                     "Check the disks while no daemon runs, print the report, and end: 0, or 1 "
+                     "when something is wrong")
+            ->excludes(check)
+            ->excludes(print);
+    auto* const restore_store =
+        app.add_option("--restore-store", arguments.restore_file,
+                       "Put back from a backup what is missing in the data directory, and end")
+            ->type_name("FILE")
+            ->excludes(check)
+            ->excludes(print)
+            ->excludes(check_store);
     auto* const dev = app.add_option("--dev", arguments.dev_dir,
                                      "Run without a configuration, on what is kept in DIR [" +
                                          default_dev_dir() + "]")
@@ -169,7 +207,9 @@ int main(int argc, char* argv[]) try {
                           ->type_name("DIR")
                           ->excludes(config)
                           ->excludes(check)
-                          ->excludes(print);
+                          ->excludes(print)
+                          ->excludes(restore_store)
+                          ->excludes(check_store);
     app.add_option(
            "--listen", arguments.listen,
            "Where clients connect, such as tcp://127.0.0.1:31470, in place of fabric.listen")

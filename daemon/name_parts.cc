@@ -25,6 +25,17 @@ Task<Result<void>> NameParts::open() {
     co_return Result<void>{};
 }
 
+Task<Result<void>> NameParts::show(std::uint32_t number, store::IndexShow* show) {
+    Part& part = *parts_[number];
+    auto job = [&part, show] { return part.index->show_all(show); };
+    const auto shown =
+        co_await reqh::run_task_on<Result<void>>(world_.control, part.reactor, part.gate, job);
+    if (!shown) {
+        co_return std::unexpected(Error{.code = Errc::kClosed, .context = "the node is stopping"});
+    }
+    co_return *shown;
+}
+
 // -- on the part's reactor --
 
 Task<Result<void>> NameParts::open_part(std::uint32_t number) {

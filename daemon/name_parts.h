@@ -42,6 +42,9 @@ public:
     // False when some part has not ended by the deadline.
     Task<bool> close(Instant deadline);
 
+    // After open(): what is kept of a part's names, as it is now.
+    Task<Result<void>> show(std::uint32_t number, store::IndexShow* show);
+
     // -- after open(); these live on the locality's reactor --
 
     reqh::NamePart& part(std::uint32_t locality) { return *parts_[locality]->part; }

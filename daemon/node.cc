@@ -7,6 +7,7 @@
 #include "daemon/store_layout.h"
 #include "fabric/settings.h"
 #include "lrs/settings.h"
+#include "reqh/remote_task.h"
 
 namespace fopd::daemon {
 
@@ -202,6 +203,8 @@ Task<Started<void>> Node::start() {
     incarnation_ = world_.entropy.number();
     auto access = world_.load_access();
     if (!access) co_return std::unexpected(access.error());
+    const auto checked = check_quotas(**access, pools());
+    if (!checked) co_return std::unexpected(checked.error());
     access_ = *std::move(access);
     const auto named = co_await open_names();
     if (!named) co_return std::unexpected(named.error());
@@ -308,9 +311,9 @@ Task<void> Node::open_disks() {
 // All that are there are open: fops may look for objects on them.
 Task<void> Node::serve_objects() {
     if (disks_.empty()) co_return;
-    const auto& pools = world_.configuration.current()->get<std::vector<devices::PoolSettings>>();
     auto layout = std::make_shared<reqh::StoreLayout>(
-        make_store_layout(pools, disks_.slots(), disks_.all(), localities_.size()));
+        make_store_layout(pools(), disks_.slots(), disks_.all()));
+    set_quotas(*layout, {.of_pools = pools(), .of_principals = access_->quotas});
     // Later starts have later layouts, as long as nobody sets the clock back.
     layout->version = static_cast<std::uint64_t>(world_.clock.wall().unix_ns);
     layout_ = layout;
@@ -330,6 +333,10 @@ Task<void> Node::ask_for_time() {
         world_.manager.status("opening disks");
         world_.manager.extend_timeout(3 * kStartStep);
     }
+}
+
+const std::vector<devices::PoolSettings>& Node::pools() const {
+    return world_.configuration.current()->get<std::vector<devices::PoolSettings>>();
 }
 
 std::vector<fabric::Address> Node::listen_addresses() const {
@@ -356,6 +363,8 @@ LocalityOptions Node::locality_options(std::uint32_t index) const {
         .io = settings.get<io_sched::IoSchedSettings>(),
         .upkeep = {.upload_timeout = settings.get<store::StoreSettings>().upload_timeout},
         .scrub_bytes_per_second = settings.get<store::StoreSettings>().scrub_bytes_per_second,
+        .coalescer = {.bytes_per_second =
+                          settings.get<store::StoreSettings>().coalesce_bytes_per_second},
         .live = live_settings()};
     options.host.machine.receive_buffer_count = localities.receive_buffers;
     options.host.machine.host = node_name(settings);
@@ -451,6 +460,89 @@ Task<Result<void>> Node::scrub(std::size_t disk, bool begin) {
     co_return done;
 }
 
+Task<Result<void>> Node::check_store(std::size_t disk, bool begin) {
+    const NodeDisk& which = *disks_.all()[disk];
+    Locality& locality = *localities_[which.place().locality];
+    auto order = [&which, &locality, begin]() -> Result<void> {
+        if (which.volume() == nullptr) {
+            return std::unexpected(
+                Error{.code = Errc::kNotFound, .context = "the disk is not there"});
+        }
+        if (begin) return locality.store_check()->begin(*which.slot());
+        locality.store_check()->end(*which.slot());
+        return {};
+    };
+    const auto done = co_await core::run_on(world_.control, locality.reactor(), order);
+    co_return done;
+}
+
+Task<reqh::CheckStatus> Node::store_check(std::size_t disk) {
+    const NodeDisk& which = *disks_.all()[disk];
+    Locality& locality = *localities_[which.place().locality];
+    auto ask = [&which, &locality]() -> reqh::CheckStatus {
+        if (which.volume() == nullptr) return {};
+        return locality.store_check()->status(*which.slot());
+    };
+    auto status = co_await core::run_on(world_.control, locality.reactor(), ask);
+    co_return status;
+}
+
+Task<Result<void>> Node::back_up(StoreBackup* backup) {
+    ENSURE(backup_ == nullptr);
+    if (disks_.empty() || stop_requested_) {
+        const char* const why = disks_.empty() ? "there are no disks" : "the node is stopping";
+        co_return std::unexpected(Error{.code = Errc::kClosed, .context = why});
+    }
+    backup_ = backup;
+    const auto done = co_await back_up_all(backup);
+    backup_ = nullptr;
+    co_return done;
+}
+
+// The names are copied later, and so have all that the indexes speak of.
+Task<Result<void>> Node::back_up_all(StoreBackup* backup) {
+    const Result<void> slots = backup->slots(disks_.slots().text());
+    if (!slots) co_return slots;
+    const auto disks = co_await back_up_disks(backup);
+    if (!disks) co_return disks;
+    const auto names = co_await back_up_names(backup);
+    if (!names) co_return names;
+    co_return backup->end();
+}
+
+// Of the disks that are there.
+Task<Result<void>> Node::back_up_disks(StoreBackup* backup) {
+    for (const auto& disk : disks_.all()) {
+        if (disk->stage() != DiskStage::kServing && disk->stage() != DiskStage::kDamaged) continue;
+        reqh::Stores& stores = *localities_[disk->place().locality]->stores();
+        backup->use_tree(
+            {.kind = store::BackupTree::Kind::kIndex, .part = 0, .owner = disk->disk_id()});
+        auto job = [&disk, backup] { return disk->show_index(backup); };
+        const auto shown = co_await reqh::run_task_on<Result<void>>(
+            world_.control, disk->place().reactor, stores.duties(), job);
+        if (!shown) {
+            co_return std::unexpected(
+                Error{.code = Errc::kClosed, .context = "the node is stopping"});
+        }
+        if (!*shown) co_return *shown;
+        const Result<void> ended = backup->end_tree();
+        if (!ended) co_return ended;
+    }
+    co_return Result<void>{};
+}
+
+Task<Result<void>> Node::back_up_names(StoreBackup* backup) {
+    for (std::uint32_t number = 0; number < localities_.size(); ++number) {
+        backup->use_tree(
+            {.kind = store::BackupTree::Kind::kNames, .part = number, .owner = world_.id});
+        const auto shown = co_await names_->show(number, backup);
+        if (!shown) co_return shown;
+        const Result<void> ended = backup->end_tree();
+        if (!ended) co_return ended;
+    }
+    co_return Result<void>{};
+}
+
 Task<std::optional<reqh::FopRecord>> Node::trace(reqh::FopId id) {
     for (const auto& locality : localities_) {
         auto ask = [&locality, id] { return locality->trace(id); };
@@ -513,7 +605,7 @@ Task<Node::Left> Node::order_all(Task<std::uint64_t> (*what)(Locality*, Instant)
 }
 
 Task<bool> Node::stop() {
-    stop_requested_ = true;
+    request_stop();
     const Instant asked_at = world_.control.now();
     // Before the drain, which may take its time: the service manager is to know what it waits for.
     world_.manager.stopping();
@@ -571,6 +663,11 @@ Node::ReloadResult Node::reload() {
     world_.manager.reloading();
     // First the files that the configuration names: a bad one changes nothing either.
     auto access = world_.load_access();
+    if (access) {
+        // The pools themselves do not change before the next start.
+        const auto checked = check_quotas(**access, pools());
+        if (!checked) access = std::unexpected(checked.error());
+    }
     auto reloaded = access ? world_.configuration.reload()
                            : ReloadResult(std::unexpected(Configuration::Refused{
                                  .busy = false, .problems = {access.error().message}}));
@@ -579,8 +676,7 @@ Node::ReloadResult Node::reload() {
         world_.apply_settings();
         apply_live_settings();
         if (layout_ != nullptr) {
-            set_quotas(*layout_,
-                       world_.configuration.current()->get<std::vector<devices::PoolSettings>>());
+            set_quotas(*layout_, {.of_pools = pools(), .of_principals = access_->quotas});
         }
         for (const std::string& key : reloaded->changed) {
             emit_each(world_.events, core::Level::kInfo, "daemon.config_changed",

@@ -24,6 +24,7 @@
 #include "daemon/node_disks.h"
 #include "daemon/service_manager.h"
 #include "daemon/start_problem.h"
+#include "daemon/store_backup.h"
 
 namespace fopd::daemon {
 
@@ -101,7 +102,10 @@ public:
     ReloadResult reload();
 
     // A stop() follows: a start() under way does not take more.
-    void request_stop() { stop_requested_ = true; }
+    void request_stop() {
+        stop_requested_ = true;
+        if (backup_ != nullptr) backup_->give_up();
+    }
 
     Instant now() const { return world_.control.now(); }
     NodeState state() const { return state_; }
@@ -136,6 +140,13 @@ public:
     // Begins, or ends, looking through all data of a disk, by its place in disks(). kNotFound: it
     // is of no use; kBusy: that is under way.
     Task<Result<void>> scrub(std::size_t disk, bool begin);
+    // The same for holding together what a disk says of itself; and what came of it.
+    Task<Result<void>> check_store(std::size_t disk, bool begin);
+    Task<reqh::CheckStatus> store_check(std::size_t disk);
+    // Writes down what the node keeps beside its disks. What is in the disks' logs and not yet in
+    // their indexes is not in it. One at a time.
+    Task<Result<void>> back_up(StoreBackup* backup);
+    const devices::NodeId& id() const { return world_.id; }
     // How long ago the locality last answered; what is beyond kStuckAfter counts as stuck.
     Duration silent_for(std::size_t locality) const;
     static constexpr Duration kStuckAfter = 5s;
@@ -145,6 +156,9 @@ private:
     class Order;
     class Update;
 
+    Task<Result<void>> back_up_all(StoreBackup* backup);
+    Task<Result<void>> back_up_disks(StoreBackup* backup);
+    Task<Result<void>> back_up_names(StoreBackup* backup);
     Task<Started<void>> open_locality(Locality* locality);
     Task<Started<void>> open_names();
     Task<void> open_disks();
@@ -153,6 +167,8 @@ private:
     Task<void> ask_for_time();
     Task<Started<void>> listen();
     std::vector<fabric::Address> listen_addresses() const;
+    // Of the snapshot in use.
+    const std::vector<devices::PoolSettings>& pools() const;
     LiveSettings live_settings() const;
     LocalityOptions locality_options(std::uint32_t index) const;
     void apply_live_settings();
@@ -190,7 +206,8 @@ private:
     core::WaitQueue answered_;
     Left left_;
     bool stop_requested_ = false;
-    std::vector<bool> registered_;  // For each locality: its buffers, with the kernel.
+    StoreBackup* backup_ = nullptr;  // While one is made.
+    std::vector<bool> registered_;   // For each locality: its buffers, with the kernel.
 };
 
 }  // namespace fopd::daemon

@@ -157,7 +157,9 @@ void NodeDisk::make_volume() {
                                                                           devices::kBlockBytes),
                              .overlay_bytes = world_.store.overlay_bytes,
                              .flush_interval = world_.store.flush_interval,
-                             .checkpoint_interval = world_.store.checkpoint_interval});
+                             .checkpoint_interval = world_.store.checkpoint_interval,
+                             .zeros_ahead_bytes = world_.store.zeros_ahead_bytes,
+                             .discard = world_.store.discard});
 }
 
 Task<Result<void>> NodeDisk::find_index() {
@@ -292,8 +294,10 @@ void NodeDisk::publish() {
     const store::SpaceUse use = volume_->space_use();
     figures_.capacity_bytes.set(use.total_blocks * devices::kBlockBytes);
     figures_.free_bytes.set(use.free_blocks * devices::kBlockBytes);
+    figures_.index_is_full.set(volume_->index_failure() ? 1 : 0);
     if (const reqh::HomeVolume* const found = home_->stores.find(*slot_); found != nullptr) {
         figures_.checksum_errors.set(found->checksum_errors().get());
+        figures_.coalesced_bytes.set(found->coalesced_blocks().get() * devices::kBlockBytes);
         const reqh::ScrubProgress& scrub = found->scrub();
         figures_.scrub_state.set(scrub.state.get());
         figures_.scrub_total_bytes.set(scrub.total_blocks.get() * devices::kBlockBytes);

@@ -104,6 +104,8 @@ public:
     io_sched::MediumId medium() const { return io_sched::MediumId{*slot_}; }
     // Brings the figures up to date.
     void publish();
+    // Of its index, as it is now. Requires: there is a volume, until it ends.
+    Task<Result<void>> show_index(store::IndexShow* show) { return index_->show_all(show); }
 
     // -- from any thread --
 
@@ -114,6 +116,8 @@ public:
         core::Counter capacity_bytes;
         core::Counter free_bytes;
         core::Counter checksum_errors;
+        core::Counter index_is_full;  // 1 while there is no space for it.
+        core::Counter coalesced_bytes;
         core::Counter scrub_state;  // reqh::ScrubProgress::State
         core::Counter scrub_total_bytes;
         core::Counter scrub_read_bytes;

@@ -244,6 +244,9 @@ DiskReport NodeDisks::report_of(std::size_t index) const {
         }
     }
     const NodeDisk::Figures& figures = disk.figures();
+    if (report.reason.empty() && figures.index_is_full.get() != 0) {
+        report.reason = "there is no space left for its index, below node.data_dir";
+    }
     report.scrub = scrub_state_name(figures.scrub_state.get());
     report.scrub_total_bytes = figures.scrub_total_bytes.get();
     report.scrub_read_bytes = figures.scrub_read_bytes.get();
@@ -318,6 +321,9 @@ void NodeDisks::collect(core::MetricSink& sink) const {
         if (health == nullptr) continue;
         sink.counter("fopd_checksum_errors", "Blocks that were read and are not what was written.",
                      labels, static_cast<double>(disk->figures().checksum_errors.get()));
+        sink.counter("fopd_coalesced_bytes",
+                     "Bytes of scattered objects that were brought together on the device.", labels,
+                     static_cast<double>(disk->figures().coalesced_bytes.get()));
         for (std::size_t i = 0; i < devices::kDeviceOpCount; ++i) {
             const auto op = static_cast<devices::DeviceOp>(i);
             const devices::Health::Figures& figures = health->of(op);

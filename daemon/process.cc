@@ -221,12 +221,13 @@ Started<std::unique_ptr<core::Offload>> Process::make_offload(core::OffloadOptio
         .message = "threads for blocking calls: " + describe(offload.error()) + kThreadAdvice});
 }
 
-// Disks have threads of their own: a disk that does not answer holds up nobody else's calls.
+// Disks have threads of their own: a disk that does not answer holds up nobody else's calls. And
+// one is for a backup, which takes its time.
 Started<void> Process::make_bay(std::size_t disk_count) {
     if (disk_count == 0) return {};
     auto offload = make_offload(
         {.name = "fopd-disks",
-         .thread_count = static_cast<unsigned>(std::min(disk_count, kDiskThreadsMax))});
+         .thread_count = static_cast<unsigned>(std::min(disk_count, kDiskThreadsMax)) + 1});
     if (!offload) return std::unexpected(offload.error());
     disk_offload_ = std::move(*offload);
     bay_ = std::make_unique<LocalDiskBay>(*disk_offload_, log_, data_dir_->path());
@@ -258,7 +259,8 @@ void Process::make_api() {
                             },
                         .set_log_level = [this](core::Level level) { log_.set_level(level); },
                         .metrics = {node_metrics_.get()},
-                        .events = log_});
+                        .events = log_,
+                        .clock = clock_});
 }
 
 // Looks names up and waits for a lock, so another thread does it.

@@ -10,6 +10,7 @@ namespace fopd::daemon {
 // How fopd ends. What is not here is a signal's doing.
 enum ExitCode : std::uint8_t {
     kExitDone = 0,
+    kExitFindings = 1,  // Of --check-store: something is wrong with the disks.
     kExitUsage = 2,
     kExitInternal = 70,  // A defect of ours.
     kExitSystem = 71,    // The operating system refuses something needed.

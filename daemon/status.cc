@@ -11,6 +11,7 @@
 #include "daemon/settings.h"
 #include "daemon/version.h"
 #include "fabric/address.h"
+#include "reqh/fids.h"
 
 namespace fopd::daemon {
 
@@ -98,6 +99,59 @@ std::string status_json(const Node& node, const Configuration& configuration,
     json.list("warnings", node.warnings());
     json.end_object();
     return json.text();
+}
+
+namespace {
+
+void write_finding(JsonWriter& json, const store::CheckFinding& finding) {
+    const auto number = [&json](std::string_view name, const auto& value) {
+        json.key(name);
+        if (value) {
+            json.value(*value);
+        } else {
+            json.null();
+        }
+    };
+    json.begin_object().field("reason", std::string_view(finding.reason));
+    json.key("object");
+    if (finding.object) {
+        json.value(std::string_view(reqh::format_fid(*finding.object)));
+    } else {
+        json.null();
+    }
+    json.field("name", std::string_view(finding.name));
+    number("object_block", finding.object_block);
+    std::optional<std::uint64_t> block;
+    if (finding.place) block = finding.place->block;
+    number("block", block);
+    json.field("blocks", finding.place ? finding.place->count : 0U);
+    number("log_entry", finding.entry);
+    json.end_object();
+}
+
+}  // namespace
+
+void write_check(JsonWriter& json, const DiskReport& disk, const reqh::CheckStatus& check) {
+    const store::CheckReport& report = check.report;
+    json.begin_object()
+        .field("device", std::string_view(disk.name))
+        .field("state", reqh::to_string(check.state))
+        .field("stage", std::string_view(check.stage))
+        .field("problem", std::string_view(check.problem))
+        .field("seconds", in_seconds(check.took))
+        .field("objects", report.objects)
+        .field("uploads", report.uploads)
+        .field("removed", report.removed)
+        .field("replies", report.replies)
+        .field("extents", report.extents)
+        .field("blocks", report.blocks)
+        .field("names", report.names)
+        .field("log_entries", report.log_entries)
+        .field("log_records", report.log_records)
+        .field("findings", report.finding_count);
+    json.key("found").begin_array();
+    for (const store::CheckFinding& each : report.findings) write_finding(json, each);
+    json.end_array().end_object();
 }
 
 void write_session(JsonWriter& json, const Node::LocalSession& session) {

@@ -31,6 +31,9 @@ std::string status_json(const Node& node, const Configuration& configuration,
 void write_session(JsonWriter& json, const Node::LocalSession& session);
 void write_fop(JsonWriter& json, const reqh::FopRecord& record, Instant now);
 
+// How far the check of a disk is, and what it found, as GET /v1/store/check-report shows it.
+void write_check(JsonWriter& json, const DiskReport& disk, const reqh::CheckStatus& check);
+
 // The figures of the node and its localities, for GET /metrics. Safe from any thread while the node
 // lives.
 class NodeMetrics final : public core::MetricSource {

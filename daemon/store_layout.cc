@@ -21,8 +21,7 @@ reqh::SlotState state_of(DiskStage stage) {
 
 reqh::StoreLayout make_store_layout(const std::vector<devices::PoolSettings>& pools,
                                     const SlotTable& slots,
-                                    const std::vector<std::unique_ptr<NodeDisk>>& disks,
-                                    std::size_t locality_count) {
+                                    const std::vector<std::unique_ptr<NodeDisk>>& disks) {
     reqh::StoreLayout layout;
     for (const devices::PoolSettings& each : pools) add_pool(layout, each.name);
     for (const SlotEntry& entry : slots.entries()) {
@@ -37,20 +36,43 @@ reqh::StoreLayout make_store_layout(const std::vector<devices::PoolSettings>& po
         }
         layout.slots.push_back(place);
     }
-    for (reqh::PoolPlace& pool : layout.pools) {
-        pool.quota = std::make_shared<reqh::PoolQuota>(locality_count);
-    }
-    set_quotas(layout, pools);
     return layout;
 }
 
-void set_quotas(const reqh::StoreLayout& layout, const std::vector<devices::PoolSettings>& pools) {
-    for (const devices::PoolSettings& each : pools) {
-        const reqh::PoolPlace* const pool = layout.find_pool(reqh::pool_id(each.name));
+namespace {
+
+// What is left of a block is no block.
+reqh::Amount limit_of(std::optional<std::uint64_t> bytes, std::optional<std::uint64_t> objects) {
+    constexpr std::uint64_t kUnlimited = reqh::QuotaAccount::kUnlimited;
+    return {.blocks = bytes ? *bytes / devices::kBlockBytes : kUnlimited,
+            .objects = objects.value_or(kUnlimited)};
+}
+
+const PrincipalQuota* find(const Quotas& quotas, std::string_view pool, std::string_view owner) {
+    const auto found = std::ranges::find_if(quotas.of_principals, [&](const auto& each) {
+        return each.pool == pool && each.principal == owner;
+    });
+    return found == quotas.of_principals.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+void set_quotas(const reqh::StoreLayout& layout, const Quotas& quotas) {
+    for (const reqh::PoolPlace& pool : layout.pools) {
+        const auto settings =
+            std::ranges::find(quotas.of_pools, pool.name, &devices::PoolSettings::name);
+        const bool is_configured = settings != quotas.of_pools.end();
+        pool.quota->whole().set_limit(
+            limit_of(is_configured ? settings->quota_bytes : std::nullopt, std::nullopt));
+        for (const reqh::PoolQuota::Owner& owner : pool.quota->owners()) {
+            const bool has_one = find(quotas, pool.name, owner.name) != nullptr;
+            if (!has_one) owner.account->set_limit(limit_of(std::nullopt, std::nullopt));
+        }
+    }
+    for (const PrincipalQuota& each : quotas.of_principals) {
+        const reqh::PoolPlace* const pool = layout.find_pool(reqh::pool_id(each.pool));
         if (pool == nullptr) continue;
-        const std::uint64_t unlimited = reqh::PoolQuota::kUnlimited;
-        pool->quota->set_limit(each.quota_bytes ? *each.quota_bytes / devices::kBlockBytes
-                                                : unlimited);
+        pool->quota->account_of(each.principal).set_limit(limit_of(each.bytes, each.objects));
     }
 }
 

@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include "daemon/access.h"
 #include "daemon/node_disk.h"
 #include "daemon/slot_table.h"
 #include "devices/settings.h"
@@ -15,10 +16,13 @@ namespace fopd::daemon {
 // those of disks that are elsewhere.
 reqh::StoreLayout make_store_layout(const std::vector<devices::PoolSettings>& pools,
                                     const SlotTable& slots,
-                                    const std::vector<std::unique_ptr<NodeDisk>>& disks,
-                                    std::size_t locality_count);
+                                    const std::vector<std::unique_ptr<NodeDisk>>& disks);
 
-// Puts the quotas of the pools into force, of those that the layout has.
-void set_quotas(const reqh::StoreLayout& layout, const std::vector<devices::PoolSettings>& pools);
+// Puts the quotas into force: those of the pools, and of principals in them. Others have none.
+struct Quotas {
+    const std::vector<devices::PoolSettings>& of_pools;
+    const std::vector<PrincipalQuota>& of_principals;
+};
+void set_quotas(const reqh::StoreLayout& layout, const Quotas& quotas);
 
 }  // namespace fopd::daemon

@@ -1,5 +1,7 @@
 #include "devices/device.h"
 
+#include "core/ensure.h"
+
 namespace fopd::devices {
 
 namespace {
@@ -9,6 +11,16 @@ Result<void> refused(const char* why) {
 }
 
 }  // namespace
+
+// One after the other.
+Task<Result<void>> Device::gather(std::span<const core::Buffer> pieces, std::uint64_t offset) {
+    for (const core::Buffer& piece : pieces) {
+        const auto written = co_await write(piece, offset);
+        if (!written) co_return written;
+        offset += piece.size_bytes;
+    }
+    co_return Result<void>{};
+}
 
 Result<void> check_range(const Geometry& geometry, std::uint64_t offset, std::uint64_t size_bytes) {
     if (offset % kBlockBytes != 0 || size_bytes % kBlockBytes != 0) {
@@ -25,6 +37,23 @@ Result<void> check_io(const Geometry& geometry, const core::Buffer& buffer, std:
         return refused("memory not aligned for the device");
     }
     return check_range(geometry, offset, buffer.size_bytes);
+}
+
+Result<void> check_io(const Geometry& geometry, std::span<const core::Buffer> pieces,
+                      std::uint64_t offset) {
+    ENSURE(!pieces.empty());
+    ENSURE(pieces.size() <= Device::kPiecesMax);
+    for (const core::Buffer& piece : pieces) {
+        if (const auto fits = check_io(geometry, piece, offset); !fits) return fits;
+        offset += piece.size_bytes;
+    }
+    return {};
+}
+
+std::size_t bytes_of(std::span<const core::Buffer> pieces) {
+    std::size_t bytes = 0;
+    for (const core::Buffer& piece : pieces) bytes += piece.size_bytes;
+    return bytes;
 }
 
 }  // namespace fopd::devices

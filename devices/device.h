@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "core/io.h"
@@ -19,6 +20,16 @@ struct Geometry {
     bool rotational = false;
     bool direct = false;    // I/O passes the page cache by.
     bool discards = false;  // discard() gives space back.
+    // What was never written is written more slowly than what was: find_hole() tells where.
+    bool slow_holes = false;
+};
+
+// Consecutive bytes of a device.
+struct Stretch {
+    std::uint64_t offset = 0;
+    std::uint64_t size_bytes = 0;
+
+    friend bool operator==(const Stretch&, const Stretch&) = default;
 };
 
 // A disk, or a file used as one: blocks that are read, written and made durable. Lives on one
@@ -27,6 +38,8 @@ struct Geometry {
 // time are in no order.
 class Device {
 public:
+    static constexpr std::size_t kPiecesMax = 32;
+
     virtual ~Device() = default;
 
     // As the configuration calls it.
@@ -38,16 +51,26 @@ public:
     // Cannot be given up: what a half-done write leaves behind is unknown. The kernel bounds it.
     // After an error the blocks hold anything.
     virtual Task<Result<void>> write(core::Buffer from, std::uint64_t offset) = 0;
+    // The same from several pieces of memory, one behind the other; they, and the span, stay until
+    // it has ended. One operation where the device can do that. Requires: 1 to kPiecesMax.
+    virtual Task<Result<void>> gather(std::span<const core::Buffer> pieces, std::uint64_t offset);
     // Every write that was complete when this began survives a loss of power once this has
     // succeeded. After a failure none since the last success is known to, and trying again proves
     // nothing.
     virtual Task<Result<void>> flush() = 0;
     // The content is of no more use. It reads as anything until it is written again.
     virtual Task<Result<void>> discard(std::uint64_t offset, std::uint64_t size_bytes) = 0;
+    // The first part of the range that was never written, or not since it was discarded; of no
+    // bytes, at 0, when there is none. What is being written may still be one. Where nobody knows,
+    // nothing is.
+    virtual Task<Result<Stretch>> find_hole(std::uint64_t offset, std::uint64_t size_bytes) = 0;
 };
 
 // What every device asks first: kInvalid when the range, or the memory, is not one it can do.
 Result<void> check_range(const Geometry& geometry, std::uint64_t offset, std::uint64_t size_bytes);
 Result<void> check_io(const Geometry& geometry, const core::Buffer& buffer, std::uint64_t offset);
+Result<void> check_io(const Geometry& geometry, std::span<const core::Buffer> pieces,
+                      std::uint64_t offset);
+std::size_t bytes_of(std::span<const core::Buffer> pieces);
 
 }  // namespace fopd::devices

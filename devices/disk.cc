@@ -1,8 +1,11 @@
 #include "devices/disk.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
+
+#include <sys/uio.h>
 
 #include "core/ensure.h"
 #include "devices/disk_file.h"
@@ -127,6 +130,30 @@ Task<Result<void>> Disk::write(core::Buffer from, std::uint64_t offset) {
     co_return Result<void>{};
 }
 
+Task<Result<void>> Disk::gather(std::span<const core::Buffer> pieces, std::uint64_t offset) {
+    if (const auto open = check_open(); !open) co_return open;
+    if (const auto fits = check_io(geometry_, pieces, offset); !fits) co_return fits;
+    const auto inside = operations_.enter();
+    std::array<iovec, kPiecesMax> all;
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+        all[i] = {.iov_base = pieces[i].data, .iov_len = pieces[i].size_bytes};
+    }
+    const std::span gathered(all.data(), pieces.size());
+    const auto written = co_await reactor_.gather(file_, gathered, offset);
+    if (!written) co_return std::unexpected(written.error());
+    // It rarely ends early; what is left is written piece by piece.
+    std::size_t done = *written;
+    for (const core::Buffer& piece : pieces) {
+        if (done < piece.size_bytes) {
+            const auto rest = co_await write(piece, offset);
+            if (!rest) co_return rest;
+        }
+        done -= std::min(done, piece.size_bytes);
+        offset += piece.size_bytes;
+    }
+    co_return Result<void>{};
+}
+
 Task<Result<void>> Disk::flush() {
     if (const auto open = check_open(); !open) co_return open;
     const auto inside = operations_.enter();
@@ -151,6 +178,19 @@ Task<Result<void>> Disk::discard(std::uint64_t offset, std::uint64_t size_bytes)
         geometry_.discards = false;
         co_return Result<void>{};
     }
+    co_return *called;
+}
+
+Task<Result<Stretch>> Disk::find_hole(std::uint64_t offset, std::uint64_t size_bytes) {
+    if (const auto open = check_open(); !open) co_return std::unexpected(open.error());
+    const auto fits = check_range(geometry_, offset, size_bytes);
+    if (!fits) co_return std::unexpected(fits.error());
+    if (is_block_device_) co_return Stretch{};
+    const auto inside = operations_.enter();
+    const DiskFile file{.fd = file_.fd};
+    const auto call = [file, offset, size_bytes] { return find_hole_in(file, offset, size_bytes); };
+    const auto called = co_await offload_.run(reactor_, call);
+    if (!called) co_return std::unexpected(called.error());
     co_return *called;
 }
 

@@ -1,5 +1,6 @@
 #include "devices/disk_file.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstddef>
@@ -8,10 +9,12 @@
 
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <linux/magic.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 namespace fopd::devices {
@@ -90,6 +93,15 @@ Result<void> lock_file(int fd) {
     return last_error("lock the disk file");
 }
 
+// Those that give a block its place, and note that it was written, when it is written first; from
+// then on they write it where it is. Others write nothing twice in one place, or nowhere for good.
+bool first_writes_are_slow(int fd) {
+    constexpr decltype(statfs::f_type) kXfs = 0x58465342;
+    struct statfs status{};
+    if (::fstatfs(fd, &status) != 0) return false;
+    return status.f_type == EXT4_SUPER_MAGIC || status.f_type == kXfs;
+}
+
 Result<void> measure_file(int fd, const DiskOptions& options, Geometry& geometry) {
     struct stat status{};
     if (::fstat(fd, &status) != 0) return last_error("look at the disk file");
@@ -104,6 +116,7 @@ Result<void> measure_file(int fd, const DiskOptions& options, Geometry& geometry
     geometry.discards =
         ::fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                     static_cast<off_t>(geometry.size_bytes + kBlockBytes), kBlockBytes) == 0;
+    geometry.slow_holes = first_writes_are_slow(fd);
     return {};
 }
 
@@ -188,6 +201,21 @@ Result<void> discard_range(const DiskFile& file, std::uint64_t offset, std::uint
     }
     if (failed != 0) return last_error("discard");
     return {};
+}
+
+Result<Stretch> find_hole_in(const DiskFile& file, std::uint64_t offset, std::uint64_t size_bytes) {
+    const std::uint64_t end = offset + size_bytes;
+    const off_t hole = ::lseek(file.fd, static_cast<off_t>(offset), SEEK_HOLE);
+    if (hole < 0 && errno == ENXIO) return Stretch{};  // Behind the end: the file was cut off.
+    if (hole < 0) return last_error("look for a hole");
+    const std::uint64_t first = static_cast<std::uint64_t>(hole) / kBlockBytes * kBlockBytes;
+    if (first >= end) return Stretch{};  // A file ends with a hole: that is found in the end.
+    const off_t data = ::lseek(file.fd, hole, SEEK_DATA);
+    // ENXIO: up to the end of the file there is nothing else.
+    if (data < 0 && errno != ENXIO) return last_error("look for what is behind a hole");
+    const std::uint64_t last = data < 0 ? end : std::min(end, static_cast<std::uint64_t>(data));
+    const std::uint64_t whole = (last - first) / kBlockBytes * kBlockBytes;
+    return Stretch{.offset = first, .size_bytes = whole};
 }
 
 void close_disk_file(const DiskFile& file) {

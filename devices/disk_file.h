@@ -18,6 +18,9 @@ struct DiskFile {
 Result<DiskFile> open_disk_file(const DiskOptions& options);
 // Gives the range's space back. kUnsupported where that cannot be done.
 Result<void> discard_range(const DiskFile& file, std::uint64_t offset, std::uint64_t size_bytes);
+// The first part of the range that has no written block of the file behind it; of no bytes when
+// there is none. Requires: a regular file.
+Result<Stretch> find_hole_in(const DiskFile& file, std::uint64_t offset, std::uint64_t size_bytes);
 void close_disk_file(const DiskFile& file);
 
 }  // namespace fopd::devices

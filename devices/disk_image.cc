@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "core/ensure.h"
-#include "devices/device.h"
 
 namespace fopd::devices {
 
@@ -75,6 +74,20 @@ Result<void> DiskImage::read(std::uint64_t offset, std::span<std::byte> into) co
         copy_block(newest(first + i), into.data() + i * kBlockBytes);
     }
     return {};
+}
+
+Stretch DiskImage::find_hole(std::uint64_t offset, std::uint64_t size_bytes) const {
+    const auto is_hole = [this](std::uint64_t block) {
+        const Bytes* const bytes = newest(block);
+        return bytes == nullptr || bytes->empty();
+    };
+    const std::uint64_t end = (offset + size_bytes) / kBlockBytes;
+    std::uint64_t first = offset / kBlockBytes;
+    while (first < end && !is_hole(first)) ++first;
+    if (first == end) return {};
+    std::uint64_t last = first;
+    while (last < end && is_hole(last)) ++last;
+    return {.offset = first * kBlockBytes, .size_bytes = (last - first) * kBlockBytes};
 }
 
 DiskImage::WriteId DiskImage::begin(std::uint64_t offset, std::uint64_t size_bytes,
@@ -202,6 +215,21 @@ void DiskImage::flip_bit(std::uint64_t offset, unsigned bit) {
     const auto cached = cached_.find(block);
     (cached == cached_.end() ? durable_[block] : cached->second.back().bytes) =
         std::move(spelt_out);
+}
+
+void DiskImage::poison_if(const std::function<bool(std::uint64_t block)>& is_free) {
+    for (auto each = cached_.begin(); each != cached_.end();) {
+        const auto& [block, versions] = *each;
+        if (!is_free(block)) {
+            ++each;
+            continue;
+        }
+        durable_[block].clear();
+        each = cached_.erase(each);
+    }
+    for (auto& [block, bytes] : durable_) {
+        if (!bytes.empty() && is_free(block)) bytes = {};
+    }
 }
 
 void DiskImage::resize(std::uint64_t size_bytes) {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 #include <span>
@@ -9,6 +10,7 @@
 
 #include "core/random.h"
 #include "core/result.h"
+#include "devices/device.h"
 
 namespace fopd::devices {
 
@@ -36,6 +38,8 @@ public:
 
     // What was last begun to be written. kIo over a block that cannot be read.
     Result<void> read(std::uint64_t offset, std::span<std::byte> into) const;
+    // The first part that nothing was written to, or that was discarded.
+    Stretch find_hole(std::uint64_t offset, std::uint64_t size_bytes) const;
     // Into the cache. It is read from now on; no flush has to cover it before end_write().
     WriteId begin_write(std::uint64_t offset, std::span<const std::byte> from);
     WriteId begin_discard(std::uint64_t offset, std::uint64_t size_bytes);
@@ -64,6 +68,9 @@ public:
 
     // Changes what is read at one byte, without anybody having written.
     void flip_bit(std::uint64_t offset, unsigned bit);
+    // Of what was written these blocks are as if they had been discarded, and that for good:
+    // whoever should not need them sees it.
+    void poison_if(const std::function<bool(std::uint64_t block)>& is_free);
     // Reading the block fails until it is written again.
     void make_unreadable(std::uint64_t block) { unreadable_.insert(block); }
     // Cuts the end off, or adds zeros. Requires: whole blocks.

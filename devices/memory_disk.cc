@@ -42,7 +42,8 @@ MemoryDisk::MemoryDisk(core::Reactor& reactor, DiskImage& image, MemoryDiskOptio
       geometry_{.size_bytes = image.size_bytes(),
                 .rotational = options_.rotational,
                 .direct = true,
-                .discards = true},
+                .discards = true,
+                .slow_holes = options_.slow_holes},
       random_(options_.seed) {}
 
 MemoryDisk::Delay MemoryDisk::draw_delay() {
@@ -78,13 +79,13 @@ Task<Result<void>> MemoryDisk::read(core::Buffer into, std::uint64_t offset,
         co_return std::unexpected(Error{.code = Errc::kTimedOut, .context = "read"});
     }
 
-    // Before it is known whether it fails: nobody relies on the memory after an error.
-    std::fill_n(into.data, into.size_bytes, DiskImage::kPoison);
-    if (random_.chance_ppm(options_.faults.read_error_ppm)) {
-        co_return std::unexpected(failed("read"));
+    auto read = image_.read(offset, into.span());
+    if (random_.chance_ppm(options_.faults.read_error_ppm)) read = std::unexpected(failed("read"));
+    if (!read) {
+        // Nobody is to rely on the memory after an error.
+        std::fill_n(into.data, into.size_bytes, DiskImage::kPoison);
+        co_return read;
     }
-    const auto read = image_.read(offset, into.span());
-    if (!read) co_return std::unexpected(read.error());
     if (random_.chance_ppm(options_.faults.read_flip_ppm)) flip_one_bit(into.span(), random_);
     co_return Result<void>{};
 }
@@ -92,6 +93,22 @@ Task<Result<void>> MemoryDisk::read(core::Buffer into, std::uint64_t offset,
 Task<Result<void>> MemoryDisk::write(core::Buffer from, std::uint64_t offset) {
     ++counts_.writes;
     if (const auto fits = check_io(geometry_, from, offset); !fits) co_return fits;
+    co_return co_await put(from, offset);
+}
+
+// Torn as one write is.
+Task<Result<void>> MemoryDisk::gather(std::span<const core::Buffer> pieces, std::uint64_t offset) {
+    ++counts_.writes;
+    if (const auto fits = check_io(geometry_, pieces, offset); !fits) co_return fits;
+    std::vector<std::byte> bytes;
+    for (const core::Buffer& piece : pieces) {
+        bytes.insert(bytes.end(), piece.data, piece.data + piece.size_bytes);
+    }
+    const core::Buffer all{.data = bytes.data(), .size_bytes = bytes.size()};
+    co_return co_await put(all, offset);
+}
+
+Task<Result<void>> MemoryDisk::put(core::Buffer from, std::uint64_t offset) {
     const Delay delay = draw_delay();
     co_await spend(delay.before);
     co_await step();
@@ -141,10 +158,11 @@ Task<Result<void>> MemoryDisk::flush() {
     const Delay delay = draw_delay();
     co_await spend(delay.before);
     co_await step();
-    const bool fails = random_.chance_ppm(options_.faults.flush_error_ppm);
+    const DiskFaults& faults = options_.faults;
+    const bool fails = random_.chance_ppm(faults.flush_error_ppm);
     if (fails) {
         image_.fail_flush(point, random_);
-    } else {
+    } else if (faults.lost_flush_ppm == 0 || !random_.chance_ppm(faults.lost_flush_ppm)) {
         image_.flush(point);
     }
     co_await step();
@@ -164,6 +182,16 @@ Task<Result<void>> MemoryDisk::discard(std::uint64_t offset, std::uint64_t size_
     co_await spend(delay.after);
     image_.end_write(write, offset, size_bytes);
     co_return Result<void>{};
+}
+
+Task<Result<Stretch>> MemoryDisk::find_hole(std::uint64_t offset, std::uint64_t size_bytes) {
+    const auto fits = check_range(geometry_, offset, size_bytes);
+    if (!fits) co_return std::unexpected(fits.error());
+    const Delay delay = draw_delay();
+    co_await spend(delay.before);
+    const Stretch hole = image_.find_hole(offset, size_bytes);
+    co_await spend(delay.after);
+    co_return hole;
 }
 
 }  // namespace fopd::devices

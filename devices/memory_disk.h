@@ -18,6 +18,7 @@ struct DiskFaults {
     std::uint32_t read_error_ppm = 0;
     std::uint32_t write_error_ppm = 0;        // Each sector is the old or the new one afterwards.
     std::uint32_t flush_error_ppm = 0;        // What it should have covered is durable or lost.
+    std::uint32_t lost_flush_ppm = 0;         // Acknowledged, and nothing became durable.
     std::uint32_t read_flip_ppm = 0;          // A bit is wrong on the way; the next read is right.
     std::uint32_t write_flip_ppm = 0;         // A bit is wrong for good.
     std::uint32_t lost_write_ppm = 0;         // Acknowledged, and never done.
@@ -72,6 +73,7 @@ struct MemoryDiskOptions {
     std::string name = "disk";
     std::uint64_t seed = 1;  // Of delays and faults.
     bool rotational = false;
+    bool slow_holes = false;
     Power* power = nullptr;  // Of the machine, which the disk does not outlive; never cut if null.
     DiskFaults faults = {};
 };
@@ -89,8 +91,10 @@ public:
     Task<Result<void>> read(core::Buffer into, std::uint64_t offset,
                             core::WaitOptions wait) override;
     Task<Result<void>> write(core::Buffer from, std::uint64_t offset) override;
+    Task<Result<void>> gather(std::span<const core::Buffer> pieces, std::uint64_t offset) override;
     Task<Result<void>> flush() override;
     Task<Result<void>> discard(std::uint64_t offset, std::uint64_t size_bytes) override;
+    Task<Result<Stretch>> find_hole(std::uint64_t offset, std::uint64_t size_bytes) override;
 
     // May be changed at any time; what has begun keeps the delay it drew.
     DiskFaults& faults() { return options_.faults; }
@@ -105,6 +109,7 @@ private:
     Task<void> spend(Duration span);
     Task<void> step() const;
 
+    Task<Result<void>> put(core::Buffer from, std::uint64_t offset);
     Result<DiskImage::WriteId> store(core::Buffer from, std::uint64_t& offset);
     void tear(core::Buffer from, std::uint64_t offset);
     std::uint64_t elsewhere(std::size_t size_bytes);

@@ -56,10 +56,11 @@ config::ListSection<PoolSettings> pools_section() {
                  {.need = config::Need::kRequired, .example = "fast"});
     record.field("family", &PoolSettings::family, config::choice<Family>({{"disk", Family::kDisk}}),
                  "The kind of its media.");
-    record.field("quota", &PoolSettings::quota_bytes, config::none_or(config::size({.min = 1})),
-                 "How many bytes its objects may have on the disks. What is written over old bytes "
-                 "needs room beside them first. none: as many as there is space for.",
-                 {.reload = config::Reload::kLive});
+    record.field(
+        "quota", &PoolSettings::quota_bytes, config::none_or(config::size({.min = 1})),
+        "How many bytes its objects may have on the disks. none: as many as there is space "
+        "for.",
+        {.reload = config::Reload::kLive});
     record.identified_by("name");
     return {"pools", "What clients put objects into: disks with a name.", std::move(record)};
 }

@@ -28,6 +28,18 @@ Task<Result<void>> WatchedDevice::write(core::Buffer from, std::uint64_t offset)
     co_return result;
 }
 
+Task<Result<void>> WatchedDevice::gather(std::span<const core::Buffer> pieces,
+                                         std::uint64_t offset) {
+    if (const auto writable = check_writable(); !writable) co_return writable;
+    const Instant began = begin();
+    const auto result = co_await device_.gather(pieces, offset);
+    ended({.op = DeviceOp::kWrite,
+           .size_bytes = bytes_of(pieces),
+           .took = reactor_.now() - began,
+           .result = result});
+    co_return result;
+}
+
 Task<Result<void>> WatchedDevice::flush() {
     if (const auto writable = check_writable(); !writable) co_return writable;
     const Instant began = begin();
@@ -48,6 +60,11 @@ Task<Result<void>> WatchedDevice::discard(std::uint64_t offset, std::uint64_t si
            .took = reactor_.now() - began,
            .result = result});
     co_return result;
+}
+
+// A look at what the file system knows; the disk is not asked.
+Task<Result<Stretch>> WatchedDevice::find_hole(std::uint64_t offset, std::uint64_t size_bytes) {
+    return device_.find_hole(offset, size_bytes);
 }
 
 void WatchedDevice::mark_suspect(const char* reason) {

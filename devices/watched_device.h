@@ -20,8 +20,10 @@ public:
     Task<Result<void>> read(core::Buffer into, std::uint64_t offset,
                             core::WaitOptions wait) override;
     Task<Result<void>> write(core::Buffer from, std::uint64_t offset) override;
+    Task<Result<void>> gather(std::span<const core::Buffer> pieces, std::uint64_t offset) override;
     Task<Result<void>> flush() override;
     Task<Result<void>> discard(std::uint64_t offset, std::uint64_t size_bytes) override;
+    Task<Result<Stretch>> find_hole(std::uint64_t offset, std::uint64_t size_bytes) override;
 
     // Figures and state, for any thread.
     const Health& health() const { return health_; }

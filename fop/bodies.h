@@ -351,15 +351,29 @@ struct UploadAbortReply {
     bool operator==(const UploadAbortReply&) const = default;
 };
 
+// -- the whole node again --
+
+// What owners have in a pool and may have, as QuotaEntry in the payload: all of them and the pools
+// for an administrator, else what is the caller's. The pool is that of the header; none means all.
+struct Quota {
+    std::string_view cursor{};  // Of the reply before; empty: from the beginning.
+    bool operator==(const Quota&) const = default;
+};
+struct QuotaReply {
+    std::string_view cursor{};  // To go on from.
+    bool end = false;           // There is no more.
+    bool operator==(const QuotaReply&) const = default;
+};
+
 // An alternative's index is its type in the unions of wire.fbs; monostate: none, or none we know.
 using RequestBody =
     std::variant<std::monostate, Ping, Echo, BulkEcho, Slots, Statfs, Create, Lookup, Stat,
                  ListObjects, SetAttributes, Rename, Delete, Read, Write, Append, Truncate, Punch,
-                 Sync, UploadBegin, UploadWrite, UploadCommit, UploadAbort>;
+                 Sync, UploadBegin, UploadWrite, UploadCommit, UploadAbort, Quota>;
 using ReplyBody = std::variant<std::monostate, PingReply, EchoReply, BulkEchoReply, SlotsReply,
                                StatfsReply, CreateReply, LookupReply, StatReply, ListObjectsReply,
                                SetAttributesReply, RenameReply, DeleteReply, ReadReply, WriteReply,
                                AppendReply, TruncateReply, PunchReply, SyncReply, UploadBeginReply,
-                               UploadWriteReply, UploadCommitReply, UploadAbortReply>;
+                               UploadWriteReply, UploadCommitReply, UploadAbortReply, QuotaReply>;
 
 }  // namespace fopd::fop

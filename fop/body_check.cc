@@ -74,6 +74,11 @@ Result<void> check(const ListObjects& list, Payload /*payload*/) {
     return {};
 }
 
+Result<void> check(const Quota& quota, Payload /*payload*/) {
+    if (quota.cursor.size() > kObjectNameBytesMax) return invalid("the cursor is too long");
+    return {};
+}
+
 Result<void> check(const SetAttributes& set, Payload /*payload*/) {
     constexpr unsigned kKnown =
         SetAttributes::kOwner | SetAttributes::kGroup | SetAttributes::kMode;

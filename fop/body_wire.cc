@@ -187,6 +187,11 @@ Written write(FlatBuilder& builder, const UploadAbort& abort) {
     return wire::CreateUploadAbortRequest(builder, &fid).Union();
 }
 
+Written write(FlatBuilder& builder, const Quota& quota) {
+    const auto cursor = wire_text(builder, quota.cursor);
+    return wire::CreateQuotaRequest(builder, cursor).Union();
+}
+
 Written write(FlatBuilder& builder, const PingReply&) {
     return wire::CreatePingReply(builder).Union();
 }
@@ -268,6 +273,10 @@ Written write(FlatBuilder& builder, const UploadCommitReply& commit) {
 }
 Written write(FlatBuilder& builder, const UploadAbortReply&) {
     return wire::CreateUploadAbortReply(builder).Union();
+}
+Written write(FlatBuilder& builder, const QuotaReply& quota) {
+    const auto cursor = wire_text(builder, quota.cursor);
+    return wire::CreateQuotaReply(builder, cursor, quota.end).Union();
 }
 
 template <typename Variant>
@@ -381,6 +390,9 @@ bool read(const wire::ListRequest& from, ListObjects& to) {
     to.count_max = from.count_max();
     return read(from.prefix(), to.prefix) && read(from.cursor(), to.cursor);
 }
+bool read(const wire::QuotaRequest& from, Quota& to) {
+    return read(from.cursor(), to.cursor);
+}
 bool read(const wire::SetAttributesRequest& from, SetAttributes& to) {
     to.mode = from.mode();
     to.which = from.which();
@@ -462,6 +474,10 @@ bool read(const wire::ListReply& from, ListObjectsReply& to) {
     to.end = from.end();
     return read(from.cursor(), to.cursor);
 }
+bool read(const wire::QuotaReply& from, QuotaReply& to) {
+    to.end = from.end();
+    return read(from.cursor(), to.cursor);
+}
 bool read(const wire::DeleteReply& from, DeleteReply& to) {
     return read(from.receipt(), to.receipt);
 }
@@ -529,6 +545,7 @@ bool read_reply(const wire::Reply& reply, ReplyBody& body) {
             return take<fop::UploadCommitReply>(reply.body_as_UploadCommitReply(), body);
         case UploadAbortReply:
             return take<fop::UploadAbortReply>(reply.body_as_UploadAbortReply(), body);
+        case QuotaReply: return take<fop::QuotaReply>(reply.body_as_QuotaReply(), body);
     }
     return false;
 }
@@ -580,6 +597,7 @@ bool read_body(const wire::Request& request, RequestBody& body) {
             return take<UploadCommit>(request.body_as_UploadCommitRequest(), body);
         case UploadAbortRequest:
             return take<UploadAbort>(request.body_as_UploadAbortRequest(), body);
+        case QuotaRequest: return take<Quota>(request.body_as_QuotaRequest(), body);
     }
     return false;
 }

@@ -202,6 +202,13 @@ inline constexpr std::array kFopTypes{
             .lane = Lane::kData,
             .repeat = Repeat::kIdempotent,
             .payload = Payload::kNone},
+    FopType{.number = 23,
+            .name = "quota",
+            .summary = "Who has how much, and may have?",
+            .rights = kNoRights,
+            .lane = Lane::kControl,
+            .repeat = Repeat::kIdempotent,
+            .payload = Payload::kListing},
 };
 
 static_assert(std::variant_size_v<RequestBody> == kFopTypes.size() + 1, "a body for each row");

@@ -11,6 +11,7 @@ namespace {
 constexpr std::size_t kListFixedBytes = 34;
 constexpr std::size_t kSlotFixedBytes = 16;
 constexpr std::size_t kPoolFixedBytes = 34;
+constexpr std::size_t kQuotaFixedBytes = 37;
 
 std::string_view take_text(ByteReader& reader) {
     const auto bytes = reader.take(reader.number<std::uint16_t>());
@@ -59,6 +60,20 @@ bool take(ByteReader& reader, PoolEntry& entry) {
     entry.objects = reader.number<std::uint64_t>();
     entry.pool = take_text(reader);
     return reader.ok() && is_name(entry.pool);
+}
+
+bool take(ByteReader& reader, QuotaEntry& entry) {
+    entry.used_bytes = reader.number<std::uint64_t>();
+    entry.limit_bytes = reader.number<std::uint64_t>();
+    entry.used_objects = reader.number<std::uint64_t>();
+    entry.limit_objects = reader.number<std::uint64_t>();
+    entry.whose = static_cast<QuotaEntry::Whose>(reader.number<std::uint8_t>());
+    entry.pool = take_text(reader);
+    entry.owner = take_text(reader);
+    const bool of_pool = entry.whose == QuotaEntry::Whose::kPool;
+    const bool of_owner = entry.whose == QuotaEntry::Whose::kOwner;
+    return reader.ok() && is_name(entry.pool) && is_name(entry.owner) &&
+           (of_owner || (of_pool && entry.owner.empty()));
 }
 
 template <typename Entry>
@@ -115,6 +130,24 @@ bool ListingWriter::add(const PoolEntry& entry) {
     return true;
 }
 
+bool ListingWriter::add(const QuotaEntry& entry) {
+    ENSURE(is_name(entry.pool));
+    ENSURE(is_name(entry.owner));
+    if (into_.size() - size_ < kQuotaFixedBytes + entry.pool.size() + entry.owner.size()) {
+        return false;
+    }
+    ByteWriter writer(into_.subspan(size_));
+    writer.number(entry.used_bytes);
+    writer.number(entry.limit_bytes);
+    writer.number(entry.used_objects);
+    writer.number(entry.limit_objects);
+    writer.number(static_cast<std::uint8_t>(entry.whose));
+    put_text(writer, entry.pool);
+    put_text(writer, entry.owner);
+    size_ += writer.size();
+    return true;
+}
+
 Result<std::vector<ListEntry>> read_list(std::span<const std::byte> payload) {
     return read_all<ListEntry>(payload);
 }
@@ -123,6 +156,9 @@ Result<std::vector<SlotEntry>> read_slots(std::span<const std::byte> payload) {
 }
 Result<std::vector<PoolEntry>> read_pools(std::span<const std::byte> payload) {
     return read_all<PoolEntry>(payload);
+}
+Result<std::vector<QuotaEntry>> read_quotas(std::span<const std::byte> payload) {
+    return read_all<QuotaEntry>(payload);
 }
 
 }  // namespace fopd::fop

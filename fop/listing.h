@@ -54,6 +54,21 @@ struct PoolEntry {
     friend bool operator==(const PoolEntry&, const PoolEntry&) = default;
 };
 
+// What a pool's objects have, or those of one owner in it, and what they may have.
+struct QuotaEntry {
+    static constexpr std::uint64_t kNoLimit = ~std::uint64_t{0};
+    enum class Whose : std::uint8_t { kPool = 1, kOwner = 2 };
+
+    std::uint64_t used_bytes = 0;
+    std::uint64_t limit_bytes = kNoLimit;
+    std::uint64_t used_objects = 0;
+    std::uint64_t limit_objects = kNoLimit;
+    Whose whose = Whose::kOwner;
+    std::string_view pool{};
+    std::string_view owner{};  // Empty of a pool.
+    friend bool operator==(const QuotaEntry&, const QuotaEntry&) = default;
+};
+
 // Puts a payload together.
 class ListingWriter {
 public:
@@ -63,6 +78,7 @@ public:
     bool add(const ListEntry& entry);
     bool add(const SlotEntry& entry);
     bool add(const PoolEntry& entry);
+    bool add(const QuotaEntry& entry);
     std::span<const std::byte> written() const { return into_.first(size_); }
 
 private:
@@ -74,5 +90,6 @@ private:
 Result<std::vector<ListEntry>> read_list(std::span<const std::byte> payload);
 Result<std::vector<SlotEntry>> read_slots(std::span<const std::byte> payload);
 Result<std::vector<PoolEntry>> read_pools(std::span<const std::byte> payload);
+Result<std::vector<QuotaEntry>> read_quotas(std::span<const std::byte> payload);
 
 }  // namespace fopd::fop

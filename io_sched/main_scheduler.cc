@@ -43,6 +43,32 @@ Task<Result<void>> operate(devices::Device& device, const IoRequest& request, co
 
 }  // namespace
 
+// A part of a request that a device is given.
+struct MainScheduler::Share {
+    IoRequest* request = nullptr;
+    IoPart* part = nullptr;
+};
+
+// Writes of one pass that lie side by side and go to the device as one.
+struct MainScheduler::Joined {
+    // Larger ones gain nothing by it.
+    static constexpr std::size_t kBytesMax = 256UL << 10;
+
+    std::array<Share, devices::Device::kPiecesMax> shares;
+    std::size_t count = 0;
+    std::size_t size_bytes = 0;
+
+    std::uint64_t offset() const { return shares.front().part->offset; }
+    bool takes(const IoPart& part) const {
+        return count > 0 && count < shares.size() && part.offset == offset() + size_bytes &&
+               part.buffer.size_bytes <= kBytesMax - std::min(kBytesMax, size_bytes);
+    }
+    void add(const Share& share) {
+        shares[count++] = share;
+        size_bytes += share.part->buffer.size_bytes;
+    }
+};
+
 // A device, what the schedulers see of it, and what runs on it.
 class MainScheduler::DeviceQueue final : public IoDevice {
 public:
@@ -51,10 +77,13 @@ public:
 
     devices::Device& device() { return device_; }
     core::Gate& gate() { return gate_; }
+    // What has begun and may still grow in this pass.
+    Joined& joined() { return joined_; }
 
 private:
     devices::Device& device_;
     core::Gate gate_;
+    Joined joined_;
 };
 
 // -- requests, as they tell their scheduler --
@@ -192,6 +221,7 @@ void MainScheduler::flush() {
     changed_ = false;
     schedulers_->dispatch_devices();
     while (IoRequest* const request = schedulers_->peek_request(reactor_.now())) schedule(*request);
+    for (const auto& device : devices_) start_joined(*device);
     end_over();
     // Whoever was completed just now pushed something: another turn.
     if (changed_) reactor_.arm(*this, reactor_.now());
@@ -210,20 +240,62 @@ void MainScheduler::schedule(IoRequest& request) {
 }
 
 void MainScheduler::start(DeviceQueue& device, IoRequest& request, IoPart& part) {
-    device.begin(request.type);
+    const Share share{.request = &request, .part = &part};
     ++request.running_count_;
     figures_of(request).dispatched.add(1);
-    reactor_.spawn(device.gate(), execute(&device, &request, &part));
+    if (request.type != IoType::kWrite) {
+        device.begin(request.type);
+        reactor_.spawn(device.gate(), execute(&device, share));
+        return;
+    }
+    if (device.joined().takes(part)) {
+        figures_of(request).joined.add(1);
+    } else {
+        start_joined(device);
+        device.begin(request.type);
+    }
+    device.joined().add(share);
 }
 
-Task<void> MainScheduler::execute(DeviceQueue* device, IoRequest* request, IoPart* part) {
+// It is one operation, and counts as one.
+void MainScheduler::start_joined(DeviceQueue& device) {
+    Joined& joined = device.joined();
+    if (joined.count == 0) return;
+    if (joined.count == 1) {
+        reactor_.spawn(device.gate(), execute(&device, joined.shares.front()));
+    } else {
+        reactor_.spawn(device.gate(), execute_joined(&device, joined));
+    }
+    joined.count = 0;
+    joined.size_bytes = 0;
+}
+
+Task<void> MainScheduler::execute(DeviceQueue* device, Share share) {
     const Instant began = reactor_.now();
-    Task<Result<void>> operation = operate(device->device(), *request, *part);
+    const IoType type = share.request->type;
+    Task<Result<void>> operation = operate(device->device(), *share.request, *share.part);
     const Result<void> result = co_await std::move(operation);
-    device->end(request->type);
-    if (result && request->type != IoType::kFormat) device->learn(reactor_.now() - began);
+    operation_ended(*device, type, began, result.has_value());
+    part_ended(*share.request, *share.part, result);
+}
+
+Task<void> MainScheduler::execute_joined(DeviceQueue* device, Joined joined) {
+    const Instant began = reactor_.now();
+    std::array<core::Buffer, devices::Device::kPiecesMax> pieces;
+    for (std::size_t i = 0; i < joined.count; ++i) pieces[i] = joined.shares[i].part->buffer;
+    const std::span gathered(pieces.data(), joined.count);
+    const Result<void> result = co_await device->device().gather(gathered, joined.offset());
+    operation_ended(*device, IoType::kWrite, began, result.has_value());
+    for (std::size_t i = 0; i < joined.count; ++i) {
+        part_ended(*joined.shares[i].request, *joined.shares[i].part, result);
+    }
+}
+
+void MainScheduler::operation_ended(DeviceQueue& device, IoType type, Instant began,
+                                    bool succeeded) {
+    device.end(type);
+    if (succeeded && type != IoType::kFormat) device.learn(reactor_.now() - began);
     changed_ = true;
-    part_ended(*request, *part, result);
 }
 
 // -- the way out --
@@ -313,6 +385,10 @@ void MainScheduler::collect(core::MetricSink& sink, std::string_view locality) c
                    static_cast<double>(waiting_count(static_cast<IoType>(type))));
         sink.counter("fopd_io_sched_dispatched", "Operations given to a device.", labels,
                      static_cast<double>(seen.dispatched.get()));
+        if (type == static_cast<std::size_t>(IoType::kWrite)) {
+            sink.counter("fopd_io_sched_joined", "Writes that went with the one before.", labels,
+                         static_cast<double>(seen.joined.get()));
+        }
         sink.counter("fopd_io_sched_failed", "Requests that ended with an error.", labels,
                      static_cast<double>(seen.failed.get()));
         sink.time_histogram("fopd_io_sched_wait_seconds",

@@ -85,8 +85,11 @@ public:
 private:
     friend IoRequest;
     class DeviceQueue;
+    struct Share;
+    struct Joined;
     struct Figures {
         core::Counter dispatched;  // Parts given to a device.
+        core::Counter joined;      // Of those, parts that went with the one before.
         core::Counter failed;      // Requests that ended with an error.
         core::Histogram wait;      // From push() until every part has a device.
     };
@@ -101,7 +104,10 @@ private:
     void leave(IoRequest& request);
     void schedule(IoRequest& request);
     void start(DeviceQueue& device, IoRequest& request, IoPart& part);
-    Task<void> execute(DeviceQueue* device, IoRequest* request, IoPart* part);
+    void start_joined(DeviceQueue& device);
+    Task<void> execute(DeviceQueue* device, Share share);
+    Task<void> execute_joined(DeviceQueue* device, Joined joined);
+    void operation_ended(DeviceQueue& device, IoType type, Instant began, bool succeeded);
     void part_ended(IoRequest& request, IoPart& part, const Result<void>& result);
     void give_up(IoRequest& request, const Error& why);
     void end_over();

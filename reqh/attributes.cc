@@ -9,8 +9,6 @@ namespace fopd::reqh {
 
 namespace {
 
-constexpr std::uint32_t kExtentsATurn = 512;
-
 std::uint64_t unix_ns(WallTime time) {
     return static_cast<std::uint64_t>(time.unix_ns);
 }
@@ -28,21 +26,27 @@ Granted<> may_change(const Operation& operation, const fop::SetAttributes& set) 
     return {};
 }
 
+// What an object has counts for its owner.
+Task<Granted<>> move_charge(Operation* operation, const fop::SetAttributes* set) {
+    const std::string_view owner = operation->object().owner;
+    const bool changes_owner =
+        (set->which & fop::SetAttributes::kOwner) != 0 && set->owner != owner;
+    if (!changes_owner) co_return Granted<>{};
+    const auto blocks = co_await count_blocks(operation, store_fid(set->fid));
+    if (!blocks) co_return refused(blocks.error());
+    const Amount amount{.blocks = *blocks, .objects = 1};
+    const auto charged = operation->charge(set->owner, amount, DiskUse::Scope::kOwner);
+    if (!charged) co_return charged;
+    operation->will_free(owner, amount, DiskUse::Scope::kOwner);
+    co_return Granted<>{};
+}
+
 }  // namespace
 
 Task<Granted<std::uint64_t>> count_blocks(Operation* operation, store::Fid fid) {
-    std::uint64_t blocks = 0;
-    for (std::uint64_t next = 0; next < store::kObjectBlocksMax;) {
-        const auto counted = operation->volume().map().count(fid, next, kExtentsATurn);
-        if (!counted) co_return refused(counted.error());
-        blocks += counted->blocks;
-        if (counted->finished) break;
-        next = counted->next;
-        const auto wanted = operation->check_wanted();
-        if (!wanted) co_return refused(wanted.error());
-        co_await operation->reactor().yield();
-    }
-    co_return blocks;
+    const auto blocks = co_await operation->volume().count_blocks(fid, operation->wait());
+    if (!blocks) co_return refused(untraced(blocks.error()));
+    co_return *blocks;
 }
 
 Task<Granted<fop::Attributes>> look_at_object(Operation* operation, store::Fid fid) {
@@ -91,6 +95,8 @@ Task<fop::Reply> run_set_attributes(Operation* operation) {
     if (!allowed) co_return operation->refuse(allowed.error());
     const auto serving = operation->check_serving();
     if (!serving) co_return operation->refuse(serving.error());
+    const auto moved = co_await move_charge(operation, &set);
+    if (!moved) co_return operation->refuse(moved.error());
     auto room = co_await operation->reserve(store::kPutRecordBytesMax);
     if (!room) co_return operation->refuse(room.error());
     operation->enter(Phase::kExecute);

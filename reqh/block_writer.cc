@@ -141,6 +141,8 @@ Task<Granted<>> BlockWriter::place_chunk() {
     for (std::size_t index = 0; index < plan_.blocks().size(); ++index) {
         checksums[index] = plan_.blocks()[index].checksum;
     }
+    const auto charged = charge_chunk();
+    if (!charged) co_return charged;
     for (std::size_t index = 0; index < plan_.blocks().size();) {
         if (target_count_ == targets_.size()) {
             const auto written = co_await write_out();
@@ -157,6 +159,17 @@ Task<Granted<>> BlockWriter::place_chunk() {
         index += place->count;
     }
     co_return Granted<>{};
+}
+
+Granted<> BlockWriter::charge_chunk() {
+    for (std::size_t index = 0; index < plan_.blocks().size();) {
+        const std::size_t run = plan_.run_at(index);
+        const auto charged =
+            operation_.charge_holes(fid_, {.first = plan_.blocks()[index].number, .count = run});
+        if (!charged) return charged;
+        index += run;
+    }
+    return {};
 }
 
 Task<Granted<>> BlockWriter::write_out() {

@@ -51,6 +51,7 @@ private:
     Task<Granted<>> fetch();
     Granted<> check_pieces();
     void take_checksums(const WritePlan::Fragment& fragment);
+    Granted<> charge_chunk();
     Task<Granted<>> place_chunk();
     Task<Granted<>> write_out();
     void start_write(const Target& target);

@@ -171,6 +171,7 @@ constexpr std::array kExecutors{
              .needs_stores = true,
              .slot = &slot_of_fid<fop::UploadAbort>,
              .run = &run_upload_abort},
+    Executor{.type = 23, .needs_stores = true, .needs_piece = true, .run = &run_quota},
 };
 static_assert(std::ranges::equal(kExecutors, fop::kFopTypes, {}, &Executor::type,
                                  &fop::FopType::number),

@@ -13,9 +13,7 @@ constexpr std::uint64_t kNumberMax = (1ULL << kDiskShift) - 1;
 }  // namespace
 
 HomeVolume::HomeVolume(const HomeDisk& disk, core::Reactor& reactor)
-    : disk_(disk), locks_(reactor) {
-    ENSURE(disk.volume != nullptr);
-}
+    : disk_(disk), locks_(reactor), use_(disk.volume->owners_at_open()) {}
 
 store::Fid HomeVolume::make_fid() {
     const std::uint64_t epoch = volume().newest().epoch;

@@ -8,6 +8,7 @@
 #include "core/counter.h"
 #include "core/result.h"
 #include "core/time.h"
+#include "reqh/disk_use.h"
 #include "reqh/range_locks.h"
 #include "reqh/stores.h"
 #include "store/fid.h"
@@ -20,11 +21,16 @@ namespace fopd::reqh {
 class ObjectCount final : public store::MapVisitor {
 public:
     Result<void> object(store::Fid fid, const store::Object& /*object*/) override {
-        ++count_;
-        up_to_ = fid;
+        seen(fid);
         return {};
     }
-    void all_seen() { up_to_ = {.high = ~0ULL, .low = ~0ULL}; }
+    void seen(store::Fid fid) {
+        ++count_;
+        up_to_ = fid;
+    }
+    void all_seen() { up_to_ = kAll; }
+    // All have been.
+    bool is_whole() const { return up_to_ == kAll; }
 
     void has_come(store::Fid fid) {
         if (fid <= up_to_) ++count_;
@@ -35,6 +41,8 @@ public:
     std::uint64_t get() const { return count_; }
 
 private:
+    static constexpr store::Fid kAll{.high = ~0ULL, .low = ~0ULL};
+
     std::uint64_t count_ = 0;
     store::Fid up_to_{};  // What comes behind is still to be seen.
 };
@@ -61,9 +69,25 @@ public:
     io_sched::MediumId medium() const { return disk_.medium; }
     RangeLocks& locks() { return locks_; }
     ObjectCount& objects() { return objects_; }
+    // In the turn in which a change of the volume begins that makes, or removes, the object.
+    void has_come(store::Fid fid) {
+        objects_.has_come(fid);
+        if (recount_ != nullptr) recount_->has_come(fid);
+    }
+    void has_gone(store::Fid fid) {
+        objects_.has_gone(fid);
+        if (recount_ != nullptr) recount_->has_gone(fid);
+    }
+    // Another count of them, by who doubts that one; null: nobody does.
+    void set_recount(ObjectCount* recount) { recount_ = recount; }
+    DiskUse& use() { return use_; }
     // Any thread.
     core::Counter& checksum_errors() { return checksum_errors_; }
     const core::Counter& checksum_errors() const { return checksum_errors_; }
+
+    // What was brought together again. Any thread.
+    core::Counter& coalesced_blocks() { return coalesced_blocks_; }
+    const core::Counter& coalesced_blocks() const { return coalesced_blocks_; }
 
     ScrubProgress& scrub() { return scrub_; }
     const ScrubProgress& scrub() const { return scrub_; }
@@ -92,7 +116,10 @@ private:
     const HomeDisk disk_;
     RangeLocks locks_;
     ObjectCount objects_;
+    ObjectCount* recount_ = nullptr;
+    DiskUse use_;
     core::Counter checksum_errors_;
+    core::Counter coalesced_blocks_;
     ScrubProgress scrub_;
     std::uint64_t fids_made_ = 0;
     std::int64_t stamp_ = 0;

@@ -95,6 +95,8 @@ Task<fop::Reply> run_create(Operation* operation) {
         if (!held) co_return operation->refuse(held.error());
     }
     operation->enter(Phase::kAuthorise);
+    const auto charged = operation->charge(acting_user(operation->caller()), {.objects = 1});
+    if (!charged) co_return operation->refuse(charged.error());
     auto room = co_await operation->reserve(2 * store::kPutRecordBytesMax);
     if (!room) co_return operation->refuse(room.error());
     operation->enter(Phase::kExecute);
@@ -169,6 +171,7 @@ struct Listed {
     std::uint64_t size_bytes = 0;
     WallTime changed{};
     bool is_gone = false;
+    bool is_uncertain = false;
 };
 
 // Runs at the home of all of them; one whose disk is missing stays as it is.
@@ -178,6 +181,7 @@ void look_at_all(Stores& stores, std::uint32_t locality, std::span<Listed> liste
         if (place == nullptr || place->locality != locality) continue;
         HomeVolume* const home = stores.find(each.fid.slot());
         if (home == nullptr) continue;
+        each.is_uncertain = home->volume().is_uncertain(each.fid);
         const auto object = home->volume().map().find(each.fid);
         if (!object) continue;
         each.is_gone = !object->has_value();
@@ -201,6 +205,26 @@ Task<void> look_everywhere(Operation* operation, std::span<Listed> listed) {
             co_await core::run_on(operation->reactor(), there->parts().reactor, job);
         }
     }
+}
+
+// A name whose object went in between may have another one by now: it was never without.
+Task<Granted<>> look_at_successors(Operation* operation, PoolId pool, const NameList* names,
+                                   std::span<Listed> listed) {
+    bool is_any = true;
+    for (unsigned tries = 0; tries < kTriesMax && is_any; ++tries) {
+        is_any = false;
+        for (std::size_t i = 0; i < listed.size(); ++i) {
+            if (!listed[i].is_gone) continue;
+            const ObjectName name{.pool = pool, .name = names->entries[i].name};
+            const auto found = co_await operation->stores().parts().names.find(name);
+            if (!found) co_return refused(untraced(found.error()));
+            if (!found->has_value() || (*found)->fid == listed[i].fid) continue;
+            listed[i] = {.fid = (*found)->fid};
+            is_any = true;
+        }
+        if (is_any) co_await look_everywhere(operation, listed);
+    }
+    co_return Granted<>{};
 }
 
 }  // namespace
@@ -228,6 +252,13 @@ Task<fop::Reply> run_list(Operation* operation) {
         listed.clear();
         for (const ListedName& each : names->entries) listed.push_back({.fid = each.fid});
         co_await look_everywhere(operation, listed);
+        const auto looked = co_await look_at_successors(operation, *pool, &*names, listed);
+        if (!looked) co_return operation->refuse(looked.error());
+        if (std::ranges::any_of(listed, &Listed::is_uncertain)) {
+            co_return operation->refuse(
+                {.status = fop::Status::kReadOnly,
+                 .words = "a disk has failed; what became of some of them shows after a restart"});
+        }
         is_end = names->end;
         for (std::size_t i = 0; i < listed.size() && !is_full; ++i) {
             const ListedName& name = names->entries[i];
@@ -257,6 +288,8 @@ namespace {
 Task<Granted<>> read_name(Operation* operation, store::Fid fid) {
     const auto locked = co_await operation->lock_to_look(fid);
     if (!locked) co_return locked;
+    const auto certain = operation->check_certain(fid);
+    if (!certain) co_return certain;
     const auto found = operation->volume().map().find(fid);
     operation->unlock();
     if (!found) co_return refused(found.error());
@@ -421,6 +454,9 @@ Task<fop::Reply> run_delete(Operation* operation) {
     if (!is_taken) co_return operation->refuse(too_busy());
     const auto serving = operation->check_serving();
     if (!serving) co_return operation->refuse(serving.error());
+    const auto blocks = co_await count_blocks(operation, fid);
+    if (!blocks) co_return operation->refuse(blocks.error());
+    operation->will_free(operation->object().owner, {.blocks = *blocks, .objects = 1});
     auto room = co_await operation->reserve(store::kRemoveRecordBytes + store::kPutRecordBytesMax);
     if (!room) co_return operation->refuse(room.error());
     operation->enter(Phase::kExecute);

@@ -169,4 +169,18 @@ Task<Result<void>> DistantNames::keep(Kept kept) {
     co_return *done;
 }
 
+Task<Result<store::NameSink::ClaimPage>> DistantNames::claims(store::Slot slot, ClaimPlace from) {
+    auto job = [this, slot, &from] { return part_.shard().claims(slot, std::move(from)); };
+    auto page = co_await run_task_on<Result<ClaimPage>>(here_, part_.reactor(), part_.gate(), job);
+    if (!page) co_return std::unexpected(kStopping);
+    co_return std::move(*page);
+}
+
+Task<Result<void>> DistantNames::leave_unknown(std::vector<store::NameClaim>* claims) {
+    auto job = [this, claims] { return part_.shard().leave_unknown(claims); };
+    const auto left = co_await run_task_on<Result<void>>(here_, part_.reactor(), part_.gate(), job);
+    if (!left) co_return std::unexpected(kStopping);
+    co_return *left;
+}
+
 }  // namespace fopd::reqh

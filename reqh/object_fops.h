@@ -31,5 +31,6 @@ Task<fop::Reply> run_upload_abort(Operation* operation);
 Task<fop::Reply> run_slots(Operation* operation);
 Task<fop::Reply> run_statfs(Operation* operation);
 Task<fop::Reply> run_sync(Operation* operation);
+Task<fop::Reply> run_quota(Operation* operation);
 
 }  // namespace fopd::reqh

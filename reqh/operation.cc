@@ -7,6 +7,7 @@
 
 #include "core/ensure.h"
 #include "core/events.h"
+#include "fop/hash.h"
 #include "reqh/executors.h"
 #include "reqh/fids.h"
 #include "reqh/remote_task.h"
@@ -19,17 +20,23 @@ namespace {
 // distant one.
 constexpr Duration kLeaveWaitMax = 30s;
 
-// No object is called that: no slot has as many disks.
-store::Fid fid_of_request(const fabric::Caller& caller, std::uint64_t number) {
-    std::uint64_t high = 0;
-    std::uint64_t low = 0;
-    std::memcpy(&high, caller.client.data(), sizeof high);
-    std::memcpy(&low, caller.client.data() + sizeof high, sizeof low);
-    return {.high = high | 0xffffULL << 48, .low = low ^ number * 0x9e3779b97f4a7c15ULL};
+// Whose request it is. A client's own number is no secret: whoever else says it asks for something
+// of his own.
+store::ReplyKey reply_key(const fabric::Caller& caller, std::uint64_t number) {
+    const fop::Hash whose = fop::hash({caller.client, std::as_bytes(std::span(caller.principal))});
+    store::ReplyKey key{.request_number = number};
+    std::copy_n(whose.begin(), key.client.bytes.size(), key.client.bytes.begin());
+    return key;
 }
 
-store::ReplyKey reply_key(const fabric::Caller& caller, std::uint64_t number) {
-    return {.client = {.bytes = caller.client}, .request_number = number};
+// No object is called that: no slot has as many disks.
+store::Fid fid_of_request(const store::ReplyKey& key) {
+    std::uint64_t high = 0;
+    std::uint64_t low = 0;
+    std::memcpy(&high, key.client.bytes.data(), sizeof high);
+    std::memcpy(&low, key.client.bytes.data() + sizeof high, sizeof low);
+    return {.high = high | 0xffffULL << 48,
+            .low = low ^ key.request_number * 0x9e3779b97f4a7c15ULL};
 }
 
 }  // namespace
@@ -75,6 +82,7 @@ void Operation::move_to(const Site& site) {
 // Nothing of it is in any list of the locality any more.
 void Operation::leave() {
     give_back();
+    freed_ = {};
     change_.records.clear();
     coming_.reset();
     going_.reset();
@@ -140,12 +148,12 @@ Granted<> Operation::check_serving() const {
 
 Task<Granted<std::optional<RecordedReply>>> Operation::recall() {
     enter(Phase::kDistributedResources);
-    const LockRequest same{.fid = fid_of_request(caller(), request().id),
-                           .range = kAttributes,
-                           .mode = LockMode::kExclusive};
+    reply_key_ = reply_key(caller(), request().id);
+    const LockRequest same{
+        .fid = fid_of_request(reply_key_), .range = kAttributes, .mode = LockMode::kExclusive};
     const auto locked = co_await home_->locks().acquire(once_lock_, same, wait());
     if (!locked) co_return refused(locked.error());
-    const auto found = volume().map().find_reply(reply_key(caller(), request().id));
+    const auto found = volume().map().find_reply(reply_key_);
     if (!found) co_return refused(found.error());
     if (!found->has_value()) co_return std::nullopt;
     const auto reply = read_recorded_reply((*found)->reply);
@@ -208,8 +216,16 @@ Task<Granted<>> Operation::lock(LockRequest request) {
 
 // -- objects --
 
+Granted<> Operation::check_certain(store::Fid fid) const {
+    if (!volume().is_uncertain(fid)) return {};
+    return refused(fop::Status::kReadOnly,
+                   "its disk has failed; whether its last change is lost shows after a restart");
+}
+
 Granted<> Operation::load_object(store::Fid fid, Access access) {
     enter(Phase::kLoadObject);
+    const auto certain = check_certain(fid);
+    if (!certain) return certain;
     const auto found = volume().map().find(fid);
     if (!found) return refused(found.error());
     if (!found->has_value()) return refused(fop::Status::kNotFound, "there is no such object");
@@ -219,6 +235,8 @@ Granted<> Operation::load_object(store::Fid fid, Access access) {
 
 Granted<> Operation::load_upload(store::Fid fid) {
     enter(Phase::kLoadObject);
+    const auto certain = check_certain(fid);
+    if (!certain) return certain;
     const auto found = volume().map().find_upload(fid);
     if (!found) return refused(found.error());
     if (!found->has_value()) return refused(fop::Status::kNotFound, "there is no such upload");
@@ -227,6 +245,8 @@ Granted<> Operation::load_upload(store::Fid fid) {
 }
 
 Granted<> Operation::look_at_replaced(store::Fid fid) const {
+    const auto certain = check_certain(fid);
+    if (!certain) return certain;
     const auto found = volume().map().find(fid);
     if (!found) return refused(found.error());
     if (!found->has_value()) return refused(fop::Status::kNotFound, "there is no such object");
@@ -286,18 +306,7 @@ Task<Result<void>> Operation::move(const fop::SealedDescriptor* memory, std::uin
     co_return std::unexpected(Error{.code = Errc::kClosed, .context = "the server is stopping"});
 }
 
-Granted<> Operation::check_quota(std::uint64_t blocks) const {
-    const PoolPlace* const pool = stores().layout().find_pool(home_->pool());
-    const bool is_limited = pool != nullptr && pool->quota != nullptr && pool->quota->is_limited();
-    if (!is_limited) return {};
-    stores().count_use(home_->pool());
-    if (pool->quota->has_room(blocks)) return {};
-    return refused(fop::Status::kQuota, "the pool has used up its quota");
-}
-
 Task<Granted<store::Place>> Operation::allocate(std::uint32_t blocks) {
-    const auto allowed = check_quota(blocks);
-    if (!allowed) co_return refused(allowed.error());
     auto place = volume().allocate(blocks);
     if (!place && place.error().code == Errc::kNoSpace) {
         const auto settled = co_await volume().settle_space(wait());
@@ -308,9 +317,77 @@ Task<Granted<store::Place>> Operation::allocate(std::uint32_t blocks) {
         co_return refused(fop::Status::kNoSpace, "there is no space left on its disk");
     }
     if (!place) co_return refused(place.error());
-    stores().count_use(home_->pool());
     allocated_.push_back(*place);
     co_return *place;
+}
+
+// -- quotas --
+
+Granted<> Operation::charge(std::string_view owner, Amount amount, DiskUse::Scope scope) {
+    DiskUse::Owner& account = home_->use().owner(owner);
+    ENSURE(charged_.owner == nullptr || charged_.owner == &account);
+    const auto verdict = home_->use().take(account, amount, scope);
+    if (verdict != DiskUse::Verdict::kTaken) return refused(why_over_quota(account, verdict));
+    charged_.owner = &account;
+    charged_.amount.blocks += amount.blocks;
+    charged_.amount.objects += amount.objects;
+    charged_.scope = scope;
+    return {};
+}
+
+Granted<> Operation::charge_holes(store::Fid fid, store::BlockRange blocks) {
+    std::uint64_t holes = blocks.count;
+    auto extents = volume().map().extents(fid, blocks);
+    for (;;) {
+        const auto extent = extents.next();
+        if (!extent) return refused(extent.error());
+        if (!extent->has_value()) break;
+        holes -= (*extent)->count();
+    }
+    const auto charged = charge(object().owner, {.blocks = holes});
+    if (charged) grown_ += holes;
+    return charged;
+}
+
+void Operation::will_free(std::string_view owner, Amount amount, DiskUse::Scope scope) {
+    freed_ = {.owner = &home_->use().owner(owner), .amount = amount, .scope = scope};
+}
+
+Refusal Operation::why_over_quota(const DiskUse::Owner& owner, DiskUse::Verdict verdict) {
+    const bool of_pool = verdict == DiskUse::Verdict::kPoolIsFull;
+    const bool of_objects = verdict == DiskUse::Verdict::kTooManyObjects;
+    const QuotaAccount& account = of_pool ? home_->use().whole() : owner.account();
+    const Amount used = account.used();
+    const Amount limit = account.limit();
+    const PoolPlace* const pool = stores().layout().find_pool(home_->pool());
+    const std::string_view pool_name = pool == nullptr ? std::string_view() : pool->name;
+    const std::string_view name = of_pool ? std::string_view("all") : owner.name();
+    const int length = std::snprintf(
+        words_.data(), words_.size(), "quota of %.*s in pool %.*s: %llu of %llu %s used",
+        static_cast<int>(name.size()), name.data(), static_cast<int>(pool_name.size()),
+        pool_name.data(),
+        static_cast<unsigned long long>(of_objects ? used.objects : used.blocks * fop::kBlockBytes),
+        static_cast<unsigned long long>(of_objects ? limit.objects
+                                                   : limit.blocks * fop::kBlockBytes),
+        of_objects ? "objects" : "bytes");
+    ENSURE(length > 0);
+    const auto size = std::min(static_cast<std::size_t>(length), words_.size() - 1);
+    return {.status = fop::Status::kQuota, .words = std::string_view(words_.data(), size)};
+}
+
+void Operation::put_back_charge() {
+    if (charged_.owner != nullptr) {
+        home_->use().put_back(*charged_.owner, charged_.amount, charged_.scope);
+    }
+    charged_ = {};
+    grown_ = 0;
+}
+
+void Operation::free_what_is_gone() {
+    if (freed_.owner != nullptr) {
+        home_->use().put_back(*freed_.owner, freed_.amount, freed_.scope);
+    }
+    freed_ = {};
 }
 
 // -- changes --
@@ -330,8 +407,7 @@ void Operation::put_commit(store::Fid fid, const store::Object& object) {
 void Operation::put_reply(const RecordedReply& reply) {
     const auto bytes = write_recorded_reply(reply);
     const store::ReplyRecord record{.made = home_->next_stamp(wall()), .reply = bytes};
-    change_.records.put(store::Key::reply(reply_key(caller(), request().id)),
-                        store::write_reply(value_, record));
+    change_.records.put(store::Key::reply(reply_key_), store::write_reply(value_, record));
 }
 
 Task<Granted<store::Reservation>> Operation::reserve(std::size_t more_bytes) {
@@ -352,6 +428,7 @@ Task<Granted<store::Reservation>> Operation::reserve(std::size_t more_bytes) {
 void Operation::give_back() {
     for (const store::Place place : allocated_) volume().give_back(place);
     allocated_.clear();
+    put_back_charge();
 }
 
 Granted<> Operation::begin_change(store::Reservation reservation, store::Durability durability,
@@ -363,8 +440,13 @@ Granted<> Operation::begin_change(store::Reservation reservation, store::Durabil
         return refused(untraced(begun.error()));
     }
     allocated_.clear();
-    if (coming_) home_->objects().has_come(*coming_);
-    if (going_) home_->objects().has_gone(*going_);
+    const auto more = static_cast<std::int64_t>(grown_) - change_.net_blocks();
+    ENSURE(more >= 0);
+    if (more > 0) will_free(object().owner, {.blocks = static_cast<std::uint64_t>(more)});
+    charged_ = {};
+    grown_ = 0;
+    if (coming_) home_->has_come(*coming_);
+    if (going_) home_->has_gone(*going_);
     return {};
 }
 
@@ -376,6 +458,7 @@ Task<Granted<fop::Receipt>> Operation::finish_change(store::Data data) {
     }
     const auto finished = co_await volume().finish(&change_);
     if (!finished) co_return refused(fop::Status::kOutcomeUnknown, "the disk failed its log");
+    free_what_is_gone();
     co_return fop::Receipt{
         .incarnation = finished->epoch, .seq = finished->seq, .slot = home_->slot()};
 }

@@ -19,6 +19,7 @@
 #include "fop/message.h"
 #include "reqh/access.h"
 #include "reqh/block_io.h"
+#include "reqh/disk_use.h"
 #include "reqh/home_volume.h"
 #include "reqh/loaded_object.h"
 #include "reqh/names.h"
@@ -140,6 +141,8 @@ public:
     void unlock() { lock_.release(); }
     RangeLock& held_lock() { return lock_; }
 
+    // kReadOnly when its disk has failed, and what there is to see of it may be lost.
+    Granted<> check_certain(store::Fid fid) const;
     // The object, as it is now: kNotFound, kWrongPool, kDenied. It is object() from then on.
     Granted<> load_object(store::Fid fid, Access access);
     // The same for an upload, which belongs to who has begun it.
@@ -160,8 +163,17 @@ public:
                             core::Buffer from) const;
     // Up to so many blocks; once the disk is full, waits for what is about to be free.
     Task<Granted<store::Place>> allocate(std::uint32_t blocks);
-    // Whether the pool of the disk may use so many blocks more: kQuota.
-    Granted<> check_quota(std::uint64_t blocks) const;
+
+    // -- quotas: what a change adds is taken before; what does not begin is put back --
+
+    // kQuota. Of one owner in an operation, in one scope.
+    Granted<> charge(std::string_view owner, Amount amount,
+                     DiskUse::Scope scope = DiskUse::Scope::kPoolAndOwner);
+    // For the blocks of the loaded object that are holes now, and are to be written.
+    Granted<> charge_holes(store::Fid fid, store::BlockRange blocks);
+    // What an owner does not have any more once the change is durable.
+    void will_free(std::string_view owner, Amount amount,
+                   DiskUse::Scope scope = DiskUse::Scope::kPoolAndOwner);
 
     // -- a change: put records together, then commit() --
 
@@ -171,6 +183,7 @@ public:
     void put_upload(store::Fid fid, const store::Upload& upload);
     // What was uploaded is the object from now on.
     void put_commit(store::Fid fid, const store::Object& object);
+    // Requires: recall().
     void put_reply(const RecordedReply& reply);
     void remove(store::Fid fid) { change_.records.remove(fid); }
     // An object that the change makes, or removes: to be counted.
@@ -238,10 +251,19 @@ public:
     Work& work() { return work_; }
 
 private:
+    struct Charge {
+        DiskUse::Owner* owner = nullptr;
+        Amount amount{};
+        DiskUse::Scope scope = DiskUse::Scope::kPoolAndOwner;
+    };
+
     Task<fop::Reply> run_here();
     Task<Granted<fop::Reply>> run_granted();
     void move_to(const Site& site);
     core::WaitOptions wait_to_leave() const;
+    Refusal why_over_quota(const DiskUse::Owner& owner, DiskUse::Verdict verdict);
+    void put_back_charge();
+    void free_what_is_gone();
     Refusal why_not_held(const Error& error) const;
     Task<Result<void>> move(const fop::SealedDescriptor* memory, std::uint64_t offset,
                             core::Buffer piece, bool is_pull) const;
@@ -252,6 +274,7 @@ private:
     core::Buffer piece_;
     HomeVolume* home_ = nullptr;
     std::array<std::optional<NameHold>, 2> holds_;
+    store::ReplyKey reply_key_{};  // Of what must not happen twice.
     RangeLock once_lock_;
     RangeLock lock_;
     LoadedObject loaded_;
@@ -261,6 +284,9 @@ private:
     store::Change change_;
     store::ValueBuffer value_;
     std::vector<store::Place> allocated_;
+    Charge charged_;           // Of a change that has not begun.
+    Charge freed_;             // Once it is durable.
+    std::uint64_t grown_ = 0;  // Blocks that were charged because they were holes.
     std::optional<store::Fid> coming_;
     std::optional<store::Fid> going_;
     std::array<char, fop::kWordsBytesMax> words_;

@@ -31,14 +31,18 @@ Task<Result<void>> remove_at_home(Stores* stores, store::NameClaim claim) {
     const bool is_it = object->has_value() && (*object)->name == claim.name &&
                        (*object)->name_version == claim.version;
     if (!is_it) co_return Result<void>{};
+    DiskUse::Owner& owner = home->use().owner((*object)->owner);
+    const auto blocks = co_await volume.count_blocks(claim.fid, wait);
+    if (!blocks) co_return std::unexpected(blocks.error());
     store::Change change;
     change.records.remove(claim.fid);
     const Result<void> begun =
         volume.begin(change, std::move(*room), store::Durability::kDurable, store::Data::kNone);
     if (!begun) co_return begun;
-    home->objects().has_gone(claim.fid);
+    home->has_gone(claim.fid);
     const auto finished = co_await volume.finish(&change);
     if (!finished) co_return std::unexpected(finished.error());
+    home->use().put_back(owner, {.blocks = *blocks, .objects = 1}, DiskUse::Scope::kPoolAndOwner);
     co_return Result<void>{};
 }
 

@@ -1,14 +1,13 @@
 #include "reqh/scrub.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <string>
 #include <utility>
 
 #include "core/buffer_pool.h"
 #include "core/crc32c.h"
 #include "core/ensure.h"
+#include "reqh/fids.h"
 #include "reqh/range_locks.h"
 
 namespace fopd::reqh {
@@ -19,14 +18,6 @@ constexpr std::size_t kBlock = 4096;
 constexpr std::uint32_t kPieceBlocks = core::kBufferBytes / kBlock;
 // What fops want goes first: a scrub waits this long for memory, and then tries again.
 constexpr Duration kPatience = 1s;
-
-std::string format_fid(store::Fid fid) {
-    std::array<char, 33> text{};
-    std::snprintf(text.data(), text.size(), "%016llx%016llx",
-                  static_cast<unsigned long long>(fid.high),
-                  static_cast<unsigned long long>(fid.low));
-    return text.data();
-}
 
 }  // namespace
 
@@ -82,6 +73,8 @@ private:
 };
 
 Result<void> Scrub::Pass::extent(const store::StoredExtent& stored) {
+    // What was not written in the end is no damage.
+    if (home_.volume().is_uncertain(stored.fid)) return {};
     const std::size_t checksums_at = checksums_.size();
     checksums_.resize(checksums_at + stored.count);
     stored.copy_checksums(0, std::span(checksums_).subspan(checksums_at));

@@ -90,7 +90,7 @@ Task<void> StoreUpkeep::run() {
             [[maybe_unused]] const auto done = co_await look_after(slot);
         }
         const auto slept =
-            co_await stores_.parts().reactor.sleep_for(options_.interval, &stores_.stopping());
+            co_await stores_.parts().reactor.sleep_for(interval_, &stores_.stopping());
         if (!slept) co_return;
     }
 }
@@ -165,6 +165,9 @@ Task<Result<void>> StoreUpkeep::give_up_upload(store::Slot slot, store::Fid fid)
     const bool is_idle =
         found->has_value() && after(home.upload_time(fid, now()), options_.upload_timeout) <= now();
     if (!is_idle) co_return Result<void>{};
+    DiskUse::Owner& owner = home.use().owner((*found)->object.owner);
+    const auto blocks = co_await home.volume().count_blocks(fid, wait());
+    if (!blocks) co_return std::unexpected(blocks.error());
     store::Change change;
     change.records.remove(fid);
     const Result<void> begun = home.volume().begin(change, std::move(*room),
@@ -172,6 +175,7 @@ Task<Result<void>> StoreUpkeep::give_up_upload(store::Slot slot, store::Fid fid)
     if (!begun) co_return begun;
     const auto finished = co_await home.volume().finish(&change);
     if (!finished) co_return std::unexpected(finished.error());
+    home.use().put_back(owner, {.blocks = *blocks, .objects = 1}, DiskUse::Scope::kPoolAndOwner);
     co_return Result<void>{};
 }
 

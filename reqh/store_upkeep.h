@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <vector>
@@ -13,7 +14,7 @@
 namespace fopd::reqh {
 
 struct UpkeepOptions {
-    Duration interval = 5min;
+    Duration interval = 5min;      // At the most; more often where uploads are given up sooner.
     Duration upload_timeout = 1h;  // Without a write, an upload is given up.
     // Longer than a client asks again.
     Duration replies_kept = 1h;
@@ -26,7 +27,10 @@ class StoreUpkeep {
 public:
     // The stores outlive it; its work is one of their duties.
     StoreUpkeep(Stores& stores, const UpkeepOptions& options)
-        : stores_(stores), options_(options) {}
+        : stores_(stores),
+          options_(options),
+          interval_(
+              std::min(options.interval, std::max<Duration>(options.upload_timeout / 4, 1s))) {}
 
     // Once, when the disks that there are have been opened.
     void start();
@@ -51,6 +55,7 @@ private:
 
     Stores& stores_;
     const UpkeepOptions options_;
+    const Duration interval_;
     std::deque<Note> notes_;  // As many as there are intervals in the time replies are kept.
 };
 

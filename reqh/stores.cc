@@ -36,26 +36,22 @@ Stores::~Stores() = default;
 void Stores::add(const HomeDisk& disk) {
     ENSURE(find(disk.volume->slot()) == nullptr);
     volumes_.push_back(std::make_unique<HomeVolume>(disk, parts_.reactor));
+    join_quota(*volumes_.back());
 }
 
 void Stores::remove(store::Slot slot) {
     std::erase_if(volumes_, [slot](const auto& volume) { return volume->slot() == slot; });
 }
 
-void Stores::count_use() {
-    for (const PoolPlace& pool : layout_->pools) count_use(pool.id);
+void Stores::set_layout(StoreLayoutPtr layout) {
+    layout_ = std::move(layout);
+    for (const auto& volume : volumes_) join_quota(*volume);
 }
 
-void Stores::count_use(PoolId pool) {
-    const PoolPlace* const place = layout_->find_pool(pool);
-    const bool is_limited =
-        place != nullptr && place->quota != nullptr && place->quota->is_limited();
-    if (!is_limited) return;
-    std::uint64_t used = 0;
-    for (const auto& volume : volumes_) {
-        if (volume->pool() == pool) used += volume->volume().space_use().used_blocks;
-    }
-    place->quota->set_used(parts_.locality, used);
+// A disk whose pool nobody knows counts for itself.
+void Stores::join_quota(HomeVolume& volume) {
+    const PoolPlace* const place = layout_->find_pool(volume.pool());
+    if (place != nullptr) volume.use().join(place->quota);
 }
 
 Task<void> Stores::stop() {

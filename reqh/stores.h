@@ -33,8 +33,7 @@ namespace fopd::reqh {
 struct PoolPlace {
     PoolId id = 0;
     std::string name;
-    // Null: there is none.
-    std::shared_ptr<PoolQuota> quota{};
+    std::shared_ptr<PoolQuota> quota = std::make_shared<PoolQuota>();
 };
 
 enum class SlotState : std::uint8_t {
@@ -105,15 +104,11 @@ public:
     // the first fom.
     void introduce(std::span<Stores* const> all) { all_.assign(all.begin(), all.end()); }
     // What is in force for fops that start from now on.
-    void set_layout(StoreLayoutPtr layout) { layout_ = std::move(layout); }
+    void set_layout(StoreLayoutPtr layout);
     // Requires: no disk of that slot is here.
     void add(const HomeDisk& disk);
     // Requires: no fom runs that could use it.
     void remove(store::Slot slot);
-
-    // Brings up to date what the quotas know of the disks that are here.
-    void count_use();
-    void count_use(PoolId pool);
 
     // What is done here for fops of other localities, and after the reply of others, ends.
     // Requires: no fom of any locality runs any more; the disks are still here.
@@ -136,6 +131,8 @@ public:
     const StoresParts& parts() const { return parts_; }
 
 private:
+    void join_quota(HomeVolume& volume);
+
     const StoresParts parts_;
     std::vector<Stores*> all_;
     StoreLayoutPtr layout_;

@@ -52,6 +52,8 @@ Task<fop::Reply> run_upload_begin(Operation* operation) {
         }
     }
     operation->enter(Phase::kAuthorise);
+    const auto charged = operation->charge(acting_user(operation->caller()), {.objects = 1});
+    if (!charged) co_return operation->refuse(charged.error());
     auto room = co_await operation->reserve(2 * store::kPutRecordBytesMax);
     if (!room) co_return operation->refuse(room.error());
     operation->enter(Phase::kExecute);
@@ -176,6 +178,8 @@ Task<Granted<>> check_end(Operation* operation, const fop::UploadCommit* commit)
 Task<Granted<>> hold_name_of_upload(Operation* operation, store::Fid fid) {
     const auto locked = co_await operation->lock_to_look(fid);
     if (!locked) co_return locked;
+    const auto certain = operation->check_certain(fid);
+    if (!certain) co_return certain;
     const auto found = operation->volume().map().find_upload(fid);
     operation->unlock();
     if (!found) co_return refused(found.error());
@@ -264,6 +268,9 @@ Task<fop::Reply> run_upload_abort(Operation* operation) {
     const bool has_gone = !locked && locked.error().status == fop::Status::kNotFound;
     if (has_gone) co_return fop::Reply{.body = fop::UploadAbortReply{}};
     if (!locked) co_return operation->refuse(locked.error());
+    const auto blocks = co_await count_blocks(operation, fid);
+    if (!blocks) co_return operation->refuse(blocks.error());
+    operation->will_free(operation->object().owner, {.blocks = *blocks, .objects = 1});
     auto room = co_await operation->reserve(store::kRemoveRecordBytes);
     if (!room) co_return operation->refuse(room.error());
     operation->enter(Phase::kExecute);

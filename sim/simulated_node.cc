@@ -83,6 +83,8 @@ std::string SimulatedNode::good_configuration() const {
            (options_.network == nullptr
                 ? "fabric: { listen: [] }\n"
                 : "fabric: { listen: [\"mem://" + options_.name + ":1\"] }\n") +
+           "store: { upload_timeout: " + config::format_duration(options_.upload_timeout) +
+           ", overlay: " + std::to_string(options_.overlay_bytes >> 20) + "MiB }\n" +
            disks_.configuration();
 }
 

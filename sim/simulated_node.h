@@ -97,6 +97,8 @@ struct SimulatedNodeOptions {
     // Which fops it calls slow; each is an event.
     Duration slow_fop = 500ms;
     std::vector<SimulatedDiskOptions> disks = {};
+    Duration upload_timeout = 1h;
+    std::uint64_t overlay_bytes = 64UL << 20;  // Of each disk.
     RecordedEvents::Observer observer = {};
 };
 

@@ -10,6 +10,8 @@ namespace fopd::store {
 namespace {
 
 constexpr std::uint32_t kWordBits = 64;
+// What is left to data, whatever is held.
+constexpr std::uint32_t kNotHeld = 4;
 
 // The bits [first, first + count) of a word.
 constexpr std::uint64_t mask(std::uint32_t first, std::uint32_t count) {
@@ -85,10 +87,7 @@ void Allocator::set(Place place, bool used) {
     });
     Segment& segment = segments_[place.block / segment_blocks_];
     if (used) {
-        if (segment.owner == Owner::kNobody) {
-            segment.owner = Owner::kData;
-            --empty_segments_;
-        }
+        if (segment.owner == Owner::kNobody) take_over(segment, Owner::kData);
         segment.used += place.count;
         free_blocks_ -= place.count;
     } else {
@@ -122,8 +121,7 @@ Result<void> Allocator::take_segment(std::uint32_t segment) {
     }
     Segment& taken = segments_[segment];
     if (taken.owner != Owner::kNobody) return std::unexpected(corrupt("a segment with two owners"));
-    taken.owner = Owner::kLog;
-    --empty_segments_;
+    take_over(taken, Owner::kLog);
     ++log_segments_;
     free_blocks_ -= segment_blocks_;
     return {};
@@ -179,7 +177,10 @@ std::optional<Place> Allocator::take_run(std::uint32_t count) {
     const Place place{.block = first, .count = static_cast<std::uint32_t>(last - first)};
     set(place, true);
     cursor_ = last;
-    return Place{.block = first_block_ + first, .count = place.count};
+    const Place given{.block = first_block_ + first, .count = place.count};
+    promised_blocks_ += given.count;
+    tell_watch(given);
+    return given;
 }
 
 std::optional<Place> Allocator::allocate(std::uint32_t count) {
@@ -189,8 +190,15 @@ std::optional<Place> Allocator::allocate(std::uint32_t count) {
     return take_run(count);
 }
 
+void Allocator::take_up(Place place) {
+    // A change that went wrong half-way is taken up, and given back: the end of its volume.
+    promised_blocks_ -= std::min<std::uint64_t>(promised_blocks_, place.count);
+    if (watch_ != nullptr) watch_->settled(place);
+}
+
 void Allocator::give_back(Place place) {
     ENSURE(is_ours(place));
+    take_up(place);
     place = inside(place);
     set(place, false);
     // The next write continues where this one would have begun.
@@ -204,6 +212,7 @@ void Allocator::begin_read(Reading& reading) {
 
 void Allocator::release(Place place, std::uint64_t sequence) {
     ENSURE(is_ours(place));
+    tell_watch(place);
     ++releases_;
     waiting_.push_back({.place = inside(place), .sequence = sequence, .freed_at = releases_});
     waiting_blocks_ += place.count;
@@ -239,6 +248,80 @@ std::optional<std::uint32_t> Allocator::allocate_segment() {
     return std::nullopt;
 }
 
+// An empty segment has an owner from now on.
+void Allocator::take_over(Segment& segment, Owner owner) {
+    segment.owner = owner;
+    segment.stays_empty = false;
+    if (segment.content == Content::kDiscarded) segment.content = Content::kAny;
+    --empty_segments_;
+}
+
+bool Allocator::may_hold() const {
+    return empty_segments_ > log_reserve_segments_ + kNotHeld;
+}
+
+std::optional<std::uint32_t> Allocator::hold_ahead(std::uint64_t blocks) {
+    if (!may_hold()) return std::nullopt;
+    const auto count = static_cast<std::uint32_t>(segments_.size());
+    std::uint64_t ahead = 0;
+    for (std::uint32_t step = 1; step < count && ahead < blocks; ++step) {
+        const std::uint32_t index = (current_ + step) % count;
+        Segment& segment = segments_[index];
+        if (segment.owner == Owner::kHeld) ahead += segment_blocks_;
+        if (segment.owner != Owner::kNobody) continue;
+        ahead += segment_blocks_;
+        if (segment.content == Content::kFilled) continue;
+        take_over(segment, Owner::kHeld);
+        ++held_segments_;
+        return index;
+    }
+    return std::nullopt;
+}
+
+void Allocator::note_empty() {
+    for (Segment& segment : segments_) {
+        segment.stays_empty =
+            segment.owner == Owner::kNobody && segment.content != Content::kDiscarded;
+    }
+    looked_at_ = 0;
+}
+
+// How far from the current segment the last of so many empty blocks is.
+std::uint32_t Allocator::steps_ahead(std::uint64_t blocks) const {
+    const auto count = static_cast<std::uint32_t>(segments_.size());
+    std::uint64_t ahead = 0;
+    std::uint32_t step = 0;
+    while (step + 1 < count && ahead < blocks) {
+        ++step;
+        const Owner owner = segments_[(current_ + step) % count].owner;
+        if (owner == Owner::kNobody || owner == Owner::kHeld) ahead += segment_blocks_;
+    }
+    return step;
+}
+
+std::optional<std::uint32_t> Allocator::hold_unused(std::uint64_t ahead_blocks) {
+    const auto count = static_cast<std::uint32_t>(segments_.size());
+    const std::uint32_t left_alone = steps_ahead(ahead_blocks);
+    for (; looked_at_ < count && may_hold(); ++looked_at_) {
+        Segment& segment = segments_[looked_at_];
+        const std::uint32_t distance = (looked_at_ + count - current_) % count;
+        if (!segment.stays_empty || distance <= left_alone) continue;
+        take_over(segment, Owner::kHeld);
+        ++held_segments_;
+        return looked_at_;
+    }
+    return std::nullopt;
+}
+
+void Allocator::end_hold(std::uint32_t segment, Content content) {
+    Segment& held = segments_[segment];
+    ENSURE(held.owner == Owner::kHeld);
+    held.owner = Owner::kNobody;
+    held.content = content;
+    ++empty_segments_;
+    --held_segments_;
+}
+
 void Allocator::release_segment(std::uint32_t segment) {
     ENSURE(segment < segments_.size());
     Segment& released = segments_[segment];
@@ -252,6 +335,54 @@ void Allocator::release_segment(std::uint32_t segment) {
 bool Allocator::is_used(std::uint64_t block) const {
     block -= first_block_;
     return (used_[block / kWordBits] >> (block % kWordBits) & 1) != 0;
+}
+
+bool Allocator::is_free(std::uint64_t block) const {
+    if (!is_ours({.block = block, .count = 1})) return false;
+    const std::uint64_t segment = (block - first_block_) / segment_blocks_;
+    return segments_[segment].owner != Owner::kLog && !is_used(block);
+}
+
+std::optional<Allocator::Fault> Allocator::fault_of(Place place) const {
+    if (!is_ours(place)) return Fault{place.block, "is not in the part of the disk for data"};
+    std::optional<Fault> fault;
+    each_segment(inside(place), [this, &fault](Place part) {
+        const bool is_log = segments_[part.block / segment_blocks_].owner == Owner::kLog;
+        if (is_log) fault = {first_block_ + part.block, "is in a segment of the log"};
+        for (std::uint32_t i = 0; !fault && i < part.count; ++i) {
+            const std::uint64_t block = first_block_ + part.block + i;
+            if (!is_used(block)) fault = {block, "is free"};
+        }
+        return !fault;
+    });
+    return fault;
+}
+
+bool Allocator::is_counted_well(std::uint32_t segment) const {
+    const std::uint64_t first = block_of_segment(segment) / kWordBits;
+    std::uint64_t bits = 0;
+    for (std::uint64_t word = first; word < first + segment_blocks_ / kWordBits; ++word) {
+        bits += static_cast<std::uint64_t>(std::popcount(used_[word]));
+    }
+    const Segment& counted = segments_[segment];
+    return counted.used == bits && (counted.owner == Owner::kData) == (bits > 0);
+}
+
+bool Allocator::are_sums_right() const {
+    std::uint64_t free = 0;
+    std::uint32_t empty = 0;
+    std::uint32_t held = 0;
+    std::uint32_t log = 0;
+    for (const Segment& each : segments_) {
+        if (each.owner == Owner::kLog) ++log;
+        if (each.owner == Owner::kNobody) ++empty;
+        if (each.owner == Owner::kHeld) ++held;
+        if (each.owner != Owner::kLog) free += segment_blocks_ - each.used;
+    }
+    std::uint64_t waiting = 0;
+    for (const Waiting& each : waiting_) waiting += each.place.count;
+    return free == free_blocks_ && empty == empty_segments_ && held == held_segments_ &&
+           log == log_segments_ && waiting == waiting_blocks_;
 }
 
 SpaceUse Allocator::use() const {

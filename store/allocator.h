@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "core/intrusive_list.h"
@@ -24,6 +25,16 @@ struct SpaceUse {
     std::uint64_t waiting_blocks = 0;  // Freed, and not to be had yet.
     std::uint64_t log_blocks = 0;
     std::uint64_t used_blocks = 0;  // By what objects have.
+};
+
+// Who wants to know which blocks change hands.
+class SpaceWatch {
+public:
+    virtual ~SpaceWatch() = default;
+    // They were given out, or a record that has just begun frees them.
+    virtual void touched(Place place) = 0;
+    // Of what was given out: a record that has just begun speaks of it, or it was given back.
+    virtual void settled(Place place) = 0;
 };
 
 // Which blocks of a disk are whose. The disk is cut into segments of one size; a segment belongs to
@@ -54,6 +65,8 @@ public:
 
     // Up to `count` consecutive blocks, at least one; nothing when the disk is full.
     std::optional<Place> allocate(std::uint32_t count);
+    // A record speaks of what allocate() gave: from now on release() is for it.
+    void take_up(Place place);
     // At once: nobody has heard of it. For a write that was given up before it was begun.
     void give_back(Place place);
     // The record `sequence` frees it.
@@ -63,6 +76,25 @@ public:
     void settle(std::uint64_t sequence);
     void begin_read(Reading& reading);
 
+    // -- what is done to empty segments, while nobody gets any part of them --
+
+    // The first of those that data comes to in its next `blocks` blocks of which it is not known
+    // that they are filled. Nothing when there is none, or when few are empty.
+    std::optional<std::uint32_t> hold_ahead(std::uint64_t blocks);
+    // From now on it shows which empty segments stay so.
+    void note_empty();
+    // One that was empty at the last note_empty() and has been since, and is not discarded already;
+    // none of those that data comes to in its next `ahead_blocks`. Nothing when there is none, or
+    // when few are empty.
+    std::optional<std::uint32_t> hold_unused(std::uint64_t ahead_blocks);
+    enum class Content : std::uint8_t {
+        kAny,
+        kFilled,     // All of it was written once.
+        kDiscarded,  // Nothing of it was, since.
+    };
+    void end_hold(std::uint32_t segment, Content content);
+    bool is_holding() const { return held_segments_ > 0; }
+
     // -- the log --
 
     // A segment nobody uses any part of.
@@ -71,14 +103,53 @@ public:
     void release_segment(std::uint32_t segment);
 
     std::uint32_t segment_blocks() const { return segment_blocks_; }
+    Place place_of(std::uint32_t segment) const {
+        return {.block = first_block_ + block_of_segment(segment), .count = segment_blocks_};
+    }
+    // The segment whose blocks are given out.
+    std::uint32_t current_segment() const { return current_; }
     SpaceUse use() const;
     bool is_used(std::uint64_t block) const;
+    // Anybody may have it, at once: nothing will ever look at what it holds.
+    bool is_free(std::uint64_t block) const;
+
+    // -- to be looked at by those who doubt it --
+
+    // Null: nobody. One at a time; it outlives its being here.
+    void set_watch(SpaceWatch* watch) { watch_ = watch; }
+    void tell_watch(Place place) {
+        if (watch_ != nullptr) watch_->touched(place);
+    }
+    // Given out, and neither taken up nor given back.
+    std::uint64_t promised_blocks() const { return promised_blocks_; }
+    struct Fault {
+        std::uint64_t block;
+        const char* reason;
+    };
+    // Why data cannot lie there, and the first block where it cannot.
+    std::optional<Fault> fault_of(Place place) const;
+    // A bit for each block from first_block() on: data has it, or had it and it waits.
+    std::span<const std::uint64_t> used() const { return used_; }
+    std::uint64_t first_block() const { return first_block_; }
+    std::uint32_t segment_count() const { return static_cast<std::uint32_t>(segments_.size()); }
+    template <typename Visit>
+    void each_waiting(Visit visit) const {
+        for (const Waiting& each : waiting_) {
+            visit(Place{.block = first_block_ + each.place.block, .count = each.place.count});
+        }
+    }
+    // Whether what is counted of a segment is what its bits say.
+    bool is_counted_well(std::uint32_t segment) const;
+    // Whether the sums are those of the segments, and of what waits.
+    bool are_sums_right() const;
 
 private:
-    enum class Owner : std::uint8_t { kNobody, kData, kLog };
+    enum class Owner : std::uint8_t { kNobody, kData, kLog, kHeld };
     struct Segment {
         Owner owner = Owner::kNobody;
-        std::uint32_t used = 0;  // Of data: blocks given out, or waiting.
+        Content content = Content::kAny;
+        bool stays_empty = false;  // Since note_empty().
+        std::uint32_t used = 0;    // Of data: blocks given out, or waiting.
     };
     struct Waiting {
         Place place;
@@ -104,6 +175,9 @@ private:
                    ? segment.used < segment_blocks_
                    : segment.owner == Owner::kNobody && empty_segments_ > log_reserve_segments_;
     }
+    void take_over(Segment& segment, Owner owner);
+    bool may_hold() const;
+    std::uint32_t steps_ahead(std::uint64_t blocks) const;
     bool next_segment();
     std::optional<Place> take_run(std::uint32_t count);
 
@@ -117,11 +191,15 @@ private:
     std::uint64_t free_blocks_ = 0;     // Of data segments and of nobody's.
     std::uint32_t empty_segments_ = 0;  // Nobody's.
     std::uint32_t log_segments_ = 0;
+    std::uint32_t held_segments_ = 0;
+    std::uint32_t looked_at_ = 0;  // For segments that stay empty.
     std::deque<Waiting> waiting_;  // In the order of release.
     std::uint64_t waiting_blocks_ = 0;
     std::uint64_t settled_ = 0;
     std::uint64_t releases_ = 0;
     core::IntrusiveList<Reading> readings_;  // The oldest first.
+    SpaceWatch* watch_ = nullptr;
+    std::uint64_t promised_blocks_ = 0;
 };
 
 }  // namespace fopd::store

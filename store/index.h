@@ -57,6 +57,15 @@ struct IndexFigures {
     std::uint64_t size_bytes = 0;  // Used, not allocated.
 };
 
+// Takes all entries of an index, on another thread. An error ends it.
+class IndexShow {
+public:
+    virtual ~IndexShow() = default;
+    // Before all entries: what Index::applied() was for them.
+    virtual Result<void> begin(std::uint64_t applied) = 0;
+    virtual Result<void> entry(const IndexEntry& entry) = 0;
+};
+
 // Ordered bytes to bytes, kept on a medium of its own: what can be made again from a log, so that
 // it need not be. Lives on one reactor.
 class Index {
@@ -76,6 +85,11 @@ public:
     // a time. kNoSpace: nothing has happened, and it may be tried again. After any other error
     // nothing is known to be durable, and every later call fails.
     virtual Task<Result<void>> apply(Step step) = 0;
+
+    // Shows all entries as they are at one time, by ascending key, on another thread, while the
+    // index is used and changed. Until it ends no space is used again that it may still see: it
+    // should not take longer than it must. One at a time.
+    virtual Task<Result<void>> show_all(IndexShow* show) = 0;
 
     virtual IndexFigures figures() const = 0;
 };

@@ -101,7 +101,7 @@ Result<void> remove_file(const std::string& path) {
 // -- opening --
 
 LmdbIndex::LmdbIndex(World world, const Options& options)
-    : world_(world), options_(options), map_bytes_(options.map_bytes) {}
+    : world_(world), options_(options), map_bytes_(options.map_bytes), shown_(world.reactor) {}
 
 LmdbIndex::~LmdbIndex() {
     reader_.close();
@@ -223,6 +223,12 @@ Task<Result<void>> LmdbIndex::apply(Step step) {
             break;
         }
         if (*code == MDB_MAP_FULL) {
+            while (showing_) {
+                // It looks at the map; the call of another thread cannot be cut short.
+                const core::WaitOptions wait{};
+                const auto shown = co_await shown_.wait(wait);
+                ENSURE(shown.has_value());
+            }
             applied = grow_map();
             if (applied) continue;
             break;
@@ -273,6 +279,45 @@ Result<void> LmdbIndex::grow_map() {
     const int code = mdb_env_set_mapsize(environment_, map_bytes_);
     if (code != MDB_SUCCESS) return std::unexpected(lmdb_error(code, "grow the map of the index"));
     return {};
+}
+
+// -- all of it --
+
+Task<Result<void>> LmdbIndex::show_all(IndexShow* show) {
+    ENSURE(!showing_);
+    showing_ = true;
+    auto show_entries = [this, show] { return Outcome{this->show_entries(*show)}; };
+    const auto ran = co_await world_.offload.run(world_.reactor, show_entries);
+    showing_ = false;
+    shown_.wake_all();
+    if (!ran) co_return std::unexpected(ran.error());
+    co_return ran->result;
+}
+
+// With a view of its own: that of the reactor is another thread's.
+Result<void> LmdbIndex::show_entries(IndexShow& show) const {
+    Reader reader;
+    Result<void> shown;
+    if (const int code = reader.prepare(environment_, database_); code != MDB_SUCCESS) {
+        shown = std::unexpected(lmdb_error(code, "begin to read the index"));
+    } else if (const auto head = reader.get(kHeadKey); !head) {
+        shown = std::unexpected(head.error());
+    } else if (!*head || (*head)->size() < kHeadBytes) {
+        shown = corrupt("the index does not say what it is");
+    } else {
+        shown = show.begin(get_little<std::uint64_t>(**head, 32));
+    }
+    if (shown) {
+        constexpr std::array kFirstKey{std::byte{1}};
+        auto entry = reader.at_or_after(kFirstKey);
+        while (entry && *entry && shown) {
+            shown = show.entry(**entry);
+            entry = reader.next();
+        }
+        if (!entry) shown = std::unexpected(entry.error());
+    }
+    reader.close();
+    return shown;
 }
 
 IndexFigures LmdbIndex::figures() const {

@@ -8,6 +8,7 @@
 
 #include "core/offload.h"
 #include "core/reactor.h"
+#include "core/wait_queue.h"
 #include "store/index.h"
 
 struct MDB_env;
@@ -37,7 +38,7 @@ public:
     // An empty one, in the place of whatever is there.
     static Task<Result<std::unique_ptr<LmdbIndex>>> create(World world, Options options);
 
-    // Requires: no apply() is under way.
+    // Requires: no apply() and no show_all() is under way.
     ~LmdbIndex() override;
     LmdbIndex(const LmdbIndex&) = delete;
     LmdbIndex& operator=(const LmdbIndex&) = delete;
@@ -45,6 +46,7 @@ public:
     IndexReader& reader() override { return reader_; }
     std::uint64_t applied() const override { return applied_; }
     Task<Result<void>> apply(Step step) override;
+    Task<Result<void>> show_all(IndexShow* show) override;
     IndexFigures figures() const override;
 
 private:
@@ -79,6 +81,7 @@ private:
     Result<void> create_file();
     int open_environment();
     int write(const Step& step);
+    Result<void> show_entries(IndexShow& show) const;
     int write_changes(MDB_txn* transaction, const Step& step) const;
     Result<void> read_head();
     int write_head(MDB_txn* transaction, std::uint64_t applied) const;
@@ -93,6 +96,8 @@ private:
     std::uint64_t applied_ = 0;
     bool failed_ = false;
     bool applying_ = false;
+    bool showing_ = false;
+    core::WaitQueue shown_;
 };
 
 }  // namespace fopd::store

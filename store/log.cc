@@ -78,6 +78,10 @@ Task<Result<void>> Log::settle(std::uint64_t seq, core::WaitOptions wait) {
     return core_->settle(seq, wait);
 }
 
+Task<Result<void>> Log::look_through(LogVisitor* visitor) {
+    return core_->look_through(visitor);
+}
+
 std::uint64_t Log::epoch() const {
     return core_->epoch();
 }
@@ -103,6 +107,14 @@ const Error* Log::failed() const {
 
 void Log::set_applied(std::uint64_t seq) {
     core_->set_applied(seq);
+}
+
+void Log::stall(const Error& why) {
+    core_->stall(why);
+}
+
+void Log::unstall() {
+    core_->unstall();
 }
 
 void Log::set_segments_max(std::uint32_t count) {

@@ -62,6 +62,23 @@ public:
     virtual Task<Result<void>> keep(LogEntry entry) = 0;
 };
 
+// What a look through a log came upon.
+struct LogFault {
+    const char* reason = "";
+    std::uint64_t first_seq = 0;  // Of entries; 0: it is no entry.
+    std::uint64_t last_seq = 0;
+    std::uint64_t block = 0;  // Of the disk.
+};
+
+// Takes what a look through a log that is in use comes upon.
+class LogVisitor {
+public:
+    virtual ~LogVisitor() = default;
+    // An entry that is whole, and where it is; an error ends the look. It may take its time.
+    virtual Task<Result<void>> entry(LogEntry entry, std::uint64_t block) = 0;
+    virtual void fault(const LogFault& fault) = 0;
+};
+
 enum class Durability : std::uint8_t { kDurable, kBuffered };
 enum class Data : std::uint8_t { kNone, kPending };
 enum class Purpose : std::uint8_t { kCommit, kCleaning };
@@ -123,6 +140,7 @@ struct LogOptions {
     std::uint32_t segment_blocks = 256;
     std::uint32_t segments_max = 4;   // How far it grows by itself; see set_segments_max().
     Duration flush_interval = 100ms;  // Until buffered commits are durable, and a mark is written.
+    bool fills_holes = true;          // Before it comes to them, on disks that gain by it.
     std::uint32_t entry_blocks_max = 64;      // 256 KiB.
     std::uint32_t entries_in_flight_max = 3;  // Closed and not durable, while nothing is full.
 };
@@ -230,6 +248,11 @@ public:
     // trusted() has reached `seq`, which has been begun. Writes a mark if need be.
     Task<Result<void>> settle(std::uint64_t seq, core::WaitOptions wait);
 
+    // Reads superblocks and entries again, from the tail to what is durable when it begins, while
+    // the log goes on: what is cleaned away meanwhile is not missed. kNoSpace: there is no memory.
+    // One at a time.
+    Task<Result<void>> look_through(LogVisitor* visitor);
+
     std::uint64_t epoch() const;
     Receipt receipt_of(const Commit& commit) const { return {epoch(), commit.seq()}; }
     std::uint64_t begun_seq() const;
@@ -247,6 +270,9 @@ public:
     // The index holds everything up to here, durably: cleaning may go as far.
     void set_applied(std::uint64_t seq);
     void set_segments_max(std::uint32_t count);
+    // Room will not come by itself: until unstall(), reserve() gives `why` where it would wait.
+    void stall(const Error& why);
+    void unstall();
     // In their order; the volume's allocator leaves them alone.
     std::vector<std::uint32_t> segments() const;
     LogSpaceFigures space() const;

@@ -16,6 +16,7 @@ LogCore::LogCore(core::Reactor& reactor, devices::Device& device, SegmentSource&
       payload_max_(static_cast<std::uint32_t>(options.entry_blocks_max * devices::kBlockBytes -
                                               kEntryHeaderBytes)),
       bytes_max_((kSlots - options.entries_in_flight_max - 1) * payload_max_ / 2),
+      filler_(device),
       copies_(device),
       space_(
           {.segment_blocks = options.segment_blocks, .entry_blocks_max = options.entry_blocks_max}),
@@ -68,6 +69,7 @@ Task<Result<void>> LogCore::wait_for_room(std::uint32_t bytes, core::WaitOptions
         if (failed_) co_return std::unexpected(failure());
         if (!serving_ || closing_) co_return std::unexpected(closed_error());
         if (has_room(bytes, purpose)) co_return Result<void>{};
+        if (purpose == Purpose::kCommit && stalled_) co_return std::unexpected(*stalled_);
         if (purpose == Purpose::kCleaning) cleaner_starves_ = true;
         source_empty_ = false;
         look_after_space();
@@ -78,6 +80,11 @@ Task<Result<void>> LogCore::wait_for_room(std::uint32_t bytes, core::WaitOptions
 
 void LogCore::wake_room() {
     room_.wake_all();
+}
+
+void LogCore::stall(const Error& why) {
+    stalled_ = why;
+    wake_room();
 }
 
 void LogCore::give_up(std::uint32_t bytes) {
@@ -166,6 +173,7 @@ std::uint64_t LogCore::close_entry() {
         ++entered_since_superblock_;
         source_empty_ = false;
         look_after_space();
+        fill_ahead();
     }
     return seq;
 }

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "core/wait_queue.h"
 #include "store/aligned_memory.h"
 #include "store/entry_reader.h"
+#include "store/hole_filler.h"
 #include "store/log.h"
 #include "store/log_replay.h"
 #include "store/log_space.h"
@@ -19,7 +21,7 @@
 namespace fopd::store {
 
 // What is behind Log. The commit path is in log_core.cc, opening, superblocks, growth and cleaning
-// in log_upkeep.cc.
+// in log_upkeep.cc, what is done about space that was never written in log_zeros.cc.
 //
 // Entries are numbered; those on their way are in slots, the one that gathers commits last:
 //
@@ -53,6 +55,7 @@ public:
     void data_done(Commit& commit, const Result<void>& result);
     Task<Result<void>> sync(core::WaitOptions wait);
     Task<Result<void>> settle(std::uint64_t seq, core::WaitOptions wait);
+    Task<Result<void>> look_through(LogVisitor* visitor);
 
     static bool ended(const Commit& commit) { return commit.stage_ == Commit::Stage::kEnded; }
     static void wait_for(Commit& commit, std::coroutine_handle<> handle) {
@@ -74,6 +77,8 @@ public:
 
     void set_applied(std::uint64_t seq);
     void set_segments_max(std::uint32_t count);
+    void stall(const Error& why);
+    void unstall() { stalled_.reset(); }
     const LogSpace& space() const { return space_; }
     std::uint32_t segments_max() const { return segments_max_; }
     bool cleaning_wanted() const;
@@ -143,8 +148,23 @@ private:
     Task<void> look_after_space_until_done();
     Task<Result<void>> grow();
     Task<Result<void>> zero_segment(std::uint32_t segment);
+    Task<Result<void>> fill_head();
+    std::optional<std::size_t> segment_to_fill() const;
+    void fill_ahead();
+    Task<void> fill_ahead_until_done();
     Task<Result<void>> hand_out_oldest(CleanVisitor* visitor, std::uint64_t end_seq);
     Task<Result<void>> drop_oldest();
+
+    // -- looking through it: log_look.cc --
+    struct Stretch {
+        LogSegment segment;
+        std::uint64_t last_seq = 0;
+    };
+    Task<void> look_at_superblocks(LogVisitor* visitor);
+    Task<Result<void>> look_at_segment(LogVisitor* visitor, EntryReader* reader, Stretch stretch);
+    std::optional<Stretch> stretch_with(std::uint64_t seq, std::uint64_t end_seq) const;
+    bool has(const LogSegment& segment) const;
+    std::uint64_t block_of(LogPosition at) const;
 
     // A superblock is written at the latest when the log has entered so many segments: replay
     // looks for its beginning through no more.
@@ -160,6 +180,9 @@ private:
     AlignedMemory memory_;
     std::array<Slot, kSlots> slots_;
     AlignedMemory zeros_;
+    HoleFiller filler_;
+    std::set<std::uint32_t> filled_;  // Segments of which all was written once.
+    bool filling_ = false;
     SuperblockCopies copies_;
     LogSpace space_;
 
@@ -198,6 +221,7 @@ private:
     bool superblock_locked_ = false;
     bool upkeep_runs_ = false;
     bool source_empty_ = false;
+    std::optional<Error> stalled_;  // Why there will be no room for commits.
     bool cleaner_starves_ = false;  // Grow beyond segments_max_ rather than stand still.
     core::WaitQueue superblock_free_;
     core::WaitQueue cleaning_;

@@ -21,10 +21,10 @@ void LogSpace::restore(std::vector<LogSegment> segments, std::size_t head,
     head_block_ = head_block;
 }
 
-std::uint64_t LogSpace::capacity() const {
+std::uint64_t LogSpace::capacity_of(std::size_t free_segments) const {
     const std::uint64_t rest = limits_.segment_blocks - head_block_;
     const std::uint64_t lost = limits_.entry_blocks_max - 1;
-    return (rest > lost ? rest - lost : 0) + free_count() * usable();
+    return (rest > lost ? rest - lost : 0) + free_segments * usable();
 }
 
 std::uint64_t LogSpace::cleaning_reserve() const {
@@ -39,7 +39,7 @@ std::uint64_t LogSpace::headroom() const {
 
 void LogSpace::promise(std::uint32_t blocks) {
     promised_ += blocks;
-    ENSURE(promised_ <= capacity());
+    ENSURE(promised_ <= capacity_now());
 }
 
 void LogSpace::release(std::uint32_t blocks) {
@@ -56,19 +56,29 @@ LogSpace::Placed LogSpace::place(const Wanted& entry) {
     if (new_segment) {
         ENSURE(free_count() > 0);
         ++head_;
+        ENSURE(head_ != held_);
         head_block_ = 0;
     }
     if (head_block_ == 0) segments_[head_].first_seq = entry.seq;
     const LogPosition at{.segment = segments_[head_].number, .block = head_block_};
     head_block_ += entry.blocks;
-    ENSURE(promised_ <= capacity());
+    ENSURE(promised_ <= capacity_now());
     return {.position = at, .new_segment = new_segment};
+}
+
+bool LogSpace::hold(std::size_t index) {
+    ENSURE(held_ == 0);
+    ENSURE(index > head_ && index < segments_.size());
+    if (promised_ + cleaning_reserve() > capacity_of(index - head_ - 1)) return false;
+    held_ = index;
+    return true;
 }
 
 void LogSpace::remove_oldest() {
     ENSURE(head_ > 0);
     segments_.erase(segments_.begin());
     --head_;
+    if (held_ > 0) --held_;
 }
 
 }  // namespace fopd::store

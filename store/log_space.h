@@ -38,8 +38,8 @@ public:
     std::uint32_t head_block() const { return head_block_; }
     std::size_t free_count() const { return segments_.size() - head_ - 1; }
 
-    // Blocks of entries that fit for sure.
-    std::uint64_t capacity() const;
+    // Blocks of entries that fit for sure, as long as nothing is held.
+    std::uint64_t capacity() const { return capacity_of(free_count()); }
     std::uint64_t promised() const { return promised_; }
     // What only cleaning may be promised: it commits again up to a segment before it frees one.
     std::uint64_t cleaning_reserve() const;
@@ -50,7 +50,7 @@ public:
     bool very_low() const { return headroom() < usable(); }
 
     bool fits(std::uint32_t blocks, std::uint64_t left_over) const {
-        return promised_ + blocks + left_over <= capacity();
+        return promised_ + blocks + left_over <= capacity_now();
     }
     void promise(std::uint32_t blocks);
     void release(std::uint32_t blocks);
@@ -67,6 +67,12 @@ public:
     // The place of the next entry.
     Placed place(const Wanted& entry);
 
+    // For something else that is done to segments[index], neither it nor those behind it are
+    // entered until the hold ends; what is promised has room before it, and cleaning has. False
+    // when that is not so. One at a time.
+    bool hold(std::size_t index);
+    void end_hold() { held_ = 0; }
+
     void add(std::uint32_t number) { segments_.push_back({.number = number}); }
     // Requires: it is not the one being written.
     void remove_oldest();
@@ -74,9 +80,15 @@ public:
 private:
     std::uint64_t usable() const { return limits_.segment_blocks - limits_.entry_blocks_max + 1; }
 
+    std::uint64_t capacity_of(std::size_t free_segments) const;
+    std::uint64_t capacity_now() const {
+        return capacity_of(held_ == 0 ? free_count() : held_ - head_ - 1);
+    }
+
     const Limits limits_;
     std::vector<LogSegment> segments_;
     std::size_t head_ = 0;
+    std::size_t held_ = 0;  // 0: none.
     std::uint32_t head_block_ = 0;
     std::uint64_t promised_ = 0;
 };

@@ -137,6 +137,8 @@ Task<Result<void>> LogCore::begin_epoch() {
         const auto cleared = co_await clear_block(next);
         if (!cleared) co_return cleared;
     }
+    const auto filled = co_await fill_head();
+    if (!filled) co_return filled;
     const auto flushed = co_await flush_device();
     if (!flushed) co_return flushed;
     ++epoch_;
@@ -145,6 +147,7 @@ Task<Result<void>> LogCore::begin_epoch() {
     if (!written) co_return written;
     serving_ = true;
     look_after_space();
+    fill_ahead();
     co_return Result<void>{};
 }
 
@@ -159,6 +162,7 @@ Task<Result<void>> LogCore::clear_block(LogPosition position) {
 
 Task<Result<void>> LogCore::close() {
     closing_ = true;  // Nobody gets a reservation any more.
+    filler_.stop();
     disarm();
     wake_room();
     cleaning_.wake_all();
@@ -293,6 +297,7 @@ Task<Result<void>> LogCore::grow() {
     const auto written = co_await write_superblock(std::move(superblock));
     if (!written) co_return written;
     space_.add(*taken);
+    filled_.insert(*taken);
     wake_room();
     co_return Result<void>{};
 }
@@ -396,6 +401,7 @@ Task<Result<void>> LogCore::drop_oldest() {
     if (stays) {
         space_.add(oldest);
     } else {
+        filled_.erase(oldest);
         source_.give_back_segment(oldest);
     }
     co_return Result<void>{};

@@ -56,6 +56,19 @@ IndexFigures MapIndex::figures() const {
     return {.entry_count = image_.entries.size(), .size_bytes = image_.size_bytes};
 }
 
+// At once, and on the same thread: in the simulated world nobody has to wait for it.
+Task<Result<void>> MapIndex::show_all(IndexShow* show) {
+    const auto begun = show->begin(image_.applied);
+    if (!begun) co_return begun;
+    for (const auto& [key, value] : image_.entries) {
+        const IndexEntry entry{.key = std::as_bytes(std::span(key)),
+                               .value = std::as_bytes(std::span(value))};
+        const auto shown = show->entry(entry);
+        if (!shown) co_return shown;
+    }
+    co_return Result<void>{};
+}
+
 Result<std::optional<IndexEntry>> MapIndex::Reader::at_or_after(Bytes key) {
     return stand_on(entries_.lower_bound(as_text(key)));
 }

@@ -36,6 +36,7 @@ public:
     IndexReader& reader() override { return reader_; }
     std::uint64_t applied() const override { return image_.applied; }
     Task<Result<void>> apply(Step step) override;
+    Task<Result<void>> show_all(IndexShow* show) override;
     IndexFigures figures() const override;
 
 private:

@@ -1,6 +1,7 @@
 #include "store/name_router.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -50,6 +51,37 @@ Task<Result<void>> NameRouter::keep(Kept kept) {
     for (NameSink* const part : parts_) {
         const auto done = co_await part->keep(kept);
         if (!done) co_return done;
+    }
+    co_return Result<void>{};
+}
+
+Task<Result<NameSink::ClaimPage>> NameRouter::claims(Slot slot, ClaimPlace from) {
+    const std::uint32_t part = from.part;
+    ENSURE(part < parts_.size());
+    from.part = 0;
+    auto page = co_await parts_[part]->claims(slot, std::move(from));
+    if (!page) co_return std::unexpected(page.error());
+    page->next.part = part;
+    if (page->end && part + 1 < parts_.size()) {
+        page->next = {.part = part + 1};
+        page->end = false;
+    }
+    co_return std::move(*page);
+}
+
+Task<Result<void>> NameRouter::leave_unknown(std::vector<NameClaim>* claims) {
+    const auto count = static_cast<std::uint32_t>(parts_.size());
+    std::vector<std::vector<NameClaim>> divided(count);
+    for (NameClaim& claim : *claims) {
+        const NameRef name{.pool = claim.pool, .name = claim.name};
+        divided[shard_of(name, count)].push_back(std::move(claim));
+    }
+    claims->clear();
+    for (std::uint32_t i = 0; i < count; ++i) {
+        if (divided[i].empty()) continue;
+        const auto left = co_await parts_[i]->leave_unknown(&divided[i]);
+        if (!left) co_return left;
+        std::ranges::move(divided[i], std::back_inserter(*claims));
     }
     co_return Result<void>{};
 }

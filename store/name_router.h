@@ -18,6 +18,8 @@ public:
     Task<Result<void>> tell(const NameChanges* changes) override;
     // All of them hear of it, so that each knows that it knows everything.
     Task<Result<void>> keep(Kept kept) override;
+    Task<Result<ClaimPage>> claims(Slot slot, ClaimPlace from) override;
+    Task<Result<void>> leave_unknown(std::vector<NameClaim>* claims) override;
 
 private:
     const std::vector<NameSink*> parts_;

@@ -2,6 +2,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,23 @@ public:
         std::uint64_t seq;
     };
     virtual Task<Result<void>> keep(Kept kept) = 0;
+
+    // -- to be looked at by those who doubt it --
+
+    // Where among the claims that are known a look has come to.
+    struct ClaimPlace {
+        std::uint32_t part = 0;
+        std::optional<NameClaim> behind{};
+    };
+    struct ClaimPage {
+        std::vector<NameClaim> claims{};  // Of objects of the slot.
+        ClaimPlace next{};
+        bool end = false;  // Nothing comes behind them.
+    };
+    // Some of what is known of a slot's objects, which may be nothing on the way to the end.
+    virtual Task<Result<ClaimPage>> claims(Slot slot, ClaimPlace from) = 0;
+    // Leaves of the claims, which are the caller's until it ends, those that are not known.
+    virtual Task<Result<void>> leave_unknown(std::vector<NameClaim>* claims) = 0;
 };
 
 }  // namespace fopd::store

@@ -426,6 +426,37 @@ Task<Result<void>> NameShard::keep(Kept kept) {
     co_return co_await checkpoint();
 }
 
+Task<Result<NameSink::ClaimPage>> NameShard::claims(Slot slot, ClaimPlace from) {
+    Walk all{.kind = NameKind::kClaim,
+             .from = NameKey::first_of(NameKind::kClaim),
+             .to = NameKey::last_of(NameKind::kClaim),
+             .count_max = kEntriesATurn,
+             .which = Walk::Which::kAll};
+    if (from.behind) all.from = NameKey::behind(NameKey::claim(NameKind::kClaim, *from.behind));
+    auto walked = co_await walk(&all);
+    if (!walked) co_return std::unexpected(walked.error());
+    ClaimPage page;
+    page.end = walked->end;
+    if (!walked->claims.empty()) page.next.behind = walked->claims.back();
+    std::erase_if(walked->claims,
+                  [slot](const NameClaim& claim) { return claim.fid.slot() != slot; });
+    page.claims = std::move(walked->claims);
+    co_return page;
+}
+
+Task<Result<void>> NameShard::leave_unknown(std::vector<NameClaim>* claims) {
+    std::vector<NameClaim> unknown;
+    for (NameClaim& claim : *claims) {
+        const Result<void> checked = check(ref_of(claim));
+        if (!checked) co_return checked;
+        const auto known = has(NameKey::claim(NameKind::kClaim, claim));
+        if (!known) co_return std::unexpected(known.error());
+        if (!*known) unknown.push_back(std::move(claim));
+    }
+    *claims = std::move(unknown);
+    co_return Result<void>{};
+}
+
 // Who is about to change a name is the one to wait, while nothing depends on it.
 Task<Result<void>> NameShard::make_room() {
     const bool is_full = index_.changed_bytes() > options_.overlay_bytes;

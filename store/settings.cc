@@ -23,6 +23,19 @@ config::Section<StoreSettings> store_section() {
     section.field("scrub_rate", &StoreSettings::scrub_bytes_per_second,
                   config::size({.min = 4096, .max = 1ULL << 40}),
                   "What a scrub reads of each disk in a second, at most.");
+    section.field("coalesce_rate", &StoreSettings::coalesce_bytes_per_second,
+                  config::size({.max = 1ULL << 40}),
+                  "What is read, and written, of each locality's disks in a second, at most, to "
+                  "bring objects together that short overwrites have scattered; while nothing else "
+                  "is changed on the disk. 0: not at all.");
+    section.field("zeros_ahead", &StoreSettings::zeros_ahead_bytes,
+                  config::size({.max = 16ULL << 30}),
+                  "Disks that are files on ext4 or XFS: how far before the data zeros are written, "
+                  "since what was never written costs short writes twice. 0: not at all.");
+    section.field("discard", &StoreSettings::discard, config::boolean(),
+                  "Whether space that has been free for a minute is given back to the disk, a "
+                  "segment at a time, or to the file system if the disk is a file. For disks that "
+                  "share their space with others.");
     return section;
 }
 

@@ -24,11 +24,14 @@ public:
     // The newest whole one of this disk. kNotFound: there never was one; kDenied: it is another
     // disk's; kUnsupported, kCorrupt, kIo: as for both copies.
     Task<Result<Superblock>> read(LogId disk_id);
+    // Where a copy lies on the disk.
+    static std::uint64_t block_of(unsigned copy) { return offset_of(copy) / devices::kBlockBytes; }
+    // The same of one copy.
+    Task<Result<Superblock>> read_copy(unsigned copy, LogId disk_id);
     // Writes one; it is durable after a flush.
     Task<Result<void>> write(unsigned copy, Superblock superblock);
 
 private:
-    Task<Result<Superblock>> read_copy(unsigned copy, LogId disk_id);
     static std::uint64_t offset_of(unsigned copy) { return (1 + copy) * kSuperblockBytes; }
 
     devices::Device& device_;

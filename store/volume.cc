@@ -35,10 +35,23 @@ LogOptions log_options(const VolumeOptions& options) {
     return {.disk_id = options.disk_id,
             .segment_blocks = options.segment_blocks,
             .flush_interval = options.flush_interval,
+            .fills_holes = options.zeros_ahead_bytes > 0,
             .entry_blocks_max = std::min(64U, options.segment_blocks / 4)};
 }
 
+Discards::Options discard_options(const VolumeOptions& options, const devices::Device& device) {
+    const bool fills = device.geometry().slow_holes;
+    return {.wanted = options.discard,
+            .interval = options.discard_interval,
+            .ahead_blocks = fills ? options.zeros_ahead_bytes / devices::kBlockBytes : 0};
+}
+
 constexpr Error kBadRecord{.code = Errc::kCorrupt, .context = "a record of the log"};
+
+std::uint32_t blocks_given(const Record& record) {
+    if (record.kind != RecordKind::kExtent) return 0;
+    return static_cast<std::uint32_t>(record.count - record.dead.size());
+}
 
 std::unexpected<Error> no_space(const char* what) {
     return std::unexpected(Error{.code = Errc::kNoSpace, .context = what});
@@ -46,16 +59,73 @@ std::unexpected<Error> no_space(const char* what) {
 
 }  // namespace
 
-// Tells the allocator what the index says.
+// Tells the allocator what the index says, and counts whose it is. The extents come object by
+// object.
 class Volume::SpaceMaker final : public MapVisitor {
 public:
-    explicit SpaceMaker(Allocator& space) : space_(space) {}
+    explicit SpaceMaker(Volume& volume) : volume_(volume) {}
+
     Result<void> extent(const StoredExtent& extent) override {
-        return space_.take({.block = extent.block, .count = extent.count});
+        if (counted_.empty() || counted_.back().fid != extent.fid) {
+            counted_.push_back({.fid = extent.fid});
+        }
+        counted_.back().blocks += extent.count;
+        const Result<void> taken =
+            volume_.space_->take({.block = extent.block, .count = extent.count});
+        // Nothing is given out on a disk that is only read: what is wrong with it can be shown.
+        if (volume_.mode_ == Mode::kReadOnly) return {};
+        return taken;
+    }
+    // Looks into the map itself, which a visit must not.
+    Task<Result<void>> between_turns() override {
+        for (const Counted& each : counted_) {
+            const Result<void> added = add(each);
+            if (!added) co_return added;
+        }
+        counted_.clear();
+        co_return Result<void>{};
     }
 
 private:
-    Allocator& space_;
+    struct Counted {
+        Fid fid{};
+        std::uint64_t blocks = 0;
+    };
+
+    Result<void> add(const Counted& counted) {
+        const auto object = volume_.map_.find(counted.fid);
+        if (!object) return std::unexpected(object.error());
+        if (object->has_value()) {
+            volume_.share_of((*object)->owner).blocks += counted.blocks;
+            return {};
+        }
+        const auto upload = volume_.map_.find_upload(counted.fid);
+        if (!upload) return std::unexpected(upload.error());
+        // What was removed is nobody's any more.
+        if (!upload->has_value()) return {};
+        volume_.share_of((*upload)->object.owner).blocks += counted.blocks;
+        return {};
+    }
+
+    Volume& volume_;
+    std::vector<Counted> counted_;  // In this turn.
+};
+
+// Counts who has how many objects, and uploads.
+class Volume::ObjectCounter final : public MapVisitor {
+public:
+    explicit ObjectCounter(Volume& volume) : volume_(volume) {}
+    Result<void> object(Fid /*fid*/, const Object& object) override {
+        ++volume_.share_of(object.owner).objects;
+        return {};
+    }
+    Result<void> upload(Fid /*fid*/, const Upload& upload) override {
+        ++volume_.share_of(upload.object.owner).objects;
+        return {};
+    }
+
+private:
+    Volume& volume_;
 };
 
 Volume::Volume(const VolumeParts& parts, const VolumeOptions& options)
@@ -68,6 +138,8 @@ Volume::Volume(const VolumeParts& parts, const VolumeOptions& options)
       log_(parts.reactor, parts.device, *this, log_options(options)),
       names_({.reactor = parts.reactor, .index = index_, .map = map_, .sink = parts.names},
              options.disk_id, options.slot),
+      zeros_(parts.reactor, parts.device, parts.events, options.zeros_ahead_bytes),
+      discards_(parts.reactor, parts.device, parts.events, discard_options(options, parts.device)),
       checkpoint_wanted_(parts.reactor),
       checkpoint_made_(parts.reactor),
       removed_(parts.reactor),
@@ -131,10 +203,13 @@ Task<Result<void>> Volume::open(Mode mode) {
     reactor_.spawn(duties_, keep_index_up());
     reactor_.spawn(duties_, keep_log_short());
     reactor_.spawn(duties_, sweep());
+    reactor_.spawn(duties_, zeros_.run(&*space_, &stop_));
+    reactor_.spawn(duties_, discards_.run(&*space_, &stop_));
     co_return Result<void>{};
 }
 
 Task<Result<void>> Volume::close() {
+    zeros_.stop();
     stop_.cancel();
     co_await duties_.close(reactor_);
     Result<void> kept{};
@@ -157,10 +232,43 @@ Task<Result<void>> Volume::count_space() {
         const Result<void> taken = space_->take_segment(segment);
         if (!taken) co_return taken;
     }
-    SpaceMaker maker(*space_);
-    const auto counted = co_await map_.for_each(KeyKind::kExtent, &maker);
+    SpaceMaker maker(*this);
+    const auto taken = co_await map_.for_each(KeyKind::kExtent, &maker);
+    if (!taken) co_return taken;
+    const auto counted = co_await count_owners();
     if (counted) size_log();
     co_return counted;
+}
+
+Task<Result<void>> Volume::count_owners() {
+    ObjectCounter counter(*this);
+    const auto objects = co_await map_.for_each(KeyKind::kObject, &counter);
+    if (!objects) co_return objects;
+    co_return co_await map_.for_each(KeyKind::kUpload, &counter);
+}
+
+OwnerShare& Volume::share_of(std::string_view owner) {
+    const auto found = owners_at_open_.find(owner);
+    if (found != owners_at_open_.end()) return found->second;
+    return owners_at_open_[std::string(owner)];
+}
+
+Task<Result<std::uint64_t>> Volume::count_blocks(Fid fid, core::WaitOptions wait) {
+    std::uint64_t blocks = 0;
+    for (std::uint64_t next = 0;;) {
+        const auto counted = map_.count(fid, next, kStepsPerTurn);
+        if (!counted) co_return std::unexpected(counted.error());
+        blocks += counted->blocks;
+        if (counted->finished || counted->next == kObjectBlocksMax) co_return blocks;
+        next = counted->next;
+        const bool is_wanted = wait.cancel == nullptr || !wait.cancel->cancelled();
+        if (!is_wanted) co_return std::unexpected(Error{.code = Errc::kCancelled});
+        if (wait.deadline <= reactor_.now()) {
+            co_return std::unexpected(
+                Error{.code = Errc::kTimedOut, .context = "an object of many extents"});
+        }
+        co_await reactor_.yield();
+    }
 }
 
 void Volume::fail(const Error& error) {
@@ -169,6 +277,38 @@ void Volume::fail(const Error& error) {
     failure_ = error;
     core::emit(events_, core::Level::kError, "store.volume_failed",
                {{"device", device_.name()}, {"reason", std::string_view(error.context)}});
+}
+
+void Volume::note_changed(const Record& record) {
+    // Never durable, unless it is begun.
+    Changed changed{.fid = record.fid, .seq = UINT64_MAX};
+    if (record.kind == RecordKind::kPut || record.kind == RecordKind::kCommit) {
+        const auto kind = static_cast<KeyKind>(record.key.front());
+        const auto fid = read_fid_key(kind, record.key);
+        const bool of_object = kind == KeyKind::kObject || kind == KeyKind::kUpload;
+        if (!of_object || !fid) return;
+        changed.fid = *fid;
+    }
+    if (record.kind == RecordKind::kForget) return;
+    const bool is_known = !changed_.empty() && changed_.back().seq == UINT64_MAX &&
+                          changed_.back().fid == changed.fid;
+    if (!is_known) changed_.push_back(changed);
+}
+
+void Volume::note_durable() {
+    const std::uint64_t durable = log_.durable_seq();
+    while (!changed_.empty() && changed_.front().seq <= durable) changed_.pop_front();
+}
+
+bool Volume::is_uncertain(Fid fid) {
+    if (serving()) return false;
+    for (const Changed& each : changed_) {
+        std::uint64_t& last = uncertain_[each.fid];
+        last = std::max(last, each.seq);
+    }
+    changed_.clear();
+    const auto found = uncertain_.find(fid);
+    return found != uncertain_.end() && found->second > log_.durable_seq();
 }
 
 // -- segments --
@@ -230,6 +370,8 @@ Result<void> Volume::apply_extent(const Record& record, std::vector<Place>& free
     while (const std::optional<Extent> run = runs.next()) {
         const Result<void> inserted = map_.insert(record.fid, *run, freed);
         if (!inserted) return inserted;
+        // Not while a log is replayed: which blocks are in use is found out later.
+        if (space_) space_->take_up({.block = run->block, .count = run->count()});
     }
     return {};
 }
@@ -358,6 +500,7 @@ Task<Result<void>> Volume::flush_replayed() {
 
 Task<Result<Reservation>> Volume::reserve(std::uint32_t bytes, core::WaitOptions wait) {
     while (serving() && index_.changed_bytes() + kOverlayReserve * bytes > options_.overlay_bytes) {
+        if (index_failure_) co_return std::unexpected(*index_failure_);
         checkpoint_wanted_.wake_all();
         const auto made = co_await checkpoint_made_.wait(wait);
         if (!made) co_return std::unexpected(made.error());
@@ -367,16 +510,21 @@ Task<Result<Reservation>> Volume::reserve(std::uint32_t bytes, core::WaitOptions
 }
 
 Result<Place> Volume::allocate(std::uint32_t blocks) {
-    if (std::optional<Place> place = space_->allocate(blocks)) return *place;
-    settle();
-    if (std::optional<Place> place = space_->allocate(blocks)) return *place;
-    return no_space("free blocks");
+    std::optional<Place> place = space_->allocate(blocks);
+    if (!place) {
+        settle();
+        place = space_->allocate(blocks);
+    }
+    if (!place) return no_space("free blocks");
+    zeros_.follow(*place, space_->current_segment());
+    return *place;
 }
 
 Task<Result<void>> Volume::settle_space(core::WaitOptions wait) {
     const auto settled = co_await log_.settle(log_.begun_seq(), wait);
-    if (settled) settle();
-    co_return settled;
+    if (!settled) co_return settled;
+    settle();
+    co_return co_await zeros_.wait_released(&*space_, wait);
 }
 
 Task<Result<void>> Volume::punch(Change* change, Fid fid, BlockRange range) {
@@ -384,32 +532,47 @@ Task<Result<void>> Volume::punch(Change* change, Fid fid, BlockRange range) {
     ++change->holes_;
     Result<void> result{};
     for (BlockRange rest = range;;) {
+        const std::size_t freed_before = change->freed_.size();
         const auto punched = map_.punch(fid, rest, kStepsPerTurn, change->freed_);
         if (!punched) {
             result = std::unexpected(punched.error());
             break;
+        }
+        for (std::size_t i = freed_before; i < change->freed_.size(); ++i) {
+            space_->tell_watch(change->freed_[i]);
         }
         if (punched->finished) break;
         rest = {.first = punched->next, .count = range.end() - punched->next};
         co_await reactor_.yield();
     }
     change->records.punch(fid, range.first, range.count);
+    if (!result) changed_.push_back({.fid = fid, .seq = UINT64_MAX});
     if (!result) fail(result.error());
     co_return result;
 }
 
 Result<void> Volume::begin(Change& change, Reservation reservation, Durability durability,
                            Data data) {
+    const bool has_holes = change.holes_ > 0;
     holes_in_the_making_ -= std::exchange(change.holes_, 0);
     if (holes_in_the_making_ == 0) holes_made_.wake_all();
-    if (!serving()) return std::unexpected(failure());
     RecordReader reader(change.records.bytes());
+    if (!serving()) {
+        for (auto record = reader.next(); has_holes && record && *record; record = reader.next()) {
+            note_changed(**record);
+        }
+        return std::unexpected(failure());
+    }
+    note_durable();
+    const std::size_t changed_before = changed_.size();
     change.names_.clear();
+    change.net_blocks_ = 0;
     std::uint32_t count = 0;
     for (;;) {
         const auto record = reader.next();
         ENSURE(record.has_value());
         if (!record->has_value()) break;
+        note_changed(**record);
         const Result<void> applied =
             apply(**record, {.freed = change.freed_, .names = change.names_});
         if (!applied) {
@@ -417,12 +580,17 @@ Result<void> Volume::begin(Change& change, Reservation reservation, Durability d
             if (count > 0 || !change.freed_.empty()) fail(applied.error());
             return applied;
         }
+        change.net_blocks_ += blocks_given(**record);
         ++count;
     }
+    for (const Place place : change.freed_) change.net_blocks_ -= place.count;
     change.durability_ = durability;
     change.commit_.emplace();
     log_.begin(*change.commit_, std::move(reservation), change.records.bytes(), count, durability,
                data);
+    for (std::size_t i = changed_before; i < changed_.size(); ++i) {
+        changed_[i].seq = change.commit_->seq();
+    }
     if (!change.names_.empty()) {
         ENSURE(durability == Durability::kDurable);
         names_.begun(change.commit_->seq());
@@ -484,6 +652,28 @@ Task<Result<void>> Volume::checkpoint() {
     co_return Result<void>{};
 }
 
+// Once when it begins to fail, once when it goes on: a full file system stays full for long.
+void Volume::note_checkpoint(const Result<void>& made) {
+    if (made && index_failure_) {
+        core::emit(events_, core::Level::kInfo, "store.checkpoints_go_on",
+                   {{"device", device_.name()}});
+        index_failure_.reset();
+        log_.unstall();
+    }
+    if (made) return;
+    const bool may_pass = made.error().code == Errc::kNoSpace;
+    if (may_pass && index_failure_) return;
+    core::emit(events_, core::Level::kError, "store.checkpoint_failed",
+               {{"device", device_.name()},
+                {"reason", std::string_view(made.error().context)},
+                {"errno", std::int64_t{made.error().os_errno}}});
+    if (!may_pass) return;
+    index_failure_ = Error{.code = Errc::kNoSpace,
+                           .os_errno = made.error().os_errno,
+                           .context = "there is no space left for the index of its disk"};
+    log_.stall(*index_failure_);
+}
+
 Task<void> Volume::keep_index_up() {
     Instant next = after(reactor_.now(), options_.checkpoint_interval);
     while (!stop_.cancelled() && serving()) {
@@ -494,11 +684,9 @@ Task<void> Volume::keep_index_up() {
         settle();
         if (log_.begun_seq() == index_.applied()) continue;
         const auto made = co_await checkpoint();
-        if (made || stop_.cancelled()) continue;
-        core::emit(events_, core::Level::kError, "store.checkpoint_failed",
-                   {{"device", device_.name()},
-                    {"reason", std::string_view(made.error().context)},
-                    {"errno", std::int64_t{made.error().os_errno}}});
+        if (stop_.cancelled()) continue;
+        note_checkpoint(made);
+        if (made) continue;
         if (made.error().code != Errc::kNoSpace) {
             fail(made.error());
             co_return;

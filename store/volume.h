@@ -2,7 +2,11 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "core/cancel.h"
@@ -16,12 +20,14 @@
 #include "devices/device.h"
 #include "store/aligned_memory.h"
 #include "store/allocator.h"
+#include "store/discards.h"
 #include "store/index.h"
 #include "store/layered_index.h"
 #include "store/log.h"
 #include "store/object_map.h"
 #include "store/record.h"
 #include "store/volume_names.h"
+#include "store/zeros_ahead.h"
 
 namespace fopd::store {
 
@@ -33,7 +39,19 @@ struct VolumeOptions {
                                   << 20;  // What changes may take until they are in the index.
     Duration flush_interval = 1s;
     Duration checkpoint_interval = 5s;
+    // How far before the data zeros are written, on disks that gain by it.
+    std::uint64_t zeros_ahead_bytes = 64ULL << 20;
+    // Segments that stay empty so long are given back to the device.
+    bool discard = false;
+    Duration discard_interval = 1min;
 };
+
+// What an owner's objects are on a disk, and its uploads.
+struct OwnerShare {
+    std::uint64_t blocks = 0;
+    std::uint64_t objects = 0;
+};
+using OwnerShares = std::map<std::string, OwnerShare, std::less<>>;
 
 // What it works with; all of it outlives the volume.
 struct VolumeParts {
@@ -54,10 +72,14 @@ public:
 
     RecordWriter records;
 
+    // How many blocks more its objects have since it has begun.
+    std::int64_t net_blocks() const { return net_blocks_; }
+
 private:
     friend class Volume;
     std::optional<Commit> commit_;
     std::vector<Place> freed_;
+    std::int64_t net_blocks_ = 0;
     NameChanges names_;
     std::uint32_t holes_ = 0;  // Made by Volume::punch() ahead of the log.
     Durability durability_ = Durability::kDurable;
@@ -92,7 +114,14 @@ public:
     // Whether changes are taken. Once they are not, they will not be again.
     bool serving() const { return serving_ && log_.failed() == nullptr; }
     // Why not.
+    // Why the index could not follow when it was last tried, while it may yet: changes are taken as
+    // long as the log has room for them.
+    const std::optional<Error>& index_failure() const { return index_failure_; }
     const Error& failure() const { return log_.failed() != nullptr ? *log_.failed() : failure_; }
+    // Whether the map shows of an object what may be lost, and nobody will know before the next
+    // start: it was changed, and the volume's end came before that was durable. Others are as they
+    // are on the disk.
+    bool is_uncertain(Fid fid);
     Slot slot() const { return options_.slot; }
     // What the log's open() found.
     const Replayed& replayed() const { return replayed_; }
@@ -100,6 +129,10 @@ public:
 
     // What is where. Changed by changes only. What it lends is good for the turn.
     ObjectMap& map() { return map_; }
+    // All blocks of an object, a piece of it a turn. Requires: nobody changes it meanwhile.
+    Task<Result<std::uint64_t>> count_blocks(Fid fid, core::WaitOptions wait);
+    // Who had how much when open() had ended.
+    const OwnerShares& owners_at_open() const { return owners_at_open_; }
 
     // -- changes --
 
@@ -138,11 +171,18 @@ public:
 
     // -- figures --
     SpaceUse space_use() const { return space_ ? space_->use() : SpaceUse{}; }
+    // Nothing will ever look at what it holds.
+    bool is_free(std::uint64_t block) const { return serving() && space_->is_free(block); }
+    // Memory that changes take until they are in the index.
+    std::uint64_t changed_bytes() const { return index_.changed_bytes(); }
     LogSpaceFigures log_space() const { return log_.space(); }
+    std::uint64_t discarded_segments() const { return discards_.discarded_segments(); }
     std::uint64_t checkpoint_count() const { return checkpoint_count_; }
 
 private:
+    friend class VolumeCheck;
     class SpaceMaker;
+    class ObjectCounter;
 
     Result<std::uint32_t> take_segment() override;
     void give_back_segment(std::uint32_t segment) override;
@@ -173,13 +213,18 @@ private:
     Result<void> keep_what_lives(LogEntry entry);
     Result<void> keep_extent(const Record& record);
     Task<Result<void>> count_space();
+    Task<Result<void>> count_owners();
+    OwnerShare& share_of(std::string_view owner);
     bool checkpoint_due() const;
     Task<Result<void>> checkpoint();
+    void note_checkpoint(const Result<void>& made);
     Task<void> keep_index_up();
     Task<void> keep_log_short();
     Task<void> sweep();
     Task<Result<bool>> sweep_some();
     void fail(const Error& error);
+    void note_changed(const Record& record);
+    void note_durable();
     void settle() { space_->settle(log_.trusted()); }
     void size_log();
 
@@ -192,9 +237,20 @@ private:
     Log log_;
     VolumeNames names_;
     std::optional<Allocator> space_;
+    ZerosAhead zeros_;
+    Discards discards_;
     bool serving_ = false;
     Error failure_{.code = Errc::kClosed, .context = "volume"};
     Replayed replayed_;
+    OwnerShares owners_at_open_;
+
+    // Objects that were changed by what may not be durable yet, in the order of the changes.
+    struct Changed {
+        Fid fid{};
+        std::uint64_t seq = 0;
+    };
+    std::deque<Changed> changed_;
+    std::map<Fid, std::uint64_t> uncertain_;  // Of those, once there is an end: the last change.
 
     AlignedMemory check_memory_;  // For data that replay looks at.
     bool replay_flushed_ = false;
@@ -211,6 +267,7 @@ private:
     core::WaitQueue holes_made_;
     std::uint32_t holes_in_the_making_ = 0;  // The map has what the log has not: see punch().
     bool may_have_removed_ = true;
+    std::optional<Error> index_failure_;
     std::uint64_t checkpoint_count_ = 0;
 };
 

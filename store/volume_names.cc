@@ -128,8 +128,11 @@ Task<Result<void>> VolumeNames::tell_replayed(const NameChanges* changes, std::u
     co_return co_await sink_->tell(changes);
 }
 
-Task<Result<void>> VolumeNames::keep(std::uint64_t seq, core::CancelSource* cancel) {
-    if (newest_ <= kept_) co_return Result<void>{};
+Task<Result<void>> VolumeNames::wait_told(core::CancelSource* cancel) {
+    return wait_told_up_to(newest_, cancel);
+}
+
+Task<Result<void>> VolumeNames::wait_told_up_to(std::uint64_t seq, core::CancelSource* cancel) {
     while (!untold_.empty() && *untold_.begin() <= seq) {
         // Without a deadline: who has begun something finishes it.
         const core::WaitOptions wait{.cancel = cancel};
@@ -137,6 +140,13 @@ Task<Result<void>> VolumeNames::keep(std::uint64_t seq, core::CancelSource* canc
         if (!told) co_return told;
     }
     if (failure_) co_return std::unexpected(*failure_);
+    co_return Result<void>{};
+}
+
+Task<Result<void>> VolumeNames::keep(std::uint64_t seq, core::CancelSource* cancel) {
+    if (newest_ <= kept_) co_return Result<void>{};
+    const auto told = co_await wait_told_up_to(seq, cancel);
+    if (!told) co_return told;
     const NameSink::Kept upto{.disk = disk_, .seq = seq};
     const auto kept = co_await sink_->keep(upto);
     if (!kept) co_return kept;

@@ -53,6 +53,11 @@ public:
     // What a replay shows, which was begun and is durable long since.
     Task<Result<void>> tell_replayed(const NameChanges* changes, std::uint64_t seq);
 
+    // Waits until the sink has all that was begun by now.
+    Task<Result<void>> wait_told(core::CancelSource* cancel);
+    // Null: nobody wants to know.
+    NameSink* sink() const { return sink_; }
+
     // Waits until all that was begun up to `seq`, and is durable, is kept.
     Task<Result<void>> keep(std::uint64_t seq, core::CancelSource* cancel);
 
@@ -61,6 +66,7 @@ private:
 
     Task<Result<void>> begin_anew();
     void end_untold(std::uint64_t seq);
+    Task<Result<void>> wait_told_up_to(std::uint64_t seq, core::CancelSource* cancel);
     void note_newest(std::uint64_t seq);
 
     const LayeredIndex& index_;

@@ -60,6 +60,7 @@ struct Server::Remembered {
 struct Server::ClientRecord {
     std::string principal;
     std::uint32_t sessions = 0;
+    Peer* newest = nullptr;  // Of them.
     Instant idle_since = kNever;
     std::map<std::uint64_t, Remembered> fops;
 };
@@ -326,6 +327,12 @@ void Server::Peer::on_open(Session& opened) {
     }
     record = place.get();
     ++record->sessions;
+    // What came over a session that only the client knows to be lost comes again over this one. If
+    // it ran late all the same, it would undo what its client does after the answer.
+    if (record->newest != nullptr) {
+        record->newest->session->end(Errc::kClosed, "its client has connected again");
+    }
+    record->newest = this;
     if (server_.draining_) opened.say_bye("the node drains");
 }
 
@@ -408,6 +415,7 @@ void Server::Peer::on_end(Session&, const Error&, std::string_view) {
     session = nullptr;
     backlog_.clear();
     if (record != nullptr) {
+        if (record->newest == this) record->newest = nullptr;
         if (--record->sessions == 0) record->idle_since = server_.host_.reactor().now();
         for (auto& [id, remembered] : record->fops) {
             if (remembered.peer == this) remembered.peer = nullptr;

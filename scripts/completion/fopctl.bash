@@ -5,7 +5,7 @@ _fopctl() {
     local current=${COMP_WORDS[COMP_CWORD]}
     local previous=${COMP_WORDS[COMP_CWORD - 1]}
     local global_options="--server --key --job --admin --json --quiet --timeout --version --help"
-    local verbs="put get read write append ls stat mv rm truncate punch sync df ping bench status top sessions devices scrub trace reload drain log-level keygen key token"
+    local verbs="put get read write append ls stat mv rm truncate punch sync df quota ping bench status top sessions devices scrub store trace reload drain log-level keygen key token"
     COMPREPLY=()
 
     # The argument of an option.
@@ -20,24 +20,24 @@ _fopctl() {
             return
             ;;
         --server | --job | --timeout | --interval | --count | --size | --depth | --jobs | --seconds | \
-            --rights | --groups | --principal | --pool | --expires | --generation | --group | --offset | --length | \
+            --rights | --groups | --quota | --principal | --pool | --expires | --generation | --group | --offset | --length | \
             --object | --object-size)
             return
             ;;
     esac
 
-    # The verb is the first word that is neither an option nor an option's argument; for keys and tokens, the first two.
+    # The verb is the first word that is neither an option nor an option's argument; for keys, tokens and the store, the first two.
     local verb="" arguments=0 index word
     for ((index = 1; index < COMP_CWORD; index++)); do
         word=${COMP_WORDS[index]}
         case $word in
-            --json | --quiet | --delegate | --version | --help | --no-replace | --buffered | --long | --durable) ;;
+            --json | --quiet | --delegate | --version | --help | --no-replace | --buffered | --long | --durable | --end | --show) ;;
             --*=*) ;;
             -*) ((index++)) ;;
             *)
                 if [[ -z $verb ]]; then
                     verb=$word
-                elif [[ $verb == key || $verb == token ]]; then
+                elif [[ $verb == key || $verb == token || $verb == store ]]; then
                     verb+=" $word"
                 else
                     ((arguments++))
@@ -56,9 +56,10 @@ _fopctl() {
             write) options+=" --pool --offset --buffered" ;;
             ls) options+=" --pool --long" ;;
             mv) options+=" --pool --no-replace" ;;
-            get | append | stat | rm | truncate | sync | df) options+=" --pool" ;;
+            get | append | stat | rm | truncate | sync | df | quota) options+=" --pool" ;;
+            "store check") options+=" --end --show" ;;
             keygen) options+=" --public" ;;
-            "key create") options+=" --rights --groups --delegate --principals --out" ;;
+            "key create") options+=" --rights --groups --quota --delegate --principals --out" ;;
             "key list" | "key revoke" | "token revoke") options+=" --principals" ;;
             "token create") options+=" --issuer --rights --principal --pool --expires --generation" ;;
         esac
@@ -77,7 +78,8 @@ _fopctl() {
         log-level) mapfile -t COMPREPLY < <(compgen -W "trace debug info warn error" -- "$current") ;;
         key) mapfile -t COMPREPLY < <(compgen -W "create list revoke" -- "$current") ;;
         token) mapfile -t COMPREPLY < <(compgen -W "create revoke" -- "$current") ;;
-        keygen)
+        store) mapfile -t COMPREPLY < <(compgen -W "check backup" -- "$current") ;;
+        keygen | "store backup")
             compopt -o filenames 2>/dev/null
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             ;;

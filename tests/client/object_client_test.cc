@@ -130,6 +130,14 @@ TEST_CASE("client objects: a server that says try again is asked again", "[clien
     stage.store.try_again = 0;
 }
 
+TEST_CASE("client objects: a server that was away for long is asked again all the same",
+          "[client]") {
+    Stage stage({.patience = 50ms});
+    const fop::Fid fid = stage.create("a");
+    stage.try_again_after_crash = 3;
+    REQUIRE(stage.over_a_crash(When::kBefore, "stat", stage.client->stat(fid, kNoWait)));
+}
+
 TEST_CASE("client objects: a call ends by its deadline", "[client]") {
     Stage stage;
     const fop::Fid fid = stage.create("a");
@@ -247,7 +255,7 @@ TEST_CASE("client objects: what was lost does not come over what is newer", "[cl
     const std::string_view tail = "E";
     stage.done(stage.client->append(fid, std::as_bytes(std::span(tail)), kNoWait));
     stage.done(stage.client->sync(kNoWait));
-    REQUIRE(stage.read(fid) == "dddEdd");
+    REQUIRE(stage.read(fid) == "ddddddE");
 
     stage.write(fid, 0, "ffff", kBuffered);
     stage.crash();

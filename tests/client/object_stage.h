@@ -133,6 +133,7 @@ public:
         world.run_for(100ms);
         REQUIRE_FALSE(outcome.has_value());
         crash();
+        store.try_again = try_again_after_crash;
         world.run_for(30s);
         REQUIRE(outcome.has_value());
         return std::move(*outcome);
@@ -180,6 +181,7 @@ public:
     std::optional<ObjectClient> client;
     core::Gate gate;
     bool closed = false;
+    int try_again_after_crash = 0;  // See FakeStore.
 
 private:
     template <typename T>

@@ -105,6 +105,46 @@ TEST_CASE("devices device: what it cannot do is invalid, and changes nothing", "
     });
 }
 
+TEST_CASE("devices device: pieces are written one behind the other", "[devices]") {
+    for_each_disk([](DiskStage& stage) {
+        const Blocks one(1, 0x11);
+        const Blocks three(3, 0x22);
+        const Blocks last(1, 0x33);
+        const std::array pieces{one.buffer(), three.buffer(), last.buffer()};
+        auto& harness = stage.machine.harness;
+        REQUIRE(harness.run(stage.disk().gather(pieces, 2 * kBlockBytes)).has_value());
+
+        const Blocks around(7);
+        REQUIRE(stage.read(around, kBlockBytes).has_value());
+        std::vector<std::uint8_t> found;
+        for (std::size_t block = 0; block < 7; ++block) {
+            found.push_back(std::to_integer<std::uint8_t>(around.span()[block * kBlockBytes]));
+        }
+        REQUIRE(found == std::vector<std::uint8_t>{0, 0x11, 0x22, 0x22, 0x22, 0x33, 0});
+        REQUIRE(around.count(0x22) == 3 * kBlockBytes);
+    });
+}
+
+TEST_CASE("devices device: pieces it cannot write are invalid, and change nothing", "[devices]") {
+    for_each_disk([](DiskStage& stage) {
+        const Blocks blocks(2, 0x11);
+        const Buffer whole = blocks.buffer();
+        const Buffer part{.data = whole.data, .size_bytes = kBlockBytes - 512};
+        const Buffer crooked{.data = whole.data + 512, .size_bytes = kBlockBytes};
+        const auto gather = [&](Buffer second, std::uint64_t offset) {
+            const std::array pieces{whole, second};
+            return stage.machine.harness.run(stage.disk().gather(pieces, offset)).error().code;
+        };
+        REQUIRE(gather(part, 0) == Errc::kInvalid);
+        REQUIRE(gather(crooked, 0) == Errc::kInvalid);
+        REQUIRE(gather(whole, 512) == Errc::kInvalid);
+        REQUIRE(gather(whole, DiskStage::kBytes - 2 * kBlockBytes) == Errc::kInvalid);
+        const Blocks beginning(2);
+        REQUIRE(stage.read(beginning, 0).has_value());
+        REQUIRE(beginning.all(0));
+    });
+}
+
 TEST_CASE("devices device: nothing is a length, too", "[devices]") {
     for_each_disk([](DiskStage& stage) {
         const Blocks nothing(0);
@@ -170,6 +210,31 @@ TEST_CASE("devices device: a discard touches nothing beside it, and can be writt
         REQUIRE(stage.write(Blocks(4, 0x22), 2 * kBlockBytes).has_value());
         REQUIRE(stage.read(into, 0).has_value());
         REQUIRE(into.count(0x22) == 4 * kBlockBytes);
+    });
+}
+
+TEST_CASE("devices device: what was written is no hole", "[devices]") {
+    for_each_disk([](DiskStage& stage) {
+        REQUIRE(stage.write(Blocks(2, 0x11), 3 * kBlockBytes).has_value());
+        REQUIRE(stage.write(Blocks(1, 0), 9 * kBlockBytes).has_value());
+
+        const auto whole = stage.find_hole(0, DiskStage::kBytes);
+        const auto written = stage.find_hole(3 * kBlockBytes, 2 * kBlockBytes);
+        const auto behind = stage.find_hole(3 * kBlockBytes, 8 * kBlockBytes);
+        const auto part = stage.find_hole(6 * kBlockBytes, 2 * kBlockBytes);
+        const auto last = stage.find_hole(DiskStage::kBytes - kBlockBytes, kBlockBytes);
+
+        REQUIRE(written == Stretch{});
+        if (whole->size_bytes == 0) return;  // It knows of none.
+        REQUIRE(whole == Stretch{.offset = 0, .size_bytes = 3 * kBlockBytes});
+        REQUIRE(behind == Stretch{.offset = 5 * kBlockBytes, .size_bytes = 4 * kBlockBytes});
+        REQUIRE(part == Stretch{.offset = 6 * kBlockBytes, .size_bytes = 2 * kBlockBytes});
+        REQUIRE(last ==
+                Stretch{.offset = DiskStage::kBytes - kBlockBytes, .size_bytes = kBlockBytes});
+
+        REQUIRE(stage.discard(3 * kBlockBytes, kBlockBytes).has_value());
+        REQUIRE(stage.find_hole(3 * kBlockBytes, 2 * kBlockBytes) ==
+                Stretch{.offset = 3 * kBlockBytes, .size_bytes = kBlockBytes});
     });
 }
 

@@ -154,6 +154,9 @@ public:
     Result<void> discard(std::uint64_t offset, std::uint64_t size_bytes) {
         return machine.harness.run(disk_->discard(offset, size_bytes));
     }
+    Result<Stretch> find_hole(std::uint64_t offset, std::uint64_t size_bytes) {
+        return machine.harness.run(disk_->find_hole(offset, size_bytes));
+    }
 
     Machine machine;
 

@@ -189,6 +189,24 @@ TEST_CASE("devices disk image: discarded blocks are poisoned, also when a crash 
     }
 }
 
+TEST_CASE("devices disk image: blocks that nobody needs are poisoned, whatever a crash keeps",
+          "[devices]") {
+    DiskImage image(8 * kBlockBytes);
+    write(image, 0, Blocks(2, 0x11));
+    image.flush(image.flush_point());
+    write(image, 2, Blocks(2, 0x22));
+
+    image.poison_if([](std::uint64_t block) { return block % 2 == 0; });
+    core::Random random(1);
+    REQUIRE(read(image, 3).all(0x22));
+    image.crash(random);
+
+    REQUIRE(read(image, 0).all(kPoisonByte));
+    REQUIRE(read(image, 1).all(0x11));
+    REQUIRE(read(image, 2).all(kPoisonByte));
+    REQUIRE(read(image, 4).all(0));
+}
+
 TEST_CASE("devices disk image: a copy is the disk as it was", "[devices]") {
     DiskImage image(8 * kBlockBytes);
     write(image, 0, Blocks(1, 0x11));

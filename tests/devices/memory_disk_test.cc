@@ -153,6 +153,17 @@ TEST_CASE("devices memory disk: a write may be lost, or land elsewhere", "[devic
     REQUIRE(stage.content(0, 1).all(0));
 }
 
+TEST_CASE("devices memory disk: a flush may be acknowledged, and make nothing durable",
+          "[devices]") {
+    Stage stage({.faults = {.lost_flush_ppm = kAlways}});
+    REQUIRE(stage.write(Blocks(1, 0x11), 0).has_value());
+
+    const auto flushed = stage.flush();
+
+    REQUIRE(flushed.has_value());
+    REQUIRE(stage.image.unflushed_bytes() == kBlockBytes);
+}
+
 TEST_CASE("devices memory disk: slow operations take longer, and a read's wait ends", "[devices]") {
     Stage stage({.faults = {.slow_ppm = kAlways, .slow_delay = 2s}});
     const Blocks bytes(1);

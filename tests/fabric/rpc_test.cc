@@ -222,6 +222,32 @@ TEST_CASE("fabric rpc: calls under way when the connection is lost are answered 
     REQUIRE(client.reconnects() == 1);
 }
 
+TEST_CASE("fabric rpc: what a client sends again is given up where it was before", "[fabric]") {
+    RpcStage stage;
+    Client& client = stage.connected();
+    stage.server->foms.hold = true;
+    EchoResult result;
+    stage.client_reactor->spawn(stage.gate, echo(&client, "again", &result));
+    stage.world.run_for(10ms);
+    REQUIRE(stage.server->foms.held.size() == 1);
+
+    // The server does not notice.
+    stage.transport.network().lose_connections({.from = "client", .to = "server"},
+                                               LossNotice::kFrom);
+    stage.world.run_for(1s);
+
+    REQUIRE(stage.server->foms.held.size() == 2);
+    REQUIRE(stage.server->foms.held[0]->cancel_source().cancelled());
+    REQUIRE_FALSE(stage.server->foms.held[1]->cancel_source().cancelled());
+    stage.in_server([&stage] {
+        for (IncomingFop* each : std::exchange(stage.server->foms.held, {})) {
+            TestFoms::echo(*each);
+        }
+    });
+    stage.world.run_for(1s);
+    REQUIRE(result.text == "again");
+}
+
 TEST_CASE("fabric rpc: what must not run twice runs once, and its answer is given again",
           "[fabric]") {
     RpcStage stage;

@@ -72,6 +72,20 @@ const std::vector<std::byte>& pools_listing() {
     return kMade;
 }
 
+const std::vector<std::byte>& quotas_listing() {
+    static const auto kMade = listing_of(QuotaEntry{.used_bytes = 12288,
+                                                    .limit_bytes = 1U << 30,
+                                                    .used_objects = 1,
+                                                    .whose = QuotaEntry::Whose::kPool,
+                                                    .pool = "fast"},
+                                         QuotaEntry{.used_bytes = 12288,
+                                                    .used_objects = 1,
+                                                    .limit_objects = 9,
+                                                    .pool = "fast",
+                                                    .owner = "ada"});
+    return kMade;
+}
+
 const std::vector<std::byte>& list_listing() {
     static const auto kMade = listing_of(
         ListEntry{.fid = kFid, .size_bytes = 8195, .changed_ns = 17, .name = "results/42"},
@@ -130,6 +144,7 @@ RequestBody object_request(std::uint16_t type) {
                                .source = descriptor(11)};
         case 21: return UploadCommit{.fid = kFid, .size_bytes = 16385, .blocks = 3};
         case 22: return UploadAbort{.fid = kFid};
+        case 23: return Quota{.cursor = "fast\nada"};
         default: return {};
     }
 }
@@ -162,6 +177,7 @@ ReplyBody object_reply(std::uint16_t type) {
         case 20: return UploadWriteReply{.receipt = kReceipt};
         case 21: return UploadCommitReply{.version = 1, .receipt = kReceipt};
         case 22: return UploadAbortReply{};
+        case 23: return QuotaReply{.cursor = "fast\nada", .end = true};
         default: return {};
     }
 }
@@ -243,6 +259,7 @@ Reply sample_reply(std::uint16_t type) {
         case 4: reply.payload = slots_listing(); break;
         case 5: reply.payload = pools_listing(); break;
         case 9: reply.payload = list_listing(); break;
+        case 23: reply.payload = quotas_listing(); break;
         default: break;
     }
     reply.body = object_reply(type);
@@ -295,7 +312,10 @@ std::vector<std::byte> example_listing() {
 }
 
 std::vector<SampleMessage> sample_listings() {
-    return {{"list", list_listing()}, {"slots", slots_listing()}, {"pools", pools_listing()}};
+    return {{"list", list_listing()},
+            {"slots", slots_listing()},
+            {"pools", pools_listing()},
+            {"quotas", quotas_listing()}};
 }
 
 std::vector<std::byte> example_message() {

@@ -43,5 +43,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     reread(payload, &read_list);
     reread(payload, &read_slots);
     reread(payload, &read_pools);
+    reread(payload, &read_quotas);
     return 0;
 }

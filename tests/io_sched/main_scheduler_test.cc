@@ -496,6 +496,79 @@ TEST_CASE("io_sched main: reads of one turn go in the elevator's order", "[io_sc
 
 namespace {
 
+// Pushes all of them in one turn.
+Task<void> push_all(MainScheduler* main, std::vector<std::unique_ptr<CountedRequest>>* requests) {
+    for (const auto& request : *requests) main->push(*request);
+    co_return;
+}
+
+std::vector<std::unique_ptr<CountedRequest>> writes_at(
+    std::initializer_list<std::uint64_t> blocks) {
+    std::vector<std::unique_ptr<CountedRequest>> writes;
+    for (const std::uint64_t block : blocks) {
+        writes.push_back(std::make_unique<CountedRequest>(
+            IoType::kWrite, std::initializer_list<MediumId>{kA}, block * kBlockBytes));
+    }
+    return writes;
+}
+
+}  // namespace
+
+TEST_CASE("io_sched main: writes of one turn that lie side by side are one operation",
+          "[io_sched]") {
+    Stage stage;
+    auto writes = writes_at({4, 5, 6, 8, 9, 3});
+    stage.world.run(*stage.reactor, push_all(&*stage.main, &writes));
+    stage.settle();
+
+    using Operation = ManualDevice::Operation;
+    CHECK(stage.a.begun() ==
+          std::vector{Operation{.type = IoType::kWrite, .offset = 4 * kBlockBytes, .pieces = 3},
+                      Operation{.type = IoType::kWrite, .offset = 8 * kBlockBytes, .pieces = 2},
+                      Operation{.type = IoType::kWrite, .offset = 3 * kBlockBytes, .pieces = 1}});
+    CHECK(stage.main->device(kA)->in_flight() == 3);
+    stage.a.end_one();
+    stage.a.end_one(std::unexpected(kDiskError));
+    stage.settle();
+    CHECK(stage.main->device(kA)->in_flight() == 1);
+    stage.a.end_one();
+    stage.settle();
+    for (const std::size_t number : {0U, 1U, 2U, 5U}) CHECK(writes[number]->ended_well());
+    for (const std::size_t number : {3U, 4U}) CHECK(writes[number]->ended_with(Errc::kIo));
+}
+
+TEST_CASE("io_sched main: what is joined has limits, and what is not a write is not joined",
+          "[io_sched]") {
+    Stage stage;
+    std::vector<std::unique_ptr<CountedRequest>> requests;
+    const auto write = [&](std::uint64_t block, std::size_t blocks) {
+        requests.push_back(
+            std::make_unique<CountedRequest>(IoType::kWrite, std::initializer_list<MediumId>{}));
+        requests.back()->add_part(kA, block * kBlockBytes, blocks * kBlockBytes);
+    };
+    for (std::uint64_t block = 0; block < 40; ++block) write(block, 1);
+    // A quarter of a megabyte, and a block.
+    write(1'000, 63);
+    write(1'063, 1);
+    write(1'064, 1);
+    for (const std::uint64_t block : {50U, 51U}) {
+        requests.push_back(std::make_unique<CountedRequest>(
+            IoType::kRead, std::initializer_list<MediumId>{kA}, block * kBlockBytes));
+    }
+    stage.world.run(*stage.reactor, push_all(&*stage.main, &requests));
+    stage.settle();
+
+    std::vector<std::size_t> pieces;
+    for (const auto& operation : stage.a.begun()) pieces.push_back(operation.pieces);
+    std::ranges::sort(pieces);
+    CHECK(pieces == std::vector<std::size_t>{1, 1, 1, 2, 8, 32});
+    stage.a.end_all();
+    stage.settle();
+    for (const auto& request : requests) CHECK(request->ended_well());
+}
+
+namespace {
+
 // Many coroutines read, write and give space up, on disks that fail now and then; each knows what
 // its own blocks hold.
 class Load {
@@ -532,7 +605,8 @@ private:
 
     Task<void> work(std::uint64_t number, core::Random random) {
         const MediumId medium = number % 2 == 0 ? kA : kB;
-        const std::uint64_t offset = number * kBlockBytes;
+        // Side by side, so that their writes go as one now and then.
+        const std::uint64_t offset = number / 2 * kBlockBytes;
         std::optional<std::uint8_t> holds = 0;
         for (std::uint64_t round = 0; round < kRounds; ++round) {
             ++operations_;

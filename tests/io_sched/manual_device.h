@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -19,6 +20,7 @@ public:
     struct Operation {
         IoType type;
         std::uint64_t offset;
+        std::size_t pieces = 1;
         friend bool operator==(const Operation&, const Operation&) = default;
     };
     // All that ever began, in that order.
@@ -42,14 +44,22 @@ public:
     Task<Result<void>> write(core::Buffer /*from*/, std::uint64_t offset) override {
         return run(IoType::kWrite, offset, {});
     }
+    Task<Result<void>> gather(std::span<const core::Buffer> pieces, std::uint64_t offset) override {
+        return run(IoType::kWrite, offset, {}, pieces.size());
+    }
     Task<Result<void>> flush() override { co_return Result<void>{}; }
     Task<Result<void>> discard(std::uint64_t offset, std::uint64_t /*size_bytes*/) override {
         return run(IoType::kFormat, offset, {});
     }
+    Task<Result<devices::Stretch>> find_hole(std::uint64_t /*offset*/,
+                                             std::uint64_t /*size_bytes*/) override {
+        co_return devices::Stretch{};
+    }
 
 private:
-    Task<Result<void>> run(IoType type, std::uint64_t offset, core::WaitOptions wait) {
-        begun_.push_back({type, offset});
+    Task<Result<void>> run(IoType type, std::uint64_t offset, core::WaitOptions wait,
+                           std::size_t pieces = 1) {
+        begun_.push_back({type, offset, pieces});
         ++running_;
         const Result<void> woken = co_await ends_.wait(wait);
         --running_;

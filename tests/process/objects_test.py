@@ -1,108 +1,18 @@
 """Objects: what users store with fopctl is there, whole, and only for those who may see it, whatever happens to fopd."""
 
-import hashlib
 import json
 import os
 import random
-import re
 import signal
 import subprocess
 import unittest
 from multiprocessing.pool import ThreadPool
 
-from fopd_process import (DONE, FOPCTL, IS_SANITIZED, NO_SERVER, USAGE, ProcessTestCase, run_program, wait_until)
-
-REFUSED, BAD_DATA, TRY_LATER, NOT_ALLOWED = 1, 74, 75, 77
-KIB, MIB = 1 << 10, 1 << 20
-SECONDS = 120  # For one fopctl: sanitizers and a busy machine are slow.
+from fopd_process import CONFIG, DONE, FOPCTL, IS_SANITIZED, NO_SERVER, USAGE, run_program, wait_until
+from storage_process import (MIB, NOT_ALLOWED, REFUSED, SECONDS, content, digest, StorageTestCase)
 
 
-def content(size, seed=0):
-    return random.Random(f"{size}-{seed}").randbytes(size)
-
-
-def digest(data):
-    return hashlib.sha256(data).hexdigest()
-
-
-class ObjectsTest(ProcessTestCase):
-    def setUp(self):
-        super().setUp()
-        self.dir = self.directory / "dev"
-        self.starts_count = 0
-        self.address = "tcp://127.0.0.1:0"
-        self.start()
-
-    # -- the daemon, and fopctl as its users have it --
-
-    def start(self):
-        """As `fopd --dev` does, at the same address each time."""
-        self.starts_count += 1
-        node = self.node(f"log{self.starts_count}")
-        self.daemon = node.start("--dev", self.dir, "--metrics", "127.0.0.1:0", "--listen", self.address)
-        self.daemon.socket_path = self.dir / "admin.sock"
-        wait_until(lambda: "fopd.daemon.ready" in self.daemon.log() or self.daemon.process.poll() is not None, "ready")
-        self.assertIn("fopd.daemon.ready", self.daemon.log())
-        variables = (line.removeprefix("export ").split("=", 1) for line in
-                     (self.dir / "env.sh").read_text().splitlines() if line.startswith("export "))
-        self.environment = os.environ | {name: value.strip("'") for name, value in variables}
-        self.address = re.search("fopd.fabric.listening address=(tcp://[0-9.]+:[0-9]+)", self.daemon.log())[1]
-        self.environment["FOPD_SERVER"] = self.address
-
-    def kill_and_start(self):
-        self.daemon.kill()
-        self.start()
-
-    def tearDown(self):
-        if self.daemon.process.poll() is None:
-            self.daemon.signal(signal.SIGTERM)
-            self.assertEqual(self.daemon.wait_end(), DONE, self.daemon.log())
-
-    def ctl_bytes(self, *arguments, data=b"", **options):
-        """With bytes in and out."""
-        options = {"env": self.environment, "timeout": SECONDS} | options
-        return subprocess.run([FOPCTL, *map(str, arguments)], input=data, capture_output=True, **options)
-
-    def ctl(self, *arguments, data=b"", exit_code=DONE, **options):
-        """Runs it, and returns what it printed; it must end so."""
-        done = self.ctl_bytes(*arguments, data=data, **options)
-        self.assertEqual(done.returncode, exit_code, done.stderr.decode(errors="replace"))
-        self.assert_no_report(done.stderr.decode(errors="replace"))
-        return done.stdout
-
-    def refused(self, exit_code, words, *arguments, **options):
-        """It must end so, print nothing, and say these words."""
-        done = self.ctl_bytes(*arguments, **options)
-        text = done.stderr.decode(errors="replace")
-        self.assertEqual(done.returncode, exit_code, text)
-        self.assertEqual(done.stdout, b"")
-        for word in words:
-            self.assertIn(word, text)
-        if exit_code != USAGE:
-            self.assertRegex(text, r"^fopctl: [^\n]+\n$")
-
-    def put(self, name, data, *options, **others):
-        self.ctl("put", "-", name, *options, data=data, **others)
-
-    def get(self, name):
-        return self.ctl("get", name, "-")
-
-    def start_ctl(self, *arguments):
-        """One that goes on; it is killed with the test."""
-        process = subprocess.Popen([FOPCTL, *map(str, arguments)], env=self.environment, stdin=subprocess.PIPE,
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-
-        def end():
-            process.kill()
-            process.wait()
-            for pipe in (process.stdin, process.stdout, process.stderr):
-                pipe.close()
-        self.addCleanup(end)
-        return process
-
-    def names(self, *arguments):
-        return self.ctl("ls", *arguments).decode().splitlines()
-
+class ObjectsTest(StorageTestCase):
     # -- whole objects --
 
     def test_put_and_get_of_every_size(self):
@@ -163,6 +73,12 @@ class ObjectsTest(ProcessTestCase):
         self.ctl("get", "a", link)
         self.assertTrue(link.is_symlink())
         self.assertEqual(target.read_bytes(), content(1000))
+
+    def test_a_file_is_fetched_into_the_directory_one_is_in(self):
+        self.put("a", b"x")
+        for name in ("new", "./other", "new"):
+            self.ctl("get", "a", name, cwd=self.directory)
+            self.assertEqual((self.directory / name).read_bytes(), b"x")
 
     def test_local_files_that_are_no_good(self):
         self.put("a", b"x")
@@ -327,6 +243,40 @@ class ObjectsTest(ProcessTestCase):
         file.write_text(text)
         self.ctl("reload")
         self.put("b", content(4096))
+
+    def test_a_quota_of_a_principal(self):
+        path = self.directory / "ada.key"
+        done = run_program(FOPCTL, "key", "create", "ada", "--rights", "read,write,create,delete", "--quota",
+                           "fast=1MiB,3", "--out", path, env=self.environment)
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        ada = ["--key", path]
+        self.ctl("put", "-", "a", *ada, data=content(MIB))
+        self.refused(REFUSED, ["put: b: ", "quota", "ada in pool fast", "1048576 of 1048576 bytes"], "put", "-", "b",
+                     *ada, data=content(4096))
+        self.ctl("write", "a", "--offset", "0", *ada, data=content(MIB, 1))
+        self.put("theirs", content(2 * MIB))
+        own, = json.loads(self.ctl("quota", "--json", *ada))
+        self.assertEqual(own, {"pool": "fast", "owner": "ada", "used": MIB, "quota": MIB, "objects": 1,
+                               "objects_quota": 3})
+        self.kill_and_start()
+        everybody = json.loads(self.ctl("quota", "--pool", "fast", "--json"))
+        self.assertEqual({each["owner"]: each["used"] for each in everybody},
+                         {None: 3 * MIB, "ada": MIB, "dev": 2 * MIB})
+        self.refused(REFUSED, ["no pool"], "quota", "--pool", "nowhere")
+        self.assertIn("(all)", self.ctl("quota").decode())
+
+        principals = self.dir / "principals.yaml"
+        text = principals.read_text()
+        principals.write_text(text.replace("pool: fast", "pool: fsat"))
+        done = self.daemon.ctl("reload")
+        self.assertEqual(done.returncode, CONFIG, done.stderr)
+        self.assertIn("fsat", done.stderr)
+        principals.write_text(text.replace("bytes: 1MiB", "bytes: 2MiB"))
+        self.ctl("reload")
+        self.ctl("put", "-", "b", *ada, data=content(4096))
+        self.ctl("rm", "a", *ada)
+        own, = json.loads(self.ctl("quota", "--json", *ada))
+        self.assertEqual((own["used"], own["quota"], own["objects"]), (4096, 2 * MIB, 1))
 
     def test_others_may_not(self):
         self.put("mine", b"secret")

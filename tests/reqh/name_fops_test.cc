@@ -106,6 +106,27 @@ TEST_CASE("reqh names: of many who create one name, one wins", "[reqh]") {
     CHECK(found(node.call(lookup("name"))) == winner);
 }
 
+TEST_CASE("reqh names: the client and number of another principal are another request", "[reqh]") {
+    StoreStage node;
+    FopSpec spec{.type = type_of("create"),
+                 .body = fop::Create{.name = "mine", .slot = kFirstSlot},
+                 .number = 77};
+    spec.client.fill(std::byte{7});
+    const auto mine = std::get<fop::CreateReply>(node.call(spec).answer->body);
+    FopSpec guess = spec;
+    guess.principal = "mallory";
+    guess.body = fop::Create{.name = "hers", .slot = kFirstSlot};
+
+    FakeFop& hers = node.call(guess);
+
+    REQUIRE(hers.status() == fop::Status::kDone);
+    CHECK(std::get<fop::CreateReply>(hers.answer->body).fid != mine.fid);
+    node.restart();
+    CHECK(std::get<fop::CreateReply>(node.call(spec).answer->body).fid == mine.fid);
+    CHECK(std::get<fop::CreateReply>(node.call(guess).answer->body).fid ==
+          std::get<fop::CreateReply>(hers.answer->body).fid);
+}
+
 TEST_CASE("reqh names: a create that is asked for again makes one object", "[reqh]") {
     StoreStage node(few_or_many());
     FopSpec spec = create("name");

@@ -1,6 +1,16 @@
-// Goal: the objects of a pool have no more on all its disks than its quota, and may have as much
-// again as is given up. Method: a node with two localities and a disk on each.
+// Goal: the objects of a pool, and those of an owner in it, have no more on all its disks than they
+// may, and may have as much again as is given up. Method: a node with two localities and a disk on
+// each; what is counted is compared with what a client believes.
 
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/random.h"
+#include "fop/listing.h"
 #include "tests/catch.h"
 #include "tests/reqh/store_stage.h"
 
@@ -55,4 +65,394 @@ TEST_CASE("reqh quota: it is what is in use after a restart, too", "[reqh]") {
 
     REQUIRE(write_status(stage, fid, 99, 2) == fop::Status::kQuota);
     REQUIRE(write_status(stage, fid, 99, 1) == fop::Status::kDone);
+}
+
+TEST_CASE("reqh quota: at its very end old bytes can still be written over", "[reqh]") {
+    StoreStage stage(
+        {.quota_blocks = 100, .owner_limits = {{"alice", {.blocks = 100, .objects = 1}}}});
+    const auto fid = stage.create("one");
+    REQUIRE(write_status(stage, fid, 0, 100) == fop::Status::kDone);
+
+    REQUIRE(write_status(stage, fid, 0, 100) == fop::Status::kDone);
+    REQUIRE(write_status(stage, fid, 40, 60) == fop::Status::kDone);
+    REQUIRE(write_status(stage, fid, 40, 61) == fop::Status::kQuota);
+
+    REQUIRE(stage.quota().whole().used() == Amount{.blocks = 100, .objects = 1});
+    REQUIRE(stage.all_pieces_are_back());
+}
+
+TEST_CASE("reqh quota: an owner has no more than it may, and others what they may", "[reqh]") {
+    StoreStage stage({.localities = 2,
+                      .disks = 2,
+                      .owner_limits = {{"alice", {.blocks = 10, .objects = 2}},
+                                       {"bob", {.blocks = 5, .objects = 9}}}});
+    const auto one = stage.create("one", kFirstSlot);
+    const auto other = stage.create("other", kFirstSlot + 1);
+    REQUIRE(write_status(stage, one, 0, 4) == fop::Status::kDone);
+    REQUIRE(write_status(stage, other, 0, 6) == fop::Status::kDone);
+
+    const Bytes bytes = pattern(kBlock, 1);
+    const WriteSpec more(one, {{.offset = 4 * kBlock, .length = bytes.size()}}, bytes);
+    FakeFop& refused = stage.call(more.spec(WriteSpec::Way::kMemory), 1);
+    REQUIRE(refused.status() == fop::Status::kQuota);
+    REQUIRE(refused.answer->words == "quota of alice in pool fast: 40960 of 40960 bytes used");
+
+    FakeFop& third = stage.call(
+        {.type = type_of("create"), .body = fop::Create{.name = "third", .slot = kFirstSlot}});
+    REQUIRE(third.status() == fop::Status::kQuota);
+    REQUIRE(third.answer->words == "quota of alice in pool fast: 2 of 2 objects used");
+    FakeFop& bobs = stage.call({.type = type_of("create"),
+                                .body = fop::Create{.name = "third", .slot = kFirstSlot},
+                                .principal = "bob"});
+    REQUIRE(bobs.status() == fop::Status::kDone);
+    REQUIRE(stage.quota().account_of("alice").used() == Amount{.blocks = 10, .objects = 2});
+    REQUIRE(stage.quota().account_of("bob").used() == Amount{.objects = 1});
+    REQUIRE(stage.quota().whole().used() == Amount{.blocks = 10, .objects = 3});
+}
+
+TEST_CASE("reqh quota: who is given an object must have room for it", "[reqh]") {
+    StoreStage stage({.quota_blocks = 8, .owner_limits = {{"bob", {.blocks = 5, .objects = 9}}}});
+    const auto fid = stage.create("one");
+    REQUIRE(write_status(stage, fid, 0, 8) == fop::Status::kDone);
+    const FopSpec give{.type = type_of("set_attributes"),
+                       .body = fop::SetAttributes{
+                           .fid = fid, .owner = "bob", .which = fop::SetAttributes::kOwner}};
+
+    REQUIRE(stage.call(give).status() == fop::Status::kQuota);
+    REQUIRE(stage.quota().account_of("alice").used() == Amount{.blocks = 8, .objects = 1});
+    stage.quota().account_of("bob").set_limit({.blocks = 8, .objects = 1});
+    REQUIRE(stage.call(give).status() == fop::Status::kDone);
+
+    REQUIRE(stage.quota().account_of("alice").used() == Amount{});
+    REQUIRE(stage.quota().account_of("bob").used() == Amount{.blocks = 8, .objects = 1});
+    REQUIRE(stage.quota().whole().used() == Amount{.blocks = 8, .objects = 1});
+    REQUIRE(stage.call({.type = type_of("delete"), .body = fop::Delete{.fid = fid}}).status() ==
+            fop::Status::kDone);
+    REQUIRE(stage.quota().whole().used() == Amount{});
+}
+
+TEST_CASE("reqh quota: a limit that is lowered takes nothing away, and lets go on what is there",
+          "[reqh]") {
+    StoreStage stage;
+    const auto fid = stage.create("one");
+    REQUIRE(write_status(stage, fid, 0, 10) == fop::Status::kDone);
+    stage.quota().account_of("alice").set_limit({.blocks = 4, .objects = 0});
+
+    REQUIRE(write_status(stage, fid, 0, 10) == fop::Status::kDone);
+    REQUIRE(write_status(stage, fid, 10, 1) == fop::Status::kQuota);
+    REQUIRE(stage.call(truncate(fid, 3 * kBlock)).status() == fop::Status::kDone);
+    REQUIRE(write_status(stage, fid, 3, 1) == fop::Status::kDone);
+    REQUIRE(stage.read(fid, 0, kBlock) == pattern(kBlock, 1));
+}
+
+TEST_CASE("reqh quota: an administrator sees everybody, others themselves", "[reqh]") {
+    StoreStage stage({.owner_limits = {{"carol", {.blocks = 7, .objects = 8}}}});
+    const auto fid = stage.create("one");
+    REQUIRE(write_status(stage, fid, 0, 2) == fop::Status::kDone);
+    FopSpec ask{.type = type_of("quota"), .body = fop::Quota{}, .pool = "fast"};
+
+    FakeFop& all = stage.call(ask);
+    const auto everybody = fop::read_quotas(all.answer->payload);
+    REQUIRE(everybody.has_value());
+    REQUIRE(everybody->size() == 3);
+    CHECK((*everybody)[0] == fop::QuotaEntry{.used_bytes = 2 * kBlock,
+                                             .used_objects = 1,
+                                             .whose = fop::QuotaEntry::Whose::kPool,
+                                             .pool = "fast"});
+    CHECK((*everybody)[1] ==
+          fop::QuotaEntry{
+              .used_bytes = 2 * kBlock, .used_objects = 1, .pool = "fast", .owner = "alice"});
+    CHECK((*everybody)[2] ==
+          fop::QuotaEntry{
+              .limit_bytes = 7 * kBlock, .limit_objects = 8, .pool = "fast", .owner = "carol"});
+    CHECK(std::get<fop::QuotaReply>(all.answer->body).end);
+
+    ask.principal = "carol";
+    ask.rights = fop::kRead;
+    const auto own = fop::read_quotas(stage.call(ask).answer->payload);
+    REQUIRE(own.has_value());
+    REQUIRE(own->size() == 1);
+    CHECK(own->front().owner == "carol");
+    ask.body = fop::Quota{.cursor = "fast\ncarol"};
+    CHECK(stage.call(ask).answer->payload.empty());
+}
+
+namespace {
+
+std::uint64_t number_in(const char* variable, std::uint64_t otherwise) {
+    const char* const text = std::getenv(variable);
+    return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+// What somebody believes who has seen every answer.
+class QuotaHistory {
+public:
+    explicit QuotaHistory(std::uint64_t seed)
+        : random_(seed),
+          stage_({.localities = 2,
+                  .disks = 2,
+                  .seed = seed,
+                  .quota_blocks = 260,
+                  .owner_limits = limits(),
+                  .whose_seed = fopd::testing::Replay::Seed::kOfSwarm}) {}
+
+    void run() {
+        for (unsigned step = 0; step < 120; ++step) {
+            CAPTURE(step);
+            do_something();
+            compare();
+        }
+        REQUIRE(stage_.call({.type = type_of("sync"), .body = fop::Sync{}}).status() ==
+                fop::Status::kDone);
+        if (random_.below(2) == 0) {
+            stage_.restart();
+        } else {
+            stage_.stop();
+            stage_.start();
+        }
+        compare();
+        for (unsigned step = 0; step < 30; ++step) {
+            CAPTURE(step);
+            do_something();
+            compare();
+        }
+    }
+
+private:
+    struct Thing {
+        std::string owner;
+        std::string name;
+        std::set<std::uint64_t> blocks;
+        std::uint64_t size_bytes = 0;
+        bool is_upload = false;
+    };
+
+    static std::map<std::string, Amount> limits() {
+        return {{"alice", {.blocks = 100, .objects = 4}},
+                {"bob", {.blocks = QuotaAccount::kUnlimited, .objects = 3}},
+                {"carol", {.blocks = 60, .objects = QuotaAccount::kUnlimited}}};
+    }
+    std::string somebody() {
+        static const std::vector<std::string> kAll{"alice", "bob", "carol", "dave"};
+        return kAll[random_.below(kAll.size())];
+    }
+    Amount used_by(const std::string& owner) const {
+        Amount sum;
+        for (const auto& [fid, each] : things_) {
+            if (!owner.empty() && each.owner != owner) continue;
+            sum.blocks += each.blocks.size();
+            ++sum.objects;
+        }
+        return sum;
+    }
+    bool may_have(const std::string& owner, Amount more, bool in_pool = true) const {
+        const auto limited = limits();
+        const auto limit = limited.find(owner);
+        const Amount has = used_by(owner);
+        if (limit != limited.end() &&
+            ((more.blocks > 0 && has.blocks + more.blocks > limit->second.blocks) ||
+             (more.objects > 0 && has.objects + more.objects > limit->second.objects))) {
+            return false;
+        }
+        return !in_pool || more.blocks == 0 || used_by({}).blocks + more.blocks <= 260;
+    }
+    // The pool's limit is of blocks alone.
+    void expect(FakeFop& fop, bool is_allowed) {
+        INFO(fop.answer->words);
+        REQUIRE(fop.status() == (is_allowed ? fop::Status::kDone : fop::Status::kQuota));
+    }
+    void compare() {
+        // What was replaced is removed a little later.
+        stage_.run_for(200ms);
+        for (const char* owner : {"alice", "bob", "carol", "dave"}) {
+            CAPTURE(owner);
+            const Amount used = stage_.quota().account_of(owner).used();
+            const Amount believed = used_by(owner);
+            CHECK(used.blocks == believed.blocks);
+            REQUIRE(used.objects == believed.objects);
+        }
+        REQUIRE(stage_.quota().whole().used() == used_by({}));
+    }
+
+    void do_something() {
+        const std::uint64_t what = random_.below(20);
+        if (what < 4 || things_.empty()) return create();
+        auto thing = things_.begin();
+        std::advance(thing, random_.below(things_.size()));
+        if (what < 9) return write(thing->first, thing->second);
+        if (what < 11) return write_at_once();
+        if (what < 12 && thing->second.is_upload) return commit(thing->first, thing->second);
+        if (what < 14) return remove(thing->first);
+        if (thing->second.is_upload) return;
+        if (what < 16) return cut(thing->first, thing->second);
+        if (what < 18) return make_hole(thing->first, thing->second);
+        give(thing->first, thing->second);
+    }
+
+    void create() {
+        const std::string owner = somebody();
+        const bool is_upload = random_.below(3) == 0;
+        const bool is_named = !is_upload && random_.below(2) == 0;
+        const std::string name = is_named ? "n" + std::to_string(random_.below(3)) : "";
+        const std::uint16_t slot = stage_.slot(random_.below(2));
+        FopSpec spec{.type = type_of("create"),
+                     .body = fop::Create{.name = name, .slot = slot, .mode = 0600},
+                     .principal = owner};
+        if (is_upload) spec.type = type_of("upload_begin");
+        if (is_upload) spec.body = fop::UploadBegin{.slot = slot, .mode = 0600};
+        FakeFop& fop = stage_.call(spec, static_cast<std::uint32_t>(random_.below(2)));
+        const bool is_allowed = may_have(owner, {.objects = 1});
+        expect(fop, is_allowed);
+        if (!is_allowed) return;
+        if (is_named) {
+            std::erase_if(things_, [&](const auto& each) { return each.second.name == name; });
+        }
+        const fop::Fid fid = is_upload ? std::get<fop::UploadBeginReply>(fop.answer->body).fid
+                                       : std::get<fop::CreateReply>(fop.answer->body).fid;
+        things_[fid] = {.owner = owner, .name = name, .blocks = {}, .is_upload = is_upload};
+    }
+
+    struct Blocks {
+        fop::Range range{};
+        std::set<std::uint64_t> touched;
+    };
+    Blocks some_blocks(bool whole) {
+        Blocks blocks{.range = {.offset = random_.below(60) * kBlock,
+                                .length = (1 + random_.below(40)) * kBlock},
+                      .touched = {}};
+        if (!whole) blocks.range.offset += random_.below(kBlock);
+        for (std::uint64_t at = blocks.range.offset / kBlock; at * kBlock < blocks.range.end();
+             ++at) {
+            blocks.touched.insert(at);
+        }
+        return blocks;
+    }
+    static Amount growth(const Thing& thing, const Blocks& blocks) {
+        const auto is_new = [&](std::uint64_t each) { return !thing.blocks.contains(each); };
+        return {.blocks =
+                    static_cast<std::uint64_t>(std::ranges::count_if(blocks.touched, is_new))};
+    }
+    static void grow(Thing& thing, const Blocks& blocks) {
+        thing.blocks.insert(blocks.touched.begin(), blocks.touched.end());
+        thing.size_bytes = std::max(thing.size_bytes, blocks.range.end());
+    }
+    void write(fop::Fid fid, Thing& thing) {
+        const Blocks blocks = some_blocks(thing.is_upload);
+        const Bytes bytes = pattern(blocks.range.length, 1);
+        const WriteSpec write(fid, {blocks.range}, bytes);
+        FopSpec spec =
+            write.spec(WriteSpec::Way::kMemory, random_.below(2) == 0 ? fop::Durability::kDurable
+                                                                      : fop::Durability::kBuffered);
+        const auto checksums = checksums_of({blocks.range}, bytes);
+        if (thing.is_upload) {
+            spec.type = type_of("upload_write");
+            spec.principal = thing.owner;
+            fop::UploadWrite body{
+                .fid = fid,
+                .range = blocks.range,
+                .checksums = fop::List<std::uint32_t>(checksums.data(), checksums.size())};
+            body.source.emplace();
+            spec.body = body;
+        }
+        FakeFop& fop = stage_.call(spec, static_cast<std::uint32_t>(random_.below(2)));
+        const bool is_allowed = may_have(thing.owner, growth(thing, blocks));
+        expect(fop, is_allowed);
+        if (is_allowed) grow(thing, blocks);
+    }
+    // Who of them is refused is nobody's promise, but that there is never more than may be.
+    void write_at_once() {
+        struct Sent {
+            Thing* thing;
+            Blocks blocks;
+            WriteSpec write;
+            FakeFop* fop = nullptr;
+        };
+        std::vector<Sent> all;
+        for (auto& [fid, thing] : things_) {
+            if (thing.is_upload) continue;
+            Blocks blocks = some_blocks(false);
+            const Bytes bytes = pattern(blocks.range.length, 1);
+            all.push_back({.thing = &thing,
+                           .blocks = blocks,
+                           .write = WriteSpec(fid, {blocks.range}, bytes)});
+        }
+        std::uint32_t locality = 0;
+        for (Sent& each : all) {
+            each.fop = &stage_.send(each.write.spec(WriteSpec::Way::kMemory), locality++ % 2);
+        }
+        const auto has_ended = [](const Sent& each) { return each.fop->answer.has_value(); };
+        while (!std::ranges::all_of(all, has_ended)) {
+            REQUIRE(stage_.world.step());
+            REQUIRE(stage_.quota().whole().used().blocks <= 260);
+            REQUIRE(stage_.quota().account_of("alice").used().blocks <= 100);
+        }
+        for (const Sent& each : all) {
+            if (each.fop->status() == fop::Status::kDone) {
+                grow(*each.thing, each.blocks);
+            } else {
+                REQUIRE(each.fop->status() == fop::Status::kQuota);
+            }
+        }
+    }
+    void commit(fop::Fid fid, Thing& thing) {
+        const FopSpec spec{.type = type_of("upload_commit"),
+                           .body = fop::UploadCommit{.fid = fid,
+                                                     .size_bytes = thing.size_bytes,
+                                                     .blocks = thing.blocks.size()},
+                           .principal = thing.owner};
+        expect(stage_.call(spec), true);
+        thing.is_upload = false;
+    }
+    void remove(fop::Fid fid) {
+        const Thing& thing = things_[fid];
+        FopSpec spec{
+            .type = type_of("delete"), .body = fop::Delete{.fid = fid}, .principal = thing.owner};
+        if (thing.is_upload) {
+            spec.type = type_of("upload_abort");
+            spec.body = fop::UploadAbort{.fid = fid};
+        }
+        expect(stage_.call(spec), true);
+        things_.erase(fid);
+    }
+    void cut(fop::Fid fid, Thing& thing) {
+        const std::uint64_t size = random_.below(80 * kBlock);
+        expect(stage_.call(truncate(fid, size)), true);
+        std::erase_if(thing.blocks, [size](std::uint64_t each) { return each * kBlock >= size; });
+        thing.size_bytes = size;
+    }
+    void make_hole(fop::Fid fid, Thing& thing) {
+        const fop::Range range = some_blocks(false).range;
+        expect(stage_.call(punch(fid, range)), true);
+        const bool to_the_end = range.end() >= thing.size_bytes;
+        std::erase_if(thing.blocks, [&](std::uint64_t each) {
+            return each * kBlock >= range.offset &&
+                   (to_the_end || (each + 1) * kBlock <= range.end());
+        });
+    }
+    void give(fop::Fid fid, Thing& thing) {
+        const std::string owner = somebody();
+        const FopSpec spec{.type = type_of("set_attributes"),
+                           .body = fop::SetAttributes{
+                               .fid = fid, .owner = owner, .which = fop::SetAttributes::kOwner}};
+        const Amount all{.blocks = thing.blocks.size(), .objects = 1};
+        const bool is_allowed = owner == thing.owner || may_have(owner, all, false);
+        expect(stage_.call(spec), is_allowed);
+        if (is_allowed) thing.owner = owner;
+    }
+
+    core::Random random_;
+    StoreStage stage_;
+    std::map<fop::Fid, Thing> things_;
+};
+
+}  // namespace
+
+TEST_CASE("reqh quota: what is counted is what is there, whatever was done", "[reqh][swarm]") {
+    const std::uint64_t first = number_in("FOPD_SEED", 1);
+    const std::uint64_t count = number_in("FOPD_SWARM_SEEDS", 10);
+    for (std::uint64_t seed = first; seed < first + count; ++seed) {
+        CAPTURE(seed);
+        QuotaHistory history(seed);
+        history.run();
+    }
 }

@@ -466,6 +466,11 @@ public:
                  .disks = 2 + static_cast<std::uint32_t>(random_.below(2)),
                  .disk_bytes = 8UL << 20,
                  .seed = seed,
+                 .coalescer = {.bytes_per_second = random_.below(2) << 30,
+                               .interval = 1ms,
+                               .idle = Duration{0},
+                               .breaks_max = 0},
+                 .slow_holes = random_.below(2) == 0,
                  .whose_seed = fopd::testing::Replay::Seed::kOfSwarm}),
           model_(kClients) {
         for (std::uint32_t i = 0; i < node_.options.disks; ++i) {
@@ -569,6 +574,7 @@ private:
             REQUIRE(fop.status() == fop::Status::kDone);
             known_.all.push_back(std::get<fop::CreateReply>(fop.answer->body).fid);
         }
+        node_.run_for(1500ms);  // Nothing is brought together any more.
         REQUIRE(node_.all_pieces_are_back());
         for (std::uint32_t i = 0; i < node_.options.localities; ++i) {
             for (const auto& home : node_.stores(i).volumes()) {

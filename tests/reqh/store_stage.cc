@@ -71,8 +71,11 @@ void StoreStage::make_localities() {
     layout->version = 1;
     layout->pools = {{.id = pool_id(kPool), .name = std::string(kPool)},
                      {.id = pool_id("slow"), .name = "slow"}};
-    layout->pools[0].quota = std::make_shared<PoolQuota>(options.localities);
-    layout->pools[0].quota->set_limit(options.quota_blocks);
+    quota_ = layout->pools[0].quota;
+    quota_->whole().set_limit(
+        {.blocks = options.quota_blocks, .objects = QuotaAccount::kUnlimited});
+    for (const auto& [owner, limit] : options.owner_limits)
+        quota_->account_of(owner).set_limit(limit);
     for (std::uint32_t i = 0; i < options.disks; ++i) {
         layout->slots.push_back({.slot = static_cast<store::Slot>(kFirstSlot + i),
                                  .locality = home_of(i),
@@ -96,6 +99,7 @@ void StoreStage::make_localities() {
         locality->stores->introduce(all);
         locality->replaced = std::make_unique<ReplacedObjects>(*locality->stores, *locality->part);
         locality->upkeep = std::make_unique<StoreUpkeep>(*locality->stores, options.upkeep);
+        locality->coalescer = std::make_unique<Coalescer>(*locality->stores, options.coalescer);
         locality->handler =
             std::make_unique<RequestHandler>(RequestHandlerParts{.reactor = *locality->reactor,
                                                                  .work = locality->work,
@@ -108,13 +112,22 @@ void StoreStage::make_localities() {
     }
 }
 
+void StoreStage::tell_names(const store::NameChanges* changes, std::uint32_t disk) {
+    core::Reactor& reactor = *localities_[home_of(disk)]->reactor;
+    const auto told = world.run(reactor, machines_[disk]->router->tell(changes));
+    ENSURE(told.has_value());
+    ENSURE(told->has_value());
+}
+
 void StoreStage::make_machine(std::uint32_t number) {
     Locality& home = *localities_[home_of(number)];
     auto machine = std::make_unique<Machine>();
     machine->disk = std::make_unique<devices::MemoryDisk>(
         *home.reactor, remains_[number]->image,
-        devices::MemoryDiskOptions{
-            .seed = random.next(), .power = power_.get(), .faults = options.faults});
+        devices::MemoryDiskOptions{.seed = random.next(),
+                                   .slow_holes = options.slow_holes,
+                                   .power = power_.get(),
+                                   .faults = options.faults});
     machine->index = std::make_unique<store::MapIndex>(
         store::MapIndex::World{.reactor = *home.reactor, .random = random, .delay_max = 2ms},
         remains_[number]->index);
@@ -172,6 +185,7 @@ void StoreStage::start() {
     for (const auto& locality : localities_) {
         locality->replaced->start();
         locality->upkeep->start();
+        locality->coalescer->start();
     }
 }
 
@@ -211,6 +225,7 @@ void StoreStage::destroy() {
         locality->handler.reset();
         locality->replaced.reset();
         locality->upkeep.reset();
+        locality->coalescer.reset();
     }
     for (const auto& locality : localities_) locality->stores.reset();
     machines_.clear();

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,6 +18,7 @@
 #include "fop/bodies.h"
 #include "io_sched/main_scheduler.h"
 #include "lrs/fifo.h"
+#include "reqh/coalescer.h"
 #include "reqh/node_names.h"
 #include "reqh/replaced_objects.h"
 #include "reqh/request_handler.h"
@@ -40,8 +42,11 @@ struct StageOptions {
     std::uint64_t seed = 7;
     std::size_t piece_count = 8;
     devices::DiskFaults faults{};
-    std::uint64_t quota_blocks = PoolQuota::kUnlimited;
+    std::uint64_t quota_blocks = QuotaAccount::kUnlimited;
+    std::map<std::string, Amount> owner_limits{};
     UpkeepOptions upkeep{};
+    CoalescerOptions coalescer{};
+    bool slow_holes = false;
     fopd::testing::Replay::Seed whose_seed = fopd::testing::Replay::Seed::kOfTest;
 };
 
@@ -85,10 +90,14 @@ public:
 
     Stores& stores(std::uint32_t locality = 0) { return *localities_[locality]->stores; }
     store::Volume& volume(std::uint32_t disk = 0) { return *machines_[disk]->volume; }
+    // Behind the back of the disk.
+    void tell_names(const store::NameChanges* changes, std::uint32_t disk = 0);
     devices::DiskImage& image(std::uint32_t disk = 0) { return remains_[disk]->image; }
+    store::MapImage& index_image(std::uint32_t disk = 0) { return remains_[disk]->index; }
     devices::MemoryDisk& disk(std::uint32_t number = 0) { return *machines_[number]->disk; }
     RequestHandler& handler(std::uint32_t locality = 0) { return *localities_[locality]->handler; }
     devices::Power& power() { return *power_; }
+    PoolQuota& quota() { return *quota_; }
     bool all_pieces_are_back() const;
     // Of one of the disks, whatever the number.
     std::uint16_t slot(std::uint64_t number) const {
@@ -126,6 +135,7 @@ private:
         std::unique_ptr<Stores> stores;
         std::unique_ptr<ReplacedObjects> replaced;
         std::unique_ptr<StoreUpkeep> upkeep;
+        std::unique_ptr<Coalescer> coalescer;
         std::unique_ptr<RequestHandler> handler;
     };
     struct Machine {
@@ -148,6 +158,7 @@ private:
     void destroy();
 
     std::unique_ptr<devices::Power> power_;
+    std::shared_ptr<PoolQuota> quota_;
     std::vector<std::unique_ptr<Remains>> remains_;
     std::vector<store::MapImage> name_images_;
     std::vector<std::unique_ptr<Locality>> localities_;

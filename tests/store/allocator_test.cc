@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <string_view>
 #include <vector>
 
 #include "core/random.h"
@@ -156,19 +157,103 @@ TEST_CASE("allocator: a segment is the log's as a whole, or data's", "[store]") 
     REQUIRE(again == segment);
 }
 
+TEST_CASE("allocator: free is what nobody has, waits for, or has put the log on", "[store]") {
+    Allocator allocator(small_disk(3));
+    const auto data = allocator.allocate(2);
+    const std::uint64_t log_block = kSegmentBlocks * *allocator.allocate_segment();
+    REQUIRE(data.has_value());
+    const auto is_free = [&](std::uint64_t block) { return allocator.is_free(block); };
+    allocator.release({.block = data->block, .count = 1}, 7);
+
+    REQUIRE_FALSE(is_free(data->block));
+    REQUIRE_FALSE(is_free(data->block + 1));
+    REQUIRE(is_free(data->block + 2));
+    REQUIRE_FALSE(is_free(kSegmentBlocks + log_block));
+    REQUIRE_FALSE(is_free(kSegmentBlocks - 1));
+    REQUIRE_FALSE(is_free(4 * kSegmentBlocks));
+    allocator.settle(7);
+    REQUIRE(is_free(data->block));
+}
+
+TEST_CASE("allocator: what is held is nobody's until the hold ends", "[store]") {
+    Allocator allocator(small_disk(6));
+    REQUIRE(allocator.allocate(1).has_value());
+
+    const auto held = allocator.hold_ahead(kSegmentBlocks);
+    REQUIRE(held.has_value());
+    const std::uint64_t free_blocks = allocator.use().free_blocks;
+    std::vector<Place> places;
+    while (const auto place = allocator.allocate(kSegmentBlocks)) places.push_back(*place);
+    const auto log = allocator.allocate_segment();
+    allocator.end_hold(*held, Allocator::Content::kFilled);
+    const auto after = allocator.allocate(kSegmentBlocks);
+
+    REQUIRE(free_blocks == 6 * kSegmentBlocks - 1);
+    REQUIRE(places.size() == 5);
+    REQUIRE_FALSE(log.has_value());
+    REQUIRE(after == allocator.place_of(*held));
+}
+
+TEST_CASE("allocator: what lies ahead is held in its order, and filled once", "[store]") {
+    Allocator allocator(small_disk(12));
+    REQUIRE(allocator.allocate(1).has_value());
+    for (const std::uint32_t segment : {1U, 2U}) {
+        REQUIRE(allocator.hold_ahead(3 * kSegmentBlocks) == segment);
+        allocator.end_hold(segment, Allocator::Content::kFilled);
+    }
+    REQUIRE(allocator.hold_ahead(3 * kSegmentBlocks) == 3);
+    allocator.end_hold(3, Allocator::Content::kAny);
+
+    REQUIRE_FALSE(allocator.hold_ahead(2 * kSegmentBlocks).has_value());
+    REQUIRE(allocator.hold_ahead(3 * kSegmentBlocks) == 3);
+    allocator.end_hold(3, Allocator::Content::kFilled);
+    REQUIRE_FALSE(allocator.hold_ahead(3 * kSegmentBlocks).has_value());
+    REQUIRE(allocator.allocate(2 * kSegmentBlocks)->count == kSegmentBlocks - 1);
+    REQUIRE(allocator.allocate(1).has_value());
+    REQUIRE(allocator.hold_ahead(3 * kSegmentBlocks) == 4);
+}
+
+TEST_CASE("allocator: few empty segments are left to data", "[store]") {
+    Allocator allocator(small_disk(5, 1));
+    REQUIRE_FALSE(allocator.hold_ahead(4 * kSegmentBlocks).has_value());
+}
+
+TEST_CASE("allocator: what stays empty is held once, and not what comes next", "[store]") {
+    Allocator allocator(small_disk(12));
+    const auto place = allocator.allocate(1);
+    allocator.note_empty();
+    REQUIRE(allocator.allocate(kSegmentBlocks).has_value());
+    const auto second = allocator.allocate(kSegmentBlocks);
+    allocator.release(*second, 1);
+    allocator.settle(1);
+
+    std::vector<std::uint32_t> held;
+    while (const auto segment = allocator.hold_unused(2 * kSegmentBlocks)) {
+        held.push_back(*segment);
+        allocator.end_hold(*segment, Allocator::Content::kDiscarded);
+    }
+    allocator.note_empty();
+    const auto again = allocator.hold_unused(2 * kSegmentBlocks);
+
+    REQUIRE(place->block == kSegmentBlocks);
+    REQUIRE(held == std::vector<std::uint32_t>{4, 5, 6, 7, 8, 9, 10, 11});
+    REQUIRE_FALSE(again.has_value());
+}
+
 // Every block, and who has it.
 class Model {
 public:
     explicit Model(std::uint64_t seed) : random_(seed), allocator_(small_disk(8, 1)) {}
 
     void step() {
-        switch (random_.below(7)) {
+        switch (random_.below(8)) {
             case 0:
             case 1: return allocate();
             case 2: return release();
             case 3: return settle();
             case 4: return read();
             case 5: return end_read();
+            case 6: return hold();
             default: return segment();
         }
     }
@@ -181,6 +266,7 @@ public:
         for (const Freed& each : freed_) waiting += each.place.count;
         REQUIRE(use.waiting_blocks == waiting);
         REQUIRE(use.log_blocks == std::uint64_t{segments_.size()} * kSegmentBlocks);
+        REQUIRE(allocator_.is_holding() == !held_.empty());
         // The reserve is not data's, if it is there.
         REQUIRE(use.free_blocks <= free);
         REQUIRE(use.free_blocks + kSegmentBlocks >= free);
@@ -201,8 +287,7 @@ private:
         REQUIRE(place->count <= count);
         for (std::uint64_t block = place->block; block < place->block + place->count; ++block) {
             REQUIRE(used_.insert(block).second);
-            REQUIRE_FALSE(
-                segments_.contains(static_cast<std::uint32_t>(block / kSegmentBlocks) - 1));
+            REQUIRE(is_datas(static_cast<std::uint32_t>(block / kSegmentBlocks) - 1));
         }
         places_.push_back(*place);
     }
@@ -248,10 +333,30 @@ private:
         }
         const auto segment = allocator_.allocate_segment();
         if (!segment) return;
-        REQUIRE(segments_.insert(*segment).second);
-        for (std::uint32_t i = 0; i < kSegmentBlocks; ++i) {
-            REQUIRE_FALSE(used_.contains((std::uint64_t{*segment} + 1) * kSegmentBlocks + i));
+        REQUIRE(is_empty(*segment));
+        segments_.insert(*segment);
+    }
+    void hold() {
+        if (!held_.empty() && random_.below(2) == 0) {
+            allocator_.end_hold(*held_.begin(), static_cast<Allocator::Content>(random_.below(3)));
+            held_.erase(held_.begin());
+            return;
         }
+        if (random_.below(4) == 0) allocator_.note_empty();
+        const std::uint64_t ahead = random_.below(8) * kSegmentBlocks;
+        const auto segment =
+            random_.below(2) == 0 ? allocator_.hold_ahead(ahead) : allocator_.hold_unused(ahead);
+        if (!segment) return;
+        REQUIRE(is_empty(*segment));
+        held_.insert(*segment);
+    }
+    bool is_datas(std::uint32_t segment) const {
+        return !segments_.contains(segment) && !held_.contains(segment);
+    }
+    bool is_empty(std::uint32_t segment) const {
+        const std::uint64_t first = (std::uint64_t{segment} + 1) * kSegmentBlocks;
+        const auto used = used_.lower_bound(first);
+        return is_datas(segment) && (used == used_.end() || *used >= first + kSegmentBlocks);
     }
 
     core::Random random_;
@@ -259,7 +364,8 @@ private:
     std::set<std::uint64_t> used_;
     std::vector<Place> places_;
     std::deque<Freed> freed_;
-    std::set<std::uint32_t> segments_;
+    std::set<std::uint32_t> segments_;  // Of the log.
+    std::set<std::uint32_t> held_;
     std::map<std::uint64_t, std::unique_ptr<Reading>> readings_;
     std::uint64_t read_count_ = 0;
     std::uint64_t sequence_ = 0;
@@ -278,4 +384,51 @@ TEST_CASE("allocator: random use agrees with a model of each block", "[store]") 
 }
 
 }  // namespace
+
+TEST_CASE("allocator: what is wrong with a place is told with its first bad block", "[store]") {
+    Allocator allocator(small_disk(4));
+    REQUIRE(allocator.take_segment(1).has_value());
+    const auto place = allocator.allocate(8);
+
+    REQUIRE_FALSE(allocator.fault_of(*place).has_value());
+    const auto behind = allocator.fault_of({.block = place->block + 4, .count = 8});
+    REQUIRE(behind->block == place->block + 8);
+    REQUIRE(std::string_view(behind->reason) == "is free");
+    const auto log = allocator.fault_of({.block = 2 * kSegmentBlocks + 3, .count = 1});
+    REQUIRE(std::string_view(log->reason) == "is in a segment of the log");
+    REQUIRE(allocator.fault_of({.block = 3, .count = 1}).has_value());
+    REQUIRE(allocator.fault_of({.block = ~0ULL, .count = 1}).has_value());
+    REQUIRE(allocator.fault_of({.block = place->block, .count = ~0U}).has_value());
+}
+
+TEST_CASE("allocator: a watch hears of every place that changes hands", "[store]") {
+    class Heard final : public SpaceWatch {
+    public:
+        void touched(Place place) override { touched_places.push_back(place); }
+        void settled(Place place) override { settled_places.push_back(place); }
+        std::vector<Place> touched_places;
+        std::vector<Place> settled_places;
+    };
+    Allocator allocator(small_disk(4));
+    const auto before = allocator.allocate(2);
+    Heard heard;
+    allocator.set_watch(&heard);
+
+    const auto place = allocator.allocate(8);
+    REQUIRE(allocator.promised_blocks() == 10);
+    allocator.take_up(*place);
+    REQUIRE(allocator.promised_blocks() == 2);
+    allocator.give_back(*before);
+    REQUIRE(allocator.promised_blocks() == 0);
+    allocator.release(*place, 1);
+
+    REQUIRE(heard.touched_places == std::vector{*place, *place});
+    REQUIRE(heard.settled_places == std::vector{*place, *before});
+    allocator.set_watch(nullptr);
+    REQUIRE(allocator.are_sums_right());
+    for (std::uint32_t i = 0; i < allocator.segment_count(); ++i) {
+        REQUIRE(allocator.is_counted_well(i));
+    }
+}
+
 }  // namespace fopd::store

@@ -43,6 +43,28 @@ Changes random_changes(core::Random& random, Entries& model) {
     return changes;
 }
 
+class Collected final : public IndexShow {
+public:
+    explicit Collected(std::size_t count_max = 100'000) : count_max_(count_max) {}
+    Result<void> begin(std::uint64_t with_applied) override {
+        applied = with_applied;
+        return {};
+    }
+    Result<void> entry(const IndexEntry& entry) override {
+        if (entries.size() == count_max_) {
+            return std::unexpected(Error{.code = Errc::kNoSpace, .context = "enough"});
+        }
+        entries[text_of(entry.key)] = text_of(entry.value);
+        return {};
+    }
+
+    std::uint64_t applied = 0;
+    Entries entries;
+
+private:
+    const std::size_t count_max_;
+};
+
 }  // namespace
 
 TEST_CASE("store index: a new one is empty", "[store]") {
@@ -115,4 +137,37 @@ TEST_CASE("store index: it grows far beyond what it began with", "[store]") {
 
     REQUIRE(stage.index().applied() == 9);
     REQUIRE(stage.all().size() == 4000);
+}
+
+TEST_CASE("store index: all of it is shown, with what it was told last", "[store]") {
+    IndexStage stage(any_kind());
+    core::Random random(3);
+    Entries model;
+    for (std::uint64_t number = 1; number <= 5; ++number) {
+        REQUIRE(stage.apply(random_changes(random, model), number).has_value());
+    }
+    Collected all;
+
+    REQUIRE(stage.run(stage.index().show_all(&all)).has_value());
+
+    REQUIRE(all.entries == model);
+    REQUIRE(all.applied == 5);
+    REQUIRE(stage.apply(random_changes(random, model), 6).has_value());
+    REQUIRE(stage.all() == model);
+}
+
+TEST_CASE("store index: who is shown all of it may end that", "[store]") {
+    IndexStage stage(any_kind());
+    Changes changes;
+    for (char c = 'a'; c <= 'z'; ++c) changes[std::string(1, c)] = "value";
+    REQUIRE(stage.apply(changes, 1).has_value());
+    Collected some(7);
+
+    const auto shown = stage.run(stage.index().show_all(&some));
+
+    REQUIRE(shown.error().code == Errc::kNoSpace);
+    REQUIRE(some.entries.size() == 7);
+    Collected all;
+    REQUIRE(stage.run(stage.index().show_all(&all)).has_value());
+    REQUIRE(all.entries.size() == 26);
 }

@@ -82,6 +82,10 @@ public:
     Task<Result<void>> discard(std::uint64_t offset, std::uint64_t size_bytes) override {
         return disk_.discard(offset, size_bytes);
     }
+    Task<Result<devices::Stretch>> find_hole(std::uint64_t offset,
+                                             std::uint64_t size_bytes) override {
+        return disk_.find_hole(offset, size_bytes);
+    }
 
 private:
     void mutate(std::span<std::byte> bytes, std::uint64_t offset) {

@@ -96,6 +96,12 @@ public:
         }
         co_return co_await sink_.keep(kept);
     }
+    Task<Result<ClaimPage>> claims(Slot slot, ClaimPlace from) override {
+        return sink_.claims(slot, std::move(from));
+    }
+    Task<Result<void>> leave_unknown(std::vector<NameClaim>* claims) override {
+        return sink_.leave_unknown(claims);
+    }
 
 private:
     NameSink& sink_;

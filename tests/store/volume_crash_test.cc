@@ -52,6 +52,35 @@ TEST_CASE("volume: what was acknowledged survives a loss of power", "[store][swa
     REQUIRE(figures.checkpoints > 0);
 }
 
+TEST_CASE("volume: zeros ahead of what is written come to nothing that is", "[store][swarm]") {
+    std::uint64_t zeros = 0;
+    for (std::uint64_t seed = first_seed(); seed <= seeds(); ++seed) {
+        CAPTURE(seed);
+        Remains remains(kDiskBytes);
+        const std::string violation = carry_out(
+            {.seed = seed, .operations = 60, .cut_within = 2500, .sparse = true}, remains);
+        REQUIRE(violation == kNothing);
+        zeros += remains.zeros;
+    }
+    REQUIRE(zeros > kDiskBytes / devices::kBlockBytes);
+}
+
+TEST_CASE("volume: nothing that anybody needs is discarded", "[store][swarm]") {
+    const bool sparse = GENERATE(false, true);
+    CAPTURE(sparse);
+    std::uint64_t discards = 0;
+    for (std::uint64_t seed = first_seed(); seed <= seeds(); ++seed) {
+        CAPTURE(seed);
+        Remains remains(kDiskBytes);
+        const std::string violation = carry_out(
+            {.seed = seed, .operations = 60, .cut_within = 2500, .sparse = sparse, .discard = true},
+            remains);
+        REQUIRE(violation == kNothing);
+        discards += remains.discards;
+    }
+    REQUIRE(discards > seeds());
+}
+
 TEST_CASE("volume: a log that has come around several times still says everything", "[store]") {
     for (std::uint64_t seed = 1; seed <= 2; ++seed) {
         CAPTURE(seed);
@@ -82,12 +111,18 @@ TEST_CASE("volume: the power may go at each step of a start", "[store]") {
 
 TEST_CASE("volume: what is left out is found out", "[store]") {
     const auto mutation =
-        GENERATE(Mutation::kNoFlush, Mutation::kIndexForgets, Mutation::kIndexRunsAhead);
+        GENERATE(Mutation::kNoFlush, Mutation::kIndexForgets, Mutation::kIndexRunsAhead,
+                 Mutation::kZerosLate, Mutation::kDiscardsLate);
     CAPTURE(static_cast<int>(mutation));
     unsigned caught = 0;
     for (std::uint64_t seed = 1; seed <= 40 && caught == 0; ++seed) {
         Remains remains(kDiskBytes);
-        if (!carry_out({.seed = seed, .mutation = mutation}, remains).empty()) ++caught;
+        const Plan plan{.seed = seed,
+                        .mutation = mutation,
+                        .operations = 60,
+                        .sparse = mutation == Mutation::kZerosLate,
+                        .discard = mutation == Mutation::kDiscardsLate};
+        if (!carry_out(plan, remains).empty()) ++caught;
     }
     REQUIRE(caught > 0);
 }

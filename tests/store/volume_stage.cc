@@ -12,13 +12,20 @@ namespace {
 
 constexpr std::size_t kBlock = devices::kBlockBytes;
 constexpr std::uint64_t kStepsMax = 2'000'000;
+constexpr std::uint64_t kStepsUnpoisoned = 64;
+constexpr std::uint64_t kOverlayBytes = 512UL << 10;
+// What one change may take of that.
+constexpr std::uint64_t kReservedBytesMax = 8UL << 10;
 
-VolumeOptions small_volume() {
+VolumeOptions small_volume(const Plan& plan) {
     VolumeOptions options{.slot = 3,
                           .segment_blocks = kSegmentBlocks,
-                          .overlay_bytes = 512UL << 10,
+                          .overlay_bytes = kOverlayBytes,
                           .flush_interval = 3ms,
-                          .checkpoint_interval = 10ms};
+                          .checkpoint_interval = 10ms,
+                          .zeros_ahead_bytes = plan.discard ? 1UL << 20 : 64UL << 20,
+                          .discard = plan.discard,
+                          .discard_interval = 1ms};
     options.disk_id.fill(std::byte{0x7e});
     return options;
 }
@@ -63,8 +70,9 @@ std::string show(Fid fid, const ObjectState& state) {
 // The disk as somebody would see it who left something out.
 class Machine::MutatedDisk final : public devices::Device {
 public:
-    MutatedDisk(std::unique_ptr<devices::Device> disk, Mutation mutation)
-        : disk_(std::move(disk)), mutation_(mutation) {}
+    MutatedDisk(core::Reactor& reactor, std::unique_ptr<devices::Device> disk, Remains& remains,
+                Mutation mutation)
+        : reactor_(reactor), disk_(std::move(disk)), remains_(remains), mutation_(mutation) {}
 
     std::string_view name() const override { return disk_->name(); }
     const devices::Geometry& geometry() const override { return disk_->geometry(); }
@@ -73,19 +81,49 @@ public:
         return disk_->read(into, offset, wait);
     }
     Task<Result<void>> write(core::Buffer from, std::uint64_t offset) override {
-        return disk_->write(from, offset);
+        const auto is_zero = [](std::byte byte) { return byte == std::byte{0}; };
+        if (!std::ranges::all_of(from.span(), is_zero)) return disk_->write(from, offset);
+        remains_.zeros += from.size_bytes / kBlock;
+        if (mutation_ != Mutation::kZerosLate) return disk_->write(from, offset);
+        reactor_.spawn(late_, write_late(from, offset));
+        return say_done();
     }
     Task<Result<void>> flush() override {
         if (mutation_ == Mutation::kNoFlush) co_return Result<void>{};
         co_return co_await disk_->flush();
     }
     Task<Result<void>> discard(std::uint64_t offset, std::uint64_t size_bytes) override {
-        return disk_->discard(offset, size_bytes);
+        ++remains_.discards;
+        if (mutation_ != Mutation::kDiscardsLate) return disk_->discard(offset, size_bytes);
+        reactor_.spawn(late_, discard_late(offset, size_bytes));
+        return say_done();
+    }
+    Task<Result<devices::Stretch>> find_hole(std::uint64_t offset,
+                                             std::uint64_t size_bytes) override {
+        return disk_->find_hole(offset, size_bytes);
     }
 
 private:
+    static Task<Result<void>> say_done() { co_return Result<void>{}; }
+    Task<void> write_late(core::Buffer from, std::uint64_t offset) {
+        const auto slept = co_await reactor_.sleep_for(3ms);
+        ENSURE(slept.has_value());
+        const auto written = co_await disk_->write(from, offset);
+        ENSURE(written.has_value());
+    }
+
+    Task<void> discard_late(std::uint64_t offset, std::uint64_t size_bytes) {
+        const auto slept = co_await reactor_.sleep_for(3ms);
+        ENSURE(slept.has_value());
+        const auto discarded = co_await disk_->discard(offset, size_bytes);
+        ENSURE(discarded.has_value());
+    }
+
+    core::Reactor& reactor_;
     const std::unique_ptr<devices::Device> disk_;
+    Remains& remains_;
     const Mutation mutation_;
+    core::Gate late_;
 };
 
 // The same of the index.
@@ -102,6 +140,7 @@ public:
         if (mutation_ == Mutation::kIndexForgets) step.changes = &half;
         co_return co_await index_->apply(step);
     }
+    Task<Result<void>> show_all(IndexShow* show) override { return index_->show_all(show); }
     IndexFigures figures() const override { return index_->figures(); }
 
 private:
@@ -129,17 +168,19 @@ Machine::Machine(core::VirtualWorld& world, Remains& remains, const Plan& plan, 
       plan_(plan),
       random_(random),
       reactor_(world.make_reactor()) {
-    auto disk = std::make_unique<devices::MemoryDisk>(
-        *reactor_, remains.image,
-        devices::MemoryDiskOptions{
-            .seed = random_.next(), .power = &power_, .faults = plan.faults});
-    disk_ = std::make_unique<MutatedDisk>(std::move(disk), plan.mutation);
+    auto disk =
+        std::make_unique<devices::MemoryDisk>(*reactor_, remains.image,
+                                              devices::MemoryDiskOptions{.seed = random_.next(),
+                                                                         .slow_holes = plan.sparse,
+                                                                         .power = &power_,
+                                                                         .faults = plan.faults});
+    disk_ = std::make_unique<MutatedDisk>(*reactor_, std::move(disk), remains, plan.mutation);
     auto index = std::make_unique<MapIndex>(
         MapIndex::World{.reactor = *reactor_, .random = random_, .delay_max = 5ms}, remains.index);
     index_ = std::make_unique<MutatedIndex>(std::move(index), plan.mutation);
     volume_ = std::make_unique<Volume>(
         VolumeParts{.reactor = *reactor_, .device = *disk_, .index = *index_, .events = events_},
-        small_volume());
+        small_volume(plan));
 }
 
 Machine::~Machine() {
@@ -162,8 +203,20 @@ void Machine::run(std::uint64_t cut_at, bool rescue) {
             violate("the volume hangs");
             break;
         }
+        if (step % kStepsUnpoisoned == 0) look_at_memory();
     }
+    look_at_memory();
     reactor_->drop_coroutines();
+}
+
+// What is free is of no use to anybody, whatever happens next; and what changes take is bounded, by
+// what those may add who were let in at the same time.
+void Machine::look_at_memory() {
+    remains_.image.poison_if([this](std::uint64_t block) { return volume_->is_free(block); });
+    remains_.changed_bytes_max = std::max(remains_.changed_bytes_max, volume_->changed_bytes());
+    if (volume_->changed_bytes() > kOverlayBytes + kWorkers * kReservedBytesMax) {
+        violate("changes take " + std::to_string(volume_->changed_bytes()) + " bytes");
+    }
 }
 
 Task<void> Machine::live() {

@@ -35,6 +35,8 @@ enum class Mutation : std::uint8_t {
     kNoFlush,         // The device says that it flushed.
     kIndexForgets,    // The index says that it has what it was told, and has half of it.
     kIndexRunsAhead,  // The index says that it has more than it was told.
+    kDiscardsLate,    // Space is given back after whoever did it thinks that it is.
+    kZerosLate,       // Zeros are written when those who wrote them think that they are.
 };
 
 struct Plan {
@@ -46,6 +48,8 @@ struct Plan {
     std::uint32_t cut_within = 900;  // Steps, of boots that draw.
     bool orderly = false;            // Nothing is cut.
     bool rescue = false;             // Every start but the first is without an index.
+    bool sparse = false;             // The disk gains by zeros.
+    bool discard = false;
     devices::DiskFaults faults{};
 };
 
@@ -79,6 +83,9 @@ struct Remains {
     std::uint64_t full = 0;
     std::uint64_t entries = 0;      // Of the log, ever.
     std::uint64_t log_entries = 0;  // It has room for, of a block each.
+    std::uint64_t changed_bytes_max = 0;
+    std::uint64_t zeros = 0;     // Blocks.
+    std::uint64_t discards = 0;  // Segments.
 };
 
 // One life of a machine with a volume.
@@ -106,6 +113,7 @@ private:
                               bool durable);
     Task<void> compare(Fid fid, bool after_recovery);
     Task<std::optional<ObjectState>> look(Fid fid, AlignedMemory* memory);
+    void look_at_memory();
     void violate(const std::string& what);
     void acknowledge(Fid fid, const ObjectState& state);
 

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "client/store_backup.h"
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include <CLI/CLI.hpp>
+#include <fcntl.h>
+#include <nlohmann/json.hpp>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "client/exit_code.h"
+#include "client/table.h"
+#include "core/printable.h"
+
+namespace fopd::client {
+
+namespace {
+
+using nlohmann::json;
+
+int complain_about_file(const std::string& path) {
+    const int os_errno = errno;
+    std::string line;
+    core::append_printable(line, path);
+    complain("store backup: " + line + ": " + std::strerror(os_errno));
+    return kExitRefused;
+}
+
+// A file under a name of its own, until all of it is there.
+class Draft {
+public:
+    explicit Draft(const std::string& path)
+        : path_(path),
+          draft_(path + ".tmp"),
+          fd_(::open(draft_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600)) {
+    }
+    ~Draft() {
+        if (fd_ < 0) return;
+        ::close(fd_);
+        if (!is_done_) ::unlink(draft_.c_str());
+    }
+    Draft(const Draft&) = delete;
+    Draft& operator=(const Draft&) = delete;
+
+    // What follows is said by errno when these are false.
+    bool is_open() const { return fd_ >= 0 && ::fchmod(fd_, 0600) == 0; }
+    bool write(std::string_view bytes) const {
+        while (!bytes.empty()) {
+            const ssize_t written = ::write(fd_, bytes.data(), bytes.size());
+            if (written < 0 && errno == EINTR) continue;
+            if (written < 0) return false;
+            bytes.remove_prefix(static_cast<std::size_t>(written));
+        }
+        return true;
+    }
+    bool finish() {
+        if (::fsync(fd_) != 0 || ::rename(draft_.c_str(), path_.c_str()) != 0) return false;
+        is_done_ = true;
+        const std::string directory = path_.substr(0, path_.rfind('/') + 1) + ".";
+        const int opened = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (opened < 0) return false;
+        const bool is_synced = ::fsync(opened) == 0;
+        const int os_errno = errno;
+        ::close(opened);
+        errno = os_errno;
+        return is_synced;
+    }
+
+private:
+    const std::string path_;
+    const std::string draft_;
+    const int fd_;
+    bool is_done_ = false;
+};
+
+int fetch(const Call& call, const json& backup, Draft& draft) {
+    const std::string which = "backup=" + std::to_string(backup.at("backup").get<std::uint64_t>());
+    const std::uint64_t size_bytes = backup.at("bytes").get<std::uint64_t>();
+    for (std::uint64_t at = 0; at < size_bytes;) {
+        const auto part =
+            call.client.get("/v1/store/backup-part?" + which + "&at=" + std::to_string(at));
+        if (!part || exit_code_of(part->status) != kExitDone) return checked(call, part).error();
+        if (part->body.empty()) {
+            complain("store backup: the backup ends early");
+            return kExitRefused;
+        }
+        if (!draft.write(part->body)) return complain_about_file(call.arguments.file);
+        at += part->body.size();
+    }
+    const auto ended = call.client.post("/v1/store/backup-end?" + which);
+    const auto done = checked(call, ended);
+    return done ? kExitDone : done.error();
+}
+
+}  // namespace
+
+void declare_store_backup(CLI::App& app, VerbArguments& arguments) {
+    app.add_option("file", arguments.file, "Where to, on this machine")->required();
+}
+
+int run_store_backup(const Call& call) {
+    Draft draft(call.arguments.file);
+    if (!draft.is_open()) return complain_about_file(call.arguments.file);
+    const auto made = call.client.post("/v1/store/backup");
+    const auto backup = checked(call, made);
+    if (!backup) return backup.error();
+    const int fetched = fetch(call, *backup, draft);
+    if (fetched != kExitDone) return fetched;
+    if (!draft.finish()) return complain_about_file(call.arguments.file);
+    return show(call, made->body, [&] {
+        return size_of(backup->at("bytes").get<std::uint64_t>()) + ", " +
+               shown(backup->at("indexes")) + " indexes, " + shown(backup->at("entries")) +
+               " entries\n";
+    });
+}
+
+}  // namespace fopd::client

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "core/result.h"
+#include "store/backup.h"
+#include "store/index.h"
+
+namespace fopd::daemon {
+
+// A backup in the making: a file without a name, so that nothing is left of one that is given up.
+// Written by one thread at a time.
+class StoreBackup final : public store::IndexShow {
+public:
+    static Result<std::unique_ptr<StoreBackup>> begin(const std::string& directory,
+                                                      const store::BackupHead& head);
+    ~StoreBackup() override;
+    StoreBackup(const StoreBackup&) = delete;
+    StoreBackup& operator=(const StoreBackup&) = delete;
+
+    Result<void> slots(std::string_view text);
+    // What is shown next is this tree, but for what it says itself of `applied`.
+    void use_tree(const store::BackupTree& tree) { tree_ = tree; }
+    Result<void> begin(std::uint64_t applied) override;
+    Result<void> entry(const store::IndexEntry& entry) override;
+    Result<void> end_tree();
+    Result<void> end();
+    // From any thread: what is being written ends with kCancelled.
+    void give_up() { given_up_.store(true, std::memory_order_relaxed); }
+
+    // -- after end() --
+
+    std::uint64_t size_bytes() const { return size_bytes_; }
+    std::uint64_t tree_count() const { return tree_count_; }
+    std::uint64_t entry_count() const { return entry_count_; }
+    // At most so many bytes from there on; fewer at the end.
+    Result<std::string> read(std::uint64_t offset, std::size_t size_bytes) const;
+
+private:
+    StoreBackup(int fd, const store::BackupHead& head) : fd_(fd), writer_(head) {}
+    Result<void> write_out();
+
+    const int fd_;
+    std::atomic<bool> given_up_ = false;
+    store::BackupWriter writer_;
+    store::BackupTree tree_;
+    std::uint64_t size_bytes_ = 0;
+    std::uint64_t tree_count_ = 0;
+    std::uint64_t entry_count_ = 0;
+};
+
+}  // namespace fopd::daemon

@@ -1,0 +1,97 @@
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "fop/listing.h"
+#include "reqh/object_fops.h"
+#include "reqh/operation.h"
+
+namespace fopd::reqh {
+
+namespace {
+
+// An account, where it stands in the list. No name has a line feed.
+struct Account {
+    std::string place;
+    const PoolPlace* pool = nullptr;
+    std::string_view owner{};
+    const QuotaAccount* account = nullptr;
+    fop::QuotaEntry::Whose whose = fop::QuotaEntry::Whose::kOwner;
+};
+
+std::string place_of(const PoolPlace& pool, std::string_view owner) {
+    return pool.name + '\n' + std::string(owner);
+}
+
+std::uint64_t bytes_of(std::uint64_t blocks) {
+    return blocks == QuotaAccount::kUnlimited ? fop::QuotaEntry::kNoLimit
+                                              : blocks * fop::kBlockBytes;
+}
+
+void add_all(const PoolPlace& pool, std::vector<Account>& accounts) {
+    accounts.push_back({.place = pool.name,
+                        .pool = &pool,
+                        .account = &pool.quota->whole(),
+                        .whose = fop::QuotaEntry::Whose::kPool});
+    for (const PoolQuota::Owner& each : pool.quota->owners()) {
+        accounts.push_back({.place = place_of(pool, each.name),
+                            .pool = &pool,
+                            .owner = each.name,
+                            .account = each.account});
+    }
+}
+
+void add_own(const PoolPlace& pool, std::string_view owner, std::vector<Account>& accounts) {
+    accounts.push_back({.place = place_of(pool, owner),
+                        .pool = &pool,
+                        .owner = owner,
+                        .account = &pool.quota->account_of(owner)});
+}
+
+fop::QuotaEntry entry_of(const Account& each) {
+    const Amount used = each.account->used();
+    const Amount limit = each.account->limit();
+    return {.used_bytes = bytes_of(used.blocks),
+            .limit_bytes = bytes_of(limit.blocks),
+            .used_objects = used.objects,
+            .limit_objects = limit.objects,
+            .whose = each.whose,
+            .pool = each.pool->name,
+            .owner = each.owner};
+}
+
+}  // namespace
+
+Task<fop::Reply> run_quota(Operation* operation) {
+    operation->enter(Phase::kExecute);
+    const auto& asked = operation->body<fop::Quota>();
+    const StoreLayoutPtr layout = operation->stores().layout_ptr();
+    const std::string_view wanted = operation->header().pool;
+    if (!wanted.empty()) {
+        const auto pool = operation->find_pool();
+        if (!pool) co_return operation->refuse(pool.error());
+    }
+    std::vector<Account> accounts;
+    for (const PoolPlace& pool : layout->pools) {
+        if (!wanted.empty() && pool.name != wanted) continue;
+        if (operation->is_administrators()) {
+            add_all(pool, accounts);
+        } else {
+            add_own(pool, acting_user(operation->caller()), accounts);
+        }
+    }
+    std::erase_if(accounts, [&asked](const Account& each) { return each.place <= asked.cursor; });
+    std::ranges::sort(accounts, {}, &Account::place);
+    fop::ListingWriter writer(operation->piece().span().first(fop::kListingBytesMax));
+    operation->work().text = asked.cursor;
+    bool is_end = true;
+    for (const Account& each : accounts) {
+        is_end = writer.add(entry_of(each));
+        if (!is_end) break;
+        operation->work().text = each.place;
+    }
+    co_return fop::Reply{.payload = writer.written(),
+                         .body = fop::QuotaReply{.cursor = operation->work().text, .end = is_end}};
+}
+
+}  // namespace fopd::reqh

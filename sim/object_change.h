@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <set>
+#include <span>
+
+#include "core/random.h"
+#include "fop/range.h"
+
+namespace fopd::sim {
+
+// Counts what clients and faults do, in the order in which it happens.
+using Moment = std::uint64_t;
+inline constexpr Moment kNotYet = std::numeric_limits<Moment>::max();
+
+// What one fop may change of objects, and what its client came to know of it. Of one that was
+// acknowledged the effect is sure; of one that was not, nobody can say whether and when it comes.
+struct ObjectChange {
+    enum class State : std::uint8_t {
+        kUnderWay,
+        kDone,
+        kRefused,  // It has had no effect, and will have none.
+        kUnknown,
+    };
+
+    std::uint64_t number = 0;  // Names its bytes.
+    std::uint32_t life = 0;    // Of the client.
+    Moment begun = 0;
+    Moment ended = kNotYet;
+    // From then on it has happened for everybody, and stays whatever befalls the server.
+    Moment sure = kNotYet;
+    // After that it does not happen any more, or again.
+    Moment over = kNotYet;
+    State state = State::kUnderWay;
+    bool buffered = false;
+    // Buffered, acknowledged, and lost since: its client will write it again.
+    bool lost = false;
+
+    // The bytes it writes; zeros, where it makes a hole or cuts the end off.
+    fop::Range range{};
+    bool zeros = false;
+    bool placed = true;  // Not so for an append before anybody knows where it lies.
+
+    bool may_show() const { return state != State::kRefused; }
+    // Byte `index` of what it writes; never zero.
+    std::byte byte_at(std::uint64_t index) const {
+        const std::uint64_t word = core::mix(number, index / 8);
+        const auto byte = static_cast<std::uint8_t>(word >> index % 8 * 8);
+        return static_cast<std::byte>(byte == 0 ? 0x5a : byte);
+    }
+    void fill(std::span<std::byte> bytes) const {
+        for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = byte_at(i);
+    }
+};
+
+// Somebody looks at something between two moments.
+struct ObjectLook {
+    std::uint32_t life = 0;
+    Moment begun = 0;
+    // What it shows in one place has happened, and shows in all.
+    std::set<const ObjectChange*> witnessed{};
+};
+
+// Whether it has happened when somebody looks. A client sees what it has written, always.
+inline bool has_happened(const ObjectChange& change, const ObjectLook& look) {
+    const bool own = change.life == look.life && change.state == ObjectChange::State::kDone;
+    return change.sure < look.begun || (own && change.ended < look.begun) ||
+           look.witnessed.contains(&change);
+}
+
+// Whether nothing of `first` can come after `second`. What a client has changed itself it does not
+// write again.
+inline bool comes_before(const ObjectChange& first, const ObjectChange& second) {
+    const bool own = first.life == second.life && first.ended < second.begun &&
+                     first.state == ObjectChange::State::kDone &&
+                     second.state == ObjectChange::State::kDone;
+    return first.over < second.begun || own;
+}
+
+}  // namespace fopd::sim

@@ -1,0 +1,422 @@
+#include "sim/object_stage.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace fopd::sim {
+
+namespace {
+
+constexpr Duration kReadyMax = 60s;
+constexpr Duration kWorkMax = 300s;
+// For what nobody commits to be given up.
+constexpr Duration kUpkeepMax = 11min;
+constexpr Duration kBetweenChecks = 300ms;
+constexpr std::string_view kNode = "node";
+constexpr std::uint64_t kStepsBetweenLooks = 16;
+// What those may add to the changes of a disk who were let in at the same time.
+constexpr std::uint64_t kReservedBytesMax = 128UL << 10;
+
+std::string event_text(std::string_view name, std::span<const core::Field> fields) {
+    std::string text(name);
+    for (const core::Field& field : fields) {
+        text += " " + std::string(field.key) + "=";
+        if (const auto* const words = std::get_if<std::string_view>(&field.value)) text += *words;
+        if (const auto* const number = std::get_if<std::int64_t>(&field.value)) {
+            text += std::to_string(*number);
+        }
+        if (const auto* const count = std::get_if<std::uint64_t>(&field.value)) {
+            text += std::to_string(*count);
+        }
+    }
+    return text;
+}
+
+std::string user_name(std::uint32_t index) {
+    return "user-" + std::to_string(index);
+}
+
+}  // namespace
+
+const char* to_string(ObjectFault::Kind kind) {
+    switch (kind) {
+        case ObjectFault::Kind::kCrash: return "crash";
+        case ObjectFault::Kind::kPowerCut: return "power cut";
+        case ObjectFault::Kind::kRestart: return "restart";
+        case ObjectFault::Kind::kCrashUser: return "crash of a user";
+        case ObjectFault::Kind::kLose: return "lost connections";
+        case ObjectFault::Kind::kLoseAtNode: return "lost at the node";
+        case ObjectFault::Kind::kLoseAtUser: return "lost at the user";
+        case ObjectFault::Kind::kPartition: return "partition";
+        case ObjectFault::Kind::kStallToNode: return "stall to the node";
+        case ObjectFault::Kind::kStallToUser: return "stall to the user";
+        case ObjectFault::Kind::kStallLocality: return "stall of a locality";
+        case ObjectFault::Kind::kDisks: return "disks";
+    }
+    return "?";
+}
+
+ObjectStage::ObjectStage(std::uint64_t seed, ObjectStageOptions options)
+    : world_(seed),
+      overlay_bytes_(options.overlay_bytes),
+      transport_({.seed = core::mix(seed, 1), .delay = fabric::kSimulatedDelay}),
+      book_(world_),
+      node_(world_,
+            [&] {
+                SimulatedNodeOptions node;
+                node.name = kNode;
+                node.localities = options.localities;
+                node.drain_timeout = 10s;
+                node.network = &transport_;
+                node.upload_timeout = options.upload_timeout;
+                node.observer = [this](std::string_view name, std::span<const core::Field> fields) {
+                    book_.tell(event_text(name, fields));
+                };
+                for (std::uint32_t i = 0; i < options.disks; ++i) {
+                    node.disks.push_back(
+                        {.name = "d" + std::to_string(i), .size_bytes = options.disk_bytes});
+                }
+                return node;
+            }()),
+      checks_(options.checks) {
+    for (std::uint32_t i = 0; i < options.users; ++i) {
+        ObjectUserOptions user = options.user;
+        user.name = user_name(i);
+        user.network = &transport_;
+        user.book = &book_;
+        users_.push_back(std::make_unique<ObjectUser>(world_, std::move(user)));
+    }
+}
+
+ObjectStage::~ObjectStage() {
+    for (const auto& user : users_) user->crash();
+    node_.crash();
+}
+
+bool ObjectStage::start() {
+    node_.start();
+    if (!run_until_ready()) return false;
+    blocks_in_use_at_start_ = blocks_in_use();
+    for (const auto& user : users_) user->start();
+    return kept();
+}
+
+bool ObjectStage::run_until_ready() {
+    const Instant limit = after(world_.now(), kReadyMax);
+    while (kept() && world_.now() < limit) {
+        if (node_.running() && node_.node().state() == daemon::NodeState::kReady) return true;
+        step(limit);
+    }
+    book_.break_promise("the node is not ready");
+    return false;
+}
+
+std::uint64_t ObjectStage::done() const {
+    std::uint64_t done = 0;
+    for (const auto& user : users_) done += user->done();
+    return done;
+}
+
+bool ObjectStage::all_idle() const {
+    return std::ranges::all_of(users_, [](const auto& user) { return user->idle(); });
+}
+
+// One step of the world, and what is due of faults.
+void ObjectStage::step(Instant limit) {
+    for (const Due& due : due_) limit = std::min(limit, due.at);
+    world_.step(limit);
+    if (++steps_ % kStepsBetweenLooks == 0) look_at_bounds();
+    if (std::exchange(cut_, false)) {
+        book_.tell("the power is gone");
+        ++faults_begun_;
+        book_.lose_memory();
+        poison_free_space();
+        node_.lose_power();
+        due_.push_back({after(world_.now(), cut_fault_.span), cut_fault_});
+    }
+    node_.bury();
+    if (node_.start_failed()) book_.break_promise("the node did not start");
+    if (checks_ && !look_at_checks() && world_.now() >= checks_due_) begin_checks();
+    if (restarting_ && !node_.running()) {
+        restarting_ = false;
+        begin_node(restart_fault_);
+    }
+    for (const auto& user : users_) user->bury();
+    std::vector<ObjectFault> ripe;
+    std::erase_if(due_, [&](const Due& due) {
+        if (due.at > world_.now()) return false;
+        ripe.push_back(due.fault);
+        return true;
+    });
+    for (const ObjectFault& fault : ripe) end_fault(fault);
+}
+
+bool ObjectStage::play(std::vector<ObjectFault> faults) {
+    const Instant limit = after(world_.now(), kWorkMax);
+    const std::uint64_t before = done();
+    std::vector<std::uint32_t> steps(faults.size());
+    while (kept() && (!all_idle() || !due_.empty() || restarting_)) {
+        if (world_.now() >= limit) {
+            book_.break_promise("what was begun does not end");
+            break;
+        }
+        step(limit);
+        for (std::size_t i = 0; i < faults.size(); ++i) {
+            if (steps[i] == std::numeric_limits<std::uint32_t>::max()) continue;
+            if (done() - before < faults[i].after) continue;
+            const bool waits = faults[i].kind != ObjectFault::Kind::kPowerCut;
+            if (waits && steps[i]++ < faults[i].steps) continue;
+            steps[i] = std::numeric_limits<std::uint32_t>::max();
+            carry_out(faults[i]);
+        }
+    }
+    if (node_.running()) node_.disks().power().cut_at(0);
+    return kept();
+}
+
+// -- faults --
+
+void ObjectStage::carry_out(const ObjectFault& fault) {
+    using Kind = ObjectFault::Kind;
+    book_.tell(to_string(fault.kind));
+    // Of a power cut nobody knows yet whether it comes.
+    if (fault.kind != Kind::kPowerCut) ++faults_begun_;
+    const Instant until = after(world_.now(), fault.span);
+    const std::string user = user_name(fault.user);
+    const fabric::MemRoute there{.from = user, .to = kNode};
+    const fabric::MemRoute back{.from = kNode, .to = user};
+    switch (fault.kind) {
+        case Kind::kCrash:
+        case Kind::kRestart:
+            if (node_.running() && !restarting_) end_node(fault);
+            break;
+        case Kind::kPowerCut: {
+            if (!node_.running() || restarting_) break;
+            cut_fault_ = fault;
+            devices::Power& power = node_.disks().power();
+            power.cut_at(power.steps() + 1 + fault.steps, [this] { cut_ = true; });
+            break;
+        }
+        case Kind::kCrashUser:
+            if (!users_[fault.user]->running()) break;
+            users_[fault.user]->crash();
+            due_.push_back({until, fault});
+            break;
+        case Kind::kLose: network().lose_connections(there, fabric::LossNotice::kBoth); break;
+        case Kind::kLoseAtNode: network().lose_connections(back, fabric::LossNotice::kFrom); break;
+        case Kind::kLoseAtUser: network().lose_connections(there, fabric::LossNotice::kFrom); break;
+        case Kind::kPartition:
+            network().partition(there);
+            due_.push_back({until, fault});
+            break;
+        case Kind::kStallToNode: network().stall(there, until); break;
+        case Kind::kStallToUser: network().stall(back, until); break;
+        case Kind::kStallLocality:
+            if (node_.running()) world_.stall(node_.locality(fault.locality), until);
+            break;
+        case Kind::kDisks:
+            book_.excuse_disks();
+            for (std::uint32_t i = 0; node_.running(); ++i) {
+                const std::string name = "d" + std::to_string(i);
+                if (!node_.disks().has_image(name)) break;
+                if (node_.disks().is_open(name)) node_.disks().set_faults(name, fault.disks);
+            }
+            break;
+    }
+}
+
+void ObjectStage::end_fault(const ObjectFault& fault) {
+    using Kind = ObjectFault::Kind;
+    const std::string user = user_name(fault.user);
+    switch (fault.kind) {
+        case Kind::kCrash:
+        case Kind::kPowerCut:
+            if (!node_.running()) begin_node(fault);
+            break;
+        case Kind::kCrashUser:
+            if (!users_[fault.user]->running()) users_[fault.user]->start();
+            break;
+        case Kind::kPartition: network().heal({.from = user, .to = kNode}); break;
+        default: break;
+    }
+}
+
+void ObjectStage::end_node(const ObjectFault& fault) {
+    book_.tell(std::string("the node ends: ") + to_string(fault.kind));
+    if (fault.kind == ObjectFault::Kind::kRestart) {
+        node_.terminate();
+        restarting_ = true;
+        restart_fault_ = fault;
+        return;
+    }
+    book_.lose_memory();
+    poison_free_space();
+    if (fault.kind == ObjectFault::Kind::kPowerCut) {
+        node_.lose_power();
+    } else {
+        node_.crash();
+    }
+    due_.push_back({after(world_.now(), fault.span), fault});
+}
+
+void ObjectStage::begin_node(const ObjectFault& fault) {
+    book_.forget_clients();
+    if (fault.lose_indexes) node_.disks().lose_indexes();
+    if (fault.lose_names) node_.disks().lose_names();
+    book_.tell(std::string("the node starts") + (fault.lose_indexes ? " without indexes" : "") +
+               (fault.lose_names ? " without names" : ""));
+    node_.start();
+    if (fault.cut_start_at == 0) return;
+    cut_fault_ = fault;
+    cut_fault_.kind = ObjectFault::Kind::kPowerCut;
+    cut_fault_.cut_start_at = 0;
+    node_.disks().power().cut_at(fault.cut_start_at, [this] { cut_ = true; });
+}
+
+// -- what is looked at from outside --
+
+// Whatever happens next, nobody needs it.
+void ObjectStage::poison_free_space() {
+    if (!node_.running()) return;
+    for (const auto& disk : node_.node().disks().all()) {
+        const store::Volume* const volume = disk->volume();
+        if (volume == nullptr || !node_.disks().has_image(disk->settings().name)) continue;
+        node_.disks().image(disk->settings().name).poison_if([volume](std::uint64_t block) {
+            return volume->is_free(block);
+        });
+    }
+}
+
+// However much clients want, the node takes what it was given to take, and no more.
+void ObjectStage::look_at_bounds() {
+    if (!node_.running() || node_.node().state() != daemon::NodeState::kReady) return;
+    // Of a client that has come back the session that it lost may still be there.
+    const std::uint64_t credits = 2 * fabric::HostOptions{}.fop_credits_max * users_.size();
+    for (const auto& locality : node_.node().localities()) {
+        const std::uint64_t foms = locality->handler()->running_count();
+        const std::uint64_t waiting = locality->requests()->figures(lrs::Lane::kData).queued.get();
+        most_.foms = std::max(most_.foms, foms);
+        most_.waiting = std::max(most_.waiting, waiting);
+        must_be_within("foms run", foms, reqh::RequestHandlerLimits{}.max_foms);
+        must_be_within("fops wait", waiting, credits);
+    }
+    for (const auto& disk : node_.node().disks().all()) {
+        if (disk->volume() == nullptr) continue;
+        const std::uint64_t bytes = disk->volume()->changed_bytes();
+        most_.changed_bytes = std::max(most_.changed_bytes, bytes);
+        must_be_within("bytes of changes are in memory", bytes, overlay_bytes_ + kReservedBytesMax);
+    }
+}
+
+void ObjectStage::must_be_within(const char* what, std::uint64_t count, std::uint64_t max) {
+    if (count <= max) return;
+    book_.break_promise(std::to_string(count) + " " + what + ", and at most " +
+                        std::to_string(max) + " may");
+}
+
+// -- rest --
+
+bool ObjectStage::restart(ObjectFault::Kind how, bool lose_indexes, bool lose_names) {
+    end_node({.kind = how, .lose_indexes = lose_indexes, .lose_names = lose_names});
+    return play() && run_until_ready();
+}
+
+bool ObjectStage::settle() {
+    for (const auto& user : users_) {
+        if (!user->running()) user->start();
+        user->sync();
+    }
+    if (!play()) return false;
+    users_.front()->look_at_all();
+    return play() && check();
+}
+
+bool ObjectStage::check() {
+    const Instant limit = after(world_.now(), kWorkMax);
+    while (kept() && look_at_checks()) step(limit);
+    begin_checks();
+    while (kept() && look_at_checks()) {
+        step(limit);
+        if (world_.now() >= limit) book_.break_promise("a check does not end");
+    }
+    return kept();
+}
+
+// Whether some are under way.
+bool ObjectStage::look_at_checks() {
+    if (!node_.running() || node_.node().state() != daemon::NodeState::kReady) {
+        checks_due_ = world_.now();
+        return false;
+    }
+    bool runs = false;
+    for (const auto& disk : node_.node().disks().all()) {
+        if (disk->volume() == nullptr) continue;
+        daemon::Locality& locality = *node_.node().localities()[disk->place().locality];
+        const reqh::CheckStatus check = locality.store_check()->status(*disk->slot());
+        using State = reqh::CheckStatus::State;
+        if (check.state == State::kRunning) runs = true;
+        if (check.state == State::kFailed) book_.break_promise("a check failed: " + check.problem);
+        if (check.report.findings.empty()) continue;
+        const store::CheckFinding& finding = check.report.findings.front();
+        book_.break_promise("a check found: " + finding.reason + " " + finding.name + " block " +
+                            std::to_string(finding.place ? finding.place->block : 0));
+    }
+    if (!runs && checks_due_ == kNever) {
+        ++check_count_;
+        checks_due_ = after(world_.now(), kBetweenChecks);
+    }
+    return runs;
+}
+
+void ObjectStage::begin_checks() {
+    if (!node_.running() || node_.node().state() != daemon::NodeState::kReady) return;
+    checks_due_ = kNever;
+    for (const auto& disk : node_.node().disks().all()) {
+        if (disk->volume() == nullptr) continue;
+        daemon::Locality& locality = *node_.node().localities()[disk->place().locality];
+        const auto begun = locality.store_check()->begin(*disk->slot());
+        if (!begun) book_.break_promise("a check does not begin");
+    }
+}
+
+bool ObjectStage::read_all() {
+    users_.front()->read_all();
+    return play();
+}
+
+bool ObjectStage::empty() {
+    users_.front()->remove_all();
+    if (!play() || !settle()) return false;
+    const Instant limit = after(world_.now(), kUpkeepMax);
+    while (kept() && world_.now() < limit) step(limit);
+    const std::uint64_t left = blocks_in_use() - blocks_in_use_at_start_;
+    if (left != 0) {
+        book_.break_promise("there is no object, and " + std::to_string(left) + " blocks are used");
+    }
+    return kept();
+}
+
+// With those that are kept back for the log.
+std::uint64_t ObjectStage::blocks_in_use() {
+    std::uint64_t blocks = 0;
+    for (const auto& disk : node_.node().disks().all()) {
+        const store::SpaceUse use = disk->volume()->space_use();
+        blocks += use.total_blocks - use.free_blocks - use.waiting_blocks - use.log_blocks;
+    }
+    return blocks;
+}
+
+bool ObjectStage::end() {
+    for (const auto& user : users_) user->leave();
+    const Instant limit = after(world_.now(), kWorkMax);
+    const auto is_gone = [](const auto& user) { return !user->running(); };
+    while (kept() && !std::ranges::all_of(users_, is_gone) && world_.now() < limit) step(limit);
+    if (!std::ranges::all_of(users_, is_gone)) book_.break_promise("a user does not leave");
+    node_.terminate();
+    while (kept() && node_.running() && world_.now() < limit) step(limit);
+    if (node_.running()) book_.break_promise("the node does not stop");
+    return kept();
+}
+
+}  // namespace fopd::sim

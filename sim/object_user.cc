@@ -1,0 +1,470 @@
+#include "sim/object_user.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/ensure.h"
+#include "core/entropy.h"
+#include "core/gate.h"
+#include "sim/simulated_node.h"
+
+namespace fopd::sim {
+
+namespace {
+
+using Kind = ObjectWish::Kind;
+using Wait = client::ObjectClient::Wait;
+
+constexpr std::uint64_t kFar = 1ULL << 40;
+// What a replaced object may take to go.
+constexpr int kGoneTries = 200;
+constexpr Duration kGonePause = 100ms;
+constexpr std::size_t kPieceBytes = 64U << 10;
+
+fabric::HostOptions host_options(const std::string& name) {
+    fabric::HostOptions options;
+    options.machine = {
+        .receive_buffer_count = 288, .receive_buffer_bytes = 36U << 10, .host = name};
+    options.send_buffer_count = 64;
+    options.send_buffer_bytes = 16U << 10;
+    options.message_credits_floor = options.message_credits_max = 70;
+    return options;
+}
+
+std::string name_of(std::uint64_t number) {
+    return "object-" + std::to_string(number);
+}
+
+}  // namespace
+
+// What a kill -9 takes away.
+struct ObjectUser::Process {
+    Process(core::VirtualWorld& world, const ObjectUserOptions& options)
+        : reactor(world.make_reactor()),
+          random(world.random().fork()),
+          events(world),
+          entropy(random.next()),
+          host(*reactor, events, entropy, host_options(options.name)),
+          left(*reactor),
+          life(options.book->begin_life()) {
+        client::ObjectClientOptions made;
+        made.server = *fabric::parse_address(options.server);
+        made.fop_bytes = options.fop_bytes;
+        made.held_bytes_max = options.held_bytes_max;
+        made.window = 4;
+        objects = std::make_unique<client::ObjectClient>(host, std::move(made));
+    }
+
+    core::Gate gate;
+    core::Gate jobs;
+    std::unique_ptr<core::Reactor> reactor;
+    core::Random random;
+    RecordedEvents events;
+    core::SeededEntropy entropy;
+    fabric::SessionHost host;
+    std::unique_ptr<client::ObjectClient> objects;
+    core::WaitQueue left;
+    const std::uint32_t life;
+    bool leaving = false;
+    bool ended = false;
+};
+
+ObjectUser::ObjectUser(core::VirtualWorld& world, ObjectUserOptions options)
+    : world_(world), options_(std::move(options)), book_(*options_.book) {}
+
+ObjectUser::~ObjectUser() {
+    if (running()) crash();
+}
+
+void ObjectUser::start() {
+    ENSURE(!running());
+    process_ = std::make_unique<Process>(world_, options_);
+    const auto opened = process_->host.open(*options_.network);
+    ENSURE(opened.has_value());
+    process_->objects->start();
+    process_->reactor->spawn(process_->gate, live(process_.get()));
+}
+
+void ObjectUser::crash() {
+    if (!running()) return;
+    book_.end_life(process_->life);
+    process_->reactor->drop_coroutines();
+    process_.reset();
+}
+
+void ObjectUser::leave() {
+    ENSURE(idle());
+    process_->leaving = true;
+    process_->left.wake_all();
+}
+
+void ObjectUser::bury() {
+    if (running() && process_->ended && process_->gate.count() == 0) process_.reset();
+}
+
+bool ObjectUser::idle() const {
+    return !running() || process_->jobs.count() == 0;
+}
+
+Task<void> ObjectUser::live(Process* process) {
+    while (!process->leaving) {
+        // No deadline: until it is told to leave.
+        [[maybe_unused]] const auto told = co_await process->left.wait({});
+    }
+    co_await process->objects->close();
+    if (!process->host.at_rest()) {
+        book_.break_promise(options_.name + " has left, and sessions, credits or buffers have not");
+    }
+    co_await process->host.close();
+    process->ended = true;
+}
+
+// -- what it is to do --
+
+void ObjectUser::work(std::uint32_t count) {
+    process_->reactor->spawn(process_->jobs, work_through(process_.get(), count));
+}
+
+void ObjectUser::sync() {
+    process_->reactor->spawn(process_->jobs, sync_once(process_.get()));
+}
+
+void ObjectUser::look_at_all() {
+    process_->reactor->spawn(process_->jobs, look_everywhere(process_.get()));
+}
+
+void ObjectUser::remove_all() {
+    process_->reactor->spawn(process_->jobs, remove_everything(process_.get()));
+}
+
+void ObjectUser::read_all() {
+    process_->reactor->spawn(process_->jobs, read_everything(process_.get()));
+}
+
+void ObjectUser::make(ObjectWish wish) {
+    process_->reactor->spawn(process_->jobs, carry_out(process_.get(), std::move(wish)));
+}
+
+Task<void> ObjectUser::work_through(Process* process, std::uint32_t count) {
+    for (std::uint32_t i = 0; i < count; ++i) {
+        ObjectWish wish = draw_wish(*process);
+        co_await carry_out(process, std::move(wish));
+        ++done_;
+    }
+}
+
+fop::Range ObjectUser::draw_range(core::Random& random) const {
+    const std::uint64_t kind = random.below(8);
+    std::uint64_t offset = random.below(options_.object_bytes);
+    if (kind < 2) offset = offset / fop::kBlockBytes * fop::kBlockBytes;
+    if (random.below(16) == 0) offset += kFar;
+    std::uint64_t length = 1 + random.below(kind < 6 ? 6000 : options_.object_bytes / 2);
+    if (kind == 0) length = fop::kBlockBytes * (1 + random.below(3));
+    return {.offset = offset, .length = length};
+}
+
+ObjectWish ObjectUser::draw_wish(Process& process) const {
+    core::Random& random = process.random;
+    ObjectWish wish;
+    const std::uint64_t draw = random.below(100);
+    const auto known = book_.draw(random);
+    wish.name = name_of(random.below(options_.names));
+    wish.range = draw_range(random);
+    wish.mode = 0600 + static_cast<std::uint16_t>(random.below(0100));
+    if (draw < 12 || !known.fid.is_set()) {
+        wish.kind = random.below(2) == 0 ? Kind::kCreate : Kind::kPut;
+        wish.no_replace = random.below(3) > 0;
+        if (wish.kind == Kind::kCreate) wish.range = {};
+        wish.range.offset = 0;
+        return wish;
+    }
+    wish.fid = known.fid;
+    if (draw < 16) {
+        wish.kind = Kind::kRename;
+        wish.from = known.name;
+        wish.no_replace = random.below(2) == 0;
+        return wish;
+    }
+    const std::string name = std::exchange(wish.name, {});
+    if (draw < 19) {
+        wish.kind = Kind::kRemove;
+        wish.from = known.name;
+    } else if (draw < 24) {
+        wish.kind = Kind::kLookup;
+        wish.fid = {};
+        wish.name = name;
+    } else if (draw < 27) {
+        wish.kind = Kind::kList;
+        wish.fid = {};
+    } else if (draw < 31) {
+        wish.kind = Kind::kStat;
+    } else if (draw < 33) {
+        wish.kind = Kind::kSetMode;
+    } else if (draw < 55) {
+        wish.kind = Kind::kRead;
+    } else if (draw < 82) {
+        wish.kind = Kind::kWrite;
+        if (random.below(2) == 0) wish.durability = fop::Durability::kBuffered;
+    } else if (draw < 90) {
+        wish.kind = Kind::kAppend;
+        wish.range = {.offset = 0, .length = 16 + wish.range.length};
+    } else if (draw < 93) {
+        wish.kind = Kind::kTruncate;
+        wish.range.length = fop::kOffsetMax - wish.range.offset;
+    } else if (draw < 96) {
+        wish.kind = Kind::kPunch;
+    } else {
+        wish.kind = Kind::kSync;
+    }
+    return wish;
+}
+
+// -- how it does it --
+
+ObjectUser::Ended ObjectUser::failed(const client::Problem& problem, Wait wait) const {
+    return {.problem = problem,
+            .limited = wait.deadline != kNever,
+            .overdue = world_.now() >= wait.deadline};
+}
+
+Task<void> ObjectUser::carry_out(Process* process, ObjectWish wish) {
+    core::Random& random = process->random;
+    Wait wait{};
+    if (options_.impatient && random.below(8) == 0) {
+        wait.deadline = after(world_.now(), Duration{random.between(1, Duration(20ms).count())});
+    }
+    switch (wish.kind) {
+        case Kind::kSync: co_return co_await sync_once(process);
+        case Kind::kLookup:
+        case Kind::kStat: co_return co_await look(process, std::move(wish), wait);
+        case Kind::kList: co_return co_await list(process, std::move(wish), wait);
+        case Kind::kRead: co_return co_await read(process, std::move(wish), wait);
+        case Kind::kWrite: co_return co_await write(process, std::move(wish), wait);
+        default: co_return co_await change(process, std::move(wish), wait);
+    }
+}
+
+Task<void> ObjectUser::sync_once(Process* process) {
+    const auto sync = book_.begin_sync(process->life);
+    const auto synced = co_await process->objects->sync({});
+    if (synced) {
+        book_.end_sync(sync, {});
+    } else {
+        book_.end_sync(sync, failed(synced.error(), {}));
+    }
+}
+
+Task<void> ObjectUser::look(Process* process, ObjectWish wish, Wait wait) {
+    client::ObjectClient& objects = *process->objects;
+    ObjectLook seen = book_.begin_look(process->life);
+    Task<client::Outcome<client::ObjectInfo>> task = wish.kind == Kind::kStat
+                                                         ? objects.stat(wish.fid, wait)
+                                                         : objects.lookup({}, wish.name, wait);
+    const auto info = co_await std::move(task);
+    if (info) {
+        book_.end_stat(seen, wish, *info);
+    } else {
+        book_.end_look(seen, wish, failed(info.error(), wait));
+    }
+}
+
+Task<void> ObjectUser::list(Process* process, ObjectWish wish, Wait wait) {
+    const auto count_max = static_cast<std::uint16_t>(process->random.below(4));
+    for (;;) {
+        ObjectLook seen = book_.begin_look(process->life);
+        client::ObjectClient::ListWish wanted;
+        wanted.cursor = wish.from;
+        wanted.count_max = count_max;
+        auto task = process->objects->list(std::move(wanted), wait);
+        const auto page = co_await std::move(task);
+        if (!page) co_return book_.end_look(seen, wish, failed(page.error(), wait));
+        book_.end_list(seen, wish, *page);
+        if (page->end) co_return;
+        wish.from = page->cursor;
+    }
+}
+
+// What one fop reads or writes of a range.
+std::vector<fop::Range> ObjectUser::pieces_of(const fop::Range& range) const {
+    std::vector<fop::Range> pieces;
+    for (std::uint64_t at = range.offset; at < range.end();) {
+        const std::uint64_t end =
+            std::min(range.end(), (at / options_.fop_bytes + 1) * options_.fop_bytes);
+        pieces.push_back({.offset = at, .length = end - at});
+        at = end;
+    }
+    return pieces;
+}
+
+Task<void> ObjectUser::read(Process* process, ObjectWish wish, Wait wait) {
+    std::vector<std::byte> into(wish.range.length);
+    const ObjectLook seen = book_.begin_look(process->life);
+    const auto count = co_await process->objects->read(wish.fid, wish.range.offset, into, wait);
+    if (!count) {
+        ObjectLook failed_look = seen;
+        co_return book_.end_look(failed_look, wish, failed(count.error(), wait));
+    }
+    // What lies behind a piece that is short was not there when that was read.
+    for (const fop::Range& piece : pieces_of(wish.range)) {
+        ObjectLook each = seen;
+        ObjectWish part = wish;
+        part.range = piece;
+        const std::uint64_t at = piece.offset - wish.range.offset;
+        const std::uint64_t there = std::min(piece.length, *count - at);
+        book_.end_read(each, part, std::span(into).subspan(at, there));
+        if (there < piece.length) break;
+    }
+}
+
+Task<void> ObjectUser::write(Process* process, ObjectWish wish, Wait wait) {
+    std::vector<std::byte> bytes(wish.range.length);
+    std::vector<ObjectBook::Change*> changes;
+    for (const fop::Range& piece : pieces_of(wish.range)) {
+        ObjectWish part = wish;
+        part.range = piece;
+        changes.push_back(&book_.begin(process->life, part));
+        const auto place = std::span(bytes).subspan(piece.offset - wish.range.offset, piece.length);
+        changes.back()->fill(place);
+    }
+    const client::ObjectClient::WriteWish wanted{
+        .fid = wish.fid, .offset = wish.range.offset, .from = bytes, .durability = wish.durability};
+    const auto written = co_await process->objects->write(wanted, wait);
+    Ended ended;
+    if (!written) ended = failed(written.error(), wait);
+    for (ObjectBook::Change* const each : changes) book_.end(*each, ended);
+}
+
+Task<void> ObjectUser::change(Process* process, ObjectWish wish, Wait wait) {
+    client::ObjectClient& objects = *process->objects;
+    ObjectBook::Change& begun = book_.begin(process->life, wish);
+    const bool has_bytes = wish.kind == Kind::kPut || wish.kind == Kind::kAppend;
+    std::vector<std::byte> bytes(has_bytes ? wish.range.length : 0);
+    begun.fill(bytes);
+    Ended ended;
+    if (wish.kind == Kind::kCreate || wish.kind == Kind::kPut) {
+        client::NewObject made;
+        made.name = wish.name;
+        made.mode = wish.mode;
+        made.no_replace = wish.no_replace;
+        auto task = wish.kind == Kind::kPut ? objects.put(std::move(made), bytes, wait)
+                                            : objects.create(std::move(made), wait);
+        const auto fid = co_await std::move(task);
+        if (fid) {
+            ended.fid = *fid;
+        } else {
+            ended = failed(fid.error(), wait);
+        }
+        co_return book_.end(begun, ended);
+    }
+    if (wish.kind == Kind::kAppend) {
+        const auto offset = co_await objects.append(wish.fid, bytes, wait);
+        if (offset) {
+            ended.offset = *offset;
+        } else {
+            ended = failed(offset.error(), wait);
+        }
+        co_return book_.end(begun, ended);
+    }
+    Task<client::Outcome<void>> task = [&] {
+        client::ObjectClient::AttributeWish attributes;
+        client::ObjectClient::RenameWish rename;
+        switch (wish.kind) {
+            case Kind::kRename:
+                rename.fid = wish.fid;
+                rename.from = wish.from;
+                rename.name = wish.name;
+                rename.no_replace = wish.no_replace;
+                return objects.rename(std::move(rename), wait);
+            case Kind::kRemove: return objects.remove(wish.fid, wish.from, wait);
+            case Kind::kTruncate: return objects.truncate(wish.fid, wish.range.offset, wait);
+            case Kind::kPunch: return objects.punch(wish.fid, wish.range, wait);
+            default:
+                attributes.mode = wish.mode;
+                return objects.set_attributes(wish.fid, std::move(attributes), wait);
+        }
+    }();
+    const auto changed = co_await std::move(task);
+    if (!changed) ended = failed(changed.error(), wait);
+    book_.end(begun, ended);
+}
+
+// -- when all is at rest --
+
+Task<void> ObjectUser::look_everywhere(Process* process) {
+    client::ObjectClient& objects = *process->objects;
+    std::vector<ObjectBook::Found> found;
+    std::vector<fop::Fid> there;
+    std::string cursor;
+    for (bool end = false; !end;) {
+        client::ObjectClient::ListWish wanted;
+        wanted.cursor = cursor;
+        auto task = objects.list(std::move(wanted), {});
+        const auto page = co_await std::move(task);
+        if (!page) co_return book_.break_promise("list at rest: " + page.error().words);
+        for (const auto& entry : page->entries) there.push_back(entry.fid);
+        cursor = page->cursor;
+        end = page->end;
+    }
+    for (std::size_t i = 0; i < there.size(); ++i) {
+        const auto info = co_await objects.stat(there[i], {});
+        if (!info) co_return book_.break_promise("stat at rest: " + info.error().words);
+        found.push_back({.info = *info, .bytes = {}});
+        std::vector<fop::Range> places = book_.places(there[i]);
+        // Of one that nobody knows it is the beginning.
+        if (places.empty()) places.push_back({.offset = 0, .length = 2 * options_.object_bytes});
+        for (std::size_t j = 0; j < places.size(); ++j) {
+            if (places[j].length == 0) continue;
+            std::vector<std::byte> into(places[j].length);
+            const auto count = co_await objects.read(there[i], places[j].offset, into, {});
+            if (!count) co_return book_.break_promise("read at rest: " + count.error().words);
+            into.resize(*count);
+            found.back().bytes.emplace_back(places[j].offset, std::move(into));
+        }
+    }
+    co_await look_at_gone(process, std::move(there));
+    book_.settle(found);
+}
+
+// Who is in no list is no more, or will soon be.
+Task<void> ObjectUser::look_at_gone(Process* process, std::vector<fop::Fid> there) {
+    const std::vector<fop::Fid> all = book_.fids();
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        if (std::ranges::find(there, all[i]) != there.end()) continue;
+        bool gone = false;
+        for (int tries = 0; !gone && tries < kGoneTries; ++tries) {
+            const auto info = co_await process->objects->stat(all[i], {});
+            gone = !info && info.error().status == fop::Status::kNotFound;
+            if (gone) break;
+            [[maybe_unused]] const auto slept = co_await process->reactor->sleep_for(kGonePause);
+        }
+        if (!gone) book_.break_promise("an object without a name stays");
+    }
+}
+
+Task<void> ObjectUser::remove_everything(Process* process) {
+    for (;;) {
+        auto task = process->objects->list({}, {});
+        const auto page = co_await std::move(task);
+        if (!page) co_return book_.break_promise("list at rest: " + page.error().words);
+        for (std::size_t i = 0; i < page->entries.size(); ++i) {
+            const auto& entry = page->entries[i];
+            ObjectWish wish{.kind = Kind::kRemove, .fid = entry.fid, .from = entry.name};
+            co_await change(process, std::move(wish), {});
+        }
+        if (page->entries.empty() && page->end) co_return;
+    }
+}
+
+Task<void> ObjectUser::read_everything(Process* process) {
+    const std::vector<fop::Fid> all = book_.fids();
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        const std::vector<fop::Range> places = book_.places(all[i]);
+        for (std::size_t j = 0; j < places.size(); ++j) {
+            if (places[j].length == 0) continue;
+            ObjectWish wish{.kind = Kind::kRead, .fid = all[i], .range = places[j]};
+            co_await read(process, std::move(wish), {});
+        }
+    }
+}
+
+}  // namespace fopd::sim

@@ -1,0 +1,40 @@
+#include "store/discards.h"
+
+#include <optional>
+
+namespace fopd::store {
+
+Task<void> Discards::run(Allocator* space, core::CancelSource* stop) {
+    if (!options_.wanted || !device_.geometry().discards) co_return;
+    for (;;) {
+        space->note_empty();
+        const auto slept = co_await reactor_.sleep_for(options_.interval, stop);
+        if (!slept) co_return;
+        const auto done = co_await discard_some(space, stop);
+        if (done) continue;
+        if (!stop->cancelled()) {
+            core::emit(events_, core::Level::kWarn, "store.discard_ended",
+                       {{"device", device_.name()},
+                        {"reason", std::string_view(done.error().context)},
+                        {"errno", std::int64_t{done.error().os_errno}}});
+        }
+        co_return;
+    }
+}
+
+Task<Result<void>> Discards::discard_some(Allocator* space, core::CancelSource* stop) {
+    for (;;) {
+        const std::optional<std::uint32_t> segment = space->hold_unused(options_.ahead_blocks);
+        if (!segment) co_return Result<void>{};
+        const Place place = space->place_of(*segment);
+        const auto discarded = co_await device_.discard(place.block * devices::kBlockBytes,
+                                                        place.count * devices::kBlockBytes);
+        space->end_hold(*segment, Allocator::Content::kDiscarded);
+        if (!discarded) co_return discarded;
+        ++discarded_segments_;
+        const auto slept = co_await reactor_.sleep_for(options_.pause, stop);
+        if (!slept) co_return slept;
+    }
+}
+
+}  // namespace fopd::store

@@ -1,0 +1,79 @@
+#include "store/zeros_ahead.h"
+
+#include <optional>
+
+namespace fopd::store {
+
+namespace {
+
+// Measured: 4 KiB at a time gain, 64 KiB lose.
+constexpr std::uint64_t kShortBlocks = 4;
+
+}  // namespace
+
+ZerosAhead::ZerosAhead(core::Reactor& reactor, devices::Device& device, core::EventSink& events,
+                       std::uint64_t ahead_bytes)
+    : device_(device),
+      ahead_blocks_(ahead_bytes / devices::kBlockBytes),
+      events_(events),
+      filler_(device),
+      moved_(reactor),
+      released_(reactor) {}
+
+void ZerosAhead::follow(Place place, std::uint32_t segment) {
+    if (segment != segment_) {
+        const bool in_short_pieces = blocks_ <= pieces_ * kShortBlocks;
+        if (in_short_pieces) moved_.wake_all();
+        segment_ = segment;
+        blocks_ = 0;
+        pieces_ = 0;
+    }
+    blocks_ += place.count;
+    ++pieces_;
+}
+
+// It begins when half of what lies ahead is used up: a file system notes what was written first for
+// all of it at once, and most flushes have none of that to wait for.
+Task<void> ZerosAhead::run(Allocator* space, core::CancelSource* stop) {
+    if (!filler_.is_of_use() || ahead_blocks_ == 0) co_return;
+    const core::WaitOptions wait{.cancel = stop};
+    for (;;) {
+        const auto moved = co_await moved_.wait(wait);
+        if (!moved) co_return;
+        std::optional<std::uint32_t> segment = space->hold_ahead(ahead_blocks_ / 2);
+        while (segment) {
+            const auto filled = co_await fill(space->place_of(*segment));
+            const bool is_filled = filled.has_value() && *filled;
+            space->end_hold(*segment,
+                            is_filled ? Allocator::Content::kFilled : Allocator::Content::kAny);
+            released_.wake_all();
+            if (!filled) {
+                report(filled.error());
+                co_return;
+            }
+            if (!*filled) break;  // Another time.
+            segment = space->hold_ahead(ahead_blocks_);
+        }
+    }
+}
+
+Task<Result<bool>> ZerosAhead::fill(Place place) {
+    const devices::Stretch range{.offset = place.block * devices::kBlockBytes,
+                                 .size_bytes = place.count * devices::kBlockBytes};
+    co_return co_await filler_.fill(range);
+}
+
+Task<Result<void>> ZerosAhead::wait_released(Allocator* space, core::WaitOptions wait) {
+    if (!space->is_holding()) co_return Result<void>{};
+    co_return co_await released_.wait(wait);
+}
+
+// Whoever writes there will find out what it is.
+void ZerosAhead::report(const Error& error) const {
+    core::emit(events_, core::Level::kWarn, "store.zeros_ahead_ended",
+               {{"device", device_.name()},
+                {"reason", std::string_view(error.context)},
+                {"errno", std::int64_t{error.os_errno}}});
+}
+
+}  // namespace fopd::store

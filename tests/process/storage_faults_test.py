@@ -1,0 +1,272 @@
+"""Faults of storage, and input at its limits: each is said with the object and the reason, what was acknowledged is
+there, and the others do not notice."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import unittest
+
+from fopd_process import DONE, FOPCTL, IS_ROOT, USAGE, wait_until
+from storage_process import BAD_DATA, KIB, MIB, REFUSED, StorageTestCase, content, digest
+
+LIMIT = 1 << 60
+
+
+class LimitsTest(StorageTestCase):
+    def test_names(self):
+        longest = "n" * 480
+        self.put(longest, b"x")
+        self.assertEqual(self.names(), [longest])
+        for name in (b"n" * 481, b"\xff\xfe", b"a\nb", "é".encode() * 241, b""):
+            with self.subTest(name):
+                done = subprocess.run([os.fsencode(FOPCTL), b"put", b"-", name], input=b"", capture_output=True,
+                                      env=self.environment)
+                self.assertEqual(done.returncode, USAGE, done.stderr)
+                self.assertIn(b"name", done.stderr)
+        self.assertEqual(self.names(), [longest])
+
+    def test_offsets(self):
+        self.put("a", b"beginning")
+        self.ctl("write", "a", "--offset", LIMIT - 1, data=b"!")
+        self.assertEqual(json.loads(self.ctl("--json", "stat", "a"))["size"], LIMIT)
+        self.assertEqual(self.ctl("read", "a", "--offset", LIMIT - 5, "--length", 100), bytes(4) + b"!")
+        self.assertEqual(self.ctl("read", "a", "--offset", LIMIT, "--length", 1), b"")
+        for arguments in (["write", "a", "--offset", LIMIT], ["write", "a", "--offset", LIMIT + 1],
+                          ["append", "a"], ["truncate", "a", LIMIT + 1]):
+            with self.subTest(arguments):
+                done = self.ctl_bytes(*arguments, data=b"x")
+                self.assertIn(done.returncode, (REFUSED, USAGE), done.stderr)
+                self.assertTrue(done.stderr)
+        self.ctl("write", "a", "--offset", 3, data=b"")
+        self.ctl("truncate", "a", LIMIT)
+        self.ctl("punch", "a", "--offset", 5, "--length", LIMIT - 5)
+        self.assertEqual(self.ctl("read", "a", "--offset", 0, "--length", 9), b"begin" + bytes(4))
+        self.ctl("truncate", "a", 0)
+        self.assertEqual(self.get("a"), b"")
+
+
+class FaultsTestCase(StorageTestCase):
+    def devices(self):
+        done = self.daemon.ctl("--json", "devices")
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        return json.loads(done.stdout)
+
+    def stop(self):
+        self.daemon.signal(signal.SIGTERM)
+        self.assertEqual(self.daemon.wait_end(), DONE, self.daemon.log())
+
+    def start_anew(self, size="64MiB"):
+        """With disks of this size, and nothing on them."""
+        self.stop()
+        config = self.dir / "fopd.yaml"
+        config.write_text(config.read_text().replace("8GiB", size))
+        for image in self.dir.glob("*.img"):
+            image.unlink()
+        shutil.rmtree(self.dir / "data")
+        (self.dir / "data").mkdir(mode=0o700)
+        self.start()
+
+
+class DamageTest(FaultsTestCase):
+    def find_in_images(self, data):
+        """Where these bytes lie on which disk."""
+        for image in sorted(self.dir.glob("*.img")):
+            with image.open("rb") as file:
+                if (at := file.read().find(data)) >= 0:
+                    return image, at
+        self.fail("the object lies on no disk")
+
+    def test_a_flipped_bit_is_reported_and_never_returned(self):
+        self.start_anew()
+        data = content(64 * KIB)
+        self.put("damaged", data)
+        self.put("whole", data[::-1])
+        self.stop()
+        image, offset = self.find_in_images(data[8 * KIB:12 * KIB])
+        with image.open("r+b") as file:
+            file.seek(offset + 100)
+            byte = file.read(1)
+            file.seek(offset + 100)
+            file.write(bytes([byte[0] ^ 0x10]))
+        self.start()
+
+        self.refused(BAD_DATA, ["get: damaged: ", "block 2 of object ", "is damaged"], "get", "damaged",
+                     self.directory / "target")
+        self.assertFalse((self.directory / "target").exists())
+        self.refused(BAD_DATA, ["block 2 "], "read", "damaged", "--offset", 8 * KIB, "--length", 1)
+        self.assertEqual(self.ctl("read", "damaged", "--offset", 0, "--length", 8 * KIB), data[:8 * KIB])
+        self.assertEqual(self.get("whole"), data[::-1])
+        self.assertIn("fopd.store.block_damaged", self.daemon.log())
+        self.assertEqual(self.daemon.metrics()["fopd_checksum_errors_total"], 2)
+        self.assertEqual(self.daemon.ctl("scrub").returncode, DONE)
+        wait_until(lambda: sum(each["scrub"]["damaged_blocks"] for each in self.devices()) == 1, "the scrub finds it")
+        # Written again it is whole.
+        self.ctl("write", "damaged", "--offset", 8 * KIB, data=data[8 * KIB:12 * KIB])
+        self.assertEqual(digest(self.get("damaged")), digest(data))
+
+    def test_an_older_copy_of_a_disk_is_not_written(self):
+        self.start_anew()
+        for number in range(4):
+            self.put(f"before-{number}", content(50_000, number))
+        self.stop()
+        images = sorted(self.dir.glob("*.img"))
+        copies = [self.directory / image.name for image in images]
+        for image, copy in zip(images, copies):
+            shutil.copy(image, copy)
+        self.start()
+        for number in range(4):
+            self.put(f"after-{number}", content(50_000, 10 + number))
+        self.stop()
+        for image, copy in zip(images, copies):
+            shutil.copy(copy, image)
+        self.start()
+
+        devices = self.devices()
+        self.assertEqual({each["state"] for each in devices} & {"good"}, set(), devices)
+        for each in devices:
+            self.assertIn("older", each["reason"])
+        done = self.ctl_bytes("put", "-", "new", data=b"x")
+        self.assertNotEqual(done.returncode, DONE)
+        self.stop()
+        for image, copy in zip(images, copies):
+            self.assertEqual(image.read_bytes(), copy.read_bytes())
+
+    def test_a_full_disk(self):
+        self.start_anew()
+        kept = {}
+        for number in range(20):
+            name = f"object-{number}"
+            done = self.ctl_bytes("put", "-", name, data=content(8 * MIB, number))
+            if done.returncode != DONE:
+                break
+            kept[name] = digest(content(8 * MIB, number))
+        self.assertEqual(done.returncode, REFUSED, done.stderr)
+        self.assertIn(f"put: {name}: ".encode(), done.stderr)
+        self.assertIn(b"space", done.stderr)
+        self.assertGreater(len(kept), 5)
+        self.assertEqual(self.names(), sorted(kept))
+        self.kill_and_start()
+        for each, expected in kept.items():
+            self.assertEqual(digest(self.get(each)), expected)
+        victim = next(iter(kept))
+        self.ctl("rm", victim)
+        wait_until(lambda: self.ctl_bytes("put", "-", "again", data=content(4 * MIB)).returncode == DONE,
+                   "the space of what was removed")
+
+    @unittest.skipUnless(IS_ROOT and shutil.which("losetup"), "needs a loop device")
+    def test_a_disk_that_fails(self):
+        """Its backing file is cut off below it: reads fail, and nothing is acknowledged that is not there."""
+        self.stop()
+        backing = self.directory / "backing"
+        with backing.open("wb") as file:
+            file.truncate(128 * MIB)
+        done = subprocess.run(["losetup", "--find", "--show", backing], capture_output=True, text=True)
+        if done.returncode != 0:
+            self.skipTest("no loop device can be had")
+        loop = done.stdout.strip()
+        self.addCleanup(subprocess.run, ["losetup", "--detach", loop])
+        config = self.dir / "fopd.yaml"
+        lines = config.read_text().splitlines()
+        config.write_text("\n".join(f"  - {{ name: d1, path: {loop}, pool: fast }}" if "name: d1" in line else line
+                                    for line in lines) + "\n")
+        self.start()
+        slots = {each["name"]: each["slot"] for each in self.devices()}
+        expected = {}
+
+        def on_disk(disk):
+            def slot_of(name):
+                return int(json.loads(self.ctl("--json", "stat", name))["fid"][:4], 16)
+            return [name for name in expected if slot_of(name) == slots[disk]]
+        # A client begins at any of the disks.
+        while not (on_disk("d0") and on_disk("d1")):
+            number = len(expected)
+            self.assertLess(number, 100)
+            self.put(f"object-{number}", content(20_000, number))
+            expected[f"object-{number}"] = content(20_000, number)
+        on_it = on_disk("d1")
+        with backing.open("r+b") as file:
+            file.truncate(64 * KIB)
+        for name in on_it:
+            done = self.ctl_bytes("get", name, "-")
+            self.assertIn(done.returncode, (REFUSED, BAD_DATA), done.stderr)
+            self.assertIn(f"get: {name}: ".encode(), done.stderr)
+            self.assertNotEqual(done.stdout, expected[name])
+        for name in set(expected) - set(on_it):
+            self.assertEqual(self.get(name), expected[name])
+        devices = {each["name"]: each for each in self.devices()}
+        self.assertEqual(devices["d0"]["state"], "good")
+        self.assertNotEqual(devices["d1"]["state"], "good")
+        self.assertGreater(devices["d1"]["errors"], 0)
+        self.daemon.kill()
+
+    @unittest.skipUnless(IS_ROOT, "mounts a file system")
+    def test_no_space_for_the_index(self):
+        self.stop()
+        data = self.dir / "data"
+        config = self.dir / "fopd.yaml"
+        config.write_text(config.read_text().replace("8GiB", "64MiB"))
+        for image in self.dir.glob("*.img"):
+            image.unlink()
+        shutil.rmtree(data)
+        data.mkdir(mode=0o700)
+        done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m,mode=0700", "none", data], capture_output=True)
+        if done.returncode != 0:
+            self.skipTest("no file system can be mounted")
+        self.addCleanup(subprocess.run, ["umount", "--lazy", data])
+        self.start()
+        self.put("before", b"x")
+        with (data / "filler").open("wb") as filler:
+            try:
+                while filler.write(bytes(4 * KIB)):
+                    filler.flush()
+            except OSError:
+                pass
+            finally:
+                try:
+                    filler.close()
+                except OSError:
+                    pass
+
+        def fill():
+            return self.ctl_bytes("bench", "--op", "write", "--size", "4k", "--depth", "32", "--seconds", "1")
+        wait_until(lambda: b"no space left for the index of its disk" in fill().stderr, "the log is full", seconds=120)
+        reasons = [each["reason"] for each in self.devices()]
+        self.assertTrue(any("no space left for its index" in each for each in reasons), reasons)
+        self.assertEqual(self.get("before"), b"x")
+        self.kill_and_start()
+        self.assertEqual([each["state"] for each in self.devices()], ["given-up", "given-up"])
+        for each in self.devices():
+            self.assertIn("No space left on device", each["reason"])
+        (data / "filler").unlink()
+        self.kill_and_start()
+        self.put("after", b"y")
+        self.assertEqual((self.get("before"), self.get("after")), (b"x", b"y"))
+
+
+class UploadsTest(FaultsTestCase):
+    def used(self):
+        return sum(each["used"] for each in self.devices())
+
+    def test_the_space_of_a_put_that_was_killed_comes_back(self):
+        self.stop()
+        config = self.dir / "fopd.yaml"
+        config.write_text(config.read_text() + "store: { upload_timeout: 2s }\n")
+        self.start()
+        self.put("whole", content(MIB))
+        before = self.used()
+        process = self.start_ctl("put", "-", "part")
+        process.stdin.write(content(24 * MIB))
+        process.stdin.flush()
+        wait_until(lambda: self.used() > before + 8 * MIB, "the upload takes space")
+        process.kill()
+        process.wait()
+        self.assertEqual(self.names(), ["whole"])
+        wait_until(lambda: self.used() < before + 4 * MIB, "the space is back", seconds=60)
+        self.assertEqual(self.names(), ["whole"])
+        self.assertEqual(self.get("whole"), content(MIB))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,49 @@
+# cmake -D MUTANT=<name> -D SOURCE=<file> -D OUTPUT=<file> -P mutate.cmake
+# Writes the source with one of the store's rules left out. Fails when the source does not have the lines any more
+# that say the rule: the mutant has to follow it.
+
+if(MUTANT STREQUAL "flush_left_out")
+    set(rule [==[        const auto flushed = co_await device_.flush();
+]==])
+    set(instead [==[        co_await reactor_.yield();
+        const Result<void> flushed{};
+]==])
+elseif(MUTANT STREQUAL "freed_used_at_once")
+    set(rule [==[        if (first.sequence > settled_ || first.freed_at > read_since) return;
+]==])
+    set(instead [==[        if (first.freed_at > read_since) return;
+]==])
+elseif(MUTANT STREQUAL "index_trusted_over_log")
+    set(rule [==[    if (deliverable && cursor_.seq > options_.applied_seq + 1) {
+]==])
+    set(instead [==[    if (deliverable && options_.applied_seq == 0) {
+]==])
+elseif(MUTANT STREQUAL "marks_ignored")
+    set(rule [==[        recorded_seq_ = std::max(recorded_seq_, (*found)->header.mark);
+]==])
+    set(instead "")
+elseif(MUTANT STREQUAL "cleaning_drops_values")
+    set(rule [==[                    kept_.put((*record)->key, (*record)->value);
+]==])
+    set(instead "")
+elseif(MUTANT STREQUAL "cleaning_drops_extents")
+    set(rule [==[    if (live.any()) kept_.rest_of_extent(record, live);
+]==])
+    set(instead "")
+elseif(MUTANT STREQUAL "data_unchecked")
+    set(rule [==[        if (core::crc32c(block) != extent.checksums[i]) co_return false;
+]==])
+    set(instead [==[        if (block.empty()) co_return false;
+]==])
+else()
+    message(FATAL_ERROR "there is no mutant ${MUTANT}")
+endif()
+
+file(READ ${SOURCE} text)
+string(FIND "${text}" "${rule}" first)
+string(FIND "${text}" "${rule}" last REVERSE)
+if(first EQUAL -1 OR NOT first EQUAL last)
+    message(FATAL_ERROR "${SOURCE} does not say once what ${MUTANT} leaves out")
+endif()
+string(REPLACE "${rule}" "${instead}" text "${text}")
+file(WRITE ${OUTPUT} "${text}")
