@@ -21,12 +21,6 @@ struct EndCurl {
     void operator()(CURL* curl) const { curl_easy_cleanup(curl); }
 };
 
-std::string printable(std::string_view text) {
-    std::string safe;
-    core::append_printable(safe, text);
-    return safe;
-}
-
 struct EndCurlMulti {
     void operator()(CURLM* multi) const { curl_multi_cleanup(multi); }
 };
@@ -71,7 +65,9 @@ std::size_t take_body(char* data, std::size_t, std::size_t size, void* to) {
 }  // namespace
 
 AdminClient::AdminClient(std::string socket_path, Duration timeout)
-    : socket_path_(std::move(socket_path)), name_(printable(socket_path_)), timeout_(timeout) {}
+    : socket_path_(std::move(socket_path)),
+      name_(core::printable(socket_path_)),
+      timeout_(timeout) {}
 
 std::expected<AdminAnswer, AdminProblem> AdminClient::get(const std::string& target,
                                                           int interrupt_fd) const {
@@ -89,7 +85,7 @@ std::expected<AdminAnswer, AdminProblem> AdminClient::ask(Method method, const s
     };
     const auto no_server = [&](std::string_view why) {
         return problem(AdminFailure::kNoServer,
-                       "no fopd answers at " + name_ + ": " + printable(why) +
+                       "no fopd answers at " + name_ + ": " + core::printable(why) +
                            "; start it (systemctl start fopd), or say where it is with --admin "
                            "PATH or FOPD_ADMIN");
     };

@@ -15,12 +15,10 @@ namespace fopd::client {
 
 namespace {
 
-using libfopd::Outcome;
-using libfopd::Status;
-
 // Another try can turn out differently.
-bool may_pass(Status status) {
-    return status == Status::kTryAgain || status == Status::kTimedOut || status == Status::kFailed;
+bool may_pass(libfopd::Status status) {
+    return status == libfopd::Status::kTryAgain || status == libfopd::Status::kTimedOut ||
+           status == libfopd::Status::kFailed;
 }
 
 struct Window {
@@ -33,14 +31,14 @@ struct Window {
 class Running {
 public:
     void begin(std::size_t count) { left_ = count; }
-    void one_ended(const Outcome* failure) {
+    void one_ended(const libfopd::Outcome* failure) {
         const std::lock_guard lock(mutex_);
         if (failure != nullptr && !failure_) failure_ = *failure;
         if (failure != nullptr) stopped_ = true;
         if (--left_ == 0) changed_.notify_one();
     }
     bool stopped() const { return stopped_; }
-    std::optional<Outcome> wait() {
+    std::optional<libfopd::Outcome> wait() {
         std::unique_lock lock(mutex_);
         changed_.wait(lock, [this] { return left_ == 0; });
         return failure_;
@@ -51,7 +49,7 @@ private:
     std::condition_variable changed_;
     std::size_t left_ = 0;
     std::atomic<bool> stopped_ = false;
-    std::optional<Outcome> failure_;
+    std::optional<libfopd::Outcome> failure_;
 };
 
 // A session, and `depth` calls under way on it. Its thread alone counts, from the first call's end
@@ -62,8 +60,8 @@ public:
         Running& running)
         : options_(options), clock_(clock), window_(window), running_(running) {}
 
-    Outcome open() {
-        const Outcome opened = libfopd::Client::open(options_.server, client_);
+    libfopd::Outcome open() {
+        const libfopd::Outcome opened = libfopd::Client::open(options_.server, client_);
         return opened ? client_.connected() : opened;
     }
     void start() {
@@ -96,7 +94,7 @@ private:
 
     void call(Slot& slot) {
         slot.begun = clock_.now();
-        auto done = [this, &slot](const Outcome& outcome) { on_done(slot, outcome); };
+        auto done = [this, &slot](const libfopd::Outcome& outcome) { on_done(slot, outcome); };
         switch (options_.op) {
             case LoadOp::kPing: return client_.ping({}, std::move(done));
             case LoadOp::kEcho:
@@ -107,7 +105,7 @@ private:
                                          std::move(done));
         }
     }
-    void on_done(Slot& slot, const Outcome& outcome) {
+    void on_done(Slot& slot, const libfopd::Outcome& outcome) {
         const Instant now = clock_.now();
         if (!outcome && !may_pass(outcome.status)) return running_.one_ended(&outcome);
         if (outcome) {
@@ -133,20 +131,20 @@ private:
 
 }  // namespace
 
-std::expected<std::unique_ptr<LoadResult>, Outcome> run_load(const LoadOptions& options) {
+std::expected<std::unique_ptr<LoadResult>, libfopd::Outcome> run_load(const LoadOptions& options) {
     const core::PosixClock clock;
     Window window{};
     Running running;
     std::deque<Job> jobs;
     for (std::uint32_t i = 0; i < options.jobs; ++i) {
         Job& job = jobs.emplace_back(options, clock, window, running);
-        if (const Outcome opened = job.open(); !opened) return std::unexpected(opened);
+        if (const libfopd::Outcome opened = job.open(); !opened) return std::unexpected(opened);
     }
     running.begin(std::size_t{options.jobs} * options.depth);
     window.begin = after(clock.now(), options.warm_up);
     window.end = after(window.begin, options.window);
     for (Job& job : jobs) job.start();
-    const std::optional<Outcome> failure = running.wait();
+    const std::optional<libfopd::Outcome> failure = running.wait();
     for (Job& job : jobs) job.close();
     if (failure) return std::unexpected(*failure);
     auto result = std::make_unique<LoadResult>();

@@ -12,8 +12,8 @@ namespace fopd::client {
 
 namespace {
 
-constexpr Duration kPauseMin = 1ms;
-constexpr Duration kPauseMax = 500ms;
+constexpr Duration kRetryPauseMin = 1ms;
+constexpr Duration kRetryPauseMax = 500ms;
 // How often an upload is begun anew because the server forgot it, or told to commit after what it
 // had lost was sent again.
 constexpr int kUploadTries = 4;
@@ -175,19 +175,19 @@ Task<Outcome<fabric::Answer>> ObjectClient::ask(fabric::Client* session,
                                                 fabric::CallRequest request) {
     core::Reactor& reactor = host_.reactor();
     Instant patience = request.deadline;
-    Duration pause = kPauseMin;
+    Duration pause = kRetryPauseMin;
     for (;;) {
         auto answer = co_await session->call(request);
         if (!answer) co_return std::unexpected(no_answer(*session, answer.error()));
         if (!is_worth_repeating(*request.type, answer->status)) co_return std::move(*answer);
         // However long it took to be heard at all.
-        if (pause == kPauseMin) {
+        if (pause == kRetryPauseMin) {
             patience = std::min(patience, after(reactor.now(), options_.patience));
         }
         if (after(reactor.now(), pause) > patience) co_return std::move(*answer);
         const auto slept = co_await reactor.sleep_for(pause, request.cancel);
         if (!slept) co_return failed(slept.error());
-        pause = std::min(pause * 2, kPauseMax);
+        pause = std::min(pause * 2, kRetryPauseMax);
     }
 }
 

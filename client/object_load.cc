@@ -59,24 +59,24 @@ private:
     std::array<std::byte, 4096> block_{};
 };
 
-struct Window {
+struct ObjectWindow {
     Instant begin;
     Instant end;
     bool holds(Instant from, Instant to) const { return from >= begin && to <= end; }
 };
 
 // What the jobs have in common. The clock starts when all of them are connected.
-class Running {
+class ObjectRunning {
 public:
-    Running(const ObjectLoadOptions& options, const core::Clock& clock)
+    ObjectRunning(const ObjectLoadOptions& options, const core::Clock& clock)
         : options_(options), clock_(clock), fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
         left_ = unready_ = options.jobs;
     }
-    ~Running() {
+    ~ObjectRunning() {
         if (fd_ >= 0) close(fd_);
     }
-    Running(const Running&) = delete;
-    Running& operator=(const Running&) = delete;
+    ObjectRunning(const ObjectRunning&) = delete;
+    ObjectRunning& operator=(const ObjectRunning&) = delete;
 
     // False when some job cannot run.
     bool wait_for_all() {
@@ -107,7 +107,7 @@ public:
     // Can be read from when all jobs have ended.
     int fd() const { return fd_; }
     bool stopped() const { return stopped_; }
-    const Window& window() const { return window_; }  // Once all are ready.
+    const ObjectWindow& window() const { return window_; }  // Once all are ready.
     std::optional<LoadFailure> take_failure() {
         const std::lock_guard lock(mutex_);
         return std::exchange(failure_, std::nullopt);
@@ -123,7 +123,7 @@ private:
     std::uint32_t unready_ = 0;
     std::atomic<bool> stopped_ = false;
     std::optional<LoadFailure> failure_;
-    Window window_{};
+    ObjectWindow window_{};
 };
 
 struct Target {
@@ -133,10 +133,10 @@ struct Target {
 };
 
 // Operations under way on sessions of its own. All of it happens on its thread.
-class Job {
+class ObjectJob {
 public:
-    Job(const ObjectLoadOptions& options, const core::Clock& clock, Running& running,
-        const Target& target)
+    ObjectJob(const ObjectLoadOptions& options, const core::Clock& clock, ObjectRunning& running,
+              const Target& target)
         : options_(options), clock_(clock), running_(running), target_(target) {
         thread_ = std::thread([this] {
             run();
@@ -177,7 +177,7 @@ private:
         co_await gate.close(session_->reactor());  // Each ends with the window.
     }
     Task<void> run_slot(Slot* slot) {
-        const Window& window = running_.window();
+        const ObjectWindow& window = running_.window();
         const std::uint64_t places = target_.size_bytes / options_.size_bytes;
         Instant begun = clock_.now();
         while (begun < window.end && !running_.stopped()) {
@@ -207,7 +207,7 @@ private:
     // When it ended.
     Instant count(Instant begun, std::optional<Problem> problem) {
         const Instant now = clock_.now();
-        const Window& window = running_.window();
+        const ObjectWindow& window = running_.window();
         if (!problem) {
             if (window.holds(begun, now)) latency_.record(now - begun);
         } else if (!may_pass(problem->status)) {
@@ -220,7 +220,7 @@ private:
 
     const ObjectLoadOptions& options_;
     const core::Clock& clock_;
-    Running& running_;
+    ObjectRunning& running_;
     const Target& target_;
     std::thread thread_;
     ObjectSession* session_ = nullptr;
@@ -315,10 +315,10 @@ std::expected<std::unique_ptr<LoadResult>, LoadFailure> run_object_load(
     if (auto problem = targets.prepare()) {
         failure = LoadFailure{.problem = std::move(*problem)};
     } else {
-        Running running(options, clock);
-        std::vector<std::unique_ptr<Job>> jobs;
+        ObjectRunning running(options, clock);
+        std::vector<std::unique_ptr<ObjectJob>> jobs;
         for (std::uint32_t i = 0; i < options.jobs; ++i) {
-            jobs.push_back(std::make_unique<Job>(options, clock, running, targets.of(i)));
+            jobs.push_back(std::make_unique<ObjectJob>(options, clock, running, targets.of(i)));
         }
         if (!interrupts.wait(running.fd(), kNever - clock.now())) running.stop();
         for (const auto& job : jobs) job->join();

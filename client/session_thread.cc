@@ -16,8 +16,8 @@ namespace {
 
 // Between two tries to connect, doubling; a random half of it is left out, so that clients that
 // lost one server do not come back as one.
-constexpr Duration kPauseMin = 50ms;
-constexpr Duration kPauseMax = 5s;
+constexpr Duration kConnectPauseMin = 50ms;
+constexpr Duration kConnectPauseMax = 5s;
 // A try also ends by itself, at the deadlines of connection and handshake.
 constexpr Duration kTryMax = 10s;
 
@@ -190,7 +190,7 @@ void SessionThread::finish_all(const Ended& ended) {
 // -- the session --
 
 Task<void> SessionThread::keep_connected() {
-    Duration pause = kPauseMin;
+    Duration pause = kConnectPauseMin;
     while (!stopping_) {
         settled_ = co_await try_each_address();
         changed_.wake_all();
@@ -200,7 +200,7 @@ Task<void> SessionThread::keep_connected() {
         const Duration wait =
             pause / 2 + Duration(static_cast<Duration::rep>(entropy_.number() % half));
         [[maybe_unused]] const auto slept = co_await reactor_.sleep_for(wait, &cancel_);
-        pause = std::min(pause * 2, kPauseMax);
+        pause = std::min(pause * 2, kConnectPauseMax);
     }
 }
 

@@ -19,6 +19,9 @@ class App;
 
 namespace fopd::client {
 
+// For one fop, for one window of a transfer, for one question to a daemon.
+inline constexpr Duration kTimeoutDefault = 30s;
+
 // What verbs take besides the global options; each declares what it uses.
 struct VerbArguments {
     std::string level;

@@ -31,9 +31,6 @@ namespace fopd::client {
 
 namespace {
 
-using libfopd::Outcome;
-
-constexpr Duration kTimeout = 30s;
 // Until connections, credits and caches are what they will be.
 constexpr double kWarmUpShare = 0.1;
 constexpr double kWarmUpMax = 1;
@@ -48,7 +45,7 @@ libfopd::Options options_of(const Call& call) {
 }
 
 // Says why there is no answer; the exit code.
-int complain_about(const Call& call, const Outcome& outcome) {
+int complain_about(const Call& call, const libfopd::Outcome& outcome) {
     std::string text = std::string(call.verb) + ": " + outcome.words;
     if (outcome.status == libfopd::Status::kUnreachable) {
         text += "; is fopd running there? --server ADDR or FOPD_SERVER says where";
@@ -78,13 +75,13 @@ public:
     Pong& operator=(const Pong&) = delete;
 
     int fd() const { return fd_; }
-    void set(const Outcome& outcome, Instant at) {
+    void set(const libfopd::Outcome& outcome, Instant at) {
         const std::lock_guard lock(mutex_);
         outcome_ = outcome;
         at_ = at;
         eventfd_write(fd_, 1);
     }
-    std::optional<Outcome> take(Instant& at) {
+    std::optional<libfopd::Outcome> take(Instant& at) {
         const std::lock_guard lock(mutex_);
         eventfd_t count = 0;
         eventfd_read(fd_, &count);
@@ -95,7 +92,7 @@ public:
 private:
     const int fd_;
     std::mutex mutex_;
-    std::optional<Outcome> outcome_;
+    std::optional<libfopd::Outcome> outcome_;
     Instant at_;
 };
 
@@ -145,22 +142,22 @@ int run_ping(const Call& call) {
     Interrupts interrupts(Interrupts::Usual::kInterrupt);
     Pong pong;  // Outlives the client, which may still set it.
     libfopd::Client client;
-    if (const Outcome opened = libfopd::Client::open(options_of(call), client); !opened) {
+    if (const libfopd::Outcome opened = libfopd::Client::open(options_of(call), client); !opened) {
         return complain_about(call, opened);
     }
     const auto interval = std::chrono::duration_cast<Duration>(
         std::chrono::duration<double>(call.arguments.interval_s));
     Pings pings;
     int exit_code = kExitDone;
-    client.connected({}, [&](const Outcome& outcome) { pong.set(outcome, clock.now()); });
+    client.connected({}, [&](const libfopd::Outcome& outcome) { pong.set(outcome, clock.now()); });
     Instant answered_at;
     bool going_on = interrupts.wait(pong.fd(), call.timeout + 1s);
-    const auto connected = going_on ? pong.take(answered_at) : Outcome{};
+    const auto connected = going_on ? pong.take(answered_at) : libfopd::Outcome{};
     if (connected && !*connected) return complain_about(call, *connected);
     while (going_on) {
         const Instant begun = clock.now();
         ++pings.sent;
-        client.ping({}, [&](const Outcome& outcome) { pong.set(outcome, clock.now()); });
+        client.ping({}, [&](const libfopd::Outcome& outcome) { pong.set(outcome, clock.now()); });
         going_on = interrupts.wait(pong.fd(), call.timeout + 1s);
         const auto outcome = pong.take(answered_at);
         if (outcome && !*outcome) {
@@ -330,16 +327,16 @@ int run_bench(const Call& call) {
     return printed != kExitDone ? printed : result.errors > 0 ? kExitRefused : kExitDone;
 }
 
-constexpr std::array kVerbs{
-    Verb{"ping", "Ask the server whether it is there, and how far away", kTimeout, declare_ping,
-         run_ping},
-    Verb{"bench", "Put load on the server, and measure", kTimeout, declare_bench, run_bench},
+constexpr std::array kFabricVerbs{
+    Verb{"ping", "Ask the server whether it is there, and how far away", kTimeoutDefault,
+         declare_ping, run_ping},
+    Verb{"bench", "Put load on the server, and measure", kTimeoutDefault, declare_bench, run_bench},
 };
 
 }  // namespace
 
 std::span<const Verb> fabric_verbs() {
-    return kVerbs;
+    return kFabricVerbs;
 }
 
 }  // namespace fopd::client

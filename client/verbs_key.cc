@@ -31,23 +31,14 @@ namespace fopd::client {
 
 namespace {
 
-using Problem = ReplacedFile::Problem;
-
-constexpr Duration kTimeout = 30s;
 constexpr std::int64_t kExpiresMax = std::int64_t{100} * 365 * 24 * 3600;
-
-std::string printable(std::string_view text) {
-    std::string safe;
-    core::append_printable(safe, text);
-    return safe;
-}
 
 int complain_about(const Call& call, std::string_view words, int exit_code) {
     complain(std::string(call.verb) + ": " + std::string(words));
     return exit_code;
 }
 
-int complain_about(const Call& call, const Problem& problem) {
+int complain_about(const Call& call, const ReplacedFile::Problem& problem) {
     switch (problem.failure) {
         case ReplacedFile::Failure::kBusy:
             return complain_about(call, problem.words, kExitTryLater);
@@ -125,7 +116,7 @@ std::expected<Opened, int> open_principals(const Call& call, ReplacedFile::Missi
     if (!principals) {
         return std::unexpected(complain_about(
             call,
-            printable(path) + ": " + principals.error() +
+            core::printable(path) + ": " + principals.error() +
                 "; fopctl changes files of the form it writes, edit this one by hand and run "
                 "fopctl reload",
             kExitRefused));
@@ -184,12 +175,12 @@ int run_keygen(const Call& call) {
 
 // -- key --
 
-void declare_name(CLI::App& app, VerbArguments& arguments) {
+void declare_key_name(CLI::App& app, VerbArguments& arguments) {
     app.add_option("name", arguments.name, "The principal")->required();
 }
 
 void declare_key_create(CLI::App& app, VerbArguments& arguments) {
-    declare_name(app, arguments);
+    declare_key_name(app, arguments);
     declare_file(app, arguments);
     arguments.rights = "read,write";
     app.add_option("--rights", arguments.rights,
@@ -240,7 +231,8 @@ int run_key_create(const Call& call) {
     auto opened = open_principals(call, ReplacedFile::Missing::kEmpty);
     if (!opened) return opened.error();
     if (opened->principals.find(asked.name) != nullptr) {
-        return complain_about(call, printable(asked.name) + " is there already", kExitRefused);
+        return complain_about(call, core::printable(asked.name) + " is there already",
+                              kExitRefused);
     }
     const fop::Key key = new_key();
     PrincipalsFile::Principal principal{.name = asked.name,
@@ -315,7 +307,7 @@ int run_key_list(const Call& call) {
 }
 
 void declare_key_revoke(CLI::App& app, VerbArguments& arguments) {
-    declare_name(app, arguments);
+    declare_key_name(app, arguments);
     declare_file(app, arguments);
 }
 
@@ -323,7 +315,7 @@ int run_key_revoke(const Call& call) {
     auto opened = open_principals(call, ReplacedFile::Missing::kProblem);
     if (!opened) return opened.error();
     if (opened->principals.find(call.arguments.name) == nullptr) {
-        return complain_about(call, printable(call.arguments.name) + " is no principal",
+        return complain_about(call, core::printable(call.arguments.name) + " is no principal",
                               kExitRefused);
     }
     opened->principals.remove(call.arguments.name);
@@ -360,7 +352,7 @@ int run_token_create(const Call& call) {
                                                                : nullptr;
     if (fault != nullptr) return complain_about(call, fault, kExitUsage);
     const auto seed = read_key_file(asked.issuer_file);
-    if (!seed) return complain_about(call, printable(seed.error()), kExitConfig);
+    if (!seed) return complain_about(call, core::printable(seed.error()), kExitConfig);
     fop::Token token{.principal = asked.principal,
                      .rights = *rights,
                      .pool = asked.pool,
@@ -410,20 +402,21 @@ int run_token_revoke(const Call& call) {
     return take_effect(call, *opened);
 }
 
-constexpr std::array kVerbs{
-    Verb{"keygen", "Make a key", kTimeout, declare_keygen, run_keygen},
-    Verb{"key create", "Make a principal and its key", kTimeout, declare_key_create,
+constexpr std::array kKeyVerbs{
+    Verb{"keygen", "Make a key", kTimeoutDefault, declare_keygen, run_keygen},
+    Verb{"key create", "Make a principal and its key", kTimeoutDefault, declare_key_create,
          run_key_create},
-    Verb{"key list", "Show the principals", kTimeout, declare_file, run_key_list},
-    Verb{"key revoke", "Remove a principal", kTimeout, declare_key_revoke, run_key_revoke},
-    Verb{"token create", "Sign a token", kTimeout, declare_token_create, run_token_create},
-    Verb{"token revoke", "Make a token void", kTimeout, declare_token_revoke, run_token_revoke},
+    Verb{"key list", "Show the principals", kTimeoutDefault, declare_file, run_key_list},
+    Verb{"key revoke", "Remove a principal", kTimeoutDefault, declare_key_revoke, run_key_revoke},
+    Verb{"token create", "Sign a token", kTimeoutDefault, declare_token_create, run_token_create},
+    Verb{"token revoke", "Make a token void", kTimeoutDefault, declare_token_revoke,
+         run_token_revoke},
 };
 
 }  // namespace
 
 std::span<const Verb> key_verbs() {
-    return kVerbs;
+    return kKeyVerbs;
 }
 
 }  // namespace fopd::client

@@ -21,8 +21,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr Duration kTimeout = 30s;
-
 void append_list(std::string& line, const char* label, const json& list) {
     if (!list.empty()) line += std::string("  ") + label + " " + shown(list);
 }
@@ -344,32 +342,34 @@ int run_trace(const Call& call) {
                 [&] { return trace_page(nlohmann::ordered_json::parse(answer->body)); });
 }
 
-constexpr std::array kVerbs{
-    Verb{"status", "Show the daemon's state and its localities", kTimeout, nullptr, run_status},
-    Verb{"top", "Show the localities' rates again and again", kTimeout, declare_top, run_top},
-    Verb{"sessions", "Show who is connected", kTimeout, nullptr, run_sessions},
-    Verb{"devices", "Show the node's disks", kTimeout, nullptr, run_devices},
-    Verb{"scrub", "Read all data of disks and compare it with its checksums", kTimeout,
+constexpr std::array kNodeVerbs{
+    Verb{"status", "Show the daemon's state and its localities", kTimeoutDefault, nullptr,
+         run_status},
+    Verb{"top", "Show the localities' rates again and again", kTimeoutDefault, declare_top,
+         run_top},
+    Verb{"sessions", "Show who is connected", kTimeoutDefault, nullptr, run_sessions},
+    Verb{"devices", "Show the node's disks", kTimeoutDefault, nullptr, run_devices},
+    Verb{"scrub", "Read all data of disks and compare it with its checksums", kTimeoutDefault,
          declare_scrub, run_scrub},
-    Verb{"store check", "Hold together what disks say of themselves", kTimeout, declare_store_check,
-         run_store_check},
+    Verb{"store check", "Hold together what disks say of themselves", kTimeoutDefault,
+         declare_store_check, run_store_check},
     // As long as it takes.
     Verb{"store backup", "Save what the daemon keeps beside its disks", Duration{0},
          declare_store_backup, run_store_backup},
-    Verb{"trace", "Show what runs, or where a fop spent its time", kTimeout, declare_trace,
+    Verb{"trace", "Show what runs, or where a fop spent its time", kTimeoutDefault, declare_trace,
          run_trace},
-    Verb{"reload", "Read the configuration again", kTimeout, nullptr, run_reload},
+    Verb{"reload", "Read the configuration again", kTimeoutDefault, nullptr, run_reload},
     // As long as the daemon's own drain_timeout says.
     Verb{"drain", "Take nothing new and wait until the daemon is idle", Duration{0}, nullptr,
          run_drain},
-    Verb{"log-level", "Change what is logged, until the next reload", kTimeout, declare_log_level,
-         run_log_level},
+    Verb{"log-level", "Change what is logged, until the next reload", kTimeoutDefault,
+         declare_log_level, run_log_level},
 };
 
 }  // namespace
 
 std::span<const Verb> node_verbs() {
-    return kVerbs;
+    return kNodeVerbs;
 }
 
 }  // namespace fopd::client

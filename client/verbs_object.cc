@@ -28,20 +28,12 @@ namespace fopd::client {
 
 namespace {
 
-// For one fop, or for one window of a transfer.
-constexpr Duration kTimeout = 30s;
 constexpr std::size_t kLabelMax = 40;
-
-std::string printable(std::string_view text) {
-    std::string safe;
-    core::append_printable(safe, text);
-    return safe;
-}
 
 // A name as it is in a pipe, and escaped on a terminal.
 std::string listed(const std::string& name) {
     static const bool kOnTerminal = ::isatty(STDOUT_FILENO) == 1;
-    return kOnTerminal ? printable(name) : name;
+    return kOnTerminal ? core::printable(name) : name;
 }
 
 std::string dumped(const nlohmann::ordered_json& value) {
@@ -101,7 +93,7 @@ public:
         // Whoever has stopped it knows.
         if (interrupts_.taken()) return kExitRefused;
         std::string text(call.verb);
-        if (!what.empty()) text += ": " + printable(what);
+        if (!what.empty()) text += ": " + core::printable(what);
         complain(text + ": " + problem.words);
         return client::exit_code_of(problem.status);
     }
@@ -114,7 +106,7 @@ public:
         return print(dumped(object) + "\n") ? kExitDone : kExitRefused;
     }
     ProgressLine::Options progress(std::uint64_t total_bytes) const {
-        std::string label = printable(name()).substr(0, kLabelMax);
+        std::string label = core::printable(name()).substr(0, kLabelMax);
         return {.label = std::string(call.verb) + " " + label,
                 .total_bytes = total_bytes,
                 .wanted = call.output == Output::kPage};
@@ -154,7 +146,8 @@ bool are_names(const Call& call) {
     if (call.verb == "mv") all.push_back(call.arguments.new_name);
     for (const std::string& name : all) {
         if (const auto good = fop::check_object_name(name); !good) {
-            complain(std::string(call.verb) + ": " + printable(name) + ": " + good.error().context);
+            complain(std::string(call.verb) + ": " + core::printable(name) + ": " +
+                     good.error().context);
             return false;
         }
     }
@@ -300,7 +293,7 @@ Task<int> copy_range(Run* run, ObjectInfo info, fop::Range wanted) {
     if (!got) co_return run->complain_about(got.error());
     const bool is_whole = run->call.verb == "get";
     if (is_whole && *got != info.size_bytes) {
-        complain("get: " + printable(run->name()) + ": it became shorter meanwhile");
+        complain("get: " + core::printable(run->name()) + ": it became shorter meanwhile");
         co_return kExitTryLater;
     }
     if (auto finished = (*sink)->finish(); !finished) {
@@ -475,9 +468,9 @@ Task<int> stat(Run* run) {
     const std::string text =
         "name       " + listed(info.name) + "\nsize       " + std::to_string(info.size_bytes) +
         "\nallocated  " + std::to_string(info.allocated_bytes) + "\nversion    " +
-        std::to_string(info.version) + "\nowner      " + printable(info.owner) + "\ngroup      " +
-        printable(info.group) + "\nmode       " + mode.data() + "\ncreated    " +
-        time_of(info.created_ns, Output::kPage) + "\nchanged    " +
+        std::to_string(info.version) + "\nowner      " + core::printable(info.owner) +
+        "\ngroup      " + core::printable(info.group) + "\nmode       " + mode.data() +
+        "\ncreated    " + time_of(info.created_ns, Output::kPage) + "\nchanged    " +
         time_of(info.changed_ns, Output::kPage) + "\nfid        " + hex_of(info.fid) + "\n";
     co_return print(text) ? kExitDone : kExitRefused;
 }
@@ -521,7 +514,7 @@ Task<int> free_space(Run* run) {
     if (!wanted.empty()) {
         std::erase_if(*pools, [&](const PoolSpace& each) { return each.pool != wanted; });
         if (pools->empty()) {
-            complain("df: " + printable(wanted) + ": there is no such pool");
+            complain("df: " + core::printable(wanted) + ": there is no such pool");
             co_return kExitRefused;
         }
     }
@@ -534,8 +527,9 @@ Task<int> free_space(Run* run) {
                        {"used", each.used_bytes},
                        {"free", each.free_bytes},
                        {"objects", each.objects}});
-        rows.push_back({printable(each.pool), size_of(each.total_bytes), size_of(each.used_bytes),
-                        size_of(each.free_bytes), std::to_string(each.objects)});
+        rows.push_back({core::printable(each.pool), size_of(each.total_bytes),
+                        size_of(each.used_bytes), size_of(each.free_bytes),
+                        std::to_string(each.objects)});
     }
     if (run->call.output == Output::kJson) co_return run->done(all);
     co_return print(table(rows)) ? kExitDone : kExitRefused;
@@ -565,40 +559,43 @@ Task<int> show_quota(Run* run) {
                        {"quota", limit_json(each.limit_bytes)},
                        {"objects", each.used_objects},
                        {"objects_quota", limit_json(each.limit_objects)}});
-        rows.push_back({printable(each.pool), each.owner ? printable(*each.owner) : "(all)",
-                        size_of(each.used_bytes),
-                        limit_text(each.limit_bytes, size_of(each.limit_bytes)),
-                        std::to_string(each.used_objects),
-                        limit_text(each.limit_objects, std::to_string(each.limit_objects))});
+        rows.push_back(
+            {core::printable(each.pool), each.owner ? core::printable(*each.owner) : "(all)",
+             size_of(each.used_bytes), limit_text(each.limit_bytes, size_of(each.limit_bytes)),
+             std::to_string(each.used_objects),
+             limit_text(each.limit_objects, std::to_string(each.limit_objects))});
     }
     if (run->call.output == Output::kJson) co_return run->done(all);
     co_return print(table(rows)) ? kExitDone : kExitRefused;
 }
 
-constexpr std::array kVerbs{
-    Verb{"put", "Store a file as an object, durably", kTimeout, declare_put, run_verb<put>},
-    Verb{"get", "Fetch an object into a file", kTimeout, declare_get, run_verb<get>},
-    Verb{"read", "Print a part of an object", kTimeout, declare_read, run_read},
-    Verb{"write", "Write standard input into an object", kTimeout, declare_write, run_verb<write>},
-    Verb{"append", "Write standard input behind the end of an object", kTimeout, declare_one,
+constexpr std::array kObjectVerbs{
+    Verb{"put", "Store a file as an object, durably", kTimeoutDefault, declare_put, run_verb<put>},
+    Verb{"get", "Fetch an object into a file", kTimeoutDefault, declare_get, run_verb<get>},
+    Verb{"read", "Print a part of an object", kTimeoutDefault, declare_read, run_read},
+    Verb{"write", "Write standard input into an object", kTimeoutDefault, declare_write,
+         run_verb<write>},
+    Verb{"append", "Write standard input behind the end of an object", kTimeoutDefault, declare_one,
          run_verb<append>},
-    Verb{"ls", "List objects by their names", kTimeout, declare_ls, run_verb<list>},
-    Verb{"stat", "Show what is known about an object", kTimeout, declare_one, run_verb<stat>},
-    Verb{"mv", "Give an object another name", kTimeout, declare_mv, run_verb<move>},
-    Verb{"rm", "Remove objects", kTimeout, declare_rm, run_verb<remove>},
-    Verb{"truncate", "Cut an object, or make it longer", kTimeout, declare_truncate,
+    Verb{"ls", "List objects by their names", kTimeoutDefault, declare_ls, run_verb<list>},
+    Verb{"stat", "Show what is known about an object", kTimeoutDefault, declare_one,
+         run_verb<stat>},
+    Verb{"mv", "Give an object another name", kTimeoutDefault, declare_mv, run_verb<move>},
+    Verb{"rm", "Remove objects", kTimeoutDefault, declare_rm, run_verb<remove>},
+    Verb{"truncate", "Cut an object, or make it longer", kTimeoutDefault, declare_truncate,
          run_verb<truncate>},
-    Verb{"punch", "Make a hole in an object", kTimeout, declare_punch, run_verb<punch>},
-    Verb{"sync", "Wait until what was written is durable", kTimeout, declare_sync, run_verb<sync>},
-    Verb{"df", "Show how much room there is", kTimeout, declare_pool, run_verb<free_space>},
-    Verb{"quota", "Show what you have in each pool, and may have", kTimeout, declare_pool,
+    Verb{"punch", "Make a hole in an object", kTimeoutDefault, declare_punch, run_verb<punch>},
+    Verb{"sync", "Wait until what was written is durable", kTimeoutDefault, declare_sync,
+         run_verb<sync>},
+    Verb{"df", "Show how much room there is", kTimeoutDefault, declare_pool, run_verb<free_space>},
+    Verb{"quota", "Show what you have in each pool, and may have", kTimeoutDefault, declare_pool,
          run_verb<show_quota>},
 };
 
 }  // namespace
 
 std::span<const Verb> object_verbs() {
-    return kVerbs;
+    return kObjectVerbs;
 }
 
 ObjectSession::Options session_options(const Call& call) {

@@ -8,8 +8,6 @@
 namespace fopd::config {
 namespace {
 
-constexpr std::size_t kColumnMax = 100;
-
 // As a double-quoted YAML scalar. Text that came out of a file is UTF-8 and has few controls.
 std::string yaml_quoted(std::string_view text) {
     std::string out = "\"";

@@ -51,4 +51,7 @@ std::string to_yaml(const Node& map, std::size_t indent = 0);
 // The same on one line, for messages: {name: fast, cores: [1, 2]}.
 std::string to_line(const Node& node);
 
+// No line that is written is longer.
+inline constexpr std::size_t kColumnMax = 100;
+
 }  // namespace fopd::config

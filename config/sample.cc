@@ -5,8 +5,6 @@
 namespace fopd::config {
 namespace {
 
-constexpr std::size_t kColumnMax = 100;
-
 // `text` as comments at `indent`, broken between words.
 void write_comment(std::string& out, std::string_view text, std::size_t indent) {
     const std::string start = std::string(indent, ' ') + "#";

@@ -39,4 +39,10 @@ void append_printable(std::string& out, std::string_view text, Quotes quotes) {
     }
 }
 
+std::string printable(std::string_view text) {
+    std::string safe;
+    append_printable(safe, text);
+    return safe;
+}
+
 }  // namespace fopd::core

@@ -12,5 +12,6 @@ enum class Quotes : std::uint8_t { kKeep, kEscape };
 // (C0, DEL, C1), line separators, characters that reorder the line, and bytes that are no UTF-8 are
 // written as \n, \r, \t or \xHH. With Quotes::kEscape also " as \" and \ as \\.
 void append_printable(std::string& out, std::string_view text, Quotes quotes = Quotes::kKeep);
+std::string printable(std::string_view text);
 
 }  // namespace fopd::core

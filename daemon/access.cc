@@ -137,7 +137,7 @@ config::Record<PrincipalsFile> principals_record() {
     return file;
 }
 
-std::unexpected<StartProblem> refuse(const std::string& message) {
+std::unexpected<StartProblem> refuse_settings(const std::string& message) {
     return std::unexpected(StartProblem{.exit_code = kExitConfig, .message = message});
 }
 
@@ -153,7 +153,7 @@ Started<PrincipalsFile> parse_principals(const std::string& name, const std::str
         if (!message.empty()) message += "; ";
         message += to_string(problem);
     }
-    return refuse(message);
+    return refuse_settings(message);
 }
 
 }  // namespace
@@ -193,7 +193,7 @@ Started<AccessPtr> make_access(const AccessTexts& texts) {
     if (texts.peer_key) contents.peer_keys.push_back(*texts.peer_key);
     access->principal_count = contents.principals.size();
     auto ring = fop::KeyRing::make(std::move(contents));
-    if (!ring) return refuse(texts.principals_file + ": " + ring.error());
+    if (!ring) return refuse_settings(texts.principals_file + ": " + ring.error());
     access->keys = std::make_shared<const fop::KeyRing>(*std::move(ring));
     access->principals_file = texts.principals_file;
     access->open_to_all = texts.mode == AuthSettings::Mode::kNone;
@@ -211,9 +211,9 @@ Started<void> check_quotas(const Access& access, const std::vector<devices::Pool
         if (std::ranges::find(pools, each.pool, &devices::PoolSettings::name) != pools.end()) {
             continue;
         }
-        return refuse(access.principals_file + ": principals: " + each.principal +
-                      " has a quota in " + config::in_quotes(each.pool) +
-                      ", write the name of one of the pools");
+        return refuse_settings(access.principals_file + ": principals: " + each.principal +
+                               " has a quota in " + config::in_quotes(each.pool) +
+                               ", write the name of one of the pools");
     }
     return {};
 }
@@ -234,7 +234,8 @@ Started<AccessPtr> load_access(const AuthSettings& settings) {
         const auto text = read_secret_file(*settings.issuer_public);
         if (!text) return std::unexpected(text.error());
         const auto issuer = fop::parse_issuer_public(*text);
-        if (!issuer) return refuse(*settings.issuer_public + ": " + issuer.error().context);
+        if (!issuer)
+            return refuse_settings(*settings.issuer_public + ": " + issuer.error().context);
         texts.issuer = *issuer;
     }
     if (settings.principals) {

@@ -14,13 +14,13 @@ namespace {
 
 constexpr const char* kLockName = "/fopd.lock";
 
-std::unexpected<StartProblem> refuse(std::string message) {
+std::unexpected<StartProblem> refuse_dir(std::string message) {
     return std::unexpected(StartProblem{.exit_code = kExitDataDir, .message = std::move(message)});
 }
 
 // Somebody put something else in its place, which is theirs: it is neither followed nor removed.
 std::unexpected<StartProblem> refuse_lock_file(const std::string& lock_path) {
-    return refuse("lock file " + lock_path + " is not a regular file; remove it");
+    return refuse_dir("lock file " + lock_path + " is not a regular file; remove it");
 }
 
 // A lock of the open file rather than of the process (F_OFD_SETLK): a second daemon in the same
@@ -63,10 +63,10 @@ Started<std::unique_ptr<DataDir>> DataDir::open(const std::string& path) {
     struct stat info{};
     if (::stat(path.c_str(), &info) != 0) {
         const int os_errno = errno;
-        return refuse("data directory " + path + ": " + std::strerror(os_errno) +
-                      (os_errno == ENOENT ? "; create it, writable for fopd's user" : ""));
+        return refuse_dir("data directory " + path + ": " + std::strerror(os_errno) +
+                          (os_errno == ENOENT ? "; create it, writable for fopd's user" : ""));
     }
-    if (!S_ISDIR(info.st_mode)) return refuse("data directory " + path + ": not a directory");
+    if (!S_ISDIR(info.st_mode)) return refuse_dir("data directory " + path + ": not a directory");
 
     const std::string lock_path = path + kLockName;
     for (;;) {
@@ -91,8 +91,9 @@ Started<std::unique_ptr<DataDir>> DataDir::open(const std::string& path) {
             const std::string holder = holder_of(fd);
             ::close(fd);
             if (lock_errno != EAGAIN && lock_errno != EACCES) {
-                return refuse("data directory " + path + " cannot be locked: " +
-                              std::strerror(lock_errno) + "; it must be on a local file system");
+                return refuse_dir("data directory " + path +
+                                  " cannot be locked: " + std::strerror(lock_errno) +
+                                  "; it must be on a local file system");
             }
             return std::unexpected(StartProblem{
                 .exit_code = kExitInUse,
@@ -108,8 +109,8 @@ Started<std::unique_ptr<DataDir>> DataDir::open(const std::string& path) {
             const int os_errno = errno;
             ::unlink(lock_path.c_str());
             ::close(fd);
-            return refuse("data directory " + path +
-                          " cannot be written: " + std::strerror(os_errno));
+            return refuse_dir("data directory " + path +
+                              " cannot be written: " + std::strerror(os_errno));
         }
         return std::unique_ptr<DataDir>(new DataDir(path, lock_path, fd));
     }

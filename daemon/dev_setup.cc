@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::unexpected<StartProblem> refuse(const std::string& path, const char* why) {
+std::unexpected<StartProblem> refuse_dev(const std::string& path, const char* why) {
     return std::unexpected(
         StartProblem{.exit_code = kExitDataDir, .message = "--dev: " + path + ": " + why});
 }
@@ -44,14 +44,14 @@ Started<void> write_file(const std::string& path, std::string_view text, mode_t 
     const std::string draft = path + ".new";
     const int fd =
         ::open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode);
-    if (fd < 0) return refuse(draft, std::strerror(errno));
+    if (fd < 0) return refuse_dev(draft, std::strerror(errno));
     const int write_errno = write_all(fd, text);
     const int close_errno = ::close(fd) == 0 ? 0 : errno;
     if (const int why = write_errno != 0 ? write_errno : close_errno; why != 0) {
         ::unlink(draft.c_str());
-        return refuse(draft, std::strerror(why));
+        return refuse_dev(draft, std::strerror(why));
     }
-    if (::rename(draft.c_str(), path.c_str()) != 0) return refuse(path, std::strerror(errno));
+    if (::rename(draft.c_str(), path.c_str()) != 0) return refuse_dev(path, std::strerror(errno));
     return {};
 }
 
@@ -160,24 +160,25 @@ std::string default_dev_dir() {
 Started<DevSetup> make_dev_setup(const std::string& dir_given) {
     std::error_code failed;
     fs::path path = fs::absolute(dir_given, failed).lexically_normal();
-    if (failed) return refuse(dir_given, failed.message().c_str());
+    if (failed) return refuse_dev(dir_given, failed.message().c_str());
     if (!path.has_filename()) path = path.parent_path();  // It ended in a slash.
     const std::string dir = path.string();
     std::string printable;
     core::append_printable(printable, dir);
     if (printable != dir) {
-        return refuse(dir,
-                      "no configuration file can name it: it has a control or invisible "
-                      "character, or is not UTF-8");
+        return refuse_dev(dir,
+                          "no configuration file can name it: it has a control or invisible "
+                          "character, or is not UTF-8");
     }
     fs::create_directories(path.parent_path(), failed);
-    if (failed) return refuse(dir, failed.message().c_str());
+    if (failed) return refuse_dev(dir, failed.message().c_str());
     if (::mkdir(dir.c_str(), 0700) != 0 && errno != EEXIST) {
-        return refuse(dir, std::strerror(errno));
+        return refuse_dev(dir, std::strerror(errno));
     }
-    if (const std::string why = why_not_ours(dir); !why.empty()) return refuse(dir, why.c_str());
+    if (const std::string why = why_not_ours(dir); !why.empty())
+        return refuse_dev(dir, why.c_str());
     fs::create_directories(dir + "/data", failed);
-    if (failed) return refuse(dir, failed.message().c_str());
+    if (failed) return refuse_dev(dir, failed.message().c_str());
 
     DevSetup setup{.dir = dir, .config_file = dir + "/fopd.yaml"};
     if (auto key = write_file(dir + "/peer.key", random_key(), 0600, Existing::kKeep); !key) {

@@ -32,19 +32,15 @@ namespace {
 
 using State = reqh::CheckStatus::State;
 
-std::unexpected<StartProblem> refuse(const std::string& path, const std::string& why) {
-    return std::unexpected(StartProblem{.exit_code = kExitDataDir, .message = path + ": " + why});
-}
-
 // One that is lost is not made anew, as a start would do.
 Started<devices::NodeId> read_node_id(const std::string& data_dir) {
     const std::string path = data_dir + "/node.id";
     const auto text = read_small_file(path);
-    if (!text) return refuse(path, describe(text.error()));
+    if (!text) return refuse_file(path, describe(text.error()));
     std::string_view digits = *text;
     if (digits.ends_with('\n')) digits.remove_suffix(1);
     const auto id = devices::parse_id(digits);
-    if (!id) return refuse(path, "32 hexadecimal digits are expected");
+    if (!id) return refuse_file(path, "32 hexadecimal digits are expected");
     return *id;
 }
 
@@ -168,10 +164,10 @@ Started<OfflineCheck> check_offline(const config::Snapshot& settings) {
     if (!node) return std::unexpected(node.error());
     const core::PosixClock clock;
     auto backend = core::make_poll_backend(clock);
-    if (!backend) return refuse((*data_dir)->path(), describe(backend.error()));
+    if (!backend) return refuse_file((*data_dir)->path(), describe(backend.error()));
     core::Reactor reactor(std::move(*backend));
     auto offload = core::make_thread_offload({.name = "fopd-disks"});
-    if (!offload) return refuse((*data_dir)->path(), describe(offload.error()));
+    if (!offload) return refuse_file((*data_dir)->path(), describe(offload.error()));
     core::NullEventSink events;
     LocalDiskBay bay(**offload, events, (*data_dir)->path());
     OfflineCheck all;

@@ -41,4 +41,8 @@ inline constexpr const char* kThreadAdvice = "; raise TasksMax= or ulimit -u";
 template <typename T>
 using Started = std::expected<T, StartProblem>;
 
+inline std::unexpected<StartProblem> refuse_file(const std::string& path, const std::string& why) {
+    return std::unexpected(StartProblem{.exit_code = kExitDataDir, .message = path + ": " + why});
+}
+
 }  // namespace fopd::daemon

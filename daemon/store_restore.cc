@@ -32,10 +32,6 @@ namespace {
 constexpr mode_t kFileMode = 0644;
 constexpr mode_t kDirectoryMode = 0700;
 
-std::unexpected<StartProblem> refuse(const std::string& path, const std::string& why) {
-    return std::unexpected(StartProblem{.exit_code = kExitDataDir, .message = path + ": " + why});
-}
-
 Error cut_short() {
     return {.code = Errc::kCorrupt, .context = "the backup ends early"};
 }
@@ -212,13 +208,13 @@ Started<void> Restore::put_node_id(const store::BackupHead& head) {
     const std::string path = data_dir_ + "/node.id";
     const std::string wanted = devices::format_id(head.node) + '\n';
     const auto there = read_small_file(path);
-    if (there && *there != wanted) return refuse(path, "the backup is of another node");
+    if (there && *there != wanted) return refuse_file(path, "the backup is of another node");
     if (!there && there.error().code != Errc::kNotFound) {
-        return refuse(path, describe(there.error()));
+        return refuse_file(path, describe(there.error()));
     }
     if (!there) {
         const auto written = replace_file(path, wanted, kFileMode);
-        if (!written) return refuse(path, describe(written.error()));
+        if (!written) return refuse_file(path, describe(written.error()));
     }
     note("node.id", !there);
     return {};
@@ -226,14 +222,14 @@ Started<void> Restore::put_node_id(const store::BackupHead& head) {
 
 Started<void> Restore::put_slots(const std::string& text) {
     const std::string path = data_dir_ + "/slots";
-    if (!SlotTable::parse(text)) return refuse(path, "the table in the backup is none");
+    if (!SlotTable::parse(text)) return refuse_file(path, "the table in the backup is none");
     const auto there = read_small_file(path);
     if (!there && there.error().code != Errc::kNotFound) {
-        return refuse(path, describe(there.error()));
+        return refuse_file(path, describe(there.error()));
     }
     if (!there) {
         const auto written = replace_file(path, text, kFileMode);
-        if (!written) return refuse(path, describe(written.error()));
+        if (!written) return refuse_file(path, describe(written.error()));
     }
     note("slots", !there);
     return {};
@@ -257,20 +253,20 @@ Started<void> Restore::put_tree(const FoundTree& tree) {
     fs::remove_all(draft, failed);
     for (const fs::path& each : {parent, draft}) {
         if (::mkdir(each.c_str(), kDirectoryMode) != 0 && errno != EEXIST) {
-            return refuse(each, std::strerror(errno));
+            return refuse_file(each, std::strerror(errno));
         }
     }
     auto filled = reactor_.run_until_done(fill(draft / "index.mdb", &tree));
     if (!filled) {
         fs::remove_all(draft, failed);
-        return refuse(parent / name, describe(filled.error()));
+        return refuse_file(parent / name, describe(filled.error()));
     }
     // What may be there is a directory without an index.
     fs::remove_all(parent / name, failed);
     fs::rename(draft, parent / name, failed);
-    if (failed) return refuse(parent / name, failed.message());
+    if (failed) return refuse_file(parent / name, failed.message());
     if (const auto synced = sync_directory(parent); !synced) {
-        return refuse(parent, describe(synced.error()));
+        return refuse_file(parent, describe(synced.error()));
     }
     note(shown, true);
     return {};
@@ -295,16 +291,16 @@ Started<Restored> restore_store(const std::string& data_dir, const std::string& 
     auto locked = DataDir::open(data_dir);
     if (!locked) return std::unexpected(locked.error());
     auto backup = BackupFile::open(file);
-    if (!backup) return refuse(file, describe(backup.error()));
+    if (!backup) return refuse_file(file, describe(backup.error()));
     const auto contents = look_through(**backup);
-    if (!contents) return refuse(file, describe(contents.error()));
+    if (!contents) return refuse_file(file, describe(contents.error()));
 
     const core::PosixClock clock;
     auto backend = core::make_poll_backend(clock);
-    if (!backend) return refuse(data_dir, describe(backend.error()));
+    if (!backend) return refuse_file(data_dir, describe(backend.error()));
     core::Reactor reactor(std::move(*backend));
     auto offload = core::make_thread_offload({.name = "fopd-offload"});
-    if (!offload) return refuse(data_dir, describe(offload.error()));
+    if (!offload) return refuse_file(data_dir, describe(offload.error()));
     Restore restore((*locked)->path(), reactor, **offload, **backup);
     // First who the node is: of another one nothing may be taken.
     Started<void> done = restore.put_node_id(contents->head);

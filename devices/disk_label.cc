@@ -45,10 +45,6 @@ const char* recognise(std::span<const std::byte> beginning) {
     return "";
 }
 
-bool all_zero(std::span<const std::byte> bytes) {
-    return std::ranges::all_of(bytes, [](std::byte each) { return each == std::byte{0}; });
-}
-
 std::string in_quotes(std::string_view name) {
     std::string text = "\"";
     core::append_printable(text, name, core::Quotes::kEscape);

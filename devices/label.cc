@@ -63,10 +63,6 @@ bool is_pool_name(std::string_view name) {
            !core::has_control(name);
 }
 
-bool all_zero(std::span<const std::byte> bytes) {
-    return std::ranges::all_of(bytes, [](std::byte each) { return each == std::byte{0}; });
-}
-
 }  // namespace
 
 std::string format_id(const DiskId& id) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <expected>
@@ -19,6 +20,10 @@ using NodeId = std::array<std::byte, 16>;
 // 32 hexadecimal digits, as people and files have it.
 std::string format_id(const DiskId& id);
 std::optional<DiskId> parse_id(std::string_view text);
+
+inline bool all_zero(std::span<const std::byte> bytes) {
+    return std::ranges::all_of(bytes, [](std::byte each) { return each == std::byte{0}; });
+}
 
 inline constexpr std::size_t kPoolNameBytesMax = 64;
 // The label's copies are the first blocks of a disk, a block each.

@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "fop/borrowed.h"
+#include "fop/invalid.h"
 #include "fop/name.h"
 #include "fop/principal.h"
 
@@ -13,11 +14,7 @@ namespace fopd::fop {
 
 namespace {
 
-using Payload = std::span<const std::byte>;
-
-std::unexpected<Error> invalid(const char* why) {
-    return std::unexpected(Error{.code = Errc::kInvalid, .context = why});
-}
+using PayloadBytes = std::span<const std::byte>;
 
 Result<void> check_fid(const Fid& fid) {
     if (!fid.is_set()) return invalid("no object is named");
@@ -37,7 +34,7 @@ Result<void> check_new_object(std::string_view name, std::string_view group, std
 
 // Bytes that come with a request, or from the memory of its sender.
 template <typename Body>
-Result<void> check_incoming(const Body& body, std::span<const Range> ranges, Payload payload) {
+Result<void> check_incoming(const Body& body, std::span<const Range> ranges, PayloadBytes payload) {
     const auto named = check_fid(body.fid);
     if (!named) return named;
     const auto sound = check_ranges(ranges);
@@ -52,34 +49,34 @@ Result<void> check_incoming(const Body& body, std::span<const Range> ranges, Pay
 
 // What has nothing that could be wrong.
 template <typename Body>
-Result<void> check(const Body& /*body*/, Payload /*payload*/) {
+Result<void> check(const Body& /*body*/, PayloadBytes /*payload*/) {
     return {};
 }
 
-Result<void> check(const Create& create, Payload /*payload*/) {
+Result<void> check(const Create& create, PayloadBytes /*payload*/) {
     return check_new_object(create.name, create.group, create.mode);
 }
 
-Result<void> check(const Lookup& lookup, Payload /*payload*/) {
+Result<void> check(const Lookup& lookup, PayloadBytes /*payload*/) {
     return check_object_name(lookup.name);
 }
 
-Result<void> check(const Stat& stat, Payload /*payload*/) {
+Result<void> check(const Stat& stat, PayloadBytes /*payload*/) {
     return check_fid(stat.fid);
 }
 
-Result<void> check(const ListObjects& list, Payload /*payload*/) {
+Result<void> check(const ListObjects& list, PayloadBytes /*payload*/) {
     if (list.prefix.size() > kObjectNameBytesMax) return invalid("the prefix is too long");
     if (list.cursor.size() > kObjectNameBytesMax) return invalid("the cursor is too long");
     return {};
 }
 
-Result<void> check(const Quota& quota, Payload /*payload*/) {
+Result<void> check(const Quota& quota, PayloadBytes /*payload*/) {
     if (quota.cursor.size() > kObjectNameBytesMax) return invalid("the cursor is too long");
     return {};
 }
 
-Result<void> check(const SetAttributes& set, Payload /*payload*/) {
+Result<void> check(const SetAttributes& set, PayloadBytes /*payload*/) {
     constexpr unsigned kKnown =
         SetAttributes::kOwner | SetAttributes::kGroup | SetAttributes::kMode;
     if ((set.which & ~kKnown) != 0) return invalid("an attribute is not known");
@@ -89,7 +86,7 @@ Result<void> check(const SetAttributes& set, Payload /*payload*/) {
     return check_fid(set.fid);
 }
 
-Result<void> check(const Rename& rename, Payload /*payload*/) {
+Result<void> check(const Rename& rename, PayloadBytes /*payload*/) {
     const auto from = check_optional_name(rename.from);
     if (!from) return from;
     const auto to = check_object_name(rename.name);
@@ -97,58 +94,58 @@ Result<void> check(const Rename& rename, Payload /*payload*/) {
     return check_fid(rename.fid);
 }
 
-Result<void> check(const Delete& deletion, Payload /*payload*/) {
+Result<void> check(const Delete& deletion, PayloadBytes /*payload*/) {
     const auto from = check_optional_name(deletion.from);
     if (!from) return from;
     return check_fid(deletion.fid);
 }
 
-Result<void> check(const Read& read, Payload /*payload*/) {
+Result<void> check(const Read& read, PayloadBytes /*payload*/) {
     const auto sound = check_ranges(read.ranges);
     if (!sound) return sound;
     return check_fid(read.fid);
 }
 
-Result<void> check(const Write& write, Payload payload) {
+Result<void> check(const Write& write, PayloadBytes payload) {
     if (write.durability != Durability::kDurable && write.durability != Durability::kBuffered) {
         return invalid("the durability is not known");
     }
     return check_incoming(write, write.ranges, payload);
 }
 
-Result<void> check(const Append& append, Payload payload) {
+Result<void> check(const Append& append, PayloadBytes payload) {
     const std::array ranges{Range{.offset = 0, .length = append.length}};
     return check_incoming(append, ranges, payload);
 }
 
-Result<void> check(const Truncate& truncate, Payload /*payload*/) {
+Result<void> check(const Truncate& truncate, PayloadBytes /*payload*/) {
     if (truncate.size_bytes > kOffsetMax) return invalid("the size is beyond 2^60");
     return check_fid(truncate.fid);
 }
 
-Result<void> check(const Punch& punch, Payload /*payload*/) {
+Result<void> check(const Punch& punch, PayloadBytes /*payload*/) {
     const auto sound = check_range(punch.range);
     if (!sound) return sound;
     return check_fid(punch.fid);
 }
 
-Result<void> check(const Sync& sync, Payload /*payload*/) {
+Result<void> check(const Sync& sync, PayloadBytes /*payload*/) {
     if (sync.receipts.size() > kReceiptsMax) return invalid("there are more than 256 receipts");
     return {};
 }
 
-Result<void> check(const UploadBegin& begin, Payload /*payload*/) {
+Result<void> check(const UploadBegin& begin, PayloadBytes /*payload*/) {
     if (begin.size_bytes > kOffsetMax) return invalid("the size is beyond 2^60");
     return check_new_object(begin.name, begin.group, begin.mode);
 }
 
-Result<void> check(const UploadWrite& write, Payload payload) {
+Result<void> check(const UploadWrite& write, PayloadBytes payload) {
     if (write.range.offset % kBlockBytes != 0) return invalid("the offset is within a block");
     const std::array ranges{write.range};
     return check_incoming(write, ranges, payload);
 }
 
-Result<void> check(const UploadCommit& commit, Payload /*payload*/) {
+Result<void> check(const UploadCommit& commit, PayloadBytes /*payload*/) {
     if (commit.size_bytes > kOffsetMax) return invalid("the size is beyond 2^60");
     if (commit.blocks > count_pieces(Range{.offset = 0, .length = commit.size_bytes})) {
         return invalid("there are more blocks than the size has");
@@ -156,7 +153,7 @@ Result<void> check(const UploadCommit& commit, Payload /*payload*/) {
     return check_fid(commit.fid);
 }
 
-Result<void> check(const UploadAbort& abort, Payload /*payload*/) {
+Result<void> check(const UploadAbort& abort, PayloadBytes /*payload*/) {
     return check_fid(abort.fid);
 }
 

@@ -5,16 +5,13 @@
 
 #include "core/ensure.h"
 #include "fop/bytes.h"
+#include "fop/invalid.h"
 #include "fop/version.h"
 
 namespace fopd::fop {
 namespace {
 
 using std::chrono::milliseconds;
-
-std::unexpected<Error> invalid(const char* why) {
-    return std::unexpected(Error{.code = Errc::kInvalid, .context = why});
-}
 
 void put_kind(ByteWriter& writer, HandshakeKind kind) {
     writer.number(static_cast<std::uint8_t>(kind));

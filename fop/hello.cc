@@ -2,13 +2,10 @@
 
 #include "core/ensure.h"
 #include "fop/bytes.h"
+#include "fop/invalid.h"
 
 namespace fopd::fop {
 namespace {
-
-std::unexpected<Error> invalid(const char* why) {
-    return std::unexpected(Error{.code = Errc::kInvalid, .context = why});
-}
 
 // The eight bytes both begin with.
 template <typename Hello>

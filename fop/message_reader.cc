@@ -9,6 +9,7 @@
 #include "fop/body_check.h"
 #include "fop/body_wire.h"
 #include "fop/fop_type.h"
+#include "fop/invalid.h"
 #include "fop/layout.h"
 
 namespace fopd::fop {
@@ -23,10 +24,6 @@ static_assert(static_cast<std::size_t>(wire::ReplyBody::MAX) == kFopTypes.size()
 // The root, every record and its body.
 constexpr flat::uoffset_t kTablesMax = 1 + 2 * kFopsMax;
 constexpr flat::uoffset_t kDepthMax = 3;
-
-Error invalid(const char* what) {
-    return Error{.code = Errc::kInvalid, .context = what};
-}
 
 // The root of an envelope whose every offset lies within it; nullptr for any other.
 template <typename Root>
@@ -97,42 +94,41 @@ Duration from_us(std::uint64_t timeout_us) {
 
 Result<RequestsView> read_requests(std::span<const std::byte> message) {
     const auto* const root = verified_root<wire::Requests>(message);
-    if (root == nullptr) return std::unexpected(invalid("envelope of requests"));
+    if (root == nullptr) return invalid("envelope of requests");
     const auto* const fops = root->fops();
     if (fops == nullptr || fops->size() == 0 || fops->size() > kFopsMax) {
-        return std::unexpected(invalid("number of requests"));
+        return invalid("number of requests");
     }
     for (const auto* const string : {root->job(), root->pool(), root->user()}) {
         if (text_of(string).size() > kHeaderTextBytesMax) {
-            return std::unexpected(invalid("text in the header of requests"));
+            return invalid("text in the header of requests");
         }
     }
-    if (!payloads_in_place(message, *fops)) return std::unexpected(invalid("payload of a request"));
+    if (!payloads_in_place(message, *fops)) return invalid("payload of a request");
     return RequestsView(message, *root);
 }
 
 Result<RepliesView> read_replies(std::span<const std::byte> message) {
     const auto* const root = verified_root<wire::Replies>(message);
-    if (root == nullptr) return std::unexpected(invalid("envelope of replies"));
+    if (root == nullptr) return invalid("envelope of replies");
     const auto* const replies = root->replies();
     if (replies == nullptr || replies->size() == 0 || replies->size() > kFopsMax) {
-        return std::unexpected(invalid("number of replies"));
+        return invalid("number of replies");
     }
     for (const wire::Reply* const reply : *replies) {
         if (text_of(reply->words()).size() > kWordsBytesMax) {
-            return std::unexpected(invalid("words of a reply"));
+            return invalid("words of a reply");
         }
     }
-    if (!payloads_in_place(message, *replies))
-        return std::unexpected(invalid("payload of a reply"));
+    if (!payloads_in_place(message, *replies)) return invalid("payload of a reply");
     return RepliesView(message, *root);
 }
 
 Result<Control> read_control(std::span<const std::byte> message) {
     const auto* const root = verified_root<wire::Control>(message);
-    if (root == nullptr) return std::unexpected(invalid("envelope of a control message"));
+    if (root == nullptr) return invalid("envelope of a control message");
     if (envelope_of(message).size() != message.size() - kPrefixBytes) {
-        return std::unexpected(invalid("control message with a payload"));
+        return invalid("control message with a payload");
     }
     Control control{.ping = root->ping(),
                     .pong = root->pong(),
@@ -142,15 +138,15 @@ Result<Control> read_control(std::span<const std::byte> message) {
                     .surrendered_fops = root->surrendered_fops(),
                     .words = text_of(root->words())};
     if (control.words.size() > kWordsBytesMax) {
-        return std::unexpected(invalid("words of a control message"));
+        return invalid("words of a control message");
     }
     if (const auto* const cancel = root->cancel()) {
         // Numbers are handed out as they lie in the message.
         static_assert(std::endian::native == std::endian::little);
-        if (cancel->size() > kCancelsMax) return std::unexpected(invalid("number of cancelled"));
+        if (cancel->size() > kCancelsMax) return invalid("number of cancelled");
         // Which FlatBuffers does not verify.
         if (reinterpret_cast<std::uintptr_t>(cancel->Data()) % alignof(std::uint64_t) != 0) {
-            return std::unexpected(invalid("place of the cancelled"));
+            return invalid("place of the cancelled");
         }
         control.cancel = {reinterpret_cast<const std::uint64_t*>(cancel->Data()), cancel->size()};
     }
@@ -186,7 +182,7 @@ Request RequestsView::operator[](std::size_t index) const {
     if (request.fault != Status::kDone) return request;
     Result<void> sound;
     if (!read_body(from, request.body)) {
-        sound = std::unexpected(invalid("a part of the request is missing, or is not what it is"));
+        sound = invalid("a part of the request is missing, or is not what it is");
     } else {
         sound = check_request(request);
     }

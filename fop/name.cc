@@ -1,16 +1,9 @@
 #include "fop/name.h"
 
 #include "core/utf8.h"
+#include "fop/invalid.h"
 
 namespace fopd::fop {
-
-namespace {
-
-std::unexpected<Error> invalid(const char* why) {
-    return std::unexpected(Error{.code = Errc::kInvalid, .context = why});
-}
-
-}  // namespace
 
 Result<void> check_object_name(std::string_view name) {
     if (name.empty()) return invalid("the name is empty");

@@ -5,6 +5,7 @@
 
 #include "core/ensure.h"
 #include "fop/bytes.h"
+#include "fop/invalid.h"
 #include "fop/layout.h"
 
 namespace fopd::fop {
@@ -14,16 +15,12 @@ namespace {
 constexpr std::size_t kMacOffset = 48;
 static_assert(kMacOffset + kMacBytes == kPrefixBytes);
 
-Error invalid(const char* what) {
-    return Error{.code = Errc::kInvalid, .context = what};
-}
-
 }  // namespace
 
 Result<Prefix> read_prefix(std::span<const std::byte> message) {
-    if (message.size() < kPrefixBytes) return std::unexpected(invalid("short message"));
+    if (message.size() < kPrefixBytes) return invalid("short message");
     ByteReader reader(message.first(kMacOffset));
-    if (reader.number<std::uint32_t>() != kMagic) return std::unexpected(invalid("no message"));
+    if (reader.number<std::uint32_t>() != kMagic) return invalid("no message");
     if (reader.number<std::uint8_t>() != kMajorVersion) {
         return std::unexpected(Error{.code = Errc::kUnsupported, .context = "wire version"});
     }
@@ -43,17 +40,17 @@ Result<Prefix> read_prefix(std::span<const std::byte> message) {
 
     if (kind < static_cast<std::uint8_t>(MessageKind::kHandshake) ||
         kind > static_cast<std::uint8_t>(MessageKind::kControl)) {
-        return std::unexpected(invalid("kind of message"));
+        return invalid("kind of message");
     }
     prefix.kind = static_cast<MessageKind>(kind);
     // What a newer version keeps in there is not for us.
     if (prefix.minor <= kMinorVersion && (zero_byte != 0 || zero_word != 0)) {
-        return std::unexpected(invalid("reserved bytes of a message"));
+        return invalid("reserved bytes of a message");
     }
     if (prefix.message_bytes != message.size() || prefix.envelope_bytes == 0 ||
         prefix.envelope_bytes > message.size() - kPrefixBytes ||
         (prefix.message_bytes - prefix.envelope_bytes) % kMessageAlignment != 0) {
-        return std::unexpected(invalid("lengths in a message"));
+        return invalid("lengths in a message");
     }
     return prefix;
 }
@@ -114,7 +111,7 @@ std::size_t write_handshake(std::span<std::byte> buffer, const PrefixFields& fie
 Result<std::span<const std::byte>> read_handshake(std::span<const std::byte> message) {
     const auto envelope = envelope_of(message);
     if (envelope.size() != message.size() - kPrefixBytes) {
-        return std::unexpected(invalid("handshake with a payload"));
+        return invalid("handshake with a payload");
     }
     return envelope;
 }

@@ -4,14 +4,11 @@
 
 #include "core/crc32c.h"
 #include "core/ensure.h"
+#include "fop/invalid.h"
 
 namespace fopd::fop {
 
 namespace {
-
-std::unexpected<Error> invalid(const char* why) {
-    return std::unexpected(Error{.code = Errc::kInvalid, .context = why});
-}
 
 // Calls `visit` with the bytes of each piece, until it returns false.
 template <typename Visit>

@@ -8,6 +8,7 @@
 #include "core/ensure.h"
 #include "fop/bytes.h"
 #include "fop/hex.h"
+#include "fop/invalid.h"
 #include "fop/principal.h"
 #include "fop/unsigned_bytes.h"
 
@@ -20,10 +21,6 @@ constexpr std::string_view kWhiteSpace = " \t\r\n";
 // Signed with the token, so that its signature is good for nothing else.
 constexpr std::string_view kLabel = "fopd token";
 constexpr std::int64_t kSecondNs = 1'000'000'000;
-
-std::unexpected<Error> invalid(const char* why) {
-    return std::unexpected(Error{.code = Errc::kInvalid, .context = why});
-}
 
 std::unexpected<Error> denied(const char* why) {
     return std::unexpected(Error{.code = Errc::kDenied, .context = why});

@@ -5,13 +5,19 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/buffer_pool.h"
 #include "core/io.h"
 #include "core/reactor.h"
 #include "core/result.h"
+#include "fop/range.h"
 #include "io_sched/io_request.h"
 #include "io_sched/main_scheduler.h"
 
 namespace fopd::reqh {
+
+inline constexpr std::size_t kBlock = fop::kBlockBytes;
+// Of one buffer.
+inline constexpr std::uint32_t kPieceBlocks = core::kBufferBytes / kBlock;
 
 // Several reads or writes of a disk at a time, and the wait for all of them. Belongs to one
 // operation, and stays where it is while any is under way. May be used again after the wait.

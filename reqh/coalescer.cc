@@ -14,7 +14,6 @@ namespace fopd::reqh {
 
 namespace {
 
-constexpr std::size_t kBlock = 4096;
 constexpr std::uint32_t kWindowBlocks = store::ExtentMove::kBlocksMax;
 static_assert(kWindowBlocks * kBlock <= core::kBufferBytes);
 // What fops want goes first: memory is waited for this long.

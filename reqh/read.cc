@@ -8,6 +8,7 @@
 #include "core/crc32c.h"
 #include "core/ensure.h"
 #include "fop/listing.h"
+#include "reqh/block_io.h"
 #include "reqh/fids.h"
 #include "reqh/object_fops.h"
 #include "reqh/operation.h"
@@ -17,8 +18,6 @@ namespace fopd::reqh {
 
 namespace {
 
-constexpr std::size_t kBlock = fop::kBlockBytes;
-constexpr std::size_t kPieceBlocks = core::kBufferBytes / kBlock;
 // What a reply can carry itself.
 constexpr std::size_t kInlineMax = fop::kListingBytesMax;
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/crc32c.h"
+#include "reqh/block_io.h"
 #include "reqh/fids.h"
 #include "reqh/object_fops.h"
 #include "reqh/operation.h"
@@ -11,8 +12,6 @@
 namespace fopd::reqh {
 
 namespace {
-
-constexpr std::uint64_t kBlock = fop::kBlockBytes;
 
 // Makes bytes of an object zero: whole blocks become a hole, what is left of others is written
 // anew. The size is set with it. An object's last block has zeros behind its end, always.

@@ -7,6 +7,7 @@
 #include "core/buffer_pool.h"
 #include "core/crc32c.h"
 #include "core/ensure.h"
+#include "reqh/block_io.h"
 #include "reqh/fids.h"
 #include "reqh/range_locks.h"
 
@@ -14,8 +15,6 @@ namespace fopd::reqh {
 
 namespace {
 
-constexpr std::size_t kBlock = 4096;
-constexpr std::uint32_t kPieceBlocks = core::kBufferBytes / kBlock;
 // What fops want goes first: a scrub waits this long for memory, and then tries again.
 constexpr Duration kPatience = 1s;
 

@@ -5,6 +5,7 @@
 
 #include "core/crc32c.h"
 #include "reqh/attributes.h"
+#include "reqh/block_io.h"
 #include "reqh/block_writer.h"
 #include "reqh/fids.h"
 #include "reqh/name_fops.h"
@@ -14,8 +15,6 @@
 namespace fopd::reqh {
 
 namespace {
-
-constexpr std::uint64_t kBlock = fop::kBlockBytes;
 
 // Locks the upload, or a part of it, of somebody who may write to it.
 Task<Granted<>> lock_upload(Operation* operation, LockRequest needed) {

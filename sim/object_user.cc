@@ -6,6 +6,7 @@
 #include "core/ensure.h"
 #include "core/entropy.h"
 #include "core/gate.h"
+#include "sim/client_host.h"
 #include "sim/simulated_node.h"
 
 namespace fopd::sim {
@@ -21,16 +22,6 @@ constexpr int kGoneTries = 200;
 constexpr Duration kGonePause = 100ms;
 constexpr std::size_t kPieceBytes = 64U << 10;
 
-fabric::HostOptions host_options(const std::string& name) {
-    fabric::HostOptions options;
-    options.machine = {
-        .receive_buffer_count = 288, .receive_buffer_bytes = 36U << 10, .host = name};
-    options.send_buffer_count = 64;
-    options.send_buffer_bytes = 16U << 10;
-    options.message_credits_floor = options.message_credits_max = 70;
-    return options;
-}
-
 std::string name_of(std::uint64_t number) {
     return "object-" + std::to_string(number);
 }
@@ -44,7 +35,7 @@ struct ObjectUser::Process {
           random(world.random().fork()),
           events(world),
           entropy(random.next()),
-          host(*reactor, events, entropy, host_options(options.name)),
+          host(*reactor, events, entropy, client_host_options(options.name)),
           left(*reactor),
           life(options.book->begin_life()) {
         client::ObjectClientOptions made;

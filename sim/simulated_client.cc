@@ -6,6 +6,7 @@
 
 #include "core/crc32c.h"
 #include "core/gate.h"
+#include "sim/client_host.h"
 #include "sim/lent_memory.h"
 #include "sim/simulated_node.h"
 
@@ -42,17 +43,6 @@ private:
     core::CancelSource source_;
 };
 
-fabric::HostOptions host_options(const std::string& name) {
-    fabric::HostOptions options;
-    // A client gives away a fixed number of buffers, one for each reply there may be.
-    options.machine = {
-        .receive_buffer_count = 288, .receive_buffer_bytes = 36U << 10, .host = name};
-    options.send_buffer_count = 64;
-    options.send_buffer_bytes = 16U << 10;
-    options.message_credits_floor = options.message_credits_max = 70;
-    return options;
-}
-
 void fill(std::span<std::byte> bytes, core::Random& random) {
     while (!bytes.empty()) {
         const std::uint64_t number = random.next();
@@ -85,7 +75,7 @@ struct SimulatedClient::Process {
           random(world.random().fork()),
           events(world),
           entropy(random.next()),
-          host(*reactor, events, entropy, host_options(name)) {}
+          host(*reactor, events, entropy, client_host_options(name)) {}
 
     core::Gate gate;
     core::Gate talks;

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "core/ensure.h"
+#include "store/corrupt.h"
 
 namespace fopd::store {
 
@@ -33,10 +34,6 @@ bool each_word(Place place, Visit visit) {
         left -= here;
     }
     return true;
-}
-
-Error corrupt(const char* what) {
-    return {.code = Errc::kCorrupt, .context = what};
 }
 
 }  // namespace
@@ -101,13 +98,13 @@ void Allocator::set(Place place, bool used) {
 }
 
 Result<void> Allocator::take(Place place) {
-    if (!is_ours(place)) return std::unexpected(corrupt("an extent that is not on the disk"));
+    if (!is_ours(place)) return corrupt("an extent that is not on the disk");
     place = inside(place);
     const bool data = each_segment(place, [this](Place part) {
         return segments_[part.block / segment_blocks_].owner != Owner::kLog;
     });
-    if (!data) return std::unexpected(corrupt("an extent in a segment of the log"));
-    if (any_used(place)) return std::unexpected(corrupt("two extents on one block"));
+    if (!data) return corrupt("an extent in a segment of the log");
+    if (any_used(place)) return corrupt("two extents on one block");
     each_segment(place, [this](Place part) {
         set(part, true);
         return true;
@@ -117,10 +114,10 @@ Result<void> Allocator::take(Place place) {
 
 Result<void> Allocator::take_segment(std::uint32_t segment) {
     if (segment >= segments_.size()) {
-        return std::unexpected(corrupt("a segment that is not on the disk"));
+        return corrupt("a segment that is not on the disk");
     }
     Segment& taken = segments_[segment];
-    if (taken.owner != Owner::kNobody) return std::unexpected(corrupt("a segment with two owners"));
+    if (taken.owner != Owner::kNobody) return corrupt("a segment with two owners");
     take_over(taken, Owner::kLog);
     ++log_segments_;
     free_blocks_ -= segment_blocks_;

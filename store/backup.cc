@@ -4,13 +4,14 @@
 
 #include "core/crc32c.h"
 #include "core/ensure.h"
+#include "store/corrupt.h"
 #include "store/little_endian.h"
 
 namespace fopd::store {
 
 namespace {
 
-constexpr std::string_view kMagic = "FOPDBKUP";
+constexpr std::string_view kBackupMagic = "FOPDBKUP";
 constexpr std::uint32_t kVersion = 1;
 constexpr std::size_t kTreeBytes = 32;
 constexpr std::size_t kEntryHeadBytes = 4;
@@ -20,10 +21,6 @@ constexpr std::size_t kEntriesWanted = 64UL << 10;
 
 static_assert(kEntriesWanted + kEntryHeadBytes + kIndexKeyBytesMax + kIndexValueBytesMax <=
               kBackupChunkBytesMax);
-
-std::unexpected<Error> corrupt(const char* context) {
-    return std::unexpected(Error{.code = Errc::kCorrupt, .context = context});
-}
 
 // Of a chunk, with its number: one that stands where another stood is none.
 std::uint32_t chunk_sum(Bytes head, Bytes payload) {
@@ -37,7 +34,7 @@ std::uint32_t chunk_sum(Bytes head, Bytes payload) {
 BackupWriter::BackupWriter(const BackupHead& head) {
     ready_.resize(kBackupHeadBytes);
     const std::span bytes(ready_);
-    std::ranges::copy(std::as_bytes(std::span(kMagic)), bytes.begin());
+    std::ranges::copy(std::as_bytes(std::span(kBackupMagic)), bytes.begin());
     put_little(bytes, 8, kVersion);
     put_little(bytes, 16, static_cast<std::uint64_t>(head.made.unix_ns));
     std::ranges::copy(head.node, bytes.begin() + 24);
@@ -119,7 +116,8 @@ Result<std::optional<IndexEntry>> BackupEntries::next() {
 
 Result<BackupHead> BackupReader::head(Bytes bytes) {
     if (bytes.size() != kBackupHeadBytes ||
-        !std::ranges::equal(bytes.first(kMagic.size()), std::as_bytes(std::span(kMagic)))) {
+        !std::ranges::equal(bytes.first(kBackupMagic.size()),
+                            std::as_bytes(std::span(kBackupMagic)))) {
         return corrupt("it is no backup");
     }
     if (get_little<std::uint32_t>(bytes, 8) != kVersion) {

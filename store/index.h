@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string_view>
 
 #include "core/result.h"
 #include "core/task.h"
@@ -11,6 +12,10 @@
 namespace fopd::store {
 
 using Bytes = std::span<const std::byte>;
+
+inline std::string_view as_text(Bytes bytes) {
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
 
 // What every implementation takes. No key is empty, or begins with a zero byte.
 inline constexpr std::size_t kIndexKeyBytesMax = 511;

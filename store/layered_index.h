@@ -111,4 +111,19 @@ private:
     IndexEntry entry_{};
 };
 
+// Of what is looked at in one go before others have their turn.
+inline constexpr std::uint32_t kEntriesATurn = 256;
+
+// Nothing is lent when the turn goes on.
+class ReleaseAtEnd {
+public:
+    explicit ReleaseAtEnd(LayeredIndex& index) : index_(index) {}
+    ~ReleaseAtEnd() { index_.release(); }
+    ReleaseAtEnd(const ReleaseAtEnd&) = delete;
+    ReleaseAtEnd& operator=(const ReleaseAtEnd&) = delete;
+
+private:
+    LayeredIndex& index_;
+};
+
 }  // namespace fopd::store

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "core/crc32c.h"
+#include "store/corrupt.h"
 #include "store/little_endian.h"
 
 namespace fopd::store {
@@ -23,7 +24,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little);
 static_assert(sizeof(std::size_t) == 8);
 
-constexpr std::uint32_t kMagic = 0xbeefc0de;
+constexpr std::uint32_t kLmdbMagic = 0xbeefc0de;
 constexpr std::uint32_t kDataVersion = 1;
 constexpr std::size_t kPageHeadBytes = 16;
 constexpr std::size_t kMetaBytes = 152;
@@ -40,10 +41,6 @@ constexpr std::uint16_t kOverflowPage = 0x04;
 constexpr std::uint16_t kMetaPage = 0x08;
 constexpr std::uint16_t kIsElsewhere = 0x01;  // Of a node: its value is on overflow pages.
 constexpr std::uint16_t kFixedMap = 0x01;     // Of a file: it wants a certain address.
-
-std::unexpected<Error> corrupt(const char* context) {
-    return std::unexpected(Error{.code = Errc::kCorrupt, .context = context});
-}
 
 struct Tree {
     std::uint16_t flags = 0;
@@ -124,7 +121,7 @@ private:
         if (!read) return std::unexpected(read.error());
         const Bytes page(bytes);
         if (get_little<std::uint16_t>(page, 10) != kMetaPage ||
-            get_little<std::uint32_t>(page, 16) != kMagic) {
+            get_little<std::uint32_t>(page, 16) != kLmdbMagic) {
             return corrupt("the index is not a file of LMDB");
         }
         if (get_little<std::uint32_t>(page, 20) != kDataVersion) {

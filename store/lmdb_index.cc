@@ -12,6 +12,7 @@
 
 #include "core/crc32c.h"
 #include "core/ensure.h"
+#include "store/corrupt.h"
 #include "store/little_endian.h"
 #include "store/lmdb_file.h"
 
@@ -28,7 +29,7 @@ constexpr mdb_mode_t kFileMode = 0600;
 constexpr std::array<std::byte, 1> kHeadKey{std::byte{0}};
 constexpr std::uint64_t kHeadMagic = 0x7865646e69706f66;  // "fopindex"
 constexpr std::uint32_t kSchemaVersion = 1;
-constexpr std::size_t kHeadBytes = 8 + 4 + 4 + 16 + 8;
+constexpr std::size_t kIndexHeadBytes = 8 + 4 + 4 + 16 + 8;
 
 MDB_val as_val(Bytes bytes) {
     // LMDB takes what it only reads without const.
@@ -47,10 +48,6 @@ Error lmdb_error(int code, const char* context) {
         case MDB_VERSION_MISMATCH: return {.code = Errc::kUnsupported, .context = context};
         default: return {.code = Errc::kCorrupt, .context = context};
     }
-}
-
-std::unexpected<Error> corrupt(const char* context) {
-    return std::unexpected(Error{.code = Errc::kCorrupt, .context = context});
 }
 
 int put(MDB_cursor* cursor, Bytes key, Bytes value) {
@@ -177,7 +174,7 @@ Result<void> LmdbIndex::read_head() {
     const auto entry = reader_.get(kHeadKey);
     reader_.release();
     if (!entry) return std::unexpected(entry.error());
-    if (!*entry || (*entry)->size() < kHeadBytes ||
+    if (!*entry || (*entry)->size() < kIndexHeadBytes ||
         get_little<std::uint64_t>(**entry, 0) != kHeadMagic) {
         return corrupt("the index does not say what it is");
     }
@@ -194,7 +191,7 @@ Result<void> LmdbIndex::read_head() {
 }
 
 int LmdbIndex::write_head(MDB_txn* transaction, std::uint64_t applied) const {
-    std::array<std::byte, kHeadBytes> head{};
+    std::array<std::byte, kIndexHeadBytes> head{};
     put_little(std::span(head), 0, kHeadMagic);
     put_little(std::span(head), 8, kSchemaVersion);
     std::ranges::copy(options_.disk_id, head.begin() + 16);
@@ -302,7 +299,7 @@ Result<void> LmdbIndex::show_entries(IndexShow& show) const {
         shown = std::unexpected(lmdb_error(code, "begin to read the index"));
     } else if (const auto head = reader.get(kHeadKey); !head) {
         shown = std::unexpected(head.error());
-    } else if (!*head || (*head)->size() < kHeadBytes) {
+    } else if (!*head || (*head)->size() < kIndexHeadBytes) {
         shown = corrupt("the index does not say what it is");
     } else {
         shown = show.begin(get_little<std::uint64_t>(**head, 32));

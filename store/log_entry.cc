@@ -11,7 +11,7 @@ namespace fopd::store {
 
 namespace {
 
-constexpr std::uint64_t kMagic = 0x31474f4c44504f46;  // "FOPDLOG1"
+constexpr std::uint64_t kEntryMagic = 0x31474f4c44504f46;  // "FOPDLOG1"
 
 constexpr std::size_t kIdAt = 8;
 constexpr std::size_t kEpochAt = 24;
@@ -31,7 +31,7 @@ std::uint32_t checksum_of(std::span<const std::byte> entry, std::uint32_t payloa
 
 void seal_entry(std::span<std::byte> entry, const LogId& id, const EntryHeader& header) {
     ENSURE(entry.size() == entry_blocks(header.payload_bytes) * std::size_t{4096});
-    put_little(entry, 0, kMagic);
+    put_little(entry, 0, kEntryMagic);
     std::ranges::copy(id, entry.begin() + kIdAt);
     put_little(entry, kEpochAt, header.epoch);
     put_little(entry, kSeqAt, header.seq);
@@ -46,7 +46,7 @@ void seal_entry(std::span<std::byte> entry, const LogId& id, const EntryHeader& 
 
 std::optional<EntryHeader> peek_entry(std::span<const std::byte> block, const LogId& id) {
     ENSURE(block.size() >= kEntryHeaderBytes);
-    if (get_little<std::uint64_t>(block, 0) != kMagic) return std::nullopt;
+    if (get_little<std::uint64_t>(block, 0) != kEntryMagic) return std::nullopt;
     if (!std::ranges::equal(id, block.subspan(kIdAt, id.size()))) return std::nullopt;
     return EntryHeader{.epoch = get_little<std::uint64_t>(block, kEpochAt),
                        .seq = get_little<std::uint64_t>(block, kSeqAt),

@@ -7,14 +7,6 @@
 
 namespace fopd::store {
 
-namespace {
-
-std::string_view as_text(Bytes bytes) {
-    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-}  // namespace
-
 MapIndex::MapIndex(World world, MapImage& image) : world_(world), image_(image), reader_(image) {}
 
 Task<Result<void>> MapIndex::apply(Step step) {

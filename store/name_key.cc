@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "core/ensure.h"
+#include "store/corrupt.h"
 #include "store/little_endian.h"
 
 namespace fopd::store {
@@ -13,14 +14,10 @@ namespace {
 
 constexpr std::size_t kNameAt = 5;  // Behind the kind and the pool.
 constexpr std::size_t kTailBytes = 1 + 8 + 16;
-constexpr std::uint32_t kLayout = 1;
-constexpr std::size_t kHeadBytes = 12;
+constexpr std::uint32_t kNameLayout = 1;
+constexpr std::size_t kNameHeadBytes = 12;
 
 static_assert(kNameAt + kObjectNameBytesMax + kTailBytes < kIndexKeyBytesMax);
-
-std::unexpected<Error> corrupt(const char* context) {
-    return std::unexpected(Error{.code = Errc::kCorrupt, .context = context});
-}
 
 // Keys are ordered as numbers are: the highest byte first.
 template <typename T>
@@ -176,15 +173,15 @@ Result<StoredClaim> read_claim(NameKind kind, IndexEntry entry) {
 
 Bytes write_name_head(ValueBuffer& into, const NameHead& head) {
     into.clear();
-    const auto value = into.grow(kHeadBytes);
-    put_little(value, 0, kLayout);
+    const auto value = into.grow(kNameHeadBytes);
+    put_little(value, 0, kNameLayout);
     put_little(value, 4, head.shard);
     put_little(value, 8, head.shard_count);
     return into.bytes();
 }
 
 Result<NameHead> read_name_head(Bytes value) {
-    if (value.size() != kHeadBytes || get_little<std::uint32_t>(value, 0) != kLayout) {
+    if (value.size() != kNameHeadBytes || get_little<std::uint32_t>(value, 0) != kNameLayout) {
         return corrupt("head of an index of names");
     }
     const NameHead head{.shard = get_little<std::uint32_t>(value, 4),

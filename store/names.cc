@@ -11,8 +11,6 @@ using Found = LayeredIndex::Found;
 
 namespace {
 
-constexpr std::uint32_t kEntriesATurn = 256;
-
 NameRef ref_of(const NameClaim& claim) {
     return {.pool = claim.pool, .name = claim.name};
 }
@@ -22,18 +20,6 @@ bool outranks(const NameClaim& claim, const NameOwner& other) {
     if (claim.version != other.version) return claim.version > other.version;
     return claim.fid < other.fid;
 }
-
-// Nothing is lent when the turn goes on.
-class ReleaseAtEnd {
-public:
-    explicit ReleaseAtEnd(LayeredIndex& index) : index_(index) {}
-    ~ReleaseAtEnd() { index_.release(); }
-    ReleaseAtEnd(const ReleaseAtEnd&) = delete;
-    ReleaseAtEnd& operator=(const ReleaseAtEnd&) = delete;
-
-private:
-    LayeredIndex& index_;
-};
 
 }  // namespace
 

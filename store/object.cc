@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/ensure.h"
+#include "store/corrupt.h"
 #include "store/little_endian.h"
 
 namespace fopd::store {
@@ -14,7 +15,7 @@ namespace {
 constexpr std::size_t kFidKeyBytes = 17;
 constexpr std::size_t kNumberKeyBytes = 25;
 
-constexpr std::byte kLayout{1};
+constexpr std::byte kObjectLayout{1};
 constexpr std::size_t kObjectHeadBytes = 56;
 constexpr std::size_t kUploadHeadBytes = 24;
 constexpr std::size_t kExtentHeadBytes = 8;
@@ -27,10 +28,6 @@ static_assert(kUploadHeadBytes + kObjectHeadBytes + 2 * kPrincipalBytesMax + kOb
               kIndexValueBytesMax);
 static_assert(kExtentHeadBytes + kExtentBlocksMax * sizeof(std::uint32_t) <= kIndexValueBytesMax);
 static_assert(kReplyHeadBytes + kReplyBytesMax <= kIndexValueBytesMax);
-
-std::unexpected<Error> corrupt(const char* context) {
-    return std::unexpected(Error{.code = Errc::kCorrupt, .context = context});
-}
 
 // Keys are ordered as numbers are: the highest byte first.
 void put_big(std::byte* at, std::uint64_t number) {
@@ -48,10 +45,6 @@ bool is_kind(Bytes key, KeyKind kind, std::size_t size_bytes) {
     return key.size() == size_bytes && key.front() == static_cast<std::byte>(kind);
 }
 
-std::string_view as_text(Bytes bytes) {
-    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
 std::byte* put_text(std::byte* at, std::string_view text) {
     return std::ranges::copy(std::as_bytes(std::span(text)), at).out;
 }
@@ -67,7 +60,7 @@ void append_object(ValueBuffer& into, const Object& object) {
     ENSURE(object.size_bytes <= kObjectBytesMax);
     const auto value = into.grow(kObjectHeadBytes + object.owner.size() + object.group.size() +
                                  object.name.size());
-    value[0] = kLayout;
+    value[0] = kObjectLayout;
     value[1] = static_cast<std::byte>(object.owner.size());
     value[2] = static_cast<std::byte>(object.group.size());
     value[3] = std::byte{0};
@@ -151,7 +144,7 @@ void StoredExtent::copy_checksums(std::uint32_t skip, std::span<std::uint32_t> i
 }
 
 Result<Object> read_object(Bytes value) {
-    if (value.size() < kObjectHeadBytes || value[0] != kLayout) {
+    if (value.size() < kObjectHeadBytes || value[0] != kObjectLayout) {
         return corrupt("layout of an object in the index");
     }
     const auto owner_bytes = static_cast<std::size_t>(value[1]);
@@ -185,7 +178,7 @@ Result<Object> read_object(Bytes value) {
 }
 
 Result<Upload> read_upload(Bytes value) {
-    if (value.size() < kUploadHeadBytes || value[0] != kLayout) {
+    if (value.size() < kUploadHeadBytes || value[0] != kObjectLayout) {
         return corrupt("layout of an upload in the index");
     }
     const auto rule = static_cast<std::uint8_t>(value[1]);
@@ -259,7 +252,7 @@ Bytes write_object(ValueBuffer& into, const Object& object) {
 Bytes write_upload(ValueBuffer& into, const Upload& upload) {
     into.clear();
     const auto head = into.grow(kUploadHeadBytes);
-    head[0] = kLayout;
+    head[0] = kObjectLayout;
     head[1] = static_cast<std::byte>(upload.rule);
     put_little(head, 2, std::uint16_t{0});
     put_little(head, 4, std::uint32_t{0});

@@ -12,7 +12,6 @@ namespace {
 
 // An extent that holds a block begins no further before it.
 constexpr std::uint64_t kReachBlocks = kExtentBlocksMax - 1;
-constexpr std::uint32_t kEntriesATurn = 256;
 
 std::uint64_t reach_before(std::uint64_t block) {
     return block - std::min(block, kReachBlocks);
@@ -43,18 +42,6 @@ Place place_within(const StoredExtent& extent, BlockRange range) {
     return {.block = extent.block + (first - extent.first),
             .count = static_cast<std::uint32_t>(end - first)};
 }
-
-// Nothing is lent by what changes something.
-class ReleaseAtEnd {
-public:
-    explicit ReleaseAtEnd(LayeredIndex& index) : index_(index) {}
-    ~ReleaseAtEnd() { index_.release(); }
-    ReleaseAtEnd(const ReleaseAtEnd&) = delete;
-    ReleaseAtEnd& operator=(const ReleaseAtEnd&) = delete;
-
-private:
-    LayeredIndex& index_;
-};
 
 }  // namespace
 

@@ -11,7 +11,7 @@ namespace fopd::store {
 
 namespace {
 
-constexpr std::size_t kHeadBytes = 32;
+constexpr std::size_t kOverlayHeadBytes = 32;
 constexpr std::uint32_t kSlotCount = 32;
 // More than a tree of 2^64 entries is deep.
 constexpr std::size_t kDepthMax = 16;
@@ -25,13 +25,13 @@ constexpr std::size_t round_up(std::size_t size_bytes) {
 // The beginning of a key, ordered as keys are, so that most comparisons look nowhere else: its
 // first 31 bytes, zeros behind a shorter one, then its length as far as it fits, all as numbers.
 struct Overlay::Head {
-    std::array<std::uint64_t, kHeadBytes / 8> words;
+    std::array<std::uint64_t, kOverlayHeadBytes / 8> words;
 
-    static constexpr std::size_t kLong = kHeadBytes;  // The length of what does not fit.
+    static constexpr std::size_t kLong = kOverlayHeadBytes;  // The length of what does not fit.
 
     static Head of(Bytes key) {
-        std::array<std::byte, kHeadBytes> bytes{};
-        std::memcpy(bytes.data(), key.data(), std::min(key.size(), kHeadBytes - 1));
+        std::array<std::byte, kOverlayHeadBytes> bytes{};
+        std::memcpy(bytes.data(), key.data(), std::min(key.size(), kOverlayHeadBytes - 1));
         bytes.back() = static_cast<std::byte>(std::min(key.size(), kLong));
         Head head;
         std::memcpy(head.words.data(), bytes.data(), bytes.size());
@@ -83,8 +83,8 @@ struct Overlay::Node {
             }
         }
         if (!sought.head.is_long()) return 0;
-        const auto rest = records[slot]->key().subspan(kHeadBytes - 1);
-        const auto sought_rest = sought.key.subspan(kHeadBytes - 1);
+        const auto rest = records[slot]->key().subspan(kOverlayHeadBytes - 1);
+        const auto sought_rest = sought.key.subspan(kOverlayHeadBytes - 1);
         const int order =
             std::memcmp(rest.data(), sought_rest.data(), std::min(rest.size(), sought_rest.size()));
         if (order != 0 || rest.size() == sought_rest.size()) return order;

@@ -14,7 +14,7 @@ static_assert(std::endian::native == std::endian::little);
 
 constexpr std::size_t kFidBytes = 16;
 // The fid, where it begins in the object and on the disk, and how many blocks are dead.
-constexpr std::size_t kExtentHeadBytes = kFidBytes + 8 + 8 + 1;
+constexpr std::size_t kExtentRecordHeadBytes = kFidBytes + 8 + 8 + 1;
 constexpr std::size_t kRecordBytesMax = UINT16_MAX;
 
 // A head is the kind, a zero, and the bytes of head and body.
@@ -66,12 +66,12 @@ bool ascend_below(Bytes distances, std::uint64_t limit) {
 }
 
 bool parse_extent(Bytes body, Record& record) {
-    if (body.size() <= kExtentHeadBytes) return false;
+    if (body.size() <= kExtentRecordHeadBytes) return false;
     record.fid = read_fid(body);
     record.first = read<std::uint64_t>(body, kFidBytes);
     record.block = read<std::uint64_t>(body, kFidBytes + 8);
-    const auto dead_count = read<std::uint8_t>(body, kExtentHeadBytes - 1);
-    const Bytes rest = body.subspan(kExtentHeadBytes);
+    const auto dead_count = read<std::uint8_t>(body, kExtentRecordHeadBytes - 1);
+    const Bytes rest = body.subspan(kExtentRecordHeadBytes);
     if (rest.size() <= dead_count || (rest.size() - dead_count) % 4 != 0) return false;
     record.dead = rest.first(dead_count);
     record.checksums = rest.subspan(dead_count);
@@ -160,7 +160,8 @@ void RecordWriter::key_value(RecordKind kind, Bytes key, Bytes value) {
 
 void RecordWriter::extent(Fid fid, const Extent& extent) {
     ENSURE(extent.count() > 0 && extent.count() <= kExtentBlocksMax);
-    std::byte* into = begin(RecordKind::kExtent, kExtentHeadBytes + extent.checksums.size_bytes());
+    std::byte* into =
+        begin(RecordKind::kExtent, kExtentRecordHeadBytes + extent.checksums.size_bytes());
     into = write(write(write(into, fid), extent.first), extent.block);
     write(write(into, std::uint8_t{0}), std::as_bytes(extent.checksums));
 }
@@ -173,7 +174,7 @@ void RecordWriter::rest_of_extent(const Record& record, const ExtentBlocks& live
     while (!live[end - 1]) --end;
     const std::size_t dead_count = end - begin - live.count();
     std::byte* into =
-        this->begin(RecordKind::kExtent, kExtentHeadBytes + dead_count + 4 * live.count());
+        this->begin(RecordKind::kExtent, kExtentRecordHeadBytes + dead_count + 4 * live.count());
     into = write(write(write(into, record.fid), record.first + begin), record.block + begin);
     into = write(into, static_cast<std::uint8_t>(dead_count));
     for (std::size_t at = begin; at < end; ++at) {

@@ -5,13 +5,14 @@
 
 #include "core/crc32c.h"
 #include "core/ensure.h"
+#include "store/corrupt.h"
 #include "store/little_endian.h"
 
 namespace fopd::store {
 
 namespace {
 
-constexpr std::uint64_t kMagic = 0x5250555344504f46;  // "FOPDSUPR"
+constexpr std::uint64_t kSuperblockMagic = 0x5250555344504f46;  // "FOPDSUPR"
 constexpr std::uint32_t kFormatVersion = 1;
 constexpr std::uint32_t kClean = 1;
 
@@ -35,10 +36,6 @@ std::uint32_t checksum_of(std::span<const std::byte> bytes, std::size_t segment_
     return core::crc32c(
         bytes.subspan(kReservedAt, kSegmentsAt - kReservedAt + kSegmentBytes * segment_count),
         before);
-}
-
-Error corrupt(const char* why) {
-    return {.code = Errc::kCorrupt, .context = why};
 }
 
 bool all_different(const std::vector<LogSegment>& segments) {
@@ -79,7 +76,7 @@ std::size_t encode_superblock(const Superblock& superblock, std::span<std::byte>
     const std::size_t used = kSegmentsAt + kSegmentBytes * superblock.segments.size();
     const std::size_t whole = (used + 4095) / 4096 * 4096;
     std::memset(out.data(), 0, whole);
-    put_little(out, 0, kMagic);
+    put_little(out, 0, kSuperblockMagic);
     put_little(out, kFormatVersionAt, kFormatVersion);
     put_little(out, kSchemaVersionAt, superblock.schema_version);
     std::ranges::copy(superblock.disk_id, out.begin() + kDiskIdAt);
@@ -101,7 +98,7 @@ std::size_t encode_superblock(const Superblock& superblock, std::span<std::byte>
 
 Result<Superblock> parse_superblock(std::span<const std::byte> bytes) {
     ENSURE(bytes.size() == kSuperblockBytes);
-    if (get_little<std::uint64_t>(bytes, 0) != kMagic) {
+    if (get_little<std::uint64_t>(bytes, 0) != kSuperblockMagic) {
         return std::unexpected(Error{.code = Errc::kNotFound, .context = "superblock"});
     }
     if (get_little<std::uint32_t>(bytes, kFormatVersionAt) > kFormatVersion) {
@@ -109,9 +106,9 @@ Result<Superblock> parse_superblock(std::span<const std::byte> bytes) {
             Error{.code = Errc::kUnsupported, .context = "superblock of a newer format"});
     }
     const auto count = get_little<std::uint32_t>(bytes, kSegmentCountAt);
-    if (count > kSuperblockSegmentsMax) return std::unexpected(corrupt("superblock"));
+    if (count > kSuperblockSegmentsMax) return corrupt("superblock");
     if (get_little<std::uint32_t>(bytes, kChecksumAt) != checksum_of(bytes, count)) {
-        return std::unexpected(corrupt("checksum of the superblock"));
+        return corrupt("checksum of the superblock");
     }
     const auto flags = get_little<std::uint32_t>(bytes, kFlagsAt);
     Superblock found{.schema_version = get_little<std::uint32_t>(bytes, kSchemaVersionAt),
@@ -130,7 +127,7 @@ Result<Superblock> parse_superblock(std::span<const std::byte> bytes) {
     }
     const bool known_flags = (flags & ~kClean) == 0;
     if (!known_flags || !makes_sense(found)) {
-        return std::unexpected(corrupt("fields of the superblock"));
+        return corrupt("fields of the superblock");
     }
     return found;
 }

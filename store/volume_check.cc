@@ -13,7 +13,6 @@ using Found = LayeredIndex::Found;
 
 namespace {
 
-constexpr std::uint32_t kEntriesATurn = 256;
 constexpr std::size_t kWordsATurn = 16'384;
 constexpr std::uint32_t kSegmentsATurn = 64;
 constexpr std::size_t kWordBits = 64;

@@ -15,7 +15,7 @@ using namespace fopd::daemon;
 namespace {
 
 // Tests run in the project's folder.
-std::string contents(const std::string& path) {
+std::string text_of(const std::string& path) {
     std::ifstream file(path);
     std::ostringstream text;
     text << file.rdbuf();
@@ -41,17 +41,17 @@ std::unique_ptr<Configuration> configuration_of(const std::string* text) {
 
 TEST_CASE("daemon settings: the sample file is what the declarations say", "[daemon]") {
     // To mend: build/release/bin/fopd --sample-config > systemd/fopd.yaml
-    REQUIRE(contents("systemd/fopd.yaml") == config::annotated_sample(make_schema()));
+    REQUIRE(text_of("systemd/fopd.yaml") == config::annotated_sample(make_schema()));
 }
 
 TEST_CASE("daemon settings: the sample file is valid and holds the defaults", "[daemon]") {
-    const config::SnapshotPtr sample = load(contents("systemd/fopd.yaml"));
+    const config::SnapshotPtr sample = load(text_of("systemd/fopd.yaml"));
 
     REQUIRE(config::print_effective(*sample) == config::print_effective(*load("")));
 }
 
 TEST_CASE("daemon settings: the manual page has every key", "[daemon]") {
-    const std::string page = contents("docs/man/fopd.yaml.5");
+    const std::string page = text_of("docs/man/fopd.yaml.5");
 
     const config::Schema schema = make_schema();
     for (const auto& section : schema.sections()) {

@@ -34,7 +34,7 @@ std::string why(std::string_view type, std::function<void(Body&)> change) {
     return checked ? "" : checked.error().context;
 }
 
-std::vector<std::byte> sealed(const Request& request) {
+std::vector<std::byte> sealed_body(const Request& request) {
     std::vector<std::byte> buffer(16U << 10);
     MessageWriter writer;
     writer.start_requests(buffer, {});
@@ -167,7 +167,7 @@ TEST_CASE("fop body: attributes and receipts have their limits", "[fop]") {
 TEST_CASE("fop body: what makes no sense comes out of the reader with the reason", "[fop]") {
     Request request = sample_request(number("truncate"));
     std::get<Truncate>(request.body).size_bytes = ~0ULL;
-    const auto message = sealed(request);
+    const auto message = sealed_body(request);
     REQUIRE(read_prefix(message).has_value());
 
     const Request read = (*read_requests(message))[0];
@@ -181,15 +181,15 @@ TEST_CASE("fop body: what makes no sense comes out of the reader with the reason
 TEST_CASE("fop body: the largest lists fit into the messages a server takes", "[fop]") {
     const std::vector<Receipt> receipts(kReceiptsMax);
     static_cast<void>(
-        sealed({.id = 1, .type = number("sync"), .body = Sync{.receipts = receipts}}));
+        sealed_body({.id = 1, .type = number("sync"), .body = Sync{.receipts = receipts}}));
     const std::vector<Range> ranges(64, Range{.offset = 4095, .length = kTransferBytesMax / 64});
     const std::vector<std::uint32_t> checksums(count_pieces(ranges));
-    const auto message = sealed({.id = 1,
-                                 .type = number("write"),
-                                 .body = Write{.fid = {.high = 1},
-                                               .ranges = ranges,
-                                               .checksums = checksums,
-                                               .source = SealedDescriptor{}}});
+    const auto message = sealed_body({.id = 1,
+                                      .type = number("write"),
+                                      .body = Write{.fid = {.high = 1},
+                                                    .ranges = ranges,
+                                                    .checksums = checksums,
+                                                    .source = SealedDescriptor{}}});
     REQUIRE(read_prefix(message).has_value());
     REQUIRE((*read_requests(message))[0].fault == Status::kDone);
 }

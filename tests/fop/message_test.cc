@@ -85,7 +85,7 @@ std::size_t step_through(const SampleMessage& sample) {
     return sample.bytes.size() > 1500 ? 13 : 1;
 }
 
-bool is_refused(std::span<const std::byte> message) {
+bool is_message_refused(std::span<const std::byte> message) {
     const auto prefix = read_prefix(message);
     if (!prefix) return true;
     switch (prefix->kind) {
@@ -447,7 +447,7 @@ TEST_CASE("fop message: an unknown body is that request's fault alone", "[fop]")
         auto changed = message;
         if (changed[at] != std::byte{3}) continue;
         changed[at] = std::byte{200};
-        if (is_refused(changed)) continue;
+        if (is_message_refused(changed)) continue;
         const Request request = only_request(changed);
         if (request.type != 3 || request.fault != Status::kUnknownFop) continue;
         REQUIRE(request.id == sample_request(3).id);
@@ -513,10 +513,10 @@ TEST_CASE("fop message: a changed payload is found by its checksum, not by the r
 TEST_CASE("fop message: a newer minor version may use the reserved bytes", "[fop]") {
     auto message = example_message();
     message[7] = std::byte{1};
-    REQUIRE(is_refused(message));
+    REQUIRE(is_message_refused(message));
     message[5] = static_cast<std::byte>(kMinorVersion + 1);
     set<std::uint32_t>(message, 36, 0xffffffff);
-    REQUIRE_FALSE(is_refused(message));
+    REQUIRE_FALSE(is_message_refused(message));
     REQUIRE(read_prefix(message)->minor == kMinorVersion + 1);
 }
 
@@ -567,13 +567,13 @@ TEST_CASE("fop message: payloads must lie one behind the other", "[fop]") {
     REQUIRE(writer.add(echo(0x77777777, first)));
     REQUIRE(writer.add(echo(0x77777777, second)));
     message.resize(writer.seal({}));
-    REQUIRE_FALSE(is_refused(message));
+    REQUIRE_FALSE(is_message_refused(message));
     const auto end = static_cast<std::uint32_t>(message.size());
 
     const auto refused_after = [&](std::uint32_t from, std::uint32_t to) {
         auto changed = message;
         replace(changed, from, to);
-        return is_refused(changed);
+        return is_message_refused(changed);
     };
     for (const std::uint32_t offset :
          {0U, 8U, kFirst, kSecond - 8, kSecond - 1, kSecond + 1, kSecond + 8, end - 8, end, ~7U}) {
@@ -620,7 +620,7 @@ TEST_CASE("fop message: padding must be zero", "[fop]") {
             auto changed = message;
             changed[at] = std::byte{1};
             CAPTURE(at);
-            REQUIRE(is_refused(changed));
+            REQUIRE(is_message_refused(changed));
         }
     }
 }
@@ -634,7 +634,7 @@ TEST_CASE("fop message: control and handshake have no payloads", "[fop]") {
         longer.insert(longer.begin() + kPrefixBytes, 8, std::byte{0});
         set(longer, 24, static_cast<std::uint32_t>(longer.size()));
         REQUIRE(read_prefix(longer).has_value());
-        REQUIRE(is_refused(longer));
+        REQUIRE(is_message_refused(longer));
     }
 }
 
@@ -642,10 +642,10 @@ TEST_CASE("fop message: more than the limits is refused", "[fop]") {
     // The writer would not: the length is changed afterwards.
     const std::string text(kWordsBytesMax, 'w');
     auto reply = sealed(Reply{.status = Status::kBusy, .words = text});
-    REQUIRE_FALSE(is_refused(reply));
+    REQUIRE_FALSE(is_message_refused(reply));
     // One character more, over the zero behind the text; another zero follows as padding.
     replace<std::uint32_t>(reply, kWordsBytesMax, kWordsBytesMax + 1);
-    REQUIRE(is_refused(reply));
+    REQUIRE(is_message_refused(reply));
 
     const std::vector<std::byte> token(kTokenBytesMax);
     auto request = sealed(Request{.id = 5, .type = 1, .token = token, .body = Ping{}},
@@ -673,7 +673,7 @@ TEST_CASE("fop message: a message cut anywhere is refused", "[fop]") {
             // A vector of its own, so that a look beyond its end is seen.
             std::vector<std::byte> cut(sample.bytes.begin(),
                                        sample.bytes.begin() + static_cast<std::ptrdiff_t>(length));
-            REQUIRE(is_refused(cut));
+            REQUIRE(is_message_refused(cut));
             if (length < kPrefixBytes) continue;
             // And where the prefix tells no lie about it.
             set(cut, 24, static_cast<std::uint32_t>(length));

@@ -22,7 +22,7 @@ fop::Status status_of(RawPeer& peer, const fop::Request& request) {
     return answer->status;
 }
 
-void expect_alive(RawPeer& peer) {
+void expect_echo(RawPeer& peer) {
     REQUIRE(status_of(peer, echo_request(999)) == fop::Status::kDone);
 }
 
@@ -96,7 +96,7 @@ TEST_CASE("hostile request: with another type's body is malformed", "[hostile]")
     REQUIRE(status_of(peer, {.id = 2, .type = 3, .body = {}}) == fop::Status::kMalformed);
     REQUIRE(status_of(peer, {.id = 3, .type = 1, .payload = bytes_of("x"), .body = fop::Ping{}}) ==
             fop::Status::kMalformed);
-    expect_alive(peer);
+    expect_echo(peer);
 }
 
 TEST_CASE("hostile request: a payload that is too large is said to be", "[hostile]") {
@@ -106,7 +106,7 @@ TEST_CASE("hostile request: a payload that is too large is said to be", "[hostil
 
     REQUIRE(status_of(peer, echo_request(1, large)) == fop::Status::kTooLarge);
 
-    expect_alive(peer);
+    expect_echo(peer);
 }
 
 TEST_CASE("hostile request: a message larger than a buffer ends its connection", "[hostile]") {
@@ -140,7 +140,7 @@ TEST_CASE("hostile request: an answer that its sender cannot take is too large",
 
     REQUIRE(status_of(peer, echo_request(1, std::string(8000, 'x'))) == fop::Status::kTooLarge);
 
-    expect_alive(peer);
+    expect_echo(peer);
 }
 
 TEST_CASE("hostile request: what moves memory needs rights for it", "[hostile]") {
@@ -152,7 +152,7 @@ TEST_CASE("hostile request: what moves memory needs rights for it", "[hostile]")
     REQUIRE(status_of(peer, lent.request(1, 4096)) == fop::Status::kDenied);
 
     REQUIRE(lent.into.bytes == std::string(4096, '.'));
-    expect_alive(peer);
+    expect_echo(peer);
 }
 
 TEST_CASE("hostile request: a descriptor is good for what it was sealed for alone", "[hostile]") {
@@ -192,7 +192,7 @@ TEST_CASE("hostile request: a descriptor is good for what it was sealed for alon
     }
     const bool moved = lent.into.bytes != std::string(4096, '.');
     REQUIRE(moved == (expected == fop::Status::kDone));
-    expect_alive(peer);
+    expect_echo(peer);
 }
 
 TEST_CASE("hostile request: memory that was never opened costs the session alone", "[hostile]") {
@@ -223,7 +223,7 @@ TEST_CASE("hostile request: more bytes than anybody has are refused", "[hostile]
 
     REQUIRE(status_of(peer, lent.request(1, UINT64_MAX)) != fop::Status::kDone);
 
-    expect_alive(peer);
+    expect_echo(peer);
 }
 
 TEST_CASE("hostile request: a token that is none counts for nothing", "[hostile]") {
@@ -251,7 +251,7 @@ TEST_CASE("hostile request: a token that is none counts for nothing", "[hostile]
     } else {
         REQUIRE((status == fop::Status::kDenied || status == fop::Status::kMalformed));
     }
-    expect_alive(peer);
+    expect_echo(peer);
 }
 
 TEST_CASE("hostile request: one id for many costs nobody but who does it", "[hostile]") {
@@ -263,7 +263,7 @@ TEST_CASE("hostile request: one id for many costs nobody but who does it", "[hos
         {lent.request(1, 4096), lent.request(1, 4096), echo_request(1), lent.request(1, 4096)}));
 
     REQUIRE(peer.answer(1).has_value());
-    expect_alive(peer);
+    expect_echo(peer);
 }
 
 TEST_CASE("hostile request: who talks, but lets no memory be reached, ends with the lease",

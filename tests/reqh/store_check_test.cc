@@ -23,7 +23,7 @@ using namespace fopd::reqh::testing;
 namespace {
 
 using State = CheckStatus::State;
-constexpr std::uint64_t kFast = 1UL << 30;
+constexpr std::uint64_t kCheckPace = 1UL << 30;
 
 std::string key_text(store::Bytes key) {
     return {reinterpret_cast<const char*>(key.data()), key.size()};
@@ -31,7 +31,7 @@ std::string key_text(store::Bytes key) {
 
 // To its end.
 CheckStatus run_check(StoreStage& stage) {
-    StoreCheck check(stage.stores(), kFast);
+    StoreCheck check(stage.stores(), kCheckPace);
     REQUIRE(check.begin(kFirstSlot).has_value());
     while (check.status(kFirstSlot).state == State::kRunning) REQUIRE(stage.world.step());
     CheckStatus status = check.status(kFirstSlot);
@@ -47,7 +47,7 @@ void checkpoint(StoreStage& stage) {
     stage.run_for(20s);
 }
 
-store::Place place_of(StoreStage& stage, fop::Fid fid, std::uint64_t block) {
+store::Place disk_place_of(StoreStage& stage, fop::Fid fid, std::uint64_t block) {
     auto extents = stage.volume().map().extents(store_fid(fid), {.first = block, .count = 1});
     const auto extent = extents.next();
     REQUIRE(extent.has_value());
@@ -117,12 +117,12 @@ TEST_CASE("reqh store check: a damaged thing is found, and named", "[reqh]") {
         {"an extent on the labels", [&] { put_extent(stage, object, 50, 1); },
          "not in the part of the disk"},
         {"a block with two owners",
-         [&] { put_extent(stage, store_fid(other), 5, place_of(stage, fid, 7).block); },
+         [&] { put_extent(stage, store_fid(other), 5, disk_place_of(stage, fid, 7).block); },
          "another extent has too"},
-        {"an overlap", [&] { put_extent(stage, object, 5, place_of(stage, fid, 5).block); },
+        {"an overlap", [&] { put_extent(stage, object, 5, disk_place_of(stage, fid, 5).block); },
          "overlaps"},
         {"an extent behind the end",
-         [&] { put_extent(stage, store_fid(other), 10, place_of(stage, fid, 7).block); },
+         [&] { put_extent(stage, store_fid(other), 10, disk_place_of(stage, fid, 7).block); },
          "behind the end"},
         {"a lost extent", [&] { entries.erase(key_text(store::Key::extent(store_fid(other), 0))); },
          "nobody's"},
@@ -245,7 +245,7 @@ TEST_CASE("reqh store check swarm: nothing is found while fops are under way", "
         const std::array<const char*, 4> names{"a", "b", "c", "d"};
         std::vector<fop::Fid> fids;
         for (const char* name : names) fids.push_back(stage.create(name));
-        StoreCheck check(stage.stores(), kFast);
+        StoreCheck check(stage.stores(), kCheckPace);
         std::deque<WriteSpec> writes;
         for (unsigned round = 0; round < 80; ++round) {
             const CheckStatus status = check.status(kFirstSlot);
@@ -282,7 +282,7 @@ TEST_CASE("reqh store check: there is one at a time, and it ends when it is told
     StoreStage stage;
     stage.write(stage.create("a"), 0, pattern(100 * kBlock, 1));
     REQUIRE(stage.volume().allocate(1).has_value());  // For which it waits.
-    StoreCheck check(stage.stores(), kFast);
+    StoreCheck check(stage.stores(), kCheckPace);
     REQUIRE(check.status(kFirstSlot).state == State::kNever);
     REQUIRE(check.begin(kFirstSlot + 1).error().code == Errc::kNotFound);
     REQUIRE(check.begin(kFirstSlot).has_value());

@@ -18,6 +18,7 @@
 #include "fop/bodies.h"
 #include "io_sched/main_scheduler.h"
 #include "lrs/fifo.h"
+#include "reqh/block_io.h"
 #include "reqh/coalescer.h"
 #include "reqh/node_names.h"
 #include "reqh/replaced_objects.h"
@@ -32,7 +33,7 @@
 
 namespace fopd::reqh::testing {
 
-inline constexpr std::size_t kBlock = 4096;
+using reqh::kBlock;
 inline constexpr std::uint16_t kFirstSlot = 3;
 
 struct StageOptions {

@@ -5,28 +5,21 @@
 // FOPD_SWARM_SEEDS sets how many seeds; FOPD_SEED runs one, or says which is the first. These run
 // twice; without them, every fourth of a few does.
 
-#include <cstdlib>
-#include <optional>
-
 #include "sim/object_stage.h"
 #include "tests/catch.h"
 #include "tests/replay.h"
+#include "tests/sim/seeds.h"
 
 using namespace fopd;
 using namespace fopd::sim;
+using fopd::sim::testing::number_in;
 using FaultKind = ObjectFault::Kind;
 
 namespace {
 
-constexpr std::uint64_t kFewSeeds = 40;
+constexpr std::uint64_t kFewObjectSeeds = 40;
 // The log leaves half of it for data.
 constexpr std::uint64_t kSmallDisk = 16U << 20;
-
-std::optional<std::uint64_t> number_in(const char* name) {
-    const char* const text = std::getenv(name);
-    if (text == nullptr) return std::nullopt;
-    return std::strtoull(text, nullptr, 10);
-}
 
 class ReplayedStage : fopd::testing::Replay, public ObjectStage {
 public:
@@ -94,7 +87,7 @@ ObjectStageOptions draw_options(core::Random& random) {
     return options;
 }
 
-std::uint64_t run_seed(std::uint64_t seed) {
+std::uint64_t run_objects_seed(std::uint64_t seed) {
     core::Random random(seed);
     const ObjectStageOptions options = draw_options(random);
     ReplayedStage stage(seed, options, ReplayedStage::Seed::kOfSwarm);
@@ -147,7 +140,7 @@ void run_swarm(std::uint64_t (*run)(std::uint64_t seed)) {
     const auto first = number_in("FOPD_SEED");
     const auto many = number_in("FOPD_SWARM_SEEDS");
     const std::uint64_t begin = first.value_or(1);
-    const std::uint64_t end = begin + many.value_or(first ? 1 : kFewSeeds);
+    const std::uint64_t end = begin + many.value_or(first ? 1 : kFewObjectSeeds);
     for (std::uint64_t seed = begin; seed < end; ++seed) {
         const std::uint64_t hash = run(seed);
         if (!first && !many && seed % 4 != 0) continue;
@@ -400,7 +393,7 @@ TEST_CASE("sim objects: what was buffered on a disk that fails is not said to be
 
 TEST_CASE("sim objects swarm: what clients were told is true, whatever befalls them",
           "[sim][swarm]") {
-    run_swarm(&run_seed);
+    run_swarm(&run_objects_seed);
 }
 
 TEST_CASE("sim objects swarm: no disk makes anybody believe what is not true", "[sim][swarm]") {

@@ -5,14 +5,13 @@
 // FOPD_SWARM_SEEDS sets how many; FOPD_SEED runs one. Each of these runs twice; without them, every
 // fourth of a few does. Seeds with clients take longer, so there are fewer of them.
 
-#include <cstdlib>
-#include <optional>
-
 #include "tests/catch.h"
 #include "tests/sim/replayed_cluster.h"
+#include "tests/sim/seeds.h"
 
 using namespace fopd;
 using namespace fopd::sim;
+using fopd::sim::testing::number_in;
 using fopd::sim::testing::ReplayedCluster;
 
 namespace {
@@ -20,12 +19,6 @@ namespace {
 constexpr std::uint64_t kFewSeeds = 200;
 constexpr std::uint64_t kFewSeedsWithClients = 8;
 constexpr std::uint64_t kSeedsForEachWithClients = 10;
-
-std::optional<std::uint64_t> number_in(const char* name) {
-    const char* const text = std::getenv(name);
-    if (text == nullptr) return std::nullopt;
-    return std::strtoull(text, nullptr, 10);
-}
 
 struct SwarmPlan {
     std::uint64_t first_seed = 1;

@@ -11,7 +11,7 @@ using namespace fopd::store::testing;
 namespace {
 
 // Few different ones, short and long, with zeros, and beginnings of each other.
-std::string random_key(core::Random& random) {
+std::string random_overlay_key(core::Random& random) {
     constexpr std::array<std::size_t, 6> kLengths{0, 1, 25, 30, 31, 60};
     std::string key(kLengths[random.below(kLengths.size())], 'k');
     for (auto left = random.below(6) + 1; left > 0; --left) {
@@ -63,7 +63,7 @@ TEST_CASE("store overlay: it is the last that was said of each key", "[store][sw
         Overlay overlay(chunks);
         Changes model;
         for (auto left = random.below(3000); left > 0; --left) {
-            const auto key = random_key(random);
+            const auto key = random_overlay_key(random);
             if (random.chance_ppm(250'000)) {
                 overlay.erase(bytes_of(key));
                 model[key] = std::nullopt;
@@ -72,11 +72,13 @@ TEST_CASE("store overlay: it is the last that was said of each key", "[store][sw
                 overlay.put(bytes_of(key), bytes_of(value));
                 model[key] = value;
             }
-            if (random.chance_ppm(50'000)) require_neighbours(overlay, model, random_key(random));
+            if (random.chance_ppm(50'000))
+                require_neighbours(overlay, model, random_overlay_key(random));
         }
         REQUIRE(overlay.count() == model.size());
         REQUIRE(all_of(overlay) == model);
-        for (int i = 0; i < 200; ++i) require_neighbours(overlay, model, random_key(random));
+        for (int i = 0; i < 200; ++i)
+            require_neighbours(overlay, model, random_overlay_key(random));
         overlay.clear();
         REQUIRE(overlay.empty());
         REQUIRE(all_of(overlay).empty());

@@ -15,7 +15,7 @@ namespace {
 
 constexpr Fid kFid{.high = 0x0001020304050607, .low = 0x08090a0b0c0d0e0f};
 
-Object example_object() {
+Object documented_object() {
     return {.size_bytes = 10'000,
             .version = 3,
             .created = {1'700'000'000'000'000'000},
@@ -92,7 +92,7 @@ void require_refused_unless_whole(Bytes value, std::size_t shortest, const Read&
 
 TEST_CASE("store index values: an object is read back, and only whole", "[store]") {
     ValueBuffer buffer;
-    const auto value = write_object(buffer, example_object());
+    const auto value = write_object(buffer, documented_object());
     const auto object = read_object(value);
 
     REQUIRE(object.has_value());
@@ -179,11 +179,11 @@ TEST_CASE("store index values: keys are ordered as what they name", "[store]") {
 
 TEST_CASE("store index values: the document shows them as they are", "[store]") {
     ValueBuffer buffer;
-    require_shown("object", Key::object(kFid), write_object(buffer, example_object()));
+    require_shown("object", Key::object(kFid), write_object(buffer, documented_object()));
     require_shown("extent", Key::extent(kFid, 5),
                   write_extent(buffer, 1000, std::as_bytes(std::span(kChecksums))));
     require_shown("upload", Key::upload(kFid),
-                  write_upload(buffer, {.object = example_object(),
+                  write_upload(buffer, {.object = documented_object(),
                                         .rule = NameRule::kNoReplace,
                                         .write_count = 2,
                                         .written_bytes = 8192}));

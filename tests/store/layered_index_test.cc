@@ -54,7 +54,7 @@ void require_same(LayeredIndex& index, const Entries& model, const std::string& 
     index.release();
 }
 
-Task<void> checkpoint_for(LayeredIndex* index, std::uint64_t applied, int* running) {
+Task<void> checkpoint_layers(LayeredIndex* index, std::uint64_t applied, int* running) {
     const auto done = co_await index->checkpoint(applied);
     static_cast<void>(done);  // It may have been refused: nothing is lost then.
     --*running;
@@ -85,7 +85,7 @@ TEST_CASE("store layered index: it is one map, whatever lies where", "[store][sw
                 stage.image().refusal.reset();
                 if (refused) stage.image().refusal = Error{.code = Errc::kNoSpace};
                 ++running;
-                stage.reactor().spawn(gate, checkpoint_for(&index, step, &running));
+                stage.reactor().spawn(gate, checkpoint_layers(&index, step, &running));
             }
             if (random.chance_ppm(100'000)) stage.world().run_for(3ms);
             if (random.chance_ppm(100'000)) {
