@@ -65,12 +65,16 @@ Task<Result<std::optional<EntryReader::Found>>> EntryReader::at(LogPosition posi
     const std::size_t payload_max =
         options_.entry_blocks_max * devices::kBlockBytes - kEntryHeaderBytes;
     if (header->payload_bytes > payload_max || !entry_is_whole(bytes, *header)) co_return none;
+    const auto records = upgrade_.upgraded(
+        header->schema_version, {.bytes = bytes.subspan(kEntryHeaderBytes, header->payload_bytes),
+                                 .count = header->record_count});
+    if (!records) co_return std::unexpected(records.error());
     co_return Found{.header = *header,
                     .blocks = entry_blocks(header->payload_bytes),
                     .entry = {.epoch = header->epoch,
                               .seq = header->seq,
-                              .record_count = header->record_count,
-                              .payload = bytes.subspan(kEntryHeaderBytes, header->payload_bytes)}};
+                              .record_count = records->count,
+                              .payload = records->bytes}};
 }
 
 }  // namespace fopd::store

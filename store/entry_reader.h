@@ -10,6 +10,7 @@
 #include "store/log.h"
 #include "store/log_entry.h"
 #include "store/log_space.h"
+#include "store/schema.h"
 
 namespace fopd::store {
 
@@ -21,6 +22,7 @@ class EntryReader {
 public:
     struct Options {
         LogId id{};
+        Schema schema{};
         std::uint32_t segment_blocks = 0;
         std::uint32_t entry_blocks_max = 0;
     };
@@ -31,7 +33,7 @@ public:
     };
 
     EntryReader(devices::Device& device, const Options& options)
-        : device_(device), options_(options) {}
+        : device_(device), options_(options), upgrade_(options.schema) {}
     Result<void> allocate();
 
     // The whole entry that begins there; empty when none does. An error is the device's.
@@ -45,6 +47,7 @@ private:
     devices::Device& device_;
     const Options options_;
     AlignedMemory memory_;
+    SchemaUpgrade upgrade_;
     LogPosition window_;
     std::uint32_t window_blocks_ = 0;
 };

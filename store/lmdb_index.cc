@@ -28,7 +28,6 @@ constexpr mdb_mode_t kFileMode = 0600;
 // The entry before all others says what the file is.
 constexpr std::array<std::byte, 1> kHeadKey{std::byte{0}};
 constexpr std::uint64_t kHeadMagic = 0x7865646e69706f66;  // "fopindex"
-constexpr std::uint32_t kSchemaVersion = 1;
 constexpr std::size_t kIndexHeadBytes = 8 + 4 + 4 + 16 + 8;
 
 MDB_val as_val(Bytes bytes) {
@@ -179,9 +178,14 @@ Result<void> LmdbIndex::read_head() {
         return corrupt("the index does not say what it is");
     }
     const Bytes head = **entry;
-    if (get_little<std::uint32_t>(head, 8) != kSchemaVersion) {
+    const auto schema_version = get_little<std::uint32_t>(head, 8);
+    if (schema_version > options_.schema_version) {
         return std::unexpected(
             Error{.code = Errc::kUnsupported, .context = "schema version of the index"});
+    }
+    if (schema_version < options_.schema_version) {
+        return std::unexpected(
+            Error{.code = Errc::kInvalid, .context = "index of an older version"});
     }
     if (!std::ranges::equal(head.subspan(16, options_.disk_id.size()), options_.disk_id)) {
         return std::unexpected(Error{.code = Errc::kInvalid, .context = "index of another disk"});
@@ -193,7 +197,7 @@ Result<void> LmdbIndex::read_head() {
 int LmdbIndex::write_head(MDB_txn* transaction, std::uint64_t applied) const {
     std::array<std::byte, kIndexHeadBytes> head{};
     put_little(std::span(head), 0, kHeadMagic);
-    put_little(std::span(head), 8, kSchemaVersion);
+    put_little(std::span(head), 8, options_.schema_version);
     std::ranges::copy(options_.disk_id, head.begin() + 16);
     put_little(std::span(head), 32, applied);
     MDB_cursor* cursor = nullptr;

@@ -10,6 +10,7 @@
 #include "core/reactor.h"
 #include "core/wait_queue.h"
 #include "store/index.h"
+#include "store/schema.h"
 
 struct MDB_env;
 struct MDB_txn;
@@ -31,9 +32,11 @@ public:
         std::array<std::byte, 16> disk_id{};  // Whose index it is.
         // Address space to begin with; it doubles as the file grows.
         std::size_t map_bytes = 1UL << 30;
+        std::uint32_t schema_version = kSchema.version;  // Of keys and values.
     };
-    // kNotFound: there is none; kCorrupt: it is damaged; kInvalid: it is another disk's. All three
-    // can be made anew from the log. kUnsupported: it is of a newer fopd. World outlives it.
+    // kNotFound: there is none; kCorrupt: it is damaged; kInvalid: it is another disk's, or older
+    // than this program's schema. All of these can be made anew from the log. kUnsupported: it is
+    // of a newer fopd. World outlives it.
     static Task<Result<std::unique_ptr<LmdbIndex>>> open(World world, Options options);
     // An empty one, in the place of whatever is there.
     static Task<Result<std::unique_ptr<LmdbIndex>>> create(World world, Options options);

@@ -15,6 +15,7 @@
 #include "core/task.h"
 #include "core/time.h"
 #include "devices/device.h"
+#include "store/schema.h"
 
 namespace fopd::store {
 
@@ -136,7 +137,7 @@ private:
 
 struct LogOptions {
     std::array<std::byte, 16> disk_id{};
-    std::uint32_t schema_version = 1;  // Of what is in the entries; a newer log is not opened.
+    Schema schema = kSchema;  // Of what is in the entries; a newer log is not opened.
     std::uint32_t segment_blocks = 256;
     std::uint32_t segments_max = 4;   // How far it grows by itself; see set_segments_max().
     Duration flush_interval = 100ms;  // Until buffered commits are durable, and a mark is written.

@@ -165,7 +165,8 @@ std::uint64_t LogCore::close_entry() {
                 .seq = seq,
                 .mark = slot.mark,
                 .payload_bytes = slot.payload_bytes,
-                .record_count = slot.record_count});
+                .record_count = slot.record_count,
+                .schema_version = schema_version_});
     closed_ = seq;
     ENSURE(closed_ + 1 - retired_ <= kSlots);
     gathering() = Slot{.buffer = gathering().buffer};

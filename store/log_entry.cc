@@ -19,7 +19,7 @@ constexpr std::size_t kSeqAt = 32;
 constexpr std::size_t kMarkAt = 40;
 constexpr std::size_t kPayloadBytesAt = 48;
 constexpr std::size_t kRecordCountAt = 52;
-constexpr std::size_t kReservedAt = 56;
+constexpr std::size_t kEntrySchemaAt = 56;
 constexpr std::size_t kChecksumAt = 60;
 
 std::uint32_t checksum_of(std::span<const std::byte> entry, std::uint32_t payload_bytes) {
@@ -38,7 +38,7 @@ void seal_entry(std::span<std::byte> entry, const LogId& id, const EntryHeader& 
     put_little(entry, kMarkAt, header.mark);
     put_little(entry, kPayloadBytesAt, header.payload_bytes);
     put_little(entry, kRecordCountAt, header.record_count);
-    put_little(entry, kReservedAt, std::uint32_t{0});
+    put_little(entry, kEntrySchemaAt, header.schema_version);
     put_little(entry, kChecksumAt, checksum_of(entry, header.payload_bytes));
     const auto rest = entry.subspan(kEntryHeaderBytes + header.payload_bytes);
     if (!rest.empty()) std::memset(rest.data(), 0, rest.size());
@@ -52,13 +52,13 @@ std::optional<EntryHeader> peek_entry(std::span<const std::byte> block, const Lo
                        .seq = get_little<std::uint64_t>(block, kSeqAt),
                        .mark = get_little<std::uint64_t>(block, kMarkAt),
                        .payload_bytes = get_little<std::uint32_t>(block, kPayloadBytesAt),
-                       .record_count = get_little<std::uint32_t>(block, kRecordCountAt)};
+                       .record_count = get_little<std::uint32_t>(block, kRecordCountAt),
+                       .schema_version = get_little<std::uint32_t>(block, kEntrySchemaAt)};
 }
 
 bool entry_is_whole(std::span<const std::byte> bytes, const EntryHeader& header) {
     if (bytes.size() < kEntryHeaderBytes) return false;
     if (header.payload_bytes > bytes.size() - kEntryHeaderBytes) return false;
-    if (get_little<std::uint32_t>(bytes, kReservedAt) != 0) return false;
     if (header.mark >= header.seq) return false;
     return get_little<std::uint32_t>(bytes, kChecksumAt) ==
            checksum_of(bytes, header.payload_bytes);

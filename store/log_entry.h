@@ -20,6 +20,7 @@ struct EntryHeader {
     std::uint64_t mark = 0;  // Everything up to here was flushed when this was written. Below seq.
     std::uint32_t payload_bytes = 0;
     std::uint32_t record_count = 0;
+    std::uint32_t schema_version = 1;  // Of the records.
 
     friend bool operator==(const EntryHeader&, const EntryHeader&) = default;
 };

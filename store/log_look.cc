@@ -14,6 +14,7 @@ Task<Result<void>> LogCore::look_through(LogVisitor* visitor) {
     }
     co_await look_at_superblocks(visitor);
     EntryReader reader(device_, {.id = options_.disk_id,
+                                 .schema = options_.schema,
                                  .segment_blocks = options_.segment_blocks,
                                  .entry_blocks_max = options_.entry_blocks_max});
     const auto allocated = reader.allocate();

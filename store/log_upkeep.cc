@@ -28,7 +28,7 @@ Task<Result<void>> LogCore::format(std::vector<std::uint32_t> segments) {
     const auto copies = copies_.allocate();
     if (!copies) co_return std::unexpected(copies.error());
     Superblock superblock{.disk_id = options_.disk_id,
-                          .schema_version = options_.schema_version,
+                          .schema_version = options_.schema.version,
                           .segment_blocks = options_.segment_blocks,
                           .generation = 1,
                           .epoch = 1,
@@ -51,6 +51,7 @@ Task<Result<Replayed>> LogCore::open(ReplayVisitor* visitor, ReplayOptions optio
     if (!sane) co_return std::unexpected(sane.error());
 
     EntryReader reader(device_, {.id = options_.disk_id,
+                                 .schema = options_.schema,
                                  .segment_blocks = options_.segment_blocks,
                                  .entry_blocks_max = options_.entry_blocks_max});
     const auto allocated = reader.allocate();
@@ -79,7 +80,7 @@ Result<void> LogCore::check(const Superblock& superblock) const {
     const auto refused = [](Errc code, const char* why) {
         return std::unexpected(Error{.code = code, .context = why});
     };
-    if (superblock.schema_version > options_.schema_version) {
+    if (superblock.schema_version > options_.schema.version) {
         return refused(Errc::kUnsupported, "the store is of a newer version");
     }
     if (superblock.segment_blocks != options_.segment_blocks) {
@@ -143,6 +144,7 @@ Task<Result<void>> LogCore::begin_epoch() {
     if (!flushed) co_return flushed;
     ++epoch_;
     epoch_first_seq_ = closed_ + 1;
+    schema_version_ = options_.schema.version;
     const auto written = co_await write_superblock(current_superblock());
     if (!written) co_return written;
     serving_ = true;
@@ -362,6 +364,7 @@ Task<Result<void>> LogCore::clean(CleanVisitor* visitor) {
 
 Task<Result<void>> LogCore::hand_out_oldest(CleanVisitor* visitor, std::uint64_t end_seq) {
     EntryReader reader(device_, {.id = options_.disk_id,
+                                 .schema = options_.schema,
                                  .segment_blocks = options_.segment_blocks,
                                  .entry_blocks_max = options_.entry_blocks_max});
     const auto allocated = reader.allocate();

@@ -33,6 +33,7 @@ std::uint32_t log_segments(std::uint32_t segments) {
 
 LogOptions log_options(const VolumeOptions& options) {
     return {.disk_id = options.disk_id,
+            .schema = options.schema,
             .segment_blocks = options.segment_blocks,
             .flush_interval = options.flush_interval,
             .fills_holes = options.zeros_ahead_bytes > 0,

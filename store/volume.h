@@ -34,6 +34,7 @@ namespace fopd::store {
 struct VolumeOptions {
     std::array<std::byte, 16> disk_id{};
     Slot slot = 0;
+    Schema schema = kSchema;
     std::uint32_t segment_blocks = 256;
     std::uint64_t overlay_bytes = 64ULL
                                   << 20;  // What changes may take until they are in the index.

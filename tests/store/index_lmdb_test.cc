@@ -97,6 +97,17 @@ TEST_CASE("store lmdb index: it knows whose it is", "[store]") {
     REQUIRE(error_of(stage.open()) == Errc::kInvalid);
 }
 
+TEST_CASE("store lmdb index: an older one is made again, a newer one is left alone", "[store]") {
+    IndexStage stage(IndexKind::kLmdb);
+    stage.close();
+    const std::uint32_t written = stage.options().schema_version;
+
+    stage.options().schema_version = written + 1;
+    REQUIRE(error_of(stage.open()) == Errc::kInvalid);
+    stage.options().schema_version = written - 1;
+    REQUIRE(error_of(stage.open()) == Errc::kUnsupported);
+}
+
 TEST_CASE("store lmdb index: other files are corrupt, and are replaced when told so", "[store]") {
     const std::string content = GENERATE(std::string(), std::string("no index"),
                                          std::string(100'000, '\0'), std::string(100'000, 'x'));

@@ -448,7 +448,7 @@ TEST_CASE("store log: what is not this disk's log is refused, each for its reaso
         REQUIRE(bench.refusal() == Errc::kDenied);
     }
     SECTION("a newer store's") {
-        bench.options.schema_version = 0;
+        bench.options.schema.version = 0;
         REQUIRE(bench.refusal() == Errc::kUnsupported);
     }
     SECTION("a disk that was cut off") {

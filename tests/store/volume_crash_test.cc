@@ -109,10 +109,22 @@ TEST_CASE("volume: the power may go at each step of a start", "[store]") {
     }
 }
 
+TEST_CASE("volume: a newer program finds everything, and brings it to its own version",
+          "[store][swarm]") {
+    std::uint32_t upgrades = 0;
+    for (std::uint64_t seed = first_seed(); seed <= seeds(); ++seed) {
+        CAPTURE(seed);
+        Remains remains(kDiskBytes);
+        REQUIRE(carry_out({.seed = seed, .boots = 6, .upgrade = true}, remains) == kNothing);
+        upgrades += remains.version - 1;
+    }
+    REQUIRE(upgrades >= seeds());
+}
+
 TEST_CASE("volume: what is left out is found out", "[store]") {
     const auto mutation =
         GENERATE(Mutation::kNoFlush, Mutation::kIndexForgets, Mutation::kIndexRunsAhead,
-                 Mutation::kZerosLate, Mutation::kDiscardsLate);
+                 Mutation::kZerosLate, Mutation::kDiscardsLate, Mutation::kOldIndex);
     CAPTURE(static_cast<int>(mutation));
     unsigned caught = 0;
     for (std::uint64_t seed = 1; seed <= 40 && caught == 0; ++seed) {
@@ -121,7 +133,8 @@ TEST_CASE("volume: what is left out is found out", "[store]") {
                         .mutation = mutation,
                         .operations = 60,
                         .sparse = mutation == Mutation::kZerosLate,
-                        .discard = mutation == Mutation::kDiscardsLate};
+                        .discard = mutation == Mutation::kDiscardsLate,
+                        .upgrade = mutation == Mutation::kOldIndex};
         if (!carry_out(plan, remains).empty()) ++caught;
     }
     REQUIRE(caught > 0);

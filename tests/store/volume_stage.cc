@@ -17,8 +17,35 @@ constexpr std::uint64_t kOverlayBytes = 512UL << 10;
 // What one change may take of that.
 constexpr std::uint64_t kReservedBytesMax = 8UL << 10;
 
-VolumeOptions small_volume(const Plan& plan) {
+// Each version of the records has it that an object's mode is the version.
+Result<void> raise_version(Bytes records, RecordWriter& into) {
+    RecordReader reader(records);
+    for (;;) {
+        const auto record = reader.next();
+        if (!record) return std::unexpected(record.error());
+        if (!record->has_value()) return {};
+        if ((*record)->kind != RecordKind::kPut) {
+            into.copy(reader.bytes());
+            continue;
+        }
+        auto object = read_object((*record)->value);
+        if (!object) return std::unexpected(object.error());
+        ++object->mode;
+        ValueBuffer buffer;
+        into.put((*record)->key, write_object(buffer, *object));
+    }
+}
+
+Schema schema_of(std::uint32_t version) {
+    static constexpr std::array<SchemaStep, 8> kSteps{
+        &raise_version, &raise_version, &raise_version, &raise_version,
+        &raise_version, &raise_version, &raise_version, &raise_version};
+    return {.version = version, .steps = std::span(kSteps).first(version - 1)};
+}
+
+VolumeOptions small_volume(const Plan& plan, std::uint32_t version) {
     VolumeOptions options{.slot = 3,
+                          .schema = schema_of(version),
                           .segment_blocks = kSegmentBlocks,
                           .overlay_bytes = kOverlayBytes,
                           .flush_interval = 3ms,
@@ -46,14 +73,18 @@ std::uint64_t stamp_of(std::span<const std::byte> block) {
     return stamp;
 }
 
-Object object_of(const ObjectState& state) {
-    return {.size_bytes = state.size_bytes, .version = 1, .owner = "alice", .group = "users"};
+Object object_of(const ObjectState& state, std::uint32_t version) {
+    return {.size_bytes = state.size_bytes,
+            .version = 1,
+            .mode = static_cast<std::uint16_t>(version),
+            .owner = "alice",
+            .group = "users"};
 }
 
-void put_object(RecordWriter& records, Fid fid, const ObjectState& state) {
+void put_object(RecordWriter& records, Fid fid, const ObjectState& state, std::uint32_t version) {
     ValueBuffer buffer;
     const Key key = Key::object(fid);
-    records.put(key, write_object(buffer, object_of(state)));
+    records.put(key, write_object(buffer, object_of(state, version)));
 }
 
 std::string show(Fid fid, const ObjectState& state) {
@@ -180,7 +211,7 @@ Machine::Machine(core::VirtualWorld& world, Remains& remains, const Plan& plan, 
     index_ = std::make_unique<MutatedIndex>(std::move(index), plan.mutation);
     volume_ = std::make_unique<Volume>(
         VolumeParts{.reactor = *reactor_, .device = *disk_, .index = *index_, .events = events_},
-        small_volume(plan));
+        small_volume(plan, remains.version));
 }
 
 Machine::~Machine() {
@@ -360,7 +391,7 @@ Task<Result<void>> Machine::write(Fid fid, core::Random* random, AlignedMemory* 
         places.push_back(*place);
         done += place->count;
     }
-    put_object(change.records, fid, state);
+    put_object(change.records, fid, state, remains_.version);
     remains_.objects[fid].push_back(state);
     const Result<void> begun =
         volume_->begin(change, std::move(*reserved),
@@ -394,7 +425,7 @@ Task<Result<void>> Machine::truncate(Fid fid, core::Random* random) {
     state.stamps.erase(state.stamps.lower_bound(blocks), state.stamps.end());
     remains_.objects[fid].push_back(state);
     Change change;
-    put_object(change.records, fid, state);
+    put_object(change.records, fid, state, remains_.version);
     const BlockRange range{.first = blocks, .count = kObjectBlocksMax - blocks};
     const auto punched = co_await volume_->punch(&change, fid, range);
     if (!punched) co_return punched;
@@ -430,6 +461,10 @@ Task<std::optional<ObjectState>> Machine::look(Fid fid, AlignedMemory* memory) {
         co_return std::nullopt;
     }
     if (!object->has_value()) co_return found;
+    if ((*object)->mode != remains_.version) {
+        violate("object " + std::to_string(fid.low) + " is of version " +
+                std::to_string((*object)->mode));
+    }
     found.exists = true;
     found.size_bytes = (*object)->size_bytes;
     struct Piece {
@@ -507,7 +542,11 @@ std::string carry_out(const Plan& plan, Remains& remains) {
         std::uint64_t cut_at = 0;
         if (cuts) cut_at = 1 + random.below(plan.cut_within);
         if (cuts && boot == 0 && plan.first_cut > 0) cut_at = plan.first_cut;
-        const bool rescue = boot > 0 && (random.below(4) == 0 || plan.rescue);
+        const bool newer = plan.upgrade && boot > 0 && boot < 8 && random.below(2) == 0;
+        if (newer) ++remains.version;
+        // An index of an older version is of no use.
+        const bool rescue = boot > 0 && (random.below(4) == 0 || plan.rescue ||
+                                         (newer && plan.mutation != Mutation::kOldIndex));
         {
             Machine machine(world, remains, plan, random.fork());
             machine.run(cut_at, rescue);

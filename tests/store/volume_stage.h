@@ -36,6 +36,7 @@ enum class Mutation : std::uint8_t {
     kIndexForgets,    // The index says that it has what it was told, and has half of it.
     kIndexRunsAhead,  // The index says that it has more than it was told.
     kDiscardsLate,    // Space is given back after whoever did it thinks that it is.
+    kOldIndex,        // A program of a newer version takes the index as it is.
     kZerosLate,       // Zeros are written when those who wrote them think that they are.
 };
 
@@ -50,6 +51,7 @@ struct Plan {
     bool rescue = false;             // Every start but the first is without an index.
     bool sparse = false;             // The disk gains by zeros.
     bool discard = false;
+    bool upgrade = false;  // Each boot is that of a newer program, when the luck has it.
     devices::DiskFaults faults{};
 };
 
@@ -69,6 +71,7 @@ struct Remains {
     devices::DiskImage image;
     MapImage index;
     bool formatted = false;
+    std::uint32_t version = 1;  // Of the records.
     // Of each object what it may be found as: what was last known to be durable, and everything
     // after that.
     std::map<Fid, std::deque<ObjectState>> objects;
