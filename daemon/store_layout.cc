@@ -39,6 +39,12 @@ reqh::StoreLayout make_store_layout(const std::vector<devices::PoolSettings>& po
     return layout;
 }
 
+void keep_counts(reqh::StoreLayout& layout, const reqh::StoreLayout& before) {
+    for (reqh::PoolPlace& pool : layout.pools) {
+        if (const reqh::PoolPlace* const old = before.find_pool(pool.id)) pool.quota = old->quota;
+    }
+}
+
 namespace {
 
 // What is left of a block is no block.

@@ -18,6 +18,9 @@ reqh::StoreLayout make_store_layout(const std::vector<devices::PoolSettings>& po
                                     const SlotTable& slots,
                                     const std::vector<std::unique_ptr<NodeDisk>>& disks);
 
+// What is counted in pools that both have goes on to be counted.
+void keep_counts(reqh::StoreLayout& layout, const reqh::StoreLayout& before);
+
 // Puts the quotas into force: those of the pools, and of principals in them. Others have none.
 struct Quotas {
     const std::vector<devices::PoolSettings>& of_pools;

@@ -30,7 +30,7 @@ void look_at_slots(Stores& stores, std::span<SlotFigures> slots) {
         const store::SpaceUse use = home->volume().space_use();
         each.is_open = true;
         each.objects = home->objects().get();
-        each.serves = home->volume().serving();
+        each.serves = home->volume().serving() && !home->is_leaving();
         each.total_bytes = use.total_blocks * fop::kBlockBytes;
         // What waits comes back by itself.
         each.free_bytes = (use.free_blocks + use.waiting_blocks) * fop::kBlockBytes;
