@@ -331,8 +331,7 @@ std::vector<std::string> Node::warnings() const {
 // All that are there are open: fops may look for objects on them.
 Task<void> Node::serve_objects() {
     if (disks_.empty()) co_return;
-    auto layout = std::make_shared<reqh::StoreLayout>(
-        make_store_layout(pools(), disks_.slots(), disks_.all()));
+    auto layout = std::make_shared<reqh::StoreLayout>(make_store_layout(pools(), disks_));
     set_quotas(*layout, {.of_pools = pools(), .of_principals = access_->quotas});
     // Later starts have later layouts, as long as nobody sets the clock back.
     layout->version = static_cast<std::uint64_t>(world_.clock.wall().unix_ns);
@@ -346,8 +345,7 @@ Task<void> Node::serve_objects() {
 }
 
 Task<void> Node::publish_layout() {
-    auto layout = std::make_shared<reqh::StoreLayout>(
-        make_store_layout(pools(), disks_.slots(), disks_.all()));
+    auto layout = std::make_shared<reqh::StoreLayout>(make_store_layout(pools(), disks_));
     keep_counts(*layout, *layout_);
     set_quotas(*layout, {.of_pools = pools(), .of_principals = access_->quotas});
     layout->version =

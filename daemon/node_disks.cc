@@ -192,11 +192,13 @@ Task<void> NodeDisks::open_one(NodeDisk* disk) {
     give_slots();
     look_at(index);
     co_await send(index, Errands::kBegin);
+    if (is_open(disk->stage())) released_.erase(*disk->slot());
 }
 
 Task<void> NodeDisks::release(NodeDisk* disk) {
     const std::size_t index = index_of(disk);
     co_await send(index, Errands::kRelease);
+    released_.insert(*disk->slot());
 }
 
 std::unique_ptr<NodeDisk> NodeDisks::take_out(NodeDisk* disk) {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -73,6 +74,8 @@ public:
     Task<void> open_one(NodeDisk* disk);
     // Requires: there is nothing on it, and nobody finds it any more.
     Task<void> release(NodeDisk* disk);
+    // It was let go in this life of the node, and has not come back.
+    bool was_released(store::Slot slot) const { return released_.contains(slot); }
     // It is none of these any more. Requires: it is closed, or was given up.
     std::unique_ptr<NodeDisk> take_out(NodeDisk* disk);
     // Somebody took it out, and it may come back: it is in the reports.
@@ -124,6 +127,7 @@ private:
     std::vector<std::unique_ptr<Errand>> errands_;  // Of each.
     std::vector<Known> known_;                      // The same.
     std::vector<Away> away_;
+    std::set<store::Slot> released_;
     SlotTable slots_;
     std::string slots_written_;  // What is known to be kept of it.
 };

@@ -162,8 +162,15 @@ Task<fop::Reply> run_sync(Operation* operation) {
         SyncQuestion question{.about_all = asked.empty()};
         if (!asked.empty()) question.asked = asked[i];
         if (asked.empty()) {
-            if (layout->slots[i].state == SlotState::kMissing) continue;
+            const SlotState state = layout->slots[i].state;
+            if (state == SlotState::kMissing || state == SlotState::kReleased) continue;
             question.asked.slot = layout->slots[i].slot;
+        }
+        const SlotPlace* const place = layout->find_slot(question.asked.slot);
+        if (place != nullptr && place->state == SlotState::kReleased) {
+            // It was closed in order, and all that was written there is gone.
+            operation->work().receipts.push_back(question.asked);
+            continue;
         }
         const auto locality = operation->locality_of(question.asked.slot);
         if (!locality) co_return operation->refuse(locality.error());

@@ -106,7 +106,11 @@ Granted<PoolId> Operation::find_pool() const {
 Granted<std::uint32_t> Operation::locality_of(store::Slot slot) const {
     const SlotPlace* const place = stores().layout().find_slot(slot);
     if (place == nullptr) return refused(fop::Status::kNotFound, "no disk has that slot");
-    if (place->state == SlotState::kMissing) {
+    const bool is_released = place->state == SlotState::kReleased;
+    if (is_released && executor_of(*origin_.type).is_about_object) {
+        return refused(fop::Status::kNotFound, "there is no such object: its disk was let go");
+    }
+    if (is_released || place->state == SlotState::kMissing) {
         return refused(fop::Status::kMediumMissing, "its disk is not there");
     }
     return place->locality;

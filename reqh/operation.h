@@ -96,7 +96,8 @@ public:
     // there. kTryAgain when the server is stopping.
     template <typename Value, typename Job>
     Task<Granted<Value>> run_at(std::uint32_t locality, Job job);
-    // The locality of a slot: kNotFound, kMediumMissing.
+    // The locality of a slot: kMediumMissing, kNotFound; the latter too for an object on a disk
+    // that was let go.
     Granted<std::uint32_t> locality_of(store::Slot slot) const;
 
     // -- the steps --

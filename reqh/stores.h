@@ -39,7 +39,8 @@ struct PoolPlace {
 enum class SlotState : std::uint8_t {
     kOnline,
     kReadOnly,
-    kMissing,  // Its disk is not there, or of no use.
+    kMissing,   // Its disk is not there, or of no use.
+    kReleased,  // It was let go, with nothing on it.
 };
 
 struct SlotPlace {
