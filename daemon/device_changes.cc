@@ -115,8 +115,9 @@ Task<DeviceOutcome> DeviceChanges::remove_open(NodeDisk* disk) {
     const auto ended = co_await reqh::run_task_on<Result<void>>(
         parts_.control, disk->place().reactor, disk->duties(), end);
     ENSURE(ended && *ended);
-    co_await parts_.disks.release(disk);
+    parts_.disks.note_released(*disk);
     co_await parts_.publish_layout();
+    co_await parts_.disks.release(disk);
     co_return DeviceOutcome{.device = disk->settings().name, .kind = DeviceOutcome::Kind::kRemoved};
 }
 

@@ -198,7 +198,6 @@ Task<void> NodeDisks::open_one(NodeDisk* disk) {
 Task<void> NodeDisks::release(NodeDisk* disk) {
     const std::size_t index = index_of(disk);
     co_await send(index, Errands::kRelease);
-    released_.insert(*disk->slot());
 }
 
 std::unique_ptr<NodeDisk> NodeDisks::take_out(NodeDisk* disk) {

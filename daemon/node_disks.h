@@ -72,7 +72,8 @@ public:
     // One more, where there are the fewest. It is open, or given up, after open_one().
     NodeDisk& add(devices::DeviceSettings settings);
     Task<void> open_one(NodeDisk* disk);
-    // Requires: there is nothing on it, and nobody finds it any more.
+    // There is nothing on it, and nobody finds it any more: it is let go. Then release().
+    void note_released(const NodeDisk& disk) { released_.insert(*disk.slot()); }
     Task<void> release(NodeDisk* disk);
     // It was let go in this life of the node, and has not come back.
     bool was_released(store::Slot slot) const { return released_.contains(slot); }

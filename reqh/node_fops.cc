@@ -130,6 +130,9 @@ struct SyncAnswer {
 // that was asked about.
 Task<Granted<SyncAnswer>> sync_slot(Operation* operation, SyncQuestion question) {
     const auto homed = operation->find_home(question.asked.slot);
+    // What was written to a disk that is let go is gone by now, and it is closed in order.
+    const bool is_released = !homed && operation->stores().was_released(question.asked.slot);
+    if (is_released) co_return SyncAnswer{.receipt = question.asked};
     if (!homed) co_return refused(homed.error());
     store::Volume& volume = operation->volume();
     const store::Receipt newest = volume.newest();
@@ -168,7 +171,6 @@ Task<fop::Reply> run_sync(Operation* operation) {
         }
         const SlotPlace* const place = layout->find_slot(question.asked.slot);
         if (place != nullptr && place->state == SlotState::kReleased) {
-            // It was closed in order, and all that was written there is gone.
             operation->work().receipts.push_back(question.asked);
             continue;
         }
@@ -178,7 +180,9 @@ Task<fop::Reply> run_sync(Operation* operation) {
         const auto synced = co_await operation->run_at<SyncAnswer>(*locality, job);
         if (!synced) co_return operation->refuse(synced.error());
         if (synced->is_lost) status = fop::Status::kLost;
-        operation->work().receipts.push_back(synced->receipt);
+        // Of a disk that went just now there is none where all are asked.
+        const bool has_receipt = synced->receipt.incarnation > 0;
+        if (has_receipt) operation->work().receipts.push_back(synced->receipt);
     }
     co_return fop::Reply{.status = status,
                          .body = fop::SyncReply{.receipts = operation->work().receipts}};

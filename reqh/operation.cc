@@ -106,19 +106,24 @@ Granted<PoolId> Operation::find_pool() const {
 Granted<std::uint32_t> Operation::locality_of(store::Slot slot) const {
     const SlotPlace* const place = stores().layout().find_slot(slot);
     if (place == nullptr) return refused(fop::Status::kNotFound, "no disk has that slot");
-    const bool is_released = place->state == SlotState::kReleased;
-    if (is_released && executor_of(*origin_.type).is_about_object) {
-        return refused(fop::Status::kNotFound, "there is no such object: its disk was let go");
-    }
-    if (is_released || place->state == SlotState::kMissing) {
-        return refused(fop::Status::kMediumMissing, "its disk is not there");
-    }
+    const bool is_there =
+        place->state == SlotState::kOnline || place->state == SlotState::kReadOnly;
+    if (!is_there) return refused(why_not_there(slot));
     return place->locality;
+}
+
+// An object that was on a disk that has gone in order is gone, too.
+Refusal Operation::why_not_there(store::Slot slot) const {
+    if (executor_of(*origin_.type).is_about_object && stores().was_released(slot)) {
+        return {.status = fop::Status::kNotFound,
+                .words = "there is no such object: its disk was let go"};
+    }
+    return {.status = fop::Status::kMediumMissing, .words = "its disk is not there"};
 }
 
 Granted<> Operation::find_home(store::Slot slot) {
     home_ = stores().find(slot);
-    if (home_ == nullptr) return refused(fop::Status::kMediumMissing, "its disk is not there");
+    if (home_ == nullptr) return refused(why_not_there(slot));
     hold_ = HomeVolume::Hold(*home_);
     io_.use({.reactor = &reactor(), .scheduler = &stores().parts().io, .medium = home_->medium()});
     return {};

@@ -261,6 +261,7 @@ private:
     template <typename Value, typename Job>
     Task<Granted<Value>> run_and_let_go(Job* job);
     Task<fop::Reply> run_here();
+    Refusal why_not_there(store::Slot slot) const;
     Task<Granted<fop::Reply>> run_granted();
     void move_to(const Site& site);
     core::WaitOptions wait_to_leave() const;

@@ -68,6 +68,13 @@ std::vector<std::unique_ptr<HomeVolume>>::iterator Stores::place_of(store::Slot 
                                 [slot](const auto& volume) { return volume->slot() == slot; });
 }
 
+bool Stores::was_released(store::Slot slot) {
+    const auto here = place_of(slot);
+    if (here != volumes_.end()) return (*here)->is_shut();
+    const SlotPlace* const place = layout_->find_slot(slot);
+    return place != nullptr && place->state == SlotState::kReleased;
+}
+
 HomeVolume* Stores::find(store::Slot slot) {
     const auto place = place_of(slot);
     return place == volumes_.end() || (*place)->is_shut() ? nullptr : place->get();

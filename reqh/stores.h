@@ -121,6 +121,8 @@ public:
     // A disk of this locality; null when its home is elsewhere, or its disk is not there, or about
     // to go. It is there for this turn: who needs it longer takes a HomeVolume::Hold.
     HomeVolume* find(store::Slot slot);
+    // Its disk was let go with nothing on it, or is about to be.
+    bool was_released(store::Slot slot);
     std::span<const std::unique_ptr<HomeVolume>> volumes() const { return volumes_; }
     Stores& at(std::uint32_t locality) const { return *all_[locality]; }
     std::span<Stores* const> all() const { return all_; }

@@ -13,7 +13,7 @@ constexpr Duration kWorkMax = 300s;
 // For what nobody commits to be given up.
 constexpr Duration kUpkeepMax = 11min;
 constexpr Duration kBetweenChecks = 300ms;
-constexpr Duration kBetweenMovesMax = 200ms;
+constexpr Duration kBetweenMovesMax = 5ms;
 constexpr std::string_view kNode = "node";
 constexpr std::uint64_t kStepsBetweenLooks = 16;
 // What those may add to the changes of a disk who were let in at the same time.

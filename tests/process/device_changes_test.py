@@ -182,10 +182,10 @@ class DeviceChangesTest(ProcessTestCase):
     def test_an_upload_keeps_it(self):
         self.start()
         uploads = [subprocess.Popen(self.command("put", "-", f"upload-{number}"), stdin=subprocess.PIPE,
-                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE) for number in range(12)]
+                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE) for number in range(8)]
         try:
             for each in uploads:
-                each.stdin.write(b"x" * 3 * MIB)
+                each.stdin.write(b"x" * 6 * MIB)
                 each.stdin.flush()
             wait_until(lambda: self.uploads_on("d1"), "an upload on d1")
             self.assertIn("upload", self.remove("d1", code=REFUSED))
@@ -257,7 +257,7 @@ class DeviceChangesTest(ProcessTestCase):
     # -- what goes on with it ends --
 
     def test_it_goes_during_a_scrub_and_a_check(self):
-        self.fopd.settings["store"] = {"scrub_rate": "1MiB/s"}
+        self.fopd.settings["store"] = {"scrub_rate": "1MiB"}
         self.fopd.write_config()
         self.start()
         for _ in range(3):
@@ -272,7 +272,7 @@ class DeviceChangesTest(ProcessTestCase):
         self.stop()
 
     def test_a_scrub_goes_on_when_it_stays(self):
-        self.fopd.settings["store"] = {"scrub_rate": "1MiB/s"}
+        self.fopd.settings["store"] = {"scrub_rate": "1MiB"}
         self.fopd.write_config()
         self.start()
         _, name = self.put_until_on("d1")
