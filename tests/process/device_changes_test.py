@@ -181,19 +181,18 @@ class DeviceChangesTest(ProcessTestCase):
 
     def test_an_upload_keeps_it(self):
         self.start()
-        uploads = [subprocess.Popen(self.command("put", "-", f"upload-{number}"), stdin=subprocess.PIPE,
-                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE) for number in range(8)]
+        self.remove("d0")
+        upload = subprocess.Popen(self.command("put", "-", "upload"), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE)
         try:
-            for each in uploads:
-                each.stdin.write(b"x" * 6 * MIB)
-                each.stdin.flush()
+            upload.stdin.write(b"x" * 20 * MIB)
+            upload.stdin.flush()
             wait_until(lambda: self.uploads_on("d1"), "an upload on d1")
-            self.assertIn("upload", self.remove("d1", code=REFUSED))
+            self.assertIn("1 upload", self.remove("d1", code=REFUSED))
         finally:
-            for each in uploads:
-                each.kill()
-                each.communicate()
-        self.assertEqual(self.states()["d1"], "good")
+            upload.kill()
+            upload.communicate()
+        self.assertEqual(self.states(), {"d1": "good", "d0": "removed"})
         self.stop()
 
     def uploads_on(self, device):
