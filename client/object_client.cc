@@ -78,6 +78,9 @@ const fop::Receipt* receipt_of(const fabric::Answer& answer) {
     return std::visit([](const auto& body) { return receipt_in(body); }, answer.body);
 }
 
+// A disk that has come is used for new objects within this.
+constexpr Duration kPlacesGoodFor = 1s;
+
 // What one slot answers to a new object, and another may not.
 bool is_worth_another_slot(fop::Status status) {
     return status == fop::Status::kNoSpace || status == fop::Status::kReadOnly ||
@@ -245,7 +248,19 @@ Task<Outcome<void>> ObjectClient::load_slots(Wait wait) {
     }
     if (closing_) co_return failed(Error{.code = Errc::kCancelled, .context = "closed"});
     if (knows_slots()) co_return {};
+    co_return co_await ask_for_slots(wait);
+}
 
+Task<Outcome<void>> ObjectClient::look_for_places(Wait wait) {
+    auto loaded = co_await load_slots(wait);
+    if (!loaded) co_return loaded;
+    const Instant now = host_.reactor().now();
+    if (now < places_good_until_ || loading_ || !sessions_.front()->open()) co_return {};
+    co_return co_await ask_for_slots(wait);
+}
+
+// Requires: nobody else does.
+Task<Outcome<void>> ObjectClient::ask_for_slots(Wait wait) {
     std::vector<std::byte> payload(fop::kListingBytesMax);
     fabric::CallRequest asked = request(fop::Slots{}, wait);
     asked.reply_into = payload;
@@ -265,6 +280,7 @@ Task<Outcome<void>> ObjectClient::load_slots(Wait wait) {
         by_locality_.try_emplace(accepted.locality, sessions_.front().get());
     }
     slots_.clear();
+    places_good_until_ = after(host_.reactor().now(), kPlacesGoodFor);
     for (const fop::SlotEntry& entry : *entries) {
         slots_[entry.slot] = {.locality = entry.locality,
                               .state = entry.state,
@@ -306,7 +322,7 @@ std::vector<std::uint16_t> ObjectClient::places_for(const std::string& pool) {
 // -- names and attributes --
 
 Task<Outcome<fop::Fid>> ObjectClient::create(NewObject object, Wait wait) {
-    auto loaded = co_await load_slots(wait);
+    auto loaded = co_await look_for_places(wait);
     if (!loaded) co_return std::unexpected(std::move(loaded.error()));
     Outcome<fop::Fid> outcome = failed(fop::Status::kWrongPool, "no such pool, or no room in it");
     const std::vector<std::uint16_t> places = places_for(object.pool);
@@ -837,7 +853,7 @@ Task<Outcome<void>> ObjectClient::write_pieces_again(std::vector<fop::Receipt> k
 
 Task<Outcome<fop::Fid>> ObjectClient::put(NewObject object, std::span<const std::byte> from,
                                           Wait wait) {
-    auto loaded = co_await load_slots(wait);
+    auto loaded = co_await look_for_places(wait);
     if (!loaded) co_return std::unexpected(std::move(loaded.error()));
     Outcome<fop::Fid> outcome = failed(fop::Status::kWrongPool, "no such pool, or no room in it");
     const std::vector<std::uint16_t> places = places_for(object.pool);
@@ -891,7 +907,7 @@ Task<Outcome<void>> ObjectClient::upload(Train* train, std::uint16_t slot,
 
 Task<Outcome<fop::Fid>> ObjectClient::begin_upload(NewObject object, std::uint64_t size_bytes,
                                                    Wait wait) {
-    auto loaded = co_await load_slots(wait);
+    auto loaded = co_await look_for_places(wait);
     if (!loaded) co_return std::unexpected(std::move(loaded.error()));
     Outcome<fop::Fid> begun = failed(fop::Status::kWrongPool, "no such pool, or no room in it");
     const std::vector<std::uint16_t> places = places_for(object.pool);

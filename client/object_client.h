@@ -238,6 +238,9 @@ private:
     fabric::Client& connect(std::optional<std::uint16_t> locality);
     Task<Outcome<fabric::Client*>> session_of(std::uint16_t slot, Wait wait);
     Task<Outcome<void>> load_slots(Wait wait);
+    Task<Outcome<void>> ask_for_slots(Wait wait);
+    // For a new object: disks come and go.
+    Task<Outcome<void>> look_for_places(Wait wait);
     bool knows_slots() const;
     std::vector<std::uint16_t> places_for(const std::string& pool);
 
@@ -272,7 +275,8 @@ private:
     std::map<std::uint16_t, fabric::Client*> by_locality_;
     std::map<std::uint16_t, Slot> slots_;
     std::optional<std::uint64_t> slots_of_;  // Of which life of the server.
-    std::uint64_t turn_;                     // Whose turn it is to take a new object.
+    Instant places_good_until_{};
+    std::uint64_t turn_;  // Whose turn it is to take a new object.
     bool loading_ = false;
     bool closing_ = false;
 

@@ -113,6 +113,49 @@ int run_scrub(const Call& call) {
     return show(call, answer->body, [&] { return scrub_table(*devices, device); });
 }
 
+// -- disks that come and go --
+
+void declare_device(CLI::App& app, VerbArguments& arguments) {
+    app.add_option("device", arguments.device, "The device, as the configuration names it")
+        ->required();
+}
+
+std::string device_page(const json& done) {
+    const std::string device = shown(done.at("device"));
+    if (done.at("result") == "added") {
+        const json& now = done.at("now");
+        return device + " is open: slot " + shown(now.at("slot")) + ", pool " +
+               shown(now.at("pool")) + ", " + size_shown(now.at("free")) + " of " +
+               size_shown(now.at("capacity")) + " free\n";
+    }
+    std::string page = device + " is out, and may be used elsewhere\n";
+    if (done.at("in_file").get<bool>()) {
+        page += "it still stands in " + shown(done.at("file")) +
+                ": the next start opens it again, and so does `fopctl device add " + device + "`\n";
+    }
+    return page;
+}
+
+int change_device(const Call& call, const std::string& path) {
+    const std::string& device = call.arguments.device;
+    if (device.empty() || !is_device_name(device)) {
+        complain(std::string(call.verb) + ": a device is named as in the configuration");
+        return kExitUsage;
+    }
+    const auto answer = call.client.post(path + "?device=" + device);
+    const auto done = checked(call, answer);
+    if (!done) return done.error();
+    return show(call, answer->body, [&] { return device_page(*done); });
+}
+
+int run_device_add(const Call& call) {
+    return change_device(call, "/v1/device/add");
+}
+
+int run_device_remove(const Call& call) {
+    return change_device(call, "/v1/device/remove");
+}
+
 // -- check --
 
 void declare_store_check(CLI::App& app, VerbArguments& arguments) {
@@ -231,6 +274,15 @@ int run_status(const Call& call) {
     return show(call, answer->body, [&] { return status_page(*status); });
 }
 
+std::string device_line(const json& outcome) {
+    const std::string device = "device " + shown(outcome.at("device"));
+    const json& result = outcome.at("result");
+    if (result == "added") return device + ": added\n";
+    if (result == "removed") return device + ": removed\n";
+    if (result == "not-added") return device + ": not added: " + shown(outcome.at("reason")) + "\n";
+    return device + ": not removed, and goes on to serve: " + shown(outcome.at("reason")) + "\n";
+}
+
 int run_reload(const Call& call) {
     const auto answer = call.client.post("/v1/reload");
     const auto done = checked(call, answer);
@@ -241,6 +293,7 @@ int run_reload(const Call& call) {
         std::string page = changed.empty() ? "nothing changed" : "changed: " + shown(changed);
         page += "\n";
         if (!restart.empty()) page += "needs a restart: " + shown(restart) + "\n";
+        for (const json& at : done->at("devices")) page += device_line(at);
         return page;
     });
 }
@@ -349,6 +402,11 @@ constexpr std::array kNodeVerbs{
          run_top},
     Verb{"sessions", "Show who is connected", kTimeoutDefault, nullptr, run_sessions},
     Verb{"devices", "Show the node's disks", kTimeoutDefault, nullptr, run_devices},
+    // As long as its log takes to be read, and clients to hear their replies.
+    Verb{"device add", "Open a disk that the configuration names", Duration{0}, declare_device,
+         run_device_add},
+    Verb{"device remove", "Let a disk go that has nothing on it", Duration{0}, declare_device,
+         run_device_remove},
     Verb{"scrub", "Read all data of disks and compare it with its checksums", kTimeoutDefault,
          declare_scrub, run_scrub},
     Verb{"store check", "Hold together what disks say of themselves", kTimeoutDefault,
@@ -358,7 +416,8 @@ constexpr std::array kNodeVerbs{
          declare_store_backup, run_store_backup},
     Verb{"trace", "Show what runs, or where a fop spent its time", kTimeoutDefault, declare_trace,
          run_trace},
-    Verb{"reload", "Read the configuration again", kTimeoutDefault, nullptr, run_reload},
+    // As long as disks take to come or to go.
+    Verb{"reload", "Read the configuration again", Duration{0}, nullptr, run_reload},
     // As long as the daemon's own drain_timeout says.
     Verb{"drain", "Take nothing new and wait until the daemon is idle", Duration{0}, nullptr,
          run_drain},

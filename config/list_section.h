@@ -27,20 +27,25 @@ class ListSection {
 public:
     using Items = std::vector<Item>;
 
-    ListSection(std::string name, std::string help, Record<Item> item, ListRule rule = {})
+    // `reload` is for items that come and go; their keys have their own.
+    ListSection(std::string name, std::string help, Record<Item> item, ListRule rule = {},
+                Reload reload = Reload::kRestart)
         : name_(std::move(name)),
           help_(std::move(help)),
+          reload_(reload),
           type_(list_of(map_of(std::move(item)), rule)) {
         ENSURE(rule.length_min == 0);
     }
 
     const std::string& name() const { return name_; }
     const std::string& help() const { return help_; }
+    Reload reload() const { return reload_; }
     const Type<Items>& type() const { return *type_; }
 
 private:
     std::string name_;
     std::string help_;
+    Reload reload_;
     TypePtr<Items> type_;
 };
 
@@ -81,7 +86,7 @@ public:
         const Items& old_items = *static_cast<const Items*>(old);
         Items merged = *static_cast<const Items*>(next);
         Changes found;
-        section_.type().carry_over(old_items, merged, name(), Reload::kRestart, found);
+        section_.type().carry_over(old_items, merged, name(), section_.reload(), found);
         Problems problems;
         section_.type().read(section_.type().write(merged), name(), problems);
         if (!problems.empty()) {

@@ -21,9 +21,9 @@ public:
     }
 
     // Those that did start end with the object.
-    Result<void> start() {
+    Result<void> grow(unsigned thread_count) override {
         try {
-            for (unsigned i = 0; i < options_.thread_count; ++i) {
+            while (threads_.size() < thread_count) {
                 threads_.emplace_back([this]() noexcept { work(); });
                 pthread_setname_np(threads_.back().native_handle(),
                                    options_.name.substr(0, 15).c_str());
@@ -92,8 +92,9 @@ private:
 }  // namespace
 
 Result<std::unique_ptr<Offload>> make_thread_offload(OffloadOptions options) {
+    const unsigned thread_count = options.thread_count;
     auto offload = std::make_unique<ThreadOffload>(std::move(options));
-    const auto started = offload->start();
+    const auto started = offload->grow(thread_count);
     if (!started) return std::unexpected(started.error());
     return offload;
 }

@@ -44,6 +44,9 @@ public:
 
     virtual ~Offload() = default;
 
+    // At least so many threads from now on. By its owner.
+    virtual Result<void> grow(unsigned thread_count) = 0;
+
     // False when the queue is full. From the thread of job.home.
     virtual bool submit(Job& job) = 0;
 

@@ -20,6 +20,11 @@ public:
         ENSURE(options.thread_count > 0);
     }
 
+    Result<void> grow(unsigned thread_count) override {
+        if (thread_count > threads_busy_until_.size()) threads_busy_until_.resize(thread_count);
+        return {};
+    }
+
     bool submit(Job& job) override {
         const Instant now = world_.now();
         std::erase_if(starts_, [now](Instant start) { return start <= now; });

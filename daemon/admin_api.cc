@@ -17,6 +17,7 @@ namespace {
 constexpr int kOk = 200;
 constexpr int kBadRequest = 400;
 constexpr int kNotFound = 404;
+constexpr int kConflict = 409;
 constexpr int kUnprocessable = 422;
 constexpr int kUnavailable = 503;
 constexpr int kTimeout = 504;
@@ -29,6 +30,15 @@ AdminReply failure(int status, std::string_view message) {
     JsonWriter json;
     json.begin_object().field("error", message).end_object();
     return json_reply(status, json.text());
+}
+
+AdminReply bad_configuration(const std::vector<std::string>& problems) {
+    JsonWriter json;
+    json.begin_object();
+    json.field("error", "the configuration is not valid; nothing was changed");
+    json.list("problems", problems);
+    json.end_object();
+    return json_reply(kUnprocessable, json.text());
 }
 
 std::optional<std::uint64_t> number_in(const AdminRequest& request, const std::string& key) {
@@ -50,10 +60,19 @@ struct AdminApi::Verb {
     Duration patience;
 };
 
-constexpr std::array<AdminApi::Verb, 13> AdminApi::kVerbs{{
+constexpr std::array<AdminApi::Verb, 15> AdminApi::kVerbs{{
     {{.method = "GET", .path = "/v1/status"}, &AdminApi::status, 5s},
     {{.method = "GET", .path = "/v1/devices"}, &AdminApi::devices, 5s},
-    {{.method = "POST", .path = "/v1/reload"}, &AdminApi::reload, 30s},
+    {{.method = "POST", .path = "/v1/device/add", .answers = AdminRoute::Answers::kLate},
+     &AdminApi::device_add,
+     0s},
+    {{.method = "POST", .path = "/v1/device/remove", .answers = AdminRoute::Answers::kLate},
+     &AdminApi::device_remove,
+     0s},
+    // With the disks that come and go.
+    {{.method = "POST", .path = "/v1/reload", .answers = AdminRoute::Answers::kLate},
+     &AdminApi::reload,
+     10min},
     {{.method = "POST", .path = "/v1/drain", .answers = AdminRoute::Answers::kLate},
      &AdminApi::drain,
      0s},
@@ -158,23 +177,74 @@ Task<AdminReply> AdminApi::devices(AdminRequest) {
 }
 
 Task<AdminReply> AdminApi::reload(AdminRequest) {
-    const auto reloaded = parts_.node.reload();
-    JsonWriter json;
-    json.begin_object();
+    const auto reloaded = co_await parts_.node.reload();
     if (reloaded) {
+        JsonWriter json;
+        json.begin_object();
         json.list("changed", reloaded->changed);
         json.list("needs_restart", reloaded->needs_restart);
         json.field("hash", std::string_view(reloaded->hash));
+        json.key("devices").begin_array();
+        for (const DeviceOutcome& each : reloaded->devices) {
+            json.begin_object()
+                .field("device", std::string_view(each.device))
+                .field("result", to_string(each.kind))
+                .field("reason", std::string_view(each.words))
+                .end_object();
+        }
+        json.end_array();
         json.end_object();
         co_return json_reply(kOk, json.text());
     }
     if (reloaded.error().busy) {
         co_return failure(kUnavailable, "not reloaded: " + reloaded.error().problems.front());
     }
-    json.field("error", "the configuration is not valid; nothing was changed");
-    json.list("problems", reloaded.error().problems);
+    co_return bad_configuration(reloaded.error().problems);
+}
+
+Task<AdminReply> AdminApi::device_add(AdminRequest request) {
+    const auto name = request.query.find("device");
+    if (name == request.query.end()) co_return failure(kBadRequest, "device is missing");
+    std::string device = name->second;
+    const auto added = co_await parts_.node.add_device(std::move(device));
+    co_return device_reply(added);
+}
+
+Task<AdminReply> AdminApi::device_remove(AdminRequest request) {
+    const auto name = request.query.find("device");
+    if (name == request.query.end()) co_return failure(kBadRequest, "device is missing");
+    std::string device = name->second;
+    const auto removed = co_await parts_.node.remove_device(std::move(device));
+    co_return device_reply(removed);
+}
+
+AdminReply AdminApi::device_reply(const Node::DeviceResult& result) const {
+    if (!result && result.error().busy) {
+        return failure(kUnavailable, result.error().problems.front());
+    }
+    if (!result) return bad_configuration(result.error().problems);
+    if (!result->done()) {
+        const bool was_to_come = result->kind == DeviceOutcome::Kind::kNotAdded;
+        return failure(result->try_later ? kUnavailable : kConflict,
+                       "device " + result->device + " is not " +
+                           (was_to_come ? "added: " : "removed: ") + result->words);
+    }
+    JsonWriter json;
+    json.begin_object()
+        .field("device", std::string_view(result->device))
+        .field("result", to_string(result->kind))
+        .field("file", std::string_view(parts_.configuration.file()))
+        .field("in_file", parts_.node.is_configured(result->device));
+    json.key("now");
+    const std::vector<DiskReport> reports = parts_.node.disks().reports();
+    const auto report = std::ranges::find(reports, result->device, &DiskReport::name);
+    if (report == reports.end()) {
+        json.null();
+    } else {
+        write_disk(json, *report);
+    }
     json.end_object();
-    co_return json_reply(kUnprocessable, json.text());
+    return json_reply(kOk, json.text());
 }
 
 Task<AdminReply> AdminApi::drain(AdminRequest) {
@@ -284,7 +354,8 @@ Task<AdminReply> AdminApi::store_check_report(AdminRequest request) {
         const std::vector<DiskReport> disks = parts_.node.disks().reports();
         for (std::size_t i = 0; i < disks.size(); ++i) {
             if (!wanted.empty() && wanted != disks[i].name) continue;
-            const auto check = co_await parts_.node.store_check(i);
+            std::string name = disks[i].name;
+            const auto check = co_await parts_.node.store_check(std::move(name));
             runs = runs || check.state == reqh::CheckStatus::State::kRunning;
             write_check(json, disks[i], check);
         }
@@ -306,14 +377,18 @@ Task<AdminReply> AdminApi::order_disks(AdminRequest request, Order order) {
         co_return failure(kUnavailable,
                           std::string("the node is ") + to_string(parts_.node.state()));
     }
-    const auto& disks = parts_.node.disks().all();
+    std::vector<std::string> names;
+    for (const auto& disk : parts_.node.disks().all()) {
+        const std::string& name = disk->settings().name;
+        if (wanted == request.query.end() || wanted->second == name) names.push_back(name);
+    }
     std::size_t done = 0;
     std::string problem = "there is no such device";
-    for (std::size_t i = 0; i < disks.size(); ++i) {
-        const std::string& name = disks[i]->settings().name;
-        if (wanted != request.query.end() && wanted->second != name) continue;
-        Task<Result<void>> task = order == Order::kScrub ? parts_.node.scrub(i, begin)
-                                                         : parts_.node.check_store(i, begin);
+    for (const std::string& name : names) {
+        std::string which = name;
+        Task<Result<void>> task = order == Order::kScrub
+                                      ? parts_.node.scrub(std::move(which), begin)
+                                      : parts_.node.check_store(std::move(which), begin);
         const auto ordered = co_await std::move(task);
         if (ordered) {
             ++done;

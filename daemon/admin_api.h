@@ -44,7 +44,7 @@ public:
 private:
     class Call;
     struct Verb;
-    static const std::array<Verb, 13> kVerbs;
+    static const std::array<Verb, 15> kVerbs;
 
     AdminReply on_control(const Verb& verb, const AdminRequest& request);
     // A row of the table of verbs like the others, which are not const.
@@ -52,6 +52,8 @@ private:
         AdminRequest request);  // NOLINT(readability-make-member-function-const)
     Task<AdminReply> devices(
         AdminRequest request);  // NOLINT(readability-make-member-function-const)
+    Task<AdminReply> device_add(AdminRequest request);
+    Task<AdminReply> device_remove(AdminRequest request);
     Task<AdminReply> reload(AdminRequest request);
     Task<AdminReply> drain(AdminRequest request);
     Task<AdminReply> log_level(AdminRequest request);
@@ -65,6 +67,7 @@ private:
     Task<AdminReply> store_backup_part(AdminRequest request);
     Task<AdminReply> store_backup_end(AdminRequest request);
 
+    AdminReply device_reply(const Node::DeviceResult& result) const;
     // Orders something of one disk, or of all that are there, as the request says.
     // No pointer to a member: as a parameter of a coroutine GCC 12 reads it wrongly.
     enum class Order : std::uint8_t { kScrub, kCheck };

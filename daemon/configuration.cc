@@ -15,14 +15,22 @@ std::expected<std::unique_ptr<Configuration>, config::Problems> Configuration::o
         new Configuration(std::move(file), std::move(load), std::move(*first)));
 }
 
-std::expected<Configuration::Reloaded, Configuration::Refused> Configuration::reload() {
-    const auto next = load_();
-    if (!next) {
-        Refused refused;
-        for (const config::Problem& problem : next.error()) {
-            refused.problems.push_back(to_string(problem));
-        }
-        return std::unexpected(std::move(refused));
+std::expected<config::SnapshotPtr, Configuration::Refused> Configuration::read() const {
+    auto next = load_();
+    if (next) return *std::move(next);
+    Refused refused;
+    for (const config::Problem& problem : next.error()) {
+        refused.problems.push_back(to_string(problem));
+    }
+    return std::unexpected(std::move(refused));
+}
+
+std::expected<Configuration::Reloaded, Configuration::Refused> Configuration::reload(
+    const Check& check) {
+    const auto next = read();
+    if (!next) return std::unexpected(next.error());
+    if (auto problems = check(**next); !problems.empty()) {
+        return std::unexpected(Refused{.busy = false, .problems = std::move(problems)});
     }
     const core::Level level_before = log_level();
     const config::Current::Applied applied = current_.apply(*next);

@@ -41,7 +41,11 @@ public:
     };
     // Loads again and puts into force what can change at run time, all at once. A bad source
     // changes nothing. What was set by hand until the next reload is over.
-    std::expected<Reloaded, Refused> reload();
+    // `check` says what else is wrong with the new one.
+    using Check = std::function<std::vector<std::string>(const config::Snapshot& next)>;
+    std::expected<Reloaded, Refused> reload(const Check& check);
+    // What the source says now. Changes nothing.
+    std::expected<config::SnapshotPtr, Refused> read() const;
 
     // The log level in force, and one set by hand until the next reload.
     core::Level log_level() const;

@@ -54,6 +54,8 @@ public:
 
     // -- on the control reactor, which may wait for a file --
 
+    // There will be so many disks; until now there were fewer.
+    virtual Result<void> make_room(std::size_t disk_count) = 0;
     // The table of slots as text; kNotFound before it was written for the first time.
     virtual Result<std::string> read_slots() = 0;
     // Durable when it returns; after a failure the old one is there.

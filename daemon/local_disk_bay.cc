@@ -1,5 +1,6 @@
 #include "daemon/local_disk_bay.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -15,6 +16,7 @@ namespace {
 
 constexpr mode_t kDirectoryMode = 0700;
 constexpr mode_t kSlotsMode = 0644;
+constexpr std::size_t kDiskThreadsMax = 16;
 
 class LocalDisk final : public BayDisk {
 public:
@@ -112,6 +114,14 @@ Task<Result<std::unique_ptr<store::Index>>> LocalDiskBay::open_names(core::React
 Task<Result<std::unique_ptr<store::Index>>> LocalDiskBay::make_names(core::Reactor* reactor,
                                                                      NamePlace place) {
     return make_file(names_of(*reactor, place));
+}
+
+unsigned LocalDiskBay::threads_for(std::size_t disk_count) {
+    return static_cast<unsigned>(std::min(disk_count, kDiskThreadsMax)) + 1;
+}
+
+Result<void> LocalDiskBay::make_room(std::size_t disk_count) {
+    return offload_.grow(threads_for(disk_count));
 }
 
 Result<std::string> LocalDiskBay::read_slots() {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "core/events.h"
@@ -26,6 +27,10 @@ public:
                                                            NamePlace place) override;
     Task<Result<std::unique_ptr<store::Index>>> make_names(core::Reactor* reactor,
                                                            NamePlace place) override;
+    // Disks have threads of their own, up to a few: one that does not answer holds up nobody else's
+    // calls. And one is for a backup, which takes its time.
+    static unsigned threads_for(std::size_t disk_count);
+    Result<void> make_room(std::size_t disk_count) override;
     Result<std::string> read_slots() override;
     Result<void> write_slots(const std::string& text) override;
 

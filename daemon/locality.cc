@@ -3,6 +3,7 @@
 #include "daemon/listener.h"
 #include "daemon/name_parts.h"
 #include "daemon/node_disk.h"
+#include "reqh/reply_record.h"
 
 namespace fopd::daemon {
 
@@ -10,6 +11,8 @@ namespace {
 
 // What the last replies may take to leave.
 constexpr Duration kFarewellMax = 1s;
+// Who has lost a session and wants an answer is back by then.
+constexpr Duration kBackWithin = 10s;
 
 }  // namespace
 
@@ -49,10 +52,9 @@ Result<void> Locality::open(const LocalityOptions& options, const LocalityWorld&
     if (auto opened = buffers_.open(options.buffers_bytes); !opened) return opened;
     io_ = std::make_unique<io_sched::MainScheduler>(reactor_, options.io);
     if (world.names != nullptr) {
+        names_ = world.names;
         store_ = std::make_unique<Store>(*this, options, world);
-        for (NodeDisk* const disk : disks_) {
-            disk->use({.io = *io_, .stores = store_->stores, .names = world.names->sink(index_)});
-        }
+        for (NodeDisk* const disk : disks_) introduce(*disk);
     }
     if (world.transport == nullptr) return {};
     fabric_ = std::make_unique<Fabric>(*this, options, world);
@@ -60,6 +62,20 @@ Result<void> Locality::open(const LocalityOptions& options, const LocalityWorld&
     if (auto used = fabric_->server->use_memory(buffers_.memory()); !used) return used;
     shown_.store(fabric_.get(), std::memory_order_release);
     return {};
+}
+
+void Locality::own(NodeDisk& disk) {
+    disks_.push_back(&disk);
+    if (store_ != nullptr) introduce(disk);
+}
+
+void Locality::introduce(NodeDisk& disk) {
+    disk.use({.io = *io_, .stores = store_->stores, .names = names_->sink(index_)});
+}
+
+void Locality::serve_disk(NodeDisk& disk) {
+    store_->upkeep.count(*disk.slot());
+    disk.publish();
 }
 
 void Locality::serve_objects(const Beginning& beginning) {
@@ -130,6 +146,15 @@ std::vector<reqh::FopRecord> Locality::running() const {
 std::optional<reqh::FopRecord> Locality::trace(reqh::FopId id) const {
     if (fabric_ == nullptr) return std::nullopt;
     return fabric_->handler.trace(id);
+}
+
+std::vector<store::ReplyKey> Locality::unheard_replies() const {
+    std::vector<store::ReplyKey> keys;
+    if (fabric_ == nullptr) return keys;
+    for (const fabric::UnheardFop& each : fabric_->server->unheard(kBackWithin)) {
+        keys.push_back(reqh::reply_key(each.client, each.principal, each.request));
+    }
+    return keys;
 }
 
 void Locality::publish() {

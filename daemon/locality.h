@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/buffer_pool.h"
@@ -87,8 +88,11 @@ public:
     void apply(const LiveSettings& live);
     // Stops it when this locality closes.
     void own(Listener& listener) { listener_ = &listener; }
-    // Has its volume on this locality.
-    void own(NodeDisk& disk) { disks_.push_back(&disk); }
+    // Has its volume on this locality, which knows it from now on: before open(), or on the
+    // locality's reactor.
+    void own(NodeDisk& disk);
+    // Requires: it is closed, or was given up.
+    void disown(NodeDisk& disk) { std::erase(disks_, &disk); }
     // Requires: opened with a transport.
     fabric::Server& server() { return *fabric_->server; }
 
@@ -100,6 +104,11 @@ public:
         reqh::StoreLayoutPtr layout;
     };
     void serve_objects(const Beginning& beginning);
+    // The same, of one that came later and is open: what is to be done for it at home.
+    void serve_disk(NodeDisk& disk);
+    // Some disk of the node came later. Requires: the node has disks.
+    void look_at_replaced_again() { store_->replaced.look_again(); }
+    void set_layout(reqh::StoreLayoutPtr layout) { store_->stores.set_layout(std::move(layout)); }
     // Null without disks. From any thread after open().
     reqh::Stores* stores() { return store_ == nullptr ? nullptr : &store_->stores; }
 
@@ -117,6 +126,8 @@ public:
     std::vector<fabric::SessionInfo> sessions();
     std::vector<reqh::FopRecord> running() const;
     std::optional<reqh::FopRecord> trace(reqh::FopId id) const;
+    // Of clients that are here, or were a moment ago: replies that they may not have.
+    std::vector<store::ReplyKey> unheard_replies() const;
     // Null without disks.
     reqh::Scrub* scrub() { return store_ == nullptr ? nullptr : &store_->scrub; }
     reqh::StoreCheck* store_check() { return store_ == nullptr ? nullptr : &store_->check; }
@@ -156,6 +167,7 @@ private:
         reqh::Coalescer coalescer;
     };
 
+    void introduce(NodeDisk& disk);
     const Fabric* shown() const { return shown_.load(std::memory_order_acquire); }
 
     const std::uint32_t index_;
@@ -168,6 +180,7 @@ private:
     std::unique_ptr<Fabric> fabric_;
     std::atomic<const Fabric*> shown_ = nullptr;  // The same, to other threads.
     Listener* listener_ = nullptr;
+    NameParts* names_ = nullptr;
     std::vector<NodeDisk*> disks_;
 };
 

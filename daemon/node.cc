@@ -179,6 +179,14 @@ Node::Node(NodeWorld world, NodeOptions options)
              world_.configuration.current()->get<std::vector<devices::DeviceSettings>>()),
       drained_(world_.control),
       answered_(world_.control),
+      change_ended_(world_.control),
+      device_changes_(
+          {.control = world_.control,
+           .events = world_.events,
+           .disks = disks_,
+           .localities = localities_,
+           .publish_layout = [this] { return publish_layout(); },
+           .goes_on = [this] { return state_ == NodeState::kReady && !stop_requested_; }}),
       registered_(world_.localities.size(), false) {
     for (std::uint32_t index = 0; index < world_.localities.size(); ++index) {
         core::Reactor& reactor = *world_.localities[index];
@@ -301,18 +309,29 @@ Task<void> Node::open_disks() {
     world_.control.spawn(background_, ask_for_time());
     co_await disks_.open();
     disks_open_.cancel();
+    for (const auto& disk : disks_.all()) note_disk(disk->settings().name);
+}
+
+// What is wrong with a disk when it was opened.
+void Node::note_disk(const std::string& name) {
+    device_warnings_.erase(name);
     for (const DiskReport& disk : disks_.reports()) {
-        if (disk.reason.empty()) continue;
-        warnings_.push_back("device " + disk.name + " (" + disk.path + ") is " + disk.state + ": " +
-                            disk.reason);
+        if (disk.name != name || disk.reason.empty()) continue;
+        device_warnings_[name] =
+            "device " + disk.name + " (" + disk.path + ") is " + disk.state + ": " + disk.reason;
     }
+}
+
+std::vector<std::string> Node::warnings() const {
+    std::vector<std::string> all = warnings_;
+    for (const auto& each : device_warnings_) all.push_back(each.second);
+    return all;
 }
 
 // All that are there are open: fops may look for objects on them.
 Task<void> Node::serve_objects() {
     if (disks_.empty()) co_return;
-    auto layout = std::make_shared<reqh::StoreLayout>(
-        make_store_layout(pools(), disks_.slots(), disks_.all()));
+    auto layout = std::make_shared<reqh::StoreLayout>(make_store_layout(pools(), disks_));
     set_quotas(*layout, {.of_pools = pools(), .of_principals = access_->quotas});
     // Later starts have later layouts, as long as nobody sets the clock back.
     layout->version = static_cast<std::uint64_t>(world_.clock.wall().unix_ns);
@@ -322,6 +341,19 @@ Task<void> Node::serve_objects() {
     for (const auto& locality : localities_) {
         auto serve = [&locality, &beginning] { locality->serve_objects(beginning); };
         co_await core::run_on(world_.control, locality->reactor(), serve);
+    }
+}
+
+Task<void> Node::publish_layout() {
+    auto layout = std::make_shared<reqh::StoreLayout>(make_store_layout(pools(), disks_));
+    keep_counts(*layout, *layout_);
+    set_quotas(*layout, {.of_pools = pools(), .of_principals = access_->quotas});
+    layout->version =
+        std::max(layout_->version + 1, static_cast<std::uint64_t>(world_.clock.wall().unix_ns));
+    layout_ = layout;
+    for (const auto& locality : localities_) {
+        auto take = [&locality, &layout] { locality->set_layout(layout); };
+        co_await core::run_on(world_.control, locality->reactor(), take);
     }
 }
 
@@ -337,6 +369,10 @@ Task<void> Node::ask_for_time() {
 
 const std::vector<devices::PoolSettings>& Node::pools() const {
     return world_.configuration.current()->get<std::vector<devices::PoolSettings>>();
+}
+
+const std::vector<devices::DeviceSettings>& Node::devices() const {
+    return world_.configuration.current()->get<std::vector<devices::DeviceSettings>>();
 }
 
 std::vector<fabric::Address> Node::listen_addresses() const {
@@ -439,19 +475,25 @@ Task<std::vector<reqh::FopRecord>> Node::running() {
     co_return all;
 }
 
-Task<Result<void>> Node::scrub(std::size_t disk, bool begin) {
-    const NodeDisk& which = *disks_.all()[disk];
-    Locality& locality = *localities_[which.place().locality];
-    auto order = [&which, &locality, begin]() -> Result<void> {
-        if (which.volume() == nullptr) {
-            return std::unexpected(
-                Error{.code = Errc::kNotFound, .context = "the disk is not there"});
-        }
+namespace {
+
+std::unexpected<Error> not_there() {
+    return std::unexpected(Error{.code = Errc::kNotFound, .context = "the disk is not there"});
+}
+
+}  // namespace
+
+Task<Result<void>> Node::scrub(std::string disk, bool begin) {
+    const NodeDisk* const which = disks_.find(disk);
+    if (which == nullptr) co_return not_there();
+    Locality& locality = *localities_[which->place().locality];
+    auto order = [which, &locality, begin]() -> Result<void> {
+        if (which->volume() == nullptr) return not_there();
         Result<void> ordered;
         if (begin) {
-            ordered = locality.scrub()->begin(*which.slot());
+            ordered = locality.scrub()->begin(*which->slot());
         } else {
-            locality.scrub()->end(*which.slot());
+            locality.scrub()->end(*which->slot());
         }
         locality.publish();
         return ordered;
@@ -460,28 +502,27 @@ Task<Result<void>> Node::scrub(std::size_t disk, bool begin) {
     co_return done;
 }
 
-Task<Result<void>> Node::check_store(std::size_t disk, bool begin) {
-    const NodeDisk& which = *disks_.all()[disk];
-    Locality& locality = *localities_[which.place().locality];
-    auto order = [&which, &locality, begin]() -> Result<void> {
-        if (which.volume() == nullptr) {
-            return std::unexpected(
-                Error{.code = Errc::kNotFound, .context = "the disk is not there"});
-        }
-        if (begin) return locality.store_check()->begin(*which.slot());
-        locality.store_check()->end(*which.slot());
+Task<Result<void>> Node::check_store(std::string disk, bool begin) {
+    const NodeDisk* const which = disks_.find(disk);
+    if (which == nullptr) co_return not_there();
+    Locality& locality = *localities_[which->place().locality];
+    auto order = [which, &locality, begin]() -> Result<void> {
+        if (which->volume() == nullptr) return not_there();
+        if (begin) return locality.store_check()->begin(*which->slot());
+        locality.store_check()->end(*which->slot());
         return {};
     };
     const auto done = co_await core::run_on(world_.control, locality.reactor(), order);
     co_return done;
 }
 
-Task<reqh::CheckStatus> Node::store_check(std::size_t disk) {
-    const NodeDisk& which = *disks_.all()[disk];
-    Locality& locality = *localities_[which.place().locality];
-    auto ask = [&which, &locality]() -> reqh::CheckStatus {
-        if (which.volume() == nullptr) return {};
-        return locality.store_check()->status(*which.slot());
+Task<reqh::CheckStatus> Node::store_check(std::string disk) {
+    const NodeDisk* const which = disks_.find(disk);
+    if (which == nullptr) co_return reqh::CheckStatus{};
+    Locality& locality = *localities_[which->place().locality];
+    auto ask = [which, &locality]() -> reqh::CheckStatus {
+        if (which->volume() == nullptr) return {};
+        return locality.store_check()->status(*which->slot());
     };
     auto status = co_await core::run_on(world_.control, locality.reactor(), ask);
     co_return status;
@@ -493,9 +534,15 @@ Task<Result<void>> Node::back_up(StoreBackup* backup) {
         const char* const why = disks_.empty() ? "there are no disks" : "the node is stopping";
         co_return std::unexpected(Error{.code = Errc::kClosed, .context = why});
     }
+    const auto turn = co_await begin_change();
+    if (!turn) {
+        co_return std::unexpected(
+            Error{.code = Errc::kBusy, .context = "a disk comes or goes, or the node is stopping"});
+    }
     backup_ = backup;
     const auto done = co_await back_up_all(backup);
     backup_ = nullptr;
+    end_change();
     co_return done;
 }
 
@@ -615,6 +662,14 @@ Task<bool> Node::stop() {
     enter(NodeState::kStopping);
     world_.manager.status("stopping");
     stop_watching_.cancel();
+    // What is left of the time that may be drained; a volume that closes has something to write.
+    const Duration timeout = world_.configuration.current()->get<NodeSettings>().drain_timeout;
+    const bool disks_are_still = co_await wait_for_change(after(asked_at, timeout));
+    if (!disks_are_still) {
+        emit(world_.events, core::Level::kError, "daemon.not_stopped",
+             {{"reason", std::string_view("a disk that comes or goes does not answer")}});
+        co_return false;
+    }
     co_await background_.close(world_.control);
     co_await world_.control.yield();  // This thread may have blocked: what is the time now?
     // Who does not answer a drain does not hear of a close either.
@@ -633,8 +688,6 @@ Task<bool> Node::stop() {
              {{"silent_localities", left.localities}});
         co_return false;
     }
-    // What is left of the time that may be drained; a volume that closes has something to write.
-    const Duration timeout = world_.configuration.current()->get<NodeSettings>().drain_timeout;
     const Instant deadline =
         std::max(after(asked_at, timeout), after(world_.control.now(), kClosePatience));
     const bool disks_closed = co_await close_disks(deadline);
@@ -653,50 +706,6 @@ Task<bool> Node::close_disks(Instant deadline) {
     const bool names_closed = co_await names_->close(deadline);
     if (!names_closed) emit(world_.events, core::Level::kError, "daemon.names_do_not_close");
     co_return names_closed;
-}
-
-Node::ReloadResult Node::reload() {
-    if (state_ != NodeState::kReady) {
-        return std::unexpected(Configuration::Refused{
-            .busy = true, .problems = {std::string("the node is ") + to_string(state_)}});
-    }
-    world_.manager.reloading();
-    // First the files that the configuration names: a bad one changes nothing either.
-    auto access = world_.load_access();
-    if (access) {
-        // The pools themselves do not change before the next start.
-        const auto checked = check_quotas(**access, pools());
-        if (!checked) access = std::unexpected(checked.error());
-    }
-    auto reloaded = access ? world_.configuration.reload()
-                           : ReloadResult(std::unexpected(Configuration::Refused{
-                                 .busy = false, .problems = {access.error().message}}));
-    if (reloaded) {
-        access_ = *std::move(access);
-        world_.apply_settings();
-        apply_live_settings();
-        if (layout_ != nullptr) {
-            set_quotas(*layout_, {.of_pools = pools(), .of_principals = access_->quotas});
-        }
-        for (const std::string& key : reloaded->changed) {
-            emit_each(world_.events, core::Level::kInfo, "daemon.config_changed",
-                      {{"key", std::string_view(key)}});
-        }
-        for (const std::string& key : reloaded->needs_restart) {
-            emit_each(world_.events, core::Level::kWarn, "daemon.config_needs_restart",
-                      {{"key", std::string_view(key)}});
-        }
-        emit_each(world_.events, core::Level::kInfo, "daemon.reloaded",
-                  {{"config_hash", std::string_view(reloaded->hash)},
-                   {"changed", static_cast<std::uint64_t>(reloaded->changed.size())}});
-    } else {
-        for (const std::string& problem : reloaded.error().problems) {
-            emit_each(world_.events, core::Level::kError, "daemon.config_refused",
-                      {{"problem", std::string_view(problem)}});
-        }
-    }
-    world_.manager.ready();
-    return reloaded;
 }
 
 Duration Node::silent_for(std::size_t locality) const {

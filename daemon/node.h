@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,6 +19,7 @@
 #include "core/wait_queue.h"
 #include "daemon/access.h"
 #include "daemon/configuration.h"
+#include "daemon/device_changes.h"
 #include "daemon/listener.h"
 #include "daemon/locality.h"
 #include "daemon/name_parts.h"
@@ -96,10 +98,24 @@ public:
     // the node may be destroyed.
     Task<bool> stop();
 
-    // Reads the configuration again and puts into force what can change at run time. Refused as
-    // busy unless the node is ready.
-    using ReloadResult = std::expected<Configuration::Reloaded, Configuration::Refused>;
-    ReloadResult reload();
+    // Reads the configuration again and puts into force what can change at run time: disks that are
+    // new in it come, disks that it does not have any more go. Refused as busy unless the node is
+    // ready.
+    struct Reloaded : Configuration::Reloaded {
+        std::vector<DeviceOutcome> devices;
+    };
+    using ReloadResult = std::expected<Reloaded, Configuration::Refused>;
+    Task<ReloadResult> reload();
+
+    // Opens a disk that the configuration names, as its source says now, and that is not open.
+    // What is wrong with the source, or keeps the disk out, is in the refusal.
+    using DeviceResult = std::expected<DeviceOutcome, Configuration::Refused>;
+    Task<DeviceResult> add_device(std::string name);
+    // Takes a disk out on which there is nothing. It comes back by add_device(), or with the next
+    // start, if the configuration names it.
+    Task<DeviceResult> remove_device(std::string name);
+    // Whether the configuration names it, as its source says now.
+    bool is_configured(const std::string& device) const;
 
     // A stop() follows: a start() under way does not take more.
     void request_stop() {
@@ -122,7 +138,7 @@ public:
     Instant created_at() const { return created_at_; }
     Instant ready_at() const { return ready_at_; }
     bool buffers_registered(std::size_t locality) const { return registered_[locality]; }
-    const std::vector<std::string>& warnings() const { return warnings_; }
+    std::vector<std::string> warnings() const;
     // Where clients may connect.
     const std::vector<fabric::Address>& addresses() const { return addresses_; }
     // Those of the configuration, also what could not be used of them.
@@ -137,14 +153,14 @@ public:
     // What runs, the oldest first.
     Task<std::vector<reqh::FopRecord>> running();
     Task<std::optional<reqh::FopRecord>> trace(reqh::FopId id);
-    // Begins, or ends, looking through all data of a disk, by its place in disks(). kNotFound: it
+    // Begins, or ends, looking through all data of a disk. kNotFound: there is no such disk, or it
     // is of no use; kBusy: that is under way.
-    Task<Result<void>> scrub(std::size_t disk, bool begin);
+    Task<Result<void>> scrub(std::string disk, bool begin);
     // The same for holding together what a disk says of itself; and what came of it.
-    Task<Result<void>> check_store(std::size_t disk, bool begin);
-    Task<reqh::CheckStatus> store_check(std::size_t disk);
+    Task<Result<void>> check_store(std::string disk, bool begin);
+    Task<reqh::CheckStatus> store_check(std::string disk);
     // Writes down what the node keeps beside its disks. What is in the disks' logs and not yet in
-    // their indexes is not in it. One at a time.
+    // their indexes is not in it. One at a time, and no disk comes or goes meanwhile.
     Task<Result<void>> back_up(StoreBackup* backup);
     const devices::NodeId& id() const { return world_.id; }
     // How long ago the locality last answered; what is beyond kStuckAfter counts as stuck.
@@ -156,6 +172,29 @@ private:
     class Order;
     class Update;
 
+    // What changes the node's disks, or counts on them: one at a time, each waits for the one
+    // before.
+    Task<std::expected<void, Configuration::Refused>> begin_change();
+    void end_change();
+    // False: one that is under way has not ended by the deadline.
+    Task<bool> wait_for_change(Instant deadline);
+    std::expected<void, Configuration::Refused> check_ready() const;
+    ReloadResult reload_settings(std::vector<devices::DeviceSettings>* wanted);
+    std::vector<std::string> check_open_disks(const config::Snapshot& next) const;
+    using DeviceList = std::vector<devices::DeviceSettings>;
+    struct DiskPlan {
+        DeviceList before;
+        DeviceList wanted;
+    };
+    Task<std::vector<DeviceOutcome>> follow(DiskPlan* plan);
+    Task<DeviceOutcome> open_disk(devices::DeviceSettings settings);
+    Task<DeviceOutcome> let_disk_go(std::string name, DeviceChanges::Keep keep);
+    Task<DeviceResult> add_configured(std::string name);
+    Task<DeviceResult> remove_present(std::string name);
+    std::string why_not_openable(const devices::DeviceSettings& settings) const;
+    void note_outcome(const DeviceOutcome& outcome);
+    void note_disk(const std::string& name);
+    Task<void> publish_layout();
     Task<Result<void>> back_up_all(StoreBackup* backup);
     Task<Result<void>> back_up_disks(StoreBackup* backup);
     Task<Result<void>> back_up_names(StoreBackup* backup);
@@ -169,6 +208,7 @@ private:
     std::vector<fabric::Address> listen_addresses() const;
     // Of the snapshot in use.
     const std::vector<devices::PoolSettings>& pools() const;
+    const std::vector<devices::DeviceSettings>& devices() const;
     LiveSettings live_settings() const;
     LocalityOptions locality_options(std::uint32_t index) const;
     void apply_live_settings();
@@ -199,11 +239,15 @@ private:
     std::vector<fabric::Address> addresses_;
     std::unique_ptr<Listener> listener_;
     std::vector<std::string> warnings_;
+    std::map<std::string, std::string> device_warnings_;  // By their names.
     core::Gate background_;
     core::CancelSource disks_open_;
     core::CancelSource stop_watching_;
     core::WaitQueue drained_;
     core::WaitQueue answered_;
+    core::WaitQueue change_ended_;
+    bool changing_ = false;
+    DeviceChanges device_changes_;
     Left left_;
     bool stop_requested_ = false;
     StoreBackup* backup_ = nullptr;  // While one is made.

@@ -95,6 +95,10 @@ Task<void> NodeDisk::begin() {
         if (!taken) give_up(after_colon("it cannot be taken", taken.error()));
     }
     if (stage() == DiskStage::kOpening) {
+        const auto back = co_await come_back();
+        if (!back) give_up(after_colon("its label cannot be written", back.error()));
+    }
+    if (stage() == DiskStage::kOpening) {
         const auto opened = co_await open_volume();
         if (!opened) give_up(after_colon("it cannot be opened", opened.error()));
     }
@@ -160,6 +164,12 @@ void NodeDisk::make_volume() {
                              .checkpoint_interval = world_.store.checkpoint_interval,
                              .zeros_ahead_bytes = world_.store.zeros_ahead_bytes,
                              .discard = world_.store.discard});
+}
+
+// Before anything else: what is written from now on is nobody else's to take.
+Task<Result<void>> NodeDisk::come_back() {
+    if (label_->label().state != devices::LabelState::kReleased) co_return Result<void>{};
+    co_return co_await label_->set_state(devices::LabelState::kActive);
 }
 
 Task<Result<void>> NodeDisk::find_index() {
@@ -261,15 +271,16 @@ Task<void> NodeDisk::close() {
     const DiskStage before = stage();
     if (before == DiskStage::kClosed || before == DiskStage::kGivenUp) co_return;
     if (offered_) {
+        offered_ = false;
         home_->stores.remove(*slot_);
         const auto removed = co_await home_->io.remove_device(medium());
         ENSURE(removed.has_value());
     }
-    if (volume_ != nullptr) {
-        const auto closed = co_await volume_->close();
-        if (!closed) {
-            report(core::Level::kWarn, "daemon.device_not_closed_well", closed.error().context);
-        }
+    Result<void> closed{};
+    if (volume_ != nullptr) closed = co_await close_volume();
+    if (closed && is_released_) closed = co_await label_->set_state(devices::LabelState::kReleased);
+    if (!closed) {
+        report(core::Level::kWarn, "daemon.device_not_closed_well", closed.error().context);
     }
     co_await let_go();
     enter(DiskStage::kClosed);
@@ -279,6 +290,19 @@ Task<void> NodeDisk::close() {
         {{"device", std::string_view(settings_.name)}, {"path", std::string_view(settings_.path)}});
 }
 
+// Of a volume that does not serve any more nobody knows what else its disk may say.
+Task<Result<void>> NodeDisk::close_volume() {
+    const bool serves = volume_->serving();
+    const auto closed = co_await volume_->close();
+    if (!serves) is_released_ = false;
+    co_return closed;
+}
+
+Task<void> NodeDisk::release() {
+    is_released_ = true;
+    return close();
+}
+
 Task<void> NodeDisk::let_go() {
     volume_.reset();
     index_.reset();
@@ -286,7 +310,7 @@ Task<void> NodeDisk::let_go() {
 }
 
 void NodeDisk::publish() {
-    if (volume_ == nullptr) return;
+    if (!offered_) return;
     // What ended the volume may be nothing the device has seen.
     if (stage() == DiskStage::kServing && !volume_->serving()) {
         device_->mark_read_only(volume_->failure().context);

@@ -50,7 +50,8 @@ struct DiskWorld {
 // given up with a reason in words, and never written to.
 //
 // Its tasks run on its locality's reactor, one at a time; between them it may be looked at and
-// changed from the control reactor. It is destroyed there, when the locality's loop has ended.
+// changed from the control reactor. It is destroyed there, when the locality's loop has ended, or
+// after the locality has had a turn since the last task.
 class NodeDisk {
 public:
     struct Place {
@@ -82,8 +83,11 @@ public:
     Task<void> look();
     // Takes a disk that is to be taken, and opens what is on it.
     Task<void> begin();
-    // Requires: no fop uses the volume any more.
+    // Requires: nobody holds the volume any more.
     Task<void> close();
+    // The same, and others may take the disk from then on; the same node finds it as it was.
+    // Requires: there is nothing on it.
+    Task<void> release();
 
     // -- in between --
 
@@ -130,6 +134,8 @@ private:
     enum class Finding : std::uint8_t { kFound, kMade };
 
     Task<Result<void>> take();
+    Task<Result<void>> come_back();
+    Task<Result<void>> close_volume();
     Task<Result<void>> find_index();
     Task<Result<void>> make_index(const char* why);
     Task<Result<void>> open_volume();
@@ -157,6 +163,7 @@ private:
     bool offered_ = false;  // The scheduler and the stores have it.
 
     bool is_new_ = false;
+    bool is_released_ = false;  // When it closes.
     std::optional<store::Slot> slot_;
     devices::DiskId disk_id_{};
     store::LogDamage damage_;  // That the last try_open() came upon.

@@ -31,7 +31,7 @@ const char* scrub_state_name(std::uint64_t state) {
 // nobody: a locality or a disk that does not answer keeps it, and the control reactor goes on.
 class NodeDisks::Errand final : core::Message {
 public:
-    using What = Task<void> (NodeDisk::*)();
+    using What = Errands;
 
     Errand(core::Reactor& control, NodeDisk& disk, core::WaitQueue& answered)
         : Message(&deliver), control_(control), disk_(disk), answered_(answered) {}
@@ -57,9 +57,19 @@ private:
         self.answered_.wake_all();
     }
     static Task<void> carry_out(Errand* self) {
-        co_await (self->disk_.*self->what_)();
+        Task<void> task = self->task();
+        co_await std::move(task);
         self->done_ = true;
         self->control_.post(*self);
+    }
+    Task<void> task() {
+        switch (what_) {
+            case What::kLook: return disk_.look();
+            case What::kBegin: return disk_.begin();
+            case What::kRelease: return disk_.release();
+            case What::kClose: break;
+        }
+        return disk_.close();
     }
 
     core::Reactor& control_;
@@ -68,19 +78,28 @@ private:
     bool under_way_ = false;
     // From send() to the answer these belong to the locality.
     bool done_ = false;
-    What what_ = nullptr;
+    What what_ = What::kLook;
 };
 
 NodeDisks::NodeDisks(const DiskWorld& world, const std::vector<core::Reactor*>& localities,
                      const std::vector<devices::DeviceSettings>& settings)
-    : world_(world), answered_(world.control), known_(settings.size()) {
+    : world_(world),
+      localities_(localities),
+      began_empty_(settings.empty()),
+      answered_(world.control) {
     ENSURE(settings.empty() || world.bay != nullptr);
     for (const devices::DeviceSettings& each : settings) {
-        const auto locality = static_cast<std::uint32_t>(disks_.size() % localities.size());
-        const NodeDisk::Place place{.locality = locality, .reactor = *localities[locality]};
-        disks_.push_back(std::make_unique<NodeDisk>(world_, place, each));
-        errands_.push_back(std::make_unique<Errand>(world_.control, *disks_.back(), answered_));
+        add_at(static_cast<std::uint32_t>(disks_.size() % localities_.size()), each);
     }
+}
+
+void NodeDisks::add_at(std::uint32_t locality, devices::DeviceSettings settings) {
+    const NodeDisk::Place place{.locality = locality, .reactor = *localities_[locality]};
+    auto disk = std::make_unique<NodeDisk>(world_, place, std::move(settings));
+    errands_.push_back(std::make_unique<Errand>(world_.control, *disk, answered_));
+    known_.emplace_back();
+    const std::lock_guard lock(shown_);
+    disks_.push_back(std::move(disk));
 }
 
 NodeDisks::~NodeDisks() = default;
@@ -88,14 +107,14 @@ NodeDisks::~NodeDisks() = default;
 Task<void> NodeDisks::open() {
     if (empty()) co_return;
     read_slots();
-    co_await send_all(&NodeDisk::look, kNever);
+    co_await send_all(Errands::kLook, kNever);
     sort_out();
     give_slots();
-    co_await send_all(&NodeDisk::begin, kNever);
+    co_await send_all(Errands::kBegin, kNever);
 }
 
 Task<bool> NodeDisks::close(Instant deadline) {
-    const std::size_t silent = co_await send_all(&NodeDisk::close, deadline);
+    const std::size_t silent = co_await send_all(Errands::kClose, deadline);
     if (silent == 0) co_return true;
     for (std::size_t i = 0; i < disks_.size(); ++i) {
         if (!errands_[i]->under_way()) continue;
@@ -107,7 +126,7 @@ Task<bool> NodeDisks::close(Instant deadline) {
 }
 
 // Has every disk do it, and returns how many have not done it by then.
-Task<std::size_t> NodeDisks::send_all(Task<void> (NodeDisk::*what)(), Instant deadline) {
+Task<std::size_t> NodeDisks::send_all(Errands what, Instant deadline) {
     for (const auto& errand : errands_) errand->send(what);
     const core::WaitOptions options{.deadline = deadline};
     std::size_t silent = 0;
@@ -123,6 +142,92 @@ Task<std::size_t> NodeDisks::send_all(Task<void> (NodeDisk::*what)(), Instant de
         }
     }
     co_return silent;
+}
+
+// No deadline: what a disk does has an end, and who stops the node waits for it no longer than
+// that.
+Task<void> NodeDisks::send(std::size_t index, Errands what) {
+    Errand* const errand = errands_[index].get();
+    errand->send(what);
+    while (errand->under_way()) {
+        [[maybe_unused]] const auto woken = co_await answered_.wait({});
+    }
+    look_at(index);
+}
+
+// -- one disk --
+
+NodeDisk* NodeDisks::find(const std::string& name) const {
+    const auto found = std::ranges::find_if(
+        disks_, [&name](const auto& disk) { return disk->settings().name == name; });
+    return found == disks_.end() ? nullptr : found->get();
+}
+
+std::size_t NodeDisks::index_of(const NodeDisk* disk) const {
+    const auto found =
+        std::ranges::find_if(disks_, [disk](const auto& each) { return each.get() == disk; });
+    ENSURE(found != disks_.end());
+    return static_cast<std::size_t>(found - disks_.begin());
+}
+
+NodeDisk& NodeDisks::add(devices::DeviceSettings settings) {
+    std::vector<std::size_t> disk_counts(localities_.size());
+    for (const auto& disk : disks_) ++disk_counts[disk->place().locality];
+    const auto fewest = std::ranges::min_element(disk_counts) - disk_counts.begin();
+    forget(settings.name);
+    add_at(static_cast<std::uint32_t>(fewest), std::move(settings));
+    return *disks_.back();
+}
+
+Task<void> NodeDisks::open_one(NodeDisk* disk) {
+    const std::size_t index = index_of(disk);
+    const auto room = world_.bay->make_room(disks_.size());
+    if (!room) {
+        disk->give_up("there are no threads for it: " + describe(room.error()));
+        look_at(index);
+        co_return;
+    }
+    co_await send(index, Errands::kLook);
+    sort_out(*disk);
+    give_slots();
+    look_at(index);
+    co_await send(index, Errands::kBegin);
+    if (is_open(disk->stage())) released_.erase(*disk->slot());
+}
+
+Task<void> NodeDisks::release(NodeDisk* disk) {
+    const std::size_t index = index_of(disk);
+    co_await send(index, Errands::kRelease);
+}
+
+std::unique_ptr<NodeDisk> NodeDisks::take_out(NodeDisk* disk) {
+    const std::size_t index = index_of(disk);
+    ENSURE(disk->stage() == DiskStage::kClosed || disk->stage() == DiskStage::kGivenUp);
+    ENSURE(!errands_[index]->under_way());
+    const auto place = static_cast<std::ptrdiff_t>(index);
+    errands_.erase(errands_.begin() + place);
+    known_.erase(known_.begin() + place);
+    const std::lock_guard lock(shown_);
+    std::unique_ptr<NodeDisk> taken = std::move(disks_[index]);
+    disks_.erase(disks_.begin() + place);
+    return taken;
+}
+
+void NodeDisks::remember(const NodeDisk& disk) {
+    forget(disk.settings().name);
+    const Known& known = known_[index_of(&disk)];
+    away_.push_back({.settings = disk.settings(),
+                     .known = {.reason = {}, .slot = known.slot, .disk = known.disk}});
+}
+
+bool NodeDisks::forget(const std::string& name) {
+    return std::erase_if(away_, [&name](const Away& each) { return each.settings.name == name; }) >
+           0;
+}
+
+bool NodeDisks::remembers(const std::string& name) const {
+    return std::ranges::any_of(away_,
+                               [&name](const Away& each) { return each.settings.name == name; });
 }
 
 void NodeDisks::look_at(std::size_t index) {
@@ -174,15 +279,15 @@ std::string NodeDisks::conflict_of(const NodeDisk& disk) const {
 
 // Of disks that cannot be there together the first stays.
 void NodeDisks::sort_out() {
-    for (const auto& each : disks_) {
-        NodeDisk& disk = *each;
-        if (disk.stage() == DiskStage::kGivenUp || disk.is_new()) continue;
-        if (std::string conflict = conflict_of(disk); !conflict.empty()) {
-            disk.give_up(std::move(conflict));
-        } else if (slots_.find(disk.disk_id()) == nullptr) {
-            slots_.add(
-                {.slot = *disk.slot(), .disk = disk.disk_id(), .pool = disk.settings().pool});
-        }
+    for (const auto& disk : disks_) sort_out(*disk);
+}
+
+void NodeDisks::sort_out(NodeDisk& disk) {
+    if (disk.stage() == DiskStage::kGivenUp || disk.is_new()) return;
+    if (std::string conflict = conflict_of(disk); !conflict.empty()) {
+        disk.give_up(std::move(conflict));
+    } else if (slots_.find(disk.disk_id()) == nullptr) {
+        slots_.add({.slot = *disk.slot(), .disk = disk.disk_id(), .pool = disk.settings().pool});
     }
 }
 
@@ -218,6 +323,15 @@ void NodeDisks::give_slots() {
 std::vector<DiskReport> NodeDisks::reports() const {
     std::vector<DiskReport> reports;
     for (std::size_t i = 0; i < disks_.size(); ++i) reports.push_back(report_of(i));
+    for (const Away& each : away_) {
+        reports.push_back({.name = each.settings.name,
+                           .pool = each.settings.pool,
+                           .path = each.settings.path,
+                           .state = "removed",
+                           .slot = each.known.slot,
+                           .disk = each.known.disk,
+                           .scrub = "never"});
+    }
     return reports;
 }
 
@@ -299,6 +413,7 @@ void write_disk(JsonWriter& json, const DiskReport& disk) {
 }
 
 void NodeDisks::collect(core::MetricSink& sink) const {
+    const std::lock_guard lock(shown_);
     for (const auto& disk : disks_) {
         const std::string_view name = disk->settings().name;
         const DiskStage stage = disk->stage();

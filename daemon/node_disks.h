@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,7 +24,7 @@ struct DiskReport {
     devices::Family family = devices::Family::kDisk;
     std::string pool = {};
     std::string path = {};
-    const char* state = "";  // opening, good, suspect, read-only, given-up, closed
+    const char* state = "";  // opening, good, suspect, read-only, given-up, closed, removed
     bool read_only = false;
     std::string reason = {};  // Why it is not good.
     // Nothing, and empty, as long as nobody knows.
@@ -41,9 +43,9 @@ struct DiskReport {
 void write_disk(JsonWriter& json, const DiskReport& disk);
 
 // The disks of a node, spread over its localities: opens them all at once, gives new ones their
-// slots, and closes them again. Which disks there are never changes. Lives on the control reactor;
-// the disks' own work is done on their localities' reactors, which this never waits for without a
-// deadline but at the start.
+// slots, and closes them again; between that one comes or goes at a time. Lives on the control
+// reactor; the disks' own work is done on their localities' reactors. At a stop this never waits
+// for them without a deadline.
 class NodeDisks {
 public:
     // All but the list outlive it.
@@ -53,14 +55,34 @@ public:
     NodeDisks(const NodeDisks&) = delete;
     NodeDisks& operator=(const NodeDisks&) = delete;
 
-    bool empty() const { return disks_.empty(); }
+    // None was there at the start.
+    bool empty() const { return began_empty_; }
     const std::vector<std::unique_ptr<NodeDisk>>& all() const { return disks_; }
+    // Null: there is none of this name.
+    NodeDisk* find(const std::string& name) const;
 
     // Every disk is open, or given up, when it returns. No deadline: a start waits for its disks.
     Task<void> open();
     // Requires: nobody uses the disks any more, and an open() has ended. False when some have not
     // ended by the deadline: what they hold cannot be given back.
     Task<bool> close(Instant deadline);
+
+    // -- one disk, while no other comes or goes --
+
+    // One more, where there are the fewest. It is open, or given up, after open_one().
+    NodeDisk& add(devices::DeviceSettings settings);
+    Task<void> open_one(NodeDisk* disk);
+    // There is nothing on it, and nobody finds it any more: it is let go. Then release().
+    void note_released(const NodeDisk& disk) { released_.insert(*disk.slot()); }
+    Task<void> release(NodeDisk* disk);
+    // It was let go in this life of the node, and has not come back.
+    bool was_released(store::Slot slot) const { return released_.contains(slot); }
+    // It is none of these any more. Requires: it is closed, or was given up.
+    std::unique_ptr<NodeDisk> take_out(NodeDisk* disk);
+    // Somebody took it out, and it may come back: it is in the reports.
+    void remember(const NodeDisk& disk);
+    bool forget(const std::string& name);
+    bool remembers(const std::string& name) const;
 
     // Which slots there are, also of disks that are elsewhere. After open().
     const SlotTable& slots() const { return slots_; }
@@ -76,21 +98,37 @@ private:
         std::optional<store::Slot> slot;
         std::string disk;
     };
+    // One that was taken out.
+    struct Away {
+        devices::DeviceSettings settings;
+        Known known;
+    };
+    enum class Errands : std::uint8_t { kLook, kBegin, kRelease, kClose };
 
-    Task<std::size_t> send_all(Task<void> (NodeDisk::*what)(), Instant deadline);
+    void add_at(std::uint32_t locality, devices::DeviceSettings settings);
+    std::size_t index_of(const NodeDisk* disk) const;
+    Task<std::size_t> send_all(Errands what, Instant deadline);
+    Task<void> send(std::size_t index, Errands what);
     void look_at(std::size_t index);
     DiskReport report_of(std::size_t index) const;
     void read_slots();
     void sort_out();
+    void sort_out(NodeDisk& disk);
     // Why it cannot be one of this node's disks beside those that came before; empty when it can.
     std::string conflict_of(const NodeDisk& disk) const;
     void give_slots();
 
     const DiskWorld world_;
+    const std::vector<core::Reactor*> localities_;
+    const bool began_empty_;
     core::WaitQueue answered_;
+    // Who changes `disks_` holds it, and who looks at it on another thread.
+    mutable std::mutex shown_;
     std::vector<std::unique_ptr<NodeDisk>> disks_;
-    std::vector<std::unique_ptr<Errand>> errands_;
-    std::vector<Known> known_;
+    std::vector<std::unique_ptr<Errand>> errands_;  // Of each.
+    std::vector<Known> known_;                      // The same.
+    std::vector<Away> away_;
+    std::set<store::Slot> released_;
     SlotTable slots_;
     std::string slots_written_;  // What is known to be kept of it.
 };

@@ -37,8 +37,6 @@ constexpr Duration kSignalCap = 1h;
 // The same signal again within this is the same request: timeout(1) signals the process, and then
 // its group.
 constexpr Duration kSameRequestWithin = 500ms;
-// Threads for what blocks about disks: opening them, and writing to their indexes.
-constexpr std::size_t kDiskThreadsMax = 16;
 constexpr Duration kLogFlushLimit = 2s;
 // What the end of the log may take after that.
 constexpr Duration kLogEndLimit = 3 * (Log::kCloseWait + Log::kCloseMargin);
@@ -125,6 +123,7 @@ private:
     Task<int> live();
     Task<void> watch_signals();
     void on_signal(int signal);
+    Task<void> reload();
     void expect_end();
     Task<void> limit_stop();
     Task<void> stop_admin();
@@ -221,13 +220,11 @@ Started<std::unique_ptr<core::Offload>> Process::make_offload(core::OffloadOptio
         .message = "threads for blocking calls: " + describe(offload.error()) + kThreadAdvice});
 }
 
-// Disks have threads of their own: a disk that does not answer holds up nobody else's calls. And
-// one is for a backup, which takes its time.
+// For what blocks about disks: opening them, and writing to their indexes.
 Started<void> Process::make_bay(std::size_t disk_count) {
     if (disk_count == 0) return {};
-    auto offload = make_offload(
-        {.name = "fopd-disks",
-         .thread_count = static_cast<unsigned>(std::min(disk_count, kDiskThreadsMax)) + 1});
+    auto offload =
+        make_offload({.name = "fopd-disks", .thread_count = LocalDiskBay::threads_for(disk_count)});
     if (!offload) return std::unexpected(offload.error());
     disk_offload_ = std::move(*offload);
     bay_ = std::make_unique<LocalDiskBay>(*disk_offload_, log_, data_dir_->path());
@@ -332,12 +329,7 @@ void Process::on_signal(int signal) {
     const char* const name = signal == SIGTERM ? "SIGTERM" : signal == SIGINT ? "SIGINT" : "SIGHUP";
     emit(log_, core::Level::kInfo, "daemon.signal", {{"signal", std::string_view(name)}});
     if (signal == SIGHUP) {
-        // Node::reload() logs what became of it, but for a refusal that is not the file's fault.
-        const auto reloaded = node_->reload();
-        if (!reloaded && reloaded.error().busy) {
-            emit(log_, core::Level::kWarn, "daemon.reload_refused",
-                 {{"reason", std::string_view(reloaded.error().problems.front())}});
-        }
+        control_->spawn(background_, reload());
         return;
     }
     if (stopping_) {
@@ -352,6 +344,14 @@ void Process::on_signal(int signal) {
     node_->request_stop();
     told_to_stop_->wake_all();
     expect_end();
+}
+
+// Node::reload() logs what became of it, but for a refusal that is not the file's fault.
+Task<void> Process::reload() {
+    const auto reloaded = co_await node_->reload();
+    if (reloaded || !reloaded.error().busy) co_return;
+    emit(log_, core::Level::kWarn, "daemon.reload_refused",
+         {{"reason", std::string_view(reloaded.error().problems.front())}});
 }
 
 void Process::expect_end() {

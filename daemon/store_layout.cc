@@ -20,23 +20,29 @@ reqh::SlotState state_of(DiskStage stage) {
 }  // namespace
 
 reqh::StoreLayout make_store_layout(const std::vector<devices::PoolSettings>& pools,
-                                    const SlotTable& slots,
-                                    const std::vector<std::unique_ptr<NodeDisk>>& disks) {
+                                    const NodeDisks& disks) {
     reqh::StoreLayout layout;
     for (const devices::PoolSettings& each : pools) add_pool(layout, each.name);
-    for (const SlotEntry& entry : slots.entries()) {
+    for (const SlotEntry& entry : disks.slots().entries()) {
         reqh::SlotPlace place{.slot = entry.slot,
                               .pool = add_pool(layout, entry.pool),
                               .state = reqh::SlotState::kMissing};
         const auto disk = std::ranges::find_if(
-            disks, [&entry](const auto& each) { return each->slot() == entry.slot; });
-        if (disk != disks.end()) {
+            disks.all(), [&entry](const auto& each) { return each->slot() == entry.slot; });
+        if (disk != disks.all().end()) {
             place.locality = (*disk)->place().locality;
             place.state = state_of((*disk)->stage());
         }
+        if (disks.was_released(entry.slot)) place.state = reqh::SlotState::kReleased;
         layout.slots.push_back(place);
     }
     return layout;
+}
+
+void keep_counts(reqh::StoreLayout& layout, const reqh::StoreLayout& before) {
+    for (reqh::PoolPlace& pool : layout.pools) {
+        if (const reqh::PoolPlace* const old = before.find_pool(pool.id)) pool.quota = old->quota;
+    }
 }
 
 namespace {

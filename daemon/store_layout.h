@@ -4,8 +4,7 @@
 #include <vector>
 
 #include "daemon/access.h"
-#include "daemon/node_disk.h"
-#include "daemon/slot_table.h"
+#include "daemon/node_disks.h"
 #include "devices/settings.h"
 #include "reqh/stores.h"
 
@@ -15,8 +14,10 @@ namespace fopd::daemon {
 // is there. The pools are those of the configuration, the first of them for who names none, and
 // those of disks that are elsewhere.
 reqh::StoreLayout make_store_layout(const std::vector<devices::PoolSettings>& pools,
-                                    const SlotTable& slots,
-                                    const std::vector<std::unique_ptr<NodeDisk>>& disks);
+                                    const NodeDisks& disks);
+
+// What is counted in pools that both have goes on to be counted.
+void keep_counts(reqh::StoreLayout& layout, const reqh::StoreLayout& before);
 
 // Puts the quotas into force: those of the pools, and of principals in them. Others have none.
 struct Quotas {

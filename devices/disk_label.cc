@@ -127,6 +127,8 @@ void DiskLabel::choose(const Copies& copies) {
 }
 
 Verdict DiskLabel::judge_label() const {
+    const bool is_claimed = label_->owner == claim_.node && label_->pool == claim_.pool;
+    if (label_->state == LabelState::kReleased && !is_claimed) return Verdict::kRetired;
     if (label_->owner != claim_.node) return Verdict::kOtherNode;
     if (label_->state == LabelState::kRetired) return Verdict::kRetired;
     if (label_->pool != claim_.pool) return Verdict::kOtherPool;

@@ -14,7 +14,7 @@ namespace fopd::devices {
 enum class Verdict : std::uint8_t {
     kOurs,
     kBlank,      // Zeros where anything would have left a trace. May be taken.
-    kRetired,    // A disk of this node that was taken out of service. May be taken.
+    kRetired,    // Was taken out of service, by this node or for any other. May be taken.
     kOtherNode,  // Everything below is never written to.
     kOtherPool,
     kTruncated,  // Smaller than when it was taken.

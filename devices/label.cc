@@ -133,7 +133,7 @@ std::expected<Label, LabelFlaw> read_label(ConstLabelBlock from) {
     if (!is_pool_name(label.pool)) return damaged;
     if (!all_zero(from.subspan(kPoolAt + pool_bytes))) return damaged;
     if (!is_segment_size(label.segment_bytes)) return damaged;
-    if (label.state != LabelState::kActive && label.state != LabelState::kRetired) return damaged;
+    if (label.state < LabelState::kActive || label.state > LabelState::kReleased) return damaged;
     return label;
 }
 

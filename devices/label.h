@@ -31,7 +31,8 @@ inline constexpr std::uint64_t kLabelCopies = 2;
 
 enum class LabelState : std::uint8_t {
     kActive = 1,
-    kRetired = 2,  // Was taken out of service in order: holds nothing any more.
+    kRetired = 2,   // Was taken out of service in order: holds nothing any more.
+    kReleased = 3,  // The same, but its own node finds it as it left it.
 };
 
 // Who a disk is, and whose. docs/formats/label.md has the bytes.

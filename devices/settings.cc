@@ -33,21 +33,30 @@ config::ListSection<DeviceSettings> devices_section() {
     record.field("name", &DeviceSettings::name, name_type(), "What the log and fopctl call it.",
                  {.need = config::Need::kRequired, .example = "d0"});
     record.field("path", &DeviceSettings::path, config::path(),
-                 "A block device, best by its name below /dev/disk/by-id, or a file.",
-                 {.need = config::Need::kRequired, .example = "/var/lib/fopd/d0.img"});
+                 "A block device, best by its name below /dev/disk/by-id, or a file. This and what "
+                 "follows change only of a disk that is not open.",
+                 {.reload = config::Reload::kLive,
+                  .need = config::Need::kRequired,
+                  .example = "/var/lib/fopd/d0.img"});
     record.field("size", &DeviceSettings::size_bytes,
                  config::none_or(config::size(
                      {.min = kSizeBytesMin, .max = kSizeBytesMax, .multiple_of = kBlockBytes})),
                  "A file that is not there is made with this size, and takes space as it fills. "
-                 "One that is there keeps its own. none: it must be there.");
-    record.field("pool", &DeviceSettings::pool, name_type(), "The pool whose objects it holds.",
-                 {.need = config::Need::kRequired, .example = "fast"});
+                 "One that is there keeps its own. none: it must be there.",
+                 {.reload = config::Reload::kLive});
+    record.field(
+        "pool", &DeviceSettings::pool, name_type(), "The pool whose objects it holds.",
+        {.reload = config::Reload::kLive, .need = config::Need::kRequired, .example = "fast"});
     record.identified_by("name");
     record.check([](const DeviceSettings& device, config::Complaints& complaints) {
         if (!device.size_bytes || !is_in_dev(device.path)) return;
         complaints.add("size", "the path is that of a device, which has a size", "leave out size");
     });
-    return {"devices", "The disks of this node.", std::move(record)};
+    // Of an open disk nothing changes: the daemon refuses a reload that would.
+    return {"devices",
+            "The disks of this node. A reload opens those that are new, and lets those go that are "
+            "left out, when nothing is on them.",
+            std::move(record), config::ListRule{}, config::Reload::kLive};
 }
 
 config::ListSection<PoolSettings> pools_section() {

@@ -38,7 +38,7 @@ struct Window {
 class Coalescer::Pass final : public store::MapVisitor {
 public:
     Pass(Stores& stores, HomeVolume& home, const CoalescerOptions& options)
-        : stores_(stores), home_(home), options_(options) {
+        : stores_(stores), home_(home), ending_(home.ending()), options_(options) {
         if (options.idle == Duration{0}) newest_ = home.volume().newest();
         io_.use({.reactor = &stores.parts().reactor,
                  .scheduler = &stores.parts().io,
@@ -70,12 +70,13 @@ private:
     Task<Result<bool>> commit(Window window);
     Task<Result<void>> wait_until_idle();
     Result<void> check_wanted() const;
-    core::WaitOptions wait() const { return {.cancel = &stores_.stopping()}; }
+    core::WaitOptions wait() const { return {.cancel = &ending_}; }
     core::Reactor& reactor() const { return stores_.parts().reactor; }
     store::Volume& volume() const { return home_.volume(); }
 
     Stores& stores_;
     HomeVolume& home_;
+    core::CancelSource& ending_;
     const CoalescerOptions options_;
     store::Receipt newest_;  // Change that there was at the last look; none before the first.
     bool disturbed_ = false;
@@ -119,7 +120,7 @@ Task<Result<void>> Coalescer::Pass::between_turns() {
         const auto gathered = co_await gather(window);
         if (!gathered) co_return gathered;
     }
-    co_return co_await reactor().sleep_for(kPause, &stores_.stopping());
+    co_return co_await reactor().sleep_for(kPause, &ending_);
 }
 
 Task<Result<void>> Coalescer::Pass::finish() {
@@ -128,7 +129,7 @@ Task<Result<void>> Coalescer::Pass::finish() {
 }
 
 Result<void> Coalescer::Pass::check_wanted() const {
-    if (stores_.stopping().cancelled()) {
+    if (ending_.cancelled()) {
         return std::unexpected(Error{.code = Errc::kCancelled, .context = "coalescing"});
     }
     if (!home_.volume().serving()) return std::unexpected(home_.volume().failure());
@@ -144,7 +145,7 @@ Task<Result<void>> Coalescer::Pass::wait_until_idle() {
     while (options_.idle > Duration{0} && volume().newest() != newest_) {
         if (newest_.seq > 0) disturbed_ = true;
         newest_ = volume().newest();
-        const auto slept = co_await reactor().sleep_for(options_.idle, &stores_.stopping());
+        const auto slept = co_await reactor().sleep_for(options_.idle, &ending_);
         if (!slept) co_return slept;
     }
     co_return check_wanted();
@@ -183,7 +184,7 @@ Task<Result<void>> Coalescer::Pass::gather(Window window) {
     const auto share =
         Duration(static_cast<Duration::rep>(static_cast<double>(bytes.size_bytes) * 1e9 /
                                             static_cast<double>(options_.bytes_per_second)));
-    co_return co_await reactor().sleep_for(share, &stores_.stopping());
+    co_return co_await reactor().sleep_for(share, &ending_);
 }
 
 Task<Result<bool>> Coalescer::Pass::read(core::Buffer into) {
@@ -314,7 +315,8 @@ Task<void> Coalescer::run() {
 
 Task<void> Coalescer::go_through(store::Slot slot) {
     HomeVolume* const home = stores_.find(slot);
-    if (home == nullptr || !home->volume().serving()) co_return;
+    if (home == nullptr || home->is_leaving() || !home->volume().serving()) co_return;
+    const HomeVolume::Hold hold(*home);
     if (home->volume().newest() == seen_[slot]) co_return;
     const store::Receipt before = home->volume().newest();
     const Instant began_at = stores_.parts().reactor.now();

@@ -13,7 +13,37 @@ constexpr std::uint64_t kNumberMax = (1ULL << kDiskShift) - 1;
 }  // namespace
 
 HomeVolume::HomeVolume(const HomeDisk& disk, core::Reactor& reactor)
-    : disk_(disk), locks_(reactor), use_(disk.volume->owners_at_open()) {}
+    : disk_(disk), free_(reactor), locks_(reactor), use_(disk.volume->owners_at_open()) {
+    endings_.emplace_back();
+}
+
+HomeVolume::~HomeVolume() = default;
+
+void HomeVolume::let_go() {
+    ENSURE(hold_count_ > 0);
+    if (--hold_count_ == 0) free_.wake_all();
+}
+
+Task<Result<void>> HomeVolume::wait_until_free(Instant deadline) {
+    const core::WaitOptions wait{.deadline = deadline};
+    while (hold_count_ > 0) {
+        const auto woken = co_await free_.wait(wait);
+        if (!woken) co_return woken;
+    }
+    co_return Result<void>{};
+}
+
+void HomeVolume::begin_to_leave() {
+    leaving_ = true;
+    ending().cancel();
+}
+
+void HomeVolume::stay() {
+    leaving_ = false;
+    shut_ = false;
+    if (hold_count_ == 0) endings_.clear();
+    endings_.emplace_back();
+}
 
 store::Fid HomeVolume::make_fid() {
     const std::uint64_t epoch = volume().newest().epoch;

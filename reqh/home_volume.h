@@ -2,12 +2,17 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <deque>
 #include <map>
+#include <utility>
 #include <vector>
 
+#include "core/cancel.h"
 #include "core/counter.h"
 #include "core/result.h"
+#include "core/task.h"
 #include "core/time.h"
+#include "core/wait_queue.h"
 #include "reqh/disk_use.h"
 #include "reqh/range_locks.h"
 #include "reqh/stores.h"
@@ -62,6 +67,44 @@ struct ScrubProgress {
 class HomeVolume {
 public:
     HomeVolume(const HomeDisk& disk, core::Reactor& reactor);
+    ~HomeVolume();
+    HomeVolume(const HomeVolume&) = delete;
+    HomeVolume& operator=(const HomeVolume&) = delete;
+
+    // Held by whoever comes back to it in a later turn: it stays as long.
+    class Hold {
+    public:
+        Hold() = default;
+        explicit Hold(HomeVolume& home) : home_(&home) { ++home.hold_count_; }
+        Hold(Hold&& other) noexcept : home_(std::exchange(other.home_, nullptr)) {}
+        Hold& operator=(Hold other) noexcept {
+            std::swap(home_, other.home_);
+            return *this;
+        }
+        ~Hold() {
+            if (home_ != nullptr) home_->let_go();
+        }
+
+    private:
+        HomeVolume* home_ = nullptr;
+    };
+    std::uint64_t hold_count() const { return hold_count_; }
+    // kTimedOut: somebody still holds it.
+    Task<Result<void>> wait_until_free(Instant deadline);
+
+    // -- a disk that is to go --
+
+    // From now on nothing new comes to it, and what goes on with it besides fops is told to end.
+    void begin_to_leave();
+    // It stays after all.
+    void stay();
+    bool is_leaving() const { return leaving_; }
+    // Nobody finds it any more.
+    void shut() { shut_ = true; }
+    bool is_shut() const { return shut_; }
+    // Cancelled when what goes on with it besides fops is to end. It is there as long as a hold
+    // that was had before it was asked for.
+    core::CancelSource& ending() { return endings_.back(); }
 
     store::Volume& volume() const { return *disk_.volume; }
     store::Slot slot() const { return disk_.volume->slot(); }
@@ -113,7 +156,14 @@ public:
     void keep_upload_times(const std::vector<store::Fid>& fids);
 
 private:
+    void let_go();
+
     const HomeDisk disk_;
+    std::uint64_t hold_count_ = 0;
+    core::WaitQueue free_;
+    bool leaving_ = false;
+    bool shut_ = false;
+    std::deque<core::CancelSource> endings_;  // The last one counts, others may be looked at yet.
     RangeLocks locks_;
     ObjectCount objects_;
     ObjectCount* recount_ = nullptr;

@@ -30,7 +30,7 @@ void look_at_slots(Stores& stores, std::span<SlotFigures> slots) {
         const store::SpaceUse use = home->volume().space_use();
         each.is_open = true;
         each.objects = home->objects().get();
-        each.serves = home->volume().serving();
+        each.serves = home->volume().serving() && !home->is_leaving();
         each.total_bytes = use.total_blocks * fop::kBlockBytes;
         // What waits comes back by itself.
         each.free_bytes = (use.free_blocks + use.waiting_blocks) * fop::kBlockBytes;
@@ -130,6 +130,9 @@ struct SyncAnswer {
 // that was asked about.
 Task<Granted<SyncAnswer>> sync_slot(Operation* operation, SyncQuestion question) {
     const auto homed = operation->find_home(question.asked.slot);
+    // What was written to a disk that is let go is gone by now, and it is closed in order.
+    const bool is_released = !homed && operation->stores().was_released(question.asked.slot);
+    if (is_released) co_return SyncAnswer{.receipt = question.asked};
     if (!homed) co_return refused(homed.error());
     store::Volume& volume = operation->volume();
     const store::Receipt newest = volume.newest();
@@ -162,8 +165,14 @@ Task<fop::Reply> run_sync(Operation* operation) {
         SyncQuestion question{.about_all = asked.empty()};
         if (!asked.empty()) question.asked = asked[i];
         if (asked.empty()) {
-            if (layout->slots[i].state == SlotState::kMissing) continue;
+            const SlotState state = layout->slots[i].state;
+            if (state == SlotState::kMissing || state == SlotState::kReleased) continue;
             question.asked.slot = layout->slots[i].slot;
+        }
+        const SlotPlace* const place = layout->find_slot(question.asked.slot);
+        if (place != nullptr && place->state == SlotState::kReleased) {
+            operation->work().receipts.push_back(question.asked);
+            continue;
         }
         const auto locality = operation->locality_of(question.asked.slot);
         if (!locality) co_return operation->refuse(locality.error());
@@ -171,7 +180,9 @@ Task<fop::Reply> run_sync(Operation* operation) {
         const auto synced = co_await operation->run_at<SyncAnswer>(*locality, job);
         if (!synced) co_return operation->refuse(synced.error());
         if (synced->is_lost) status = fop::Status::kLost;
-        operation->work().receipts.push_back(synced->receipt);
+        // Of a disk that went just now there is none where all are asked.
+        const bool has_receipt = synced->receipt.incarnation > 0;
+        if (has_receipt) operation->work().receipts.push_back(synced->receipt);
     }
     co_return fop::Reply{.status = status,
                          .body = fop::SyncReply{.receipts = operation->work().receipts}};

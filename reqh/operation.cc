@@ -7,7 +7,6 @@
 
 #include "core/ensure.h"
 #include "core/events.h"
-#include "fop/hash.h"
 #include "reqh/executors.h"
 #include "reqh/fids.h"
 #include "reqh/remote_task.h"
@@ -19,15 +18,6 @@ namespace {
 // How long a fop without a deadline waits until a name can be taken from its owner, and one with a
 // distant one.
 constexpr Duration kLeaveWaitMax = 30s;
-
-// Whose request it is. A client's own number is no secret: whoever else says it asks for something
-// of his own.
-store::ReplyKey reply_key(const fabric::Caller& caller, std::uint64_t number) {
-    const fop::Hash whose = fop::hash({caller.client, std::as_bytes(std::span(caller.principal))});
-    store::ReplyKey key{.request_number = number};
-    std::copy_n(whose.begin(), key.client.bytes.size(), key.client.bytes.begin());
-    return key;
-}
 
 // No object is called that: no slot has as many disks.
 store::Fid fid_of_request(const store::ReplyKey& key) {
@@ -89,6 +79,7 @@ void Operation::leave() {
     reading_.unlink();
     lock_.release();
     once_lock_.release();
+    hold_ = HomeVolume::Hold();
 }
 
 void Operation::enter(Phase phase) const {
@@ -115,15 +106,25 @@ Granted<PoolId> Operation::find_pool() const {
 Granted<std::uint32_t> Operation::locality_of(store::Slot slot) const {
     const SlotPlace* const place = stores().layout().find_slot(slot);
     if (place == nullptr) return refused(fop::Status::kNotFound, "no disk has that slot");
-    if (place->state == SlotState::kMissing) {
-        return refused(fop::Status::kMediumMissing, "its disk is not there");
-    }
+    const bool is_there =
+        place->state == SlotState::kOnline || place->state == SlotState::kReadOnly;
+    if (!is_there) return refused(why_not_there(slot));
     return place->locality;
+}
+
+// An object that was on a disk that has gone in order is gone, too.
+Refusal Operation::why_not_there(store::Slot slot) const {
+    if (executor_of(*origin_.type).is_about_object && stores().was_released(slot)) {
+        return {.status = fop::Status::kNotFound,
+                .words = "there is no such object: its disk was let go"};
+    }
+    return {.status = fop::Status::kMediumMissing, .words = "its disk is not there"};
 }
 
 Granted<> Operation::find_home(store::Slot slot) {
     home_ = stores().find(slot);
-    if (home_ == nullptr) return refused(fop::Status::kMediumMissing, "its disk is not there");
+    if (home_ == nullptr) return refused(why_not_there(slot));
+    hold_ = HomeVolume::Hold(*home_);
     io_.use({.reactor = &reactor(), .scheduler = &stores().parts().io, .medium = home_->medium()});
     return {};
 }
@@ -133,6 +134,9 @@ Granted<PoolId> Operation::check_takes_new() const {
     if (!pool) return pool;
     if (*pool != home_->pool()) {
         return refused(fop::Status::kWrongPool, "the slot is in another pool");
+    }
+    if (home_->is_leaving()) {
+        return refused(fop::Status::kReadOnly, "its disk is being taken out");
     }
     const auto serving = check_serving();
     if (!serving) return refused(serving.error());
@@ -148,7 +152,7 @@ Granted<> Operation::check_serving() const {
 
 Task<Granted<std::optional<RecordedReply>>> Operation::recall() {
     enter(Phase::kDistributedResources);
-    reply_key_ = reply_key(caller(), request().id);
+    reply_key_ = reply_key(caller().client, caller().principal, request().id);
     const LockRequest same{
         .fid = fid_of_request(reply_key_), .range = kAttributes, .mode = LockMode::kExclusive};
     const auto locked = co_await home_->locks().acquire(once_lock_, same, wait());

@@ -96,7 +96,8 @@ public:
     // there. kTryAgain when the server is stopping.
     template <typename Value, typename Job>
     Task<Granted<Value>> run_at(std::uint32_t locality, Job job);
-    // The locality of a slot: kNotFound, kMediumMissing.
+    // The locality of a slot: kMediumMissing, kNotFound; the latter too for an object on a disk
+    // that was let go.
     Granted<std::uint32_t> locality_of(store::Slot slot) const;
 
     // -- the steps --
@@ -257,7 +258,10 @@ private:
         DiskUse::Scope scope = DiskUse::Scope::kPoolAndOwner;
     };
 
+    template <typename Value, typename Job>
+    Task<Granted<Value>> run_and_let_go(Job* job);
     Task<fop::Reply> run_here();
+    Refusal why_not_there(store::Slot slot) const;
     Task<Granted<fop::Reply>> run_granted();
     void move_to(const Site& site);
     core::WaitOptions wait_to_leave() const;
@@ -273,6 +277,7 @@ private:
     Site site_;
     core::Buffer piece_;
     HomeVolume* home_ = nullptr;
+    HomeVolume::Hold hold_;  // Of it.
     std::array<std::optional<NameHold>, 2> holds_;
     store::ReplyKey reply_key_{};  // Of what must not happen twice.
     RangeLock once_lock_;
@@ -292,20 +297,36 @@ private:
     std::array<char, fop::kWordsBytesMax> words_;
 };
 
+// A hold belongs to the reactor of its disk.
+template <typename Value, typename Job>
+Task<Granted<Value>> Operation::run_and_let_go(Job* job) {
+    auto ran = co_await (*job)();
+    hold_ = HomeVolume::Hold();
+    co_return ran;
+}
+
+// What it holds here stays, and so does the disk that it is of.
 template <typename Value, typename Job>
 Task<Granted<Value>> Operation::run_at(std::uint32_t locality, Job job) {
     Stores& there = stores().at(locality);
-    if (&there == &stores()) co_return co_await job();
+    HomeVolume::Hold own = std::move(hold_);
+    if (&there == &stores()) {
+        auto ran = co_await run_and_let_go<Value>(&job);
+        hold_ = std::move(own);
+        co_return ran;
+    }
     const Site here = site_;
     PhaseTimes times = *here.times;
     core::CancelSource cancel;
     CancelThere forwarded(*here.cancel, *here.reactor, there.parts().reactor, cancel);
     move_to(
         {.reactor = &there.parts().reactor, .stores = &there, .times = &times, .cancel = &cancel});
+    auto visit = [this, &job] { return run_and_let_go<Value>(&job); };
     auto ran = co_await run_task_on<Granted<Value>>(*here.reactor, there.parts().reactor,
-                                                    there.duties(), job);
+                                                    there.duties(), visit);
     co_await forwarded.end();
     move_to(here);
+    hold_ = std::move(own);
     *here.times = times;
     if (!ran) co_return refused(fop::Status::kTryAgain, "the server is stopping");
     co_return std::move(*ran);

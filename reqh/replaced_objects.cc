@@ -18,6 +18,7 @@ Task<Result<void>> remove_at_home(Stores* stores, store::NameClaim claim) {
     if (home == nullptr) {
         co_return std::unexpected(Error{.code = Errc::kNotFound, .context = "the disk"});
     }
+    const HomeVolume::Hold hold(*home);
     const core::WaitOptions wait{.cancel = &stores->stopping()};
     RangeLock lock;
     const LockRequest whole{.fid = claim.fid, .range = kWholeObject, .mode = LockMode::kExclusive};
@@ -50,6 +51,10 @@ Task<Result<void>> remove_at_home(Stores* stores, store::NameClaim claim) {
 
 void ReplacedObjects::start() {
     stores_.parts().reactor.spawn(stores_.duties(), run());
+}
+
+void ReplacedObjects::look_again() {
+    part_.shard().look_at_replaced_again();
 }
 
 Task<void> ReplacedObjects::run() {
@@ -86,7 +91,7 @@ Task<Result<void>> ReplacedObjects::remove_page() {
     co_return Result<void>{};
 }
 
-// One whose disk is missing, or takes no changes, stays until the node starts with a better one.
+// One whose disk is missing, or takes no changes, stays until there is a better one.
 Task<void> ReplacedObjects::remove(store::NameClaim claim) {
     const SlotPlace* const place = stores_.layout().find_slot(claim.fid.slot());
     if (place == nullptr) co_return;

@@ -17,6 +17,8 @@ public:
 
     // Once, when all disks that there are have been opened.
     void start();
+    // There is a disk that was missing.
+    void look_again();
 
 private:
     Task<void> run();

@@ -1,5 +1,8 @@
 #include "reqh/reply_record.h"
 
+#include <algorithm>
+
+#include "fop/hash.h"
 #include "store/little_endian.h"
 
 namespace fopd::reqh {
@@ -13,6 +16,14 @@ constexpr std::size_t kSizeAt = 26;
 constexpr std::size_t kOffsetAt = 34;
 
 }  // namespace
+
+store::ReplyKey reply_key(std::span<const std::byte, 16> client, std::string_view principal,
+                          std::uint64_t number) {
+    const fop::Hash whose = fop::hash({client, std::as_bytes(std::span(principal))});
+    store::ReplyKey key{.request_number = number};
+    std::copy_n(whose.begin(), key.client.bytes.size(), key.client.bytes.begin());
+    return key;
+}
 
 std::array<std::byte, kRecordedReplyBytes> write_recorded_reply(const RecordedReply& reply) {
     std::array<std::byte, kRecordedReplyBytes> bytes{};

@@ -3,11 +3,14 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
+#include <string_view>
 
 #include "core/result.h"
 #include "fop/bodies.h"
 #include "store/fid.h"
 #include "store/index.h"
+#include "store/object.h"
 
 namespace fopd::reqh {
 
@@ -23,6 +26,11 @@ struct RecordedReply {
 
     friend bool operator==(const RecordedReply&, const RecordedReply&) = default;
 };
+
+// Whose request it is. A client's own number is no secret: whoever else says it asks for something
+// of his own.
+store::ReplyKey reply_key(std::span<const std::byte, 16> client, std::string_view principal,
+                          std::uint64_t number);
 
 inline constexpr std::size_t kRecordedReplyBytes = 2 + 16 + 3 * 8;
 

@@ -27,7 +27,10 @@ constexpr Duration kPatience = 1s;
 class Scrub::Pass final : public store::MapVisitor {
 public:
     Pass(Stores& stores, HomeVolume& home, std::uint64_t bytes_per_second)
-        : stores_(stores), home_(home), bytes_per_second_(bytes_per_second) {
+        : stores_(stores),
+          home_(home),
+          ending_(home.ending()),
+          bytes_per_second_(bytes_per_second) {
         io_.use({.reactor = &stores.parts().reactor,
                  .scheduler = &stores.parts().io,
                  .medium = home.medium()});
@@ -59,11 +62,12 @@ private:
     Task<Result<core::BufferPool::Loan>> borrow();
     Task<Result<void>> keep_pace(std::uint64_t bytes);
     void report(const Doubt& doubt, std::string_view what);
-    core::WaitOptions wait() const { return {.cancel = &stores_.stopping()}; }
+    core::WaitOptions wait() const { return {.cancel = &ending_}; }
     Result<void> check_wanted() const;
 
     Stores& stores_;
     HomeVolume& home_;
+    core::CancelSource& ending_;
     const std::uint64_t bytes_per_second_;
     BlockIo io_;
     std::vector<Run> runs_;
@@ -189,11 +193,11 @@ Task<Result<core::BufferPool::Loan>> Scrub::Pass::borrow() {
 Task<Result<void>> Scrub::Pass::keep_pace(std::uint64_t bytes) {
     const auto share = Duration(static_cast<Duration::rep>(static_cast<double>(bytes) * 1e9 /
                                                            static_cast<double>(bytes_per_second_)));
-    co_return co_await stores_.parts().reactor.sleep_for(share, &stores_.stopping());
+    co_return co_await stores_.parts().reactor.sleep_for(share, &ending_);
 }
 
 Result<void> Scrub::Pass::check_wanted() const {
-    if (!stores_.stopping().cancelled() && !home_.scrub().to_end) return {};
+    if (!ending_.cancelled() && !home_.scrub().to_end) return {};
     return std::unexpected(Error{.code = Errc::kCancelled, .context = "scrub"});
 }
 
@@ -209,7 +213,7 @@ void Scrub::Pass::report(const Doubt& doubt, std::string_view what) {
 
 Result<void> Scrub::begin(store::Slot slot) {
     HomeVolume* const home = stores_.find(slot);
-    if (home == nullptr) {
+    if (home == nullptr || home->is_leaving()) {
         return std::unexpected(Error{.code = Errc::kNotFound, .context = "the disk is not there"});
     }
     ScrubProgress& progress = home->scrub();
@@ -222,7 +226,8 @@ Result<void> Scrub::begin(store::Slot slot) {
     progress.damaged_blocks.set(0);
     progress.total_blocks.set(use.used_blocks);
     progress.state.set(ScrubProgress::kRunning);
-    stores_.parts().reactor.spawn(stores_.duties(), run(slot));
+    HomeVolume::Hold hold(*home);
+    stores_.parts().reactor.spawn(stores_.duties(), run(home, std::move(hold)));
     return {};
 }
 
@@ -230,18 +235,17 @@ void Scrub::end(store::Slot slot) {
     if (HomeVolume* const home = stores_.find(slot); home != nullptr) home->scrub().to_end = true;
 }
 
-Task<void> Scrub::run(store::Slot slot) {
-    HomeVolume& home = *stores_.find(slot);
+Task<void> Scrub::run(HomeVolume* home, HomeVolume::Hold /*hold*/) {
     const Instant began_at = stores_.parts().reactor.now();
-    Pass pass(stores_, home, bytes_per_second_);
-    const auto done = co_await home.volume().map().for_each(store::KeyKind::kExtent, &pass);
-    ScrubProgress& progress = home.scrub();
+    Pass pass(stores_, *home, bytes_per_second_);
+    const auto done = co_await home->volume().map().for_each(store::KeyKind::kExtent, &pass);
+    ScrubProgress& progress = home->scrub();
     progress.state.set(done                                    ? ScrubProgress::kDone
                        : done.error().code == Errc::kCancelled ? ScrubProgress::kEnded
                                                                : ScrubProgress::kFailed);
     core::emit(stores_.parts().events, done ? core::Level::kInfo : core::Level::kWarn,
                "store.scrubbed",
-               {{"slot", std::uint64_t{slot}},
+               {{"slot", std::uint64_t{home->slot()}},
                 {"result", done ? std::string_view("done") : done.error().context},
                 {"blocks", progress.read_blocks.get()},
                 {"damaged", progress.damaged_blocks.get()},

@@ -31,7 +31,7 @@ public:
 private:
     class Pass;
 
-    Task<void> run(store::Slot slot);
+    Task<void> run(HomeVolume* home, HomeVolume::Hold hold);
 
     Stores& stores_;
     const std::uint64_t bytes_per_second_;

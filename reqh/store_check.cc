@@ -46,7 +46,7 @@ public:
                    .cancel = &cancel_,
                    .check_reply = &check_reply,
                    .objects = this} {
-        stores.stopping().add(*this);
+        home.ending().add(*this);
     }
     Run(const Run&) = delete;
     Run& operator=(const Run&) = delete;
@@ -61,7 +61,7 @@ public:
         return status_;
     }
     bool is_running() const { return status_.state == CheckStatus::State::kRunning; }
-    Task<void> carry_out();
+    Task<void> carry_out(HomeVolume::Hold hold);
 
 private:
     static void on_stop(CancelHook& hook) { static_cast<Run&>(hook).end(); }
@@ -80,7 +80,7 @@ private:
     CheckStatus status_{.state = CheckStatus::State::kRunning};
 };
 
-Task<void> StoreCheck::Run::carry_out() {
+Task<void> StoreCheck::Run::carry_out(HomeVolume::Hold /*hold*/) {
     const Instant began_at = stores_.parts().reactor.now();
     store::VolumeCheck check(home_.volume(), options_);
     check_ = &check;
@@ -89,6 +89,7 @@ Task<void> StoreCheck::Run::carry_out() {
     if (done) compare_counts();
     home_.set_recount(nullptr);
     check_ = nullptr;
+    CancelHook::unlink();
     status_.report = check.report();
     status_.stage.clear();
     status_.state = CheckStatus::State::kDone;
@@ -140,7 +141,7 @@ StoreCheck::~StoreCheck() = default;
 
 Result<void> StoreCheck::begin(store::Slot slot) {
     HomeVolume* const home = stores_.find(slot);
-    if (home == nullptr || stores_.stopping().cancelled()) {
+    if (home == nullptr || home->ending().cancelled()) {
         return std::unexpected(Error{.code = Errc::kNotFound, .context = "the disk is not there"});
     }
     std::unique_ptr<Run>& run = runs_[slot];
@@ -148,7 +149,8 @@ Result<void> StoreCheck::begin(store::Slot slot) {
         return std::unexpected(Error{.code = Errc::kBusy, .context = "a check is under way"});
     }
     run = std::make_unique<Run>(stores_, *home, bytes_per_second_);
-    stores_.parts().reactor.spawn(stores_.duties(), run->carry_out());
+    HomeVolume::Hold hold(*home);
+    stores_.parts().reactor.spawn(stores_.duties(), run->carry_out(std::move(hold)));
     return {};
 }
 

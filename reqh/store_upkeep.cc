@@ -95,6 +95,15 @@ Task<void> StoreUpkeep::run() {
     }
 }
 
+void StoreUpkeep::count(store::Slot slot) {
+    stores_.parts().reactor.spawn(stores_.duties(), count_later(slot));
+}
+
+Task<void> StoreUpkeep::count_later(store::Slot slot) {
+    // Of what cannot be counted its fops will say so.
+    [[maybe_unused]] const auto counted = co_await count_objects(slot);
+}
+
 std::vector<store::Slot> StoreUpkeep::slots() const {
     std::vector<store::Slot> slots;
     for (const auto& home : stores_.volumes()) slots.push_back(home->slot());
@@ -104,6 +113,7 @@ std::vector<store::Slot> StoreUpkeep::slots() const {
 Task<Result<void>> StoreUpkeep::count_objects(store::Slot slot) {
     HomeVolume* const home = stores_.find(slot);
     if (home == nullptr) co_return Result<void>{};
+    const HomeVolume::Hold hold(*home);
     const auto counted =
         co_await home->volume().map().for_each(store::KeyKind::kObject, &home->objects());
     if (counted) home->objects().all_seen();
@@ -112,70 +122,71 @@ Task<Result<void>> StoreUpkeep::count_objects(store::Slot slot) {
 
 Task<Result<void>> StoreUpkeep::look_after(store::Slot slot) {
     HomeVolume* const home = stores_.find(slot);
-    if (home == nullptr || !home->volume().serving()) co_return Result<void>{};
-    const auto forgotten = co_await forget_replies(slot);
+    const bool is_there = home != nullptr && !home->is_leaving();
+    if (!is_there || !home->volume().serving()) co_return Result<void>{};
+    const HomeVolume::Hold hold(*home);
+    const auto forgotten = co_await forget_replies(home);
     if (!forgotten) co_return forgotten;
-    co_return co_await give_up_uploads(slot);
+    co_return co_await give_up_uploads(home);
 }
 
 // By their stamps, which only ever rise on a disk; the wall clock alone may go back.
-Task<Result<void>> StoreUpkeep::forget_replies(store::Slot slot) {
-    HomeVolume& home = *stores_.find(slot);
+Task<Result<void>> StoreUpkeep::forget_replies(HomeVolume* home) {
+    const store::Slot slot = home->slot();
     std::int64_t up_to = 0;
     for (const Note& note : notes_) {
         const bool is_old = after(note.at, options_.replies_kept) <= now();
         if (note.slot == slot && is_old) up_to = note.stamp;
     }
-    OldReplies old(home.volume(), up_to, wait());
+    OldReplies old(home->volume(), up_to, {.cancel = &home->ending()});
     store::MapVisitor* const visitor = &old;
-    const auto looked = co_await home.volume().map().for_each(store::KeyKind::kReply, visitor);
+    const auto looked = co_await home->volume().map().for_each(store::KeyKind::kReply, visitor);
     if (!looked) co_return looked;
-    home.raise_stamp(old.newest());
+    home->raise_stamp(old.newest());
     std::erase_if(notes_,
                   [&](const Note& note) { return note.slot == slot && note.stamp < up_to; });
-    notes_.push_back({.slot = slot, .at = now(), .stamp = home.stamp()});
+    notes_.push_back({.slot = slot, .at = now(), .stamp = home->stamp()});
     co_return Result<void>{};
 }
 
-Task<Result<void>> StoreUpkeep::give_up_uploads(store::Slot slot) {
-    HomeVolume& home = *stores_.find(slot);
+Task<Result<void>> StoreUpkeep::give_up_uploads(HomeVolume* home) {
     Uploads uploads;
-    const auto looked = co_await home.volume().map().for_each(store::KeyKind::kUpload, &uploads);
+    const auto looked = co_await home->volume().map().for_each(store::KeyKind::kUpload, &uploads);
     if (!looked) co_return looked;
-    home.keep_upload_times(uploads.fids);
+    home->keep_upload_times(uploads.fids);
     for (const store::Fid fid : uploads.fids) {
-        const Instant last = home.upload_time(fid, now());
+        const Instant last = home->upload_time(fid, now());
         if (after(last, options_.upload_timeout) > now()) continue;
-        const auto given_up = co_await give_up_upload(slot, fid);
+        const auto given_up = co_await give_up_upload(home, fid);
         if (!given_up) co_return given_up;
     }
     co_return Result<void>{};
 }
 
-Task<Result<void>> StoreUpkeep::give_up_upload(store::Slot slot, store::Fid fid) {
-    HomeVolume& home = *stores_.find(slot);
+Task<Result<void>> StoreUpkeep::give_up_upload(HomeVolume* home, store::Fid fid) {
+    const core::WaitOptions wait{.cancel = &home->ending()};
     RangeLock lock;
     const LockRequest whole{.fid = fid, .range = kWholeObject, .mode = LockMode::kExclusive};
-    const auto locked = co_await home.locks().acquire(lock, whole, wait());
+    const auto locked = co_await home->locks().acquire(lock, whole, wait);
     if (!locked) co_return locked;
-    auto room = co_await home.volume().reserve(store::kRemoveRecordBytes, wait());
+    auto room = co_await home->volume().reserve(store::kRemoveRecordBytes, wait);
     if (!room) co_return std::unexpected(room.error());
-    const auto found = home.volume().map().find_upload(fid);
+    const auto found = home->volume().map().find_upload(fid);
     if (!found) co_return std::unexpected(found.error());
-    const bool is_idle =
-        found->has_value() && after(home.upload_time(fid, now()), options_.upload_timeout) <= now();
+    const bool is_idle = found->has_value() &&
+                         after(home->upload_time(fid, now()), options_.upload_timeout) <= now();
     if (!is_idle) co_return Result<void>{};
-    DiskUse::Owner& owner = home.use().owner((*found)->object.owner);
-    const auto blocks = co_await home.volume().count_blocks(fid, wait());
+    DiskUse::Owner& owner = home->use().owner((*found)->object.owner);
+    const auto blocks = co_await home->volume().count_blocks(fid, wait);
     if (!blocks) co_return std::unexpected(blocks.error());
     store::Change change;
     change.records.remove(fid);
-    const Result<void> begun = home.volume().begin(change, std::move(*room),
-                                                   store::Durability::kDurable, store::Data::kNone);
+    const Result<void> begun = home->volume().begin(
+        change, std::move(*room), store::Durability::kDurable, store::Data::kNone);
     if (!begun) co_return begun;
-    const auto finished = co_await home.volume().finish(&change);
+    const auto finished = co_await home->volume().finish(&change);
     if (!finished) co_return std::unexpected(finished.error());
-    home.use().put_back(owner, {.blocks = *blocks, .objects = 1}, DiskUse::Scope::kPoolAndOwner);
+    home->use().put_back(owner, {.blocks = *blocks, .objects = 1}, DiskUse::Scope::kPoolAndOwner);
     co_return Result<void>{};
 }
 

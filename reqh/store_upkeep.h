@@ -34,6 +34,8 @@ public:
 
     // Once, when the disks that there are have been opened.
     void start();
+    // One that came later; start() counts those that were there.
+    void count(store::Slot slot);
 
 private:
     // When replies up to this stamp were there already.
@@ -46,11 +48,12 @@ private:
     Task<void> run();
     std::vector<store::Slot> slots() const;
     Task<Result<void>> count_objects(store::Slot slot);
+    Task<void> count_later(store::Slot slot);
     Task<Result<void>> look_after(store::Slot slot);
-    Task<Result<void>> forget_replies(store::Slot slot);
-    Task<Result<void>> give_up_uploads(store::Slot slot);
-    Task<Result<void>> give_up_upload(store::Slot slot, store::Fid fid);
-    core::WaitOptions wait() const { return {.cancel = &stores_.stopping()}; }
+    // Requires: the disk is held.
+    Task<Result<void>> forget_replies(HomeVolume* home);
+    Task<Result<void>> give_up_uploads(HomeVolume* home);
+    Task<Result<void>> give_up_upload(HomeVolume* home, store::Fid fid);
     Instant now() const { return stores_.parts().reactor.now(); }
 
     Stores& stores_;

@@ -34,13 +34,16 @@ Stores::Stores(const StoresParts& parts)
 Stores::~Stores() = default;
 
 void Stores::add(const HomeDisk& disk) {
-    ENSURE(find(disk.volume->slot()) == nullptr);
+    ENSURE(place_of(disk.volume->slot()) == volumes_.end());
     volumes_.push_back(std::make_unique<HomeVolume>(disk, parts_.reactor));
     join_quota(*volumes_.back());
 }
 
 void Stores::remove(store::Slot slot) {
-    std::erase_if(volumes_, [slot](const auto& volume) { return volume->slot() == slot; });
+    const auto place = place_of(slot);
+    ENSURE(place != volumes_.end());
+    ENSURE((*place)->hold_count() == 0);
+    volumes_.erase(place);
 }
 
 void Stores::set_layout(StoreLayoutPtr layout) {
@@ -56,13 +59,25 @@ void Stores::join_quota(HomeVolume& volume) {
 
 Task<void> Stores::stop() {
     stopping_.cancel();
+    for (const auto& volume : volumes_) volume->ending().cancel();
     co_await duties_.close(parts_.reactor);
 }
 
+std::vector<std::unique_ptr<HomeVolume>>::iterator Stores::place_of(store::Slot slot) {
+    return std::ranges::find_if(volumes_,
+                                [slot](const auto& volume) { return volume->slot() == slot; });
+}
+
+bool Stores::was_released(store::Slot slot) {
+    const auto here = place_of(slot);
+    if (here != volumes_.end()) return (*here)->is_shut();
+    const SlotPlace* const place = layout_->find_slot(slot);
+    return place != nullptr && place->state == SlotState::kReleased;
+}
+
 HomeVolume* Stores::find(store::Slot slot) {
-    const auto found = std::ranges::find_if(
-        volumes_, [slot](const auto& volume) { return volume->slot() == slot; });
-    return found == volumes_.end() ? nullptr : found->get();
+    const auto place = place_of(slot);
+    return place == volumes_.end() || (*place)->is_shut() ? nullptr : place->get();
 }
 
 }  // namespace fopd::reqh

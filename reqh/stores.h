@@ -39,7 +39,8 @@ struct PoolPlace {
 enum class SlotState : std::uint8_t {
     kOnline,
     kReadOnly,
-    kMissing,  // Its disk is not there, or of no use.
+    kMissing,   // Its disk is not there, or of no use.
+    kReleased,  // It was let go, with nothing on it.
 };
 
 struct SlotPlace {
@@ -90,7 +91,7 @@ class HomeVolume;
 
 // Where the foms of a locality find objects: those of its own disks at once, others through the
 // locality that is their home. Made before any disk is opened, so that those of all localities can
-// be introduced to each other; disks come later, and go when no fom runs any more.
+// be introduced to each other; disks come later, and go when nobody holds them any more.
 //
 // Lives on its reactor, but for what says otherwise.
 class Stores {
@@ -107,7 +108,7 @@ public:
     void set_layout(StoreLayoutPtr layout);
     // Requires: no disk of that slot is here.
     void add(const HomeDisk& disk);
-    // Requires: no fom runs that could use it.
+    // Requires: nobody holds it.
     void remove(store::Slot slot);
 
     // What is done here for fops of other localities, and after the reply of others, ends.
@@ -117,8 +118,11 @@ public:
     const StoreLayout& layout() const { return *layout_; }
     // To look at over several turns.
     const StoreLayoutPtr& layout_ptr() const { return layout_; }
-    // A disk of this locality; null when its home is elsewhere, or its disk is not there.
+    // A disk of this locality; null when its home is elsewhere, or its disk is not there, or about
+    // to go. It is there for this turn: who needs it longer takes a HomeVolume::Hold.
     HomeVolume* find(store::Slot slot);
+    // Its disk was let go with nothing on it, or is about to be.
+    bool was_released(store::Slot slot);
     std::span<const std::unique_ptr<HomeVolume>> volumes() const { return volumes_; }
     Stores& at(std::uint32_t locality) const { return *all_[locality]; }
     std::span<Stores* const> all() const { return all_; }
@@ -131,6 +135,7 @@ public:
     const StoresParts& parts() const { return parts_; }
 
 private:
+    std::vector<std::unique_ptr<HomeVolume>>::iterator place_of(store::Slot slot);
     void join_quota(HomeVolume& volume);
 
     const StoresParts parts_;

@@ -44,6 +44,7 @@ REAL_WORLD = [
     ("daemon/admin_*", {"thread", "clock"}),  # A thread for each connection, which waits for the control thread.
     ("daemon/listen_socket.*", {"sleep"}),  # Between two tries of a lock; the start of the server is an offloaded call.
     ("daemon/log*", {"thread", "clock", "environment"}),  # JOURNAL_STREAM says whether the journal reads us.
+    ("daemon/node_disks.*", {"thread"}),  # Metrics are asked for on any thread while disks come and go.
     ("daemon/repeat_limiter.*", {"thread"}),  # Events come from every thread.
     ("daemon/service_manager.*", {"clock", "environment"}),  # systemd's socket and watchdog are in the environment.
     ("daemon/dev_setup.*", {"random", "environment"}),  # Makes keys, and finds where a user's state belongs.

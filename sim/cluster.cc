@@ -147,14 +147,19 @@ void Cluster::carry_out(const Fault& fault) {
             excused_until = std::max(excused_until, until);
             break;
         case Fault::Kind::kReload:
-            if (!node.node().reload() && node.node().accepts_work() &&
-                node.configuration_is_good()) {
-                break_promise("a good configuration was refused");
-            }
+            node.reload([this, &node](const daemon::Node::ReloadResult& reloaded) {
+                if (!reloaded && !reloaded.error().busy && node.configuration_is_good()) {
+                    break_promise("a good configuration was refused");
+                }
+            });
             break;
         case Fault::Kind::kBadReload:
             node.set_configuration("node: { nmae: x }\n");
-            if (node.node().reload()) break_promise("a bad configuration was accepted");
+            node.reload([this, &node](const daemon::Node::ReloadResult& reloaded) {
+                if (reloaded && !node.configuration_is_good()) {
+                    break_promise("a bad configuration was accepted");
+                }
+            });
             due_.push_back({until, fault});
             break;
         case Fault::Kind::kDrain:

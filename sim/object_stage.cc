@@ -13,6 +13,7 @@ constexpr Duration kWorkMax = 300s;
 // For what nobody commits to be given up.
 constexpr Duration kUpkeepMax = 11min;
 constexpr Duration kBetweenChecks = 300ms;
+constexpr Duration kBetweenMovesMax = 5ms;
 constexpr std::string_view kNode = "node";
 constexpr std::uint64_t kStepsBetweenLooks = 16;
 // What those may add to the changes of a disk who were let in at the same time.
@@ -79,6 +80,8 @@ ObjectStage::ObjectStage(std::uint64_t seed, ObjectStageOptions options)
                 }
                 return node;
             }()),
+      disk_count_(options.disks),
+      moves_on_(options.moves),
       checks_(options.checks) {
     for (std::uint32_t i = 0; i < options.users; ++i) {
         ObjectUserOptions user = options.user;
@@ -138,6 +141,7 @@ void ObjectStage::step(Instant limit) {
     node_.bury();
     if (node_.start_failed()) book_.break_promise("the node did not start");
     if (checks_ && !look_at_checks() && world_.now() >= checks_due_) begin_checks();
+    if (moves_on_) begin_move();
     if (restarting_ && !node_.running()) {
         restarting_ = false;
         begin_node(restart_fault_);
@@ -376,8 +380,60 @@ void ObjectStage::begin_checks() {
         if (disk->volume() == nullptr) continue;
         daemon::Locality& locality = *node_.node().localities()[disk->place().locality];
         const auto begun = locality.store_check()->begin(*disk->slot());
-        if (!begun) book_.break_promise("a check does not begin");
+        if (!begun && !moving_) book_.break_promise("a check does not begin");
     }
+}
+
+// -- disks that come and go --
+
+bool ObjectStage::is_open(const std::string& disk) {
+    return node_.node().disks().find(disk) != nullptr;
+}
+
+void ObjectStage::begin_move() {
+    if (!node_.running() || node_.life_count() != moving_life_) moving_ = false;
+    if (!node_.running() || node_.node().state() != daemon::NodeState::kReady) return;
+    if (moving_ || world_.now() < move_due_) return;
+    begin_move_of("d" + std::to_string(world_.random().below(disk_count_)));
+}
+
+void ObjectStage::begin_move_of(const std::string& disk) {
+    moving_ = true;
+    moving_life_ = node_.life_count();
+    auto ended = [this](const daemon::Node::DeviceResult& moved) { end_move(moved); };
+    if (is_open(disk)) {
+        node_.remove_device(disk, ended);
+    } else {
+        node_.add_device(disk, ended);
+    }
+}
+
+void ObjectStage::end_move(const daemon::Node::DeviceResult& moved) {
+    using Kind = daemon::DeviceOutcome::Kind;
+    moving_ = false;
+    const auto pause = world_.random().below(static_cast<std::uint64_t>(kBetweenMovesMax.count()));
+    move_due_ = after(world_.now(), Duration{static_cast<Duration::rep>(pause)});
+    if (!moved) return;  // The node is stopping.
+    book_.tell(moved->device + " " + daemon::to_string(moved->kind) + " " + moved->words);
+    switch (moved->kind) {
+        case Kind::kAdded: ++moves_.came; break;
+        case Kind::kRemoved: ++moves_.went; break;
+        case Kind::kNotRemoved: ++moves_.stayed; break;
+        case Kind::kNotAdded: book_.break_promise("a disk does not come back: " + moved->words);
+    }
+}
+
+bool ObjectStage::bring_back() {
+    moves_on_ = false;
+    const Instant limit = after(world_.now(), kWorkMax);
+    for (std::uint32_t i = 0; i < disk_count_; ++i) {
+        while (kept() && moving_ && world_.now() < limit) step(limit);
+        const std::string disk = "d" + std::to_string(i);
+        if (kept() && !is_open(disk)) begin_move_of(disk);
+    }
+    while (kept() && moving_ && world_.now() < limit) step(limit);
+    if (moving_) book_.break_promise("a disk that is to come back does not");
+    return kept();
 }
 
 bool ObjectStage::read_all() {

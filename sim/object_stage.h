@@ -23,6 +23,8 @@ struct ObjectStageOptions {
     ObjectUserOptions user = {};  // Of each; what belongs to the stage is set by it.
     // Whether the disks are checked, over and over, while the users work.
     bool checks = false;
+    // Whether disks come and go, one at a time, while the users work.
+    bool moves = false;
 };
 
 // What befalls a node with objects and its clients while they are at work.
@@ -83,6 +85,16 @@ public:
     bool check();
     // Checks so far that came to their end.
     std::uint64_t check_count() const { return check_count_; }
+    // Disks that were let go come back, and none goes any more.
+    bool bring_back();
+    void resume_moves() { moves_on_ = true; }
+    // So far: disks that came, that went, and that did not because something was on them.
+    struct Moves {
+        std::uint64_t came = 0;
+        std::uint64_t went = 0;
+        std::uint64_t stayed = 0;
+    };
+    const Moves& moves() const { return moves_; }
     // Reads what there is, where disks let it.
     bool read_all();
     // All objects go; in the end no block is in use.
@@ -122,6 +134,10 @@ private:
     void must_be_within(const char* what, std::uint64_t count, std::uint64_t max);
     bool look_at_checks();
     void begin_checks();
+    void begin_move();
+    void begin_move_of(const std::string& disk);
+    void end_move(const daemon::Node::DeviceResult& moved);
+    bool is_open(const std::string& disk);
 
     core::VirtualWorld world_;
     const std::uint64_t overlay_bytes_;
@@ -138,6 +154,12 @@ private:
     std::uint64_t faults_begun_ = 0;
     bool restarting_ = false;
     ObjectFault restart_fault_;
+    const std::uint32_t disk_count_;
+    bool moves_on_;
+    bool moving_ = false;
+    std::uint64_t moving_life_ = 0;
+    Instant move_due_{};
+    Moves moves_;
     const bool checks_;
     std::uint64_t check_count_ = 0;
     Instant checks_due_ = kNever;  // None is under way until then.

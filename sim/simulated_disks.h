@@ -62,6 +62,7 @@ public:
                                                            NamePlace place) override;
     Task<Result<std::unique_ptr<store::Index>>> make_names(core::Reactor* reactor,
                                                            NamePlace place) override;
+    Result<void> make_room(std::size_t /*disk_count*/) override { return {}; }
     Result<std::string> read_slots() override;
     Result<void> write_slots(const std::string& text) override;
 

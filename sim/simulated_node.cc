@@ -164,6 +164,38 @@ Task<void> SimulatedNode::drain_node(daemon::Node* node) {
     [[maybe_unused]] const auto left = co_await node->drain();
 }
 
+void SimulatedNode::reload(ReloadEnded ended) {
+    process_->control->spawn(process_->gate, reload_node(process_->node.get(), std::move(ended)));
+}
+
+Task<void> SimulatedNode::reload_node(daemon::Node* node, ReloadEnded ended) {
+    const auto reloaded = co_await node->reload();
+    ended(reloaded);
+}
+
+void SimulatedNode::add_device(const std::string& device, DeviceEnded ended) {
+    std::string name = device;
+    process_->control->spawn(process_->gate,
+                             add_to_node(process_->node.get(), std::move(name), std::move(ended)));
+}
+
+Task<void> SimulatedNode::add_to_node(daemon::Node* node, std::string device, DeviceEnded ended) {
+    const auto added = co_await node->add_device(std::move(device));
+    ended(added);
+}
+
+void SimulatedNode::remove_device(const std::string& device, DeviceEnded ended) {
+    std::string name = device;
+    process_->control->spawn(
+        process_->gate, remove_from_node(process_->node.get(), std::move(name), std::move(ended)));
+}
+
+Task<void> SimulatedNode::remove_from_node(daemon::Node* node, std::string device,
+                                           DeviceEnded ended) {
+    const auto removed = co_await node->remove_device(std::move(device));
+    ended(removed);
+}
+
 void SimulatedNode::crash() {
     if (!running()) return;
     process_->control->drop_coroutines();

@@ -124,6 +124,12 @@ public:
 
     // fopctl drain: no new work, and the node stays.
     void drain();
+    // In their own time, and `ended` is told what came of it. Requires: running.
+    using ReloadEnded = std::function<void(const daemon::Node::ReloadResult&)>;
+    void reload(ReloadEnded ended);
+    using DeviceEnded = std::function<void(const daemon::Node::DeviceResult&)>;
+    void add_device(const std::string& device, DeviceEnded ended);
+    void remove_device(const std::string& device, DeviceEnded ended);
 
     const std::string& name() const { return options_.name; }
     std::uint32_t index() const { return options_.index; }
@@ -149,6 +155,9 @@ private:
     Task<void> live(Process* process);
     daemon::Started<daemon::AccessPtr> load_access() const;
     static Task<void> drain_node(daemon::Node* node);
+    static Task<void> reload_node(daemon::Node* node, ReloadEnded ended);
+    static Task<void> add_to_node(daemon::Node* node, std::string device, DeviceEnded ended);
+    static Task<void> remove_from_node(daemon::Node* node, std::string device, DeviceEnded ended);
 
     core::VirtualWorld& world_;
     const SimulatedNodeOptions options_;

@@ -293,6 +293,11 @@ Task<Result<void>> NameShard::wait_replaced(std::uint64_t known_count, core::Wai
     co_return Result<void>{};
 }
 
+void NameShard::look_at_replaced_again() {
+    ++replaced_count_;
+    more_replaced_.wake_all();
+}
+
 // -- what the volumes tell --
 
 void NameShard::put(Bytes key, Bytes value) {

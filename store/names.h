@@ -140,9 +140,12 @@ public:
         std::uint32_t count_max = 100;
     };
     Task<Result<NamePage>> replaced(Replaced which);
-    // Ever; who has looked at all of them waits for more than there were when it began.
+    // Ever, and how often they are to be looked at again; who has looked at all of them waits for
+    // more than there were when it began.
     std::uint64_t replaced_count() const { return replaced_count_; }
     Task<Result<void>> wait_replaced(std::uint64_t known_count, core::WaitOptions wait);
+    // Some that could not be removed perhaps can be now.
+    void look_at_replaced_again();
 
     // -- NameSink --
 

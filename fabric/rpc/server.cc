@@ -239,6 +239,18 @@ std::vector<SessionInfo> Server::sessions() {
     return list;
 }
 
+std::vector<UnheardFop> Server::unheard(Duration gone_max) const {
+    const Instant now = host_.reactor().now();
+    std::vector<UnheardFop> list;
+    for (const auto& [client, record] : clients_) {
+        if (record->sessions == 0 && now - record->idle_since > gone_max) continue;
+        for (const auto& [request, remembered] : record->fops) {
+            list.push_back({.client = client, .principal = record->principal, .request = request});
+        }
+    }
+    return list;
+}
+
 // From time to time, while there is anything to forget.
 void Server::on_time(core::Timer& timer) {
     static_cast<Server&>(timer).forget_clients();

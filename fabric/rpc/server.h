@@ -44,6 +44,13 @@ struct SessionInfo {
     std::uint32_t fop_credits = 0;
 };
 
+// A fop that must not run twice, whose reply its client may not have.
+struct UnheardFop {
+    fop::ClientId client{};
+    std::string principal;
+    std::uint64_t request = 0;
+};
+
 // The server's side of RPC at one locality: takes requests out of messages, hands them to whoever
 // runs them, and sends the replies, those of a turn together. A fop that must not run twice is
 // remembered with its reply until the client has it, so that a client whose session was lost gets
@@ -75,6 +82,8 @@ public:
     std::vector<SessionInfo> sessions();
     // Fops that have arrived and not been replied to.
     std::size_t held() const { return held_; }
+    // Of clients that have a session, or had one within `gone_max`.
+    std::vector<UnheardFop> unheard(Duration gone_max) const;
     // Clients that have a session or may come back for what they asked.
     std::size_t clients() const { return clients_.size(); }
 

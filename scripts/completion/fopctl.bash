@@ -5,7 +5,7 @@ _fopctl() {
     local current=${COMP_WORDS[COMP_CWORD]}
     local previous=${COMP_WORDS[COMP_CWORD - 1]}
     local global_options="--server --key --job --admin --json --quiet --timeout --version --help"
-    local verbs="put get read write append ls stat mv rm truncate punch sync df quota ping bench status top sessions devices scrub store trace reload drain log-level keygen key token"
+    local verbs="put get read write append ls stat mv rm truncate punch sync df quota ping bench status top sessions devices device scrub store trace reload drain log-level keygen key token"
     COMPREPLY=()
 
     # The argument of an option.
@@ -26,7 +26,7 @@ _fopctl() {
             ;;
     esac
 
-    # The verb is the first word that is neither an option nor an option's argument; for keys, tokens and the store, the first two.
+    # The verb is the first word that is neither an option nor an option's argument; for keys, tokens, devices and the store, the first two.
     local verb="" arguments=0 index word
     for ((index = 1; index < COMP_CWORD; index++)); do
         word=${COMP_WORDS[index]}
@@ -37,7 +37,7 @@ _fopctl() {
             *)
                 if [[ -z $verb ]]; then
                     verb=$word
-                elif [[ $verb == key || $verb == token || $verb == store ]]; then
+                elif [[ $verb == key || $verb == token || $verb == device || $verb == store ]]; then
                     verb+=" $word"
                 else
                     ((arguments++))
@@ -78,6 +78,7 @@ _fopctl() {
         log-level) mapfile -t COMPREPLY < <(compgen -W "trace debug info warn error" -- "$current") ;;
         key) mapfile -t COMPREPLY < <(compgen -W "create list revoke" -- "$current") ;;
         token) mapfile -t COMPREPLY < <(compgen -W "create revoke" -- "$current") ;;
+        device) mapfile -t COMPREPLY < <(compgen -W "add remove" -- "$current") ;;
         store) mapfile -t COMPREPLY < <(compgen -W "check backup" -- "$current") ;;
         keygen | "store backup")
             compopt -o filenames 2>/dev/null

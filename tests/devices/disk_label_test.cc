@@ -290,3 +290,34 @@ TEST_CASE("devices disk label: a disk that is not ready yet may be taken anew", 
     REQUIRE(stage.label.label().generation == 6);
     REQUIRE(Stage(image).inspect() == Verdict::kOurs);
 }
+
+TEST_CASE("devices disk label: a released disk is its node's, and anybody may take it",
+          "[devices]") {
+    DiskImage image = our_disk();
+    {
+        Stage stage(image);
+        REQUIRE(stage.inspect() == Verdict::kOurs);
+        REQUIRE(stage.set_state(LabelState::kReleased).has_value());
+        REQUIRE(stage.label.verdict() == Verdict::kOurs);
+        REQUIRE(stage.label.label().slot == 3);
+    }
+    {
+        Stage stage(image);
+        REQUIRE(stage.inspect() == Verdict::kOurs);
+        REQUIRE(stage.label.label().state == LabelState::kReleased);
+    }
+    DiskImage copy = image;
+    {
+        Stage stage(copy, {.node = kNode, .pool = "slow"});
+        REQUIRE(stage.inspect() == Verdict::kRetired);
+    }
+    const NodeId other = counting_id(0xb0);
+    Stage stage(image, {.node = other, .pool = "slow"});
+    REQUIRE(stage.inspect() == Verdict::kRetired);
+    NewLabel fresh = new_label();
+    fresh.disk = counting_id(0x20);
+    REQUIRE(stage.take(fresh).has_value());
+    image.settle();
+    Stage owner(image);
+    REQUIRE(owner.inspect() == Verdict::kOtherNode);
+}

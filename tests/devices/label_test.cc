@@ -103,8 +103,10 @@ TEST_CASE("devices label: zeros and noise are none, a newer version is known as 
 TEST_CASE("devices label: a right checksum does not make wrong fields right", "[devices]") {
     const Bytes label = written(example_label());
     REQUIRE(read_label(signed_with(label, 48, 3)).has_value());
-    REQUIRE(flaw_of(signed_with(label, 73, 1)) == LabelFlaw::kDamaged);   // No power of two.
-    REQUIRE(flaw_of(signed_with(label, 78, 3)) == LabelFlaw::kDamaged);   // State.
+    REQUIRE(flaw_of(signed_with(label, 73, 1)) == LabelFlaw::kDamaged);  // No power of two.
+    REQUIRE(read_label(signed_with(label, 78, 3))->state == LabelState::kReleased);
+    REQUIRE(flaw_of(signed_with(label, 78, 0)) == LabelFlaw::kDamaged);  // No state.
+    REQUIRE(flaw_of(signed_with(label, 78, 4)) == LabelFlaw::kDamaged);
     REQUIRE(flaw_of(signed_with(label, 79, 0)) == LabelFlaw::kDamaged);   // No pool.
     REQUIRE(flaw_of(signed_with(label, 79, 65)) == LabelFlaw::kDamaged);  // Too long.
     REQUIRE(flaw_of(signed_with(label, 79, 255)) == LabelFlaw::kDamaged);

@@ -28,12 +28,12 @@ completes() {
     fi
 }
 
-completes "put get read write append ls stat mv rm truncate punch sync df quota ping bench status top sessions devices scrub store trace reload drain log-level keygen key token" ""
+completes "put get read write append ls stat mv rm truncate punch sync df quota ping bench status top sessions devices device scrub store trace reload drain log-level keygen key token" ""
 completes "read reload" re
 completes "" nonsense
 completes "--server --key --job --admin --json --quiet --timeout --version --help" --
 completes "--job --json" --j
-completes "put get read write append ls stat mv rm truncate punch sync df quota ping bench status top sessions devices scrub store trace reload drain log-level keygen key token" --json ""
+completes "put get read write append ls stat mv rm truncate punch sync df quota ping bench status top sessions devices device scrub store trace reload drain log-level keygen key token" --json ""
 completes "log-level" --timeout 5 lo
 completes "" --timeout ""
 completes "trace debug info warn error" log-level ""
@@ -52,6 +52,10 @@ completes "--op --object --object-size" bench --depth 4 --o
 completes "create list revoke" key ""
 completes "revoke" token r
 completes "" key list ""
+completes "add remove" device ""
+completes "remove" device r
+completes "devices device" devi
+completes "" device remove ""
 completes "check backup" store ""
 completes "--server --show" store check --s
 completes "$scratch/admin.sock" store backup "$scratch/ad"

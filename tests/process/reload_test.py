@@ -41,7 +41,7 @@ class ReloadTest(ProcessTestCase):
 
     def test_nothing_changed(self):
         hash_before = self.daemon.status()["config"]["hash"]
-        self.assertEqual(self.reload_json(), {"changed": [], "needs_restart": [], "hash": hash_before})
+        self.assertEqual(self.reload_json(), {"changed": [], "needs_restart": [], "hash": hash_before, "devices": []})
         self.fopd.stop(self.daemon)
 
     def test_log_level_is_live(self):

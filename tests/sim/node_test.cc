@@ -1,6 +1,8 @@
 // Goal: the life of one daemon, each turn of it: start, watch, reload, drain, stop, in any order
 // and at any moment. Method: the real Node in the simulated world, where minutes take microseconds.
 
+#include <optional>
+
 #include "core/remote.h"
 #include "tests/catch.h"
 #include "tests/sim/replayed_cluster.h"
@@ -21,6 +23,14 @@ Task<void> work_for(core::Reactor* reactor, Duration span, bool* done) {
 void begin_work(SimulatedNode& node, std::uint32_t index, Duration span, bool* done) {
     daemon::Locality& locality = *node.node().localities()[index];
     locality.reactor().spawn(locality.work(), work_for(&locality.reactor(), span, done));
+}
+
+daemon::Node::ReloadResult reload(ReplayedCluster& cluster, SimulatedNode& node) {
+    std::optional<daemon::Node::ReloadResult> result;
+    node.reload([&result](const daemon::Node::ReloadResult& reloaded) { result = reloaded; });
+    cluster.run_for(1s);
+    REQUIRE(result.has_value());
+    return *result;
 }
 
 }  // namespace
@@ -220,7 +230,7 @@ TEST_CASE("sim node: reload changes what can change at run time, and names what 
         "fabric: { listen: [] }\n"
         "log: { level: debug }\n");
 
-    const auto reloaded = node.node().reload();
+    const auto reloaded = reload(cluster, node);
 
     REQUIRE(reloaded.has_value());
     REQUIRE(reloaded->changed == std::vector<std::string>{"node.drain_timeout", "log.level"});
@@ -237,7 +247,7 @@ TEST_CASE("sim node: a bad configuration changes nothing and every error is logg
     SimulatedNode& node = cluster.node(0);
     node.set_configuration("node: { nmae: x }\nlog: { level: loud }\n");
 
-    const auto reloaded = node.node().reload();
+    const auto reloaded = reload(cluster, node);
 
     REQUIRE_FALSE(reloaded.has_value());
     REQUIRE_FALSE(reloaded.error().busy);
@@ -253,7 +263,7 @@ TEST_CASE("sim node: reload during a drain is refused as busy", "[sim]") {
     cluster.node(0).drain();
     cluster.run_for(1s);
 
-    const auto reloaded = cluster.node(0).node().reload();
+    const auto reloaded = reload(cluster, cluster.node(0));
 
     REQUIRE_FALSE(reloaded.has_value());
     REQUIRE(reloaded.error().busy);

@@ -213,6 +213,42 @@ TEST_CASE("sim objects: a check of the disks finds nothing while clients are at 
     REQUIRE(stage.check_count() > 10);
 }
 
+TEST_CASE("sim objects: disks come and go while clients are at work", "[sim]") {
+    ReplayedStage stage(19, {.disks = 6, .user = {.names = 2}, .checks = true, .moves = true});
+    stage.must(stage.start());
+    for (int round = 0; round < 3; ++round) {
+        stage.work(3, 150);
+        stage.must(stage.play());
+        stage.must(stage.bring_back());
+        stage.must(stage.settle());
+        stage.resume_moves();
+    }
+    stage.must(stage.bring_back());
+    stage.must(stage.empty());
+    stage.must(stage.end());
+    CAPTURE(stage.moves().came, stage.moves().went, stage.moves().stayed);
+    REQUIRE(stage.moves().went > 3);
+    REQUIRE(stage.moves().came == stage.moves().went);
+    REQUIRE(stage.moves().stayed > 0);
+}
+
+TEST_CASE("sim objects: disks come and go, and the node is killed in between", "[sim]") {
+    for (const FaultKind kind : {FaultKind::kCrash, FaultKind::kPowerCut, FaultKind::kRestart}) {
+        ReplayedStage stage(23, {.disks = 3, .user = {.names = 2}, .moves = true});
+        stage.must(stage.start());
+        for (std::uint32_t round = 0; round < 3; ++round) {
+            stage.work(2, 20);
+            stage.must(stage.play({{.kind = kind, .after = 10 + 3 * round}}));
+            stage.must(stage.bring_back());
+            stage.must(stage.settle());
+            stage.resume_moves();
+        }
+        stage.must(stage.bring_back());
+        stage.must(stage.end());
+        REQUIRE(stage.moves().came > 0);
+    }
+}
+
 // One kind of fault each, three times while they are at work.
 
 TEST_CASE("sim objects: what clients were told is true after a kill -9 of the node", "[sim]") {

@@ -1,0 +1,175 @@
+#include "daemon/device_changes.h"
+
+#include <utility>
+
+#include "core/remote.h"
+#include "reqh/remote_task.h"
+
+namespace fopd::daemon {
+
+namespace {
+
+// What a client may take to say that it has its reply, or to come back for it.
+constexpr Duration kHeardWithin = 15s;
+constexpr Duration kLookAgainAfter = 100ms;
+// What fops may take that run on a disk with nothing on it.
+constexpr Duration kFopsEndWithin = 10s;
+
+std::unexpected<Error> stopping() {
+    return std::unexpected(Error{.code = Errc::kClosed, .context = "the node is stopping"});
+}
+
+}  // namespace
+
+const char* to_string(DeviceOutcome::Kind kind) {
+    switch (kind) {
+        case DeviceOutcome::Kind::kAdded: return "added";
+        case DeviceOutcome::Kind::kRemoved: return "removed";
+        case DeviceOutcome::Kind::kNotAdded: return "not-added";
+        case DeviceOutcome::Kind::kNotRemoved: return "not-removed";
+    }
+    return "unknown";
+}
+
+// -- a disk that comes --
+
+Task<DeviceOutcome> DeviceChanges::add(devices::DeviceSettings settings) {
+    const std::string name = settings.name;
+    if (NodeDisk* const given_up = parts_.disks.find(name)) co_await drop(given_up);
+    NodeDisk* const disk = &parts_.disks.add(std::move(settings));
+    Locality* const home = parts_.localities[disk->place().locality].get();
+    auto own = [home, disk] { home->own(*disk); };
+    co_await core::run_on(parts_.control, home->reactor(), own);
+    co_await parts_.disks.open_one(disk);
+    if (disk->stage() == DiskStage::kGivenUp) {
+        co_return DeviceOutcome{.device = name,
+                                .kind = DeviceOutcome::Kind::kNotAdded,
+                                .words = disk->settings().path + " " + disk->reason()};
+    }
+    co_await parts_.publish_layout();
+    auto serve = [home, disk] { home->serve_disk(*disk); };
+    co_await core::run_on(parts_.control, home->reactor(), serve);
+    for (const auto& each : parts_.localities) {
+        auto look_again = [&each] { each->look_at_replaced_again(); };
+        co_await core::run_on(parts_.control, each->reactor(), look_again);
+    }
+    emit_each(parts_.events, core::Level::kInfo, "daemon.device_added",
+              {{"device", std::string_view(name)},
+               {"path", std::string_view(disk->settings().path)},
+               {"pool", std::string_view(disk->settings().pool)},
+               {"slot", std::uint64_t{*disk->slot()}},
+               {"locality", std::uint64_t{disk->place().locality}}});
+    co_return DeviceOutcome{.device = name, .kind = DeviceOutcome::Kind::kAdded};
+}
+
+// -- a disk that goes --
+
+Task<DeviceOutcome> DeviceChanges::remove(std::string name, Keep keep) {
+    NodeDisk* const disk = parts_.disks.find(name);
+    ENSURE(disk != nullptr);
+    if (disk->stage() != DiskStage::kGivenUp) {
+        auto outcome = co_await remove_open(disk);
+        if (!outcome.done()) co_return outcome;
+    }
+    const std::string path = disk->settings().path;
+    if (keep == Keep::kYes) parts_.disks.remember(*disk);
+    co_await drop(disk);
+    emit_each(parts_.events, core::Level::kInfo, "daemon.device_removed",
+              {{"device", std::string_view(name)}, {"path", std::string_view(path)}});
+    co_return DeviceOutcome{.device = name, .kind = DeviceOutcome::Kind::kRemoved};
+}
+
+DeviceOutcome DeviceChanges::not_removed(const NodeDisk& disk, std::string words,
+                                         bool try_later) const {
+    return {.device = disk.settings().name,
+            .kind = DeviceOutcome::Kind::kNotRemoved,
+            .words = std::move(words),
+            .try_later = try_later};
+}
+
+Task<DeviceOutcome> DeviceChanges::remove_open(NodeDisk* disk) {
+    reqh::Stores& stores = *parts_.localities[disk->place().locality]->stores();
+    Leaving leaving{.disk = disk, .departure = reqh::DiskDeparture(stores, *disk->slot())};
+    // Before anybody is disturbed.
+    const auto before =
+        co_await wait_until_heard(&leaving, after(parts_.control.now(), kHeardWithin));
+    if (!before) co_return not_removed(*disk, describe(before.error()), false);
+    if (!before->empty()) {
+        co_return not_removed(*disk, "it has " + reqh::describe(*before),
+                              before->holds_only_replies());
+    }
+    const auto made = co_await make_leave(&leaving);
+    if (!made) {
+        co_return not_removed(*disk, "fops that run on it do not end: " + describe(made.error()),
+                              true);
+    }
+    const auto there =
+        co_await wait_until_heard(&leaving, after(parts_.control.now(), kHeardWithin));
+    if (!there || !there->empty()) {
+        co_await call_off(&leaving);
+        if (!there) co_return not_removed(*disk, describe(there.error()), false);
+        co_return not_removed(*disk, "it has " + reqh::describe(*there),
+                              there->holds_only_replies());
+    }
+    auto end = [&leaving] { return leaving.departure.end(); };
+    const auto ended = co_await reqh::run_task_on<Result<void>>(
+        parts_.control, disk->place().reactor, disk->duties(), end);
+    ENSURE(ended && *ended);
+    parts_.disks.note_released(*disk);
+    co_await parts_.publish_layout();
+    co_await parts_.disks.release(disk);
+    co_return DeviceOutcome{.device = disk->settings().name, .kind = DeviceOutcome::Kind::kRemoved};
+}
+
+Task<Result<void>> DeviceChanges::make_leave(Leaving* leaving) {
+    NodeDisk* const disk = leaving->disk;
+    const Instant deadline = after(parts_.control.now(), kFopsEndWithin);
+    auto begin = [leaving, deadline] { return leaving->departure.begin(deadline); };
+    const auto begun = co_await reqh::run_task_on<Result<void>>(
+        parts_.control, disk->place().reactor, disk->duties(), begin);
+    if (!begun) co_return stopping();
+    co_return *begun;
+}
+
+Task<void> DeviceChanges::call_off(Leaving* leaving) {
+    auto job = [leaving] { leaving->departure.call_off(); };
+    co_await core::run_on(parts_.control, leaving->disk->place().reactor, job);
+}
+
+// Until there are other things on it than replies, nothing at all, or it has taken too long.
+Task<Result<reqh::DiskContents>> DeviceChanges::wait_until_heard(Leaving* leaving,
+                                                                 Instant deadline) {
+    for (;;) {
+        const auto contents = co_await look(leaving);
+        if (!contents || contents->empty() || !contents->holds_only_replies()) co_return contents;
+        if (parts_.control.now() >= deadline) co_return contents;
+        if (!parts_.goes_on()) co_return stopping();
+        const auto slept = co_await parts_.control.sleep_for(kLookAgainAfter);
+        ENSURE(slept.has_value());
+    }
+}
+
+Task<Result<reqh::DiskContents>> DeviceChanges::look(Leaving* leaving) {
+    reqh::DiskDeparture::ReplyKeys unheard;
+    for (const auto& each : parts_.localities) {
+        auto ask = [&each] { return each->unheard_replies(); };
+        const auto some = co_await core::run_on(parts_.control, each->reactor(), ask);
+        unheard.insert(unheard.end(), some.begin(), some.end());
+    }
+    NodeDisk* const disk = leaving->disk;
+    auto job = [leaving, &unheard] { return leaving->departure.look(&unheard); };
+    const auto looked = co_await reqh::run_task_on<Result<reqh::DiskContents>>(
+        parts_.control, disk->place().reactor, disk->duties(), job);
+    if (!looked) co_return stopping();
+    co_return *looked;
+}
+
+// Nobody finds it any more, and who has found it has had a turn, when it is destroyed.
+Task<void> DeviceChanges::drop(NodeDisk* disk) {
+    const std::unique_ptr<NodeDisk> dropped = parts_.disks.take_out(disk);
+    Locality* const home = parts_.localities[disk->place().locality].get();
+    auto disown = [home, disk] { home->disown(*disk); };
+    co_await core::run_on(parts_.control, home->reactor(), disown);
+}
+
+}  // namespace fopd::daemon

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/events.h"
+#include "core/reactor.h"
+#include "core/task.h"
+#include "daemon/locality.h"
+#include "daemon/node_disks.h"
+#include "reqh/disk_departure.h"
+
+namespace fopd::daemon {
+
+// What became of a disk that was to come, or to go.
+struct DeviceOutcome {
+    enum class Kind : std::uint8_t {
+        kAdded,
+        kRemoved,
+        kNotAdded,
+        kNotRemoved,
+    };
+    std::string device;
+    Kind kind = Kind::kAdded;
+    std::string words = {};  // Why not; empty when it is done.
+    bool try_later = false;  // Then it may be another answer.
+
+    bool done() const { return words.empty(); }
+};
+const char* to_string(DeviceOutcome::Kind kind);
+
+// Disks that come to a node which runs, and go. One that comes is opened like those at the start,
+// and serves from then on; one goes only when nothing is on it, and is then free for any node.
+// Lives on the control reactor.
+class DeviceChanges {
+public:
+    // All of it outlives this.
+    struct Parts {
+        core::Reactor& control;
+        core::EventSink& events;
+        NodeDisks& disks;
+        std::vector<std::unique_ptr<Locality>>& localities;
+        // Tells all localities which disks there are.
+        std::function<Task<void>()> publish_layout;
+        // Nobody stops the node.
+        std::function<bool()> goes_on;
+    };
+    explicit DeviceChanges(Parts parts) : parts_(std::move(parts)) {}
+
+    // One at a time. Requires for both: the node has disks, and serves.
+    // The disk is among the node's afterwards, also when it had to be given up.
+    Task<DeviceOutcome> add(devices::DeviceSettings settings);
+    // `keep`: it stays in the reports, as removed. Requires: there is such a disk.
+    enum class Keep : std::uint8_t { kNo, kYes };
+    Task<DeviceOutcome> remove(std::string name, Keep keep);
+
+private:
+    struct Leaving {
+        NodeDisk* disk = nullptr;
+        reqh::DiskDeparture departure;
+    };
+
+    Task<DeviceOutcome> remove_open(NodeDisk* disk);
+    Task<Result<void>> make_leave(Leaving* leaving);
+    Task<Result<reqh::DiskContents>> look(Leaving* leaving);
+    Task<Result<reqh::DiskContents>> wait_until_heard(Leaving* leaving, Instant deadline);
+    Task<void> call_off(Leaving* leaving);
+    Task<void> drop(NodeDisk* disk);
+    DeviceOutcome not_removed(const NodeDisk& disk, std::string words, bool try_later) const;
+
+    const Parts parts_;
+};
+
+}  // namespace fopd::daemon

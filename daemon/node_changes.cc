@@ -1,0 +1,264 @@
+// What changes of a node while it runs: its settings, and its disks.
+#include <algorithm>
+#include <utility>
+
+#include "daemon/node.h"
+#include "daemon/store_layout.h"
+
+namespace fopd::daemon {
+
+namespace {
+
+using DeviceList = std::vector<devices::DeviceSettings>;
+
+// How long who wants to change the disks waits for who does it already.
+constexpr Duration kTurnWithin = 60s;
+
+const devices::DeviceSettings* find_device(const DeviceList& list, const std::string& name) {
+    const auto found = std::ranges::find(list, name, &devices::DeviceSettings::name);
+    return found == list.end() ? nullptr : &*found;
+}
+
+// What differs, as its key is called; empty: nothing.
+std::string difference(const devices::DeviceSettings& one, const devices::DeviceSettings& other) {
+    if (one.path != other.path) return "path";
+    if (one.size_bytes != other.size_bytes) return "size";
+    if (one.pool != other.pool) return "pool";
+    return {};
+}
+
+bool is_open(const NodeDisk* disk) {
+    return disk != nullptr && disk->stage() != DiskStage::kGivenUp;
+}
+
+std::unexpected<Configuration::Refused> refused(std::string why) {
+    return std::unexpected(Configuration::Refused{.busy = false, .problems = {std::move(why)}});
+}
+std::unexpected<Configuration::Refused> busy(std::string why) {
+    return std::unexpected(Configuration::Refused{.busy = true, .problems = {std::move(why)}});
+}
+
+}  // namespace
+
+// -- one at a time --
+
+std::expected<void, Configuration::Refused> Node::check_ready() const {
+    if (state_ == NodeState::kReady && !stop_requested_) return {};
+    const bool is_ready = state_ == NodeState::kReady;
+    return busy(std::string("the node is ") + (is_ready ? "stopping" : to_string(state_)));
+}
+
+Task<bool> Node::wait_for_change(Instant deadline) {
+    const core::WaitOptions wait{.deadline = deadline};
+    while (changing_) {
+        const auto woken = co_await change_ended_.wait(wait);
+        if (!woken) co_return false;
+    }
+    co_return true;
+}
+
+Task<std::expected<void, Configuration::Refused>> Node::begin_change() {
+    const bool has_turn = co_await wait_for_change(after(now(), kTurnWithin));
+    if (!has_turn) co_return busy("another change of the node, or a backup, takes its time");
+    const auto ready = check_ready();
+    if (!ready) co_return ready;
+    changing_ = true;
+    co_return std::expected<void, Configuration::Refused>();
+}
+
+void Node::end_change() {
+    changing_ = false;
+    change_ended_.wake_all();
+}
+
+// -- reload --
+
+Task<Node::ReloadResult> Node::reload() {
+    const auto turn = co_await begin_change();
+    if (!turn) co_return std::unexpected(turn.error());
+    world_.manager.reloading();
+    DiskPlan plan{.before = devices(), .wanted = {}};
+    auto reloaded = reload_settings(&plan.wanted);
+    if (reloaded) reloaded->devices = co_await follow(&plan);
+    world_.manager.ready();
+    end_change();
+    co_return std::move(reloaded);
+}
+
+Node::ReloadResult Node::reload_settings(DeviceList* wanted) {
+    // First the files that the configuration names: a bad one changes nothing either.
+    auto access = world_.load_access();
+    if (access) {
+        // The pools themselves do not change before the next start.
+        const auto checked = check_quotas(**access, pools());
+        if (!checked) access = std::unexpected(checked.error());
+    }
+    const auto check = [this, wanted](const config::Snapshot& next) {
+        *wanted = next.get<DeviceList>();
+        return check_open_disks(next);
+    };
+    auto reloaded = access ? world_.configuration.reload(check) : refused(access.error().message);
+    if (!reloaded) {
+        for (const std::string& problem : reloaded.error().problems) {
+            emit_each(world_.events, core::Level::kError, "daemon.config_refused",
+                      {{"problem", std::string_view(problem)}});
+        }
+        return std::unexpected(std::move(reloaded.error()));
+    }
+    access_ = *std::move(access);
+    world_.apply_settings();
+    apply_live_settings();
+    if (layout_ != nullptr) {
+        set_quotas(*layout_, {.of_pools = pools(), .of_principals = access_->quotas});
+    }
+    for (const std::string& key : reloaded->changed) {
+        emit_each(world_.events, core::Level::kInfo, "daemon.config_changed",
+                  {{"key", std::string_view(key)}});
+    }
+    for (const std::string& key : reloaded->needs_restart) {
+        emit_each(world_.events, core::Level::kWarn, "daemon.config_needs_restart",
+                  {{"key", std::string_view(key)}});
+    }
+    emit_each(world_.events, core::Level::kInfo, "daemon.reloaded",
+              {{"config_hash", std::string_view(reloaded->hash)},
+               {"changed", static_cast<std::uint64_t>(reloaded->changed.size())}});
+    Reloaded all;
+    static_cast<Configuration::Reloaded&>(all) = *std::move(reloaded);
+    return all;
+}
+
+// Of a disk that is open nothing can change.
+std::vector<std::string> Node::check_open_disks(const config::Snapshot& next) const {
+    std::vector<std::string> problems;
+    for (const auto& disk : disks_.all()) {
+        if (!is_open(disk.get())) continue;
+        const devices::DeviceSettings& open = disk->settings();
+        const auto* const wanted = find_device(next.get<DeviceList>(), open.name);
+        if (wanted == nullptr) continue;
+        const std::string key = difference(open, *wanted);
+        if (key.empty()) continue;
+        problems.push_back(world_.configuration.file() + ": devices: the " + key + " of " +
+                           open.name + ", which is open, has changed; that needs a restart");
+    }
+    return problems;
+}
+
+// What is new comes, what is gone goes; what somebody took out and the file still has stays out.
+Task<std::vector<DeviceOutcome>> Node::follow(DiskPlan* plan) {
+    std::vector<DeviceOutcome> outcomes;
+    std::vector<std::string> gone;
+    for (const auto& disk : disks_.all()) {
+        const std::string& name = disk->settings().name;
+        if (find_device(plan->wanted, name) == nullptr) gone.push_back(name);
+    }
+    for (const DiskReport& report : disks_.reports()) {
+        if (find_device(plan->wanted, report.name) == nullptr) disks_.forget(report.name);
+    }
+    for (const std::string& name : gone) {
+        std::string which = name;
+        auto outcome = co_await let_disk_go(std::move(which), DeviceChanges::Keep::kNo);
+        outcomes.push_back(std::move(outcome));
+    }
+    for (const devices::DeviceSettings& wanted : plan->wanted) {
+        if (is_open(disks_.find(wanted.name))) continue;
+        const auto* const before = find_device(plan->before, wanted.name);
+        if (before != nullptr && difference(*before, wanted).empty()) continue;
+        devices::DeviceSettings settings = wanted;
+        auto outcome = co_await open_disk(std::move(settings));
+        outcomes.push_back(std::move(outcome));
+    }
+    co_return outcomes;
+}
+
+// -- a disk --
+
+// Why it cannot even be tried; empty when it can.
+std::string Node::why_not_openable(const devices::DeviceSettings& settings) const {
+    if (names_ == nullptr) return "the node was started without disks: its first needs a restart";
+    const auto pool = std::ranges::find(pools(), settings.pool, &devices::PoolSettings::name);
+    if (pool == pools().end()) return "its pool " + settings.pool + " is new: that needs a restart";
+    for (const auto& disk : disks_.all()) {
+        if (!is_open(disk.get()) || disk->settings().path != settings.path) continue;
+        return settings.path + " is open as " + disk->settings().name;
+    }
+    return {};
+}
+
+Task<DeviceOutcome> Node::open_disk(devices::DeviceSettings settings) {
+    const std::string name = settings.name;
+    DeviceOutcome outcome{.device = name,
+                          .kind = DeviceOutcome::Kind::kNotAdded,
+                          .words = why_not_openable(settings)};
+    if (outcome.words.empty()) {
+        outcome = co_await device_changes_.add(std::move(settings));
+        note_disk(name);
+    }
+    note_outcome(outcome);
+    co_return std::move(outcome);
+}
+
+Task<DeviceOutcome> Node::let_disk_go(std::string name, DeviceChanges::Keep keep) {
+    std::string which = name;
+    auto outcome = co_await device_changes_.remove(std::move(which), keep);
+    note_disk(name);
+    note_outcome(outcome);
+    co_return std::move(outcome);
+}
+
+void Node::note_outcome(const DeviceOutcome& outcome) {
+    if (outcome.done()) return;
+    const bool was_to_come = outcome.kind == DeviceOutcome::Kind::kNotAdded;
+    emit_each(world_.events, core::Level::kWarn,
+              was_to_come ? "daemon.device_not_added" : "daemon.device_not_removed",
+              {{"device", std::string_view(outcome.device)},
+               {"reason", std::string_view(outcome.words)}});
+}
+
+bool Node::is_configured(const std::string& device) const {
+    const auto next = world_.configuration.read();
+    return next && find_device((*next)->get<DeviceList>(), device) != nullptr;
+}
+
+Task<Node::DeviceResult> Node::add_device(std::string name) {
+    const auto turn = co_await begin_change();
+    if (!turn) co_return std::unexpected(turn.error());
+    auto added = co_await add_configured(std::move(name));
+    end_change();
+    co_return std::move(added);
+}
+
+Task<Node::DeviceResult> Node::add_configured(std::string name) {
+    const auto next = world_.configuration.read();
+    if (!next) co_return std::unexpected(next.error());
+    const auto* const wanted = find_device((*next)->get<DeviceList>(), name);
+    const std::string& file = world_.configuration.file();
+    DeviceOutcome refusal{.device = name, .kind = DeviceOutcome::Kind::kNotAdded};
+    if (wanted == nullptr) refusal.words = file + " has no device of that name";
+    if (is_open(disks_.find(name))) refusal.words = "it is open already";
+    if (!refusal.done()) co_return std::move(refusal);
+    devices::DeviceSettings settings = *wanted;
+    auto outcome = co_await open_disk(std::move(settings));
+    co_return std::move(outcome);
+}
+
+Task<Node::DeviceResult> Node::remove_device(std::string name) {
+    const auto turn = co_await begin_change();
+    if (!turn) co_return std::unexpected(turn.error());
+    auto removed = co_await remove_present(std::move(name));
+    end_change();
+    co_return std::move(removed);
+}
+
+Task<Node::DeviceResult> Node::remove_present(std::string name) {
+    DeviceOutcome refusal{.device = name, .kind = DeviceOutcome::Kind::kNotRemoved};
+    if (disks_.find(name) == nullptr) {
+        refusal.words = disks_.remembers(name) ? "it was removed already"
+                                               : "the node has no device of that name";
+        co_return std::move(refusal);
+    }
+    const auto keep = is_configured(name) ? DeviceChanges::Keep::kYes : DeviceChanges::Keep::kNo;
+    auto outcome = co_await let_disk_go(std::move(name), keep);
+    co_return std::move(outcome);
+}
+
+}  // namespace fopd::daemon
