@@ -780,6 +780,17 @@ Result<void> Volume::keep_extent(const Record& record) {
         if (!upload) return std::unexpected(upload.error());
         if (!upload->has_value()) return {};
     }
+    // That a block is where the record has it says little: the object may have lost it and been
+    // given it again since.
+    std::array<std::uint32_t, kExtentBlocksMax> checksums{};
+    ExtentBlocks spoken_of;
+    ExtentRuns runs(record);
+    while (const std::optional<Extent> run = runs.next()) {
+        for (std::size_t i = 0; i < run->checksums.size(); ++i) {
+            checksums[run->first - record.first + i] = run->checksums[i];
+            spoken_of.set(run->first - record.first + i);
+        }
+    }
     ExtentBlocks live;
     ObjectMap::Extents extents =
         map_.extents(record.fid, {.first = record.first, .count = record.count});
@@ -788,12 +799,13 @@ Result<void> Volume::keep_extent(const Record& record) {
         if (!extent) return std::unexpected(extent.error());
         if (!extent->has_value()) break;
         if ((*extent)->block - record.block != (*extent)->first - record.first) continue;
-        for (std::uint64_t block = (*extent)->first; block < (*extent)->end(); ++block) {
-            live.set(block - record.first);
+        for (std::size_t i = 0; i < (*extent)->checksums.size(); ++i) {
+            const std::uint64_t distance = (*extent)->first - record.first + i;
+            if ((*extent)->checksums[i] == checksums[distance]) live.set(distance);
         }
     }
     // What this record does not speak of is a later one's.
-    for (const std::byte each : record.dead) live.reset(std::to_integer<std::size_t>(each));
+    live &= spoken_of;
     if (live.any()) kept_.rest_of_extent(record, live);
     return {};
 }

@@ -37,6 +37,11 @@ std::unique_ptr<Configuration> configuration_of(const std::string* text) {
     return std::move(*opened);
 }
 
+// What a running node could say against it.
+const Configuration::Check kNothingElse = [](const config::Snapshot&) {
+    return std::vector<std::string>();
+};
+
 }  // namespace
 
 TEST_CASE("daemon settings: the sample file is what the declarations say", "[daemon]") {
@@ -88,7 +93,7 @@ TEST_CASE("daemon configuration: devices need a restart, a quota does not", "[da
     text =
         "pools: [ { name: fast, quota: 2GiB } ]\n"
         "devices: [ { name: d0, path: /b, pool: fast } ]\n";
-    const auto reloaded = configuration->reload();
+    const auto reloaded = configuration->reload(kNothingElse);
 
     REQUIRE(reloaded.has_value());
     REQUIRE(reloaded->changed == std::vector<std::string>{"pools[0].quota"});
@@ -101,7 +106,7 @@ TEST_CASE("daemon configuration: a reload ends what was set by hand", "[daemon]"
     configuration->set_log_level(core::Level::kDebug);
     REQUIRE(configuration->differing_keys() == std::vector<std::string>{"log.level"});
 
-    const auto reloaded = configuration->reload();
+    const auto reloaded = configuration->reload(kNothingElse);
 
     REQUIRE(reloaded.has_value());
     REQUIRE(reloaded->changed == std::vector<std::string>{"log.level"});
@@ -116,16 +121,16 @@ TEST_CASE("daemon configuration: a key that waits for a restart is listed until 
     const std::string hash = configuration->hash();
 
     text = "localities: { cores: 3 }\n";
-    REQUIRE(configuration->reload().has_value());
+    REQUIRE(configuration->reload(kNothingElse).has_value());
     REQUIRE(configuration->keys_waiting_for_restart() ==
             std::vector<std::string>{"localities.cores"});
     REQUIRE(configuration->hash() == hash);
-    const auto again = configuration->reload();
+    const auto again = configuration->reload(kNothingElse);
     REQUIRE(again.has_value());
     REQUIRE(again->needs_restart == std::vector<std::string>{"localities.cores"});
 
     text = "localities: { cores: 2 }\n";
-    REQUIRE(configuration->reload().has_value());
+    REQUIRE(configuration->reload(kNothingElse).has_value());
     REQUIRE(configuration->keys_waiting_for_restart().empty());
 }
 
@@ -135,10 +140,23 @@ TEST_CASE("daemon configuration: a bad source changes nothing", "[daemon]") {
     configuration->set_log_level(core::Level::kDebug);
 
     text = "log: { level: loud }\n";
-    const auto reloaded = configuration->reload();
+    const auto reloaded = configuration->reload(kNothingElse);
 
     REQUIRE_FALSE(reloaded.has_value());
     REQUIRE_FALSE(reloaded.error().busy);
     REQUIRE(reloaded.error().problems.size() == 1);
     REQUIRE(configuration->log_level() == core::Level::kDebug);
+}
+
+TEST_CASE("daemon configuration: what the node says against it is a reason too", "[daemon]") {
+    std::string text = "log: { level: warn }\n";
+    const auto configuration = configuration_of(&text);
+
+    text = "log: { level: debug }\n";
+    const auto reloaded = configuration->reload(
+        [](const config::Snapshot&) { return std::vector<std::string>{"d0 stays where it is"}; });
+
+    REQUIRE_FALSE(reloaded.has_value());
+    REQUIRE(reloaded.error().problems == std::vector<std::string>{"d0 stays where it is"});
+    REQUIRE(configuration->log_level() == core::Level::kWarn);
 }

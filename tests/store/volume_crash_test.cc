@@ -109,6 +109,16 @@ TEST_CASE("volume: the power may go at each step of a start", "[store]") {
     }
 }
 
+// An object loses a block, others use the log meanwhile, and it is given the same block for the
+// same place again: what cleaning finds of its first time is not what it has now.
+TEST_CASE("volume: a block that an object gets again is what it was written last", "[store]") {
+    const auto [seed, rescue] = GENERATE(std::pair(272, false), std::pair(889, false),
+                                         std::pair(448, true), std::pair(605, true));
+    CAPTURE(seed);
+    REQUIRE(run({.seed = static_cast<std::uint64_t>(seed), .boots = 6, .rescue = rescue}) ==
+            kNothing);
+}
+
 TEST_CASE("volume: a newer program finds everything, and brings it to its own version",
           "[store][swarm]") {
     std::uint32_t upgrades = 0;
