@@ -296,9 +296,11 @@ TEST_CASE("fopctl usage: --help and --version end well", "[client]") {
 
 TEST_CASE("fopctl verbs: reload, drain and log-level say what was done", "[client]") {
     Fixture f;
+    f.handler.put(
+        "/v1/reload", 200,
+        R"({"changed":["log.level"],"needs_restart":["admin.socket"],"devices":[],"hash":"x"})");
     f.handler.put("/v1/reload", 200,
-                  R"({"changed":["log.level"],"needs_restart":["admin.socket"],"hash":"x"})");
-    f.handler.put("/v1/reload", 200, R"({"changed":[],"needs_restart":[],"hash":"x"})");
+                  R"({"changed":[],"needs_restart":[],"devices":[],"hash":"x"})");
     f.handler.put("/v1/drain", 200, R"({"state":"drained","seconds":2.04})");
     f.handler.put("/v1/log-level", 200, R"({"level":"debug","was":"info"})");
 

@@ -84,7 +84,7 @@ TEST_CASE("daemon settings: a device of a pool that is none is refused where dev
             "device is of a pool in pools, and has a path of its own");
 }
 
-TEST_CASE("daemon configuration: devices need a restart, a quota does not", "[daemon]") {
+TEST_CASE("daemon configuration: devices and quotas need no restart", "[daemon]") {
     std::string text =
         "pools: [ { name: fast, quota: 1GiB } ]\n"
         "devices: [ { name: d0, path: /a, pool: fast } ]\n";
@@ -96,8 +96,8 @@ TEST_CASE("daemon configuration: devices need a restart, a quota does not", "[da
     const auto reloaded = configuration->reload(kNothingElse);
 
     REQUIRE(reloaded.has_value());
-    REQUIRE(reloaded->changed == std::vector<std::string>{"pools[0].quota"});
-    REQUIRE(reloaded->needs_restart == std::vector<std::string>{"devices[0].path"});
+    REQUIRE(reloaded->changed == std::vector<std::string>{"pools[0].quota", "devices[0].path"});
+    REQUIRE(reloaded->needs_restart.empty());
 }
 
 TEST_CASE("daemon configuration: a reload ends what was set by hand", "[daemon]") {
