@@ -126,18 +126,33 @@ private:
     ObjectWindow window_{};
 };
 
+// What is read or written; of objects that are created, how their names begin.
 struct Target {
     std::string name;
     fop::Fid fid{};
     std::uint64_t size_bytes = 0;
 };
 
+// The session outlives it: the caller waits.
+Task<void> remove_one(ObjectSession* session, Target target, Duration timeout) {
+    std::string name = target.name;
+    const auto removed = co_await session->objects().remove(
+        target.fid, std::move(name), {.deadline = after(session->clock().now(), timeout)});
+    if (removed) co_return;
+    std::fprintf(stderr, "fopctl: bench: %s: it could not be removed: %s\n", target.name.c_str(),
+                 removed.error().words.c_str());
+}
+
 // Operations under way on sessions of its own. All of it happens on its thread.
 class ObjectJob {
 public:
     ObjectJob(const ObjectLoadOptions& options, const core::Clock& clock, ObjectRunning& running,
-              const Target& target)
-        : options_(options), clock_(clock), running_(running), target_(target) {
+              const Target& target, std::uint32_t number)
+        : options_(options),
+          clock_(clock),
+          running_(running),
+          target_(target),
+          prefix_(target.name + "-" + std::to_string(number) + "-") {
         thread_ = std::thread([this] {
             run();
             running_.one_ended();
@@ -173,7 +188,10 @@ private:
     }
     Task<void> run_slots() {
         core::Gate gate;
-        for (Slot& slot : slots_) session_->reactor().spawn(gate, run_slot(&slot));
+        for (Slot& slot : slots_) {
+            session_->reactor().spawn(
+                gate, options_.op == ObjectOp::kCreate ? create_objects() : run_slot(&slot));
+        }
         co_await gate.close(session_->reactor());  // Each ends with the window.
     }
     Task<void> run_slot(Slot* slot) {
@@ -201,6 +219,20 @@ private:
             begun = count(begun, std::move(problem));
         }
     }
+    Task<void> create_objects() {
+        std::vector<Target> made;
+        Instant begun = clock_.now();
+        while (begun < running_.window().end && !running_.stopped()) {
+            std::string name = prefix_ + std::to_string(created_++);
+            NewObject object{.name = name, .pool = options_.pool, .no_replace = true};
+            auto fid = co_await session_->objects().create(std::move(object), wait());
+            if (fid && options_.object.empty()) made.push_back({std::move(name), *fid});
+            std::optional<Problem> problem;
+            if (!fid) problem = std::move(fid.error());
+            begun = count(begun, std::move(problem));
+        }
+        for (const Target& each : made) co_await remove_one(session_, each, options_.timeout);
+    }
     ObjectClient::Wait wait() {
         return {.deadline = after(session_->reactor().now(), options_.timeout)};
     }
@@ -222,6 +254,8 @@ private:
     const core::Clock& clock_;
     ObjectRunning& running_;
     const Target& target_;
+    const std::string prefix_;   // Of the names of what is created.
+    std::uint64_t created_ = 0;  // At least tried.
     std::thread thread_;
     ObjectSession* session_ = nullptr;
     std::vector<Slot> slots_;
@@ -242,6 +276,14 @@ public:
 
 private:
     Task<std::optional<Problem>> find_or_make() {
+        std::array<char, 32> run{};
+        std::snprintf(run.data(), run.size(), "-%016llx",
+                      static_cast<unsigned long long>(session_.entropy().number()));
+        const std::string own = "fopctl-bench";
+        if (options_.op == ObjectOp::kCreate) {
+            all_.push_back({(options_.object.empty() ? own : options_.object) + run.data()});
+            co_return std::nullopt;
+        }
         if (!options_.object.empty()) {
             std::string pool = options_.pool;
             std::string name = options_.object;
@@ -258,12 +300,9 @@ private:
             }
             co_return co_await make(options_.object);
         }
-        std::array<char, 32> run{};
-        std::snprintf(run.data(), run.size(), "%016llx",
-                      static_cast<unsigned long long>(session_.entropy().number()));
         makes_own_ = true;
         for (std::uint32_t i = 0; i < options_.jobs; ++i) {
-            std::string name = std::string("fopctl-bench-") + run.data() + "-" + std::to_string(i);
+            std::string name = own + run.data() + "-" + std::to_string(i);
             auto problem = co_await make(std::move(name));
             if (problem) co_return problem;
         }
@@ -280,15 +319,7 @@ private:
     }
     Task<void> remove_made() {
         if (!makes_own_) co_return;
-        for (const Target& each : all_) {
-            std::string name = each.name;
-            const auto removed =
-                co_await session_.objects().remove(each.fid, std::move(name), wait());
-            if (!removed) {
-                std::fprintf(stderr, "fopctl: bench: %s: it could not be removed: %s\n",
-                             each.name.c_str(), removed.error().words.c_str());
-            }
-        }
+        for (const Target& each : all_) co_await remove_one(&session_, each, options_.timeout);
     }
     ObjectClient::Wait wait() {
         return {.deadline = after(session_.clock().now(), options_.timeout)};
@@ -318,7 +349,7 @@ std::expected<std::unique_ptr<LoadResult>, LoadFailure> run_object_load(
         ObjectRunning running(options, clock);
         std::vector<std::unique_ptr<ObjectJob>> jobs;
         for (std::uint32_t i = 0; i < options.jobs; ++i) {
-            jobs.push_back(std::make_unique<ObjectJob>(options, clock, running, targets.of(i)));
+            jobs.push_back(std::make_unique<ObjectJob>(options, clock, running, targets.of(i), i));
         }
         if (!interrupts.wait(running.fd(), kNever - clock.now())) running.stop();
         for (const auto& job : jobs) job->join();

@@ -14,7 +14,7 @@
 
 namespace fopd::client {
 
-enum class ObjectOp : std::uint8_t { kRead, kWrite, kMixed };
+enum class ObjectOp : std::uint8_t { kRead, kWrite, kMixed, kCreate };
 
 struct ObjectLoadOptions {
     ObjectSession::Options server{};
@@ -28,7 +28,8 @@ struct ObjectLoadOptions {
     fop::Durability durability = fop::Durability::kBuffered;
     std::string pool{};
     // All jobs share this one, which is made where it is missing, and stays. Empty: each has one of
-    // its own, which is made before the clock starts, and removed.
+    // its own, which is made before the clock starts, and removed. Objects that are created stay if
+    // this is not empty, and their names begin with it.
     std::string object{};
     std::uint64_t object_bytes = 0;  // Of those that are made. At least size_bytes.
 };
@@ -38,8 +39,8 @@ struct LoadFailure {
     Problem problem{};  // Otherwise.
 };
 
-// Reads and writes whole sizes at random multiples of the size. Ends early, with why, when there is
-// no session or an operation shows that there is no use in going on.
+// Reads and writes whole sizes at random multiples of the size, or creates empty objects. Ends
+// early, with why, when there is no session or an operation shows that there is no use in going on.
 std::expected<std::unique_ptr<LoadResult>, LoadFailure> run_object_load(
     const ObjectLoadOptions& options);
 

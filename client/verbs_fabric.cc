@@ -195,13 +195,15 @@ constexpr std::array kOps{OpName{"echo", LoadOp::kEcho},
                           OpName{"ping", LoadOp::kPing},
                           OpName{"read", std::nullopt, ObjectOp::kRead},
                           OpName{"write", std::nullopt, ObjectOp::kWrite},
-                          OpName{"mixed", std::nullopt, ObjectOp::kMixed}};
+                          OpName{"mixed", std::nullopt, ObjectOp::kMixed},
+                          OpName{"create", std::nullopt, ObjectOp::kCreate}};
 
 void declare_bench(CLI::App& app, VerbArguments& arguments) {
     std::vector<std::string> names;
     for (const OpName& each : kOps) names.emplace_back(each.name);
     app.add_option("--op", arguments.op,
-                   "What to ask for: echo, bulk_echo or ping, or read, write or mixed of objects")
+                   "What to ask for: echo, bulk_echo or ping; read, write or mixed of objects; or "
+                   "create, which makes empty ones")
         ->check(CLI::IsMember(names))
         ->capture_default_str();
     app.add_option("--size", arguments.size_bytes, "Bytes each way, such as 64, 4k or 1M")
@@ -221,7 +223,7 @@ void declare_bench(CLI::App& app, VerbArguments& arguments) {
     app.add_option("--pool", arguments.pool, "Where objects are; by default the default pool");
     app.add_option("--object", arguments.object,
                    "The object, which is made if it is missing; by default one for each job, which "
-                   "is removed again");
+                   "is removed again. With create: keep what is made, under names that begin so");
     app.add_option("--object-size", arguments.object_bytes, "How large an object is made")
         ->transform(CLI::AsSizeValue(false))
         ->check(CLI::Range(std::uint64_t{1}, fop::kOffsetMax))
@@ -250,7 +252,8 @@ Measured measure_messages(const Call& call, LoadOp op, std::uint64_t size_bytes)
 
 Measured measure_objects(const Call& call, ObjectOp op) {
     const VerbArguments& asked = call.arguments;
-    if (asked.size_bytes == 0 || asked.size_bytes > asked.object_bytes) {
+    if (op != ObjectOp::kCreate &&
+        (asked.size_bytes == 0 || asked.size_bytes > asked.object_bytes)) {
         complain("bench: --size is at least 1 and at most --object-size");
         return std::unexpected(kExitUsage);
     }
@@ -290,7 +293,8 @@ int run_bench(const Call& call) {
         complain("bench: bulk_echo needs a --size");
         return kExitUsage;
     }
-    const std::uint64_t size_bytes = row.op == LoadOp::kPing ? 0 : asked.size_bytes;
+    const bool moves_nothing = row.op == LoadOp::kPing || row.object_op == ObjectOp::kCreate;
+    const std::uint64_t size_bytes = moves_nothing ? 0 : asked.size_bytes;
     const Measured done =
         row.op ? measure_messages(call, *row.op, size_bytes) : measure_objects(call, row.object_op);
     if (!done) return done.error();

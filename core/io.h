@@ -6,11 +6,15 @@
 
 namespace fopd::core {
 
+// What Linux transfers at most in one read or write; the rest makes it a short one.
+inline constexpr std::size_t kIoBytesMax = 0x7ffff000;
+
 // An open file, and its place in the ring's table of fixed files if it has one. Whoever opened the
 // descriptor closes it, after Reactor::detach().
 struct File {
     int fd = -1;
     std::int32_t slot = -1;
+    bool in_memory = false;  // Reads and writes never wait: they need no ring.
 };
 
 // Memory for I/O, and the registered region it lies in if there is one. Borrowed: it stays where it

@@ -7,10 +7,10 @@
 
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "core/ensure.h"
+#include "core/io_at_once.h"
 
 namespace fopd::core {
 
@@ -31,7 +31,7 @@ public:
         } else if (op.code == IoCode::kPoll) {
             polls_.push_back(&op);
         } else {
-            carry_out(op);
+            carry_out_at_once(op);
             done_.push_back(&op);
         }
     }
@@ -75,30 +75,6 @@ public:
     void detach_region(const Buffer&) override {}
 
 private:
-    static void carry_out(IoOp& op) {
-        const auto offset = static_cast<off_t>(op.offset);
-        ssize_t result = 0;
-        do {
-            switch (op.code) {
-                case IoCode::kRead:
-                    result = ::pread(op.file.fd, op.buffer.data, op.buffer.size_bytes, offset);
-                    break;
-                case IoCode::kWrite:
-                    result = ::pwrite(op.file.fd, op.buffer.data, op.buffer.size_bytes, offset);
-                    break;
-                case IoCode::kGather:
-                    result = ::pwritev(op.file.fd, reinterpret_cast<const iovec*>(op.buffer.data),
-                                       static_cast<int>(op.buffer.size_bytes), offset);
-                    break;
-                case IoCode::kSync: result = ::fsync(op.file.fd); break;
-                case IoCode::kSyncData: result = ::fdatasync(op.file.fd); break;
-                case IoCode::kNop:
-                case IoCode::kPoll: break;
-            }
-        } while (result < 0 && errno == EINTR);
-        op.result = result < 0 ? -errno : static_cast<std::int32_t>(result);
-    }
-
     // Null stands for "for ever" in ppoll(2); a very long time does as well here.
     timespec timeout_until(Instant until) {
         if (until == Instant::min()) return {};

@@ -15,13 +15,12 @@
 #include <unistd.h>
 
 #include "core/ensure.h"
+#include "core/io_at_once.h"
 
 namespace fopd::core {
 
 namespace {
 
-// What Linux transfers at most in one read or write; the rest makes it a short one.
-constexpr std::size_t kIoBytesMax = 0x7ffff000;
 // Without them liburing waits with a time-out of its own in the ring, or completions get lost.
 constexpr unsigned kFeaturesNeeded = IORING_FEAT_EXT_ARG | IORING_FEAT_NODROP;
 constexpr std::uint64_t kIgnored = 0;  // user_data of submissions whose completion means nothing.
@@ -98,6 +97,11 @@ public:
     }
 
     void submit(IoOp& op) override {
+        if (op.file.in_memory) {
+            carry_out_at_once(op);
+            done_.push_back(&op);
+            return;
+        }
         // Not before those that came earlier.
         io_uring_sqe* sqe = waiting_head_ == nullptr ? io_uring_get_sqe(&ring_) : nullptr;
         if (sqe == nullptr) [[unlikely]]
@@ -115,7 +119,7 @@ public:
         if (!op.in_flight) return;
         if (remove_waiting(op)) {
             op.result = -ECANCELED;
-            cancelled_.push_back(&op);
+            done_.push_back(&op);
             return;
         }
         cancel_requests_.push_back(&op);
@@ -129,7 +133,7 @@ public:
     void wait(Instant until) override {
         enable();
         refill();
-        const bool block = cancelled_.empty() && until > Instant::min();
+        const bool block = done_.empty() && until > Instant::min();
         if (block) {
             // Without room for everything, look again soon: the queue empties with this submission.
             const bool complete =
@@ -142,7 +146,7 @@ public:
     }
 
     bool has_completions() override {
-        return !cancelled_.empty() || io_uring_cq_ready(&ring_) > 0 || kernel_has_work();
+        return !done_.empty() || io_uring_cq_ready(&ring_) > 0 || kernel_has_work();
     }
 
     void wake() override {
@@ -152,6 +156,8 @@ public:
     }
 
     Result<File> attach(int fd) override {
+        // The kernel would have a thread of its own read each block, at the price of two wake-ups.
+        if (is_in_memory(fd)) return File{.fd = fd, .in_memory = true};
         const std::int32_t slot = file_slots_.take();
         if (slot < 0) return File{.fd = fd};
         const int done =
@@ -290,9 +296,9 @@ private:
     }
 
     void reap() {
-        std::vector<IoOp*> cancelled;
-        cancelled.swap(cancelled_);
-        for (IoOp* op : cancelled) finish(*op, -ECANCELED);
+        finishing_.swap(done_);
+        for (IoOp* op : finishing_) finish(*op, op->result);
+        finishing_.clear();
 
         // What a completion submits may flush the queue and complete in turn: only what is there
         // now.
@@ -344,7 +350,8 @@ private:
     IoOp* waiting_head_ = nullptr;  // Operations for which the submission queue had no room.
     IoOp* waiting_tail_ = nullptr;
     std::vector<IoOp*> cancel_requests_;
-    std::vector<IoOp*> cancelled_;  // Never reached the kernel; completed by the next wait.
+    std::vector<IoOp*> done_;  // Without the ring; completed by the next wait.
+    std::vector<IoOp*> finishing_;
 };
 
 struct Attempt {

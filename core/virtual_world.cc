@@ -4,8 +4,7 @@
 #include <cerrno>
 #include <memory>
 
-#include <sys/uio.h>
-#include <unistd.h>
+#include "core/io_at_once.h"
 
 namespace fopd::core {
 
@@ -15,25 +14,6 @@ namespace {
 constexpr std::int64_t kEpochUnixNs = 1'577'836'800LL * 1'000'000'000;
 constexpr Duration kIoDelayMin = 10us;
 constexpr Duration kIoDelayMax = 300us;
-
-ssize_t carry_out(const IoOp& op) {
-    const auto offset = static_cast<off_t>(op.offset);
-    switch (op.code) {
-        case IoCode::kNop: return 0;
-        case IoCode::kRead:
-            return ::pread(op.file.fd, op.buffer.data, op.buffer.size_bytes, offset);
-        case IoCode::kWrite:
-            return ::pwrite(op.file.fd, op.buffer.data, op.buffer.size_bytes, offset);
-        case IoCode::kGather:
-            return ::pwritev(op.file.fd, reinterpret_cast<const iovec*>(op.buffer.data),
-                             static_cast<int>(op.buffer.size_bytes), offset);
-        case IoCode::kSync: return ::fsync(op.file.fd);
-        case IoCode::kSyncData: return ::fdatasync(op.file.fd);
-        case IoCode::kPoll: errno = EOPNOTSUPP; return -1;
-    }
-    errno = EINVAL;
-    return -1;
-}
 
 }  // namespace
 
@@ -84,8 +64,7 @@ public:
             if (first.cancelled) {
                 op.result = -ECANCELED;
             } else {
-                const ssize_t result = carry_out(op);
-                op.result = result < 0 ? -errno : static_cast<std::int32_t>(result);
+                carry_out_at_once(op);
             }
             op.in_flight = false;
             op.complete(op);

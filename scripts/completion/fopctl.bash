@@ -16,7 +16,7 @@ _fopctl() {
             return
             ;;
         --op)
-            mapfile -t COMPREPLY < <(compgen -W "echo bulk_echo ping read write mixed" -- "$current")
+            mapfile -t COMPREPLY < <(compgen -W "echo bulk_echo ping read write mixed create" -- "$current")
             return
             ;;
         --server | --job | --timeout | --interval | --count | --size | --depth | --jobs | --seconds | \

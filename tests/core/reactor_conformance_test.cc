@@ -553,6 +553,50 @@ TEST_CASE("core reactor: a file is written, synced and read back", "[core]") {
     REQUIRE(harness->stats().io_submitted.get() == harness->stats().io_completed.get());
 }
 
+TEST_CASE("core reactor: so is a file in memory", "[core]") {
+    const Kind kind = any_kind();
+    CAPTURE(kind);
+    Harness harness(kind);
+    const MemoryFile file;
+
+    harness.run(write_and_read_back(&harness.reactor(), file.fd()));
+
+    REQUIRE(harness->stats().io_submitted.get() == harness->stats().io_completed.get());
+}
+
+namespace {
+Task<void> note_when_done(Reactor* reactor, File file, std::string* order, char name) {
+    std::string into(8, '?');
+    const auto read = co_await reactor->read(file, buffer_of(into), 0);
+    ENSURE(read.has_value());
+    order->push_back(name);
+}
+Task<void> read_beside(Reactor* reactor, int fd, std::string* order) {
+    const auto file = reactor->attach(fd);
+    ENSURE(file.has_value());
+    Gate gate;
+    reactor->spawn(gate, note_when_done(reactor, *file, order, 'a'));
+    reactor->spawn(gate, note_when_done(reactor, *file, order, 'b'));
+    order->push_back('1');
+    co_await reactor->yield();
+    order->push_back('2');
+    co_await gate.close(*reactor);
+    reactor->detach(*file);
+}
+}  // namespace
+
+TEST_CASE("core reactor: reads of memory are over in a later turn, in order", "[core]") {
+    const Kind kind = real_kind();
+    CAPTURE(kind);
+    Harness harness(kind);
+    const MemoryFile file;
+    std::string order;
+
+    harness.run(read_beside(&harness.reactor(), file.fd(), &order));
+
+    REQUIRE(order == "12ab");
+}
+
 namespace {
 Task<Result<std::uint32_t>> read_once(Reactor* reactor, File file, WaitOptions wait) {
     std::string into(16, '?');

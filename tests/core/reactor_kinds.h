@@ -11,6 +11,7 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "core/poll_backend.h"
@@ -88,6 +89,21 @@ public:
     ~TempFile() { ::close(fd_); }
     TempFile(const TempFile&) = delete;
     TempFile& operator=(const TempFile&) = delete;
+    int fd() const { return fd_; }
+
+private:
+    int fd_;
+};
+
+// A file whose content is in memory alone.
+class MemoryFile {
+public:
+    MemoryFile() : fd_(::memfd_create("fopd_test", MFD_CLOEXEC)) {
+        if (fd_ < 0) throw std::runtime_error("memfd_create");
+    }
+    ~MemoryFile() { ::close(fd_); }
+    MemoryFile(const MemoryFile&) = delete;
+    MemoryFile& operator=(const MemoryFile&) = delete;
     int fd() const { return fd_; }
 
 private:

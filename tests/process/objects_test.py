@@ -384,6 +384,18 @@ class ObjectsTest(StorageTestCase):
         self.refused(USAGE, ["--object-size"], "bench", "--op", "read", "--size", "1M", "--object-size", "4k")
         self.refused(REFUSED, ["bench: "], "bench", "--op", "read", "--pool", "nowhere")
 
+    def test_bench_that_creates(self):
+        options = ("bench", "--op", "create", "--depth", "4", "--jobs", "2", "--seconds", "0.3", "--json")
+        done = json.loads(self.ctl(*options))
+        self.assertEqual((done["op"], done["size"], done["bytes_per_s"], done["errors"]), ("create", 0, 0, 0))
+        self.assertGreater(done["ops"], 0)
+        self.assertEqual(self.names(), [])
+        done = json.loads(self.ctl(*options, "--object", "kept"))
+        names = self.names()
+        self.assertGreaterEqual(len(names), done["ops"])
+        self.assertTrue(all(name.startswith("kept-") for name in names), names[:3])
+        self.refused(REFUSED, ["bench: "], "bench", "--op", "create", "--pool", "nowhere")
+
     def test_memory_is_bounded(self):
         """Of a client that moves far more than it may hold."""
         if IS_SANITIZED:
