@@ -136,7 +136,7 @@ def compare(daemon, top, asked):
         fio("  fio: 4 KiB written with O_DSYNC", path, seconds, "--rw=randwrite", "--bs=4k", "--iodepth=32",
             "--sync=dsync")
         daemon.bench("4 KiB written, buffered", "--op", "write", *small, seconds)
-        daemon.bench("objects created", "--op", "create", "--depth", "32", "--seconds", seconds)
+        daemon.bench("objects created", "--op", "create", "--object", "made", "--depth", "32", "--seconds", seconds)
 
 
 def start_with(daemon, count):
