@@ -130,10 +130,10 @@ struct Node {
     Task<void> pass(Duration span) const {
         [[maybe_unused]] const auto slept = co_await reactor->sleep_for(span);
     }
-    // Turns until `done` holds; false when it does not within ten seconds.
+    // Turns until `done` holds; false when it does not within a minute.
     bool until(std::function<bool()> done) const { return run(wait_until(std::move(done))); }
     Task<bool> wait_until(std::function<bool()> done) const {
-        const Instant deadline = after(reactor->now(), 10s);
+        const Instant deadline = after(reactor->now(), 60s);
         while (!done() && reactor->now() < deadline) {
             const auto slept = co_await reactor->sleep_for(200us);
             if (!slept) break;
@@ -149,9 +149,9 @@ struct Node {
     std::unique_ptr<Acceptor> acceptor;
 };
 
-// Turns them one after the other until `done` holds; false when it does not within ten seconds.
+// Turns them one after the other until `done` holds; false when it does not within a minute.
 bool turn_all(std::initializer_list<Node*> nodes, const std::function<bool()>& done) {
-    const Instant deadline = after((*nodes.begin())->reactor->now(), 10s);
+    const Instant deadline = after((*nodes.begin())->reactor->now(), 60s);
     while (!done()) {
         for (Node* node : nodes) node->turn_for(200us);
         if ((*nodes.begin())->reactor->now() > deadline) return false;
