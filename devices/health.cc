@@ -51,7 +51,10 @@ bool Health::ended(const Ended& what, Instant now) {
     switch (what.op) {
         case DeviceOp::kRead: return mark_suspect("a read failed", now) || changed;
         case DeviceOp::kDiscard: return mark_suspect("a discard failed", now) || changed;
-        case DeviceOp::kWrite: return mark_read_only("a write failed") || changed;
+        case DeviceOp::kWrite:
+            // What is below it is full. Whoever wrote knows what that means.
+            if (what.result.error().code == Errc::kNoSpace) return changed;
+            return mark_read_only("a write failed") || changed;
         case DeviceOp::kFlush: return mark_read_only("a flush failed") || changed;
     }
     return changed;

@@ -127,6 +127,9 @@ Result<DiskImage::WriteId> MemoryDisk::store(core::Buffer from, std::uint64_t& o
         tear(from, offset);
         return std::unexpected(failed("write"));
     }
+    if (faults.no_space_for_holes && image_.find_hole(offset, from.size_bytes).size_bytes > 0) {
+        return std::unexpected(Error{.code = Errc::kNoSpace, .context = "write"});
+    }
     if (random_.chance_ppm(faults.lost_write_ppm)) return DiskImage::WriteId{0};
     if (random_.chance_ppm(faults.misdirected_write_ppm)) offset = elsewhere(from.size_bytes);
     if (!random_.chance_ppm(faults.write_flip_ppm)) return image_.begin_write(offset, from.span());

@@ -25,6 +25,7 @@ struct DiskFaults {
     std::uint32_t misdirected_write_ppm = 0;  // Done in a wrong place.
     std::uint32_t slow_ppm = 0;               // Takes `slow_delay` longer.
     Duration slow_delay = 500ms;
+    bool no_space_for_holes = false;  // A write where nothing was written finds no space.
     // What an operation takes, evenly distributed.
     Duration delay_min = 10us;
     Duration delay_max = 300us;

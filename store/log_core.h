@@ -67,6 +67,7 @@ public:
     }
 
     std::uint32_t payload_max() const { return payload_max_; }
+    std::uint64_t reserved_bytes() const { return reserved_bytes_; }
     std::uint64_t epoch() const { return epoch_; }
     std::uint64_t closed_seq() const { return closed_; }
     std::uint64_t begun_seq() const { return closed_ + (gathering().commit_count > 0 ? 1 : 0); }
@@ -148,7 +149,7 @@ private:
     Task<void> look_after_space_until_done();
     Task<Result<void>> grow();
     Task<Result<void>> zero_segment(std::uint32_t segment);
-    Task<Result<void>> fill_head();
+    Task<void> fill_head();
     std::optional<std::size_t> segment_to_fill() const;
     void fill_ahead();
     Task<void> fill_ahead_until_done();

@@ -138,8 +138,7 @@ Task<Result<void>> LogCore::begin_epoch() {
         const auto cleared = co_await clear_block(next);
         if (!cleared) co_return cleared;
     }
-    const auto filled = co_await fill_head();
-    if (!filled) co_return filled;
+    co_await fill_head();
     const auto flushed = co_await flush_device();
     if (!flushed) co_return flushed;
     ++epoch_;
@@ -282,7 +281,8 @@ Task<void> LogCore::look_after_space_until_done() {
 }
 
 // The segment is listed durably before it is used. It is cleared before: what stood there may look
-// like entries, and space that was written once is faster in files.
+// like entries, and space that was written once is faster in files. Where there is no room for
+// that, the log stays as it is.
 Task<Result<void>> LogCore::grow() {
     const auto taken = source_.take_segment();
     cleaner_starves_ = false;
@@ -291,7 +291,15 @@ Task<Result<void>> LogCore::grow() {
         co_return Result<void>{};
     }
     const auto zeroed = co_await zero_segment(*taken);
-    if (!zeroed) co_return zeroed;
+    if (!zeroed && zeroed.error().code == Errc::kNoSpace) {
+        source_.give_back_segment(*taken);
+        source_empty_ = true;
+        co_return Result<void>{};
+    }
+    if (!zeroed) {
+        fail(zeroed.error(), "write to the log");
+        co_return zeroed;
+    }
     const auto flushed = co_await flush_device();
     if (!flushed) co_return flushed;
     Superblock superblock = current_superblock();
@@ -312,10 +320,7 @@ Task<Result<void>> LogCore::zero_segment(std::uint32_t segment) {
         const LogPosition at{.segment = segment, .block = block};
         const auto written =
             co_await device_.write(zeros, byte_offset(at, options_.segment_blocks));
-        if (!written) {
-            fail(written.error(), "write to the log");
-            co_return written;
-        }
+        if (!written) co_return written;
     }
     co_return Result<void>{};
 }

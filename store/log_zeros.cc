@@ -1,4 +1,5 @@
-// Space of the log that was never written is written before the log comes there.
+// Space of the log that was never written is written before the log comes there. That is of use to
+// nobody but those who would wait: one that cannot be written is found out when the log is there.
 
 #include <algorithm>
 
@@ -15,8 +16,8 @@ constexpr std::size_t kDistanceMin = 3;
 }  // namespace
 
 // Where the log begins to write, while nobody waits but the start.
-Task<Result<void>> LogCore::fill_head() {
-    if (!options_.fills_holes || !filler_.is_of_use()) co_return Result<void>{};
+Task<void> LogCore::fill_head() {
+    if (!options_.fills_holes || !filler_.is_of_use()) co_return;
     const std::vector<LogSegment>& segments = space_.segments();
     std::uint32_t first_block = space_.head_block();
     for (std::size_t i = space_.head(); i < segments.size() && i < space_.head() + kDistanceMin;
@@ -26,9 +27,8 @@ Task<Result<void>> LogCore::fill_head() {
         const auto filled =
             co_await filler_.fill({.offset = byte_offset(from, options_.segment_blocks),
                                    .size_bytes = blocks * devices::kBlockBytes});
-        if (!filled) co_return std::unexpected(filled.error());
+        if (!filled) co_return;
     }
-    co_return Result<void>{};
 }
 
 // Which of the next ones is not known to be filled.
@@ -60,7 +60,6 @@ Task<void> LogCore::fill_ahead_until_done() {
              .size_bytes = options_.segment_blocks * devices::kBlockBytes});
         space_.end_hold();
         wake_room();
-        if (!filled) fail(filled.error(), "write to the log");
         if (!filled || !*filled) break;
         filled_.insert(segment);
     }

@@ -113,6 +113,14 @@ TEST_CASE("devices health: what was asked wrongly or given up says nothing of th
     REQUIRE(health.state() == DeviceState::kReadOnly);
 }
 
+TEST_CASE("devices health: a write that found no space is an error of those above", "[devices]") {
+    Health health;
+    const Result<void> full = std::unexpected(os_error(28, "write"));
+    REQUIRE_FALSE(health.ended(fast(DeviceOp::kWrite, full), kStart));
+    REQUIRE(health.state() == DeviceState::kGood);
+    REQUIRE(health.of(DeviceOp::kWrite).errors.get() == 1);
+}
+
 TEST_CASE("devices watched device: after a failed write nothing is written any more", "[devices]") {
     Stage stage;
     REQUIRE(stage.write().has_value());

@@ -139,6 +139,18 @@ TEST_CASE("devices memory disk: a bit may be wrong once, or for good", "[devices
     REQUIRE(stage.content(0, 1).count(0x11) == kBlockBytes - 1);
 }
 
+TEST_CASE("devices memory disk: what is below it may be full", "[devices]") {
+    Stage stage;
+    REQUIRE(stage.write(Blocks(1, 0x11), 0).has_value());
+    stage.disk->faults().no_space_for_holes = true;
+
+    REQUIRE(stage.write(Blocks(1, 0x22), 0).has_value());
+    REQUIRE(stage.write(Blocks(2, 0x33), 0).error().code == Errc::kNoSpace);
+
+    REQUIRE(stage.content(0, 1).all(0x22));
+    REQUIRE(stage.content(kBlockBytes, 1).all(0));
+}
+
 TEST_CASE("devices memory disk: a write may be lost, or land elsewhere", "[devices]") {
     Stage stage;
     stage.disk->faults().lost_write_ppm = kAlways;

@@ -85,7 +85,8 @@ public:
         power = std::make_unique<devices::Power>();
         reactor = world.make_reactor();
         disk = std::make_unique<devices::MemoryDisk>(
-            *reactor, image, devices::MemoryDiskOptions{.power = power.get()});
+            *reactor, image,
+            devices::MemoryDiskOptions{.slow_holes = true, .power = power.get(), .faults = faults});
         log = std::make_unique<Log>(*reactor, *disk, segments, options);
         visitor = {};
     }
@@ -145,6 +146,7 @@ public:
     core::VirtualWorld world;
     devices::DiskImage image;
     LogOptions options;
+    devices::DiskFaults faults;
     Segments segments;
     Collector visitor;
     std::unique_ptr<devices::Power> power;
@@ -532,6 +534,34 @@ TEST_CASE("store log: grows as far as it may, and gives back what is too much", 
     }
     REQUIRE(bench.log->space().segments == 5);
     REQUIRE(bench.segments.free.size() == 7);
+    bench.close();
+    REQUIRE(bench.open().clean);
+}
+
+TEST_CASE("store log: zeros ahead that find no space are left out, and the log goes on",
+          "[store]") {
+    Bench bench;
+    bench.options.fills_holes = true;
+    bench.options.segments_max = 6;
+    bench.format();
+    bench.open();
+    bench.disk->faults().no_space_for_holes = true;
+    bench.world.run_for(1s);
+    const std::string text(12'000, 'g');
+    // It fills what it has filled before, and would grow.
+    for (int i = 0; i < 8; ++i) REQUIRE(bench.commit(text).has_value());
+    REQUIRE(bench.log->failed() == nullptr);
+    REQUIRE(bench.log->space().segments == 4);
+    REQUIRE(bench.segments.free.size() == 8);
+    bench.close();
+
+    bench.faults.no_space_for_holes = true;
+    bench.open();
+    REQUIRE(bench.commit("and on").has_value());
+    bench.disk->faults().no_space_for_holes = false;
+    bench.log->set_segments_max(6);
+    bench.world.run_for(1s);
+    REQUIRE(bench.log->space().segments > 4);
     bench.close();
     REQUIRE(bench.open().clean);
 }
