@@ -82,23 +82,27 @@ Task<Result<void>> ReplacedObjects::remove_page() {
     auto task = part_.shard().replaced(std::move(which));
     const auto page = co_await std::move(task);
     if (!page) co_return std::unexpected(page.error());
+    Result<void> all{};
     for (std::size_t i = 0; i < page->claims.size(); ++i) {
         if (stores_.stopping().cancelled()) co_return Result<void>{};
         store::NameClaim claim = page->claims[i];
-        co_await remove(std::move(claim));
+        const auto removed = co_await remove(std::move(claim));
+        // Of the log: there will be some.
+        if (!removed && removed.error().code == Errc::kNoSpace) all = removed;
     }
     if (!page->end && !page->claims.empty()) behind_ = page->claims.back();
-    co_return Result<void>{};
+    co_return all;
 }
 
 // One whose disk is missing, or takes no changes, stays until there is a better one.
-Task<void> ReplacedObjects::remove(store::NameClaim claim) {
+Task<Result<void>> ReplacedObjects::remove(store::NameClaim claim) {
     const SlotPlace* const place = stores_.layout().find_slot(claim.fid.slot());
-    if (place == nullptr) co_return;
+    if (place == nullptr) co_return Result<void>{};
     Stores& home = stores_.at(place->locality);
     auto job = [&home, &claim] { return remove_at_home(&home, claim); };
-    [[maybe_unused]] const auto removed = co_await run_task_on<Result<void>>(
+    const auto removed = co_await run_task_on<Result<void>>(
         stores_.parts().reactor, home.parts().reactor, home.duties(), job);
+    co_return removed.value_or(Result<void>{});
 }
 
 }  // namespace fopd::reqh

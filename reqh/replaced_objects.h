@@ -23,7 +23,7 @@ public:
 private:
     Task<void> run();
     Task<Result<void>> remove_page();
-    Task<void> remove(store::NameClaim claim);
+    Task<Result<void>> remove(store::NameClaim claim);
 
     Stores& stores_;
     NamePart& part_;

@@ -55,6 +55,10 @@ std::uint32_t Log::payload_max() const {
     return core_->payload_max();
 }
 
+std::uint64_t Log::reserved_bytes() const {
+    return core_->reserved_bytes();
+}
+
 void Log::begin(Commit& commit, Reservation reservation, std::span<const std::byte> records,
                 std::uint32_t record_count, Durability durability, Data data) {
     ENSURE(!records.empty());

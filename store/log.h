@@ -232,6 +232,8 @@ public:
     Task<Result<Reservation>> reserve(std::uint32_t bytes, core::WaitOptions wait,
                                       Purpose purpose = Purpose::kCommit);
     std::uint32_t payload_max() const;
+    // Of commits that have not begun yet.
+    std::uint64_t reserved_bytes() const;
 
     // The records, copied, are in the log from now on unless it fails. Requires: no more bytes than
     // reserved; at least one.

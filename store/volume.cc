@@ -499,15 +499,27 @@ Task<Result<void>> Volume::flush_replayed() {
 
 // -- changes --
 
+// Whether there is memory for that, too, when all comes that is reserved. Where nothing has changed
+// no checkpoint would make room.
+bool Volume::has_memory(std::uint64_t more_bytes) const {
+    const std::uint64_t changed = index_.changed_bytes();
+    const std::uint64_t coming = kOverlayReserve * (log_.reserved_bytes() + more_bytes);
+    return changed == 0 || changed + coming <= options_.overlay_bytes;
+}
+
 Task<Result<Reservation>> Volume::reserve(std::uint32_t bytes, core::WaitOptions wait) {
-    while (serving() && index_.changed_bytes() + kOverlayReserve * bytes > options_.overlay_bytes) {
-        if (index_failure_) co_return std::unexpected(*index_failure_);
-        checkpoint_wanted_.wake_all();
-        const auto made = co_await checkpoint_made_.wait(wait);
-        if (!made) co_return std::unexpected(made.error());
+    for (;;) {
+        while (serving() && !has_memory(bytes)) {
+            if (index_failure_) co_return std::unexpected(*index_failure_);
+            checkpoint_wanted_.wake_all();
+            const auto made = co_await checkpoint_made_.wait(wait);
+            if (!made) co_return std::unexpected(made.error());
+        }
+        if (!serving()) co_return std::unexpected(failure());
+        auto room = co_await log_.reserve(bytes, wait);
+        // Others may have had the memory while this one waited for the log.
+        if (!room || has_memory(0)) co_return std::move(room);
     }
-    if (!serving()) co_return std::unexpected(failure());
-    co_return co_await log_.reserve(bytes, wait);
 }
 
 Result<Place> Volume::allocate(std::uint32_t blocks) {
@@ -822,9 +834,14 @@ Task<void> Volume::sweep() {
         may_have_removed_ = false;
         const auto more = co_await sweep_some();
         if (!more) {
-            if (more.error().code == Errc::kCancelled) co_return;
-            fail(more.error());
-            co_return;
+            may_have_removed_ = true;
+            // The log may be full as long as the index has no space.
+            const bool may_pass = more.error().code == Errc::kNoSpace;
+            if (!may_pass && more.error().code != Errc::kCancelled) fail(more.error());
+            if (!may_pass) co_return;
+            const auto slept = co_await reactor_.sleep_for(kRetryAfter, &stop_);
+            if (!slept) co_return;
+            continue;
         }
         if (*more) may_have_removed_ = true;
         co_await reactor_.yield();

@@ -216,6 +216,7 @@ private:
     Task<Result<void>> count_space();
     Task<Result<void>> count_owners();
     OwnerShare& share_of(std::string_view owner);
+    bool has_memory(std::uint64_t more_bytes) const;
     bool checkpoint_due() const;
     Task<Result<void>> checkpoint();
     void note_checkpoint(const Result<void>& made);

@@ -57,3 +57,54 @@ TEST_CASE("reqh index: nothing is lost when the power goes while it is full", "[
     stage.write(fid, 0, pattern(kBlock, 2));
     REQUIRE(stage.read(fid, 0, kBlock) == pattern(kBlock, 2));
 }
+
+// The log is full with removals, and what frees their space is a record, too.
+TEST_CASE("reqh index: what was removed before it was full is freed when it goes on", "[reqh]") {
+    StoreStage stage({.disk_bytes = 8UL << 20});
+    const auto kept = stage.create("kept");
+    const WriteSpec again(kept, {{.offset = 0, .length = kBlock}}, pattern(kBlock, 1));
+    const std::uint64_t free_before = stage.volume().space_use().free_blocks;
+    stage.index_image().refusal = Error{.code = Errc::kNoSpace, .os_errno = 28, .context = "map"};
+    fop::Status status = fop::Status::kDone;
+    for (int i = 0; status == fop::Status::kDone; ++i) {
+        REQUIRE(i < 10'000);
+        const FakeFop& made = stage.call(
+            {.type = type_of("create"), .body = fop::Create{.slot = kFirstSlot, .mode = 0600}});
+        status = made.status();
+        if (status != fop::Status::kDone) break;
+        const fop::Fid fid = std::get<fop::CreateReply>(made.answer->body).fid;
+        const WriteSpec write(fid, {{.offset = 0, .length = kBlock}}, pattern(kBlock, 1));
+        stage.call(write.spec(WriteSpec::Way::kInline));
+        status = stage.call({.type = type_of("delete"), .body = fop::Delete{.fid = fid}}).status();
+    }
+    REQUIRE(status == fop::Status::kNoSpace);
+    stage.run_for(3s);
+    REQUIRE(stage.volume().serving());
+
+    stage.index_image().refusal.reset();
+    stage.run_for(10s);
+    REQUIRE(stage.call(again.spec(WriteSpec::Way::kInline)).status() == fop::Status::kDone);
+    stage.run_for(1s);
+    REQUIRE(stage.volume().space_use().free_blocks + 64 >= free_before);
+}
+
+TEST_CASE("reqh index: what was replaced before it was full goes when it goes on", "[reqh]") {
+    StoreStage stage({.disk_bytes = 8UL << 20});
+    stage.index_image().refusal = Error{.code = Errc::kNoSpace, .os_errno = 28, .context = "map"};
+    fop::Status status = fop::Status::kDone;
+    for (int i = 0; status == fop::Status::kDone; ++i) {
+        REQUIRE(i < 10'000);
+        status = stage
+                     .call({.type = type_of("create"),
+                            .body = fop::Create{.name = "one", .slot = kFirstSlot, .mode = 0600}})
+                     .status();
+    }
+    REQUIRE(status == fop::Status::kNoSpace);
+    stage.run_for(3s);
+    REQUIRE(stage.volume().serving());
+
+    stage.index_image().refusal.reset();
+    stage.run_for(20s);
+    const FakeFop& statfs = stage.call({.type = type_of("statfs"), .body = fop::Statfs{}});
+    REQUIRE(std::get<fop::StatfsReply>(statfs.answer->body).objects == 1);
+}

@@ -12,10 +12,10 @@ namespace {
 
 constexpr std::string_view kPool = "fast";
 
-store::VolumeOptions volume_options(std::uint32_t number) {
+store::VolumeOptions volume_options(std::uint32_t number, std::uint64_t overlay_bytes) {
     store::VolumeOptions options{.slot = static_cast<store::Slot>(kFirstSlot + number),
                                  .segment_blocks = 64,
-                                 .overlay_bytes = 4UL << 20,
+                                 .overlay_bytes = overlay_bytes,
                                  .flush_interval = 20ms,
                                  .checkpoint_interval = 200ms};
     options.disk_id.fill(static_cast<std::byte>(0x40 + number));
@@ -147,7 +147,7 @@ void StoreStage::make_machine(std::uint32_t number) {
                                                            .index = *machine->index,
                                                            .events = home.events,
                                                            .names = machine->router.get()},
-                                        volume_options(number));
+                                        volume_options(number, options.overlay_bytes));
     machines_.push_back(std::move(machine));
 }
 
@@ -165,7 +165,7 @@ Task<void> StoreStage::open(std::uint32_t number) {
     const io_sched::MediumId medium{number};
     const auto added = home.io.add_device(medium, *machine.disk);
     REQUIRE(added.has_value());
-    home.stores->add({.disk_id = volume_options(number).disk_id,
+    home.stores->add({.disk_id = volume_options(number, options.overlay_bytes).disk_id,
                       .pool = pool_id(kPool),
                       .volume = machine.volume.get(),
                       .medium = medium});

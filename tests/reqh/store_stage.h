@@ -48,6 +48,7 @@ struct StageOptions {
     UpkeepOptions upkeep{};
     CoalescerOptions coalescer{};
     bool slow_holes = false;
+    std::uint64_t overlay_bytes = 4UL << 20;
     fopd::testing::Replay::Seed whose_seed = fopd::testing::Replay::Seed::kOfTest;
 };
 

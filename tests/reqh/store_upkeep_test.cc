@@ -52,6 +52,30 @@ std::uint64_t object_count(StoreStage& node) {
 
 }  // namespace
 
+TEST_CASE("reqh volume: what is reserved counts as memory that changes take", "[reqh]") {
+    constexpr std::uint64_t kOverlay = 256UL << 10;
+    StoreStage node({.overlay_bytes = kOverlay});
+    node.create();
+    REQUIRE(node.volume().changed_bytes() > 0);
+    std::vector<store::Reservation> rooms;
+    for (;;) {
+        core::Reactor& reactor = node.stores().parts().reactor;
+        const core::WaitOptions wait{.deadline = after(node.world.now(), 1ms)};
+        auto room = node.world.run(reactor, node.volume().reserve(4096, wait));
+        REQUIRE(room.has_value());
+        if (!room->has_value()) {
+            CHECK(room->error().code == Errc::kTimedOut);
+            break;
+        }
+        rooms.push_back(std::move(**room));
+        REQUIRE(rooms.size() < 100);
+    }
+    CHECK(rooms.size() > 4);
+    CHECK(node.volume().changed_bytes() + 4 * 4096 * rooms.size() <= kOverlay);
+    rooms.clear();
+    node.create();
+}
+
 TEST_CASE("reqh upkeep: replies are kept as long as somebody may ask again, and not longer",
           "[reqh]") {
     StoreStage node(hasty());

@@ -240,12 +240,11 @@ void Machine::run(std::uint64_t cut_at, bool rescue) {
     reactor_->drop_coroutines();
 }
 
-// What is free is of no use to anybody, whatever happens next; and what changes take is bounded, by
-// what those may add who were let in at the same time.
+// What is free is of no use to anybody, whatever happens next; and what changes take is bounded.
 void Machine::look_at_memory() {
     remains_.image.poison_if([this](std::uint64_t block) { return volume_->is_free(block); });
     remains_.changed_bytes_max = std::max(remains_.changed_bytes_max, volume_->changed_bytes());
-    if (volume_->changed_bytes() > kOverlayBytes + kWorkers * kReservedBytesMax) {
+    if (volume_->changed_bytes() > kOverlayBytes + kReservedBytesMax) {
         violate("changes take " + std::to_string(volume_->changed_bytes()) + " bytes");
     }
 }
