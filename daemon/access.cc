@@ -196,6 +196,9 @@ Started<AccessPtr> make_access(const AccessTexts& texts) {
     if (!ring) return refuse_settings(texts.principals_file + ": " + ring.error());
     access->keys = std::make_shared<const fop::KeyRing>(*std::move(ring));
     access->principals_file = texts.principals_file;
+    access->principals_hash = fop::hash({std::as_bytes(std::span(texts.principals))});
+    if (texts.peer_key) access->peer_key_hash = fop::hash({texts.peer_key->bytes()});
+    if (texts.issuer) access->issuer_hash = fop::hash({texts.issuer->bytes});
     access->open_to_all = texts.mode == AuthSettings::Mode::kNone;
     if (texts.issuer) {
         access->tokens.emplace(
@@ -204,6 +207,14 @@ Started<AccessPtr> make_access(const AccessTexts& texts) {
                                        .revoked = std::move(file.revoked.tokens)});
     }
     return access;
+}
+
+std::vector<std::string> changed_files(const Access& before, const Access& now) {
+    std::vector<std::string> keys;
+    if (before.principals_hash != now.principals_hash) keys.emplace_back("auth.principals");
+    if (before.peer_key_hash != now.peer_key_hash) keys.emplace_back("auth.peer_key");
+    if (before.issuer_hash != now.issuer_hash) keys.emplace_back("auth.issuer_public");
+    return keys;
 }
 
 Started<void> check_quotas(const Access& access, const std::vector<devices::PoolSettings>& pools) {

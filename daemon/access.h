@@ -11,6 +11,7 @@
 #include "daemon/start_problem.h"
 #include "devices/settings.h"
 #include "fabric/rpc/server.h"
+#include "fop/hash.h"
 #include "fop/principal.h"
 #include "fop/token.h"
 #include "reqh/tokens.h"
@@ -34,10 +35,16 @@ struct Access {
     std::size_t principal_count = 0;
     std::vector<PrincipalQuota> quotas;
     std::string principals_file;  // What problems call it.
+    fop::Hash principals_hash{};  // Of what the files said.
+    fop::Hash peer_key_hash{};
+    fop::Hash issuer_hash{};
 
     fabric::Admission admission() const;
 };
 using AccessPtr = std::shared_ptr<const Access>;
+
+// The keys of the configuration whose files say something else now.
+std::vector<std::string> changed_files(const Access& before, const Access& now);
 
 // A quota of a pool that is none would be no quota.
 Started<void> check_quotas(const Access& access, const std::vector<devices::PoolSettings>& pools);

@@ -1,5 +1,6 @@
 // What changes of a node while it runs: its settings, and its disks.
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "daemon/node.h"
@@ -105,6 +106,7 @@ Node::ReloadResult Node::reload_settings(DeviceList* wanted) {
         }
         return std::unexpected(std::move(reloaded.error()));
     }
+    std::ranges::move(changed_files(*access_, **access), std::back_inserter(reloaded->changed));
     access_ = *std::move(access);
     world_.apply_settings();
     apply_live_settings();

@@ -126,6 +126,16 @@ class KeyTest(FabricTestCase):
         self.assertTrue(self.n.principals_path.read_text().startswith("# Ours.\n"))
         self.n.stop(self.daemon)
 
+    def test_a_reload_says_that_principals_changed(self):
+        self.start()
+        self.assertEqual(json.loads(self.ctl("--json", "reload").stdout)["changed"], [])
+        text = self.n.principals_path.read_text()
+        self.n.principals_path.write_text(text.replace("rights: [read, write]", "rights: [read]"))
+        self.assertIn("changed: auth.principals\n", self.ctl("reload").stdout)
+        self.assertIn("key=auth.principals", self.daemon.log())
+        self.assertEqual(self.ctl("reload").stdout, "nothing changed\n")
+        self.n.stop(self.daemon)
+
     def test_what_the_daemon_refuses_is_put_back(self):
         self.start()
         before = self.n.principals_path.read_text().replace("rights: [read, write]", "rights: [read, fly]")
