@@ -50,6 +50,7 @@ void declare_settings(CLI::App& app, Settings& settings) {
 }
 
 const char* about_group(std::string_view about) {
+    if (about == "device") return "Disks that come and go";
     if (about == "key") return "Principals and their keys";
     if (about == "token") return "Tokens, which lend rights";
     return "What the disks of a node hold";

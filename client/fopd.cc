@@ -276,6 +276,7 @@ using fopd::client::ObjectInfo;
 using fopd::client::Outcome;
 using fopd::client::PoolSpace;
 using fopd::client::Problem;
+using fopd::client::QuotaUse;
 using Wait = ObjectClient::Wait;
 using Done = Outcome<std::uint64_t>;  // How many bytes came back.
 
@@ -424,6 +425,22 @@ Task<Done> statfs(ObjectClient* client, std::optional<std::string> pool, fopd_sp
     co_return std::uint64_t{0};
 }
 
+Task<Done> quota(ObjectClient* client, std::string pool, fopd_each_quota each, void* context,
+                 Wait wait) {
+    auto uses = co_await client->quota(std::move(pool), wait);
+    if (!uses) co_return std::unexpected(std::move(uses.error()));
+    for (const QuotaUse& each_use : *uses) {
+        const fopd_quota_use use{.pool = each_use.pool.c_str(),
+                                 .owner = each_use.owner ? each_use.owner->c_str() : nullptr,
+                                 .used_bytes = each_use.used_bytes,
+                                 .limit_bytes = each_use.limit_bytes,
+                                 .used_objects = each_use.used_objects,
+                                 .limit_objects = each_use.limit_objects};
+        each(&use, context);
+    }
+    co_return std::uint64_t{0};
+}
+
 // -- what is asked about objects --
 
 Asked wrong(std::string fault) {
@@ -552,6 +569,23 @@ Asked punch_of(const fopd_fid* fid, std::uint64_t offset, std::uint64_t bytes) {
     });
 }
 
+Asked set_attributes_of(const fopd_fid* fid, const fopd_attributes* given) {
+    if (fid == nullptr) return wrong(kNoFid);
+    if (!is_set_up(given)) return wrong("fopd_attributes_init() was not called");
+    fopd_attributes known;
+    fopd_attributes_init(&known);
+    known = known_part(*given, known);
+    ObjectClient::AttributeWish wish;
+    if (known.owner != nullptr) wish.owner = known.owner;
+    if (known.group != nullptr) wish.group = known.group;
+    const bool has_mode = known.mode != FOPD_MODE_KEPT;
+    if (has_mode && known.mode > fop::kModeMax) return wrong("a mode is nine bits");
+    if (has_mode) wish.mode = static_cast<std::uint16_t>(known.mode);
+    return work_of([which = fid_of(*fid), wish = std::move(wish)](ObjectClient& client, Wait wait) {
+        return nothing_back(client.set_attributes(which, wish, wait));
+    });
+}
+
 Asked rename_of(const char* pool, const char* name, const char* new_name, int no_replace) {
     if (auto fault = fault_of_name(name); !fault.empty()) return wrong(std::move(fault));
     if (auto fault = fault_of_name(new_name); !fault.empty()) return wrong(std::move(fault));
@@ -593,6 +627,13 @@ Asked statfs_of(const char* pool, fopd_space* space) {
     if (pool != nullptr) wanted = pool;
     return work_of([wanted = std::move(wanted), space](ObjectClient& client, Wait wait) {
         return statfs(&client, wanted, space, wait);
+    });
+}
+
+Asked quota_of(const char* pool, fopd_each_quota each, void* context) {
+    if (each == nullptr) return wrong("nobody is to be told of the quotas");
+    return work_of([which = text_of(pool), each, context](ObjectClient& client, Wait wait) {
+        return quota(&client, which, each, context, wait);
     });
 }
 
@@ -743,6 +784,12 @@ void fopd_new_object_init(fopd_new_object* object) {
     object->mode = NewObject{}.mode;
 }
 
+void fopd_attributes_init(fopd_attributes* attributes) {
+    *attributes = {};
+    attributes->size = sizeof(fopd_attributes);
+    attributes->mode = FOPD_MODE_KEPT;
+}
+
 void fopd_listing_init(fopd_listing* listing) {
     *listing = {};
     listing->size = sizeof(fopd_listing);
@@ -839,6 +886,15 @@ int fopd_punch_wait(fopd_client* client, const fopd_call* call, const fopd_fid* 
     return wait_for_work(client, call, result, [&] { return punch_of(fid, offset, bytes); });
 }
 
+void fopd_set_attributes(fopd_client* client, const fopd_call* call, const fopd_fid* fid,
+                         const fopd_attributes* attributes, fopd_done done, void* context) {
+    begin_work(client, call, done, context, [&] { return set_attributes_of(fid, attributes); });
+}
+int fopd_set_attributes_wait(fopd_client* client, const fopd_call* call, const fopd_fid* fid,
+                             const fopd_attributes* attributes, fopd_result* result) {
+    return wait_for_work(client, call, result, [&] { return set_attributes_of(fid, attributes); });
+}
+
 void fopd_rename(fopd_client* client, const fopd_call* call, const char* pool, const char* name,
                  const char* new_name, int no_replace, fopd_done done, void* context) {
     begin_work(client, call, done, context,
@@ -882,4 +938,13 @@ void fopd_statfs(fopd_client* client, const fopd_call* call, const char* pool, f
 int fopd_statfs_wait(fopd_client* client, const fopd_call* call, const char* pool,
                      fopd_space* space, fopd_result* result) {
     return wait_for_work(client, call, result, [&] { return statfs_of(pool, space); });
+}
+
+void fopd_quota(fopd_client* client, const fopd_call* call, const char* pool, fopd_each_quota each,
+                fopd_done done, void* context) {
+    begin_work(client, call, done, context, [&] { return quota_of(pool, each, context); });
+}
+int fopd_quota_wait(fopd_client* client, const fopd_call* call, const char* pool,
+                    fopd_each_quota each, void* context, fopd_result* result) {
+    return wait_for_work(client, call, result, [&] { return quota_of(pool, each, context); });
 }

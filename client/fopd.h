@@ -245,6 +245,21 @@ FOPD_API void fopd_punch(fopd_client* client, const fopd_call* call, const fopd_
 FOPD_API int fopd_punch_wait(fopd_client* client, const fopd_call* call, const fopd_fid* fid,
                              uint64_t offset, uint64_t bytes, fopd_result* result);
 
+/* Who may do what with an object. */
+#define FOPD_MODE_KEPT UINT32_MAX
+typedef struct fopd_attributes {
+    size_t size; /* As in fopd_options; set by fopd_attributes_init(), which changes nothing. */
+    const char* owner; /* Null: stays. For administrators only. */
+    const char* group; /* Null: stays; "" for none. */
+    uint32_t mode;     /* Nine permission bits, or FOPD_MODE_KEPT. */
+} fopd_attributes;
+FOPD_API void fopd_attributes_init(fopd_attributes* attributes);
+FOPD_API void fopd_set_attributes(fopd_client* client, const fopd_call* call, const fopd_fid* fid,
+                                  const fopd_attributes* attributes, fopd_done done, void* context);
+FOPD_API int fopd_set_attributes_wait(fopd_client* client, const fopd_call* call,
+                                      const fopd_fid* fid, const fopd_attributes* attributes,
+                                      fopd_result* result);
+
 /* Replaces an object of the new name unless `no_replace` is set. */
 FOPD_API void fopd_rename(fopd_client* client, const fopd_call* call, const char* pool,
                           const char* name, const char* new_name, int no_replace, fopd_done done,
@@ -298,6 +313,25 @@ FOPD_API void fopd_statfs(fopd_client* client, const fopd_call* call, const char
                           fopd_space* space, fopd_done done, void* context);
 FOPD_API int fopd_statfs_wait(fopd_client* client, const fopd_call* call, const char* pool,
                               fopd_space* space, fopd_result* result);
+
+/* What somebody has in a pool, and may have. */
+#define FOPD_NO_LIMIT UINT64_MAX
+typedef struct fopd_quota_use {
+    const char* pool;  /* Both are borrowed for the call. */
+    const char* owner; /* Null: all that is in the pool. */
+    uint64_t used_bytes;
+    uint64_t limit_bytes; /* Or FOPD_NO_LIMIT, both. */
+    uint64_t used_objects;
+    uint64_t limit_objects;
+} fopd_quota_use;
+/* Called on the library's thread, before `done` is, under the same rules. */
+typedef void (*fopd_each_quota)(const fopd_quota_use* use, void* context);
+/* Of who asks, in a pool or, if it is null, in each; an administrator is told of everybody.
+ * `context` is for both functions. */
+FOPD_API void fopd_quota(fopd_client* client, const fopd_call* call, const char* pool,
+                         fopd_each_quota each, fopd_done done, void* context);
+FOPD_API int fopd_quota_wait(fopd_client* client, const fopd_call* call, const char* pool,
+                             fopd_each_quota each, void* context, fopd_result* result);
 
 #ifdef __cplusplus
 } /* extern "C" */

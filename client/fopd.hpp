@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <new>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -112,6 +113,25 @@ struct Space {
     std::uint64_t used_bytes = 0;
     std::uint64_t free_bytes = 0;
     std::uint64_t objects = 0;
+};
+
+// What changes of an object; what has no value stays.
+struct Attributes {
+    std::optional<std::string> owner;  // For administrators only.
+    std::optional<std::string> group;  // Empty for none.
+    std::optional<std::uint32_t> mode;
+};
+
+// What somebody has in a pool, and may have.
+struct QuotaUse {
+    static constexpr std::uint64_t kNoLimit = FOPD_NO_LIMIT;
+
+    std::string pool;
+    std::optional<std::string> owner;  // None: all that is in the pool.
+    std::uint64_t used_bytes = 0;
+    std::uint64_t limit_bytes = kNoLimit;
+    std::uint64_t used_objects = 0;
+    std::uint64_t limit_objects = kNoLimit;
 };
 
 // Called once, on the library's thread: does not block and does not throw.
@@ -323,6 +343,20 @@ public:
             fopd_punch(handle_.get(), asked, &fid, offset, bytes, then, context);
         });
     }
+    Outcome set_attributes(const Fid& fid, const Attributes& attributes,
+                           const Call& call = {}) const {
+        const fopd_attributes raw = in_c(attributes);
+        return waited(call, [&](const fopd_call* asked, fopd_result* result) {
+            fopd_set_attributes_wait(handle_.get(), asked, &fid, &raw, result);
+        });
+    }
+    void set_attributes(const Fid& fid, const Attributes& attributes, const Call& call,
+                        Done done) const {
+        const fopd_attributes raw = in_c(attributes);
+        begun(call, std::move(done), [&](const fopd_call* asked, fopd_done then, void* context) {
+            fopd_set_attributes(handle_.get(), asked, &fid, &raw, then, context);
+        });
+    }
     Outcome rename(const std::string& pool, const std::string& name, const std::string& new_name,
                    bool no_replace, const Call& call = {}) const {
         return waited(call, [&](const fopd_call* asked, fopd_result* result) {
@@ -400,8 +434,47 @@ public:
                   fopd_statfs(handle_.get(), asked, or_null(pool), &raw.space, then, context);
               });
     }
+    // In all pools when `pool` is empty. An administrator is told of everybody.
+    Outcome quota(const std::string& pool, std::vector<QuotaUse>* uses,
+                  const Call& call = {}) const {
+        uses->clear();
+        return waited(call, [&](const fopd_call* asked, fopd_result* result) {
+            fopd_quota_wait(handle_.get(), asked, or_null(pool), &add_quota, uses, result);
+        });
+    }
+    void quota(const std::string& pool, std::vector<QuotaUse>* uses, const Call& call,
+               Done done) const {
+        struct Wanted {
+            std::vector<QuotaUse>* uses;
+            Done done;
+        };
+        uses->clear();
+        auto wanted = std::make_unique<Wanted>(Wanted{uses, std::move(done)});
+        const fopd_call asked = in_c(call);
+        fopd_quota(
+            handle_.get(), &asked, or_null(pool),
+            [](const fopd_quota_use* use, void* context) {
+                add_quota(use, static_cast<Wanted*>(context)->uses);
+            },
+            [](const fopd_result* result, void* context) {
+                const std::unique_ptr<Wanted> ended(static_cast<Wanted*>(context));
+                ended->done(outcome(*result));
+            },
+            wanted.release());
+    }
 
 private:
+    static void add_quota(const fopd_quota_use* use, void* context) {
+        QuotaUse added;
+        added.pool = use->pool;
+        if (use->owner != nullptr) added.owner = use->owner;
+        added.used_bytes = use->used_bytes;
+        added.limit_bytes = use->limit_bytes;
+        added.used_objects = use->used_objects;
+        added.limit_objects = use->limit_objects;
+        static_cast<std::vector<QuotaUse>*>(context)->push_back(std::move(added));
+    }
+
     struct RawObject {
         explicit RawObject(const Object* /*to*/) { fopd_object_init(&object); }
         void give(Object& to) const {
@@ -460,6 +533,15 @@ private:
         fopd_new_object object_;
     };
 
+    // Borrows the texts.
+    static fopd_attributes in_c(const Attributes& from) {
+        fopd_attributes to;
+        fopd_attributes_init(&to);
+        to.owner = from.owner ? from.owner->c_str() : nullptr;
+        to.group = from.group ? from.group->c_str() : nullptr;
+        if (from.mode) to.mode = *from.mode;
+        return to;
+    }
     static const char* or_null(const std::string& text) {
         return text.empty() ? nullptr : text.c_str();
     }

@@ -310,8 +310,7 @@ Task<Outcome<fabric::Client*>> ObjectClient::session_of(std::uint16_t slot, Wait
 std::vector<std::uint16_t> ObjectClient::places_for(const std::string& pool) {
     std::vector<std::uint16_t> places;
     for (const auto& [number, slot] : slots_) {
-        if (slot.state != fop::SlotState::kOnline) continue;
-        if (pool.empty() ? slot.in_default_pool : slot.pool == pool) places.push_back(number);
+        if (slot.state == fop::SlotState::kOnline && slot.is_of(pool)) places.push_back(number);
     }
     if (places.empty()) return places;
     std::ranges::rotate(places,
@@ -319,12 +318,23 @@ std::vector<std::uint16_t> ObjectClient::places_for(const std::string& pool) {
     return places;
 }
 
+// Why there are none.
+Problem ObjectClient::no_place(const std::string& pool) const {
+    const bool has_disks =
+        std::ranges::any_of(slots_, [&](const auto& each) { return each.second.is_of(pool); });
+    if (has_disks) {
+        return {.status = fop::Status::kReadOnly,
+                .words = "no disk of the pool takes new objects now"};
+    }
+    return {.status = fop::Status::kWrongPool, .words = "there is no such pool, or no disk in it"};
+}
+
 // -- names and attributes --
 
 Task<Outcome<fop::Fid>> ObjectClient::create(NewObject object, Wait wait) {
     auto loaded = co_await look_for_places(wait);
     if (!loaded) co_return std::unexpected(std::move(loaded.error()));
-    Outcome<fop::Fid> outcome = failed(fop::Status::kWrongPool, "no such pool, or no room in it");
+    Outcome<fop::Fid> outcome = std::unexpected(no_place(object.pool));
     const std::vector<std::uint16_t> places = places_for(object.pool);
     for (const std::uint16_t slot : places) {
         fabric::CallRequest asked = request(fop::Create{.name = object.name,
@@ -855,7 +865,7 @@ Task<Outcome<fop::Fid>> ObjectClient::put(NewObject object, std::span<const std:
                                           Wait wait) {
     auto loaded = co_await look_for_places(wait);
     if (!loaded) co_return std::unexpected(std::move(loaded.error()));
-    Outcome<fop::Fid> outcome = failed(fop::Status::kWrongPool, "no such pool, or no room in it");
+    Outcome<fop::Fid> outcome = std::unexpected(no_place(object.pool));
     const std::vector<std::uint16_t> places = places_for(object.pool);
     for (const std::uint16_t slot : places) {
         Train train{.whole = {.offset = 0, .length = from.size()},
@@ -909,7 +919,7 @@ Task<Outcome<fop::Fid>> ObjectClient::begin_upload(NewObject object, std::uint64
                                                    Wait wait) {
     auto loaded = co_await look_for_places(wait);
     if (!loaded) co_return std::unexpected(std::move(loaded.error()));
-    Outcome<fop::Fid> begun = failed(fop::Status::kWrongPool, "no such pool, or no room in it");
+    Outcome<fop::Fid> begun = std::unexpected(no_place(object.pool));
     const std::vector<std::uint16_t> places = places_for(object.pool);
     for (const std::uint16_t slot : places) {
         begun =

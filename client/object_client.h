@@ -225,6 +225,10 @@ private:
         fop::SlotState state = fop::SlotState::kOnline;
         bool in_default_pool = false;
         std::string pool{};
+
+        bool is_of(const std::string& wanted) const {
+            return wanted.empty() ? in_default_pool : pool == wanted;
+        }
     };
 
     // Asking.
@@ -243,6 +247,7 @@ private:
     Task<Outcome<void>> look_for_places(Wait wait);
     bool knows_slots() const;
     std::vector<std::uint16_t> places_for(const std::string& pool);
+    Problem no_place(const std::string& pool) const;
 
     // Pieces of what is long.
     Task<Outcome<void>> run(Train* train);

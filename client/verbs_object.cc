@@ -94,6 +94,9 @@ public:
         if (interrupts_.taken()) return kExitRefused;
         std::string text(call.verb);
         if (!what.empty()) text += ": " + core::printable(what);
+        if (problem.status == fop::Status::kWrongPool && !arguments.pool.empty()) {
+            text += ": pool " + core::printable(arguments.pool);
+        }
         complain(text + ": " + problem.words);
         return client::exit_code_of(problem.status);
     }
@@ -394,15 +397,34 @@ Task<int> punch(Run* run) {
         {{"name", run->name()}, {"offset", range.offset}, {"length", range.length}});
 }
 
+// The pool that was asked for, or all.
+Task<Outcome<std::vector<PoolSpace>>> find_pools(Run* run) {
+    auto pools = co_await run->objects.statfs(run->wait());
+    const std::string& wanted = run->arguments.pool;
+    if (!pools || wanted.empty()) co_return std::move(pools);
+    std::erase_if(*pools, [&](const PoolSpace& each) { return each.pool != wanted; });
+    if (pools->empty()) {
+        co_return std::unexpected(Problem{.status = fop::Status::kWrongPool,
+                                          .answered = true,
+                                          .words = "there is no pool of that name"});
+    }
+    co_return std::move(pools);
+}
+
 Task<int> sync(Run* run) {
     if (run->arguments.names.empty()) {
+        const auto pools = co_await find_pools(run);
+        if (!pools) co_return run->complain_about(pools.error());
         auto done = co_await run->objects.sync_node(run->wait());
-        co_return done ? kExitDone : run->complain_about(done.error());
+        if (!done) co_return run->complain_about(done.error());
+        co_return run->done(nlohmann::ordered_json::object());
     }
     auto info = co_await find(run, run->name());
     if (!info) co_return run->complain_about(info.error());
+    const fop::Fid fid = info->fid;
     auto done = co_await run->objects.sync_object(std::move(*info), run->wait());
-    co_return done ? kExitDone : run->complain_about(done.error());
+    if (!done) co_return run->complain_about(done.error());
+    co_return run->done({{"name", run->name()}, {"fid", hex_of(fid)}});
 }
 
 // -- names --
@@ -484,12 +506,18 @@ Task<int> move(Run* run) {
                                   .name = run->arguments.new_name,
                                   .no_replace = run->arguments.no_replace};
     auto done = co_await run->objects.rename(std::move(wish), run->wait());
-    co_return done ? kExitDone : run->complain_about(done.error());
+    if (!done) {
+        const bool is_taken = done.error().status == fop::Status::kExists;
+        const std::string& what = is_taken ? run->arguments.new_name : run->name();
+        co_return run->complain_about(what, done.error());
+    }
+    co_return run->done({{"name", run->arguments.new_name}, {"fid", hex_of(info->fid)}});
 }
 
 // One that fails does not keep the others; the exit code is the first one's.
 Task<int> remove(Run* run) {
     int exit_code = kExitDone;
+    nlohmann::ordered_json removed = nlohmann::ordered_json::array();
     for (const std::string& name : run->arguments.names) {
         std::string from = name;
         auto info = co_await find(run, name);
@@ -499,25 +527,21 @@ Task<int> remove(Run* run) {
         } else {
             done = std::unexpected(std::move(info.error()));
         }
-        if (done) continue;
+        if (done) {
+            removed.push_back({{"name", name}, {"fid", hex_of(info->fid)}});
+            continue;
+        }
         const int failed = run->complain_about(name, done.error());
         if (exit_code == kExitDone) exit_code = failed;
         if (run->cancel.cancelled()) break;
     }
-    co_return exit_code;
+    const int printed = run->done(removed);
+    co_return exit_code == kExitDone ? printed : exit_code;
 }
 
 Task<int> free_space(Run* run) {
-    auto pools = co_await run->objects.statfs(run->wait());
+    const auto pools = co_await find_pools(run);
     if (!pools) co_return run->complain_about(pools.error());
-    const std::string& wanted = run->arguments.pool;
-    if (!wanted.empty()) {
-        std::erase_if(*pools, [&](const PoolSpace& each) { return each.pool != wanted; });
-        if (pools->empty()) {
-            complain("df: " + core::printable(wanted) + ": there is no such pool");
-            co_return kExitRefused;
-        }
-    }
     if (run->call.output == Output::kQuiet) co_return kExitDone;
     nlohmann::ordered_json all = nlohmann::ordered_json::array();
     std::vector<std::vector<std::string>> rows{{"POOL", "CAPACITY", "USED", "FREE", "OBJECTS"}};

@@ -30,6 +30,19 @@ static void count_entry(const fopd_entry* entry, void* context) {
     if (strncmp(entry->name, "c-", 2) == 0) ++*(int*)context;
 }
 
+struct Quotas {
+    int count;
+    uint64_t pool_objects;
+};
+
+static void add_quota(const fopd_quota_use* use, void* context) {
+    struct Quotas* const quotas = context;
+    ++quotas->count;
+    if (use->owner == NULL && use->limit_bytes == FOPD_NO_LIMIT && strcmp(use->pool, "fast") == 0) {
+        quotas->pool_objects = use->used_objects;
+    }
+}
+
 static int use_objects(fopd_client* client) {
     fopd_result result;
     fopd_new_object made;
@@ -91,6 +104,31 @@ static int use_objects(fopd_client* client) {
         return failed(39, &result);
     }
     if (fopd_statfs_wait(client, NULL, "nowhere", &space, &result) != FOPD_NOT_FOUND) return 40;
+    struct Quotas quotas = {0, 0};
+    if (fopd_quota_wait(client, NULL, NULL, &add_quota, &quotas, &result) != FOPD_OK) {
+        return failed(50, &result);
+    }
+    if (quotas.count < 2 || quotas.pool_objects != space.objects) return 51;
+    if (fopd_quota_wait(client, NULL, "nowhere", &add_quota, &quotas, &result) == FOPD_OK) {
+        return 52;
+    }
+    if (fopd_quota_wait(client, NULL, NULL, NULL, NULL, &result) != FOPD_INVALID) return 53;
+    fopd_attributes attributes;
+    fopd_attributes_init(&attributes);
+    attributes.group = "crew";
+    if (fopd_set_attributes_wait(client, NULL, &fid, &attributes, &result) != FOPD_OK) {
+        return failed(54, &result);
+    }
+    attributes.group = NULL;
+    attributes.mode = 0604;
+    if (fopd_set_attributes_wait(client, NULL, &fid, &attributes, &result) != FOPD_OK) {
+        return failed(55, &result);
+    }
+    if (fopd_stat_wait(client, NULL, &fid, &object, &result) != FOPD_OK) return failed(56, &result);
+    if (object.mode != 0604 || strcmp(object.group, "crew") != 0) return 57;
+    attributes.mode = 01000;
+    if (fopd_set_attributes_wait(client, NULL, &fid, &attributes, NULL) != FOPD_INVALID) return 58;
+
     if (fopd_remove_wait(client, NULL, NULL, "c-two", &result) != FOPD_OK)
         return failed(41, &result);
     if (fopd_lookup_wait(client, NULL, NULL, "c-two", &object, &result) != FOPD_NOT_FOUND)
@@ -98,6 +136,48 @@ static int use_objects(fopd_client* client) {
     if (result.words[0] == '\0') return 43;
 
     if (fopd_lookup_wait(client, NULL, NULL, "", &object, &result) != FOPD_INVALID) return 44;
+    char long_name[FOPD_NAME_MAX + 2];
+    memset(long_name, 'n', sizeof long_name);
+    long_name[FOPD_NAME_MAX + 1] = '\0';
+    if (fopd_lookup_wait(client, NULL, NULL, long_name, &object, &result) != FOPD_INVALID)
+        return 60;
+    long_name[FOPD_NAME_MAX] = '\0';
+    if (fopd_lookup_wait(client, NULL, NULL, long_name, &object, &result) != FOPD_NOT_FOUND)
+        return 61;
+    made.name = "\xc3(";
+    if (fopd_put_wait(client, NULL, &made, "", 0, NULL, &result) != FOPD_INVALID) return 62;
+    made.name = NULL;
+    if (fopd_put_wait(client, NULL, &made, "", 0, NULL, &result) != FOPD_INVALID) return 63;
+    const uint64_t limit = UINT64_C(1) << 60;
+    made.name = "c-far";
+    if (fopd_put_wait(client, NULL, &made, "", 0, &fid, &result) != FOPD_OK) {
+        return failed(64, &result);
+    }
+    if (fopd_write_wait(client, NULL, &fid, limit - 1, "x", 1, FOPD_DURABLE, &result) != FOPD_OK) {
+        return failed(65, &result);
+    }
+    if (fopd_write_wait(client, NULL, &fid, limit - 1, "xy", 2, FOPD_DURABLE, NULL) != FOPD_INVALID)
+        return 66;
+    if (fopd_write_wait(client, NULL, &fid, limit, "x", 1, FOPD_DURABLE, NULL) != FOPD_INVALID)
+        return 67;
+    if (fopd_read_wait(client, NULL, &fid, limit - 1, into, 2, &result) != FOPD_OK) {
+        return failed(68, &result);
+    }
+    if (result.bytes != 1 || into[0] != 'x') return 69;
+    if (fopd_read_wait(client, NULL, &fid, limit, into, 1, &result) != FOPD_OK) {
+        return failed(70, &result);
+    }
+    if (result.bytes != 0) return 71;
+    if (fopd_read_wait(client, NULL, &fid, limit + 1, into, 1, NULL) != FOPD_INVALID) return 72;
+    if (fopd_append_wait(client, NULL, &fid, "x", 1, NULL, NULL) == FOPD_OK) return 73;
+    if (fopd_truncate_wait(client, NULL, &fid, limit + 1, NULL) != FOPD_INVALID) return 74;
+    if (fopd_truncate_wait(client, NULL, &fid, limit - 1, NULL) != FOPD_OK) return 75;
+    if (fopd_read_wait(client, NULL, &fid, 0, NULL, 0, NULL) != FOPD_OK) return 76;
+    if (fopd_write_wait(client, NULL, &fid, 0, NULL, 0, FOPD_DURABLE, NULL) != FOPD_OK) return 77;
+    if (fopd_append_wait(client, NULL, &fid, NULL, 0, NULL, NULL) != FOPD_OK) return 78;
+    if (fopd_punch_wait(client, NULL, &fid, 0, 0, NULL) != FOPD_OK) return 79;
+    if (fopd_remove_wait(client, NULL, NULL, "c-far", &result) != FOPD_OK)
+        return failed(80, &result);
     if (fopd_read_wait(client, NULL, NULL, 0, into, 1, &result) != FOPD_INVALID) return 45;
     if (fopd_read_wait(client, NULL, &fid, 0, NULL, 1, &result) != FOPD_INVALID) return 46;
     if (fopd_write_wait(client, NULL, &fid, UINT64_MAX, "x", 1, 0, &result) != FOPD_INVALID)

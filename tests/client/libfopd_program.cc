@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <future>
 #include <string>
+#include <vector>
 
 #include <fopd/fopd.hpp>
 
@@ -44,6 +45,16 @@ int use_objects(const libfopd::Client& client) {
     if (listing.entries[0].name != "cpp-two") return 30;
     libfopd::Space space;
     if (!client.statfs("", &space) || space.objects == 0) return 31;
+    std::vector<libfopd::QuotaUse> uses;
+    if (!client.quota("", &uses) || uses.size() < 2 || uses[0].used_objects == 0) return 34;
+    std::promise<libfopd::Outcome> counted;
+    client.quota("fast", &uses, {},
+                 [&counted](const libfopd::Outcome& outcome) { counted.set_value(outcome); });
+    if (!counted.get_future().get() || uses.empty()) return 35;
+    libfopd::Attributes attributes;
+    attributes.mode = 0600;
+    if (!client.set_attributes(fid, attributes)) return 36;
+    if (!client.stat(fid, &object) || object.mode != 0600) return 37;
     if (!client.remove("", "cpp-two")) return 32;
     return client.stat(fid, &object).status == libfopd::Status::kNotFound ? 0 : 33;
 }

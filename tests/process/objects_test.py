@@ -196,8 +196,9 @@ class ObjectsTest(StorageTestCase):
         self.put("a", b"of a")
         self.put("b", b"of b")
         fid = json.loads(self.ctl("stat", "a", "--json"))["fid"]
-        self.refused(REFUSED, ["mv: a: "], "mv", "a", "b", "--no-replace")
-        self.ctl("mv", "a", "b")
+        self.refused(REFUSED, ["mv: b: the name is taken"], "mv", "a", "b", "--no-replace")
+        self.refused(REFUSED, ["mv: nothing: "], "mv", "nothing", "b")
+        self.assertEqual(json.loads(self.ctl("mv", "a", "b", "--json")), {"name": "b", "fid": fid})
         self.assertEqual(self.names(), ["b"])
         self.assertEqual(self.get("b"), b"of a")
         self.assertEqual(json.loads(self.ctl("stat", "b", "--json"))["fid"], fid)
@@ -211,6 +212,9 @@ class ObjectsTest(StorageTestCase):
         self.assertEqual(done.returncode, REFUSED)
         self.assertRegex(done.stderr, rb"^fopctl: rm: nothing: [^\n]+\n$")
         self.assertEqual(self.names(), ["b"])
+        fid = json.loads(self.ctl("stat", "b", "--json"))["fid"]
+        done = self.ctl_bytes("rm", "nothing", "b", "--json")
+        self.assertEqual((done.returncode, json.loads(done.stdout)), (REFUSED, [{"name": "b", "fid": fid}]))
 
     def test_df_and_pools(self):
         pool, = json.loads(self.ctl("df", "--json"))
@@ -220,9 +224,11 @@ class ObjectsTest(StorageTestCase):
         pool, = json.loads(self.ctl("df", "--pool", "fast", "--json"))
         self.assertEqual(pool["objects"], 1)
         self.assertIn("fast", self.ctl("df").decode())
-        for arguments in (["put", "-", "b"], ["get", "a", "-"], ["stat", "a"], ["ls"], ["rm", "a"], ["df"]):
+        for arguments in (["put", "-", "b"], ["get", "a", "-"], ["stat", "a"], ["ls"], ["rm", "a"], ["df"], ["quota"],
+                          ["sync"], ["sync", "a"], ["mv", "a", "b"], ["truncate", "a", "1"]):
             with self.subTest(arguments):
-                self.refused(REFUSED, [f"{arguments[0]}: "], *arguments, "--pool", "nowhere")
+                self.refused(REFUSED, [f"{arguments[0]}: ", "pool nowhere: there is no "], *arguments, "--pool",
+                             "nowhere")
         self.assertEqual(self.names(), ["a"])
 
     # -- who may --
@@ -330,6 +336,22 @@ class ObjectsTest(StorageTestCase):
         self.assertEqual(process.wait(SECONDS), DONE, process.stderr.read())
         self.assertEqual(digest(self.get("a")), digest(data))
 
+    def test_an_append_is_done_once_over_kill_9(self):
+        data = content(40 * MIB)
+        source = self.directory / "source"
+        os.mkfifo(source)
+        self.put("a", b"before")
+        script = f'exec "{FOPCTL}" append a < "{source}"'
+        process = subprocess.Popen(["sh", "-c", script], env=self.environment, stderr=subprocess.PIPE)
+        self.addCleanup(process.stderr.close)
+        with source.open("wb", buffering=0) as pipe:
+            for piece in range(4):
+                pipe.write(data[piece * 10 * MIB:(piece + 1) * 10 * MIB])
+                if piece < 3:
+                    self.kill_and_start()
+        self.assertEqual(process.wait(SECONDS), DONE, process.stderr.read())
+        self.assertEqual(digest(self.get("a")), digest(b"before" + data))
+
     def test_buffered_writes_are_written_again_after_kill_9(self):
         """As long as their writer lives."""
         self.put("a", bytes(MIB))
@@ -355,9 +377,11 @@ class ObjectsTest(StorageTestCase):
         self.kill_and_start()
         self.assertEqual(self.get("a"), b"buffered")
         self.ctl("write", "a", "--offset", 0, "--buffered", data=b"BUFFERED")
-        self.ctl("sync", "a")
+        fid = json.loads(self.ctl("stat", "a", "--json"))["fid"]
+        self.assertEqual(json.loads(self.ctl("sync", "a", "--json")), {"name": "a", "fid": fid})
         self.kill_and_start()
         self.assertEqual(self.get("a"), b"BUFFERED")
+        self.assertEqual(json.loads(self.ctl("sync", "--pool", "fast", "--json")), {})
 
     @unittest.skipUnless("LIBFOPD_PROGRAMS" in os.environ, "not started by CTest")
     def test_libfopd(self):

@@ -39,12 +39,32 @@ class LimitsTest(StorageTestCase):
                 done = self.ctl_bytes(*arguments, data=b"x")
                 self.assertIn(done.returncode, (REFUSED, USAGE), done.stderr)
                 self.assertTrue(done.stderr)
-        self.ctl("write", "a", "--offset", 3, data=b"")
+        self.refused(USAGE, [], "read", "a", "--offset", LIMIT + 1, "--length", 1)
+        self.refused(REFUSED, ["punch: a: "], "punch", "a", "--offset", LIMIT - 1, "--length", 2)
+        self.ctl("truncate", "a", LIMIT - 1)
+        self.assertEqual(json.loads(self.ctl("--json", "stat", "a"))["size"], LIMIT - 1)
+        self.ctl("append", "a", data=b"!")
+        self.assertEqual(self.ctl("read", "a", "--offset", LIMIT - 1), b"!")
         self.ctl("truncate", "a", LIMIT)
         self.ctl("punch", "a", "--offset", 5, "--length", LIMIT - 5)
         self.assertEqual(self.ctl("read", "a", "--offset", 0, "--length", 9), b"begin" + bytes(4))
         self.ctl("truncate", "a", 0)
         self.assertEqual(self.get("a"), b"")
+
+    def test_nothing_is_a_length(self):
+        self.put("a", b"beginning")
+        for offset in (0, 3, 100, LIMIT):
+            with self.subTest(offset):
+                self.ctl("write", "a", "--offset", offset, data=b"")
+                self.ctl("punch", "a", "--offset", offset, "--length", 0)
+                self.assertEqual(self.ctl("read", "a", "--offset", offset, "--length", 0), b"")
+        self.assertEqual(json.loads(self.ctl("append", "a", "--json", data=b"")),
+                         {"name": "a", "offset": None, "size": 0})
+        self.assertEqual(self.get("a"), b"beginning")
+        for arguments in (["write", "b", "--offset", 0], ["append", "b"], ["punch", "b", "--offset", 0, "--length", 0],
+                          ["read", "b", "--length", 0]):
+            with self.subTest(arguments):
+                self.refused(REFUSED, [f"{arguments[0]}: b: "], *arguments)
 
 
 class FaultsTestCase(StorageTestCase):
