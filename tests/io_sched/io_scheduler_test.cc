@@ -7,6 +7,7 @@
 #include "io_sched/elevator.h"
 #include "io_sched/fifo.h"
 #include "io_sched/io_schedulers.h"
+#include "io_sched/settings.h"
 #include "tests/catch.h"
 #include "tests/io_sched/requests.h"
 
@@ -52,12 +53,19 @@ std::vector<std::uint64_t> drain(IoScheduler& scheduler, IoDevice& device, Insta
     return numbers;
 }
 
+// One after the other: the test runs once with each.
+const Algorithm& each_algorithm() {
+    const Algorithm& algorithm = algorithms()[GENERATE(range(std::size_t{0}, algorithms().size()))];
+    UNSCOPED_INFO(algorithm.name);
+    return algorithm;
+}
+
 struct TwoDevices {
     TwoDevices() {
         scheduler->add_device(a);
         scheduler->add_device(b);
     }
-    std::unique_ptr<IoScheduler> scheduler = make_fifo({});
+    std::unique_ptr<IoScheduler> scheduler = each_algorithm().make(IoSchedSettings{});
     IoDevice a{kA, {.min = 1, .max = 1}};
     IoDevice b{kB, {.min = 1, .max = 1}};
     RequestMaker requests;

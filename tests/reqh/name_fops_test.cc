@@ -247,6 +247,52 @@ TEST_CASE("reqh names: a list goes on from its cursor, in the order of the bytes
     CHECK(node.all_pieces_are_back());
 }
 
+TEST_CASE("reqh names: a list goes on whatever changes between its pages", "[reqh]") {
+    StoreStage node(few_or_many());
+    std::map<std::string, fop::Fid> fids;
+    for (int i = 10; i < 40; ++i) {
+        const std::string name = "n-" + std::to_string(i);
+        fids[name] = node.create(name, node.slot(static_cast<std::uint64_t>(i)));
+    }
+    const auto remove = [&](const std::string& name) {
+        const FopSpec spec{.type = type_of("delete"), .body = fop::Delete{.fid = fids[name]}};
+        REQUIRE(node.call(spec).status() == fop::Status::kDone);
+    };
+
+    std::vector<std::string> listed;
+    std::string cursor;
+    for (bool is_end = false; !is_end;) {
+        FakeFop& fop =
+            node.call({.type = type_of("list"),
+                       .body = fop::ListObjects{.prefix = "n-", .cursor = cursor, .count_max = 6}});
+        REQUIRE(fop.status() == fop::Status::kDone);
+        const auto entries = fop::read_list(fop.answer->payload);
+        REQUIRE(entries.has_value());
+        for (const fop::ListEntry& entry : *entries) listed.emplace_back(entry.name);
+        const auto& reply = std::get<fop::ListObjectsReply>(fop.answer->body);
+        const bool is_first = cursor.empty();
+        cursor = reply.cursor;
+        is_end = reply.end;
+        if (!is_first) continue;
+        REQUIRE(listed.size() == 6);
+        remove("n-15");  // Where it stands.
+        remove("n-25");
+        node.create("n-10a");
+        node.create("n-30a");
+        const FopSpec back{.type = type_of("rename"),
+                           .body = fop::Rename{.fid = fids["n-39"], .name = "n-35a"}};
+        REQUIRE(node.call(back).status() == fop::Status::kDone);
+    }
+
+    std::vector<std::string> expected;
+    for (int i = 10; i < 39; ++i) {
+        if (i != 25) expected.push_back("n-" + std::to_string(i));
+        if (i == 30 || i == 35) expected.push_back("n-" + std::to_string(i) + "a");
+    }
+    CHECK(listed == expected);
+    CHECK(node.all_pieces_are_back());
+}
+
 TEST_CASE("reqh names: a list that fills its reply ends before, and goes on", "[reqh]") {
     StoreStage node;
     std::vector<std::string> names;
