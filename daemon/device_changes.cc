@@ -150,11 +150,11 @@ Task<Result<reqh::DiskContents>> DeviceChanges::wait_until_heard(Leaving* leavin
 }
 
 Task<Result<reqh::DiskContents>> DeviceChanges::look(Leaving* leaving) {
-    reqh::DiskDeparture::ReplyKeys unheard;
+    reqh::DiskDeparture::Unheard unheard{.may_be_any = parts_.clients_may_return()};
     for (const auto& each : parts_.localities) {
         auto ask = [&each] { return each->unheard_replies(); };
         const auto some = co_await core::run_on(parts_.control, each->reactor(), ask);
-        unheard.insert(unheard.end(), some.begin(), some.end());
+        unheard.keys.insert(unheard.keys.end(), some.begin(), some.end());
     }
     NodeDisk* const disk = leaving->disk;
     auto job = [leaving, &unheard] { return leaving->departure.look(&unheard); };

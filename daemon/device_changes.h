@@ -45,6 +45,9 @@ public:
         std::vector<std::unique_ptr<Locality>>& localities;
         // Tells all localities which disks there are.
         std::function<Task<void>()> publish_layout;
+        // Clients of an earlier life of the node may be on their way back: what they want is not
+        // known.
+        std::function<bool()> clients_may_return;
         // Nobody stops the node.
         std::function<bool()> goes_on;
     };

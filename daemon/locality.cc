@@ -11,8 +11,6 @@ namespace {
 
 // What the last replies may take to leave.
 constexpr Duration kFarewellMax = 1s;
-// Who has lost a session and wants an answer is back by then.
-constexpr Duration kBackWithin = 10s;
 
 }  // namespace
 

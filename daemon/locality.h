@@ -31,6 +31,9 @@
 
 namespace fopd::daemon {
 
+// Who has lost a session and wants an answer is back by then.
+inline constexpr Duration kBackWithin = 10s;
+
 class Listener;
 class NameParts;
 class NodeDisk;
@@ -126,7 +129,7 @@ public:
     std::vector<fabric::SessionInfo> sessions();
     std::vector<reqh::FopRecord> running() const;
     std::optional<reqh::FopRecord> trace(reqh::FopId id) const;
-    // Of clients that are here, or were a moment ago: replies that they may not have.
+    // Of clients that are here, or were until kBackWithin ago: replies that they may not have.
     std::vector<store::ReplyKey> unheard_replies() const;
     // Null without disks.
     reqh::Scrub* scrub() { return store_ == nullptr ? nullptr : &store_->scrub; }

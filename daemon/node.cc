@@ -186,6 +186,8 @@ Node::Node(NodeWorld world, NodeOptions options)
            .disks = disks_,
            .localities = localities_,
            .publish_layout = [this] { return publish_layout(); },
+           .clients_may_return =
+               [this] { return world_.control.now() < after(ready_at_, kBackWithin); },
            .goes_on = [this] { return state_ == NodeState::kReady && !stop_requested_; }}),
       registered_(world_.localities.size(), false) {
     for (std::uint32_t index = 0; index < world_.localities.size(); ++index) {

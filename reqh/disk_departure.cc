@@ -21,6 +21,11 @@ public:
         ++contents.uploads;
         return count_one();
     }
+    Result<void> reply(const store::ReplyKey& /*key*/,
+                       const store::ReplyRecord& /*record*/) override {
+        ++contents.replies;
+        return count_one();
+    }
     Result<void> extent(const store::StoredExtent& /*extent*/) override {
         ++contents.extents;
         return count_one();
@@ -72,7 +77,7 @@ Result<HomeVolume*> DiskDeparture::home() {
     return std::unexpected(Error{.code = Errc::kNotFound, .context = "the disk is not there"});
 }
 
-Task<Result<DiskContents>> DiskDeparture::look(const ReplyKeys* unheard) {
+Task<Result<DiskContents>> DiskDeparture::look(const Unheard* unheard) {
     const auto found = home();
     if (!found) co_return std::unexpected(found.error());
     const HomeVolume::Hold hold(**found);
@@ -87,9 +92,14 @@ Task<Result<DiskContents>> DiskDeparture::look(const ReplyKeys* unheard) {
         if (!counter.contents.is_all) break;
         if (!counted) co_return std::unexpected(counted.error());
     }
-    for (std::size_t i = 0; i < unheard->size(); ++i) {
+    if (unheard->may_be_any && counter.contents.is_all) {
+        const auto counted = co_await map.for_each(store::KeyKind::kReply, &counter);
+        if (!counted && counter.contents.is_all) co_return std::unexpected(counted.error());
+        co_return counter.contents;
+    }
+    for (std::size_t i = 0; i < unheard->keys.size(); ++i) {
         if (i % kRepliesATurn == kRepliesATurn - 1) co_await stores_.parts().reactor.yield();
-        const auto reply = map.find_reply((*unheard)[i]);
+        const auto reply = map.find_reply(unheard->keys[i]);
         if (!reply) co_return std::unexpected(reply.error());
         if (reply->has_value()) ++counter.contents.replies;
     }

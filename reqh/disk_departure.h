@@ -36,9 +36,13 @@ public:
     // The stores outlive it.
     DiskDeparture(Stores& stores, store::Slot slot) : stores_(stores), slot_(slot) {}
 
+    // Replies that somebody may yet ask for.
+    struct Unheard {
+        std::vector<store::ReplyKey> keys{};
+        bool may_be_any = false;  // Nobody knows which.
+    };
     // Counts what is there, up to some hundred thousand. kNotFound: the disk is not here.
-    using ReplyKeys = std::vector<store::ReplyKey>;
-    Task<Result<DiskContents>> look(const ReplyKeys* unheard);
+    Task<Result<DiskContents>> look(const Unheard* unheard);
     // Nothing new comes any more, and those who were there have ended: what is not there then will
     // not be. kTimedOut: they have not, and the disk stays.
     Task<Result<void>> begin(Instant deadline);
