@@ -17,7 +17,9 @@ constexpr Duration kFarewellMax = 1s;
 Locality::Fabric::Fabric(Locality& locality, const LocalityOptions& options,
                          const LocalityWorld& world)
     : tokens(world.clock, options.live.access),
-      requests(locality.reactor_, options.policy->make()),
+      policy(options.live.policy),
+      policy_seeds(world.entropy.number()),
+      requests(locality.reactor_, policy.make(policy_seeds.next()), &epochs),
       handler({.reactor = locality.reactor_,
                .work = locality.work_,
                .buffers = locality.buffers_,
@@ -29,6 +31,12 @@ Locality::Fabric::Fabric(Locality& locality, const LocalityOptions& options,
       host(locality.reactor_, world.events, world.entropy, options.host) {
     server.emplace(host, handler, options.server);
     server->admit(options.live.access->admission());
+}
+
+void Locality::Fabric::use(const lrs::PolicyChoice& choice) {
+    if (choice == policy) return;
+    policy = choice;
+    requests.use(policy.make(policy_seeds.next()));
 }
 
 Locality::Store::Store(Locality& locality, const LocalityOptions& options,
@@ -87,6 +95,7 @@ void Locality::serve_objects(const Beginning& beginning) {
 void Locality::apply(const LiveSettings& live) {
     if (fabric_ == nullptr) return;
     fabric_->handler.set_limits(live.limits);
+    fabric_->use(live.policy);
     fabric_->tokens.replace(live.access);
     fabric_->server->admit(live.access->admission());
     fabric_->server->end_outdated();

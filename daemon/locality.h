@@ -13,8 +13,10 @@
 #include "core/entropy.h"
 #include "core/events.h"
 #include "core/gate.h"
+#include "core/random.h"
 #include "core/reactor.h"
 #include "daemon/access.h"
+#include "eh/local.h"
 #include "fabric/rpc/server.h"
 #include "fabric/session/session_host.h"
 #include "fabric/transport.h"
@@ -41,6 +43,7 @@ class NodeDisk;
 // What a reload may change of a locality while it runs.
 struct LiveSettings {
     reqh::RequestHandlerLimits limits;
+    lrs::PolicyChoice policy{};
     AccessPtr access;
 };
 
@@ -48,7 +51,6 @@ struct LocalityOptions {
     std::uint64_t buffers_bytes = 0;
     fabric::HostOptions host;
     fabric::ServerOptions server;
-    const lrs::PolicyEntry* policy = nullptr;
     io_sched::IoSchedSettings io{};
     reqh::UpkeepOptions upkeep{};
     std::uint64_t scrub_bytes_per_second = 1;
@@ -151,8 +153,13 @@ public:
 private:
     struct Fabric {
         Fabric(Locality& locality, const LocalityOptions& options, const LocalityWorld& world);
+        // Another policy, or the same one set otherwise, takes over.
+        void use(const lrs::PolicyChoice& choice);
 
         AccessTokens tokens;
+        lrs::PolicyChoice policy;  // In force.
+        core::Random policy_seeds;
+        eh::LocalEpochHandler epochs;
         lrs::Scheduler requests;
         reqh::RequestHandler handler;
         fabric::SessionHost host;

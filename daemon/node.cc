@@ -386,6 +386,7 @@ LiveSettings Node::live_settings() const {
     const config::Snapshot& settings = *world_.configuration.current();
     return {.limits = {.max_foms = settings.get<lrs::LrsSettings>().max_foms,
                        .slow_fop = settings.get<LogSettings>().slow_fop},
+            .policy = settings.get<lrs::LrsSettings>(),
             .access = access_};
 }
 
@@ -397,7 +398,6 @@ LocalityOptions Node::locality_options(std::uint32_t index) const {
         .buffers_bytes = localities.buffers_bytes,
         .host = {},
         .server = {.locality = static_cast<std::uint16_t>(index), .incarnation = incarnation_},
-        .policy = settings.get<lrs::LrsSettings>().policy,
         .io = settings.get<io_sched::IoSchedSettings>(),
         .upkeep = {.upload_timeout = settings.get<store::StoreSettings>().upload_timeout},
         .scrub_bytes_per_second = settings.get<store::StoreSettings>().scrub_bytes_per_second,

@@ -1,23 +1,61 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string_view>
 
+#include "lrs/by_place.h"
+#include "lrs/crr.h"
+#include "lrs/delay.h"
 #include "lrs/policy.h"
 
 namespace fopd::lrs {
 
-struct PolicyEntry {
-    std::string_view name;     // The word users write in the configuration.
-    std::string_view summary;  // One line, for lists and documents.
-    std::unique_ptr<Policy> (*make)();
-};
+struct PolicyEntry;
 
 // Every policy there is, by name. Lives for ever.
 std::span<const PolicyEntry> policies();
 
 // The one in force where the configuration names none.
 const PolicyEntry& default_policy();
+
+struct DeadlineSettings {
+    const PolicyEntry* policy = &default_policy();  // Another one.
+    Duration wait_max = 1s;
+    friend bool operator==(const DeadlineSettings&, const DeadlineSettings&) = default;
+};
+
+// What there is to set of each policy; in the configuration a map under its name.
+struct PolicySettings {
+    CrrSettings crr;
+    ByPlaceSettings orr;
+    ByPlaceSettings trr;
+    DelaySettings delay;
+    DeadlineSettings deadline;
+    friend bool operator==(const PolicySettings&, const PolicySettings&) = default;
+};
+
+struct PolicyEntry {
+    // What its promises are about: the node as a whole, or what waits in one locality.
+    enum class Scope : std::uint8_t { kLocality, kNode };
+    // Whether the requests of a client stay in the order of their arrival.
+    enum class ClientOrder : std::uint8_t { kKept, kMixed };
+
+    std::string_view name;     // The word users write in the configuration.
+    std::string_view summary;  // One line, for lists and documents.
+    Scope scope;
+    ClientOrder client_order;
+    // All that it draws comes from the seed.
+    std::unique_ptr<Policy> (*make)(const PolicySettings& settings, std::uint64_t seed);
+};
+
+// Which policy, and how it is set; the settings of the others do not count.
+struct PolicyChoice : PolicySettings {
+    const PolicyEntry* policy = &default_policy();
+
+    std::unique_ptr<Policy> make(std::uint64_t seed) const { return policy->make(*this, seed); }
+    friend bool operator==(const PolicyChoice&, const PolicyChoice&) = default;
+};
 
 }  // namespace fopd::lrs

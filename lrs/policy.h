@@ -1,12 +1,17 @@
 #pragma once
 
+#include <cstddef>
+#include <span>
+
 #include "core/time.h"
 #include "lrs/request.h"
 
 namespace fopd::lrs {
 
 // Decides which of the waiting data requests is next. Pure: it is given the time, and does no I/O.
-// It owns nothing; a request it holds stays where it is until it was popped or removed.
+// It owns nothing; a request it holds stays where it is until it was popped or removed. It may be
+// destroyed when it holds none, also while some that were popped have not ended: it hears no more
+// of them.
 class Policy {
 public:
     struct Next {
@@ -23,6 +28,13 @@ public:
     virtual void remove(Request& request) = 0;
     // One that was popped has ended.
     virtual void complete(Request& request, Instant now) = 0;
+
+    // -- for policies that decide together with those of other nodes --
+
+    // What it has to say for the next epoch goes into `room`; how many bytes that is.
+    virtual std::size_t write_epoch(std::span<std::byte> /*room*/, Instant /*now*/) { return 0; }
+    // An epoch has begun, for which all together have said `data`.
+    virtual void start_epoch(std::span<const std::byte> /*data*/, Instant /*now*/) {}
 };
 
 }  // namespace fopd::lrs

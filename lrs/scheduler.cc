@@ -16,24 +16,30 @@ std::uint64_t in_ns(Instant instant) {
 
 }  // namespace
 
-Scheduler::Scheduler(core::Reactor& reactor, std::unique_ptr<Policy> policy)
+Scheduler::Scheduler(core::Reactor& reactor, std::unique_ptr<Policy> policy,
+                     eh::EpochHandler* epochs)
     : Timer([](Timer& timer) { static_cast<Scheduler&>(timer).dispatch(); }),
       reactor_(reactor),
-      policy_(std::move(policy)) {
+      policy_(std::move(policy)),
+      epochs_(epochs),
+      epoch_timer_(*this) {
     ENSURE(policy_ != nullptr);
+    if (epochs_ != nullptr) ask_for_epoch();
 }
 
 void Scheduler::incoming(Request& request) {
     ENSURE(!is_shut_down_);
     ENSURE(request.state_ == Request::State::kOutside);
     request.state_ = Request::State::kQueued;
-    request.arrived_at_ = reactor_.now();
+    request.policy_number_ = 0;
+    const Instant now = reactor_.now();
+    request.attributes.arrived_at = now;
 
     LaneState& lane = lane_of(request);
-    if (lane.waiting.empty()) lane.figures.oldest_ns.set(in_ns(request.arrived_at_));
+    if (lane.waiting.empty()) lane.figures.oldest_ns.set(in_ns(now));
     lane.waiting.push_back(request);
     lane.figures.queued.add(1);
-    if (request.attributes.lane == Lane::kData) policy_->push(request, request.arrived_at_);
+    if (request.attributes.lane == Lane::kData) policy_->push(request, now);
     dispatch();
 }
 
@@ -49,19 +55,63 @@ void Scheduler::remove(Request& request) {
     leave_lane(lane, request);
     lane.figures.removed.add(1);
     request.state_ = Request::State::kOutside;
+    note_held_back();
 }
 
 void Scheduler::complete(Request& request) {
     ENSURE(request.state_ == Request::State::kDelivered);
     request.state_ = Request::State::kOutside;
-    if (request.attributes.lane == Lane::kData) policy_->complete(request, reactor_.now());
+    // Others have given it out, or nobody has: those hear nothing of it.
+    const bool is_of_policy = request.policy_number_ == policy_number_;
+    if (is_of_policy) policy_->complete(request, reactor_.now());
+    dispatch();
+}
+
+void Scheduler::use(std::unique_ptr<Policy> policy) {
+    ENSURE(policy != nullptr);
+    const Instant now = reactor_.now();
+    lanes_[index_of(Lane::kData)].waiting.for_each([&](ArrivalPlace& place) {
+        auto& request = static_cast<Request&>(place);
+        policy_->remove(request);
+        policy->push(request, now);
+    });
+    policy_ = std::move(policy);
+    ++policy_number_;
+    policy_figures_.switches.add(1);
+    Timer::disarm();
     dispatch();
 }
 
 void Scheduler::shutdown() {
+    if (is_shut_down_) return;
     is_shut_down_ = true;
+    epoch_timer_.disarm();
+    if (epochs_ != nullptr) epochs_->last_epoch(epoch_);
     dispatch();
 }
+
+// -- epochs --
+
+void Scheduler::ask_for_epoch() {
+    std::array<std::byte, eh::kEpochBytesMax> room;
+    const std::size_t size_bytes = policy_->write_epoch(room, reactor_.now());
+    const auto asked = epochs_->next_epoch(epoch_, std::span(room).first(size_bytes), *this);
+    if (!asked) on_epoch(std::unexpected(asked.error()), {});
+}
+
+// Half of the time that is left for it is enough to be ready again. Where an epoch could not be
+// agreed on it asks again as one that knows none, and schedules on meanwhile.
+void Scheduler::on_epoch(Result<eh::EpochNumber> epoch, std::span<const std::byte> data) {
+    if (is_shut_down_) return;
+    epoch_ = epoch.value_or(eh::kFirstEpoch);
+    policy_figures_.epoch.set(static_cast<std::uint64_t>(epoch_));
+    reactor_.arm(epoch_timer_, after(reactor_.now(), epochs_->rules().timeout / 2));
+    if (!epoch) return;
+    policy_->start_epoch(data, reactor_.now());
+    dispatch();
+}
+
+// -- requests --
 
 // Getters and those who complete requests may call back into the scheduler: the outermost call
 // serves them all, and the stack does not grow with what waits.
@@ -74,6 +124,18 @@ void Scheduler::dispatch() {
         getters_.pop_front()->on_request(request);
     }
     dispatching_ = false;
+    note_held_back();
+}
+
+void Scheduler::note_held_back() {
+    const bool held_back = !getters_.empty() && !lanes_[index_of(Lane::kData)].waiting.empty();
+    if (held_back == (held_back_since_ != kNever)) return;
+    const Instant now = reactor_.now();
+    if (!held_back) {
+        const Duration held = now - held_back_since_;
+        policy_figures_.held_back_ns.add(static_cast<std::uint64_t>(held.count()));
+    }
+    held_back_since_ = held_back ? now : kNever;
 }
 
 Request* Scheduler::take() {
@@ -87,6 +149,7 @@ Request* Scheduler::take() {
     LaneState& lane = lane_of(*request);
     leave_lane(lane, *request);
     lane.figures.delivered.add(1);
+    lane.figures.waits.record(reactor_.now() - request->arrived_at());
     request->state_ = Request::State::kDelivered;
     return request;
 }
@@ -105,6 +168,7 @@ Request* Scheduler::take_data() {
         return &oldest;
     }
     const Policy::Next next = policy_->pop(reactor_.now());
+    if (next.request != nullptr) next.request->policy_number_ = policy_number_;
     if (next.request == nullptr && next.again != kNever) reactor_.arm(*this, next.again);
     return next.request;
 }
@@ -114,7 +178,7 @@ void Scheduler::leave_lane(LaneState& lane, Request& request) {
     lane.figures.queued.set(lane.figures.queued.get() - 1);
     const bool empty = lane.waiting.empty();
     lane.figures.oldest_ns.set(
-        empty ? 0 : in_ns(static_cast<Request&>(lane.waiting.front()).arrived_at_));
+        empty ? 0 : in_ns(static_cast<Request&>(lane.waiting.front()).arrived_at()));
 }
 
 Duration Scheduler::oldest_wait(Lane lane) const {
@@ -135,7 +199,17 @@ void Scheduler::collect(core::MetricSink& sink, std::string_view locality) const
                      static_cast<double>(seen.delivered.get()));
         sink.counter("fopd_lrs_removed", "Requests that were given up while they waited.", labels,
                      static_cast<double>(seen.removed.get()));
+        sink.time_histogram("fopd_lrs_wait_seconds", "How long requests waited for their turn.",
+                            labels, seen.waits);
     }
+    const std::array labels{core::Label{"locality", locality}};
+    sink.counter("fopd_lrs_policy_switches", "Times another policy took over.", labels,
+                 static_cast<double>(policy_figures_.switches.get()));
+    sink.counter("fopd_lrs_held_back_seconds",
+                 "Time in which a request could have run, and the policy let none.", labels,
+                 static_cast<double>(policy_figures_.held_back_ns.get()) * 1e-9);
+    sink.gauge("fopd_epoch", "The epoch that the request scheduler is in.", labels,
+               static_cast<double>(policy_figures_.epoch.get()));
 }
 
 }  // namespace fopd::lrs

@@ -6,10 +6,12 @@
 #include <string_view>
 
 #include "core/counter.h"
+#include "core/histogram.h"
 #include "core/intrusive_list.h"
 #include "core/metrics.h"
 #include "core/reactor.h"
 #include "core/timer_heap.h"
+#include "eh/handler.h"
 #include "lrs/policy.h"
 #include "lrs/request.h"
 
@@ -33,18 +35,29 @@ struct LaneFigures {
     core::Counter delivered;  // Ever given to a getter.
     core::Counter removed;    // Ever taken out by whoever brought them.
     core::Counter oldest_ns;  // When the oldest that waits arrived; 0 when none does.
+    core::Histogram waits;    // From arrival to delivery.
+};
+
+// What the policies have done. Readable from any thread.
+struct PolicyFigures {
+    core::Counter switches;      // Times another policy took over.
+    core::Counter held_back_ns;  // In which somebody asked, data waited, and the policy gave none.
+    core::Counter epoch;         // That it is in; 0: none.
 };
 
 // A locality's request scheduler: what arrives waits here, each request is given to a getter
 // exactly once, and in which order is the policy's choice. What does not depend on the policy is
-// here: lanes, the drain, the figures. Control requests are served in the order of arrival, before
-// data, and by no policy, so that none can hold them back.
+// here: lanes, the change from one policy to another, epochs, the drain, the figures. Control
+// requests are served in the order of arrival, before data, and by no policy, so that none can hold
+// them back.
 //
 // Lives on its reactor. Construction starts it; shutdown(), when the getters have had everything,
 // is followed by destruction. One that is destroyed with its world forgets what it holds.
-class Scheduler final : core::Timer {
+class Scheduler final : core::Timer, eh::Participant {
 public:
-    Scheduler(core::Reactor& reactor, std::unique_ptr<Policy> policy);
+    // The epoch handler is this scheduler's alone, and outlives it. Null: there are no epochs.
+    Scheduler(core::Reactor& reactor, std::unique_ptr<Policy> policy,
+              eh::EpochHandler* epochs = nullptr);
 
     // Takes in a request; never fails and never waits. May call getters. Requires: not shut down.
     void incoming(Request& request);
@@ -56,12 +69,17 @@ public:
     // A request that was delivered has ended: a policy may let others run. May call getters.
     void complete(Request& request);
 
+    // From now on this policy decides, also about what waits already: that is handed over at once,
+    // the oldest first, so that each client's requests stay in their order. May call getters.
+    void use(std::unique_ptr<Policy> policy);
+
     // From now on everything that waits is delivered, whatever the policy would hold back, and when
     // nothing is left every getter gets null. The caller brings nothing any more.
     void shutdown();
     bool is_shut_down() const { return is_shut_down_; }
 
     const LaneFigures& figures(Lane lane) const { return lanes_[index_of(lane)].figures; }
+    const PolicyFigures& policy_figures() const { return policy_figures_; }
     // How long the oldest of the lane has waited.
     Duration oldest_wait(Lane lane) const;
     // Any thread.
@@ -76,17 +94,38 @@ private:
     static std::size_t index_of(Lane lane) { return static_cast<std::size_t>(lane); }
     LaneState& lane_of(const Request& request) { return lanes_[index_of(request.attributes.lane)]; }
 
+    // Says when this scheduler is ready for the next epoch.
+    class EpochTimer final : public core::Timer {
+    public:
+        explicit EpochTimer(Scheduler& owner)
+            : Timer([](Timer& timer) { static_cast<EpochTimer&>(timer).owner_.ask_for_epoch(); }),
+              owner_(owner) {}
+
+    private:
+        Scheduler& owner_;
+    };
+
+    void ask_for_epoch();
+    void on_epoch(Result<eh::EpochNumber> epoch, std::span<const std::byte> data) override;
+
     void dispatch();
+    void note_held_back();
     Request* take();
     Request* take_control();
     Request* take_data();
     static void leave_lane(LaneState& lane, Request& request);
 
     core::Reactor& reactor_;
-    const std::unique_ptr<Policy> policy_;
+    std::unique_ptr<Policy> policy_;
+    std::uint32_t policy_number_ = 1;  // Another for each policy.
+    PolicyFigures policy_figures_;
+    eh::EpochHandler* const epochs_;
+    EpochTimer epoch_timer_;
+    eh::EpochNumber epoch_ = eh::kFirstEpoch;
     std::array<LaneState, kLaneCount> lanes_;
     core::IntrusiveList<Getter> getters_;
     std::uint32_t control_run_ = 0;  // Control requests delivered since the last of data.
+    Instant held_back_since_ = kNever;
     bool dispatching_ = false;
     bool is_shut_down_ = false;
 };

@@ -1,6 +1,8 @@
 #include "lrs/settings.h"
 
+#include <algorithm>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -8,18 +10,54 @@
 
 namespace fopd::lrs {
 
-config::Section<LrsSettings> lrs_section() {
-    std::vector<std::pair<std::string, const PolicyEntry*>> words;
-    for (const PolicyEntry& entry : policies()) words.emplace_back(entry.name, &entry);
+namespace {
 
+constexpr std::string_view kOnTopOfOthers = "deadline";
+
+std::string summary_of(std::string_view policy) {
+    return std::string(std::ranges::find(policies(), policy, &PolicyEntry::name)->summary);
+}
+
+config::TypePtr<const PolicyEntry*> policy_names(std::string_view but = {}) {
+    std::vector<std::pair<std::string, const PolicyEntry*>> words;
+    for (const PolicyEntry& entry : policies()) {
+        if (entry.name != but) words.emplace_back(entry.name, &entry);
+    }
+    return config::choice<const PolicyEntry*>(std::move(words));
+}
+
+config::Record<DeadlineSettings> deadline_record() {
+    config::Record<DeadlineSettings> record;
+    record.field("policy", &DeadlineSettings::policy, policy_names(kOnTopOfOthers),
+                 "The order of what has not waited for too long.",
+                 {.reload = config::Reload::kLive});
+    record.field("wait_max", &DeadlineSettings::wait_max, config::duration({.min = 1ms, .max = 1h}),
+                 "What has waited for this time goes before everything else, the oldest first.",
+                 {.reload = config::Reload::kLive});
+    return record;
+}
+
+}  // namespace
+
+config::Section<LrsSettings> lrs_section() {
     config::Section<LrsSettings> section("lrs", "Which fop runs next, and how many at a time.");
-    section.field("policy", &LrsSettings::policy,
-                  config::choice<const PolicyEntry*>(std::move(words)),
-                  "The order of what waits to run.");
+    section.field<const PolicyEntry*>("policy", &LrsSettings::policy, policy_names(),
+                                      "The order of what waits to run.",
+                                      {.reload = config::Reload::kLive});
     section.field("max_foms", &LrsSettings::max_foms,
                   config::integer<std::uint32_t>({.min = 1, .max = 65536}),
                   "Fops that run at a time, in each locality; the others wait in their order.",
                   {.reload = config::Reload::kLive});
+    section.field<CrrSettings>("crr", &LrsSettings::crr, config::map_of(crr_record()),
+                               summary_of("crr"));
+    section.field<DeadlineSettings>("deadline", &LrsSettings::deadline,
+                                    config::map_of(deadline_record()), summary_of("deadline"));
+    section.field<DelaySettings>("delay", &LrsSettings::delay, config::map_of(delay_record()),
+                                 summary_of("delay"));
+    section.field<ByPlaceSettings>("orr", &LrsSettings::orr,
+                                   config::map_of(by_place_record("an object")), summary_of("orr"));
+    section.field<ByPlaceSettings>("trr", &LrsSettings::trr,
+                                   config::map_of(by_place_record("a device")), summary_of("trr"));
     return section;
 }
 

@@ -8,8 +8,7 @@
 namespace fopd::lrs {
 
 // The section `lrs` of the configuration.
-struct LrsSettings {
-    const PolicyEntry* policy = &default_policy();
+struct LrsSettings : PolicyChoice {
     std::uint32_t max_foms = 128;
 };
 

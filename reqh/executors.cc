@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <type_traits>
 #include <variant>
 
 #include "core/buffer_pool.h"
 #include "core/crc32c.h"
 #include "fop/range.h"
+#include "lrs/request.h"
 #include "reqh/object_fops.h"
 #include "reqh/operation.h"
 
@@ -60,6 +62,19 @@ store::Slot slot_of_fid(const fop::Request& request) {
     return std::get<Body>(request.body).fid.slot();
 }
 template <typename Body>
+Aim aim_of(const fop::Request& request) {
+    const auto& body = std::get<Body>(request.body);
+    Aim aim{.object = body.fid};
+    if constexpr (requires { body.ranges; }) {
+        if (!body.ranges.empty()) aim.offset = body.ranges.front().offset;
+    } else if constexpr (requires { body.range; }) {
+        aim.offset = body.range.offset;
+    } else if constexpr (std::is_same_v<Body, fop::Append>) {
+        aim.offset = lrs::kAtEnd;
+    }
+    return aim;
+}
+template <typename Body>
 store::Slot slot_named(const fop::Request& request) {
     return std::get<Body>(request.body).slot;
 }
@@ -101,28 +116,33 @@ constexpr std::array kExecutors{
              .needs_stores = true,
              .is_about_object = true,
              .slot = &slot_of_fid<fop::Stat>,
+             .aim = &aim_of<fop::Stat>,
              .run = &run_stat},
     Executor{.type = 9, .needs_stores = true, .needs_piece = true, .run = &run_list},
     Executor{.type = 10,
              .needs_stores = true,
              .is_about_object = true,
              .slot = &slot_of_fid<fop::SetAttributes>,
+             .aim = &aim_of<fop::SetAttributes>,
              .run = &run_set_attributes},
     Executor{.type = 11,
              .needs_stores = true,
              .is_about_object = true,
              .slot = &slot_of_fid<fop::Rename>,
+             .aim = &aim_of<fop::Rename>,
              .run = &run_rename},
     Executor{.type = 12,
              .needs_stores = true,
              .is_about_object = true,
              .slot = &slot_of_fid<fop::Delete>,
+             .aim = &aim_of<fop::Delete>,
              .run = &run_delete},
     Executor{.type = 13,
              .needs_stores = true,
              .is_about_object = true,
              .needs_piece = true,
              .slot = &slot_of_fid<fop::Read>,
+             .aim = &aim_of<fop::Read>,
              .bulk_bytes = &bulk_of_read,
              .run = &run_read},
     Executor{.type = 14,
@@ -130,6 +150,7 @@ constexpr std::array kExecutors{
              .is_about_object = true,
              .needs_piece = true,
              .slot = &slot_of_fid<fop::Write>,
+             .aim = &aim_of<fop::Write>,
              .bulk_bytes = &bulk_of_write,
              .run = &run_write},
     Executor{.type = 15,
@@ -137,6 +158,7 @@ constexpr std::array kExecutors{
              .is_about_object = true,
              .needs_piece = true,
              .slot = &slot_of_fid<fop::Append>,
+             .aim = &aim_of<fop::Append>,
              .bulk_bytes = &bulk_of_append,
              .run = &run_append},
     Executor{.type = 16,
@@ -144,12 +166,14 @@ constexpr std::array kExecutors{
              .is_about_object = true,
              .needs_piece = true,
              .slot = &slot_of_fid<fop::Truncate>,
+             .aim = &aim_of<fop::Truncate>,
              .run = &run_truncate},
     Executor{.type = 17,
              .needs_stores = true,
              .is_about_object = true,
              .needs_piece = true,
              .slot = &slot_of_fid<fop::Punch>,
+             .aim = &aim_of<fop::Punch>,
              .run = &run_punch},
     Executor{.type = 18, .needs_stores = true, .is_about_object = true, .run = &run_sync},
     Executor{.type = 19,
@@ -160,16 +184,19 @@ constexpr std::array kExecutors{
              .needs_stores = true,
              .needs_piece = true,
              .slot = &slot_of_fid<fop::UploadWrite>,
+             .aim = &aim_of<fop::UploadWrite>,
              .bulk_bytes = &bulk_of_upload_write,
              .run = &run_upload_write},
     Executor{.type = 21,
              .needs_stores = true,
              .needs_piece = true,
              .slot = &slot_of_fid<fop::UploadCommit>,
+             .aim = &aim_of<fop::UploadCommit>,
              .run = &run_upload_commit},
     Executor{.type = 22,
              .needs_stores = true,
              .slot = &slot_of_fid<fop::UploadAbort>,
+             .aim = &aim_of<fop::UploadAbort>,
              .run = &run_upload_abort},
     Executor{.type = 23, .needs_stores = true, .needs_piece = true, .run = &run_quota},
 };

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "core/task.h"
+#include "fop/fid.h"
 #include "fop/fop_type.h"
 #include "fop/message.h"
 #include "store/fid.h"
@@ -11,6 +12,12 @@
 namespace fopd::reqh {
 
 class Operation;
+
+// The object a fop names, and where its data begins there.
+struct Aim {
+    fop::Fid object{};
+    std::uint64_t offset = 0;
+};
 
 // What a type of fop is about.
 struct Executor {
@@ -22,6 +29,8 @@ struct Executor {
     bool needs_piece = false;
     // The slot it goes to; null: it runs where it arrived.
     store::Slot (*slot)(const fop::Request& request) = nullptr;
+    // Null: it names no object.
+    Aim (*aim)(const fop::Request& request) = nullptr;
     // How many bytes it moves besides its payload; null: none.
     std::uint64_t (*bulk_bytes)(const fop::Request& request) = nullptr;
     // All its steps after the local resources. The reply may borrow from the operation.

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <optional>
+#include <string_view>
 #include <utility>
 
+#include "reqh/access.h"
 #include "reqh/executors.h"
 
 namespace fopd::reqh {
@@ -17,6 +19,14 @@ std::unexpected<Error> refusal(Errc code, const char* why) {
     return std::unexpected(Error{.code = code, .context = why});
 }
 
+lrs::Direction direction_of(const fop::FopType& type) {
+    switch (type.payload) {
+        case fop::Payload::kOut: return lrs::Direction::kRead;
+        case fop::Payload::kIn: return lrs::Direction::kWrite;
+        default: return lrs::Direction::kNone;
+    }
+}
+
 }  // namespace
 
 void Fom::begin(fabric::IncomingFop& fop, const fop::FopType& type) {
@@ -28,17 +38,25 @@ void Fom::begin(fabric::IncomingFop& fop, const fop::FopType& type) {
     type_ = &type;
     times_.begin(services_.reactor.now());
     const fop::Request& request = fop.request();
-    const auto count_bulk = executor_of(type).bulk_bytes;
-    const std::uint64_t bulk_bytes = count_bulk == nullptr ? 0 : count_bulk(request);
+    const fabric::Caller& caller = fop.caller();
+    const Executor& executor = executor_of(type);
+    const std::uint64_t bulk_bytes =
+        executor.bulk_bytes == nullptr ? 0 : executor.bulk_bytes(request);
+    const Aim aim = executor.aim == nullptr ? Aim{} : executor.aim(request);
     attributes = {.type = type.number,
                   .lane = type.lane,
                   .priority = fop.header().priority,
-                  .client = fop.caller().client,
-                  .principal = fop.caller().principal,
-                  .user = fop.header().user,
+                  .direction = direction_of(type),
+                  .device = executor.slot == nullptr ? lrs::kNoDevice : executor.slot(request),
+                  .client = caller.client,
+                  .object = aim.object,
+                  .offset = aim.offset,
+                  .principal = caller.principal,
+                  .user = acting_user(caller),
+                  .group = caller.groups.empty() ? std::string_view() : caller.groups.front(),
                   .job = fop.header().job,
                   .pool = fop.header().pool,
-                  .peer = fop.caller().address,
+                  .peer = caller.address,
                   .size_bytes = request.payload.size() + bulk_bytes,
                   .deadline = fop.deadline()};
     fop.cancel_source().add(*this);

@@ -140,7 +140,6 @@ HostileStage::HostileStage(const Kind& kind, const HostileOptions& options)
     daemon::LocalityOptions locality{.buffers_bytes = 32U << 20,
                                      .host = server_host_options(),
                                      .server = {.incarnation = 42},
-                                     .policy = &lrs::default_policy(),
                                      .live = live_settings(true)};
     locality.host.lease = options.lease;
     locality.host.handshake_timeout = options.handshake_timeout;

@@ -33,6 +33,11 @@ public:
         request.attributes.type = static_cast<std::uint16_t>(random_.below(4));
         request.attributes.client = client_of(static_cast<std::uint8_t>(random_.below(8)));
         request.attributes.size_bytes = random_.below(1U << 20);
+        request.attributes.device = static_cast<std::uint32_t>(random_.below(3));
+        request.attributes.object = {.high = std::uint64_t{request.attributes.device} << 48,
+                                     .low = 1 + random_.below(4)};
+        request.attributes.offset = random_.below(16) * 4096;
+        request.attributes.direction = static_cast<Direction>(random_.below(3));
         return request;
     }
     NumberedRequest& operator[](std::uint64_t number) { return requests_[number]; }

@@ -2,6 +2,7 @@
 // and at any moment. Method: the real Node in the simulated world, where minutes take microseconds.
 
 #include <optional>
+#include <string>
 
 #include "core/remote.h"
 #include "tests/catch.h"
@@ -238,6 +239,37 @@ TEST_CASE("sim node: reload changes what can change at run time, and names what 
     REQUIRE(node.manager().reloading_count() == 1);
     REQUIRE(node.manager().ready_count() == 2);
     REQUIRE(node.node().localities().size() == 2);
+}
+
+TEST_CASE("sim node: another request scheduler takes over while clients are served", "[sim]") {
+    ReplayedCluster cluster(10, {.nodes = 1, .clients = 3, .client_pause_max = 50ms});
+    cluster.start_all();
+    REQUIRE(cluster.run_for(2s));
+    SimulatedNode& node = cluster.node(0);
+    const auto switches = [&node](std::size_t locality) {
+        return node.node().localities()[locality]->requests()->policy_figures().switches.get();
+    };
+    const std::string common = node.good_configuration();
+
+    std::uint64_t expected = 0;
+    for (const char* const words :
+         {"policy: crr", "policy: crr, crr: { quantum: 1 }", "policy: orr", "policy: trr",
+          "policy: delay, delay: { min: 1ms, max: 30ms }",
+          "policy: deadline, deadline: { policy: crr, wait_max: 5ms }", "policy: fifo"}) {
+        CAPTURE(words);
+        node.set_configuration(common + "lrs: { " + words + " }\n");
+        REQUIRE(reload(cluster, node).has_value());
+        ++expected;
+        CHECK(switches(0) == expected);
+        CHECK(switches(1) == expected);
+        REQUIRE(cluster.run_for(2s));
+    }
+
+    // With nothing of the policies changed it stays.
+    node.set_configuration(common + "lrs: { max_foms: 5 }\n");
+    REQUIRE(reload(cluster, node).has_value());
+    CHECK(switches(0) == expected);
+    CHECK(node.node().localities()[0]->requests()->policy_figures().epoch.get() >= 1);
 }
 
 TEST_CASE("sim node: a bad configuration changes nothing and every error is logged", "[sim]") {

@@ -1,0 +1,80 @@
+#include "lrs/by_place.h"
+
+#include <string>
+
+#include "config/types.h"
+
+namespace fopd::lrs {
+
+namespace {
+
+// All of a turn is put in order at once, and nothing else runs meanwhile.
+constexpr std::uint32_t kQuantumMax = 4096;
+
+class ByPlace final : public Policy {
+public:
+    ByPlace(OrderedOps ops, QueueKey (*key)(const Request& request), const Turns::Rule& rule)
+        : ops_(ops), key_(key), turns_(rule) {}
+
+    void push(Request& request, Instant /*now*/) override {
+        if (is_ordered(request)) {
+            turns_.push(request, key_(request));
+        } else {
+            others_.push_back(request);
+        }
+    }
+    Next pop(Instant /*now*/) override {
+        const bool take_other = turns_.empty() || (others_next_ && !others_.empty());
+        others_next_ = !take_other;
+        if (take_other) return {.request = static_cast<Request*>(others_.pop_front())};
+        return {.request = turns_.pop()};
+    }
+    void remove(Request& request) override {
+        if (is_ordered(request)) {
+            turns_.remove(request);
+        } else {
+            request.PolicyPlace::unlink();
+        }
+    }
+    void complete(Request& /*request*/, Instant /*now*/) override {}
+
+private:
+    bool is_ordered(const Request& request) const {
+        const RequestAttributes& about = request.attributes;
+        if (!about.object.is_set() || about.direction == Direction::kNone) return false;
+        const auto wanted =
+            about.direction == Direction::kRead ? OrderedOps::kReads : OrderedOps::kWrites;
+        return ops_ == OrderedOps::kBoth || ops_ == wanted;
+    }
+
+    const OrderedOps ops_;
+    QueueKey (*const key_)(const Request& request);
+    Turns turns_;
+    core::IntrusiveList<PolicyPlace> others_;  // In the order of arrival.
+    bool others_next_ = false;
+};
+
+}  // namespace
+
+config::Record<ByPlaceSettings> by_place_record(const char* whose) {
+    config::Record<ByPlaceSettings> record;
+    record.field("quantum", &ByPlaceSettings::quantum,
+                 config::integer<std::uint32_t>({.min = 1, .max = kQuantumMax}),
+                 std::string("Fops of ") + whose + " that are put in order and run in a row.",
+                 {.reload = config::Reload::kLive});
+    record.field("ops", &ByPlaceSettings::ops,
+                 config::choice<OrderedOps>({{"reads", OrderedOps::kReads},
+                                             {"writes", OrderedOps::kWrites},
+                                             {"both", OrderedOps::kBoth}}),
+                 "Which fops are put in order; others take turns with these, one by one.",
+                 {.reload = config::Reload::kLive});
+    return record;
+}
+
+std::unique_ptr<Policy> make_by_place(const ByPlaceSettings& settings,
+                                      QueueKey (*key)(const Request& request),
+                                      const Turns::Rule& rule) {
+    return std::make_unique<ByPlace>(settings.ops, key, rule);
+}
+
+}  // namespace fopd::lrs

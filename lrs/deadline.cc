@@ -1,0 +1,69 @@
+#include "lrs/deadline.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace fopd::lrs {
+
+namespace {
+
+class Deadline final : public Policy {
+public:
+    Deadline(std::unique_ptr<Policy> inner, Duration wait_max)
+        : inner_(std::move(inner)), wait_max_(wait_max) {}
+
+    void push(Request& request, Instant now) override {
+        waiting_.push_back(request);
+        inner_->push(request, now);
+    }
+
+    Next pop(Instant now) override {
+        if (waiting_.empty()) return {};
+        auto& oldest = static_cast<Request&>(waiting_.front());
+        const Instant due = after(oldest.arrived_at(), wait_max_);
+        if (due <= now) {
+            remove(oldest);
+            oldest.is_of_inner = false;
+            return {.request = &oldest};
+        }
+        Next next = inner_->pop(now);
+        if (next.request == nullptr) {
+            next.again = std::min(next.again, due);
+        } else {
+            next.request->OuterPlace::unlink();
+            next.request->is_of_inner = true;
+        }
+        return next;
+    }
+
+    void remove(Request& request) override {
+        request.OuterPlace::unlink();
+        inner_->remove(request);
+    }
+
+    // What it gave out itself the other one counts as removed.
+    void complete(Request& request, Instant now) override {
+        if (request.is_of_inner) inner_->complete(request, now);
+    }
+
+    std::size_t write_epoch(std::span<std::byte> room, Instant now) override {
+        return inner_->write_epoch(room, now);
+    }
+    void start_epoch(std::span<const std::byte> data, Instant now) override {
+        inner_->start_epoch(data, now);
+    }
+
+private:
+    const std::unique_ptr<Policy> inner_;
+    const Duration wait_max_;
+    core::IntrusiveList<OuterPlace> waiting_;  // The oldest first.
+};
+
+}  // namespace
+
+std::unique_ptr<Policy> make_deadline(std::unique_ptr<Policy> inner, Duration wait_max) {
+    ENSURE(inner != nullptr);
+    return std::make_unique<Deadline>(std::move(inner), wait_max);
+}
+
+}  // namespace fopd::lrs

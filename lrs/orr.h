@@ -1,0 +1,14 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "lrs/by_place.h"
+
+namespace fopd::lrs {
+
+// Objects take turns, each in the order of its offsets: whoever reads a large object, from however
+// many clients, moves along it.
+std::unique_ptr<Policy> make_orr(const ByPlaceSettings& settings, std::uint64_t seed);
+
+}  // namespace fopd::lrs

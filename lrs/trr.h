@@ -1,0 +1,14 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "lrs/by_place.h"
+
+namespace fopd::lrs {
+
+// Devices take turns, each in the order of its objects and their offsets, so that all of them have
+// something to do.
+std::unique_ptr<Policy> make_trr(const ByPlaceSettings& settings, std::uint64_t seed);
+
+}  // namespace fopd::lrs

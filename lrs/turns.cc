@@ -1,0 +1,115 @@
+#include "lrs/turns.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "core/random.h"
+
+namespace fopd::lrs {
+
+namespace {
+
+constexpr std::size_t kFirstBuckets = 16;
+
+}  // namespace
+
+Turns::Turns(const Rule& rule) : rule_(rule), buckets_(kFirstBuckets) {
+    ENSURE(rule_.quantum > 0);
+    if (by_place()) sorting_.reserve(rule_.quantum);
+}
+
+void Turns::push(Request& request, const QueueKey& key) {
+    Queue& queue = find_or_make(key);
+    request.PolicyPlace::queue = &queue;
+    queue.arrived.push_back(request);
+}
+
+Request* Turns::pop() {
+    if (ring_.empty()) return nullptr;
+    Queue& queue = ring_.front();
+    if (queue.left == 0) begin_turn(queue);
+    PolicyPlace* const next = by_place() ? queue.turn.pop_front() : queue.arrived.pop_front();
+    --queue.left;
+    if (queue.empty()) {
+        forget(queue);
+    } else if (queue.left == 0 || (by_place() && queue.turn.empty())) {
+        end_turn(queue);
+    }
+    return static_cast<Request*>(next);
+}
+
+void Turns::remove(Request& request) {
+    auto& queue = *static_cast<Queue*>(request.PolicyPlace::queue);
+    request.PolicyPlace::unlink();
+    const bool has_turn = queue.left > 0;
+    if (queue.empty()) {
+        forget(queue);
+    } else if (has_turn && by_place() && queue.turn.empty()) {
+        end_turn(queue);
+    }
+}
+
+void Turns::begin_turn(Queue& queue) {
+    queue.left = rule_.quantum;
+    if (!by_place()) return;
+    sorting_.clear();
+    while (!queue.arrived.empty() && sorting_.size() < rule_.quantum) {
+        auto& request = static_cast<Request&>(*queue.arrived.pop_front());
+        sorting_.push_back(
+            {.place = rule_.place(request), .number = sorting_.size(), .request = &request});
+    }
+    std::ranges::sort(sorting_, [](const Placed& one, const Placed& other) {
+        return std::tie(one.place, one.number) < std::tie(other.place, other.number);
+    });
+    for (const Placed& each : sorting_) queue.turn.push_back(*each.request);
+}
+
+void Turns::end_turn(Queue& queue) {
+    queue.left = 0;
+    queue.unlink();
+    ring_.push_back(queue);
+}
+
+// -- the queues by their keys --
+
+Turns::Queue*& Turns::bucket_of(const QueueKey& key) {
+    const std::uint64_t hash = core::mix(core::mix(rule_.seed, key.high), key.low);
+    return buckets_[hash & (buckets_.size() - 1)];
+}
+
+Turns::Queue& Turns::find_or_make(const QueueKey& key) {
+    for (Queue* queue = bucket_of(key); queue != nullptr; queue = queue->next_alike) {
+        if (queue->key == key) return *queue;
+    }
+    if (count_ == buckets_.size()) grow();
+    Queue* const free = free_.pop_front();
+    Queue& queue = free != nullptr ? *free : queues_.emplace_back();
+    queue.key = key;
+    queue.left = 0;
+    Queue*& bucket = bucket_of(key);
+    queue.next_alike = bucket;
+    bucket = &queue;
+    ring_.push_back(queue);
+    ++count_;
+    return queue;
+}
+
+void Turns::forget(Queue& queue) {
+    Queue** place = &bucket_of(queue.key);
+    while (*place != &queue) place = &(*place)->next_alike;
+    *place = queue.next_alike;
+    queue.unlink();
+    free_.push_back(queue);
+    --count_;
+}
+
+void Turns::grow() {
+    buckets_.assign(buckets_.size() * 2, nullptr);
+    ring_.for_each([this](Queue& queue) {
+        Queue*& bucket = bucket_of(queue.key);
+        queue.next_alike = bucket;
+        bucket = &queue;
+    });
+}
+
+}  // namespace fopd::lrs

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "core/intrusive_list.h"
+#include "lrs/request.h"
+
+namespace fopd::lrs {
+
+// What those of a queue have in common.
+struct QueueKey {
+    std::uint64_t high = 0;
+    std::uint64_t low = 0;
+    friend bool operator==(const QueueKey&, const QueueKey&) = default;
+};
+
+// Requests in queues, one for each key, that take turns: the queue whose turn it is gives out up to
+// a quantum of requests and goes behind the others. One that was empty comes in last.
+//
+// In the order of arrival, a turn also takes what arrives during it. By place, those that wait when
+// the turn begins, the oldest quantum of them, are given out in the order of their places, and of
+// their arrival where these are the same: so that nothing waits for what came later but within a
+// quantum.
+//
+// Pushing and popping take a time that does not depend on how many there are, but for the sorting
+// of a turn. Keeps memory for each queue that was ever there at the same time as others.
+class Turns {
+public:
+    // Where a request is; greater is behind.
+    using Place = std::array<std::uint64_t, 3>;
+    struct Rule {
+        std::uint32_t quantum;                             // At least 1.
+        Place (*place)(const Request& request) = nullptr;  // Null: in the order of arrival.
+        // Makes it unknown which keys are looked up slowly together.
+        std::uint64_t seed = 0;
+    };
+
+    explicit Turns(const Rule& rule);
+
+    bool empty() const { return ring_.empty(); }
+    void push(Request& request, const QueueKey& key);
+    // Null: there is none.
+    Request* pop();
+    void remove(Request& request);
+
+private:
+    struct Queue : core::ListNode {  // In ring_ while it has requests, else in free_.
+        QueueKey key;
+        Queue* next_alike = nullptr;               // In the same bucket.
+        std::uint32_t left = 0;                    // Of its turn; 0: it has none.
+        core::IntrusiveList<PolicyPlace> turn;     // By place; what is left of its turn.
+        core::IntrusiveList<PolicyPlace> arrived;  // In the order of arrival.
+
+        bool empty() const { return turn.empty() && arrived.empty(); }
+    };
+    struct Placed {
+        Place place;
+        std::size_t number;  // By arrival.
+        Request* request;
+    };
+
+    Queue*& bucket_of(const QueueKey& key);
+    Queue& find_or_make(const QueueKey& key);
+    void forget(Queue& queue);
+    void grow();
+    bool by_place() const { return rule_.place != nullptr; }
+    void begin_turn(Queue& queue);
+    void end_turn(Queue& queue);
+
+    const Rule rule_;
+    std::deque<Queue> queues_;
+    core::IntrusiveList<Queue> free_;
+    core::IntrusiveList<Queue> ring_;  // The first has its turn, or is about to.
+    std::size_t count_ = 0;            // In the ring.
+    std::vector<Queue*> buckets_;      // A power of two.
+    std::vector<Placed> sorting_;      // For the time of one sorting.
+};
+
+}  // namespace fopd::lrs

@@ -1,0 +1,150 @@
+// Goal: queues take turns as described, whatever comes, goes and is given up.
+// Method: the same drawn operations on the plainest model; then each promise by hand.
+
+#include "lrs/turns.h"
+
+#include <vector>
+
+#include "core/random.h"
+#include "lrs/crr.h"
+#include "tests/catch.h"
+#include "tests/lrs/requests.h"
+#include "tests/lrs/turns_model.h"
+
+using namespace fopd;
+using namespace fopd::lrs;
+using namespace fopd::lrs::testing;
+
+namespace {
+
+Turns::Place offset_in(const Request& request) {
+    return {request.attributes.offset};
+}
+
+QueueKey client_key(const Request& request) {
+    return {.low = static_cast<std::uint64_t>(request.attributes.client[0])};
+}
+
+std::vector<std::uint64_t> numbers_from(Turns& turns) {
+    std::vector<std::uint64_t> numbers;
+    while (Request* const request = turns.pop())
+        numbers.push_back(static_cast<NumberedRequest*>(request)->number);
+    return numbers;
+}
+
+void compare_with_model(std::uint64_t seed, Turns::Place (*place)(const Request& request)) {
+    core::Random random(seed);
+    const auto quantum = static_cast<std::uint32_t>(1 + random.below(6));
+    Turns turns({.quantum = quantum, .place = place, .seed = seed});
+    TurnsModel model(quantum, place);
+    RequestMaker requests(seed);
+    std::vector<NumberedRequest*> waiting;
+    const std::uint64_t pushes = 3 + random.below(4);  // Of ten operations.
+    for (int step = 0; step < 3000; ++step) {
+        const std::uint64_t what = random.below(10);
+        if (what < pushes) {
+            NumberedRequest& request = requests.make();
+            turns.push(request, client_key(request));
+            model.push(request, client_key(request));
+            waiting.push_back(&request);
+        } else if (what < 9) {
+            Request* const popped = turns.pop();
+            REQUIRE(popped == model.pop());
+            if (popped != nullptr) std::erase(waiting, static_cast<NumberedRequest*>(popped));
+        } else if (!waiting.empty()) {
+            NumberedRequest& request = *waiting[random.below(waiting.size())];
+            turns.remove(request);
+            model.remove(request);
+            std::erase(waiting, &request);
+        }
+        REQUIRE(turns.empty() == waiting.empty());
+    }
+    for (std::size_t left = waiting.size() + 1; left > 0; --left)
+        REQUIRE(turns.pop() == model.pop());
+}
+
+}  // namespace
+
+TEST_CASE("lrs turns: in the order of arrival they are what the model is", "[lrs]") {
+    for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+        CAPTURE(seed);
+        compare_with_model(seed, nullptr);
+    }
+}
+
+TEST_CASE("lrs turns: by place they are what the model is", "[lrs]") {
+    for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+        CAPTURE(seed);
+        compare_with_model(seed, &offset_in);
+    }
+}
+
+TEST_CASE("lrs turns: each queue gives out a quantum in the order of arrival", "[lrs]") {
+    Turns turns({.quantum = 2});
+    RequestMaker requests(1);
+    for (int i = 0; i < 5; ++i) turns.push(requests.make(), {.low = 1});
+    for (int i = 0; i < 3; ++i) turns.push(requests.make(), {.low = 2});
+
+    CHECK(numbers_from(turns) == std::vector<std::uint64_t>{0, 1, 5, 6, 2, 3, 7, 4});
+}
+
+// With equal keys in a heap they came in any order.
+TEST_CASE("lrs turns: those of one place stay in the order of arrival", "[lrs]") {
+    Turns turns({.quantum = 64, .place = &offset_in});
+    RequestMaker requests(1);
+    for (int i = 0; i < 60; ++i) {
+        NumberedRequest& request = requests.make();
+        request.attributes.offset = 4096;
+        turns.push(request, {});
+    }
+    const auto numbers = numbers_from(turns);
+
+    CHECK(numbers.size() == 60);
+    CHECK(std::ranges::is_sorted(numbers));
+}
+
+TEST_CASE("lrs turns: a turn by place takes the oldest and leaves what comes meanwhile", "[lrs]") {
+    Turns turns({.quantum = 3, .place = &offset_in});
+    RequestMaker requests(1);
+    const auto push = [&](std::uint64_t offset) {
+        NumberedRequest& request = requests.make();
+        request.attributes.offset = offset;
+        turns.push(request, {});
+    };
+    for (const std::uint64_t offset : {30, 10, 20, 5}) push(offset);
+    const auto* const first = static_cast<NumberedRequest*>(turns.pop());
+    push(11);
+
+    CHECK(first->number == 1);
+    CHECK(numbers_from(turns) == std::vector<std::uint64_t>{2, 0, 3, 4});
+}
+
+TEST_CASE("lrs turns: many queues come and go", "[lrs]") {
+    Turns turns({.quantum = 1, .seed = 7});
+    RequestMaker requests(1);
+    for (std::uint64_t round = 0; round < 3; ++round) {
+        for (std::uint64_t key = 0; key < 5000; ++key)
+            turns.push(requests.make(), {.high = key << 40, .low = round});
+        const auto numbers = numbers_from(turns);
+        CHECK(numbers.size() == 5000);
+        CHECK(std::ranges::is_sorted(numbers));
+    }
+}
+
+TEST_CASE("lrs crr: a client with much gets no more than its turn", "[lrs]") {
+    const auto policy = make_crr({.quantum = 4}, 1);
+    RequestMaker requests(1);
+    for (int i = 0; i < 1000; ++i) {
+        NumberedRequest& request = requests.make();
+        request.attributes.client = client_of(1);
+        policy->push(request, Instant{});
+    }
+    NumberedRequest& late = requests.make();
+    late.attributes.client = client_of(2);
+    policy->push(late, Instant{});
+
+    std::uint64_t before = 0;
+    while (policy->pop(Instant{}).request != &late) ++before;
+
+    CHECK(before == 4);
+}
