@@ -1,0 +1,39 @@
+#include "lrs/tbf/bucket.h"
+
+#include <optional>
+
+namespace fopd::lrs {
+
+namespace {
+
+__extension__ using WideSigned = __int128;
+
+// Of a token: what is rounded is rounded to one.
+constexpr std::int64_t kParts = 1'000'000;
+
+// Where the new limit has no counterpart the bucket starts full.
+Ticks carried_meter(const Meter& old, const std::optional<Limit>& old_limit,
+                    const std::optional<Limit>& limit, Ticks now) {
+    if (!old_limit || !limit) return 0;
+    const Ticks owed = std::max<Ticks>(0, old.paid_at() - now);
+    const auto parts = [](const Limit& of) { return static_cast<WideSigned>(of.burst) * kParts; };
+    const auto divided_up = [](WideSigned number, WideSigned by) { return (number + by - 1) / by; };
+    const WideSigned owed_parts =
+        divided_up(static_cast<WideSigned>(owed) * old_limit->per_second * kParts, kTicksPerSecond);
+    const WideSigned left = std::min(parts(*old_limit) - owed_parts, parts(*limit));
+    const WideSigned missing = parts(*limit) - left;
+    const WideSigned owed_now =
+        divided_up(missing * kTicksPerSecond, static_cast<WideSigned>(limit->per_second) * kParts);
+    return now + static_cast<Ticks>(std::min<WideSigned>(owed_now, kTicksMax));
+}
+
+}  // namespace
+
+BucketStart carried_over(const Bucket& old, const Limits& old_limits, const Limits& limits,
+                         Ticks now) {
+    return {.operations_paid_at =
+                carried_meter(old.operations, old_limits.operations, limits.operations, now),
+            .bytes_paid_at = carried_meter(old.bytes, old_limits.bytes, limits.bytes, now)};
+}
+
+}  // namespace fopd::lrs

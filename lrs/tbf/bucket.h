@@ -1,0 +1,100 @@
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+
+#include "lrs/tbf/pace.h"
+#include "lrs/tbf/ticks.h"
+
+namespace fopd::lrs {
+
+// A bucket of tokens as one number: the time at which all that was taken will have been paid for.
+// Before that time less `depth` nothing can be had. Any thread; nobody waits for anybody.
+class Meter {
+public:
+    // When `cost` can be had, for all that is known now. What costs more than the bucket holds can
+    // be had when it is full.
+    Ticks ready_at(Ticks cost, Ticks depth) const {
+        return paid_at_.load(std::memory_order_relaxed) + std::min(cost, depth) - depth;
+    }
+
+    // Somebody wants it since `since`. What a full bucket would have gained since then is kept, as
+    // far as it is not more than `cost`: whoever comes late to a class that waits takes nothing
+    // from it.
+    bool take(Ticks now, Ticks since, Ticks cost, Ticks depth) {
+        const Ticks needed = std::min(cost, depth);
+        const Ticks start = std::min(now, std::max(since, now - needed));
+        Ticks paid_at = paid_at_.load(std::memory_order_relaxed);
+        for (;;) {
+            const Ticks base = std::max(paid_at, start);
+            if (base + needed - depth > now) return false;
+            if (paid_at_.compare_exchange_weak(paid_at, base + cost, std::memory_order_relaxed)) {
+                return true;
+            }
+        }
+    }
+    // Requires: it was taken.
+    void give_back(Ticks cost) { paid_at_.fetch_sub(cost, std::memory_order_relaxed); }
+
+    Ticks paid_at() const { return paid_at_.load(std::memory_order_relaxed); }
+    void set_paid_at(Ticks ticks) { paid_at_.store(ticks, std::memory_order_relaxed); }
+
+private:
+    std::atomic<Ticks> paid_at_ = 0;
+};
+
+// What a request takes out of both meters of a bucket.
+struct Charge {
+    Ticks operation = 0;
+    Ticks bytes = 0;
+};
+
+// What a bucket begins with; else it is full.
+struct BucketStart {
+    Ticks operations_paid_at = 0;
+    Ticks bytes_paid_at = 0;
+};
+
+// The two meters of a class: a request needs room in both.
+class Bucket {
+public:
+    Ticks ready_at(const Charge& charge, const Paces& paces) const {
+        Ticks ready = 0;
+        if (paces.operations.is_limit()) {
+            ready = operations.ready_at(charge.operation, paces.operations.depth());
+        }
+        if (paces.bytes.is_limit()) {
+            ready = std::max(ready, bytes.ready_at(charge.bytes, paces.bytes.depth()));
+        }
+        return ready;
+    }
+
+    // Both or neither. Requires: not blocked.
+    bool take(Ticks now, Ticks since, const Charge& charge, const Paces& paces) {
+        const bool has_operations = paces.operations.is_limit();
+        if (has_operations &&
+            !operations.take(now, since, charge.operation, paces.operations.depth())) {
+            return false;
+        }
+        if (!paces.bytes.is_limit()) return true;
+        if (bytes.take(now, since, charge.bytes, paces.bytes.depth())) return true;
+        if (has_operations) operations.give_back(charge.operation);
+        return false;
+    }
+
+    void start(const BucketStart& start) {
+        operations.set_paid_at(start.operations_paid_at);
+        bytes.set_paid_at(start.bytes_paid_at);
+    }
+    // Whether it is full at `now`: to forget it is to lose nothing.
+    bool is_full(Ticks now) const { return operations.paid_at() <= now && bytes.paid_at() <= now; }
+
+    Meter operations;
+    Meter bytes;
+};
+
+// With as many tokens as `old` has left under its limits, as far as there is room for them.
+BucketStart carried_over(const Bucket& old, const Limits& old_limits, const Limits& limits,
+                         Ticks now);
+
+}  // namespace fopd::lrs

@@ -1,0 +1,213 @@
+#include "lrs/tbf/bucket_table.h"
+
+#include <bit>
+
+#include "core/ensure.h"
+
+namespace fopd::lrs {
+
+namespace {
+
+constexpr int kWays = 3;
+constexpr int kLaneBits = 16;
+constexpr std::uint64_t kLaneMask = (std::uint64_t{1} << kLaneBits) - 1;
+constexpr std::uint64_t kOneGroupChange = std::uint64_t{1} << (kWays * kLaneBits);
+
+constexpr std::uint64_t lane_of(std::uint64_t group, int lane) {
+    return (group >> (lane * kLaneBits)) & kLaneMask;
+}
+constexpr std::uint64_t with_lane(std::uint64_t group, int lane, std::uint64_t number) {
+    const std::uint64_t mask = kLaneMask << (lane * kLaneBits);
+    return ((group & ~mask) | (number << (lane * kLaneBits))) + kOneGroupChange;
+}
+
+// How a place is used: the users in the lower 15 bits, whether it is out of use, and above them how
+// often one came. So a place that has the same value twice was not used in between.
+constexpr std::uint64_t kUsersMask = 0x7fff;
+constexpr std::uint64_t kRetired = 0x8000;
+constexpr std::uint64_t kOneUse = 0x10000;
+
+constexpr std::uint64_t kFreeMask = 0xffff'ffff;
+constexpr std::uint64_t kOneFreeChange = std::uint64_t{1} << 32;
+
+// Places looked at when a new one is wanted and none is free.
+constexpr std::uint32_t kLooksMax = 64;
+
+}  // namespace
+
+struct alignas(64) BucketTable::Place : Bucket {
+    std::atomic<std::uint64_t> hash_high = 0;
+    std::atomic<std::uint64_t> hash_low = 0;
+    std::atomic<std::uint64_t> use = kRetired;
+    std::atomic<std::uint32_t> next_free = 0;
+
+    ClassHash hash() const {
+        return {.high = hash_high.load(std::memory_order_relaxed),
+                .low = hash_low.load(std::memory_order_relaxed)};
+    }
+    void prepare(const ClassHash& hash, const BucketStart& from) {
+        start(from);
+        hash_high.store(hash.high, std::memory_order_relaxed);
+        hash_low.store(hash.low, std::memory_order_relaxed);
+        use.fetch_add(kOneUse + 1, std::memory_order_relaxed);
+        use.fetch_and(~kRetired, std::memory_order_release);
+    }
+    // Requires: prepare() was called, and nobody was told of it.
+    void take_back() {
+        // Somebody may just be looking at it who knows it from what it was before.
+        use.fetch_or(kRetired, std::memory_order_relaxed);
+        leave();
+    }
+    bool is_retired() const { return (use.load(std::memory_order_acquire) & kRetired) != 0; }
+    bool enter() {
+        std::uint64_t seen = use.load(std::memory_order_relaxed);
+        do {
+            if ((seen & kRetired) != 0) return false;
+        } while (!use.compare_exchange_weak(seen, seen + kOneUse + 1, std::memory_order_acq_rel,
+                                            std::memory_order_relaxed));
+        return true;
+    }
+    void leave() { use.fetch_sub(1, std::memory_order_release); }
+    // Unless it has a user, has had one meanwhile, or is not full.
+    bool retire(Ticks now) {
+        std::uint64_t seen = use.load(std::memory_order_acquire);
+        if ((seen & (kUsersMask | kRetired)) != 0) return false;
+        if (!is_full(now)) return false;
+        return use.compare_exchange_strong(seen, seen | kRetired, std::memory_order_acq_rel);
+    }
+};
+
+BucketTable::BucketTable(const HashKey& key, std::size_t capacity)
+    : key_(key),
+      capacity_(capacity),
+      group_mask_(std::bit_ceil(capacity * 2) - 1),
+      places_(std::make_unique<Place[]>(capacity)),
+      groups_(std::make_unique<Group[]>(group_mask_ + 1)) {
+    ENSURE(capacity >= 1);
+    ENSURE(capacity <= kCapacityMax);
+    for (std::size_t i = capacity; i > 0; --i) put_free(places_[i - 1]);
+}
+
+BucketTable::~BucketTable() = default;
+
+Bucket* BucketTable::acquire(const ClassHash& hash, Ticks now, const BucketStart& start) {
+    Group& group = group_of(hash);
+    for (;;) {
+        std::uint64_t seen = group.load(std::memory_order_acquire);
+        if (Place* const place = find(seen, hash)) {
+            if (!place->enter()) continue;
+            // In this group still, so it is that of the class, and while it has a user it stays.
+            if (group.load(std::memory_order_acquire) == seen) return place;
+            place->leave();
+            continue;
+        }
+
+        int lane = 0;
+        while (lane < kWays && lane_of(seen, lane) != 0) ++lane;
+        if (lane == kWays) {
+            if (!retire_one_of(group, now)) return nullptr;
+            continue;
+        }
+        Place* const place = take_free();
+        if (place == nullptr) {
+            if (!retire_some(now)) return nullptr;
+            continue;
+        }
+        place->prepare(hash, start);
+        const auto number = static_cast<std::uint64_t>(place - places_.get()) + 1;
+        if (group.compare_exchange_strong(seen, with_lane(seen, lane, number),
+                                          std::memory_order_acq_rel, std::memory_order_relaxed)) {
+            count_.fetch_add(1, std::memory_order_relaxed);
+            return place;
+        }
+        place->take_back();
+        put_free(*place);
+    }
+}
+
+void BucketTable::release(Bucket& bucket) {
+    auto& place = static_cast<Place&>(bucket);
+    ENSURE(&place >= places_.get());
+    ENSURE(&place < places_.get() + capacity_);
+    place.leave();
+}
+
+// The one of the class that is not being retired.
+BucketTable::Place* BucketTable::find(std::uint64_t group, const ClassHash& hash) {
+    for (int lane = 0; lane < kWays; ++lane) {
+        const std::uint64_t number = lane_of(group, lane);
+        if (number == 0) continue;
+        Place& place = places_[number - 1];
+        if (!place.is_retired() && place.hash() == hash) return &place;
+    }
+    return nullptr;
+}
+
+bool BucketTable::retire_one_of(Group& group, Ticks now) {
+    const std::uint64_t seen = group.load(std::memory_order_acquire);
+    for (int lane = 0; lane < kWays; ++lane) {
+        const std::uint64_t number = lane_of(seen, lane);
+        if (number == 0) return true;
+        if (retire(places_[number - 1], now)) return true;
+    }
+    return false;
+}
+
+bool BucketTable::retire_some(Ticks now) {
+    for (std::uint32_t i = 0; i < kLooksMax; ++i) {
+        const std::uint32_t number = hand_.fetch_add(1, std::memory_order_relaxed);
+        if (retire(places_[number % capacity_], now)) return true;
+    }
+    return false;
+}
+
+// One that nobody uses and that is full leaves its group.
+bool BucketTable::retire(Place& place, Ticks now) {
+    if (!place.retire(now)) return false;
+    const auto number = static_cast<std::uint64_t>(&place - places_.get()) + 1;
+    Group& group = group_of(place.hash());
+    std::uint64_t seen = group.load(std::memory_order_acquire);
+    for (;;) {
+        int lane = 0;
+        while (lane < kWays && lane_of(seen, lane) != number) ++lane;
+        ENSURE(lane < kWays);
+        if (group.compare_exchange_weak(seen, with_lane(seen, lane, 0), std::memory_order_acq_rel,
+                                        std::memory_order_acquire)) {
+            break;
+        }
+    }
+    count_.fetch_sub(1, std::memory_order_relaxed);
+    put_free(place);
+    return true;
+}
+
+BucketTable::Place* BucketTable::take_free() {
+    std::uint64_t seen = free_.load(std::memory_order_acquire);
+    for (;;) {
+        const std::uint64_t number = seen & kFreeMask;
+        if (number == 0) return nullptr;
+        Place& place = places_[number - 1];
+        const std::uint64_t next = place.next_free.load(std::memory_order_relaxed);
+        const std::uint64_t changed = (seen & ~kFreeMask) + kOneFreeChange;
+        if (free_.compare_exchange_weak(seen, changed | next, std::memory_order_acq_rel,
+                                        std::memory_order_acquire)) {
+            return &place;
+        }
+    }
+}
+
+void BucketTable::put_free(Place& place) {
+    const auto number = static_cast<std::uint64_t>(&place - places_.get()) + 1;
+    std::uint64_t seen = free_.load(std::memory_order_relaxed);
+    for (;;) {
+        place.next_free.store(static_cast<std::uint32_t>(seen & kFreeMask),
+                              std::memory_order_relaxed);
+        const std::uint64_t changed = (seen & ~kFreeMask) + kOneFreeChange;
+        if (free_.compare_exchange_weak(seen, changed | number, std::memory_order_acq_rel,
+                                        std::memory_order_relaxed)) {
+            return;
+        }
+    }
+}
+
+}  // namespace fopd::lrs

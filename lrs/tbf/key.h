@@ -1,0 +1,76 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "lrs/request.h"
+
+namespace fopd::lrs {
+
+// What rules can look at.
+enum class Key : std::uint8_t {
+    kAddress,    // The client's host, "10.0.0.1".
+    kClient,     // What it calls itself, 32 hexadecimal digits.
+    kGroup,      //
+    kJob,        //
+    kNetwork,    // How the client came, "tcp".
+    kObject,     // Its id, 32 hexadecimal digits; empty where there is none.
+    kOp,         // The name of the type of fop.
+    kPool,       //
+    kPrincipal,  //
+    kSize,       // Bytes of data that move: a number, all others are text.
+    kUser,       //
+};
+inline constexpr std::size_t kKeyCount = 11;
+inline constexpr std::array<std::string_view, kKeyCount> kKeyNames{
+    "address", "client", "group",     "job",  "network", "object",
+    "op",      "pool",   "principal", "size", "user"};
+
+constexpr std::string_view name_of(Key key) {
+    return kKeyNames[static_cast<std::size_t>(key)];
+}
+constexpr std::optional<Key> find_key(std::string_view name) {
+    for (std::size_t i = 0; i < kKeyCount; ++i) {
+        if (kKeyNames[i] == name) return static_cast<Key>(i);
+    }
+    return std::nullopt;
+}
+
+// Some of the keys.
+class KeySet {
+public:
+    constexpr void add(Key key) { bits_ = static_cast<std::uint16_t>(bits_ | bit_of(key)); }
+    constexpr bool has(Key key) const { return (bits_ & bit_of(key)) != 0; }
+    constexpr bool has_all_of(KeySet other) const { return (other.bits_ & ~bits_) == 0; }
+    constexpr bool is_empty() const { return bits_ == 0; }
+
+    // Calls `visit` with each, in the order of their names.
+    template <typename Visit>
+    void for_each(Visit visit) const {
+        for (std::size_t i = 0; i < kKeyCount; ++i) {
+            if (has(static_cast<Key>(i))) visit(static_cast<Key>(i));
+        }
+    }
+
+    friend constexpr bool operator==(const KeySet&, const KeySet&) = default;
+
+private:
+    static constexpr std::uint16_t bit_of(Key key) {
+        return static_cast<std::uint16_t>(1U << static_cast<unsigned>(key));
+    }
+    std::uint16_t bits_ = 0;
+};
+
+// The text a request has for a key, in `digits` where it is a number. Requires: not the size; the
+// request stays as it is for as long as the text is used.
+using Digits = std::array<char, 32>;
+std::string_view text_of(Key key, const RequestAttributes& attributes, Digits& digits);
+
+// The host of "tcp://10.0.0.1:4711", "[::1]:4711" or "host:1", and the scheme in front.
+std::string_view host_of(std::string_view peer);
+std::string_view scheme_of(std::string_view peer);
+
+}  // namespace fopd::lrs

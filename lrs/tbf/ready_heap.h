@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "lrs/tbf/ticks.h"
+
+namespace fopd::lrs {
+
+// Which of many is next in time; of those with one time, who came in first. Entries are taken out
+// at the top alone: what has become untrue in the middle stays until it gets there.
+class ReadyHeap {
+public:
+    struct Entry {
+        Ticks at = 0;
+        std::uint64_t order = 0;  // Different for each.
+        std::uint32_t index = 0;  // Whose it is.
+    };
+
+    bool empty() const { return entries_.empty(); }
+    std::size_t size() const { return entries_.size(); }
+    const Entry& top() const { return entries_.front(); }
+
+    void push(const Entry& entry);
+    void pop_top();
+    void replace_top(const Entry& entry);
+    void clear() { entries_.clear(); }
+
+private:
+    static constexpr std::size_t kWays = 4;
+
+    static bool is_before(const Entry& a, const Entry& b) {
+        return a.at < b.at || (a.at == b.at && a.order < b.order);
+    }
+    void sink(std::size_t place, const Entry& entry);
+
+    std::vector<Entry> entries_;
+};
+
+}  // namespace fopd::lrs

@@ -1,0 +1,205 @@
+#include "lrs/tbf/rule_lexer.h"
+
+#include <optional>
+#include <utility>
+
+#include "config/problem.h"
+#include "core/utf8.h"
+
+namespace fopd::lrs {
+
+namespace {
+
+using Kind = RuleToken::Kind;
+
+constexpr std::string_view kSigns = "&,=!<>{}\"()";
+
+bool ends_word(char c) {
+    return c == ' ' || kSigns.find(c) != std::string_view::npos;
+}
+
+class RuleLexer {
+public:
+    explicit RuleLexer(std::string_view text) : text_(text) {}
+
+    std::expected<std::vector<RuleToken>, RuleMistake> run() {
+        if (text_.size() > kRuleBytesMax) {
+            return std::unexpected(RuleMistake{.column = kRuleBytesMax + 1,
+                                               .wrong = "the rule is longer than 4096 bytes",
+                                               .right = "make several rules of it"});
+        }
+        if (!core::is_utf8(text_) || core::has_control(text_)) {
+            return std::unexpected(
+                RuleMistake{.column = 1,
+                            .wrong = "the rule has bytes that are no text",
+                            .right = "write UTF-8 without tabs and control characters"});
+        }
+        for (;;) {
+            while (!at_end() && here() == ' ') advance();
+            RuleToken token;
+            token.column = column_;
+            if (at_end()) {
+                tokens_.push_back(std::move(token));
+                return std::move(tokens_);
+            }
+            if (!read(token)) return std::unexpected(*std::move(mistake_));
+            tokens_.push_back(std::move(token));
+        }
+    }
+
+private:
+    bool at_end() const { return position_ == text_.size(); }
+    char here() const { return text_[position_]; }
+    // A character has a column however many bytes it has.
+    void advance() {
+        ++position_;
+        const bool is_start = at_end() || (static_cast<unsigned char>(here()) & 0xc0U) != 0x80U;
+        if (is_start) ++column_;
+    }
+    bool take(char c) {
+        if (at_end() || here() != c) return false;
+        advance();
+        return true;
+    }
+    bool fail(std::size_t column, std::string wrong, std::string right) {
+        mistake_ =
+            RuleMistake{.column = column, .wrong = std::move(wrong), .right = std::move(right)};
+        return false;
+    }
+
+    bool read(RuleToken& token) {
+        if (take('&')) return is(token, Kind::kAnd);
+        if (take(',')) return is(token, Kind::kOr);
+        if (take('=')) return is(token, Kind::kEqual);
+        if (take('{')) return is(token, Kind::kOpen);
+        if (take('}')) return is(token, Kind::kClose);
+        if (take('<')) return is(token, take('=') ? Kind::kLessEqual : Kind::kLess);
+        if (take('>')) return is(token, take('=') ? Kind::kGreaterEqual : Kind::kGreater);
+        if (take('!')) {
+            if (take('=')) return is(token, Kind::kNotEqual);
+            return fail(token.column, "'!' is no sign", "write key!=value");
+        }
+        if (here() == '(' || here() == ')') {
+            return fail(token.column, "there are no parentheses in rules",
+                        "'&' binds before ','; put a name that has them in quotes");
+        }
+        return read_word(token);
+    }
+
+    static bool is(RuleToken& token, Kind kind) {
+        token.kind = kind;
+        return true;
+    }
+
+    bool read_word(RuleToken& token) {
+        token.kind = Kind::kWord;
+        token.pieces.emplace_back();
+        while (!at_end()) {
+            if (here() == '"') {
+                token.has_quotes = true;
+                if (!read_quoted(token)) return false;
+            } else if (ends_word(here())) {
+                break;
+            } else if (here() == '*') {
+                advance();
+                token.text += '*';
+                // Several gaps side by side are one.
+                if (token.pieces.size() == 1 || !token.pieces.back().empty()) {
+                    token.pieces.emplace_back();
+                }
+            } else {
+                add(token, here());
+                advance();
+            }
+        }
+        return true;
+    }
+
+    bool read_quoted(RuleToken& token) {
+        const std::size_t start = column_;
+        advance();
+        while (!at_end() && here() != '"') {
+            if (here() == '\\') {
+                advance();
+                if (at_end()) break;
+                if (here() != '"' && here() != '\\') {
+                    return fail(column_, "'\\' stands before neither '\"' nor '\\'",
+                                "write '\\\\' for '\\'");
+                }
+            }
+            add(token, here());
+            advance();
+        }
+        if (take('"')) return true;
+        return fail(start, "the text in quotes has no end", "write '\"' behind it");
+    }
+
+    static void add(RuleToken& token, char c) {
+        token.text += c;
+        token.pieces.back() += c;
+    }
+
+    std::string_view text_;
+    std::size_t position_ = 0;
+    std::size_t column_ = 1;
+    std::vector<RuleToken> tokens_;
+    std::optional<RuleMistake> mistake_;
+};
+
+std::string piece_text(std::string_view piece, bool in_quotes) {
+    if (!in_quotes) return std::string(piece);
+    std::string text = "\"";
+    for (const char c : piece) {
+        if (c == '"' || c == '\\') text += '\\';
+        text += c;
+    }
+    return text + '"';
+}
+
+}  // namespace
+
+std::string to_string(const RuleMistake& mistake) {
+    std::string text;
+    if (mistake.line > 0) text = "line " + std::to_string(mistake.line) + ", ";
+    text += "column " + std::to_string(mistake.column) + ": ";
+    return text + mistake.wrong + "; " + mistake.right;
+}
+
+std::string RuleToken::shown() const {
+    switch (kind) {
+        case Kind::kWord: return config::in_quotes(text);
+        case Kind::kAnd: return "'&'";
+        case Kind::kOr: return "','";
+        case Kind::kEqual: return "'='";
+        case Kind::kNotEqual: return "'!='";
+        case Kind::kLess: return "'<'";
+        case Kind::kLessEqual: return "'<='";
+        case Kind::kGreater: return "'>'";
+        case Kind::kGreaterEqual: return "'>='";
+        case Kind::kOpen: return "'{'";
+        case Kind::kClose: return "'}'";
+        case Kind::kEnd: return "the end";
+    }
+    return {};
+}
+
+std::expected<std::vector<RuleToken>, RuleMistake> split_rule(std::string_view text) {
+    return RuleLexer(text).run();
+}
+
+std::string rule_word(const std::vector<std::string>& pieces) {
+    std::string word;
+    bool is_first = true;
+    for (const std::string& piece : pieces) {
+        if (!is_first) word += '*';
+        is_first = false;
+        bool in_quotes = piece.empty() && pieces.size() == 1;
+        // Two dots are a range.
+        in_quotes = in_quotes || piece.find("..") != std::string::npos;
+        for (const char c : piece) in_quotes = in_quotes || c == '*' || ends_word(c);
+        word += piece_text(piece, in_quotes);
+    }
+    return word;
+}
+
+}  // namespace fopd::lrs

@@ -1,0 +1,232 @@
+#include "lrs/tbf/rule_values.h"
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "config/nearest.h"
+#include "config/units.h"
+#include "fop/fop_type.h"
+
+namespace fopd::lrs {
+
+namespace {
+
+constexpr std::string_view kHex = "0123456789abcdef";
+// Nobody means a short word with a longer one.
+constexpr std::size_t kNearBytesMax = 64;
+
+// Whether there may be a request for it that a policy sees.
+bool is_ruled(const fop::FopType& type) {
+    return type.lane == Lane::kData;
+}
+
+bool fits_any(const Glob& glob) {
+    return std::ranges::any_of(fop::kFopTypes, [&glob](const fop::FopType& type) {
+        return is_ruled(type) && glob.matches(type.name);
+    });
+}
+bool fits_any(std::string_view name) {
+    const fop::FopType* const type = fop::find_fop_type(name);
+    return type != nullptr && is_ruled(*type);
+}
+
+std::vector<std::string> op_words() {
+    std::vector<std::string> words;
+    for (const fop::FopType& type : fop::kFopTypes) {
+        if (is_ruled(type)) words.emplace_back(type.name);
+    }
+    return words;
+}
+
+// Both ends of "a..b".
+std::optional<std::pair<std::string_view, std::string_view>> range_of(const RuleToken& token) {
+    if (token.has_quotes || token.has_gaps()) return std::nullopt;
+    const std::string_view text = token.text;
+    const std::size_t dots = text.find("..");
+    if (dots == std::string_view::npos) return std::nullopt;
+    return std::pair(text.substr(0, dots), text.substr(dots + 2));
+}
+
+// The last `bits` of an address, all zero or all one.
+void fill_bits(AddressBytes& bytes, unsigned bits, bool ones) {
+    for (std::size_t i = bytes.size(); i > 0 && bits > 0; --i) {
+        const unsigned here = std::min(bits, 8U);
+        const auto mask = static_cast<unsigned char>((1U << here) - 1);
+        bytes[i - 1] =
+            static_cast<unsigned char>(ones ? bytes[i - 1] | mask : bytes[i - 1] & ~unsigned{mask});
+        bits -= here;
+    }
+}
+
+class RuleValues {
+public:
+    RuleValues(Test::Values& values, std::string& text) : values_(values), text_(text) {}
+
+    std::optional<RuleMistake> add(Key key, const RuleToken& token) {
+        add_to(key, token);
+        return std::move(mistake_);
+    }
+
+private:
+    bool add_to(Key key, const RuleToken& token) {
+        switch (key) {
+            case Key::kSize: return add_size(token);
+            case Key::kAddress: return add_address(token);
+            case Key::kOp: return add_op(token);
+            case Key::kClient:
+            case Key::kObject: return add_id(token);
+            default: return add_text(token);
+        }
+    }
+
+    bool fail(const RuleToken& token, std::string wrong, std::string right) {
+        mistake_ = RuleMistake{
+            .column = token.column, .wrong = std::move(wrong), .right = std::move(right)};
+        return false;
+    }
+
+    bool read_size(const RuleToken& token, std::string_view text, std::uint64_t& size) {
+        const auto parsed = config::parse_size(text);
+        if (!parsed) return fail(token, parsed.error().wrong, parsed.error().right);
+        size = *parsed;
+        return true;
+    }
+
+    bool add_word(const std::vector<std::string>& pieces) {
+        text_ += rule_word(pieces);
+        if (pieces.size() == 1) {
+            values_.texts.push_back(pieces.front());
+        } else {
+            values_.globs.emplace_back(pieces);
+        }
+        return true;
+    }
+
+    bool add_text(const RuleToken& token) {
+        const auto range = range_of(token);
+        const auto low = range ? whole_number(range->first) : std::nullopt;
+        const auto high = range ? whole_number(range->second) : std::nullopt;
+        if (!range) return add_word(token.pieces);
+        if (!low || !high) {
+            return fail(token, token.shown() + " is no range of numbers",
+                        "write 500..599, or put a name that has dots in quotes");
+        }
+        if (*low > *high) return fail_backwards(token);
+        text_ += std::to_string(*low) + ".." + std::to_string(*high);
+        values_.numbers.push_back({.low = *low, .high = *high});
+        return true;
+    }
+
+    bool fail_backwards(const RuleToken& token) {
+        return fail(token, token.shown() + " ends before it begins", "write the lower end first");
+    }
+
+    bool add_size(const RuleToken& token) {
+        if (token.has_gaps()) {
+            return fail(token, token.shown() + " is no size", "write 64k or 4k..64k");
+        }
+        NumberRange range;
+        const auto ends = range_of(token);
+        if (!read_size(token, ends ? ends->first : token.text, range.low)) return false;
+        if (!read_size(token, ends ? ends->second : token.text, range.high)) return false;
+        if (range.low > range.high) return fail_backwards(token);
+        text_ += config::format_size(range.low);
+        if (ends) text_ += ".." + config::format_size(range.high);
+        values_.numbers.push_back(range);
+        return true;
+    }
+
+    bool add_op(const RuleToken& token) {
+        const bool has_any = token.has_gaps() ? fits_any(Glob(token.pieces)) : fits_any(token.text);
+        if (has_any) return add_word(token.pieces);
+        const bool is_control = fop::find_fop_type(token.text) != nullptr;
+        return fail(token,
+                    token.shown() +
+                        (is_control ? " is a control fop, which no rule holds back" : " is no fop"),
+                    did_you_mean(is_control ? std::string_view() : token.text, op_words()));
+    }
+
+    // 32 hexadecimal digits, or some of them.
+    bool add_id(const RuleToken& token) {
+        std::vector<std::string> pieces = token.pieces;
+        bool is_good = token.has_gaps() || token.text.size() == Digits{}.size();
+        for (std::string& piece : pieces) {
+            for (char& c : piece) {
+                if (c >= 'A' && c <= 'F') c = static_cast<char>(c - 'A' + 'a');
+                is_good = is_good && kHex.find(c) != std::string_view::npos;
+            }
+        }
+        if (is_good) return add_word(pieces);
+        return fail(token, token.shown() + " is no id",
+                    "write 32 hexadecimal digits, or '*' for some of them");
+    }
+
+    bool add_address(const RuleToken& token) {
+        if (token.has_gaps()) return add_word(token.pieces);
+        AddressRange range;
+        if (const auto ends = range_of(token)) {
+            const bool is_good =
+                parse_ip(ends->first, range.low) && parse_ip(ends->second, range.high);
+            if (!is_good) return fail_address(token);
+            if (range.low > range.high) return fail_backwards(token);
+        } else if (const std::size_t slash = token.text.find('/'); slash != std::string::npos) {
+            if (!read_network(token, slash, range)) return false;
+        } else if (parse_ip(token.text, range.low)) {
+            range.high = range.low;
+        } else {
+            // A host of a network without numbers.
+            const char first = token.text.empty() ? '0' : token.text.front();
+            if (first >= '0' && first <= '9') return fail_address(token);
+            return add_word(token.pieces);
+        }
+        text_ += token.text;
+        values_.addresses.push_back(range);
+        return true;
+    }
+
+    bool fail_address(const RuleToken& token) {
+        return fail(token, token.shown() + " is no address",
+                    "write 10.0.0.1, 10.0.0.0/8, 10.0.0.1..10.0.0.9, 10.0.* or the same of IPv6");
+    }
+
+    bool read_network(const RuleToken& token, std::size_t slash, AddressRange& range) {
+        const std::string_view text = token.text;
+        const std::string_view host = text.substr(0, slash);
+        const bool is_four = host.find(':') == std::string_view::npos;
+        const unsigned bits_max = is_four ? 32 : 128;
+        const auto bits = whole_number(text.substr(slash + 1));
+        if (!parse_ip(host, range.low) || !bits || *bits > bits_max) return fail_address(token);
+        range.high = range.low;
+        const auto free_bits = bits_max - static_cast<unsigned>(*bits);
+        fill_bits(range.low, free_bits, false);
+        fill_bits(range.high, free_bits, true);
+        return true;
+    }
+
+    Test::Values& values_;
+    std::string& text_;
+    std::optional<RuleMistake> mistake_;
+};
+
+}  // namespace
+
+std::optional<RuleMistake> add_rule_value(Key key, const RuleToken& word, Test::Values& values,
+                                          std::string& text) {
+    return RuleValues(values, text).add(key, word);
+}
+
+std::optional<std::uint64_t> whole_number(std::string_view text) {
+    std::uint64_t number = 0;
+    const char* const end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, number);
+    if (text.empty() || error != std::errc() || stop != end) return std::nullopt;
+    return number;
+}
+
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& words) {
+    const auto near = word.size() > kNearBytesMax ? std::nullopt : config::nearest(word, words);
+    return near ? "did you mean " + *near + "?" : "write one of " + config::joined(words);
+}
+
+}  // namespace fopd::lrs

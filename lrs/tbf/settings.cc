@@ -1,0 +1,46 @@
+#include "lrs/tbf/settings.h"
+
+#include <expected>
+
+#include "config/types.h"
+#include "lrs/tbf/rule_set.h"
+
+namespace fopd::lrs {
+
+namespace {
+
+config::TypePtr<std::string> rule_type() {
+    return std::make_shared<config::ScalarType<std::string>>(
+        "a rule such as \"small op=read&size<64k rate=200/s\"",
+        [](const config::Node& scalar) -> std::expected<std::string, config::Mistake> {
+            const auto rule = parse_rule(scalar.text);
+            if (rule) return scalar.text;
+            return std::unexpected(config::Mistake{"column " + std::to_string(rule.error().column) +
+                                                       " of the rule: " + rule.error().wrong,
+                                                   rule.error().right});
+        },
+        [](const std::string& rule) { return config::quoted_scalar(rule); });
+}
+
+// What only all rules together show.
+void check_rules(const TbfSettings& settings, config::Complaints& complaints) {
+    RuleBook book;
+    const auto loaded = book.load(settings.rules, {.now = Instant{}});
+    if (loaded) return;
+    const RuleMistake& mistake = loaded.error();
+    complaints.add("rules[" + std::to_string(mistake.line - 1) + "]", mistake.wrong, mistake.right);
+}
+
+}  // namespace
+
+config::Record<TbfSettings> tbf_record() {
+    config::Record<TbfSettings> record;
+    record.field("rules", &TbfSettings::rules,
+                 config::list_of(rule_type(), {.length_max = RuleSet::kRulesMax + 1}),
+                 "Who may have how much; docs/formats/rules.md.",
+                 {.reload = config::Reload::kLive});
+    record.check(check_rules);
+    return record;
+}
+
+}  // namespace fopd::lrs

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "config/record.h"
+
+namespace fopd::lrs {
+
+// What there is to set of tbf. The rules are such as RuleBook::load() takes.
+struct TbfSettings {
+    std::vector<std::string> rules;
+
+    friend bool operator==(const TbfSettings&, const TbfSettings&) = default;
+};
+
+config::Record<TbfSettings> tbf_record();
+
+}  // namespace fopd::lrs

@@ -1,0 +1,491 @@
+#include "lrs/tbf/tbf.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+#include "core/ensure.h"
+#include "lrs/tbf/recent_rate.h"
+
+namespace fopd::lrs {
+
+namespace {
+
+constexpr std::size_t kTableSizeMin = 64;
+// Entries of the heap that may be untrue beside those that are true.
+constexpr std::size_t kUntrueMax = 64;
+// Forgotten in one call, so that none takes long.
+constexpr int kForgottenMax = 2;
+
+bool has_limit(const Rule& rule) {
+    return rule.paces.operations.is_limit() || rule.paces.bytes.is_limit();
+}
+
+Charge charge_of(const Rule& rule, const Request& request) {
+    Charge charge;
+    const Paces& paces = rule.paces;
+    if (paces.operations.is_limit()) charge.operation = paces.operations.cost_of(1);
+    if (paces.bytes.is_limit()) charge.bytes = paces.bytes.cost_of(request.attributes.size_bytes);
+    return charge;
+}
+
+Duration in_duration(Ticks ticks) {
+    return Duration(ticks / kTicksPerNs);
+}
+
+}  // namespace
+
+void Tbf::Totals::add(const Totals& other) {
+    served += other.served;
+    bytes += other.bytes;
+    throttled += other.throttled;
+}
+
+struct Tbf::TrafficClass : IdlePlace {
+    TrafficClass(const ClassHash& of, const Rule& by, Bucket& from)
+        : hash(of), rule(&by), bucket(&from) {}
+
+    Request& head() { return static_cast<Request&>(waiting.front()); }
+    bool is_own() const { return bucket == rule->own_bucket.get(); }
+    // What it has waited for tokens since it last had some.
+    Ticks throttled_ticks(Ticks now) const {
+        return queued == 0 ? 0 : std::max<Ticks>(0, std::min(at, now) - since);
+    }
+
+    const ClassHash hash;
+    const Rule* rule;
+    Bucket* bucket;
+    core::IntrusiveList<PolicyPlace> waiting;
+    std::uint64_t queued = 0;
+    Ticks since = 0;          // The head is the head since then.
+    Ticks at = 0;             // When it can go.
+    std::uint64_t order = 0;  // Of its entry in the heap; 0: it has none.
+    std::uint32_t index = 0;
+    bool is_from_table = false;  // Its bucket.
+    // While rules change:
+    bool is_doomed = false;  // There is no such rule any more.
+    bool must_move = false;  // What waits in it may belong elsewhere.
+    TrafficClass* next = nullptr;
+    Instant idle_since{};
+    Totals totals;
+    RecentRate operations;
+    RecentRate bytes;
+    std::string name;
+};
+
+Tbf::Tbf(std::shared_ptr<BucketTable> buckets, RuleSetPtr rules, const Options& options)
+    : buckets_(std::move(buckets)),
+      rules_(std::move(rules)),
+      options_(options),
+      table_(kTableSizeMin, nullptr) {
+    ENSURE(buckets_ != nullptr);
+    ENSURE(rules_ != nullptr);
+}
+
+Tbf::~Tbf() {
+    for (const auto& known : classes_) {
+        if (known && known->is_from_table) buckets_->release(*known->bucket);
+    }
+}
+
+void Tbf::push(Request& request, Instant now) {
+    now_ = now;
+    forget_idle(now);
+    TrafficClass& to = class_of(request, rules_->rule_for(request.attributes), now);
+    static_cast<PolicyPlace&>(request).queue = &to;
+    static_cast<PolicyPlace&>(request).number = ++last_number_;
+    to.waiting.push_back(request);
+    if (++to.queued > 1) return;
+    to.IdlePlace::unlink();
+    to.since = ticks_at(now);
+    schedule(to);
+}
+
+Policy::Next Tbf::pop(Instant now) {
+    now_ = now;
+    forget_idle(now);
+    const Ticks ticks = ticks_at(now);
+    while (!ready_.empty()) {
+        const ReadyHeap::Entry top = ready_.top();
+        TrafficClass* const first = classes_[top.index].get();
+        if (first == nullptr || first->order != top.order) {
+            ready_.pop_top();
+            continue;
+        }
+        if (top.at > ticks) return {.again = instant_at(top.at)};
+        Request& request = first->head();
+        const Charge charge = charge_of(*first->rule, request);
+        // Another locality may have been here.
+        if (!first->bucket->take(ticks, first->since, charge, first->rule->paces)) {
+            ready_.replace_top(next_entry_of(*first));
+            continue;
+        }
+
+        first->totals.throttled += in_duration(first->throttled_ticks(ticks));
+        first->totals.served += 1;
+        first->totals.bytes += request.attributes.size_bytes;
+        first->operations.add(1, now);
+        first->bytes.add(request.attributes.size_bytes, now);
+        static_cast<PolicyPlace&>(request).unlink();
+        first->since = ticks;
+        if (--first->queued > 0) {
+            ready_.replace_top(next_entry_of(*first));
+        } else {
+            ready_.pop_top();
+            unschedule(*first);
+            fell_idle(*first);
+        }
+        return {.request = &request};
+    }
+    return {};
+}
+
+void Tbf::remove(Request& request) {
+    auto& from = *static_cast<TrafficClass*>(static_cast<PolicyPlace&>(request).queue);
+    const bool was_head = &from.head() == &request;
+    static_cast<PolicyPlace&>(request).unlink();
+    if (from.queued == 1)
+        from.totals.throttled += in_duration(from.throttled_ticks(ticks_at(now_)));
+    if (--from.queued == 0) {
+        unschedule(from);
+        fell_idle(from);
+    } else if (was_head && from.order != 0) {
+        // The one behind it may be smaller, and go earlier.
+        unschedule(from);
+        schedule(from);
+    }
+    tidy_heap();
+}
+
+// -- classes --
+
+Tbf::TrafficClass& Tbf::class_of(const Request& request, const Rule& rule, Instant now) {
+    if (rule.classes_by.is_empty()) return own_class_of(rule);
+    const ClassHash hash = rule.class_of(request.attributes, buckets_->key());
+    if (TrafficClass* const known = find_class(hash)) return *known;
+
+    // What came before, when there was no room, must go before.
+    TrafficClass* const own = find_class(rule.own_class(buckets_->key()));
+    if (own != nullptr && own->queued > 0) return *own;
+    if (!make_room()) return own_class_of(rule);
+    Bucket* bucket = rule.own_bucket.get();
+    if (has_limit(rule)) {
+        bucket = buckets_->acquire(rule.bucket_of(hash, buckets_->key()), ticks_at(now));
+        if (bucket == nullptr) return own_class_of(rule);
+    }
+    auto made = std::make_unique<TrafficClass>(hash, rule, *bucket);
+    made->is_from_table = has_limit(rule);
+    made->name = rule.class_name(request.attributes);
+    return add_class(std::move(made));
+}
+
+Tbf::TrafficClass& Tbf::own_class_of(const Rule& rule) {
+    const ClassHash hash = rule.own_class(buckets_->key());
+    if (TrafficClass* const known = find_class(hash)) return *known;
+    auto made = std::make_unique<TrafficClass>(hash, rule, *rule.own_bucket);
+    made->name = rule.classes_by.is_empty() ? rule.name : rule.name + "{others}";
+    return add_class(std::move(made));
+}
+
+Tbf::TrafficClass* Tbf::find_class(const ClassHash& hash) {
+    TrafficClass* known = table_place(hash);
+    while (known != nullptr && known->hash != hash) known = known->next;
+    return known;
+}
+
+Tbf::TrafficClass& Tbf::add_class(std::unique_ptr<TrafficClass> made) {
+    if (class_count_ == table_.size()) grow_table();
+    TrafficClass& added = *made;
+    if (holes_.empty()) {
+        added.index = static_cast<std::uint32_t>(classes_.size());
+        classes_.push_back(std::move(made));
+    } else {
+        added.index = holes_.back();
+        holes_.pop_back();
+        classes_[added.index] = std::move(made);
+    }
+    added.next = std::exchange(table_place(added.hash), &added);
+    ++class_count_;
+    return added;
+}
+
+bool Tbf::make_room() {
+    if (class_count_ - doomed_count_ < options_.classes_max) return true;
+    if (idle_.empty()) return false;
+    drop_class(static_cast<TrafficClass&>(idle_.front()));
+    return true;
+}
+
+// Its bucket stays in the table until it is full.
+void Tbf::drop_class(TrafficClass& gone) {
+    ENSURE(gone.queued == 0);
+    past_[gone.rule->id].add(gone.totals);
+    if (gone.is_from_table) buckets_->release(*gone.bucket);
+    if (gone.is_doomed) --doomed_count_;
+    TrafficClass** place = &table_place(gone.hash);
+    while (*place != &gone) place = &(*place)->next;
+    *place = gone.next;
+    holes_.push_back(gone.index);
+    --class_count_;
+    classes_[gone.index].reset();
+}
+
+void Tbf::forget_idle(Instant now) {
+    if (now < forget_at_) return;
+    for (int i = 0; i < kForgottenMax; ++i) {
+        if (idle_.empty()) break;
+        auto& oldest = static_cast<TrafficClass&>(idle_.front());
+        if (now - oldest.idle_since < options_.forget_after) break;
+        drop_class(oldest);
+    }
+    const Instant oldest_idle_since =
+        idle_.empty() ? now : static_cast<TrafficClass&>(idle_.front()).idle_since;
+    forget_at_ = after(oldest_idle_since, options_.forget_after);
+}
+
+void Tbf::grow_table() {
+    table_.assign(table_.size() * 2, nullptr);
+    for (const auto& known : classes_) {
+        if (known) known->next = std::exchange(table_place(known->hash), known.get());
+    }
+}
+
+// -- when they can go --
+
+void Tbf::schedule(TrafficClass& waiting) {
+    if (waiting.rule->paces.is_blocked) {
+        waiting.at = kNeverTicks;
+        return;
+    }
+    ready_.push(next_entry_of(waiting));
+    ++scheduled_count_;
+}
+
+ReadyHeap::Entry Tbf::next_entry_of(TrafficClass& waiting) {
+    const Charge charge = charge_of(*waiting.rule, waiting.head());
+    const Ticks ready = waiting.bucket->ready_at(charge, waiting.rule->paces);
+    waiting.at = std::max(ready, waiting.since);
+    waiting.order = ++last_order_;
+    return {.at = waiting.at, .order = waiting.order, .index = waiting.index};
+}
+
+// Its entry stays where it is, and is untrue.
+void Tbf::unschedule(TrafficClass& waiting) {
+    if (waiting.order == 0) return;
+    waiting.order = 0;
+    --scheduled_count_;
+}
+
+void Tbf::fell_idle(TrafficClass& idle) {
+    idle.idle_since = now_;
+    idle_.push_back(idle);
+}
+
+void Tbf::tidy_heap() {
+    if (ready_.size() <= 2 * scheduled_count_ + kUntrueMax) return;
+    ready_.clear();
+    for (const auto& known : classes_) {
+        if (!known || known->order == 0) continue;
+        ready_.push({.at = known->at, .order = known->order, .index = known->index});
+    }
+}
+
+// -- other rules --
+
+void Tbf::set_rules(RuleSetPtr rules, Instant now) {
+    ENSURE(rules != nullptr);
+    now_ = now;
+    const RuleSetPtr before = std::exchange(rules_, std::move(rules));
+    adopt_rules(*before, now);
+
+    std::vector<Move> moves;
+    const std::size_t count = classes_.size();
+    for (std::size_t i = 0; i < count; ++i) {
+        if (classes_[i] && classes_[i]->must_move) collect_moves(*classes_[i], now, moves);
+    }
+    move_all(moves, now);
+
+    for (const auto& known : classes_) {
+        if (!known) continue;
+        known->must_move = false;
+        if (known->is_doomed) drop_class(*known);
+    }
+    ENSURE(doomed_count_ == 0);
+    std::erase_if(past_,
+                  [this](const auto& entry) { return rules_->find(entry.first) == nullptr; });
+    schedule_all();
+}
+
+// Which classes stay as they are: those whose rule is still there, and before which no rule is now
+// that was not before.
+void Tbf::adopt_rules(const RuleSet& before, Instant now) {
+    std::unordered_map<std::uint64_t, std::size_t> places_before;
+    for (std::size_t i = 0; i < before.rules().size(); ++i) {
+        places_before.emplace(before.rules()[i].id, i);
+    }
+    struct Place {
+        const Rule* rule;
+        bool is_overtaken;
+    };
+    std::unordered_map<std::uint64_t, Place> places;
+    bool has_new = false;
+    std::size_t last_before = 0;  // Of those passed so far, the place they had.
+    for (const Rule& rule : rules_->rules()) {
+        const auto place_before = places_before.find(rule.id);
+        if (place_before == places_before.end()) {
+            has_new = true;
+            continue;
+        }
+        const bool is_overtaken = has_new || place_before->second < last_before;
+        last_before = std::max(last_before, place_before->second);
+        places.emplace(rule.id, Place{.rule = &rule, .is_overtaken = is_overtaken});
+    }
+
+    const Ticks ticks = ticks_at(now);
+    for (const auto& known : classes_) {
+        if (!known) continue;
+        known->totals.throttled += in_duration(known->throttled_ticks(ticks));
+        known->since = ticks;
+        const auto place = places.find(known->rule->id);
+        if (place == places.end()) {
+            known->is_doomed = known->must_move = true;
+            ++doomed_count_;
+        } else {
+            known->must_move = place->second.is_overtaken;
+            adopt_rule(*known, *place->second.rule, now);
+        }
+    }
+}
+
+void Tbf::adopt_rule(TrafficClass& kept, const Rule& rule, Instant now) {
+    const Rule& before = *kept.rule;
+    const bool was_own = kept.is_own();
+    kept.rule = &rule;
+    if (before.limits_id == rule.limits_id) return;
+
+    const bool is_one_of_many = kept.hash != rule.own_class(buckets_->key());
+    Bucket* bucket = nullptr;
+    if (is_one_of_many && has_limit(rule)) {
+        BucketStart start;
+        if (!was_own) start = carried_over(*kept.bucket, before.limits, rule.limits, ticks_at(now));
+        bucket =
+            buckets_->acquire(rule.bucket_of(kept.hash, buckets_->key()), ticks_at(now), start);
+    }
+    if (kept.is_from_table) buckets_->release(*kept.bucket);
+    kept.is_from_table = bucket != nullptr;
+    kept.bucket = bucket != nullptr ? bucket : rule.own_bucket.get();
+}
+
+void Tbf::collect_moves(TrafficClass& from, Instant now, std::vector<Move>& moves) {
+    from.waiting.for_each([&](PolicyPlace& place) {
+        auto& request = static_cast<Request&>(place);
+        TrafficClass& to = class_of(request, rules_->rule_for(request.attributes), now);
+        if (&to == &from) return;
+        // It will have something to wait for.
+        to.IdlePlace::unlink();
+        place.unlink();
+        --from.queued;
+        moves.push_back({.request = &request, .to = &to});
+    });
+}
+
+void Tbf::move_all(std::vector<Move>& moves, Instant now) {
+    const auto number_of = [](const Request* request) {
+        return static_cast<const PolicyPlace*>(request)->number;
+    };
+    std::ranges::sort(moves, {}, [&](const Move& move) { return number_of(move.request); });
+    std::vector<TrafficClass*> mixed;
+    for (const Move& move : moves) {
+        TrafficClass& to = *move.to;
+        if (to.queued == 0) to.since = ticks_at(now);
+        const bool is_late = to.queued > 0 && to.waiting.back().number > number_of(move.request);
+        if (is_late && (mixed.empty() || mixed.back() != &to)) mixed.push_back(&to);
+        to.waiting.push_back(*move.request);
+        ++to.queued;
+        static_cast<PolicyPlace*>(move.request)->queue = &to;
+    }
+
+    std::vector<PolicyPlace*> in_order;
+    for (TrafficClass* const to : mixed) {
+        in_order.clear();
+        while (PolicyPlace* const place = to->waiting.pop_front()) in_order.push_back(place);
+        std::ranges::sort(in_order, {}, &PolicyPlace::number);
+        for (PolicyPlace* const place : in_order) to->waiting.push_back(*place);
+    }
+}
+
+void Tbf::schedule_all() {
+    ready_.clear();
+    scheduled_count_ = 0;
+    for (const auto& known : classes_) {
+        if (!known) continue;
+        known->order = 0;
+        if (known->queued > 0) {
+            schedule(*known);
+        } else if (!known->IdlePlace::linked()) {
+            fell_idle(*known);
+        }
+    }
+}
+
+// -- figures --
+
+namespace {
+
+void add_to(TbfFigures& sum, const TbfFigures& part) {
+    sum.queued += part.queued;
+    sum.served += part.served;
+    sum.bytes += part.bytes;
+    sum.operations_per_second += part.operations_per_second;
+    sum.bytes_per_second += part.bytes_per_second;
+    sum.throttled += part.throttled;
+    sum.oldest = std::max(sum.oldest, part.oldest);
+}
+
+}  // namespace
+
+TbfFigures Tbf::figures_of(TrafficClass& known, Instant now) {
+    TbfFigures figures{.name = known.name,
+                       .queued = known.queued,
+                       .served = known.totals.served,
+                       .bytes = known.totals.bytes,
+                       .operations_per_second = known.operations.per_second(now),
+                       .bytes_per_second = known.bytes.per_second(now)};
+    figures.throttled = known.totals.throttled + in_duration(known.throttled_ticks(ticks_at(now)));
+    if (known.queued > 0) figures.oldest = now - known.head().arrived_at();
+    return figures;
+}
+
+std::vector<TbfFigures> Tbf::class_figures(Instant now) const {
+    std::vector<TrafficClass*> known;
+    for (const auto& each : classes_) {
+        if (each) known.push_back(each.get());
+    }
+    // The rules of a set stand side by side, in their order.
+    std::ranges::sort(known, {}, [](const TrafficClass* of) {
+        return std::pair(of->rule, std::string_view(of->name));
+    });
+    std::vector<TbfFigures> all;
+    for (TrafficClass* const each : known) all.push_back(figures_of(*each, now));
+    return all;
+}
+
+std::vector<TbfFigures> Tbf::rule_figures(Instant now) const {
+    std::vector<TbfFigures> all;
+    for (const Rule& rule : rules_->rules()) {
+        TbfFigures& figures = all.emplace_back(TbfFigures{.name = rule.name});
+        const auto past = past_.find(rule.id);
+        if (past == past_.end()) continue;
+        figures.served = past->second.served;
+        figures.bytes = past->second.bytes;
+        figures.throttled = past->second.throttled;
+    }
+    for (const auto& known : classes_) {
+        if (!known) continue;
+        const auto place = static_cast<std::size_t>(known->rule - rules_->rules().data());
+        add_to(all[place], figures_of(*known, now));
+    }
+    return all;
+}
+
+}  // namespace fopd::lrs

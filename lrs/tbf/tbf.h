@@ -1,0 +1,122 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/intrusive_list.h"
+#include "lrs/policy.h"
+#include "lrs/tbf/bucket_table.h"
+#include "lrs/tbf/ready_heap.h"
+#include "lrs/tbf/rule_set.h"
+
+namespace fopd::lrs {
+
+// What a class, or all of a rule's, has seen on this locality.
+struct TbfFigures {
+    std::string name;
+    std::uint64_t queued = 0;
+    std::uint64_t served = 0;
+    std::uint64_t bytes = 0;
+    double operations_per_second = 0;  // Lately.
+    double bytes_per_second = 0;
+    Duration throttled{};  // How long it had something waiting and no token for it.
+    Duration oldest{};     // How long the oldest has waited.
+};
+
+// Token buckets: rules divide the requests into classes, and each class has a bucket. Requests of a
+// class are served in the order they came; a class without tokens holds back no other; among those
+// that have some it goes round. Buckets are those of the node: the policies of all its localities
+// have one table, and one rule set.
+class Tbf final : public Policy {
+public:
+    struct Options {
+        // Classes it knows at a time; those that wait for nothing make room for others, and when
+        // there is none, new ones share the bucket of their rule.
+        std::size_t classes_max = 16384;
+        // A class that is not used for so long is forgotten.
+        Duration forget_after = 60s;
+    };
+
+    Tbf(std::shared_ptr<BucketTable> buckets, RuleSetPtr rules, const Options& options);
+    ~Tbf() override;
+
+    void push(Request& request, Instant now) override;
+    Next pop(Instant now) override;
+    void remove(Request& request) override;
+    void complete(Request& /*request*/, Instant /*now*/) override {}
+
+    // From now on these decide, also about what waits already, in the order it came. Whoever calls
+    // it asks with pop() again.
+    void set_rules(RuleSetPtr rules, Instant now);
+    const RuleSet& rules() const { return *rules_; }
+
+    std::size_t class_count() const { return class_count_; }
+    // Of each class, and of each rule with what its forgotten classes had, by the rules' order.
+    std::vector<TbfFigures> class_figures(Instant now) const;
+    std::vector<TbfFigures> rule_figures(Instant now) const;
+
+private:
+    class IdlePlace : public core::ListNode {};
+    struct TrafficClass;
+    struct Totals {
+        std::uint64_t served = 0;
+        std::uint64_t bytes = 0;
+        Duration throttled{};
+
+        void add(const Totals& other);
+    };
+    struct Move {
+        Request* request;
+        TrafficClass* to;
+    };
+
+    TrafficClass& class_of(const Request& request, const Rule& rule, Instant now);
+    TrafficClass& own_class_of(const Rule& rule);
+    TrafficClass* find_class(const ClassHash& hash);
+    TrafficClass& add_class(std::unique_ptr<TrafficClass> made);
+    bool make_room();
+    void drop_class(TrafficClass& gone);
+    void forget_idle(Instant now);
+    void grow_table();
+    TrafficClass*& table_place(const ClassHash& hash) {
+        return table_[hash.high & (table_.size() - 1)];
+    }
+
+    void schedule(TrafficClass& waiting);
+    ReadyHeap::Entry next_entry_of(TrafficClass& waiting);
+    void unschedule(TrafficClass& waiting);
+    void fell_idle(TrafficClass& idle);
+    void tidy_heap();
+
+    void adopt_rules(const RuleSet& before, Instant now);
+    void adopt_rule(TrafficClass& kept, const Rule& rule, Instant now);
+    void collect_moves(TrafficClass& from, Instant now, std::vector<Move>& moves);
+    static void move_all(std::vector<Move>& moves, Instant now);
+    void schedule_all();
+
+    static TbfFigures figures_of(TrafficClass& known, Instant now);
+
+    const std::shared_ptr<BucketTable> buckets_;
+    RuleSetPtr rules_;
+    const Options options_;
+
+    std::vector<std::unique_ptr<TrafficClass>> classes_;  // With holes.
+    std::vector<std::uint32_t> holes_;
+    std::size_t class_count_ = 0;
+    std::size_t doomed_count_ = 0;         // Classes whose rule is gone, while others take over.
+    std::vector<TrafficClass*> table_;     // Chains by hash.
+    core::IntrusiveList<IdlePlace> idle_;  // Those that wait for nothing, the longest first.
+    Instant forget_at_{};
+    ReadyHeap ready_;
+    std::size_t scheduled_count_ = 0;  // Classes that have an entry which is still true.
+    std::uint64_t last_order_ = 0;
+    std::uint64_t last_number_ = 0;
+    Instant now_{};                         // The last that was said.
+    std::map<std::uint64_t, Totals> past_;  // Of forgotten classes, by their rule's id.
+};
+
+}  // namespace fopd::lrs

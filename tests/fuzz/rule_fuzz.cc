@@ -1,0 +1,93 @@
+// Whatever text somebody gives as a rule, a change of one, a file of them or a request: either a
+// mistake that can be shown and stands in the text, or something that prints and reads back to the
+// same. What is refused changes nothing.
+//
+//     build/fuzz/bin/fuzz_rule -max_len=4200 tests/fuzz/corpus/rule
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "core/ensure.h"
+#include "core/utf8.h"
+#include "lrs/tbf/rule_set.h"
+
+using namespace fopd;
+using namespace fopd::lrs;
+
+namespace {
+
+constexpr RuleBook::Edit kNow{.now = Instant{1s}};
+
+void check_mistake(const RuleMistake& mistake, std::string_view text) {
+    ENSURE(mistake.column >= 1);
+    ENSURE(mistake.column <= text.size() + 1);
+    ENSURE(!mistake.wrong.empty());
+    ENSURE(!mistake.right.empty());
+    const std::string shown = to_string(mistake);
+    ENSURE(core::is_utf8(shown));
+    ENSURE(!core::has_control(shown));
+}
+
+void check_same(const Rule& rule, const Rule& again) {
+    ENSURE(again.name == rule.name);
+    ENSURE(again.expression == rule.expression);
+    ENSURE(again.limits == rule.limits);
+    ENSURE(again.classes_by == rule.classes_by);
+    ENSURE(again.rank == rule.rank);
+    ENSURE(again.text() == rule.text());
+}
+
+void check_rule(const Rule& rule) {
+    const std::string text = rule.text();
+    const auto again = parse_rule(text);
+    // Quotes and default values that are said may make it longer than a rule may be.
+    ENSURE(again.has_value() || text.size() > kRuleBytesMax);
+    if (again) check_same(rule, *again);
+    const auto same = parse_change(rule.name, rule);
+    ENSURE(same.has_value());
+    check_same(rule, *same);
+}
+
+void check_edits(std::string_view text) {
+    RuleBook book;
+    ENSURE(book.add("a job=a* rate=1/s", kNow).has_value());
+    const RuleSetPtr before = book.current();
+    if (const auto changed = book.change(text, kNow); !changed) {
+        check_mistake(changed.error(), text);
+        ENSURE(book.current() == before);
+    }
+    const RuleSetPtr changed = book.current();
+    if (const auto loaded = book.load_text(text, kNow); !loaded) {
+        check_mistake(loaded.error(), text);
+        ENSURE(book.current() == changed);
+        return;
+    }
+    ENSURE(book.current()->rules().back().name == kDefaultRule);
+    ENSURE(book.current()->rules().size() <= RuleSet::kRulesMax + 1);
+    for (const Rule& rule : book.current()->rules()) check_rule(rule);
+}
+
+}  // namespace
+
+// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer calls it by this name.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size_bytes) {
+    const std::string_view text(reinterpret_cast<const char*>(data), size_bytes);
+    const auto rule = parse_rule(text);
+    if (rule) {
+        check_rule(*rule);
+    } else {
+        check_mistake(rule.error(), text);
+    }
+    const auto described = DescribedRequest::parse(text);
+    if (described) {
+        const RequestAttributes& attributes = (*described)->attributes();
+        if (rule) static_cast<void>(rule->matches(attributes));
+        RuleBook book;
+        ENSURE(book.current()->rule_for(attributes).name == kDefaultRule);
+    } else {
+        check_mistake(described.error(), text);
+    }
+    check_edits(text);
+    return 0;
+}

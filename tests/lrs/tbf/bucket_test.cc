@@ -1,0 +1,207 @@
+// Goal: a bucket gives burst + rate * t, never more than one above, and late comers lose nothing.
+// Method: against a slow bucket in exact fractions; drawn limits, times and costs.
+
+#include "lrs/tbf/bucket.h"
+
+#include <cmath>
+#include <vector>
+
+#include "core/random.h"
+#include "tests/catch.h"
+
+using namespace fopd;
+using namespace fopd::lrs;
+
+namespace {
+
+// Tokens as a fraction, filled up to the burst, in the plainest way.
+class PlainBucket {
+public:
+    explicit PlainBucket(const Limit& limit)
+        : rate_(static_cast<long double>(limit.per_second)),
+          burst_(static_cast<long double>(limit.burst)),
+          tokens_(burst_) {}
+
+    // How many tokens there are beyond those that are needed; taken when there are enough.
+    long double take(std::uint64_t amount, Instant now) {
+        tokens_ = std::min(burst_, tokens_ + rate_ * in_seconds(now - filled_at_));
+        filled_at_ = now;
+        const auto cost = static_cast<long double>(amount);
+        const long double beyond = tokens_ - std::min(cost, burst_);
+        return beyond;
+    }
+    void spend(std::uint64_t amount) { tokens_ -= static_cast<long double>(amount); }
+
+private:
+    const long double rate_;
+    const long double burst_;
+    long double tokens_;
+    Instant filled_at_{};
+};
+
+bool take_one(Meter& meter, const Pace& pace, Instant now, Instant since) {
+    return meter.take(ticks_at(now), ticks_at(since), pace.cost_of(1), pace.depth());
+}
+
+}  // namespace
+
+TEST_CASE("lrs bucket: a second of a rate costs a second, rounded up", "[lrs]") {
+    for (const std::uint64_t rate : {1, 3, 7, 1000, 333'333, 999'999, 1'000'000, 123'456'789}) {
+        const Limit limit{.per_second = rate, .burst = 1};
+        CAPTURE(rate);
+        const Pace bytes(limit, Pace::Unit::kBytes);
+        CHECK(bytes.cost_of(rate) >= kTicksPerSecond);
+        CHECK(bytes.cost_of(rate) <= kTicksPerSecond + kTicksPerSecond / 1'000'000'000);
+        const Pace operations(limit, Pace::Unit::kOperations);
+        CHECK(operations.cost_of(1) * static_cast<Ticks>(rate) >= kTicksPerSecond);
+        CHECK((operations.cost_of(1) - 1) * static_cast<Ticks>(rate) < kTicksPerSecond);
+        CHECK(operations.cost_of(7) == 7 * operations.cost_of(1));
+    }
+    CHECK(Pace({.per_second = 1, .burst = 1}, Pace::Unit::kBytes).cost_of(~std::uint64_t{0}) ==
+          kTicksMax);
+}
+
+TEST_CASE("lrs bucket: the default burst is 10 ms of the rate, and at least one", "[lrs]") {
+    CHECK(default_burst(1) == 1);
+    CHECK(default_burst(199) == 1);
+    CHECK(default_burst(200) == 2);
+    CHECK(default_burst(1'000'000) == 10'000);
+}
+
+TEST_CASE("lrs bucket: what is there at once is the burst, and not one more", "[lrs]") {
+    for (const std::uint64_t burst : {1, 2, 64, 10'000}) {
+        const Pace pace({.per_second = 333'333, .burst = burst}, Pace::Unit::kOperations);
+        Meter meter;
+        std::uint64_t count = 0;
+        const Instant now{5s};
+        while (take_one(meter, pace, now, now)) ++count;
+        CHECK(count == burst);
+        CHECK_FALSE(take_one(meter, pace, now + 3000ns, now));
+        CHECK(take_one(meter, pace, now + 3001ns, now));
+    }
+}
+
+TEST_CASE("lrs bucket: who waits and comes late by less than the burst loses nothing", "[lrs]") {
+    const Limit limit{.per_second = 10'000, .burst = 1};
+    const Pace pace(limit, Pace::Unit::kOperations);
+    core::Random random(7);
+    Meter meter;
+    Instant now{1s};
+    Instant since = now;
+    std::uint64_t count = 0;
+    while (now < Instant{11s}) {
+        if (take_one(meter, pace, now, since)) {
+            ++count;
+            since = now;
+            continue;
+        }
+        const Instant ready = instant_at(meter.ready_at(pace.cost_of(1), pace.depth()));
+        now = ready + Duration(random.between(0, 99'999));
+    }
+    CHECK(count >= 99'998);
+    CHECK(count <= 100'002);
+}
+
+TEST_CASE("lrs bucket: who did not wait has the burst and no more", "[lrs]") {
+    const Pace pace({.per_second = 1000, .burst = 1}, Pace::Unit::kOperations);
+    Meter meter;
+    for (int second = 1; second < 10; ++second) {
+        const Instant now{std::chrono::seconds(second)};
+        CHECK(take_one(meter, pace, now, now));
+        CHECK_FALSE(take_one(meter, pace, now, now));
+    }
+}
+
+TEST_CASE("lrs bucket: it says the same as a plain one", "[lrs]") {
+    core::Random random(11);
+    for (int round = 0; round < 200; ++round) {
+        const Limit limit{.per_second = 1 + random.below(std::uint64_t{1} << random.between(1, 30)),
+                          .burst = 1 + random.below(std::uint64_t{1} << random.between(1, 20))};
+        if (limit.burst > limit.per_second * 1000) continue;
+        CAPTURE(limit.per_second, limit.burst);
+        const Pace pace(limit, Pace::Unit::kBytes);
+        Meter meter;
+        PlainBucket plain(limit);
+        Instant now{};
+        const auto span_max = std::max<std::int64_t>(
+            2, static_cast<std::int64_t>(3e9 * static_cast<double>(limit.burst) /
+                                         static_cast<double>(limit.per_second)));
+        // Each request costs a tick more at most, and what a full bucket cannot hold is forgotten.
+        long double drift = 0;
+        for (int step = 0; step < 300; ++step) {
+            now += Duration(random.between(0, span_max) >> random.between(0, 8));
+            const std::uint64_t amount = 1 + random.below(2 * limit.burst);
+            const long double beyond = plain.take(amount, now);
+            const bool taken =
+                meter.take(ticks_at(now), ticks_at(now), pace.cost_of(amount), pace.depth());
+            drift += static_cast<long double>(limit.per_second) * 2 / kTicksPerSecond +
+                     static_cast<long double>(amount) * 1e-6L;
+            if (taken) {
+                REQUIRE(beyond > -1e-6L * static_cast<long double>(limit.burst) - 1e-6L);
+                plain.spend(amount);
+            } else {
+                REQUIRE(beyond < drift + 1e-6L * static_cast<long double>(limit.burst) + 1e-6L);
+            }
+        }
+    }
+}
+
+TEST_CASE("lrs bucket: operations and bytes both hold, and neither pays for the other", "[lrs]") {
+    Limits limits;
+    limits.operations = Limit{.per_second = 1000, .burst = 10};
+    limits.bytes = Limit{.per_second = 1'000'000, .burst = 4096};
+    const Paces paces(limits);
+    const Charge charge{.operation = paces.operations.cost_of(1),
+                        .bytes = paces.bytes.cost_of(2048)};
+    Bucket bucket;
+    const Ticks now = ticks_at(Instant{1s});
+    CHECK(bucket.take(now, now, charge, paces));
+    CHECK(bucket.take(now, now, charge, paces));
+    for (int i = 0; i < 100; ++i) CHECK_FALSE(bucket.take(now, now, charge, paces));
+
+    // The refused ones have cost no operations: eight of them are left.
+    const Charge small{.operation = paces.operations.cost_of(1), .bytes = 0};
+    for (int i = 0; i < 8; ++i) CHECK(bucket.take(now, now, small, paces));
+    CHECK_FALSE(bucket.take(now, now, small, paces));
+}
+
+TEST_CASE("lrs bucket: what is larger than the burst goes when it is full, and is paid for after",
+          "[lrs]") {
+    const Pace pace({.per_second = 1000, .burst = 100}, Pace::Unit::kBytes);
+    Meter meter;
+    const Ticks start = ticks_at(Instant{1s});
+    CHECK(meter.take(start, start, pace.cost_of(1100), pace.depth()));
+    const Ticks ready = meter.ready_at(pace.cost_of(1100), pace.depth());
+    CHECK(instant_at(ready) == Instant{1s} + 1100ms);
+    CHECK(instant_at(meter.ready_at(pace.cost_of(1), pace.depth())) == Instant{1s} + 1001ms);
+    CHECK_FALSE(
+        meter.take(start + 1000 * kTicksPerSecond / 1000, start, pace.cost_of(1), pace.depth()));
+}
+
+TEST_CASE("lrs bucket: another limit gives and takes no tokens", "[lrs]") {
+    const auto limits_of = [](std::uint64_t rate, std::uint64_t burst) {
+        Limits limits;
+        limits.operations = Limit{.per_second = rate, .burst = burst};
+        return limits;
+    };
+    const auto left_after = [&](std::uint64_t taken, const Limits& before, const Limits& after) {
+        const Ticks now = ticks_at(Instant{100s});
+        const Paces old_paces(before);
+        Bucket old;
+        const Charge one{.operation = old_paces.operations.cost_of(1), .bytes = 0};
+        for (std::uint64_t i = 0; i < taken; ++i) REQUIRE(old.take(now, now, one, old_paces));
+        const Paces paces(after);
+        Bucket next;
+        next.start(carried_over(old, before, after, now));
+        std::uint64_t left = 0;
+        const Charge other{.operation = paces.operations.cost_of(1), .bytes = 0};
+        while (next.take(now, now, other, paces)) ++left;
+        return left;
+    };
+
+    CHECK(left_after(0, limits_of(100, 50), limits_of(10, 50)) == 50);
+    CHECK(left_after(20, limits_of(100, 50), limits_of(1'000'000, 10'000)) == 30);
+    CHECK(left_after(20, limits_of(1'000'000, 10'000), limits_of(1, 1)) == 1);
+    CHECK(left_after(50, limits_of(100, 50), limits_of(100, 80)) == 0);
+    CHECK(left_after(5, Limits{}, limits_of(100, 80)) == 80);
+}

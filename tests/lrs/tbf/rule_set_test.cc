@@ -1,0 +1,147 @@
+// Goal: rules are changed as a whole or not at all, and in the order that was promised.
+
+#include "lrs/tbf/rule_set.h"
+
+#include "tests/catch.h"
+
+using namespace fopd;
+using namespace fopd::lrs;
+
+namespace {
+
+constexpr RuleBook::Edit kNow{.now = Instant{1s}};
+
+std::vector<std::string> names_of(const RuleSet& rules) {
+    std::vector<std::string> names;
+    for (const Rule& rule : rules.rules()) names.push_back(rule.name);
+    return names;
+}
+using Names = std::vector<std::string>;
+
+std::string rule_for(const RuleSet& rules, std::string_view request) {
+    const auto described = DescribedRequest::parse(request);
+    REQUIRE(described.has_value());
+    return rules.rule_for((*described)->attributes()).name;
+}
+
+}  // namespace
+
+TEST_CASE("lrs rules: without any there is the default rule, which limits nobody", "[lrs]") {
+    const RuleBook book;
+    CHECK(names_of(*book.current()) == Names{"default"});
+    CHECK(book.current()->rules().back().limits.is_unlimited());
+    CHECK(to_text(*book.current()) == "default * rate=unlimited\n");
+}
+
+TEST_CASE("lrs rules: the lowest rank is first, then who was there first, and default is last",
+          "[lrs]") {
+    RuleBook book;
+    REQUIRE(book.add("b job=b rate=1/s", kNow));
+    REQUIRE(book.add("c job=c rate=1/s rank=2000", kNow));
+    REQUIRE(book.add("a job=a rate=1/s rank=5", kNow));
+    REQUIRE(book.add("d job=d rate=1/s", kNow));
+    CHECK(names_of(*book.current()) == Names{"a", "b", "d", "c", "default"});
+
+    REQUIRE(book.change("a rank=3000", kNow));
+    CHECK(names_of(*book.current()) == Names{"b", "d", "c", "a", "default"});
+    REQUIRE(book.change("b rate=7/s", kNow));
+    CHECK(names_of(*book.current()) == Names{"b", "d", "c", "a", "default"});
+    REQUIRE(book.del("b", kNow));
+    CHECK(names_of(*book.current()) == Names{"d", "c", "a", "default"});
+}
+
+TEST_CASE("lrs rules: the first rule that is for a request decides", "[lrs]") {
+    RuleBook book;
+    REQUIRE(book.add("reads op=read rate=1/s", kNow));
+    REQUIRE(book.add("dd job=dd* rate=1/s", kNow));
+    CHECK(rule_for(*book.current(), "op=read job=dd.0") == "reads");
+    CHECK(rule_for(*book.current(), "op=write job=dd.0") == "dd");
+    CHECK(rule_for(*book.current(), "op=write job=cp") == "default");
+    REQUIRE(book.change("dd rank=1", kNow));
+    CHECK(rule_for(*book.current(), "op=read job=dd.0") == "dd");
+}
+
+TEST_CASE("lrs rules: what is refused changes nothing", "[lrs]") {
+    RuleBook book;
+    REQUIRE(book.add("a job=a rate=1/s", kNow));
+    const RuleSetPtr before = book.current();
+    const auto check_refused = [&](const RuleBook::Edited& edited, std::string_view words) {
+        REQUIRE_FALSE(edited.has_value());
+        CAPTURE(to_string(edited.error()));
+        CHECK(to_string(edited.error()).find(words) != std::string::npos);
+        CHECK(book.current() == before);
+    };
+
+    check_refused(book.add("a job=b rate=1/s", kNow), "already");
+    check_refused(book.add("default * rate=1/s", kNow), "already");
+    check_refused(book.add("b job=b", kNow), "no rate");
+    check_refused(book.change("c rate=1/s", kNow), "no rule \"c\"");
+    check_refused(book.change("defualt rate=1/s", kNow), "did you mean default");
+    check_refused(book.change("a rate=-1/s", kNow), "negative");
+    check_refused(book.change("default job=a", kNow), "no other rule is for");
+    check_refused(book.del("b", kNow), "no rule \"b\"");
+    check_refused(book.del("default", kNow), "cannot be removed");
+    const std::vector<std::string> doubles{"x job=a rate=1/s", "y job=b rate=1/s",
+                                           "x job=c rate=1/s"};
+    check_refused(book.load(doubles, kNow), "line 3, column 1: there is a rule \"x\" already");
+    check_refused(book.load_text("# rules\n\n  x job=a rate=1/s\ny job={b rate=1/s\n", kNow),
+                  "line 4, column 14");
+    const RuleBook::Edit late{.now = Instant{1s}, .only_at = before->version() - 1};
+    check_refused(book.add("b job=b rate=1/s", late), "have version");
+    check_refused(book.load(std::vector<std::string>{}, late), "have version");
+    check_refused(book.del("a", late), "have version");
+    check_refused(book.change("a rate=2/s", late), "have version");
+}
+
+TEST_CASE("lrs rules: a change at the version that was seen is made, and has the next", "[lrs]") {
+    RuleBook book;
+    const std::uint64_t seen = book.current()->version();
+    const auto changed = book.add("a job=a rate=1/s", {.now = Instant{1s}, .only_at = seen});
+    REQUIRE(changed.has_value());
+    CHECK((*changed)->version() == seen + 1);
+    CHECK(book.current() == *changed);
+}
+
+TEST_CASE("lrs rules: there is a limit to how many there are", "[lrs]") {
+    RuleBook book;
+    std::vector<std::string> rules;
+    for (std::size_t i = 0; i < RuleSet::kRulesMax; ++i) {
+        rules.push_back("r" + std::to_string(i) + " job=a rate=1/s");
+    }
+    REQUIRE(book.load(rules, kNow));
+    CHECK_FALSE(book.add("another job=a rate=1/s", kNow).has_value());
+    rules.emplace_back("another job=a rate=1/s");
+    CHECK_FALSE(book.load(rules, kNow).has_value());
+    CHECK_FALSE(book.load_text(std::string(std::size_t{8} << 20, '\n'), kNow).has_value());
+}
+
+TEST_CASE("lrs rules: what stays the same keeps its classes, what gets other limits its tokens",
+          "[lrs]") {
+    RuleBook book;
+    const std::vector<std::string> rules{"a job=a rate=1/s", "b job=b rate=1/s",
+                                         "c job=c rate=1/s"};
+    REQUIRE(book.load(rules, kNow));
+    const RuleSetPtr before = book.current();
+    REQUIRE(book.load_text("c job=c rate=1/s\na job=a rate=2/s\nb job=x rate=1/s\n", kNow));
+    const RuleSetPtr after = book.current();
+
+    CHECK(after->find("c")->id == before->find("c")->id);
+    CHECK(after->find("c")->limits_id == before->find("c")->limits_id);
+    CHECK(after->find("c")->own_bucket == before->find("c")->own_bucket);
+    CHECK(after->find("a")->id == before->find("a")->id);
+    CHECK(after->find("a")->limits_id != before->find("a")->limits_id);
+    CHECK(after->find("a")->own_bucket != before->find("a")->own_bucket);
+    CHECK(after->find("b")->id != before->find("b")->id);
+    CHECK(after->find("default")->id == before->find("default")->id);
+}
+
+TEST_CASE("lrs rules: a file of rules is what a list of them prints", "[lrs]") {
+    RuleBook book;
+    REQUIRE(book.load_text("default * rate=100/s by=client\nx op={read write} rate=5MB/s rank=7\n",
+                           kNow));
+    const std::string text = to_text(*book.current());
+    CHECK(text == "x op={read write} rate=5MB/s rank=7\ndefault * rate=100/s by=client\n");
+    RuleBook other;
+    REQUIRE(other.load_text(text, kNow));
+    CHECK(to_text(*other.current()) == text);
+}

@@ -1,0 +1,97 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lrs/tbf/tbf.h"
+#include "tests/catch.h"
+
+namespace fopd::lrs::testing {
+
+// A request that was described, with a number to know it by.
+struct StageRequest : Request {
+    explicit StageRequest(std::string_view text) {
+        auto parsed = DescribedRequest::parse(text);
+        if (!parsed) INFO(to_string(parsed.error()));
+        REQUIRE(parsed.has_value());
+        described = *std::move(parsed);
+        attributes = described->attributes();
+    }
+
+    std::unique_ptr<DescribedRequest> described;
+    std::uint64_t number = 0;
+};
+
+// Rules, and the policies of as many localities as are wanted, which share the node's buckets.
+class TbfStage {
+public:
+    explicit TbfStage(std::vector<std::string> rules = {}, const Tbf::Options& options = {},
+                      std::size_t locality_count = 1, std::size_t bucket_count = 4096) {
+        buckets = std::make_shared<BucketTable>(HashKey{.first = 3, .second = 4}, bucket_count);
+        const auto loaded = book.load(rules, {.now = Instant{}});
+        if (!loaded) INFO(to_string(loaded.error()));
+        REQUIRE(loaded.has_value());
+        for (std::size_t i = 0; i < locality_count; ++i) {
+            policies.push_back(std::make_unique<Tbf>(buckets, book.current(), options));
+        }
+    }
+
+    Tbf& policy() { return *policies.front(); }
+
+    StageRequest& make(std::string_view text) {
+        StageRequest& request = requests.emplace_back(text);
+        request.number = requests.size() - 1;
+        return request;
+    }
+    StageRequest& push(std::string_view text, Instant now, std::size_t locality = 0) {
+        StageRequest& request = make(text);
+        request.attributes.arrived_at = now;
+        policies[locality]->push(request, now);
+        return request;
+    }
+
+    // The numbers of all that can go at `now`, in their order.
+    std::vector<std::uint64_t> pop_all(Instant now, std::size_t locality = 0) {
+        std::vector<std::uint64_t> numbers;
+        for (;;) {
+            const Policy::Next next = policies[locality]->pop(now);
+            if (next.request == nullptr) {
+                again = next.again;
+                REQUIRE(again > now);
+                return numbers;
+            }
+            numbers.push_back(static_cast<StageRequest*>(next.request)->number);
+        }
+    }
+
+    using Edited = RuleBook::Edited;
+    void put_in_force(const Edited& edited, Instant now) {
+        if (!edited) INFO(to_string(edited.error()));
+        REQUIRE(edited.has_value());
+        for (const auto& each : policies) each->set_rules(*edited, now);
+    }
+    void add(std::string_view rule, Instant now) {
+        put_in_force(book.add(rule, {.now = now}), now);
+    }
+    void change(std::string_view rule, Instant now) {
+        put_in_force(book.change(rule, {.now = now}), now);
+    }
+    void del(std::string_view rule, Instant now) {
+        put_in_force(book.del(rule, {.now = now}), now);
+    }
+
+    std::deque<StageRequest> requests;
+    RuleBook book;
+    std::shared_ptr<BucketTable> buckets;
+    std::vector<std::unique_ptr<Tbf>> policies;
+    Instant again = kNever;  // What the last pop_all() was told.
+};
+
+using Numbers = std::vector<std::uint64_t>;
+
+}  // namespace fopd::lrs::testing
