@@ -19,7 +19,8 @@ Locality::Fabric::Fabric(Locality& locality, const LocalityOptions& options,
     : tokens(world.clock, options.live.access),
       policy(options.live.policy),
       policy_seeds(world.entropy.number()),
-      requests(locality.reactor_, policy.make(policy_seeds.next()), &epochs),
+      requests(locality.reactor_,
+               policy.make({.seed = policy_seeds.next(), .tbf = options.live.tbf}), &epochs),
       handler({.reactor = locality.reactor_,
                .work = locality.work_,
                .buffers = locality.buffers_,
@@ -33,10 +34,10 @@ Locality::Fabric::Fabric(Locality& locality, const LocalityOptions& options,
     server->admit(options.live.access->admission());
 }
 
-void Locality::Fabric::use(const lrs::PolicyChoice& choice) {
+void Locality::Fabric::use(const lrs::PolicyChoice& choice, const lrs::TbfShare& tbf) {
     if (choice == policy) return;
     policy = choice;
-    requests.use(policy.make(policy_seeds.next()));
+    requests.use(policy.make({.seed = policy_seeds.next(), .tbf = tbf}));
 }
 
 Locality::Store::Store(Locality& locality, const LocalityOptions& options,
@@ -95,7 +96,7 @@ void Locality::serve_objects(const Beginning& beginning) {
 void Locality::apply(const LiveSettings& live) {
     if (fabric_ == nullptr) return;
     fabric_->handler.set_limits(live.limits);
-    fabric_->use(live.policy);
+    fabric_->use(live.policy, live.tbf);
     fabric_->tokens.replace(live.access);
     fabric_->server->admit(live.access->admission());
     fabric_->server->end_outdated();

@@ -44,6 +44,7 @@ class NodeDisk;
 struct LiveSettings {
     reqh::RequestHandlerLimits limits;
     lrs::PolicyChoice policy{};
+    lrs::TbfShare tbf{};  // Empty unless the policy is the node's.
     AccessPtr access;
 };
 
@@ -154,7 +155,7 @@ private:
     struct Fabric {
         Fabric(Locality& locality, const LocalityOptions& options, const LocalityWorld& world);
         // Another policy, or the same one set otherwise, takes over.
-        void use(const lrs::PolicyChoice& choice);
+        void use(const lrs::PolicyChoice& choice, const lrs::TbfShare& tbf);
 
         AccessTokens tokens;
         lrs::PolicyChoice policy;  // In force.

@@ -168,6 +168,7 @@ Node::Node(NodeWorld world, NodeOptions options)
     : world_(std::move(world)),
       options_(options),
       created_at_(world_.control.now()),
+      tbf_(world_.entropy.number()),
       disks_({.control = world_.control,
               .bay = world_.bay,
               .events = world_.events,
@@ -382,15 +383,19 @@ std::vector<fabric::Address> Node::listen_addresses() const {
     return world_.configuration.current()->get<fabric::FabricSettings>().listen;
 }
 
-LiveSettings Node::live_settings() const {
+LiveSettings Node::live_settings() {
     const config::Snapshot& settings = *world_.configuration.current();
+    const auto& policy = settings.get<lrs::LrsSettings>();
+    lrs::TbfShare tbf;
+    if (policy.is_of_node()) tbf = tbf_.share(policy.tbf, world_.control.now());
     return {.limits = {.max_foms = settings.get<lrs::LrsSettings>().max_foms,
                        .slow_fop = settings.get<LogSettings>().slow_fop},
-            .policy = settings.get<lrs::LrsSettings>(),
+            .policy = policy,
+            .tbf = std::move(tbf),
             .access = access_};
 }
 
-LocalityOptions Node::locality_options(std::uint32_t index) const {
+LocalityOptions Node::locality_options(std::uint32_t index) {
     const config::Snapshot& settings = *world_.configuration.current();
     const auto& localities = settings.get<LocalitySettings>();
     const auto& network = settings.get<fabric::FabricSettings>();

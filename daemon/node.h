@@ -209,8 +209,8 @@ private:
     // Of the snapshot in use.
     const std::vector<devices::PoolSettings>& pools() const;
     const std::vector<devices::DeviceSettings>& devices() const;
-    LiveSettings live_settings() const;
-    LocalityOptions locality_options(std::uint32_t index) const;
+    LiveSettings live_settings();
+    LocalityOptions locality_options(std::uint32_t index);
     void apply_live_settings();
     // Sends every locality the same order and waits for the answers. Those that have none to give
     // by `deadline` keep theirs.
@@ -229,6 +229,7 @@ private:
     std::vector<std::unique_ptr<Pulse>> pulses_;
     std::vector<std::unique_ptr<Order>> orders_;
     std::vector<std::unique_ptr<Update>> updates_;
+    lrs::TbfNode tbf_;
     NodeDisks disks_;
     std::unique_ptr<NameParts> names_;  // Null without disks.
     reqh::StoreLayoutPtr layout_;       // The same.

@@ -18,45 +18,57 @@ using ClientOrder = PolicyEntry::ClientOrder;
 // The only place that knows every policy. To add one: write it, add its row, and its settings to
 // PolicySettings and to the section.
 constexpr std::array kPolicies{
-    PolicyEntry{.name = "crr",
-                .summary = "Clients take turns.",
-                .scope = Scope::kLocality,
-                .client_order = ClientOrder::kKept,
-                .make = [](const PolicySettings& settings,
-                           std::uint64_t seed) { return make_crr(settings.crr, seed); }},
+    PolicyEntry{
+        .name = "crr",
+        .summary = "Clients take turns.",
+        .scope = Scope::kLocality,
+        .client_order = ClientOrder::kKept,
+        .make = [](const PolicySettings& settings,
+                   const PolicyParts& parts) { return make_crr(settings.crr, parts.seed); }},
     PolicyEntry{.name = "deadline",
                 .summary = "Another policy's order, until something has waited for too long.",
                 .scope = Scope::kLocality,
                 .client_order = ClientOrder::kMixed,
                 .make =
-                    [](const PolicySettings& settings, std::uint64_t seed) {
+                    [](const PolicySettings& settings, const PolicyParts& parts) {
                         const DeadlineSettings& own = settings.deadline;
-                        return make_deadline(own.policy->make(settings, seed), own.wait_max);
+                        return make_deadline(own.policy->make(settings, parts), own.wait_max);
                     }},
-    PolicyEntry{.name = "delay",
-                .summary = "A fault to test with: some fops are late.",
-                .scope = Scope::kLocality,
-                .client_order = ClientOrder::kMixed,
-                .make = [](const PolicySettings& settings,
-                           std::uint64_t seed) { return make_delay(settings.delay, seed); }},
+    PolicyEntry{
+        .name = "delay",
+        .summary = "A fault to test with: some fops are late.",
+        .scope = Scope::kLocality,
+        .client_order = ClientOrder::kMixed,
+        .make = [](const PolicySettings& settings,
+                   const PolicyParts& parts) { return make_delay(settings.delay, parts.seed); }},
     PolicyEntry{.name = "fifo",
                 .summary = "In the order of arrival.",
                 .scope = Scope::kLocality,
                 .client_order = ClientOrder::kKept,
                 .make = [](const PolicySettings& /*settings*/,
-                           std::uint64_t /*seed*/) { return make_fifo(); }},
-    PolicyEntry{.name = "orr",
-                .summary = "Objects take turns, each in the order of its offsets.",
-                .scope = Scope::kLocality,
+                           const PolicyParts& /*parts*/) { return make_fifo(); }},
+    PolicyEntry{
+        .name = "orr",
+        .summary = "Objects take turns, each in the order of its offsets.",
+        .scope = Scope::kLocality,
+        .client_order = ClientOrder::kMixed,
+        .make = [](const PolicySettings& settings,
+                   const PolicyParts& parts) { return make_orr(settings.orr, parts.seed); }},
+    PolicyEntry{.name = "tbf",
+                .summary = "Rules say how much each class of fops may have.",
+                .scope = Scope::kNode,
                 .client_order = ClientOrder::kMixed,
-                .make = [](const PolicySettings& settings,
-                           std::uint64_t seed) { return make_orr(settings.orr, seed); }},
-    PolicyEntry{.name = "trr",
-                .summary = "Devices take turns, each in the order of its objects and offsets.",
-                .scope = Scope::kLocality,
-                .client_order = ClientOrder::kMixed,
-                .make = [](const PolicySettings& settings,
-                           std::uint64_t seed) { return make_trr(settings.trr, seed); }},
+                .make =
+                    [](const PolicySettings& settings, const PolicyParts& parts) {
+                        return make_tbf(settings.tbf, parts.tbf, parts.seed);
+                    }},
+    PolicyEntry{
+        .name = "trr",
+        .summary = "Devices take turns, each in the order of its objects and offsets.",
+        .scope = Scope::kLocality,
+        .client_order = ClientOrder::kMixed,
+        .make = [](const PolicySettings& settings,
+                   const PolicyParts& parts) { return make_trr(settings.trr, parts.seed); }},
 };
 static_assert(std::ranges::is_sorted(kPolicies, {}, &PolicyEntry::name));
 static_assert(std::ranges::adjacent_find(kPolicies, {}, &PolicyEntry::name) == kPolicies.end(),
@@ -64,6 +76,8 @@ static_assert(std::ranges::adjacent_find(kPolicies, {}, &PolicyEntry::name) == k
 
 constexpr std::size_t kDefault = 3;
 static_assert(kPolicies[kDefault].name == "fifo");
+constexpr std::size_t kDeadline = 1;
+static_assert(kPolicies[kDeadline].name == "deadline");
 
 }  // namespace
 
@@ -73,6 +87,11 @@ std::span<const PolicyEntry> policies() {
 
 const PolicyEntry& default_policy() {
     return kPolicies[kDefault];
+}
+
+bool PolicyChoice::is_of_node() const {
+    const bool is_on_top = policy->make == kPolicies[kDeadline].make;
+    return (is_on_top ? deadline.policy : policy)->scope == Scope::kNode;
 }
 
 }  // namespace fopd::lrs

@@ -9,6 +9,7 @@
 #include "lrs/crr.h"
 #include "lrs/delay.h"
 #include "lrs/policy.h"
+#include "lrs/tbf/tbf.h"
 
 namespace fopd::lrs {
 
@@ -33,7 +34,14 @@ struct PolicySettings {
     ByPlaceSettings trr;
     DelaySettings delay;
     DeadlineSettings deadline;
+    TbfSettings tbf;
     friend bool operator==(const PolicySettings&, const PolicySettings&) = default;
+};
+
+// What a policy is made of, besides its settings.
+struct PolicyParts {
+    std::uint64_t seed = 0;  // All that it draws comes from it.
+    TbfShare tbf{};
 };
 
 struct PolicyEntry {
@@ -46,15 +54,18 @@ struct PolicyEntry {
     std::string_view summary;  // One line, for lists and documents.
     Scope scope;
     ClientOrder client_order;
-    // All that it draws comes from the seed.
-    std::unique_ptr<Policy> (*make)(const PolicySettings& settings, std::uint64_t seed);
+    std::unique_ptr<Policy> (*make)(const PolicySettings& settings, const PolicyParts& parts);
 };
 
 // Which policy, and how it is set; the settings of the others do not count.
 struct PolicyChoice : PolicySettings {
     const PolicyEntry* policy = &default_policy();
 
-    std::unique_ptr<Policy> make(std::uint64_t seed) const { return policy->make(*this, seed); }
+    std::unique_ptr<Policy> make(const PolicyParts& parts) const {
+        return policy->make(*this, parts);
+    }
+    // Whether localities have something in common.
+    bool is_of_node() const;
     friend bool operator==(const PolicyChoice&, const PolicyChoice&) = default;
 };
 

@@ -56,6 +56,8 @@ config::Section<LrsSettings> lrs_section() {
                                  summary_of("delay"));
     section.field<ByPlaceSettings>("orr", &LrsSettings::orr,
                                    config::map_of(by_place_record("an object")), summary_of("orr"));
+    section.field<TbfSettings>("tbf", &LrsSettings::tbf, config::map_of(tbf_record()),
+                               summary_of("tbf"));
     section.field<ByPlaceSettings>("trr", &LrsSettings::trr,
                                    config::map_of(by_place_record("a device")), summary_of("trr"));
     return section;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/ensure.h"
+#include "core/random.h"
 #include "lrs/tbf/recent_rate.h"
 
 namespace fopd::lrs {
@@ -72,6 +73,27 @@ struct Tbf::TrafficClass : IdlePlace {
     RecentRate bytes;
     std::string name;
 };
+
+std::unique_ptr<Policy> make_tbf(const TbfSettings& settings, const TbfShare& share,
+                                 std::uint64_t seed) {
+    const TbfShare used =
+        share.buckets != nullptr ? share : TbfNode(seed).share(settings, Instant{});
+    return std::make_unique<Tbf>(used.buckets, used.rules, Tbf::Options{});
+}
+
+TbfShare TbfNode::share(const TbfSettings& settings, Instant now) {
+    if (buckets_ == nullptr) {
+        core::Random random(seed_);
+        const HashKey key{.first = random.next(), .second = random.next()};
+        buckets_ = std::make_shared<BucketTable>(key);
+    }
+    if (settings != settings_) {
+        const auto loaded = rules_.load(settings.rules, {.now = now});
+        ENSURE(loaded.has_value());
+        settings_ = settings;
+    }
+    return {.buckets = buckets_, .rules = rules_.current()};
+}
 
 Tbf::Tbf(std::shared_ptr<BucketTable> buckets, RuleSetPtr rules, const Options& options)
     : buckets_(std::move(buckets)),

@@ -12,8 +12,38 @@
 #include "lrs/tbf/bucket_table.h"
 #include "lrs/tbf/ready_heap.h"
 #include "lrs/tbf/rule_set.h"
+#include "lrs/tbf/settings.h"
 
 namespace fopd::lrs {
+
+// What the policies of a node's localities have in common.
+struct TbfShare {
+    std::shared_ptr<BucketTable> buckets{};
+    RuleSetPtr rules{};
+
+    friend bool operator==(const TbfShare&, const TbfShare&) = default;
+};
+
+// The policy of a locality. Without a share it has rules and buckets of its own, whose key is made
+// of the seed. Requires: the settings were checked.
+std::unique_ptr<Policy> make_tbf(const TbfSettings& settings, const TbfShare& share,
+                                 std::uint64_t seed);
+
+// Makes the share, and keeps up with the settings. One thread.
+class TbfNode {
+public:
+    explicit TbfNode(std::uint64_t seed) : seed_(seed) {}
+
+    // What is the same as before keeps its classes and buckets. Requires: the settings were
+    // checked.
+    TbfShare share(const TbfSettings& settings, Instant now);
+
+private:
+    const std::uint64_t seed_;
+    std::shared_ptr<BucketTable> buckets_;  // Made when somebody wants it.
+    RuleBook rules_;
+    TbfSettings settings_{};
+};
 
 // What a class, or all of a rule's, has seen on this locality.
 struct TbfFigures {

@@ -55,7 +55,7 @@ bool in_order_of_each_client(const std::vector<std::uint64_t>& numbers, RequestM
 }
 
 std::unique_ptr<Policy> make(const PolicyEntry& entry, std::uint64_t seed = 1) {
-    return entry.make(PolicySettings{}, seed);
+    return entry.make(PolicySettings{}, {.seed = seed});
 }
 
 bool keeps_order(const PolicyEntry& entry) {

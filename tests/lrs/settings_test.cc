@@ -50,7 +50,7 @@ TEST_CASE("lrs settings: each policy has its map", "[lrs]") {
     CHECK(settings.delay == DelaySettings{.min = 1500us, .max = 20ms, .percent = 7});
     CHECK(settings.deadline.policy->name == "crr");
     CHECK(settings.deadline.wait_max == 250ms);
-    CHECK(settings.make(1) != nullptr);
+    CHECK(settings.make({.seed = 1}) != nullptr);
 }
 
 TEST_CASE("lrs settings: all of them change at run time", "[lrs]") {
