@@ -18,7 +18,7 @@ using namespace fopd::lrs::testing;
 
 namespace {
 
-constexpr Instant kStart{100s};
+constexpr Instant kRatesStart{100s};
 
 // One service: when, and how much.
 struct Served {
@@ -39,15 +39,15 @@ std::vector<Served> serve(TbfStage& stage, const Load& load) {
     core::Random random(load.seed);
     std::vector<Instant> asks(load.locality_count);
     for (std::size_t i = 0; i < load.locality_count; ++i) {
-        stage.push(load.request, kStart, i);
-        stage.push(load.request, kStart, i);
-        asks[i] = kStart;
+        stage.push(load.request, kRatesStart, i);
+        stage.push(load.request, kRatesStart, i);
+        asks[i] = kRatesStart;
     }
     std::vector<Served> all;
     for (;;) {
         const auto next = std::ranges::min_element(asks);
         const Instant now = *next;
-        if (now > kStart + load.span) return all;
+        if (now > kRatesStart + load.span) return all;
         const auto locality = static_cast<std::size_t>(next - asks.begin());
         Tbf& policy = *stage.policies[locality];
         for (;;) {
@@ -71,7 +71,7 @@ long double most_above(const std::vector<Served>& all, const Limit& limit, bool 
     const auto rate = static_cast<long double>(limit.per_second);
     long double level = 0;
     long double most = 0;
-    Instant last = kStart;
+    Instant last = kRatesStart;
     for (const Served& each : all) {
         level = std::max(0.0L,
                          level - rate * static_cast<long double>((each.at - last).count()) / 1e9L);
@@ -135,7 +135,7 @@ TEST_CASE("lrs tbf rates: no locality goes without", "[lrs]") {
     TbfStage stage({"a job=a rate=1000/s"}, {}, kCount);
     serve(stage, {.locality_count = kCount, .late_max = 100us, .span = 10s});
     for (const auto& policy : stage.policies) {
-        const auto figures = policy->class_figures(kStart + 10s);
+        const auto figures = policy->class_figures(kRatesStart + 10s);
         REQUIRE(figures.size() == 1);
         CHECK(figures.front().served > 1000);
     }
@@ -169,12 +169,12 @@ TEST_CASE("lrs tbf rates: bytes are as exact", "[lrs]") {
 TEST_CASE("lrs tbf rates: low rates do not starve beside high ones", "[lrs]") {
     TbfStage stage(
         {"low job=low rate=10/s", "high job=high rate=1000000/s", "all user=x rate=unlimited"});
-    for (int i = 0; i < 200; ++i) stage.push("job=low", kStart);
-    for (int i = 0; i < 3; ++i) stage.push("job=high", kStart);
-    for (int i = 0; i < 3; ++i) stage.push("user=x", kStart);
+    for (int i = 0; i < 200; ++i) stage.push("job=low", kRatesStart);
+    for (int i = 0; i < 3; ++i) stage.push("job=high", kRatesStart);
+    for (int i = 0; i < 3; ++i) stage.push("user=x", kRatesStart);
     // A server that is far too slow for them: one request each 100 us.
     std::uint64_t low_count = 0;
-    for (Instant now = kStart; now < kStart + 10s; now += 100us) {
+    for (Instant now = kRatesStart; now < kRatesStart + 10s; now += 100us) {
         const Policy::Next next = stage.policy().pop(now);
         REQUIRE(next.request != nullptr);
         if (next.request->attributes.job == "low") {
@@ -194,8 +194,8 @@ TEST_CASE("lrs tbf rates: real threads share a class's rate", "[lrs]") {
     const Limit limit{.per_second = 1'000'000, .burst = 500};
     TbfStage stage({"a job=a rate=1000000/s burst=500"}, {}, kThreadCount);
     for (std::size_t i = 0; i < kThreadCount; ++i) {
-        stage.push("job=a", kStart, i);
-        stage.push("job=a", kStart, i);
+        stage.push("job=a", kRatesStart, i);
+        stage.push("job=a", kRatesStart, i);
     }
     // All are at one time, and race for what there is at it.
     std::vector<std::atomic<std::uint64_t>> served(kStepCount);
@@ -205,7 +205,7 @@ TEST_CASE("lrs tbf rates: real threads share a class's rate", "[lrs]") {
         threads.emplace_back([&, index] {
             Tbf& policy = *stage.policies[index];
             for (std::size_t step = 0; step < kStepCount; ++step) {
-                const Instant now = kStart + static_cast<int>(step) * kStep;
+                const Instant now = kRatesStart + static_cast<int>(step) * kStep;
                 while (Request* const request = policy.pop(now).request) {
                     served[step].fetch_add(1, std::memory_order_relaxed);
                     policy.push(*request, now);
@@ -218,7 +218,7 @@ TEST_CASE("lrs tbf rates: real threads share a class's rate", "[lrs]") {
 
     std::vector<Served> all;
     for (std::size_t step = 0; step < kStepCount; ++step) {
-        const Served one{.at = kStart + static_cast<int>(step) * kStep, .amount = 1};
+        const Served one{.at = kRatesStart + static_cast<int>(step) * kStep, .amount = 1};
         all.insert(all.end(), served[step].load(), one);
     }
     const auto wanted = 500 + 1'000'000 * in_seconds(kStep * (static_cast<int>(kStepCount) - 1));

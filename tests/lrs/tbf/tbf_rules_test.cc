@@ -13,58 +13,58 @@ using namespace fopd::lrs::testing;
 
 namespace {
 
-constexpr Instant kStart{10s};
+constexpr Instant kRulesStart{10s};
 
 }  // namespace
 
 TEST_CASE("lrs tbf rules: a deep backlog has the new rate from the change on", "[lrs]") {
     TbfStage stage({"a job=* rate=1/s burst=1"});
-    for (int i = 0; i < 3000; ++i) stage.push("job=a", kStart);
-    CHECK(stage.pop_all(kStart).size() == 1);
-    CHECK(stage.pop_all(kStart + 100ms).empty());
+    for (int i = 0; i < 3000; ++i) stage.push("job=a", kRulesStart);
+    CHECK(stage.pop_all(kRulesStart).size() == 1);
+    CHECK(stage.pop_all(kRulesStart + 100ms).empty());
 
-    stage.change("a rate=1000/s burst=1", kStart + 100ms);
+    stage.change("a rate=1000/s burst=1", kRulesStart + 100ms);
 
     std::size_t served = 0;
-    for (int ms = 100; ms <= 1100; ++ms) served += stage.pop_all(kStart + ms * 1ms).size();
+    for (int ms = 100; ms <= 1100; ++ms) served += stage.pop_all(kRulesStart + ms * 1ms).size();
     CHECK(served >= 1000);
     CHECK(served <= 1001);
 
-    stage.change("a rate=block", kStart + 1101ms);
-    CHECK(stage.pop_all(kStart + 1h).empty());
+    stage.change("a rate=block", kRulesStart + 1101ms);
+    CHECK(stage.pop_all(kRulesStart + 1h).empty());
     CHECK(stage.again == kNever);
-    stage.change("a rate=unlimited", kStart + 1h);
-    CHECK(stage.pop_all(kStart + 1h).size() == 3000 - 1 - served);
+    stage.change("a rate=unlimited", kRulesStart + 1h);
+    CHECK(stage.pop_all(kRulesStart + 1h).size() == 3000 - 1 - served);
 }
 
 TEST_CASE("lrs tbf rules: a slower rate leaves no burst of the faster one behind", "[lrs]") {
     TbfStage stage({"a job=* rate=1000000/s"});
-    for (int i = 0; i < 30'000; ++i) stage.push("job=a", kStart);
-    CHECK(stage.pop_all(kStart).size() == 10'000);
-    stage.change("a rate=10/s burst=1", kStart + 1ms);
-    CHECK(stage.pop_all(kStart + 1ms).size() == 1);
-    CHECK(stage.pop_all(kStart + 100ms).empty());
-    CHECK(stage.pop_all(kStart + 101ms).size() == 1);
+    for (int i = 0; i < 30'000; ++i) stage.push("job=a", kRulesStart);
+    CHECK(stage.pop_all(kRulesStart).size() == 10'000);
+    stage.change("a rate=10/s burst=1", kRulesStart + 1ms);
+    CHECK(stage.pop_all(kRulesStart + 1ms).size() == 1);
+    CHECK(stage.pop_all(kRulesStart + 100ms).empty());
+    CHECK(stage.pop_all(kRulesStart + 101ms).size() == 1);
 }
 
 TEST_CASE("lrs tbf rules: a new rule takes over what it is for", "[lrs]") {
     TbfStage stage({"all * rate=block"});
-    stage.push("job=a op=read", kStart);
-    stage.push("job=b op=read", kStart);
-    stage.push("job=a op=write", kStart);
-    CHECK(stage.pop_all(kStart).empty());
-    stage.add("first job=a rate=unlimited rank=1", kStart);
-    CHECK(stage.pop_all(kStart) == Numbers{0, 2});
-    stage.del("all", kStart);
-    CHECK(stage.pop_all(kStart) == Numbers{1});
+    stage.push("job=a op=read", kRulesStart);
+    stage.push("job=b op=read", kRulesStart);
+    stage.push("job=a op=write", kRulesStart);
+    CHECK(stage.pop_all(kRulesStart).empty());
+    stage.add("first job=a rate=unlimited rank=1", kRulesStart);
+    CHECK(stage.pop_all(kRulesStart) == Numbers{0, 2});
+    stage.del("all", kRulesStart);
+    CHECK(stage.pop_all(kRulesStart) == Numbers{1});
 }
 
 TEST_CASE("lrs tbf rules: a rule that is gone leaves nothing waiting", "[lrs]") {
     TbfStage stage({"a job=* rate=block"});
-    for (int i = 0; i < 100; ++i) stage.push("job=j" + std::to_string(i % 10), kStart);
+    for (int i = 0; i < 100; ++i) stage.push("job=j" + std::to_string(i % 10), kRulesStart);
     CHECK(stage.policy().class_count() == 10);
-    stage.del("a", kStart);
-    const Numbers popped = stage.pop_all(kStart);
+    stage.del("a", kRulesStart);
+    const Numbers popped = stage.pop_all(kRulesStart);
     CHECK(popped.size() == 100);
     CHECK(std::ranges::is_sorted(popped));
     CHECK(stage.policy().class_count() == 1);
@@ -73,14 +73,14 @@ TEST_CASE("lrs tbf rules: a rule that is gone leaves nothing waiting", "[lrs]") 
 
 TEST_CASE("lrs tbf rules: another rank counts for what waits", "[lrs]") {
     TbfStage stage({"reads op=read rate=block", "dd job=dd rate=unlimited"});
-    stage.push("op=read job=dd", kStart);
-    stage.push("op=read job=cp", kStart);
-    CHECK(stage.pop_all(kStart).empty());
-    stage.change("dd rank=1", kStart);
-    CHECK(stage.pop_all(kStart) == Numbers{0});
-    stage.push("op=read job=dd", kStart);
-    stage.change("reads rank=0", kStart);
-    CHECK(stage.pop_all(kStart).empty());
+    stage.push("op=read job=dd", kRulesStart);
+    stage.push("op=read job=cp", kRulesStart);
+    CHECK(stage.pop_all(kRulesStart).empty());
+    stage.change("dd rank=1", kRulesStart);
+    CHECK(stage.pop_all(kRulesStart) == Numbers{0});
+    stage.push("op=read job=dd", kRulesStart);
+    stage.change("reads rank=0", kRulesStart);
+    CHECK(stage.pop_all(kRulesStart).empty());
 }
 
 TEST_CASE("lrs tbf rules: classes that come together are served in the order of arrival", "[lrs]") {
@@ -89,54 +89,54 @@ TEST_CASE("lrs tbf rules: classes that come together are served in the order of 
     for (int i = 0; i < 500; ++i) {
         stage.push(
             "job=j" + std::to_string(random.below(5)) + " user=u" + std::to_string(random.below(3)),
-            kStart);
+            kRulesStart);
     }
-    stage.change("b rate=unlimited by=none rank=0", kStart);
-    const Numbers popped = stage.pop_all(kStart);
+    stage.change("b rate=unlimited by=none rank=0", kRulesStart);
+    const Numbers popped = stage.pop_all(kRulesStart);
     CHECK(popped.size() == 500);
     CHECK(std::ranges::is_sorted(popped));
 }
 
 TEST_CASE("lrs tbf rules: new ones stand behind those that were moved", "[lrs]") {
     TbfStage stage({"a job=a rate=block", "b user=u rate=block by=none"});
-    stage.push("job=a user=u", kStart);  // 0: a.
-    stage.push("user=u", kStart);        // 1: b.
-    stage.push("job=a user=u", kStart);  // 2: a.
-    stage.push("user=u", kStart);        // 3: b.
-    stage.del("a", kStart);
-    stage.push("job=a user=u", kStart);  // 4: b.
-    stage.change("b rate=unlimited", kStart);
-    CHECK(stage.pop_all(kStart) == Numbers{0, 1, 2, 3, 4});
+    stage.push("job=a user=u", kRulesStart);  // 0: a.
+    stage.push("user=u", kRulesStart);        // 1: b.
+    stage.push("job=a user=u", kRulesStart);  // 2: a.
+    stage.push("user=u", kRulesStart);        // 3: b.
+    stage.del("a", kRulesStart);
+    stage.push("job=a user=u", kRulesStart);  // 4: b.
+    stage.change("b rate=unlimited", kRulesStart);
+    CHECK(stage.pop_all(kRulesStart) == Numbers{0, 1, 2, 3, 4});
 }
 
 TEST_CASE("lrs tbf rules: the same rules again change nothing for anybody", "[lrs]") {
     const std::vector<std::string> rules{"a job=* rate=10/s burst=5", "b user=* rate=10/s burst=5"};
     TbfStage stage(rules);
-    for (int i = 0; i < 20; ++i) stage.push(i % 2 == 0 ? "job=a" : "user=u", kStart);
-    CHECK(stage.pop_all(kStart).size() == 10);
+    for (int i = 0; i < 20; ++i) stage.push(i % 2 == 0 ? "job=a" : "user=u", kRulesStart);
+    CHECK(stage.pop_all(kRulesStart).size() == 10);
     for (int i = 0; i < 10; ++i)
-        stage.put_in_force(stage.book.load(rules, {.now = kStart}), kStart);
-    CHECK(stage.pop_all(kStart).empty());
-    CHECK(stage.pop_all(kStart + 100ms).size() == 2);
+        stage.put_in_force(stage.book.load(rules, {.now = kRulesStart}), kRulesStart);
+    CHECK(stage.pop_all(kRulesStart).empty());
+    CHECK(stage.pop_all(kRulesStart + 100ms).size() == 2);
 }
 
 TEST_CASE("lrs tbf rules: localities that hear of a change one after the other share the new limit",
           "[lrs]") {
     TbfStage stage({"a job=* rate=1000/s burst=10"}, {}, 2);
     for (std::size_t locality = 0; locality < 2; ++locality) {
-        for (int i = 0; i < 100; ++i) stage.push("job=a", kStart, locality);
+        for (int i = 0; i < 100; ++i) stage.push("job=a", kRulesStart, locality);
     }
-    CHECK(stage.pop_all(kStart, 0).size() == 10);
-    const auto edited = stage.book.change("a rate=10/s burst=10", {.now = kStart});
+    CHECK(stage.pop_all(kRulesStart, 0).size() == 10);
+    const auto edited = stage.book.change("a rate=10/s burst=10", {.now = kRulesStart});
     REQUIRE(edited.has_value());
-    stage.policies[0]->set_rules(*edited, kStart + 1ms);
-    CHECK(stage.pop_all(kStart + 1ms, 0).size() <= 1);
-    stage.policies[1]->set_rules(*edited, kStart + 2ms);
-    CHECK(stage.pop_all(kStart + 2ms, 1).empty());
+    stage.policies[0]->set_rules(*edited, kRulesStart + 1ms);
+    CHECK(stage.pop_all(kRulesStart + 1ms, 0).size() <= 1);
+    stage.policies[1]->set_rules(*edited, kRulesStart + 2ms);
+    CHECK(stage.pop_all(kRulesStart + 2ms, 1).empty());
     std::size_t served = 0;
     for (int i = 1; i <= 100; ++i) {
-        served += stage.pop_all(kStart + 2ms + i * 10ms, 0).size();
-        served += stage.pop_all(kStart + 2ms + i * 10ms, 1).size();
+        served += stage.pop_all(kRulesStart + 2ms + i * 10ms, 0).size();
+        served += stage.pop_all(kRulesStart + 2ms + i * 10ms, 1).size();
     }
     CHECK(served >= 9);
     CHECK(served <= 11);
@@ -149,7 +149,7 @@ TEST_CASE("lrs tbf rules: changes of rules while there is no room for classes lo
         core::Random random(seed);
         TbfStage stage({"a job=* rate=100/s"}, {.classes_max = 4}, 1, 4);
         std::map<std::uint64_t, int> seen;
-        Instant now = kStart;
+        Instant now = kRulesStart;
         const auto note = [&seen](const Numbers& numbers) {
             for (const std::uint64_t number : numbers) ++seen[number];
         };
