@@ -1,0 +1,171 @@
+// Measures what a request pays for its turn: to be put into a policy and taken out again.
+//
+//     bench_lrs [--json]
+//
+// A million requests wait, in ten thousand classes (clients, objects); each one that is taken out
+// is put back. The requests lie in memory as they came, as new foms do; or scattered, as foms do
+// that were used often. The same with a plain list, in the same run, is what there is to compare
+// with.
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bench/measure.h"
+#include "core/poll_backend.h"
+#include "core/random.h"
+#include "core/reactor.h"
+#include "lrs/fifo.h"
+#include "lrs/policies.h"
+#include "lrs/scheduler.h"
+
+namespace fopd::lrs {
+namespace {
+
+using bench::fail;
+using bench::kClock;
+
+constexpr std::size_t kRequests = 1'000'000;
+constexpr std::size_t kRounds = 1'000'000;
+constexpr std::size_t kTries = 3;
+constexpr std::size_t kClasses = 10'000;
+
+enum class Layout : std::uint8_t { kAsTheyCame, kScattered };
+
+class Requests {
+public:
+    Requests() : requests_(std::make_unique<Request[]>(kRequests)), order_(kRequests) {}
+
+    // Each request belongs to one of so many clients, and to as many objects.
+    void arrange(std::size_t classes, Layout layout) {
+        core::Random random(1);
+        std::iota(order_.begin(), order_.end(), std::size_t{0});
+        for (std::size_t i = kRequests; layout == Layout::kScattered && i > 1; --i)
+            std::swap(order_[i - 1], order_[random.below(i)]);
+        for (std::size_t i = 0; i < kRequests; ++i) {
+            RequestAttributes& about = requests_[order_[i]].attributes;
+            const std::uint64_t number = 1 + i % classes;
+            std::memcpy(about.client.data(), &number, sizeof(number));
+            about.object = {.high = std::uint64_t{1} << 48, .low = number};
+            about.device = 1;
+            about.offset = random.below(1U << 20) * 4096;
+            about.size_bytes = 4096;
+            about.direction = Direction::kRead;
+        }
+    }
+    // In the order in which they come.
+    void for_each(const std::function<void(Request&)>& visit) {
+        for (const std::size_t index : order_) visit(requests_[index]);
+    }
+
+private:
+    std::unique_ptr<Request[]> requests_;
+    std::vector<std::size_t> order_;
+};
+
+double ns_since(Instant start, std::size_t count) {
+    return in_seconds(kClock.now() - start) * 1e9 / static_cast<double>(count);
+}
+
+double list_ns(Requests& requests) {
+    core::IntrusiveList<PolicyPlace> list;
+    requests.for_each([&](Request& request) { list.push_back(request); });
+    const Instant start = kClock.now();
+    for (std::size_t i = 0; i < kRounds; ++i) list.push_back(*list.pop_front());
+    const double ns = ns_since(start, kRounds);
+    while (list.pop_front() != nullptr) {
+    }
+    return ns;
+}
+
+double policy_ns(Requests& requests, const PolicyEntry& entry) {
+    const auto policy = entry.make(PolicySettings{}, 1);
+    const Instant now{};
+    requests.for_each([&](Request& request) { policy->push(request, now); });
+    const Instant start = kClock.now();
+    for (std::size_t i = 0; i < kRounds; ++i) {
+        Request* const request = policy->pop(now).request;
+        if (request == nullptr) fail("a request is missing");
+        policy->push(*request, now);
+    }
+    const double ns = ns_since(start, kRounds);
+    requests.for_each([&](Request& request) { policy->remove(request); });
+    return ns;
+}
+
+// For each request, when another policy takes over.
+double switch_ns(Requests& requests) {
+    auto backend = core::make_poll_backend(kClock);
+    if (!backend) fail(describe(backend.error()));
+    core::Reactor reactor(*std::move(backend));
+    Scheduler scheduler(reactor, make_fifo());
+    requests.for_each([&](Request& request) { scheduler.incoming(request); });
+    const auto crr = std::ranges::find(policies(), "crr", &PolicyEntry::name);
+    const Instant start = kClock.now();
+    scheduler.use(crr->make(PolicySettings{}, 1));
+    const double ns = ns_since(start, kRequests);
+    requests.for_each([&](Request& request) { scheduler.remove(request); });
+    return ns;
+}
+
+struct Figure {
+    std::string name;
+    std::function<double(Requests&)> measure;
+    std::size_t classes = kClasses;
+    Layout layout = Layout::kAsTheyCame;
+    std::vector<double> values{};
+};
+
+std::vector<Figure> all_figures() {
+    constexpr auto kScattered = Layout::kScattered;
+    std::vector<Figure> figures{{"list_ns", &list_ns},
+                                {"list_scattered_ns", &list_ns, kClasses, kScattered}};
+    for (const std::string name : {"fifo", "crr", "orr", "tbf", "mclock"}) {
+        const auto entry = std::ranges::find(policies(), name, &PolicyEntry::name);
+        if (entry == policies().end()) continue;
+        const auto measure = [entry](Requests& requests) { return policy_ns(requests, *entry); };
+        figures.push_back({name + "_ns", measure});
+        figures.push_back({name + "_scattered_ns", measure, kClasses, kScattered});
+        if (name == "fifo") continue;
+        figures.push_back({name + "_100_classes_ns", measure, 100});
+        figures.push_back({name + "_1m_classes_ns", measure, kRequests});
+    }
+    figures.push_back({"switch_ns", &switch_ns});
+    return figures;
+}
+
+void run(bool as_json) {
+    bench::pin_to(0);
+    Requests requests;
+    std::vector<Figure> figures = all_figures();
+    for (std::size_t round = 0; round < kTries; ++round) {
+        for (Figure& figure : figures) {
+            requests.arrange(figure.classes, figure.layout);
+            figure.values.push_back(figure.measure(requests));
+        }
+    }
+    std::string json;
+    for (const Figure& figure : figures) {
+        const double value = bench::median(figure.values);
+        if (!as_json) std::printf("%-24s %8.1f ns\n", figure.name.c_str(), value);
+        json +=
+            (json.empty() ? "{" : ",") + bench::quoted(figure.name) + ":" + std::to_string(value);
+    }
+    if (as_json) std::printf("%s}\n", json.c_str());
+}
+
+}  // namespace
+}  // namespace fopd::lrs
+
+int main(int argument_count, char** arguments) {
+    const bool as_json = argument_count == 2 && std::string_view(arguments[1]) == "--json";
+    if (argument_count > 1 && !as_json) fopd::bench::fail("usage: bench_lrs [--json]");
+    fopd::lrs::run(as_json);
+    return 0;
+}

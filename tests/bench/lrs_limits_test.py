@@ -1,0 +1,47 @@
+"""What a turn costs a request: bench/README.md has the limits. A release build on a quiet machine."""
+
+import json
+import os
+import subprocess
+import unittest
+
+FIFO_TO_LIST_MAX = 1.2
+POLICY_NS_MAX = 250
+GROWTH_MAX = 2.5
+SWITCH_NS_MAX = 1000
+TRIES = 3
+POLICIES = ("crr", "orr", "tbf", "mclock")
+
+
+def measure():
+    done = subprocess.run([os.environ["BENCH_LRS"], "--json"], check=True, capture_output=True, text=True, timeout=200)
+    print(done.stdout)
+    return json.loads(done.stdout)
+
+
+def problems(figures):
+    found = []
+
+    def hold(what, value, limit):
+        if value > limit:
+            found.append(f"{what}: {value:.2f}, at most {limit}")
+
+    hold("fifo against a list", figures["fifo_ns"] / figures["list_ns"], FIFO_TO_LIST_MAX)
+    for policy in (each for each in POLICIES if f"{each}_ns" in figures):
+        hold(policy, figures[f"{policy}_ns"], POLICY_NS_MAX)
+        hold(f"{policy} with many classes", figures[f"{policy}_ns"] / figures[f"{policy}_100_classes_ns"], GROWTH_MAX)
+    hold("a switch", figures["switch_ns"], SWITCH_NS_MAX)
+    return found
+
+
+class BenchLrsTest(unittest.TestCase):
+    def test_limits(self):
+        for _ in range(TRIES):
+            found = problems(measure())
+            if not found:
+                return
+        self.fail("; ".join(found))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
