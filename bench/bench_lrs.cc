@@ -8,6 +8,7 @@
 // with.
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstring>
 #include <functional>
@@ -33,7 +34,6 @@ using bench::kClock;
 
 constexpr std::size_t kRequests = 1'000'000;
 constexpr std::size_t kRounds = 1'000'000;
-constexpr std::size_t kTries = 3;
 constexpr std::size_t kClasses = 10'000;
 
 enum class Layout : std::uint8_t { kAsTheyCame, kScattered };
@@ -114,48 +114,58 @@ double switch_ns(Requests& requests) {
     return ns;
 }
 
-struct Figure {
-    std::string name;
-    std::function<double(Requests&)> measure;
-    std::size_t classes = kClasses;
-    Layout layout = Layout::kAsTheyCame;
-    std::vector<double> values{};
+// How the requests lie, and how many classes they are of.
+struct Setting {
+    const char* suffix;
+    std::size_t classes;
+    Layout layout;
+    std::size_t tries;  // The slow ones have no limit to hold.
+};
+constexpr std::array kSettings{
+    Setting{"_ns", kClasses, Layout::kAsTheyCame, 3},
+    Setting{"_100_classes_ns", 100, Layout::kAsTheyCame, 3},
+    Setting{"_1m_classes_ns", kRequests, Layout::kAsTheyCame, 1},
+    Setting{"_scattered_ns", kClasses, Layout::kScattered, 1},
 };
 
-std::vector<Figure> all_figures() {
-    constexpr auto kScattered = Layout::kScattered;
-    std::vector<Figure> figures{{"list_ns", &list_ns},
-                                {"list_scattered_ns", &list_ns, kClasses, kScattered}};
+struct Figure {
+    std::string name;
+    double ns;
+};
+
+std::vector<Figure> measure(Requests& requests, const Setting& setting) {
+    struct Subject {
+        std::string name;
+        std::function<double(Requests&)> measure;
+        std::vector<double> values{};
+    };
+    std::vector<Subject> subjects{{"list", &list_ns}};
     for (const std::string name : {"fifo", "crr", "orr", "tbf", "mclock"}) {
         const auto entry = std::ranges::find(policies(), name, &PolicyEntry::name);
         if (entry == policies().end()) continue;
-        const auto measure = [entry](Requests& requests) { return policy_ns(requests, *entry); };
-        figures.push_back({name + "_ns", measure});
-        figures.push_back({name + "_scattered_ns", measure, kClasses, kScattered});
-        if (name == "fifo") continue;
-        figures.push_back({name + "_100_classes_ns", measure, 100});
-        figures.push_back({name + "_1m_classes_ns", measure, kRequests});
+        subjects.push_back({name, [entry](Requests& all) { return policy_ns(all, *entry); }});
     }
-    figures.push_back({"switch_ns", &switch_ns});
+    subjects.push_back({"switch", &switch_ns});
+    requests.arrange(setting.classes, setting.layout);
+    for (std::size_t i = 0; i < setting.tries; ++i) {
+        for (Subject& each : subjects) each.values.push_back(each.measure(requests));
+    }
+    std::vector<Figure> figures;
+    for (const Subject& each : subjects)
+        figures.push_back({each.name + setting.suffix, bench::median(each.values)});
     return figures;
 }
 
 void run(bool as_json) {
     bench::pin_to(0);
     Requests requests;
-    std::vector<Figure> figures = all_figures();
-    for (std::size_t round = 0; round < kTries; ++round) {
-        for (Figure& figure : figures) {
-            requests.arrange(figure.classes, figure.layout);
-            figure.values.push_back(figure.measure(requests));
-        }
-    }
     std::string json;
-    for (const Figure& figure : figures) {
-        const double value = bench::median(figure.values);
-        if (!as_json) std::printf("%-24s %8.1f ns\n", figure.name.c_str(), value);
-        json +=
-            (json.empty() ? "{" : ",") + bench::quoted(figure.name) + ":" + std::to_string(value);
+    for (const Setting& setting : kSettings) {
+        for (const Figure& figure : measure(requests, setting)) {
+            if (!as_json) std::printf("%-24s %8.1f ns\n", figure.name.c_str(), figure.ns);
+            json += (json.empty() ? "{" : ",") + bench::quoted(figure.name) + ":" +
+                    std::to_string(figure.ns);
+        }
     }
     if (as_json) std::printf("%s}\n", json.c_str());
 }
