@@ -1,7 +1,6 @@
 #include "lrs/turns.h"
 
 #include <algorithm>
-#include <tuple>
 
 #include "core/random.h"
 
@@ -58,10 +57,16 @@ void Turns::begin_turn(Queue& queue) {
         sorting_.push_back(
             {.place = rule_.place(request), .number = sorting_.size(), .request = &request});
     }
-    std::ranges::sort(sorting_, [](const Placed& one, const Placed& other) {
-        return std::tie(one.place, one.number) < std::tie(other.place, other.number);
-    });
+    std::ranges::sort(sorting_, &Turns::is_before);
     for (const Placed& each : sorting_) queue.turn.push_back(*each.request);
+}
+
+// By hand: comparing the arrays takes a fifth longer for a whole turn.
+bool Turns::is_before(const Placed& one, const Placed& other) {
+    for (std::size_t i = 0; i < one.place.size(); ++i) {
+        if (one.place[i] != other.place[i]) return one.place[i] < other.place[i];
+    }
+    return one.number < other.number;
 }
 
 void Turns::end_turn(Queue& queue) {

@@ -67,6 +67,7 @@ private:
     Queue& find_or_make(const QueueKey& key);
     void forget(Queue& queue);
     void grow();
+    static bool is_before(const Placed& one, const Placed& other);
     bool by_place() const { return rule_.place != nullptr; }
     void begin_turn(Queue& queue);
     void end_turn(Queue& queue);
