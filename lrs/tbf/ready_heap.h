@@ -14,7 +14,7 @@ class ReadyHeap {
 public:
     struct Entry {
         Ticks at = 0;
-        std::uint64_t order = 0;  // Different for each.
+        std::uint32_t order = 0;  // Different for each, and later ones have more; it may wrap.
         std::uint32_t index = 0;  // Whose it is.
     };
 
@@ -31,7 +31,8 @@ private:
     static constexpr std::size_t kWays = 4;
 
     static bool is_before(const Entry& a, const Entry& b) {
-        return a.at < b.at || (a.at == b.at && a.order < b.order);
+        if (a.at != b.at) return a.at < b.at;
+        return static_cast<std::int32_t>(a.order - b.order) < 0;
     }
     void sink(std::size_t place, const Entry& entry);
 

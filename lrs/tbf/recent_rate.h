@@ -7,21 +7,35 @@
 
 namespace fopd::lrs {
 
-// How much of something there was in each of the last one to two seconds.
+// How many requests, and how many bytes, there were in each of the last one to two seconds.
 class RecentRate {
 public:
-    void add(std::uint64_t amount, Instant now) {
+    struct Amount {
+        std::uint64_t requests = 0;
+        std::uint64_t bytes = 0;
+    };
+    struct PerSecond {
+        double requests = 0;
+        double bytes = 0;
+    };
+
+    void add_request(std::uint64_t bytes, Instant now) {
         roll(now);
-        current_ += amount;
+        ++current_.requests;
+        current_.bytes += bytes;
     }
-    double per_second(Instant now) const {
+    PerSecond per_second(Instant now) const {
         RecentRate rolled = *this;
         rolled.roll(now);
         const Duration seen = (rolled.has_previous_ ? kWindow : Duration::zero()) +
                               std::max(now - rolled.start_, Duration::zero());
-        const auto amount = static_cast<double>(rolled.previous_ + rolled.current_);
         // In less than a moment nothing is a rate yet.
-        return amount / in_seconds(std::max(seen, kWindow));
+        const double seconds = in_seconds(std::max(seen, kWindow));
+        const auto sum = [&](std::uint64_t Amount::* part) {
+            return static_cast<double>(rolled.previous_.*part + rolled.current_.*part);
+        };
+        return {.requests = sum(&Amount::requests) / seconds,
+                .bytes = sum(&Amount::bytes) / seconds};
     }
 
 private:
@@ -31,14 +45,14 @@ private:
         const Duration past = now - start_;
         if (past < kWindow) return;
         has_previous_ = past < 2 * kWindow;
-        previous_ = has_previous_ ? current_ : 0;
+        previous_ = has_previous_ ? current_ : Amount{};
         start_ = has_previous_ ? start_ + kWindow : now;
-        current_ = 0;
+        current_ = {};
     }
 
     Instant start_{};
-    std::uint64_t current_ = 0;
-    std::uint64_t previous_ = 0;
+    Amount current_;
+    Amount previous_;
     bool has_previous_ = false;
 };
 

@@ -42,9 +42,9 @@ void Tbf::Totals::add(const Totals& other) {
     throttled += other.throttled;
 }
 
-struct Tbf::TrafficClass : IdlePlace {
+struct alignas(64) Tbf::TrafficClass : IdlePlace {
     TrafficClass(const ClassHash& of, const Rule& by, Bucket& from)
-        : hash(of), rule(&by), bucket(&from) {}
+        : hash(of), bucket(&from), rule(&by) {}
 
     Request& head() { return static_cast<Request&>(waiting.front()); }
     bool is_own() const { return bucket == rule->own_bucket.get(); }
@@ -53,24 +53,25 @@ struct Tbf::TrafficClass : IdlePlace {
         return queued == 0 ? 0 : std::max<Ticks>(0, std::min(at, now) - since);
     }
 
+    // What each push and pop looks at comes first, side by side.
     const ClassHash hash;
-    const Rule* rule;
-    Bucket* bucket;
+    TrafficClass* next = nullptr;
     core::IntrusiveList<PolicyPlace> waiting;
-    std::uint64_t queued = 0;
-    Ticks since = 0;          // The head is the head since then.
-    Ticks at = 0;             // When it can go.
-    std::uint64_t order = 0;  // Of its entry in the heap; 0: it has none.
+    Bucket* bucket;
+    const Rule* rule;
     std::uint32_t index = 0;
+    std::uint32_t order = 0;  // Of its entry in the heap; 0: it has none.
+    std::uint64_t queued = 0;
+    Ticks since = 0;  // The head is the head since then.
+    Ticks at = 0;     // When it can go.
+    Totals totals;
+    RecentRate recent;
+
     bool is_from_table = false;  // Its bucket.
     // While rules change:
     bool is_doomed = false;  // There is no such rule any more.
     bool must_move = false;  // What waits in it may belong elsewhere.
-    TrafficClass* next = nullptr;
     Instant idle_since{};
-    Totals totals;
-    RecentRate operations;
-    RecentRate bytes;
     std::string name;
 };
 
@@ -146,8 +147,7 @@ Policy::Next Tbf::pop(Instant now) {
         first->totals.throttled += in_duration(first->throttled_ticks(ticks));
         first->totals.served += 1;
         first->totals.bytes += request.attributes.size_bytes;
-        first->operations.add(1, now);
-        first->bytes.add(request.attributes.size_bytes, now);
+        first->recent.add_request(request.attributes.size_bytes, now);
         static_cast<PolicyPlace&>(request).unlink();
         first->since = ticks;
         if (--first->queued > 0) {
@@ -287,7 +287,8 @@ ReadyHeap::Entry Tbf::next_entry_of(TrafficClass& waiting) {
     const Charge charge = charge_of(*waiting.rule, waiting.head());
     const Ticks ready = waiting.bucket->ready_at(charge, waiting.rule->paces);
     waiting.at = std::max(ready, waiting.since);
-    waiting.order = ++last_order_;
+    if (++last_order_ == 0) ++last_order_;
+    waiting.order = last_order_;
     return {.at = waiting.at, .order = waiting.order, .index = waiting.index};
 }
 
@@ -467,12 +468,13 @@ void add_to(TbfFigures& sum, const TbfFigures& part) {
 }  // namespace
 
 TbfFigures Tbf::figures_of(TrafficClass& known, Instant now) {
+    const RecentRate::PerSecond recent = known.recent.per_second(now);
     TbfFigures figures{.name = known.name,
                        .queued = known.queued,
                        .served = known.totals.served,
                        .bytes = known.totals.bytes,
-                       .operations_per_second = known.operations.per_second(now),
-                       .bytes_per_second = known.bytes.per_second(now)};
+                       .operations_per_second = recent.requests,
+                       .bytes_per_second = recent.bytes};
     figures.throttled = known.totals.throttled + in_duration(known.throttled_ticks(ticks_at(now)));
     if (known.queued > 0) figures.oldest = now - known.head().arrived_at();
     return figures;

@@ -143,7 +143,7 @@ private:
     Instant forget_at_{};
     ReadyHeap ready_;
     std::size_t scheduled_count_ = 0;  // Classes that have an entry which is still true.
-    std::uint64_t last_order_ = 0;
+    std::uint32_t last_order_ = 0;
     std::uint64_t last_number_ = 0;
     Instant now_{};                         // The last that was said.
     std::map<std::uint64_t, Totals> past_;  // Of forgotten classes, by their rule's id.
