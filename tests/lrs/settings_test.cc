@@ -53,6 +53,19 @@ TEST_CASE("lrs settings: each policy has its map", "[lrs]") {
     CHECK(settings.make({.seed = 1}) != nullptr);
 }
 
+TEST_CASE("lrs settings: what localities have in common is the node's, also below a deadline",
+          "[lrs]") {
+    const auto of_node = [](std::string_view text) {
+        const auto loaded = load(text);
+        REQUIRE(loaded.has_value());
+        return (*loaded)->get<LrsSettings>().is_of_node();
+    };
+    CHECK_FALSE(of_node(""));
+    CHECK(of_node("lrs: { policy: tbf }"));
+    CHECK(of_node("lrs: { policy: deadline, deadline: { policy: tbf } }"));
+    CHECK_FALSE(of_node("lrs: { policy: deadline, tbf: { rules: [ \"a * rate=1/s\" ] } }"));
+}
+
 TEST_CASE("lrs settings: all of them change at run time", "[lrs]") {
     config::Schema schema;
     schema.add(lrs_section());

@@ -1,0 +1,88 @@
+"""Which fop is next, as an administrator sets it: in the file, and while the node works."""
+
+import json
+import subprocess
+import threading
+
+from fopd_process import CONFIG, DONE, FOPCTL, ProcessTestCase, wait_until
+
+
+class RequestSchedulingTest(ProcessTestCase):
+    def setUp(self):
+        super().setUp()
+        self.fopd = self.node()
+        self.fopd.settings["pools"] = [{"name": "fast"}]
+        self.fopd.settings["devices"] = [{"name": "d0", "path": str(self.fopd.path / "d0.img"), "pool": "fast",
+                                          "size": "256MiB"}]
+        self.fopd.settings["auth"] = {"mode": "none"}
+        self.fopd.settings["localities"] = {"cores": 2, "buffers": "2MiB"}
+        self.daemon = None
+
+    def start(self, **lrs):
+        self.fopd.settings["lrs"] = lrs
+        self.fopd.write_config()
+        self.daemon = self.fopd.start_ready()
+        self.server = self.daemon.events("fopd.fabric.listening")[0]["address"]
+
+    def ctl(self, *arguments, code=DONE):
+        done = subprocess.run([FOPCTL, "--server", self.server, "--admin", self.daemon.socket_path,
+                               *map(str, arguments)], capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done
+
+    def reload(self, code=DONE, **lrs):
+        self.fopd.settings["lrs"] = lrs
+        self.fopd.write_config()
+        return self.ctl("reload", code=code)
+
+    def write(self, seconds, depth=4, jobs=2):
+        done = json.loads(self.ctl("bench", "--op", "write", "--object", "o", "--object-size", "64k", "--seconds", seconds,
+                                   "--depth", depth, "--jobs", jobs, "--json").stdout)
+        self.assertEqual(done["errors"], 0)
+        return done["ops"]
+
+    def test_a_rule_holds_for_the_node(self):
+        """However many localities and sessions there are."""
+        self.start(policy="tbf", tbf={"rules": ["slow op=write rate=50/s burst=1"]})
+        self.assertLessEqual(self.write(seconds=2, jobs=3), 2 * 50 + 2)
+        self.reload(policy="tbf", tbf={"rules": ["slow op=write rate=100/s burst=1"]})
+        self.assertLessEqual(self.write(seconds=2, jobs=3), 2 * 100 + 2)
+        self.reload(policy="tbf", tbf={"rules": ["slow op=write rate=unlimited"]})
+        self.assertGreater(self.write(seconds=2, jobs=3), 2 * 100 + 2)
+        self.fopd.stop(self.daemon)
+
+    def test_what_waits_hears_of_a_change(self):
+        self.start(policy="tbf", tbf={"rules": ["held op=write rate=0"]})
+        self.ctl("bench", "--op", "read", "--object", "o", "--object-size", "64k", "--seconds", "0.1")
+        written = []
+        load = threading.Thread(target=lambda: written.append(self.write(seconds=0.5)))
+        load.start()
+        wait_until(lambda: self.daemon.metrics()["fopd_lrs_queued"] == 8, "all that the sessions may ask for waits")
+        self.reload(policy="fifo")
+        load.join()
+        self.assertEqual(len(written), 1)
+        self.fopd.stop(self.daemon)
+
+    def test_policies_take_over_under_load(self):
+        self.start(policy="fifo")
+        counts = []
+        load = threading.Thread(target=lambda: counts.append(self.write(seconds=4)))
+        load.start()
+        for policy in ("crr", "orr", "trr", "tbf", "deadline", "fifo", "crr"):
+            self.assertIn("lrs.policy", self.reload(policy=policy).stdout)
+        load.join()
+        self.assertGreater(counts[0], 0)
+        self.fopd.stop(self.daemon)
+
+    def test_bad_rules_change_nothing(self):
+        self.start(policy="tbf", tbf={"rules": ["slow op=write rate=50/s"]})
+        for rule, words in (("slow op=write rate=-1/s", "rate"), ("slow colour=red rate=1/s", "colour"),
+                            ("slow job={a b rate=1/s", "column"), ("slow op=write rate=1e30/s", "1e30"),
+                            ("slow job=" + "*a" * 2000 + " rate=1/s", "column")):
+            refused = self.reload(code=CONFIG, policy="tbf", tbf={"rules": [rule]})
+            self.assertIn("lrs.tbf.rules[0]", refused.stderr)
+            self.assertIn(words, refused.stderr)
+        twice = self.reload(code=CONFIG, policy="tbf", tbf={"rules": ["a * rate=1/s", "a * rate=2/s"]})
+        self.assertIn("lrs.tbf.rules[1]", twice.stderr)
+        self.assertLessEqual(self.write(seconds=1), 50 + 2)
+        self.fopd.stop(self.daemon)
