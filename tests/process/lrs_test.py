@@ -78,7 +78,7 @@ class RequestSchedulingTest(ProcessTestCase):
         self.start(policy="tbf", tbf={"rules": ["slow op=write rate=50/s"]})
         for rule, words in (("slow op=write rate=-1/s", "rate"), ("slow colour=red rate=1/s", "colour"),
                             ("slow job={a b rate=1/s", "column"), ("slow op=write rate=1e30/s", "1e30"),
-                            ("slow job=" + "*a" * 2000 + " rate=1/s", "column")):
+                            ("slow job=" + "*a" * 3000 + " rate=1/s", "column")):
             refused = self.reload(code=CONFIG, policy="tbf", tbf={"rules": [rule]})
             self.assertIn("lrs.tbf.rules[0]", refused.stderr)
             self.assertIn(words, refused.stderr)
