@@ -85,7 +85,7 @@ double list_ns(Requests& requests) {
 }
 
 double policy_ns(Requests& requests, const PolicyEntry& entry) {
-    const auto policy = entry.make(PolicySettings{}, 1);
+    const auto policy = entry.make(PolicySettings{}, {.seed = 1});
     const Instant now{};
     requests.for_each([&](Request& request) { policy->push(request, now); });
     const Instant start = kClock.now();
@@ -108,7 +108,7 @@ double switch_ns(Requests& requests) {
     requests.for_each([&](Request& request) { scheduler.incoming(request); });
     const auto crr = std::ranges::find(policies(), "crr", &PolicyEntry::name);
     const Instant start = kClock.now();
-    scheduler.use(crr->make(PolicySettings{}, 1));
+    scheduler.use(crr->make(PolicySettings{}, {.seed = 1}));
     const double ns = ns_since(start, kRequests);
     requests.for_each([&](Request& request) { scheduler.remove(request); });
     return ns;
