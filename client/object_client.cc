@@ -525,7 +525,9 @@ Task<void> ObjectClient::run_pieces(Train* train) {
 
 Task<Outcome<std::uint64_t>> ObjectClient::read(fop::Fid fid, std::uint64_t offset,
                                                 std::span<std::byte> into, Wait wait) {
-    const fop::Range whole{.offset = offset, .length = into.size()};
+    // A read is short where the object ends, and none goes on beyond that.
+    const std::uint64_t left = fop::kOffsetMax - std::min(offset, fop::kOffsetMax);
+    const fop::Range whole{.offset = offset, .length = std::min<std::uint64_t>(into.size(), left)};
     const auto sound = fop::check_range(whole);
     if (!sound) co_return failed(fop::Status::kMalformed, sound.error().context);
     Train train{.fid = fid,
