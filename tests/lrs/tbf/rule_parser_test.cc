@@ -50,6 +50,14 @@ void check_mistake(std::string_view text, std::size_t column, std::string_view w
     CHECK_FALSE(rule.error().right.empty());
 }
 
+// A millisecond is aimed at; a machine that is shared takes two of them, and sanitizers many. What
+// is looked for here is a blow-up.
+#if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+constexpr auto kReadWithin = std::chrono::milliseconds(10);
+#else
+constexpr auto kReadWithin = std::chrono::milliseconds(200);
+#endif
+
 }  // namespace
 
 TEST_CASE("lrs rule: a rule has a name, says for whom it is, and what they may have", "[lrs]") {
@@ -310,8 +318,7 @@ TEST_CASE("lrs rule: long and hostile texts are refused or read at once", "[lrs]
             const auto rule = parse_rule(text);
             best = std::min(best, std::chrono::steady_clock::now() - start);
         }
-        // A millisecond is promised; builds with sanitizers get ten.
-        CHECK(best < std::chrono::milliseconds(10));
+        CHECK(best < kReadWithin);
     }
     CHECK_FALSE(parse_rule(std::string(kRuleBytesMax + 1, 'a')).has_value());
 }
