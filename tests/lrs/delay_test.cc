@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "core/random.h"
@@ -108,7 +109,8 @@ TEST_CASE("lrs delay: what the plainest model does with the same draws", "[lrs]"
                 std::erase_if(model, [&](const Row& row) { return row.number == gone.number; });
             }
             now += 1ms;
-            std::ranges::stable_sort(model, {}, &Row::due);
+            std::ranges::sort(model, {},
+                              [](const Row& row) { return std::pair(row.due, row.number); });
             while (!model.empty() && model.front().due <= now) {
                 const Request* const popped = policy->pop(now).request;
                 REQUIRE(popped == &requests[model.front().number]);

@@ -27,9 +27,14 @@ public:
         if (place_ != nullptr && turn_.empty()) {
             const std::size_t count = std::min(quantum_, queue.arrived.size());
             const auto end = queue.arrived.begin() + static_cast<std::ptrdiff_t>(count);
+            const auto by_place = [this](const Request* one) { return place_(*one); };
             turn_.assign(queue.arrived.begin(), end);
             queue.arrived.erase(queue.arrived.begin(), end);
-            std::ranges::stable_sort(turn_, {}, [this](Request* each) { return place_(*each); });
+            for (auto each = turn_.begin(); each != turn_.end(); ++each) {
+                std::rotate(
+                    std::ranges::upper_bound(turn_.begin(), each, place_(**each), {}, by_place),
+                    each, each + 1);
+            }
         }
         std::vector<Request*>& from = place_ == nullptr ? queue.arrived : turn_;
         Request* const request = from.front();
