@@ -1,42 +1,26 @@
 #include "fop/siphash.h"
 
-#include <bit>
-
 #include "fop/bytes.h"
 
 namespace fopd::fop {
 
-SipHash::SipHash(const SecretBytes<16>& key) {
-    const auto k0 = load_little<std::uint64_t>(key.bytes().data());
-    const auto k1 = load_little<std::uint64_t>(key.bytes().data() + 8);
-    // "somepseudorandomlygeneratedbytes"; 0xee marks the output of 128 bits.
-    state_ = {.v0 = k0 ^ 0x736f6d6570736575,
-              .v1 = k1 ^ 0x646f72616e646f6d ^ 0xee,
-              .v2 = k0 ^ 0x6c7967656e657261,
-              .v3 = k1 ^ 0x7465646279746573};
+namespace {
+
+constexpr int kRoundsAWord = 2;
+constexpr int kRoundsAtEnd = 4;
+
+void absorb(SipState& state, std::uint64_t word) {
+    state.absorb<kRoundsAWord>(word);
 }
+
+}  // namespace
+
+SipHash::SipHash(const SecretBytes<16>& key)
+    : state_(load_little<std::uint64_t>(key.bytes().data()),
+             load_little<std::uint64_t>(key.bytes().data() + 8)) {}
 
 SipHash::~SipHash() {
     wipe(std::as_writable_bytes(std::span(&state_, 1)));
-}
-
-inline void SipHash::round(State& state) {
-    state.v0 += state.v1;
-    state.v2 += state.v3;
-    state.v1 = std::rotl(state.v1, 13) ^ state.v0;
-    state.v3 = std::rotl(state.v3, 16) ^ state.v2;
-    state.v0 = std::rotl(state.v0, 32) + state.v3;
-    state.v2 += state.v1;
-    state.v1 = std::rotl(state.v1, 17) ^ state.v2;
-    state.v3 = std::rotl(state.v3, 21) ^ state.v0;
-    state.v2 = std::rotl(state.v2, 32);
-}
-
-inline void SipHash::absorb(State& state, std::uint64_t word) {
-    state.v3 ^= word;
-    round(state);
-    round(state);
-    state.v0 ^= word;
 }
 
 void SipHash::add(std::span<const std::byte> bytes) {
@@ -44,7 +28,7 @@ void SipHash::add(std::span<const std::byte> bytes) {
     // leaves its own upper part waiting.
     const unsigned shift = 8 * static_cast<unsigned>(size_bytes_ & 7);
     size_bytes_ += bytes.size();
-    State state = state_;
+    SipState state = state_;
     const std::byte* at = bytes.data();
     const std::byte* const words_end = at + (bytes.size() & ~std::size_t{7});
     if (shift == 0) {
@@ -70,15 +54,11 @@ void SipHash::add(std::span<const std::byte> bytes) {
 }
 
 std::array<std::byte, 16> SipHash::finish() {
-    State state = state_;
+    SipState state = state_;
     absorb(state, waiting_ | (size_bytes_ << 56));
     std::array<std::byte, 16> out;
-    state.v2 ^= 0xee;
-    for (int i = 0; i < 4; ++i) round(state);
-    store_little(out.data(), state.v0 ^ state.v1 ^ state.v2 ^ state.v3);
-    state.v1 ^= 0xdd;
-    for (int i = 0; i < 4; ++i) round(state);
-    store_little(out.data() + 8, state.v0 ^ state.v1 ^ state.v2 ^ state.v3);
+    store_little(out.data(), state.first_half<kRoundsAtEnd>());
+    store_little(out.data() + 8, state.second_half<kRoundsAtEnd>());
     return out;
 }
 

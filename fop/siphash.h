@@ -6,6 +6,7 @@
 #include <span>
 
 #include "fop/secret.h"
+#include "fop/sip_state.h"
 
 namespace fopd::fop {
 
@@ -23,14 +24,7 @@ public:
     std::array<std::byte, 16> finish();
 
 private:
-    struct State {
-        std::uint64_t v0, v1, v2, v3;
-    };
-
-    static void round(State& state);
-    static void absorb(State& state, std::uint64_t word);
-
-    State state_;
+    SipState state_;
     std::uint64_t waiting_ = 0;  // The bytes that do not fill a word yet, the first one lowest.
     std::uint64_t size_bytes_ = 0;
 };

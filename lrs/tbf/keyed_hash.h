@@ -1,10 +1,10 @@
 #pragma once
 
-#include <array>
-#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <string_view>
+
+#include "fop/sip_state.h"
 
 namespace fopd::lrs {
 
@@ -26,15 +26,11 @@ struct HashKey {
 // one by one. Each text counts with its length, so that "a","bc" differs from "ab","c".
 class KeyedHash {
 public:
-    explicit KeyedHash(const HashKey& key)
-        : state_{0x736f6d6570736575U ^ key.first, 0x646f72616e646f6dU ^ key.second ^ 0xeeU,
-                 0x6c7967656e657261U ^ key.first, 0x7465646279746573U ^ key.second} {}
+    explicit KeyedHash(const HashKey& key) : state_(key.first, key.second) {}
 
     void add(std::uint64_t word) {
         ++word_count_;
-        state_[3] ^= word;
-        round();
-        state_[0] ^= word;
+        state_.absorb<1>(word);
     }
     void add(std::string_view text) {
         add(std::uint64_t{text.size()});
@@ -48,8 +44,8 @@ public:
     ClassHash result() {
         add(word_count_ << 56);
         ClassHash hash;
-        hash.low = finish(state_[2], 0xeeU);
-        hash.high = finish(state_[1], 0xddU);
+        hash.low = state_.first_half<3>();
+        hash.high = state_.second_half<3>();
         return hash;
     }
 
@@ -60,27 +56,7 @@ private:
         return word;
     }
 
-    std::uint64_t finish(std::uint64_t& marked, std::uint64_t mark) {
-        marked ^= mark;
-        for (int i = 0; i < 3; ++i) round();
-        return state_[0] ^ state_[1] ^ state_[2] ^ state_[3];
-    }
-
-    void round() {
-        auto& [a, b, c, d] = state_;
-        a += b;
-        c += d;
-        b = std::rotl(b, 13) ^ a;
-        d = std::rotl(d, 16) ^ c;
-        a = std::rotl(a, 32);
-        c += b;
-        a += d;
-        b = std::rotl(b, 17) ^ c;
-        d = std::rotl(d, 21) ^ a;
-        c = std::rotl(c, 32);
-    }
-
-    std::array<std::uint64_t, 4> state_;
+    fop::SipState state_;
     std::uint64_t word_count_ = 0;
 };
 
