@@ -33,7 +33,8 @@ constexpr std::array kPolicies{
                     [](const PolicySettings& settings, const PolicyParts& parts) {
                         const DeadlineSettings& own = settings.deadline;
                         return make_deadline(own.policy->make(settings, parts), own.wait_max);
-                    }},
+                    },
+                .inner = [](const PolicySettings& settings) { return settings.deadline.policy; }},
     PolicyEntry{
         .name = "delay",
         .summary = "A fault to test with: some fops are late.",
@@ -76,8 +77,6 @@ static_assert(std::ranges::adjacent_find(kPolicies, {}, &PolicyEntry::name) == k
 
 constexpr std::size_t kDefault = 3;
 static_assert(kPolicies[kDefault].name == "fifo");
-constexpr std::size_t kDeadline = 1;
-static_assert(kPolicies[kDeadline].name == "deadline");
 
 }  // namespace
 
@@ -90,8 +89,8 @@ const PolicyEntry& default_policy() {
 }
 
 bool PolicyChoice::is_of_node() const {
-    const bool is_on_top = policy->make == kPolicies[kDeadline].make;
-    return (is_on_top ? deadline.policy : policy)->scope == Scope::kNode;
+    const PolicyEntry* const decides = policy->inner == nullptr ? policy : policy->inner(*this);
+    return decides->scope == Scope::kNode;
 }
 
 }  // namespace fopd::lrs

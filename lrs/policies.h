@@ -55,6 +55,8 @@ struct PolicyEntry {
     Scope scope;
     ClientOrder client_order;
     std::unique_ptr<Policy> (*make)(const PolicySettings& settings, const PolicyParts& parts);
+    // Which policy it is on top of, that is on top of none. Null: of none.
+    const PolicyEntry* (*inner)(const PolicySettings& settings) = nullptr;
 };
 
 // Which policy, and how it is set; the settings of the others do not count.

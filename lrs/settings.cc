@@ -12,23 +12,24 @@ namespace fopd::lrs {
 
 namespace {
 
-constexpr std::string_view kOnTopOfOthers = "deadline";
-
 std::string summary_of(std::string_view policy) {
     return std::string(std::ranges::find(policies(), policy, &PolicyEntry::name)->summary);
 }
 
-config::TypePtr<const PolicyEntry*> policy_names(std::string_view but = {}) {
+enum class Wanted : std::uint8_t { kAll, kInner };
+
+config::TypePtr<const PolicyEntry*> policy_names(Wanted wanted) {
     std::vector<std::pair<std::string, const PolicyEntry*>> words;
     for (const PolicyEntry& entry : policies()) {
-        if (entry.name != but) words.emplace_back(entry.name, &entry);
+        if (wanted == Wanted::kAll || entry.inner == nullptr)
+            words.emplace_back(entry.name, &entry);
     }
     return config::choice<const PolicyEntry*>(std::move(words));
 }
 
 config::Record<DeadlineSettings> deadline_record() {
     config::Record<DeadlineSettings> record;
-    record.field("policy", &DeadlineSettings::policy, policy_names(kOnTopOfOthers),
+    record.field("policy", &DeadlineSettings::policy, policy_names(Wanted::kInner),
                  "The order of what has not waited for too long.",
                  {.reload = config::Reload::kLive});
     record.field("wait_max", &DeadlineSettings::wait_max, config::duration({.min = 1ms, .max = 1h}),
@@ -41,7 +42,7 @@ config::Record<DeadlineSettings> deadline_record() {
 
 config::Section<LrsSettings> lrs_section() {
     config::Section<LrsSettings> section("lrs", "Which fop runs next, and how many at a time.");
-    section.field<const PolicyEntry*>("policy", &LrsSettings::policy, policy_names(),
+    section.field<const PolicyEntry*>("policy", &LrsSettings::policy, policy_names(Wanted::kAll),
                                       "The order of what waits to run.",
                                       {.reload = config::Reload::kLive});
     section.field("max_foms", &LrsSettings::max_foms,

@@ -109,7 +109,7 @@ public:
     // What is no text in a request.
     bool read_number(Key key, const RuleToken& token, RequestAttributes& attributes) {
         switch (key) {
-            case Key::kSize: return read_size(token, token.text, attributes.size_bytes);
+            case Key::kSize: return read_size(token, attributes.size_bytes);
             case Key::kOp: return read_op(token, attributes.type);
             case Key::kClient: {
                 std::array<std::uint64_t, 2> words{};
@@ -136,8 +136,8 @@ public:
     }
 
 private:
-    bool read_size(const RuleToken& token, std::string_view text, std::uint64_t& size) {
-        const auto parsed = config::parse_size(text);
+    bool read_size(const RuleToken& token, std::uint64_t& size) {
+        const auto parsed = config::parse_size(token.text);
         if (!parsed) return fail(token.column, parsed.error().wrong, parsed.error().right);
         size = *parsed;
         return true;
@@ -269,7 +269,7 @@ private:
     bool read_comparison(const RuleToken& sign, Test::Values& values, std::string& text) {
         const RuleToken& token = here();
         std::uint64_t size = 0;
-        if (!read_plain_word("write a size such as 64k") || !read_size(token, token.text, size)) {
+        if (!read_plain_word("write a size such as 64k") || !read_size(token, size)) {
             return false;
         }
         constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
@@ -408,12 +408,12 @@ private:
             const RuleToken& token = here();
             next();
             const auto count = whole_number(token.text);
-            const auto size = count ? config::parse_size("0") : config::parse_size(token.text);
-            if (!size) return fail(token.column, size.error().wrong, size.error().right);
+            std::uint64_t burst = count.value_or(0);
+            if (!count && !read_size(token, burst)) return false;
             auto& place = count ? options.operations_burst : options.bytes_burst;
             if (place) return fail_double(token);
-            place = count ? *count : *size;
-            if (*place > 0) return true;
+            place = burst;
+            if (burst > 0) return true;
             return fail(token.column, "a burst of nothing lets nothing through",
                         "write at least 1, or rate=block");
         });
