@@ -542,24 +542,16 @@ Task<void> write_and_read_back(Reactor* reactor, int fd) {
 }
 }  // namespace
 
-TEST_CASE("core reactor: a file is written, synced and read back", "[core]") {
+TEST_CASE("core reactor: a file on disk or in memory is written, synced and read back", "[core]") {
     const Kind kind = any_kind();
-    CAPTURE(kind);
+    const bool in_memory = GENERATE(false, true);
+    CAPTURE(kind, in_memory);
     Harness harness(kind);
-    const TempFile file;
+    const TempFile temp_file;
+    const MemoryFile memory_file;
 
-    harness.run(write_and_read_back(&harness.reactor(), file.fd()));
-
-    REQUIRE(harness->stats().io_submitted.get() == harness->stats().io_completed.get());
-}
-
-TEST_CASE("core reactor: so is a file in memory", "[core]") {
-    const Kind kind = any_kind();
-    CAPTURE(kind);
-    Harness harness(kind);
-    const MemoryFile file;
-
-    harness.run(write_and_read_back(&harness.reactor(), file.fd()));
+    harness.run(
+        write_and_read_back(&harness.reactor(), in_memory ? memory_file.fd() : temp_file.fd()));
 
     REQUIRE(harness->stats().io_submitted.get() == harness->stats().io_completed.get());
 }

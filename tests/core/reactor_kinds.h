@@ -78,36 +78,39 @@ private:
 };
 
 // A file without a name, gone when it is closed.
-class TempFile {
+class NamelessFile {
 public:
-    TempFile() {
-        std::string path = "/tmp/fopd_test_XXXXXX";
-        fd_ = ::mkostemp(path.data(), O_CLOEXEC);
-        if (fd_ < 0) throw std::runtime_error("mkostemp");
-        ::unlink(path.c_str());
-    }
-    ~TempFile() { ::close(fd_); }
-    TempFile(const TempFile&) = delete;
-    TempFile& operator=(const TempFile&) = delete;
+    ~NamelessFile() { ::close(fd_); }
+    NamelessFile(const NamelessFile&) = delete;
+    NamelessFile& operator=(const NamelessFile&) = delete;
     int fd() const { return fd_; }
+
+protected:
+    NamelessFile(int fd, const char* call) : fd_(fd) {
+        if (fd_ < 0) throw std::runtime_error(call);
+    }
 
 private:
     int fd_;
 };
 
-// A file whose content is in memory alone.
-class MemoryFile {
+class TempFile : public NamelessFile {
 public:
-    MemoryFile() : fd_(::memfd_create("fopd_test", MFD_CLOEXEC)) {
-        if (fd_ < 0) throw std::runtime_error("memfd_create");
-    }
-    ~MemoryFile() { ::close(fd_); }
-    MemoryFile(const MemoryFile&) = delete;
-    MemoryFile& operator=(const MemoryFile&) = delete;
-    int fd() const { return fd_; }
+    TempFile() : NamelessFile(make(), "mkostemp") {}
 
 private:
-    int fd_;
+    static int make() {
+        std::string path = "/tmp/fopd_test_XXXXXX";
+        const int fd = ::mkostemp(path.data(), O_CLOEXEC);
+        if (fd >= 0) ::unlink(path.c_str());
+        return fd;
+    }
+};
+
+// Its content is in memory alone.
+class MemoryFile : public NamelessFile {
+public:
+    MemoryFile() : NamelessFile(::memfd_create("fopd_test", MFD_CLOEXEC), "memfd_create") {}
 };
 
 class Pipe {
