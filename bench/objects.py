@@ -54,7 +54,7 @@ class Daemon:
         self.top = top
         self.admin = top / "admin.sock"
         (top / "data").mkdir()
-        devices = [{"name": f"d{n}", "path": str(top / f"d{n}.img"), "size": "16GiB", "pool": "default"}
+        devices = [{"name": f"d{n}", "path": str(top / f"d{n}.img"), "size": "16GiB", "thin": True, "pool": "default"}
                    for n in range(disks)]
         self.config = top / "fopd.yaml"
         self.config.write_text(json.dumps({  # Which is YAML, too.

@@ -115,7 +115,7 @@ std::string why_not_ours(const std::string& dir) {
 // A file that takes space as it fills.
 std::string device_text(const std::string& dir, const std::string& name) {
     return "  - { name: " + name + ", path: " + yaml_quoted(dir + '/' + name + ".img") +
-           ", size: 8GiB, pool: fast }\n";
+           ", size: 8GiB, thin: true, pool: fast }\n";
 }
 
 std::string config_text(const std::string& dir) {

@@ -51,7 +51,8 @@ Task<Result<std::unique_ptr<BayDisk>>> LocalDiskBay::open(core::Reactor* reactor
                                                           devices::DeviceSettings settings) {
     devices::DiskOptions options{.name = settings.name,
                                  .path = settings.path,
-                                 .create_bytes = settings.size_bytes.value_or(0)};
+                                 .create_bytes = settings.size_bytes.value_or(0),
+                                 .thin = settings.thin};
     auto disk = std::make_unique<LocalDisk>(*reactor, offload_, events_, std::move(options));
     const auto opened = co_await disk->open();
     if (!opened) co_return std::unexpected(opened.error());

@@ -24,6 +24,7 @@ const devices::DeviceSettings* find_device(const DeviceList& list, const std::st
 std::string difference(const devices::DeviceSettings& one, const devices::DeviceSettings& other) {
     if (one.path != other.path) return "path";
     if (one.size_bytes != other.size_bytes) return "size";
+    if (one.thin != other.thin) return "thin";
     if (one.pool != other.pool) return "pool";
     return {};
 }

@@ -78,6 +78,12 @@ Task<Result<void>> Disk::open() {
                     {"path", std::string_view(options_.path)},
                     {"reason", std::string_view(std::strerror(opened.direct_errno))}});
     }
+    if (opened.thin_errno != 0) {
+        core::emit(events_, core::Level::kWarn, "devices.thin",
+                   {{"device", std::string_view(options_.name)},
+                    {"path", std::string_view(options_.path)},
+                    {"reason", std::string_view(std::strerror(opened.thin_errno))}});
+    }
     co_return Result<void>{};
 }
 

@@ -16,9 +16,11 @@ struct DiskOptions {
     std::string name = {};
     // A block device or a regular file.
     std::string path = {};
-    // What a file that is not there, or is empty, is made with: whole blocks, sparse. 0: it must be
-    // there. One that is there keeps its size.
+    // What a file that is not there, or is empty, is made with: whole blocks. 0: it must be there.
+    // One that is there keeps its size.
     std::uint64_t create_bytes = 0;
+    // A file that is made takes space only as it is written.
+    bool thin = false;
     // Whether the page cache is passed by where that is possible.
     enum class Cache : std::uint8_t { kBypass, kUse } cache = Cache::kBypass;
 };

@@ -70,10 +70,24 @@ Result<void> sync_directory_of(const std::string& path) {
     return {};
 }
 
-Result<void> give_size(int fd, const DiskOptions& options) {
-    if (::ftruncate(fd, static_cast<off_t>(options.create_bytes)) != 0) {
-        return last_error("give the disk file its size");
+// Why there is none where the file system has no such thing; that is no reason to do without a
+// disk.
+Result<int> take_space(int fd, off_t size) {
+    if (::fallocate(fd, 0, 0, size) == 0) return 0;
+    const int failed = errno;
+    if (failed == EOPNOTSUPP || failed == ENOSYS) return failed;
+    if (::ftruncate(fd, 0) != 0) return last_error("give back the space of the disk file");
+    return std::unexpected(os_error(failed, "take the space of the disk file"));
+}
+
+Result<void> give_size(DiskFile& file, int fd, const DiskOptions& options) {
+    const auto size = static_cast<off_t>(options.create_bytes);
+    if (!options.thin) {
+        const auto taken = take_space(fd, size);
+        if (!taken) return std::unexpected(taken.error());
+        file.thin_errno = *taken;
     }
+    if (::ftruncate(fd, size) != 0) return last_error("give the disk file its size");
     if (::fsync(fd) != 0) return last_error("sync the disk file");
     return sync_directory_of(options.path);
 }
@@ -102,11 +116,12 @@ bool first_writes_are_slow(int fd) {
     return status.f_type == EXT4_SUPER_MAGIC || status.f_type == kXfs;
 }
 
-Result<void> measure_file(int fd, const DiskOptions& options, Geometry& geometry) {
+Result<void> measure_file(DiskFile& file, int fd, const DiskOptions& options) {
+    Geometry& geometry = file.geometry;
     struct stat status{};
     if (::fstat(fd, &status) != 0) return last_error("look at the disk file");
     if (status.st_size == 0 && options.create_bytes > 0) {
-        if (const auto sized = give_size(fd, options); !sized) return sized;
+        if (const auto sized = give_size(file, fd, options); !sized) return sized;
         if (::fstat(fd, &status) != 0) return last_error("look at the disk file");
     }
     const auto size_bytes = static_cast<std::uint64_t>(status.st_size);
@@ -173,7 +188,7 @@ Result<DiskFile> open_disk_file(const DiskOptions& options) {
         if (const auto locked = lock_file(fd); !locked) return std::unexpected(locked.error());
     }
     const auto measured = result.is_block_device ? measure_block_device(fd, result.geometry)
-                                                 : measure_file(fd, options, result.geometry);
+                                                 : measure_file(result, fd, options);
     if (!measured) return std::unexpected(measured.error());
     if (result.geometry.size_bytes == 0) return refused(Errc::kInvalid, "disk is empty");
 

@@ -12,6 +12,7 @@ struct DiskFile {
     Geometry geometry = {};
     bool is_block_device = false;
     int direct_errno = 0;  // Why the page cache is not passed by although it was to be.
+    int thin_errno = 0;    // Why a new file has no space of its own although it was to have it.
 };
 
 // Opens, locks and measures a disk.

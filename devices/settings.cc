@@ -41,8 +41,12 @@ config::ListSection<DeviceSettings> devices_section() {
     record.field("size", &DeviceSettings::size_bytes,
                  config::none_or(config::size(
                      {.min = kSizeBytesMin, .max = kSizeBytesMax, .multiple_of = kBlockBytes})),
-                 "A file that is not there is made with this size, and takes space as it fills. "
-                 "One that is there keeps its own. none: it must be there.",
+                 "A file that is not there is made with this size. One that is there keeps its "
+                 "own. none: it must be there.",
+                 {.reload = config::Reload::kLive});
+    record.field("thin", &DeviceSettings::thin, config::boolean(),
+                 "A file that is made takes space as it fills, instead of all at once. When there "
+                 "is none left where it lies, the disk takes no more writes.",
                  {.reload = config::Reload::kLive});
     record.field(
         "pool", &DeviceSettings::pool, name_type(), "The pool whose objects it holds.",

@@ -14,6 +14,7 @@ struct DeviceSettings {
     std::string name = {};
     std::string path = {};
     std::optional<std::uint64_t> size_bytes = {};  // Of a file that is to be made.
+    bool thin = false;
     std::string pool = {};
 };
 

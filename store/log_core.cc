@@ -275,7 +275,9 @@ void LogCore::end(Commit& commit) {
 
 void LogCore::fail(const Error& error, const char* what) {
     if (failed_) return;
-    failed_ = Error{.code = Errc::kIo, .os_errno = error.os_errno, .context = what};
+    // What had been written by then may be there or not: nobody is told that there was no space.
+    const char* const why = error.code == Errc::kNoSpace ? "no space where the disk lies" : what;
+    failed_ = Error{.code = Errc::kIo, .os_errno = error.os_errno, .context = why};
     while (Commit* commit = waiting_.pop_front()) {
         commit->failed_ = true;
         commit->error_ = failure();

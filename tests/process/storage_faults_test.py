@@ -1,6 +1,7 @@
 """Faults of storage, and input at its limits: each is said with the object and the reason, what was acknowledged is
 there, and the others do not notice."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -174,6 +175,48 @@ class DamageTest(FaultsTestCase):
         self.ctl("rm", victim)
         wait_until(lambda: self.ctl_bytes("put", "-", "again", data=content(4 * MIB)).returncode == DONE,
                    "the space of what was removed")
+
+    @unittest.skipUnless(IS_ROOT, "mounts a file system")
+    def test_no_space_under_a_disk(self):
+        """A file that has its space is not concerned; a thin one says why it takes no more, and goes on when there is room."""
+        self.stop()
+        small = self.directory / "small"
+        small.mkdir()
+        done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=96m,mode=0700", "none", small], capture_output=True)
+        if done.returncode != 0:
+            self.skipTest("no file system can be mounted")
+        self.addCleanup(subprocess.run, ["umount", "--lazy", small])
+        config = self.dir / "fopd.yaml"
+        lines = [line for line in config.read_text().splitlines() if "name: d1" not in line]
+        config.write_text("\n".join(
+            f"  - {{ name: d0, path: {small}/d0.img, size: 32MiB, pool: fast }}\n"
+            f"  - {{ name: d1, path: {small}/d1.img, size: 64MiB, thin: true, pool: fast }}" if "name: d0" in line else line
+            for line in lines) + "\n")
+        self.start()
+        with (small / "filler").open("wb", buffering=0) as filler, contextlib.suppress(OSError):
+            while filler.write(bytes(64 * KIB)):
+                pass
+        kept = {}
+        refused = []
+        for number in range(16):
+            name = f"object-{number}"
+            done = self.ctl_bytes("put", "-", name, data=content(MIB, number))
+            if done.returncode == DONE:
+                kept[name] = content(MIB, number)
+            else:
+                refused.append(done.stderr)
+        devices = {each["name"]: each for each in self.devices()}
+        self.assertEqual((devices["d0"]["state"], devices["d1"]["state"]), ("good", "read-only"), devices)
+        self.assertIn("no space where the disk lies", devices["d1"]["reason"])
+        self.assertTrue(all(b"no space where the disk lies" in each for each in refused), refused)
+        self.assertGreater(len(kept), 8)
+        for name, expected in kept.items():
+            self.assertEqual(self.get(name), expected)
+        (small / "filler").unlink()
+        self.kill_and_start()
+        self.assertEqual([each["state"] for each in self.devices()], ["good", "good"])
+        for name, expected in kept.items():
+            self.assertEqual(self.get(name), expected)
 
     @unittest.skipUnless(IS_ROOT and shutil.which("losetup"), "needs a loop device")
     def test_a_disk_that_fails(self):
