@@ -389,6 +389,7 @@ LiveSettings Node::live_settings() {
     lrs::TbfShare tbf;
     if (policy.is_of_node()) tbf = tbf_.share(policy.tbf, world_.control.now());
     return {.limits = {.max_foms = settings.get<lrs::LrsSettings>().max_foms,
+                       .io_wait_goal = settings.get<lrs::LrsSettings>().io_wait_goal,
                        .slow_fop = settings.get<LogSettings>().slow_fop},
             .policy = policy,
             .tbf = std::move(tbf),

@@ -247,6 +247,9 @@ void NodeMetrics::collect_fabric(core::MetricSink& sink) const {
         }
         sink.gauge("fopd_foms", "Fops that are running.", labels,
                    static_cast<double>(locality->handler()->running_count()));
+        sink.gauge("fopd_foms_allowed",
+                   "What may run at a time: a fop counts once, and once more for each 64 KiB.",
+                   labels, static_cast<double>(locality->handler()->admission().allowed()));
         locality->requests()->collect(sink, index);
         fops.push_back(&locality->handler()->metrics());
     }

@@ -32,9 +32,11 @@ DepthControl::DepthControl(DepthOptions options) : options_(options), depth_(opt
     ENSURE(options.min <= options.max);
 }
 
-void DepthControl::ended(Duration latency) {
+void DepthControl::ended(Duration latency, std::uint64_t weight) {
     sum_ += latency;
-    if (++count_ < depth_) return;
+    ++count_;
+    weight_ += weight;
+    if (weight_ < depth_) return;
 
     const Duration mean = sum_ / count_;
     if (mean > options_.latency_goal) {
@@ -43,6 +45,7 @@ void DepthControl::ended(Duration latency) {
     } else if (full_) {
         depth_ = std::min(options_.max, missed_ ? depth_ + 1 : depth_ * 2);
     }
+    weight_ = 0;
     count_ = 0;
     sum_ = Duration::zero();
     full_ = false;

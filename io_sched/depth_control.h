@@ -16,23 +16,32 @@ struct DepthOptions {
 // both.
 DepthOptions depth_options(bool rotational, Duration latency_goal, std::uint32_t max);
 
-// How many operations a device is given at a time, so that they take about as long as the goal
-// says. A round is as many operations as may run at a time. After one whose mean was above the goal
-// a quarter fewer may; after one whose mean was not, and in which there was no room for more, one
-// more may, or twice as many as long as the goal was never missed. Pure.
+// What an operation weighs among those that run at a time: a long one is as much work as some short
+// ones.
+inline constexpr std::uint64_t kBytesPerWeight = 64ULL << 10;
+constexpr std::uint64_t weight_of(std::uint64_t size_bytes) {
+    return 1 + size_bytes / kBytesPerWeight;
+}
+
+// How much may run at a time, in weights, so that an operation takes about as long as the goal
+// says. A round is as much as may run at a time. After one whose mean was above the goal a quarter
+// less may; after one whose mean was not, and in which there was no room for more, one more may, or
+// twice as much as long as the goal was never missed. Pure.
 class DepthControl {
 public:
     explicit DepthControl(DepthOptions options);
 
     std::uint32_t depth() const { return depth_; }
-    // One more runs; they are `in_flight` now.
+    // One more runs; together they weigh `in_flight` now.
     void began(std::uint64_t in_flight) { full_ = full_ || in_flight >= depth_; }
-    void ended(Duration latency);
+    void ended(Duration latency, std::uint64_t weight = 1);
 
 private:
     const DepthOptions options_;
     std::uint32_t depth_;
-    std::uint32_t count_ = 0;  // Of this round.
+    // Of this round.
+    std::uint64_t weight_ = 0;
+    std::uint32_t count_ = 0;
     Duration sum_{0};
     bool full_ = false;  // In this round.
     bool missed_ = false;

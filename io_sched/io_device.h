@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include "core/counter.h"
@@ -24,21 +26,30 @@ public:
     // latency: one at a time, besides them.
     bool has_room(IoType type) const {
         if (type == IoType::kFormat) return running_count(IoType::kFormat) == 0;
-        return in_flight() < depth_.depth();
+        return weight_ < depth_.depth() || in_flight() < std::min(kAlways, depth_.depth());
     }
 
-    void begin(IoType type) {
+    void begin(IoType type, std::uint64_t size_bytes = 0) {
         core::Counter& running = running_[index(type)];
         running.set(running.get() + 1);
-        if (type != IoType::kFormat) depth_.began(in_flight());
+        if (type == IoType::kFormat) return;
+        weight_ += weight_of(size_bytes);
+        depth_.began(weight_);
     }
-    void end(IoType type) {
+    // What began with so many bytes is joined by more.
+    void grow(std::uint64_t size_bytes, std::uint64_t more_bytes) {
+        weight_ += weight_of(size_bytes + more_bytes) - weight_of(size_bytes);
+        depth_.began(weight_);
+    }
+    // As it began and grew.
+    void end(IoType type, std::uint64_t size_bytes = 0) {
         core::Counter& running = running_[index(type)];
         running.set(running.get() - 1);
+        if (type != IoType::kFormat) weight_ -= weight_of(size_bytes);
     }
     // How long a read or write took, from begin() on. One that failed teaches nothing.
-    void learn(Duration latency) {
-        depth_.ended(latency);
+    void learn(Duration latency, std::uint64_t size_bytes = 0) {
+        depth_.ended(latency, weight_of(size_bytes));
         allowed_.set(depth_.depth());
     }
 
@@ -52,10 +63,14 @@ public:
     std::uint64_t depth() const { return allowed_.get(); }
 
 private:
+    // While one ends the next is there, however long they are.
+    static constexpr std::uint32_t kAlways = 2;
+
     static std::size_t index(IoType type) { return static_cast<std::size_t>(type); }
 
     const MediumId medium_;
     DepthControl depth_;
+    std::uint64_t weight_ = 0;  // Of the reads and writes that run.
     std::array<core::Counter, kIoTypeCount> running_;
     core::Counter allowed_;
 };

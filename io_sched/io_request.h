@@ -88,6 +88,8 @@ public:
 
     // Whether a scheduler holds it, because a part of it has no device yet.
     bool waiting() const { return owner_ != nullptr && missing_count_ > 0; }
+    // From when it was pushed until every part had a device. Valid once completed.
+    Duration waited() const { return waited_; }
     // When it was pushed, and its number among all that were: what is older comes first.
     Instant arrived_at() const { return arrived_at_; }
     std::uint64_t arrival() const { return arrival_; }
@@ -124,6 +126,7 @@ private:
     Complete complete_;
     MainScheduler* owner_ = nullptr;  // From push() to completion.
     Instant arrived_at_{};
+    Duration waited_{};
     std::uint64_t arrival_ = 0;
     std::uint32_t missing_count_ = 0;
     std::uint32_t running_count_ = 0;

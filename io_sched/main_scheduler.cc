@@ -108,6 +108,7 @@ void IoRequest::stamp(std::uint64_t arrival, Instant now) {
     for (IoPart& part : parts) part.state = IoPart::State::kWaiting;
     arrival_ = arrival;
     arrived_at_ = now;
+    waited_ = {};
 }
 
 void IoRequest::withdraw() {
@@ -236,7 +237,8 @@ void MainScheduler::schedule(IoRequest& request) {
         start(static_cast<DeviceQueue&>(*found.device), request, request.parts[found.part]);
     }
     leave(request);
-    figures_of(request).wait.record(reactor_.now() - request.arrived_at_);
+    request.waited_ = reactor_.now() - request.arrived_at_;
+    figures_of(request).wait.record(request.waited_);
 }
 
 void MainScheduler::start(DeviceQueue& device, IoRequest& request, IoPart& part) {
@@ -244,15 +246,16 @@ void MainScheduler::start(DeviceQueue& device, IoRequest& request, IoPart& part)
     ++request.running_count_;
     figures_of(request).dispatched.add(1);
     if (request.type != IoType::kWrite) {
-        device.begin(request.type);
+        device.begin(request.type, part.buffer.size_bytes);
         reactor_.spawn(device.gate(), execute(&device, share));
         return;
     }
     if (device.joined().takes(part)) {
         figures_of(request).joined.add(1);
+        device.grow(device.joined().size_bytes, part.buffer.size_bytes);
     } else {
         start_joined(device);
-        device.begin(request.type);
+        device.begin(request.type, part.buffer.size_bytes);
     }
     device.joined().add(share);
 }
@@ -275,7 +278,7 @@ Task<void> MainScheduler::execute(DeviceQueue* device, Share share) {
     const IoType type = share.request->type;
     Task<Result<void>> operation = operate(device->device(), *share.request, *share.part);
     const Result<void> result = co_await std::move(operation);
-    operation_ended(*device, type, began, result.has_value());
+    operation_ended(*device, {type, share.part->buffer.size_bytes, began}, result.has_value());
     part_ended(*share.request, *share.part, result);
 }
 
@@ -285,16 +288,17 @@ Task<void> MainScheduler::execute_joined(DeviceQueue* device, Joined joined) {
     for (std::size_t i = 0; i < joined.count; ++i) pieces[i] = joined.shares[i].part->buffer;
     const std::span gathered(pieces.data(), joined.count);
     const Result<void> result = co_await device->device().gather(gathered, joined.offset());
-    operation_ended(*device, IoType::kWrite, began, result.has_value());
+    operation_ended(*device, {IoType::kWrite, joined.size_bytes, began}, result.has_value());
     for (std::size_t i = 0; i < joined.count; ++i) {
         part_ended(*joined.shares[i].request, *joined.shares[i].part, result);
     }
 }
 
-void MainScheduler::operation_ended(DeviceQueue& device, IoType type, Instant began,
-                                    bool succeeded) {
-    device.end(type);
-    if (succeeded && type != IoType::kFormat) device.learn(reactor_.now() - began);
+void MainScheduler::operation_ended(DeviceQueue& device, const Running& what, bool succeeded) {
+    device.end(what.type, what.size_bytes);
+    if (succeeded && what.type != IoType::kFormat) {
+        device.learn(reactor_.now() - what.began, what.size_bytes);
+    }
     changed_ = true;
 }
 

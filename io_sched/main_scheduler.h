@@ -87,6 +87,12 @@ private:
     class DeviceQueue;
     struct Share;
     struct Joined;
+    // An operation on a device.
+    struct Running {
+        IoType type;
+        std::uint64_t size_bytes;
+        Instant began;
+    };
     struct Figures {
         core::Counter dispatched;  // Parts given to a device.
         core::Counter joined;      // Of those, parts that went with the one before.
@@ -107,7 +113,7 @@ private:
     void start_joined(DeviceQueue& device);
     Task<void> execute(DeviceQueue* device, Share share);
     Task<void> execute_joined(DeviceQueue* device, Joined joined);
-    void operation_ended(DeviceQueue& device, IoType type, Instant began, bool succeeded);
+    void operation_ended(DeviceQueue& device, const Running& what, bool succeeded);
     void part_ended(IoRequest& request, IoPart& part, const Result<void>& result);
     void give_up(IoRequest& request, const Error& why);
     void end_over();

@@ -46,9 +46,10 @@ config::Section<IoSchedSettings> io_sched_section() {
                   config::auto_or(config::duration({.min = 10us, .max = 10s})),
                   "A device gets as much to do at a time as it does within this time; auto is 20ms "
                   "for disks that turn and 2ms for others.");
-    section.field("depth_max", &IoSchedSettings::depth_max,
-                  config::integer<std::uint32_t>({.min = 1, .max = 4096}),
-                  "Reads and writes a device has at a time, at most.");
+    section.field(
+        "depth_max", &IoSchedSettings::depth_max,
+        config::integer<std::uint32_t>({.min = 1, .max = 4096}),
+        "Reads and writes a device has at a time, at most; one counts once more for each 64KiB.");
     return section;
 }
 

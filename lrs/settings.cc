@@ -49,6 +49,12 @@ config::Section<LrsSettings> lrs_section() {
                   config::integer<std::uint32_t>({.min = 1, .max = 65536}),
                   "Fops that run at a time, in each locality; the others wait in their order.",
                   {.reload = config::Reload::kLive});
+    section.field("io_wait_goal", &LrsSettings::io_wait_goal,
+                  config::none_or(config::duration({.min = 10us, .max = 10s})),
+                  "Fewer run while the reads and writes of one wait longer than this for their "
+                  "devices, on the mean: what waits here waits in the policy's order. none: it "
+                  "does not matter.",
+                  {.reload = config::Reload::kLive});
     section.field<CrrSettings>("crr", &LrsSettings::crr, config::map_of(crr_record()),
                                summary_of("crr"));
     section.field<DeadlineSettings>("deadline", &LrsSettings::deadline,

@@ -1,5 +1,6 @@
 #include "reqh/block_io.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/ensure.h"
@@ -45,7 +46,13 @@ void BlockIo::on_complete(io_sched::IoRequest& request) {
 
 Result<void> BlockIo::Awaiter::await_resume() const {
     Result<void> first{};
-    for (std::size_t i = 0; i < io_.count_ && first; ++i) first = io_.requests_[i].result;
+    Duration waited{};
+    for (std::size_t i = 0; i < io_.count_; ++i) {
+        const Request& request = io_.requests_[i];
+        if (first) first = request.result;
+        waited = std::max(waited, request.waited());
+    }
+    io_.waited_ += waited;
     io_.count_ = 0;
     return first;
 }

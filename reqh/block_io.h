@@ -4,6 +4,7 @@
 #include <coroutine>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "core/buffer_pool.h"
 #include "core/io.h"
@@ -48,6 +49,10 @@ public:
     // Result<void>: the first failure, by the order in which they were asked for.
     Awaiter wait();
 
+    // How long they have waited for the disk since this was asked last; of those at a time, the
+    // longest.
+    Duration take_waited() { return std::exchange(waited_, Duration::zero()); }
+
 private:
     class Request final : public io_sched::IoRequest {
     public:
@@ -64,6 +69,7 @@ private:
     std::array<Request, kRequestsMax> requests_;
     std::size_t count_ = 0;
     std::size_t running_ = 0;
+    Duration waited_{};
     std::coroutine_handle<> waiter_;
 };
 

@@ -66,6 +66,7 @@ void Fom::start() {
     ENSURE(state_ == State::kQueued);
     state_ = State::kRunning;
     started_at_ = services_.reactor.now();
+    io_wait_ = {};
 }
 
 Task<void> Fom::run() {
@@ -102,6 +103,7 @@ Task<void> Fom::run() {
                                .times = &times_,
                                .cancel = &fop_->cancel_source()};
     reply = co_await operation.run(here);
+    io_wait_ = operation.io().take_waited();
     // When the client hears of the end nothing is held for it any more but what the reply is made
     // of.
     if (reply.payload.empty()) piece.reset();

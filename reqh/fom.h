@@ -81,6 +81,8 @@ public:
     FopId id() const { return {.session = fop_->caller().session, .request = fop_->request().id}; }
     const PhaseTimes& times() const { return times_; }
     Instant started_at() const { return started_at_; }
+    // How long its reads and writes have waited for their devices. Of one that has run.
+    Duration io_wait() const { return io_wait_; }
     // Whether it was called hung; once is enough.
     bool reported() const { return reported_; }
     void set_reported() { reported_ = true; }
@@ -101,6 +103,7 @@ private:
     State state_ = State::kFree;
     bool reported_ = false;
     Instant started_at_{};
+    Duration io_wait_{};
     PhaseTimes times_;
     // What of the sender's rights the token leaves; without a token, all of them.
     fop::Rights rights_;

@@ -7,6 +7,10 @@ namespace fopd::reqh {
 
 namespace {
 
+AdmissionRule rule_of(const RequestHandlerLimits& limits) {
+    return {.max_foms = limits.max_foms, .io_wait_goal = limits.io_wait_goal};
+}
+
 constexpr fop::Reply kStopping{.status = fop::Status::kTryAgain, .words = "the server is stopping"};
 
 }  // namespace
@@ -17,7 +21,7 @@ RequestHandler::RequestHandler(const RequestHandlerParts& parts, const RequestHa
       work_(parts.work),
       requests_(parts.requests),
       events_(parts.events),
-      limits_(limits),
+      slow_fop_(limits.slow_fop),
       tokens_(parts.tokens),
       services_{.reactor = parts.reactor,
                 .buffers = parts.buffers,
@@ -25,8 +29,8 @@ RequestHandler::RequestHandler(const RequestHandlerParts& parts, const RequestHa
                 .operations = operations_,
                 .stores = parts.stores,
                 .owner = *this},
+      admission_(rule_of(limits)),
       metrics_(std::make_unique<FopMetrics>()) {
-    ENSURE(limits_.max_foms > 0);
     ask();
 }
 
@@ -81,7 +85,7 @@ void RequestHandler::on_request(lrs::Request* request) {
 void RequestHandler::start(Fom& fom) {
     fom.start();
     running_.push_back(fom);
-    running_count_.add(1);
+    admission_.began(fom.attributes.size_bytes);
     if (!Timer::armed()) reactor_.arm(*this, after(reactor_.now(), kHungAfter));
     reactor_.spawn(work_, fom.run());
 }
@@ -93,7 +97,7 @@ void RequestHandler::on_cancelled(Fom& fom) {
 
 void RequestHandler::on_finished(Fom& fom, fop::Reply reply) {
     fom.RunningPlace::unlink();
-    running_count_.set(running_count_.get() - 1);
+    admission_.ended(fom.attributes.size_bytes, fom.io_wait());
     if (cut_off_ && reply.status == fop::Status::kCancelled) {
         const bool may_be_repeated =
             !fom.times().reached(Phase::kExecute) || fom.type().repeat == fop::Repeat::kIdempotent;
@@ -114,14 +118,14 @@ void RequestHandler::finish(Fom& fom, const fop::Reply& reply) {
     fom.describe(record);
     record.state = FopRecord::State::kFinished;
     record.status = reply.status;
-    if (fom.times().total() >= limits_.slow_fop) report_slow(record);
+    if (fom.times().total() >= slow_fop_) report_slow(record);
     fom.reply(reply);
     free_.push_back(&fom);
 }
 
 void RequestHandler::set_limits(const RequestHandlerLimits& limits) {
-    ENSURE(limits.max_foms > 0);
-    limits_ = limits;
+    slow_fop_ = limits.slow_fop;
+    admission_.set(rule_of(limits));
     if (!has_room()) Getter::unlink();
     ask();
 }

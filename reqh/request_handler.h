@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "core/buffer_pool.h"
-#include "core/counter.h"
 #include "core/events.h"
 #include "core/gate.h"
 #include "core/intrusive_list.h"
@@ -17,6 +16,7 @@
 #include "core/timer_heap.h"
 #include "fabric/rpc/incoming.h"
 #include "lrs/scheduler.h"
+#include "reqh/admission.h"
 #include "reqh/fom.h"
 #include "reqh/fop_metrics.h"
 #include "reqh/fop_record.h"
@@ -29,6 +29,7 @@ namespace fopd::reqh {
 // What may change while it runs.
 struct RequestHandlerLimits {
     std::uint32_t max_foms = 128;
+    std::optional<Duration> io_wait_goal = AdmissionRule{}.io_wait_goal;
     Duration slow_fop = 500ms;  // What took this long is an event.
 };
 
@@ -74,8 +75,9 @@ public:
     // A fop that waits, runs, or is among the last that finished.
     std::optional<FopRecord> trace(FopId id) const;
 
-    // Both from any thread.
-    std::uint64_t running_count() const { return running_count_.get(); }
+    // These from any thread.
+    std::uint64_t running_count() const { return admission_.running(); }
+    const Admission& admission() const { return admission_; }
     const FopMetrics& metrics() const { return *metrics_; }
 
 private:
@@ -86,7 +88,7 @@ private:
     Fom& take_fom();
     void start(Fom& fom);
     void ask();
-    bool has_room() const { return draining_ || running_count_.get() < limits_.max_foms; }
+    bool has_room() const { return draining_ || admission_.has_room(); }
     void finish(Fom& fom, const fop::Reply& reply);
     void look_for_hung();
     void report_slow(const FopRecord& record);
@@ -96,14 +98,14 @@ private:
     core::Gate& work_;
     lrs::Scheduler& requests_;
     core::EventSink& events_;
-    RequestHandlerLimits limits_;
+    Duration slow_fop_;
     TokenCache tokens_;
     OperationPool operations_;
     const FomServices services_;
     std::deque<Fom> foms_;
     std::vector<Fom*> free_;  // The last that ended is the first to be used.
     mutable core::IntrusiveList<RunningPlace> running_;  // In the order they were started.
-    core::Counter running_count_;
+    Admission admission_;
     const std::unique_ptr<FopMetrics> metrics_;
     FopHistory history_;
     bool draining_ = false;

@@ -96,6 +96,53 @@ TEST_CASE("io_sched depth: a disk that turns has a goal and a bound of its own",
     CHECK(depth_options(false, 7ms, 2).min == 2);
 }
 
+TEST_CASE("io_sched depth: a round is as much as may run, however many operations that are",
+          "[io_sched]") {
+    DepthControl control({.latency_goal = 2ms, .min = 16, .max = 1000});
+    control.began(17);
+    control.ended(3ms, 17);
+    control.began(17);
+    control.ended(1ms, 17);
+    CHECK(control.depth() == 17);
+
+    // Long ones and short ones count alike in the mean.
+    control.began(17);
+    control.ended(1ms, 16);
+    control.ended(4ms, 1);
+    CHECK(control.depth() == 16);
+}
+
+TEST_CASE("io_sched device: long operations leave room for two, and count for many", "[io_sched]") {
+    constexpr std::uint64_t kLong = 1UL << 20;
+    IoDevice device(MediumId{1}, {.min = 16, .max = 16});
+
+    device.begin(IoType::kWrite, kLong);
+    CHECK(device.has_room(IoType::kRead));
+    device.begin(IoType::kWrite, kLong);
+    CHECK_FALSE(device.has_room(IoType::kRead));
+    device.end(IoType::kWrite, kLong);
+    CHECK(device.has_room(IoType::kRead));
+    device.end(IoType::kWrite, kLong);
+
+    for (int i = 0; i < 16; ++i) {
+        REQUIRE(device.has_room(IoType::kRead));
+        device.begin(IoType::kRead, 4096);
+    }
+    CHECK_FALSE(device.has_room(IoType::kRead));
+    for (int i = 0; i < 16; ++i) device.end(IoType::kRead, 4096);
+
+    device.begin(IoType::kWrite, 4096);
+    device.grow(4096, kLong);
+    device.begin(IoType::kRead, 4096);
+    CHECK_FALSE(device.has_room(IoType::kRead));
+    device.end(IoType::kWrite, 4096 + kLong);
+    for (int i = 0; i < 15; ++i) {
+        REQUIRE(device.has_room(IoType::kRead));
+        device.begin(IoType::kRead, 4096);
+    }
+    CHECK_FALSE(device.has_room(IoType::kRead));
+}
+
 TEST_CASE("io_sched device: a format runs besides reads and writes, and alone of its kind",
           "[io_sched]") {
     IoDevice device(MediumId{1}, {.min = 2, .max = 2});

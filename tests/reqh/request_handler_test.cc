@@ -4,6 +4,7 @@
 #include "reqh/request_handler.h"
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "core/crc32c.h"
@@ -229,10 +230,10 @@ TEST_CASE("reqh: a changed limit holds at once", "[reqh]") {
     node.settle();
     CHECK(node.handler.running_count() == 2);
 
-    node.handler.set_limits({.max_foms = 5});
+    node.handler.set_limits({.max_foms = 5, .io_wait_goal = std::nullopt});
     CHECK(node.handler.running_count() == 5);
 
-    node.handler.set_limits({.max_foms = 1});
+    node.handler.set_limits({.max_foms = 1, .io_wait_goal = std::nullopt});
     node.world.run_for(20ms);
     CHECK(node.handler.running_count() == 1);
     node.world.run_for(1s);
@@ -242,7 +243,7 @@ TEST_CASE("reqh: a changed limit holds at once", "[reqh]") {
 TEST_CASE("reqh: a lowered limit also holds for who was asking already", "[reqh]") {
     HandlerWorld node({.max_foms = 2});
     node.send(bulk_echo(kPiece, 10ms));
-    node.handler.set_limits({.max_foms = 1});
+    node.handler.set_limits({.max_foms = 1, .io_wait_goal = std::nullopt});
 
     node.send(bulk_echo(kPiece, 10ms));
     node.settle();

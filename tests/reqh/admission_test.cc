@@ -1,0 +1,100 @@
+// Goal: foms run as long as their devices keep up, and how many do is never more than is allowed.
+#include "reqh/admission.h"
+
+#include <algorithm>
+#include <deque>
+
+#include "tests/catch.h"
+
+using namespace fopd;
+using namespace fopd::reqh;
+
+namespace {
+
+std::uint64_t fill(Admission& admission, std::uint64_t size_bytes) {
+    while (admission.has_room()) admission.began(size_bytes);
+    return admission.running();
+}
+
+void end_all(Admission& admission, std::uint64_t size_bytes, Duration io_wait) {
+    while (admission.running() > 0) admission.ended(size_bytes, io_wait);
+}
+
+}  // namespace
+
+TEST_CASE("reqh admission: without a goal the number of foms is all there is", "[reqh]") {
+    Admission admission({.max_foms = 40, .io_wait_goal = std::nullopt});
+    for (int round = 0; round < 20; ++round) {
+        CHECK(fill(admission, 1UL << 20) == 40);
+        end_all(admission, 1UL << 20, 1s);
+    }
+}
+
+TEST_CASE("reqh admission: with one it is as many as the devices keep up with", "[reqh]") {
+    Admission admission({.max_foms = 128, .io_wait_goal = 1ms});
+    CHECK(fill(admission, 0) == 16);
+    end_all(admission, 0, 0ms);
+    for (int round = 0; round < 10; ++round) {
+        fill(admission, 4096);
+        end_all(admission, 4096, 500us);
+    }
+    CHECK(fill(admission, 4096) == 128);
+    end_all(admission, 4096, 500us);
+
+    for (int round = 0; round < 50; ++round) {
+        fill(admission, 4096);
+        end_all(admission, 4096, 3ms);
+    }
+    CHECK(fill(admission, 4096) == 16);
+    CHECK(admission.allowed() == 16);
+}
+
+TEST_CASE("reqh admission: what moves much counts as several", "[reqh]") {
+    Admission admission({.max_foms = 128, .io_wait_goal = 1ms});
+    CHECK(fill(admission, 1UL << 20) == 1);
+    admission.ended(1UL << 20, 0ms);
+    for (int round = 0; round < 1000; ++round) {
+        fill(admission, 1UL << 20);
+        end_all(admission, 1UL << 20, 0ms);
+    }
+    // 17 each, of four times 128.
+    CHECK(fill(admission, 1UL << 20) == 31);
+}
+
+TEST_CASE("reqh admission: another rule is in force at once, and the same one changes nothing",
+          "[reqh]") {
+    Admission admission({.max_foms = 128, .io_wait_goal = 1ms});
+    for (int round = 0; round < 10; ++round) {
+        fill(admission, 0);
+        end_all(admission, 0, 0ms);
+    }
+    admission.set({.max_foms = 128, .io_wait_goal = 1ms});
+    CHECK(fill(admission, 0) == 128);
+
+    admission.set({.max_foms = 5, .io_wait_goal = 1ms});
+    CHECK_FALSE(admission.has_room());
+    for (int i = 0; i < 124; ++i) admission.ended(0, 0ms);
+    CHECK(fill(admission, 0) == 5);
+}
+
+// A device that does one after the other: those that run wait for it together.
+TEST_CASE("reqh admission: what is more than a device does in time waits elsewhere", "[reqh]") {
+    constexpr Duration kService = 100us;
+    Admission admission({.max_foms = 128, .io_wait_goal = 1ms});
+    std::deque<Instant> running;
+    Instant now{};
+    Duration longest_late{};
+    for (int done = 0; done < 20'000; ++done) {
+        while (admission.has_room()) {
+            admission.began(4096);
+            running.push_back(now);
+        }
+        const Duration waited = now - running.front();
+        if (done > 10'000) longest_late = std::max(longest_late, waited);
+        now += kService;
+        running.pop_front();
+        admission.ended(4096, waited);
+    }
+    CHECK(longest_late <= 2ms);
+    CHECK(running.size() >= 5);
+}
