@@ -9,7 +9,7 @@
 namespace fopd::lrs {
 
 struct CrrSettings {
-    std::uint32_t quantum = 8;
+    std::uint32_t quantum = 1;
     friend bool operator==(const CrrSettings&, const CrrSettings&) = default;
 };
 config::Record<CrrSettings> crr_record();

@@ -1,0 +1,204 @@
+// Goal: what a request-scheduling policy promises reaches the clients of a node whose disk is the
+// limit. Method: the real node over a slow simulated disk, and the real client library.
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "client/object_client.h"
+#include "fabric/mem_transport.h"
+#include "sim/client_host.h"
+#include "sim/simulated_node.h"
+#include "tests/catch.h"
+#include "tests/replay.h"
+
+using namespace fopd;
+using namespace fopd::sim;
+using client::ObjectClient;
+
+namespace {
+
+// A process that reads, or writes, one object over and over, so many times at once.
+class Client {
+public:
+    struct Work {
+        std::string name{};
+        std::uint64_t size_bytes = 4096;
+        std::uint32_t at_once = 1;
+        bool writes = false;
+    };
+
+    Client(core::VirtualWorld& world, fabric::MemTransport& network, Work work)
+        : work_(std::move(work)),
+          reactor_(world.make_reactor()),
+          events_(world),
+          entropy_(world.random().next()),
+          host_(*reactor_, events_, entropy_, client_host_options(work_.name)) {
+        client::ObjectClientOptions options;
+        options.server = *fabric::parse_address("mem://node:1");
+        objects_ = std::make_unique<ObjectClient>(host_, std::move(options));
+        REQUIRE(host_.open(network).has_value());
+        objects_->start();
+        reactor_->spawn(gate_, begin(this));
+    }
+    ~Client() { reactor_->drop_coroutines(); }
+    Client(const Client&) = delete;
+    Client& operator=(const Client&) = delete;
+
+    // What took how long, from now on.
+    void forget() { took_.clear(); }
+    std::size_t count() const { return took_.size(); }
+    // So many of a hundred took no longer.
+    Duration took(std::size_t percent) const {
+        REQUIRE(took_.size() >= 20);
+        std::vector<Duration> sorted = took_;
+        std::ranges::sort(sorted);
+        return sorted[(sorted.size() - 1) * percent / 100];
+    }
+
+private:
+    static Task<void> begin(Client* self) {
+        client::NewObject made;
+        made.name = self->work_.name;
+        const auto created = co_await self->objects_->create(std::move(made), {});
+        ENSURE(created.has_value());
+        self->fid_ = *created;
+        self->bytes_.resize(self->work_.size_bytes * self->work_.at_once);
+        const auto written =
+            co_await self->objects_->write({.fid = self->fid_, .from = self->bytes_}, {});
+        ENSURE(written.has_value());
+        for (std::uint32_t i = 0; i < self->work_.at_once; ++i) {
+            self->reactor_->spawn(self->gate_, go_on(self, i));
+        }
+    }
+    ObjectClient::WriteWish wish(std::uint32_t index) {
+        const std::uint64_t offset = work_.size_bytes * index;
+        return {.fid = fid_, .offset = offset, .from = part(index)};
+    }
+    std::span<std::byte> part(std::uint32_t index) {
+        return std::span(bytes_).subspan(work_.size_bytes * index, work_.size_bytes);
+    }
+    static Task<void> go_on(Client* self, std::uint32_t index) {
+        for (;;) {
+            const Instant began = self->reactor_->now();
+            if (self->work_.writes) {
+                const auto written = co_await self->objects_->write(self->wish(index), {});
+                ENSURE(written.has_value());
+            } else {
+                const std::uint64_t offset = self->work_.size_bytes * index;
+                const auto read =
+                    co_await self->objects_->read(self->fid_, offset, self->part(index), {});
+                ENSURE(read.has_value());
+            }
+            self->took_.push_back(self->reactor_->now() - began);
+        }
+    }
+
+    const Work work_;
+    core::Gate gate_;
+    std::unique_ptr<core::Reactor> reactor_;
+    RecordedEvents events_;
+    core::SeededEntropy entropy_;
+    fabric::SessionHost host_;
+    std::unique_ptr<ObjectClient> objects_;
+    fop::Fid fid_{};
+    std::vector<std::byte> bytes_;
+    std::vector<Duration> took_;
+};
+
+// A node of one locality, whose disk needs 4 ms for whatever it is asked.
+class Stage : fopd::testing::Replay {
+public:
+    Stage(std::uint64_t seed, const std::string& lrs)
+        : Replay(seed),
+          world_(seed),
+          network_({.seed = core::mix(seed, 1), .delay = fabric::kSimulatedDelay}),
+          node_(world_, options()) {
+        std::string text = node_.good_configuration();
+        const std::string few = "buffers: 256KiB";
+        text.replace(text.find(few), few.size(), "buffers: 32MiB");
+        node_.set_configuration(text + "lrs: { " + lrs + " }\n");
+        node_.start();
+        while (node_.node().state() != daemon::NodeState::kReady) world_.run_for(10ms);
+        node_.disks().set_faults("d0", {.delay_min = 4ms, .delay_max = 4ms});
+    }
+    ~Stage() {
+        clients_.clear();
+        node_.crash();
+    }
+    Stage(const Stage&) = delete;
+    Stage& operator=(const Stage&) = delete;
+
+    Client& add(Client::Work work) {
+        return *clients_.emplace_back(std::make_unique<Client>(world_, network_, std::move(work)));
+    }
+    void measure(Duration span) {
+        world_.run_for(1s);
+        for (const auto& client : clients_) client->forget();
+        world_.run_for(span);
+    }
+
+private:
+    SimulatedNodeOptions options() {
+        SimulatedNodeOptions options;
+        options.localities = 1;
+        options.network = &network_;
+        options.disks = {{.name = "d0", .size_bytes = 256UL << 20}};
+        return options;
+    }
+
+    core::VirtualWorld world_;
+    fabric::MemTransport network_;
+    SimulatedNode node_;
+    std::vector<std::unique_ptr<Client>> clients_;
+};
+
+struct Beside {
+    Duration median{};
+    Duration p95{};
+    std::size_t writes = 0;
+};
+
+Beside reader_beside_writer(const std::string& lrs) {
+    Stage stage(31, lrs);
+    const Client& writer =
+        stage.add({.name = "writer", .size_bytes = 1UL << 20, .at_once = 32, .writes = true});
+    const Client& reader = stage.add({.name = "reader"});
+    stage.measure(6s);
+    return {.median = reader.took(50), .p95 = reader.took(95), .writes = writer.count()};
+}
+
+}  // namespace
+
+TEST_CASE("sim policies: a reader beside a streaming writer waits for its turn, not for the writer",
+          "[sim]") {
+    const Beside fifo = reader_beside_writer("policy: fifo");
+    const Beside crr = reader_beside_writer("policy: crr");
+    INFO("fifo " << in_seconds(fifo.median) << " s, 95 of 100 within " << in_seconds(fifo.p95)
+                 << " s, " << fifo.writes << " writes; crr " << in_seconds(crr.median) << " s, "
+                 << in_seconds(crr.p95) << " s, " << crr.writes << " writes");
+    CHECK(crr.median * 5 <= fifo.median);
+    CHECK(crr.p95 * 5 <= fifo.p95);
+    // The disk is busy all the time, whatever the order.
+    CHECK(crr.writes * 10 >= fifo.writes * 9);
+}
+
+TEST_CASE("sim policies: clients of very different appetite have equal shares", "[sim]") {
+    Stage stage(32, "policy: crr, max_foms: 8");
+    std::vector<const Client*> clients;
+    for (std::uint32_t i = 0; i < 16; ++i) {
+        clients.push_back(
+            &stage.add({.name = "client-" + std::to_string(i), .at_once = i % 2 == 0 ? 4U : 60U}));
+    }
+    stage.measure(10s);
+
+    std::size_t sum = 0;
+    for (const Client* const each : clients) sum += each->count();
+    REQUIRE(sum > 1000);
+    for (const Client* const each : clients) {
+        CHECK(each->count() * clients.size() * 100 >= sum * 95);
+        CHECK(each->count() * clients.size() * 100 <= sum * 105);
+    }
+}
