@@ -71,7 +71,7 @@ TEST_CASE("lrs settings: all of them change at run time", "[lrs]") {
     schema.add(lrs_section());
     const auto before = schema.load_text("", "fopd.yaml");
     const auto after = schema.load_text(
-        "lrs: { policy: orr, max_foms: 7, crr: { quantum: 1 }, orr: { quantum: 2, ops: writes },"
+        "lrs: { policy: orr, max_foms: 7, crr: { quantum: 2 }, orr: { quantum: 2, ops: writes },"
         " trr: { quantum: 3 }, delay: { percent: 4 }, deadline: { wait_max: 5s, policy: orr } }",
         "fopd.yaml");
     REQUIRE(before.has_value());

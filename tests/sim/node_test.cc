@@ -253,7 +253,7 @@ TEST_CASE("sim node: another request scheduler takes over while clients are serv
 
     std::uint64_t expected = 0;
     for (const char* const words :
-         {"policy: crr", "policy: crr, crr: { quantum: 1 }", "policy: orr", "policy: trr",
+         {"policy: crr", "policy: crr, crr: { quantum: 2 }", "policy: orr", "policy: trr",
           "policy: delay, delay: { min: 1ms, max: 30ms }",
           "policy: deadline, deadline: { policy: crr, wait_max: 5ms }", "policy: fifo"}) {
         CAPTURE(words);
