@@ -259,30 +259,16 @@ Started<AccessPtr> load_access(const AuthSettings& settings) {
     return access;
 }
 
-namespace {
-
-// A token names an object by the bytes of its fid, the highest first; zeros name none.
-std::optional<fop::Fid> object_of(const fop::Token& token) {
-    fop::Fid fid;
-    for (std::size_t i = 0; i < sizeof fid.high; ++i) {
-        fid.high = fid.high << 8 | std::to_integer<std::uint64_t>(token.object[i]);
-        fid.low = fid.low << 8 | std::to_integer<std::uint64_t>(token.object[i + sizeof fid.high]);
-    }
-    if (!fid.is_set()) return std::nullopt;
-    return fid;
-}
-
-}  // namespace
-
 Result<reqh::TokenGrant> AccessTokens::check(std::span<const std::byte> token, Instant now) {
     if (!access_->tokens) {
-        return std::unexpected(Error{.code = Errc::kDenied, .context = "no issuer is configured"});
+        return std::unexpected(
+            Error{.code = Errc::kDenied, .context = "the server knows no issuer of tokens"});
     }
     const WallTime wall = clock_.wall();
     // Whom it is bound to is compared where the caller is known.
     const auto read = fop::read_unverified(token);
-    if (!read) return std::unexpected(read.error());
-    const auto checked = access_->tokens->check(token, {.now = wall, .principal = read->principal});
+    const std::string principal = read ? read->principal : std::string();
+    const auto checked = access_->tokens->check(token, {.now = wall, .principal = principal});
     if (!checked) return std::unexpected(checked.error());
     // A token may be good for longer than there are nanoseconds to count.
     constexpr std::int64_t kLastSecond = Duration::max().count() / 1'000'000'000 - 1;
@@ -291,7 +277,7 @@ Result<reqh::TokenGrant> AccessTokens::check(std::span<const std::byte> token, I
     return reqh::TokenGrant{.rights = checked->rights,
                             .principal = checked->principal,
                             .pool = checked->pool,
-                            .object = object_of(*checked),
+                            .object = fop::fid_of(checked->object),
                             .expires_at = after(now, left)};
 }
 

@@ -83,10 +83,24 @@ Result<Token> decode(std::span<const std::byte> body) {
 
 }  // namespace
 
-bool Token::allows(Rights needed, std::string_view in_pool, const TokenObject& on_object) const {
-    if (!rights.cover(needed)) return false;
-    if (!pool.empty() && pool != in_pool) return false;
-    return object == TokenObject{} || object == on_object;
+TokenObject token_object(const Fid& fid) {
+    TokenObject object;
+    for (std::size_t i = 0; i < sizeof fid.high; ++i) {
+        const auto shift = 8 * (sizeof fid.high - 1 - i);
+        object[i] = static_cast<std::byte>(fid.high >> shift);
+        object[i + sizeof fid.high] = static_cast<std::byte>(fid.low >> shift);
+    }
+    return object;
+}
+
+std::optional<Fid> fid_of(const TokenObject& object) {
+    Fid fid;
+    for (std::size_t i = 0; i < sizeof fid.high; ++i) {
+        fid.high = fid.high << 8 | std::to_integer<std::uint64_t>(object[i]);
+        fid.low = fid.low << 8 | std::to_integer<std::uint64_t>(object[i + sizeof fid.high]);
+    }
+    if (!fid.is_set()) return std::nullopt;
+    return fid;
 }
 
 std::string to_text(const IssuerPublic& issuer) {
@@ -179,7 +193,7 @@ Result<Token> TokenChecker::check(std::span<const std::byte> token, const Shown&
 
     auto decoded = decode(body);
     if (!decoded) return decoded;
-    if (shown.now.unix_ns / kSecondNs > decoded->not_after) return denied("the token is too old");
+    if (shown.now.unix_ns / kSecondNs > decoded->not_after) return denied("the token has expired");
     if (decoded->generation < options_.generation_min) {
         return denied("the token is of a revoked generation");
     }

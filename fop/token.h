@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,14 +11,18 @@
 
 #include "core/result.h"
 #include "core/time.h"
+#include "fop/fid.h"
 #include "fop/key.h"
 #include "fop/rights.h"
 
 namespace fopd::fop {
 
 using TokenId = std::array<std::byte, 16>;
-// Names an object; zeros for every object.
+// Names an object by the bytes of its fid, the highest first; zeros for every object.
 using TokenObject = std::array<std::byte, 16>;
+TokenObject token_object(const Fid& fid);
+// Nothing for every object.
+std::optional<Fid> fid_of(const TokenObject& object);
 
 // A capability: says that whoever shows it, or only one principal, may do something to a pool or an
 // object until some time. Signed by the issuer, checked with the issuer's public half alone.
@@ -31,10 +36,6 @@ struct Token {
     TokenObject object{};
     std::int64_t not_after = 0;    // The last second it is good, since 1970.
     std::uint64_t generation = 0;  // By it all older tokens are revoked at once.
-
-    // Whether it allows `needed` on this object. Its time and its holder were looked at when it was
-    // checked.
-    bool allows(Rights needed, std::string_view in_pool, const TokenObject& on_object) const;
 
     friend bool operator==(const Token&, const Token&) = default;
 };
@@ -89,7 +90,7 @@ public:
 
     explicit TokenChecker(Options options);
 
-    // kInvalid for what is no token, kDenied for one that is not the issuer's, too old, revoked, or
+    // kInvalid for what is no token, kDenied for one that is not the issuer's, expired, revoked, or
     // somebody else's; the reason is the context. Nothing is said of a token the issuer did not
     // sign.
     Result<Token> check(std::span<const std::byte> token, const Shown& shown) const;

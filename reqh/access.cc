@@ -19,9 +19,8 @@ bool is_in_group(const fabric::Caller& caller, std::string_view group) {
            std::ranges::find(caller.groups, group) != caller.groups.end();
 }
 
-bool may(const fabric::Caller& caller, fop::Rights rights, const store::Object& object,
-         Access access) {
-    if (access == Access::kNone || rights.cover(fop::kAdmin)) return true;
+bool may(const fabric::Caller& caller, const store::Object& object, Access access) {
+    if (access == Access::kNone || caller.rights.cover(fop::kAdmin)) return true;
     const bool is_owner = object.owner == acting_user(caller);
     if (access == Access::kOwn) return is_owner;
     unsigned shift = 0;

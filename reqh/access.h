@@ -24,8 +24,7 @@ inline std::string_view acting_user(const fabric::Caller& caller) {
 bool is_in_group(const fabric::Caller& caller, std::string_view group);
 
 // Whether an object's owner, group and mode let the caller; with the right to administer, anybody
-// may. The rights are what the token leaves of the caller's.
-bool may(const fabric::Caller& caller, fop::Rights rights, const store::Object& object,
-         Access access);
+// may.
+bool may(const fabric::Caller& caller, const store::Object& object, Access access);
 
 }  // namespace fopd::reqh

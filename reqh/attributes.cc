@@ -15,7 +15,8 @@ std::uint64_t unix_ns(WallTime time) {
 
 // The right to own is not enough to give away: an object's owner is who answers for its space.
 Granted<> may_change(const Operation& operation, const fop::SetAttributes& set) {
-    if (operation.is_administrators()) return {};
+    const Matter matter{.pool = operation.object().pool, .object = store_fid(set.fid)};
+    if (operation.may_administer(matter)) return {};
     const fabric::Caller& caller = operation.caller();
     const bool gives_away =
         (set.which & fop::SetAttributes::kOwner) != 0 && set.owner != acting_user(caller);

@@ -19,12 +19,20 @@ struct Aim {
     std::uint64_t offset = 0;
 };
 
-// What a type of fop is about.
+// What a token has to be for.
+enum class About : std::uint8_t {
+    kNode,      // The server as a whole: a token for a pool or an object is not enough.
+    kAnything,  // Nothing that has rights of its own: any token will do.
+    kPool,      // That of its slot, or else that of the header.
+    kName,      // An object of the header's pool; which one shows when it is found.
+    kObject,    // The one of `aim`, in its slot's pool.
+};
+
+// What a type of fop does.
 struct Executor {
     std::uint16_t type;
     bool needs_stores = false;
-    // Whether a token for one object is enough; it is compared where the object is loaded.
-    bool is_about_object = false;
+    About about = About::kNode;
     // Whether it needs a piece of buffer.
     bool needs_piece = false;
     // The slot it goes to; null: it runs where it arrived.

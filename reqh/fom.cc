@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "reqh/access.h"
+#include "reqh/denial.h"
 #include "reqh/executors.h"
+#include "reqh/fids.h"
 
 namespace fopd::reqh {
 
@@ -17,6 +19,12 @@ constexpr Duration kPieceWaitMax = 30s;
 
 std::unexpected<Error> refusal(Errc code, const char* why) {
     return std::unexpected(Error{.code = code, .context = why});
+}
+
+// Whether it is bound to somebody else. A name that nobody's key stands for binds nothing.
+bool is_bound_to_another(const TokenGrant& grant, const fabric::Caller& caller) {
+    if (grant.principal.empty()) return false;
+    return caller.kind != fop::AuthKind::kPrincipal || grant.principal != caller.principal;
 }
 
 lrs::Direction direction_of(const fop::FopType& type) {
@@ -75,26 +83,28 @@ Task<void> Fom::run() {
     std::optional<core::BufferPool::Loan> piece;
 
     enter(Phase::kAuthenticate);
-    Result<void> checked = check_token();
+    Granted<> checked = check_token();
     if (checked) checked = check_rights();
     if (checked && executor_of(*type_).needs_piece) {
         enter(Phase::kLocalResources);
         auto borrowed = co_await services_.buffers.borrow(wait_for_piece());
         if (borrowed) piece.emplace(std::move(*borrowed));
-        if (!borrowed) checked = std::unexpected(why_no_piece(borrowed.error()));
+        if (!borrowed) checked = refused(why_no_piece(borrowed.error()));
     }
-    if (checked) checked = check_wanted();
+    if (checked) {
+        const auto wanted = check_wanted();
+        if (!wanted) checked = refused(wanted.error());
+    }
     if (!checked) {
         piece.reset();
-        reply = {.status = fop::status_of(checked.error().code), .words = checked.error().context};
+        reply = {.status = checked.error().status, .words = checked.error().words};
         services_.owner.on_finished(*this, reply);
         co_return;
     }
     Operation& operation = services_.operations.take();
     operation.begin({.fop = fop_,
                      .type = type_,
-                     .rights = rights_,
-                     .only_object = only_object_,
+                     .lent = lent_,
                      .piece = piece ? piece->buffer() : core::Buffer{},
                      .reactor = &services_.reactor,
                      .stores = services_.stores});
@@ -112,29 +122,60 @@ Task<void> Fom::run() {
 }
 
 // What the token says is worked out at once: the cache may have forgotten it when a wait is over.
-Result<void> Fom::check_token() {
+// One that lends nothing takes nothing either, and is spoken of only where it would have been
+// needed.
+Granted<> Fom::check_token() {
+    lent_ = {};
     const fabric::Caller& caller = fop_->caller();
-    rights_ = caller.rights;
-    only_object_.reset();
     const std::span<const std::byte> token = fop_->request().token;
     if (token.empty()) return {};
-    if (token.size() > fop::kTokenBytesMax) return refusal(Errc::kInvalid, "token too long");
+    if (token.size() > fop::kTokenBytesMax) {
+        return refused(fop::Status::kMalformed, "token too long");
+    }
     const auto checked = services_.tokens.check(token, services_.reactor.now());
-    if (!checked) return std::unexpected(checked.error());
-
+    if (!checked) {
+        lent_.fault = checked.error().context;
+        return {};
+    }
     const TokenGrant& grant = **checked;
-    only_object_ = grant.object;
-    const bool is_bearers = grant.principal.empty() || grant.principal == caller.principal;
-    if (!is_bearers) return refusal(Errc::kDenied, "somebody else's token");
-    const bool is_of_pool = grant.pool.empty() || grant.pool == fop_->header().pool;
-    if (!is_of_pool) return refusal(Errc::kDenied, "token for another pool");
-    rights_ = rights_ & grant.rights;
+    if (is_bound_to_another(grant, caller)) {
+        lent_.fault = "the token is bound to another principal";
+        return {};
+    }
+    lent_.rights = grant.rights;
+    if (!grant.pool.empty()) lent_.pool = pool_id(grant.pool);
+    if (grant.object) lent_.object = store_fid(*grant.object);
     return {};
 }
 
-Result<void> Fom::check_rights() const {
-    if (!rights_.cover(type_->rights)) return refusal(Errc::kDenied, "a right is missing");
-    return {};
+Granted<> Fom::check_rights() {
+    const fop::Rights own = fop_->caller().rights;
+    if (own.cover(type_->rights)) return {};
+    const auto why_not = lent_.why_not(type_->rights, matter());
+    if (!why_not) return {};
+    denial_ = denial_by_rights(type_->rights, own, *why_not);
+    return refused(fop::Status::kDenied, denial_);
+}
+
+// As far as it is known before anything is loaded.
+Matter Fom::matter() const {
+    const Executor& executor = executor_of(*type_);
+    // It will do, whatever it is for.
+    if (executor.about == About::kAnything) return {.pool = lent_.pool, .object = lent_.object};
+    if (executor.about == About::kNode || services_.stores == nullptr) return {};
+    const StoreLayout& layout = services_.stores->layout();
+    const fop::Request& request = fop_->request();
+    Matter matter;
+    if (executor.slot != nullptr) {
+        const SlotPlace* const place = layout.find_slot(executor.slot(request));
+        if (place != nullptr) matter.pool = place->pool;
+    } else if (const PoolPlace* const pool = layout.find_pool(fop_->header().pool)) {
+        matter.pool = pool->id;
+    }
+    if (executor.about == About::kObject) matter.object = store_fid(executor.aim(request).object);
+    // Compared where the object is loaded.
+    if (executor.about == About::kName) matter.object = lent_.object;
+    return matter;
 }
 
 Result<void> Fom::check_wanted() const {

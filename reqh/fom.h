@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "core/buffer_pool.h"
 #include "core/cancel.h"
@@ -13,8 +14,10 @@
 #include "fop/message.h"
 #include "lrs/request.h"
 #include "reqh/fop_record.h"
+#include "reqh/lent.h"
 #include "reqh/operation_pool.h"
 #include "reqh/phase.h"
+#include "reqh/refusal.h"
 #include "reqh/stores.h"
 #include "reqh/tokens.h"
 
@@ -91,8 +94,9 @@ public:
     void describe(FopRecord& record) const;
 
 private:
-    Result<void> check_token();
-    Result<void> check_rights() const;
+    Granted<> check_token();
+    Granted<> check_rights();
+    Matter matter() const;
     core::WaitOptions wait_for_piece() const;
     Error why_no_piece(const Error& error) const;
     void enter(Phase phase) { times_.enter(phase, services_.reactor.now()); }
@@ -105,9 +109,8 @@ private:
     Instant started_at_{};
     Duration io_wait_{};
     PhaseTimes times_;
-    // What of the sender's rights the token leaves; without a token, all of them.
-    fop::Rights rights_;
-    std::optional<fop::Fid> only_object_;  // The one that the token is for.
+    Lent lent_;  // By the token.
+    std::string denial_;
 };
 
 }  // namespace fopd::reqh

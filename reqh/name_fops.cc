@@ -58,13 +58,14 @@ Task<Granted<>> hold_for_new_object(Operation* operation, NewName name) {
     co_return co_await check_may_replace(operation, owner->fid);
 }
 
-Granted<std::string_view> group_for(const Operation& operation, std::string_view group) {
+Granted<std::string_view> group_for(const Operation& operation, PoolId pool,
+                                    std::string_view group) {
     const fabric::Caller& caller = operation.caller();
     if (group.empty()) {
         const bool has_none = caller.groups.empty() || acting_user(caller) != caller.principal;
         return has_none ? std::string_view() : std::string_view(caller.groups.front());
     }
-    if (!operation.is_administrators() && !is_in_group(caller, group)) {
+    if (!operation.may_administer({.pool = pool}) && !is_in_group(caller, group)) {
         return refused(fop::Status::kDenied, "not a group of yours");
     }
     return group;
@@ -85,7 +86,7 @@ Task<fop::Reply> run_create(Operation* operation) {
     }
     const auto placed = operation->check_takes_new();
     if (!placed) co_return operation->refuse(placed.error());
-    const auto group = group_for(*operation, create.group);
+    const auto group = group_for(*operation, *placed, create.group);
     if (!group) co_return operation->refuse(group.error());
     const bool is_named = !create.name.empty();
     if (is_named) {
@@ -145,11 +146,14 @@ Task<fop::Reply> run_lookup(Operation* operation) {
         const ObjectName name{.pool = *pool, .name = lookup.name};
         const auto found = co_await operation->stores().parts().names.find(name);
         if (!found) co_return operation->refuse(untraced(found.error()));
+        const store::Fid fid = found->has_value() ? (*found)->fid : store::Fid{};
+        // Who is lent one object is told the same of every other name, also of one that is free.
+        const auto right = operation->check_right({.pool = *pool, .object = fid});
+        if (!right) co_return operation->refuse(right.error());
         if (!found->has_value()) {
             co_return operation->refuse(
                 {.status = fop::Status::kNotFound, .words = "nothing has that name"});
         }
-        const store::Fid fid = (*found)->fid;
         const auto locality = operation->locality_of(fid.slot());
         if (!locality) co_return operation->refuse(locality.error());
         const auto job = [operation, fid] { return look_and_leave(operation, fid); };

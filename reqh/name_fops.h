@@ -22,6 +22,7 @@ struct NewName {
 Task<Granted<>> hold_for_new_object(Operation* operation, NewName name);
 
 // The group of a new object: the one that was asked for, or the maker's first.
-Granted<std::string_view> group_for(const Operation& operation, std::string_view group);
+Granted<std::string_view> group_for(const Operation& operation, PoolId pool,
+                                    std::string_view group);
 
 }  // namespace fopd::reqh

@@ -7,6 +7,7 @@
 
 #include "core/ensure.h"
 #include "core/events.h"
+#include "reqh/denial.h"
 #include "reqh/executors.h"
 #include "reqh/fids.h"
 #include "reqh/remote_task.h"
@@ -34,9 +35,6 @@ store::Fid fid_of_request(const store::ReplyKey& key) {
 Task<fop::Reply> Operation::run(Site site) {
     move_to(site);
     const Executor& executor = executor_of(*origin_.type);
-    if (origin_.only_object && !executor.is_about_object) {
-        co_return refuse({.status = fop::Status::kDenied, .words = "token for an object"});
-    }
     if (executor.needs_stores && site.stores == nullptr) {
         co_return refuse({.status = fop::Status::kNotFound, .words = "the server has no disks"});
     }
@@ -114,7 +112,7 @@ Granted<std::uint32_t> Operation::locality_of(store::Slot slot) const {
 
 // An object that was on a disk that has gone in order is gone, too.
 Refusal Operation::why_not_there(store::Slot slot) const {
-    if (executor_of(*origin_.type).is_about_object && stores().was_released(slot)) {
+    if (executor_of(*origin_.type).about == About::kObject && stores().was_released(slot)) {
         return {.status = fop::Status::kNotFound,
                 .words = "there is no such object: its disk was let go"};
     }
@@ -234,7 +232,12 @@ Granted<> Operation::load_object(store::Fid fid, Access access) {
     if (!found) return refused(found.error());
     if (!found->has_value()) return refused(fop::Status::kNotFound, "there is no such object");
     loaded_.set(**found);
-    return check_object(fid, loaded_.get(), access);
+    Wish wish{.access = access, .lent = origin_.type->rights, .words = {}};
+    if (access == Access::kOwn) {
+        wish.lent = wish.lent | fop::kAdmin;
+        wish.words = "change who may use it";
+    }
+    return check_object(fid, loaded_.get(), wish);
 }
 
 Granted<> Operation::load_upload(store::Fid fid) {
@@ -245,20 +248,25 @@ Granted<> Operation::load_upload(store::Fid fid) {
     if (!found) return refused(found.error());
     if (!found->has_value()) return refused(fop::Status::kNotFound, "there is no such upload");
     loaded_.set((*found)->object);
-    return check_object(fid, loaded_.get(), Access::kOwn);
+    const Wish wish{.access = Access::kOwn,
+                    .lent = origin_.type->rights | fop::kAdmin,
+                    .words = "use somebody else's upload"};
+    return check_object(fid, loaded_.get(), wish);
 }
 
-Granted<> Operation::look_at_replaced(store::Fid fid) const {
+Granted<> Operation::look_at_replaced(store::Fid fid) {
     const auto certain = check_certain(fid);
     if (!certain) return certain;
     const auto found = volume().map().find(fid);
     if (!found) return refused(found.error());
     if (!found->has_value()) return refused(fop::Status::kNotFound, "there is no such object");
-    if (may(caller(), origin_.rights, **found, Access::kWrite)) return {};
-    return refused(fop::Status::kDenied, "the mode of the object that has the name");
+    const Wish wish{.access = Access::kWrite,
+                    .lent = fop::kWrite,
+                    .words = "replace the object that has the name"};
+    return check_mode(fid, **found, wish);
 }
 
-Granted<> Operation::check_object(store::Fid fid, const store::Object& object, Access access) {
+Granted<> Operation::check_object(store::Fid fid, const store::Object& object, const Wish& wish) {
     if (!header().pool.empty()) {
         const auto pool = find_pool();
         if (!pool) return refused(pool.error());
@@ -267,13 +275,33 @@ Granted<> Operation::check_object(store::Fid fid, const store::Object& object, A
         }
     }
     enter(Phase::kAuthorise);
-    if (origin_.only_object && store_fid(*origin_.only_object) != fid) {
-        return refused(fop::Status::kDenied, "token for another object");
-    }
-    if (!may(caller(), origin_.rights, object, access)) {
-        return refused(fop::Status::kDenied, "the object's mode does not let you");
-    }
-    return {};
+    const auto right = check_right({.pool = object.pool, .object = fid});
+    if (!right) return right;
+    return check_mode(fid, object, wish);
+}
+
+Granted<> Operation::check_right(const Matter& matter) {
+    const fop::Rights needed = origin_.type->rights;
+    const fop::Rights own = caller().rights;
+    if (own.cover(needed)) return {};
+    const auto why_not = origin_.lent.why_not(needed, matter);
+    if (!why_not) return {};
+    denial_ = denial_by_rights(needed, own, *why_not);
+    return refused(fop::Status::kDenied, denial_);
+}
+
+Granted<> Operation::check_mode(store::Fid fid, const store::Object& object, const Wish& wish) {
+    if (may(caller(), object, wish.access)) return {};
+    const Matter matter{.pool = object.pool, .object = fid};
+    const auto why_not = origin_.lent.why_not(wish.lent, matter);
+    if (!why_not) return {};
+    const bool may_read =
+        (caller().rights.cover(fop::kRead) && may(caller(), object, Access::kRead)) ||
+        origin_.lent.lends(fop::kRead, matter);
+    const std::string words =
+        wish.words.empty() ? fop::to_text(origin_.type->rights) : std::string(wish.words);
+    denial_ = denial_by_mode(words, object, may_read ? Looks::kKnown : Looks::kHidden, *why_not);
+    return refused(fop::Status::kDenied, denial_);
 }
 
 ObjectState Operation::durable_state(store::Fid fid) const {

@@ -21,6 +21,7 @@
 #include "reqh/block_io.h"
 #include "reqh/disk_use.h"
 #include "reqh/home_volume.h"
+#include "reqh/lent.h"
 #include "reqh/loaded_object.h"
 #include "reqh/names.h"
 #include "reqh/phase.h"
@@ -46,9 +47,8 @@ public:
     struct Origin {
         fabric::IncomingFop* fop = nullptr;
         const fop::FopType* type = nullptr;
-        fop::Rights rights{};                   // Of the sender, as far as the token leaves them.
-        std::optional<fop::Fid> only_object{};  // The one that the token is for.
-        core::Buffer piece{};                   // Empty for fops that need none.
+        Lent lent{};           // To the sender, by the token.
+        core::Buffer piece{};  // Empty for fops that need none.
         core::Reactor* reactor = nullptr;
         Stores* stores = nullptr;  // Null: the node has no disks.
     };
@@ -83,7 +83,10 @@ public:
     }
     const fop::RequestHeader& header() const { return origin_.fop->header(); }
     const fabric::Caller& caller() const { return origin_.fop->caller(); }
-    bool is_administrators() const { return origin_.rights.cover(fop::kAdmin); }
+    // Whether the caller has the right to administer this, or it is lent.
+    bool may_administer(const Matter& matter) const {
+        return caller().rights.cover(fop::kAdmin) || origin_.lent.lends(fop::kAdmin, matter);
+    }
     core::WaitOptions wait() const {
         return {.deadline = origin_.fop->deadline(), .cancel = site_.cancel};
     }
@@ -108,6 +111,8 @@ public:
 
     // The pool of the header; kWrongPool.
     Granted<PoolId> find_pool() const;
+    // Whether the caller has what this type of fop needs, or it is lent for this; kDenied.
+    Granted<> check_right(const Matter& matter);
     // The disk of this slot, which is here: kMediumMissing, kNotFound when there is no such slot.
     Granted<> find_home(store::Slot slot);
     HomeVolume& home() const { return *home_; }
@@ -149,7 +154,7 @@ public:
     // The same for an upload, which belongs to who has begun it.
     Granted<> load_upload(store::Fid fid);
     // Whether the caller could remove an object that is not what the operation is about.
-    Granted<> look_at_replaced(store::Fid fid) const;
+    Granted<> look_at_replaced(store::Fid fid);
     const store::Object& object() const { return loaded_.get(); }
     // What may be told of it: nothing that could still be lost.
     ObjectState durable_state(store::Fid fid) const;
@@ -252,6 +257,12 @@ public:
     Work& work() { return work_; }
 
 private:
+    // What is wanted of an object, and which rights a token has to lend for it.
+    struct Wish {
+        Access access = Access::kNone;
+        fop::Rights lent{};
+        std::string_view words{};  // What one may not; empty: what the fop's right is called.
+    };
     struct Charge {
         DiskUse::Owner* owner = nullptr;
         Amount amount{};
@@ -271,7 +282,9 @@ private:
     Refusal why_not_held(const Error& error) const;
     Task<Result<void>> move(const fop::SealedDescriptor* memory, std::uint64_t offset,
                             core::Buffer piece, bool is_pull) const;
-    Granted<> check_object(store::Fid fid, const store::Object& object, Access access);
+    Granted<> check_object(store::Fid fid, const store::Object& object, const Wish& wish);
+    // Requires: the right itself is there, or lent.
+    Granted<> check_mode(store::Fid fid, const store::Object& object, const Wish& wish);
 
     Origin origin_;
     Site site_;
@@ -295,6 +308,7 @@ private:
     std::optional<store::Fid> coming_;
     std::optional<store::Fid> going_;
     std::array<char, fop::kWordsBytesMax> words_;
+    std::string denial_;
 };
 
 // A hold belongs to the reactor of its disk.

@@ -74,7 +74,7 @@ Task<fop::Reply> run_quota(Operation* operation) {
     std::vector<Account> accounts;
     for (const PoolPlace& pool : layout->pools) {
         if (!wanted.empty() && pool.name != wanted) continue;
-        if (operation->is_administrators()) {
+        if (operation->may_administer({.pool = pool.id})) {
             add_all(pool, accounts);
         } else {
             add_own(pool, acting_user(operation->caller()), accounts);

@@ -38,7 +38,7 @@ Task<fop::Reply> run_upload_begin(Operation* operation) {
     }
     const auto placed = operation->check_takes_new();
     if (!placed) co_return operation->refuse(placed.error());
-    const auto group = group_for(*operation, begin.group);
+    const auto group = group_for(*operation, *placed, begin.group);
     if (!group) co_return operation->refuse(group.error());
     if (begin.no_replace && !begin.name.empty()) {
         // Only to say it early: the commit decides.

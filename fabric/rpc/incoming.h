@@ -13,6 +13,7 @@
 #include "core/time.h"
 #include "fop/bodies.h"
 #include "fop/message.h"
+#include "fop/principal.h"
 #include "fop/rights.h"
 
 namespace fopd::fabric {
@@ -21,6 +22,9 @@ namespace fopd::fabric {
 struct Caller {
     std::uint64_t session = 0;
     std::array<std::byte, 16> client{};  // The same on all sessions of a client.
+    // What the principal's name was proved with: without a key, and with the peers', it is only
+    // what the other side calls itself.
+    fop::AuthKind kind = fop::AuthKind::kPrincipal;
     std::string principal{};
     std::string user{};                 // For whom it acts: itself, unless it may say another.
     std::vector<std::string> groups{};  // Its own.

@@ -312,6 +312,7 @@ void Server::Peer::on_open(Session& opened) {
     const fop::Identity& identity = opened.identity();
     caller = {.session = opened.id(),
               .client = opened.client_id(),
+              .kind = identity.kind,
               .principal = identity.name,
               .user = identity.user,
               .groups = identity.groups,

@@ -32,6 +32,7 @@ void check_bytes(std::span<const std::byte> bytes) {
         return;
     }
 
+    if (const auto fid = fid_of(read->object)) ENSURE(token_object(*fid) == read->object);
     const auto signed_again = kIssuer.sign(*read);
     ENSURE(signed_again.size() == bytes.size());
     const auto body_bytes = bytes.size() - kSignatureBytes;

@@ -198,6 +198,7 @@ daemon::LiveSettings HostileStage::live_settings(bool with_old_key) const {
         "\n    rights: [read, write]\n  - name: turned\n    key: " + hex(turned_key()) +
         "\n    rights: [read]\n";
     if (with_old_key) principals += "    previous_keys: [" + hex(turned_old_key()) + "]\n";
+    principals += "  - name: poor\n    key: " + hex(poor_key()) + "\n";
     auto access = daemon::make_access({.principals_file = "principals.yaml",
                                        .principals = principals,
                                        .peer_key = std::nullopt,
@@ -215,8 +216,8 @@ RawPeer& HostileStage::peer(RawPeer::Options options) {
     return peers_.emplace_back(*hostile_, address_, std::move(options));
 }
 
-RawPeer& HostileStage::open_peer() {
-    RawPeer& made = peer();
+RawPeer& HostileStage::open_peer(const fop::Key& key) {
+    RawPeer& made = peer(key);
     REQUIRE(made.open());
     return made;
 }

@@ -77,6 +77,8 @@ public:
     static fop::Key good_key() { return key_of(1); }
     static fop::Key turned_key() { return key_of(2); }
     static fop::Key turned_old_key() { return key_of(3); }
+    // Of `poor`, who has no rights.
+    static fop::Key poor_key() { return key_of(4); }
     static fop::Key unknown_key() { return key_of(9); }
     static fop::Issuer issuer() { return fop::Issuer(key_of(77)); }
 
@@ -84,7 +86,7 @@ public:
     RawPeer& peer(const fop::Key& key = good_key()) { return peer(credentials(key)); }
     RawPeer& peer(fop::Credentials who);
     RawPeer& peer(RawPeer::Options options);
-    RawPeer& open_peer();
+    RawPeer& open_peer(const fop::Key& key = good_key());
 
     // As a reload would. `turned` has only its new key then.
     void take_old_key_out();

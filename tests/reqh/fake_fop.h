@@ -37,6 +37,7 @@ struct FopSpec {
     std::string pool{};
     fop::Rights rights = fop::kAllRights;
     std::string principal = "alice";
+    fop::AuthKind kind = fop::AuthKind::kPrincipal;
     std::vector<std::string> groups{};
     std::array<std::byte, 16> client{};
     // The client's own number; 0: the next one.
@@ -88,6 +89,7 @@ public:
         header_.pool = spec_.pool;
         caller_ = {.session = 0x5f,
                    .client = spec_.client,
+                   .kind = spec_.kind,
                    .principal = spec_.principal,
                    .user = spec_.principal,
                    .groups = spec_.groups,
@@ -196,8 +198,8 @@ private:
     core::CancelSource cancel_;
 };
 
-// Tokens are their own description: "read", "write", "mallory's", "for pool x", "of an object",
-// "for a second"; what else is said is no token.
+// Tokens are their own description: "read", "mallory's", "for pool x", "of an object", "for a
+// second", what token_for() makes; what else is said is no token.
 class FakeVerdicts final : public TokenVerdicts {
 public:
     Result<TokenGrant> check(std::span<const std::byte> token, Instant now) override {
@@ -214,6 +216,8 @@ public:
             grant.pool = text.substr(9);
         } else if (text == "of an object") {
             grant.object = fop::Fid{.high = 1, .low = 2};
+        } else if (text.starts_with("lends ")) {
+            read_lent(text.substr(6), grant);
         } else if (text == "for a second") {
             grant.expires_at = now + 1s;
         } else if (!text.starts_with("any ")) {
@@ -223,9 +227,27 @@ public:
     }
     std::uint64_t version() const override { return version_now; }
 
+    // "lends RIGHTS/POOL/HIGH.LOW".
+    static void read_lent(std::string_view text, TokenGrant& grant) {
+        const std::size_t pool_at = text.find('/');
+        const std::size_t object_at = text.find('/', pool_at + 1);
+        grant.rights = fop::parse_rights(text.substr(0, pool_at)).value();
+        grant.pool = text.substr(pool_at + 1, object_at - pool_at - 1);
+        const std::string object(text.substr(object_at + 1));
+        const std::size_t low_at = object.find('.') + 1;
+        const fop::Fid fid{.high = std::stoull(object), .low = std::stoull(object.substr(low_at))};
+        if (fid.is_set()) grant.object = fid;
+    }
+
     std::uint64_t checks = 0;
     std::uint64_t version_now = 1;
 };
+
+// The token that lends these rights: everywhere, in a pool, or with an object.
+inline std::string token_for(fop::Rights rights, std::string_view pool = {}, fop::Fid object = {}) {
+    return "lends " + fop::to_text(rights) + "/" + std::string(pool) + "/" +
+           std::to_string(object.high) + "." + std::to_string(object.low);
+}
 
 // Keeps what was said.
 class KeptEvents final : public core::EventSink {

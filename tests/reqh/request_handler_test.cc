@@ -158,35 +158,30 @@ TEST_CASE("reqh: a ping needs no right", "[reqh]") {
     CHECK(fop.status() == Status::kDone);
 }
 
-TEST_CASE("reqh: a token leaves of the sender's rights what it grants", "[reqh]") {
+TEST_CASE("reqh: a token lends rights, and takes none away", "[reqh]") {
     struct Row {
         const char* token;
         fop::Rights rights;
-        const char* pool;
         bool may_read;
         bool may_write;
     };
     const std::vector<Row> rows{
-        {"", fop::kAllRights, "", true, true},
-        {"read", fop::kAllRights, "", true, false},
-        {"read", fop::kWrite, "", false, false},
-        {"any ", fop::kRead, "", true, false},
-        {"alice's", fop::kAllRights, "", true, true},
-        {"mallory's", fop::kAllRights, "", false, false},
-        {"for pool fast", fop::kAllRights, "fast", true, true},
-        {"for pool fast", fop::kAllRights, "cold", false, false},
-        {"of an object", fop::kAllRights, "", false, false},
-        {"made up", fop::kAllRights, "", false, false},
+        {"", fop::kAllRights, true, true},          {"", fop::kNoRights, false, false},
+        {"read", fop::kAllRights, true, true},      {"read", fop::kNoRights, true, false},
+        {"read", fop::kWrite, true, false},         {"any ", fop::kRead, true, true},
+        {"alice's", fop::kNoRights, true, true},    {"mallory's", fop::kAllRights, true, true},
+        {"mallory's", fop::kRead, true, false},     {"for pool fast", fop::kNoRights, false, false},
+        {"for pool fast", fop::kRead, true, false}, {"of an object", fop::kNoRights, false, false},
+        {"made up", fop::kAllRights, true, true},   {"made up", fop::kNoRights, false, false},
     };
     for (const Row& row : rows) {
-        CAPTURE(row.token, row.pool);
+        CAPTURE(row.token, fop::to_text(row.rights));
         HandlerWorld node;
         FopSpec read = echo("x");
         FopSpec write = bulk_echo(1);
         for (FopSpec* spec : {&read, &write}) {
             spec->token = row.token;
             spec->rights = row.rights;
-            spec->pool = row.pool;
         }
 
         const FakeFop& reader = node.send(read);
@@ -197,6 +192,39 @@ TEST_CASE("reqh: a token leaves of the sender's rights what it grants", "[reqh]"
         CHECK(writer.status() == (row.may_write ? Status::kDone : Status::kDenied));
         CHECK(node.verdicts.checks <= 2);
     }
+}
+
+TEST_CASE("reqh: who is denied learns what is missing, and why the token is of no help", "[reqh]") {
+    const auto [token, words] = GENERATE(
+        std::pair("", "may not read: your rights are create"),
+        std::pair("made up", "may not read: your rights are create; no token"),
+        std::pair("mallory's",
+                  "may not read: your rights are create; the token is bound to another principal"),
+        std::pair("for pool fast",
+                  "may not read: your rights are create; the token is for one pool"),
+        std::pair("of an object",
+                  "may not read: your rights are create; the token is for one object"),
+        std::pair("lends write,create//0.0",
+                  "may not read: your rights are create; the token does not lend that"));
+    HandlerWorld node;
+    FopSpec spec = echo("x");
+    spec.token = token;
+    spec.rights = fop::kCreate;
+    const FakeFop& fop = node.send(spec);
+    node.settle();
+    REQUIRE(fop.status() == Status::kDenied);
+    CHECK(fop.answer->words == words);
+}
+
+TEST_CASE("reqh: a name that no key stands for is nobody a token is bound to", "[reqh]") {
+    HandlerWorld node;
+    FopSpec spec = echo("x");
+    spec.token = "alice's";
+    spec.rights = fop::kNoRights;
+    spec.kind = GENERATE(fop::AuthKind::kNone, fop::AuthKind::kPeer);
+    const FakeFop& fop = node.send(spec);
+    node.settle();
+    CHECK(fop.status() == Status::kDenied);
 }
 
 TEST_CASE("reqh: a token that is too long is malformed", "[reqh]") {
