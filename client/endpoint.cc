@@ -8,6 +8,7 @@
 #include <netdb.h>
 
 #include "client/key_file.h"
+#include "client/token_text.h"
 #include "core/printable.h"
 #include "fabric/ofi_transport.h"
 #include "fop/principal.h"
@@ -36,6 +37,11 @@ std::expected<Endpoint, std::string> read_endpoint(const EndpointText& text) {
     Endpoint made{.server = *address};
     made.credentials.user = text.user;
     if (!fop::is_name(made.credentials.user)) return refused("the user is no name");
+    if (!text.token.empty()) {
+        auto token = read_token(text.token);
+        if (!token) return refused("token: " + token.error());
+        made.token = std::move(*token);
+    }
     if (text.key_file.empty()) return made;
     const auto key = read_key_file(text.key_file);
     if (!key) return refused(key.error());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once
 
+#include <cstddef>
 #include <expected>
 #include <memory>
 #include <string>
@@ -20,15 +21,17 @@ namespace fopd::client {
 struct Endpoint {
     fabric::Address server{};  // Its host may be a name.
     fop::Credentials credentials{};
+    std::vector<std::byte> token{};  // Goes with each fop; empty: none.
 };
 
 struct EndpointText {
     std::string server{};    // "tcp://host:port", or "tcp://host:port/locality".
     std::string key_file{};  // Empty: nobody in particular asks.
     std::string user{};      // For whom; empty: for oneself.
+    std::string token{};     // A token, or the file it is in; empty: none.
 };
 
-// Reads the key, too. An error is what makes no sense, safe for a terminal.
+// Reads the key and the token, too. An error is what makes no sense, safe for a terminal.
 std::expected<Endpoint, std::string> read_endpoint(const EndpointText& text);
 
 // Whether the address can be connected to as it is.

@@ -41,6 +41,9 @@ void declare_settings(CLI::App& app, Settings& settings) {
         ->capture_default_str();
     app.add_option("--key", settings.remote.key_file, "A file with the key to prove who asks")
         ->envname("FOPD_KEY");
+    app.add_option("--token", settings.remote.token,
+                   "A token that lends rights, or better the file it is in")
+        ->envname("FOPD_TOKEN");
     app.add_option("--job", settings.remote.job, "By which the server's rules know the work")
         ->envname("FOPD_JOB");
     app.add_flag("--json", settings.json, "Print JSON, for scripts");

@@ -676,8 +676,10 @@ std::unexpected<Refusal> refused(fopd_status status, std::string_view words) {
 std::expected<SessionThread::Options, Refusal> read_options(const fopd_options& options) {
     if (options.server == nullptr) return refused(FOPD_INVALID, "no server is named");
     const auto text = [](const char* given) { return std::string(given == nullptr ? "" : given); };
-    auto read = fopd::client::read_endpoint(
-        {.server = options.server, .key_file = text(options.key_file), .user = text(options.user)});
+    auto read = fopd::client::read_endpoint({.server = options.server,
+                                             .key_file = text(options.key_file),
+                                             .user = text(options.user),
+                                             .token = text(options.token)});
     if (!read) return refused(FOPD_INVALID, read.error());
     if (!fop::is_name(text(options.job))) return refused(FOPD_INVALID, kBadJob);
     return std::move(*read);

@@ -81,6 +81,9 @@ typedef struct fopd_options {
     const char* user;     /* For whom this client acts, if its principal may; null for itself. */
     const char* job;      /* By which the server's rules may know the work; null for none. */
     uint64_t timeout_us;  /* Of calls that do not say; 30 s by default. */
+    const char* token;    /* A capability token, or the file it is in, which goes with each call and
+                             lends what it says; null for none. To use several, open a client for
+                             each. */
 } fopd_options;
 
 /* Sets the defaults. */

@@ -58,6 +58,7 @@ struct Options {
     std::string user;      // For whom this client acts; empty for itself.
     std::string job;
     std::chrono::microseconds timeout = std::chrono::seconds(30);  // Of calls that do not say.
+    std::string token;  // One, or the file it is in: it lends what it says. Empty for none.
 };
 
 inline constexpr std::chrono::microseconds kAsLongAsItTakes = std::chrono::microseconds::max();
@@ -149,6 +150,7 @@ public:
         asked.user = options.user.empty() ? nullptr : options.user.c_str();
         asked.job = options.job.empty() ? nullptr : options.job.c_str();
         asked.timeout_us = in_microseconds(options.timeout);
+        asked.token = options.token.empty() ? nullptr : options.token.c_str();
         fopd_client* made = nullptr;
         fopd_result why;
         fopd_open(&asked, &made, &why);

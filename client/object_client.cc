@@ -169,6 +169,7 @@ fabric::CallRequest ObjectClient::request(fop::RequestBody body, Wait wait) cons
     return {.type = type_of(body),
             .body = body,
             .header = {.job = wait.job.empty() ? std::string_view(options_.job) : wait.job},
+            .token = options_.token,
             .deadline = wait.deadline,
             .cancel = wait.cancel};
 }

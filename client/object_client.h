@@ -31,6 +31,7 @@ using Outcome = std::expected<T, Problem>;
 struct ObjectClientOptions {
     fabric::Address server{};
     fop::Credentials credentials{};
+    std::vector<std::byte> token{};  // Goes with each fop; empty: none.
     std::string job{};
     // How many fops of one read, write or put are under way at a time, and how long each is.
     std::uint32_t window = 8;

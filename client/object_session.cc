@@ -78,6 +78,7 @@ std::expected<void, Failure> ObjectSession::try_host(const Options& options,
     ObjectClientOptions wanted;
     wanted.server = endpoint.server;
     wanted.credentials = endpoint.credentials;
+    wanted.token = endpoint.token;
     wanted.job = options.job;
     objects_ = std::make_unique<ObjectClient>(*host_, std::move(wanted));
     objects_->start();

@@ -222,6 +222,7 @@ Task<bool> SessionThread::try_each_address() {
         options.server = options_.server;
         options.server.host = host;
         options.credentials = options_.credentials;
+        options.token = options_.token;
         client_ = std::make_unique<ObjectClient>(*host_, std::move(options));
         client_closed_ = false;
         client_->start();
@@ -303,6 +304,7 @@ Task<Ended> SessionThread::call(Operation* operation, Instant deadline) {
     const fabric::CallRequest request{.type = operation->type,
                                       .body = operation->body,
                                       .header = {.job = operation->job},
+                                      .token = options_.token,
                                       .payload = operation->payload,
                                       .reply_into = operation->reply_into,
                                       .source = operation->source,

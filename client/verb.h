@@ -63,6 +63,7 @@ struct VerbArguments {
     std::string issuer_file;
     std::string principal;
     std::string pool;
+    std::string fid;
     std::string expires = "1d";
     std::uint64_t generation = 0;
 };
@@ -71,6 +72,7 @@ struct VerbArguments {
 struct Remote {
     std::string server = "tcp://127.0.0.1:31470";
     std::string key_file;
+    std::string token;  // Or the file it is in.
     std::string job;
 };
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstdlib>
 #include <ctime>
 #include <optional>
@@ -19,10 +20,13 @@
 #include "client/principals_file.h"
 #include "client/replaced_file.h"
 #include "client/table.h"
+#include "client/token_text.h"
+#include "client/verbs_object.h"
 #include "core/clock.h"
 #include "core/entropy.h"
 #include "core/printable.h"
 #include "fop/hex.h"
+#include "fop/name.h"
 #include "fop/principal.h"
 #include "fop/rights.h"
 #include "fop/token.h"
@@ -333,6 +337,11 @@ void declare_token_create(CLI::App& app, VerbArguments& arguments) {
     app.add_option("--principal", arguments.principal,
                    "Only this one may use it; else whoever has it");
     app.add_option("--pool", arguments.pool, "Only in this pool");
+    auto* const by_name = app.add_option("--object", arguments.object,
+                                         "Only this object, which the server is asked for");
+    app.add_option("--fid", arguments.fid, "Only the object of this number, as stat shows it")
+        ->excludes(by_name);
+    app.add_option("--out", arguments.file, "A new file for the token; else it is printed");
     app.add_option("--expires", arguments.expires, "For how long, such as 15min, 12h or 7d")
         ->capture_default_str();
     app.add_option("--generation", arguments.generation, "By which all older ones are revoked")
@@ -340,42 +349,101 @@ void declare_token_create(CLI::App& app, VerbArguments& arguments) {
         ->capture_default_str();
 }
 
+// 32 hexadecimal digits that name an object; nothing otherwise.
+std::optional<fop::Fid> parse_fid(std::string_view text) {
+    constexpr std::size_t kHalf = 16;
+    if (text.size() != 2 * kHalf) return std::nullopt;
+    fop::Fid fid;
+    const auto high = std::from_chars(text.data(), text.data() + kHalf, fid.high, 16);
+    const auto low = std::from_chars(text.data() + kHalf, text.data() + 2 * kHalf, fid.low, 16);
+    const bool is_all = high.ec == std::errc() && high.ptr == text.data() + kHalf &&
+                        low.ec == std::errc() && low.ptr == text.data() + 2 * kHalf;
+    if (!is_all || !fid.is_set()) return std::nullopt;
+    return fid;
+}
+
+std::expected<fop::Fid, int> look_up(const Call& call, const std::string& name) {
+    const auto session = ObjectSession::open(session_options(call));
+    if (!session) return std::unexpected(client::complain_about(call, session.error()));
+    ObjectSession& opened = **session;
+    const Instant deadline = after(opened.reactor().now(), call.timeout);
+    const auto found =
+        opened.run(opened.objects().lookup(call.arguments.pool, name, {.deadline = deadline}));
+    if (found) return found->fid;
+    return std::unexpected(complain_about(call, core::printable(name) + ": " + found.error().words,
+                                          exit_code_of(found.error().status)));
+}
+
+// Why nothing can be asked for that is called so; empty: it can.
+std::string fault_of_object(const VerbArguments& asked) {
+    if (!asked.fid.empty() && !parse_fid(asked.fid)) {
+        return "--fid is 32 hexadecimal digits, as stat shows them";
+    }
+    if (asked.object.empty()) return {};
+    const auto good = fop::check_object_name(asked.object);
+    return good ? std::string() : "--object: " + std::string(good.error().context);
+}
+
+// What the token is to be for; the exit code, after a complaint, when there is no such thing.
+std::expected<fop::TokenObject, int> object_asked(const Call& call) {
+    const VerbArguments& asked = call.arguments;
+    if (const auto fid = parse_fid(asked.fid)) return fop::token_object(*fid);
+    if (asked.object.empty()) return fop::TokenObject{};
+    const auto found = look_up(call, asked.object);
+    if (!found) return std::unexpected(found.error());
+    return fop::token_object(*found);
+}
+
 int run_token_create(const Call& call) {
     const VerbArguments& asked = call.arguments;
     const auto rights = fop::parse_rights(asked.rights);
     const auto span = seconds_in(asked.expires);
+    const std::string object_fault = fault_of_object(asked);
     const char* const fault = !rights          ? rights.error().context
                               : rights->none() ? "a token without rights is of no use"
                               : !span          ? "--expires is a number with s, min, h or d"
                               : !fop::is_name(asked.principal) ? "the principal is no name"
                               : !fop::is_name(asked.pool)      ? "the pool is no name"
+                              : !object_fault.empty()          ? object_fault.c_str()
                                                                : nullptr;
     if (fault != nullptr) return complain_about(call, fault, kExitUsage);
     const auto seed = read_key_file(asked.issuer_file);
     if (!seed) return complain_about(call, core::printable(seed.error()), kExitConfig);
+    const auto for_object = object_asked(call);
+    if (!for_object) return for_object.error();
     fop::Token token{.principal = asked.principal,
                      .rights = *rights,
                      .pool = asked.pool,
+                     .object = *for_object,
                      .not_after = core::PosixClock().wall().unix_ns / 1'000'000'000 + *span,
                      .generation = asked.generation};
     core::SystemEntropy entropy;
     entropy.fill(token.id);
     const std::string text = fop::token_to_text(fop::Issuer(*seed).sign(token));
     const std::string id = fop::to_hex(token.id);
+    const bool has_file = !asked.file.empty();
+    if (has_file) {
+        if (const auto kept = write_new_secret(asked.file, text + "\n"); !kept) {
+            return complain_about(call, kept.error());
+        }
+    }
     if (call.output != Output::kJson) {
-        if (!print(text + "\n")) return kExitRefused;
+        if (!has_file && !print(text + "\n")) return kExitRefused;
         remark(call, "token " + id + ", good until " + date_of(token.not_after));
         return kExitDone;
     }
-    const nlohmann::ordered_json object{{"token", text},
-                                        {"id", id},
-                                        {"not_after", token.not_after},
-                                        {"generation", token.generation}};
-    return print(object.dump() + "\n") ? kExitDone : kExitRefused;
+    nlohmann::ordered_json object{{has_file ? "file" : "token", has_file ? asked.file : text},
+                                  {"id", id},
+                                  {"not_after", token.not_after},
+                                  {"generation", token.generation}};
+    return print(object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n")
+               ? kExitDone
+               : kExitRefused;
 }
 
 void declare_token_revoke(CLI::App& app, VerbArguments& arguments) {
-    app.add_option("token", arguments.id, "Its 32 hexadecimal digits, or the token itself")
+    app.add_option("token", arguments.id,
+                   "Its 32 hexadecimal digits, its file, or the token itself")
         ->required();
     declare_file(app, arguments);
 }
@@ -385,7 +453,7 @@ std::optional<std::string> token_id_in(const std::string& text) {
     std::ranges::transform(id, id.begin(),
                            [](char c) { return c >= 'A' && c <= 'F' ? c + 32 : c; });
     if (id.size() == 32 && id.find_first_not_of("0123456789abcdef") == std::string::npos) return id;
-    const auto bytes = fop::parse_token_text(text);
+    const auto bytes = read_token(text);
     if (!bytes) return std::nullopt;
     const auto token = fop::read_unverified(*bytes);
     if (!token) return std::nullopt;
@@ -394,7 +462,7 @@ std::optional<std::string> token_id_in(const std::string& text) {
 
 int run_token_revoke(const Call& call) {
     const auto id = token_id_in(call.arguments.id);
-    if (!id) return complain_about(call, "neither a token nor its number", kExitUsage);
+    if (!id) return complain_about(call, "neither a token nor its number or file", kExitUsage);
     auto opened = open_principals(call, ReplacedFile::Missing::kEmpty);
     if (!opened) return opened.error();
     if (opened->principals.is_revoked(*id)) return kExitDone;

@@ -623,7 +623,9 @@ std::span<const Verb> object_verbs() {
 }
 
 ObjectSession::Options session_options(const Call& call) {
-    return {.endpoint = {.server = call.remote.server, .key_file = call.remote.key_file},
+    return {.endpoint = {.server = call.remote.server,
+                         .key_file = call.remote.key_file,
+                         .token = call.remote.token},
             .job = call.remote.job,
             .connect_max = call.timeout};
 }

@@ -4,13 +4,13 @@
 _fopctl() {
     local current=${COMP_WORDS[COMP_CWORD]}
     local previous=${COMP_WORDS[COMP_CWORD - 1]}
-    local global_options="--server --key --job --admin --json --quiet --timeout --version --help"
+    local global_options="--server --key --token --job --admin --json --quiet --timeout --version --help"
     local verbs="put get read write append ls stat mv rm truncate punch sync df quota ping bench status top sessions devices device scrub store trace reload drain log-level keygen key token"
     COMPREPLY=()
 
     # The argument of an option.
     case $previous in
-        --admin | --key | --principals | --out | --public | --issuer)
+        --admin | --key | --token | --principals | --out | --public | --issuer)
             compopt -o filenames 2>/dev/null
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             return
@@ -21,7 +21,7 @@ _fopctl() {
             ;;
         --server | --job | --timeout | --interval | --count | --size | --depth | --jobs | --seconds | \
             --rights | --groups | --quota | --principal | --pool | --expires | --generation | --group | --offset | --length | \
-            --object | --object-size)
+            --object | --object-size | --fid)
             return
             ;;
     esac
@@ -61,7 +61,7 @@ _fopctl() {
             keygen) options+=" --public" ;;
             "key create") options+=" --rights --groups --quota --delegate --principals --out" ;;
             "key list" | "key revoke" | "token revoke") options+=" --principals" ;;
-            "token create") options+=" --issuer --rights --principal --pool --expires --generation" ;;
+            "token create") options+=" --issuer --rights --principal --pool --object --fid --expires --generation --out" ;;
         esac
         mapfile -t COMPREPLY < <(compgen -W "$options" -- "$current")
         return

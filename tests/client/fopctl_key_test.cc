@@ -12,6 +12,7 @@
 
 #include "core/clock.h"
 #include "daemon/admin_server.h"
+#include "fop/hex.h"
 #include "fop/key.h"
 #include "fop/token.h"
 #include "tests/catch.h"
@@ -239,4 +240,32 @@ TEST_CASE("fopctl token: what is signed is what was asked for, and can be revoke
     REQUIRE(revoked.exit_code == 0);
     const std::string id = made.err.substr(made.err.find("token ") + 6, 32);
     REQUIRE(text_of(f.file) == "revoked:\n  tokens:\n    - " + id + "\n");
+}
+
+TEST_CASE("fopctl token: one for an object is kept in a file, and revoked by it", "[client]") {
+    const Fixture f;
+    const std::string issuer = f.dir / "issuer.key";
+    const std::string file = f.dir / "token";
+    REQUIRE(f.run({"keygen", issuer}).exit_code == 0);
+
+    const Ran made = f.run({"token", "create", "--issuer", issuer, "--rights", "read", "--fid",
+                            "0003000000000001000000000000002A", "--out", file});
+    const Ran again =
+        f.run({"token", "create", "--issuer", issuer, "--rights", "read", "--out", file});
+    const Ran revoked = f.run({"token", "revoke", file});
+
+    REQUIRE(made.exit_code == 0);
+    REQUIRE(made.out.empty());
+    struct stat status{};
+    REQUIRE(::stat(file.c_str(), &status) == 0);
+    REQUIRE((status.st_mode & 0777) == 0600);
+    const auto bytes = fop::parse_token_text(text_of(file));
+    REQUIRE(bytes.has_value());
+    const auto token = fop::read_unverified(*bytes);
+    REQUIRE(token.has_value());
+    REQUIRE(fop::fid_of(token->object) ==
+            fop::Fid{.high = (std::uint64_t{3} << 48) | 1, .low = 42});
+    REQUIRE(again.exit_code == 1);
+    REQUIRE(revoked.exit_code == 0);
+    REQUIRE(text_of(f.file) == "revoked:\n  tokens:\n    - " + fop::to_hex(token->id) + "\n");
 }

@@ -4,7 +4,9 @@
 // over the loopback device; the C one alone in a program of its own.
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <csignal>
+#include <cstddef>
 #include <fstream>
 #include <future>
 #include <new>
@@ -14,6 +16,7 @@
 
 #include "client/fopd.hpp"
 #include "client/session_thread.h"
+#include "fop/token.h"
 #include "tests/catch.h"
 #include "tests/client/rpc_server.h"
 #include "tests/client/run_program.h"
@@ -225,6 +228,69 @@ TEST_CASE("libfopd key: one the server does not know is denied, for good", "[cli
     REQUIRE(connected.status == Status::kDenied);
     REQUIRE(pinged.status == Status::kDenied);
     REQUIRE_FALSE(pinged.words.empty());
+}
+
+// -- tokens --
+
+TEST_CASE("libfopd token: it goes with each call, given as itself or as its file", "[client]") {
+    Fixture f;
+    const auto token = fop::Issuer(kKey).sign({.rights = fop::kRead});
+    const std::string text = fop::token_to_text(token);
+    libfopd::Options options = f.options(f.server.address());
+    options.token = GENERATE(true, false) ? text : std::string(f.dir / "token");
+    if (options.token != text) std::ofstream(options.token) << text << '\n';
+    const Client client = Fixture::open(options);
+    f.server.hold();
+    libfopd::Object object;
+    libfopd::Call call;
+    call.timeout = 1s;
+    std::promise<void> ended;
+    const auto done = [&](const Outcome&) { ended.set_value(); };
+
+    if (GENERATE(true, false)) {
+        client.ping({}, done);
+    } else {
+        client.lookup("", "name", &object, call, done);
+    }
+
+    REQUIRE(f.server.wait_held(1));
+    REQUIRE(f.server.held_token() == token);
+    f.server.release();
+    ended.get_future().wait();
+}
+
+TEST_CASE("libfopd token: a program that knows none shows none", "[client]") {
+    Fixture f;
+    const std::string server = f.server.address();
+    fopd_options options;
+    fopd_options_init(&options);
+    options.size = offsetof(fopd_options, token);
+    options.server = server.c_str();
+    options.key_file = f.key_file.c_str();
+    options.token = "what stands behind an older program's options";
+    fopd_client* client = nullptr;
+    REQUIRE(fopd_open(&options, &client, nullptr) == FOPD_OK);
+    REQUIRE(fopd_ping_wait(client, nullptr, nullptr) == FOPD_OK);
+    fopd_close(client);
+}
+
+TEST_CASE("libfopd token: what is none is said, and not quoted", "[client]") {
+    const Fixture f;
+    libfopd::Options options = f.options(f.server.address());
+    const std::string text = fop::token_to_text(fop::Issuer(kKey).sign({.rights = fop::kRead}));
+    const std::array given{text.substr(0, 140), std::string(400, 'A'), f.dir / "none",
+                           f.dir / "bad"};
+    options.token = given[GENERATE(0U, 1U, 2U, 3U)];
+    std::ofstream(f.dir / "bad") << text.substr(1);
+    Client client;
+
+    const Outcome opened = Client::open(options, client);
+
+    REQUIRE(opened.status == Status::kInvalid);
+    REQUIRE(opened.words.starts_with("token: "));
+    const bool names_file = opened.words.find(options.token) != std::string::npos;
+    REQUIRE(names_file == (options.token.front() == '/'));
+    REQUIRE(opened.words.find(text.substr(1, 40)) == std::string::npos);
 }
 
 TEST_CASE("libfopd key: none is needed where the server lets everybody in", "[client]") {

@@ -42,6 +42,15 @@ public:
     bool wait_held(std::size_t count) {
         return loop_.wait([&] { return side_->foms.held.size() >= count; });
     }
+    // What the first of them showed.
+    std::vector<std::byte> held_token() {
+        std::vector<std::byte> token;
+        loop_.run([&] {
+            const auto shown = side_->foms.held.front()->request().token;
+            token.assign(shown.begin(), shown.end());
+        });
+        return token;
+    }
     void release() {
         loop_.run([this] {
             side_->foms.hold = false;

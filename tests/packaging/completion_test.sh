@@ -31,7 +31,7 @@ completes() {
 completes "put get read write append ls stat mv rm truncate punch sync df quota ping bench status top sessions devices device scrub store trace reload drain log-level keygen key token" ""
 completes "read reload" re
 completes "" nonsense
-completes "--server --key --job --admin --json --quiet --timeout --version --help" --
+completes "--server --key --token --job --admin --json --quiet --timeout --version --help" --
 completes "--job --json" --j
 completes "put get read write append ls stat mv rm truncate punch sync df quota ping bench status top sessions devices device scrub store trace reload drain log-level keygen key token" --json ""
 completes "log-level" --timeout 5 lo
@@ -63,6 +63,8 @@ completes "--rights" key create name --r
 completes "--delegate" key --json create --d
 completes "--principals" key list --p
 completes "--issuer" token create --i
+completes "--fid" token create --f
+completes "$scratch/admin.sock" get --token "$scratch/ad"
 completes "$scratch/admin.sock" keygen "$scratch/ad"
 completes "$scratch/admin.sock" --admin "$scratch/ad"
 completes "$scratch/sockets dir" status --admin "$scratch/so"
