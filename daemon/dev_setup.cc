@@ -11,7 +11,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/ensure.h"
 #include "core/printable.h"
+#include "fop/key.h"
+#include "fop/token.h"
 
 namespace fopd::daemon {
 
@@ -128,6 +131,7 @@ std::string config_text(const std::string& dir) {
            "fabric: { listen: [\"tcp://127.0.0.1:31470\"] }\n"
            "auth: { principals: " +
            yaml_quoted(dir + "/principals.yaml") + ", peer_key: " + yaml_quoted(dir + "/peer.key") +
+           ", issuer_public: " + yaml_quoted(dir + "/issuer.pub") +
            " }\n"
            "admin: { socket: " +
            yaml_quoted(dir + "/admin.sock") +
@@ -136,6 +140,19 @@ std::string config_text(const std::string& dir) {
            "  - { name: fast }\n"
            "devices:\n" +
            device_text(dir, "d0") + device_text(dir, "d1");
+}
+
+// Both halves, or what there is stays: each is of no use without the other.
+Started<void> make_issuer(const std::string& dir) {
+    std::error_code ignored;
+    if (fs::exists(dir + "/issuer.pub", ignored)) return {};
+    const std::string text = random_key();
+    const auto key = fop::parse_key(text);
+    ENSURE(key.has_value());
+    auto written = write_file(dir + "/issuer.key", text, 0600, Existing::kReplace);
+    if (!written) return written;
+    const std::string public_half = fop::to_text(fop::Issuer(*key).public_half()) + '\n';
+    return write_file(dir + "/issuer.pub", public_half, 0600, Existing::kReplace);
 }
 
 // One client that may do everything.
@@ -184,6 +201,7 @@ Started<DevSetup> make_dev_setup(const std::string& dir_given) {
     if (auto key = write_file(dir + "/peer.key", random_key(), 0600, Existing::kKeep); !key) {
         return std::unexpected(key.error());
     }
+    if (auto issuer = make_issuer(dir); !issuer) return std::unexpected(issuer.error());
     // The key first: principals that were written for another one would lock their owner out.
     const std::string client_key = random_key();
     std::error_code ignored;

@@ -150,6 +150,7 @@ TEST_CASE("daemon dev setup: makes everything once, and keeps what was edited", 
     REQUIRE(mode_of(home) == 0700);
     REQUIRE(mode_of(home + "/peer.key") == 0600);
     REQUIRE(mode_of(home + "/client.key") == 0600);
+    REQUIRE(mode_of(home + "/issuer.key") == 0600);
     REQUIRE(mode_of(home + "/principals.yaml") == 0600);
     const auto access = load_access({.principals = home + "/principals.yaml"});
     REQUIRE(access.has_value());

@@ -53,7 +53,8 @@ class DevTest(ProcessTestCase):
         daemon = self.start()
         made = {str(each.relative_to(self.dir)) for each in self.dir.rglob("*")}
         made = {re.sub("[0-9a-f]{32}", "ID", each) for each in made}
-        self.assertEqual(made, {"fopd.yaml", "peer.key", "client.key", "principals.yaml", "env.sh", "data",
+        self.assertEqual(made, {"fopd.yaml", "peer.key", "client.key", "issuer.key", "issuer.pub",
+                                "principals.yaml", "env.sh", "data",
                                 "data/fopd.lock", "data/node.id", "data/slots", "data/index", "data/index/ID",
                                 "data/index/ID/index.mdb", "data/index/ID/index.mdb-lock", "data/names",
                                 "data/names/0", "data/names/0/index.mdb", "data/names/0/index.mdb-lock",
@@ -201,7 +202,7 @@ class DevTest(ProcessTestCase):
         done = run_fopd("--dev", self.dir, preexec_fn=limit_file_size(100))
         self.assertEqual(done.returncode, DATA_DIR)
         self.assertEqual(done.stderr, f"fopd: --dev: {self.dir}/principals.yaml.new: File too large\n")
-        self.assertEqual(sorted(each.name for each in self.dir.iterdir()), ["client.key", "data", "peer.key"])
+        self.assertEqual(sorted(each.name for each in self.dir.iterdir()), ["client.key", "data", "issuer.key", "issuer.pub", "peer.key"])
 
     @needs_root
     def test_a_default_directory_of_another_user_is_not_used(self):

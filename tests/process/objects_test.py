@@ -299,6 +299,82 @@ class ObjectsTest(StorageTestCase):
         self.assertEqual(self.get("mine"), b"secret")
         self.assertEqual(self.names(), ["mine"])
 
+    # -- what is lent --
+
+    def token(self, name, *arguments):
+        """The file of one that is good for a day, if nothing else is said."""
+        path = self.directory / name
+        self.assertEqual(self.ctl("token", "create", "--issuer", self.dir / "issuer.key", "--out", path, *arguments), b"")
+        self.assertEqual(path.stat().st_mode & 0o777, 0o600)
+        return path
+
+    def test_a_token_lends_what_is_anothers(self):
+        alice, bob = self.key_for("alice", "read,write,create,delete"), self.key_for("bob", "read,write")
+        self.put("hers", b"secret", *alice)
+        self.put("private", b"secret", *alice)
+        self.refused(NOT_ALLOWED, ["get: hers: may not read: the object's mode does not let you\n"], "get", "hers", "-",
+                     *bob)
+        token = self.token("hers.token", "--rights", "read", "--object", "hers", *alice)
+        lent = [*bob, "--token", token]
+        self.assertEqual(self.ctl("get", "hers", "-", *lent), b"secret")
+        self.assertEqual(self.ctl("read", "hers", *bob, env=self.environment | {"FOPD_TOKEN": str(token)}), b"secret")
+        self.assertEqual(self.ctl("read", "hers", *bob, "--token", token.read_text()), b"secret")
+        self.ctl("bench", "--op", "read", "--object", "hers", "--size", "6", "--object-size", "6", "--seconds", "0.1",
+                 *lent)
+        self.refused(NOT_ALLOWED, ["may not write: mode 0640, owner alice; the token does not lend that\n"],
+                     "write", "hers", "--offset", "0", *lent, data=b"x")
+        self.refused(NOT_ALLOWED, ["get: private: may not read: ", "; the token is for another object\n"],
+                     "get", "private", "-", *lent)
+        self.ctl("mv", "hers", "still-hers", *alice)
+        self.assertEqual(self.ctl("get", "still-hers", "-", *lent), b"secret")
+        self.put("still-hers", b"another", *alice)
+        self.refused(NOT_ALLOWED, ["the token is for another object"], "get", "still-hers", "-", *lent)
+        self.assertNotIn(token.read_text().strip(), self.daemon.log())
+
+    def test_a_token_is_all_that_a_principal_without_rights_has(self):
+        nobody = self.key_for("nobody", "none")
+        self.put("a", b"first")
+        read = [*nobody, "--token", self.token("read", "--rights", "read", "--object", "a")]
+        self.assertEqual(self.ctl("get", "a", "-", *read), b"first")
+        self.refused(NOT_ALLOWED, ["may not read: your rights are none; the token is for one object\n"], "ls", *read)
+        self.refused(NOT_ALLOWED, ["the token is for another object\n"], "stat", "no-such-name", *read)
+        fid = json.loads(self.ctl("stat", "a", "--json"))["fid"]
+        write = [*nobody, "--token", self.token("write", "--rights", "read,write", "--fid", fid)]
+        self.ctl("append", "a", *write, data=b" and more")
+        self.refused(NOT_ALLOWED, ["may not delete: "], "rm", "a", *write)
+        pool = [*nobody, "--token", self.token("pool", "--rights", "read,create,delete", "--pool", "fast")]
+        self.ctl("put", "-", "b", *pool, data=content(3 * MIB))
+        self.assertEqual(self.names(*pool), ["a", "b"])
+        self.assertEqual(json.loads(self.ctl("stat", "b", "--json"))["owner"], "nobody")
+        self.ctl("rm", "a", *pool)
+        self.assertEqual(self.names(), ["b"])
+
+    def test_a_token_that_is_void_says_why_and_takes_nothing_away(self):
+        alice, bob = self.key_for("alice", "read,write,create,delete"), self.key_for("bob", "read,write")
+        self.put("hers", b"secret", *alice)
+        good = self.token("good", "--rights", "read", "--object", "hers", *alice)
+        text = good.read_text()
+        forged = self.directory / "forged"
+        forged.write_text(text[:40] + ("A" if text[40] != "A" else "B") + text[41:])
+        foreign = self.directory / "foreign"
+        self.ctl("keygen", self.directory / "other.key")
+        self.ctl("token", "create", "--issuer", self.directory / "other.key", "--rights", "read", "--out", foreign)
+        void = {forged: "the token is not signed by the issuer", foreign: "the token is not signed by the issuer",
+                self.token("elsewhere", "--rights", "read", "--pool", "slow"): "the token is for another pool",
+                self.token("alice's", "--rights", "read", "--principal", "alice"):
+                    "the token is bound to another principal",
+                self.token("old", "--rights", "read", "--expires", "1s"): "the token has expired"}
+        wait_until(lambda: b"expired" in self.ctl_bytes("get", "hers", "-", *bob, "--token", "old",
+                                                        cwd=self.directory).stderr, "the end of a second")
+        self.assertEqual(self.ctl("get", "hers", "-", *bob, "--token", good), b"secret")
+        self.ctl("token", "revoke", good)
+        void[good] = "the token is revoked"
+        for token, why in void.items():
+            with self.subTest(why):
+                self.refused(NOT_ALLOWED, [f"; {why}\n"], "get", "hers", "-", *bob, "--token", token)
+                self.assertEqual(self.ctl("get", "hers", "-", *alice, "--token", token), b"secret")
+        self.refused(USAGE, ["no-such-file: "], "get", "hers", "-", *bob, "--token", "no-such-file")
+
     def test_no_server(self):
         self.refused(NO_SERVER, ["FOPD_SERVER"], "ls", "--server", "tcp://127.0.0.1:1")
         self.refused(USAGE, ["tcp://HOST:PORT"], "ls", "--server", "nonsense")
