@@ -17,7 +17,7 @@ namespace {
 constexpr std::uint32_t kWindowBlocks = store::ExtentMove::kBlocksMax;
 static_assert(kWindowBlocks * kBlock <= core::kBufferBytes);
 // What fops want goes first: memory is waited for this long.
-constexpr Duration kPatience = 100ms;
+constexpr Duration kLockPatience = 100ms;
 // Between two looks at some hundred extents.
 constexpr Duration kPause = 2ms;
 
@@ -157,7 +157,7 @@ Task<Result<void>> Coalescer::Pass::gather(Window window) {
     const auto idle = co_await wait_until_idle();
     if (!idle) co_return idle;
     core::WaitOptions options = wait();
-    options.deadline = after(reactor().now(), kPatience);
+    options.deadline = after(reactor().now(), kLockPatience);
     const auto piece = co_await stores_.parts().buffers.borrow(options);
     if (!piece && piece.error().code == Errc::kTimedOut) co_return Result<void>{};
     if (!piece) co_return std::unexpected(piece.error());

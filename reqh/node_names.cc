@@ -29,7 +29,7 @@ Result<std::optional<NamedObject>> named_object(
     return NamedObject{.fid = owner->fid, .version = owner->version};
 }
 
-constexpr Error kStopping{.code = Errc::kClosed, .context = "the server is stopping"};
+constexpr Error kNamesStop{.code = Errc::kClosed, .context = "the server is stopping"};
 
 }  // namespace
 
@@ -78,7 +78,7 @@ Task<Result<NameList>> NodeNames::list(NameListRequest request) {
         };
         auto page = co_await run_task_on<Result<store::NamePage>>(here_, part->reactor(),
                                                                   part->gate(), job);
-        if (!page) co_return std::unexpected(kStopping);
+        if (!page) co_return std::unexpected(kNamesStop);
         if (!*page) co_return std::unexpected(page->error());
         pages.push_back(std::move(**page));
     }
@@ -115,7 +115,7 @@ Task<Result<NameHold>> NodeNames::hold_at(std::uint32_t number, NamePart::Wanted
     const auto held =
         co_await run_task_on<Result<NameHold>>(here_, part.reactor(), part.gate(), job);
     co_await forwarded.end();
-    if (!held) co_return std::unexpected(kStopping);
+    if (!held) co_return std::unexpected(kNamesStop);
     if (!*held) co_return std::unexpected(held->error());
     NameHold hold = **held;
     hold.key |= part_bits;
@@ -143,7 +143,7 @@ Task<Result<std::uint64_t>> DistantNames::known(devices::DiskId disk) {
     auto job = [this, disk] { return part_.shard().known(disk); };
     const auto known =
         co_await run_task_on<Result<std::uint64_t>>(here_, part_.reactor(), part_.gate(), job);
-    if (!known) co_return std::unexpected(kStopping);
+    if (!known) co_return std::unexpected(kNamesStop);
     co_return *known;
 }
 
@@ -151,35 +151,35 @@ Task<Result<void>> DistantNames::forget(Origin origin) {
     auto job = [this, origin] { return part_.shard().forget(origin); };
     const auto forgotten =
         co_await run_task_on<Result<void>>(here_, part_.reactor(), part_.gate(), job);
-    if (!forgotten) co_return std::unexpected(kStopping);
+    if (!forgotten) co_return std::unexpected(kNamesStop);
     co_return *forgotten;
 }
 
 Task<Result<void>> DistantNames::tell(const store::NameChanges* changes) {
     auto job = [this, changes] { return part_.shard().tell(changes); };
     const auto told = co_await run_task_on<Result<void>>(here_, part_.reactor(), part_.gate(), job);
-    if (!told) co_return std::unexpected(kStopping);
+    if (!told) co_return std::unexpected(kNamesStop);
     co_return *told;
 }
 
 Task<Result<void>> DistantNames::keep(Kept kept) {
     auto job = [this, kept] { return part_.shard().keep(kept); };
     const auto done = co_await run_task_on<Result<void>>(here_, part_.reactor(), part_.gate(), job);
-    if (!done) co_return std::unexpected(kStopping);
+    if (!done) co_return std::unexpected(kNamesStop);
     co_return *done;
 }
 
 Task<Result<store::NameSink::ClaimPage>> DistantNames::claims(store::Slot slot, ClaimPlace from) {
     auto job = [this, slot, &from] { return part_.shard().claims(slot, std::move(from)); };
     auto page = co_await run_task_on<Result<ClaimPage>>(here_, part_.reactor(), part_.gate(), job);
-    if (!page) co_return std::unexpected(kStopping);
+    if (!page) co_return std::unexpected(kNamesStop);
     co_return std::move(*page);
 }
 
 Task<Result<void>> DistantNames::leave_unknown(std::vector<store::NameClaim>* claims) {
     auto job = [this, claims] { return part_.shard().leave_unknown(claims); };
     const auto left = co_await run_task_on<Result<void>>(here_, part_.reactor(), part_.gate(), job);
-    if (!left) co_return std::unexpected(kStopping);
+    if (!left) co_return std::unexpected(kNamesStop);
     co_return *left;
 }
 
