@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <limits>
 
 #include "core/ensure.h"
@@ -20,6 +21,10 @@ void copy_block(const std::vector<std::byte>* from, std::byte* into) {
     } else {
         std::copy_n(from->data(), kBlockBytes, into);
     }
+}
+
+void fill_hole(std::span<std::byte> into) {
+    if (!into.empty()) std::memset(into.data(), 0, into.size());
 }
 
 }  // namespace
@@ -70,9 +75,16 @@ Result<void> DiskImage::read(std::uint64_t offset, std::span<std::byte> into) co
     if (bad != unreadable_.end() && *bad < first + count) {
         return std::unexpected(Error{.code = Errc::kIo, .context = "read unreadable block"});
     }
+    std::uint64_t done = 0;
     for (std::uint64_t i = 0; i < count; ++i) {
-        copy_block(newest(first + i), into.data() + i * kBlockBytes);
+        const Bytes* const bytes = newest(first + i);
+        if (bytes == nullptr) continue;
+        // Holes are most of it, and are filled as one.
+        fill_hole(into.subspan(done * kBlockBytes, (i - done) * kBlockBytes));
+        copy_block(bytes, into.data() + i * kBlockBytes);
+        done = i + 1;
     }
+    fill_hole(into.subspan(done * kBlockBytes));
     return {};
 }
 
