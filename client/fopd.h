@@ -47,7 +47,8 @@ enum fopd_status {
     FOPD_EXISTS = 14,          /* There is one of that name already. */
     FOPD_QUOTA = 15,           /* More than the pool or the owner may use. */
     FOPD_READ_ONLY = 16,       /* The medium takes no changes any more. */
-    FOPD_MEDIUM_MISSING = 17,  /* The medium is not there. */
+    FOPD_MEDIUM_MISSING = 17,  /* It is, or may be, on a medium that is not there, or may have been
+                                  done there. */
     FOPD_LOST = 18,            /* What was acknowledged as buffered is gone. */
 };
 
@@ -280,12 +281,14 @@ FOPD_API int fopd_remove_wait(fopd_client* client, const fopd_call* call, const 
 FOPD_API void fopd_sync(fopd_client* client, const fopd_call* call, fopd_done done, void* context);
 FOPD_API int fopd_sync_wait(fopd_client* client, const fopd_call* call, fopd_result* result);
 
-/* Some of the names that begin with a prefix, in the order of their bytes. */
+/* Some of the names that begin with a prefix, in the order of their bytes. FOPD_MEDIUM_MISSING
+ * behind the last one that is known: a disk of the pool is missing, and there may be others on it.
+ */
 typedef struct fopd_entry {
     fopd_fid fid;
-    uint64_t size_bytes;
-    uint64_t changed_ns;
-    const char* name; /* Borrowed for the call. */
+    uint64_t size_bytes; /* UINT64_MAX: it is on a disk that is missing, */
+    uint64_t changed_ns; /* and this is 0. */
+    const char* name;    /* Borrowed for the call. */
 } fopd_entry;
 typedef struct fopd_listing {
     size_t size; /* As in fopd_options; set by fopd_listing_init(). */

@@ -430,18 +430,21 @@ Task<int> sync(Run* run) {
 // -- names --
 
 nlohmann::ordered_json entry_of(const ObjectPage::Entry& entry) {
-    return {{"name", entry.name},
-            {"size", entry.size_bytes},
-            {"changed", time_of(entry.changed_ns, Output::kJson)},
-            {"fid", hex_of(entry.fid)}};
+    nlohmann::ordered_json size = entry.size_bytes;
+    nlohmann::ordered_json changed = time_of(entry.changed_ns, Output::kJson);
+    if (entry.size_bytes == fop::kSizeUnknown) size = changed = nullptr;
+    return {{"name", entry.name}, {"size", size}, {"changed", changed}, {"fid", hex_of(entry.fid)}};
 }
 
 std::string line_of(const ObjectPage::Entry& entry, bool is_long) {
     std::string line;
     if (is_long) {
-        const std::string size = size_of(entry.size_bytes);
-        line = std::string(size.size() < 11 ? 11 - size.size() : 0, ' ') + size + "  " +
-               time_of(entry.changed_ns, Output::kPage) + "  ";
+        const bool is_known = entry.size_bytes != fop::kSizeUnknown;
+        const std::string size = is_known ? size_of(entry.size_bytes) : "?";
+        std::string changed = time_of(entry.changed_ns, Output::kPage);
+        if (!is_known) changed = "?" + std::string(changed.size() - 1, ' ');
+        line = std::string(size.size() < 11 ? 11 - size.size() : 0, ' ') + size + "  " + changed +
+               "  ";
     }
     return line + listed(entry.name) + "\n";
 }
@@ -454,7 +457,13 @@ Task<int> list(Run* run) {
     for (;;) {
         ObjectClient::ListWish next = wish;
         auto page = co_await run->objects.list(std::move(next), run->wait());
-        if (!page) co_return run->complain_about(run->arguments.prefix, page.error());
+        if (!page) {
+            // What there is has come.
+            const bool is_whole = page.error().status == fop::Status::kMediumMissing;
+            const bool is_open = is_whole && output == Output::kJson;
+            if (is_open && !print(is_first ? "[]\n" : "]\n")) co_return kExitRefused;
+            co_return run->complain_about(run->arguments.prefix, page.error());
+        }
         std::string text;
         for (const ObjectPage::Entry& entry : page->entries) {
             if (output == Output::kPage) text += line_of(entry, run->arguments.is_long);

@@ -41,12 +41,12 @@ Task<DeviceOutcome> DeviceChanges::add(devices::DeviceSettings settings) {
     auto own = [home, disk] { home->own(*disk); };
     co_await core::run_on(parts_.control, home->reactor(), own);
     co_await parts_.disks.open_one(disk);
+    co_await parts_.publish_layout();
     if (disk->stage() == DiskStage::kGivenUp) {
         co_return DeviceOutcome{.device = name,
                                 .kind = DeviceOutcome::Kind::kNotAdded,
                                 .words = disk->settings().path + " " + disk->reason()};
     }
-    co_await parts_.publish_layout();
     auto serve = [home, disk] { home->serve_disk(*disk); };
     co_await core::run_on(parts_.control, home->reactor(), serve);
     for (const auto& each : parts_.localities) {
@@ -74,6 +74,7 @@ Task<DeviceOutcome> DeviceChanges::remove(std::string name, Keep keep) {
     const std::string path = disk->settings().path;
     if (keep == Keep::kYes) parts_.disks.remember(*disk);
     co_await drop(disk);
+    co_await parts_.publish_layout();
     emit_each(parts_.events, core::Level::kInfo, "daemon.device_removed",
               {{"device", std::string_view(name)}, {"path", std::string_view(path)}});
     co_return DeviceOutcome{.device = name, .kind = DeviceOutcome::Kind::kRemoved};

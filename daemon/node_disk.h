@@ -92,7 +92,8 @@ public:
     // -- in between --
 
     // It is to be taken, for which it needs a slot.
-    bool is_new() const { return is_new_ && stage() == DiskStage::kOpening; }
+    bool is_new() const { return was_blank() && stage() == DiskStage::kOpening; }
+    bool was_blank() const { return is_new_; }
     void use_slot(store::Slot slot) { slot_ = slot; }
     // Of a disk that is ours, or will be.
     std::optional<store::Slot> slot() const { return slot_; }

@@ -111,6 +111,7 @@ Task<void> NodeDisks::open() {
     sort_out();
     give_slots();
     co_await send_all(Errands::kBegin, kNever);
+    note_open();
 }
 
 Task<bool> NodeDisks::close(Instant deadline) {
@@ -192,7 +193,14 @@ Task<void> NodeDisks::open_one(NodeDisk* disk) {
     give_slots();
     look_at(index);
     co_await send(index, Errands::kBegin);
-    if (is_open(disk->stage())) released_.erase(*disk->slot());
+    note_open();
+}
+
+// Durable before its label says so: from then on others may take it.
+void NodeDisks::note_released(const NodeDisk& disk) {
+    slots_.set_empty(*disk.slot(), true);
+    // If it is not, it is only taken for one that is missing.
+    [[maybe_unused]] const auto written = write_slots();
 }
 
 Task<void> NodeDisks::release(NodeDisk* disk) {
@@ -302,20 +310,82 @@ void NodeDisks::give_slots() {
             disk->give_up("there is no slot left for another disk");
             continue;
         }
-        slots_.add({.slot = *slot, .disk = disk->disk_id(), .pool = disk->settings().pool});
+        slots_.add(
+            {.slot = *slot, .disk = disk->disk_id(), .pool = disk->settings().pool, .empty = true});
         disk->use_slot(*slot);
         fresh.push_back(disk.get());
     }
-    const std::string text = slots_.text();
-    if (text == slots_written_) return;
-    const auto written = world_.bay->write_slots(text);
+    const auto written = write_slots();
     if (written) return;
-    emit(world_.events, core::Level::kError, "daemon.slots_not_written",
-         {{"reason", std::string_view(written.error().context)}});
     for (NodeDisk* const disk : fresh) {
         disk->give_up("its slot cannot be noted: " + describe(written.error()));
     }
     slots_ = before;
+}
+
+// Durable before anything can come to them: of one whose slot is empty nobody misses anything.
+void NodeDisks::note_open() {
+    const SlotTable before = slots_;
+    for (const auto& disk : disks_) {
+        if (is_open(disk->stage())) slots_.set_empty(*disk->slot(), false);
+    }
+    const auto written = write_slots();
+    if (!written) slots_ = before;
+}
+
+Result<void> NodeDisks::write_slots() {
+    std::string text = slots_.text();
+    if (text == slots_written_) return {};
+    const auto written = world_.bay->write_slots(text);
+    if (written) {
+        slots_written_ = std::move(text);
+    } else {
+        emit(world_.events, core::Level::kError, "daemon.slots_not_written",
+             {{"reason", std::string_view(written.error().context)}});
+    }
+    return written;
+}
+
+const NodeDisk* NodeDisks::disk_of(const SlotEntry& entry) const {
+    const auto found = std::ranges::find_if(disks_, [&entry](const auto& disk) {
+        return disk->slot() == entry.slot && disk->disk_id() == entry.disk;
+    });
+    return found == disks_.end() ? nullptr : found->get();
+}
+
+// -- what is missing --
+
+namespace {
+
+std::string name_and_reason(const NodeDisk& disk) {
+    return disk.settings().name + " (" + disk.reason() + ")";
+}
+
+}  // namespace
+
+std::string NodeDisks::why_missing(const SlotEntry& entry) const {
+    if (entry.empty) return {};
+    const NodeDisk* const disk = disk_of(entry);
+    if (disk != nullptr && disk->stage() == DiskStage::kServing) return {};
+    if (disk != nullptr) return name_and_reason(*disk);
+    const auto away =
+        std::ranges::find(away_, entry.slot, [](const Away& each) { return each.known.slot; });
+    if (away != away_.end()) return away->settings.name + " (removed)";
+    return "disk " + devices::format_id(entry.disk);
+}
+
+// What is blank has nothing that could be missed.
+std::vector<std::string> NodeDisks::strangers_of(const std::string& pool) const {
+    std::vector<std::string> strangers;
+    for (const auto& disk : disks_) {
+        if (disk->settings().pool != pool || disk->stage() != DiskStage::kGivenUp) continue;
+        if (disk->was_blank()) continue;
+        const SlotEntry* const known = slots_.find(disk->disk_id());
+        if (known == nullptr || disk_of(*known) == nullptr) {
+            strangers.push_back(name_and_reason(*disk));
+        }
+    }
+    return strangers;
 }
 
 // -- what is seen of them --

@@ -4,7 +4,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -73,16 +72,18 @@ public:
     NodeDisk& add(devices::DeviceSettings settings);
     Task<void> open_one(NodeDisk* disk);
     // There is nothing on it, and nobody finds it any more: it is let go. Then release().
-    void note_released(const NodeDisk& disk) { released_.insert(*disk.slot()); }
+    void note_released(const NodeDisk& disk);
     Task<void> release(NodeDisk* disk);
-    // It was let go in this life of the node, and has not come back.
-    bool was_released(store::Slot slot) const { return released_.contains(slot); }
     // It is none of these any more. Requires: it is closed, or was given up.
     std::unique_ptr<NodeDisk> take_out(NodeDisk* disk);
     // Somebody took it out, and it may come back: it is in the reports.
     void remember(const NodeDisk& disk);
     bool forget(const std::string& name);
     bool remembers(const std::string& name) const;
+    // Why the disk of a slot cannot be read, as people call it; empty when it can.
+    std::string why_missing(const SlotEntry& entry) const;
+    // The same of those that were given up and have none, as far as anybody could see.
+    std::vector<std::string> strangers_of(const std::string& pool) const;
 
     // Which slots there are, also of disks that are elsewhere. After open().
     const SlotTable& slots() const { return slots_; }
@@ -117,6 +118,10 @@ private:
     // Why it cannot be one of this node's disks beside those that came before; empty when it can.
     std::string conflict_of(const NodeDisk& disk) const;
     void give_slots();
+    Result<void> write_slots();
+    void note_open();
+    // Null: it is not one of these.
+    const NodeDisk* disk_of(const SlotEntry& entry) const;
 
     const DiskWorld world_;
     const std::vector<core::Reactor*> localities_;
@@ -128,7 +133,6 @@ private:
     std::vector<std::unique_ptr<Errand>> errands_;  // Of each.
     std::vector<Known> known_;                      // The same.
     std::vector<Away> away_;
-    std::set<store::Slot> released_;
     SlotTable slots_;
     std::string slots_written_;  // What is known to be kept of it.
 };

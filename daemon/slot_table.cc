@@ -11,6 +11,8 @@ namespace fopd::daemon {
 
 namespace {
 
+constexpr std::string_view kEmpty = " empty";
+
 // The text up to the next `end`, which must be there; `rest` goes on behind it.
 std::optional<std::string_view> take_until(std::string_view& rest, char end) {
     const std::size_t size = rest.find(end);
@@ -24,7 +26,11 @@ std::optional<SlotEntry> parse_line(std::string_view line) {
     const auto number = take_until(line, ' ');
     const auto disk = take_until(line, ' ');
     if (!number || !disk || line.empty()) return std::nullopt;
-    SlotEntry entry{.pool = std::string(line)};
+    SlotEntry entry;
+    // No pool has a blank in its name.
+    entry.empty = line.ends_with(kEmpty);
+    if (entry.empty) line.remove_suffix(kEmpty.size());
+    entry.pool = line;
     const char* const end = number->data() + number->size();
     const auto read = std::from_chars(number->data(), end, entry.slot);
     if (read.ec != std::errc() || read.ptr != end) return std::nullopt;
@@ -53,8 +59,9 @@ std::optional<SlotTable> SlotTable::parse(std::string_view text) {
 std::string SlotTable::text() const {
     std::string text;
     for (const SlotEntry& each : entries_) {
-        text += std::to_string(each.slot) + ' ' + devices::format_id(each.disk) + ' ' + each.pool +
-                '\n';
+        text += std::to_string(each.slot) + ' ' + devices::format_id(each.disk) + ' ' + each.pool;
+        if (each.empty) text += kEmpty;
+        text += '\n';
     }
     return text;
 }
@@ -74,6 +81,12 @@ void SlotTable::add(SlotEntry entry) {
     ENSURE(find(entry.disk) == nullptr);
     const auto place = std::ranges::lower_bound(entries_, entry.slot, {}, &SlotEntry::slot);
     entries_.insert(place, std::move(entry));
+}
+
+void SlotTable::set_empty(store::Slot slot, bool empty) {
+    const auto found = std::ranges::find(entries_, slot, &SlotEntry::slot);
+    ENSURE(found != entries_.end());
+    found->empty = empty;
 }
 
 std::optional<store::Slot> SlotTable::unused() const {

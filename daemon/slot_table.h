@@ -14,6 +14,7 @@ struct SlotEntry {
     store::Slot slot = 0;
     devices::DiskId disk{};
     std::string pool;
+    bool empty = false;  // Nothing is on the disk: it was let go, or never opened.
 
     friend bool operator==(const SlotEntry&, const SlotEntry&) = default;
 };
@@ -28,7 +29,7 @@ public:
 
     // Nothing when the text is no table.
     static std::optional<SlotTable> parse(std::string_view text);
-    // A line for each slot: the slot, the disk's id, the pool.
+    // A line for each slot: the slot, the disk's id, the pool, and whether it is empty.
     std::string text() const;
 
     // By ascending slot.
@@ -37,6 +38,8 @@ public:
     const SlotEntry* find(const devices::DiskId& disk) const;
     // Requires: neither the slot nor the disk is in the table.
     void add(SlotEntry entry);
+    // Requires: the slot is in the table.
+    void set_empty(store::Slot slot, bool empty);
     // One that nobody ever had; nothing when there is none.
     std::optional<store::Slot> unused() const;
 

@@ -1,6 +1,9 @@
 #include "daemon/store_layout.h"
 
 #include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace fopd::daemon {
 
@@ -15,6 +18,21 @@ reqh::PoolId add_pool(reqh::StoreLayout& layout, const std::string& name) {
 reqh::SlotState state_of(DiskStage stage) {
     if (stage == DiskStage::kServing) return reqh::SlotState::kOnline;
     return stage == DiskStage::kDamaged ? reqh::SlotState::kReadOnly : reqh::SlotState::kMissing;
+}
+
+std::string missing_of(const reqh::PoolPlace& pool, const reqh::StoreLayout& layout,
+                       const NodeDisks& disks) {
+    std::vector<std::string> all;
+    for (const reqh::SlotPlace& place : layout.slots) {
+        if (place.pool == pool.id && !place.disk.empty()) all.push_back(place.disk);
+    }
+    if (all.empty()) return {};
+    // One of these is where it was, perhaps.
+    const std::vector<std::string> strangers = disks.strangers_of(pool.name);
+    all.insert(all.begin(), strangers.begin(), strangers.end());
+    std::string text;
+    for (const std::string& each : all) text += (text.empty() ? "" : ", ") + each;
+    return text;
 }
 
 }  // namespace
@@ -33,9 +51,11 @@ reqh::StoreLayout make_store_layout(const std::vector<devices::PoolSettings>& po
             place.locality = (*disk)->place().locality;
             place.state = state_of((*disk)->stage());
         }
-        if (disks.was_released(entry.slot)) place.state = reqh::SlotState::kReleased;
-        layout.slots.push_back(place);
+        if (entry.empty) place.state = reqh::SlotState::kReleased;
+        place.disk = disks.why_missing(entry);
+        layout.slots.push_back(std::move(place));
     }
+    for (reqh::PoolPlace& pool : layout.pools) pool.missing = missing_of(pool, layout, disks);
     return layout;
 }
 

@@ -18,6 +18,9 @@ namespace fopd::fop {
 // A payload of so many bytes fits into every message to a client, whatever else the reply says.
 inline constexpr std::size_t kListingBytesMax = 32U << 10;
 
+// The size of an object whose disk is missing.
+inline constexpr std::uint64_t kSizeUnknown = ~std::uint64_t{0};
+
 // An object with a name.
 struct ListEntry {
     Fid fid{};

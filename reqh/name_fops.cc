@@ -53,6 +53,8 @@ Task<Granted<>> hold_for_new_object(Operation* operation, NewName name) {
     const auto held = co_await operation->hold_names(wanted);
     if (!held) co_return held;
     const auto& owner = operation->name_hold(0).owner;
+    // Who wants the name free is not to have it beside another.
+    if (!owner && name.no_replace) co_return operation->check_names_known(name.name.pool);
     if (!owner) co_return Granted<>{};
     if (name.no_replace) co_return refused(fop::Status::kExists, "the name is taken");
     co_return co_await check_may_replace(operation, owner->fid);
@@ -150,9 +152,10 @@ Task<fop::Reply> run_lookup(Operation* operation) {
         // Who is lent one object is told the same of every other name, also of one that is free.
         const auto right = operation->check_right({.pool = *pool, .object = fid});
         if (!right) co_return operation->refuse(right.error());
-        if (!found->has_value()) {
-            co_return operation->refuse(
-                {.status = fop::Status::kNotFound, .words = "nothing has that name"});
+        if (!found->has_value()) co_return operation->refuse(operation->why_no_name(*pool));
+        if (operation->stores().layout().find_slot(fid.slot()) == nullptr) {
+            co_return operation->refuse({.status = fop::Status::kMediumMissing,
+                                         .words = "it is on a disk that nobody knows any more"});
         }
         const auto locality = operation->locality_of(fid.slot());
         if (!locality) co_return operation->refuse(locality.error());
@@ -172,7 +175,7 @@ namespace {
 // What a list says of an object besides its name.
 struct Listed {
     store::Fid fid{};
-    std::uint64_t size_bytes = 0;
+    std::uint64_t size_bytes = fop::kSizeUnknown;
     WallTime changed{};
     bool is_gone = false;
     bool is_uncertain = false;
@@ -279,6 +282,12 @@ Task<fop::Reply> run_list(Operation* operation) {
             operation->work().text = name.name;
         }
     }
+    if (is_end && !is_full) {
+        // What there is comes first, then that it may not be all.
+        const auto known = operation->check_names_known(*pool);
+        if (!known && count == 0) co_return operation->refuse(known.error());
+        is_end = known.has_value();
+    }
     co_return fop::Reply{
         .payload = writer.written(),
         .body = fop::ListObjectsReply{.cursor = operation->work().text, .end = is_end && !is_full}};
@@ -367,6 +376,10 @@ Task<Granted<bool>> take_for_rename(Operation* operation, const fop::Rename* ren
     if (is_named && is_replaced(*operation, fid)) co_return refused(gone());
     if (stays) co_return true;
     const auto& owner = operation->name_hold(is_named ? 1 : 0).owner;
+    if (!owner && rename->no_replace) {
+        const auto known = operation->check_names_known(pool);
+        if (!known) co_return refused(known.error());
+    }
     if (!owner) co_return true;
     if (rename->no_replace) co_return refused(fop::Status::kExists, "the name is taken");
     const auto allowed = co_await check_may_replace(operation, owner->fid);

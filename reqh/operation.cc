@@ -101,7 +101,7 @@ Granted<PoolId> Operation::find_pool() const {
     return pool->id;
 }
 
-Granted<std::uint32_t> Operation::locality_of(store::Slot slot) const {
+Granted<std::uint32_t> Operation::locality_of(store::Slot slot) {
     const SlotPlace* const place = stores().layout().find_slot(slot);
     if (place == nullptr) return refused(fop::Status::kNotFound, "no disk has that slot");
     const bool is_there =
@@ -111,12 +111,36 @@ Granted<std::uint32_t> Operation::locality_of(store::Slot slot) const {
 }
 
 // An object that was on a disk that has gone in order is gone, too.
-Refusal Operation::why_not_there(store::Slot slot) const {
+Refusal Operation::why_not_there(store::Slot slot) {
     if (executor_of(*origin_.type).about == About::kObject && stores().was_released(slot)) {
         return {.status = fop::Status::kNotFound,
                 .words = "there is no such object: its disk was let go"};
     }
-    return {.status = fop::Status::kMediumMissing, .words = "its disk is not there"};
+    const SlotPlace* const place = stores().layout().find_slot(slot);
+    return medium_missing("its disk is not there",
+                          place == nullptr ? std::string_view() : place->disk);
+}
+
+Refusal Operation::why_no_name(PoolId pool) {
+    const auto known = check_names_known(pool);
+    if (!known) return known.error();
+    return {.status = fop::Status::kNotFound, .words = "nothing has that name"};
+}
+
+Granted<> Operation::check_names_known(PoolId pool) {
+    const PoolPlace* const place = stores().layout().find_pool(pool);
+    if (place == nullptr || place->missing.empty()) return {};
+    return refused(medium_missing("it may be on a disk that is missing", place->missing));
+}
+
+// What the layout says of disks is copied: there may be another one before the reply has left.
+Refusal Operation::medium_missing(std::string_view words, std::string_view disks) {
+    const int length = std::snprintf(
+        words_.data(), words_.size(), "%.*s%s%.*s", static_cast<int>(words.size()), words.data(),
+        disks.empty() ? "" : ": ", static_cast<int>(disks.size()), disks.data());
+    ENSURE(length > 0);
+    const auto size = std::min(static_cast<std::size_t>(length), words_.size() - 1);
+    return {.status = fop::Status::kMediumMissing, .words = std::string_view(words_.data(), size)};
 }
 
 Granted<> Operation::find_home(store::Slot slot) {

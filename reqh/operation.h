@@ -101,7 +101,11 @@ public:
     Task<Granted<Value>> run_at(std::uint32_t locality, Job job);
     // The locality of a slot: kMediumMissing, kNotFound; the latter too for an object on a disk
     // that was let go.
-    Granted<std::uint32_t> locality_of(store::Slot slot) const;
+    Granted<std::uint32_t> locality_of(store::Slot slot);
+    // Nobody there has that name: kNotFound, but kMediumMissing when a disk that is not there may.
+    Refusal why_no_name(PoolId pool);
+    // Whether all names of the pool are known: kMediumMissing.
+    Granted<> check_names_known(PoolId pool);
 
     // -- the steps --
 
@@ -272,7 +276,8 @@ private:
     template <typename Value, typename Job>
     Task<Granted<Value>> run_and_let_go(Job* job);
     Task<fop::Reply> run_here();
-    Refusal why_not_there(store::Slot slot) const;
+    Refusal why_not_there(store::Slot slot);
+    Refusal medium_missing(std::string_view words, std::string_view disks);
     Task<Granted<fop::Reply>> run_granted();
     void move_to(const Site& site);
     core::WaitOptions wait_to_leave() const;

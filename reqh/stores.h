@@ -33,14 +33,16 @@ namespace fopd::reqh {
 struct PoolPlace {
     PoolId id = 0;
     std::string name;
+    // Its disks that may have objects nobody knows of, for people; empty: all can be read.
+    std::string missing = {};
     std::shared_ptr<PoolQuota> quota = std::make_shared<PoolQuota>();
 };
 
 enum class SlotState : std::uint8_t {
     kOnline,
-    kReadOnly,
+    kReadOnly,  // Some of what was on its disk is lost.
     kMissing,   // Its disk is not there, or of no use.
-    kReleased,  // It was let go, with nothing on it.
+    kReleased,  // It was let go, with nothing on it, or there never was anything.
 };
 
 struct SlotPlace {
@@ -48,6 +50,7 @@ struct SlotPlace {
     std::uint32_t locality = 0;  // Its home: only there are its objects known.
     PoolId pool = 0;
     SlotState state = SlotState::kOnline;
+    std::string disk = {};  // Which disk is missing, for people.
 };
 
 // Which pools and slots the node has, also those whose disk is missing. Never changed, only

@@ -49,6 +49,8 @@ Task<fop::Reply> run_upload_begin(Operation* operation) {
             co_return operation->refuse(
                 {.status = fop::Status::kExists, .words = "the name is taken"});
         }
+        const auto known = operation->check_names_known(*placed);
+        if (!known) co_return operation->refuse(known.error());
     }
     operation->enter(Phase::kAuthorise);
     const auto charged = operation->charge(acting_user(operation->caller()), {.objects = 1});

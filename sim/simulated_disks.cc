@@ -1,6 +1,9 @@
 #include "sim/simulated_disks.h"
 
+#include <array>
 #include <utility>
+
+#include "core/ensure.h"
 
 namespace fopd::sim {
 
@@ -60,6 +63,24 @@ void SimulatedDisks::unplug(const std::string& name) {
 
 void SimulatedDisks::plug_in(const std::string& name, devices::DiskImage image) {
     images_.insert_or_assign(path_of(name), std::move(image));
+}
+
+void SimulatedDisks::take_away(const std::string& name) {
+    const std::string path = path_of(name);
+    const auto image = images_.find(path);
+    ENSURE(image != images_.end() && !open_.contains(path));
+    image->second.end_writes();
+    devices::DiskImage other(image->second.size_bytes());
+    const std::array<std::byte, devices::kBlockBytes> used{std::byte{1}};
+    other.end_write(other.begin_write(0, used), 0, used.size());
+    other.settle();
+    away_.insert_or_assign(path, std::exchange(image->second, std::move(other)));
+}
+
+void SimulatedDisks::bring_back(const std::string& name) {
+    auto away = away_.extract(path_of(name));
+    ENSURE(!away.empty());
+    images_.insert_or_assign(away.key(), std::move(away.mapped()));
 }
 
 Task<Result<std::unique_ptr<daemon::BayDisk>>> SimulatedDisks::open(

@@ -43,6 +43,9 @@ public:
     bool has_image(const std::string& name) const { return images_.contains(path_of(name)); }
     void unplug(const std::string& name);
     void plug_in(const std::string& name, devices::DiskImage image);
+    // Something else is in its place until it is back. Requires: nobody has it open.
+    void take_away(const std::string& name);
+    void bring_back(const std::string& name);
     // From now on, until the disk is opened again. Requires: it is open.
     bool is_open(const std::string& name) const { return open_.contains(path_of(name)); }
     void set_faults(const std::string& name, const devices::DiskFaults& faults);
@@ -77,6 +80,7 @@ private:
     std::unique_ptr<devices::Power> power_;
     std::map<std::string, devices::MemoryDisk*> open_;  // By path.
     std::map<std::string, devices::DiskImage> images_;  // By path.
+    std::map<std::string, devices::DiskImage> away_;    // By path.
     std::map<devices::DiskId, store::MapImage> indexes_;
     std::map<std::uint32_t, store::MapImage> names_;  // By part.
     std::string slots_;

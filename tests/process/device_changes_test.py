@@ -301,6 +301,7 @@ class DeviceChangesTest(ProcessTestCase):
             self.assertEqual(len({each["slot"] for each in self.devices().values()}), 3)
             self.put_until_on("d2")
             self.empty("d0", "d1", "d2")
+            self.remove("d2")
             self.stop()
             self.image("d2").unlink()
 

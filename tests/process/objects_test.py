@@ -3,10 +3,12 @@
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import unittest
 from multiprocessing.pool import ThreadPool
+from pathlib import Path
 
 from fopd_process import CONFIG, DONE, FOPCTL, IS_SANITIZED, NO_SERVER, USAGE, run_program, wait_until
 from storage_process import (MIB, NOT_ALLOWED, REFUSED, SECONDS, content, digest, StorageTestCase)
@@ -170,6 +172,58 @@ class ObjectsTest(StorageTestCase):
                           ["punch", "a", "--offset", "0", "--length", "1"], ["sync", "a"]):
             with self.subTest(arguments):
                 self.refused(REFUSED, [f"{arguments[0]}: a: "], *arguments)
+
+    def slot_of(self, name):
+        return int(json.loads(self.ctl("stat", name, "--json"))["fid"][:4], 16)
+
+    def stop(self):
+        self.daemon.signal(signal.SIGTERM)
+        self.assertEqual(self.daemon.wait_end(), DONE, self.daemon.log())
+
+    def test_what_may_be_on_a_missing_disk_is_not_said_to_be_gone(self):
+        self.refused(REFUSED, ["stat: nothing: nothing has that name"], "stat", "nothing")
+        disk = json.loads(self.daemon.ctl("--json", "devices").stdout)[0]
+        contents, lost = {}, set()
+        while not 2 <= len(lost) < len(contents):
+            name = f"o{len(contents):03}"
+            contents[name] = content(10_000, len(contents))
+            self.put(name, contents[name])
+            if self.slot_of(name) == disk["slot"]:
+                lost.add(name)
+        self.stop()
+        image = Path(disk["path"])
+        image.rename(self.directory / "away")
+        image.write_bytes(b"precious".ljust(64 * MIB, b"\0"))
+        shutil.rmtree(self.dir / "data" / "names")
+        self.start()
+
+        why = ["missing: ", f"{disk['name']} (holds something else already)"]
+        for name in ("nothing", *lost):
+            for arguments in (["get", name, "-"], ["read", name], ["write", name, "--offset", "0"], ["append", name],
+                              ["stat", name], ["mv", name, "b"], ["rm", name], ["truncate", name, "1"],
+                              ["sync", name], ["put", "-", name, "--no-replace"]):
+                with self.subTest(arguments):
+                    self.refused(REFUSED, [f"{arguments[0]}: ", *why], *arguments)
+        done = self.ctl_bytes("ls")
+        self.assertEqual(done.returncode, REFUSED)
+        self.assertEqual(done.stdout.decode().split(), sorted(contents.keys() - lost))
+        self.assertRegex(done.stderr.decode(), rf"^fopctl: ls: [^\n]*{disk['name']} \([^\n]*\n$")
+        done = self.ctl_bytes("ls", "--json")
+        self.assertEqual(done.returncode, REFUSED)
+        self.assertEqual([each["name"] for each in json.loads(done.stdout)], sorted(contents.keys() - lost))
+        self.assertEqual(json.loads(self.ctl_bytes("ls", "none", "--json").stdout), [])
+        replaced = min(lost)
+        for name in (replaced, "new"):
+            contents[name] = b"new"
+            self.put(name, b"new")
+
+        self.stop()
+        (self.directory / "away").replace(image)
+        self.start()
+        self.assertEqual(self.names(), sorted(contents))
+        for name, data in contents.items():
+            self.assertEqual(self.get(name), data)
+        self.refused(REFUSED, ["stat: nothing: nothing has that name"], "stat", "nothing")
 
     # -- names --
 

@@ -80,6 +80,10 @@ void StoreStage::make_localities() {
         layout->slots.push_back({.slot = static_cast<store::Slot>(kFirstSlot + i),
                                  .locality = home_of(i),
                                  .pool = pool_id(kPool)});
+        if (!remains_[i]->is_away) continue;
+        layout->slots.back().state = SlotState::kMissing;
+        layout->slots.back().disk = "disk-" + std::to_string(i);
+        layout->pools[0].missing = layout->slots.back().disk;
     }
     std::vector<Stores*> all;
     for (std::uint32_t i = 0; i < options.localities; ++i) {
@@ -181,7 +185,9 @@ void StoreStage::start() {
     power_ = std::make_unique<devices::Power>();
     make_localities();
     for (std::uint32_t i = 0; i < options.disks; ++i) make_machine(i);
-    for (std::uint32_t i = 0; i < options.disks; ++i) run_at(home_of(i), open(i));
+    for (std::uint32_t i = 0; i < options.disks; ++i) {
+        if (!remains_[i]->is_away) run_at(home_of(i), open(i));
+    }
     for (const auto& locality : localities_) {
         locality->replaced->start();
         locality->upkeep->start();
@@ -200,6 +206,7 @@ void StoreStage::stop() {
     for (std::uint32_t i = 0; i < options.localities; ++i) run_at(i, stop_locality(i));
     for (std::uint32_t i = 0; i < options.localities; ++i) run_at(i, stores(i).stop());
     for (std::uint32_t i = 0; i < options.disks; ++i) {
+        if (remains_[i]->is_away) continue;
         const auto closed =
             world.run(*localities_[home_of(i)]->reactor, machines_[i]->volume->close());
         REQUIRE(closed.has_value());

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <deque>
@@ -72,6 +73,10 @@ public:
         start();
     }
     bool running() const { return !localities_.empty(); }
+    // While it does not run: a disk is not there, or there again; what is kept of names is lost.
+    void take_away(std::uint32_t disk) { remains_[disk]->is_away = true; }
+    void bring_back(std::uint32_t disk) { remains_[disk]->is_away = false; }
+    void lose_names() { std::ranges::fill(name_images_, store::MapImage{}); }
 
     // -- fops --
 
@@ -94,6 +99,14 @@ public:
     store::Volume& volume(std::uint32_t disk = 0) { return *machines_[disk]->volume; }
     // Behind the back of the disk.
     void tell_names(const store::NameChanges* changes, std::uint32_t disk = 0);
+    // In this life.
+    std::int64_t event_count(std::string_view name) const {
+        std::int64_t count = 0;
+        for (const auto& locality : localities_) {
+            count += std::ranges::count(locality->events.events, name, &KeptEvents::Event::name);
+        }
+        return count;
+    }
     devices::DiskImage& image(std::uint32_t disk = 0) { return remains_[disk]->image; }
     store::MapImage& index_image(std::uint32_t disk = 0) { return remains_[disk]->index; }
     devices::MemoryDisk& disk(std::uint32_t number = 0) { return *machines_[number]->disk; }
@@ -119,6 +132,7 @@ private:
         devices::DiskImage image;
         store::MapImage index;
         bool formatted = false;
+        bool is_away = false;
     };
     struct Locality {
         explicit Locality(StoreStage& stage, std::uint32_t number);

@@ -66,6 +66,18 @@ public:
         return {};
     }
     daemon::NodeDisk& disk(std::size_t index) { return *node.node().disks().all()[index]; }
+    // As fops find it.
+    const reqh::StoreLayout& layout() { return node.node().localities()[0]->stores()->layout(); }
+    void remove(const std::string& name) {
+        bool done = false;
+        node.remove_device(name, [&done](const daemon::Node::DeviceResult& removed) {
+            done = removed && removed->done();
+        });
+        const Instant limit = after(world.now(), 60s);
+        while (!done && world.step(limit)) {
+        }
+        REQUIRE(done);
+    }
     bool all_good() {
         for (const DiskReport& each : reports()) {
             if (each.state != std::string("good")) return false;
@@ -170,6 +182,8 @@ TEST_CASE("sim disks: wherever the power goes while disks are taken, the next st
         INFO("power cut at step " << step);
         REQUIRE(machine.start());
         REQUIRE(machine.all_good());
+        // Of one that was never served nobody misses anything.
+        REQUIRE(machine.layout().pools[0].missing.empty());
         REQUIRE(machine.put(0, 1));
         machine.restart();
         REQUIRE(machine.all_good());
@@ -261,6 +275,64 @@ TEST_CASE("sim disks: the slot of a disk that is away is given to no other", "[s
     REQUIRE(machine.report("d1").slot == 2);
     REQUIRE(machine.all_good());
     REQUIRE(machine.has(1, 1));
+}
+
+TEST_CASE("sim disks: what may have objects and is not there is missed by its pool", "[sim]") {
+    Machine machine(17);
+    REQUIRE(machine.start());
+    REQUIRE(machine.layout().pools[0].missing.empty());
+    const std::string id = machine.report("d1").disk;
+    machine.stop();
+
+    machine.node.disks().take_away("d1");
+    REQUIRE(machine.start());
+    REQUIRE(machine.layout().find_slot(2)->state == reqh::SlotState::kMissing);
+    REQUIRE(machine.layout().pools[0].missing == "d1 (holds something else already), disk " + id);
+    machine.stop();
+
+    machine.node.disks().bring_back("d1");
+    for (const std::uint64_t superblock : {16U, 32U}) {
+        machine.node.disks().image("d1").make_unreadable(superblock);
+    }
+    REQUIRE(machine.start());
+    REQUIRE(machine.layout().pools[0].missing.starts_with("d1 (it cannot be opened"));
+    machine.stop();
+
+    machine.node.disks().unplug("d1");
+    REQUIRE(machine.start());
+    REQUIRE(machine.all_good());
+    REQUIRE(machine.report("d1").slot == 3);
+    REQUIRE(machine.layout().pools[0].missing == "disk " + id);
+    REQUIRE(machine.layout().find_slot(2)->disk == "disk " + id);
+}
+
+TEST_CASE("sim disks: what was let go is missed by nobody, and is again once it was back",
+          "[sim]") {
+    Machine machine(18);
+    REQUIRE(machine.start());
+    machine.remove("d1");
+    REQUIRE(machine.layout().find_slot(2)->state == reqh::SlotState::kReleased);
+    REQUIRE(machine.layout().pools[0].missing.empty());
+    machine.stop();
+    devices::DiskImage released = machine.node.disks().image("d1");
+    machine.node.disks().unplug("d1");
+
+    REQUIRE(machine.start());
+    REQUIRE(machine.report("d1").slot == 3);
+    REQUIRE(machine.layout().find_slot(2)->state == reqh::SlotState::kReleased);
+    REQUIRE(machine.layout().pools[0].missing.empty());
+    machine.remove("d1");
+    machine.stop();
+
+    machine.node.disks().plug_in("d1", std::move(released));
+    REQUIRE(machine.start());
+    REQUIRE(machine.report("d1").slot == 2);
+    REQUIRE(machine.layout().find_slot(2)->state == reqh::SlotState::kOnline);
+    machine.stop();
+    machine.node.disks().unplug("d1");
+    REQUIRE(machine.start());
+    REQUIRE(machine.layout().find_slot(2)->state == reqh::SlotState::kMissing);
+    REQUIRE_FALSE(machine.layout().pools[0].missing.empty());
 }
 
 TEST_CASE("sim disks: without the table a slot that two disks have is seen", "[sim]") {
