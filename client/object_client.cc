@@ -43,6 +43,9 @@ std::unexpected<Problem> refused(const fabric::Answer& answer) {
     core::append_printable(problem.words, answer.words.empty()
                                               ? fop::status_row(answer.status).summary
                                               : std::string_view(answer.words));
+    // Others look for what they have done before, and say so.
+    problem.may_be_done = answer.sent_before && answer.status == fop::Status::kMediumMissing;
+    if (problem.may_be_done) problem.words += "; it may have been done before that";
     return std::unexpected(std::move(problem));
 }
 
@@ -81,10 +84,19 @@ const fop::Receipt* receipt_of(const fabric::Answer& answer) {
 // A disk that has come is used for new objects within this.
 constexpr Duration kPlacesGoodFor = 1s;
 
+// How often the server is asked where there is room, when it was nowhere where it had been.
+constexpr unsigned kPlaceTries = 4;
+
+// What a slot answers whose disk is about to go, or gone: there may be another by now.
+bool may_have_moved(const Problem& problem) {
+    if (problem.may_be_done) return false;
+    return problem.status == fop::Status::kReadOnly ||
+           problem.status == fop::Status::kMediumMissing;
+}
+
 // What one slot answers to a new object, and another may not.
-bool is_worth_another_slot(fop::Status status) {
-    return status == fop::Status::kNoSpace || status == fop::Status::kReadOnly ||
-           status == fop::Status::kMediumMissing;
+bool is_worth_another_slot(const Problem& problem) {
+    return problem.status == fop::Status::kNoSpace || may_have_moved(problem);
 }
 
 ObjectInfo info_of(const fop::Attributes& from) {
@@ -333,18 +345,27 @@ Problem ObjectClient::no_place(const std::string& pool) const {
 // -- names and attributes --
 
 Task<Outcome<fop::Fid>> ObjectClient::create(NewObject object, Wait wait) {
+    for (unsigned tries = 1;; ++tries) {
+        auto outcome = co_await create_somewhere(&object, wait);
+        const bool may_move = !outcome && may_have_moved(outcome.error());
+        if (!may_move || tries == kPlaceTries) co_return outcome;
+        places_good_until_ = {};
+    }
+}
+
+Task<Outcome<fop::Fid>> ObjectClient::create_somewhere(const NewObject* object, Wait wait) {
     auto loaded = co_await look_for_places(wait);
     if (!loaded) co_return std::unexpected(std::move(loaded.error()));
-    Outcome<fop::Fid> outcome = std::unexpected(no_place(object.pool));
-    const std::vector<std::uint16_t> places = places_for(object.pool);
+    Outcome<fop::Fid> outcome = std::unexpected(no_place(object->pool));
+    const std::vector<std::uint16_t> places = places_for(object->pool);
     for (const std::uint16_t slot : places) {
-        fabric::CallRequest asked = request(fop::Create{.name = object.name,
-                                                        .group = object.group,
+        fabric::CallRequest asked = request(fop::Create{.name = object->name,
+                                                        .group = object->group,
                                                         .slot = slot,
-                                                        .mode = object.mode,
-                                                        .no_replace = object.no_replace},
+                                                        .mode = object->mode,
+                                                        .no_replace = object->no_replace},
                                             wait);
-        asked.header.pool = object.pool;
+        asked.header.pool = object->pool;
         const auto answer = co_await ask_slot(slot, asked);
         if (!answer) co_return std::unexpected(answer.error());
         if (answer->status == fop::Status::kDone) {
@@ -354,7 +375,7 @@ Task<Outcome<fop::Fid>> ObjectClient::create(NewObject object, Wait wait) {
             co_return created->fid;
         }
         outcome = refused(*answer);
-        if (!is_worth_another_slot(answer->status)) co_return outcome;
+        if (!is_worth_another_slot(outcome.error())) co_return outcome;
     }
     co_return outcome;
 }
@@ -866,10 +887,20 @@ Task<Outcome<void>> ObjectClient::write_pieces_again(std::vector<fop::Receipt> k
 
 Task<Outcome<fop::Fid>> ObjectClient::put(NewObject object, std::span<const std::byte> from,
                                           Wait wait) {
+    for (unsigned tries = 1;; ++tries) {
+        auto outcome = co_await put_somewhere(&object, from, wait);
+        const bool may_move = !outcome && may_have_moved(outcome.error());
+        if (!may_move || tries == kPlaceTries) co_return outcome;
+        places_good_until_ = {};
+    }
+}
+
+Task<Outcome<fop::Fid>> ObjectClient::put_somewhere(const NewObject* object,
+                                                    std::span<const std::byte> from, Wait wait) {
     auto loaded = co_await look_for_places(wait);
     if (!loaded) co_return std::unexpected(std::move(loaded.error()));
-    Outcome<fop::Fid> outcome = std::unexpected(no_place(object.pool));
-    const std::vector<std::uint16_t> places = places_for(object.pool);
+    Outcome<fop::Fid> outcome = std::unexpected(no_place(object->pool));
+    const std::vector<std::uint16_t> places = places_for(object->pool);
     for (const std::uint16_t slot : places) {
         Train train{.whole = {.offset = 0, .length = from.size()},
                     .from = from,
@@ -877,12 +908,11 @@ Task<Outcome<fop::Fid>> ObjectClient::put(NewObject object, std::span<const std:
                     .wait = wait,
                     .piece_bytes = options_.fop_bytes,
                     .move = &ObjectClient::upload_piece};
-        auto uploaded = co_await upload(&train, slot, &object);
+        auto uploaded = co_await upload(&train, slot, object);
         if (uploaded) co_return train.fid;
         if (train.fid.is_set()) co_await abort_upload(train.fid);
-        const fop::Status status = uploaded.error().status;
         outcome = std::unexpected(std::move(uploaded.error()));
-        if (!is_worth_another_slot(status)) break;
+        if (!is_worth_another_slot(outcome.error())) break;
     }
     co_return outcome;
 }
@@ -920,14 +950,23 @@ Task<Outcome<void>> ObjectClient::upload(Train* train, std::uint16_t slot,
 
 Task<Outcome<fop::Fid>> ObjectClient::begin_upload(NewObject object, std::uint64_t size_bytes,
                                                    Wait wait) {
+    for (unsigned tries = 1;; ++tries) {
+        auto begun = co_await begin_somewhere(&object, size_bytes, wait);
+        const bool may_move = !begun && may_have_moved(begun.error());
+        if (!may_move || tries == kPlaceTries) co_return begun;
+        places_good_until_ = {};
+    }
+}
+
+Task<Outcome<fop::Fid>> ObjectClient::begin_somewhere(const NewObject* object,
+                                                      std::uint64_t size_bytes, Wait wait) {
     auto loaded = co_await look_for_places(wait);
     if (!loaded) co_return std::unexpected(std::move(loaded.error()));
-    Outcome<fop::Fid> begun = std::unexpected(no_place(object.pool));
-    const std::vector<std::uint16_t> places = places_for(object.pool);
+    Outcome<fop::Fid> begun = std::unexpected(no_place(object->pool));
+    const std::vector<std::uint16_t> places = places_for(object->pool);
     for (const std::uint16_t slot : places) {
-        begun =
-            co_await begin_at({.slot = slot, .object = &object, .size_bytes = size_bytes}, wait);
-        if (begun || !is_worth_another_slot(begun.error().status)) break;
+        begun = co_await begin_at({.slot = slot, .object = object, .size_bytes = size_bytes}, wait);
+        if (begun || !is_worth_another_slot(begun.error())) break;
     }
     co_return begun;
 }
@@ -942,8 +981,10 @@ Task<Outcome<fop::Fid>> ObjectClient::begin_at(Beginning beginning, Wait wait) {
                                                          .no_replace = object.no_replace},
                                         wait);
     asked.header.pool = object.pool;
-    const auto answer = co_await ask_slot(beginning.slot, asked);
+    auto answer = co_await ask_slot(beginning.slot, asked);
     if (!answer) co_return std::unexpected(answer.error());
+    // It may be begun twice: one that nobody commits goes of itself.
+    answer->sent_before = false;
     if (answer->status != fop::Status::kDone) co_return refused(*answer);
     const auto* const reply = body_of<fop::UploadBeginReply>(*answer);
     const bool makes_sense =

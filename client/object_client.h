@@ -24,6 +24,9 @@ struct Problem {
     fop::Status status = fop::Status::kInternal;
     bool answered = false;  // A server said so; else none did.
     std::string words{};    // For people.
+    // It may have been done before that, on a disk that is missing now: asked for once more, it may
+    // be done twice.
+    bool may_be_done = false;
 };
 template <typename T>
 using Outcome = std::expected<T, Problem>;
@@ -273,6 +276,13 @@ private:
         std::uint64_t size_bytes = 0;
     };
     Task<Outcome<fop::Fid>> begin_at(Beginning beginning, Wait wait);
+
+    // On one of the disks that are known, whose table may be older than what they answer.
+    Task<Outcome<fop::Fid>> create_somewhere(const NewObject* object, Wait wait);
+    Task<Outcome<fop::Fid>> put_somewhere(const NewObject* object, std::span<const std::byte> from,
+                                          Wait wait);
+    Task<Outcome<fop::Fid>> begin_somewhere(const NewObject* object, std::uint64_t size_bytes,
+                                            Wait wait);
     Task<Outcome<void>> upload(Train* train, std::uint16_t slot, const NewObject* object);
 
     fabric::SessionHost& host_;

@@ -125,7 +125,8 @@ void Client::on_open(Session& session) {
                                .body = {},
                                .borrowed = {},
                                .payload_bytes = 0,
-                               .words = "the server has started anew since it was sent"});
+                               .words = "the server has started anew since it was sent",
+                               .sent_before = true});
         } else {
             again.push_back(*each);
         }
@@ -275,7 +276,8 @@ bool Client::send(Session& session, Call& call) {
     }
     session.use_fop_credit(asked.type->lane);
     call.sent_ = true;
-    if (call.first_sent_at_ == kNever) call.first_sent_at_ = now;
+    call.sent_before_ = call.first_sent_at_ != kNever;
+    if (!call.sent_before_) call.first_sent_at_ = now;
     static_cast<InCalls&>(call).unlink();
     sent_.push_back(call);
     return true;
@@ -321,7 +323,9 @@ bool Client::on_replies(Session& session, const fop::RepliesView& replies) {
                           .body = reply.body,
                           .borrowed = {},
                           .payload_bytes = reply.payload.size(),
-                          .words = std::string(reply.words)};
+                          .words = std::string(reply.words),
+                          .sent_before =
+                              call->sent_before_ && asked.type->repeat != fop::Repeat::kIdempotent};
             if (const std::size_t bytes = fop::borrowed_bytes(reply.body); bytes > 0) {
                 answer.borrowed = std::make_unique_for_overwrite<std::byte[]>(bytes);
                 fop::keep_borrowed(answer.body, {answer.borrowed.get(), bytes});

@@ -45,6 +45,8 @@ struct Answer {
     std::unique_ptr<std::byte[]> borrowed{};  // What the body refers to.
     std::size_t payload_bytes = 0;            // Of reply_into.
     std::string words;                        // Why it failed, for people.
+    // The request was sent before, and must not run twice: whoever had it then may have run it.
+    bool sent_before = false;
 };
 
 struct ClientOptions {
@@ -196,6 +198,7 @@ private:
     std::coroutine_handle<> handle_;
     std::uint64_t id_ = 0;
     bool sent_ = false;  // In the session there is.
+    bool sent_before_ = false;
     Instant first_sent_at_ = kNever;
     bool given_up_ = false;  // Waits for the server to let go of its memory.
     Errc why_given_up_ = Errc::kCancelled;

@@ -91,7 +91,8 @@ public:
     std::string without_reply;  // The type of which replies are never sent.
     int try_again = 0;          // So many are told that.
     bool changes_what_is_read = false;
-    std::set<std::uint16_t> full;  // Slots.
+    std::set<std::uint16_t> full;     // Slots.
+    std::set<std::uint16_t> missing;  // Likewise: what was done there is not known either.
     bool begins_uploads_durably = true;
 
 private:
@@ -165,6 +166,9 @@ private:
     }
 
     Done run(const fabric::IncomingFop& fop, const std::vector<std::byte>& data) {
+        if (missing.contains(slot_of(fop.request().body))) {
+            return refuse(fop::Status::kMediumMissing);
+        }
         const bool is_recorded =
             fop::find_fop_type(fop.request().type)->repeat == fop::Repeat::kRecorded;
         const RecordId id{fop.caller().client, fop.request().id};
@@ -180,6 +184,15 @@ private:
         return done;
     }
 
+    static std::uint16_t slot_of(const fop::RequestBody& body) {
+        return std::visit(
+            [](const auto& each) -> std::uint16_t {
+                if constexpr (requires { each.slot; }) return each.slot;
+                if constexpr (requires { each.fid; }) return each.fid.slot();
+                return 0;
+            },
+            body);
+    }
     bool is_durable(const fop::RequestBody& body) const {
         if (std::holds_alternative<fop::UploadBegin>(body)) return begins_uploads_durably;
         if (const auto* const write = std::get_if<fop::Write>(&body)) {

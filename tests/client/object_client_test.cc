@@ -106,6 +106,17 @@ TEST_CASE("client objects: a slot that is full is passed over", "[client]") {
             fop::Status::kWrongPool);
 }
 
+TEST_CASE("client objects: a slot whose disk is missing is passed over", "[client]") {
+    Stage stage;
+    stage.store.missing = {1};
+    for (int i = 0; i < 4; ++i) {
+        REQUIRE(stage.create("created" + std::to_string(i)).slot() == 2);
+        const auto put = stage.done(
+            stage.client->put({.name = "put" + std::to_string(i)}, pattern(100), kNoWait));
+        REQUIRE(put.slot() == 2);
+    }
+}
+
 TEST_CASE("client objects: bytes that were changed are not returned", "[client]") {
     Stage stage;
     const fop::Fid fid = stage.create("a");
@@ -167,6 +178,33 @@ TEST_CASE("client objects: what must not be done twice is not, over a crash", "[
         When::kAfter, "create", stage.client->create({.name = "b", .no_replace = true}, kNoWait));
     REQUIRE(created.has_value());
     REQUIRE(stage.done(stage.client->lookup("", "b", kNoWait)).fid == *created);
+}
+
+TEST_CASE("client objects: what may have been done on a disk that is missing now is not done again",
+          "[client]") {
+    const bool is_put = GENERATE(false, true);
+    Stage stage;
+    std::uint16_t slot = 0;
+    stage.look_after_crash = [&stage, &slot] {
+        slot = stage.store.now.names.at("a").slot();
+        stage.store.missing.insert(slot);
+    };
+    const std::vector<std::byte> bytes = pattern(100);
+    NewObject wanted{.name = "a", .no_replace = true};
+
+    const auto made = is_put
+                          ? stage.over_a_crash(When::kAfter, "upload_commit",
+                                               stage.client->put(std::move(wanted), bytes, kNoWait))
+                          : stage.over_a_crash(When::kAfter, "create",
+                                               stage.client->create(std::move(wanted), kNoWait));
+
+    REQUIRE_FALSE(made.has_value());
+    REQUIRE(made.error().status == fop::Status::kMediumMissing);
+    REQUIRE(made.error().may_be_done);
+    REQUIRE_THAT(made.error().words, ContainsSubstring("it may have been done before that"));
+    REQUIRE(stage.store.count(is_put ? "upload_begin" : "create") == (is_put ? 0 : 1));
+    REQUIRE(stage.store.now.objects.size() == 1);
+    REQUIRE(stage.store.now.names.at("a").slot() == slot);
 }
 
 TEST_CASE("client objects: a durable write over a crash is there", "[client]") {

@@ -134,6 +134,7 @@ public:
         REQUIRE_FALSE(outcome.has_value());
         crash();
         store.try_again = try_again_after_crash;
+        if (look_after_crash) look_after_crash();
         world.run_for(30s);
         REQUIRE(outcome.has_value());
         return std::move(*outcome);
@@ -182,6 +183,7 @@ public:
     core::Gate gate;
     bool closed = false;
     int try_again_after_crash = 0;  // See FakeStore.
+    std::function<void()> look_after_crash;
 
 private:
     template <typename T>
