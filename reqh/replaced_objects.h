@@ -1,5 +1,8 @@
 #pragma once
 
+#include <optional>
+#include <string>
+
 #include "core/reactor.h"
 #include "core/task.h"
 #include "reqh/node_names.h"
@@ -10,8 +13,17 @@ namespace fopd::reqh {
 // Removes the objects that have lost their names to others, each on its own disk: when the reply of
 // who replaced them has left, and after a crash those that were left over. One for each part of the
 // names, on its locality.
+//
+// Who took a name while the disk of its owner was missing could not know of it. What they could not
+// have replaced is not removed: it is given a name of its own.
 class ReplacedObjects {
 public:
+    // Who has the name of an object they knew nothing of.
+    struct LateOwner {
+        store::Fid fid{};
+        std::string principal;
+    };
+
     // All outlive it. Its work is one of the duties of the stores, and ends with them.
     ReplacedObjects(Stores& stores, NamePart& part) : stores_(stores), part_(part) {}
 
@@ -22,8 +34,12 @@ public:
 
 private:
     Task<void> run();
-    Task<Result<void>> remove_page();
-    Task<Result<void>> remove(store::NameClaim claim);
+    Task<Result<void>> settle_page();
+    Task<Result<void>> settle(const store::NameClaim* claim);
+    Task<Result<void>> settle_late(const store::NameClaim* claim, store::Fid by);
+    Task<Result<void>> name_anew(const store::NameClaim* claim, const LateOwner* by);
+    template <typename Value, typename Job>
+    Task<Result<Value>> run_at_home(store::Slot slot, Job* job);
 
     Stores& stores_;
     NamePart& part_;

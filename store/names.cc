@@ -167,6 +167,8 @@ Result<void> NameShard::fill_in(NameHold& hold) {
     }
     hold.owner_ = *owner;
     version_ = hold.version_;
+    hold.place_->second.owner = hold.owner_;
+    hold.place_->second.version = hold.version_;
     return {};
 }
 
@@ -335,9 +337,18 @@ Result<void> NameShard::add(const NameClaim& claim) {
         loser.version = (*owner)->version;
     }
     put(NameKey::claim(NameKind::kOutranked, loser), {});
+    note_if_known(loser, claim);
     ++replaced_count_;
     more_replaced_.wake_all();
     return {};
+}
+
+void NameShard::note_if_known(const NameClaim& loser, const NameClaim& winner) {
+    const auto hold = holds_.find(PoolName(winner.pool, winner.name));
+    if (hold == holds_.end()) return;
+    const NameOwner replaced{.fid = loser.fid, .version = loser.version};
+    const bool is_known = hold->second.owner == replaced && hold->second.version == winner.version;
+    if (is_known) knowingly_replaced_.insert(loser.fid);
 }
 
 Result<void> NameShard::drop(const NameClaim& claim) {
@@ -346,6 +357,7 @@ Result<void> NameShard::drop(const NameClaim& claim) {
     if (!there) return std::unexpected(there.error());
     if (!*there) return {};
     erase(key);
+    knowingly_replaced_.erase(claim.fid);
     const Result<void> unmarked = erase_if_there(NameKey::claim(NameKind::kOutranked, claim));
     if (!unmarked) return unmarked;
     const auto owner = look_up(ref_of(claim));

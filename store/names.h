@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -74,6 +75,9 @@ private:
         explicit State(core::Reactor& reactor) : waiters(reactor), settled(reactor) {}
         core::WaitQueue waiters;
         core::WaitQueue settled;  // Of the holder.
+        // What the holder knows, and what it is to write.
+        std::optional<NameOwner> owner{};
+        std::uint64_t version = 0;
     };
     using Table = std::map<PoolName, State>;
     NameHold(NameShard* shard, Table::iterator place) : shard_(shard), place_(place) {}
@@ -144,6 +148,11 @@ public:
     // more than there were when it began.
     std::uint64_t replaced_count() const { return replaced_count_; }
     Task<Result<void>> wait_replaced(std::uint64_t known_count, core::WaitOptions wait);
+    // Whoever has the name knew that it was this one's, and took it under a hold of this life. Of
+    // others that is not known: their disk may have been missing then.
+    bool was_replaced_knowingly(const NameClaim& claim) const {
+        return knowingly_replaced_.contains(claim.fid);
+    }
     // Some that could not be removed perhaps can be now.
     void look_at_replaced_again();
 
@@ -167,6 +176,7 @@ private:
     Result<void> apply(const NameChange& change);
     Result<void> add(const NameClaim& claim);
     Result<void> drop(const NameClaim& claim);
+    void note_if_known(const NameClaim& loser, const NameClaim& winner);
     Result<void> erase_if_there(const NameKey& key);
     void put(Bytes key, Bytes value);
     void erase(Bytes key);
@@ -185,7 +195,8 @@ private:
     NameHold::Table holds_;
     core::WaitQueue more_replaced_;
     std::uint64_t replaced_count_ = 0;
-    std::uint64_t version_ = 0;  // The highest that was told or given.
+    std::set<Fid> knowingly_replaced_;  // Of those that are still there.
+    std::uint64_t version_ = 0;         // The highest that was told or given.
 
     // Changes are counted; up to kept_ they are in the index.
     std::uint64_t changed_ = 0;

@@ -224,6 +224,7 @@ class ObjectsTest(StorageTestCase):
         for name, data in contents.items():
             self.assertEqual(self.get(name), data)
         self.refused(REFUSED, ["stat: nothing: nothing has that name"], "stat", "nothing")
+        wait_until(lambda: "fopd.store.replaced_late" in self.daemon.log(), "the event")
 
     # -- names --
 

@@ -1,10 +1,13 @@
-// Goal: nobody is told that an object is gone that may be on a disk which is missing.
+// Goal: nobody is told that an object is gone that may be on a disk which is missing, and when the
+// disk is back there is one object of a name, and somebody heard of the other.
 
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "fop/listing.h"
+#include "fop/name.h"
+#include "reqh/fids.h"
 #include "tests/catch.h"
 #include "tests/reqh/store_stage.h"
 
@@ -13,11 +16,16 @@ namespace fopd::reqh::testing {
 namespace {
 
 constexpr std::uint16_t kAway = kFirstSlot + 1;
+const Bytes kContent = bytes_of("what was acknowledged");
 
 FopSpec new_named(std::string_view name, bool no_replace = false) {
     return {.type = type_of("create"),
             .body = fop::Create{
                 .name = name, .slot = kFirstSlot, .mode = 0600, .no_replace = no_replace}};
+}
+FopSpec sent_by(std::string principal, FopSpec spec) {
+    spec.principal = std::move(principal);
+    return spec;
 }
 FopSpec question(std::string_view name) {
     return {.type = type_of("lookup"), .body = fop::Lookup{.name = name}};
@@ -32,6 +40,16 @@ FopSpec taking_away(fop::Fid fid) {
 FopSpec a_look(fop::Fid fid) {
     return {.type = type_of("stat"), .body = fop::Stat{.fid = fid}};
 }
+FopSpec gift(fop::Fid fid, std::string_view owner) {
+    return {.type = type_of("set_attributes"),
+            .body = fop::SetAttributes{
+                .fid = fid, .owner = owner, .which = fop::SetAttributes::kOwner}};
+}
+FopSpec mode_change(fop::Fid fid, std::uint16_t mode) {
+    return {
+        .type = type_of("set_attributes"),
+        .body = fop::SetAttributes{.fid = fid, .mode = mode, .which = fop::SetAttributes::kMode}};
+}
 FopSpec list_behind(std::string_view cursor = {}) {
     return {.type = type_of("list"), .body = fop::ListObjects{.cursor = cursor}};
 }
@@ -41,6 +59,15 @@ fop::Fid owner_in(const FakeFop& fop) {
     REQUIRE(fop.status() == fop::Status::kDone);
     return std::get<fop::LookupReply>(fop.answer->body).attributes.fid;
 }
+fop::Fid made_in(const FakeFop& fop) {
+    INFO(fop.answer->words);
+    REQUIRE(fop.status() == fop::Status::kDone);
+    return std::get<fop::CreateReply>(fop.answer->body).fid;
+}
+
+std::string own_name_of(fop::Fid fid, const std::string& name) {
+    return name + "." + format_fid(store_fid(fid));
+}
 
 // Two disks, of which the second goes with "away" on it; what was kept of names is lost, or not.
 class TwoDisks : public StoreStage {
@@ -49,6 +76,7 @@ public:
         : StoreStage({.localities = 2, .disks = 2}),
           here(create("here", kFirstSlot)),
           away(create("away", kAway)) {
+        write(away, 0, kContent);
         stop();
         take_away(1);
         if (names_are_lost) lose_names();
@@ -128,6 +156,127 @@ TEST_CASE("reqh missing: who wants a name free does not get it beside one that m
     node.come_back();
     CHECK(owner_in(node.call(question("away"))) == node.away);
     CHECK(node.call(new_named("away", true)).status() == fop::Status::kExists);
+}
+
+TEST_CASE("reqh missing: a name that was given again is the later one's when the disk is back",
+          "[reqh]") {
+    const bool by_rename = GENERATE(false, true);
+    TwoDisks node(true);
+    fop::Fid later = node.here;
+    if (by_rename) {
+        REQUIRE(node.call(renaming(node.here, "away")).status() == fop::Status::kDone);
+    } else {
+        later = made_in(node.call(new_named("away")));
+    }
+    CHECK(owner_in(node.call(question("away"))) == later);
+
+    node.come_back();
+    CHECK(owner_in(node.call(question("away"))) == later);
+    node.run_for(1s);
+    CHECK(node.call(a_look(node.away)).status() == fop::Status::kNotFound);
+    CHECK(node.event_count("store.replaced_late") == 1);
+    node.restart();
+    CHECK(owner_in(node.call(question("away"))) == later);
+    CHECK(node.event_count("store.replaced_late") == 0);
+}
+
+TEST_CASE("reqh missing: what somebody else could not have replaced gets a name of its own",
+          "[reqh]") {
+    const bool by_rename = GENERATE(false, true);
+    TwoDisks node(true);
+    fop::Fid later = node.here;
+    if (by_rename) {
+        REQUIRE(node.call(gift(node.here, "bob")).status() == fop::Status::kDone);
+        REQUIRE(node.call(sent_by("bob", renaming(node.here, "away"))).status() ==
+                fop::Status::kDone);
+    } else {
+        later = made_in(node.call(sent_by("bob", new_named("away"))));
+    }
+
+    node.come_back();
+    node.run_for(1s);
+    CHECK(owner_in(node.call(question("away"))) == later);
+    const std::string own = own_name_of(node.away, "away");
+    CHECK(owner_in(node.call(question(own))) == node.away);
+    CHECK(node.read(node.away, 0, kContent.size()) == kContent);
+    CHECK(node.stat(node.away).owner == "alice");
+    CHECK(node.event_count("store.renamed_late") == 1);
+    CHECK(node.event_count("store.replaced_late") == 0);
+
+    node.restart();
+    node.run_for(1s);
+    CHECK(node.event_count("store.renamed_late") == 0);
+    CHECK(node.call(sent_by("bob", taking_away(later))).status() == fop::Status::kDone);
+    CHECK(node.call(question("away")).status() == fop::Status::kNotFound);
+    CHECK(node.call(sent_by("alice", renaming(node.away, "away"))).status() == fop::Status::kDone);
+    CHECK(owner_in(node.call(question("away"))) == node.away);
+}
+
+TEST_CASE("reqh missing: a name of its own is no longer than a name may be", "[reqh]") {
+    std::string name;
+    while (name.size() + 2 <= fop::kObjectNameBytesMax) name += "\u00e9";
+    StoreStage node({.localities = 2, .disks = 2});
+    const fop::Fid away = node.create(name, kAway);
+    node.stop();
+    node.take_away(1);
+    node.lose_names();
+    node.start();
+    const fop::Fid later = made_in(node.call(sent_by("bob", new_named(name))));
+    node.stop();
+    node.bring_back(1);
+    node.start();
+    node.run_for(1s);
+    CHECK(owner_in(node.call(question(name))) == later);
+    // 33 bytes make place, and one that would be half a character.
+    CHECK(owner_in(node.call(question(own_name_of(away, name.substr(0, 446))))) == away);
+}
+
+TEST_CASE("reqh missing: what anybody may replace is replaced", "[reqh]") {
+    StoreStage node({.localities = 2, .disks = 2});
+    const fop::Fid away = node.create("away", kAway);
+    REQUIRE(node.call(mode_change(away, 0666)).status() == fop::Status::kDone);
+    node.stop();
+    node.take_away(1);
+    node.lose_names();
+    node.start();
+    const fop::Fid later = made_in(node.call(sent_by("bob", new_named("away"))));
+    node.stop();
+    node.bring_back(1);
+    node.start();
+    node.run_for(1s);
+    CHECK(owner_in(node.call(question("away"))) == later);
+    CHECK(node.call(a_look(away)).status() == fop::Status::kNotFound);
+    CHECK(node.event_count("store.replaced_late") == 1);
+}
+
+TEST_CASE("reqh missing: nothing is removed for one that is on a missing disk itself", "[reqh]") {
+    TwoDisks node(true);
+    const fop::Fid later = made_in(node.call(sent_by("bob", new_named("away"))));
+    node.stop();
+    node.bring_back(1);
+    node.take_away(0);
+    node.start();
+    node.run_for(1s);
+    CHECK(node.read(node.away, 0, kContent.size()) == kContent);
+    CHECK(node.call(question("away")).status() == fop::Status::kMediumMissing);
+
+    node.stop();
+    node.bring_back(0);
+    node.start();
+    node.run_for(1s);
+    CHECK(owner_in(node.call(question("away"))) == later);
+    CHECK(owner_in(node.call(question(own_name_of(node.away, "away")))) == node.away);
+}
+
+TEST_CASE("reqh missing: what is replaced knowingly goes, whoever had it", "[reqh]") {
+    StoreStage node({.localities = 2, .disks = 2});
+    const fop::Fid first = node.create("name", kAway);
+    const fop::Fid second = made_in(node.call(sent_by("bob", new_named("name"))));
+    node.run_for(1s);
+    CHECK(node.call(a_look(first)).status() == fop::Status::kNotFound);
+    CHECK(owner_in(node.call(question("name"))) == second);
+    CHECK(node.event_count("store.replaced_late") == 0);
+    CHECK(node.event_count("store.renamed_late") == 0);
 }
 
 }  // namespace fopd::reqh::testing

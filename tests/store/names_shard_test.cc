@@ -493,6 +493,40 @@ TEST_CASE("store names: who removes what was replaced hears of it", "[store]") {
     REQUIRE(heard);
 }
 
+TEST_CASE("store names: who took a name under a hold knew whose it was", "[store]") {
+    Shelf shelf(any_kind());
+    const NameClaim first = claim("a", 1, 1);
+    REQUIRE(shelf.made(first).has_value());
+    Wanting wanting;
+    shelf.begin(want(&shelf.names(), "a", {}, &wanting));
+    const std::uint64_t version = wanting.hold->value().version();
+    const NameClaim second = claim("a", version, 2);
+    // Of a disk that has come meanwhile.
+    const NameClaim unknown = claim("a", version - 1, 3);
+
+    SECTION("and nobody else's") {
+        REQUIRE(shelf.made(unknown).has_value());
+        REQUIRE(shelf.made(second).has_value());
+        REQUIRE_FALSE(shelf.names().was_replaced_knowingly(unknown));
+    }
+    SECTION("until that is gone") {
+        REQUIRE(shelf.made(second).has_value());
+        REQUIRE(shelf.made(unknown).has_value());
+        REQUIRE(shelf.names().was_replaced_knowingly(first));
+        REQUIRE_FALSE(shelf.names().was_replaced_knowingly(unknown));
+        REQUIRE(shelf.ended(first).has_value());
+        REQUIRE_FALSE(shelf.names().was_replaced_knowingly(first));
+    }
+    SECTION("but not one of another life") {
+        REQUIRE(shelf.made(second).has_value());
+        wanting.hold.reset();
+        REQUIRE(shelf.keep(1, 1).has_value());
+        REQUIRE(shelf.open().has_value());
+        REQUIRE(shelf.replaced() == std::vector{first});
+        REQUIRE_FALSE(shelf.names().was_replaced_knowingly(first));
+    }
+}
+
 // -- keeping --
 
 TEST_CASE("store names: many keep at once, and all of it is kept", "[store]") {
