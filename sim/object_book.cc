@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "fop/listing.h"
+
 namespace fopd::sim {
 
 namespace {
@@ -260,9 +262,12 @@ void ObjectBook::end_list(ObjectLook& look, const ObjectWish& wish,
         if (!listed.insert(entry.name).second) must_be_right(wish, "shows a name twice");
         must_be_right(wish, judge_name(look, entry.name, entry.fid));
         const auto found = objects_.find(entry.fid);
-        if (found == objects_.end()) continue;
+        const bool is_missing = missing_excused_ && entry.size_bytes == fop::kSizeUnknown;
+        if (found == objects_.end() || is_missing) continue;
         must_be_right(wish, found->second.bytes.judge_size(sizes, entry.size_bytes));
     }
+    // While a disk is missing a list does not end: only then it says that it was not all.
+    if (missing_excused_ && !page.end) return;
     for (const auto& each : names_) {
         const std::string& name = each.first;
         const bool within = name > wish.from && (page.end || name <= page.cursor);
@@ -299,6 +304,7 @@ std::string ObjectBook::judge_name(const ObjectLook& look, const std::string& na
                               : fid.is_set() && !objects_.contains(fid) && !gone_.contains(fid);
         if (fits && shows(change)) return {};
     }
+    if (may_have_again(fid, name)) return {};
     std::string words = is + "; it was " + text(place->second.fid);
     for (const Change* const change : changes) {
         words += "; change " + std::to_string(change->number) + " (" + describe(change->wish) +
@@ -344,10 +350,23 @@ std::string ObjectBook::judge_mode(const ObjectLook& look, const Object& object,
     return "has the mode " + std::to_string(mode);
 }
 
+bool ObjectBook::may_have_again(fop::Fid fid, const std::string& name) const {
+    if (!older_may_return_ || !fid.is_set()) return false;
+    const auto object = objects_.find(fid);
+    if (object != objects_.end()) return object->second.names.contains(name);
+    return !gone_.contains(fid) &&
+           std::ranges::any_of(names_.at(name).changes, [&name](const Change* change) {
+               return !change->bound && change->may_show() && change->wish.name == name;
+           });
+}
+
 bool ObjectBook::may_have_name(const std::string& name) const {
     const auto place = names_.find(name);
     if (place == names_.end()) return false;
     if (place->second.fid.is_set()) return true;
+    const bool is_again = std::ranges::any_of(
+        objects_, [&](const auto& each) { return may_have_again(each.first, name); });
+    if (is_again) return true;
     return std::ranges::any_of(place->second.changes, [&](const Change* change) {
         return change->may_show() && change->wish.name == name;
     });
@@ -404,7 +423,11 @@ std::string ObjectBook::judge_problem(const ObjectWish& wish, const Ended& ended
         // The server was away for a moment, and there was no time left to ask it again.
         case fop::Status::kTryAgain: lawful = ended.limited; break;
         case fop::Status::kNoSpace: lawful = space_excused_; break;
-        case fop::Status::kBusy:
+        case fop::Status::kMediumMissing:
+            lawful = missing_excused_ || (moves_excused_ && problem.may_be_done);
+            break;
+        // What the name has replaced is on the disk that is missing.
+        case fop::Status::kBusy: lawful = disks_excused_ || missing_excused_; break;
         case fop::Status::kCorrupt:
         case fop::Status::kReadOnly:
         case fop::Status::kInternal:
@@ -521,6 +544,7 @@ void ObjectBook::settle(const std::vector<Found>& objects) {
     }
     objects_ = std::move(left);
     changes_.clear();
+    older_may_return_ = missing_excused_;
 }
 
 // -- what comes of it --

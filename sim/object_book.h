@@ -69,10 +69,19 @@ public:
     // It has ended in order: nothing is lost, but clients may not come to know that, and write
     // again what was buffered.
     void forget_clients();
+    // Disks that are let go: who was away for too long may not hear what they had done.
+    void excuse_moves() { moves_excused_ = true; }
     // From now on fops may fail because their disk does.
     void excuse_disks() { disks_excused_ = true; }
     // Disks are small enough to be full.
     void excuse_space() { space_excused_ = true; }
+    // A disk is missing, or none any more: nobody is told that what may be on it is not there. What
+    // it has when it is back may have been replaced meanwhile, and has its name again when nobody
+    // else claims it.
+    void excuse_missing(bool missing) {
+        missing_excused_ = missing;
+        older_may_return_ = older_may_return_ || missing;
+    }
 
     // -- changes --
 
@@ -162,6 +171,7 @@ private:
     bool may_be_gone(fop::Fid fid) const;
     bool is_gone(const ObjectLook& look, fop::Fid fid) const;
     bool may_have_name(const std::string& name) const;
+    bool may_have_again(fop::Fid fid, const std::string& name) const;
     bool may_lack_name(fop::Fid fid, const std::string& name) const;
     std::string judge_problem(const ObjectWish& wish, const Ended& ended) const;
     std::string judge_winners(const std::string& name) const;
@@ -178,6 +188,9 @@ private:
     std::uint32_t lives_ = 0;
     bool disks_excused_ = false;
     bool space_excused_ = false;
+    bool missing_excused_ = false;
+    bool moves_excused_ = false;
+    bool older_may_return_ = false;  // Until all is at rest, and no disk is missing.
     std::uint64_t changes_begun_ = 0;
     std::deque<Change> changes_;  // Since the last settle().
     std::map<fop::Fid, Object> objects_;

@@ -83,6 +83,7 @@ ObjectStage::ObjectStage(std::uint64_t seed, ObjectStageOptions options)
       disk_count_(options.disks),
       moves_on_(options.moves),
       checks_(options.checks) {
+    if (options.moves) book_.excuse_moves();
     for (std::uint32_t i = 0; i < options.users; ++i) {
         ObjectUserOptions user = options.user;
         user.name = user_name(i);
@@ -129,7 +130,8 @@ bool ObjectStage::all_idle() const {
 void ObjectStage::step(Instant limit) {
     for (const Due& due : due_) limit = std::min(limit, due.at);
     world_.step(limit);
-    if (++steps_ % kStepsBetweenLooks == 0) look_at_bounds();
+    const bool looks = ++steps_ % kStepsBetweenLooks == 0;
+    if (looks) look_at_bounds();
     if (std::exchange(cut_, false)) {
         book_.tell("the power is gone");
         ++faults_begun_;
@@ -140,7 +142,7 @@ void ObjectStage::step(Instant limit) {
     }
     node_.bury();
     if (node_.start_failed()) book_.break_promise("the node did not start");
-    if (checks_ && !look_at_checks() && world_.now() >= checks_due_) begin_checks();
+    if (checks_ && looks && !look_at_checks() && world_.now() >= checks_due_) begin_checks();
     if (moves_on_) begin_move();
     if (restarting_ && !node_.running()) {
         restarting_ = false;
@@ -268,13 +270,22 @@ void ObjectStage::begin_node(const ObjectFault& fault) {
     book_.forget_clients();
     if (fault.lose_indexes) node_.disks().lose_indexes();
     if (fault.lose_names) node_.disks().lose_names();
+    if (lost_disk_) node_.disks().bring_back(*lost_disk_);
+    lost_disk_.reset();
+    if (fault.lose_disk) {
+        lost_disk_ = "d" + std::to_string(*fault.lose_disk);
+        node_.disks().take_away(*lost_disk_);
+        book_.excuse_missing(true);
+    }
     book_.tell(std::string("the node starts") + (fault.lose_indexes ? " without indexes" : "") +
-               (fault.lose_names ? " without names" : ""));
+               (fault.lose_names ? " without names" : "") +
+               (lost_disk_ ? " without " + *lost_disk_ : ""));
     node_.start();
     if (fault.cut_start_at == 0) return;
     cut_fault_ = fault;
     cut_fault_.kind = ObjectFault::Kind::kPowerCut;
     cut_fault_.cut_start_at = 0;
+    cut_fault_.lose_disk.reset();
     node_.disks().power().cut_at(fault.cut_start_at, [this] { cut_ = true; });
 }
 
@@ -327,6 +338,7 @@ bool ObjectStage::restart(ObjectFault::Kind how, bool lose_indexes, bool lose_na
 }
 
 bool ObjectStage::settle() {
+    book_.excuse_missing(lost_disk_.has_value());
     for (const auto& user : users_) {
         if (!user->running()) user->start();
         user->sync();
@@ -394,7 +406,10 @@ void ObjectStage::begin_move() {
     if (!node_.running() || node_.life_count() != moving_life_) moving_ = false;
     if (!node_.running() || node_.node().state() != daemon::NodeState::kReady) return;
     if (moving_ || world_.now() < move_due_) return;
-    begin_move_of("d" + std::to_string(world_.random().below(disk_count_)));
+    const std::string disk = "d" + std::to_string(world_.random().below(disk_count_));
+    // Nobody takes the last one from a node that is to serve.
+    if (is_open(disk) && node_.node().disks().all().size() == 1) return;
+    begin_move_of(disk);
 }
 
 void ObjectStage::begin_move_of(const std::string& disk) {

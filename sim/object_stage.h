@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,8 @@ struct ObjectFault {
     // What is missing when the node starts again.
     bool lose_indexes = false;
     bool lose_names = false;
+    // This one, until it starts once more.
+    std::optional<std::uint32_t> lose_disk = {};
     // At this step of its disks the power goes again while it starts; 0: it does not.
     std::uint32_t cut_start_at = 0;
     devices::DiskFaults disks = {};
@@ -155,6 +158,7 @@ private:
     bool restarting_ = false;
     ObjectFault restart_fault_;
     const std::uint32_t disk_count_;
+    std::optional<std::string> lost_disk_;
     bool moves_on_;
     bool moving_ = false;
     std::uint64_t moving_life_ = 0;

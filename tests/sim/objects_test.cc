@@ -62,6 +62,10 @@ ObjectFault draw_fault(core::Random& random, const ObjectStageOptions& options) 
     fault.locality = static_cast<std::uint32_t>(random.below(options.localities));
     fault.lose_indexes = random.below(4) == 0;
     fault.lose_names = random.below(4) == 0;
+    // Where they come and go, one that is no good does not come.
+    if (random.below(3) == 0 && options.disks > 1 && !options.moves) {
+        fault.lose_disk = static_cast<std::uint32_t>(random.below(options.disks));
+    }
     if (random.below(3) == 0) {
         fault.cut_start_at = static_cast<std::uint32_t>(1 + random.below(30 * options.disks));
     }
@@ -84,6 +88,11 @@ ObjectStageOptions draw_options(core::Random& random) {
         options.user.names = 10;
     }
     options.checks = random.below(2) == 0;
+    options.moves = random.below(3) == 0;
+    if (options.moves) {
+        options.disks += 1;
+        options.user.names = 2;  // Of more objects no disk is ever empty.
+    }
     return options;
 }
 
@@ -100,12 +109,16 @@ std::uint64_t run_objects_seed(std::uint64_t seed) {
         stage.work(static_cast<std::uint32_t>(1 + random.below(3)),
                    static_cast<std::uint32_t>(4 + random.below(8)));
         stage.must(stage.play(faults));
+        if (random.below(2) == 0) stage.must(stage.bring_back());
         constexpr std::array kEnds{FaultKind::kCrash, FaultKind::kPowerCut, FaultKind::kRestart};
         const bool lose_indexes = random.below(3) == 0;
         const bool lose_names = random.below(3) == 0;
         stage.must(stage.restart(kEnds[random.below(kEnds.size())], lose_indexes, lose_names));
+        stage.must(stage.bring_back());
         stage.must(stage.settle());
+        if (options.moves) stage.resume_moves();
     }
+    stage.must(stage.bring_back());
     if (random.below(8) == 0) stage.must(stage.empty());
     stage.must(stage.end());
     return stage.world().trace_hash();
@@ -116,6 +129,7 @@ std::uint64_t run_seed_with_bad_disks(std::uint64_t seed) {
     core::Random random(seed);
     ObjectStageOptions options = draw_options(random);
     options.checks = false;  // What a disk makes of its bytes is there to be found.
+    options.moves = false;   // None comes back from that.
     ReplayedStage stage(seed, options, ReplayedStage::Seed::kOfSwarm);
     stage.must(stage.start());
     stage.work(2, 6);
@@ -267,6 +281,30 @@ TEST_CASE("sim objects: what clients were told is true after a loss of power and
                   .lose_indexes = true,
                   .lose_names = true},
                  4);
+}
+
+TEST_CASE("sim objects: of what may be on a disk that is missing nobody is told that it is gone",
+          "[sim]") {
+    const bool lose_names = GENERATE(false, true);
+    ReplayedStage stage(24);
+    stage.must(stage.start());
+    for (std::uint32_t round = 0; round < 4; ++round) {
+        stage.work(2, 40);
+        stage.must(stage.play({{.kind = FaultKind::kCrash,
+                                .after = 20,
+                                .span = 10ms,
+                                .lose_names = lose_names,
+                                .lose_disk = round % 2}}));
+        stage.must(stage.restart(FaultKind::kCrash));
+        stage.must(stage.settle());
+    }
+    stage.must(stage.end());
+    INFO(stage.book().summary());
+    REQUIRE(stage.book().count("lookup medium_missing") > 0);
+    REQUIRE(stage.book().count("list medium_missing") > 0);
+    REQUIRE(stage.book().count("read medium_missing") > 0);
+    REQUIRE(stage.book().count("remove medium_missing") > 0);
+    REQUIRE(stage.book().count("put done") > 0);
 }
 
 TEST_CASE("sim objects: what clients were told is true over a restart", "[sim]") {
