@@ -7,11 +7,11 @@
 #include <string_view>
 #include <vector>
 
-#include "lrs/tbf/bucket.h"
-#include "lrs/tbf/glob.h"
-#include "lrs/tbf/key.h"
-#include "lrs/tbf/keyed_hash.h"
-#include "lrs/tbf/pace.h"
+#include "lrs/classes/bucket.h"
+#include "lrs/classes/glob.h"
+#include "lrs/classes/key.h"
+#include "lrs/classes/keyed_hash.h"
+#include "lrs/classes/pace.h"
 
 namespace fopd::lrs {
 

@@ -10,7 +10,7 @@
 #include "config/units.h"
 #include "core/ensure.h"
 #include "fop/fop_type.h"
-#include "lrs/tbf/rule_values.h"
+#include "lrs/classes/rule_values.h"
 
 namespace fopd::lrs {
 

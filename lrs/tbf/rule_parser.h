@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "lrs/classes/rule_lexer.h"
 #include "lrs/tbf/rule.h"
-#include "lrs/tbf/rule_lexer.h"
 
 namespace fopd::lrs {
 

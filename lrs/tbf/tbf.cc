@@ -6,7 +6,7 @@
 
 #include "core/ensure.h"
 #include "core/random.h"
-#include "lrs/tbf/recent_rate.h"
+#include "lrs/classes/recent_rate.h"
 
 namespace fopd::lrs {
 

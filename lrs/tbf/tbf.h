@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "core/intrusive_list.h"
+#include "lrs/classes/bucket_table.h"
+#include "lrs/classes/ready_heap.h"
 #include "lrs/policy.h"
-#include "lrs/tbf/bucket_table.h"
-#include "lrs/tbf/ready_heap.h"
 #include "lrs/tbf/rule_set.h"
 #include "lrs/tbf/settings.h"
 

@@ -1,4 +1,4 @@
-#include "lrs/tbf/ready_heap.h"
+#include "lrs/classes/ready_heap.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "lrs/tbf/key.h"
+#include "lrs/classes/key.h"
 
 #include <span>
 

@@ -1,4 +1,4 @@
-#include "lrs/tbf/bucket_table.h"
+#include "lrs/classes/bucket_table.h"
 
 #include <bit>
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "lrs/tbf/ticks.h"
+#include "lrs/classes/ticks.h"
 
 namespace fopd::lrs {
 

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "lrs/classes/rule_lexer.h"
 #include "lrs/tbf/rule.h"
-#include "lrs/tbf/rule_lexer.h"
 
 namespace fopd::lrs {
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <memory>
 
-#include "lrs/tbf/bucket.h"
-#include "lrs/tbf/keyed_hash.h"
+#include "lrs/classes/bucket.h"
+#include "lrs/classes/keyed_hash.h"
 
 namespace fopd::lrs {
 

@@ -2,7 +2,7 @@
 // Method: one thread for what is promised; then many threads that come and go, each class's bucket
 // being told apart by what was taken from it.
 
-#include "lrs/tbf/bucket_table.h"
+#include "lrs/classes/bucket_table.h"
 
 #include <array>
 #include <atomic>

@@ -1,7 +1,7 @@
 // Goal: a bucket gives burst + rate * t, never more than one above, and late comers lose nothing.
 // Method: against a slow bucket in exact fractions; drawn limits, times and costs.
 
-#include "lrs/tbf/bucket.h"
+#include "lrs/classes/bucket.h"
 
 #include <cmath>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "lrs/tbf/rule_lexer.h"
+#include "lrs/classes/rule_lexer.h"
 
 #include <optional>
 #include <utility>

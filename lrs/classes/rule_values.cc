@@ -1,4 +1,4 @@
-#include "lrs/tbf/rule_values.h"
+#include "lrs/classes/rule_values.h"
 
 #include <algorithm>
 #include <charconv>

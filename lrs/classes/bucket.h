@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <atomic>
 
-#include "lrs/tbf/pace.h"
-#include "lrs/tbf/ticks.h"
+#include "lrs/classes/pace.h"
+#include "lrs/classes/ticks.h"
 
 namespace fopd::lrs {
 

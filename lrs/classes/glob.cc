@@ -1,4 +1,4 @@
-#include "lrs/tbf/glob.h"
+#include "lrs/classes/glob.h"
 
 #include <utility>
 

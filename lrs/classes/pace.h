@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "lrs/tbf/ticks.h"
+#include "lrs/classes/ticks.h"
 
 namespace fopd::lrs {
 

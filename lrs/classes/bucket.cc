@@ -1,4 +1,4 @@
-#include "lrs/tbf/bucket.h"
+#include "lrs/classes/bucket.h"
 
 #include <optional>
 

@@ -2,7 +2,7 @@
 // Method: every short pattern on every short text against a recursive definition; then the patterns
 // that make matchers slow.
 
-#include "lrs/tbf/glob.h"
+#include "lrs/classes/glob.h"
 
 #include <chrono>
 #include <string>

@@ -1,4 +1,4 @@
-#include "lrs/tbf/pace.h"
+#include "lrs/classes/pace.h"
 
 #include <algorithm>
 
