@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "lrs/classes/expression.h"
 #include "lrs/classes/rule_lexer.h"
-#include "lrs/tbf/rule.h"
 
 namespace fopd::lrs {
 

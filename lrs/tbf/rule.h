@@ -1,105 +1,19 @@
 #pragma once
 
-#include <array>
-#include <cstdint>
-#include <memory>
 #include <string>
-#include <string_view>
-#include <vector>
 
-#include "lrs/classes/bucket.h"
-#include "lrs/classes/glob.h"
-#include "lrs/classes/key.h"
-#include "lrs/classes/keyed_hash.h"
+#include "lrs/classes/class_rule.h"
 #include "lrs/classes/pace.h"
 
 namespace fopd::lrs {
 
-// Numbers, or addresses, from one to another, both included.
-struct NumberRange {
-    std::uint64_t low = 0;
-    std::uint64_t high = 0;
-
-    friend bool operator==(const NumberRange&, const NumberRange&) = default;
-};
-using AddressBytes = std::array<unsigned char, 16>;  // IPv4 as IPv6 has it, ::ffff:10.0.0.1.
-struct AddressRange {
-    AddressBytes low{};
-    AddressBytes high{};
-
-    friend bool operator==(const AddressRange&, const AddressRange&) = default;
-};
-
-// Looks at one key: whether its value is one of those listed, or none of them.
-class Test {
-public:
-    // What a value is compared with. Of each kind in any number, in any order.
-    struct Values {
-        std::vector<std::string> texts;  // Sorted by the test.
-        std::vector<Glob> globs;
-        std::vector<NumberRange> numbers;
-        std::vector<AddressRange> addresses;
-
-        friend bool operator==(const Values&, const Values&) = default;
-    };
-    enum class Sense : std::uint8_t { kOneOf, kNoneOf };
-
-    Test(Key key, Sense sense, Values values);
-
-    Key key() const { return key_; }
-    bool matches(const RequestAttributes& attributes) const;
-
-    friend bool operator==(const Test&, const Test&) = default;
-
-private:
-    bool has(std::string_view text) const;
-
-    Key key_;
-    Sense sense_;
-    Values values_;
-};
-
-// Which requests a rule is for: those for which all tests of one of the conjunctions hold.
-using Conjunction = std::vector<Test>;  // Empty: any request.
-using Expression = std::vector<Conjunction>;
-bool matches(const Expression& expression, const RequestAttributes& attributes);
-// What classes are divided by when nobody says: all that is looked at, but for the size.
-KeySet default_classes_by(const Expression& expression);
-
-// One rule: for whom it is, into which classes it divides them, and what each class may have.
-struct Rule {
-    static constexpr std::uint32_t kRankDefault = 1000;
-    static constexpr std::uint32_t kRankMax = 1'000'000;
-
-    std::string name;
-    Expression expression;
-    KeySet classes_by;  // A class for each combination of their values.
+// One rule, and what each of its classes may have.
+struct Rule : ClassRule {
     Limits limits;
-    std::uint32_t rank = kRankDefault;  // The lowest is looked at first.
-    std::string expression_text;        // In the shortest form that reads back to the same.
-
-    // Given by the set it belongs to. `id` is new when other requests are meant, or other classes;
-    // `limits_id` and the bucket when the classes get other limits. The bucket is that of the one
-    // class there is without `classes_by`, else of those for which there is no room.
-    std::uint64_t id = 0;
-    std::uint64_t limits_id = 0;
-    Paces paces;
-    std::shared_ptr<Bucket> own_bucket;
+    Paces paces;  // Given by the set it belongs to.
 
     // As parse_rule() reads it.
     std::string text() const;
-    bool matches(const RequestAttributes& attributes) const {
-        return lrs::matches(expression, attributes);
-    }
-    // The class of a request that the rule is for. Whoever has other limits has another bucket.
-    ClassHash class_of(const RequestAttributes& attributes, const HashKey& key) const;
-    ClassHash bucket_of(const ClassHash& of_class, const HashKey& key) const;
-    ClassHash own_class(const HashKey& key) const;
-    // "jobs{job=dd.0 op=read}", or the rule's name alone.
-    std::string class_name(const RequestAttributes& attributes) const;
 };
-
-// False when the text is neither an IPv4 nor an IPv6 address.
-bool parse_ip(std::string_view text, AddressBytes& bytes);
 
 }  // namespace fopd::lrs

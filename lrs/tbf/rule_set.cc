@@ -167,8 +167,7 @@ std::optional<RuleMistake> RuleBook::refused(const Edit& edit) const {
 }
 
 void RuleBook::settle(Rule& rule, const Rule* old, Instant now) {
-    const bool is_same =
-        old != nullptr && old->expression == rule.expression && old->classes_by == rule.classes_by;
+    const bool is_same = old != nullptr && rule.has_same_classes_as(*old);
     rule.id = is_same ? old->id : ++last_id_;
     if (is_same && old->limits == rule.limits) {
         rule.limits_id = old->limits_id;

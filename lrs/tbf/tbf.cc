@@ -12,11 +12,8 @@ namespace fopd::lrs {
 
 namespace {
 
-constexpr std::size_t kTableSizeMin = 64;
 // Entries of the heap that may be untrue beside those that are true.
 constexpr std::size_t kUntrueMax = 64;
-// Forgotten in one call, so that none takes long.
-constexpr int kForgottenMax = 2;
 
 bool has_limit(const Rule& rule) {
     return rule.paces.operations.is_limit() || rule.paces.bytes.is_limit();
@@ -42,9 +39,9 @@ void Tbf::Totals::add(const Totals& other) {
     throttled += other.throttled;
 }
 
-struct alignas(64) Tbf::TrafficClass : IdlePlace {
+struct alignas(64) Tbf::TrafficClass : KnownClass {
     TrafficClass(const ClassHash& of, const Rule& by, Bucket& from)
-        : hash(of), bucket(&from), rule(&by) {}
+        : KnownClass(of), bucket(&from), rule(&by) {}
 
     Request& head() { return static_cast<Request&>(waiting.front()); }
     bool is_own() const { return bucket == rule->own_bucket.get(); }
@@ -54,12 +51,9 @@ struct alignas(64) Tbf::TrafficClass : IdlePlace {
     }
 
     // What each push and pop looks at comes first, side by side.
-    const ClassHash hash;
-    TrafficClass* next = nullptr;
     core::IntrusiveList<PolicyPlace> waiting;
     Bucket* bucket;
     const Rule* rule;
-    std::uint32_t index = 0;
     std::uint32_t order = 0;  // Of its entry in the heap; 0: it has none.
     std::uint64_t queued = 0;
     Ticks since = 0;  // The head is the head since then.
@@ -71,7 +65,6 @@ struct alignas(64) Tbf::TrafficClass : IdlePlace {
     // While rules change:
     bool is_doomed = false;  // There is no such rule any more.
     bool must_move = false;  // What waits in it may belong elsewhere.
-    Instant idle_since{};
     std::string name;
 };
 
@@ -97,16 +90,13 @@ TbfShare TbfNode::share(const TbfSettings& settings, Instant now) {
 }
 
 Tbf::Tbf(std::shared_ptr<BucketTable> buckets, RuleSetPtr rules, const Options& options)
-    : buckets_(std::move(buckets)),
-      rules_(std::move(rules)),
-      options_(options),
-      table_(kTableSizeMin, nullptr) {
+    : buckets_(std::move(buckets)), rules_(std::move(rules)), options_(options) {
     ENSURE(buckets_ != nullptr);
     ENSURE(rules_ != nullptr);
 }
 
 Tbf::~Tbf() {
-    for (const auto& known : classes_) {
+    for (const auto& known : classes_.places()) {
         if (known && known->is_from_table) buckets_->release(*known->bucket);
     }
 }
@@ -119,7 +109,7 @@ void Tbf::push(Request& request, Instant now) {
     static_cast<PolicyPlace&>(request).number = ++last_number_;
     to.waiting.push_back(request);
     if (++to.queued > 1) return;
-    to.IdlePlace::unlink();
+    to.KnownClass::unlink();
     to.since = ticks_at(now);
     schedule(to);
 }
@@ -130,7 +120,7 @@ Policy::Next Tbf::pop(Instant now) {
     const Ticks ticks = ticks_at(now);
     while (!ready_.empty()) {
         const ReadyHeap::Entry top = ready_.top();
-        TrafficClass* const first = classes_[top.index].get();
+        TrafficClass* const first = classes_.at(top.index);
         if (first == nullptr || first->order != top.order) {
             ready_.pop_top();
             continue;
@@ -155,7 +145,7 @@ Policy::Next Tbf::pop(Instant now) {
         } else {
             ready_.pop_top();
             unschedule(*first);
-            fell_idle(*first);
+            classes_.fell_idle(*first, now);
         }
         return {.request = &request};
     }
@@ -170,7 +160,7 @@ void Tbf::remove(Request& request) {
         from.totals.throttled += in_duration(from.throttled_ticks(ticks_at(now_)));
     if (--from.queued == 0) {
         unschedule(from);
-        fell_idle(from);
+        classes_.fell_idle(from, now_);
     } else if (was_head && from.order != 0) {
         // The one behind it may be smaller, and go earlier.
         unschedule(from);
@@ -184,10 +174,10 @@ void Tbf::remove(Request& request) {
 Tbf::TrafficClass& Tbf::class_of(const Request& request, const Rule& rule, Instant now) {
     if (rule.classes_by.is_empty()) return own_class_of(rule);
     const ClassHash hash = rule.class_of(request.attributes, buckets_->key());
-    if (TrafficClass* const known = find_class(hash)) return *known;
+    if (TrafficClass* const known = classes_.find(hash)) return *known;
 
     // What came before, when there was no room, must go before.
-    TrafficClass* const own = find_class(rule.own_class(buckets_->key()));
+    TrafficClass* const own = classes_.find(rule.own_class(buckets_->key()));
     if (own != nullptr && own->queued > 0) return *own;
     if (!make_room()) return own_class_of(rule);
     Bucket* bucket = rule.own_bucket.get();
@@ -198,43 +188,22 @@ Tbf::TrafficClass& Tbf::class_of(const Request& request, const Rule& rule, Insta
     auto made = std::make_unique<TrafficClass>(hash, rule, *bucket);
     made->is_from_table = has_limit(rule);
     made->name = rule.class_name(request.attributes);
-    return add_class(std::move(made));
+    return classes_.add(std::move(made));
 }
 
 Tbf::TrafficClass& Tbf::own_class_of(const Rule& rule) {
     const ClassHash hash = rule.own_class(buckets_->key());
-    if (TrafficClass* const known = find_class(hash)) return *known;
+    if (TrafficClass* const known = classes_.find(hash)) return *known;
     auto made = std::make_unique<TrafficClass>(hash, rule, *rule.own_bucket);
-    made->name = rule.classes_by.is_empty() ? rule.name : rule.name + "{others}";
-    return add_class(std::move(made));
-}
-
-Tbf::TrafficClass* Tbf::find_class(const ClassHash& hash) {
-    TrafficClass* known = table_place(hash);
-    while (known != nullptr && known->hash != hash) known = known->next;
-    return known;
-}
-
-Tbf::TrafficClass& Tbf::add_class(std::unique_ptr<TrafficClass> made) {
-    if (class_count_ == table_.size()) grow_table();
-    TrafficClass& added = *made;
-    if (holes_.empty()) {
-        added.index = static_cast<std::uint32_t>(classes_.size());
-        classes_.push_back(std::move(made));
-    } else {
-        added.index = holes_.back();
-        holes_.pop_back();
-        classes_[added.index] = std::move(made);
-    }
-    added.next = std::exchange(table_place(added.hash), &added);
-    ++class_count_;
-    return added;
+    made->name = rule.own_class_name();
+    return classes_.add(std::move(made));
 }
 
 bool Tbf::make_room() {
-    if (class_count_ - doomed_count_ < options_.classes_max) return true;
-    if (idle_.empty()) return false;
-    drop_class(static_cast<TrafficClass&>(idle_.front()));
+    if (classes_.count() - doomed_count_ < options_.classes_max) return true;
+    TrafficClass* const idle = classes_.longest_idle();
+    if (idle == nullptr) return false;
+    drop_class(*idle);
     return true;
 }
 
@@ -244,32 +213,12 @@ void Tbf::drop_class(TrafficClass& gone) {
     past_[gone.rule->id].add(gone.totals);
     if (gone.is_from_table) buckets_->release(*gone.bucket);
     if (gone.is_doomed) --doomed_count_;
-    TrafficClass** place = &table_place(gone.hash);
-    while (*place != &gone) place = &(*place)->next;
-    *place = gone.next;
-    holes_.push_back(gone.index);
-    --class_count_;
-    classes_[gone.index].reset();
+    classes_.drop(gone);
 }
 
 void Tbf::forget_idle(Instant now) {
-    if (now < forget_at_) return;
-    for (int i = 0; i < kForgottenMax; ++i) {
-        if (idle_.empty()) break;
-        auto& oldest = static_cast<TrafficClass&>(idle_.front());
-        if (now - oldest.idle_since < options_.forget_after) break;
-        drop_class(oldest);
-    }
-    const Instant oldest_idle_since =
-        idle_.empty() ? now : static_cast<TrafficClass&>(idle_.front()).idle_since;
-    forget_at_ = after(oldest_idle_since, options_.forget_after);
-}
-
-void Tbf::grow_table() {
-    table_.assign(table_.size() * 2, nullptr);
-    for (const auto& known : classes_) {
-        if (known) known->next = std::exchange(table_place(known->hash), known.get());
-    }
+    classes_.forget_idle(now, options_.forget_after,
+                         [this](TrafficClass& idle) { drop_class(idle); });
 }
 
 // -- when they can go --
@@ -299,15 +248,10 @@ void Tbf::unschedule(TrafficClass& waiting) {
     --scheduled_count_;
 }
 
-void Tbf::fell_idle(TrafficClass& idle) {
-    idle.idle_since = now_;
-    idle_.push_back(idle);
-}
-
 void Tbf::tidy_heap() {
     if (ready_.size() <= 2 * scheduled_count_ + kUntrueMax) return;
     ready_.clear();
-    for (const auto& known : classes_) {
+    for (const auto& known : classes_.places()) {
         if (!known || known->order == 0) continue;
         ready_.push({.at = known->at, .order = known->order, .index = known->index});
     }
@@ -322,13 +266,14 @@ void Tbf::set_rules(RuleSetPtr rules, Instant now) {
     adopt_rules(*before, now);
 
     std::vector<Move> moves;
-    const std::size_t count = classes_.size();
-    for (std::size_t i = 0; i < count; ++i) {
-        if (classes_[i] && classes_[i]->must_move) collect_moves(*classes_[i], now, moves);
+    const std::size_t count = classes_.places().size();
+    for (std::uint32_t i = 0; i < count; ++i) {
+        TrafficClass* const known = classes_.at(i);
+        if (known != nullptr && known->must_move) collect_moves(*known, now, moves);
     }
     move_all(moves, now);
 
-    for (const auto& known : classes_) {
+    for (const auto& known : classes_.places()) {
         if (!known) continue;
         known->must_move = false;
         if (known->is_doomed) drop_class(*known);
@@ -365,7 +310,7 @@ void Tbf::adopt_rules(const RuleSet& before, Instant now) {
     }
 
     const Ticks ticks = ticks_at(now);
-    for (const auto& known : classes_) {
+    for (const auto& known : classes_.places()) {
         if (!known) continue;
         known->totals.throttled += in_duration(known->throttled_ticks(ticks));
         known->since = ticks;
@@ -405,7 +350,7 @@ void Tbf::collect_moves(TrafficClass& from, Instant now, std::vector<Move>& move
         TrafficClass& to = class_of(request, rules_->rule_for(request.attributes), now);
         if (&to == &from) return;
         // It will have something to wait for.
-        to.IdlePlace::unlink();
+        to.KnownClass::unlink();
         place.unlink();
         --from.queued;
         moves.push_back({.request = &request, .to = &to});
@@ -440,13 +385,13 @@ void Tbf::move_all(std::vector<Move>& moves, Instant now) {
 void Tbf::schedule_all() {
     ready_.clear();
     scheduled_count_ = 0;
-    for (const auto& known : classes_) {
+    for (const auto& known : classes_.places()) {
         if (!known) continue;
         known->order = 0;
         if (known->queued > 0) {
             schedule(*known);
-        } else if (!known->IdlePlace::linked()) {
-            fell_idle(*known);
+        } else if (!known->KnownClass::linked()) {
+            classes_.fell_idle(*known, now_);
         }
     }
 }
@@ -482,7 +427,7 @@ TbfFigures Tbf::figures_of(TrafficClass& known, Instant now) {
 
 std::vector<TbfFigures> Tbf::class_figures(Instant now) const {
     std::vector<TrafficClass*> known;
-    for (const auto& each : classes_) {
+    for (const auto& each : classes_.places()) {
         if (each) known.push_back(each.get());
     }
     // The rules of a set stand side by side, in their order.
@@ -504,7 +449,7 @@ std::vector<TbfFigures> Tbf::rule_figures(Instant now) const {
         figures.bytes = past->second.bytes;
         figures.throttled = past->second.throttled;
     }
-    for (const auto& known : classes_) {
+    for (const auto& known : classes_.places()) {
         if (!known) continue;
         const auto place = static_cast<std::size_t>(known->rule - rules_->rules().data());
         add_to(all[place], figures_of(*known, now));

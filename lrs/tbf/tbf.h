@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "core/intrusive_list.h"
 #include "lrs/classes/bucket_table.h"
+#include "lrs/classes/class_table.h"
 #include "lrs/classes/ready_heap.h"
 #include "lrs/policy.h"
 #include "lrs/tbf/rule_set.h"
@@ -84,13 +84,12 @@ public:
     void set_rules(RuleSetPtr rules, Instant now);
     const RuleSet& rules() const { return *rules_; }
 
-    std::size_t class_count() const { return class_count_; }
+    std::size_t class_count() const { return classes_.count(); }
     // Of each class, and of each rule with what its forgotten classes had, by the rules' order.
     std::vector<TbfFigures> class_figures(Instant now) const;
     std::vector<TbfFigures> rule_figures(Instant now) const;
 
 private:
-    class IdlePlace : public core::ListNode {};
     struct TrafficClass;
     struct Totals {
         std::uint64_t served = 0;
@@ -106,20 +105,13 @@ private:
 
     TrafficClass& class_of(const Request& request, const Rule& rule, Instant now);
     TrafficClass& own_class_of(const Rule& rule);
-    TrafficClass* find_class(const ClassHash& hash);
-    TrafficClass& add_class(std::unique_ptr<TrafficClass> made);
     bool make_room();
     void drop_class(TrafficClass& gone);
     void forget_idle(Instant now);
-    void grow_table();
-    TrafficClass*& table_place(const ClassHash& hash) {
-        return table_[hash.high & (table_.size() - 1)];
-    }
 
     void schedule(TrafficClass& waiting);
     ReadyHeap::Entry next_entry_of(TrafficClass& waiting);
     void unschedule(TrafficClass& waiting);
-    void fell_idle(TrafficClass& idle);
     void tidy_heap();
 
     void adopt_rules(const RuleSet& before, Instant now);
@@ -134,13 +126,8 @@ private:
     RuleSetPtr rules_;
     const Options options_;
 
-    std::vector<std::unique_ptr<TrafficClass>> classes_;  // With holes.
-    std::vector<std::uint32_t> holes_;
-    std::size_t class_count_ = 0;
-    std::size_t doomed_count_ = 0;         // Classes whose rule is gone, while others take over.
-    std::vector<TrafficClass*> table_;     // Chains by hash.
-    core::IntrusiveList<IdlePlace> idle_;  // Those that wait for nothing, the longest first.
-    Instant forget_at_{};
+    ClassTable<TrafficClass> classes_;
+    std::size_t doomed_count_ = 0;  // Classes whose rule is gone, while others take over.
     ReadyHeap ready_;
     std::size_t scheduled_count_ = 0;  // Classes that have an entry which is still true.
     std::uint32_t last_order_ = 0;

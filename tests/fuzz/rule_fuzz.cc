@@ -10,6 +10,7 @@
 
 #include "core/ensure.h"
 #include "core/utf8.h"
+#include "lrs/classes/described_request.h"
 #include "lrs/tbf/rule_set.h"
 
 using namespace fopd;

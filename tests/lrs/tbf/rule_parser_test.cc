@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/random.h"
+#include "lrs/classes/described_request.h"
 #include "tests/catch.h"
 
 using namespace fopd;

@@ -2,6 +2,7 @@
 
 #include "lrs/tbf/rule_set.h"
 
+#include "lrs/classes/described_request.h"
 #include "tests/catch.h"
 
 using namespace fopd;

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lrs/classes/described_request.h"
 #include "lrs/tbf/tbf.h"
 #include "tests/catch.h"
 

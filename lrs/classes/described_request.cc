@@ -1,0 +1,113 @@
+#include "lrs/classes/described_request.h"
+
+#include <charconv>
+#include <utility>
+
+#include "lrs/classes/rule_reader.h"
+
+namespace fopd::lrs {
+
+namespace {
+
+using Kind = RuleToken::Kind;
+
+// "key=word".
+bool read_pair(RuleReader& reader, Key& key, RuleToken& value) {
+    if (!reader.read_key(key)) return false;
+    if (!reader.expect(Kind::kEqual, "write key=value")) return false;
+    const RuleToken& word = reader.here();
+    if (word.kind != Kind::kWord || word.has_gaps()) {
+        return reader.fail(word.column, word.shown() + " is no value", "write one value");
+    }
+    value = word;
+    reader.next();
+    return true;
+}
+
+bool read_op(RuleReader& reader, const RuleToken& token, std::uint16_t& number) {
+    Test::Values unused;
+    std::string unused_text;
+    if (!reader.add_value(Key::kOp, token, unused, unused_text)) return false;
+    number = fop::find_fop_type(token.text)->number;
+    return true;
+}
+
+bool read_id(RuleReader& reader, Key key, const RuleToken& token,
+             std::array<std::uint64_t, 2>& words) {
+    Test::Values values;
+    std::string digits;
+    if (!reader.add_value(key, token, values, digits)) return false;
+    const char* const middle = digits.data() + digits.size() / 2;
+    std::from_chars(digits.data(), middle, words[0], 16);
+    std::from_chars(middle, digits.data() + digits.size(), words[1], 16);
+    return true;
+}
+
+// What is no text in a request.
+bool read_number(RuleReader& reader, Key key, const RuleToken& token,
+                 RequestAttributes& attributes) {
+    std::array<std::uint64_t, 2> words{};
+    switch (key) {
+        case Key::kSize: return reader.read_size(token, attributes.size_bytes);
+        case Key::kOp: return read_op(reader, token, attributes.type);
+        case Key::kClient:
+            if (!read_id(reader, key, token, words)) return false;
+            for (std::size_t i = 0; i < attributes.client.size(); ++i) {
+                const auto shift = 56 - 8 * (i % 8);
+                attributes.client[i] = static_cast<std::byte>(words[i / 8] >> shift);
+            }
+            return true;
+        case Key::kObject:
+            if (!read_id(reader, key, token, words)) return false;
+            attributes.object = {.high = words[0], .low = words[1]};
+            return true;
+        default: return true;
+    }
+}
+
+}  // namespace
+
+std::expected<std::unique_ptr<DescribedRequest>, RuleMistake> DescribedRequest::parse(
+    std::string_view text) {
+    RuleReader reader(text, {});
+    if (!reader.is_split()) return reader.failed();
+    auto described = std::make_unique<DescribedRequest>();
+    RequestAttributes& attributes = described->attributes_;
+    KeySet seen;
+    while (!reader.at_end()) {
+        Key key{};
+        RuleToken value;
+        if (!read_pair(reader, key, value)) return reader.failed();
+        if (seen.has(key)) {
+            reader.fail(value.column, std::string(name_of(key)) + " is there twice",
+                        "write it once");
+            return reader.failed();
+        }
+        seen.add(key);
+        if (!read_number(reader, key, value, attributes)) return reader.failed();
+        described->texts_[static_cast<std::size_t>(key)] = value.text;
+    }
+    described->borrow_texts();
+    return described;
+}
+
+void DescribedRequest::borrow_texts() {
+    const auto text_for = [this](Key key) -> std::string& {
+        return texts_[static_cast<std::size_t>(key)];
+    };
+    attributes_.group = text_for(Key::kGroup);
+    attributes_.job = text_for(Key::kJob);
+    attributes_.pool = text_for(Key::kPool);
+    attributes_.principal = text_for(Key::kPrincipal);
+    attributes_.user = text_for(Key::kUser);
+    // As the transport writes it.
+    std::string& peer = text_for(Key::kAddress);
+    if (peer.find(':') != std::string::npos) peer = '[' + peer + ']';
+    if (const std::string& scheme = text_for(Key::kNetwork); !scheme.empty()) {
+        peer.insert(0, scheme + "://");
+    }
+    peer += ":0";
+    attributes_.peer = peer;
+}
+
+}  // namespace fopd::lrs

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <array>
+#include <expected>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "lrs/classes/key.h"
+#include "lrs/classes/rule_lexer.h"
+
+namespace fopd::lrs {
+
+// A request as somebody describes it, "op=read size=4k job=dd.0", and the text it borrows. What is
+// not mentioned is empty.
+class DescribedRequest {
+public:
+    const RequestAttributes& attributes() const { return attributes_; }
+
+    static std::expected<std::unique_ptr<DescribedRequest>, RuleMistake> parse(
+        std::string_view text);
+
+private:
+    void borrow_texts();
+
+    std::array<std::string, kKeyCount> texts_;
+    RequestAttributes attributes_;
+};
+
+}  // namespace fopd::lrs

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <expected>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "lrs/classes/class_rule.h"
+#include "lrs/classes/rule_lexer.h"
+
+namespace fopd::lrs {
+
+// Reads the parts that the rules of all policies have, one after the other: docs/formats/rules.md.
+// What reads says whether it was there; if not, there is a mistake.
+class RuleReader {
+public:
+    using Kind = RuleToken::Kind;
+    // Without one nothing is to be read but failed().
+    RuleReader(std::string_view text, std::vector<std::string> option_words);
+
+    bool is_split() const { return !mistake_; }
+    std::unexpected<RuleMistake> failed() { return std::unexpected(*std::move(mistake_)); }
+    bool fail(std::size_t column, std::string wrong, std::string right);
+    bool fail_double(const RuleToken& token) {
+        return fail(token.column, token.shown() + " is there twice", "write it once");
+    }
+
+    // -- tokens --
+
+    const RuleToken& here() const { return tokens_[position_]; }
+    bool at_end() const { return here().kind == Kind::kEnd; }
+    // What was here.
+    const RuleToken& next();
+    bool take(Kind kind);
+    bool expect(Kind kind, const char* right);
+    bool read_plain_word(const char* right);
+    bool read_size(const RuleToken& token, std::uint64_t& size);
+    bool add_value(Key key, const RuleToken& token, Test::Values& values, std::string& text);
+    // One, or several in braces; `read` takes the word here. `text` gets the braces and blanks.
+    template <typename Read>
+    bool read_list(std::string& text, Read read);
+
+    // -- parts of a rule --
+
+    bool read_name(std::string& name);
+    // Neither at the end nor at an option.
+    bool begins_expression() const { return !at_end() && !is_option(here()); }
+    // Into the rule, also its text and what classes are divided by when nobody says.
+    bool read_expression(ClassRule& rule);
+    bool read_key(Key& key);
+    // The word of an option and its sign. The word stays where it is.
+    const RuleToken* read_option_word(const char* right);
+    // What may follow "rank=" and "by=".
+    bool read_rank(std::uint32_t& rank);
+    bool read_classes(KeySet& keys);
+    // That the rule default is for everything. Requires: the rule was read.
+    bool check_default(const ClassRule& rule, const char* example);
+
+private:
+    bool is_option(const RuleToken& token) const;
+    bool read_conjunction(ClassRule& rule);
+    bool read_test(Conjunction& conjunction, std::string& text);
+    bool read_comparison(const RuleToken& sign, Test::Values& values, std::string& text);
+    bool open_list(std::size_t& column, std::string& text);
+    // Whether there is another word in a list, or its end.
+    enum class Item : std::uint8_t { kWord, kEnd, kMistake };
+    Item next_item(std::size_t list_column, bool is_first, std::string& text);
+
+    const std::vector<std::string> option_words_;
+    std::vector<RuleToken> tokens_;
+    std::size_t position_ = 0;
+    std::optional<RuleMistake> mistake_;
+};
+
+template <typename Read>
+bool RuleReader::read_list(std::string& text, Read read) {
+    if (here().kind == Kind::kWord) return read();
+    std::size_t column = 0;
+    if (!open_list(column, text)) return false;
+    for (bool is_first = true;; is_first = false) {
+        const Item item = next_item(column, is_first, text);
+        if (item != Item::kWord) return item == Item::kEnd;
+        if (!read()) return false;
+    }
+}
+
+}  // namespace fopd::lrs
