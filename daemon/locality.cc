@@ -20,7 +20,7 @@ Locality::Fabric::Fabric(Locality& locality, const LocalityOptions& options,
       policy(options.live.policy),
       policy_seeds(world.entropy.number()),
       requests(locality.reactor_,
-               policy.make({.seed = policy_seeds.next(), .tbf = options.live.tbf}), &epochs),
+               policy.make({.seed = policy_seeds.next(), .share = options.live.share}), &epochs),
       handler({.reactor = locality.reactor_,
                .work = locality.work_,
                .buffers = locality.buffers_,
@@ -34,10 +34,10 @@ Locality::Fabric::Fabric(Locality& locality, const LocalityOptions& options,
     server->admit(options.live.access->admission());
 }
 
-void Locality::Fabric::use(const lrs::PolicyChoice& choice, const lrs::TbfShare& tbf) {
+void Locality::Fabric::use(const lrs::PolicyChoice& choice, const lrs::PolicyShare& share) {
     if (choice == policy) return;
     policy = choice;
-    requests.use(policy.make({.seed = policy_seeds.next(), .tbf = tbf}));
+    requests.use(policy.make({.seed = policy_seeds.next(), .share = share}));
 }
 
 Locality::Store::Store(Locality& locality, const LocalityOptions& options,
@@ -96,7 +96,7 @@ void Locality::serve_objects(const Beginning& beginning) {
 void Locality::apply(const LiveSettings& live) {
     if (fabric_ == nullptr) return;
     fabric_->handler.set_limits(live.limits);
-    fabric_->use(live.policy, live.tbf);
+    fabric_->use(live.policy, live.share);
     fabric_->tokens.replace(live.access);
     fabric_->server->admit(live.access->admission());
     fabric_->server->end_outdated();

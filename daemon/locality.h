@@ -44,7 +44,7 @@ class NodeDisk;
 struct LiveSettings {
     reqh::RequestHandlerLimits limits;
     lrs::PolicyChoice policy{};
-    lrs::TbfShare tbf{};  // Empty unless the policy is the node's.
+    lrs::PolicyShare share{};  // Of the policy, where it is the node's.
     AccessPtr access;
 };
 
@@ -155,7 +155,7 @@ private:
     struct Fabric {
         Fabric(Locality& locality, const LocalityOptions& options, const LocalityWorld& world);
         // Another policy, or the same one set otherwise, takes over.
-        void use(const lrs::PolicyChoice& choice, const lrs::TbfShare& tbf);
+        void use(const lrs::PolicyChoice& choice, const lrs::PolicyShare& share);
 
         AccessTokens tokens;
         lrs::PolicyChoice policy;  // In force.

@@ -168,7 +168,7 @@ Node::Node(NodeWorld world, NodeOptions options)
     : world_(std::move(world)),
       options_(options),
       created_at_(world_.control.now()),
-      tbf_(world_.entropy.number()),
+      policies_(world_.entropy.number()),
       disks_({.control = world_.control,
               .bay = world_.bay,
               .events = world_.events,
@@ -386,13 +386,11 @@ std::vector<fabric::Address> Node::listen_addresses() const {
 LiveSettings Node::live_settings() {
     const config::Snapshot& settings = *world_.configuration.current();
     const auto& policy = settings.get<lrs::LrsSettings>();
-    lrs::TbfShare tbf;
-    if (policy.is_of_node()) tbf = tbf_.share(policy.tbf, world_.control.now());
     return {.limits = {.max_foms = settings.get<lrs::LrsSettings>().max_foms,
                        .io_wait_goal = settings.get<lrs::LrsSettings>().io_wait_goal,
                        .slow_fop = settings.get<LogSettings>().slow_fop},
             .policy = policy,
-            .tbf = std::move(tbf),
+            .share = policy.share(policies_, world_.control.now()),
             .access = access_};
 }
 

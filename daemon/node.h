@@ -229,7 +229,7 @@ private:
     std::vector<std::unique_ptr<Pulse>> pulses_;
     std::vector<std::unique_ptr<Order>> orders_;
     std::vector<std::unique_ptr<Update>> updates_;
-    lrs::TbfNode tbf_;
+    lrs::PolicyNode policies_;
     NodeDisks disks_;
     std::unique_ptr<NameParts> names_;  // Null without disks.
     reqh::StoreLayoutPtr layout_;       // The same.

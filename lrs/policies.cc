@@ -48,6 +48,18 @@ constexpr std::array kPolicies{
                 .client_order = ClientOrder::kKept,
                 .make = [](const PolicySettings& /*settings*/,
                            const PolicyParts& /*parts*/) { return make_fifo(); }},
+    PolicyEntry{.name = "mclock",
+                .summary = "Rules say what is reserved for each class, its weight and its limit.",
+                .scope = Scope::kNode,
+                .client_order = ClientOrder::kMixed,
+                .make =
+                    [](const PolicySettings& settings, const PolicyParts& parts) {
+                        return make_mclock(settings.mclock, parts.share.mclock, parts.seed);
+                    },
+                .share =
+                    [](PolicyNode& node, const PolicySettings& settings, Instant /*now*/) {
+                        return PolicyShare{.mclock = node.mclock.share(settings.mclock)};
+                    }},
     PolicyEntry{
         .name = "orr",
         .summary = "Objects take turns, each in the order of its offsets.",
@@ -55,14 +67,17 @@ constexpr std::array kPolicies{
         .client_order = ClientOrder::kMixed,
         .make = [](const PolicySettings& settings,
                    const PolicyParts& parts) { return make_orr(settings.orr, parts.seed); }},
-    PolicyEntry{.name = "tbf",
-                .summary = "Rules say how much each class of fops may have.",
-                .scope = Scope::kNode,
-                .client_order = ClientOrder::kMixed,
-                .make =
-                    [](const PolicySettings& settings, const PolicyParts& parts) {
-                        return make_tbf(settings.tbf, parts.tbf, parts.seed);
-                    }},
+    PolicyEntry{
+        .name = "tbf",
+        .summary = "Rules say how much each class of fops may have.",
+        .scope = Scope::kNode,
+        .client_order = ClientOrder::kMixed,
+        .make =
+            [](const PolicySettings& settings, const PolicyParts& parts) {
+                return make_tbf(settings.tbf, parts.share.tbf, parts.seed);
+            },
+        .share = [](PolicyNode& node, const PolicySettings& settings,
+                    Instant now) { return PolicyShare{.tbf = node.tbf.share(settings.tbf, now)}; }},
     PolicyEntry{
         .name = "trr",
         .summary = "Devices take turns, each in the order of its objects and offsets.",
@@ -88,9 +103,13 @@ const PolicyEntry& default_policy() {
     return kPolicies[kDefault];
 }
 
-bool PolicyChoice::is_of_node() const {
-    const PolicyEntry* const decides = policy->inner == nullptr ? policy : policy->inner(*this);
-    return decides->scope == Scope::kNode;
+const PolicyEntry& PolicyChoice::decides() const {
+    return policy->inner == nullptr ? *policy : *policy->inner(*this);
+}
+
+PolicyShare PolicyChoice::share(PolicyNode& node, Instant now) const {
+    const PolicyEntry& entry = decides();
+    return entry.share == nullptr ? PolicyShare{} : entry.share(node, *this, now);
 }
 
 }  // namespace fopd::lrs

@@ -8,6 +8,7 @@
 #include "lrs/by_place.h"
 #include "lrs/crr.h"
 #include "lrs/delay.h"
+#include "lrs/mclock/mclock.h"
 #include "lrs/policy.h"
 #include "lrs/tbf/tbf.h"
 
@@ -34,14 +35,28 @@ struct PolicySettings {
     ByPlaceSettings trr;
     DelaySettings delay;
     DeadlineSettings deadline;
+    MclockSettings mclock;
     TbfSettings tbf;
     friend bool operator==(const PolicySettings&, const PolicySettings&) = default;
+};
+
+// What the policies of a node's localities have in common, for those that are the node's.
+struct PolicyShare {
+    TbfShare tbf{};
+    MclockShare mclock{};
+};
+// Makes it. One thread.
+struct PolicyNode {
+    explicit PolicyNode(std::uint64_t seed) : tbf(seed), mclock(seed) {}
+
+    TbfNode tbf;
+    MclockNode mclock;
 };
 
 // What a policy is made of, besides its settings.
 struct PolicyParts {
     std::uint64_t seed = 0;  // All that it draws comes from it.
-    TbfShare tbf{};
+    PolicyShare share{};
 };
 
 struct PolicyEntry {
@@ -57,6 +72,8 @@ struct PolicyEntry {
     std::unique_ptr<Policy> (*make)(const PolicySettings& settings, const PolicyParts& parts);
     // Which policy it is on top of, that is on top of none. Null: of none.
     const PolicyEntry* (*inner)(const PolicySettings& settings) = nullptr;
+    // What localities have in common. Null: nothing.
+    PolicyShare (*share)(PolicyNode& node, const PolicySettings& settings, Instant now) = nullptr;
 };
 
 // Which policy, and how it is set; the settings of the others do not count.
@@ -66,9 +83,14 @@ struct PolicyChoice : PolicySettings {
     std::unique_ptr<Policy> make(const PolicyParts& parts) const {
         return policy->make(*this, parts);
     }
-    // Whether localities have something in common.
-    bool is_of_node() const;
+    // What localities have in common. Requires: the settings were checked.
+    PolicyShare share(PolicyNode& node, Instant now) const;
+    // Whether that is something.
+    bool is_of_node() const { return decides().scope == PolicyEntry::Scope::kNode; }
     friend bool operator==(const PolicyChoice&, const PolicyChoice&) = default;
+
+private:
+    const PolicyEntry& decides() const;
 };
 
 }  // namespace fopd::lrs

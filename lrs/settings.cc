@@ -61,6 +61,8 @@ config::Section<LrsSettings> lrs_section() {
                                     config::map_of(deadline_record()), summary_of("deadline"));
     section.field<DelaySettings>("delay", &LrsSettings::delay, config::map_of(delay_record()),
                                  summary_of("delay"));
+    section.field<MclockSettings>("mclock", &LrsSettings::mclock, config::map_of(mclock_record()),
+                                  summary_of("mclock"));
     section.field<ByPlaceSettings>("orr", &LrsSettings::orr,
                                    config::map_of(by_place_record("an object")), summary_of("orr"));
     section.field<TbfSettings>("tbf", &LrsSettings::tbf, config::map_of(tbf_record()),

@@ -24,10 +24,14 @@ public:
     bool take(Ticks now, Ticks since, Ticks cost, Ticks depth) {
         const Ticks needed = std::min(cost, depth);
         const Ticks start = std::min(now, std::max(since, now - needed));
+        return take_from(start, now + depth - needed, cost);
+    }
+    // It is paid for from `start` on at the earliest; not taken when that would be after `latest`.
+    bool take_from(Ticks start, Ticks latest, Ticks cost) {
         Ticks paid_at = paid_at_.load(std::memory_order_relaxed);
         for (;;) {
             const Ticks base = std::max(paid_at, start);
-            if (base + needed - depth > now) return false;
+            if (base > latest) return false;
             if (paid_at_.compare_exchange_weak(paid_at, base + cost, std::memory_order_relaxed)) {
                 return true;
             }

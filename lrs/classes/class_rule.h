@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -53,6 +54,17 @@ protected:
     // As a parser reads it: around what the policy says.
     std::string text_around(const std::string& options) const;
 };
+
+// Each behind those of its rank; the last stays the last. libstdc++ 12's stable_sort is deprecated
+// code.
+template <typename AnyRule>
+void sort_by_rank(std::vector<AnyRule>& rules) {
+    for (auto each = rules.begin(); each != rules.end() - 1; ++each) {
+        const auto place = std::ranges::upper_bound(rules.begin(), each, each->rank, {},
+                                                    [](const AnyRule& rule) { return rule.rank; });
+        std::rotate(place, each, each + 1);
+    }
+}
 
 // One as it is, several in braces.
 std::string one_or_list(const std::vector<std::string>& words);

@@ -54,6 +54,15 @@ bool Test::matches(const RequestAttributes& attributes) const {
     return has(text_of(key_, attributes, digits)) == wanted;
 }
 
+std::optional<std::size_t> Test::value_count() const {
+    const auto is_one = [](const AddressRange& range) { return range.low == range.high; };
+    const bool is_listed = sense_ == Sense::kOneOf && values_.globs.empty() &&
+                           values_.numbers.empty() &&
+                           std::ranges::all_of(values_.addresses, is_one);
+    if (!is_listed) return std::nullopt;
+    return values_.texts.size() + values_.addresses.size();
+}
+
 bool Test::has(std::string_view text) const {
     if (values_.texts.size() == 1 && values_.texts.front() == text) return true;
     if (values_.texts.size() > 1 &&

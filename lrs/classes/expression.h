@@ -1,7 +1,9 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,6 +46,8 @@ public:
 
     Key key() const { return key_; }
     bool matches(const RequestAttributes& attributes) const;
+    // How many values it lets pass. Nothing: nobody can tell.
+    std::optional<std::size_t> value_count() const;
 
     friend bool operator==(const Test&, const Test&) = default;
 

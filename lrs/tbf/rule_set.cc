@@ -185,12 +185,7 @@ void RuleBook::settle(Rule& rule, const Rule* old, Instant now) {
 }
 
 RuleBook::Edited RuleBook::put_in_force(std::vector<Rule> rules) {
-    // Each behind those of its rank. libstdc++ 12's stable_sort is deprecated code.
-    for (auto each = rules.begin(); each != rules.end() - 1; ++each) {
-        const auto place =
-            std::ranges::upper_bound(rules.begin(), each, each->rank, {}, &Rule::rank);
-        std::rotate(place, each, each + 1);
-    }
+    sort_by_rank(rules);
     auto next = std::make_shared<RuleSet>();
     next->version_ = current_->version() + 1;
     next->rules_ = std::move(rules);

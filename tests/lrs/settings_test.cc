@@ -62,8 +62,31 @@ TEST_CASE("lrs settings: what localities have in common is the node's, also belo
     };
     CHECK_FALSE(of_node(""));
     CHECK(of_node("lrs: { policy: tbf }"));
+    CHECK(of_node("lrs: { policy: mclock }"));
     CHECK(of_node("lrs: { policy: deadline, deadline: { policy: tbf } }"));
     CHECK_FALSE(of_node("lrs: { policy: deadline, tbf: { rules: [ \"a * rate=1/s\" ] } }"));
+}
+
+TEST_CASE("lrs settings: localities share what is of the policy in force, and keep it", "[lrs]") {
+    PolicyNode node(1);
+    const auto share = [&node](std::string_view text) {
+        const auto loaded = load(text);
+        REQUIRE(loaded.has_value());
+        return (*loaded)->get<LrsSettings>().share(node, Instant{});
+    };
+    const PolicyShare none = share("");
+    CHECK(none.tbf.buckets == nullptr);
+    CHECK(none.mclock.buckets == nullptr);
+    const PolicyShare mclock = share("lrs: { policy: mclock, mclock: { rules: [ \"a job=a\" ] } }");
+    CHECK(mclock.tbf.buckets == nullptr);
+    REQUIRE(mclock.mclock.buckets != nullptr);
+    CHECK(mclock.mclock.rules->rules().front().name == "a");
+    const PolicyShare tbf = share("lrs: { policy: deadline, deadline: { policy: tbf } }");
+    CHECK(tbf.tbf.buckets != nullptr);
+    CHECK(tbf.mclock.buckets == nullptr);
+    const PolicyShare again = share("lrs: { policy: mclock, mclock: { rules: [ \"b job=b\" ] } }");
+    CHECK(again.mclock.buckets == mclock.mclock.buckets);
+    CHECK(again.mclock.rules->rules().front().name == "b");
 }
 
 TEST_CASE("lrs settings: all of them change at run time", "[lrs]") {

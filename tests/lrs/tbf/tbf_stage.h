@@ -8,25 +8,11 @@
 #include <string_view>
 #include <vector>
 
-#include "lrs/classes/described_request.h"
 #include "lrs/tbf/tbf.h"
 #include "tests/catch.h"
+#include "tests/lrs/stage_request.h"
 
 namespace fopd::lrs::testing {
-
-// A request that was described, with a number to know it by.
-struct StageRequest : Request {
-    explicit StageRequest(std::string_view text) {
-        auto parsed = DescribedRequest::parse(text);
-        if (!parsed) INFO(to_string(parsed.error()));
-        REQUIRE(parsed.has_value());
-        described = *std::move(parsed);
-        attributes = described->attributes();
-    }
-
-    std::unique_ptr<DescribedRequest> described;
-    std::uint64_t number = 0;
-};
 
 // Rules, and the policies of as many localities as are wanted, which share the node's buckets.
 class TbfStage {

@@ -1,0 +1,498 @@
+#include "lrs/mclock/mclock.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <utility>
+
+#include "core/ensure.h"
+#include "core/random.h"
+#include "lrs/classes/recent_rate.h"
+
+namespace fopd::lrs {
+
+namespace {
+
+// How far a class that waits may be behind what is reserved, and get it all the same.
+constexpr Ticks kReservationLateMax = kTicksPerSecond;
+// And behind its limit: whoever asks late takes nothing from it.
+constexpr Ticks kLimitLateMax = kTicksPerSecond / 100;
+// How far ahead of the others' shares its reservation takes a class, in such requests: when there
+// is enough for all again, it waits no longer for them than this.
+constexpr std::int64_t kAheadMax = 64;
+// Classes that get below their limits in one step, so that none takes long.
+constexpr int kEndedMax = 8;
+// Entries of classes that are gone beside those of others.
+constexpr std::size_t kStaleMax = 64;
+
+// With 8 bits behind the point the weight 1000 is exact to a part in 4 million.
+constexpr int kShareBits = 8;
+constexpr std::int64_t share_step(std::uint32_t weight) {
+    return (std::int64_t{1} << 24) / weight;
+}
+constexpr std::int64_t share_of(Cost cost, std::int64_t step) {
+    return std::max<std::int64_t>(1, (cost * step) >> kShareBits);
+}
+static_assert(kCostMax <= std::numeric_limits<std::int64_t>::max() / share_step(1));
+// Lines are moved back before they come to the end of the numbers.
+constexpr std::int64_t kVirtualMax = std::int64_t{1} << 60;
+
+Duration in_duration_of(Ticks ticks) {
+    return Duration(ticks / kTicksPerNs);
+}
+
+}  // namespace
+
+void Mclock::Totals::add(const Totals& other) {
+    served += other.served;
+    bytes += other.bytes;
+    as_reserved += other.as_reserved;
+    over_limit += other.over_limit;
+    throttled += other.throttled;
+}
+
+struct alignas(64) Mclock::TrafficClass : KnownClass {
+    TrafficClass(const ClassHash& of, const MclockRule& by)
+        : KnownClass(of), rule(&by), step(share_step(by.shares.weight)) {}
+
+    Request& head() { return static_cast<Request&>(waiting.front()); }
+    bool is_soft() const { return rule->shares.is_soft; }
+    bool is_at_limit(Ticks now) const { return limit != nullptr && limit->paid_at() > now; }
+    // Its lines begin when it began to wait, or not too long ago.
+    Ticks start(Ticks now, Ticks late_max) const { return std::max(busy_since, now - late_max); }
+    bool take_limit(Ticks now, Ticks time) {
+        return limit == nullptr || limit->take_from(start(now, kLimitLateMax), now, time);
+    }
+    bool take_reservation(Ticks now, Ticks time) {
+        return reservation->take_from(start(now, kReservationLateMax), now, time);
+    }
+    // What its head has waited for because of the limit.
+    Ticks throttled_ticks(Ticks now) const {
+        if (queued == 0 || limit == nullptr) return 0;
+        return std::max<Ticks>(0, std::min(limit->paid_at(), now) - since);
+    }
+
+    // What each push and pop looks at comes first, side by side.
+    core::IntrusiveList<PolicyPlace> waiting;
+    const MclockRule* rule;
+    std::int64_t step;  // Of its share, for a cost of one.
+    Virtual share = 0;
+    std::uint64_t queued = 0;
+    Meter* limit = nullptr;        // Null: none.
+    Meter* reservation = nullptr;  // The same.
+    Ticks busy_since = 0;          // Something has waited since then.
+    Ticks since = 0;               // The head is the head since then.
+    std::uint32_t order = 0;       // Different for each.
+    State state = State::kIdle;
+    std::array<bool, kQueueCount> has_entry{};
+    bool is_limited = false;  // Counts among those for whom there is no room for ever.
+    Totals totals;
+    RecentRate recent;
+
+    Bucket* bucket = nullptr;  // Of the table, if it has one there.
+    std::string name;
+};
+
+std::unique_ptr<Policy> make_mclock(const MclockSettings& settings, const MclockShare& share,
+                                    std::uint64_t seed) {
+    const MclockShare used = share.buckets != nullptr ? share : MclockNode(seed).share(settings);
+    return std::make_unique<Mclock>(used, Mclock::Options{});
+}
+
+MclockShare MclockNode::share(const MclockSettings& settings) {
+    const bool is_first = share_.buckets == nullptr;
+    if (is_first) {
+        core::Random random(seed_);
+        const HashKey key{.first = random.next(), .second = random.next()};
+        share_.buckets = std::make_shared<BucketTable>(key);
+    }
+    if (is_first || settings != settings_) {
+        auto loaded = MclockRules::load(settings.rules, share_.rules);
+        ENSURE(loaded.has_value());
+        share_.rules = *std::move(loaded);
+        share_.costs = CostModel(settings.cost_unit);
+        settings_ = settings;
+    }
+    return share_;
+}
+
+Mclock::Mclock(MclockShare share, const Options& options)
+    : share_(std::move(share)), options_(options) {
+    ENSURE(share_.buckets != nullptr);
+    ENSURE(share_.rules != nullptr);
+}
+
+Mclock::~Mclock() {
+    for (const auto& known : classes_.places()) {
+        if (known && known->bucket != nullptr) share_.buckets->release(*known->bucket);
+    }
+}
+
+void Mclock::push(Request& request, Instant now) {
+    now_ = now;
+    classes_.forget_idle(now, options_.forget_after,
+                         [this](TrafficClass& idle) { drop_class(idle); });
+    TrafficClass& to = class_of(request, share_.rules->rule_for(request.attributes), now);
+    static_cast<PolicyPlace&>(request).queue = &to;
+    to.waiting.push_back(request);
+    ++queued_;
+    if (++to.queued > 1) return;
+    to.KnownClass::unlink();
+    to.since = to.busy_since = ticks_at(now);
+    to.share = std::max(to.share, virtual_now_);
+    set_state(to, ticks_at(now));
+}
+
+Policy::Next Mclock::pop(Instant now) {
+    now_ = now;
+    const Ticks ticks = ticks_at(now);
+    if (virtual_most_ > kVirtualMax) move_lines_back();
+    for (;;) {
+        const bool has_more = end_limits(ticks);
+        Request* request = pop_reserved(ticks);
+        if (request == nullptr) request = pop_by_share(ticks);
+        if (request == nullptr && !has_more) request = pop_over_limit(ticks);
+        if (request != nullptr) return {.request = request};
+        if (has_more) continue;
+        const ReadyHeap& at_limits = queues_[kAtLimits];
+        while (!at_limits.empty() && settle_top(kAtLimits) == nullptr) {
+        }
+        return {.again = at_limits.empty() ? kNever : instant_at(at_limits.top().at)};
+    }
+}
+
+void Mclock::remove(Request& request) {
+    auto& from = *static_cast<TrafficClass*>(static_cast<PolicyPlace&>(request).queue);
+    if (from.queued == 1)
+        from.totals.throttled += in_duration_of(from.throttled_ticks(ticks_at(now_)));
+    leave_waiting(from, request);
+}
+
+// -- whose turn it is --
+
+// Those whose limit lets something go again. Whether there may be more of them.
+bool Mclock::end_limits(Ticks now) {
+    for (int ended = 0; ended < kEndedMax;) {
+        if (queues_[kAtLimits].empty() || queues_[kAtLimits].top().at > now) return false;
+        TrafficClass* const known = settle_top(kAtLimits);
+        if (known == nullptr || known->is_at_limit(now)) continue;
+        ++ended;
+        // While it was held back it was no one's turn: it gains none by that but the next.
+        known->share =
+            std::max(known->share, virtual_now_ - share_of(cost_of(known->head()), known->step));
+        known->state = State::kReady;
+        enter_queues(*known);
+    }
+    return !queues_[kAtLimits].empty() && queues_[kAtLimits].top().at <= now;
+}
+
+Request* Mclock::pop_reserved(Ticks now) {
+    while (!queues_[kReserved].empty() && queues_[kReserved].top().at <= now) {
+        TrafficClass* const first = settle_top(kReserved);
+        if (first == nullptr) continue;
+        const Cost cost = cost_of(first->head());
+        const Ticks throttled = first->throttled_ticks(now);
+        // A soft limit counts it, and holds it back no more than what is over it.
+        const Ticks limit_time = first->rule->limit_pace.time_of(cost);
+        const bool has_limit = first->take_limit(now, limit_time);
+        if (!has_limit && !first->is_soft()) continue;
+        if (!first->take_reservation(now, first->rule->reservation_pace.time_of(cost))) {
+            if (has_limit && first->limit != nullptr) first->limit->give_back(limit_time);
+            continue;
+        }
+        charge_share_reserved(*first, cost);
+        ++first->totals.as_reserved;
+        return &serve(*first, now, throttled);
+    }
+    return nullptr;
+}
+
+Request* Mclock::pop_by_share(Ticks now) {
+    while (!queues_[kByShare].empty()) {
+        TrafficClass* const first = settle_top(kByShare);
+        if (first == nullptr) continue;
+        const Cost cost = cost_of(first->head());
+        const Ticks throttled = first->throttled_ticks(now);
+        // Another locality may have been here.
+        if (!first->take_limit(now, first->rule->limit_pace.time_of(cost))) {
+            set_state(*first, now);
+            continue;
+        }
+        charge_share(*first, cost);
+        return &serve(*first, now, throttled);
+    }
+    return nullptr;
+}
+
+// What is over the limit is not counted: when others want something again, what its class may have
+// is what it always was.
+Request* Mclock::pop_over_limit(Ticks now) {
+    while (!queues_[kOverLimits].empty()) {
+        TrafficClass* const first = settle_top(kOverLimits);
+        if (first == nullptr) continue;
+        charge_share(*first, cost_of(first->head()));
+        ++first->totals.over_limit;
+        return &serve(*first, now, first->throttled_ticks(now));
+    }
+    return nullptr;
+}
+
+Request& Mclock::serve(TrafficClass& of, Ticks now, Ticks throttled) {
+    Request& request = of.head();
+    of.totals.served += 1;
+    of.totals.bytes += request.attributes.size_bytes;
+    of.totals.throttled += in_duration_of(throttled);
+    of.recent.add_request(request.attributes.size_bytes, now_);
+    leave_waiting(of, request);
+    of.since = now;
+    if (of.queued > 0) set_state(of, now);
+    return request;
+}
+
+void Mclock::charge_share(TrafficClass& of, Cost cost) {
+    virtual_now_ = std::max(virtual_now_, of.share);
+    of.share += share_of(cost, of.step);
+    virtual_most_ = std::max(virtual_most_, of.share);
+}
+
+void Mclock::charge_share_reserved(TrafficClass& of, Cost cost) {
+    const Virtual part = share_of(cost, of.step);
+    of.share = std::min(of.share + part, std::max(of.share, virtual_now_ + kAheadMax * part));
+    virtual_most_ = std::max(virtual_most_, of.share);
+}
+
+void Mclock::move_lines_back() {
+    const Virtual by = virtual_now_;
+    for (const auto& known : classes_.places()) {
+        if (known) known->share = std::max<Virtual>(0, known->share - by);
+    }
+    virtual_now_ = 0;
+    virtual_most_ -= by;
+    tidy_queues();
+}
+
+// -- queues --
+
+bool Mclock::belongs(const TrafficClass& known, Queue queue) {
+    switch (queue) {
+        case kReserved: return known.queued > 0 && known.reservation != nullptr;
+        case kByShare: return known.state == State::kReady;
+        case kAtLimits: return known.state == State::kAtLimit;
+        case kOverLimits: return known.state == State::kAtLimit && known.is_soft();
+    }
+    return false;
+}
+
+std::int64_t Mclock::key_of(const TrafficClass& known, Queue queue) {
+    switch (queue) {
+        case kReserved: {
+            const Ticks due = known.reservation->paid_at();
+            return known.rule->has_hard_limit() ? std::max(due, known.limit->paid_at()) : due;
+        }
+        case kByShare:
+        case kOverLimits: return known.share;
+        case kAtLimits: return known.limit->paid_at();
+    }
+    return 0;
+}
+
+Mclock::TrafficClass* Mclock::settle_top(Queue queue) {
+    ReadyHeap& heap = queues_[queue];
+    const ReadyHeap::Entry top = heap.top();
+    TrafficClass* const known = classes_.at(top.index);
+    if (known == nullptr || known->order != top.order) {
+        heap.pop_top();
+        --stale_count_;
+        return nullptr;
+    }
+    if (!belongs(*known, queue)) {
+        heap.pop_top();
+        known->has_entry[queue] = false;
+        return nullptr;
+    }
+    const std::int64_t key = key_of(*known, queue);
+    if (key <= top.at) return known;
+    heap.replace_top({.at = key, .order = top.order, .index = top.index});
+    return nullptr;
+}
+
+void Mclock::enter(TrafficClass& known, Queue queue) {
+    if (known.has_entry[queue] || !belongs(known, queue)) return;
+    known.has_entry[queue] = true;
+    queues_[queue].push({.at = key_of(known, queue), .order = known.order, .index = known.index});
+}
+
+void Mclock::enter_queues(TrafficClass& known) {
+    enter(known, kReserved);
+    enter(known, kByShare);
+    enter(known, kAtLimits);
+    enter(known, kOverLimits);
+}
+
+// Requires: something waits.
+void Mclock::set_state(TrafficClass& known, Ticks now) {
+    known.state = known.is_at_limit(now) ? State::kAtLimit : State::kReady;
+    enter_queues(known);
+}
+
+void Mclock::leave_waiting(TrafficClass& from, Request& request) {
+    static_cast<PolicyPlace&>(request).unlink();
+    --queued_;
+    if (--from.queued == 0) {
+        from.state = State::kIdle;
+        classes_.fell_idle(from, now_);
+    }
+    // When all is done nobody is ahead of anybody.
+    if (queued_ == 0) virtual_now_ = virtual_most_;
+}
+
+void Mclock::tidy_queues() {
+    for (ReadyHeap& heap : queues_) heap.clear();
+    stale_count_ = 0;
+    for (const auto& known : classes_.places()) {
+        if (!known) continue;
+        known->has_entry = {};
+        if (known->queued > 0) enter_queues(*known);
+    }
+}
+
+// -- classes --
+
+Mclock::TrafficClass& Mclock::class_of(const Request& request, const MclockRule& rule,
+                                       Instant now) {
+    if (rule.classes_by.is_empty() && rule.reserved == nullptr) return own_class_of(rule);
+    const ClassHash hash = rule.class_of(request.attributes, share_.buckets->key());
+    if (TrafficClass* const known = classes_.find(hash)) return *known;
+
+    if (rule.reserved != nullptr) {
+        ReservedClasses::Meters* const meters = rule.reserved->find_or_add(hash);
+        if (meters == nullptr) return own_class_of(rule);
+        auto made = std::make_unique<TrafficClass>(hash, rule);
+        made->reservation = &meters->reservation;
+        if (rule.shares.limit) made->limit = &meters->limit;
+        made->name = rule.class_name(request.attributes);
+        return add_class(std::move(made));
+    }
+
+    // What came before, when there was no room, must go before.
+    TrafficClass* const own = classes_.find(rule.own_class(share_.buckets->key()));
+    if (own != nullptr && own->queued > 0) return *own;
+    if (!make_room()) return own_class_of(rule);
+    auto made = std::make_unique<TrafficClass>(hash, rule);
+    if (rule.shares.limit) {
+        made->bucket =
+            share_.buckets->acquire(rule.bucket_of(hash, share_.buckets->key()), ticks_at(now));
+        if (made->bucket == nullptr) return own_class_of(rule);
+        made->limit = &made->bucket->operations;
+    }
+    made->is_limited = true;
+    ++limited_count_;
+    made->name = rule.class_name(request.attributes);
+    return add_class(std::move(made));
+}
+
+Mclock::TrafficClass& Mclock::own_class_of(const MclockRule& rule) {
+    const ClassHash hash = rule.own_class(share_.buckets->key());
+    if (TrafficClass* const known = classes_.find(hash)) return *known;
+    auto made = std::make_unique<TrafficClass>(hash, rule);
+    if (rule.shares.limit) made->limit = &rule.own_bucket->operations;
+    made->name = rule.own_class_name();
+    return add_class(std::move(made));
+}
+
+Mclock::TrafficClass& Mclock::add_class(std::unique_ptr<TrafficClass> made) {
+    if (++last_order_ == 0) ++last_order_;
+    made->order = last_order_;
+    return classes_.add(std::move(made));
+}
+
+bool Mclock::make_room() {
+    while (limited_count_ >= options_.classes_max) {
+        TrafficClass* const idle = classes_.longest_idle();
+        if (idle == nullptr) return false;
+        drop_class(*idle);
+    }
+    return true;
+}
+
+// Its meters stay where they are: a bucket until it is full, others for as long as the rule.
+void Mclock::drop_class(TrafficClass& gone) {
+    ENSURE(gone.queued == 0);
+    past_[gone.rule->id].add(gone.totals);
+    if (gone.bucket != nullptr) share_.buckets->release(*gone.bucket);
+    if (gone.is_limited) --limited_count_;
+    stale_count_ += static_cast<std::size_t>(std::ranges::count(gone.has_entry, true));
+    classes_.drop(gone);
+    if (stale_count_ > kStaleMax + 2 * classes_.count()) tidy_queues();
+}
+
+// -- figures --
+
+namespace {
+
+void add_to_figures(MclockFigures& sum, const MclockFigures& part) {
+    sum.queued += part.queued;
+    sum.served += part.served;
+    sum.bytes += part.bytes;
+    sum.served_as_reserved += part.served_as_reserved;
+    sum.served_over_limit += part.served_over_limit;
+    sum.operations_per_second += part.operations_per_second;
+    sum.bytes_per_second += part.bytes_per_second;
+    sum.throttled += part.throttled;
+    sum.oldest = std::max(sum.oldest, part.oldest);
+}
+
+}  // namespace
+
+MclockFigures Mclock::figures_of(TrafficClass& known, Instant now) {
+    const RecentRate::PerSecond recent = known.recent.per_second(now);
+    MclockFigures figures{.name = known.name,
+                          .queued = known.queued,
+                          .served = known.totals.served,
+                          .bytes = known.totals.bytes,
+                          .served_as_reserved = known.totals.as_reserved,
+                          .served_over_limit = known.totals.over_limit,
+                          .operations_per_second = recent.requests,
+                          .bytes_per_second = recent.bytes};
+    figures.throttled =
+        known.totals.throttled + in_duration_of(known.throttled_ticks(ticks_at(now)));
+    if (known.queued > 0) figures.oldest = now - known.head().arrived_at();
+    return figures;
+}
+
+std::vector<MclockFigures> Mclock::class_figures(Instant now) const {
+    std::vector<TrafficClass*> known;
+    for (const auto& each : classes_.places()) {
+        if (each) known.push_back(each.get());
+    }
+    // The rules of a set stand side by side, in their order.
+    std::ranges::sort(known, {}, [](const TrafficClass* of) {
+        return std::pair(of->rule, std::string_view(of->name));
+    });
+    std::vector<MclockFigures> all;
+    for (TrafficClass* const each : known) all.push_back(figures_of(*each, now));
+    return all;
+}
+
+std::vector<MclockFigures> Mclock::rule_figures(Instant now) const {
+    const std::vector<MclockRule>& rules = share_.rules->rules();
+    std::vector<MclockFigures> all;
+    for (const MclockRule& rule : rules) {
+        MclockFigures& figures = all.emplace_back(MclockFigures{.name = rule.name});
+        const auto past = past_.find(rule.id);
+        if (past == past_.end()) continue;
+        figures.served = past->second.served;
+        figures.bytes = past->second.bytes;
+        figures.served_as_reserved = past->second.as_reserved;
+        figures.served_over_limit = past->second.over_limit;
+        figures.throttled = past->second.throttled;
+    }
+    for (const auto& known : classes_.places()) {
+        if (!known) continue;
+        const auto place = static_cast<std::size_t>(known->rule - rules.data());
+        add_to_figures(all[place], figures_of(*known, now));
+    }
+    return all;
+}
+
+}  // namespace fopd::lrs

@@ -1,0 +1,162 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lrs/classes/bucket_table.h"
+#include "lrs/classes/class_table.h"
+#include "lrs/classes/ready_heap.h"
+#include "lrs/mclock/cost.h"
+#include "lrs/mclock/rule_set.h"
+#include "lrs/mclock/settings.h"
+#include "lrs/policy.h"
+
+namespace fopd::lrs {
+
+// What the policies of a node's localities have in common.
+struct MclockShare {
+    std::shared_ptr<BucketTable> buckets{};
+    MclockRules::Ptr rules{};
+    CostModel costs{};
+
+    friend bool operator==(const MclockShare&, const MclockShare&) = default;
+};
+
+// The policy of a locality. Without a share it has rules and meters of its own, whose key is made
+// of the seed. Requires: the settings were checked.
+std::unique_ptr<Policy> make_mclock(const MclockSettings& settings, const MclockShare& share,
+                                    std::uint64_t seed);
+
+// Makes the share, and keeps up with the settings. One thread.
+class MclockNode {
+public:
+    explicit MclockNode(std::uint64_t seed) : seed_(seed) {}
+
+    // Rules that are as before keep their classes and meters. Requires: the settings were checked.
+    MclockShare share(const MclockSettings& settings);
+
+private:
+    const std::uint64_t seed_;
+    MclockShare share_;  // Made when somebody wants it.
+    MclockSettings settings_{};
+};
+
+// What a class, or all of a rule's, has seen on this locality.
+struct MclockFigures {
+    std::string name;
+    std::uint64_t queued = 0;
+    std::uint64_t served = 0;
+    std::uint64_t bytes = 0;
+    std::uint64_t served_as_reserved = 0;  // Of those served.
+    std::uint64_t served_over_limit = 0;   // The same, where the limit is soft.
+    double operations_per_second = 0;      // Lately.
+    double bytes_per_second = 0;
+    Duration throttled{};  // How long it had something waiting, and was at its limit.
+    Duration oldest{};     // How long the oldest has waited.
+};
+
+// Shares: rules divide the requests into classes, and each class has what is reserved for it first,
+// and of the rest as its weight says, up to its limit. Requests of a class are served in the order
+// they came. What is reserved and what limits are the node's: the classes of all its localities
+// have the same meters. Weights are those of a locality.
+//
+// A class may have something reserved: a time line on which it is served once for each request that
+// it pays for, and which falls behind by a second at most while it waits. Its limit is such a line
+// too, which falls behind by 10 ms at most. Neither gains anything while nothing waits. A third
+// line, of no time, is the class's share: what it was served, divided by its weight. The class
+// whose is the least is next, and one that comes begins where the others are.
+class Mclock final : public Policy {
+public:
+    struct Options {
+        // Classes it knows at a time, besides those that reserve something; those that wait for
+        // nothing make room for others, and when there is none, new ones are one class of their
+        // rule.
+        std::size_t classes_max = 16384;
+        // A class that is not used for so long is forgotten.
+        Duration forget_after = 60s;
+    };
+
+    Mclock(MclockShare share, const Options& options);
+    ~Mclock() override;
+
+    void push(Request& request, Instant now) override;
+    Next pop(Instant now) override;
+    void remove(Request& request) override;
+    void complete(Request& /*request*/, Instant /*now*/) override {}
+
+    std::size_t class_count() const { return classes_.count(); }
+    // Of each class, and of each rule with what its forgotten classes had, by the rules' order.
+    std::vector<MclockFigures> class_figures(Instant now) const;
+    std::vector<MclockFigures> rule_figures(Instant now) const;
+
+private:
+    // What was served, divided by the weight.
+    using Virtual = std::int64_t;
+    // Where a class is looked for, if anything of it waits.
+    enum class State : std::uint8_t { kIdle, kReady, kAtLimit };
+    // Each class has one entry in each at most. What it says is never later than what is true: it
+    // is looked at again when it gets to the top.
+    enum Queue : std::size_t { kReserved, kByShare, kAtLimits, kOverLimits };
+    static constexpr std::size_t kQueueCount = 4;
+    struct TrafficClass;
+    struct Totals {
+        std::uint64_t served = 0;
+        std::uint64_t bytes = 0;
+        std::uint64_t as_reserved = 0;
+        std::uint64_t over_limit = 0;
+        Duration throttled{};
+
+        void add(const Totals& other);
+    };
+
+    TrafficClass& class_of(const Request& request, const MclockRule& rule, Instant now);
+    TrafficClass& own_class_of(const MclockRule& rule);
+    TrafficClass& add_class(std::unique_ptr<TrafficClass> made);
+    bool make_room();
+    void drop_class(TrafficClass& gone);
+
+    Request* pop_reserved(Ticks now);
+    Request* pop_by_share(Ticks now);
+    Request* pop_over_limit(Ticks now);
+    bool end_limits(Ticks now);
+    Request& serve(TrafficClass& of, Ticks now, Ticks throttled);
+    void charge_share(TrafficClass& of, Cost cost);
+    void charge_share_reserved(TrafficClass& of, Cost cost);
+    void move_lines_back();
+
+    // The class whose entry is at the top; null when that was of no use and is gone, or was early
+    // and is corrected.
+    TrafficClass* settle_top(Queue queue);
+    static bool belongs(const TrafficClass& known, Queue queue);
+    static std::int64_t key_of(const TrafficClass& known, Queue queue);
+    void enter(TrafficClass& known, Queue queue);
+    void enter_queues(TrafficClass& known);
+    void set_state(TrafficClass& known, Ticks now);
+    void leave_waiting(TrafficClass& from, Request& request);
+    void tidy_queues();
+    Cost cost_of(const Request& request) const {
+        return share_.costs.cost_of(request.attributes.size_bytes);
+    }
+    static MclockFigures figures_of(TrafficClass& known, Instant now);
+
+    const MclockShare share_;
+    const Options options_;
+
+    ClassTable<TrafficClass> classes_;
+    std::size_t limited_count_ = 0;  // Classes that reserve nothing.
+    std::array<ReadyHeap, kQueueCount> queues_;
+    std::size_t stale_count_ = 0;  // Entries of classes that are gone.
+    std::uint32_t last_order_ = 0;
+    Virtual virtual_now_ = 0;   // How far those are that are served by their shares.
+    Virtual virtual_most_ = 0;  // How far the farthest is.
+    std::uint64_t queued_ = 0;
+    Instant now_{};                         // The last that was said.
+    std::map<std::uint64_t, Totals> past_;  // Of forgotten classes, by their rule's id.
+};
+
+}  // namespace fopd::lrs

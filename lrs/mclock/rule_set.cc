@@ -1,0 +1,109 @@
+#include "lrs/mclock/rule_set.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "config/problem.h"
+#include "core/ensure.h"
+
+namespace fopd::lrs {
+
+namespace {
+
+// Of the rules that reserve, those that a message names.
+constexpr std::size_t kNamedMax = 16;
+
+}  // namespace
+
+MclockRules::Loaded MclockRules::load(std::span<const std::string> rules, const Ptr& before) {
+    const auto set = std::make_shared<MclockRules>();
+    if (before != nullptr) set->last_id_ = before->last_id_;
+    std::map<std::string, std::size_t> seen;  // The line of each name.
+    for (std::size_t line = 1; line <= rules.size(); ++line) {
+        auto parsed = parse_mclock_rule(rules[line - 1]);
+        if (!parsed) {
+            parsed.error().line = line;
+            return std::unexpected(std::move(parsed.error()));
+        }
+        if (!seen.try_emplace(parsed->name, line).second) {
+            return std::unexpected(RuleMistake{
+                .line = line,
+                .wrong = "there is a rule " + config::in_quotes(parsed->name) + " already",
+                .right = "give it another name"});
+        }
+        set->rules_.push_back(*std::move(parsed));
+    }
+    set->add_default();
+    if (set->rules_.size() > kRulesMax + 1) {
+        return std::unexpected(RuleMistake{.line = kRulesMax + 1,
+                                           .wrong = "there are more than 1024 rules",
+                                           .right = "let rules have lists of values"});
+    }
+    for (MclockRule& rule : set->rules_) set->settle(rule, before.get());
+    return set;
+}
+
+// The default rule is the last, and each other one behind those of its rank.
+void MclockRules::add_default() {
+    auto last = std::ranges::find(rules_, kDefaultRule, &MclockRule::name);
+    if (last == rules_.end()) {
+        auto parsed = parse_mclock_rule("default *");
+        ENSURE(parsed.has_value());
+        rules_.push_back(*std::move(parsed));
+        last = rules_.end() - 1;
+    }
+    std::rotate(last, last + 1, rules_.end());
+    sort_by_rank(rules_);
+}
+
+void MclockRules::settle(MclockRule& rule, const MclockRules* before) {
+    const MclockRule* old = nullptr;
+    if (before != nullptr) {
+        const auto same = std::ranges::find(before->rules_, rule.name, &MclockRule::name);
+        if (same != before->rules_.end() && rule.has_same_classes_as(*same)) old = &*same;
+    }
+    rule.id = old != nullptr ? old->id : ++last_id_;
+    if (rule.shares.reservation) rule.reservation_pace = CostPace(*rule.shares.reservation);
+    if (rule.shares.limit) rule.limit_pace = CostPace(*rule.shares.limit);
+    if (old != nullptr && old->shares == rule.shares) {
+        rule.limits_id = old->limits_id;
+        rule.own_bucket = old->own_bucket;
+        rule.reserved = old->reserved;
+        return;
+    }
+    rule.limits_id = ++last_id_;
+    rule.own_bucket = std::make_shared<Bucket>();
+    if (rule.class_count > 0) rule.reserved = std::make_shared<ReservedClasses>(rule.class_count);
+}
+
+const MclockRule& MclockRules::rule_for(const RequestAttributes& attributes) const {
+    for (const MclockRule& rule : rules_) {
+        if (rule.matches(attributes)) return rule;
+    }
+    ensure_failed("a default rule", __FILE__, __LINE__);
+}
+
+std::uint64_t MclockRules::reserved_per_second() const {
+    std::uint64_t sum = 0;
+    for (const MclockRule& rule : rules_)
+        sum += rule.class_count * rule.shares.reservation.value_or(0);
+    return sum;
+}
+
+std::string MclockRules::reservations_text() const {
+    std::string text;
+    std::size_t count = 0;
+    for (const MclockRule& rule : rules_) {
+        if (rule.class_count == 0) continue;
+        if (++count > kNamedMax) continue;
+        if (!text.empty()) text += ", ";
+        text += rule.name + ' ';
+        if (rule.class_count > 1) text += std::to_string(rule.class_count) + " x ";
+        text += std::to_string(*rule.shares.reservation) + "/s";
+    }
+    if (count > kNamedMax) text += " and " + std::to_string(count - kNamedMax) + " more rules";
+    return text;
+}
+
+}  // namespace fopd::lrs

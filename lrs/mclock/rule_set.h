@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <expected>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lrs/mclock/rule.h"
+
+namespace fopd::lrs {
+
+// Rules in the order they are looked at, of which the first that is for a request decides. The last
+// is the default rule, which is for every request. Never changed, only replaced; any thread.
+class MclockRules {
+public:
+    static constexpr std::size_t kRulesMax = 1024;
+    using Ptr = std::shared_ptr<const MclockRules>;
+    using Loaded = std::expected<Ptr, RuleMistake>;
+
+    // These rules, of which those that are as they were in `before` keep their classes and meters.
+    // Without a default rule it has the weight 1.
+    static Loaded load(std::span<const std::string> rules, const Ptr& before = nullptr);
+
+    const std::vector<MclockRule>& rules() const { return rules_; }
+    const MclockRule& rule_for(const RequestAttributes& attributes) const;
+
+    // What all classes reserve together.
+    std::uint64_t reserved_per_second() const;
+    // "gold 2 x 500/s, silver 100/s".
+    std::string reservations_text() const;
+
+private:
+    void settle(MclockRule& rule, const MclockRules* before);
+    void add_default();
+
+    std::vector<MclockRule> rules_;
+    std::uint64_t last_id_ = 0;
+};
+
+}  // namespace fopd::lrs

@@ -1,0 +1,84 @@
+#include "lrs/mclock/settings.h"
+
+#include <expected>
+
+#include "config/types.h"
+#include "lrs/mclock/rule_set.h"
+
+namespace fopd::lrs {
+
+namespace {
+
+config::TypePtr<std::string> mclock_rule_type() {
+    return std::make_shared<config::ScalarType<std::string>>(
+        "a rule such as \"gold user=ann reservation=500/s weight=4 limit=2000/s\"",
+        [](const config::Node& scalar) -> std::expected<std::string, config::Mistake> {
+            const auto rule = parse_mclock_rule(scalar.text);
+            if (rule) return scalar.text;
+            return std::unexpected(config::Mistake{"column " + std::to_string(rule.error().column) +
+                                                       " of the rule: " + rule.error().wrong,
+                                                   rule.error().right});
+        },
+        [](const std::string& rule) { return config::quoted_scalar(rule); });
+}
+
+config::TypePtr<std::uint64_t> operations_per_second() {
+    const std::string allowed = "a rate such as 20000/s";
+    return std::make_shared<config::ScalarType<std::uint64_t>>(
+        allowed,
+        [allowed](const config::Node& scalar) -> std::expected<std::uint64_t, config::Mistake> {
+            const auto rate = config::parse_rate(scalar.text);
+            if (!rate) return std::unexpected(rate.error());
+            if (rate->unit == config::Rate::Unit::kOperations && rate->per_second > 0) {
+                return rate->per_second;
+            }
+            return std::unexpected(config::Mistake{
+                config::in_quotes(scalar.text) + " is no rate of requests", "write " + allowed});
+        },
+        [](const std::uint64_t& rate) {
+            return config::plain_scalar(std::to_string(rate) + "/s");
+        });
+}
+
+// What only all rules together show.
+void check_mclock(const MclockSettings& settings, config::Complaints& complaints) {
+    const auto loaded = MclockRules::load(settings.rules);
+    if (!loaded) {
+        const RuleMistake& mistake = loaded.error();
+        complaints.add("rules[" + std::to_string(mistake.line - 1) + "]", mistake.wrong,
+                       mistake.right);
+        return;
+    }
+    const std::uint64_t reserved = (*loaded)->reserved_per_second();
+    if (reserved == 0) return;
+    const std::string in_all = "the rules reserve " + std::to_string(reserved) + "/s in all (" +
+                               (*loaded)->reservations_text() + ")";
+    if (!settings.capacity) {
+        complaints.add("capacity", in_all + ", and the node's capacity is not said",
+                       "write what the node can do in a second, such as 20000/s");
+    } else if (reserved > *settings.capacity) {
+        complaints.add("capacity",
+                       in_all + ", of a capacity of " + std::to_string(*settings.capacity) + "/s",
+                       "reserve less, or write a larger capacity if the node has it");
+    }
+}
+
+}  // namespace
+
+config::Record<MclockSettings> mclock_record() {
+    config::Record<MclockSettings> record;
+    record.field("capacity", &MclockSettings::capacity, config::none_or(operations_per_second()),
+                 "What the node can do: all reservations together are at most this.",
+                 {.reload = config::Reload::kLive});
+    record.field("cost_unit", &MclockSettings::cost_unit,
+                 config::none_or(config::size({.min = CostModel::kUnitMin})),
+                 "So many bytes cost as much as a fop does without any; none: data costs nothing.",
+                 {.reload = config::Reload::kLive});
+    record.field("rules", &MclockSettings::rules,
+                 config::list_of(mclock_rule_type(), {.length_max = MclockRules::kRulesMax + 1}),
+                 "Who has which share; docs/formats/rules.md.", {.reload = config::Reload::kLive});
+    record.check(check_mclock);
+    return record;
+}
+
+}  // namespace fopd::lrs
