@@ -84,15 +84,41 @@ double list_ns(Requests& requests) {
     return ns;
 }
 
-double policy_ns(Requests& requests, const PolicyEntry& entry) {
-    const auto policy = entry.make(PolicySettings{}, {.seed = 1});
-    const Instant now{};
+// A policy, and how it is set: those with classes have one for each client.
+struct Subject {
+    std::string name;
+    std::string_view policy;
+    PolicySettings settings{};
+    Duration step{};  // From one request to the next.
+};
+
+std::vector<Subject> subjects() {
+    Subject tbf{.name = "tbf", .policy = "tbf"};
+    tbf.settings.tbf.rules = {"each * rate=unlimited by=client"};
+    Subject mclock{.name = "mclock", .policy = "mclock"};
+    mclock.settings.mclock.rules = {"each * by=client"};
+    // Each reaches its limit with each request, and is below it again at the next.
+    Subject limits{.name = "mclock_limits", .policy = "mclock", .step = 1us};
+    limits.settings.mclock.rules = {"each * limit=100000000/s by=client"};
+    return {{.name = "fifo", .policy = "fifo"},
+            {.name = "crr", .policy = "crr"},
+            {.name = "orr", .policy = "orr"},
+            tbf,
+            mclock,
+            limits};
+}
+
+double policy_ns(Requests& requests, const Subject& subject) {
+    const auto entry = std::ranges::find(policies(), subject.policy, &PolicyEntry::name);
+    const auto policy = entry->make(subject.settings, {.seed = 1});
+    Instant now{1s};
     requests.for_each([&](Request& request) { policy->push(request, now); });
     const Instant start = kClock.now();
     for (std::size_t i = 0; i < kRounds; ++i) {
         Request* const request = policy->pop(now).request;
         if (request == nullptr) fail("a request is missing");
         policy->push(*request, now);
+        now += subject.step;
     }
     const double ns = ns_since(start, kRounds);
     requests.for_each([&](Request& request) { policy->remove(request); });
@@ -134,24 +160,24 @@ struct Figure {
 };
 
 std::vector<Figure> measure(Requests& requests, const Setting& setting) {
-    struct Subject {
+    struct Measured {
         std::string name;
         std::function<double(Requests&)> measure;
         std::vector<double> values{};
     };
-    std::vector<Subject> subjects{{"list", &list_ns}};
-    for (const std::string name : {"fifo", "crr", "orr", "tbf", "mclock"}) {
-        const auto entry = std::ranges::find(policies(), name, &PolicyEntry::name);
-        if (entry == policies().end()) continue;
-        subjects.push_back({name, [entry](Requests& all) { return policy_ns(all, *entry); }});
+    std::vector<Measured> all{{"list", &list_ns}};
+    for (const Subject& subject : subjects()) {
+        all.push_back({subject.name, [subject](Requests& requests_of) {
+                           return policy_ns(requests_of, subject);
+                       }});
     }
-    subjects.push_back({"switch", &switch_ns});
+    all.push_back({"switch", &switch_ns});
     requests.arrange(setting.classes, setting.layout);
     for (std::size_t i = 0; i < setting.tries; ++i) {
-        for (Subject& each : subjects) each.values.push_back(each.measure(requests));
+        for (Measured& each : all) each.values.push_back(each.measure(requests));
     }
     std::vector<Figure> figures;
-    for (const Subject& each : subjects)
+    for (const Measured& each : all)
         figures.push_back({each.name + setting.suffix, bench::median(each.values)});
     return figures;
 }

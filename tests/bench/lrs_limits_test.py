@@ -10,7 +10,7 @@ POLICY_NS_MAX = 250
 GROWTH_MAX = 2.5
 SWITCH_NS_MAX = 1000
 TRIES = 3
-POLICIES = ("crr", "orr", "tbf", "mclock")
+POLICIES = ("crr", "orr", "tbf", "mclock", "mclock_limits")
 
 
 def measure():
@@ -27,7 +27,7 @@ def problems(figures):
             found.append(f"{what}: {value:.2f}, at most {limit}")
 
     hold("fifo against a list", figures["fifo_ns"] / figures["list_ns"], FIFO_TO_LIST_MAX)
-    for policy in (each for each in POLICIES if f"{each}_ns" in figures):
+    for policy in POLICIES:
         hold(policy, figures[f"{policy}_ns"], POLICY_NS_MAX)
         hold(f"{policy} with many classes", figures[f"{policy}_ns"] / figures[f"{policy}_100_classes_ns"], GROWTH_MAX)
     hold("a switch", figures["switch_ns"], SWITCH_NS_MAX)

@@ -11,6 +11,7 @@
 #include "core/ensure.h"
 #include "core/utf8.h"
 #include "lrs/classes/described_request.h"
+#include "lrs/mclock/rule.h"
 #include "lrs/tbf/rule_set.h"
 
 using namespace fopd;
@@ -48,6 +49,19 @@ void check_rule(const Rule& rule) {
     const auto same = parse_change(rule.name, rule);
     ENSURE(same.has_value());
     check_same(rule, *same);
+}
+
+void check_mclock_rule(const MclockRule& rule) {
+    const std::string text = rule.text();
+    const auto again = parse_mclock_rule(text);
+    ENSURE(again.has_value() || text.size() > kRuleBytesMax);
+    if (!again) return;
+    ENSURE(again->name == rule.name);
+    ENSURE(again->has_same_classes_as(rule));
+    ENSURE(again->shares == rule.shares);
+    ENSURE(again->class_count == rule.class_count);
+    ENSURE(again->rank == rule.rank);
+    ENSURE(again->text() == text);
 }
 
 void check_edits(std::string_view text) {
@@ -88,6 +102,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         ENSURE(book.current()->rule_for(attributes).name == kDefaultRule);
     } else {
         check_mistake(described.error(), text);
+    }
+    const auto mclock_rule = parse_mclock_rule(text);
+    if (mclock_rule) {
+        check_mclock_rule(*mclock_rule);
+    } else {
+        check_mistake(mclock_rule.error(), text);
     }
     check_edits(text);
     return 0;

@@ -63,12 +63,27 @@ class RequestSchedulingTest(ProcessTestCase):
         self.assertEqual(len(written), 1)
         self.fopd.stop(self.daemon)
 
+    def test_reservations_and_limits_hold_for_the_node(self):
+        slow = {"cost_unit": "none", "rules": ["slow op=write limit=50/s"]}
+        self.start(policy="mclock", mclock=slow)
+        self.assertLessEqual(self.write(seconds=2, jobs=3), 2 * 50 + 2)
+        # A write of 4 KiB is two.
+        self.reload(policy="mclock", mclock=slow | {"cost_unit": "4KiB"})
+        self.assertLessEqual(self.write(seconds=2, jobs=3), 2 * 25 + 2)
+        refused = self.reload(code=CONFIG, policy="mclock", mclock={
+            "capacity": "900/s", "rules": ["gold job={a b} reservation=400/s", "rest op=write reservation=200/s"]})
+        self.assertIn("lrs.mclock.capacity", refused.stderr)
+        self.assertIn("1000/s in all (gold 2 x 400/s, rest 200/s)", refused.stderr)
+        self.reload(policy="mclock", mclock={"rules": ["slow op=write soft_limit=50/s"]})
+        self.assertGreater(self.write(seconds=2, jobs=3), 2 * 50 + 2)
+        self.fopd.stop(self.daemon)
+
     def test_policies_take_over_under_load(self):
         self.start(policy="fifo")
         counts = []
         load = threading.Thread(target=lambda: counts.append(self.write(seconds=4)))
         load.start()
-        for policy in ("crr", "orr", "trr", "tbf", "deadline", "fifo", "crr"):
+        for policy in ("crr", "orr", "mclock", "trr", "tbf", "mclock", "deadline", "fifo", "crr"):
             self.assertIn("lrs.policy", self.reload(policy=policy).stdout)
         load.join()
         self.assertGreater(counts[0], 0)
