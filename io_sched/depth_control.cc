@@ -27,8 +27,10 @@ DepthOptions depth_options(bool rotational, Duration latency_goal, std::uint32_t
             .max = max};
 }
 
-DepthControl::DepthControl(DepthOptions options) : options_(options), depth_(options.min) {
+DepthControl::DepthControl(DepthOptions options)
+    : options_(options), depth_(std::max(options.min, options.start)) {
     ENSURE(options.min > 0);
+    ENSURE(options.start <= options.max);
     ENSURE(options.min <= options.max);
 }
 

@@ -10,6 +10,7 @@ struct DepthOptions {
     Duration latency_goal = 2ms;  // For the mean of a round of operations.
     std::uint32_t min = 16;       // Whatever the latency is.
     std::uint32_t max = 128;
+    std::uint32_t start = 0;  // 0: the least.
 };
 
 // What suits a disk that turns, or one that does not. An empty goal is the kind's own; `max` bounds

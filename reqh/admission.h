@@ -47,12 +47,14 @@ public:
     }
     // As it began.
     void ended(std::uint64_t size_bytes, Duration io_wait) {
-        const std::uint64_t weight = io_sched::weight_of(size_bytes);
-        running_.set(running_.get() - 1);
-        weight_ -= weight;
-        control_->ended(io_wait, weight);
+        discount(size_bytes);
+        ended_discounted();
+        control_->ended(io_wait, io_sched::weight_of(size_bytes));
         allowed_.set(control_->depth());
     }
+    // It runs on, and counts no more but as one of max_foms: it may wait for its client.
+    void discount(std::uint64_t size_bytes) { weight_ -= io_sched::weight_of(size_bytes); }
+    void ended_discounted() { running_.set(running_.get() - 1); }
 
     // Any thread.
     std::uint64_t running() const { return running_.get(); }
@@ -69,7 +71,8 @@ private:
         const std::uint32_t max = kWeightMax * rule.max_foms;
         return {.latency_goal = rule.io_wait_goal.value_or(Duration::max()),
                 .min = std::min(kMin, max),
-                .max = max};
+                .max = max,
+                .start = max};
     }
 
     AdmissionRule rule_;

@@ -26,7 +26,10 @@ namespace fopd::reqh {
 class Fom;
 
 // Its place among those that run.
-class RunningPlace : public core::ListNode {};
+class RunningPlace : public core::ListNode {
+public:
+    bool discounted = false;  // See Admission.
+};
 
 // Who makes, starts and takes back foms.
 class FomOwner {

@@ -63,7 +63,23 @@ Fom& RequestHandler::take_fom() {
 }
 
 void RequestHandler::ask() {
-    if (!Getter::linked() && has_room()) requests_.next(*this);
+    if (Getter::linked()) return;
+    if (has_room()) {
+        requests_.next(*this);
+    } else if (!discount_timer_.armed()) {
+        reactor_.arm(discount_timer_, after(reactor_.now(), kCountsFor));
+    }
+}
+
+void RequestHandler::discount_old() {
+    const Instant now = reactor_.now();
+    running_.for_each([&](RunningPlace& place) {
+        const Fom& fom = static_cast<Fom&>(place);
+        if (place.discounted || now < after(fom.started_at(), kCountsFor)) return;
+        place.discounted = true;
+        admission_.discount(fom.attributes.size_bytes);
+    });
+    ask();
 }
 
 void RequestHandler::on_request(lrs::Request* request) {
@@ -84,6 +100,7 @@ void RequestHandler::on_request(lrs::Request* request) {
 
 void RequestHandler::start(Fom& fom) {
     fom.start();
+    fom.discounted = false;
     running_.push_back(fom);
     admission_.began(fom.attributes.size_bytes);
     if (!Timer::armed()) reactor_.arm(*this, after(reactor_.now(), kHungAfter));
@@ -97,7 +114,11 @@ void RequestHandler::on_cancelled(Fom& fom) {
 
 void RequestHandler::on_finished(Fom& fom, fop::Reply reply) {
     fom.RunningPlace::unlink();
-    admission_.ended(fom.attributes.size_bytes, fom.io_wait());
+    if (fom.discounted) {
+        admission_.ended_discounted();
+    } else {
+        admission_.ended(fom.attributes.size_bytes, fom.io_wait());
+    }
     if (cut_off_ && reply.status == fop::Status::kCancelled) {
         const bool may_be_repeated =
             !fom.times().reached(Phase::kExecute) || fom.type().repeat == fop::Repeat::kIdempotent;

@@ -45,6 +45,9 @@ struct RequestHandlerParts {
     Stores* stores = nullptr;  // Null: the node has no disks.
 };
 
+// A fom that has run for this long may be waiting for a client that does not take its bytes, and
+// does not keep others from the devices any more.
+inline constexpr Duration kCountsFor = 250ms;
 // A fom that has run for this long is called hung, once.
 inline constexpr Duration kHungAfter = 2min;
 
@@ -91,8 +94,19 @@ private:
     bool has_room() const { return draining_ || admission_.has_room(); }
     void finish(Fom& fom, const fop::Reply& reply);
     void look_for_hung();
+    void discount_old();
     void report_slow(const FopRecord& record);
     void report_hung(const Fom& fom);
+
+    class DiscountTimer final : public core::Timer {
+    public:
+        explicit DiscountTimer(RequestHandler& owner)
+            : Timer([](Timer& timer) { static_cast<DiscountTimer&>(timer).owner_.discount_old(); }),
+              owner_(owner) {}
+
+    private:
+        RequestHandler& owner_;
+    };
 
     core::Reactor& reactor_;
     core::Gate& work_;
@@ -106,6 +120,7 @@ private:
     std::vector<Fom*> free_;  // The last that ended is the first to be used.
     mutable core::IntrusiveList<RunningPlace> running_;  // In the order they were started.
     Admission admission_;
+    DiscountTimer discount_timer_{*this};
     const std::unique_ptr<FopMetrics> metrics_;
     FopHistory history_;
     bool draining_ = false;

@@ -32,12 +32,6 @@ TEST_CASE("reqh admission: without a goal the number of foms is all there is", "
 
 TEST_CASE("reqh admission: with one it is as many as the devices keep up with", "[reqh]") {
     Admission admission({.max_foms = 128, .io_wait_goal = 1ms});
-    CHECK(fill(admission, 0) == 16);
-    end_all(admission, 0, 0ms);
-    for (int round = 0; round < 10; ++round) {
-        fill(admission, 4096);
-        end_all(admission, 4096, 500us);
-    }
     CHECK(fill(admission, 4096) == 128);
     end_all(admission, 4096, 500us);
 
@@ -47,33 +41,60 @@ TEST_CASE("reqh admission: with one it is as many as the devices keep up with", 
     }
     CHECK(fill(admission, 4096) == 16);
     CHECK(admission.allowed() == 16);
+    end_all(admission, 4096, 3ms);
+
+    for (int round = 0; round < 200; ++round) {
+        fill(admission, 4096);
+        end_all(admission, 4096, 500us);
+    }
+    CHECK(fill(admission, 4096) == 128);
 }
 
 TEST_CASE("reqh admission: what moves much counts as several", "[reqh]") {
     Admission admission({.max_foms = 128, .io_wait_goal = 1ms});
-    CHECK(fill(admission, 1UL << 20) == 1);
-    admission.ended(1UL << 20, 0ms);
-    for (int round = 0; round < 1000; ++round) {
-        fill(admission, 1UL << 20);
-        end_all(admission, 1UL << 20, 0ms);
-    }
     // 17 each, of four times 128.
     CHECK(fill(admission, 1UL << 20) == 31);
+    end_all(admission, 1UL << 20, 1s);
+    for (int round = 0; round < 50; ++round) {
+        fill(admission, 1UL << 20);
+        end_all(admission, 1UL << 20, 1s);
+    }
+    CHECK(fill(admission, 1UL << 20) == 1);
+}
+
+TEST_CASE("reqh admission: what runs for too long leaves room for others", "[reqh]") {
+    Admission admission({.max_foms = 20, .io_wait_goal = 1ms});
+    for (int round = 0; round < 50; ++round) {
+        fill(admission, 1UL << 20);
+        end_all(admission, 1UL << 20, 1s);
+    }
+    CHECK(fill(admission, 1UL << 20) == 1);
+    for (std::uint64_t running = 1; running < 20; ++running) {
+        CHECK_FALSE(admission.has_room());
+        admission.discount(1UL << 20);
+        REQUIRE(admission.has_room());
+        admission.began(1UL << 20);
+    }
+    admission.discount(1UL << 20);
+    CHECK_FALSE(admission.has_room());
+    admission.ended_discounted();
+    CHECK(admission.has_room());
+    CHECK(admission.running() == 19);
 }
 
 TEST_CASE("reqh admission: another rule is in force at once, and the same one changes nothing",
           "[reqh]") {
     Admission admission({.max_foms = 128, .io_wait_goal = 1ms});
-    for (int round = 0; round < 10; ++round) {
+    for (int round = 0; round < 50; ++round) {
         fill(admission, 0);
-        end_all(admission, 0, 0ms);
+        end_all(admission, 0, 1s);
     }
     admission.set({.max_foms = 128, .io_wait_goal = 1ms});
-    CHECK(fill(admission, 0) == 128);
+    CHECK(fill(admission, 0) == 16);
 
     admission.set({.max_foms = 5, .io_wait_goal = 1ms});
     CHECK_FALSE(admission.has_room());
-    for (int i = 0; i < 124; ++i) admission.ended(0, 0ms);
+    for (int i = 0; i < 12; ++i) admission.ended(0, 0ms);
     CHECK(fill(admission, 0) == 5);
 }
 

@@ -268,6 +268,22 @@ TEST_CASE("reqh: a changed limit holds at once", "[reqh]") {
     for (const FakeFop& fop : node.fops) CHECK(fop.status() == Status::kDone);
 }
 
+TEST_CASE("reqh: who does not take his bytes keeps nobody from the devices", "[reqh]") {
+    HandlerWorld node({.max_foms = 64, .piece_count = 64});
+    // So much weighs more than may run at a time.
+    for (int i = 0; i < 60; ++i) node.send(bulk_echo(8 * kPiece, 10s));
+    const FakeFop& other = node.send(bulk_echo(kPiece));
+    node.settle();
+    CHECK(node.handler.running_count() < 60);
+
+    node.world.run_for(5s);
+
+    CHECK(other.status() == Status::kDone);
+    CHECK(node.handler.running_count() == 60);
+    node.world.run_for(10min);
+    for (const FakeFop& fop : node.fops) CHECK(fop.status() == Status::kDone);
+}
+
 TEST_CASE("reqh: a lowered limit also holds for who was asking already", "[reqh]") {
     HandlerWorld node({.max_foms = 2});
     node.send(bulk_echo(kPiece, 10ms));
