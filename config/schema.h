@@ -35,6 +35,18 @@ public:
         return *static_cast<const S*>(record);
     }
 
+    // The same with another section. Requires: the schema has it, and would read what it writes.
+    template <typename S>
+    std::shared_ptr<const Snapshot> with(S record) const {
+        auto changed = std::make_shared<Snapshot>(*this);
+        for (std::size_t index = 0; index < sections_.size(); ++index) {
+            if (sections_[index]->type() != typeid(S)) continue;
+            changed->records_[index] = std::make_shared<const S>(std::move(record));
+            return changed;
+        }
+        ensure_failed("a section of this struct", __FILE__, __LINE__);
+    }
+
 private:
     friend class Schema;
     friend struct Merged merge(const std::shared_ptr<const Snapshot>& old,
