@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "lrs/policies.h"
+
 namespace fopd::lrs {
 
 namespace {
@@ -22,7 +24,7 @@ public:
         auto& oldest = static_cast<Request&>(waiting_.front());
         const Instant due = after(oldest.arrived_at(), wait_max_);
         if (due <= now) {
-            remove(oldest);
+            let_pass(oldest, now);
             oldest.is_of_inner = false;
             return {.request = &oldest};
         }
@@ -46,6 +48,19 @@ public:
         if (request.is_of_inner) inner_->complete(request, now);
     }
 
+    void let_pass(Request& request, Instant now) override {
+        request.OuterPlace::unlink();
+        inner_->let_pass(request, now);
+    }
+    bool adapt(const PolicySettings& settings, const PolicyParts& parts, Instant now) override {
+        if (!inner_->adapt(settings, parts, now)) return false;
+        wait_max_ = settings.deadline.wait_max;
+        return true;
+    }
+    bool visit_classes(Instant now, const ClassVisitor& visitor) override {
+        return inner_->visit_classes(now, visitor);
+    }
+
     std::size_t write_epoch(std::span<std::byte> room, Instant now) override {
         return inner_->write_epoch(room, now);
     }
@@ -55,7 +70,7 @@ public:
 
 private:
     const std::unique_ptr<Policy> inner_;
-    const Duration wait_max_;
+    Duration wait_max_;
     core::IntrusiveList<OuterPlace> waiting_;  // The oldest first.
 };
 

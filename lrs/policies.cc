@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "lrs/classes/key.h"
 #include "lrs/deadline.h"
 #include "lrs/fifo.h"
 #include "lrs/orr.h"
@@ -15,6 +16,11 @@ namespace {
 using Scope = PolicyEntry::Scope;
 using ClientOrder = PolicyEntry::ClientOrder;
 
+template <auto kPart>
+bool same(const PolicySettings& one, const PolicySettings& other) {
+    return one.*kPart == other.*kPart;
+}
+
 // The only place that knows every policy. To add one: write it, add its row, and its settings to
 // PolicySettings and to the section.
 constexpr std::array kPolicies{
@@ -24,7 +30,15 @@ constexpr std::array kPolicies{
         .scope = Scope::kLocality,
         .client_order = ClientOrder::kKept,
         .make = [](const PolicySettings& settings,
-                   const PolicyParts& parts) { return make_crr(settings.crr, parts.seed); }},
+                   const PolicyParts& parts) { return make_crr(settings.crr, parts.seed); },
+        .is_same = &same<&PolicySettings::crr>,
+        .class_of =
+            [](const RequestAttributes& request, const PolicySettings& /*settings*/,
+               const PolicyParts& /*parts*/) {
+                Digits digits;
+                return std::string(text_of(Key::kClient, request, digits));
+            },
+    },
     PolicyEntry{.name = "deadline",
                 .summary = "Another policy's order, until something has waited for too long.",
                 .scope = Scope::kLocality,
@@ -34,6 +48,11 @@ constexpr std::array kPolicies{
                         const DeadlineSettings& own = settings.deadline;
                         return make_deadline(own.policy->make(settings, parts), own.wait_max);
                     },
+                .is_same =
+                    [](const PolicySettings& one, const PolicySettings& other) {
+                        return one.deadline == other.deadline &&
+                               one.deadline.policy->is_same(one, other);
+                    },
                 .inner = [](const PolicySettings& settings) { return settings.deadline.policy; }},
     PolicyEntry{
         .name = "delay",
@@ -41,13 +60,17 @@ constexpr std::array kPolicies{
         .scope = Scope::kLocality,
         .client_order = ClientOrder::kMixed,
         .make = [](const PolicySettings& settings,
-                   const PolicyParts& parts) { return make_delay(settings.delay, parts.seed); }},
+                   const PolicyParts& parts) { return make_delay(settings.delay, parts.seed); },
+        .is_same = &same<&PolicySettings::delay>,
+    },
     PolicyEntry{.name = "fifo",
                 .summary = "In the order of arrival.",
                 .scope = Scope::kLocality,
                 .client_order = ClientOrder::kKept,
                 .make = [](const PolicySettings& /*settings*/,
-                           const PolicyParts& /*parts*/) { return make_fifo(); }},
+                           const PolicyParts& /*parts*/) { return make_fifo(); },
+                .is_same = [](const PolicySettings& /*one*/,
+                              const PolicySettings& /*other*/) { return true; }},
     PolicyEntry{.name = "mclock",
                 .summary = "Rules say what is reserved for each class, its weight and its limit.",
                 .scope = Scope::kNode,
@@ -55,6 +78,12 @@ constexpr std::array kPolicies{
                 .make =
                     [](const PolicySettings& settings, const PolicyParts& parts) {
                         return make_mclock(settings.mclock, parts.share.mclock, parts.seed);
+                    },
+                .is_same = &same<&PolicySettings::mclock>,
+                .class_of =
+                    [](const RequestAttributes& request, const PolicySettings& /*settings*/,
+                       const PolicyParts& parts) {
+                        return parts.share.mclock.rules->rule_for(request).class_name(request);
                     },
                 .share =
                     [](PolicyNode& node, const PolicySettings& settings, Instant /*now*/) {
@@ -66,7 +95,9 @@ constexpr std::array kPolicies{
         .scope = Scope::kLocality,
         .client_order = ClientOrder::kMixed,
         .make = [](const PolicySettings& settings,
-                   const PolicyParts& parts) { return make_orr(settings.orr, parts.seed); }},
+                   const PolicyParts& parts) { return make_orr(settings.orr, parts.seed); },
+        .is_same = &same<&PolicySettings::orr>,
+    },
     PolicyEntry{
         .name = "tbf",
         .summary = "Rules say how much each class of fops may have.",
@@ -76,6 +107,12 @@ constexpr std::array kPolicies{
             [](const PolicySettings& settings, const PolicyParts& parts) {
                 return make_tbf(settings.tbf, parts.share.tbf, parts.seed);
             },
+        .is_same = &same<&PolicySettings::tbf>,
+        .class_of =
+            [](const RequestAttributes& request, const PolicySettings& /*settings*/,
+               const PolicyParts& parts) {
+                return parts.share.tbf.rules->rule_for(request).class_name(request);
+            },
         .share = [](PolicyNode& node, const PolicySettings& settings,
                     Instant now) { return PolicyShare{.tbf = node.tbf.share(settings.tbf, now)}; }},
     PolicyEntry{
@@ -84,11 +121,16 @@ constexpr std::array kPolicies{
         .scope = Scope::kLocality,
         .client_order = ClientOrder::kMixed,
         .make = [](const PolicySettings& settings,
-                   const PolicyParts& parts) { return make_trr(settings.trr, parts.seed); }},
+                   const PolicyParts& parts) { return make_trr(settings.trr, parts.seed); },
+        .is_same = &same<&PolicySettings::trr>,
+    },
 };
 static_assert(std::ranges::is_sorted(kPolicies, {}, &PolicyEntry::name));
 static_assert(std::ranges::adjacent_find(kPolicies, {}, &PolicyEntry::name) == kPolicies.end(),
               "two policies share a name");
+static_assert(std::ranges::none_of(kPolicies, [](const PolicyEntry& entry) {
+    return entry.make == nullptr || entry.is_same == nullptr;
+}));
 
 constexpr std::size_t kDefault = 3;
 static_assert(kPolicies[kDefault].name == "fifo");
@@ -110,6 +152,13 @@ const PolicyEntry& PolicyChoice::decides() const {
 PolicyShare PolicyChoice::share(PolicyNode& node, Instant now) const {
     const PolicyEntry& entry = decides();
     return entry.share == nullptr ? PolicyShare{} : entry.share(node, *this, now);
+}
+
+std::string PolicyChoice::class_of(const RequestAttributes& request,
+                                   const PolicyParts& parts) const {
+    const PolicyEntry& entry = decides();
+    if (entry.class_of == nullptr) return std::string(kAllClasses);
+    return entry.class_of(request, *this, parts);
 }
 
 }  // namespace fopd::lrs

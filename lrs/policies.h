@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "lrs/by_place.h"
@@ -70,6 +71,11 @@ struct PolicyEntry {
     Scope scope;
     ClientOrder client_order;
     std::unique_ptr<Policy> (*make)(const PolicySettings& settings, const PolicyParts& parts);
+    // Whether both settings are the same to it.
+    bool (*is_same)(const PolicySettings& one, const PolicySettings& other);
+    // The name of the class that such a request would be of. Null: it has no classes.
+    std::string (*class_of)(const RequestAttributes& request, const PolicySettings& settings,
+                            const PolicyParts& parts) = nullptr;
     // Which policy it is on top of, that is on top of none. Null: of none.
     const PolicyEntry* (*inner)(const PolicySettings& settings) = nullptr;
     // What localities have in common. Null: nothing.
@@ -83,14 +89,22 @@ struct PolicyChoice : PolicySettings {
     std::unique_ptr<Policy> make(const PolicyParts& parts) const {
         return policy->make(*this, parts);
     }
+    // That which decides: the inner one, where there is one.
+    const PolicyEntry& decides() const;
     // What localities have in common. Requires: the settings were checked.
     PolicyShare share(PolicyNode& node, Instant now) const;
     // Whether that is something.
     bool is_of_node() const { return decides().scope == PolicyEntry::Scope::kNode; }
-    friend bool operator==(const PolicyChoice&, const PolicyChoice&) = default;
+    // Whether a policy made of the one may adapt to the other.
+    bool is_kind_of(const PolicyChoice& other) const {
+        return policy == other.policy && &decides() == &other.decides();
+    }
+    // The name of the class that such a request would be of.
+    std::string class_of(const RequestAttributes& request, const PolicyParts& parts) const;
 
-private:
-    const PolicyEntry& decides() const;
+    friend bool operator==(const PolicyChoice& one, const PolicyChoice& other) {
+        return one.policy == other.policy && one.policy->is_same(one, other);
+    }
 };
 
 }  // namespace fopd::lrs

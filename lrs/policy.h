@@ -4,9 +4,13 @@
 #include <span>
 
 #include "core/time.h"
+#include "lrs/class_figures.h"
 #include "lrs/request.h"
 
 namespace fopd::lrs {
+
+struct PolicyParts;
+struct PolicySettings;
 
 // Decides which of the waiting data requests is next. Pure: it is given the time, and does no I/O.
 // It owns nothing; a request it holds stays where it is until it was popped or removed. It may be
@@ -28,6 +32,20 @@ public:
     virtual void remove(Request& request) = 0;
     // One that was popped has ended.
     virtual void complete(Request& request, Instant now) = 0;
+    // One that waits goes now, whatever the order. It counts as served, but is not popped.
+    virtual void let_pass(Request& request, Instant /*now*/) { remove(request); }
+
+    // Goes on as these settings say, also with what waits. False: it is as before, and only a new
+    // one can be set so. Requires: they choose the policy that it is.
+    virtual bool adapt(const PolicySettings& /*settings*/, const PolicyParts& /*parts*/,
+                       Instant /*now*/) {
+        return false;
+    }
+
+    // -- for those who look on --
+
+    // Shows each class it has. False: it has none.
+    virtual bool visit_classes(Instant /*now*/, const ClassVisitor& /*visitor*/) { return false; }
 
     // -- for policies that decide together with those of other nodes --
 

@@ -76,10 +76,19 @@ void Scheduler::use(std::unique_ptr<Policy> policy) {
         policy->push(request, now);
     });
     policy_ = std::move(policy);
+    if (held_back_since_ != kNever) count_held_back(now);
+    tally_ = {};
     ++policy_number_;
     policy_figures_.switches.add(1);
     Timer::disarm();
     dispatch();
+}
+
+bool Scheduler::adapt(const PolicySettings& settings, const PolicyParts& parts) {
+    if (!policy_->adapt(settings, parts, reactor_.now())) return false;
+    Timer::disarm();
+    dispatch();
+    return true;
 }
 
 void Scheduler::shutdown() {
@@ -131,11 +140,15 @@ void Scheduler::note_held_back() {
     const bool held_back = !getters_.empty() && !lanes_[index_of(Lane::kData)].waiting.empty();
     if (held_back == (held_back_since_ != kNever)) return;
     const Instant now = reactor_.now();
-    if (!held_back) {
-        const Duration held = now - held_back_since_;
-        policy_figures_.held_back_ns.add(static_cast<std::uint64_t>(held.count()));
-    }
+    if (!held_back) count_held_back(now);
     held_back_since_ = held_back ? now : kNever;
+}
+
+void Scheduler::count_held_back(Instant now) {
+    const Duration held = now - held_back_since_;
+    policy_figures_.held_back_ns.add(static_cast<std::uint64_t>(held.count()));
+    tally_.add_throttled(held);
+    held_back_since_ = now;
 }
 
 Request* Scheduler::take() {
@@ -149,7 +162,9 @@ Request* Scheduler::take() {
     LaneState& lane = lane_of(*request);
     leave_lane(lane, *request);
     lane.figures.delivered.add(1);
-    lane.figures.waits.record(reactor_.now() - request->arrived_at());
+    const Instant now = reactor_.now();
+    lane.figures.waits.record(now - request->arrived_at());
+    if (is_data) tally_.add_request(request->attributes.size_bytes, now);
     request->state_ = Request::State::kDelivered;
     return request;
 }
@@ -164,7 +179,7 @@ Request* Scheduler::take_data() {
     if (lane.waiting.empty()) return nullptr;
     if (is_shut_down_) {
         auto& oldest = static_cast<Request&>(lane.waiting.front());
-        policy_->remove(oldest);
+        policy_->let_pass(oldest, reactor_.now());
         return &oldest;
     }
     const Policy::Next next = policy_->pop(reactor_.now());
@@ -179,6 +194,36 @@ void Scheduler::leave_lane(LaneState& lane, Request& request) {
     const bool empty = lane.waiting.empty();
     lane.figures.oldest_ns.set(
         empty ? 0 : in_ns(static_cast<Request&>(lane.waiting.front()).arrived_at()));
+}
+
+void Scheduler::visit_classes(Instant now, const ClassVisitor& visitor) {
+    if (policy_->visit_classes(now, visitor)) return;
+    const LaneState& lane = lanes_[index_of(Lane::kData)];
+    const bool is_empty = lane.waiting.empty();
+    const bool is_held_back = held_back_since_ != kNever;
+    visitor({.name = kAllClasses,
+             .queued = lane.figures.queued.get(),
+             .is_throttled = is_held_back,
+             .throttled_now = is_held_back ? now - held_back_since_ : Duration::zero(),
+             .oldest = is_empty ? kNever : Instant(Duration(lane.figures.oldest_ns.get())),
+             .tally = tally_});
+}
+
+std::vector<ClassFigures> Scheduler::class_figures() {
+    std::vector<ClassFigures> all;
+    const Instant now = reactor_.now();
+    visit_classes(now, [&](const ClassView& of) { all.push_back(figures_of(of, now)); });
+    return all;
+}
+
+std::vector<ClassNews> Scheduler::take_class_news() {
+    std::vector<ClassNews> all;
+    visit_classes(reactor_.now(), [&](const ClassView& of) {
+        const ClassTotals added = of.tally.take_news(of.throttled_now);
+        if (added.is_nothing() && of.queued == 0) return;
+        all.push_back({.name = std::string(of.name), .added = added, .queued = of.queued});
+    });
+    return all;
 }
 
 Duration Scheduler::oldest_wait(Lane lane) const {

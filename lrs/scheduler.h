@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string_view>
+#include <vector>
 
 #include "core/counter.h"
 #include "core/histogram.h"
@@ -72,6 +73,9 @@ public:
     // From now on this policy decides, also about what waits already: that is handed over at once,
     // the oldest first, so that each client's requests stay in their order. May call getters.
     void use(std::unique_ptr<Policy> policy);
+    // The policy goes on with other settings, and what it knows of classes. False: it cannot. May
+    // call getters.
+    bool adapt(const PolicySettings& settings, const PolicyParts& parts);
 
     // From now on everything that waits is delivered, whatever the policy would hold back, and when
     // nothing is left every getter gets null. The caller brings nothing any more.
@@ -82,6 +86,10 @@ public:
     const PolicyFigures& policy_figures() const { return policy_figures_; }
     // How long the oldest of the lane has waited.
     Duration oldest_wait(Lane lane) const;
+    // Of the classes of the policy; where it has none, the whole lane as one.
+    std::vector<ClassFigures> class_figures();
+    // Of those of which something is new since the last call, or something waits.
+    std::vector<ClassNews> take_class_news();
     // Any thread.
     void collect(core::MetricSink& sink, std::string_view locality) const;
 
@@ -108,8 +116,10 @@ private:
     void ask_for_epoch();
     void on_epoch(Result<eh::EpochNumber> epoch, std::span<const std::byte> data) override;
 
+    void visit_classes(Instant now, const ClassVisitor& visitor);
     void dispatch();
     void note_held_back();
+    void count_held_back(Instant now);
     Request* take();
     Request* take_control();
     Request* take_data();
@@ -119,6 +129,7 @@ private:
     std::unique_ptr<Policy> policy_;
     std::uint32_t policy_number_ = 1;  // Another for each policy.
     PolicyFigures policy_figures_;
+    ClassTally tally_;  // Since the policy decides.
     eh::EpochHandler* const epochs_;
     EpochTimer epoch_timer_;
     eh::EpochNumber epoch_ = eh::kFirstEpoch;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "config/types.h"
+#include "config/yaml_reader.h"
 
 namespace fopd::lrs {
 
@@ -70,6 +71,96 @@ config::Section<LrsSettings> lrs_section() {
     section.field<ByPlaceSettings>("trr", &LrsSettings::trr,
                                    config::map_of(by_place_record("a device")), summary_of("trr"));
     return section;
+}
+
+namespace {
+
+const config::Section<LrsSettings>& the_section() {
+    static const config::Section<LrsSettings> section = lrs_section();
+    return section;
+}
+
+config::Node empty_map() {
+    config::Node map;
+    map.kind = config::Node::Kind::kMap;
+    return map;
+}
+
+config::Node& value_of(config::Node& map, std::string_view key) {
+    const auto entry = std::ranges::find(map.entries, key, &config::NodeEntry::key);
+    if (entry != map.entries.end()) return entry->value;
+    return map.entries.emplace_back(config::NodeEntry{std::string(key), {}, {}}).value;
+}
+
+// What differs from `usual`; both have the same keys.
+config::Node without_usual(const config::Node& map, const config::Node& usual) {
+    config::Node rest = empty_map();
+    for (const config::NodeEntry& entry : map.entries) {
+        const config::Node* const before = config::find(usual, entry.key);
+        if (to_line(entry.value) == to_line(*before)) continue;
+        const bool is_map = entry.value.kind == config::Node::Kind::kMap;
+        rest.entries.push_back(
+            {entry.key, {}, is_map ? without_usual(entry.value, *before) : entry.value});
+    }
+    return rest;
+}
+
+// A value alone, as it may stand behind a key.
+std::expected<config::Node, config::Problem> read_value(const NamedValue& named,
+                                                        std::string_view path) {
+    config::Problems problems;
+    auto root = config::read_yaml("v: " + named.value, problems);
+    const bool is_one = problems.empty() && root && root->entries.size() == 1;
+    if (is_one) return std::move(root->entries.front().value);
+    return std::unexpected(
+        config::Problem{.file = {},
+                        .position = {},
+                        .key = std::string(path),
+                        .wrong = config::in_quotes(named.value) + " is no value",
+                        .right = "write it as it stands in the configuration, 16 or [a, b]"});
+}
+
+}  // namespace
+
+std::expected<LrsSettings, config::Problems> with_policy(const LrsSettings& settings,
+                                                         std::string_view policy,
+                                                         std::span<const NamedValue> values) {
+    config::Node root = the_section().write(settings);
+    value_of(root, "policy") = config::plain_scalar(std::string(policy));
+    const auto entry = std::ranges::find(policies(), policy, &PolicyEntry::name);
+    // Of a policy that is not there, its keys are not either: that it is not is what is said.
+    for (const NamedValue& named : values) {
+        if (entry == policies().end()) break;
+        auto value = read_value(named, "lrs." + std::string(policy) + "." + named.key);
+        if (!value) return std::unexpected(config::Problems{std::move(value.error())});
+        config::Node& map = value_of(root, policy);
+        map.kind = config::Node::Kind::kMap;
+        value_of(map, named.key) = *std::move(value);
+    }
+    config::Problems problems;
+    auto next = the_section().read(root, the_section().name(), problems);
+    if (!next) return std::unexpected(std::move(problems));
+    return *std::move(next);
+}
+
+std::vector<std::string> keys_that_differ(const LrsSettings& settings, const LrsSettings& next) {
+    config::Changes changes;
+    LrsSettings merged = next;
+    the_section().carry_over(settings, merged, the_section().name(), changes);
+    std::vector<std::string> keys;
+    for (const config::Change& change : changes) keys.push_back(change.path);
+    return keys;
+}
+
+std::string to_yaml(const LrsSettings& settings) {
+    const config::Node all = the_section().write(settings);
+    config::Node said = without_usual(all, the_section().write(LrsSettings{}));
+    if (config::find(said, "policy") == nullptr) {
+        said.entries.insert(said.entries.begin(), {"policy", {}, *config::find(all, "policy")});
+    }
+    config::Node root = empty_map();
+    root.entries.push_back({the_section().name(), {}, std::move(said)});
+    return config::to_yaml(root);
 }
 
 }  // namespace fopd::lrs

@@ -1,8 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <expected>
 #include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
 
+#include "config/problem.h"
 #include "config/section.h"
 #include "core/time.h"
 #include "lrs/policies.h"
@@ -16,5 +22,21 @@ struct LrsSettings : PolicyChoice {
 };
 
 config::Section<LrsSettings> lrs_section();
+
+// A key of a policy's map, and its value as the configuration has it: "quantum", "16".
+struct NamedValue {
+    std::string key;
+    std::string value;
+};
+// The settings with another policy, and with other values of its keys; the rest stays.
+std::expected<LrsSettings, config::Problems> with_policy(const LrsSettings& settings,
+                                                         std::string_view policy,
+                                                         std::span<const NamedValue> values);
+
+// The keys that have other values in `next`, "lrs.crr.quantum".
+std::vector<std::string> keys_that_differ(const LrsSettings& settings, const LrsSettings& next);
+
+// The section as it stands in a file: the policy, and what is not as it is without being said.
+std::string to_yaml(const LrsSettings& settings);
 
 }  // namespace fopd::lrs

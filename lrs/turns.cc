@@ -21,6 +21,12 @@ void Turns::push(Request& request, const QueueKey& key) {
     Queue& queue = find_or_make(key);
     request.PolicyPlace::queue = &queue;
     queue.arrived.push_back(request);
+    if (++queue.queued > 1) return;
+    // It comes in last.
+    if (queue.linked()) --idle_count_;
+    queue.unlink();
+    queue.left = 0;
+    ring_.push_back(queue);
 }
 
 Request* Turns::pop() {
@@ -29,8 +35,8 @@ Request* Turns::pop() {
     if (queue.left == 0) begin_turn(queue);
     PolicyPlace* const next = by_place() ? queue.turn.pop_front() : queue.arrived.pop_front();
     --queue.left;
-    if (queue.empty()) {
-        forget(queue);
+    if (--queue.queued == 0) {
+        rest(queue);
     } else if (queue.left == 0 || (by_place() && queue.turn.empty())) {
         end_turn(queue);
     }
@@ -41,8 +47,8 @@ void Turns::remove(Request& request) {
     auto& queue = *static_cast<Queue*>(request.PolicyPlace::queue);
     request.PolicyPlace::unlink();
     const bool has_turn = queue.left > 0;
-    if (queue.empty()) {
-        forget(queue);
+    if (--queue.queued == 0) {
+        rest(queue);
     } else if (has_turn && by_place() && queue.turn.empty()) {
         end_turn(queue);
     }
@@ -90,31 +96,40 @@ Turns::Queue& Turns::find_or_make(const QueueKey& key) {
     Queue* const free = free_.pop_front();
     Queue& queue = free != nullptr ? *free : queues_.emplace_back();
     queue.key = key;
-    queue.left = 0;
+    queue.tally = {};
     Queue*& bucket = bucket_of(key);
     queue.next_alike = bucket;
     bucket = &queue;
-    ring_.push_back(queue);
     ++count_;
     return queue;
 }
 
+void Turns::rest(Queue& queue) {
+    queue.unlink();
+    idle_.push_back(queue);
+    if (++idle_count_ <= rule_.idle_max) return;
+    --idle_count_;
+    forget(*idle_.pop_front());
+}
+
+// Requires: it is in no list.
 void Turns::forget(Queue& queue) {
     Queue** place = &bucket_of(queue.key);
     while (*place != &queue) place = &(*place)->next_alike;
     *place = queue.next_alike;
-    queue.unlink();
     free_.push_back(queue);
     --count_;
 }
 
 void Turns::grow() {
     buckets_.assign(buckets_.size() * 2, nullptr);
-    ring_.for_each([this](Queue& queue) {
+    const auto enter = [this](Queue& queue) {
         Queue*& bucket = bucket_of(queue.key);
         queue.next_alike = bucket;
         bucket = &queue;
-    });
+    };
+    ring_.for_each(enter);
+    idle_.for_each(enter);
 }
 
 }  // namespace fopd::lrs

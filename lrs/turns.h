@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/intrusive_list.h"
+#include "lrs/class_figures.h"
 #include "lrs/request.h"
 
 namespace fopd::lrs {
@@ -28,6 +29,8 @@ struct QueueKey {
 //
 // Pushing and popping take a time that does not depend on how many there are, but for the sorting
 // of a turn. Keeps memory for each queue that was ever there at the same time as others.
+//
+// It leaves it to others to count in a queue's tally.
 class Turns {
 public:
     // Where a request is; greater is behind.
@@ -37,9 +40,14 @@ public:
         Place (*place)(const Request& request) = nullptr;  // Null: in the order of arrival.
         // Makes it unknown which keys are looked up slowly together.
         std::uint64_t seed = 0;
+        // Queues it remembers while they are empty, with their tallies: those used last.
+        std::size_t idle_max = 0;
     };
 
     explicit Turns(const Rule& rule);
+
+    // For turns that begin from now on. Requires: in the order of arrival.
+    void set_quantum(std::uint32_t quantum) { rule_.quantum = quantum; }
 
     bool empty() const { return ring_.empty(); }
     void push(Request& request, const QueueKey& key);
@@ -47,15 +55,40 @@ public:
     Request* pop();
     void remove(Request& request);
 
+    // Of the queue of a request that waits, or was the last to be popped. Requires: there is room
+    // for idle ones.
+    static ClassTally& tally_of(const Request& request) {
+        return static_cast<Queue*>(request.PolicyPlace::queue)->tally;
+    }
+    // Shows each queue that it remembers, by its key. Requires: in the order of arrival.
+    struct Shown {
+        const QueueKey& key;
+        std::uint64_t queued;
+        const Request* oldest;  // Null: none waits.
+        ClassTally& tally;
+    };
+    template <typename Visit>
+    void for_each(Visit visit) {
+        const auto show = [&visit](Queue& queue) {
+            const Request* oldest = nullptr;
+            if (queue.queued > 0) oldest = &static_cast<Request&>(queue.arrived.front());
+            visit(Shown{
+                .key = queue.key, .queued = queue.queued, .oldest = oldest, .tally = queue.tally});
+        };
+        ring_.for_each(show);
+        idle_.for_each(show);
+    }
+
 private:
-    struct Queue : core::ListNode {  // In ring_ while it has requests, else in free_.
+    // In ring_ while it has requests, else in idle_ or free_.
+    struct Queue : core::ListNode {
         QueueKey key;
         Queue* next_alike = nullptr;               // In the same bucket.
         std::uint32_t left = 0;                    // Of its turn; 0: it has none.
         core::IntrusiveList<PolicyPlace> turn;     // By place; what is left of its turn.
         core::IntrusiveList<PolicyPlace> arrived;  // In the order of arrival.
-
-        bool empty() const { return turn.empty() && arrived.empty(); }
+        std::uint64_t queued = 0;
+        ClassTally tally;
     };
     struct Placed {
         Place place;
@@ -65,6 +98,7 @@ private:
 
     Queue*& bucket_of(const QueueKey& key);
     Queue& find_or_make(const QueueKey& key);
+    void rest(Queue& queue);
     void forget(Queue& queue);
     void grow();
     static bool is_before(const Placed& one, const Placed& other);
@@ -72,13 +106,15 @@ private:
     void begin_turn(Queue& queue);
     void end_turn(Queue& queue);
 
-    const Rule rule_;
+    Rule rule_;
     std::deque<Queue> queues_;
     core::IntrusiveList<Queue> free_;
     core::IntrusiveList<Queue> ring_;  // The first has its turn, or is about to.
-    std::size_t count_ = 0;            // In the ring.
-    std::vector<Queue*> buckets_;      // A power of two.
-    std::vector<Placed> sorting_;      // For the time of one sorting.
+    core::IntrusiveList<Queue> idle_;  // Empty and remembered, the longest first.
+    std::size_t idle_count_ = 0;
+    std::size_t count_ = 0;        // In the ring, or idle.
+    std::vector<Queue*> buckets_;  // A power of two.
+    std::vector<Placed> sorting_;  // For the time of one sorting.
 };
 
 }  // namespace fopd::lrs

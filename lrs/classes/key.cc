@@ -11,15 +11,6 @@ namespace {
 constexpr std::string_view kHexDigits = "0123456789abcdef";
 constexpr std::string_view kSchemeEnd = "://";
 
-std::string_view hex_of_client(const ClientId& client, Digits& digits) {
-    for (std::size_t i = 0; i < client.size(); ++i) {
-        const auto byte = std::to_integer<unsigned>(client[i]);
-        digits[2 * i] = kHexDigits[byte >> 4];
-        digits[2 * i + 1] = kHexDigits[byte & 15];
-    }
-    return {digits.data(), digits.size()};
-}
-
 void put_hex(std::uint64_t number, std::span<char, 16> digits) {
     for (std::size_t i = digits.size(); i > 0; --i, number >>= 4) {
         digits[i - 1] = kHexDigits[number & 15];
@@ -34,6 +25,15 @@ std::string_view hex_of_object(const fop::Fid& object, Digits& digits) {
 }
 
 }  // namespace
+
+std::string_view hex_of_client(const ClientId& client, Digits& digits) {
+    for (std::size_t i = 0; i < client.size(); ++i) {
+        const auto byte = std::to_integer<unsigned>(client[i]);
+        digits[2 * i] = kHexDigits[byte >> 4];
+        digits[2 * i + 1] = kHexDigits[byte & 15];
+    }
+    return {digits.data(), digits.size()};
+}
 
 std::string_view scheme_of(std::string_view peer) {
     const std::size_t end = peer.find(kSchemeEnd);

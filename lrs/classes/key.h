@@ -69,6 +69,9 @@ private:
 using Digits = std::array<char, 32>;
 std::string_view text_of(Key key, const RequestAttributes& attributes, Digits& digits);
 
+// As 32 hexadecimal digits.
+std::string_view hex_of_client(const ClientId& client, Digits& digits);
+
 // The host of "tcp://10.0.0.1:4711", "[::1]:4711" or "host:1", and the scheme in front.
 std::string_view host_of(std::string_view peer);
 std::string_view scheme_of(std::string_view peer);

@@ -12,7 +12,6 @@ namespace fopd::lrs {
 
 namespace {
 
-constexpr std::string_view kUnlimitedDefault = "default * rate=unlimited";
 // A file of rules: as many as there may be, each as long as it may be.
 constexpr std::size_t kLineBytesMax = kRuleBytesMax + 1;
 

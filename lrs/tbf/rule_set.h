@@ -14,6 +14,9 @@
 
 namespace fopd::lrs {
 
+// The default rule where nobody gives one.
+inline constexpr std::string_view kUnlimitedDefault = "default * rate=unlimited";
+
 // Rules in the order they are looked at, of which the first that is for a request decides. The last
 // is the default rule, which is for every request. Never changed, only replaced; any thread.
 class RuleSet {

@@ -6,7 +6,7 @@
 
 #include "core/ensure.h"
 #include "core/random.h"
-#include "lrs/classes/recent_rate.h"
+#include "lrs/policies.h"
 
 namespace fopd::lrs {
 
@@ -33,12 +33,6 @@ Duration in_duration(Ticks ticks) {
 
 }  // namespace
 
-void Tbf::Totals::add(const Totals& other) {
-    served += other.served;
-    bytes += other.bytes;
-    throttled += other.throttled;
-}
-
 struct alignas(64) Tbf::TrafficClass : KnownClass {
     TrafficClass(const ClassHash& of, const Rule& by, Bucket& from)
         : KnownClass(of), bucket(&from), rule(&by) {}
@@ -58,8 +52,7 @@ struct alignas(64) Tbf::TrafficClass : KnownClass {
     std::uint64_t queued = 0;
     Ticks since = 0;  // The head is the head since then.
     Ticks at = 0;     // When it can go.
-    Totals totals;
-    RecentRate recent;
+    ClassTally tally;
 
     bool is_from_table = false;  // Its bucket.
     // While rules change:
@@ -81,12 +74,35 @@ TbfShare TbfNode::share(const TbfSettings& settings, Instant now) {
         const HashKey key{.first = random.next(), .second = random.next()};
         buckets_ = std::make_shared<BucketTable>(key);
     }
+    return {.buckets = buckets_, .rules = rules(settings, now)};
+}
+
+const RuleSetPtr& TbfNode::rules(const TbfSettings& settings, Instant now) {
     if (settings != settings_) {
         const auto loaded = rules_.load(settings.rules, {.now = now});
         ENSURE(loaded.has_value());
         settings_ = settings;
     }
-    return {.buckets = buckets_, .rules = rules_.current()};
+    return rules_.current();
+}
+
+std::expected<TbfSettings, RuleMistake> TbfNode::edit(const TbfSettings& settings, Instant now,
+                                                      const Edit& edit) {
+    rules(settings, now);
+    RuleBook changed = rules_;
+    const auto edited = edit(changed);
+    if (!edited) return std::unexpected(edited.error());
+    TbfSettings next;
+    for (const Rule& rule : (*edited)->rules()) {
+        std::string text = rule.text();
+        // It must read back, also where it is longer than what was said.
+        const auto parsed = parse_rule(text);
+        if (!parsed) return std::unexpected(parsed.error());
+        if (text != kUnlimitedDefault) next.rules.push_back(std::move(text));
+    }
+    rules_ = std::move(changed);
+    settings_ = std::move(next);
+    return settings_;
 }
 
 Tbf::Tbf(std::shared_ptr<BucketTable> buckets, RuleSetPtr rules, const Options& options)
@@ -134,10 +150,8 @@ Policy::Next Tbf::pop(Instant now) {
             continue;
         }
 
-        first->totals.throttled += in_duration(first->throttled_ticks(ticks));
-        first->totals.served += 1;
-        first->totals.bytes += request.attributes.size_bytes;
-        first->recent.add_request(request.attributes.size_bytes, now);
+        first->tally.add_throttled(in_duration(first->throttled_ticks(ticks)));
+        first->tally.add_request(request.attributes.size_bytes, now);
         static_cast<PolicyPlace&>(request).unlink();
         first->since = ticks;
         if (--first->queued > 0) {
@@ -157,7 +171,7 @@ void Tbf::remove(Request& request) {
     const bool was_head = &from.head() == &request;
     static_cast<PolicyPlace&>(request).unlink();
     if (from.queued == 1)
-        from.totals.throttled += in_duration(from.throttled_ticks(ticks_at(now_)));
+        from.tally.add_throttled(in_duration(from.throttled_ticks(ticks_at(now_))));
     if (--from.queued == 0) {
         unschedule(from);
         classes_.fell_idle(from, now_);
@@ -167,6 +181,13 @@ void Tbf::remove(Request& request) {
         schedule(from);
     }
     tidy_heap();
+}
+
+void Tbf::let_pass(Request& request, Instant now) {
+    now_ = now;
+    auto& from = *static_cast<TrafficClass*>(static_cast<PolicyPlace&>(request).queue);
+    from.tally.add_request(request.attributes.size_bytes, now);
+    remove(request);
 }
 
 // -- classes --
@@ -210,7 +231,7 @@ bool Tbf::make_room() {
 // Its bucket stays in the table until it is full.
 void Tbf::drop_class(TrafficClass& gone) {
     ENSURE(gone.queued == 0);
-    past_[gone.rule->id].add(gone.totals);
+    past_[gone.rule->id].add(gone.tally.totals());
     if (gone.is_from_table) buckets_->release(*gone.bucket);
     if (gone.is_doomed) --doomed_count_;
     classes_.drop(gone);
@@ -312,7 +333,7 @@ void Tbf::adopt_rules(const RuleSet& before, Instant now) {
     const Ticks ticks = ticks_at(now);
     for (const auto& known : classes_.places()) {
         if (!known) continue;
-        known->totals.throttled += in_duration(known->throttled_ticks(ticks));
+        known->tally.add_throttled(in_duration(known->throttled_ticks(ticks)));
         known->since = ticks;
         const auto place = places.find(known->rule->id);
         if (place == places.end()) {
@@ -398,62 +419,42 @@ void Tbf::schedule_all() {
 
 // -- figures --
 
-namespace {
-
-void add_to(TbfFigures& sum, const TbfFigures& part) {
-    sum.queued += part.queued;
-    sum.served += part.served;
-    sum.bytes += part.bytes;
-    sum.operations_per_second += part.operations_per_second;
-    sum.bytes_per_second += part.bytes_per_second;
-    sum.throttled += part.throttled;
-    sum.oldest = std::max(sum.oldest, part.oldest);
+// The rules of a set stand side by side, in their order.
+ClassView Tbf::view_of(TrafficClass& known, Instant now) const {
+    const Ticks ticks = ticks_at(now);
+    return {.name = known.name,
+            .place = static_cast<std::uint32_t>(known.rule - rules_->rules().data()),
+            .queued = known.queued,
+            .is_throttled = known.queued > 0 && known.at > ticks,
+            .throttled_now = in_duration(known.throttled_ticks(ticks)),
+            .oldest = known.queued > 0 ? known.head().arrived_at() : kNever,
+            .tally = known.tally};
 }
 
-}  // namespace
-
-TbfFigures Tbf::figures_of(TrafficClass& known, Instant now) {
-    const RecentRate::PerSecond recent = known.recent.per_second(now);
-    TbfFigures figures{.name = known.name,
-                       .queued = known.queued,
-                       .served = known.totals.served,
-                       .bytes = known.totals.bytes,
-                       .operations_per_second = recent.requests,
-                       .bytes_per_second = recent.bytes};
-    figures.throttled = known.totals.throttled + in_duration(known.throttled_ticks(ticks_at(now)));
-    if (known.queued > 0) figures.oldest = now - known.head().arrived_at();
-    return figures;
+bool Tbf::adapt(const PolicySettings& /*settings*/, const PolicyParts& parts, Instant now) {
+    if (parts.share.tbf.buckets != buckets_) return false;
+    set_rules(parts.share.tbf.rules, now);
+    return true;
 }
 
-std::vector<TbfFigures> Tbf::class_figures(Instant now) const {
-    std::vector<TrafficClass*> known;
-    for (const auto& each : classes_.places()) {
-        if (each) known.push_back(each.get());
+bool Tbf::visit_classes(Instant now, const ClassVisitor& visitor) {
+    for (const auto& known : classes_.places()) {
+        if (known) visitor(view_of(*known, now));
     }
-    // The rules of a set stand side by side, in their order.
-    std::ranges::sort(known, {}, [](const TrafficClass* of) {
-        return std::pair(of->rule, std::string_view(of->name));
-    });
-    std::vector<TbfFigures> all;
-    for (TrafficClass* const each : known) all.push_back(figures_of(*each, now));
-    return all;
+    return true;
 }
 
-std::vector<TbfFigures> Tbf::rule_figures(Instant now) const {
-    std::vector<TbfFigures> all;
+std::vector<ClassFigures> Tbf::rule_figures(Instant now) {
+    std::vector<ClassFigures> all;
     for (const Rule& rule : rules_->rules()) {
-        TbfFigures& figures = all.emplace_back(TbfFigures{.name = rule.name});
+        ClassFigures& figures = all.emplace_back(ClassFigures{.name = rule.name});
         const auto past = past_.find(rule.id);
         if (past == past_.end()) continue;
         figures.served = past->second.served;
         figures.bytes = past->second.bytes;
         figures.throttled = past->second.throttled;
     }
-    for (const auto& known : classes_.places()) {
-        if (!known) continue;
-        const auto place = static_cast<std::size_t>(known->rule - rules_->rules().data());
-        add_to(all[place], figures_of(*known, now));
-    }
+    visit_classes(now, [&](const ClassView& of) { all[of.place].add(figures_of(of, now)); });
     return all;
 }
 

@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <expected>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -37,24 +39,19 @@ public:
     // What is the same as before keeps its classes and buckets. Requires: the settings were
     // checked.
     TbfShare share(const TbfSettings& settings, Instant now);
+    const RuleSetPtr& rules(const TbfSettings& settings, Instant now);
+
+    // Changes the rules of `settings` by hand: with which settings they are the same then. A change
+    // that is refused changes nothing.
+    using Edit = std::function<RuleBook::Edited(RuleBook& book)>;
+    std::expected<TbfSettings, RuleMistake> edit(const TbfSettings& settings, Instant now,
+                                                 const Edit& edit);
 
 private:
     const std::uint64_t seed_;
     std::shared_ptr<BucketTable> buckets_;  // Made when somebody wants it.
     RuleBook rules_;
     TbfSettings settings_{};
-};
-
-// What a class, or all of a rule's, has seen on this locality.
-struct TbfFigures {
-    std::string name;
-    std::uint64_t queued = 0;
-    std::uint64_t served = 0;
-    std::uint64_t bytes = 0;
-    double operations_per_second = 0;  // Lately.
-    double bytes_per_second = 0;
-    Duration throttled{};  // How long it had something waiting and no token for it.
-    Duration oldest{};     // How long the oldest has waited.
 };
 
 // Token buckets: rules divide the requests into classes, and each class has a bucket. Requests of a
@@ -78,6 +75,9 @@ public:
     Next pop(Instant now) override;
     void remove(Request& request) override;
     void complete(Request& /*request*/, Instant /*now*/) override {}
+    void let_pass(Request& request, Instant now) override;
+    bool adapt(const PolicySettings& settings, const PolicyParts& parts, Instant now) override;
+    bool visit_classes(Instant now, const ClassVisitor& visitor) override;
 
     // From now on these decide, also about what waits already, in the order it came. Whoever calls
     // it asks with pop() again.
@@ -85,19 +85,11 @@ public:
     const RuleSet& rules() const { return *rules_; }
 
     std::size_t class_count() const { return classes_.count(); }
-    // Of each class, and of each rule with what its forgotten classes had, by the rules' order.
-    std::vector<TbfFigures> class_figures(Instant now) const;
-    std::vector<TbfFigures> rule_figures(Instant now) const;
+    // Of each rule, with what its forgotten classes had, by the rules' order.
+    std::vector<ClassFigures> rule_figures(Instant now);
 
 private:
     struct TrafficClass;
-    struct Totals {
-        std::uint64_t served = 0;
-        std::uint64_t bytes = 0;
-        Duration throttled{};
-
-        void add(const Totals& other);
-    };
     struct Move {
         Request* request;
         TrafficClass* to;
@@ -120,7 +112,7 @@ private:
     static void move_all(std::vector<Move>& moves, Instant now);
     void schedule_all();
 
-    static TbfFigures figures_of(TrafficClass& known, Instant now);
+    ClassView view_of(TrafficClass& known, Instant now) const;
 
     const std::shared_ptr<BucketTable> buckets_;
     RuleSetPtr rules_;
@@ -132,8 +124,8 @@ private:
     std::size_t scheduled_count_ = 0;  // Classes that have an entry which is still true.
     std::uint32_t last_order_ = 0;
     std::uint64_t last_number_ = 0;
-    Instant now_{};                         // The last that was said.
-    std::map<std::uint64_t, Totals> past_;  // Of forgotten classes, by their rule's id.
+    Instant now_{};                              // The last that was said.
+    std::map<std::uint64_t, ClassTotals> past_;  // Of forgotten classes, by their rule's id.
 };
 
 }  // namespace fopd::lrs

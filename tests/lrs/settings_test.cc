@@ -1,7 +1,10 @@
 #include "lrs/settings.h"
 
+#include <algorithm>
+
 #include "config/current.h"
 #include "config/schema.h"
+#include "lrs/classes/described_request.h"
 #include "tests/catch.h"
 
 using namespace fopd;
@@ -120,4 +123,102 @@ TEST_CASE("lrs settings: what is impossible is refused", "[lrs]") {
 TEST_CASE("lrs settings: an unknown policy and no foms are refused", "[lrs]") {
     CHECK_FALSE(load("lrs: { policy: lifo }").has_value());
     CHECK_FALSE(load("lrs: { max_foms: 0 }").has_value());
+}
+
+namespace {
+
+LrsSettings changed_by(const LrsSettings& settings, std::string_view policy,
+                       std::vector<NamedValue> values) {
+    const auto next = with_policy(settings, policy, values);
+    if (!next) INFO(to_string(next.error().front()));
+    REQUIRE(next.has_value());
+    return *next;
+}
+
+std::string refusal(std::string_view policy, std::vector<NamedValue> values) {
+    const auto next = with_policy(LrsSettings{}, policy, values);
+    REQUIRE(!next.has_value());
+    const config::Problem& problem = next.error().front();
+    return problem.key + ": " + problem.wrong + ", " + problem.right;
+}
+
+}  // namespace
+
+TEST_CASE("lrs settings: by hand a policy is set as in the file, and the rest stays", "[lrs]") {
+    LrsSettings settings;
+    settings.max_foms = 7;
+    settings = changed_by(settings, "crr", {{"quantum", "16"}});
+    CHECK(settings.policy->name == "crr");
+    CHECK(settings.crr.quantum == 16);
+    CHECK(settings.max_foms == 7);
+
+    settings = changed_by(settings, "deadline", {{"policy", "crr"}, {"wait_max", "250ms"}});
+    CHECK(settings.deadline.wait_max == 250ms);
+    CHECK(settings.deadline.policy->name == "crr");
+    CHECK(settings.crr.quantum == 16);
+
+    settings = changed_by(settings, "tbf", {{"rules", R"(["a job=a rate=1/s", 'b * rate=0'])"}});
+    CHECK(settings.tbf.rules == std::vector<std::string>{"a job=a rate=1/s", "b * rate=0"});
+    CHECK(changed_by(settings, "tbf", {}).tbf == settings.tbf);
+}
+
+TEST_CASE("lrs settings: what the file may not say cannot be set by hand", "[lrs]") {
+    CHECK(refusal("fairest", {{"quantum", "1"}}).starts_with("lrs.policy: "));
+    CHECK(refusal("crr", {{"quantum", "0"}}).starts_with("lrs.crr.quantum: "));
+    CHECK(refusal("crr", {{"quantun", "1"}}).find("quantum") != std::string::npos);
+    CHECK(refusal("fifo", {{"quantum", "1"}}).starts_with("lrs.fifo"));
+    CHECK(refusal("crr", {{"quantum", "1\nw: 2"}}).find("is no value") != std::string::npos);
+    CHECK(refusal("crr", {{"quantum", "["}}).find("is no value") != std::string::npos);
+    CHECK(refusal("crr", {{"quantum", ""}}).starts_with("lrs.crr.quantum: "));
+    CHECK(refusal("deadline", {{"policy", "deadline"}}).starts_with("lrs.deadline.policy: "));
+    CHECK(refusal("tbf", {{"rules", "[a job=a rate=-1/s]"}}).starts_with("lrs.tbf.rules[0]: "));
+}
+
+TEST_CASE("lrs settings: what is written of them reads back, and is no longer than need be",
+          "[lrs]") {
+    CHECK(to_yaml(LrsSettings{}) == "lrs:\n  policy: fifo\n");
+    LrsSettings settings = changed_by(LrsSettings{}, "crr", {{"quantum", "16"}});
+    settings = changed_by(settings, "tbf", {{"rules", R"(["a job={\"x y\" z} rate=1/s"])"}});
+    const std::string text = to_yaml(settings);
+    CAPTURE(text);
+    CHECK(text.find("delay") == std::string::npos);
+    const auto loaded = load(text);
+    REQUIRE(loaded.has_value());
+    CHECK(keys_that_differ(settings, (*loaded)->get<LrsSettings>()).empty());
+    CHECK(keys_that_differ(LrsSettings{}, settings) ==
+          std::vector<std::string>{"lrs.policy", "lrs.crr.quantum", "lrs.tbf.rules"});
+}
+
+TEST_CASE("lrs settings: those of policies that do not decide do not count", "[lrs]") {
+    const auto with = [](std::string_view policy, std::uint32_t quantum) {
+        PolicyChoice choice;
+        choice.policy = &*std::ranges::find(policies(), policy, &PolicyEntry::name);
+        choice.deadline.policy = &*std::ranges::find(policies(), "crr", &PolicyEntry::name);
+        choice.crr.quantum = quantum;
+        return choice;
+    };
+    CHECK(with("fifo", 1) == with("fifo", 2));
+    CHECK(with("crr", 1) != with("crr", 2));
+    CHECK(with("deadline", 1) != with("deadline", 2));
+    CHECK(with("deadline", 1).is_kind_of(with("deadline", 2)));
+    CHECK_FALSE(with("crr", 1).is_kind_of(with("deadline", 1)));
+}
+
+TEST_CASE("lrs settings: of which class a described request would be", "[lrs]") {
+    const auto request = DescribedRequest::parse("job=a op=read");
+    REQUIRE(request.has_value());
+    const auto class_with = [&](std::string_view text) {
+        const auto loaded = load(text);
+        REQUIRE(loaded.has_value());
+        const auto& settings = (*loaded)->get<LrsSettings>();
+        return settings.class_of((*request)->attributes(),
+                                 {.share = {.tbf = TbfNode(1).share(settings.tbf, Instant{})}});
+    };
+    CHECK(class_with("") == "all");
+    CHECK(class_with("lrs: { policy: crr }") == std::string(32, '0'));
+    const std::string tbf = "tbf: { rules: [ \"mine job=* rate=1/s\" ] }";
+    CHECK(class_with("lrs: { policy: tbf, " + tbf + " }") == "mine{job=a}");
+    CHECK(class_with("lrs: { policy: deadline, deadline: { policy: tbf }, " + tbf + " }") ==
+          "mine{job=a}");
+    CHECK(class_with("lrs: { policy: deadline, " + tbf + " }") == "all");
 }

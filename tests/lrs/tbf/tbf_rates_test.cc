@@ -135,7 +135,7 @@ TEST_CASE("lrs tbf rates: no locality goes without", "[lrs]") {
     TbfStage stage({"a job=a rate=1000/s"}, {}, kCount);
     serve(stage, {.locality_count = kCount, .late_max = 100us, .span = 10s});
     for (const auto& policy : stage.policies) {
-        const auto figures = policy->class_figures(kRatesStart + 10s);
+        const auto figures = class_figures(*policy, kRatesStart + 10s);
         REQUIRE(figures.size() == 1);
         CHECK(figures.front().served > 1000);
     }

@@ -174,3 +174,56 @@ TEST_CASE("lrs tbf rules: changes of rules while there is no room for classes lo
         CHECK(std::ranges::all_of(seen, [](const auto& each) { return each.second == 1; }));
     }
 }
+
+TEST_CASE("lrs tbf node: rules by hand are settings, and keep what the others had used", "[lrs]") {
+    TbfNode node(1);
+    const TbfSettings file{.rules = {"a   job=a rate=1/s"}};
+    const RuleSetPtr before = node.rules(file, kRulesStart);
+    const auto add = [](RuleBook& book) {
+        return book.add("b job=b rate={2/s 1MB/s} by=none rank=7", {.now = kRulesStart});
+    };
+    const auto edited = node.edit(file, kRulesStart, add);
+    REQUIRE(edited.has_value());
+    CHECK(edited->rules ==
+          std::vector<std::string>{"b job=b rate={2/s 1MB/s} by=none rank=7", "a job=a rate=1/s"});
+    const RuleSetPtr after = node.rules(*edited, kRulesStart);
+    CHECK(after->version() == before->version() + 1);
+    CHECK(after->find("a")->own_bucket == before->find("a")->own_bucket);
+    // What is in the file again keeps it as well.
+    CHECK(node.rules(file, kRulesStart)->find("a")->own_bucket == before->find("a")->own_bucket);
+}
+
+TEST_CASE("lrs tbf node: a change that is refused changes nothing", "[lrs]") {
+    TbfNode node(1);
+    const TbfSettings file{.rules = {"a job=a rate=1/s"}};
+    const RuleSetPtr before = node.rules(file, kRulesStart);
+    const auto refused = node.edit(file, kRulesStart, [](RuleBook& book) {
+        return book.add("a job=b rate=1/s", {.now = kRulesStart});
+    });
+    REQUIRE(!refused.has_value());
+    CHECK(node.rules(file, kRulesStart) == before);
+}
+
+TEST_CASE("lrs tbf: it adapts to other rules of its node, and keeps what classes had", "[lrs]") {
+    TbfNode node(1);
+    PolicySettings settings;
+    settings.tbf = {.rules = {"a job=a rate=0", "b job=b rate=1/s burst=1"}};
+    const auto policy = make_tbf(settings.tbf, node.share(settings.tbf, kRulesStart), 1);
+    StageRequest held("job=a");
+    StageRequest served("job=b");
+    policy->push(held, kRulesStart);
+    policy->push(served, kRulesStart);
+    CHECK(policy->pop(kRulesStart).request == &served);
+    CHECK(policy->pop(kRulesStart).request == nullptr);
+
+    settings.tbf.rules[0] = "a job=a rate=unlimited";
+    REQUIRE(policy->adapt(settings, {.share = {.tbf = node.share(settings.tbf, kRulesStart)}},
+                          kRulesStart));
+    CHECK(policy->pop(kRulesStart).request == &held);
+    std::uint64_t count = 0;
+    policy->visit_classes(kRulesStart,
+                          [&](const ClassView& of) { count += of.tally.totals().served; });
+    CHECK(count == 2);
+    CHECK_FALSE(policy->adapt(
+        settings, {.share = {.tbf = TbfNode(2).share(settings.tbf, kRulesStart)}}, kRulesStart));
+}

@@ -8,11 +8,20 @@
 #include <string_view>
 #include <vector>
 
+#include "lrs/policies.h"
 #include "lrs/tbf/tbf.h"
 #include "tests/catch.h"
 #include "tests/lrs/stage_request.h"
 
 namespace fopd::lrs::testing {
+
+// Of each class that the policy knows.
+inline std::vector<ClassFigures> class_figures(Policy& policy, Instant now) {
+    std::vector<ClassFigures> all;
+    REQUIRE(policy.visit_classes(now,
+                                 [&](const ClassView& of) { all.push_back(figures_of(of, now)); }));
+    return together(std::move(all), 100);
+}
 
 // Rules, and the policies of as many localities as are wanted, which share the node's buckets.
 class TbfStage {

@@ -25,8 +25,8 @@ namespace {
 
 constexpr Instant kStart{10s};
 
-const TbfFigures& figures_of(const std::vector<TbfFigures>& all, std::string_view name) {
-    const auto found = std::ranges::find(all, name, &TbfFigures::name);
+const ClassFigures& figures_of(const std::vector<ClassFigures>& all, std::string_view name) {
+    const auto found = std::ranges::find(all, name, &ClassFigures::name);
     CAPTURE(name);
     REQUIRE(found != all.end());
     return *found;
@@ -196,15 +196,15 @@ TEST_CASE("lrs tbf: the figures tell who is throttled", "[lrs]") {
     stage.push("job=idle size=1", kStart);
     stage.pop_all(kStart);
     for (int i = 1; i <= 9; ++i) stage.pop_all(kStart + i * 100ms);
-    const auto figures = stage.policy().class_figures(kStart + 950ms);
-    const TbfFigures& busy = figures_of(figures, "a{job=busy}");
+    const auto figures = class_figures(stage.policy(), kStart + 950ms);
+    const ClassFigures& busy = figures_of(figures, "a{job=busy}");
     CHECK(busy.queued == 1);
     CHECK(busy.served == 10);
     CHECK(busy.bytes == 10 * 4096);
     CHECK(busy.throttled == 950ms);
     CHECK(busy.oldest == 950ms);
     CHECK(busy.operations_per_second == Approx(10));
-    const TbfFigures& idle = figures_of(figures, "a{job=idle}");
+    const ClassFigures& idle = figures_of(figures, "a{job=idle}");
     CHECK(idle.throttled == 0s);
     CHECK(idle.oldest == 0s);
     const auto rules = stage.policy().rule_figures(kStart + 950ms);
@@ -213,7 +213,7 @@ TEST_CASE("lrs tbf: the figures tell who is throttled", "[lrs]") {
     CHECK(figures_of(rules, "a").throttled == 950ms);
     CHECK(figures_of(rules, "default").served == 0);
 
-    CHECK(figures_of(stage.policy().class_figures(kStart + 10s), "a{job=busy}")
+    CHECK(figures_of(class_figures(stage.policy(), kStart + 10s), "a{job=busy}")
               .operations_per_second == 0);
 }
 
@@ -221,7 +221,7 @@ TEST_CASE("lrs tbf: who waits blocked is throttled all the time", "[lrs]") {
     TbfStage stage({"a job=a rate=block"});
     stage.push("job=a", kStart);
     stage.pop_all(kStart + 3s);
-    CHECK(figures_of(stage.policy().class_figures(kStart + 3s), "a{job=a}").throttled == 3s);
+    CHECK(figures_of(class_figures(stage.policy(), kStart + 3s), "a{job=a}").throttled == 3s);
 }
 
 TEST_CASE("lrs tbf: the scheduler drains what is throttled, and forgets no removal", "[lrs]") {

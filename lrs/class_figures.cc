@@ -1,0 +1,76 @@
+#include "lrs/class_figures.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+namespace fopd::lrs {
+
+// What holds a class back may turn out to be over earlier than it seemed: then nothing is new of it
+// until it has been held back for longer than was told.
+ClassTotals ClassTally::take_news(Duration throttled_now) {
+    const Duration throttled = std::max(told_.throttled, totals_.throttled + throttled_now);
+    const ClassTotals news{.served = totals_.served - told_.served,
+                           .bytes = totals_.bytes - told_.bytes,
+                           .throttled = throttled - told_.throttled};
+    told_ = totals_;
+    told_.throttled = throttled;
+    return news;
+}
+
+void ClassFigures::add(const ClassFigures& other) {
+    queued += other.queued;
+    served += other.served;
+    bytes += other.bytes;
+    operations_per_second += other.operations_per_second;
+    bytes_per_second += other.bytes_per_second;
+    is_throttled = is_throttled || other.is_throttled;
+    throttled += other.throttled;
+    oldest = std::max(oldest, other.oldest);
+}
+
+ClassFigures figures_of(const ClassView& of, Instant now) {
+    const ClassTotals& totals = of.tally.totals();
+    const RecentRate::PerSecond recent = of.tally.per_second(now);
+    ClassFigures figures{.name = std::string(of.name),
+                         .place = of.place,
+                         .queued = of.queued,
+                         .served = totals.served,
+                         .bytes = totals.bytes,
+                         .operations_per_second = recent.requests,
+                         .bytes_per_second = recent.bytes,
+                         .is_throttled = of.is_throttled};
+    figures.throttled = totals.throttled + of.throttled_now;
+    if (of.oldest != kNever) figures.oldest = now - of.oldest;
+    return figures;
+}
+
+std::vector<ClassFigures> together(std::vector<ClassFigures> parts, std::size_t count_max) {
+    const auto by_name = [](const ClassFigures& figures) {
+        return std::tuple(figures.place, std::string_view(figures.name));
+    };
+    std::ranges::sort(parts, {}, by_name);
+    std::vector<ClassFigures> all;
+    for (ClassFigures& part : parts) {
+        if (!all.empty() && by_name(all.back()) == by_name(part)) {
+            all.back().add(part);
+        } else {
+            all.push_back(std::move(part));
+        }
+    }
+    if (all.size() <= count_max) return all;
+
+    const auto by_weight = [](const ClassFigures& figures) {
+        return std::tuple(figures.queued, figures.throttled, figures.served);
+    };
+    const auto first_left_out = all.begin() + static_cast<std::ptrdiff_t>(count_max);
+    std::ranges::nth_element(all, first_left_out, std::ranges::greater(), by_weight);
+    ClassFigures others{.name = std::string(kOtherClasses)};
+    for (auto each = first_left_out; each != all.end(); ++each) others.add(*each);
+    all.erase(first_left_out, all.end());
+    std::ranges::sort(all, {}, by_name);
+    all.push_back(std::move(others));
+    return all;
+}
+
+}  // namespace fopd::lrs

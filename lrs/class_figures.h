@@ -1,0 +1,96 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/time.h"
+#include "lrs/classes/recent_rate.h"
+
+namespace fopd::lrs {
+
+// What was done for a class.
+struct ClassTotals {
+    std::uint64_t served = 0;
+    std::uint64_t bytes = 0;
+    Duration throttled{};  // How long it had something waiting, and was held back.
+
+    void add(const ClassTotals& other) {
+        served += other.served;
+        bytes += other.bytes;
+        throttled += other.throttled;
+    }
+    bool is_nothing() const { return served == 0 && bytes == 0 && throttled == Duration::zero(); }
+};
+
+// What a policy counts for each of its classes, from the class's first request on.
+class ClassTally {
+public:
+    void add_request(std::uint64_t bytes, Instant now) {
+        totals_.served += 1;
+        totals_.bytes += bytes;
+        recent_.add_request(bytes, now);
+    }
+    void add_throttled(Duration span) { totals_.throttled += span; }
+
+    const ClassTotals& totals() const { return totals_; }
+    RecentRate::PerSecond per_second(Instant now) const { return recent_.per_second(now); }
+
+    // What is new since the last call. `throttled_now` is not counted yet, and will be.
+    ClassTotals take_news(Duration throttled_now);
+
+private:
+    ClassTotals totals_;
+    RecentRate recent_;
+    ClassTotals told_;
+};
+
+// The name of the one class of a policy that has none.
+inline constexpr std::string_view kAllClasses = "all";
+// Of those for which a list has no room.
+inline constexpr std::string_view kOtherClasses = "other";
+
+// A class as its policy shows it, for the time of a call.
+struct ClassView {
+    std::string_view name;    // The same in all localities.
+    std::uint32_t place = 0;  // Classes with a lower one stand first.
+    std::uint64_t queued = 0;
+    bool is_throttled = false;  // Something waits, and is held back.
+    Duration throttled_now{};   // Not in the tally yet.
+    Instant oldest = kNever;    // When the oldest that waits arrived.
+    ClassTally& tally;
+};
+using ClassVisitor = std::function<void(const ClassView&)>;
+
+// What a class has seen, in one locality or in all.
+struct ClassFigures {
+    std::string name;
+    std::uint32_t place = 0;
+    std::uint64_t queued = 0;
+    std::uint64_t served = 0;
+    std::uint64_t bytes = 0;
+    double operations_per_second = 0;  // Lately.
+    double bytes_per_second = 0;
+    bool is_throttled = false;
+    Duration throttled{};  // Of localities together: of two that hold it back for 1 s, 2 s.
+    Duration oldest{};     // How long the oldest has waited.
+
+    void add(const ClassFigures& other);
+};
+ClassFigures figures_of(const ClassView& of, Instant now);
+
+// The figures of localities as those of a node, by place and name. Beyond `count_max` those for
+// which least waits and was done are one, the last.
+std::vector<ClassFigures> together(std::vector<ClassFigures> parts, std::size_t count_max);
+
+// What is new of a class since it was last asked.
+struct ClassNews {
+    std::string name;
+    ClassTotals added;
+    std::uint64_t queued = 0;  // Now.
+};
+
+}  // namespace fopd::lrs
