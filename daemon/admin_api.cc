@@ -1,57 +1,16 @@
 #include "daemon/admin_api.h"
 
 #include <algorithm>
-#include <charconv>
 #include <future>
 #include <optional>
 
+#include "daemon/admin_reply.h"
 #include "daemon/json_writer.h"
 #include "daemon/log_format.h"
 #include "daemon/open_metrics.h"
 #include "daemon/settings.h"
 
 namespace fopd::daemon {
-
-namespace {
-
-constexpr int kOk = 200;
-constexpr int kBadRequest = 400;
-constexpr int kNotFound = 404;
-constexpr int kConflict = 409;
-constexpr int kUnprocessable = 422;
-constexpr int kUnavailable = 503;
-constexpr int kTimeout = 504;
-
-AdminReply json_reply(int status, std::string body) {
-    return {.status = status, .content_type = "application/json", .body = std::move(body)};
-}
-
-AdminReply failure(int status, std::string_view message) {
-    JsonWriter json;
-    json.begin_object().field("error", message).end_object();
-    return json_reply(status, json.text());
-}
-
-AdminReply bad_configuration(const std::vector<std::string>& problems) {
-    JsonWriter json;
-    json.begin_object();
-    json.field("error", "the configuration is not valid; nothing was changed");
-    json.list("problems", problems);
-    json.end_object();
-    return json_reply(kUnprocessable, json.text());
-}
-
-std::optional<std::uint64_t> number_in(const AdminRequest& request, const std::string& key) {
-    const auto word = request.query.find(key);
-    if (word == request.query.end()) return std::nullopt;
-    std::uint64_t number = 0;
-    const char* const end = word->second.data() + word->second.size();
-    const auto parsed = std::from_chars(word->second.data(), end, number);
-    if (parsed.ec != std::errc{} || parsed.ptr != end) return std::nullopt;
-    return number;
-}
-
-}  // namespace
 
 struct AdminApi::Verb {
     AdminRoute route;
@@ -60,7 +19,7 @@ struct AdminApi::Verb {
     Duration patience;
 };
 
-constexpr std::array<AdminApi::Verb, 15> AdminApi::kVerbs{{
+constexpr std::array<AdminApi::Verb, 25> AdminApi::kVerbs{{
     {{.method = "GET", .path = "/v1/status"}, &AdminApi::status, 5s},
     {{.method = "GET", .path = "/v1/devices"}, &AdminApi::devices, 5s},
     {{.method = "POST", .path = "/v1/device/add", .answers = AdminRoute::Answers::kLate},
@@ -80,6 +39,7 @@ constexpr std::array<AdminApi::Verb, 15> AdminApi::kVerbs{{
     // These ask the localities.
     {{.method = "GET", .path = "/v1/sessions"}, &AdminApi::sessions, 5s},
     {{.method = "GET", .path = "/v1/trace"}, &AdminApi::trace, 5s},
+    {{.method = "GET", .path = "/v1/lrs"}, &AdminApi::lrs_show, 5s},
     {{.method = "POST", .path = "/v1/scrub"}, &AdminApi::scrub, 5s},
     {{.method = "POST", .path = "/v1/store/check"}, &AdminApi::store_check, 5s},
     {{.method = "GET", .path = "/v1/store/check-report"}, &AdminApi::store_check_report, 5s},
@@ -87,6 +47,17 @@ constexpr std::array<AdminApi::Verb, 15> AdminApi::kVerbs{{
      &AdminApi::store_backup,
      0s},
     // These need no locality.
+    {{.method = "GET", .path = "/v1/lrs/rules"}, &AdminApi::lrs_rules, 5s},
+    {{.method = "GET", .path = "/v1/lrs/which"}, &AdminApi::lrs_which, 5s},
+    {{.method = "GET", .path = "/v1/lrs/draft"}, &AdminApi::lrs_draft, 5s},
+    {{.method = "POST", .path = "/v1/lrs/saved"}, &AdminApi::lrs_saved, 5s},
+    {{.method = "POST", .path = "/v1/lrs/set"}, &AdminApi::lrs_set, 5s},
+    {{.method = "POST", .path = "/v1/lrs/rule/add"}, &AdminApi::lrs_rule_add, 5s},
+    {{.method = "POST", .path = "/v1/lrs/rule/change"}, &AdminApi::lrs_rule_change, 5s},
+    {{.method = "POST", .path = "/v1/lrs/rule/del"}, &AdminApi::lrs_rule_del, 5s},
+    {{.method = "POST", .path = "/v1/lrs/rule/load", .body_max = 1UL << 20},
+     &AdminApi::lrs_rule_load,
+     5s},
     {{.method = "GET", .path = "/v1/store/backup-part"}, &AdminApi::store_backup_part, 30s},
     {{.method = "POST", .path = "/v1/store/backup-end"}, &AdminApi::store_backup_end, 5s},
 }};

@@ -44,7 +44,7 @@ public:
 private:
     class Call;
     struct Verb;
-    static const std::array<Verb, 15> kVerbs;
+    static const std::array<Verb, 25> kVerbs;
 
     AdminReply on_control(const Verb& verb, const AdminRequest& request);
     // A row of the table of verbs like the others, which are not const.
@@ -62,6 +62,25 @@ private:
     Task<AdminReply> scrub(AdminRequest request);
     Task<AdminReply> store_check(AdminRequest request);
     Task<AdminReply> store_check_report(AdminRequest request);
+
+    Task<AdminReply> lrs_show(AdminRequest request);
+    Task<AdminReply> lrs_rules(
+        AdminRequest request);  // NOLINT(readability-make-member-function-const)
+    Task<AdminReply> lrs_which(
+        AdminRequest request);  // NOLINT(readability-make-member-function-const)
+    Task<AdminReply> lrs_draft(
+        AdminRequest request);  // NOLINT(readability-make-member-function-const)
+    Task<AdminReply> lrs_saved(AdminRequest request);
+    Task<AdminReply> lrs_set(AdminRequest request);
+    Task<AdminReply> lrs_rule_add(AdminRequest request);
+    Task<AdminReply> lrs_rule_change(AdminRequest request);
+    Task<AdminReply> lrs_rule_del(AdminRequest request);
+    Task<AdminReply> lrs_rule_load(AdminRequest request);
+    AdminReply edit_rules(const AdminRequest& request,
+                          lrs::RuleBook::Edited (*edit)(lrs::RuleBook& book, std::string_view text,
+                                                        const lrs::RuleBook::Edit& when),
+                          std::string_view text);
+    AdminReply lrs_changed(const Node::LrsResult& result) const;
 
     Task<AdminReply> store_backup(AdminRequest request);
     Task<AdminReply> store_backup_part(AdminRequest request);

@@ -25,8 +25,8 @@ namespace {
 
 constexpr AdminRoute kMetricsRoute{.method = "GET", .path = "/metrics"};
 
-// A body beyond kBodyMax is read to its end, so that its sender listens to the refusal; beyond this
-// the connection is cut.
+// A body that is too large is read to its end, so that its sender listens to the refusal; beyond
+// this the connection is cut.
 constexpr std::size_t kBodyReadMax = 1UL << 20;
 
 struct Refusal {
@@ -40,7 +40,12 @@ enum class Serves { kEverything, kMetrics };
 // One request from its first header to its last byte of reply.
 struct Exchange {
     AdminRequest request;
+    const AdminRoute* route = nullptr;  // Null: no such path.
     std::size_t body_bytes = 0;
+
+    std::size_t body_max() const {
+        return route == nullptr ? AdminServer::kBodyMax : route->body_max;
+    }
 };
 
 MHD_Result send_reply(MHD_Connection* connection, unsigned status, const std::string& type,
@@ -63,7 +68,7 @@ MHD_Result refuse(MHD_Connection* connection, const Refusal& refusal) {
     return send_reply(connection, refusal.status, "application/json", body, refusal.allow);
 }
 
-constexpr Refusal kTooLarge{MHD_HTTP_CONTENT_TOO_LARGE, "the body is larger than 64 KiB"};
+constexpr Refusal kTooLarge{MHD_HTTP_CONTENT_TOO_LARGE, "the body is too large"};
 constexpr Refusal kTooMany{MHD_HTTP_SERVICE_UNAVAILABLE, "too many requests at once; try again"};
 
 std::size_t announced_bytes(MHD_Connection* connection) {
@@ -162,7 +167,7 @@ private:
         current.body_bytes += std::exchange(*data_size, 0);
         if (current.body_bytes > kBodyReadMax) return MHD_NO;
         const std::size_t before = current.request.body.size();
-        const std::size_t room = AdminServer::kBodyMax - before;
+        const std::size_t room = current.body_max() - before;
         current.request.body.append(data, std::min(room, current.body_bytes - before));
         return MHD_YES;
     }
@@ -188,6 +193,7 @@ private:
         auto started = std::make_unique<Exchange>();
         started->request.method = method;
         started->request.path = path;
+        started->route = find_route(path);
         *exchange = started.release();
         under_way_.enter();
         if (announced_bytes(connection) > kBodyReadMax) return refuse(connection, kTooLarge);
@@ -196,8 +202,8 @@ private:
 
     MHD_Result answer(MHD_Connection* connection, Exchange& exchange) {
         AdminRequest& request = exchange.request;
-        if (exchange.body_bytes > AdminServer::kBodyMax) return refuse(connection, kTooLarge);
-        const AdminRoute* const route = find_route(request.path);
+        if (exchange.body_bytes > exchange.body_max()) return refuse(connection, kTooLarge);
+        const AdminRoute* const route = exchange.route;
         if (route == nullptr) return refuse(connection, {MHD_HTTP_NOT_FOUND, "no such path"});
         if (request.method == "HEAD") request.method = "GET";
         if (request.method != route->method) {

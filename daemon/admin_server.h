@@ -28,6 +28,8 @@ struct AdminReply {
     std::string body;
 };
 
+inline constexpr std::size_t kAdminBodyMax = 64UL << 10;
+
 // A path that is answered, and the one method it takes; HEAD goes wherever GET does.
 struct AdminRoute {
     // Whether the answer may be long in coming. Those that wait are counted apart, so that they
@@ -37,6 +39,7 @@ struct AdminRoute {
     std::string_view method;
     std::string_view path;
     Answers answers = Answers::kSoon;
+    std::size_t body_max = kAdminBodyMax;
 };
 
 // What the requests mean. Called on the server's threads, on several at once and never on a
@@ -53,13 +56,14 @@ public:
 
 // HTTP/1.1 on the admin socket, and `GET /metrics` alone on a TCP address. One thread for each
 // connection, one request on each connection. Unknown paths, wrong methods and bodies beyond
-// kBodyMax never reach the handler; every refusal is JSON with an "error", except of what is no
-// HTTP at all or has headers beyond kHeaderMax: that the HTTP library answers itself.
+// kBodyMax, or what the route says, never reach the handler; every refusal is JSON with an "error",
+// except of what is no HTTP at all or has headers beyond kHeaderMax: that the HTTP library answers
+// itself.
 //
 // Who may open the socket may do everything: its mode (0660, group fopd) is the protection.
 class AdminServer {
 public:
-    static constexpr std::size_t kBodyMax = 64UL << 10;
+    static constexpr std::size_t kBodyMax = kAdminBodyMax;
     static constexpr std::size_t kHeaderMax = 16UL << 10;
     // On each of socket and TCP; further ones are closed.
     static constexpr std::uint32_t kConnectionsMax = 128;

@@ -5,6 +5,10 @@
 
 #include <unistd.h>
 
+#include "config/file.h"
+#include "config/section_text.h"
+#include "core/ensure.h"
+
 namespace fopd::daemon {
 
 std::expected<std::unique_ptr<Configuration>, config::Problems> Configuration::open(
@@ -35,6 +39,7 @@ std::expected<Configuration::Reloaded, Configuration::Refused> Configuration::re
     const core::Level level_before = log_level();
     const config::Current::Applied applied = current_.apply(*next);
     log_level_by_hand_.reset();
+    lrs_in_file_ = (*next)->get<lrs::LrsSettings>();
 
     Reloaded reloaded;
     for (const config::Change& change : applied.live) reloaded.changed.push_back(change.path);
@@ -52,8 +57,60 @@ core::Level Configuration::log_level() const {
 }
 
 std::vector<std::string> Configuration::differing_keys() const {
-    if (log_level() == current_.snapshot()->get<LogSettings>().level) return {};
-    return {"log.level"};
+    std::vector<std::string> keys = differing_lrs_keys();
+    const bool is_other_level = log_level() != current_.snapshot()->get<LogSettings>().level;
+    if (is_other_level) keys.emplace_back("log.level");
+    return keys;
+}
+
+// -- the request scheduler --
+
+std::vector<std::string> Configuration::set_lrs(lrs::LrsSettings settings) {
+    const config::Current::Applied applied =
+        current_.apply(current_.snapshot()->with(std::move(settings)));
+    ENSURE(applied.waiting.empty());
+    std::vector<std::string> changed;
+    for (const config::Change& change : applied.live) changed.push_back(change.path);
+    return changed;
+}
+
+std::vector<std::string> Configuration::differing_lrs_keys() const {
+    return lrs::keys_that_differ(lrs_in_file_, current_.snapshot()->get<lrs::LrsSettings>());
+}
+
+std::expected<Configuration::Draft, std::string> Configuration::draft_lrs() const {
+    auto before = config::read_file(file_);
+    if (!before) return std::unexpected(file_ + ": " + before.error().wrong);
+    const config::Schema schema = make_schema();
+    const auto now = schema.load_text(*before, file_);
+    if (!now) return std::unexpected(to_string(now.error().front()));
+    const auto theirs = lrs::keys_that_differ(lrs_in_file_, (*now)->get<lrs::LrsSettings>());
+    if (!theirs.empty()) {
+        return std::unexpected(file_ + ": " + config::joined(theirs) +
+                               " was changed since it was read; put it right there, and reload");
+    }
+    const auto& in_force = current_.snapshot()->get<lrs::LrsSettings>();
+    const auto after = config::replace_section(*before, "lrs", lrs::to_yaml(in_force));
+    if (!after) return std::unexpected(file_ + ": " + after.error());
+    const auto then = schema.load_text(*after, file_);
+    const bool is_right =
+        then && config::print_effective(**then) == config::print_effective(*(*now)->with(in_force));
+    if (!is_right) {
+        return std::unexpected(file_ +
+                               ": its section lrs cannot be told from what is around it; "
+                               "write its sections below each other");
+    }
+    return Draft{.before = *std::move(before), .after = *after};
+}
+
+bool Configuration::note_lrs_saved() {
+    const auto now = read();
+    if (!now) return false;
+    const auto& in_file = (*now)->get<lrs::LrsSettings>();
+    const auto& in_force = current_.snapshot()->get<lrs::LrsSettings>();
+    if (!lrs::keys_that_differ(in_file, in_force).empty()) return false;
+    lrs_in_file_ = in_file;
+    return true;
 }
 
 std::string node_name(const config::Snapshot& snapshot) {

@@ -11,6 +11,7 @@
 #include "config/schema.h"
 #include "core/events.h"
 #include "daemon/settings.h"
+#include "lrs/settings.h"
 
 namespace fopd::daemon {
 
@@ -51,16 +52,34 @@ public:
     core::Level log_level() const;
     void set_log_level(core::Level level) { log_level_by_hand_ = level; }
 
+    // Puts other settings of the request scheduler into force, until the next reload or restart.
+    // Requires: they would be read from the file. Which keys have changed.
+    std::vector<std::string> set_lrs(lrs::LrsSettings settings);
+    // The keys of the request scheduler whose value in force is not that of the file.
+    std::vector<std::string> differing_lrs_keys() const;
+    // The file with what is in force of the request scheduler, or why it cannot be had.
+    struct Draft {
+        std::string before;  // The text of the file.
+        std::string after;
+    };
+    std::expected<Draft, std::string> draft_lrs() const;
+    // Somebody has put the draft into the place of the file. False: the file says something else.
+    bool note_lrs_saved();
+
     // Keys whose value in force was set by hand.
     std::vector<std::string> differing_keys() const;
     const std::vector<std::string>& keys_waiting_for_restart() const { return waiting_; }
 
 private:
     Configuration(std::string file, Load load, config::SnapshotPtr first)
-        : file_(std::move(file)), load_(std::move(load)), current_(std::move(first)) {}
+        : file_(std::move(file)),
+          load_(std::move(load)),
+          lrs_in_file_(first->get<lrs::LrsSettings>()),
+          current_(std::move(first)) {}
 
     const std::string file_;
     const Load load_;
+    lrs::LrsSettings lrs_in_file_;  // When it was last read.
     config::Current current_;
     std::vector<std::string> waiting_;
     std::optional<core::Level> log_level_by_hand_;

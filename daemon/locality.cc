@@ -1,5 +1,8 @@
 #include "daemon/locality.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "daemon/listener.h"
 #include "daemon/name_parts.h"
 #include "daemon/node_disk.h"
@@ -36,8 +39,13 @@ Locality::Fabric::Fabric(Locality& locality, const LocalityOptions& options,
 
 void Locality::Fabric::use(const lrs::PolicyChoice& choice, const lrs::PolicyShare& share) {
     if (choice == policy) return;
+    const bool may_adapt = choice.is_kind_of(policy);
     policy = choice;
-    requests.use(policy.make({.seed = policy_seeds.next(), .share = share}));
+    std::ranges::move(requests.take_class_news(), std::back_inserter(last_news));
+    for (lrs::ClassNews& each : last_news) each.queued = 0;
+    const lrs::PolicyParts parts{.seed = policy_seeds.next(), .share = share};
+    if (may_adapt && requests.adapt(policy, parts)) return;
+    requests.use(policy.make(parts));
 }
 
 Locality::Store::Store(Locality& locality, const LocalityOptions& options,
@@ -154,6 +162,18 @@ std::vector<reqh::FopRecord> Locality::running() const {
 std::optional<reqh::FopRecord> Locality::trace(reqh::FopId id) const {
     if (fabric_ == nullptr) return std::nullopt;
     return fabric_->handler.trace(id);
+}
+
+std::vector<lrs::ClassFigures> Locality::class_figures() {
+    if (fabric_ == nullptr) return {};
+    return fabric_->requests.class_figures();
+}
+
+std::vector<lrs::ClassNews> Locality::take_class_news() {
+    if (fabric_ == nullptr) return {};
+    auto news = std::exchange(fabric_->last_news, {});
+    std::ranges::move(fabric_->requests.take_class_news(), std::back_inserter(news));
+    return news;
 }
 
 std::vector<store::ReplyKey> Locality::unheard_replies() const {

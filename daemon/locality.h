@@ -134,6 +134,10 @@ public:
     std::optional<reqh::FopRecord> trace(reqh::FopId id) const;
     // Of clients that are here, or were until kBackWithin ago: replies that they may not have.
     std::vector<store::ReplyKey> unheard_replies() const;
+    // Of the requests that wait or did; none without a network.
+    std::vector<lrs::ClassFigures> class_figures();
+    // What is new of them since the last call.
+    std::vector<lrs::ClassNews> take_class_news();
     // Null without disks.
     reqh::Scrub* scrub() { return store_ == nullptr ? nullptr : &store_->scrub; }
     reqh::StoreCheck* store_check() { return store_ == nullptr ? nullptr : &store_->check; }
@@ -160,6 +164,7 @@ private:
         AccessTokens tokens;
         lrs::PolicyChoice policy;  // In force.
         core::Random policy_seeds;
+        std::vector<lrs::ClassNews> last_news;  // Of policies, rules and classes that are gone.
         eh::LocalEpochHandler epochs;
         lrs::Scheduler requests;
         reqh::RequestHandler handler;

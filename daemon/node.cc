@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 
 #include "core/remote.h"
 #include "daemon/store_layout.h"
@@ -40,8 +41,12 @@ const char* to_string(NodeState state) {
 // nobody: a locality that does not answer keeps it, and the control reactor goes on.
 class Node::Pulse final : core::Message {
 public:
-    Pulse(core::Reactor& control, Locality& locality)
-        : Message(&deliver), control_(control), locality_(locality), answered_at_(control.now()) {}
+    Pulse(core::Reactor& control, Locality& locality, ClassLedger& classes)
+        : Message(&deliver),
+          control_(control),
+          locality_(locality),
+          classes_(classes),
+          answered_at_(control.now()) {}
 
     bool under_way() const { return under_way_; }
     Instant answered_at() const { return answered_at_; }
@@ -62,19 +67,24 @@ private:
         if (!self.on_its_way_back_) {
             self.on_its_way_back_ = true;
             self.locality_.publish();
+            self.news_ = self.locality_.take_class_news();
             self.control_.post(self);
             return;
         }
         self.under_way_ = false;
         self.answered = true;
         self.answered_at_ = self.control_.now();
+        self.classes_.take(self.locality_.index(), self.news_, self.answered_at_);
     }
 
     core::Reactor& control_;
     Locality& locality_;
+    ClassLedger& classes_;
     Instant answered_at_;
     bool under_way_ = false;
-    bool on_its_way_back_ = false;  // Belongs to whoever has the message.
+    // These belong to whoever has the message.
+    bool on_its_way_back_ = false;
+    std::vector<lrs::ClassNews> news_;
 };
 
 // Something a locality is to do and to report on. Like a pulse it waits for nobody.
@@ -169,6 +179,7 @@ Node::Node(NodeWorld world, NodeOptions options)
       options_(options),
       created_at_(world_.control.now()),
       policies_(world_.entropy.number()),
+      class_ledger_(world_.events),
       disks_({.control = world_.control,
               .bay = world_.bay,
               .events = world_.events,
@@ -194,7 +205,8 @@ Node::Node(NodeWorld world, NodeOptions options)
     for (std::uint32_t index = 0; index < world_.localities.size(); ++index) {
         core::Reactor& reactor = *world_.localities[index];
         localities_.push_back(std::make_unique<Locality>(index, reactor));
-        pulses_.push_back(std::make_unique<Pulse>(world_.control, *localities_.back()));
+        pulses_.push_back(
+            std::make_unique<Pulse>(world_.control, *localities_.back(), class_ledger_));
         orders_.push_back(std::make_unique<Order>(world_.control, *localities_.back(), answered_));
         updates_.push_back(std::make_unique<Update>(world_.control, *localities_.back()));
     }
@@ -468,6 +480,16 @@ Task<std::vector<Node::LocalSession>> Node::sessions() {
         }
     }
     co_return all;
+}
+
+Task<std::vector<lrs::ClassFigures>> Node::class_figures(std::size_t count_max) {
+    std::vector<lrs::ClassFigures> all;
+    for (const auto& locality : localities_) {
+        auto ask = [&locality] { return locality->class_figures(); };
+        auto some = co_await core::run_on(world_.control, locality->reactor(), ask);
+        std::ranges::move(some, std::back_inserter(all));
+    }
+    co_return lrs::together(std::move(all), count_max);
 }
 
 Task<std::vector<reqh::FopRecord>> Node::running() {

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "core/reactor.h"
 #include "core/wait_queue.h"
 #include "daemon/access.h"
+#include "daemon/class_ledger.h"
 #include "daemon/configuration.h"
 #include "daemon/device_changes.h"
 #include "daemon/listener.h"
@@ -117,6 +119,16 @@ public:
     // Whether the configuration names it, as its source says now.
     bool is_configured(const std::string& device) const;
 
+    // Other settings of the request scheduler, until the next reload or restart: which keys have
+    // changed. Refused as busy unless the node is ready.
+    using LrsResult = std::expected<std::vector<std::string>, Configuration::Refused>;
+    LrsResult set_policy(std::string_view policy, std::span<const lrs::NamedValue> values);
+    // The rules of tbf, whether it decides or not.
+    LrsResult edit_rules(const lrs::TbfNode::Edit& edit);
+    const lrs::RuleSet& rules();
+    // The name of the class such a request would be of.
+    std::string class_of(const lrs::RequestAttributes& request);
+
     // A stop() follows: a start() under way does not take more.
     void request_stop() {
         stop_requested_ = true;
@@ -150,6 +162,8 @@ public:
         fabric::SessionInfo info;
     };
     Task<std::vector<LocalSession>> sessions();
+    // What the request scheduler's classes have seen; at most `count_max`, and one of the others.
+    Task<std::vector<lrs::ClassFigures>> class_figures(std::size_t count_max);
     // What runs, the oldest first.
     Task<std::vector<reqh::FopRecord>> running();
     Task<std::optional<reqh::FopRecord>> trace(reqh::FopId id);
@@ -163,6 +177,8 @@ public:
     // their indexes is not in it. One at a time, and no disk comes or goes meanwhile.
     Task<Result<void>> back_up(StoreBackup* backup);
     const devices::NodeId& id() const { return world_.id; }
+    // From any thread.
+    const ClassLedger& class_ledger() const { return class_ledger_; }
     // How long ago the locality last answered; what is beyond kStuckAfter counts as stuck.
     Duration silent_for(std::size_t locality) const;
     static constexpr Duration kStuckAfter = 5s;
@@ -212,6 +228,8 @@ private:
     LiveSettings live_settings();
     LocalityOptions locality_options(std::uint32_t index);
     void apply_live_settings();
+    const lrs::LrsSettings& lrs_settings() const;
+    std::vector<std::string> use_lrs(lrs::LrsSettings settings);
     // Sends every locality the same order and waits for the answers. Those that have none to give
     // by `deadline` keep theirs.
     Task<Left> order_all(Task<std::uint64_t> (*what)(Locality*, Instant), Instant argument,
@@ -230,6 +248,7 @@ private:
     std::vector<std::unique_ptr<Order>> orders_;
     std::vector<std::unique_ptr<Update>> updates_;
     lrs::PolicyNode policies_;
+    ClassLedger class_ledger_;
     NodeDisks disks_;
     std::unique_ptr<NameParts> names_;  // Null without disks.
     reqh::StoreLayoutPtr layout_;       // The same.

@@ -254,6 +254,7 @@ void NodeMetrics::collect_fabric(core::MetricSink& sink) const {
         fops.push_back(&locality->handler()->metrics());
     }
     if (!fops.empty()) reqh::FopMetrics::collect(fops, sink);
+    node_.class_ledger().collect(sink);
 }
 
 void NodeMetrics::collect(core::MetricSink& sink) const {

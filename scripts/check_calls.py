@@ -43,6 +43,7 @@ REAL_WORLD = [
     ("daemon/locality_threads.*", {"thread", "clock"}),  # The clock of CPU time.
     ("daemon/admin_*", {"thread", "clock"}),  # A thread for each connection, which waits for the control thread.
     ("daemon/listen_socket.*", {"sleep"}),  # Between two tries of a lock; the start of the server is an offloaded call.
+    ("daemon/class_ledger.*", {"thread"}),  # Metrics are asked for on any thread.
     ("daemon/log*", {"thread", "clock", "environment"}),  # JOURNAL_STREAM says whether the journal reads us.
     ("daemon/node_disks.*", {"thread"}),  # Metrics are asked for on any thread while disks come and go.
     ("daemon/repeat_limiter.*", {"thread"}),  # Events come from every thread.

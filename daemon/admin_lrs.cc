@@ -1,0 +1,220 @@
+// The verbs of the admin socket about the request scheduler.
+#include <filesystem>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "daemon/admin_api.h"
+#include "daemon/admin_reply.h"
+#include "daemon/json_writer.h"
+#include "lrs/classes/described_request.h"
+#include "lrs/settings.h"
+
+namespace fopd::daemon {
+
+namespace {
+
+// Classes in an answer; the others are one.
+constexpr std::size_t kClassesShownMax = 1000;
+
+// Which goes by rules.
+constexpr std::string_view kRulesPolicy = "tbf";
+constexpr const char* kPolicyKey = "policy";
+constexpr const char* kVersionKey = "if_version";
+
+std::string not_serving(const Node& node) {
+    return std::string("the node is ") + to_string(node.state());
+}
+
+void write_class(JsonWriter& json, const lrs::ClassFigures& figures) {
+    json.begin_object()
+        .field("name", std::string_view(figures.name))
+        .field("queued", figures.queued)
+        .field("served", figures.served)
+        .field("bytes", figures.bytes)
+        .field("rate", figures.operations_per_second)
+        .field("bytes_rate", figures.bytes_per_second)
+        .field("throttled", figures.is_throttled)
+        .field("throttled_s", in_seconds(figures.throttled))
+        .field("oldest_s", in_seconds(figures.oldest))
+        .end_object();
+}
+
+AdminReply not_changed(const Configuration::Refused& refused) {
+    if (refused.busy) return failure(kUnavailable, "not changed: " + refused.problems.front());
+    JsonWriter json;
+    json.begin_object().field("error", "not valid; nothing was changed");
+    json.list("problems", refused.problems);
+    json.end_object();
+    return json_reply(kUnprocessable, json.text());
+}
+
+}  // namespace
+
+Task<AdminReply> AdminApi::lrs_show(AdminRequest) {
+    if (!parts_.node.serving()) co_return failure(kUnavailable, not_serving(parts_.node));
+    const auto classes = co_await parts_.node.class_figures(kClassesShownMax);
+    std::uint64_t queued = 0;
+    for (const lrs::ClassFigures& each : classes) queued += each.queued;
+    const auto& settings = parts_.configuration.current()->get<lrs::LrsSettings>();
+    JsonWriter json;
+    json.begin_object().field("policy", settings.policy->name).field("queued", queued);
+    json.list("differs", parts_.configuration.differing_lrs_keys());
+    json.key("classes").begin_array();
+    for (const lrs::ClassFigures& each : classes) write_class(json, each);
+    json.end_array().end_object();
+    co_return json_reply(kOk, json.text());
+}
+
+// -- changes --
+
+// What was changed, and what is not in the file now.
+AdminReply AdminApi::lrs_changed(const Node::LrsResult& result) const {
+    if (!result) return not_changed(result.error());
+    const auto& settings = parts_.configuration.current()->get<lrs::LrsSettings>();
+    const lrs::RuleSet& rules = parts_.node.rules();
+    JsonWriter json;
+    json.begin_object().field("policy", settings.policy->name);
+    json.field("uses_rules", settings.decides().name == kRulesPolicy);
+    json.field("version", rules.version());
+    json.field("rules", std::uint64_t{rules.rules().size()});
+    json.list("changed", *result);
+    json.list("differs", parts_.configuration.differing_lrs_keys());
+    json.end_object();
+    return json_reply(kOk, json.text());
+}
+
+Task<AdminReply> AdminApi::lrs_set(AdminRequest request) {
+    const auto policy = request.query.find(kPolicyKey);
+    if (policy == request.query.end()) co_return failure(kBadRequest, "policy is missing");
+    // A key of the policy that is called `policy`, too, comes with its policy's name in front.
+    const std::string own = policy->second + ".";
+    std::vector<lrs::NamedValue> values;
+    for (const auto& [key, value] : request.query) {
+        if (key.starts_with(own)) values.push_back({key.substr(own.size()), value});
+        if (key.starts_with(own) || key == kPolicyKey) continue;
+        co_return failure(kBadRequest, key + ": a key of the policy is called " + own + "KEY");
+    }
+    co_return lrs_changed(parts_.node.set_policy(policy->second, values));
+}
+
+AdminReply AdminApi::edit_rules(const AdminRequest& request,
+                                lrs::RuleBook::Edited (*edit)(lrs::RuleBook& book,
+                                                              std::string_view text,
+                                                              const lrs::RuleBook::Edit& when),
+                                std::string_view text) {
+    lrs::RuleBook::Edit when{.now = parts_.node.now()};
+    if (request.query.contains(kVersionKey)) {
+        when.only_at = number_in(request, kVersionKey);
+        if (!when.only_at) return failure(kBadRequest, "if_version is a number");
+        const std::uint64_t version = parts_.node.rules().version();
+        if (*when.only_at != version) {
+            return failure(kConflict, "not changed: the rules have version " +
+                                          std::to_string(version) + " meanwhile, not " +
+                                          std::to_string(*when.only_at) + "; look at them again");
+        }
+    }
+    return lrs_changed(
+        parts_.node.edit_rules([&](lrs::RuleBook& book) { return edit(book, text, when); }));
+}
+
+Task<AdminReply> AdminApi::lrs_rule_add(AdminRequest request) {
+    const auto add = [](lrs::RuleBook& book, std::string_view text,
+                        const lrs::RuleBook::Edit& when) { return book.add(text, when); };
+    co_return edit_rules(request, add, request.query["rule"]);
+}
+
+Task<AdminReply> AdminApi::lrs_rule_change(AdminRequest request) {
+    const auto change = [](lrs::RuleBook& book, std::string_view text,
+                           const lrs::RuleBook::Edit& when) { return book.change(text, when); };
+    co_return edit_rules(request, change, request.query["rule"]);
+}
+
+Task<AdminReply> AdminApi::lrs_rule_del(AdminRequest request) {
+    const auto del = [](lrs::RuleBook& book, std::string_view name,
+                        const lrs::RuleBook::Edit& when) { return book.del(name, when); };
+    co_return edit_rules(request, del, request.query["name"]);
+}
+
+Task<AdminReply> AdminApi::lrs_rule_load(AdminRequest request) {
+    const auto load = [](lrs::RuleBook& book, std::string_view text,
+                         const lrs::RuleBook::Edit& when) { return book.load_text(text, when); };
+    co_return edit_rules(request, load, request.body);
+}
+
+// NOLINTNEXTLINE(readability-make-member-function-const)
+Task<AdminReply> AdminApi::lrs_rules(AdminRequest) {
+    const auto& settings = parts_.configuration.current()->get<lrs::LrsSettings>();
+    const lrs::RuleSet& rules = parts_.node.rules();
+    JsonWriter json;
+    json.begin_object()
+        .field("policy", settings.policy->name)
+        .field("uses_rules", settings.decides().name == kRulesPolicy)
+        .field("version", rules.version());
+    json.key("rules").begin_array();
+    for (const lrs::Rule& rule : rules.rules()) {
+        json.begin_object()
+            .field("name", std::string_view(rule.name))
+            .field("text", std::string_view(rule.text()))
+            .end_object();
+    }
+    json.end_array().end_object();
+    co_return json_reply(kOk, json.text());
+}
+
+// NOLINTNEXTLINE(readability-make-member-function-const)
+Task<AdminReply> AdminApi::lrs_which(AdminRequest request) {
+    const auto described = lrs::DescribedRequest::parse(request.query["request"]);
+    if (!described) {
+        co_return failure(kBadRequest, "the request: " + to_string(described.error()));
+    }
+    const lrs::RequestAttributes& attributes = (*described)->attributes();
+    const auto& settings = parts_.configuration.current()->get<lrs::LrsSettings>();
+    const lrs::Rule& rule = parts_.node.rules().rule_for(attributes);
+    JsonWriter json;
+    json.begin_object()
+        .field("policy", settings.policy->name)
+        .field("class", std::string_view(parts_.node.class_of(attributes)))
+        .field("uses_rules", settings.decides().name == kRulesPolicy);
+    json.key("by_rules")
+        .begin_object()
+        .field("rule", std::string_view(rule.name))
+        .field("text", std::string_view(rule.text()))
+        .field("class", std::string_view(rule.class_name(attributes)))
+        .end_object();
+    json.end_object();
+    co_return json_reply(kOk, json.text());
+}
+
+// -- save: who asks writes the file, as only they may --
+
+// NOLINTNEXTLINE(readability-make-member-function-const)
+Task<AdminReply> AdminApi::lrs_draft(AdminRequest) {
+    const auto draft = parts_.configuration.draft_lrs();
+    if (!draft) co_return failure(kConflict, "not saved: " + draft.error());
+    std::error_code failed;
+    const std::string file = std::filesystem::absolute(parts_.configuration.file(), failed);
+    if (failed) co_return failure(kConflict, "not saved: " + failed.message());
+    JsonWriter json;
+    json.begin_object()
+        .field("file", std::string_view(file))
+        .field("before", std::string_view(draft->before))
+        .field("after", std::string_view(draft->after));
+    json.list("differs", parts_.configuration.differing_lrs_keys());
+    json.end_object();
+    co_return json_reply(kOk, json.text());
+}
+
+Task<AdminReply> AdminApi::lrs_saved(AdminRequest) {
+    if (!parts_.configuration.note_lrs_saved()) {
+        co_return failure(kConflict,
+                          "the file does not say what is in force of the request scheduler");
+    }
+    JsonWriter json;
+    json.begin_object().field("file", std::string_view(parts_.configuration.file()));
+    json.list("differs", parts_.configuration.differing_lrs_keys());
+    json.end_object();
+    co_return json_reply(kOk, json.text());
+}
+
+}  // namespace fopd::daemon

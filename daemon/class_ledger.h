@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/events.h"
+#include "core/metrics.h"
+#include "core/time.h"
+#include "lrs/class_figures.h"
+
+namespace fopd::daemon {
+
+// What the classes of a node have had since it started, whatever became of classes, rules and
+// policies. So many classes are counted by their names, the others together: one that was not heard
+// of for a while makes room for another. One thread takes news, any thread collects.
+class ClassLedger {
+public:
+    static constexpr std::size_t kNamedMax = 100;
+    static constexpr Duration kForgottenAfter = 10min;
+    // A class that is held back all the time is in the log this often.
+    static constexpr Duration kToldAgainAfter = 1min;
+
+    explicit ClassLedger(core::EventSink& events) : events_(events) {}
+
+    // All that a locality has to tell at `now`: of classes that are not in it nothing waits.
+    void take(std::size_t locality, std::span<const lrs::ClassNews> news, Instant now);
+
+    void collect(core::MetricSink& sink) const;
+
+private:
+    struct Entry {
+        lrs::ClassTotals totals;
+        std::map<std::size_t, std::uint64_t> queued;  // By locality; those that are not here: 0.
+        Instant heard_at{};
+    };
+
+    Entry& entry_of(const std::string& name, Instant now);
+    void tell(const lrs::ClassNews& news, Instant now);
+
+    core::EventSink& events_;
+    mutable std::mutex mutex_;
+    std::map<std::string, Entry, std::less<>> named_;
+    Entry others_;
+    // When a class was last held back, and in the log; those of the last minute.
+    struct Told {
+        Instant last{};
+        Instant logged{};
+    };
+    std::map<std::string, Told, std::less<>> told_;
+};
+
+}  // namespace fopd::daemon

@@ -1,0 +1,61 @@
+// What somebody changes of the request scheduler while the node runs, and what lasts until the next
+// reload.
+#include <utility>
+
+#include "daemon/node.h"
+#include "lrs/settings.h"
+
+namespace fopd::daemon {
+
+namespace {
+
+std::unexpected<Configuration::Refused> not_valid(std::vector<std::string> problems) {
+    return std::unexpected(Configuration::Refused{.busy = false, .problems = std::move(problems)});
+}
+
+}  // namespace
+
+const lrs::LrsSettings& Node::lrs_settings() const {
+    return world_.configuration.current()->get<lrs::LrsSettings>();
+}
+
+Node::LrsResult Node::set_policy(std::string_view policy, std::span<const lrs::NamedValue> values) {
+    if (auto ready = check_ready(); !ready) return std::unexpected(std::move(ready.error()));
+    auto next = lrs::with_policy(lrs_settings(), policy, values);
+    if (next) return use_lrs(*std::move(next));
+    std::vector<std::string> problems;
+    for (const config::Problem& each : next.error()) {
+        problems.push_back(each.key + ": " + each.wrong + ", " + each.right);
+    }
+    return not_valid(std::move(problems));
+}
+
+Node::LrsResult Node::edit_rules(const lrs::TbfNode::Edit& edit) {
+    if (auto ready = check_ready(); !ready) return std::unexpected(std::move(ready.error()));
+    lrs::LrsSettings next = lrs_settings();
+    auto edited = policies_.tbf.edit(next.tbf, now(), edit);
+    if (!edited) return not_valid({to_string(edited.error())});
+    next.tbf = *std::move(edited);
+    return use_lrs(std::move(next));
+}
+
+const lrs::RuleSet& Node::rules() {
+    return *policies_.tbf.rules(lrs_settings().tbf, now());
+}
+
+std::string Node::class_of(const lrs::RequestAttributes& request) {
+    const lrs::LrsSettings& settings = lrs_settings();
+    return settings.class_of(request, {.share = settings.share(policies_, now())});
+}
+
+std::vector<std::string> Node::use_lrs(lrs::LrsSettings settings) {
+    std::vector<std::string> changed = world_.configuration.set_lrs(std::move(settings));
+    apply_live_settings();
+    for (const std::string& key : changed) {
+        emit_each(world_.events, core::Level::kInfo, "daemon.config_changed",
+                  {{"key", std::string_view(key)}, {"by", "hand"}});
+    }
+    return changed;
+}
+
+}  // namespace fopd::daemon

@@ -1,0 +1,125 @@
+// Goal: what classes had is counted for good under a bounded number of names, and who is held back
+// is in the log, but not all the time.
+// Method: news by hand, and a look at the figures.
+
+#include "daemon/class_ledger.h"
+
+#include <map>
+#include <string>
+
+#include "tests/catch.h"
+
+using namespace fopd;
+using namespace fopd::daemon;
+
+namespace {
+
+constexpr Instant kLedgerStart{1000s};
+
+class ClassSink final : public core::MetricSink {
+public:
+    void counter(std::string_view name, std::string_view /*help*/,
+                 std::span<const core::Label> labels, double value) override {
+        note(name, labels, value);
+    }
+    void gauge(std::string_view name, std::string_view /*help*/,
+               std::span<const core::Label> labels, double value) override {
+        note(name, labels, value);
+    }
+    void time_histogram(std::string_view, std::string_view, std::span<const core::Label>,
+                        const core::Histogram&) override {}
+
+    double of(const std::string& name, const std::string& of_class) const {
+        const auto found = all.find(name + " " + of_class);
+        return found == all.end() ? -1 : found->second;
+    }
+
+    std::map<std::string, double> all;
+
+private:
+    void note(std::string_view name, std::span<const core::Label> labels, double value) {
+        REQUIRE(labels.size() == 1);
+        REQUIRE(labels[0].key == "class");
+        const std::string key = std::string(name) + " " + std::string(labels[0].value);
+        REQUIRE(all.emplace(key, value).second);
+    }
+};
+
+class ThrottledEvents final : public core::EventSink {
+public:
+    void emit(core::Level, std::string_view name, std::span<const core::Field> fields) override {
+        REQUIRE(name == "lrs.class_throttled");
+        classes.emplace_back(std::get<std::string_view>(fields[0].value));
+    }
+    bool wants(core::Level) const override { return true; }
+
+    std::vector<std::string> classes;
+};
+
+struct LedgerStage {
+    ThrottledEvents events;
+    ClassLedger ledger{events};
+
+    ClassSink figures() const {
+        ClassSink sink;
+        ledger.collect(sink);
+        return sink;
+    }
+    void take(std::size_t locality, std::vector<lrs::ClassNews> news, Duration at) {
+        ledger.take(locality, news, kLedgerStart + at);
+    }
+};
+
+lrs::ClassNews news_of(std::string name, std::uint64_t served, std::uint64_t queued = 0,
+                       Duration throttled = 0s) {
+    return {.name = std::move(name),
+            .added = {.served = served, .bytes = served * 10, .throttled = throttled},
+            .queued = queued};
+}
+
+}  // namespace
+
+TEST_CASE("class ledger: the localities' news are added up, what waits is of now", "[daemon]") {
+    LedgerStage stage;
+    stage.take(0, {news_of("a", 3, 5), news_of("b", 1)}, 0s);
+    stage.take(1, {news_of("a", 2, 1, 500ms)}, 0s);
+    CHECK(stage.figures().of("fopd_lrs_served", "a") == 5);
+    CHECK(stage.figures().of("fopd_lrs_served_bytes", "a") == 50);
+    CHECK(stage.figures().of("fopd_lrs_throttled_seconds", "a") == 0.5);
+    CHECK(stage.figures().of("fopd_lrs_class_queued", "a") == 6);
+    stage.take(0, {}, 1s);
+    CHECK(stage.figures().of("fopd_lrs_class_queued", "a") == 1);
+    CHECK(stage.figures().of("fopd_lrs_served", "a") == 5);
+    CHECK(stage.figures().of("fopd_lrs_served", "b") == 1);
+}
+
+TEST_CASE("class ledger: beyond a hundred names they are others, until one was long quiet",
+          "[daemon]") {
+    LedgerStage stage;
+    for (int i = 0; i < 150; ++i) stage.take(0, {news_of("j" + std::to_string(i), 1)}, i * 1s);
+    CHECK(stage.figures().all.size() == 4 * (ClassLedger::kNamedMax + 1));
+    CHECK(stage.figures().of("fopd_lrs_served", "other") == 50);
+    stage.take(0, {news_of("late", 7)}, ClassLedger::kForgottenAfter);
+    CHECK(stage.figures().of("fopd_lrs_served", "late") == 7);
+    CHECK(stage.figures().of("fopd_lrs_served", "j0") == -1);
+    CHECK(stage.figures().of("fopd_lrs_served", "j1") == 1);
+    CHECK(stage.figures().of("fopd_lrs_served", "other") == 51);
+    CHECK(stage.figures().all.size() == 4 * (ClassLedger::kNamedMax + 1));
+}
+
+TEST_CASE("class ledger: that a class is held back is told when it begins, and now and then",
+          "[daemon]") {
+    LedgerStage stage;
+    for (int second = 0; second < 59; ++second) {
+        stage.take(0, {news_of("a", 0, 1, 1s), news_of("b", 9)}, second * 1s);
+    }
+    CHECK(stage.events.classes == std::vector<std::string>{"a"});
+    stage.take(0, {news_of("a", 0, 1, 1s)}, 60s);
+    CHECK(stage.events.classes.size() == 2);
+    stage.take(0, {}, 65s);
+    stage.take(0, {news_of("a", 0, 1, 1s)}, 66s);
+    CHECK(stage.events.classes.size() == 2);
+    stage.take(0, {}, 80s);
+    stage.take(0, {news_of("a", 0, 1, 1s)}, 81s);
+    CHECK(stage.events.classes.size() == 3);
+}
