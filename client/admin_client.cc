@@ -64,6 +64,24 @@ std::size_t take_body(char* data, std::size_t, std::size_t size, void* to) {
 
 }  // namespace
 
+std::string in_url(std::string_view text) {
+    constexpr std::string_view kDigits = "0123456789ABCDEF";
+    std::string out;
+    for (const char c : text) {
+        const auto byte = static_cast<unsigned char>(c);
+        const bool is_plain = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') ||
+                              (c >= 'a' && c <= 'z') || c == '-' || c == '.' || c == '_';
+        if (is_plain) {
+            out += c;
+        } else {
+            out += '%';
+            out += kDigits[byte >> 4];
+            out += kDigits[byte & 15];
+        }
+    }
+    return out;
+}
+
 AdminClient::AdminClient(std::string socket_path, Duration timeout)
     : socket_path_(std::move(socket_path)),
       name_(core::printable(socket_path_)),
@@ -71,15 +89,17 @@ AdminClient::AdminClient(std::string socket_path, Duration timeout)
 
 std::expected<AdminAnswer, AdminProblem> AdminClient::get(const std::string& target,
                                                           int interrupt_fd) const {
-    return ask(Method::kGet, target, interrupt_fd);
+    return ask(Method::kGet, target, interrupt_fd, {});
 }
 
-std::expected<AdminAnswer, AdminProblem> AdminClient::post(const std::string& target) const {
-    return ask(Method::kPost, target, -1);
+std::expected<AdminAnswer, AdminProblem> AdminClient::post(const std::string& target,
+                                                           const std::string& body) const {
+    return ask(Method::kPost, target, -1, body);
 }
 
 std::expected<AdminAnswer, AdminProblem> AdminClient::ask(Method method, const std::string& target,
-                                                          int interrupt_fd) const {
+                                                          int interrupt_fd,
+                                                          const std::string& body) const {
     const auto problem = [&](AdminFailure kind, const std::string& why) {
         return std::unexpected(AdminProblem{.kind = kind, .message = why});
     };
@@ -104,8 +124,9 @@ std::expected<AdminAnswer, AdminProblem> AdminClient::ask(Method method, const s
     curl_easy_setopt(curl.get(), CURLOPT_WRITEFUNCTION, &take_body);
     curl_easy_setopt(curl.get(), CURLOPT_WRITEDATA, &answer.body);
     if (method == Method::kPost) {
-        curl_easy_setopt(curl.get(), CURLOPT_POSTFIELDSIZE, 0L);
-        curl_easy_setopt(curl.get(), CURLOPT_POSTFIELDS, "");
+        curl_easy_setopt(curl.get(), CURLOPT_POSTFIELDSIZE_LARGE,
+                         static_cast<curl_off_t>(body.size()));
+        curl_easy_setopt(curl.get(), CURLOPT_POSTFIELDS, body.data());
     }
     const std::optional<CURLcode> ended = perform(curl.get(), interrupt_fd);
     if (!ended) return problem(AdminFailure::kInterrupted, "interrupted");

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <expected>
 #include <string>
+#include <string_view>
 
 #include "core/time.h"
 
@@ -21,6 +22,9 @@ struct AdminProblem {
     std::string message;  // One line, safe for a terminal, that says what to do.
 };
 
+// Text as it stands behind a "=" in a URL.
+std::string in_url(std::string_view text);
+
 // Asks a fopd through its admin socket. One request at a time, each on a connection of its own.
 class AdminClient {
 public:
@@ -33,7 +37,8 @@ public:
     // Once `interrupt_fd`, if there is one, can be read from, the request is given up.
     std::expected<AdminAnswer, AdminProblem> get(const std::string& target,
                                                  int interrupt_fd = -1) const;
-    std::expected<AdminAnswer, AdminProblem> post(const std::string& target) const;
+    std::expected<AdminAnswer, AdminProblem> post(const std::string& target,
+                                                  const std::string& body = {}) const;
 
     // The path, safe for a terminal.
     const std::string& name() const { return name_; }
@@ -41,7 +46,7 @@ public:
 private:
     enum class Method { kGet, kPost };
     std::expected<AdminAnswer, AdminProblem> ask(Method method, const std::string& target,
-                                                 int interrupt_fd) const;
+                                                 int interrupt_fd, const std::string& body) const;
 
     const std::string socket_path_;
     const std::string name_;

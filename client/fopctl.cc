@@ -16,6 +16,7 @@
 #include "client/verb.h"
 #include "client/verbs_fabric.h"
 #include "client/verbs_key.h"
+#include "client/verbs_lrs.h"
 #include "client/verbs_node.h"
 #include "client/verbs_object.h"
 
@@ -55,27 +56,32 @@ void declare_settings(CLI::App& app, Settings& settings) {
 const char* about_group(std::string_view about) {
     if (about == "device") return "Disks that come and go";
     if (about == "key") return "Principals and their keys";
+    if (about == "lrs") return "Which fop is next";
+    if (about == "rule") return "Who may have how much";
     if (about == "token") return "Tokens, which lend rights";
     return "What the disks of a node hold";
 }
 
-// A verb of two words stands below the first of them.
-CLI::App* declare_verb(CLI::App& app, const Verb& verb) {
-    const std::size_t blank = verb.name.find(' ');
-    if (blank == std::string_view::npos) {
-        return app.add_subcommand(std::string(verb.name), std::string(verb.summary));
-    }
-    const std::string about(verb.name.substr(0, blank));
+CLI::App* group_named(CLI::App& above, const std::string& about) {
     const auto groups =
-        app.get_subcommands([&about](const CLI::App* each) { return each->get_name() == about; });
-    CLI::App* group = groups.empty() ? nullptr : groups.front();
-    if (group == nullptr) {
-        group = app.add_subcommand(about, about_group(about));
-        group->require_subcommand(1);
-        group->fallthrough();
+        above.get_subcommands([&about](const CLI::App* each) { return each->get_name() == about; });
+    if (!groups.empty()) return groups.front();
+    CLI::App* const group = above.add_subcommand(about, about_group(about));
+    group->require_subcommand(1);
+    group->fallthrough();
+    return group;
+}
+
+// A verb of several words stands below the first of them.
+CLI::App* declare_verb(CLI::App& app, const Verb& verb) {
+    CLI::App* above = &app;
+    std::string_view name = verb.name;
+    for (std::size_t blank = name.find(' '); blank != std::string_view::npos;
+         blank = name.find(' ')) {
+        above = group_named(*above, std::string(name.substr(0, blank)));
+        name.remove_prefix(blank + 1);
     }
-    return group->add_subcommand(std::string(verb.name.substr(blank + 1)),
-                                 std::string(verb.summary));
+    return above->add_subcommand(std::string(name), std::string(verb.summary));
 }
 
 int run(const Verb& verb, const Settings& settings, const VerbArguments& arguments) {
@@ -111,7 +117,8 @@ int main(int argc, char** argv) {
     VerbArguments arguments;
     declare_settings(app, settings);
     const Verb* chosen = nullptr;
-    for (const auto verbs : {object_verbs(), fabric_verbs(), node_verbs(), key_verbs()}) {
+    for (const auto verbs :
+         {object_verbs(), fabric_verbs(), node_verbs(), lrs_verbs(), key_verbs()}) {
         for (const Verb& verb : verbs) {
             CLI::App* const sub = declare_verb(app, verb);
             if (verb.declare != nullptr) verb.declare(*sub, arguments);

@@ -7,7 +7,11 @@
 #include <csignal>
 #include <ctime>
 #include <expected>
+#include <functional>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <tuple>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -25,6 +29,9 @@ namespace {
 
 using nlohmann::json;
 
+// Shown at a time, of the request scheduler's.
+constexpr std::size_t kClassesMax = 20;
+
 struct LocalitySample {
     std::uint64_t index = 0;
     json core;
@@ -37,21 +44,45 @@ struct LocalitySample {
     std::uint64_t buffers_free = 0;
 };
 
-// What one look at the status shows.
+struct ClassSample {
+    std::string name;
+    std::uint64_t queued = 0;
+    std::uint64_t served = 0;
+    std::uint64_t bytes = 0;
+    double throttled_s = 0;
+    double oldest_s = 0;
+};
+
+// What one look at the daemon shows.
 struct Sample {
     std::string name;
     std::string state;
     std::int64_t pid = 0;
     double uptime_s = 0;
     std::vector<LocalitySample> localities;
+    std::vector<ClassSample> classes;
 };
+
+std::vector<ClassSample> classes_of(const json& lrs) {
+    std::vector<ClassSample> classes;
+    for (const json& at : lrs.at("classes")) {
+        classes.push_back({.name = shown(at.at("name")),
+                           .queued = at.at("queued").get<std::uint64_t>(),
+                           .served = at.at("served").get<std::uint64_t>(),
+                           .bytes = at.at("bytes").get<std::uint64_t>(),
+                           .throttled_s = at.at("throttled_s").get<double>(),
+                           .oldest_s = at.at("oldest_s").get<double>()});
+    }
+    return classes;
+}
 
 Sample sample_of(const json& status) {
     Sample sample{.name = shown(status.at("name")),
                   .state = shown(status.at("state")),
                   .pid = status.at("pid").get<std::int64_t>(),
                   .uptime_s = status.at("uptime_s").get<double>(),
-                  .localities = {}};
+                  .localities = {},
+                  .classes = {}};
     for (const json& at : status.at("localities")) {
         sample.localities.push_back({.index = at.at("index").get<std::uint64_t>(),
                                      .core = at.value("core", json()),
@@ -78,9 +109,19 @@ struct LocalityRates {
     std::uint64_t buffers_free = 0;
 };
 
+struct ClassRates {
+    std::string name;
+    std::uint64_t queued = 0;
+    double served = 0;
+    double bytes = 0;
+    double throttled = 0;  // Share of the time, in all localities together.
+    double oldest_s = 0;
+};
+
 struct Rates {
     double interval_s = 0;
     std::vector<LocalityRates> localities;
+    std::vector<ClassRates> classes;  // Those of most weight.
 };
 
 // Of one daemon: after a restart there is nothing to compare.
@@ -90,7 +131,7 @@ bool are_comparable(const Sample& before, const Sample& now) {
 }
 
 Rates rates_between(const Sample& before, const Sample& now) {
-    Rates rates{.interval_s = now.uptime_s - before.uptime_s, .localities = {}};
+    Rates rates{.interval_s = now.uptime_s - before.uptime_s, .localities = {}, .classes = {}};
     const auto rate = [&](std::uint64_t from, std::uint64_t to) {
         return to > from ? static_cast<double>(to - from) / rates.interval_s : 0;
     };
@@ -108,7 +149,36 @@ Rates rates_between(const Sample& before, const Sample& now) {
                                     .messages = rate(a.messages, b.messages),
                                     .buffers_free = b.buffers_free});
     }
+    for (const ClassSample& b : now.classes) {
+        const auto known = std::ranges::find(before.classes, b.name, &ClassSample::name);
+        // What began to count anew is not compared.
+        const bool is_same = known != before.classes.end() && known->served <= b.served;
+        const ClassSample a = is_same ? *known : ClassSample{};
+        const double throttled = (b.throttled_s - a.throttled_s) / rates.interval_s;
+        rates.classes.push_back({.name = b.name,
+                                 .queued = b.queued,
+                                 .served = is_same ? rate(a.served, b.served) : 0,
+                                 .bytes = is_same ? rate(a.bytes, b.bytes) : 0,
+                                 .throttled = is_same ? std::max(0.0, throttled) : 0,
+                                 .oldest_s = b.oldest_s});
+    }
+    std::ranges::sort(rates.classes, std::ranges::greater(), [](const ClassRates& of) {
+        return std::tuple(of.queued, of.throttled, of.served, std::string_view(of.name));
+    });
+    if (rates.classes.size() > kClassesMax) rates.classes.resize(kClassesMax);
     return rates;
+}
+
+std::string classes_page(const std::vector<ClassRates>& classes) {
+    if (classes.empty()) return {};
+    std::vector<std::vector<std::string>> rows{
+        {"CLASS", "QUEUED", "SERVED/S", "BYTES/S", "THROTTLED %", "OLDEST"}};
+    for (const ClassRates& at : classes) {
+        rows.push_back({at.name, std::to_string(at.queued), fixed(at.served, 0),
+                        size_of(static_cast<std::uint64_t>(at.bytes)), fixed(at.throttled * 100, 1),
+                        span_of(at.oldest_s)});
+    }
+    return "\n" + table(rows);
 }
 
 std::string page_of(const Sample& now, const Rates& rates) {
@@ -120,7 +190,8 @@ std::string page_of(const Sample& now, const Rates& rates) {
                         fixed(at.turns, 0), fixed(at.sleeps, 0), fixed(at.resumed, 0),
                         fixed(at.io, 0), fixed(at.messages, 0), std::to_string(at.buffers_free)});
     }
-    return now.name + "  " + now.state + "  up " + span_of(now.uptime_s) + "\n" + table(rows);
+    return now.name + "  " + now.state + "  up " + span_of(now.uptime_s) + "\n" + table(rows) +
+           classes_page(rates.classes);
 }
 
 std::string json_of(const Rates& rates) {
@@ -136,6 +207,15 @@ std::string json_of(const Rates& rates) {
                                         {"io_per_s", at.io},
                                         {"messages_per_s", at.messages},
                                         {"buffers_free", at.buffers_free}});
+    }
+    object["classes"] = nlohmann::ordered_json::array();
+    for (const ClassRates& at : rates.classes) {
+        object["classes"].push_back({{"name", at.name},
+                                     {"queued", at.queued},
+                                     {"served_per_s", at.served},
+                                     {"bytes_per_s", at.bytes},
+                                     {"throttled", at.throttled},
+                                     {"oldest_s", at.oldest_s}});
     }
     return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
@@ -236,26 +316,48 @@ private:
     int ended_by_ = 0;
 };
 
-// The status, or the exit code. A signal is answered while the daemon is silent.
-std::expected<json, int> look(const Call& call, Screen& screen) {
+// The answer, or nothing when nobody is looking any more. A signal is answered while the daemon is
+// silent.
+std::optional<std::expected<AdminAnswer, AdminProblem>> ask(const Call& call, Screen& screen,
+                                                            const char* path) {
     for (;;) {
-        const auto answer = call.client.get("/v1/status", screen.interrupt_fd());
-        if (answer || answer.error().kind != AdminFailure::kInterrupted) {
-            return checked(call, answer);
-        }
-        if (!screen.wait(0)) return std::unexpected(kExitDone);
+        auto answer = call.client.get(path, screen.interrupt_fd());
+        if (answer || answer.error().kind != AdminFailure::kInterrupted) return answer;
+        if (!screen.wait(0)) return std::nullopt;
     }
 }
 
+// The classes are asked of the localities: one that is stuck keeps them, and is shown without.
+bool may_have_classes(const json& status) {
+    return std::ranges::none_of(status.at("localities"),
+                                [](const json& at) { return at.at("state") == "stuck"; });
+}
+
+// Or the exit code.
+std::expected<Sample, int> look(const Call& call, Screen& screen) {
+    const auto answer = ask(call, screen, "/v1/status");
+    if (!answer) return std::unexpected(kExitDone);
+    const auto status = checked(call, *answer);
+    if (!status) return std::unexpected(status.error());
+    Sample sample = sample_of(*status);
+    if (!may_have_classes(*status)) return sample;
+    const auto lrs = ask(call, screen, "/v1/lrs");
+    if (!lrs) return std::unexpected(kExitDone);
+    // While the node starts or stops there are none.
+    const bool has_classes = lrs->has_value() && (*lrs)->status == 200;
+    if (has_classes) sample.classes = classes_of(json::parse((*lrs)->body));
+    return sample;
+}
+
 int show_rates(const Call& call, Screen& screen) {
-    const auto first = look(call, screen);
+    auto first = look(call, screen);
     if (!first) return first.error();
-    Sample before = sample_of(*first);
+    Sample before = *std::move(first);
     std::uint64_t shown_count = 0;
     while (screen.wait(call.arguments.interval_s)) {
-        const auto status = look(call, screen);
-        if (!status) return status.error();
-        Sample now = sample_of(*status);
+        auto next = look(call, screen);
+        if (!next) return next.error();
+        Sample now = *std::move(next);
         if (are_comparable(before, now)) {
             const Rates rates = rates_between(before, now);
             const std::string block =

@@ -51,6 +51,10 @@ struct VerbArguments {
     bool is_long = false;
     bool buffered = false;
 
+    std::string policy;
+    std::vector<std::string> words;  // Of a rule, of a request, or KEY=VALUE.
+    std::optional<std::uint64_t> if_version;
+
     std::string id;  // Of a fop or a token.
     std::string file;
     std::string public_file;
@@ -90,7 +94,7 @@ struct Call {
 
 // A verb of fopctl.
 struct Verb {
-    std::string_view name;  // Of a blank between two words, the first is what it is about.
+    std::string_view name;  // Of several words, the last is what is done to the others.
     std::string_view summary;
     // How long it waits for the server without --timeout; 0: as long as it takes.
     Duration timeout;

@@ -5,7 +5,7 @@ _fopctl() {
     local current=${COMP_WORDS[COMP_CWORD]}
     local previous=${COMP_WORDS[COMP_CWORD - 1]}
     local global_options="--server --key --token --job --admin --json --quiet --timeout --version --help"
-    local verbs="put get read write append ls stat mv rm truncate punch sync df quota ping bench status top sessions devices device scrub store trace reload drain log-level keygen key token"
+    local verbs="put get read write append ls stat mv rm truncate punch sync df quota ping bench status top sessions devices device scrub store lrs trace reload drain log-level keygen key token"
     COMPREPLY=()
 
     # The argument of an option.
@@ -21,12 +21,12 @@ _fopctl() {
             ;;
         --server | --job | --timeout | --interval | --count | --size | --depth | --jobs | --seconds | \
             --rights | --groups | --quota | --principal | --pool | --expires | --generation | --group | --offset | --length | \
-            --object | --object-size | --fid)
+            --object | --object-size | --fid | --if-version)
             return
             ;;
     esac
 
-    # The verb is the first word that is neither an option nor an option's argument; for keys, tokens, devices and the store, the first two.
+    # The verb is the first word that is neither an option nor an option's argument; for some, the first two or three.
     local verb="" arguments=0 index word
     for ((index = 1; index < COMP_CWORD; index++)); do
         word=${COMP_WORDS[index]}
@@ -37,7 +37,7 @@ _fopctl() {
             *)
                 if [[ -z $verb ]]; then
                     verb=$word
-                elif [[ $verb == key || $verb == token || $verb == device || $verb == store ]]; then
+                elif [[ $verb == key || $verb == token || $verb == device || $verb == store || $verb == lrs || $verb == "lrs rule" ]]; then
                     verb+=" $word"
                 else
                     ((arguments++))
@@ -58,6 +58,7 @@ _fopctl() {
             mv) options+=" --pool --no-replace" ;;
             get | append | stat | rm | truncate | sync | df | quota) options+=" --pool" ;;
             "store check") options+=" --end --show" ;;
+            "lrs rule add" | "lrs rule change" | "lrs rule del" | "lrs rule load") options+=" --if-version" ;;
             keygen) options+=" --public" ;;
             "key create") options+=" --rights --groups --quota --delegate --principals --out" ;;
             "key list" | "key revoke" | "token revoke") options+=" --principals" ;;
@@ -79,8 +80,11 @@ _fopctl() {
         key) mapfile -t COMPREPLY < <(compgen -W "create list revoke" -- "$current") ;;
         token) mapfile -t COMPREPLY < <(compgen -W "create revoke" -- "$current") ;;
         device) mapfile -t COMPREPLY < <(compgen -W "add remove" -- "$current") ;;
+        lrs) mapfile -t COMPREPLY < <(compgen -W "show set which save rule" -- "$current") ;;
+        "lrs rule") mapfile -t COMPREPLY < <(compgen -W "list add change del load" -- "$current") ;;
+        "lrs set") mapfile -t COMPREPLY < <(compgen -W "crr deadline delay fifo orr tbf trr" -- "$current") ;;
         store) mapfile -t COMPREPLY < <(compgen -W "check backup" -- "$current") ;;
-        keygen | "store backup")
+        keygen | "store backup" | "lrs rule load")
             compopt -o filenames 2>/dev/null
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             ;;

@@ -28,12 +28,12 @@ completes() {
     fi
 }
 
-completes "put get read write append ls stat mv rm truncate punch sync df quota ping bench status top sessions devices device scrub store trace reload drain log-level keygen key token" ""
+completes "put get read write append ls stat mv rm truncate punch sync df quota ping bench status top sessions devices device scrub store lrs trace reload drain log-level keygen key token" ""
 completes "read reload" re
 completes "" nonsense
 completes "--server --key --token --job --admin --json --quiet --timeout --version --help" --
 completes "--job --json" --j
-completes "put get read write append ls stat mv rm truncate punch sync df quota ping bench status top sessions devices device scrub store trace reload drain log-level keygen key token" --json ""
+completes "put get read write append ls stat mv rm truncate punch sync df quota ping bench status top sessions devices device scrub store lrs trace reload drain log-level keygen key token" --json ""
 completes "log-level" --timeout 5 lo
 completes "" --timeout ""
 completes "trace debug info warn error" log-level ""
@@ -57,6 +57,14 @@ completes "remove" device r
 completes "devices device" devi
 completes "" device remove ""
 completes "check backup" store ""
+completes "show set which save rule" lrs ""
+completes "show set save" lrs s
+completes "tbf trr" lrs set t
+completes "list load" lrs --json rule l
+completes "--if-version" lrs rule add --i
+completes "" lrs rule add --if-version ""
+completes "" lrs rule list --i
+completes "$scratch/admin.sock" lrs rule load "$scratch/ad"
 completes "--server --show" store check --s
 completes "$scratch/admin.sock" store backup "$scratch/ad"
 completes "--rights" key create name --r

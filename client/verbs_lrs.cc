@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "client/verbs_lrs.h"
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "client/exit_code.h"
+#include "client/replaced_file.h"
+#include "client/table.h"
+#include "core/printable.h"
+
+namespace fopd::client {
+
+namespace {
+
+using nlohmann::json;
+
+// -- show --
+
+std::string class_table(const json& classes) {
+    std::vector<std::vector<std::string>> rows{
+        {"CLASS", "QUEUED", "SERVED", "PER S", "BYTES", "BYTES PER S", "THROTTLED", "OLDEST"}};
+    for (const json& at : classes) {
+        std::string throttled = span_of(at.at("throttled_s").get<double>());
+        if (at.at("throttled").get<bool>()) throttled += " now";
+        rows.push_back({shown(at.at("name")), shown(at.at("queued")), shown(at.at("served")),
+                        fixed(at.at("rate").get<double>(), 0), shown(at.at("bytes")),
+                        size_of(static_cast<std::uint64_t>(at.at("bytes_rate").get<double>())),
+                        std::move(throttled), span_of(at.at("oldest_s").get<double>())});
+    }
+    return table(rows);
+}
+
+std::string difference_line(const json& differs) {
+    if (differs.empty()) return {};
+    return "other than in the file: " + shown(differs) + "; `fopctl lrs save` writes it there\n";
+}
+
+std::string lrs_page(const json& lrs) {
+    return "policy " + shown(lrs.at("policy")) + ", " + shown(lrs.at("queued")) + " queued\n" +
+           difference_line(lrs.at("differs")) + class_table(lrs.at("classes"));
+}
+
+int run_lrs_show(const Call& call) {
+    const auto answer = call.client.get("/v1/lrs");
+    const auto lrs = checked(call, answer);
+    if (!lrs) return lrs.error();
+    return show(call, answer->body, [&] { return lrs_page(*lrs); });
+}
+
+// -- changes --
+
+std::string change_page(const json& done) {
+    std::string page = done.at("changed").empty()
+                           ? std::string("nothing changed\n")
+                           : "policy " + shown(done.at("policy")) + "; changed until the next " +
+                                 "reload or restart: " + shown(done.at("changed")) + "\n";
+    return page + difference_line(done.at("differs"));
+}
+
+int change(const Call& call, const std::string& target, std::string (*page)(const json& done),
+           const std::string& body = {}) {
+    const auto answer = call.client.post(target, body);
+    const auto done = checked(call, answer);
+    if (!done) return done.error();
+    return show(call, answer->body, [&] { return page(*done); });
+}
+
+void declare_lrs_set(CLI::App& app, VerbArguments& arguments) {
+    app.add_option("policy", arguments.policy, "The policy, as in the configuration")->required();
+    app.add_option("values", arguments.words, "KEY=VALUE of its map; other keys stay as they are");
+}
+
+int run_lrs_set(const Call& call) {
+    const std::string& policy = call.arguments.policy;
+    std::string target = "/v1/lrs/set?policy=" + in_url(policy);
+    for (const std::string& word : call.arguments.words) {
+        const std::size_t end = word.find('=');
+        if (end == 0 || end == std::string::npos) {
+            complain("lrs set: " + core::printable(word) + " is not KEY=VALUE");
+            return kExitUsage;
+        }
+        target +=
+            "&" + in_url(policy + "." + word.substr(0, end)) + "=" + in_url(word.substr(end + 1));
+    }
+    return change(call, target, &change_page);
+}
+
+// -- rules --
+
+std::string joined_words(const std::vector<std::string>& words) {
+    std::string text;
+    for (const std::string& word : words) {
+        if (!text.empty()) text += ' ';
+        text += word;
+    }
+    return text;
+}
+
+std::string without_rules_line(const json& done) {
+    if (done.at("uses_rules").get<bool>()) return {};
+    return "the policy is " + shown(done.at("policy")) +
+           ", which has no rules; `fopctl lrs set tbf` goes by them\n";
+}
+
+std::string rules_changed_page(const json& done) {
+    return shown(done.at("rules")) + " rules, version " + shown(done.at("version")) + "\n" +
+           difference_line(done.at("differs")) + without_rules_line(done);
+}
+
+int change_rules(const Call& call, std::string target, const std::string& body = {}) {
+    if (call.arguments.if_version) {
+        target += target.find('?') == std::string::npos ? '?' : '&';
+        target += "if_version=" + std::to_string(*call.arguments.if_version);
+    }
+    return change(call, target, &rules_changed_page, body);
+}
+
+void declare_if_version(CLI::App& app, VerbArguments& arguments) {
+    app.add_option("--if-version", arguments.if_version,
+                   "Only if the rules have this version still");
+}
+
+void declare_rule(CLI::App& app, VerbArguments& arguments) {
+    app.add_option("rule", arguments.words, "The rule; quote it for the shell")->required();
+    declare_if_version(app, arguments);
+}
+
+void declare_rule_name(CLI::App& app, VerbArguments& arguments) {
+    app.add_option("name", arguments.name, "The name of the rule")->required();
+    declare_if_version(app, arguments);
+}
+
+void declare_rule_file(CLI::App& app, VerbArguments& arguments) {
+    app.add_option("file", arguments.file, "A rule a line; - is standard input")->required();
+    declare_if_version(app, arguments);
+}
+
+int run_rule_add(const Call& call) {
+    return change_rules(call,
+                        "/v1/lrs/rule/add?rule=" + in_url(joined_words(call.arguments.words)));
+}
+
+int run_rule_change(const Call& call) {
+    return change_rules(call,
+                        "/v1/lrs/rule/change?rule=" + in_url(joined_words(call.arguments.words)));
+}
+
+int run_rule_del(const Call& call) {
+    return change_rules(call, "/v1/lrs/rule/del?name=" + in_url(call.arguments.name));
+}
+
+// False, with errno, when it cannot be read.
+bool read_all(std::FILE* from, std::string& text) {
+    std::array<char, 65536> part;
+    for (;;) {
+        const std::size_t size = std::fread(part.data(), 1, part.size(), from);
+        text.append(part.data(), size);
+        if (size < part.size()) return std::ferror(from) == 0;
+    }
+}
+
+int run_rule_load(const Call& call) {
+    const std::string& file = call.arguments.file;
+    std::FILE* const from = file == "-" ? stdin : std::fopen(file.c_str(), "rbe");
+    std::string text;
+    const bool is_read = from != nullptr && read_all(from, text);
+    const int os_errno = errno;
+    if (from != nullptr && from != stdin) std::fclose(from);
+    if (is_read) return change_rules(call, "/v1/lrs/rule/load", text);
+    complain("lrs rule load: " + core::printable(file) + ": " +
+             std::system_category().message(os_errno));
+    return kExitRefused;
+}
+
+// As `lrs rule load` reads it.
+std::string rules_page(const json& rules) {
+    std::string page = "# version " + shown(rules.at("version")) + "\n";
+    for (const json& rule : rules.at("rules")) page += shown(rule.at("text")) + "\n";
+    return page;
+}
+
+int run_rule_list(const Call& call) {
+    const auto answer = call.client.get("/v1/lrs/rules");
+    const auto rules = checked(call, answer);
+    if (!rules) return rules.error();
+    return show(call, answer->body, [&] { return rules_page(*rules); });
+}
+
+// -- which --
+
+void declare_lrs_which(CLI::App& app, VerbArguments& arguments) {
+    app.add_option("request", arguments.words, "What is known of it: op=read size=4k job=dd.0")
+        ->required();
+}
+
+std::string which_page(const json& which) {
+    std::string page =
+        "policy " + shown(which.at("policy")) + ": class " + shown(which.at("class")) + "\n";
+    const json& by_rules = which.at("by_rules");
+    if (!which.at("uses_rules").get<bool>()) {
+        page += "with tbf: class " + shown(by_rules.at("class")) + "\n";
+    }
+    return page + "rule " + shown(by_rules.at("text")) + "\n";
+}
+
+int run_lrs_which(const Call& call) {
+    const auto answer =
+        call.client.get("/v1/lrs/which?request=" + in_url(joined_words(call.arguments.words)));
+    const auto which = checked(call, answer);
+    if (!which) return which.error();
+    return show(call, answer->body, [&] { return which_page(*which); });
+}
+
+// -- save --
+
+int refused(const Call& call, const ReplacedFile::Problem& problem) {
+    complain(std::string(call.verb) + ": " + problem.words);
+    switch (problem.failure) {
+        case ReplacedFile::Failure::kBusy: return kExitTryLater;
+        case ReplacedFile::Failure::kDenied: return kExitNotAllowed;
+        case ReplacedFile::Failure::kProblem: break;
+    }
+    return kExitRefused;
+}
+
+// Nothing when the file has it; else the exit code.
+std::optional<int> write_draft(const Call& call, const json& draft) {
+    const auto path = draft.at("file").get<std::string>();
+    const auto file = ReplacedFile::open(path, ReplacedFile::Missing::kProblem);
+    if (!file) return refused(call, file.error());
+    if (file->text() != draft.at("before").get<std::string>()) {
+        complain("lrs save: " + core::printable(path) + " has just been changed; try again");
+        return kExitTryLater;
+    }
+    const auto after = draft.at("after").get<std::string>();
+    if (after == file->text()) return std::nullopt;
+    const auto replaced = file->replace(after);
+    if (!replaced) return refused(call, replaced.error());
+    return std::nullopt;
+}
+
+int run_lrs_save(const Call& call) {
+    const auto asked = call.client.get("/v1/lrs/draft");
+    const auto draft = checked(call, asked);
+    if (!draft) return draft.error();
+    const bool is_new = !draft->at("differs").empty();
+    if (is_new) {
+        if (const auto failed = write_draft(call, *draft)) return *failed;
+    }
+    const auto answer = call.client.post("/v1/lrs/saved");
+    const auto saved = checked(call, answer);
+    if (!saved) return saved.error();
+    return show(call, answer->body, [&] {
+        if (!is_new) return shown(saved->at("file")) + " says so already\n";
+        return "saved in " + shown(saved->at("file")) + ": " + shown(draft->at("differs")) + "\n";
+    });
+}
+
+constexpr std::array kLrsVerbs{
+    Verb{"lrs show", "Show who waits, who is served, and who is held back", kTimeoutDefault,
+         nullptr, run_lrs_show},
+    Verb{"lrs set", "Choose the policy, and how it is set", kTimeoutDefault, declare_lrs_set,
+         run_lrs_set},
+    Verb{"lrs which", "Show of which class a fop would be", kTimeoutDefault, declare_lrs_which,
+         run_lrs_which},
+    Verb{"lrs save", "Write what is in force into the configuration file", kTimeoutDefault, nullptr,
+         run_lrs_save},
+    Verb{"lrs rule list", "Show the rules, as a file has them", kTimeoutDefault, nullptr,
+         run_rule_list},
+    Verb{"lrs rule add", "Add a rule", kTimeoutDefault, declare_rule, run_rule_add},
+    Verb{"lrs rule change", "Change what is said of a rule", kTimeoutDefault, declare_rule,
+         run_rule_change},
+    Verb{"lrs rule del", "Remove a rule", kTimeoutDefault, declare_rule_name, run_rule_del},
+    Verb{"lrs rule load", "Replace all rules by those of a file, or none", kTimeoutDefault,
+         declare_rule_file, run_rule_load},
+};
+
+}  // namespace
+
+std::span<const Verb> lrs_verbs() {
+    return kLrsVerbs;
+}
+
+}  // namespace fopd::client

@@ -1,0 +1,352 @@
+"""The request scheduler as an administrator sees and changes it while the node works."""
+
+import json
+import subprocess
+import threading
+
+from fopd_process import CONFIG, DONE, FOPCTL, USAGE, ProcessTestCase, as_other_user, needs_root, wait_until
+
+REFUSED = 1
+
+
+class LrsAdminTest(ProcessTestCase):
+    def setUp(self):
+        super().setUp()
+        self.fopd = self.node()
+        self.fopd.settings["pools"] = [{"name": "fast"}]
+        self.fopd.settings["devices"] = [{"name": "d0", "path": str(self.fopd.path / "d0.img"), "pool": "fast",
+                                          "size": "256MiB"}]
+        self.fopd.settings["auth"] = {"mode": "none"}
+        self.fopd.settings["localities"] = {"cores": 2, "buffers": "2MiB"}
+        self.daemon = None
+
+    def start(self, **lrs):
+        self.fopd.settings["lrs"] = lrs
+        self.fopd.write_config()
+        self.daemon = self.fopd.start_ready()
+        self.server = self.daemon.events("fopd.fabric.listening")[0]["address"]
+        self.ctl("bench", "--op", "read", "--object", "o", "--object-size", "64k", "--seconds", "0.1")
+
+    def ctl(self, *arguments, code=DONE, job=None, **options):
+        about = ["--job", job] if job else []
+        done = subprocess.run([FOPCTL, "--server", self.server, "--admin", self.daemon.socket_path, *about,
+                               *map(str, arguments)], capture_output=True, text=True, timeout=120, **options)
+        self.assertEqual(done.returncode, code, f"{done.stdout}{done.stderr}")
+        return done
+
+    def write(self, seconds, depth=4, jobs=2, job=None):
+        done = json.loads(self.ctl("bench", "--op", "write", "--object", "o", "--object-size", "64k", "--seconds", seconds,
+                                   "--depth", depth, "--jobs", jobs, "--json", job=job).stdout)
+        self.assertEqual(done["errors"], 0)
+        return done["ops"]
+
+    def write_meanwhile(self, **options):
+        """Begins to write; what is returned waits for the end, and has the number of writes then."""
+        written = []
+        load = threading.Thread(target=lambda: written.append(self.write(**options)))
+        load.start()
+
+        def ended():
+            load.join()
+            self.assertEqual(len(written), 1)
+            return written[0]
+        return ended
+
+    def lrs(self):
+        return json.loads(self.ctl("lrs", "show", "--json").stdout)
+
+    def class_named(self, name):
+        found = [each for each in self.lrs()["classes"] if each["name"] == name]
+        return found[0] if found else None
+
+    def wait_queued(self, count):
+        wait_until(lambda: self.lrs()["queued"] == count, f"{count} requests wait")
+
+    # -- show --
+
+    def test_the_classes_of_rules_are_shown(self):
+        self.start(policy="tbf", tbf={"rules": ["held op=write&job=held rate=0", "free op=write&job=* rate=unlimited"]})
+        ended = self.write_meanwhile(seconds=0.5, job="held")
+        self.wait_queued(8)
+        written = self.write(seconds=0.5, job="busy")
+        held = self.class_named("held{job=held op=write}")
+        self.assertEqual((held["queued"], held["served"], held["rate"], held["throttled"]), (8, 0, 0, True))
+        self.assertGreater(held["oldest_s"], 0.4)
+        self.assertGreater(held["throttled_s"], 0.4)
+        free = self.class_named("free{job=busy op=write}")
+        self.assertEqual((free["queued"], free["throttled_s"]), (0, 0))
+        self.assertGreaterEqual(free["served"], written)
+        self.assertGreaterEqual(free["bytes"], written * 4096)
+        self.assertGreater(free["rate"], 0)
+        self.assertGreater(free["bytes_rate"], 0)
+        page = self.ctl("lrs", "show").stdout
+        self.assertTrue(page.startswith("policy tbf, 8 queued\n"), page)
+        self.assertRegex(page, r"held\{job=held op=write\} +8 .* now ")
+        self.daemon.ask("GET", "/v1/lrs")
+        self.fopd.write_config(lrs={"policy": "fifo"})
+        self.ctl("reload")
+        ended()
+        self.fopd.stop(self.daemon)
+
+    def test_the_classes_of_crr_are_the_clients(self):
+        self.start(policy="crr")
+        first = self.write(seconds=0.3)
+        second = self.write(seconds=0.3)
+        served = sorted(each["served"] for each in self.lrs()["classes"])
+        self.assertGreaterEqual(sum(served), first + second)
+        for each in self.lrs()["classes"]:
+            self.assertRegex(each["name"], "^[0-9a-f]{32}$")
+        self.fopd.stop(self.daemon)
+
+    def test_without_classes_there_is_one_of_all(self):
+        self.start(policy="fifo")
+        written = self.write(seconds=0.3)
+        lrs = self.lrs()
+        self.assertEqual((lrs["policy"], lrs["queued"], len(lrs["classes"])), ("fifo", 0, 1))
+        self.assertEqual(lrs["classes"][0]["name"], "all")
+        self.assertGreaterEqual(lrs["classes"][0]["served"], written)
+        self.fopd.stop(self.daemon)
+
+    # -- set --
+
+    def test_another_policy_acts_on_what_waits_and_lasts_until_a_reload(self):
+        self.start(policy="tbf", tbf={"rules": ["held op=write rate=0"]})
+        ended = self.write_meanwhile(seconds=0.3)
+        self.wait_queued(8)
+        hash_before = self.daemon.status()["config"]["hash"]
+        done = json.loads(self.ctl("lrs", "set", "crr", "quantum=16", "--json").stdout)
+        self.assertEqual(done["changed"], ["lrs.policy", "lrs.crr.quantum"])
+        ended()
+        self.assertEqual(self.lrs()["policy"], "crr")
+        status = self.daemon.status()
+        self.assertEqual(status["config"]["differs"], ["lrs.policy", "lrs.crr.quantum"])
+        self.assertNotEqual(status["config"]["hash"], hash_before)
+        self.assertIn("lrs.crr.quantum", self.ctl("status").stdout)
+        self.assertIn("other than in the file: lrs.policy, lrs.crr.quantum", self.ctl("lrs", "show").stdout)
+        events = self.daemon.events("fopd.daemon.config_changed")
+        self.assertEqual([(each["key"], each["by"]) for each in events],
+                         [("lrs.policy", "hand"), ("lrs.crr.quantum", "hand")])
+
+        self.assertEqual(self.ctl("lrs", "set", "crr").stdout.splitlines()[0], "nothing changed")
+        reloaded = json.loads(self.ctl("reload", "--json").stdout)
+        self.assertEqual(reloaded["changed"], ["lrs.policy", "lrs.crr.quantum"])
+        self.assertEqual(self.lrs()["policy"], "tbf")
+        status = self.daemon.status()
+        self.assertEqual((status["config"]["differs"], status["config"]["hash"]), ([], hash_before))
+        self.fopd.stop(self.daemon)
+
+    def test_what_the_file_may_not_say_is_not_set(self):
+        self.start(policy="fifo")
+        for words, said in ((["fairest"], "lrs.policy"), (["crr", "quantum=0"], "lrs.crr.quantum"),
+                            (["crr", "quantun=1"], "quantum"), (["fifo", "quantum=1"], "lrs.fifo"),
+                            (["crr", "quantum=1\nw: 2"], "no value"),
+                            (["tbf", "rules=[a job=a rate=-1/s]"], "lrs.tbf.rules[0]")):
+            self.assertIn(said, self.ctl("lrs", "set", *words, code=CONFIG).stderr)
+        self.ctl("lrs", "set", "crr", "quantum", code=USAGE)
+        self.assertEqual(self.daemon.ask("POST", "/v1/lrs/set")[0], 400)
+        self.assertEqual(self.daemon.ask("POST", "/v1/lrs/set?policy=crr&quantum=1")[0], 400)
+        self.assertEqual(self.daemon.ask("GET", "/v1/lrs/set?policy=crr")[0], 405)
+        self.assertEqual(self.daemon.status()["config"]["differs"], [])
+        self.assertEqual(self.lrs()["policy"], "fifo")
+        self.fopd.stop(self.daemon)
+
+    # -- rules --
+
+    def rules(self):
+        listed = json.loads(self.ctl("lrs", "rule", "list", "--json").stdout)
+        return listed["version"], [each["text"] for each in listed["rules"]]
+
+    def test_rules_come_change_and_go(self):
+        self.start(policy="tbf", tbf={"rules": ["all   op=write rate=unlimited"]})
+        version, texts = self.rules()
+        self.assertEqual(texts, ["all op=write rate=unlimited", "default * rate=unlimited"])
+        self.ctl("lrs", "rule", "add", "held op=write&job=held rate=0 rank=5")
+        ended = self.write_meanwhile(seconds=0.3, job="held")
+        self.wait_queued(8)
+        self.write(seconds=0.2)
+        served = self.class_named("all{op=write}")["served"]
+        self.assertGreater(served, 0)
+        self.ctl("lrs", "rule", "change", "held", "rate=unlimited")
+        ended()
+        self.assertGreater(self.class_named("held{job=held op=write}")["served"], 0)
+        # Who is of another class keeps what it had.
+        self.assertGreaterEqual(self.class_named("all{op=write}")["served"], served)
+        self.assertEqual(self.rules(), (version + 2, ["held op=write&job=held rate=unlimited rank=5",
+                                                      "all op=write rate=unlimited", "default * rate=unlimited"]))
+        self.ctl("lrs", "rule", "del", "held")
+        self.assertEqual(self.rules(), (version + 3, texts))
+        self.fopd.stop(self.daemon)
+
+    def test_a_bad_change_of_rules_changes_nothing(self):
+        self.start(policy="tbf", tbf={"rules": ["a job=a rate=1/s"]})
+        before = self.rules()
+        file = self.directory / "rules"
+        for text, said in (("b job=b rate=1/s\n\n# c\nc job=c rate=-1/s\n", "line 4, column 14"),
+                           ("b job=b rate=1/s\nb job=c rate=1/s\n", "line 2"),
+                           ("default job=a rate=1/s\n", "line 1")):
+            file.write_text(text)
+            self.assertIn(said, self.ctl("lrs", "rule", "load", file, code=CONFIG).stderr)
+        for words, said in ((["add", "a job=b rate=1/s"], "already"), (["add", "b job=b"], "column"),
+                            (["add", "b job=b rate=1/s rate=2/s"], "column 18"), (["change", "b rate=1/s"], "no rule"),
+                            (["del", "b"], "no rule"), (["del", "default"], "default")):
+            self.assertIn(said, self.ctl("lrs", "rule", *words, code=CONFIG).stderr)
+        self.assertEqual(self.rules(), before)
+        self.assertEqual(self.daemon.status()["config"]["differs"], [])
+        file.write_text("b job=b rate=1/s  \n" * (1 << 17))
+        self.ctl("lrs", "rule", "load", file, code=REFUSED)
+        self.ctl("lrs", "rule", "load", self.directory, code=REFUSED)
+        self.ctl("lrs", "rule", "load", self.directory / "none", code=REFUSED)
+        self.assertEqual(self.rules(), before)
+        self.fopd.stop(self.daemon)
+
+    def test_a_file_of_rules_replaces_all_of_the_version_it_was_made_for(self):
+        self.start(policy="fifo")
+        version, _ = self.rules()
+        file = self.directory / "rules"
+        file.write_text("# Of jobs.\nsmall op=read&size<64k rate=20000/s\njobs job=* rate=10/s\n")
+        loaded = self.ctl("lrs", "rule", "load", file, "--if-version", version)
+        self.assertIn(f"3 rules, version {version + 1}", loaded.stdout)
+        self.assertIn("the policy is fifo, which has no rules", loaded.stdout)
+        refused = self.ctl("lrs", "rule", "load", file, "--if-version", version, code=REFUSED)
+        self.assertIn(f"the rules have version {version + 1} meanwhile, not {version}", refused.stderr)
+        for words in (["add", "b * rate=1/s"], ["change", "small rate=1/s"], ["del", "small"]):
+            self.ctl("lrs", "rule", *words, "--if-version", version, code=REFUSED)
+        # What is listed can be loaded again.
+        page = self.ctl("lrs", "rule", "list").stdout
+        self.assertTrue(page.startswith(f"# version {version + 1}\nsmall op=read&size<64KiB rate=20000/s\njobs "), page)
+        self.ctl("lrs", "rule", "load", "-", input=page)
+        self.assertEqual(self.rules()[0], version + 2)
+        self.assertIn(page.split("\n", 1)[1], self.ctl("lrs", "rule", "list").stdout)
+        self.fopd.stop(self.daemon)
+
+    def test_many_rules_can_be_loaded(self):
+        self.start(policy="tbf")
+        text = "".join(f"rule{each} job={'x' * 400}{each} rate=1/s\n" for each in range(1024))
+        self.ctl("lrs", "rule", "load", "-", input=text)
+        self.assertEqual(len(self.rules()[1]), 1025)
+        self.assertIn("1024 rules", self.ctl("lrs", "rule", "load", "-", input=text + "one * rate=1/s\n", code=CONFIG).stderr)
+        self.fopd.stop(self.daemon)
+
+    # -- which --
+
+    def test_it_is_told_which_class_a_fop_would_be_of(self):
+        self.start(policy="tbf", tbf={"rules": ["small op=read&size<64k rate=20000/s", "jobs job=* rate=10/s by={job user}"]})
+        which = json.loads(self.ctl("lrs", "which", "op=read size=4k job=dd.0", "--json").stdout)
+        self.assertEqual((which["class"], which["by_rules"]["rule"]), ("small{op=read}", "small"))
+        page = self.ctl("lrs", "which", "op=read", "size=64k", "job=dd.0", "user=ann").stdout
+        self.assertEqual(page, "policy tbf: class jobs{job=dd.0 user=ann}\nrule jobs job=* rate=10/s by={job user}\n")
+        self.ctl("lrs", "set", "fifo")
+        page = self.ctl("lrs", "which", "op=read size=1").stdout
+        self.assertEqual(page, "policy fifo: class all\nwith tbf: class small{op=read}\n"
+                               "rule small op=read&size<64KiB rate=20000/s\n")
+        self.assertIn("colour", self.ctl("lrs", "which", "colour=red", code=REFUSED).stderr)
+        self.fopd.stop(self.daemon)
+
+    # -- save --
+
+    def start_with(self, lrs):
+        """With a file as people write it."""
+        self.fopd.write_config()
+        others = "".join(f"{key}: {json.dumps(value)}\n" for key, value in json.loads(self.fopd.config_path.read_text()).items())
+        self.fopd.config_path.write_text("# A node to test with.\n" + lrs + others + "# The end.\n")
+        self.fopd.config_path.chmod(0o640)
+        self.daemon = self.fopd.start_ready()
+        self.server = self.daemon.events("fopd.fabric.listening")[0]["address"]
+
+    def test_what_runs_can_be_saved(self):
+        self.start_with("lrs:  # Whose turn it is.\n  policy: fifo  # As they come.\n\n# Who it is.\n")
+        self.assertIn("says so already", self.ctl("lrs", "save").stdout)
+        before = self.fopd.config_path.read_text()
+        self.ctl("lrs", "set", "tbf")
+        self.ctl("lrs", "rule", "add", "a job={\"x y\" z} rate=1/s")
+        self.assertIn("lrs.policy, lrs.tbf.rules", self.ctl("lrs", "save").stdout)
+        after = self.fopd.config_path.read_text()
+        self.assertEqual(after, before.replace(
+            "lrs:  # Whose turn it is.\n  policy: fifo  # As they come.\n",
+            'lrs:\n  policy: tbf\n  tbf:\n    rules: ["a job={\\"x y\\" z} rate=1/s"]\n'))
+        self.assertEqual(self.fopd.config_path.stat().st_mode & 0o777, 0o640)
+        self.assertEqual(self.daemon.status()["config"]["differs"], [])
+        self.assertEqual(json.loads(self.ctl("reload", "--json").stdout)["changed"], [])
+        self.fopd.stop(self.daemon)
+        self.daemon = self.fopd.start_ready()
+        self.assertEqual(self.lrs()["policy"], "tbf")
+        self.fopd.stop(self.daemon)
+
+    def test_a_file_that_says_something_else_meanwhile_is_not_written(self):
+        self.start_with("lrs:\n  policy: fifo\n")
+        self.ctl("lrs", "set", "crr")
+        text = self.fopd.config_path.read_text()
+        changed = text.replace("policy: fifo", "policy: orr")
+        self.fopd.config_path.write_text(changed)
+        self.assertIn("lrs.policy was changed since it was read", self.ctl("lrs", "save", code=REFUSED).stderr)
+        self.assertEqual(self.fopd.config_path.read_text(), changed)
+        self.fopd.config_path.write_text(text + "nonsense: 1\n")
+        self.assertIn("nonsense", self.ctl("lrs", "save", code=REFUSED).stderr)
+        # Elsewhere it may have changed.
+        elsewhere = text.replace("\nlog: {", "\nlog: {\"slow_fop\": \"7s\", ")
+        self.assertNotEqual(elsewhere, text)
+        self.fopd.config_path.write_text(elsewhere)
+        self.ctl("lrs", "save")
+        self.assertEqual(self.fopd.config_path.read_text(), elsewhere.replace("policy: fifo", "policy: crr"))
+        self.assertEqual(json.loads(self.ctl("reload", "--json").stdout)["changed"], ["log.slow_fop"])
+        self.fopd.stop(self.daemon)
+
+    def test_a_file_that_is_not_by_lines_is_not_written(self):
+        self.start(policy="fifo")
+        self.ctl("lrs", "set", "crr")
+        before = self.fopd.config_path.read_text()
+        self.assertIn("below each other", self.ctl("lrs", "save", code=REFUSED).stderr)
+        self.assertEqual(self.fopd.config_path.read_text(), before)
+        self.assertEqual(self.daemon.ask("POST", "/v1/lrs/saved")[0], 409)
+        self.assertEqual(self.daemon.status()["config"]["differs"], ["lrs.policy"])
+        self.fopd.stop(self.daemon)
+
+    @needs_root
+    def test_who_may_not_write_the_file_may_not_save(self):
+        self.start_with("lrs:\n  policy: fifo\n")
+        self.ctl("lrs", "set", "crr")
+        before = self.fopd.config_path.read_text()
+        self.fopd.config_path.chmod(0o644)
+        self.daemon.socket_path.chmod(0o666)
+        for each in (self.fopd.path, self.directory):
+            each.chmod(0o755)
+        refused = self.ctl("lrs", "save", code=77, **as_other_user())
+        self.assertIn("fopd.yaml", refused.stderr)
+        self.assertEqual(self.fopd.config_path.read_text(), before)
+        self.fopd.stop(self.daemon)
+
+    # -- figures for machines --
+
+    def test_metrics_and_log_tell_who_is_held_back(self):
+        self.start(policy="tbf", tbf={"rules": ["held op=write&job=held rate=0", "free op=write&job=* rate=unlimited"]})
+        written = self.write(seconds=0.3, job="busy")
+        ended = self.write_meanwhile(seconds=0.3, job="held")
+        held, free = '{class="held{job=held op=write}"}', '{class="free{job=busy op=write}"}'
+        wait_until(lambda: self.daemon.metrics()["fopd_lrs_class_queued" + held] == 8, "all that waits is in the metrics")
+        wait_until(lambda: self.daemon.metrics()["fopd_lrs_throttled_seconds_total" + held] > 0.1, "it is held back")
+        metrics = self.daemon.metrics()
+        self.assertGreaterEqual(metrics["fopd_lrs_served_total" + free], written)
+        self.assertGreaterEqual(metrics["fopd_lrs_served_bytes_total" + free], written * 4096)
+        self.assertEqual(metrics["fopd_lrs_served_total" + held], 0)
+        told = self.daemon.wait_event("fopd.lrs.class_throttled")
+        self.assertEqual({each["class"] for each in told}, {"held{job=held op=write}"})
+        # What it had is not lost with its rule and its policy.
+        self.ctl("lrs", "set", "fifo")
+        ended()
+        wait_until(lambda: self.daemon.metrics()['fopd_lrs_served_total{class="all"}'] > 0, "the new policy's class")
+        self.assertGreaterEqual(self.daemon.metrics()["fopd_lrs_served_total" + free], written)
+        wait_until(lambda: self.daemon.metrics()["fopd_lrs_class_queued" + held] == 0, "nothing waits any more")
+        self.fopd.stop(self.daemon)
+
+    def test_top_shows_the_classes(self):
+        self.start(policy="tbf", tbf={"rules": ["held op=write&job=held rate=0"]})
+        ended = self.write_meanwhile(seconds=0.3, job="held")
+        self.wait_queued(8)
+        top = json.loads(self.ctl("top", "--interval", "0.3", "--count", "1", "--json").stdout)
+        first = top["classes"][0]
+        self.assertEqual((first["name"], first["queued"], first["served_per_s"]), ("held{job=held op=write}", 8, 0))
+        self.assertGreater(first["throttled"], 0.5)
+        self.assertRegex(self.ctl("top", "--interval", "0.1", "--count", "1").stdout, r"held\{job=held op=write\} +8 ")
+        self.ctl("lrs", "set", "fifo")
+        ended()
+        self.fopd.stop(self.daemon)
