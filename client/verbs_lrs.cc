@@ -182,9 +182,11 @@ int run_rule_load(const Call& call) {
     return kExitRefused;
 }
 
-// As `lrs rule load` reads it.
+// As `lrs rule load` reads it; rules of another policy it does not load.
 std::string rules_page(const json& rules) {
-    std::string page = "# version " + shown(rules.at("version")) + "\n";
+    std::string page =
+        "# rules of " + shown(rules.at("rules_of")) + ", which change in the configuration file\n";
+    if (rules.contains("version")) page = "# version " + shown(rules.at("version")) + "\n";
     for (const json& rule : rules.at("rules")) page += shown(rule.at("text")) + "\n";
     return page;
 }
@@ -208,7 +210,8 @@ std::string which_page(const json& which) {
         "policy " + shown(which.at("policy")) + ": class " + shown(which.at("class")) + "\n";
     const json& by_rules = which.at("by_rules");
     if (!which.at("uses_rules").get<bool>()) {
-        page += "with tbf: class " + shown(by_rules.at("class")) + "\n";
+        page +=
+            "with " + shown(which.at("rules_of")) + ": class " + shown(by_rules.at("class")) + "\n";
     }
     return page + "rule " + shown(by_rules.at("text")) + "\n";
 }

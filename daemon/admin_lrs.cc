@@ -17,8 +17,9 @@ namespace {
 // Classes in an answer; the others are one.
 constexpr std::size_t kClassesShownMax = 1000;
 
-// Which goes by rules.
+// Whose rules are changed by hand, and are there whoever decides.
 constexpr std::string_view kRulesPolicy = "tbf";
+constexpr std::string_view kMclock = "mclock";
 constexpr const char* kPolicyKey = "policy";
 constexpr const char* kVersionKey = "if_version";
 
@@ -37,6 +38,30 @@ void write_class(JsonWriter& json, const lrs::ClassFigures& figures) {
         .field("throttled", figures.is_throttled)
         .field("throttled_s", in_seconds(figures.throttled))
         .field("oldest_s", in_seconds(figures.oldest))
+        .end_object();
+}
+
+template <typename Rules>
+void write_rules(JsonWriter& json, const Rules& rules) {
+    json.key("rules").begin_array();
+    for (const auto& rule : rules.rules()) {
+        json.begin_object()
+            .field("name", std::string_view(rule.name))
+            .field("text", std::string_view(rule.text()))
+            .end_object();
+    }
+    json.end_array();
+}
+
+template <typename Rules>
+void write_rule_for(JsonWriter& json, const Rules& rules,
+                    const lrs::RequestAttributes& attributes) {
+    const auto& rule = rules.rule_for(attributes);
+    json.key("by_rules")
+        .begin_object()
+        .field("rule", std::string_view(rule.name))
+        .field("text", std::string_view(rule.text()))
+        .field("class", std::string_view(rule.class_name(attributes)))
         .end_object();
 }
 
@@ -103,6 +128,11 @@ AdminReply AdminApi::edit_rules(const AdminRequest& request,
                                                               std::string_view text,
                                                               const lrs::RuleBook::Edit& when),
                                 std::string_view text) {
+    if (parts_.node.mclock_rules() != nullptr) {
+        return failure(kConflict,
+                       "not changed: rules of mclock change in the configuration file, or with "
+                       "`fopctl lrs set mclock rules=[...]`; those of tbf when it does not decide");
+    }
     lrs::RuleBook::Edit when{.now = parts_.node.now()};
     if (request.query.contains(kVersionKey)) {
         when.only_at = number_in(request, kVersionKey);
@@ -145,20 +175,19 @@ Task<AdminReply> AdminApi::lrs_rule_load(AdminRequest request) {
 // NOLINTNEXTLINE(readability-make-member-function-const)
 Task<AdminReply> AdminApi::lrs_rules(AdminRequest) {
     const auto& settings = parts_.configuration.current()->get<lrs::LrsSettings>();
-    const lrs::RuleSet& rules = parts_.node.rules();
+    const auto mclock_rules = parts_.node.mclock_rules();
     JsonWriter json;
-    json.begin_object()
-        .field("policy", settings.policy->name)
-        .field("uses_rules", settings.decides().name == kRulesPolicy)
-        .field("version", rules.version());
-    json.key("rules").begin_array();
-    for (const lrs::Rule& rule : rules.rules()) {
-        json.begin_object()
-            .field("name", std::string_view(rule.name))
-            .field("text", std::string_view(rule.text()))
-            .end_object();
+    json.begin_object().field("policy", settings.policy->name);
+    if (mclock_rules != nullptr) {
+        json.field("uses_rules", true).field("rules_of", kMclock);
+        write_rules(json, *mclock_rules);
+    } else {
+        const lrs::RuleSet& rules = parts_.node.rules();
+        json.field("uses_rules", settings.decides().name == kRulesPolicy);
+        json.field("rules_of", kRulesPolicy).field("version", rules.version());
+        write_rules(json, rules);
     }
-    json.end_array().end_object();
+    json.end_object();
     co_return json_reply(kOk, json.text());
 }
 
@@ -170,18 +199,19 @@ Task<AdminReply> AdminApi::lrs_which(AdminRequest request) {
     }
     const lrs::RequestAttributes& attributes = (*described)->attributes();
     const auto& settings = parts_.configuration.current()->get<lrs::LrsSettings>();
-    const lrs::Rule& rule = parts_.node.rules().rule_for(attributes);
+    const auto mclock_rules = parts_.node.mclock_rules();
+    const std::string of_class = parts_.node.class_of(attributes);
     JsonWriter json;
-    json.begin_object()
-        .field("policy", settings.policy->name)
-        .field("class", std::string_view(parts_.node.class_of(attributes)))
-        .field("uses_rules", settings.decides().name == kRulesPolicy);
-    json.key("by_rules")
-        .begin_object()
-        .field("rule", std::string_view(rule.name))
-        .field("text", std::string_view(rule.text()))
-        .field("class", std::string_view(rule.class_name(attributes)))
-        .end_object();
+    json.begin_object().field("policy", settings.policy->name);
+    json.field("class", std::string_view(of_class));
+    if (mclock_rules != nullptr) {
+        json.field("uses_rules", true).field("rules_of", kMclock);
+        write_rule_for(json, *mclock_rules, attributes);
+    } else {
+        json.field("uses_rules", settings.decides().name == kRulesPolicy);
+        json.field("rules_of", kRulesPolicy);
+        write_rule_for(json, parts_.node.rules(), attributes);
+    }
     json.end_object();
     co_return json_reply(kOk, json.text());
 }

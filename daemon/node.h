@@ -126,6 +126,8 @@ public:
     // The rules of tbf, whether it decides or not.
     LrsResult edit_rules(const lrs::TbfNode::Edit& edit);
     const lrs::RuleSet& rules();
+    // Those of mclock; null unless it decides.
+    lrs::MclockRules::Ptr mclock_rules();
     // The name of the class such a request would be of.
     std::string class_of(const lrs::RequestAttributes& request);
 

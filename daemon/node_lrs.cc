@@ -43,6 +43,10 @@ const lrs::RuleSet& Node::rules() {
     return *policies_.tbf.rules(lrs_settings().tbf, now());
 }
 
+lrs::MclockRules::Ptr Node::mclock_rules() {
+    return lrs_settings().share(policies_, now()).mclock.rules;
+}
+
 std::string Node::class_of(const lrs::RequestAttributes& request) {
     const lrs::LrsSettings& settings = lrs_settings();
     return settings.class_of(request, {.share = settings.share(policies_, now())});

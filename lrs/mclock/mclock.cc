@@ -7,7 +7,6 @@
 
 #include "core/ensure.h"
 #include "core/random.h"
-#include "lrs/classes/recent_rate.h"
 
 namespace fopd::lrs {
 
@@ -42,14 +41,6 @@ Duration in_duration_of(Ticks ticks) {
 }
 
 }  // namespace
-
-void Mclock::Totals::add(const Totals& other) {
-    served += other.served;
-    bytes += other.bytes;
-    as_reserved += other.as_reserved;
-    over_limit += other.over_limit;
-    throttled += other.throttled;
-}
 
 struct alignas(64) Mclock::TrafficClass : KnownClass {
     TrafficClass(const ClassHash& of, const MclockRule& by)
@@ -86,8 +77,8 @@ struct alignas(64) Mclock::TrafficClass : KnownClass {
     State state = State::kIdle;
     std::array<bool, kQueueCount> has_entry{};
     bool is_limited = false;  // Counts among those for whom there is no room for ever.
-    Totals totals;
-    RecentRate recent;
+    ClassTally tally;
+    MclockParts parts;
 
     Bucket* bucket = nullptr;  // Of the table, if it has one there.
     std::string name;
@@ -164,8 +155,15 @@ Policy::Next Mclock::pop(Instant now) {
 void Mclock::remove(Request& request) {
     auto& from = *static_cast<TrafficClass*>(static_cast<PolicyPlace&>(request).queue);
     if (from.queued == 1)
-        from.totals.throttled += in_duration_of(from.throttled_ticks(ticks_at(now_)));
+        from.tally.add_throttled(in_duration_of(from.throttled_ticks(ticks_at(now_))));
     leave_waiting(from, request);
+}
+
+void Mclock::let_pass(Request& request, Instant now) {
+    now_ = now;
+    auto& from = *static_cast<TrafficClass*>(static_cast<PolicyPlace&>(request).queue);
+    from.tally.add_request(request.attributes.size_bytes, now);
+    remove(request);
 }
 
 // -- whose turn it is --
@@ -201,7 +199,7 @@ Request* Mclock::pop_reserved(Ticks now) {
             continue;
         }
         charge_share_reserved(*first, cost);
-        ++first->totals.as_reserved;
+        ++first->parts.as_reserved;
         return &serve(*first, now, throttled);
     }
     return nullptr;
@@ -231,7 +229,7 @@ Request* Mclock::pop_over_limit(Ticks now) {
         TrafficClass* const first = settle_top(kOverLimits);
         if (first == nullptr) continue;
         charge_share(*first, cost_of(first->head()));
-        ++first->totals.over_limit;
+        ++first->parts.over_limit;
         return &serve(*first, now, first->throttled_ticks(now));
     }
     return nullptr;
@@ -239,10 +237,8 @@ Request* Mclock::pop_over_limit(Ticks now) {
 
 Request& Mclock::serve(TrafficClass& of, Ticks now, Ticks throttled) {
     Request& request = of.head();
-    of.totals.served += 1;
-    of.totals.bytes += request.attributes.size_bytes;
-    of.totals.throttled += in_duration_of(throttled);
-    of.recent.add_request(request.attributes.size_bytes, now_);
+    of.tally.add_throttled(in_duration_of(throttled));
+    of.tally.add_request(request.attributes.size_bytes, now_);
     leave_waiting(of, request);
     of.since = now;
     if (of.queued > 0) set_state(of, now);
@@ -418,7 +414,9 @@ bool Mclock::make_room() {
 // Its meters stay where they are: a bucket until it is full, others for as long as the rule.
 void Mclock::drop_class(TrafficClass& gone) {
     ENSURE(gone.queued == 0);
-    past_[gone.rule->id].add(gone.totals);
+    Past& past = past_[gone.rule->id];
+    past.totals.add(gone.tally.totals());
+    past.parts.add(gone.parts);
     if (gone.bucket != nullptr) share_.buckets->release(*gone.bucket);
     if (gone.is_limited) --limited_count_;
     stale_count_ += static_cast<std::size_t>(std::ranges::count(gone.has_entry, true));
@@ -428,69 +426,57 @@ void Mclock::drop_class(TrafficClass& gone) {
 
 // -- figures --
 
-namespace {
-
-void add_to_figures(MclockFigures& sum, const MclockFigures& part) {
-    sum.queued += part.queued;
-    sum.served += part.served;
-    sum.bytes += part.bytes;
-    sum.served_as_reserved += part.served_as_reserved;
-    sum.served_over_limit += part.served_over_limit;
-    sum.operations_per_second += part.operations_per_second;
-    sum.bytes_per_second += part.bytes_per_second;
-    sum.throttled += part.throttled;
-    sum.oldest = std::max(sum.oldest, part.oldest);
+// The rules of a set stand side by side, in their order.
+ClassView Mclock::view_of(TrafficClass& known, Instant now) const {
+    const Ticks ticks = ticks_at(now);
+    return {.name = known.name,
+            .place = static_cast<std::uint32_t>(known.rule - share_.rules->rules().data()),
+            .queued = known.queued,
+            .is_throttled = known.queued > 0 && known.is_at_limit(ticks),
+            .throttled_now = in_duration_of(known.throttled_ticks(ticks)),
+            .oldest = known.queued > 0 ? known.head().arrived_at() : kNever,
+            .tally = known.tally};
 }
 
-}  // namespace
-
-MclockFigures Mclock::figures_of(TrafficClass& known, Instant now) {
-    const RecentRate::PerSecond recent = known.recent.per_second(now);
-    MclockFigures figures{.name = known.name,
-                          .queued = known.queued,
-                          .served = known.totals.served,
-                          .bytes = known.totals.bytes,
-                          .served_as_reserved = known.totals.as_reserved,
-                          .served_over_limit = known.totals.over_limit,
-                          .operations_per_second = recent.requests,
-                          .bytes_per_second = recent.bytes};
-    figures.throttled =
-        known.totals.throttled + in_duration_of(known.throttled_ticks(ticks_at(now)));
-    if (known.queued > 0) figures.oldest = now - known.head().arrived_at();
-    return figures;
-}
-
-std::vector<MclockFigures> Mclock::class_figures(Instant now) const {
-    std::vector<TrafficClass*> known;
-    for (const auto& each : classes_.places()) {
-        if (each) known.push_back(each.get());
+bool Mclock::visit_classes(Instant now, const ClassVisitor& visitor) {
+    for (const auto& known : classes_.places()) {
+        if (known) visitor(view_of(*known, now));
     }
-    // The rules of a set stand side by side, in their order.
-    std::ranges::sort(known, {}, [](const TrafficClass* of) {
-        return std::pair(of->rule, std::string_view(of->name));
-    });
+    return true;
+}
+
+MclockFigures Mclock::figures_of(TrafficClass& known, Instant now) const {
+    return {lrs::figures_of(view_of(known, now), now), known.parts};
+}
+
+std::vector<MclockFigures> Mclock::class_figures(Instant now) {
     std::vector<MclockFigures> all;
-    for (TrafficClass* const each : known) all.push_back(figures_of(*each, now));
+    for (const auto& known : classes_.places()) {
+        if (known) all.push_back(figures_of(*known, now));
+    }
+    std::ranges::sort(all, {}, [](const MclockFigures& of) {
+        return std::pair(of.place, std::string_view(of.name));
+    });
     return all;
 }
 
-std::vector<MclockFigures> Mclock::rule_figures(Instant now) const {
-    const std::vector<MclockRule>& rules = share_.rules->rules();
+std::vector<MclockFigures> Mclock::rule_figures(Instant now) {
     std::vector<MclockFigures> all;
-    for (const MclockRule& rule : rules) {
-        MclockFigures& figures = all.emplace_back(MclockFigures{.name = rule.name});
+    for (const MclockRule& rule : share_.rules->rules()) {
+        MclockFigures& figures = all.emplace_back();
+        figures.name = rule.name;
         const auto past = past_.find(rule.id);
         if (past == past_.end()) continue;
-        figures.served = past->second.served;
-        figures.bytes = past->second.bytes;
-        figures.served_as_reserved = past->second.as_reserved;
-        figures.served_over_limit = past->second.over_limit;
-        figures.throttled = past->second.throttled;
+        figures.served = past->second.totals.served;
+        figures.bytes = past->second.totals.bytes;
+        figures.throttled = past->second.totals.throttled;
+        figures.parts = past->second.parts;
     }
     for (const auto& known : classes_.places()) {
         if (!known) continue;
-        const auto place = static_cast<std::size_t>(known->rule - rules.data());
-        add_to_figures(all[place], figures_of(*known, now));
+        const MclockFigures part = figures_of(*known, now);
+        all[part.place].add(part);
+        all[part.place].parts.add(part.parts);
     }
     return all;
 }

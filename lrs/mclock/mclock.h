@@ -46,18 +46,20 @@ private:
     MclockSettings settings_{};
 };
 
+// Of what was served: how much because it was reserved, and how much over a soft limit.
+struct MclockParts {
+    std::uint64_t as_reserved = 0;
+    std::uint64_t over_limit = 0;
+
+    void add(const MclockParts& other) {
+        as_reserved += other.as_reserved;
+        over_limit += other.over_limit;
+    }
+};
+
 // What a class, or all of a rule's, has seen on this locality.
-struct MclockFigures {
-    std::string name;
-    std::uint64_t queued = 0;
-    std::uint64_t served = 0;
-    std::uint64_t bytes = 0;
-    std::uint64_t served_as_reserved = 0;  // Of those served.
-    std::uint64_t served_over_limit = 0;   // The same, where the limit is soft.
-    double operations_per_second = 0;      // Lately.
-    double bytes_per_second = 0;
-    Duration throttled{};  // How long it had something waiting, and was at its limit.
-    Duration oldest{};     // How long the oldest has waited.
+struct MclockFigures : ClassFigures {
+    MclockParts parts;
 };
 
 // Shares: rules divide the requests into classes, and each class has what is reserved for it first,
@@ -88,11 +90,13 @@ public:
     Next pop(Instant now) override;
     void remove(Request& request) override;
     void complete(Request& /*request*/, Instant /*now*/) override {}
+    void let_pass(Request& request, Instant now) override;
+    bool visit_classes(Instant now, const ClassVisitor& visitor) override;
 
     std::size_t class_count() const { return classes_.count(); }
     // Of each class, and of each rule with what its forgotten classes had, by the rules' order.
-    std::vector<MclockFigures> class_figures(Instant now) const;
-    std::vector<MclockFigures> rule_figures(Instant now) const;
+    std::vector<MclockFigures> class_figures(Instant now);
+    std::vector<MclockFigures> rule_figures(Instant now);
 
 private:
     // What was served, divided by the weight.
@@ -104,14 +108,9 @@ private:
     enum Queue : std::size_t { kReserved, kByShare, kAtLimits, kOverLimits };
     static constexpr std::size_t kQueueCount = 4;
     struct TrafficClass;
-    struct Totals {
-        std::uint64_t served = 0;
-        std::uint64_t bytes = 0;
-        std::uint64_t as_reserved = 0;
-        std::uint64_t over_limit = 0;
-        Duration throttled{};
-
-        void add(const Totals& other);
+    struct Past {
+        ClassTotals totals{};
+        MclockParts parts{};
     };
 
     TrafficClass& class_of(const Request& request, const MclockRule& rule, Instant now);
@@ -142,7 +141,8 @@ private:
     Cost cost_of(const Request& request) const {
         return share_.costs.cost_of(request.attributes.size_bytes);
     }
-    static MclockFigures figures_of(TrafficClass& known, Instant now);
+    ClassView view_of(TrafficClass& known, Instant now) const;
+    MclockFigures figures_of(TrafficClass& known, Instant now) const;
 
     const MclockShare share_;
     const Options options_;
@@ -155,8 +155,8 @@ private:
     Virtual virtual_now_ = 0;   // How far those are that are served by their shares.
     Virtual virtual_most_ = 0;  // How far the farthest is.
     std::uint64_t queued_ = 0;
-    Instant now_{};                         // The last that was said.
-    std::map<std::uint64_t, Totals> past_;  // Of forgotten classes, by their rule's id.
+    Instant now_{};                       // The last that was said.
+    std::map<std::uint64_t, Past> past_;  // Of forgotten classes, by their rule's id.
 };
 
 }  // namespace fopd::lrs

@@ -82,7 +82,7 @@ _fopctl() {
         device) mapfile -t COMPREPLY < <(compgen -W "add remove" -- "$current") ;;
         lrs) mapfile -t COMPREPLY < <(compgen -W "show set which save rule" -- "$current") ;;
         "lrs rule") mapfile -t COMPREPLY < <(compgen -W "list add change del load" -- "$current") ;;
-        "lrs set") mapfile -t COMPREPLY < <(compgen -W "crr deadline delay fifo orr tbf trr" -- "$current") ;;
+        "lrs set") mapfile -t COMPREPLY < <(compgen -W "crr deadline delay fifo mclock orr tbf trr" -- "$current") ;;
         store) mapfile -t COMPREPLY < <(compgen -W "check backup" -- "$current") ;;
         keygen | "store backup" | "lrs rule load")
             compopt -o filenames 2>/dev/null

@@ -9,6 +9,7 @@
 #include "lrs/crr.h"
 #include "lrs/deadline.h"
 #include "lrs/fifo.h"
+#include "lrs/mclock/mclock.h"
 #include "lrs/policies.h"
 #include "lrs/tbf/tbf.h"
 #include "tests/catch.h"
@@ -129,6 +130,34 @@ TEST_CASE("lrs classes: what another policy lets pass counts for its class", "[l
     CHECK(classes[0].queued == 0);
     CHECK(classes[0].throttled == 1s);
     CHECK(!classes[0].is_throttled);
+}
+
+TEST_CASE("lrs classes: those of mclock are shown, with what another policy lets pass", "[lrs]") {
+    WatchedShell shell(
+        make_deadline(make_mclock({.rules = {"held client=* limit=1/s"}}, {}, 1), 500ms));
+    shell.getter.ask(2);
+    shell.bring(1, 7);
+    shell.bring(1, 7);
+    CHECK(shell.getter.taken().size() == 1);
+    auto classes = shell.scheduler.class_figures();
+    REQUIRE(classes.size() == 1);
+    CHECK(classes[0].name == "held{client=01" + std::string(30, '0') + "}");
+    CHECK(classes[0].queued == 1);
+    CHECK(classes[0].served == 1);
+    CHECK(classes[0].is_throttled);
+    shell.advance(500ms);
+
+    CHECK(shell.getter.taken().size() == 2);
+    classes = shell.scheduler.class_figures();
+    CHECK(classes[0].queued == 0);
+    CHECK(classes[0].served == 2);
+    CHECK(classes[0].bytes == 14);
+    CHECK(classes[0].throttled == 500ms);
+    CHECK(!classes[0].is_throttled);
+    const auto news = shell.scheduler.take_class_news();
+    REQUIRE(news.size() == 1);
+    CHECK(news[0].added.served == 2);
+    CHECK(shell.scheduler.take_class_news().empty());
 }
 
 TEST_CASE("lrs classes: news are told once, and none is lost", "[lrs]") {

@@ -211,8 +211,9 @@ TEST_CASE("lrs settings: of which class a described request would be", "[lrs]") 
         const auto loaded = load(text);
         REQUIRE(loaded.has_value());
         const auto& settings = (*loaded)->get<LrsSettings>();
+        PolicyNode node(1);
         return settings.class_of((*request)->attributes(),
-                                 {.share = {.tbf = TbfNode(1).share(settings.tbf, Instant{})}});
+                                 {.share = settings.share(node, Instant{})});
     };
     CHECK(class_with("") == "all");
     CHECK(class_with("lrs: { policy: crr }") == std::string(32, '0'));
@@ -221,4 +222,7 @@ TEST_CASE("lrs settings: of which class a described request would be", "[lrs]") 
     CHECK(class_with("lrs: { policy: deadline, deadline: { policy: tbf }, " + tbf + " }") ==
           "mine{job=a}");
     CHECK(class_with("lrs: { policy: deadline, " + tbf + " }") == "all");
+    CHECK(class_with("lrs: { policy: mclock, mclock: { rules: [ \"mine job=* weight=2\" ] } }") ==
+          "mine{job=a}");
+    CHECK(class_with("lrs: { policy: mclock }") == "default");
 }

@@ -59,6 +59,7 @@ completes "" device remove ""
 completes "check backup" store ""
 completes "show set which save rule" lrs ""
 completes "show set save" lrs s
+completes "crr deadline delay fifo mclock orr tbf trr" lrs set ""
 completes "tbf trr" lrs set t
 completes "list load" lrs --json rule l
 completes "--if-version" lrs rule add --i

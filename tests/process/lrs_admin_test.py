@@ -242,6 +242,44 @@ class LrsAdminTest(ProcessTestCase):
         self.assertIn("colour", self.ctl("lrs", "which", "colour=red", code=REFUSED).stderr)
         self.fopd.stop(self.daemon)
 
+    # -- mclock --
+
+    def test_classes_and_rules_of_mclock_are_shown_and_set_as_a_whole(self):
+        self.start(policy="mclock", mclock={"rules": ["held op=write&job=held limit=1/s", "free op=write&job=* weight=2"]})
+        ended = self.write_meanwhile(seconds=0.3, job="held")
+        wait_until(lambda: self.lrs()["queued"] > 0, "something waits")
+        written = self.write(seconds=0.3, job="busy")
+        free = self.class_named("free{job=busy op=write}")
+        self.assertGreaterEqual(free["served"], written)
+        self.assertEqual((free["queued"], free["throttled_s"]), (0, 0))
+        held = self.class_named("held{job=held op=write}")
+        self.assertTrue(held["throttled"])
+        self.assertGreater(held["throttled_s"], 0.2)
+        name = '{class="held{job=held op=write}"}'
+        wait_until(lambda: self.daemon.metrics()["fopd_lrs_throttled_seconds_total" + name] > 0.1, "it is held back")
+
+        page = self.ctl("lrs", "which", "op=write job=held").stdout
+        self.assertEqual(page, "policy mclock: class held{job=held op=write}\nrule held op=write&job=held limit=1/s\n")
+        page = self.ctl("lrs", "rule", "list").stdout
+        self.assertTrue(page.startswith("# rules of mclock, which change in the configuration file\nheld "), page)
+        self.assertEqual(len(page.splitlines()), 4)
+        for words in (["add", "a job=a rate=1/s"], ["change", "held limit=2/s"], ["del", "held"]):
+            refused = self.ctl("lrs", "rule", *words, code=REFUSED)
+            self.assertIn("rules of mclock change in the configuration file", refused.stderr)
+        self.ctl("lrs", "rule", "load", "-", input=page, code=REFUSED)
+        for words, said in ((['rules=["a job=a weight=0"]'], "lrs.mclock.rules[0]"),
+                            (["capacity=5/s", 'rules=["a job=a reservation=10/s"]'], "lrs.mclock.capacity")):
+            self.assertIn(said, self.ctl("lrs", "set", "mclock", *words, code=CONFIG).stderr)
+        self.assertEqual(self.daemon.status()["config"]["differs"], [])
+
+        done = json.loads(self.ctl("lrs", "set", "mclock", 'rules=["all op=write"]', "--json").stdout)
+        self.assertEqual(done["changed"], ["lrs.mclock.rules"])
+        ended()
+        self.assertGreater(self.class_named("all{op=write}")["served"], 0)
+        self.ctl("lrs", "set", "tbf")
+        self.ctl("lrs", "rule", "add", "a job=a rate=1/s")
+        self.fopd.stop(self.daemon)
+
     # -- save --
 
     def start_with(self, lrs):
