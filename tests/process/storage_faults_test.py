@@ -120,7 +120,7 @@ class DamageTest(FaultsTestCase):
         self.assertEqual(self.ctl("read", "damaged", "--offset", 0, "--length", 8 * KIB), data[:8 * KIB])
         self.assertEqual(self.get("whole"), data[::-1])
         self.assertIn("fopd.store.block_damaged", self.daemon.log())
-        self.assertEqual(self.daemon.metrics()["fopd_checksum_errors_total"], 2)
+        wait_until(lambda: self.daemon.metrics()["fopd_checksum_errors_total"] == 2, "both are counted")
         self.assertEqual(self.daemon.ctl("scrub").returncode, DONE)
         wait_until(lambda: sum(each["scrub"]["damaged_blocks"] for each in self.devices()) == 1, "the scrub finds it")
         # Written again it is whole.
