@@ -128,9 +128,6 @@ constexpr std::array kPolicies{
 static_assert(std::ranges::is_sorted(kPolicies, {}, &PolicyEntry::name));
 static_assert(std::ranges::adjacent_find(kPolicies, {}, &PolicyEntry::name) == kPolicies.end(),
               "two policies share a name");
-static_assert(std::ranges::none_of(kPolicies, [](const PolicyEntry& entry) {
-    return entry.make == nullptr || entry.is_same == nullptr;
-}));
 
 constexpr std::size_t kDefault = 3;
 static_assert(kPolicies[kDefault].name == "fifo");

@@ -75,6 +75,8 @@ TEST_CASE("lrs policies: each has a name and a summary, and can be made", "[lrs]
         CHECK_FALSE(entry.name.empty());
         CHECK(entry.summary.ends_with('.'));
         CHECK(make(entry) != nullptr);
+        REQUIRE(entry.is_same != nullptr);
+        CHECK(entry.is_same({}, {}));
     }
     CHECK(default_policy().name == "fifo");
 }
