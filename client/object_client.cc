@@ -344,13 +344,19 @@ Problem ObjectClient::no_place(const std::string& pool) const {
 
 // -- names and attributes --
 
-Task<Outcome<fop::Fid>> ObjectClient::create(NewObject object, Wait wait) {
+template <typename Attempt>
+Task<Outcome<fop::Fid>> ObjectClient::try_places(const Attempt* attempt) {
     for (unsigned tries = 1;; ++tries) {
-        auto outcome = co_await create_somewhere(&object, wait);
+        auto outcome = co_await (*attempt)();
         const bool may_move = !outcome && may_have_moved(outcome.error());
         if (!may_move || tries == kPlaceTries) co_return outcome;
         places_good_until_ = {};
     }
+}
+
+Task<Outcome<fop::Fid>> ObjectClient::create(NewObject object, Wait wait) {
+    const auto attempt = [&] { return create_somewhere(&object, wait); };
+    co_return co_await try_places(&attempt);
 }
 
 Task<Outcome<fop::Fid>> ObjectClient::create_somewhere(const NewObject* object, Wait wait) {
@@ -887,12 +893,8 @@ Task<Outcome<void>> ObjectClient::write_pieces_again(std::vector<fop::Receipt> k
 
 Task<Outcome<fop::Fid>> ObjectClient::put(NewObject object, std::span<const std::byte> from,
                                           Wait wait) {
-    for (unsigned tries = 1;; ++tries) {
-        auto outcome = co_await put_somewhere(&object, from, wait);
-        const bool may_move = !outcome && may_have_moved(outcome.error());
-        if (!may_move || tries == kPlaceTries) co_return outcome;
-        places_good_until_ = {};
-    }
+    const auto attempt = [&] { return put_somewhere(&object, from, wait); };
+    co_return co_await try_places(&attempt);
 }
 
 Task<Outcome<fop::Fid>> ObjectClient::put_somewhere(const NewObject* object,
@@ -950,12 +952,8 @@ Task<Outcome<void>> ObjectClient::upload(Train* train, std::uint16_t slot,
 
 Task<Outcome<fop::Fid>> ObjectClient::begin_upload(NewObject object, std::uint64_t size_bytes,
                                                    Wait wait) {
-    for (unsigned tries = 1;; ++tries) {
-        auto begun = co_await begin_somewhere(&object, size_bytes, wait);
-        const bool may_move = !begun && may_have_moved(begun.error());
-        if (!may_move || tries == kPlaceTries) co_return begun;
-        places_good_until_ = {};
-    }
+    const auto attempt = [&] { return begin_somewhere(&object, size_bytes, wait); };
+    co_return co_await try_places(&attempt);
 }
 
 Task<Outcome<fop::Fid>> ObjectClient::begin_somewhere(const NewObject* object,

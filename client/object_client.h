@@ -277,6 +277,9 @@ private:
     };
     Task<Outcome<fop::Fid>> begin_at(Beginning beginning, Wait wait);
 
+    // Again with a newer table of disks, when those that are known answer that theirs has gone.
+    template <typename Attempt>
+    Task<Outcome<fop::Fid>> try_places(const Attempt* attempt);
     // On one of the disks that are known, whose table may be older than what they answer.
     Task<Outcome<fop::Fid>> create_somewhere(const NewObject* object, Wait wait);
     Task<Outcome<fop::Fid>> put_somewhere(const NewObject* object, std::span<const std::byte> from,

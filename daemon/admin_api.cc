@@ -12,6 +12,13 @@
 
 namespace fopd::daemon {
 
+namespace {
+
+constexpr std::string_view kBadConfiguration =
+    "the configuration is not valid; nothing was changed";
+
+}  // namespace
+
 struct AdminApi::Verb {
     AdminRoute route;
     Task<AdminReply> (AdminApi::*run)(AdminRequest request);
@@ -170,7 +177,7 @@ Task<AdminReply> AdminApi::reload(AdminRequest) {
     if (reloaded.error().busy) {
         co_return failure(kUnavailable, "not reloaded: " + reloaded.error().problems.front());
     }
-    co_return bad_configuration(reloaded.error().problems);
+    co_return not_valid(kBadConfiguration, reloaded.error().problems);
 }
 
 Task<AdminReply> AdminApi::device_add(AdminRequest request) {
@@ -193,7 +200,7 @@ AdminReply AdminApi::device_reply(const Node::DeviceResult& result) const {
     if (!result && result.error().busy) {
         return failure(kUnavailable, result.error().problems.front());
     }
-    if (!result) return bad_configuration(result.error().problems);
+    if (!result) return not_valid(kBadConfiguration, result.error().problems);
     if (!result->done()) {
         const bool was_to_come = result->kind == DeviceOutcome::Kind::kNotAdded;
         return failure(result->try_later ? kUnavailable : kConflict,
@@ -256,11 +263,12 @@ Task<AdminReply> AdminApi::log_level(AdminRequest request) {
     co_return json_reply(kOk, json.text());
 }
 
+AdminReply AdminApi::not_serving() const {
+    return failure(kUnavailable, std::string("the node is ") + to_string(parts_.node.state()));
+}
+
 Task<AdminReply> AdminApi::sessions(AdminRequest) {
-    if (!parts_.node.serving()) {
-        co_return failure(kUnavailable,
-                          std::string("the node is ") + to_string(parts_.node.state()));
-    }
+    if (!parts_.node.serving()) co_return not_serving();
     const auto sessions = co_await parts_.node.sessions();
     JsonWriter json;
     json.begin_object().key("sessions").begin_array();
@@ -275,10 +283,7 @@ Task<AdminReply> AdminApi::trace(AdminRequest request) {
     const auto id = all ? std::nullopt : reqh::parse_fop_id(word->second);
     if (!all && !id)
         co_return failure(kBadRequest, "id is a session and a request, such as 5f3a-17");
-    if (!parts_.node.serving()) {
-        co_return failure(kUnavailable,
-                          std::string("the node is ") + to_string(parts_.node.state()));
-    }
+    if (!parts_.node.serving()) co_return not_serving();
     if (all) {
         const auto running = co_await parts_.node.running();
         JsonWriter json;
@@ -315,10 +320,7 @@ Task<AdminReply> AdminApi::store_check_report(AdminRequest request) {
     const bool waits = wait != request.query.end() && wait->second == "yes";
     const Instant end = after(parts_.control.now(), kWaitMax);
     for (;;) {
-        if (!parts_.node.serving()) {
-            co_return failure(kUnavailable,
-                              std::string("the node is ") + to_string(parts_.node.state()));
-        }
+        if (!parts_.node.serving()) co_return not_serving();
         bool runs = false;
         JsonWriter json;
         json.begin_array();
@@ -344,10 +346,7 @@ Task<AdminReply> AdminApi::order_disks(AdminRequest request, Order order) {
     const auto word = request.query.find("do");
     const bool begin = word == request.query.end() || word->second == "begin";
     if (!begin && word->second != "end") co_return failure(kBadRequest, "do is begin or end");
-    if (!parts_.node.serving()) {
-        co_return failure(kUnavailable,
-                          std::string("the node is ") + to_string(parts_.node.state()));
-    }
+    if (!parts_.node.serving()) co_return not_serving();
     std::vector<std::string> names;
     for (const auto& disk : parts_.node.disks().all()) {
         const std::string& name = disk->settings().name;
@@ -377,10 +376,7 @@ Task<AdminReply> AdminApi::order_disks(AdminRequest request, Order order) {
 //    them where they may --
 
 Task<AdminReply> AdminApi::store_backup(AdminRequest) {
-    if (!parts_.node.serving()) {
-        co_return failure(kUnavailable,
-                          std::string("the node is ") + to_string(parts_.node.state()));
-    }
+    if (!parts_.node.serving()) co_return not_serving();
     if (backing_up_) co_return failure(kUnavailable, "another backup is being made");
     backup_.reset();
     const std::string& directory = parts_.configuration.current()->get<NodeSettings>().data_dir;

@@ -76,16 +76,16 @@ private:
     Task<AdminReply> lrs_rule_change(AdminRequest request);
     Task<AdminReply> lrs_rule_del(AdminRequest request);
     Task<AdminReply> lrs_rule_load(AdminRequest request);
-    AdminReply edit_rules(const AdminRequest& request,
-                          lrs::RuleBook::Edited (*edit)(lrs::RuleBook& book, std::string_view text,
-                                                        const lrs::RuleBook::Edit& when),
-                          std::string_view text);
+    using RulesEdit = lrs::RuleBook::Edited (lrs::RuleBook::*)(std::string_view text,
+                                                               const lrs::RuleBook::Edit& when);
+    AdminReply edit_rules(const AdminRequest& request, RulesEdit edit, std::string_view text);
     AdminReply lrs_changed(const Node::LrsResult& result) const;
 
     Task<AdminReply> store_backup(AdminRequest request);
     Task<AdminReply> store_backup_part(AdminRequest request);
     Task<AdminReply> store_backup_end(AdminRequest request);
 
+    AdminReply not_serving() const;
     AdminReply device_reply(const Node::DeviceResult& result) const;
     // Orders something of one disk, or of all that are there, as the request says.
     // No pointer to a member: as a parameter of a coroutine GCC 12 reads it wrongly.

@@ -23,10 +23,6 @@ constexpr std::string_view kMclock = "mclock";
 constexpr const char* kPolicyKey = "policy";
 constexpr const char* kVersionKey = "if_version";
 
-std::string not_serving(const Node& node) {
-    return std::string("the node is ") + to_string(node.state());
-}
-
 void write_class(JsonWriter& json, const lrs::ClassFigures& figures) {
     json.begin_object()
         .field("name", std::string_view(figures.name))
@@ -67,17 +63,13 @@ void write_rule_for(JsonWriter& json, const Rules& rules,
 
 AdminReply not_changed(const Configuration::Refused& refused) {
     if (refused.busy) return failure(kUnavailable, "not changed: " + refused.problems.front());
-    JsonWriter json;
-    json.begin_object().field("error", "not valid; nothing was changed");
-    json.list("problems", refused.problems);
-    json.end_object();
-    return json_reply(kUnprocessable, json.text());
+    return not_valid("not valid; nothing was changed", refused.problems);
 }
 
 }  // namespace
 
 Task<AdminReply> AdminApi::lrs_show(AdminRequest) {
-    if (!parts_.node.serving()) co_return failure(kUnavailable, not_serving(parts_.node));
+    if (!parts_.node.serving()) co_return not_serving();
     const auto classes = co_await parts_.node.class_figures(kClassesShownMax);
     std::uint64_t queued = 0;
     for (const lrs::ClassFigures& each : classes) queued += each.queued;
@@ -123,10 +115,7 @@ Task<AdminReply> AdminApi::lrs_set(AdminRequest request) {
     co_return lrs_changed(parts_.node.set_policy(policy->second, values));
 }
 
-AdminReply AdminApi::edit_rules(const AdminRequest& request,
-                                lrs::RuleBook::Edited (*edit)(lrs::RuleBook& book,
-                                                              std::string_view text,
-                                                              const lrs::RuleBook::Edit& when),
+AdminReply AdminApi::edit_rules(const AdminRequest& request, RulesEdit edit,
                                 std::string_view text) {
     if (parts_.node.mclock_rules() != nullptr) {
         return failure(kConflict,
@@ -145,31 +134,23 @@ AdminReply AdminApi::edit_rules(const AdminRequest& request,
         }
     }
     return lrs_changed(
-        parts_.node.edit_rules([&](lrs::RuleBook& book) { return edit(book, text, when); }));
+        parts_.node.edit_rules([&](lrs::RuleBook& book) { return (book.*edit)(text, when); }));
 }
 
 Task<AdminReply> AdminApi::lrs_rule_add(AdminRequest request) {
-    const auto add = [](lrs::RuleBook& book, std::string_view text,
-                        const lrs::RuleBook::Edit& when) { return book.add(text, when); };
-    co_return edit_rules(request, add, request.query["rule"]);
+    co_return edit_rules(request, &lrs::RuleBook::add, request.query["rule"]);
 }
 
 Task<AdminReply> AdminApi::lrs_rule_change(AdminRequest request) {
-    const auto change = [](lrs::RuleBook& book, std::string_view text,
-                           const lrs::RuleBook::Edit& when) { return book.change(text, when); };
-    co_return edit_rules(request, change, request.query["rule"]);
+    co_return edit_rules(request, &lrs::RuleBook::change, request.query["rule"]);
 }
 
 Task<AdminReply> AdminApi::lrs_rule_del(AdminRequest request) {
-    const auto del = [](lrs::RuleBook& book, std::string_view name,
-                        const lrs::RuleBook::Edit& when) { return book.del(name, when); };
-    co_return edit_rules(request, del, request.query["name"]);
+    co_return edit_rules(request, &lrs::RuleBook::del, request.query["name"]);
 }
 
 Task<AdminReply> AdminApi::lrs_rule_load(AdminRequest request) {
-    const auto load = [](lrs::RuleBook& book, std::string_view text,
-                         const lrs::RuleBook::Edit& when) { return book.load_text(text, when); };
-    co_return edit_rules(request, load, request.body);
+    co_return edit_rules(request, &lrs::RuleBook::load_text, request.body);
 }
 
 // NOLINTNEXTLINE(readability-make-member-function-const)

@@ -17,10 +17,9 @@ AdminReply failure(int status, std::string_view message) {
     return json_reply(status, json.text());
 }
 
-AdminReply bad_configuration(const std::vector<std::string>& problems) {
+AdminReply not_valid(std::string_view message, const std::vector<std::string>& problems) {
     JsonWriter json;
-    json.begin_object();
-    json.field("error", "the configuration is not valid; nothing was changed");
+    json.begin_object().field("error", message);
     json.list("problems", problems);
     json.end_object();
     return json_reply(kUnprocessable, json.text());

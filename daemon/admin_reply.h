@@ -20,7 +20,7 @@ inline constexpr int kTimeout = 504;
 
 AdminReply json_reply(int status, std::string body);
 AdminReply failure(int status, std::string_view message);
-AdminReply bad_configuration(const std::vector<std::string>& problems);
+AdminReply not_valid(std::string_view message, const std::vector<std::string>& problems);
 
 // Nothing when there is none, or it is no number.
 std::optional<std::uint64_t> number_in(const AdminRequest& request, const std::string& key);

@@ -1,44 +1,18 @@
 """The request scheduler as an administrator sees and changes it while the node works."""
 
 import json
-import subprocess
 import threading
 
-from fopd_process import CONFIG, DONE, FOPCTL, USAGE, ProcessTestCase, as_other_user, needs_root, wait_until
+from fopd_process import CONFIG, USAGE, as_other_user, needs_root, wait_until
+from lrs_process import LrsTestCase
 
 REFUSED = 1
 
 
-class LrsAdminTest(ProcessTestCase):
-    def setUp(self):
-        super().setUp()
-        self.fopd = self.node()
-        self.fopd.settings["pools"] = [{"name": "fast"}]
-        self.fopd.settings["devices"] = [{"name": "d0", "path": str(self.fopd.path / "d0.img"), "pool": "fast",
-                                          "size": "256MiB"}]
-        self.fopd.settings["auth"] = {"mode": "none"}
-        self.fopd.settings["localities"] = {"cores": 2, "buffers": "2MiB"}
-        self.daemon = None
-
+class LrsAdminTest(LrsTestCase):
     def start(self, **lrs):
-        self.fopd.settings["lrs"] = lrs
-        self.fopd.write_config()
-        self.daemon = self.fopd.start_ready()
-        self.server = self.daemon.events("fopd.fabric.listening")[0]["address"]
+        super().start(**lrs)
         self.ctl("bench", "--op", "read", "--object", "o", "--object-size", "64k", "--seconds", "0.1")
-
-    def ctl(self, *arguments, code=DONE, job=None, **options):
-        about = ["--job", job] if job else []
-        done = subprocess.run([FOPCTL, "--server", self.server, "--admin", self.daemon.socket_path, *about,
-                               *map(str, arguments)], capture_output=True, text=True, timeout=120, **options)
-        self.assertEqual(done.returncode, code, f"{done.stdout}{done.stderr}")
-        return done
-
-    def write(self, seconds, depth=4, jobs=2, job=None):
-        done = json.loads(self.ctl("bench", "--op", "write", "--object", "o", "--object-size", "64k", "--seconds", seconds,
-                                   "--depth", depth, "--jobs", jobs, "--json", job=job).stdout)
-        self.assertEqual(done["errors"], 0)
-        return done["ops"]
 
     def write_meanwhile(self, **options):
         """Begins to write; what is returned waits for the end, and has the number of writes then."""

@@ -1,45 +1,16 @@
 """Which fop is next, as an administrator sets it: in the file, and while the node works."""
 
-import json
-import subprocess
 import threading
 
-from fopd_process import CONFIG, DONE, FOPCTL, ProcessTestCase, wait_until
+from fopd_process import CONFIG, DONE, wait_until
+from lrs_process import LrsTestCase
 
 
-class RequestSchedulingTest(ProcessTestCase):
-    def setUp(self):
-        super().setUp()
-        self.fopd = self.node()
-        self.fopd.settings["pools"] = [{"name": "fast"}]
-        self.fopd.settings["devices"] = [{"name": "d0", "path": str(self.fopd.path / "d0.img"), "pool": "fast",
-                                          "size": "256MiB"}]
-        self.fopd.settings["auth"] = {"mode": "none"}
-        self.fopd.settings["localities"] = {"cores": 2, "buffers": "2MiB"}
-        self.daemon = None
-
-    def start(self, **lrs):
-        self.fopd.settings["lrs"] = lrs
-        self.fopd.write_config()
-        self.daemon = self.fopd.start_ready()
-        self.server = self.daemon.events("fopd.fabric.listening")[0]["address"]
-
-    def ctl(self, *arguments, code=DONE):
-        done = subprocess.run([FOPCTL, "--server", self.server, "--admin", self.daemon.socket_path,
-                               *map(str, arguments)], capture_output=True, text=True, timeout=120)
-        self.assertEqual(done.returncode, code, done.stderr)
-        return done
-
+class RequestSchedulingTest(LrsTestCase):
     def reload(self, code=DONE, **lrs):
         self.fopd.settings["lrs"] = lrs
         self.fopd.write_config()
         return self.ctl("reload", code=code)
-
-    def write(self, seconds, depth=4, jobs=2):
-        done = json.loads(self.ctl("bench", "--op", "write", "--object", "o", "--object-size", "64k", "--seconds", seconds,
-                                   "--depth", depth, "--jobs", jobs, "--json").stdout)
-        self.assertEqual(done["errors"], 0)
-        return done["ops"]
 
     def test_a_rule_holds_for_the_node(self):
         """However many localities and sessions there are."""

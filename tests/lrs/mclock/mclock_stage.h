@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <string>
@@ -11,7 +10,7 @@
 
 #include "lrs/mclock/mclock.h"
 #include "tests/catch.h"
-#include "tests/lrs/stage_request.h"
+#include "tests/lrs/policy_stage.h"
 
 namespace fopd::lrs::testing {
 
@@ -19,7 +18,7 @@ inline constexpr Instant kMclockStart{100s};
 
 // Rules, and the policies of as many localities as are wanted, which share the node's meters. A
 // request without data costs one.
-class MclockStage {
+class MclockStage : public PolicyStage<Mclock> {
 public:
     explicit MclockStage(const std::vector<std::string>& rules, std::size_t locality_count = 1,
                          const Mclock::Options& options = {}) {
@@ -36,37 +35,7 @@ public:
         }
     }
 
-    Mclock& policy() { return *policies.front(); }
-
-    StageRequest& push(std::string_view text, Instant now, std::size_t locality = 0) {
-        StageRequest& request = requests.emplace_back(text);
-        request.number = requests.size() - 1;
-        request.attributes.arrived_at = now;
-        policies[locality]->push(request, now);
-        return request;
-    }
-    void push_many(int count, std::string_view text, Instant now, std::size_t locality = 0) {
-        for (int i = 0; i < count; ++i) push(text, now, locality);
-    }
-
-    // The numbers of all that can go at `now`, in their order.
-    std::vector<std::uint64_t> pop_all(Instant now, std::size_t locality = 0) {
-        std::vector<std::uint64_t> numbers;
-        for (;;) {
-            const Policy::Next next = policies[locality]->pop(now);
-            if (next.request == nullptr) {
-                again = next.again;
-                REQUIRE(again > now);
-                return numbers;
-            }
-            numbers.push_back(static_cast<StageRequest*>(next.request)->number);
-        }
-    }
-
     MclockNode node{7};
-    std::deque<StageRequest> requests;
-    std::vector<std::unique_ptr<Mclock>> policies;
-    Instant again = kNever;  // What the last pop_all() was told.
 };
 
 // A server that does one request after the other, each in the same time, for jobs that always have

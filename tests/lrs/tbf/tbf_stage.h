@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <span>
 #include <string>
@@ -11,7 +10,7 @@
 #include "lrs/policies.h"
 #include "lrs/tbf/tbf.h"
 #include "tests/catch.h"
-#include "tests/lrs/stage_request.h"
+#include "tests/lrs/policy_stage.h"
 
 namespace fopd::lrs::testing {
 
@@ -24,7 +23,7 @@ inline std::vector<ClassFigures> class_figures(Policy& policy, Instant now) {
 }
 
 // Rules, and the policies of as many localities as are wanted, which share the node's buckets.
-class TbfStage {
+class TbfStage : public PolicyStage<Tbf> {
 public:
     explicit TbfStage(std::vector<std::string> rules = {}, const Tbf::Options& options = {},
                       std::size_t locality_count = 1, std::size_t bucket_count = 4096) {
@@ -34,34 +33,6 @@ public:
         REQUIRE(loaded.has_value());
         for (std::size_t i = 0; i < locality_count; ++i) {
             policies.push_back(std::make_unique<Tbf>(buckets, book.current(), options));
-        }
-    }
-
-    Tbf& policy() { return *policies.front(); }
-
-    StageRequest& make(std::string_view text) {
-        StageRequest& request = requests.emplace_back(text);
-        request.number = requests.size() - 1;
-        return request;
-    }
-    StageRequest& push(std::string_view text, Instant now, std::size_t locality = 0) {
-        StageRequest& request = make(text);
-        request.attributes.arrived_at = now;
-        policies[locality]->push(request, now);
-        return request;
-    }
-
-    // The numbers of all that can go at `now`, in their order.
-    std::vector<std::uint64_t> pop_all(Instant now, std::size_t locality = 0) {
-        std::vector<std::uint64_t> numbers;
-        for (;;) {
-            const Policy::Next next = policies[locality]->pop(now);
-            if (next.request == nullptr) {
-                again = next.again;
-                REQUIRE(again > now);
-                return numbers;
-            }
-            numbers.push_back(static_cast<StageRequest*>(next.request)->number);
         }
     }
 
@@ -81,11 +52,8 @@ public:
         put_in_force(book.del(rule, {.now = now}), now);
     }
 
-    std::deque<StageRequest> requests;
     RuleBook book;
     std::shared_ptr<BucketTable> buckets;
-    std::vector<std::unique_ptr<Tbf>> policies;
-    Instant again = kNever;  // What the last pop_all() was told.
 };
 
 using Numbers = std::vector<std::uint64_t>;

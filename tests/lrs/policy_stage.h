@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "lrs/policy.h"
+#include "tests/catch.h"
+#include "tests/lrs/stage_request.h"
+
+namespace fopd::lrs::testing {
+
+// Policies of one kind, one for each locality, and the requests they were given, which are
+// numbered.
+template <typename Kind>
+class PolicyStage {
+public:
+    Kind& policy() { return *policies.front(); }
+
+    StageRequest& make(std::string_view text) {
+        StageRequest& request = requests.emplace_back(text);
+        request.number = requests.size() - 1;
+        return request;
+    }
+    StageRequest& push(std::string_view text, Instant now, std::size_t locality = 0) {
+        StageRequest& request = make(text);
+        request.attributes.arrived_at = now;
+        policies[locality]->push(request, now);
+        return request;
+    }
+    void push_many(int count, std::string_view text, Instant now, std::size_t locality = 0) {
+        for (int i = 0; i < count; ++i) push(text, now, locality);
+    }
+
+    // The numbers of all that can go at `now`, in their order.
+    std::vector<std::uint64_t> pop_all(Instant now, std::size_t locality = 0) {
+        std::vector<std::uint64_t> numbers;
+        for (;;) {
+            const Policy::Next next = policies[locality]->pop(now);
+            if (next.request == nullptr) {
+                again = next.again;
+                REQUIRE(again > now);
+                return numbers;
+            }
+            numbers.push_back(static_cast<StageRequest*>(next.request)->number);
+        }
+    }
+
+    std::deque<StageRequest> requests;
+    std::vector<std::unique_ptr<Kind>> policies;
+    Instant again = kNever;  // What the last pop_all() was told.
+};
+
+}  // namespace fopd::lrs::testing
