@@ -27,6 +27,7 @@ struct HealthRule {
     Duration slow_after = 1s;      // An operation that takes longer is an outlier.
     std::uint32_t slow_count = 3;  // So many of them within `memory` make a device suspect.
     Duration memory = 10min;       // So long it stays suspect after the last reason to be.
+    Duration stuck_after = 10s;    // One that has not ended by then, or twice that, may never end.
 };
 
 // What became of a device's operations, and what to think of the device. Pure: it is told the time.

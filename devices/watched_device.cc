@@ -4,47 +4,43 @@ namespace fopd::devices {
 
 WatchedDevice::WatchedDevice(core::Reactor& reactor, Device& device, core::EventSink& events,
                              HealthRule rule)
-    : reactor_(reactor), device_(device), events_(events), health_(rule) {}
+    : Timer(&on_tick),
+      reactor_(reactor),
+      device_(device),
+      events_(events),
+      health_(rule),
+      tick_length_(rule.stuck_after) {}
 
 Task<Result<void>> WatchedDevice::read(core::Buffer into, std::uint64_t offset,
                                        core::WaitOptions wait) {
-    const Instant began = begin();
+    const Begun begun = begin();
     const auto result = co_await device_.read(into, offset, wait);
-    ended({.op = DeviceOp::kRead,
-           .size_bytes = into.size_bytes,
-           .took = reactor_.now() - began,
-           .result = result});
+    ended(begun, {.op = DeviceOp::kRead, .size_bytes = into.size_bytes, .result = result});
     co_return result;
 }
 
 Task<Result<void>> WatchedDevice::write(core::Buffer from, std::uint64_t offset) {
     if (const auto writable = check_writable(); !writable) co_return writable;
-    const Instant began = begin();
+    const Begun begun = begin();
     const auto result = co_await device_.write(from, offset);
-    ended({.op = DeviceOp::kWrite,
-           .size_bytes = from.size_bytes,
-           .took = reactor_.now() - began,
-           .result = result});
+    ended(begun, {.op = DeviceOp::kWrite, .size_bytes = from.size_bytes, .result = result});
     co_return result;
 }
 
 Task<Result<void>> WatchedDevice::gather(std::span<const core::Buffer> pieces,
                                          std::uint64_t offset) {
     if (const auto writable = check_writable(); !writable) co_return writable;
-    const Instant began = begin();
+    const Begun begun = begin();
     const auto result = co_await device_.gather(pieces, offset);
-    ended({.op = DeviceOp::kWrite,
-           .size_bytes = bytes_of(pieces),
-           .took = reactor_.now() - began,
-           .result = result});
+    ended(begun, {.op = DeviceOp::kWrite, .size_bytes = bytes_of(pieces), .result = result});
     co_return result;
 }
 
 Task<Result<void>> WatchedDevice::flush() {
     if (const auto writable = check_writable(); !writable) co_return writable;
-    const Instant began = begin();
+    const Begun begun = begin();
     auto result = co_await device_.flush();
-    ended({.op = DeviceOp::kFlush, .took = reactor_.now() - began, .result = result});
+    ended(begun, {.op = DeviceOp::kFlush, .result = result});
     // Of a write that failed meanwhile, or of another flush that took its error along, this one
     // may know nothing.
     if (result) result = check_writable();
@@ -53,12 +49,9 @@ Task<Result<void>> WatchedDevice::flush() {
 
 Task<Result<void>> WatchedDevice::discard(std::uint64_t offset, std::uint64_t size_bytes) {
     if (const auto writable = check_writable(); !writable) co_return writable;
-    const Instant began = begin();
+    const Begun begun = begin();
     const auto result = co_await device_.discard(offset, size_bytes);
-    ended({.op = DeviceOp::kDiscard,
-           .size_bytes = size_bytes,
-           .took = reactor_.now() - began,
-           .result = result});
+    ended(begun, {.op = DeviceOp::kDiscard, .size_bytes = size_bytes, .result = result});
     co_return result;
 }
 
@@ -80,13 +73,20 @@ Result<void> WatchedDevice::check_writable() const {
     return std::unexpected(Error{.code = Errc::kIo, .context = "device is read-only"});
 }
 
-Instant WatchedDevice::begin() {
+WatchedDevice::Begun WatchedDevice::begin() {
     if (under_way_++ == 0) busy_since_ = reactor_.now();
-    return reactor_.now();
+    if (!armed()) reactor_.arm(*this, after(reactor_.now(), tick_length_));
+    return {.at = reactor_.now(), .tick = ticks_};
 }
 
-void WatchedDevice::ended(const Health::Ended& what) {
+void WatchedDevice::ended(const Begun& begun, Health::Ended what) {
+    what.took = reactor_.now() - begun.at;
     if (--under_way_ == 0) busy_ += reactor_.now() - busy_since_;
+    if (begun.tick < ticks_) --old_under_way_;
+    if (is_stuck_ && old_under_way_ == 0) {
+        is_stuck_ = false;
+        core::emit(events_, core::Level::kInfo, "devices.answers", {{"device", name()}});
+    }
     if (!what.result && what.result.error().code == Errc::kIo) {
         core::emit(events_, core::Level::kError, "devices.error",
                    {{"device", name()},
@@ -95,6 +95,23 @@ void WatchedDevice::ended(const Health::Ended& what) {
                     {"errno", std::int64_t{what.result.error().os_errno}}});
     }
     if (health_.ended(what, reactor_.now())) report();
+}
+
+void WatchedDevice::on_tick(core::Timer& timer) {
+    static_cast<WatchedDevice&>(timer).tick();
+}
+
+// What was old a tick ago and is still under way began more than a tick ago.
+void WatchedDevice::tick() {
+    if (old_under_way_ > 0 && !is_stuck_) {
+        is_stuck_ = true;
+        core::emit(events_, core::Level::kError, "devices.stuck",
+                   {{"device", name()}, {"operations", static_cast<std::int64_t>(old_under_way_)}});
+        mark_suspect("it does not answer");
+    }
+    ++ticks_;
+    old_under_way_ = under_way_;
+    if (under_way_ > 0) reactor_.arm(*this, after(reactor_.now(), tick_length_));
 }
 
 void WatchedDevice::report() const {

@@ -1,14 +1,16 @@
 #pragma once
 
 #include "core/events.h"
+#include "core/timer_heap.h"
 #include "devices/device.h"
 #include "devices/health.h"
 
 namespace fopd::devices {
 
 // A device whose operations are counted and timed, and which is not written to any more once a
-// write or a flush has failed: they get kIo from then on. Lives on the device's reactor.
-class WatchedDevice final : public Device {
+// write or a flush has failed: they get kIo from then on. One that does not answer is suspect, and
+// those who wait are let wait: what was written may still arrive. Lives on the device's reactor.
+class WatchedDevice final : public Device, core::Timer {
 public:
     // All of them outlive it.
     WatchedDevice(core::Reactor& reactor, Device& device, core::EventSink& events,
@@ -36,16 +38,28 @@ public:
     void mark_read_only(const char* reason);
 
 private:
+    struct Begun {
+        Instant at;
+        std::uint64_t tick;
+    };
+
     Result<void> check_writable() const;
-    Instant begin();
-    void ended(const Health::Ended& what);
+    Begun begin();
+    void ended(const Begun& begun, Health::Ended what);
+    static void on_tick(core::Timer& timer);
+    void tick();
     void report() const;
 
     core::Reactor& reactor_;
     Device& device_;
     core::EventSink& events_;
     Health health_;
+    const Duration tick_length_;
     std::uint64_t under_way_ = 0;
+    // While anything is under way a clock ticks: what began before the last tick is old.
+    std::uint64_t ticks_ = 0;
+    std::uint64_t old_under_way_ = 0;
+    bool is_stuck_ = false;
     Instant busy_since_{};
     Duration busy_{0};  // Up to busy_since_.
 };

@@ -184,3 +184,36 @@ TEST_CASE("devices watched: it is busy while anything is under way, once", "[dev
     REQUIRE(succeeded == std::vector<bool>(8, true));
     REQUIRE(stage.watched.busy_time() == 2ms);
 }
+
+TEST_CASE("devices watched: one that does not answer is said to be stuck, until it does",
+          "[devices]") {
+    Stage stage;
+    stage.disk.faults().delay_min = stage.disk.faults().delay_max = 35s;
+    std::vector<bool> succeeded;
+    Gate gate;
+    stage.reactor->spawn(gate,
+                         note_result(stage.watched.write(stage.bytes.buffer(), 0), &succeeded));
+    stage.world.run_for(9s);
+    REQUIRE(stage.events.names().empty());
+    stage.world.run_for(12s);
+    REQUIRE(stage.watched.health().state() == DeviceState::kSuspect);
+    REQUIRE(stage.events.names() == "devices.stuck devices.state ");
+
+    stage.world.run_for(1min);
+    REQUIRE(succeeded == std::vector{true});
+    REQUIRE(stage.events.names() == "devices.stuck devices.state devices.answers ");
+}
+
+TEST_CASE("devices watched: one that always has something under way is not stuck", "[devices]") {
+    Stage stage({.delay_min = 900ms, .delay_max = 900ms});
+    std::vector<bool> succeeded;
+    Gate gate;
+    for (int i = 0; i < 100; ++i) {
+        stage.reactor->spawn(gate,
+                             note_result(stage.watched.write(stage.bytes.buffer(), 0), &succeeded));
+        stage.world.run_for(450ms);
+    }
+    stage.world.run_for(1s);
+    REQUIRE(succeeded.size() == 100);
+    REQUIRE(stage.events.names().empty());
+}
