@@ -311,6 +311,16 @@ Task<AdminReply> AdminApi::store_check(AdminRequest request) {
 
 // Asked to wait, it answers when no check runs any more, or after a while: whoever waits asks
 // again.
+// Those that are the node's now, what was removed is not; all of them when none is named.
+std::vector<std::string> AdminApi::disk_names(std::string_view wanted) const {
+    std::vector<std::string> names;
+    for (const auto& disk : parts_.node.disks().all()) {
+        const std::string& name = disk->settings().name;
+        if (wanted.empty() || wanted == name) names.push_back(name);
+    }
+    return names;
+}
+
 Task<AdminReply> AdminApi::store_check_report(AdminRequest request) {
     constexpr Duration kWaitMax = 1s;
     constexpr Duration kLookAgainAfter = 20ms;
@@ -324,13 +334,12 @@ Task<AdminReply> AdminApi::store_check_report(AdminRequest request) {
         bool runs = false;
         JsonWriter json;
         json.begin_array();
-        const std::vector<DiskReport> disks = parts_.node.disks().reports();
-        for (std::size_t i = 0; i < disks.size(); ++i) {
-            if (!wanted.empty() && wanted != disks[i].name) continue;
-            std::string name = disks[i].name;
-            const auto check = co_await parts_.node.store_check(std::move(name));
+        const std::vector<std::string> names = disk_names(wanted);
+        for (const std::string& name : names) {
+            std::string which = name;
+            const auto check = co_await parts_.node.store_check(std::move(which));
             runs = runs || check.state == reqh::CheckStatus::State::kRunning;
-            write_check(json, disks[i], check);
+            write_check(json, name, check);
         }
         json.end_array();
         if (!waits || !runs || parts_.control.now() >= end) {
@@ -343,17 +352,14 @@ Task<AdminReply> AdminApi::store_check_report(AdminRequest request) {
 
 Task<AdminReply> AdminApi::order_disks(AdminRequest request, Order order) {
     const auto wanted = request.query.find("device");
+    const std::string device = wanted == request.query.end() ? "" : wanted->second;
     const auto word = request.query.find("do");
     const bool begin = word == request.query.end() || word->second == "begin";
     if (!begin && word->second != "end") co_return failure(kBadRequest, "do is begin or end");
     if (!parts_.node.serving()) co_return not_serving();
-    std::vector<std::string> names;
-    for (const auto& disk : parts_.node.disks().all()) {
-        const std::string& name = disk->settings().name;
-        if (wanted == request.query.end() || wanted->second == name) names.push_back(name);
-    }
     std::size_t done = 0;
     std::string problem = "there is no such device";
+    const std::vector<std::string> names = disk_names(device);
     for (const std::string& name : names) {
         std::string which = name;
         Task<Result<void>> task = order == Order::kScrub

@@ -86,6 +86,7 @@ private:
     Task<AdminReply> store_backup_end(AdminRequest request);
 
     AdminReply not_serving() const;
+    std::vector<std::string> disk_names(std::string_view wanted) const;
     AdminReply device_reply(const Node::DeviceResult& result) const;
     // Orders something of one disk, or of all that are there, as the request says.
     // No pointer to a member: as a parameter of a coroutine GCC 12 reads it wrongly.

@@ -178,7 +178,7 @@ Started<OfflineCheck> check_offline(const config::Snapshot& settings) {
         const reqh::CheckStatus status = reactor.run_until_done(disk.check());
         all.is_well =
             all.is_well && status.state == State::kDone && status.report.finding_count == 0;
-        write_check(json, DiskReport{.name = each.name}, status);
+        write_check(json, each.name, status);
     }
     json.end_array();
     all.json = json.text();

@@ -131,10 +131,10 @@ void write_finding(JsonWriter& json, const store::CheckFinding& finding) {
 
 }  // namespace
 
-void write_check(JsonWriter& json, const DiskReport& disk, const reqh::CheckStatus& check) {
+void write_check(JsonWriter& json, std::string_view device, const reqh::CheckStatus& check) {
     const store::CheckReport& report = check.report;
     json.begin_object()
-        .field("device", std::string_view(disk.name))
+        .field("device", device)
         .field("state", reqh::to_string(check.state))
         .field("stage", std::string_view(check.stage))
         .field("problem", std::string_view(check.problem))

@@ -132,6 +132,7 @@ class DeviceChangesTest(ProcessTestCase):
         self.assertIn("d1 is out", answer)
         self.assertIn(f"still stands in {self.fopd.config_path}", answer)
         self.assertEqual(self.states(), {"d0": "good", "d1": "removed"})
+        self.assertEqual([each["device"] for each in json.loads(self.ctl("--json", "store", "check"))], ["d0"])
         self.assertEqual(self.devices()["d1"]["slot"], before["slot"])
         self.assertNotIn('fopd_device_up{device="d1",pool="fast"}', self.daemon.metrics())
         self.assertEqual(len(self.daemon.events("fopd.daemon.device_removed")), 1)
