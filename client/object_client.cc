@@ -804,7 +804,8 @@ Task<Outcome<void>> ObjectClient::sync(Wait wait) {
 }
 
 // Asks for receipts of slots of one locality, and releases what is durable. Returns up to where the
-// incarnations are durable of which something was lost.
+// incarnations are durable of which something was lost. What was on a disk that is no more has no
+// place to be written again: that is said once.
 Task<Outcome<std::vector<fop::Receipt>>> ObjectClient::ask_sync(std::vector<fop::Receipt> receipts,
                                                                 Wait wait) {
     const fop::Sync body{.receipts = receipts};
@@ -816,14 +817,24 @@ Task<Outcome<std::vector<fop::Receipt>>> ObjectClient::ask_sync(std::vector<fop:
     const auto* const reply = body_of<fop::SyncReply>(*answer);
     if (reply == nullptr || reply->receipts.size() != receipts.size()) co_return nonsense();
     std::vector<fop::Receipt> lost;
+    bool is_written_off = false;
     for (std::size_t i = 0; i < receipts.size(); ++i) {
         const fop::Receipt& now = reply->receipts[i];
         fop::Receipt kept = receipts[i];
         if (now.slot != kept.slot) co_return nonsense();
+        if (now.incarnation == 0) {
+            held_.release(kept);
+            is_written_off = true;
+            continue;
+        }
         const bool behind = now.seq < kept.seq;
         kept.seq = std::min(kept.seq, now.seq);
         held_.release(kept);
         if (behind) lost.push_back(kept);
+    }
+    if (is_written_off) {
+        co_return failed(fop::Status::kLost,
+                         "a disk was written off, with what was buffered on it");
     }
     co_return lost;
 }

@@ -40,6 +40,8 @@ struct VerbArguments {
     std::string device;
     bool end = false;
     bool show = false;
+    std::optional<std::uint16_t> slot;
+    bool is_sure = false;
 
     std::vector<std::string> names;  // Of objects.
     std::string new_name;

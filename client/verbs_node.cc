@@ -156,6 +156,39 @@ int run_device_remove(const Call& call) {
     return change_device(call, "/v1/device/remove");
 }
 
+void declare_device_forget(CLI::App& app, VerbArguments& arguments) {
+    auto* const device =
+        app.add_option("device", arguments.device, "The device that is lost, as the node calls it");
+    app.add_option("--slot", arguments.slot, "Or the slot it had")->excludes(device);
+    app.add_flag("--yes", arguments.is_sure, "What was on it is lost for good, and that is known");
+}
+
+std::string forgotten_page(const json& done) {
+    const json& lost = done.at("lost");
+    std::string page = "slot " + shown(lost.at("slot")) + " of pool " + shown(lost.at("pool")) +
+                       " is written off: disk " + shown(lost.at("disk")) + " with " +
+                       shown(lost.at("objects")) + " known objects is forgotten\n";
+    if (done.at("in_file").get<bool>()) {
+        page += shown(done.at("device")) + " still stands in " + shown(done.at("file")) + "\n";
+    }
+    return page;
+}
+
+int run_device_forget(const Call& call) {
+    const std::string& device = call.arguments.device;
+    if (device.empty() != call.arguments.slot.has_value() || !is_device_name(device)) {
+        complain("device forget: either a device, named as in the configuration, or --slot");
+        return kExitUsage;
+    }
+    std::string path = "/v1/device/forget?";
+    path += device.empty() ? "slot=" + std::to_string(*call.arguments.slot) : "device=" + device;
+    if (call.arguments.is_sure) path += "&sure=yes";
+    const auto answer = call.client.post(path);
+    const auto done = checked(call, answer);
+    if (!done) return done.error();
+    return show(call, answer->body, [&] { return forgotten_page(*done); });
+}
+
 // -- check --
 
 void declare_store_check(CLI::App& app, VerbArguments& arguments) {
@@ -407,6 +440,9 @@ constexpr std::array kNodeVerbs{
          run_device_add},
     Verb{"device remove", "Let a disk go that has nothing on it", Duration{0}, declare_device,
          run_device_remove},
+    // As long as it takes to forget many names.
+    Verb{"device forget", "Write off a disk that is lost, and what was on it", Duration{0},
+         declare_device_forget, run_device_forget},
     Verb{"scrub", "Read all data of disks and compare it with its checksums", kTimeoutDefault,
          declare_scrub, run_scrub},
     Verb{"store check", "Hold together what disks say of themselves", kTimeoutDefault,

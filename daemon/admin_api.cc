@@ -1,8 +1,12 @@
 #include "daemon/admin_api.h"
 
 #include <algorithm>
+#include <charconv>
 #include <future>
 #include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
 
 #include "daemon/admin_reply.h"
 #include "daemon/json_writer.h"
@@ -17,6 +21,15 @@ namespace {
 constexpr std::string_view kBadConfiguration =
     "the configuration is not valid; nothing was changed";
 
+std::string_view in_words(DeviceOutcome::Kind kind) {
+    switch (kind) {
+        case DeviceOutcome::Kind::kNotAdded: return "not added";
+        case DeviceOutcome::Kind::kNotRemoved: return "not removed";
+        case DeviceOutcome::Kind::kNotForgotten: return "not forgotten";
+        default: return to_string(kind);
+    }
+}
+
 }  // namespace
 
 struct AdminApi::Verb {
@@ -26,7 +39,7 @@ struct AdminApi::Verb {
     Duration patience;
 };
 
-constexpr std::array<AdminApi::Verb, 25> AdminApi::kVerbs{{
+constexpr std::array<AdminApi::Verb, 26> AdminApi::kVerbs{{
     {{.method = "GET", .path = "/v1/status"}, &AdminApi::status, 5s},
     {{.method = "GET", .path = "/v1/devices"}, &AdminApi::devices, 5s},
     {{.method = "POST", .path = "/v1/device/add", .answers = AdminRoute::Answers::kLate},
@@ -34,6 +47,9 @@ constexpr std::array<AdminApi::Verb, 25> AdminApi::kVerbs{{
      0s},
     {{.method = "POST", .path = "/v1/device/remove", .answers = AdminRoute::Answers::kLate},
      &AdminApi::device_remove,
+     0s},
+    {{.method = "POST", .path = "/v1/device/forget", .answers = AdminRoute::Answers::kLate},
+     &AdminApi::device_forget,
      0s},
     // With the disks that come and go.
     {{.method = "POST", .path = "/v1/reload", .answers = AdminRoute::Answers::kLate},
@@ -196,16 +212,39 @@ Task<AdminReply> AdminApi::device_remove(AdminRequest request) {
     co_return device_reply(removed);
 }
 
+Task<AdminReply> AdminApi::device_forget(AdminRequest request) {
+    const auto value_of = [&request](const char* key) {
+        const auto found = request.query.find(key);
+        return found == request.query.end() ? std::string() : found->second;
+    };
+    Node::LostDevice lost{.name = value_of("device"), .is_sure = value_of("sure") == "yes"};
+    const std::string slot = value_of("slot");
+    if (lost.name.empty() == slot.empty()) {
+        co_return failure(kBadRequest, "either device or slot says what is lost");
+    }
+    if (!slot.empty()) {
+        store::Slot number = 0;
+        const char* const end = slot.data() + slot.size();
+        const auto read = std::from_chars(slot.data(), end, number);
+        if (read.ec != std::errc() || read.ptr != end) {
+            co_return failure(kBadRequest, "slot is a number from 1 to 65535");
+        }
+        lost.slot = number;
+    }
+    const auto forgotten = co_await parts_.node.forget_device(std::move(lost));
+    co_return device_reply(forgotten);
+}
+
 AdminReply AdminApi::device_reply(const Node::DeviceResult& result) const {
     if (!result && result.error().busy) {
         return failure(kUnavailable, result.error().problems.front());
     }
     if (!result) return not_valid(kBadConfiguration, result.error().problems);
     if (!result->done()) {
-        const bool was_to_come = result->kind == DeviceOutcome::Kind::kNotAdded;
+        const std::string which =
+            result->device.empty() ? "the device" : "device " + result->device;
         return failure(result->try_later ? kUnavailable : kConflict,
-                       "device " + result->device + " is not " +
-                           (was_to_come ? "added: " : "removed: ") + result->words);
+                       which + " is " + std::string(in_words(result->kind)) + ": " + result->words);
     }
     JsonWriter json;
     json.begin_object()
@@ -213,6 +252,15 @@ AdminReply AdminApi::device_reply(const Node::DeviceResult& result) const {
         .field("result", to_string(result->kind))
         .field("file", std::string_view(parts_.configuration.file()))
         .field("in_file", parts_.node.is_configured(result->device));
+    if (result->lost) {
+        json.key("lost")
+            .begin_object()
+            .field("slot", std::uint64_t{result->lost->slot})
+            .field("disk", std::string_view(result->lost->disk))
+            .field("pool", std::string_view(result->lost->pool))
+            .field("objects", result->lost->object_count)
+            .end_object();
+    }
     json.key("now");
     const std::vector<DiskReport> reports = parts_.node.disks().reports();
     const auto report = std::ranges::find(reports, result->device, &DiskReport::name);

@@ -44,7 +44,7 @@ public:
 private:
     class Call;
     struct Verb;
-    static const std::array<Verb, 25> kVerbs;
+    static const std::array<Verb, 26> kVerbs;
 
     AdminReply on_control(const Verb& verb, const AdminRequest& request);
     // A row of the table of verbs like the others, which are not const.
@@ -54,6 +54,7 @@ private:
         AdminRequest request);  // NOLINT(readability-make-member-function-const)
     Task<AdminReply> device_add(AdminRequest request);
     Task<AdminReply> device_remove(AdminRequest request);
+    Task<AdminReply> device_forget(AdminRequest request);
     Task<AdminReply> reload(AdminRequest request);
     Task<AdminReply> drain(AdminRequest request);
     Task<AdminReply> log_level(AdminRequest request);

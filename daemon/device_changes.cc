@@ -15,6 +15,10 @@ constexpr Duration kLookAgainAfter = 100ms;
 // What fops may take that run on a disk with nothing on it.
 constexpr Duration kFopsEndWithin = 10s;
 
+std::string count_of_objects(std::uint64_t count) {
+    return std::to_string(count) + (count == 1 ? " object" : " objects") + " with a name";
+}
+
 std::unexpected<Error> stopping() {
     return std::unexpected(Error{.code = Errc::kClosed, .context = "the node is stopping"});
 }
@@ -25,8 +29,10 @@ const char* to_string(DeviceOutcome::Kind kind) {
     switch (kind) {
         case DeviceOutcome::Kind::kAdded: return "added";
         case DeviceOutcome::Kind::kRemoved: return "removed";
+        case DeviceOutcome::Kind::kForgotten: return "forgotten";
         case DeviceOutcome::Kind::kNotAdded: return "not-added";
         case DeviceOutcome::Kind::kNotRemoved: return "not-removed";
+        case DeviceOutcome::Kind::kNotForgotten: return "not-forgotten";
     }
     return "unknown";
 }
@@ -49,10 +55,7 @@ Task<DeviceOutcome> DeviceChanges::add(devices::DeviceSettings settings) {
     }
     auto serve = [home, disk] { home->serve_disk(*disk); };
     co_await core::run_on(parts_.control, home->reactor(), serve);
-    for (const auto& each : parts_.localities) {
-        auto look_again = [&each] { each->look_at_replaced_again(); };
-        co_await core::run_on(parts_.control, each->reactor(), look_again);
-    }
+    co_await look_at_replaced_again();
     emit_each(parts_.events, core::Level::kInfo, "daemon.device_added",
               {{"device", std::string_view(name)},
                {"path", std::string_view(disk->settings().path)},
@@ -60,6 +63,14 @@ Task<DeviceOutcome> DeviceChanges::add(devices::DeviceSettings settings) {
                {"slot", std::uint64_t{*disk->slot()}},
                {"locality", std::uint64_t{disk->place().locality}}});
     co_return DeviceOutcome{.device = name, .kind = DeviceOutcome::Kind::kAdded};
+}
+
+// What another disk has may be what some of them wait for, or the lack of it.
+Task<void> DeviceChanges::look_at_replaced_again() {
+    for (const auto& each : parts_.localities) {
+        auto look_again = [&each] { each->look_at_replaced_again(); };
+        co_await core::run_on(parts_.control, each->reactor(), look_again);
+    }
 }
 
 // -- a disk that goes --
@@ -171,6 +182,74 @@ Task<void> DeviceChanges::drop(NodeDisk* disk) {
     Locality* const home = parts_.localities[disk->place().locality].get();
     auto disown = [home, disk] { home->disown(*disk); };
     co_await core::run_on(parts_.control, home->reactor(), disown);
+}
+
+// -- a disk that is lost --
+
+// The names go first: as long as the table misses the disk nobody takes their absence for an
+// answer, and a disk that comes back after all tells them again.
+Task<DeviceOutcome> DeviceChanges::forget(Lost lost) {
+    const SlotEntry entry = *parts_.disks.slots().find(lost.slot);
+    ENSURE(entry.use != SlotUse::kEmpty);
+    ENSURE(parts_.disks.open_disk_of(entry) == nullptr);
+    DeviceOutcome outcome{.device = lost.device, .kind = DeviceOutcome::Kind::kNotForgotten};
+    const auto count = co_await count_claims(lost.slot);
+    if (!count) {
+        outcome.words = "its names cannot be counted: " + describe(count.error());
+        co_return outcome;
+    }
+    const std::string disk = devices::format_id(entry.disk);
+    if (!lost.is_sure) {
+        outcome.words = "slot " + std::to_string(lost.slot) + ", disk " + disk + " of pool " +
+                        entry.pool + ": " + count_of_objects(*count) +
+                        " would be lost for good, and what nobody knows of; --yes says so";
+        co_return outcome;
+    }
+    const store::NameSink::Origin origin{.disk = entry.disk, .slot = entry.slot};
+    const auto forgotten = co_await forget_names(origin);
+    if (!forgotten) {
+        outcome.words = "its names cannot be forgotten: " + describe(forgotten.error());
+        co_return outcome;
+    }
+    const Result<void> written = parts_.disks.write_off(lost.slot);
+    if (!written) {
+        outcome.words = "that cannot be noted: " + describe(written.error());
+        co_return outcome;
+    }
+    co_await parts_.publish_layout();
+    co_await look_at_replaced_again();
+    emit_each(parts_.events, core::Level::kWarn, "daemon.device_forgotten",
+              {{"device", std::string_view(lost.device)},
+               {"slot", std::uint64_t{lost.slot}},
+               {"disk", std::string_view(disk)},
+               {"pool", std::string_view(entry.pool)},
+               {"objects", *count}});
+    outcome.kind = DeviceOutcome::Kind::kForgotten;
+    outcome.lost = {.slot = lost.slot, .disk = disk, .pool = entry.pool, .object_count = *count};
+    co_return outcome;
+}
+
+Task<Result<std::uint64_t>> DeviceChanges::count_claims(store::Slot slot) {
+    std::uint64_t count = 0;
+    store::NameSink& names = parts_.names();
+    store::NameSink::ClaimPlace place;
+    for (;;) {
+        auto asked = names.claims(slot, std::move(place));
+        auto page = co_await std::move(asked);
+        if (!page) co_return std::unexpected(page.error());
+        count += page->claims.size();
+        if (page->end) co_return count;
+        place = std::move(page->next);
+    }
+}
+
+// Durably, in all parts.
+Task<Result<void>> DeviceChanges::forget_names(store::NameSink::Origin origin) {
+    store::NameSink& names = parts_.names();
+    const auto forgotten = co_await names.forget(origin);
+    if (!forgotten) co_return forgotten;
+    const store::NameSink::Kept nothing{.disk = origin.disk, .seq = 0};
+    co_return co_await names.keep(nothing);
 }
 
 }  // namespace fopd::daemon

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "daemon/locality.h"
 #include "daemon/node_disks.h"
 #include "reqh/disk_departure.h"
+#include "store/name_sink.h"
 
 namespace fopd::daemon {
 
@@ -20,20 +22,31 @@ struct DeviceOutcome {
     enum class Kind : std::uint8_t {
         kAdded,
         kRemoved,
+        kForgotten,
         kNotAdded,
         kNotRemoved,
+        kNotForgotten,
     };
     std::string device;
     Kind kind = Kind::kAdded;
     std::string words = {};  // Why not; empty when it is done.
     bool try_later = false;  // Then it may be another answer.
+    // Of one that is forgotten, with what was known to be on it.
+    struct Lost {
+        store::Slot slot = 0;
+        std::string disk = {};
+        std::string pool = {};
+        std::uint64_t object_count = 0;
+    };
+    std::optional<Lost> lost = {};
 
     bool done() const { return words.empty(); }
 };
 const char* to_string(DeviceOutcome::Kind kind);
 
 // Disks that come to a node which runs, and go. One that comes is opened like those at the start,
-// and serves from then on; one goes only when nothing is on it, and is then free for any node.
+// and serves from then on; one goes only when nothing is on it, and is then free for any node, or
+// when it is lost, and what was on it with it.
 // Lives on the control reactor.
 class DeviceChanges {
 public:
@@ -45,6 +58,8 @@ public:
         std::vector<std::unique_ptr<Locality>>& localities;
         // Tells all localities which disks there are.
         std::function<Task<void>()> publish_layout;
+        // All names of the node, as they are reached from here.
+        std::function<store::NameSink&()> names;
         // Clients of an earlier life of the node may be on their way back: what they want is not
         // known.
         std::function<bool()> clients_may_return;
@@ -60,6 +75,17 @@ public:
     enum class Keep : std::uint8_t { kNo, kYes };
     Task<DeviceOutcome> remove(std::string name, Keep keep);
 
+    // Forgets the objects of a disk that is lost, and that it was the node's: should it turn up
+    // again, it is a stranger's. A crash leaves a disk that is missing, or one that is forgotten;
+    // what was begun is finished by doing it again. Requires: the slot is in the table, is not
+    // empty, and has no disk that is open.
+    struct Lost {
+        store::Slot slot = 0;
+        std::string device = {};  // As it was called; empty: nobody knows.
+        bool is_sure = false;     // Else it is only said what would be lost.
+    };
+    Task<DeviceOutcome> forget(Lost lost);
+
 private:
     struct Leaving {
         NodeDisk* disk = nullptr;
@@ -72,6 +98,9 @@ private:
     Task<Result<reqh::DiskContents>> wait_until_heard(Leaving* leaving, Instant deadline);
     Task<void> call_off(Leaving* leaving);
     Task<void> drop(NodeDisk* disk);
+    Task<Result<std::uint64_t>> count_claims(store::Slot slot);
+    Task<Result<void>> forget_names(store::NameSink::Origin origin);
+    Task<void> look_at_replaced_again();
     DeviceOutcome not_removed(const NodeDisk& disk, std::string words, bool try_later) const;
 
     const Parts parts_;

@@ -99,6 +99,12 @@ void NameParts::introduce() {
         }
         each->router = std::make_unique<store::NameRouter>(std::move(sinks));
     }
+    std::vector<store::NameSink*> sinks;
+    for (reqh::NamePart* const each : all) {
+        distant_.push_back(std::make_unique<reqh::DistantNames>(world_.control, *each));
+        sinks.push_back(distant_.back().get());
+    }
+    whole_ = std::make_unique<store::NameRouter>(std::move(sinks));
 }
 
 Task<bool> NameParts::close_part(Part* part, Instant deadline) {

@@ -45,6 +45,9 @@ public:
     // After open(): what is kept of a part's names, as it is now.
     Task<Result<void>> show(std::uint32_t number, store::IndexShow* show);
 
+    // The same: where what is known of all names is changed from the control reactor.
+    store::NameSink& whole() { return *whole_; }
+
     // -- after open(); these live on the locality's reactor --
 
     reqh::NamePart& part(std::uint32_t locality) { return *parts_[locality]->part; }
@@ -78,6 +81,9 @@ private:
 
     const World world_;
     std::vector<std::unique_ptr<Part>> parts_;
+    // How they are reached from the control reactor.
+    std::vector<std::unique_ptr<reqh::DistantNames>> distant_;
+    std::unique_ptr<store::NameRouter> whole_;
 };
 
 }  // namespace fopd::daemon

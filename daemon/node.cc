@@ -198,6 +198,7 @@ Node::Node(NodeWorld world, NodeOptions options)
            .disks = disks_,
            .localities = localities_,
            .publish_layout = [this] { return publish_layout(); },
+           .names = [this]() -> store::NameSink& { return names_->whole(); },
            .clients_may_return =
                [this] { return world_.control.now() < after(ready_at_, kBackWithin); },
            .goes_on = [this] { return state_ == NodeState::kReady && !stop_requested_; }}),
@@ -340,6 +341,7 @@ void Node::note_disk(const std::string& name) {
 std::vector<std::string> Node::warnings() const {
     std::vector<std::string> all = warnings_;
     for (const auto& each : device_warnings_) all.push_back(each.second);
+    std::ranges::move(disks_.lost_slots(), std::back_inserter(all));
     return all;
 }
 

@@ -116,6 +116,14 @@ public:
     // Takes a disk out on which there is nothing. It comes back by add_device(), or with the next
     // start, if the configuration names it.
     Task<DeviceResult> remove_device(std::string name);
+    // Forgets what was on a disk that will not come back, and the disk. One of the two says which:
+    // what the node calls it, or its slot.
+    struct LostDevice {
+        std::string name = {};
+        std::optional<store::Slot> slot = {};
+        bool is_sure = false;
+    };
+    Task<DeviceResult> forget_device(LostDevice which);
     // Whether the configuration names it, as its source says now.
     bool is_configured(const std::string& device) const;
 
@@ -209,6 +217,8 @@ private:
     Task<DeviceOutcome> let_disk_go(std::string name, DeviceChanges::Keep keep);
     Task<DeviceResult> add_configured(std::string name);
     Task<DeviceResult> remove_present(std::string name);
+    Task<DeviceOutcome> forget_lost(LostDevice which);
+    std::string why_not_lost(const LostDevice& which) const;
     std::string why_not_openable(const devices::DeviceSettings& settings) const;
     void note_outcome(const DeviceOutcome& outcome);
     void note_disk(const std::string& name);

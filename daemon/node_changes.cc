@@ -33,6 +33,12 @@ bool is_open(const NodeDisk* disk) {
     return disk != nullptr && disk->stage() != DiskStage::kGivenUp;
 }
 
+const char* event_of_refusal(DeviceOutcome::Kind kind) {
+    using Kind = DeviceOutcome::Kind;
+    if (kind == Kind::kNotAdded) return "daemon.device_not_added";
+    return kind == Kind::kNotRemoved ? "daemon.device_not_removed" : "daemon.device_not_forgotten";
+}
+
 std::unexpected<Configuration::Refused> refused(std::string why) {
     return std::unexpected(Configuration::Refused{.busy = false, .problems = {std::move(why)}});
 }
@@ -210,9 +216,7 @@ Task<DeviceOutcome> Node::let_disk_go(std::string name, DeviceChanges::Keep keep
 
 void Node::note_outcome(const DeviceOutcome& outcome) {
     if (outcome.done()) return;
-    const bool was_to_come = outcome.kind == DeviceOutcome::Kind::kNotAdded;
-    emit_each(world_.events, core::Level::kWarn,
-              was_to_come ? "daemon.device_not_added" : "daemon.device_not_removed",
+    emit_each(world_.events, core::Level::kWarn, event_of_refusal(outcome.kind),
               {{"device", std::string_view(outcome.device)},
                {"reason", std::string_view(outcome.words)}});
 }
@@ -262,6 +266,44 @@ Task<Node::DeviceResult> Node::remove_present(std::string name) {
     const auto keep = is_configured(name) ? DeviceChanges::Keep::kYes : DeviceChanges::Keep::kNo;
     auto outcome = co_await let_disk_go(std::move(name), keep);
     co_return std::move(outcome);
+}
+
+Task<Node::DeviceResult> Node::forget_device(LostDevice which) {
+    const auto turn = co_await begin_change();
+    if (!turn) co_return std::unexpected(turn.error());
+    auto forgotten = co_await forget_lost(std::move(which));
+    end_change();
+    co_return std::move(forgotten);
+}
+
+// Who only asks what would be lost has not failed.
+Task<DeviceOutcome> Node::forget_lost(LostDevice which) {
+    if (!which.slot) which.slot = disks_.slot_of(which.name);
+    if (which.name.empty()) which.name = disks_.name_of(which.slot);
+    DeviceOutcome outcome{.device = which.name,
+                          .kind = DeviceOutcome::Kind::kNotForgotten,
+                          .words = why_not_lost(which)};
+    if (!outcome.words.empty()) {
+        for (const std::string& each : disks_.lost_slots()) outcome.words += "; " + each;
+    } else {
+        DeviceChanges::Lost lost{
+            .slot = *which.slot, .device = which.name, .is_sure = which.is_sure};
+        outcome = co_await device_changes_.forget(std::move(lost));
+    }
+    if (which.is_sure) note_outcome(outcome);
+    co_return std::move(outcome);
+}
+
+// Why there is nothing to be forgotten; empty when there is.
+std::string Node::why_not_lost(const LostDevice& which) const {
+    if (names_ == nullptr) return "the node was started without disks";
+    if (!which.slot) return "nobody can see which slot its disk had";
+    const std::string slot = "slot " + std::to_string(*which.slot);
+    const SlotEntry* const entry = disks_.slots().find(*which.slot);
+    if (entry == nullptr) return "no disk ever had " + slot;
+    if (entry->use == SlotUse::kEmpty) return "nothing is on the disk of " + slot;
+    const NodeDisk* const open = disks_.open_disk_of(*entry);
+    return open == nullptr ? "" : slot + " is there: " + open->settings().name + " is open";
 }
 
 }  // namespace fopd::daemon

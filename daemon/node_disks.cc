@@ -198,7 +198,7 @@ Task<void> NodeDisks::open_one(NodeDisk* disk) {
 
 // Durable before its label says so: from then on others may take it.
 void NodeDisks::note_released(const NodeDisk& disk) {
-    slots_.set_empty(*disk.slot(), true);
+    slots_.set_use(*disk.slot(), SlotUse::kEmpty);
     // If it is not, it is only taken for one that is missing.
     [[maybe_unused]] const auto written = write_slots();
 }
@@ -226,6 +226,39 @@ void NodeDisks::remember(const NodeDisk& disk) {
     const Known& known = known_[index_of(&disk)];
     away_.push_back({.settings = disk.settings(),
                      .known = {.reason = {}, .slot = known.slot, .disk = known.disk}});
+}
+
+std::optional<store::Slot> NodeDisks::slot_of(const std::string& name) const {
+    if (const NodeDisk* const disk = find(name); disk != nullptr) {
+        return known_[index_of(disk)].slot;
+    }
+    const auto away = std::ranges::find(
+        away_, name, [](const Away& each) { return std::string_view(each.settings.name); });
+    return away == away_.end() ? std::nullopt : away->known.slot;
+}
+
+std::string NodeDisks::name_of(std::optional<store::Slot> slot) const {
+    if (!slot) return {};
+    for (const DiskReport& each : reports()) {
+        if (each.slot == slot) return each.name;
+    }
+    return {};
+}
+
+// Of a disk and its copies one may be open.
+const NodeDisk* NodeDisks::open_disk_of(const SlotEntry& entry) const {
+    const auto found = std::ranges::find_if(disks_, [&entry](const auto& disk) {
+        return disk->slot() == entry.slot && disk->stage() != DiskStage::kGivenUp;
+    });
+    return found == disks_.end() ? nullptr : found->get();
+}
+
+Result<void> NodeDisks::write_off(store::Slot slot) {
+    const SlotTable before = slots_;
+    slots_.set_use(slot, SlotUse::kWrittenOff);
+    auto written = write_slots();
+    if (!written) slots_ = before;
+    return written;
 }
 
 bool NodeDisks::forget(const std::string& name) {
@@ -282,6 +315,9 @@ std::string NodeDisks::conflict_of(const NodeDisk& disk) const {
         return "has slot " + std::to_string(*disk.slot()) + ", and had " +
                std::to_string(known->slot);
     }
+    if (known != nullptr && known->use == SlotUse::kWrittenOff) {
+        return "was written off: what is on it is not this node's any more";
+    }
     return {};
 }
 
@@ -310,8 +346,10 @@ void NodeDisks::give_slots() {
             disk->give_up("there is no slot left for another disk");
             continue;
         }
-        slots_.add(
-            {.slot = *slot, .disk = disk->disk_id(), .pool = disk->settings().pool, .empty = true});
+        slots_.add({.slot = *slot,
+                    .disk = disk->disk_id(),
+                    .pool = disk->settings().pool,
+                    .use = SlotUse::kEmpty});
         disk->use_slot(*slot);
         fresh.push_back(disk.get());
     }
@@ -327,7 +365,7 @@ void NodeDisks::give_slots() {
 void NodeDisks::note_open() {
     const SlotTable before = slots_;
     for (const auto& disk : disks_) {
-        if (is_open(disk->stage())) slots_.set_empty(*disk->slot(), false);
+        if (is_open(disk->stage())) slots_.set_use(*disk->slot(), SlotUse::kInUse);
     }
     const auto written = write_slots();
     if (!written) slots_ = before;
@@ -364,7 +402,7 @@ std::string name_and_reason(const NodeDisk& disk) {
 }  // namespace
 
 std::string NodeDisks::why_missing(const SlotEntry& entry) const {
-    if (entry.empty) return {};
+    if (entry.use != SlotUse::kInUse) return {};
     const NodeDisk* const disk = disk_of(entry);
     if (disk != nullptr && disk->stage() == DiskStage::kServing) return {};
     if (disk != nullptr) return name_and_reason(*disk);
@@ -372,6 +410,16 @@ std::string NodeDisks::why_missing(const SlotEntry& entry) const {
         std::ranges::find(away_, entry.slot, [](const Away& each) { return each.known.slot; });
     if (away != away_.end()) return away->settings.name + " (removed)";
     return "disk " + devices::format_id(entry.disk);
+}
+
+std::vector<std::string> NodeDisks::lost_slots() const {
+    std::vector<std::string> lost;
+    for (const SlotEntry& entry : slots_.entries()) {
+        if (entry.use != SlotUse::kInUse || disk_of(entry) != nullptr) continue;
+        lost.push_back("slot " + std::to_string(entry.slot) + " of pool " + entry.pool +
+                       " is missing: " + why_missing(entry));
+    }
+    return lost;
 }
 
 // What is blank has nothing that could be missed.

@@ -80,8 +80,20 @@ public:
     void remember(const NodeDisk& disk);
     bool forget(const std::string& name);
     bool remembers(const std::string& name) const;
+    // Which slot the disk of this name has or had, as far as anybody could see.
+    std::optional<store::Slot> slot_of(const std::string& name) const;
+    // The other way round; empty when nobody knows.
+    std::string name_of(std::optional<store::Slot> slot) const;
+    // Whoever has the slot now; null when nobody is open there.
+    const NodeDisk* open_disk_of(const SlotEntry& entry) const;
+    // What is on its disk is forgotten, durably: the disk is not the node's any more. Requires: the
+    // slot is in the table, and its disk is not open.
+    Result<void> write_off(store::Slot slot);
+
     // Why the disk of a slot cannot be read, as people call it; empty when it can.
     std::string why_missing(const SlotEntry& entry) const;
+    // The slots that may have objects and whose disks nobody can find, in words.
+    std::vector<std::string> lost_slots() const;
     // The same of those that were given up and have none, as far as anybody could see.
     std::vector<std::string> strangers_of(const std::string& pool) const;
 

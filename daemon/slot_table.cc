@@ -1,6 +1,7 @@
 #include "daemon/slot_table.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <limits>
 #include <utility>
@@ -11,7 +12,13 @@ namespace fopd::daemon {
 
 namespace {
 
-constexpr std::string_view kEmpty = " empty";
+// Behind the pool, which has no blank in its name.
+struct UseWord {
+    SlotUse use;
+    std::string_view word;
+};
+constexpr std::array kUseWords{UseWord{SlotUse::kEmpty, " empty"},
+                               UseWord{SlotUse::kWrittenOff, " written-off"}};
 
 // The text up to the next `end`, which must be there; `rest` goes on behind it.
 std::optional<std::string_view> take_until(std::string_view& rest, char end) {
@@ -27,9 +34,12 @@ std::optional<SlotEntry> parse_line(std::string_view line) {
     const auto disk = take_until(line, ' ');
     if (!number || !disk || line.empty()) return std::nullopt;
     SlotEntry entry;
-    // No pool has a blank in its name.
-    entry.empty = line.ends_with(kEmpty);
-    if (entry.empty) line.remove_suffix(kEmpty.size());
+    for (const UseWord& each : kUseWords) {
+        if (!line.ends_with(each.word)) continue;
+        entry.use = each.use;
+        line.remove_suffix(each.word.size());
+        break;
+    }
     entry.pool = line;
     const char* const end = number->data() + number->size();
     const auto read = std::from_chars(number->data(), end, entry.slot);
@@ -60,7 +70,8 @@ std::string SlotTable::text() const {
     std::string text;
     for (const SlotEntry& each : entries_) {
         text += std::to_string(each.slot) + ' ' + devices::format_id(each.disk) + ' ' + each.pool;
-        if (each.empty) text += kEmpty;
+        const auto use = std::ranges::find(kUseWords, each.use, &UseWord::use);
+        if (use != kUseWords.end()) text += use->word;
         text += '\n';
     }
     return text;
@@ -83,10 +94,10 @@ void SlotTable::add(SlotEntry entry) {
     entries_.insert(place, std::move(entry));
 }
 
-void SlotTable::set_empty(store::Slot slot, bool empty) {
+void SlotTable::set_use(store::Slot slot, SlotUse use) {
     const auto found = std::ranges::find(entries_, slot, &SlotEntry::slot);
     ENSURE(found != entries_.end());
-    found->empty = empty;
+    found->use = use;
 }
 
 std::optional<store::Slot> SlotTable::unused() const {

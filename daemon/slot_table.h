@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,11 +11,17 @@
 
 namespace fopd::daemon {
 
+enum class SlotUse : std::uint8_t {
+    kInUse,       // There may be objects on the disk.
+    kEmpty,       // There are none: it was let go, or never opened.
+    kWrittenOff,  // Those on it are forgotten, and it is not the node's any more.
+};
+
 struct SlotEntry {
     store::Slot slot = 0;
     devices::DiskId disk{};
     std::string pool;
-    bool empty = false;  // Nothing is on the disk: it was let go, or never opened.
+    SlotUse use = SlotUse::kInUse;
 
     friend bool operator==(const SlotEntry&, const SlotEntry&) = default;
 };
@@ -29,7 +36,7 @@ public:
 
     // Nothing when the text is no table.
     static std::optional<SlotTable> parse(std::string_view text);
-    // A line for each slot: the slot, the disk's id, the pool, and whether it is empty.
+    // A line for each slot: the slot, the disk's id, the pool, and what it is if not in use.
     std::string text() const;
 
     // By ascending slot.
@@ -39,7 +46,7 @@ public:
     // Requires: neither the slot nor the disk is in the table.
     void add(SlotEntry entry);
     // Requires: the slot is in the table.
-    void set_empty(store::Slot slot, bool empty);
+    void set_use(store::Slot slot, SlotUse use);
     // One that nobody ever had; nothing when there is none.
     std::optional<store::Slot> unused() const;
 

@@ -51,7 +51,8 @@ reqh::StoreLayout make_store_layout(const std::vector<devices::PoolSettings>& po
             place.locality = (*disk)->place().locality;
             place.state = state_of((*disk)->stage());
         }
-        if (entry.empty) place.state = reqh::SlotState::kReleased;
+        if (entry.use == SlotUse::kEmpty) place.state = reqh::SlotState::kReleased;
+        if (entry.use == SlotUse::kWrittenOff) place.state = reqh::SlotState::kWrittenOff;
         place.disk = disks.why_missing(entry);
         layout.slots.push_back(std::move(place));
     }

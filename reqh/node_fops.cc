@@ -166,12 +166,18 @@ Task<fop::Reply> run_sync(Operation* operation) {
         if (!asked.empty()) question.asked = asked[i];
         if (asked.empty()) {
             const SlotState state = layout->slots[i].state;
-            if (state == SlotState::kMissing || state == SlotState::kReleased) continue;
+            if (state != SlotState::kOnline && state != SlotState::kReadOnly) continue;
             question.asked.slot = layout->slots[i].slot;
         }
         const SlotPlace* const place = layout->find_slot(question.asked.slot);
         if (place != nullptr && place->state == SlotState::kReleased) {
             operation->work().receipts.push_back(question.asked);
+            continue;
+        }
+        // What was durable there is lost, too.
+        if (place != nullptr && place->state == SlotState::kWrittenOff) {
+            operation->work().receipts.push_back({.slot = question.asked.slot});
+            status = fop::Status::kLost;
             continue;
         }
         const auto locality = operation->locality_of(question.asked.slot);

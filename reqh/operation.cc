@@ -110,11 +110,16 @@ Granted<std::uint32_t> Operation::locality_of(store::Slot slot) {
     return place->locality;
 }
 
-// An object that was on a disk that has gone in order is gone, too.
+// An object that was on a disk that has gone in order is gone, too, and so is a lost one.
 Refusal Operation::why_not_there(store::Slot slot) {
-    if (executor_of(*origin_.type).about == About::kObject && stores().was_released(slot)) {
+    const bool is_about_object = executor_of(*origin_.type).about == About::kObject;
+    if (is_about_object && stores().was_released(slot)) {
         return {.status = fop::Status::kNotFound,
                 .words = "there is no such object: its disk was let go"};
+    }
+    if (is_about_object && stores().was_written_off(slot)) {
+        return {.status = fop::Status::kNotFound,
+                .words = "there is no such object any more: its disk was written off"};
     }
     const SlotPlace* const place = stores().layout().find_slot(slot);
     return medium_missing("its disk is not there",

@@ -75,6 +75,11 @@ bool Stores::was_released(store::Slot slot) {
     return place != nullptr && place->state == SlotState::kReleased;
 }
 
+bool Stores::was_written_off(store::Slot slot) const {
+    const SlotPlace* const place = layout_->find_slot(slot);
+    return place != nullptr && place->state == SlotState::kWrittenOff;
+}
+
 HomeVolume* Stores::find(store::Slot slot) {
     const auto place = place_of(slot);
     return place == volumes_.end() || (*place)->is_shut() ? nullptr : place->get();

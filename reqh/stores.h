@@ -40,9 +40,10 @@ struct PoolPlace {
 
 enum class SlotState : std::uint8_t {
     kOnline,
-    kReadOnly,  // Some of what was on its disk is lost.
-    kMissing,   // Its disk is not there, or of no use.
-    kReleased,  // It was let go, with nothing on it, or there never was anything.
+    kReadOnly,    // Some of what was on its disk is lost.
+    kMissing,     // Its disk is not there, or of no use.
+    kReleased,    // It was let go, with nothing on it, or there never was anything.
+    kWrittenOff,  // What was on it is forgotten.
 };
 
 struct SlotPlace {
@@ -126,6 +127,8 @@ public:
     HomeVolume* find(store::Slot slot);
     // Its disk was let go with nothing on it, or is about to be.
     bool was_released(store::Slot slot);
+    // What was on its disk is lost for good.
+    bool was_written_off(store::Slot slot) const;
     std::span<const std::unique_ptr<HomeVolume>> volumes() const { return volumes_; }
     Stores& at(std::uint32_t locality) const { return *all_[locality]; }
     std::span<Stores* const> all() const { return all_; }

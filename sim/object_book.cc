@@ -547,6 +547,19 @@ void ObjectBook::settle(const std::vector<Found>& objects) {
     older_may_return_ = missing_excused_;
 }
 
+void ObjectBook::lose_slot(std::uint16_t slot) {
+    ++now_;
+    tell("slot " + std::to_string(slot) + " is written off");
+    std::erase_if(objects_, [&](const auto& each) {
+        if (each.first.slot() != slot) return false;
+        gone_.insert(each.first);
+        return true;
+    });
+    for (auto& [name, place] : names_) {
+        if (place.fid.is_set() && place.fid.slot() == slot) place = {};
+    }
+}
+
 // -- what comes of it --
 
 void ObjectBook::tell(const std::string& line) {

@@ -73,6 +73,8 @@ public:
     void excuse_moves() { moves_excused_ = true; }
     // From now on fops may fail because their disk does.
     void excuse_disks() { disks_excused_ = true; }
+    // A disk was written off: at rest, and nobody's change is still to be written again.
+    void lose_slot(std::uint16_t slot);
     // Disks are small enough to be full.
     void excuse_space() { space_excused_ = true; }
     // A disk is missing, or none any more: nobody is told that what may be on it is not there. What

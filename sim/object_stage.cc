@@ -4,6 +4,8 @@
 #include <limits>
 #include <utility>
 
+#include "core/ensure.h"
+
 namespace fopd::sim {
 
 namespace {
@@ -277,6 +279,7 @@ void ObjectStage::begin_node(const ObjectFault& fault) {
         node_.disks().take_away(*lost_disk_);
         book_.excuse_missing(true);
     }
+    if (fault.replace_disk) node_.disks().unplug("d" + std::to_string(*fault.replace_disk));
     book_.tell(std::string("the node starts") + (fault.lose_indexes ? " without indexes" : "") +
                (fault.lose_names ? " without names" : "") +
                (lost_disk_ ? " without " + *lost_disk_ : ""));
@@ -335,6 +338,23 @@ void ObjectStage::must_be_within(const char* what, std::uint64_t count, std::uin
 bool ObjectStage::restart(ObjectFault::Kind how, bool lose_indexes, bool lose_names) {
     end_node({.kind = how, .lose_indexes = lose_indexes, .lose_names = lose_names});
     return play() && run_until_ready();
+}
+
+bool ObjectStage::write_off(std::uint32_t disk) {
+    const daemon::NodeDisk* const lost = node_.node().disks().find("d" + std::to_string(disk));
+    const store::Slot slot = *lost->slot();
+    end_node({.kind = ObjectFault::Kind::kCrash, .replace_disk = disk});
+    if (!play() || !run_until_ready()) return false;
+    bool done = false;
+    node_.forget_device({.slot = slot, .is_sure = true},
+                        [&done](const daemon::Node::DeviceResult& forgotten) {
+                            done = forgotten && forgotten->done();
+                        });
+    const Instant limit = after(world_.now(), kWorkMax);
+    while (kept() && !done && world_.now() < limit) step(limit);
+    if (!done) book_.break_promise("a disk that is lost is not written off");
+    book_.lose_slot(slot);
+    return kept();
 }
 
 bool ObjectStage::settle() {
@@ -434,7 +454,10 @@ void ObjectStage::end_move(const daemon::Node::DeviceResult& moved) {
         case Kind::kAdded: ++moves_.came; break;
         case Kind::kRemoved: ++moves_.went; break;
         case Kind::kNotRemoved: ++moves_.stayed; break;
-        case Kind::kNotAdded: book_.break_promise("a disk does not come back: " + moved->words);
+        case Kind::kNotAdded:
+            book_.break_promise("a disk does not come back: " + moved->words);
+            break;
+        default: ENSURE(false);
     }
 }
 

@@ -55,6 +55,8 @@ struct ObjectFault {
     bool lose_names = false;
     // This one, until it starts once more.
     std::optional<std::uint32_t> lose_disk = {};
+    // This one, for good; a new one is in its place.
+    std::optional<std::uint32_t> replace_disk = {};
     // At this step of its disks the power goes again while it starts; 0: it does not.
     std::uint32_t cut_start_at = 0;
     devices::DiskFaults disks = {};
@@ -84,6 +86,8 @@ public:
     bool restart(ObjectFault::Kind how, bool lose_indexes = false, bool lose_names = false);
     // Who is left writes again what was lost; then all there is is compared with the book.
     bool settle();
+    // A disk does not come back from a restart, and is written off. Requires: all was settled.
+    bool write_off(std::uint32_t disk);
     // Checks what its disks say of themselves; nobody is at work.
     bool check();
     // Checks so far that came to their end.

@@ -196,6 +196,17 @@ Task<void> SimulatedNode::remove_from_node(daemon::Node* node, std::string devic
     ended(removed);
 }
 
+void SimulatedNode::forget_device(daemon::Node::LostDevice device, DeviceEnded ended) {
+    process_->control->spawn(
+        process_->gate, forget_on_node(process_->node.get(), std::move(device), std::move(ended)));
+}
+
+Task<void> SimulatedNode::forget_on_node(daemon::Node* node, daemon::Node::LostDevice device,
+                                         DeviceEnded ended) {
+    const auto forgotten = co_await node->forget_device(std::move(device));
+    ended(forgotten);
+}
+
 void SimulatedNode::crash() {
     if (!running()) return;
     process_->control->drop_coroutines();

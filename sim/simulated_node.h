@@ -130,6 +130,7 @@ public:
     using DeviceEnded = std::function<void(const daemon::Node::DeviceResult&)>;
     void add_device(const std::string& device, DeviceEnded ended);
     void remove_device(const std::string& device, DeviceEnded ended);
+    void forget_device(daemon::Node::LostDevice device, DeviceEnded ended);
 
     const std::string& name() const { return options_.name; }
     std::uint32_t index() const { return options_.index; }
@@ -158,6 +159,8 @@ private:
     static Task<void> reload_node(daemon::Node* node, ReloadEnded ended);
     static Task<void> add_to_node(daemon::Node* node, std::string device, DeviceEnded ended);
     static Task<void> remove_from_node(daemon::Node* node, std::string device, DeviceEnded ended);
+    static Task<void> forget_on_node(daemon::Node* node, daemon::Node::LostDevice device,
+                                     DeviceEnded ended);
 
     core::VirtualWorld& world_;
     const SimulatedNodeOptions options_;

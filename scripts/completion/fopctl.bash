@@ -21,7 +21,7 @@ _fopctl() {
             ;;
         --server | --job | --timeout | --interval | --count | --size | --depth | --jobs | --seconds | \
             --rights | --groups | --quota | --principal | --pool | --expires | --generation | --group | --offset | --length | \
-            --object | --object-size | --fid | --if-version)
+            --object | --object-size | --fid | --if-version | --slot)
             return
             ;;
     esac
@@ -31,7 +31,7 @@ _fopctl() {
     for ((index = 1; index < COMP_CWORD; index++)); do
         word=${COMP_WORDS[index]}
         case $word in
-            --json | --quiet | --delegate | --version | --help | --no-replace | --buffered | --long | --durable | --end | --show) ;;
+            --json | --quiet | --delegate | --version | --help | --no-replace | --buffered | --long | --durable | --end | --show | --yes) ;;
             --*=*) ;;
             -*) ((index++)) ;;
             *)
@@ -57,6 +57,7 @@ _fopctl() {
             ls) options+=" --pool --long" ;;
             mv) options+=" --pool --no-replace" ;;
             get | append | stat | rm | truncate | sync | df | quota) options+=" --pool" ;;
+            "device forget") options+=" --slot --yes" ;;
             "store check") options+=" --end --show" ;;
             "lrs rule add" | "lrs rule change" | "lrs rule del" | "lrs rule load") options+=" --if-version" ;;
             keygen) options+=" --public" ;;
@@ -79,7 +80,7 @@ _fopctl() {
         log-level) mapfile -t COMPREPLY < <(compgen -W "trace debug info warn error" -- "$current") ;;
         key) mapfile -t COMPREPLY < <(compgen -W "create list revoke" -- "$current") ;;
         token) mapfile -t COMPREPLY < <(compgen -W "create revoke" -- "$current") ;;
-        device) mapfile -t COMPREPLY < <(compgen -W "add remove" -- "$current") ;;
+        device) mapfile -t COMPREPLY < <(compgen -W "add remove forget" -- "$current") ;;
         lrs) mapfile -t COMPREPLY < <(compgen -W "show set which save rule" -- "$current") ;;
         "lrs rule") mapfile -t COMPREPLY < <(compgen -W "list add change del load" -- "$current") ;;
         "lrs set") mapfile -t COMPREPLY < <(compgen -W "crr deadline delay fifo mclock orr tbf trr" -- "$current") ;;

@@ -91,8 +91,9 @@ public:
     std::string without_reply;  // The type of which replies are never sent.
     int try_again = 0;          // So many are told that.
     bool changes_what_is_read = false;
-    std::set<std::uint16_t> full;     // Slots.
-    std::set<std::uint16_t> missing;  // Likewise: what was done there is not known either.
+    std::set<std::uint16_t> full;         // Slots.
+    std::set<std::uint16_t> missing;      // Likewise: what was done there is not known either.
+    std::set<std::uint16_t> written_off;  // Likewise: what was there is lost.
     bool begins_uploads_durably = true;
 
 private:
@@ -390,6 +391,11 @@ private:
         flush();
         Done done;
         for (fop::Receipt each : body.receipts) {
+            if (written_off.contains(each.slot)) {
+                done.status = fop::Status::kLost;
+                done.receipts.push_back({.slot = each.slot});
+                continue;
+            }
             const bool goes_on = each.incarnation == incarnation;
             const std::uint64_t end = goes_on ? durable.seq : ends_.at(each.incarnation);
             if (end < each.seq) done.status = fop::Status::kLost;

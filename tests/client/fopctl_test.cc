@@ -618,6 +618,29 @@ TEST_CASE("fopctl top: Ctrl-C ends it while the daemon is silent", "[client]") {
     require_given_back(ran);
 }
 
+TEST_CASE("fopctl device forget: a device or a slot, and it says what is lost", "[client]") {
+    Fixture f;
+    const std::string done =
+        R"({"device":"d1","result":"forgotten","file":"/etc/fopd.yaml","in_file":true,)"
+        R"("lost":{"slot":2,"disk":"00ff","pool":"fast","objects":17},"now":null})";
+    f.handler.put("/v1/device/forget", 200, done);
+    for (const auto& arguments :
+         std::vector<std::vector<std::string>>{{"device", "forget"},
+                                               {"device", "forget", "d1", "--slot", "2"},
+                                               {"device", "forget", "a b"},
+                                               {"device", "forget", "--slot", "65536"}}) {
+        REQUIRE(f.run(arguments).exit_code == 64);
+    }
+
+    const Ran page = f.run({"device", "forget", "d1", "--yes"});
+
+    REQUIRE(page.exit_code == 0);
+    REQUIRE(page.out ==
+            "slot 2 of pool fast is written off: disk 00ff with 17 known objects is forgotten\n"
+            "d1 still stands in /etc/fopd.yaml\n");
+    REQUIRE(f.run({"device", "forget", "--slot", "2", "--yes", "--json"}).out == done + "\n");
+}
+
 TEST_CASE("fopctl devices: a line for each disk, and why one is not used", "[client]") {
     Fixture f;
     const std::string list = R"([{"name":"d0","family":"disk","pool":"fast","path":"/a",)"

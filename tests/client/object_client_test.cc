@@ -262,6 +262,23 @@ TEST_CASE("client objects: buffered writes that were lost come back with sync", 
     REQUIRE(stage.client->held_bytes() == 0);
 }
 
+TEST_CASE("client objects: what was buffered on a disk that was written off is said to be lost",
+          "[client]") {
+    Stage stage;
+    const fop::Fid fid = stage.create("a");
+    stage.write(fid, 0, "first", kBuffered);
+    stage.store.written_off.insert(fid.slot());
+
+    const auto lost = stage.run(stage.client->sync(kNoWait));
+
+    REQUIRE_FALSE(lost.has_value());
+    REQUIRE(lost.error().status == fop::Status::kLost);
+    REQUIRE_THAT(lost.error().words, ContainsSubstring("written off"));
+    // Once.
+    REQUIRE(stage.client->held_bytes() == 0);
+    stage.done(stage.client->sync(kNoWait));
+}
+
 TEST_CASE("client objects: what was written is read, also when it was lost meanwhile", "[client]") {
     Stage stage;
     const fop::Fid fid = stage.create("a");

@@ -38,10 +38,13 @@ TEST_CASE("daemon slots: a table reads back, in the order of the slots", "[daemo
     REQUIRE(again->find(3) == nullptr);
     REQUIRE(SlotTable::parse("")->entries().empty());
 
-    table.set_empty(1, true);
+    table.set_use(1, SlotUse::kEmpty);
     REQUIRE(table.text().starts_with("1 0102030405060708090a0b0c0d0e0f10 fast empty\n7 "));
     REQUIRE(SlotTable::parse(table.text())->entries() == table.entries());
-    table.set_empty(1, false);
+    table.set_use(1, SlotUse::kWrittenOff);
+    REQUIRE(table.text().starts_with("1 0102030405060708090a0b0c0d0e0f10 fast written-off\n7 "));
+    REQUIRE(SlotTable::parse(table.text())->entries() == table.entries());
+    table.set_use(1, SlotUse::kInUse);
     REQUIRE(table.text() == again->text());
 }
 
@@ -76,7 +79,8 @@ TEST_CASE("daemon slots: the example of docs/formats/data_dir.md is a table", "[
     }
     const auto parsed = SlotTable::parse(table);
     REQUIRE(parsed.has_value());
-    REQUIRE(parsed->entries().size() == 2);
+    REQUIRE(parsed->entries().size() == 3);
+    REQUIRE(parsed->find(3)->use == SlotUse::kWrittenOff);
     REQUIRE(parsed->text() == table);
 }
 

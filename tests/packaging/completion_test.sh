@@ -52,7 +52,11 @@ completes "--op --object --object-size" bench --depth 4 --o
 completes "create list revoke" key ""
 completes "revoke" token r
 completes "" key list ""
-completes "add remove" device ""
+completes "add remove forget" device ""
+completes "forget" device f
+completes "--server --slot" device forget --s
+completes "--yes" device forget --slot 2 --y
+completes "" device forget --slot ""
 completes "remove" device r
 completes "devices device" devi
 completes "" device remove ""

@@ -397,6 +397,87 @@ class DeviceChangesTest(ProcessTestCase):
         self.assertEqual(self.ctl("get", "object", "-"), "x" * 5000)
         self.stop()
 
+    # -- lost --
+
+    def lose(self, device):
+        """Starts anew with another disk in its place: its slot, and the names of what was on it and of the rest."""
+        self.put_until_on(device)
+        slot = self.devices()[device]["slot"]
+        names = self.names()
+        lost = {each for each in names if self.slot_of(each) == slot}
+        self.stop()
+        self.image(device).rename(self.image("away"))
+        self.start()
+        return slot, lost, names - lost
+
+    def forget(self, *arguments, **options):
+        return self.ctl("device", "forget", *arguments, **options)
+
+    def test_a_disk_that_is_lost_is_written_off(self):
+        self.start()
+        self.put_until_on("d0")
+        slot, lost, kept = self.lose("d1")
+        self.assertEqual(self.devices()["d1"]["slot"], 3)
+        self.assertIn("its disk is not there", self.ctl("get", min(lost), "-", code=REFUSED))
+        self.assertIn("missing", self.ctl("put", "-", "new", "--no-replace", data="x", code=REFUSED))
+        self.assertIn("missing", self.ctl("ls", code=REFUSED))
+        warning = f"slot {slot} of pool fast is missing: disk "
+        self.assertTrue(any(warning in each for each in self.daemon.status()["warnings"]))
+
+        self.ctl("device", "forget", code=USAGE)
+        self.ctl("device", "forget", "d1", "--slot", slot, code=USAGE)
+        self.assertIn("d1 is open; " + warning, self.forget("d1", "--yes", code=REFUSED))
+        words = self.forget("--slot", slot, code=REFUSED)
+        self.assertRegex(words, f": {len(lost)} objects? with a name would be lost")
+        self.assertIn("its disk is not there", self.ctl("get", min(lost), "-", code=REFUSED))
+        answer = json.loads(self.forget("--slot", slot, "--yes", "--json"))
+        self.assertEqual((answer["result"], answer["lost"]["slot"], answer["lost"]["objects"]),
+                         ("forgotten", slot, len(lost)))
+        self.assertEqual(len(self.daemon.events("fopd.daemon.device_forgotten")), 1)
+
+        for _ in range(2):
+            self.assertEqual(self.names(), kept)
+            self.assertIn("nothing has that name", self.ctl("get", min(lost), "-", code=REFUSED))
+            self.assertFalse(any(warning in each for each in self.daemon.status()["warnings"]))
+            self.stop()
+            self.start()
+        self.ctl("put", "-", min(lost), "--no-replace", data="anew")
+        self.assertEqual(self.ctl("get", min(lost), "-"), "anew")
+
+        # It turns up again.
+        self.stop()
+        before = digest(self.image("away"))
+        self.configure(self.fopd, "d0", "d1", "back", back={"path": str(self.image("away"))})
+        self.start()
+        self.assertEqual(self.states(), {"d0": "good", "d1": "good", "back": "given-up"})
+        self.assertIn("was written off", self.devices()["back"]["reason"])
+        self.assertTrue(any("was written off" in each for each in self.daemon.status()["warnings"]))
+        self.assertIn("was written off", self.add("back", code=REFUSED))
+        self.assertEqual(self.names(), kept | {min(lost)})
+        self.assertEqual(self.ctl("get", min(lost), "-"), "anew")
+        self.stop()
+        self.assertEqual(digest(self.image("away")), before)
+
+    def test_killed_while_a_disk_is_written_off(self):
+        self.start()
+        for number in range(3):
+            slot, lost, _ = self.lose("d1")
+            forgetting = subprocess.Popen(self.command("device", "forget", "--slot", str(slot), "--yes"),
+                                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            if number == 1:
+                wait_until(lambda: self.daemon.events("fopd.daemon.device_forgotten"), "forgotten")
+            self.daemon.kill()
+            forgetting.communicate()
+            self.start()
+            self.forget("--slot", slot, "--yes")
+            self.assertEqual(self.names() & lost, set())
+            for name in self.names():
+                self.ctl("rm", name)
+            self.stop()
+            self.image("away").unlink()
+            self.start()
+        self.stop()
+
     # -- by a reload --
 
     def test_a_reload_follows_the_list(self):

@@ -1,6 +1,7 @@
 // Goal: nobody is told that an object is gone that may be on a disk which is missing, and when the
 // disk is back there is one object of a name, and somebody heard of the other.
 
+#include <array>
 #include <string>
 #include <variant>
 #include <vector>
@@ -266,6 +267,38 @@ TEST_CASE("reqh missing: nothing is removed for one that is on a missing disk it
     node.run_for(1s);
     CHECK(owner_in(node.call(question("away"))) == later);
     CHECK(owner_in(node.call(question(own_name_of(node.away, "away")))) == node.away);
+}
+
+TEST_CASE("reqh missing: what was on a disk that was written off is gone, and said to be lost",
+          "[reqh]") {
+    TwoDisks node(true);
+    const fop::Receipt asked{.incarnation = 1, .seq = 1, .slot = kAway};
+    const std::array receipts{asked};
+    const FopSpec sync{.type = type_of("sync"), .body = fop::Sync{.receipts = receipts}};
+    node.refuse(sync);
+    node.stop();
+    node.write_off(1);
+    node.start();
+
+    for (const FopSpec& spec : {question("away"), question("nothing"), a_look(node.away),
+                                taking_away(node.away), renaming(node.away, "other")}) {
+        CHECK(node.call(spec).status() == fop::Status::kNotFound);
+    }
+    CHECK(std::get<fop::ListObjectsReply>(node.call(list_behind()).answer->body).end);
+    CHECK(owner_in(node.call(question("here"))) == node.here);
+    const FakeFop& synced = node.call(sync);
+    CHECK(synced.status() == fop::Status::kLost);
+    const auto& reply = std::get<fop::SyncReply>(synced.answer->body);
+    REQUIRE(reply.receipts.size() == 1);
+    CHECK(reply.receipts[0].slot == kAway);
+    CHECK(reply.receipts[0].incarnation == 0);
+    // Who asks for all is told of what there is.
+    const FopSpec all{.type = type_of("sync"), .body = fop::Sync{}};
+    CHECK(node.call(all).status() == fop::Status::kDone);
+    const FopSpec there{.type = type_of("create"),
+                        .body = fop::Create{.name = "new", .slot = kAway, .mode = 0600}};
+    CHECK(node.call(there).status() == fop::Status::kMediumMissing);
+    made_in(node.call(new_named("away", true)));
 }
 
 TEST_CASE("reqh missing: what is replaced knowingly goes, whoever had it", "[reqh]") {

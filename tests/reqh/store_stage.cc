@@ -80,7 +80,8 @@ void StoreStage::make_localities() {
         layout->slots.push_back({.slot = static_cast<store::Slot>(kFirstSlot + i),
                                  .locality = home_of(i),
                                  .pool = pool_id(kPool)});
-        if (!remains_[i]->is_away) continue;
+        if (remains_[i]->is_written_off) layout->slots.back().state = SlotState::kWrittenOff;
+        if (!remains_[i]->is_away || remains_[i]->is_written_off) continue;
         layout->slots.back().state = SlotState::kMissing;
         layout->slots.back().disk = "disk-" + std::to_string(i);
         layout->pools[0].missing = layout->slots.back().disk;

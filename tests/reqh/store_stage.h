@@ -76,6 +76,11 @@ public:
     // While it does not run: a disk is not there, or there again; what is kept of names is lost.
     void take_away(std::uint32_t disk) { remains_[disk]->is_away = true; }
     void bring_back(std::uint32_t disk) { remains_[disk]->is_away = false; }
+    // For good.
+    void write_off(std::uint32_t disk) {
+        remains_[disk]->is_away = true;
+        remains_[disk]->is_written_off = true;
+    }
     void lose_names() { std::ranges::fill(name_images_, store::MapImage{}); }
 
     // -- fops --
@@ -133,6 +138,7 @@ private:
         store::MapImage index;
         bool formatted = false;
         bool is_away = false;
+        bool is_written_off = false;
     };
     struct Locality {
         explicit Locality(StoreStage& stage, std::uint32_t number);

@@ -3,6 +3,7 @@
 // simulated disks that outlive it, its power cut at every step of what it does to them.
 
 #include <map>
+#include <optional>
 #include <set>
 
 #include "sim/simulated_node.h"
@@ -78,6 +79,29 @@ public:
         }
         REQUIRE(done);
     }
+    // What came of it.
+    daemon::DeviceOutcome forget(daemon::Node::LostDevice lost) {
+        std::optional<daemon::DeviceOutcome> outcome;
+        node.forget_device(std::move(lost), [&outcome](const auto& forgotten) {
+            REQUIRE(forgotten.has_value());
+            outcome = *forgotten;
+        });
+        const Instant limit = after(world.now(), 60s);
+        while (!outcome && world.step(limit)) {
+        }
+        REQUIRE(outcome.has_value());
+        return *outcome;
+    }
+    std::optional<reqh::NamedObject> owner_of(const std::string& name) {
+        std::optional<Result<std::optional<reqh::NamedObject>>> found;
+        daemon::Locality& locality = *node.node().localities()[0];
+        locality.reactor().spawn(locality.work(), look_up(&locality, &name, &found));
+        const Instant limit = after(world.now(), 10s);
+        while (!found && world.step(limit)) {
+        }
+        REQUIRE((found && *found));
+        return **found;
+    }
     bool all_good() {
         for (const DiskReport& each : reports()) {
             if (each.state != std::string("good")) return false;
@@ -85,11 +109,11 @@ public:
         return true;
     }
     // An empty object on the disk; true when it is durable.
-    bool put(std::size_t index, std::uint64_t number) {
+    bool put(std::size_t index, std::uint64_t number, const std::string& name = {}) {
         daemon::NodeDisk& at = disk(index);
         bool done = false;
         daemon::Locality& locality = *node.node().localities()[at.place().locality];
-        locality.reactor().spawn(locality.work(), put_object(&at, number, &done));
+        locality.reactor().spawn(locality.work(), put_object(&at, number, &name, &done));
         const Instant limit = after(world.now(), 10s);
         while (!done && world.step(limit)) {
         }
@@ -107,13 +131,25 @@ private:
     static store::Fid fid_on(const daemon::NodeDisk& disk, std::uint64_t number) {
         return {.high = std::uint64_t{*disk.slot()} << 48, .low = number};
     }
-    static Task<void> put_object(daemon::NodeDisk* disk, std::uint64_t number, bool* done) {
+    static Task<void> look_up(daemon::Locality* locality, const std::string* name,
+                              std::optional<Result<std::optional<reqh::NamedObject>>>* found) {
+        const reqh::ObjectName wanted{.pool = reqh::pool_id("fast"), .name = *name};
+        auto owner = co_await locality->stores()->parts().names.find(wanted);
+        found->emplace(std::move(owner));
+    }
+    static Task<void> put_object(daemon::NodeDisk* disk, std::uint64_t number,
+                                 const std::string* name, bool* done) {
         store::Volume* const volume = disk->volume();
         auto reserved = co_await volume->reserve(store::kPutRecordBytesMax, {});
         if (!reserved) co_return;
         store::Change change;
         store::ValueBuffer buffer;
-        const store::Object object{.version = 1, .owner = "alice", .group = "users"};
+        store::Object object{.version = 1, .owner = "alice", .group = "users"};
+        if (!name->empty()) {
+            object.pool = reqh::pool_id("fast");
+            object.name = *name;
+            object.name_version = number;
+        }
         change.records.put(store::Key::object(fid_on(*disk, number)), write_object(buffer, object));
         const auto begun = volume->begin(change, std::move(*reserved), store::Durability::kDurable,
                                          store::Data::kNone);
@@ -333,6 +369,139 @@ TEST_CASE("sim disks: what was let go is missed by nobody, and is again once it 
     REQUIRE(machine.start());
     REQUIRE(machine.layout().find_slot(2)->state == reqh::SlotState::kMissing);
     REQUIRE_FALSE(machine.layout().pools[0].missing.empty());
+}
+
+namespace {
+
+// A node without d1, on which was "lost"; "kept" is on d0.
+class OneIsLost : public Machine {
+public:
+    explicit OneIsLost(std::uint64_t seed) : Machine(seed) {
+        REQUIRE(start());
+        REQUIRE(put(0, 1, "kept"));
+        REQUIRE(put(1, 2, "lost"));
+        stop();
+        node.disks().take_away("d1");
+        REQUIRE(start());
+    }
+    reqh::SlotState state() { return layout().find_slot(2)->state; }
+    bool is_forgotten() {
+        return state() == reqh::SlotState::kWrittenOff && layout().pools[0].missing.empty() &&
+               !owner_of("lost");
+    }
+};
+
+}  // namespace
+
+TEST_CASE("sim disks: what is lost is forgotten when it is said so, and stays so", "[sim]") {
+    OneIsLost machine(21);
+    const auto asked = machine.forget({.slot = 2});
+    REQUIRE(asked.kind == daemon::DeviceOutcome::Kind::kNotForgotten);
+    REQUIRE_THAT(asked.words, ContainsSubstring("1 object with a name would be lost"));
+    REQUIRE(machine.state() == reqh::SlotState::kMissing);
+    REQUIRE(machine.owner_of("lost").has_value());
+    REQUIRE(machine.node.node().warnings().size() == 2);
+
+    const auto forgotten = machine.forget({.slot = 2, .is_sure = true});
+
+    REQUIRE(forgotten.kind == daemon::DeviceOutcome::Kind::kForgotten);
+    REQUIRE(forgotten.lost->object_count == 1);
+    REQUIRE(machine.is_forgotten());
+    REQUIRE(machine.owner_of("kept").has_value());
+    REQUIRE(machine.layout().pools[0].quota->whole().used().objects == 1);
+    REQUIRE(machine.node.node().warnings().size() == 1);
+    REQUIRE(machine.node.events().count("daemon.device_forgotten") == 1);
+    REQUIRE(machine.put(0, 3, "lost"));
+    REQUIRE(machine.owner_of("lost")->fid.slot() == 1);
+    machine.restart();
+    REQUIRE(machine.state() == reqh::SlotState::kWrittenOff);
+    REQUIRE(machine.owner_of("lost")->fid.slot() == 1);
+    REQUIRE(machine.forget({.slot = 2, .is_sure = true}).lost->object_count == 0);
+    machine.stop();
+
+    // It turns up again after all.
+    machine.node.disks().bring_back("d1");
+    const auto before = bytes_of(machine.node.disks().image("d1"));
+    for (const bool names_are_lost : {false, true}) {
+        if (names_are_lost) machine.node.disks().lose_names();
+        REQUIRE(machine.start());
+        REQUIRE(machine.report("d1").state == std::string("given-up"));
+        REQUIRE_THAT(machine.report("d1").reason, ContainsSubstring("was written off"));
+        REQUIRE(machine.state() == reqh::SlotState::kWrittenOff);
+        REQUIRE(machine.layout().pools[0].missing.empty());
+        REQUIRE(machine.owner_of("lost")->fid.slot() == 1);
+        machine.stop();
+        REQUIRE(bytes_of(machine.node.disks().image("d1")) == before);
+    }
+    // Wiped it is one like others.
+    machine.node.disks().unplug("d1");
+    REQUIRE(machine.start());
+    REQUIRE(machine.all_good());
+    REQUIRE(machine.report("d1").slot == 3);
+}
+
+TEST_CASE("sim disks: only what is lost is forgotten", "[sim]") {
+    Machine machine(22);
+    REQUIRE(machine.start());
+    REQUIRE(machine.put(1, 2, "there"));
+    const auto refused = [&machine](daemon::Node::LostDevice device) {
+        device.is_sure = true;
+        const auto outcome = machine.forget(std::move(device));
+        REQUIRE(outcome.kind == daemon::DeviceOutcome::Kind::kNotForgotten);
+        return outcome.words;
+    };
+    REQUIRE_THAT(refused({.name = "d1"}), ContainsSubstring("slot 2 is there: d1 is open"));
+    REQUIRE_THAT(refused({.slot = 2}), ContainsSubstring("d1 is open"));
+    REQUIRE_THAT(refused({.slot = 9}), ContainsSubstring("no disk ever had slot 9"));
+    REQUIRE_THAT(refused({.name = "d9"}), ContainsSubstring("nobody can see which slot"));
+    machine.remove("d0");
+    REQUIRE_THAT(refused({.slot = 1}), ContainsSubstring("nothing is on the disk of slot 1"));
+    REQUIRE(machine.owner_of("there").has_value());
+    machine.stop();
+    // One that is there, and of no use.
+    for (const std::uint64_t superblock : {16U, 32U}) {
+        machine.node.disks().image("d1").make_unreadable(superblock);
+    }
+    REQUIRE(machine.start());
+    REQUIRE(machine.forget({.name = "d1", .is_sure = true}).lost->slot == 2);
+    REQUIRE_FALSE(machine.owner_of("there").has_value());
+    machine.stop();
+    // Its name alone does not tell which one that was.
+    machine.node.disks().take_away("d0");
+    REQUIRE(machine.start());
+    const std::string words = refused({.name = "d0"});
+    REQUIRE_THAT(words, ContainsSubstring("slot 1 of pool fast is missing: disk "));
+}
+
+TEST_CASE("sim disks: what was begun to be forgotten is finished by saying it again", "[sim]") {
+    std::uint64_t steps = 0;
+    for (bool done = false; !done; ++steps) {
+        OneIsLost machine(23);
+        machine.node.forget_device({.slot = 2, .is_sure = true},
+                                   [&done](const auto& forgotten) { done = forgotten->done(); });
+        for (std::uint64_t i = 0; i < steps && !done; ++i) REQUIRE(machine.world.step());
+        const bool says_so = done;
+        if (steps % 2 == 0) {
+            machine.node.crash();
+        } else {
+            machine.node.lose_power();
+        }
+        // Until it is forgotten, the disk may yet come back, and has all it had.
+        if (steps % 3 == 2) machine.node.disks().bring_back("d1");
+        INFO("killed after " << steps << " steps");
+        REQUIRE(machine.start());
+        if (says_so) REQUIRE(machine.state() == reqh::SlotState::kWrittenOff);
+        if (machine.state() == reqh::SlotState::kOnline) {
+            REQUIRE(machine.owner_of("lost").has_value());
+        } else {
+            REQUIRE(machine.forget({.slot = 2, .is_sure = true}).done());
+            REQUIRE(machine.is_forgotten());
+            machine.restart();
+            REQUIRE(machine.is_forgotten());
+        }
+        REQUIRE(machine.owner_of("kept").has_value());
+    }
+    REQUIRE(steps > 10);
 }
 
 TEST_CASE("sim disks: without the table a slot that two disks have is seen", "[sim]") {

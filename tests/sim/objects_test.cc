@@ -116,6 +116,10 @@ std::uint64_t run_objects_seed(std::uint64_t seed) {
         stage.must(stage.restart(kEnds[random.below(kEnds.size())], lose_indexes, lose_names));
         stage.must(stage.bring_back());
         stage.must(stage.settle());
+        if (options.disks > 1 && random.below(4) == 0) {
+            stage.must(stage.write_off(static_cast<std::uint32_t>(random.below(options.disks))));
+            stage.must(stage.settle());
+        }
         if (options.moves) stage.resume_moves();
     }
     stage.must(stage.bring_back());
@@ -305,6 +309,20 @@ TEST_CASE("sim objects: of what may be on a disk that is missing nobody is told 
     REQUIRE(stage.book().count("read medium_missing") > 0);
     REQUIRE(stage.book().count("remove medium_missing") > 0);
     REQUIRE(stage.book().count("put done") > 0);
+}
+
+TEST_CASE("sim objects: what was on a disk that was written off is gone, and nothing else is",
+          "[sim]") {
+    ReplayedStage stage(25);
+    stage.must(stage.start());
+    for (std::uint32_t round = 0; round < 4; ++round) {
+        stage.work(2, 30);
+        stage.must(stage.play());
+        stage.must(stage.settle());
+        stage.must(stage.write_off(round % 2));
+        stage.must(stage.settle());
+    }
+    stage.must(stage.end());
 }
 
 TEST_CASE("sim objects: what clients were told is true over a restart", "[sim]") {
