@@ -6,6 +6,9 @@
 // is put back. The requests lie in memory as they came, as new foms do; or scattered, as foms do
 // that were used often. The same with a plain list, in the same run, is what there is to compare
 // with.
+//
+// And what it takes until all that waits obeys other rules or another policy: for each request, and
+// for the longest turn of the reactor.
 
 #include <algorithm>
 #include <array>
@@ -16,6 +19,7 @@
 #include <numeric>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "bench/measure.h"
@@ -125,19 +129,96 @@ double policy_ns(Requests& requests, const Subject& subject) {
     return ns;
 }
 
-// For each request, when another policy takes over.
-double switch_ns(Requests& requests) {
+core::Reactor make_reactor() {
     auto backend = core::make_poll_backend(kClock);
     if (!backend) fail(describe(backend.error()));
-    core::Reactor reactor(*std::move(backend));
+    return core::Reactor(*std::move(backend));
+}
+
+// Of all turns together, and the longest.
+struct HandOver {
+    double ns = 0;
+    double longest_ns = 0;
+};
+
+HandOver time_hand_over(core::Reactor& reactor, const Scheduler& scheduler, const auto& begin) {
+    HandOver times;
+    const auto add = [&times](Instant start) {
+        const double ns = ns_since(start, 1);
+        times.ns += ns;
+        times.longest_ns = std::max(times.longest_ns, ns);
+    };
+    const Instant start = kClock.now();
+    begin();
+    add(start);
+    while (scheduler.is_handing_over()) {
+        const Instant turn = kClock.now();
+        reactor.turn(turn);
+        add(turn);
+    }
+    return times;
+}
+
+// When another policy takes over.
+HandOver switch_over(Requests& requests) {
+    core::Reactor reactor = make_reactor();
     Scheduler scheduler(reactor, make_fifo());
     requests.for_each([&](Request& request) { scheduler.incoming(request); });
     const auto crr = std::ranges::find(policies(), "crr", &PolicyEntry::name);
-    const Instant start = kClock.now();
-    scheduler.use(crr->make(PolicySettings{}, {.seed = 1}));
-    const double ns = ns_since(start, kRequests);
+    const HandOver times = time_hand_over(
+        reactor, scheduler, [&] { scheduler.use(crr->make(PolicySettings{}, {.seed = 1})); });
     requests.for_each([&](Request& request) { scheduler.remove(request); });
-    return ns;
+    return times;
+}
+
+// When rules change that divide the first so many into other classes.
+HandOver change_rules(Requests& requests, std::size_t count, std::string_view policy) {
+    core::Reactor reactor = make_reactor();
+    PolicyNode node(1);
+    PolicyChoice choice;
+    choice.policy = &*std::ranges::find(policies(), policy, &PolicyEntry::name);
+    choice.tbf.rules = {"few op=read&size>1M rate=100/s", "each * rate=block by=client"};
+    choice.mclock.rules = {"few op=read&size>1M weight=2", "each * by=client"};
+    const auto parts = [&] {
+        return PolicyParts{.seed = 1, .share = choice.share(node, reactor.now())};
+    };
+    Scheduler scheduler(reactor, choice.make(parts()));
+    std::size_t left = count;
+    requests.for_each([&](Request& request) {
+        if (left > 0) scheduler.incoming(request);
+        left -= left > 0 ? 1 : 0;
+    });
+    choice.tbf.rules.insert(choice.tbf.rules.begin(), "new op=write rate=100/s rank=1");
+    choice.tbf.rules.back() = "all * rate=block by=object";
+    choice.mclock.rules.back() = "all * by=object";
+    const HandOver times = time_hand_over(reactor, scheduler, [&] {
+        const PolicyParts changed = parts();
+        if (!scheduler.adapt(choice, changed)) scheduler.use(choice.make(changed));
+    });
+    requests.for_each([&](Request& request) {
+        if (request.queued()) scheduler.remove(request);
+    });
+    return times;
+}
+
+// Other rules for so many that wait, in milliseconds.
+std::vector<std::pair<std::string, double>> measure_changes(Requests& requests) {
+    constexpr std::size_t kFew = 20'000;
+    std::vector<std::pair<std::string, double>> figures;
+    for (const std::string_view policy : {"tbf", "mclock"}) {
+        for (const std::size_t classes : {std::size_t{100}, kClasses}) {
+            requests.arrange(classes, Layout::kAsTheyCame);
+            for (const std::size_t count : {kFew, kRequests}) {
+                const HandOver times = change_rules(requests, count, policy);
+                const std::string name = std::string(policy) + "_rules_" +
+                                         (count == kFew ? "20k_" : "1m_") +
+                                         std::to_string(classes) + "_classes";
+                figures.emplace_back(name + "_ms", times.ns * 1e-6);
+                figures.emplace_back(name + "_longest_turn_ms", times.longest_ns * 1e-6);
+            }
+        }
+    }
+    return figures;
 }
 
 // How the requests lie, and how many classes they are of.
@@ -171,7 +252,9 @@ std::vector<Figure> measure(Requests& requests, const Setting& setting) {
                            return policy_ns(requests_of, subject);
                        }});
     }
-    all.push_back({"switch", &switch_ns});
+    all.push_back({"switch", [](Requests& all_of) {
+                       return switch_over(all_of).ns / static_cast<double>(kRequests);
+                   }});
     requests.arrange(setting.classes, setting.layout);
     for (std::size_t i = 0; i < setting.tries; ++i) {
         for (Measured& each : all) each.values.push_back(each.measure(requests));
@@ -192,6 +275,10 @@ void run(bool as_json) {
             json += (json.empty() ? "{" : ",") + bench::quoted(figure.name) + ":" +
                     std::to_string(figure.ns);
         }
+    }
+    for (const auto& [name, ms] : measure_changes(requests)) {
+        if (!as_json) std::printf("%-44s %8.2f ms\n", name.c_str(), ms);
+        json += "," + bench::quoted(name) + ":" + std::to_string(ms);
     }
     if (as_json) std::printf("%s}\n", json.c_str());
 }

@@ -26,10 +26,10 @@ public:
         if (request != nullptr) count(*request, now);
         return {.request = request};
     }
-    bool adapt(const PolicySettings& settings, const PolicyParts& /*parts*/,
-               Instant /*now*/) override {
+    Adapted adapt(const PolicySettings& settings, const PolicyParts& /*parts*/,
+                  Instant /*now*/) override {
         turns_.set_quantum(settings.crr.quantum);
-        return true;
+        return Adapted::kAtOnce;
     }
     void let_pass(Request& request, Instant now) override {
         count(request, now);

@@ -52,11 +52,12 @@ public:
         request.OuterPlace::unlink();
         inner_->let_pass(request, now);
     }
-    bool adapt(const PolicySettings& settings, const PolicyParts& parts, Instant now) override {
-        if (!inner_->adapt(settings, parts, now)) return false;
-        wait_max_ = settings.deadline.wait_max;
-        return true;
+    Adapted adapt(const PolicySettings& settings, const PolicyParts& parts, Instant now) override {
+        const Adapted adapted = inner_->adapt(settings, parts, now);
+        if (adapted != Adapted::kNot) wait_max_ = settings.deadline.wait_max;
+        return adapted;
     }
+    void move(Request& request, Instant now) override { inner_->move(request, now); }
     bool visit_classes(Instant now, const ClassVisitor& visitor) override {
         return inner_->visit_classes(now, visitor);
     }

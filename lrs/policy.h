@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include "core/time.h"
@@ -35,11 +36,22 @@ public:
     // One that waits goes now, whatever the order. It counts as served, but is not popped.
     virtual void let_pass(Request& request, Instant /*now*/) { remove(request); }
 
-    // Goes on as these settings say, also with what waits. False: it is as before, and only a new
-    // one can be set so. Requires: they choose the policy that it is.
-    virtual bool adapt(const PolicySettings& /*settings*/, const PolicyParts& /*parts*/,
-                       Instant /*now*/) {
-        return false;
+    enum class Adapted : std::uint8_t {
+        kNot,     // It is as before, and only a new one can be set so.
+        kAtOnce,  // Also with what waits.
+        // It gives out nothing of what waits until it was moved: each request, the oldest first,
+        // and before any that comes later is pushed.
+        kByMoves,
+    };
+    // Goes on as these settings say. Requires: they choose the policy that it is.
+    virtual Adapted adapt(const PolicySettings& /*settings*/, const PolicyParts& /*parts*/,
+                          Instant /*now*/) {
+        return Adapted::kNot;
+    }
+    // One that waits since before it adapted by moves has its place again.
+    virtual void move(Request& request, Instant now) {
+        remove(request);
+        push(request, now);
     }
 
     // -- for those who look on --

@@ -86,7 +86,8 @@ private:
     enum class State : std::uint8_t { kOutside, kQueued, kDelivered };
 
     State state_ = State::kOutside;
-    std::uint32_t policy_number_ = 0;  // Of the policy that gave it out; 0: none did.
+    // Of those it waits with; then of the policy that gave it out, 0: none did.
+    std::uint32_t number_ = 0;
 };
 
 }  // namespace fopd::lrs

@@ -1,5 +1,8 @@
 #include "lrs/scheduler.h"
 
+#include <algorithm>
+#include <iterator>
+#include <limits>
 #include <utility>
 
 namespace fopd::lrs {
@@ -22,8 +25,10 @@ Scheduler::Scheduler(core::Reactor& reactor, std::unique_ptr<Policy> policy,
       reactor_(reactor),
       policy_(std::move(policy)),
       epochs_(epochs),
-      epoch_timer_(*this) {
+      epoch_timer_(*this),
+      hand_over_timer_(*this) {
     ENSURE(policy_ != nullptr);
+    waiting_.emplace_back(++last_waiting_number_, policy_);
     if (epochs_ != nullptr) ask_for_epoch();
 }
 
@@ -31,16 +36,31 @@ void Scheduler::incoming(Request& request) {
     ENSURE(!is_shut_down_);
     ENSURE(request.state_ == Request::State::kOutside);
     request.state_ = Request::State::kQueued;
-    request.policy_number_ = 0;
+    request.number_ = 0;
     const Instant now = reactor_.now();
     request.attributes.arrived_at = now;
 
-    LaneState& lane = lane_of(request);
-    if (lane.waiting.empty()) lane.figures.oldest_ns.set(in_ns(now));
-    lane.waiting.push_back(request);
-    lane.figures.queued.add(1);
-    if (request.attributes.lane == Lane::kData) policy_->push(request, now);
+    LaneFigures& lane = lane_of(request);
+    if (lane.queued.get() == 0) lane.oldest_ns.set(in_ns(now));
+    lane.queued.add(1);
+    if (request.attributes.lane == Lane::kData) {
+        wait_for_turn(request, now);
+    } else {
+        control_.push_back(request);
+    }
     dispatch();
+}
+
+// While others are handed over it waits behind them, and nothing holds it.
+void Scheduler::wait_for_turn(Request& request, Instant now) {
+    if (!is_handing_over()) {
+        policy_->push(request, now);
+    } else if (waiting_.back().policy != nullptr) {
+        waiting_.emplace_back(++last_waiting_number_, nullptr);
+    }
+    Waiting& last = waiting_.back();
+    request.number_ = last.number;
+    last.requests.push_back(request);
 }
 
 void Scheduler::next(Getter& getter) {
@@ -50,10 +70,11 @@ void Scheduler::next(Getter& getter) {
 
 void Scheduler::remove(Request& request) {
     ENSURE(request.queued());
-    if (request.attributes.lane == Lane::kData) policy_->remove(request);
-    LaneState& lane = lane_of(request);
-    leave_lane(lane, request);
-    lane.figures.removed.add(1);
+    const bool is_data = request.attributes.lane == Lane::kData;
+    Policy* const holder = is_data ? holder_of(request) : nullptr;
+    if (holder != nullptr) holder->remove(request);
+    leave_lane(request);
+    lane_of(request).removed.add(1);
     request.state_ = Request::State::kOutside;
     note_held_back();
 }
@@ -62,39 +83,82 @@ void Scheduler::complete(Request& request) {
     ENSURE(request.state_ == Request::State::kDelivered);
     request.state_ = Request::State::kOutside;
     // Others have given it out, or nobody has: those hear nothing of it.
-    const bool is_of_policy = request.policy_number_ == policy_number_;
+    const bool is_of_policy = request.number_ == policy_number_;
     if (is_of_policy) policy_->complete(request, reactor_.now());
     dispatch();
 }
 
 void Scheduler::use(std::unique_ptr<Policy> policy) {
     ENSURE(policy != nullptr);
-    const Instant now = reactor_.now();
-    lanes_[index_of(Lane::kData)].waiting.for_each([&](ArrivalPlace& place) {
-        auto& request = static_cast<Request&>(place);
-        policy_->remove(request);
-        policy->push(request, now);
-    });
     policy_ = std::move(policy);
-    if (held_back_since_ != kNever) count_held_back(now);
+    if (held_back_since_ != kNever) count_held_back(reactor_.now());
     tally_ = {};
     ++policy_number_;
     policy_figures_.switches.add(1);
-    Timer::disarm();
-    dispatch();
+    begin_hand_over();
 }
 
 bool Scheduler::adapt(const PolicySettings& settings, const PolicyParts& parts) {
-    if (!policy_->adapt(settings, parts, reactor_.now())) return false;
+    switch (policy_->adapt(settings, parts, reactor_.now())) {
+        case Policy::Adapted::kNot: return false;
+        case Policy::Adapted::kAtOnce: break;
+        case Policy::Adapted::kByMoves: begin_hand_over(); return true;
+    }
     Timer::disarm();
     dispatch();
     return true;
+}
+
+// -- handing over --
+
+// All that waits is behind a place where nothing does yet.
+void Scheduler::begin_hand_over() {
+    waiting_.emplace_front(++last_waiting_number_, policy_);
+    Timer::disarm();
+    go_on();
+}
+
+void Scheduler::go_on() {
+    hand_over();
+    dispatch();
+}
+
+void Scheduler::hand_over() {
+    if (is_shut_down_) return;
+    const Instant now = reactor_.now();
+    std::size_t left = kHandedOverMax;
+    Waiting& first = waiting_.front();
+    while (is_handing_over()) {
+        Waiting& next = *std::next(waiting_.begin());
+        if (next.requests.empty()) {
+            waiting_.erase(std::next(waiting_.begin()));
+            continue;
+        }
+        // now() stands still in a turn: this is in the next one.
+        if (left-- == 0) return reactor_.arm(hand_over_timer_, after(now, 1ns));
+        auto& request = static_cast<Request&>(*next.requests.pop_front());
+        if (next.policy == policy_) {
+            policy_->move(request, now);
+        } else {
+            if (next.policy != nullptr) next.policy->remove(request);
+            policy_->push(request, now);
+        }
+        request.number_ = first.number;
+        first.requests.push_back(request);
+    }
+}
+
+Policy* Scheduler::holder_of(const Request& request) const {
+    const auto holds = std::ranges::find(waiting_, request.number_, &Waiting::number);
+    ENSURE(holds != waiting_.end());
+    return holds->policy.get();
 }
 
 void Scheduler::shutdown() {
     if (is_shut_down_) return;
     is_shut_down_ = true;
     epoch_timer_.disarm();
+    hand_over_timer_.disarm();
     if (epochs_ != nullptr) epochs_->last_epoch(epoch_);
     dispatch();
 }
@@ -137,7 +201,7 @@ void Scheduler::dispatch() {
 }
 
 void Scheduler::note_held_back() {
-    const bool held_back = !getters_.empty() && !lanes_[index_of(Lane::kData)].waiting.empty();
+    const bool held_back = !getters_.empty() && has_data();
     if (held_back == (held_back_since_ != kNever)) return;
     const Instant now = reactor_.now();
     if (!held_back) count_held_back(now);
@@ -159,53 +223,76 @@ Request* Scheduler::take() {
 
     const bool is_data = request->attributes.lane == Lane::kData;
     control_run_ = is_data ? 0 : control_run_ + 1;
-    LaneState& lane = lane_of(*request);
-    leave_lane(lane, *request);
-    lane.figures.delivered.add(1);
+    leave_lane(*request);
+    LaneFigures& lane = lane_of(*request);
+    lane.delivered.add(1);
     const Instant now = reactor_.now();
-    lane.figures.waits.record(now - request->arrived_at());
+    lane.waits.record(now - request->arrived_at());
     if (is_data) tally_.add_request(request->attributes.size_bytes, now);
     request->state_ = Request::State::kDelivered;
     return request;
 }
 
 Request* Scheduler::take_control() {
-    LaneState& lane = lanes_[index_of(Lane::kControl)];
-    return lane.waiting.empty() ? nullptr : &static_cast<Request&>(lane.waiting.front());
+    return control_.empty() ? nullptr : &static_cast<Request&>(control_.front());
 }
 
 Request* Scheduler::take_data() {
-    LaneState& lane = lanes_[index_of(Lane::kData)];
-    if (lane.waiting.empty()) return nullptr;
+    if (!has_data()) return nullptr;
     if (is_shut_down_) {
-        auto& oldest = static_cast<Request&>(lane.waiting.front());
-        policy_->let_pass(oldest, reactor_.now());
-        return &oldest;
+        Request* const oldest = oldest_of(Lane::kData);
+        Policy* const holder = holder_of(*oldest);
+        if (holder != nullptr) holder->let_pass(*oldest, reactor_.now());
+        oldest->number_ = 0;
+        return oldest;
     }
     const Policy::Next next = policy_->pop(reactor_.now());
-    if (next.request != nullptr) next.request->policy_number_ = policy_number_;
+    if (next.request != nullptr) next.request->number_ = policy_number_;
     if (next.request == nullptr && next.again != kNever) reactor_.arm(*this, next.again);
     return next.request;
 }
 
-void Scheduler::leave_lane(LaneState& lane, Request& request) {
-    request.ArrivalPlace::unlink();
-    lane.figures.queued.set(lane.figures.queued.get() - 1);
-    const bool empty = lane.waiting.empty();
-    lane.figures.oldest_ns.set(
-        empty ? 0 : in_ns(static_cast<Request&>(lane.waiting.front()).arrived_at()));
+// Null: none waits.
+Request* Scheduler::oldest_of(Lane lane) {
+    if (lane == Lane::kControl) return take_control();
+    for (Waiting& waiting : waiting_) {
+        if (!waiting.requests.empty()) return &static_cast<Request&>(waiting.requests.front());
+    }
+    return nullptr;
 }
 
+void Scheduler::leave_lane(Request& request) {
+    request.ArrivalPlace::unlink();
+    LaneFigures& lane = lane_of(request);
+    lane.queued.set(lane.queued.get() - 1);
+    const Request* const oldest = oldest_of(request.attributes.lane);
+    lane.oldest_ns.set(oldest == nullptr ? 0 : in_ns(oldest->arrived_at()));
+}
+
+// -- figures --
+
 void Scheduler::visit_classes(Instant now, const ClassVisitor& visitor) {
-    if (policy_->visit_classes(now, visitor)) return;
-    const LaneState& lane = lanes_[index_of(Lane::kData)];
-    const bool is_empty = lane.waiting.empty();
+    const LaneFigures& data = figures(Lane::kData);
+    std::uint64_t shown = 0;
+    const auto show = [&](const ClassView& of) {
+        shown += of.queued;
+        visitor(of);
+    };
+    if (policy_->visit_classes(now, show)) {
+        if (data.queued.get() == shown) return;
+        // What is not handed over yet is of no class.
+        ClassTally none;
+        return visitor({.name = kOtherClasses,
+                        .place = std::numeric_limits<std::uint32_t>::max(),
+                        .queued = data.queued.get() - shown,
+                        .tally = none});
+    }
     const bool is_held_back = held_back_since_ != kNever;
     visitor({.name = kAllClasses,
-             .queued = lane.figures.queued.get(),
+             .queued = data.queued.get(),
              .is_throttled = is_held_back,
              .throttled_now = is_held_back ? now - held_back_since_ : Duration::zero(),
-             .oldest = is_empty ? kNever : Instant(Duration(lane.figures.oldest_ns.get())),
+             .oldest = has_data() ? Instant(Duration(data.oldest_ns.get())) : kNever,
              .tally = tally_});
 }
 
@@ -235,7 +322,7 @@ Duration Scheduler::oldest_wait(Lane lane) const {
 
 void Scheduler::collect(core::MetricSink& sink, std::string_view locality) const {
     for (std::size_t index = 0; index < kLaneCount; ++index) {
-        const LaneFigures& seen = lanes_[index].figures;
+        const LaneFigures& seen = figures_[index];
         const std::array labels{core::Label{"locality", locality},
                                 core::Label{"lane", kLaneNames[index]}};
         sink.gauge("fopd_lrs_queued", "Requests that wait for their turn.", labels,

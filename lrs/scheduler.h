@@ -1,7 +1,9 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <list>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -70,19 +72,24 @@ public:
     // A request that was delivered has ended: a policy may let others run. May call getters.
     void complete(Request& request);
 
-    // From now on this policy decides, also about what waits already: that is handed over at once,
-    // the oldest first, so that each client's requests stay in their order. May call getters.
+    // From now on this policy decides, also about what waits already: that is handed over, the
+    // oldest first, so that each client's requests stay in their order, and nothing is given out
+    // before. Not more than kHandedOverMax in a turn of the reactor; what comes meanwhile waits
+    // behind. May call getters.
     void use(std::unique_ptr<Policy> policy);
-    // The policy goes on with other settings, and what it knows of classes. False: it cannot. May
-    // call getters.
+    // The policy goes on with other settings, and what it knows of classes. What waits it looks at
+    // again in the same way. False: it cannot. May call getters.
     bool adapt(const PolicySettings& settings, const PolicyParts& parts);
+    // A millisecond's work at most.
+    static constexpr std::size_t kHandedOverMax = 512;
+    bool is_handing_over() const { return waiting_.size() > 1; }
 
     // From now on everything that waits is delivered, whatever the policy would hold back, and when
     // nothing is left every getter gets null. The caller brings nothing any more.
     void shutdown();
     bool is_shut_down() const { return is_shut_down_; }
 
-    const LaneFigures& figures(Lane lane) const { return lanes_[index_of(lane)].figures; }
+    const LaneFigures& figures(Lane lane) const { return figures_[index_of(lane)]; }
     const PolicyFigures& policy_figures() const { return policy_figures_; }
     // How long the oldest of the lane has waited.
     Duration oldest_wait(Lane lane) const;
@@ -94,19 +101,35 @@ public:
     void collect(core::MetricSink& sink, std::string_view locality) const;
 
 private:
-    struct LaneState {
-        core::IntrusiveList<ArrivalPlace> waiting;  // All of the lane, oldest first.
-        LaneFigures figures;
+    // Data that waits, the oldest first, and what holds it. Null: it came while others were handed
+    // over, and nothing does yet.
+    struct Waiting {
+        std::uint32_t number = 0;  // Different for each.
+        std::shared_ptr<Policy> policy;
+        core::IntrusiveList<ArrivalPlace> requests{};
     };
 
     static std::size_t index_of(Lane lane) { return static_cast<std::size_t>(lane); }
-    LaneState& lane_of(const Request& request) { return lanes_[index_of(request.attributes.lane)]; }
+    LaneFigures& lane_of(const Request& request) {
+        return figures_[index_of(request.attributes.lane)];
+    }
+    bool has_data() const { return figures(Lane::kData).queued.get() > 0; }
 
     // Says when this scheduler is ready for the next epoch.
     class EpochTimer final : public core::Timer {
     public:
         explicit EpochTimer(Scheduler& owner)
             : Timer([](Timer& timer) { static_cast<EpochTimer&>(timer).owner_.ask_for_epoch(); }),
+              owner_(owner) {}
+
+    private:
+        Scheduler& owner_;
+    };
+    // Goes on handing over.
+    class HandOverTimer final : public core::Timer {
+    public:
+        explicit HandOverTimer(Scheduler& owner)
+            : Timer([](Timer& timer) { static_cast<HandOverTimer&>(timer).owner_.go_on(); }),
               owner_(owner) {}
 
     private:
@@ -123,17 +146,30 @@ private:
     Request* take();
     Request* take_control();
     Request* take_data();
-    static void leave_lane(LaneState& lane, Request& request);
+    Request* oldest_of(Lane lane);
+    void leave_lane(Request& request);
+
+    void wait_for_turn(Request& request, Instant now);
+    Policy* holder_of(const Request& request) const;
+    void begin_hand_over();
+    void hand_over();
+    void go_on();
 
     core::Reactor& reactor_;
-    std::unique_ptr<Policy> policy_;
+    std::shared_ptr<Policy> policy_;
     std::uint32_t policy_number_ = 1;  // Another for each policy.
     PolicyFigures policy_figures_;
     ClassTally tally_;  // Since the policy decides.
     eh::EpochHandler* const epochs_;
     EpochTimer epoch_timer_;
     eh::EpochNumber epoch_ = eh::kFirstEpoch;
-    std::array<LaneState, kLaneCount> lanes_;
+    std::array<LaneFigures, kLaneCount> figures_;
+    core::IntrusiveList<ArrivalPlace> control_;  // That waits, the oldest first.
+    // All data that waits, the oldest first. The first is what the policy holds; what is in others
+    // has to be handed over to it.
+    std::list<Waiting> waiting_;
+    std::uint32_t last_waiting_number_ = 0;
+    HandOverTimer hand_over_timer_;
     core::IntrusiveList<Getter> getters_;
     std::uint32_t control_run_ = 0;  // Control requests delivered since the last of data.
     Instant held_back_since_ = kNever;

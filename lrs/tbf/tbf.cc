@@ -1,6 +1,7 @@
 #include "lrs/tbf/tbf.h"
 
 #include <algorithm>
+#include <memory>
 #include <unordered_map>
 #include <utility>
 
@@ -14,6 +15,8 @@ namespace {
 
 // Entries of the heap that may be untrue beside those that are true.
 constexpr std::size_t kUntrueMax = 64;
+// Classes of rules that are gone which go in one step.
+constexpr int kDroppedMax = 4;
 
 bool has_limit(const Rule& rule) {
     return rule.paces.operations.is_limit() || rule.paces.bytes.is_limit();
@@ -39,6 +42,7 @@ struct alignas(64) Tbf::TrafficClass : KnownClass {
 
     Request& head() { return static_cast<Request&>(waiting.front()); }
     bool is_own() const { return bucket == rule->own_bucket.get(); }
+    bool has_nothing() const { return queued == 0 && unmoved == 0; }
     // What it has waited for tokens since it last had some.
     Ticks throttled_ticks(Ticks now) const {
         return queued == 0 ? 0 : std::max<Ticks>(0, std::min(at, now) - since);
@@ -47,7 +51,7 @@ struct alignas(64) Tbf::TrafficClass : KnownClass {
     // What each push and pop looks at comes first, side by side.
     core::IntrusiveList<PolicyPlace> waiting;
     Bucket* bucket;
-    const Rule* rule;
+    const Rule* rule;         // Null: there is no such rule any more.
     std::uint32_t order = 0;  // Of its entry in the heap; 0: it has none.
     std::uint64_t queued = 0;
     Ticks since = 0;  // The head is the head since then.
@@ -55,9 +59,8 @@ struct alignas(64) Tbf::TrafficClass : KnownClass {
     ClassTally tally;
 
     bool is_from_table = false;  // Its bucket.
-    // While rules change:
-    bool is_doomed = false;  // There is no such rule any more.
-    bool must_move = false;  // What waits in it may belong elsewhere.
+    std::uint64_t unmoved = 0;   // Of those it had when rules changed.
+    bool must_move = false;      // They may belong elsewhere.
     std::string name;
 };
 
@@ -120,9 +123,12 @@ Tbf::~Tbf() {
 void Tbf::push(Request& request, Instant now) {
     now_ = now;
     forget_idle(now);
-    TrafficClass& to = class_of(request, rules_->rule_for(request.attributes), now);
+    enter(class_of(request, rules_->rule_for(request.attributes), now), request, now);
+}
+
+void Tbf::enter(TrafficClass& to, Request& request, Instant now) {
     static_cast<PolicyPlace&>(request).queue = &to;
-    static_cast<PolicyPlace&>(request).number = ++last_number_;
+    static_cast<PolicyPlace&>(request).number = generation_;
     to.waiting.push_back(request);
     if (++to.queued > 1) return;
     to.KnownClass::unlink();
@@ -159,7 +165,7 @@ Policy::Next Tbf::pop(Instant now) {
         } else {
             ready_.pop_top();
             unschedule(*first);
-            classes_.fell_idle(*first, now);
+            rest(*first, now);
         }
         return {.request = &request};
     }
@@ -168,13 +174,17 @@ Policy::Next Tbf::pop(Instant now) {
 
 void Tbf::remove(Request& request) {
     auto& from = *static_cast<TrafficClass*>(static_cast<PolicyPlace&>(request).queue);
+    if (is_unmoved(request)) {
+        static_cast<PolicyPlace&>(request).unlink();
+        return end_unmoved(from, now_);
+    }
     const bool was_head = &from.head() == &request;
     static_cast<PolicyPlace&>(request).unlink();
     if (from.queued == 1)
         from.tally.add_throttled(in_duration(from.throttled_ticks(ticks_at(now_))));
     if (--from.queued == 0) {
         unschedule(from);
-        classes_.fell_idle(from, now_);
+        rest(from, now_);
     } else if (was_head && from.order != 0) {
         // The one behind it may be smaller, and go earlier.
         unschedule(from);
@@ -199,7 +209,7 @@ Tbf::TrafficClass& Tbf::class_of(const Request& request, const Rule& rule, Insta
 
     // What came before, when there was no room, must go before.
     TrafficClass* const own = classes_.find(rule.own_class(buckets_->key()));
-    if (own != nullptr && own->queued > 0) return *own;
+    if (own != nullptr && !own->has_nothing()) return *own;
     if (!make_room()) return own_class_of(rule);
     Bucket* bucket = rule.own_bucket.get();
     if (has_limit(rule)) {
@@ -230,14 +240,24 @@ bool Tbf::make_room() {
 
 // Its bucket stays in the table until it is full.
 void Tbf::drop_class(TrafficClass& gone) {
-    ENSURE(gone.queued == 0);
-    past_[gone.rule->id].add(gone.tally.totals());
+    ENSURE(gone.has_nothing());
+    if (gone.rule == nullptr) {
+        --doomed_count_;
+    } else {
+        past_[gone.rule->id].add(gone.tally.totals());
+    }
     if (gone.is_from_table) buckets_->release(*gone.bucket);
-    if (gone.is_doomed) --doomed_count_;
     classes_.drop(gone);
 }
 
+void Tbf::rest(TrafficClass& idle, Instant now) {
+    if (!idle.has_nothing()) return;
+    if (idle.rule != nullptr) return classes_.fell_idle(idle, now);
+    drop_class(idle);
+}
+
 void Tbf::forget_idle(Instant now) {
+    if (!doomed_idle_.empty()) drop_doomed();
     classes_.forget_idle(now, options_.forget_after,
                          [this](TrafficClass& idle) { drop_class(idle); });
 }
@@ -280,34 +300,38 @@ void Tbf::tidy_heap() {
 
 // -- other rules --
 
-void Tbf::set_rules(RuleSetPtr rules, Instant now) {
+Policy::Adapted Tbf::set_rules(RuleSetPtr rules, Instant now) {
     ENSURE(rules != nullptr);
     now_ = now;
     const RuleSetPtr before = std::exchange(rules_, std::move(rules));
-    adopt_rules(*before, now);
-
-    std::vector<Move> moves;
-    const std::size_t count = classes_.places().size();
-    for (std::uint32_t i = 0; i < count; ++i) {
-        TrafficClass* const known = classes_.at(i);
-        if (known != nullptr && known->must_move) collect_moves(*known, now, moves);
-    }
-    move_all(moves, now);
-
-    for (const auto& known : classes_.places()) {
-        if (!known) continue;
-        known->must_move = false;
-        if (known->is_doomed) drop_class(*known);
-    }
-    ENSURE(doomed_count_ == 0);
+    const bool must_move = adopt_rules(*before, now);
     std::erase_if(past_,
                   [this](const auto& entry) { return rules_->find(entry.first) == nullptr; });
+    if (must_move) let_go_of_waiting();
     schedule_all();
+    return must_move ? Adapted::kByMoves : Adapted::kAtOnce;
+}
+
+void Tbf::move(Request& request, Instant now) {
+    ENSURE(is_unmoved(request));
+    now_ = now;
+    auto& from = *static_cast<TrafficClass*>(static_cast<PolicyPlace&>(request).queue);
+    TrafficClass& to =
+        from.must_move ? class_of(request, rules_->rule_for(request.attributes), now) : from;
+    static_cast<PolicyPlace&>(request).unlink();
+    enter(to, request, now);
+    end_unmoved(from, now);
+}
+
+void Tbf::end_unmoved(TrafficClass& from, Instant now) {
+    if (--from.unmoved > 0) return;
+    from.must_move = false;
+    rest(from, now);
 }
 
 // Which classes stay as they are: those whose rule is still there, and before which no rule is now
-// that was not before.
-void Tbf::adopt_rules(const RuleSet& before, Instant now) {
+// that was not before. True: what waits may be of others now.
+bool Tbf::adopt_rules(const RuleSet& before, Instant now) {
     std::unordered_map<std::uint64_t, std::size_t> places_before;
     for (std::size_t i = 0; i < before.rules().size(); ++i) {
         places_before.emplace(before.rules()[i].id, i);
@@ -331,18 +355,51 @@ void Tbf::adopt_rules(const RuleSet& before, Instant now) {
     }
 
     const Ticks ticks = ticks_at(now);
+    bool must_move = false;
     for (const auto& known : classes_.places()) {
-        if (!known) continue;
+        if (!known || known->rule == nullptr) continue;
         known->tally.add_throttled(in_duration(known->throttled_ticks(ticks)));
         known->since = ticks;
         const auto place = places.find(known->rule->id);
-        if (place == places.end()) {
-            known->is_doomed = known->must_move = true;
-            ++doomed_count_;
-        } else {
-            known->must_move = place->second.is_overtaken;
-            adopt_rule(*known, *place->second.rule, now);
-        }
+        const bool is_gone = place == places.end();
+        if (!is_gone) adopt_rule(*known, *place->second.rule, now);
+        const bool is_other = is_gone || place->second.is_overtaken;
+        // It stays so for those that were not moved the last time.
+        known->must_move = !known->has_nothing() && (is_other || known->must_move);
+        must_move = must_move || (is_other && !known->has_nothing());
+        if (is_gone) doom(*known);
+    }
+    return must_move;
+}
+
+void Tbf::doom(TrafficClass& gone) {
+    if (gone.is_from_table) buckets_->release(*gone.bucket);
+    gone.is_from_table = false;
+    gone.bucket = nullptr;
+    gone.rule = nullptr;
+    ++doomed_count_;
+    if (!gone.has_nothing()) return;
+    gone.KnownClass::unlink();
+    doomed_idle_.push_back(gone.index);
+}
+
+// A few at a time, so that it does not take long.
+void Tbf::drop_doomed() {
+    for (int i = 0; i < kDroppedMax && !doomed_idle_.empty(); ++i) {
+        TrafficClass* const gone = classes_.at(doomed_idle_.back());
+        doomed_idle_.pop_back();
+        drop_class(*gone);
+    }
+}
+
+// What waits is in no list then: whoever is moved or removed leaves those beside it.
+void Tbf::let_go_of_waiting() {
+    ++generation_;
+    for (const auto& known : classes_.places()) {
+        if (!known || known->queued == 0) continue;
+        known->unmoved += std::exchange(known->queued, 0);
+        std::destroy_at(&known->waiting);
+        std::construct_at(&known->waiting);
     }
 }
 
@@ -365,55 +422,13 @@ void Tbf::adopt_rule(TrafficClass& kept, const Rule& rule, Instant now) {
     kept.bucket = bucket != nullptr ? bucket : rule.own_bucket.get();
 }
 
-void Tbf::collect_moves(TrafficClass& from, Instant now, std::vector<Move>& moves) {
-    from.waiting.for_each([&](PolicyPlace& place) {
-        auto& request = static_cast<Request&>(place);
-        TrafficClass& to = class_of(request, rules_->rule_for(request.attributes), now);
-        if (&to == &from) return;
-        // It will have something to wait for.
-        to.KnownClass::unlink();
-        place.unlink();
-        --from.queued;
-        moves.push_back({.request = &request, .to = &to});
-    });
-}
-
-void Tbf::move_all(std::vector<Move>& moves, Instant now) {
-    const auto number_of = [](const Request* request) {
-        return static_cast<const PolicyPlace*>(request)->number;
-    };
-    std::ranges::sort(moves, {}, [&](const Move& move) { return number_of(move.request); });
-    std::vector<TrafficClass*> mixed;
-    for (const Move& move : moves) {
-        TrafficClass& to = *move.to;
-        if (to.queued == 0) to.since = ticks_at(now);
-        const bool is_late = to.queued > 0 && to.waiting.back().number > number_of(move.request);
-        if (is_late && (mixed.empty() || mixed.back() != &to)) mixed.push_back(&to);
-        to.waiting.push_back(*move.request);
-        ++to.queued;
-        static_cast<PolicyPlace*>(move.request)->queue = &to;
-    }
-
-    std::vector<PolicyPlace*> in_order;
-    for (TrafficClass* const to : mixed) {
-        in_order.clear();
-        while (PolicyPlace* const place = to->waiting.pop_front()) in_order.push_back(place);
-        std::ranges::sort(in_order, {}, &PolicyPlace::number);
-        for (PolicyPlace* const place : in_order) to->waiting.push_back(*place);
-    }
-}
-
 void Tbf::schedule_all() {
     ready_.clear();
     scheduled_count_ = 0;
     for (const auto& known : classes_.places()) {
         if (!known) continue;
         known->order = 0;
-        if (known->queued > 0) {
-            schedule(*known);
-        } else if (!known->KnownClass::linked()) {
-            classes_.fell_idle(*known, now_);
-        }
+        if (known->queued > 0) schedule(*known);
     }
 }
 
@@ -422,24 +437,28 @@ void Tbf::schedule_all() {
 // The rules of a set stand side by side, in their order.
 ClassView Tbf::view_of(TrafficClass& known, Instant now) const {
     const Ticks ticks = ticks_at(now);
+    const auto& rules = rules_->rules();
+    const bool is_doomed = known.rule == nullptr;
+    const auto place = is_doomed ? std::ssize(rules) : known.rule - rules.data();
     return {.name = known.name,
-            .place = static_cast<std::uint32_t>(known.rule - rules_->rules().data()),
-            .queued = known.queued,
+            .place = static_cast<std::uint32_t>(place),
+            .queued = known.queued + known.unmoved,
             .is_throttled = known.queued > 0 && known.at > ticks,
             .throttled_now = in_duration(known.throttled_ticks(ticks)),
             .oldest = known.queued > 0 ? known.head().arrived_at() : kNever,
             .tally = known.tally};
 }
 
-bool Tbf::adapt(const PolicySettings& /*settings*/, const PolicyParts& parts, Instant now) {
-    if (parts.share.tbf.buckets != buckets_) return false;
-    set_rules(parts.share.tbf.rules, now);
-    return true;
+Policy::Adapted Tbf::adapt(const PolicySettings& /*settings*/, const PolicyParts& parts,
+                           Instant now) {
+    if (parts.share.tbf.buckets != buckets_) return Adapted::kNot;
+    return set_rules(parts.share.tbf.rules, now);
 }
 
 bool Tbf::visit_classes(Instant now, const ClassVisitor& visitor) {
     for (const auto& known : classes_.places()) {
-        if (known) visitor(view_of(*known, now));
+        const bool is_over = !known || (known->rule == nullptr && known->has_nothing());
+        if (!is_over) visitor(view_of(*known, now));
     }
     return true;
 }
@@ -454,7 +473,9 @@ std::vector<ClassFigures> Tbf::rule_figures(Instant now) {
         figures.bytes = past->second.bytes;
         figures.throttled = past->second.throttled;
     }
-    visit_classes(now, [&](const ClassView& of) { all[of.place].add(figures_of(of, now)); });
+    visit_classes(now, [&](const ClassView& of) {
+        if (of.place < all.size()) all[of.place].add(figures_of(of, now));
+    });
     return all;
 }
 

@@ -76,12 +76,13 @@ public:
     void remove(Request& request) override;
     void complete(Request& /*request*/, Instant /*now*/) override {}
     void let_pass(Request& request, Instant now) override;
-    bool adapt(const PolicySettings& settings, const PolicyParts& parts, Instant now) override;
+    Adapted adapt(const PolicySettings& settings, const PolicyParts& parts, Instant now) override;
+    void move(Request& request, Instant now) override;
     bool visit_classes(Instant now, const ClassVisitor& visitor) override;
 
-    // From now on these decide, also about what waits already, in the order it came. Whoever calls
-    // it asks with pop() again.
-    void set_rules(RuleSetPtr rules, Instant now);
+    // From now on these decide, also about what waits already. Whoever calls it asks with pop()
+    // again. kByMoves when some of it may be of another class now.
+    Adapted set_rules(RuleSetPtr rules, Instant now);
     const RuleSet& rules() const { return *rules_; }
 
     std::size_t class_count() const { return classes_.count(); }
@@ -90,10 +91,14 @@ public:
 
 private:
     struct TrafficClass;
-    struct Move {
-        Request* request;
-        TrafficClass* to;
-    };
+
+    void enter(TrafficClass& to, Request& request, Instant now);
+    // Whether it waits since before rules changed, and was not moved.
+    bool is_unmoved(const Request& request) const {
+        return static_cast<const PolicyPlace&>(request).number != generation_;
+    }
+    void end_unmoved(TrafficClass& from, Instant now);
+    void rest(TrafficClass& idle, Instant now);
 
     TrafficClass& class_of(const Request& request, const Rule& rule, Instant now);
     TrafficClass& own_class_of(const Rule& rule);
@@ -106,10 +111,11 @@ private:
     void unschedule(TrafficClass& waiting);
     void tidy_heap();
 
-    void adopt_rules(const RuleSet& before, Instant now);
+    bool adopt_rules(const RuleSet& before, Instant now);
     void adopt_rule(TrafficClass& kept, const Rule& rule, Instant now);
-    void collect_moves(TrafficClass& from, Instant now, std::vector<Move>& moves);
-    static void move_all(std::vector<Move>& moves, Instant now);
+    void doom(TrafficClass& gone);
+    void drop_doomed();
+    void let_go_of_waiting();
     void schedule_all();
 
     ClassView view_of(TrafficClass& known, Instant now) const;
@@ -119,11 +125,12 @@ private:
     const Options options_;
 
     ClassTable<TrafficClass> classes_;
-    std::size_t doomed_count_ = 0;  // Classes whose rule is gone, while others take over.
+    std::size_t doomed_count_ = 0;            // Classes whose rule is gone.
+    std::vector<std::uint32_t> doomed_idle_;  // Of those the ones of which nothing waits.
     ReadyHeap ready_;
     std::size_t scheduled_count_ = 0;  // Classes that have an entry which is still true.
     std::uint32_t last_order_ = 0;
-    std::uint64_t last_number_ = 0;
+    std::uint64_t generation_ = 1;               // Another after each change of rules that moves.
     Instant now_{};                              // The last that was said.
     std::map<std::uint64_t, ClassTotals> past_;  // Of forgotten classes, by their rule's id.
 };

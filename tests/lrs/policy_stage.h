@@ -28,6 +28,8 @@ public:
     StageRequest& push(std::string_view text, Instant now, std::size_t locality = 0) {
         StageRequest& request = make(text);
         request.attributes.arrived_at = now;
+        request.is_waiting = true;
+        request.locality = locality;
         policies[locality]->push(request, now);
         return request;
     }
@@ -35,11 +37,21 @@ public:
         for (int i = 0; i < count; ++i) push(text, now, locality);
     }
 
+    Policy::Next pop(Instant now, std::size_t locality = 0) {
+        const Policy::Next next = policies[locality]->pop(now);
+        if (next.request != nullptr) static_cast<StageRequest*>(next.request)->is_waiting = false;
+        return next;
+    }
+    void remove(StageRequest& request) {
+        policies[request.locality]->remove(request);
+        request.is_waiting = false;
+    }
+
     // The numbers of all that can go at `now`, in their order.
     std::vector<std::uint64_t> pop_all(Instant now, std::size_t locality = 0) {
         std::vector<std::uint64_t> numbers;
         for (;;) {
-            const Policy::Next next = policies[locality]->pop(now);
+            const Policy::Next next = pop(now, locality);
             if (next.request == nullptr) {
                 again = next.again;
                 REQUIRE(again > now);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string_view>
@@ -21,6 +22,8 @@ struct StageRequest : Request {
 
     std::unique_ptr<DescribedRequest> described;
     std::uint64_t number = 0;
+    bool is_waiting = false;  // As its stage knows.
+    std::size_t locality = 0;
 };
 
 }  // namespace fopd::lrs::testing

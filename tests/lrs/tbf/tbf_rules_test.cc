@@ -129,9 +129,9 @@ TEST_CASE("lrs tbf rules: localities that hear of a change one after the other s
     CHECK(stage.pop_all(kRulesStart, 0).size() == 10);
     const auto edited = stage.book.change("a rate=10/s burst=10", {.now = kRulesStart});
     REQUIRE(edited.has_value());
-    stage.policies[0]->set_rules(*edited, kRulesStart + 1ms);
+    stage.set_rules(*edited, kRulesStart + 1ms, 0);
     CHECK(stage.pop_all(kRulesStart + 1ms, 0).size() <= 1);
-    stage.policies[1]->set_rules(*edited, kRulesStart + 2ms);
+    stage.set_rules(*edited, kRulesStart + 2ms, 1);
     CHECK(stage.pop_all(kRulesStart + 2ms, 1).empty());
     std::size_t served = 0;
     for (int i = 1; i <= 100; ++i) {
@@ -217,13 +217,14 @@ TEST_CASE("lrs tbf: it adapts to other rules of its node, and keeps what classes
     CHECK(policy->pop(kRulesStart).request == nullptr);
 
     settings.tbf.rules[0] = "a job=a rate=unlimited";
-    REQUIRE(policy->adapt(settings, {.share = {.tbf = node.share(settings.tbf, kRulesStart)}},
-                          kRulesStart));
+    using Adapted = Policy::Adapted;
+    CHECK(policy->adapt(settings, {.share = {.tbf = node.share(settings.tbf, kRulesStart)}},
+                        kRulesStart) == Adapted::kAtOnce);
     CHECK(policy->pop(kRulesStart).request == &held);
     std::uint64_t count = 0;
     policy->visit_classes(kRulesStart,
                           [&](const ClassView& of) { count += of.tally.totals().served; });
     CHECK(count == 2);
-    CHECK_FALSE(policy->adapt(
-        settings, {.share = {.tbf = TbfNode(2).share(settings.tbf, kRulesStart)}}, kRulesStart));
+    CHECK(policy->adapt(settings, {.share = {.tbf = TbfNode(2).share(settings.tbf, kRulesStart)}},
+                        kRulesStart) == Adapted::kNot);
 }

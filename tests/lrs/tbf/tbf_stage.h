@@ -36,11 +36,20 @@ public:
         }
     }
 
+    // And moves what waits, the oldest first.
+    void set_rules(const RuleSetPtr& rules, Instant now, std::size_t locality = 0) {
+        Tbf& policy = *policies[locality];
+        if (policy.set_rules(rules, now) == Policy::Adapted::kAtOnce) return;
+        for (StageRequest& request : requests) {
+            if (request.is_waiting && request.locality == locality) policy.move(request, now);
+        }
+    }
+
     using Edited = RuleBook::Edited;
     void put_in_force(const Edited& edited, Instant now) {
         if (!edited) INFO(to_string(edited.error()));
         REQUIRE(edited.has_value());
-        for (const auto& each : policies) each->set_rules(*edited, now);
+        for (std::size_t i = 0; i < policies.size(); ++i) set_rules(*edited, now, i);
     }
     void add(std::string_view rule, Instant now) {
         put_in_force(book.add(rule, {.now = now}), now);

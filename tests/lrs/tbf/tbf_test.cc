@@ -510,19 +510,19 @@ private:
     void remove() {
         if (plain_.waiting_count() == 0) return;
         StageRequest& request = *plain_.waiting()[random_.below(plain_.waiting_count())];
-        stage_.policy().remove(request);
+        stage_.remove(request);
         plain_.remove(request);
     }
     void edit() {
         const auto edited = drawn_edit(random_, stage_.book, now_);
         if (!edited) return;
-        stage_.policy().set_rules(*edited, now_);
+        stage_.set_rules(*edited, now_);
         plain_.set_rules(*edited, now_);
     }
     void pop_all() {
         using Verdict = PlainTbf::Verdict;
         for (;;) {
-            const Policy::Next next = stage_.policy().pop(now_);
+            const Policy::Next next = stage_.pop(now_);
             if (next.request == nullptr) {
                 REQUIRE(next.again > now_);
                 for (StageRequest* const head : plain_.heads(now_)) {
