@@ -1,5 +1,6 @@
 #include "lrs/classes/glob.h"
 
+#include <span>
 #include <utility>
 
 #include "core/ensure.h"
@@ -8,15 +9,26 @@ namespace fopd::lrs {
 
 namespace {
 
-std::vector<std::uint32_t> borders_of(std::string_view piece) {
-    std::vector<std::uint32_t> borders(piece.size(), 0);
+void find_borders(std::string_view piece, std::span<std::uint32_t> borders) {
     std::uint32_t length = 0;
     for (std::size_t i = 1; i < piece.size(); ++i) {
         while (length > 0 && piece[i] != piece[length]) length = borders[length - 1];
         if (piece[i] == piece[length]) ++length;
         borders[i] = length;
     }
-    return borders;
+}
+
+// Behind the first place of the piece that is not before `from`; npos when there is none.
+std::size_t end_of(std::string_view piece, std::span<const std::uint32_t> borders,
+                   std::string_view text, std::size_t from) {
+    if (piece.empty()) return from;
+    std::size_t length = 0;
+    for (std::size_t i = from; i < text.size(); ++i) {
+        while (length > 0 && text[i] != piece[length]) length = borders[length - 1];
+        if (text[i] == piece[length]) ++length;
+        if (length == piece.size()) return i + 1;
+    }
+    return std::string_view::npos;
 }
 
 }  // namespace
@@ -25,8 +37,12 @@ Glob::Glob(std::vector<std::string> pieces) : pieces_(std::move(pieces)) {
     ENSURE(!pieces_.empty());
     for (const std::string& piece : pieces_) size_min_ += piece.size();
     if (pieces_.size() <= 2) return;
-    borders_.resize(pieces_.size());
-    for (std::size_t i = 1; i + 1 < pieces_.size(); ++i) borders_[i] = borders_of(pieces_[i]);
+    borders_.resize(size_min_ - pieces_.front().size() - pieces_.back().size());
+    std::span<std::uint32_t> borders = borders_;
+    for (std::size_t i = 1; i + 1 < pieces_.size(); ++i) {
+        find_borders(pieces_[i], borders.first(pieces_[i].size()));
+        borders = borders.subspan(pieces_[i].size());
+    }
 }
 
 bool Glob::matches(std::string_view text) const {
@@ -37,25 +53,14 @@ bool Glob::matches(std::string_view text) const {
     // The leftmost place of a piece leaves most room for the others, so no place is tried twice.
     text.remove_suffix(pieces_.back().size());
     std::size_t from = pieces_.front().size();
+    std::span<const std::uint32_t> borders = borders_;
     for (std::size_t i = 1; i + 1 < pieces_.size(); ++i) {
-        from = end_of(i, text, from);
+        const std::string& piece = pieces_[i];
+        from = end_of(piece, borders.first(piece.size()), text, from);
         if (from == std::string_view::npos) return false;
+        borders = borders.subspan(piece.size());
     }
     return true;
-}
-
-// Behind the first place of the piece that is not before `from`; npos when there is none.
-std::size_t Glob::end_of(std::size_t piece, std::string_view text, std::size_t from) const {
-    const std::string& wanted = pieces_[piece];
-    if (wanted.empty()) return from;
-    const auto& borders = borders_[piece];
-    std::size_t length = 0;
-    for (std::size_t i = from; i < text.size(); ++i) {
-        while (length > 0 && text[i] != wanted[length]) length = borders[length - 1];
-        if (text[i] == wanted[length]) ++length;
-        if (length == wanted.size()) return i + 1;
-    }
-    return std::string_view::npos;
 }
 
 }  // namespace fopd::lrs

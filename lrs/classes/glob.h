@@ -21,11 +21,10 @@ public:
     friend bool operator==(const Glob& a, const Glob& b) { return a.pieces_ == b.pieces_; }
 
 private:
-    std::size_t end_of(std::size_t piece, std::string_view text, std::size_t from) const;
-
     std::vector<std::string> pieces_;
-    // For each byte of each piece between two gaps: how long a start of the piece ends there.
-    std::vector<std::vector<std::uint32_t>> borders_;
+    // For each byte of each piece between two gaps, one behind the other: how long a start of the
+    // piece ends there.
+    std::vector<std::uint32_t> borders_;
     std::size_t size_min_ = 0;
 };
 

@@ -1,5 +1,7 @@
 #include "lrs/classes/rule_lexer.h"
 
+#include <algorithm>
+#include <array>
 #include <optional>
 #include <utility>
 
@@ -14,8 +16,15 @@ using Kind = RuleToken::Kind;
 
 constexpr std::string_view kSigns = "&,=!<>{}\"()";
 
+constexpr std::array<bool, 256> kEndsWord = [] {
+    std::array<bool, 256> ends{};
+    ends[' '] = true;
+    for (const char sign : kSigns) ends[static_cast<unsigned char>(sign)] = true;
+    return ends;
+}();
+
 bool ends_word(char c) {
-    return c == ' ' || kSigns.find(c) != std::string_view::npos;
+    return kEndsWord[static_cast<unsigned char>(c)];
 }
 
 class RuleLexer {
@@ -93,7 +102,6 @@ private:
 
     bool read_word(RuleToken& token) {
         token.kind = Kind::kWord;
-        token.pieces.emplace_back();
         while (!at_end()) {
             if (here() == '"') {
                 token.has_quotes = true;
@@ -101,18 +109,22 @@ private:
             } else if (ends_word(here())) {
                 break;
             } else if (here() == '*') {
-                advance();
-                token.text += '*';
-                // Several gaps side by side are one.
-                if (token.pieces.size() == 1 || !token.pieces.back().empty()) {
-                    token.pieces.emplace_back();
-                }
+                read_gap(token);
             } else {
-                add(token, here());
-                advance();
+                const std::size_t start = position_;
+                while (!at_end() && here() != '*' && !ends_word(here())) advance();
+                add(token, text_.substr(start, position_ - start));
             }
         }
         return true;
+    }
+
+    void read_gap(RuleToken& token) {
+        advance();
+        if (!token.has_gaps()) token.pieces.push_back(token.text);
+        token.text += '*';
+        // Several gaps side by side are one.
+        if (token.pieces.size() == 1 || !token.pieces.back().empty()) token.pieces.emplace_back();
     }
 
     bool read_quoted(RuleToken& token) {
@@ -127,16 +139,16 @@ private:
                                 "write '\\\\' for '\\'");
                 }
             }
-            add(token, here());
+            add(token, text_.substr(position_, 1));
             advance();
         }
         if (take('"')) return true;
         return fail(start, "the text in quotes has no end", "write '\"' behind it");
     }
 
-    static void add(RuleToken& token, char c) {
-        token.text += c;
-        token.pieces.back() += c;
+    static void add(RuleToken& token, std::string_view text) {
+        token.text += text;
+        if (token.has_gaps()) token.pieces.back() += text;
     }
 
     std::string_view text_;
@@ -146,14 +158,21 @@ private:
     std::optional<RuleMistake> mistake_;
 };
 
-std::string piece_text(std::string_view piece, bool in_quotes) {
-    if (!in_quotes) return std::string(piece);
-    std::string text = "\"";
-    for (const char c : piece) {
-        if (c == '"' || c == '\\') text += '\\';
-        text += c;
+void append_piece(std::string& to, std::string_view piece, bool in_quotes) {
+    // Two dots are a range.
+    in_quotes = in_quotes || piece.find("..") != std::string_view::npos;
+    in_quotes =
+        in_quotes || std::ranges::any_of(piece, [](char c) { return c == '*' || ends_word(c); });
+    if (!in_quotes) {
+        to += piece;
+        return;
     }
-    return text + '"';
+    to += '"';
+    for (const char c : piece) {
+        if (c == '"' || c == '\\') to += '\\';
+        to += c;
+    }
+    to += '"';
 }
 
 }  // namespace
@@ -187,19 +206,17 @@ std::expected<std::vector<RuleToken>, RuleMistake> split_rule(std::string_view t
     return RuleLexer(text).run();
 }
 
-std::string rule_word(const std::vector<std::string>& pieces) {
-    std::string word;
+void append_rule_word(std::string& to, std::string_view text) {
+    append_piece(to, text, text.empty());
+}
+
+void append_rule_word(std::string& to, const std::vector<std::string>& pieces) {
     bool is_first = true;
     for (const std::string& piece : pieces) {
-        if (!is_first) word += '*';
+        if (!is_first) to += '*';
         is_first = false;
-        bool in_quotes = piece.empty() && pieces.size() == 1;
-        // Two dots are a range.
-        in_quotes = in_quotes || piece.find("..") != std::string::npos;
-        for (const char c : piece) in_quotes = in_quotes || c == '*' || ends_word(c);
-        word += piece_text(piece, in_quotes);
+        append_piece(to, piece, false);
     }
-    return word;
 }
 
 }  // namespace fopd::lrs

@@ -42,11 +42,11 @@ struct RuleToken {
     Kind kind = Kind::kEnd;
     std::size_t column = 1;
     std::string text;  // Of a word, without quotes; a gap is a '*'.
-    // Of a word: what stands between its gaps. At least one; more when it has gaps.
+    // Of a word that has gaps: what stands between them.
     std::vector<std::string> pieces;
     bool has_quotes = false;
 
-    bool has_gaps() const { return pieces.size() > 1; }
+    bool has_gaps() const { return !pieces.empty(); }
     // What people wrote, for messages.
     std::string shown() const;
 };
@@ -54,7 +54,8 @@ struct RuleToken {
 // The tokens of a rule, of which the last is kEnd.
 std::expected<std::vector<RuleToken>, RuleMistake> split_rule(std::string_view text);
 
-// A word that reads back to these pieces.
-std::string rule_word(const std::vector<std::string>& pieces);
+// Appends a word that reads back to this text, or to these pieces with gaps between them.
+void append_rule_word(std::string& to, std::string_view text);
+void append_rule_word(std::string& to, const std::vector<std::string>& pieces);
 
 }  // namespace fopd::lrs

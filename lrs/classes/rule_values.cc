@@ -93,13 +93,17 @@ private:
         return true;
     }
 
-    bool add_word(const std::vector<std::string>& pieces) {
-        text_ += rule_word(pieces);
-        if (pieces.size() == 1) {
-            values_.texts.push_back(pieces.front());
-        } else {
-            values_.globs.emplace_back(pieces);
-        }
+    bool add_word(const RuleToken& token) {
+        return token.has_gaps() ? add_glob(token.pieces) : add_one(token.text);
+    }
+    bool add_one(const std::string& text) {
+        append_rule_word(text_, text);
+        values_.texts.push_back(text);
+        return true;
+    }
+    bool add_glob(const std::vector<std::string>& pieces) {
+        append_rule_word(text_, pieces);
+        values_.globs.emplace_back(pieces);
         return true;
     }
 
@@ -107,7 +111,7 @@ private:
         const auto range = range_of(token);
         const auto low = range ? whole_number(range->first) : std::nullopt;
         const auto high = range ? whole_number(range->second) : std::nullopt;
-        if (!range) return add_word(token.pieces);
+        if (!range) return add_word(token);
         if (!low || !high) {
             return fail(token, token.shown() + " is no range of numbers",
                         "write 500..599, or put a name that has dots in quotes");
@@ -138,8 +142,10 @@ private:
     }
 
     bool add_op(const RuleToken& token) {
-        const bool has_any = token.has_gaps() ? fits_any(Glob(token.pieces)) : fits_any(token.text);
-        if (has_any) return add_word(token.pieces);
+        add_word(token);
+        const bool has_any =
+            token.has_gaps() ? fits_any(values_.globs.back()) : fits_any(token.text);
+        if (has_any) return true;
         const bool is_control = fop::find_fop_type(token.text) != nullptr;
         return fail(token,
                     token.shown() +
@@ -150,6 +156,7 @@ private:
     // 32 hexadecimal digits, or some of them.
     bool add_id(const RuleToken& token) {
         std::vector<std::string> pieces = token.pieces;
+        if (!token.has_gaps()) pieces.push_back(token.text);
         bool is_good = token.has_gaps() || token.text.size() == Digits{}.size();
         for (std::string& piece : pieces) {
             for (char& c : piece) {
@@ -157,13 +164,13 @@ private:
                 is_good = is_good && kHex.find(c) != std::string_view::npos;
             }
         }
-        if (is_good) return add_word(pieces);
+        if (is_good) return token.has_gaps() ? add_glob(pieces) : add_one(pieces.front());
         return fail(token, token.shown() + " is no id",
                     "write 32 hexadecimal digits, or '*' for some of them");
     }
 
     bool add_address(const RuleToken& token) {
-        if (token.has_gaps()) return add_word(token.pieces);
+        if (token.has_gaps()) return add_glob(token.pieces);
         AddressRange range;
         if (const auto ends = range_of(token)) {
             const bool is_good =
@@ -178,7 +185,7 @@ private:
             // A host of a network without numbers.
             const char first = token.text.empty() ? '0' : token.text.front();
             if (first >= '0' && first <= '9') return fail_address(token);
-            return add_word(token.pieces);
+            return add_one(token.text);
         }
         text_ += token.text;
         values_.addresses.push_back(range);

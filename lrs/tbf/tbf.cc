@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "core/ensure.h"
@@ -96,11 +97,14 @@ std::expected<TbfSettings, RuleMistake> TbfNode::edit(const TbfSettings& setting
     const auto edited = edit(changed);
     if (!edited) return std::unexpected(edited.error());
     TbfSettings next;
+    const std::unordered_set<std::string> known(settings.rules.begin(), settings.rules.end());
     for (const Rule& rule : (*edited)->rules()) {
         std::string text = rule.text();
         // It must read back, also where it is longer than what was said.
-        const auto parsed = parse_rule(text);
-        if (!parsed) return std::unexpected(parsed.error());
+        if (!known.contains(text)) {
+            const auto parsed = parse_rule(text);
+            if (!parsed) return std::unexpected(parsed.error());
+        }
         if (text != kUnlimitedDefault) next.rules.push_back(std::move(text));
     }
     rules_ = std::move(changed);
