@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "client/verbs_lrs.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -26,9 +27,32 @@ using nlohmann::json;
 
 // -- show --
 
+// As rules have it: "500/s x4 2000/s".
+std::string granted(const json& shares) {
+    std::string text;
+    if (shares.contains("reservation")) text += shown(shares.at("reservation")) + "/s ";
+    text += "x" + shown(shares.at("weight"));
+    if (shares.contains("limit")) text += " limit " + shown(shares.at("limit")) + "/s";
+    if (shares.contains("soft_limit")) text += " soft " + shown(shares.at("soft_limit")) + "/s";
+    return text;
+}
+
+void add_shares(std::vector<std::string>& row, const json& at) {
+    const auto shares = at.find("shares");
+    if (shares == at.end()) return;
+    for (const char* const key : {"served_reserved", "served_by_weight", "served_over_limit"})
+        row.push_back(shown(shares->at(key)));
+    row.push_back(granted(*shares));
+}
+
 std::string class_table(const json& classes) {
     std::vector<std::vector<std::string>> rows{
         {"CLASS", "QUEUED", "SERVED", "PER S", "BYTES", "BYTES PER S", "THROTTLED", "OLDEST"}};
+    const auto has_shares = [](const json& at) { return at.contains("shares"); };
+    if (std::ranges::any_of(classes, has_shares)) {
+        for (const char* const title : {"RESERVED", "BY WEIGHT", "OVER LIMIT", "GRANTED"})
+            rows.front().emplace_back(title);
+    }
     for (const json& at : classes) {
         std::string throttled = span_of(at.at("throttled_s").get<double>());
         if (at.at("throttled").get<bool>()) throttled += " now";
@@ -36,6 +60,7 @@ std::string class_table(const json& classes) {
                         fixed(at.at("rate").get<double>(), 0), shown(at.at("bytes")),
                         size_of(static_cast<std::uint64_t>(at.at("bytes_rate").get<double>())),
                         std::move(throttled), span_of(at.at("oldest_s").get<double>())});
+        add_shares(rows.back(), at);
     }
     return table(rows);
 }

@@ -23,6 +23,18 @@ constexpr std::string_view kMclock = "mclock";
 constexpr const char* kPolicyKey = "policy";
 constexpr const char* kVersionKey = "if_version";
 
+// By the names that rules have for it.
+void write_shares(JsonWriter& json, const lrs::ClassShares& shares) {
+    json.key("shares").begin_object();
+    if (shares.reservation) json.field("reservation", *shares.reservation);
+    json.field("weight", shares.weight);
+    if (shares.limit) json.field(shares.is_soft ? "soft_limit" : "limit", *shares.limit);
+    json.field("served_reserved", shares.as_reserved)
+        .field("served_by_weight", shares.by_weight)
+        .field("served_over_limit", shares.over_limit)
+        .end_object();
+}
+
 void write_class(JsonWriter& json, const lrs::ClassFigures& figures) {
     json.begin_object()
         .field("name", std::string_view(figures.name))
@@ -33,8 +45,9 @@ void write_class(JsonWriter& json, const lrs::ClassFigures& figures) {
         .field("bytes_rate", figures.bytes_per_second)
         .field("throttled", figures.is_throttled)
         .field("throttled_s", in_seconds(figures.throttled))
-        .field("oldest_s", in_seconds(figures.oldest))
-        .end_object();
+        .field("oldest_s", in_seconds(figures.oldest));
+    if (figures.shares) write_shares(json, *figures.shares);
+    json.end_object();
 }
 
 template <typename Rules>

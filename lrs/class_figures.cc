@@ -27,6 +27,7 @@ void ClassFigures::add(const ClassFigures& other) {
     is_throttled = is_throttled || other.is_throttled;
     throttled += other.throttled;
     oldest = std::max(oldest, other.oldest);
+    if (shares && other.shares) shares->add(*other.shares);
 }
 
 ClassFigures figures_of(const ClassView& of, Instant now) {
@@ -39,7 +40,8 @@ ClassFigures figures_of(const ClassView& of, Instant now) {
                          .bytes = totals.bytes,
                          .operations_per_second = recent.requests,
                          .bytes_per_second = recent.bytes,
-                         .is_throttled = of.is_throttled};
+                         .is_throttled = of.is_throttled,
+                         .shares = of.shares};
     figures.throttled = totals.throttled + of.throttled_now;
     if (of.oldest != kNever) figures.oldest = now - of.oldest;
     return figures;

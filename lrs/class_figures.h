@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,6 +49,25 @@ private:
     ClassTotals told_;
 };
 
+// What a class is granted by a policy of shares, in requests without data a second, and how many of
+// its requests were served because of which of them.
+struct ClassShares {
+    std::optional<std::uint64_t> reservation{};
+    std::uint32_t weight = 1;
+    std::optional<std::uint64_t> limit{};
+    bool is_soft = false;  // The limit.
+    std::uint64_t as_reserved = 0;
+    std::uint64_t by_weight = 0;
+    std::uint64_t over_limit = 0;  // That is soft.
+
+    // Requires: of the same class.
+    void add(const ClassShares& other) {
+        as_reserved += other.as_reserved;
+        by_weight += other.by_weight;
+        over_limit += other.over_limit;
+    }
+};
+
 // The name of the one class of a policy that has none.
 inline constexpr std::string_view kAllClasses = "all";
 // Of those for which a list has no room.
@@ -62,6 +82,7 @@ struct ClassView {
     Duration throttled_now{};   // Not in the tally yet.
     Instant oldest = kNever;    // When the oldest that waits arrived.
     ClassTally& tally;
+    std::optional<ClassShares> shares{};  // Of a policy that has them.
 };
 using ClassVisitor = std::function<void(const ClassView&)>;
 
@@ -77,6 +98,7 @@ struct ClassFigures {
     bool is_throttled = false;
     Duration throttled{};  // Of localities together: of two that hold it back for 1 s, 2 s.
     Duration oldest{};     // How long the oldest has waited.
+    std::optional<ClassShares> shares{};
 
     void add(const ClassFigures& other);
 };

@@ -40,11 +40,18 @@ Duration in_duration_of(Ticks ticks) {
     return Duration(ticks / kTicksPerNs);
 }
 
+ClassShares granted_by(const MclockRule& rule) {
+    return {.reservation = rule.shares.reservation,
+            .weight = rule.shares.weight,
+            .limit = rule.shares.limit,
+            .is_soft = rule.shares.is_soft};
+}
+
 }  // namespace
 
 struct alignas(64) Mclock::TrafficClass : KnownClass {
     TrafficClass(const ClassHash& of, const MclockRule& by)
-        : KnownClass(of), rule(&by), step(share_step(by.shares.weight)) {}
+        : KnownClass(of), rule(&by), step(share_step(by.shares.weight)), shares(granted_by(by)) {}
 
     Request& head() { return static_cast<Request&>(waiting.front()); }
     bool is_soft() const { return rule->shares.is_soft; }
@@ -78,7 +85,7 @@ struct alignas(64) Mclock::TrafficClass : KnownClass {
     std::array<bool, kQueueCount> has_entry{};
     bool is_limited = false;  // Counts among those for whom there is no room for ever.
     ClassTally tally;
-    MclockParts parts;
+    ClassShares shares;
 
     Bucket* bucket = nullptr;  // Of the table, if it has one there.
     std::string name;
@@ -199,7 +206,7 @@ Request* Mclock::pop_reserved(Ticks now) {
             continue;
         }
         charge_share_reserved(*first, cost);
-        ++first->parts.as_reserved;
+        ++first->shares.as_reserved;
         return &serve(*first, now, throttled);
     }
     return nullptr;
@@ -217,6 +224,7 @@ Request* Mclock::pop_by_share(Ticks now) {
             continue;
         }
         charge_share(*first, cost);
+        ++first->shares.by_weight;
         return &serve(*first, now, throttled);
     }
     return nullptr;
@@ -229,7 +237,7 @@ Request* Mclock::pop_over_limit(Ticks now) {
         TrafficClass* const first = settle_top(kOverLimits);
         if (first == nullptr) continue;
         charge_share(*first, cost_of(first->head()));
-        ++first->parts.over_limit;
+        ++first->shares.over_limit;
         return &serve(*first, now, first->throttled_ticks(now));
     }
     return nullptr;
@@ -416,7 +424,7 @@ void Mclock::drop_class(TrafficClass& gone) {
     ENSURE(gone.queued == 0);
     Past& past = past_[gone.rule->id];
     past.totals.add(gone.tally.totals());
-    past.parts.add(gone.parts);
+    past.shares.add(gone.shares);
     if (gone.bucket != nullptr) share_.buckets->release(*gone.bucket);
     if (gone.is_limited) --limited_count_;
     stale_count_ += static_cast<std::size_t>(std::ranges::count(gone.has_entry, true));
@@ -435,7 +443,8 @@ ClassView Mclock::view_of(TrafficClass& known, Instant now) const {
             .is_throttled = known.queued > 0 && known.is_at_limit(ticks),
             .throttled_now = in_duration_of(known.throttled_ticks(ticks)),
             .oldest = known.queued > 0 ? known.head().arrived_at() : kNever,
-            .tally = known.tally};
+            .tally = known.tally,
+            .shares = known.shares};
 }
 
 bool Mclock::visit_classes(Instant now, const ClassVisitor& visitor) {
@@ -445,39 +454,29 @@ bool Mclock::visit_classes(Instant now, const ClassVisitor& visitor) {
     return true;
 }
 
-MclockFigures Mclock::figures_of(TrafficClass& known, Instant now) const {
-    return {lrs::figures_of(view_of(known, now), now), known.parts};
-}
-
-std::vector<MclockFigures> Mclock::class_figures(Instant now) {
-    std::vector<MclockFigures> all;
-    for (const auto& known : classes_.places()) {
-        if (known) all.push_back(figures_of(*known, now));
-    }
-    std::ranges::sort(all, {}, [](const MclockFigures& of) {
+std::vector<ClassFigures> Mclock::class_figures(Instant now) {
+    std::vector<ClassFigures> all;
+    visit_classes(now, [&](const ClassView& of) { all.push_back(figures_of(of, now)); });
+    std::ranges::sort(all, {}, [](const ClassFigures& of) {
         return std::pair(of.place, std::string_view(of.name));
     });
     return all;
 }
 
-std::vector<MclockFigures> Mclock::rule_figures(Instant now) {
-    std::vector<MclockFigures> all;
+std::vector<ClassFigures> Mclock::rule_figures(Instant now) {
+    std::vector<ClassFigures> all;
     for (const MclockRule& rule : share_.rules->rules()) {
-        MclockFigures& figures = all.emplace_back();
+        ClassFigures& figures = all.emplace_back();
         figures.name = rule.name;
+        figures.shares = granted_by(rule);
         const auto past = past_.find(rule.id);
         if (past == past_.end()) continue;
         figures.served = past->second.totals.served;
         figures.bytes = past->second.totals.bytes;
         figures.throttled = past->second.totals.throttled;
-        figures.parts = past->second.parts;
+        figures.shares->add(past->second.shares);
     }
-    for (const auto& known : classes_.places()) {
-        if (!known) continue;
-        const MclockFigures part = figures_of(*known, now);
-        all[part.place].add(part);
-        all[part.place].parts.add(part.parts);
-    }
+    visit_classes(now, [&](const ClassView& of) { all[of.place].add(figures_of(of, now)); });
     return all;
 }
 

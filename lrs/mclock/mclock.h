@@ -46,22 +46,6 @@ private:
     MclockSettings settings_{};
 };
 
-// Of what was served: how much because it was reserved, and how much over a soft limit.
-struct MclockParts {
-    std::uint64_t as_reserved = 0;
-    std::uint64_t over_limit = 0;
-
-    void add(const MclockParts& other) {
-        as_reserved += other.as_reserved;
-        over_limit += other.over_limit;
-    }
-};
-
-// What a class, or all of a rule's, has seen on this locality.
-struct MclockFigures : ClassFigures {
-    MclockParts parts;
-};
-
 // Shares: rules divide the requests into classes, and each class has what is reserved for it first,
 // and of the rest as its weight says, up to its limit. Requests of a class are served in the order
 // they came. What is reserved and what limits are the node's: the classes of all its localities
@@ -95,8 +79,8 @@ public:
 
     std::size_t class_count() const { return classes_.count(); }
     // Of each class, and of each rule with what its forgotten classes had, by the rules' order.
-    std::vector<MclockFigures> class_figures(Instant now);
-    std::vector<MclockFigures> rule_figures(Instant now);
+    std::vector<ClassFigures> class_figures(Instant now);
+    std::vector<ClassFigures> rule_figures(Instant now);
 
 private:
     // What was served, divided by the weight.
@@ -110,7 +94,7 @@ private:
     struct TrafficClass;
     struct Past {
         ClassTotals totals{};
-        MclockParts parts{};
+        ClassShares shares{};
     };
 
     TrafficClass& class_of(const Request& request, const MclockRule& rule, Instant now);
@@ -142,7 +126,6 @@ private:
         return share_.costs.cost_of(request.attributes.size_bytes);
     }
     ClassView view_of(TrafficClass& known, Instant now) const;
-    MclockFigures figures_of(TrafficClass& known, Instant now) const;
 
     const MclockShare share_;
     const Options options_;

@@ -160,6 +160,42 @@ TEST_CASE("lrs classes: those of mclock are shown, with what another policy lets
     CHECK(shell.scheduler.take_class_news().empty());
 }
 
+TEST_CASE("lrs classes: those of mclock show what they are granted, and what it was good for",
+          "[lrs]") {
+    const std::string client = "01" + std::string(30, '0');
+    WatchedShell shell(make_mclock(
+        {.rules = {"some client=" + client + " reservation=10/s weight=3 soft_limit=20/s"}}, {},
+        1));
+    for (int i = 0; i < 5; ++i) shell.bring(1, 0);
+    shell.getter.ask(5);
+    shell.bring(2, 0);
+    shell.getter.ask(1);
+    const auto classes = shell.scheduler.class_figures();
+    REQUIRE(classes.size() == 2);
+    REQUIRE(classes[0].shares.has_value());
+    const ClassShares& some = *classes[0].shares;
+    CHECK(some.reservation == 10);
+    CHECK(some.weight == 3);
+    CHECK(some.limit == 20);
+    CHECK(some.is_soft);
+    CHECK(some.as_reserved == 1);
+    CHECK(some.by_weight == 0);
+    CHECK(some.over_limit == 4);
+    REQUIRE(classes[1].shares.has_value());
+    CHECK_FALSE(classes[1].shares->limit.has_value());
+    CHECK(classes[1].shares->by_weight == 1);
+
+    // Of all localities together; those for which there is no room are granted nothing.
+    std::vector<ClassFigures> both = classes;
+    both.insert(both.end(), classes.begin(), classes.end());
+    const auto all = together(both, 1);
+    REQUIRE(all.size() == 2);
+    CHECK(all[0].shares->over_limit == 8);
+    CHECK(all[0].shares->limit == 20);
+    CHECK(all[1].name == kOtherClasses);
+    CHECK_FALSE(all[1].shares.has_value());
+}
+
 TEST_CASE("lrs classes: news are told once, and none is lost", "[lrs]") {
     WatchedShell shell(tbf_with("slow * rate=1/s burst=1 by=none"));
     ClassTotals heard;

@@ -100,7 +100,7 @@ TEST_CASE("lrs mclock: when there is no room for a class it shares one, in order
     for (int i = 0; i < 10; ++i) stage.push("job=j" + std::to_string(i), kMclockStart);
     CHECK(stage.policy().class_count() == 5);
     const auto figures = stage.policy().class_figures(kMclockStart);
-    const auto others = std::ranges::find(figures, "each{others}", &MclockFigures::name);
+    const auto others = std::ranges::find(figures, "each{others}", &ClassFigures::name);
     REQUIRE(others != figures.end());
     CHECK(others->queued == 6);
     Order order;
@@ -121,7 +121,7 @@ TEST_CASE("lrs mclock: a class that reserves something always has room", "[lrs]"
     const auto figures = stage.policy().class_figures(kMclockStart);
     CHECK(figures[0].name == "gold{user=ann}");
     CHECK(figures[1].name == "gold{user=bob}");
-    CHECK(figures[1].parts.as_reserved == 1);
+    CHECK(figures[1].shares->as_reserved == 1);
 }
 
 TEST_CASE("lrs mclock: classes that come and go leave nothing behind", "[lrs]") {
@@ -169,7 +169,7 @@ TEST_CASE("lrs mclock: it tells what its classes have had", "[lrs]") {
     CHECK(figures[0].operations_per_second > 1);
     CHECK(figures[1].served == 3);
     CHECK(figures[1].bytes == 300);
-    CHECK(figures[1].parts.over_limit == 2);
+    CHECK(figures[1].shares->over_limit == 2);
     CHECK(stage.policy().rule_figures(kMclockStart)[0].served == 2);
     CHECK(stage.policy().rule_figures(kMclockStart).back().name == "default");
 }
