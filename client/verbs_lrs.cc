@@ -207,11 +207,10 @@ int run_rule_load(const Call& call) {
     return kExitRefused;
 }
 
-// As `lrs rule load` reads it; rules of another policy it does not load.
+// As `lrs rule load` reads it.
 std::string rules_page(const json& rules) {
-    std::string page =
-        "# rules of " + shown(rules.at("rules_of")) + ", which change in the configuration file\n";
-    if (rules.contains("version")) page = "# version " + shown(rules.at("version")) + "\n";
+    std::string page = "# rules of " + shown(rules.at("rules_of")) + ", version " +
+                       shown(rules.at("version")) + "\n";
     for (const json& rule : rules.at("rules")) page += shown(rule.at("text")) + "\n";
     return page;
 }

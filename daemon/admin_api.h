@@ -77,9 +77,8 @@ private:
     Task<AdminReply> lrs_rule_change(AdminRequest request);
     Task<AdminReply> lrs_rule_del(AdminRequest request);
     Task<AdminReply> lrs_rule_load(AdminRequest request);
-    using RulesEdit = lrs::RuleBook::Edited (lrs::RuleBook::*)(std::string_view text,
-                                                               const lrs::RuleBook::Edit& when);
-    AdminReply edit_rules(const AdminRequest& request, RulesEdit edit, std::string_view text);
+    AdminReply edit_rules(const AdminRequest& request, lrs::RuleEdit::Verb verb,
+                          std::string_view text);
     AdminReply lrs_changed(const Node::LrsResult& result) const;
 
     Task<AdminReply> store_backup(AdminRequest request);

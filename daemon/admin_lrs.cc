@@ -17,7 +17,7 @@ namespace {
 // Classes in an answer; the others are one.
 constexpr std::size_t kClassesShownMax = 1000;
 
-// Whose rules are changed by hand, and are there whoever decides.
+// Whose rules are there whoever decides.
 constexpr std::string_view kRulesPolicy = "tbf";
 constexpr std::string_view kMclock = "mclock";
 constexpr const char* kPolicyKey = "policy";
@@ -48,6 +48,16 @@ void write_class(JsonWriter& json, const lrs::ClassFigures& figures) {
         .field("oldest_s", in_seconds(figures.oldest));
     if (figures.shares) write_shares(json, *figures.shares);
     json.end_object();
+}
+
+// Whose rules there are, which, and how many.
+template <typename Rules>
+void write_which_rules(JsonWriter& json, const Rules& rules, std::string_view policy,
+                       bool is_used) {
+    json.field("uses_rules", is_used)
+        .field("rules_of", policy)
+        .field("version", rules.version())
+        .field("rules", std::uint64_t{rules.rules().size()});
 }
 
 template <typename Rules>
@@ -102,12 +112,14 @@ Task<AdminReply> AdminApi::lrs_show(AdminRequest) {
 AdminReply AdminApi::lrs_changed(const Node::LrsResult& result) const {
     if (!result) return not_changed(result.error());
     const auto& settings = parts_.configuration.current()->get<lrs::LrsSettings>();
-    const lrs::RuleSet& rules = parts_.node.rules();
     JsonWriter json;
     json.begin_object().field("policy", settings.policy->name);
-    json.field("uses_rules", settings.decides().name == kRulesPolicy);
-    json.field("version", rules.version());
-    json.field("rules", std::uint64_t{rules.rules().size()});
+    if (const auto mclock_rules = parts_.node.mclock_rules()) {
+        write_which_rules(json, *mclock_rules, kMclock, true);
+    } else {
+        write_which_rules(json, parts_.node.rules(), kRulesPolicy,
+                          settings.decides().name == kRulesPolicy);
+    }
     json.list("changed", *result);
     json.list("differs", parts_.configuration.differing_lrs_keys());
     json.end_object();
@@ -128,42 +140,38 @@ Task<AdminReply> AdminApi::lrs_set(AdminRequest request) {
     co_return lrs_changed(parts_.node.set_policy(policy->second, values));
 }
 
-AdminReply AdminApi::edit_rules(const AdminRequest& request, RulesEdit edit,
+AdminReply AdminApi::edit_rules(const AdminRequest& request, lrs::RuleEdit::Verb verb,
                                 std::string_view text) {
-    if (parts_.node.mclock_rules() != nullptr) {
-        return failure(kConflict,
-                       "not changed: rules of mclock change in the configuration file, or with "
-                       "`fopctl lrs set mclock rules=[...]`; those of tbf when it does not decide");
-    }
-    lrs::RuleBook::Edit when{.now = parts_.node.now()};
+    lrs::RuleEdit edit{.verb = verb, .text = text};
     if (request.query.contains(kVersionKey)) {
-        when.only_at = number_in(request, kVersionKey);
-        if (!when.only_at) return failure(kBadRequest, "if_version is a number");
-        const std::uint64_t version = parts_.node.rules().version();
-        if (*when.only_at != version) {
+        edit.only_at = number_in(request, kVersionKey);
+        if (!edit.only_at) return failure(kBadRequest, "if_version is a number");
+        const auto mclock_rules = parts_.node.mclock_rules();
+        const std::uint64_t version =
+            mclock_rules != nullptr ? mclock_rules->version() : parts_.node.rules().version();
+        if (*edit.only_at != version) {
             return failure(kConflict, "not changed: the rules have version " +
                                           std::to_string(version) + " meanwhile, not " +
-                                          std::to_string(*when.only_at) + "; look at them again");
+                                          std::to_string(*edit.only_at) + "; look at them again");
         }
     }
-    return lrs_changed(
-        parts_.node.edit_rules([&](lrs::RuleBook& book) { return (book.*edit)(text, when); }));
+    return lrs_changed(parts_.node.edit_rules(edit));
 }
 
 Task<AdminReply> AdminApi::lrs_rule_add(AdminRequest request) {
-    co_return edit_rules(request, &lrs::RuleBook::add, request.query["rule"]);
+    co_return edit_rules(request, lrs::RuleEdit::Verb::kAdd, request.query["rule"]);
 }
 
 Task<AdminReply> AdminApi::lrs_rule_change(AdminRequest request) {
-    co_return edit_rules(request, &lrs::RuleBook::change, request.query["rule"]);
+    co_return edit_rules(request, lrs::RuleEdit::Verb::kChange, request.query["rule"]);
 }
 
 Task<AdminReply> AdminApi::lrs_rule_del(AdminRequest request) {
-    co_return edit_rules(request, &lrs::RuleBook::del, request.query["name"]);
+    co_return edit_rules(request, lrs::RuleEdit::Verb::kDel, request.query["name"]);
 }
 
 Task<AdminReply> AdminApi::lrs_rule_load(AdminRequest request) {
-    co_return edit_rules(request, &lrs::RuleBook::load_text, request.body);
+    co_return edit_rules(request, lrs::RuleEdit::Verb::kLoad, request.body);
 }
 
 // NOLINTNEXTLINE(readability-make-member-function-const)
@@ -174,6 +182,7 @@ Task<AdminReply> AdminApi::lrs_rules(AdminRequest) {
     json.begin_object().field("policy", settings.policy->name);
     if (mclock_rules != nullptr) {
         json.field("uses_rules", true).field("rules_of", kMclock);
+        json.field("version", mclock_rules->version());
         write_rules(json, *mclock_rules);
     } else {
         const lrs::RuleSet& rules = parts_.node.rules();

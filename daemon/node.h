@@ -131,8 +131,9 @@ public:
     // changed. Refused as busy unless the node is ready.
     using LrsResult = std::expected<std::vector<std::string>, Configuration::Refused>;
     LrsResult set_policy(std::string_view policy, std::span<const lrs::NamedValue> values);
-    // The rules of tbf, whether it decides or not.
-    LrsResult edit_rules(const lrs::TbfNode::Edit& edit);
+    // The rules of mclock if it decides, else those of tbf.
+    LrsResult edit_rules(const lrs::RuleEdit& edit);
+    // Those of tbf, whether it decides or not.
     const lrs::RuleSet& rules();
     // Those of mclock; null unless it decides.
     lrs::MclockRules::Ptr mclock_rules();

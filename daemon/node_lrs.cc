@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "daemon/node.h"
+#include "lrs/mclock/edit.h"
 #include "lrs/settings.h"
 
 namespace fopd::daemon {
@@ -30,10 +31,17 @@ Node::LrsResult Node::set_policy(std::string_view policy, std::span<const lrs::N
     return not_valid(std::move(problems));
 }
 
-Node::LrsResult Node::edit_rules(const lrs::TbfNode::Edit& edit) {
+Node::LrsResult Node::edit_rules(const lrs::RuleEdit& edit) {
     if (auto ready = check_ready(); !ready) return std::unexpected(std::move(ready.error()));
     lrs::LrsSettings next = lrs_settings();
-    auto edited = policies_.tbf.edit(next.tbf, now(), edit);
+    if (const auto rules = mclock_rules()) {
+        auto edited = lrs::edit_mclock(next.mclock, rules, edit);
+        if (!edited) return not_valid({to_string(edited.error())});
+        next.mclock = *std::move(edited);
+        return use_lrs(std::move(next));
+    }
+    auto edited = policies_.tbf.edit(next.tbf, now(),
+                                     [&](lrs::RuleBook& book) { return book.apply(edit, now()); });
     if (!edited) return not_valid({to_string(edited.error())});
     next.tbf = *std::move(edited);
     return use_lrs(std::move(next));

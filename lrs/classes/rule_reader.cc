@@ -289,4 +289,11 @@ bool RuleReader::check_default(const ClassRule& rule, const char* example) {
                 std::string("write ") + example + ", or give the rule another name");
 }
 
+std::expected<std::string, RuleMistake> parse_rule_name(std::string_view text) {
+    RuleReader reader(text, {});
+    std::string name;
+    if (!reader.is_split() || !reader.read_name(name)) return reader.failed();
+    return name;
+}
+
 }  // namespace fopd::lrs

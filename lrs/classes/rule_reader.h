@@ -74,6 +74,9 @@ private:
     std::optional<RuleMistake> mistake_;
 };
 
+// The name at the start of a text.
+std::expected<std::string, RuleMistake> parse_rule_name(std::string_view text);
+
 template <typename Read>
 bool RuleReader::read_list(std::string& text, Read read) {
     if (here().kind == Kind::kWord) return read();

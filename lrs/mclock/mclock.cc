@@ -104,13 +104,13 @@ MclockShare MclockNode::share(const MclockSettings& settings) {
         const HashKey key{.first = random.next(), .second = random.next()};
         share_.buckets = std::make_shared<BucketTable>(key);
     }
-    if (is_first || settings != settings_) {
+    if (is_first || settings.rules != settings_.rules) {
         auto loaded = MclockRules::load(settings.rules, share_.rules);
         ENSURE(loaded.has_value());
         share_.rules = *std::move(loaded);
-        share_.costs = CostModel(settings.cost_unit);
-        settings_ = settings;
     }
+    share_.costs = CostModel(settings.cost_unit);
+    settings_ = settings;
     return share_;
 }
 

@@ -56,8 +56,13 @@ std::uint64_t class_count(const ClassRule& rule) {
 
 // What the options of a rule say, and where.
 struct MclockOptions {
+    using Rate = std::optional<std::uint64_t>;  // Nothing: none.
+
     std::size_t reservation_column = 0;
     std::size_t limit_column = 0;
+    std::optional<Rate> reservation;
+    std::optional<Rate> limit;
+    bool is_soft = false;
     std::optional<std::uint32_t> weight;
     std::optional<std::uint32_t> rank;
     std::optional<KeySet> classes_by;
@@ -68,13 +73,22 @@ public:
     explicit MclockRuleParser(std::string_view text)
         : reader_(text, {"reservation", "weight", "limit", "soft_limit", "rank", "by"}) {}
 
-    std::expected<MclockRule, RuleMistake> run() {
+    // A whole rule, or what is different in `old`.
+    std::expected<MclockRule, RuleMistake> run(const MclockRule* old) {
+        if (!reader_.is_split()) return reader_.failed();
         MclockRule rule;
-        if (!reader_.is_split() || !reader_.read_name(rule.name) || !reader_.read_expression(rule))
-            return reader_.failed();
+        if (old != nullptr) rule = *old;
+        if (!reader_.read_name(rule.name)) return reader_.failed();
+        const bool has_expression = old == nullptr || reader_.begins_expression();
+        if (has_expression && !reader_.read_expression(rule)) return reader_.failed();
         MclockOptions options;
         while (!reader_.at_end()) {
-            if (!read_option(options, rule.shares)) return reader_.failed();
+            if (!read_option(options)) return reader_.failed();
+        }
+        if (options.reservation) rule.shares.reservation = *options.reservation;
+        if (options.limit) {
+            rule.shares.limit = *options.limit;
+            rule.shares.is_soft = options.is_soft && rule.shares.limit.has_value();
         }
         if (options.weight) rule.shares.weight = *options.weight;
         if (options.rank) rule.rank = *options.rank;
@@ -85,22 +99,22 @@ public:
     }
 
 private:
-    bool read_option(MclockOptions& options, Shares& shares) {
+    bool read_option(MclockOptions& options) {
         const RuleToken* const word = reader_.read_option_word("write the option as weight=2");
         if (word == nullptr) return false;
         if (word->text == "reservation") {
-            if (shares.reservation) return reader_.fail_double(*word);
+            if (options.reservation) return reader_.fail_double(*word);
             options.reservation_column = word->column;
-            return read_rate(shares.reservation.emplace());
+            return read_rate(options.reservation.emplace());
         }
         if (word->text == "limit" || word->text == "soft_limit") {
-            if (shares.limit) {
+            if (options.limit) {
                 return reader_.fail(word->column, "the rule has two limits",
                                     "write limit= or soft_limit=, once");
             }
             options.limit_column = word->column;
-            shares.is_soft = word->text == "soft_limit";
-            return read_rate(shares.limit.emplace());
+            options.is_soft = word->text == "soft_limit";
+            return read_rate(options.limit.emplace());
         }
         if (word->text == "weight") {
             if (options.weight) return reader_.fail_double(*word);
@@ -114,9 +128,10 @@ private:
         return reader_.read_classes(options.classes_by.emplace());
     }
 
-    bool read_rate(std::uint64_t& per_second) {
+    bool read_rate(MclockOptions::Rate& per_second) {
         const RuleToken& token = reader_.here();
         if (!reader_.read_plain_word("write a rate such as 200/s")) return false;
+        if (token.text == "none") return true;
         const auto rate = config::parse_rate(token.text);
         if (!rate) return reader_.fail(token.column, rate.error().wrong, rate.error().right);
         if (rate->unit == config::Rate::Unit::kBytes) {
@@ -126,7 +141,7 @@ private:
         const bool is_good = rate->per_second >= 1 && rate->per_second <= CostPace::kPerSecondMax;
         if (!is_good) {
             return reader_.fail(token.column, token.shown() + " is no rate of a class",
-                                "write 1/s to 100000000/s, or leave the option out");
+                                "write 1/s to 100000000/s, or none");
         }
         per_second = rate->per_second;
         return true;
@@ -143,9 +158,13 @@ private:
 
     bool check(const MclockOptions& options, MclockRule& rule) {
         const Shares& shares = rule.shares;
+        rule.class_count = 0;
         if (!shares.reservation) return true;
+        const auto column_of = [](std::size_t said, std::size_t other) {
+            return said != 0 ? said : std::max<std::size_t>(other, 1);
+        };
         if (shares.limit && *shares.limit < *shares.reservation) {
-            return reader_.fail(options.limit_column,
+            return reader_.fail(column_of(options.limit_column, options.reservation_column),
                                 "the limit of " + std::to_string(*shares.limit) +
                                     "/s is below the reservation of " +
                                     std::to_string(*shares.reservation) + "/s",
@@ -154,7 +173,7 @@ private:
         const std::uint64_t count = class_count(rule);
         if (count > MclockRule::kClassesMax) {
             return reader_.fail(
-                options.reservation_column,
+                column_of(options.reservation_column, 1),
                 count == kUncounted
                     ? "nobody knows how many classes the rule has, and what they reserve in all"
                     : "the rule has " + std::to_string(count) + " classes that reserve something",
@@ -180,7 +199,14 @@ std::string MclockRule::text() const {
 }
 
 std::expected<MclockRule, RuleMistake> parse_mclock_rule(std::string_view text) {
-    return MclockRuleParser(text).run();
+    return MclockRuleParser(text).run(nullptr);
+}
+
+std::expected<MclockRule, RuleMistake> parse_mclock_change(std::string_view text,
+                                                           const MclockRule& old) {
+    auto rule = MclockRuleParser(text).run(&old);
+    if (rule) ENSURE(rule->name == old.name);
+    return rule;
 }
 
 }  // namespace fopd::lrs

@@ -4,8 +4,8 @@
 #include <map>
 #include <utility>
 
-#include "config/problem.h"
 #include "core/ensure.h"
+#include "lrs/classes/rule_mistakes.h"
 
 namespace fopd::lrs {
 
@@ -18,7 +18,10 @@ constexpr std::size_t kNamedMax = 16;
 
 MclockRules::Loaded MclockRules::load(std::span<const std::string> rules, const Ptr& before) {
     const auto set = std::make_shared<MclockRules>();
-    if (before != nullptr) set->last_id_ = before->last_id_;
+    if (before != nullptr) {
+        set->last_id_ = before->last_id_;
+        set->version_ = before->version_ + 1;
+    }
     std::map<std::string, std::size_t> seen;  // The line of each name.
     for (std::size_t line = 1; line <= rules.size(); ++line) {
         auto parsed = parse_mclock_rule(rules[line - 1]);
@@ -27,18 +30,17 @@ MclockRules::Loaded MclockRules::load(std::span<const std::string> rules, const 
             return std::unexpected(std::move(parsed.error()));
         }
         if (!seen.try_emplace(parsed->name, line).second) {
-            return std::unexpected(RuleMistake{
-                .line = line,
-                .wrong = "there is a rule " + config::in_quotes(parsed->name) + " already",
-                .right = "give it another name"});
+            RuleMistake mistake = double_rule(parsed->name);
+            mistake.line = line;
+            return std::unexpected(std::move(mistake));
         }
         set->rules_.push_back(*std::move(parsed));
     }
     set->add_default();
     if (set->rules_.size() > kRulesMax + 1) {
-        return std::unexpected(RuleMistake{.line = kRulesMax + 1,
-                                           .wrong = "there are more than 1024 rules",
-                                           .right = "let rules have lists of values"});
+        RuleMistake mistake = too_many_rules();
+        mistake.line = kRulesMax + 1;
+        return std::unexpected(std::move(mistake));
     }
     for (MclockRule& rule : set->rules_) set->settle(rule, before.get());
     return set;
@@ -48,7 +50,7 @@ MclockRules::Loaded MclockRules::load(std::span<const std::string> rules, const 
 void MclockRules::add_default() {
     auto last = std::ranges::find(rules_, kDefaultRule, &MclockRule::name);
     if (last == rules_.end()) {
-        auto parsed = parse_mclock_rule("default *");
+        auto parsed = parse_mclock_rule(kPlainDefault);
         ENSURE(parsed.has_value());
         rules_.push_back(*std::move(parsed));
         last = rules_.end() - 1;

@@ -5,11 +5,15 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lrs/mclock/rule.h"
 
 namespace fopd::lrs {
+
+// The default rule where nobody gives one.
+inline constexpr std::string_view kPlainDefault = "default *";
 
 // Rules in the order they are looked at, of which the first that is for a request decides. The last
 // is the default rule, which is for every request. Never changed, only replaced; any thread.
@@ -23,6 +27,8 @@ public:
     // Without a default rule it has the weight 1.
     static Loaded load(std::span<const std::string> rules, const Ptr& before = nullptr);
 
+    // Each change has a version of its own, higher than all before.
+    std::uint64_t version() const { return version_; }
     const std::vector<MclockRule>& rules() const { return rules_; }
     const MclockRule& rule_for(const RequestAttributes& attributes) const;
 
@@ -35,6 +41,7 @@ private:
     void settle(MclockRule& rule, const MclockRules* before);
     void add_default();
 
+    std::uint64_t version_ = 0;
     std::vector<MclockRule> rules_;
     std::uint64_t last_id_ = 0;
 };

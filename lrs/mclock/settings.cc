@@ -3,7 +3,6 @@
 #include <expected>
 
 #include "config/types.h"
-#include "lrs/mclock/rule_set.h"
 
 namespace fopd::lrs {
 
@@ -49,21 +48,29 @@ void check_mclock(const MclockSettings& settings, config::Complaints& complaints
                        mistake.right);
         return;
     }
-    const std::uint64_t reserved = (*loaded)->reserved_per_second();
-    if (reserved == 0) return;
-    const std::string in_all = "the rules reserve " + std::to_string(reserved) + "/s in all (" +
-                               (*loaded)->reservations_text() + ")";
-    if (!settings.capacity) {
-        complaints.add("capacity", in_all + ", and the node's capacity is not said",
-                       "write what the node can do in a second, such as 20000/s");
-    } else if (reserved > *settings.capacity) {
-        complaints.add("capacity",
-                       in_all + ", of a capacity of " + std::to_string(*settings.capacity) + "/s",
-                       "reserve less, or write a larger capacity if the node has it");
+    if (const auto wrong = overbooked(settings, **loaded)) {
+        complaints.add("capacity", wrong->wrong, wrong->right);
     }
 }
 
 }  // namespace
+
+std::optional<RuleMistake> overbooked(const MclockSettings& settings, const MclockRules& rules) {
+    const std::uint64_t reserved = rules.reserved_per_second();
+    if (reserved == 0) return std::nullopt;
+    const std::string in_all = "the rules reserve " + std::to_string(reserved) + "/s in all (" +
+                               rules.reservations_text() + ")";
+    if (!settings.capacity) {
+        return RuleMistake{
+            .wrong = in_all + ", and the node's capacity is not said",
+            .right =
+                "set lrs.mclock.capacity to what the node can do in a second, such as 20000/s"};
+    }
+    if (reserved <= *settings.capacity) return std::nullopt;
+    return RuleMistake{
+        .wrong = in_all + ", of a capacity of " + std::to_string(*settings.capacity) + "/s",
+        .right = "reserve less, or set a larger lrs.mclock.capacity if the node has it"};
+}
 
 config::Record<MclockSettings> mclock_record() {
     config::Record<MclockSettings> record;

@@ -7,6 +7,7 @@
 
 #include "config/record.h"
 #include "lrs/mclock/cost.h"
+#include "lrs/mclock/rule_set.h"
 
 namespace fopd::lrs {
 
@@ -21,5 +22,8 @@ struct MclockSettings {
 };
 
 config::Record<MclockSettings> mclock_record();
+
+// What is wrong with what these rules reserve in all. Nothing: it fits.
+std::optional<RuleMistake> overbooked(const MclockSettings& settings, const MclockRules& rules);
 
 }  // namespace fopd::lrs

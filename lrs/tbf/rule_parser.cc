@@ -177,11 +177,4 @@ std::expected<Rule, RuleMistake> parse_change(std::string_view text, const Rule&
     return rule;
 }
 
-std::expected<std::string, RuleMistake> parse_rule_name(std::string_view text) {
-    RuleReader reader(text, {});
-    std::string name;
-    if (!reader.is_split() || !reader.read_name(name)) return reader.failed();
-    return name;
-}
-
 }  // namespace fopd::lrs

@@ -18,7 +18,4 @@ std::expected<Rule, RuleMistake> parse_rule(std::string_view text);
 // without a burst has its default burst. Requires: the text begins with the name of `old`.
 std::expected<Rule, RuleMistake> parse_change(std::string_view text, const Rule& old);
 
-// The name at the start of a text.
-std::expected<std::string, RuleMistake> parse_rule_name(std::string_view text);
-
 }  // namespace fopd::lrs

@@ -4,9 +4,9 @@
 #include <map>
 #include <utility>
 
-#include "config/nearest.h"
-#include "config/problem.h"
 #include "core/ensure.h"
+#include "lrs/classes/rule_mistakes.h"
+#include "lrs/classes/rule_reader.h"
 
 namespace fopd::lrs {
 
@@ -14,27 +14,6 @@ namespace {
 
 // A file of rules: as many as there may be, each as long as it may be.
 constexpr std::size_t kLineBytesMax = kRuleBytesMax + 1;
-
-RuleMistake set_mistake(std::string wrong, std::string right) {
-    return RuleMistake{.wrong = std::move(wrong), .right = std::move(right)};
-}
-
-RuleMistake unknown_rule(std::string_view name, const RuleSet& rules) {
-    std::vector<std::string> names;
-    for (const Rule& rule : rules.rules()) names.push_back(rule.name);
-    const auto near = config::nearest(name, names);
-    return set_mistake("there is no rule " + config::in_quotes(name),
-                       near ? "did you mean " + *near + "?" : "list the rules to see their names");
-}
-
-RuleMistake double_rule(std::string_view name) {
-    return set_mistake("there is a rule " + config::in_quotes(name) + " already",
-                       "give it another name, or change the one there is");
-}
-
-RuleMistake too_many_rules() {
-    return set_mistake("there are more than 1024 rules", "let rules have lists of values");
-}
 
 }  // namespace
 
@@ -77,7 +56,7 @@ RuleBook::Edited RuleBook::change(std::string_view change, const Edit& edit) {
     const auto name = parse_rule_name(change);
     if (!name) return std::unexpected(name.error());
     const Rule* const old = current_->find(*name);
-    if (old == nullptr) return std::unexpected(unknown_rule(*name, *current_));
+    if (old == nullptr) return std::unexpected(unknown_rule(*name, names_of(current_->rules())));
     auto parsed = parse_change(change, *old);
     if (!parsed) return std::unexpected(std::move(parsed.error()));
     settle(*parsed, old, edit.now);
@@ -95,10 +74,11 @@ RuleBook::Edited RuleBook::change(std::string_view change, const Edit& edit) {
 RuleBook::Edited RuleBook::del(std::string_view name, const Edit& edit) {
     if (auto why = refused(edit)) return std::unexpected(*std::move(why));
     const Rule* const old = current_->find(name);
-    if (old == nullptr) return std::unexpected(unknown_rule(name, *current_));
+    if (old == nullptr) return std::unexpected(unknown_rule(name, names_of(current_->rules())));
     if (old->name == kDefaultRule) {
-        return std::unexpected(set_mistake("the rule default cannot be removed",
-                                           "change it to rate=unlimited, then it limits nobody"));
+        return std::unexpected(
+            RuleMistake{.wrong = "the rule default cannot be removed",
+                        .right = "change it to rate=unlimited, then it limits nobody"});
     }
     std::vector<Rule> rules = current_->rules();
     rules.erase(rules.begin() + (old - current_->rules().data()));
@@ -106,39 +86,39 @@ RuleBook::Edited RuleBook::del(std::string_view name, const Edit& edit) {
 }
 
 RuleBook::Edited RuleBook::load(std::span<const std::string> rules, const Edit& edit) {
-    std::vector<Line> lines;
+    std::vector<RuleLine> lines;
     for (const std::string& rule : rules) lines.push_back({lines.size() + 1, rule});
     return load_lines(lines, edit);
 }
 
 RuleBook::Edited RuleBook::load_text(std::string_view text, const Edit& edit) {
-    std::vector<Line> lines;
-    std::size_t number = 0;
     if (text.size() > (RuleSet::kRulesMax + 1) * kLineBytesMax) {
         return std::unexpected(too_many_rules());
     }
-    while (!text.empty()) {
-        ++number;
-        const std::size_t end = std::min(text.find('\n'), text.size());
-        const std::string_view line = text.substr(0, end);
-        text.remove_prefix(std::min(end + 1, text.size()));
-        const std::size_t start = line.find_first_not_of(' ');
-        if (start == std::string_view::npos || line[start] == '#') continue;
-        lines.push_back({number, line});
-    }
-    return load_lines(lines, edit);
+    return load_lines(rule_lines(text), edit);
 }
 
-RuleBook::Edited RuleBook::load_lines(std::span<const Line> lines, const Edit& edit) {
+RuleBook::Edited RuleBook::apply(const RuleEdit& edit, Instant now) {
+    const Edit when{.now = now, .only_at = edit.only_at};
+    switch (edit.verb) {
+        case RuleEdit::Verb::kAdd: return add(edit.text, when);
+        case RuleEdit::Verb::kChange: return change(edit.text, when);
+        case RuleEdit::Verb::kDel: return del(edit.text, when);
+        case RuleEdit::Verb::kLoad: return load_text(edit.text, when);
+    }
+    ensure_failed("a verb", __FILE__, __LINE__);
+}
+
+RuleBook::Edited RuleBook::load_lines(std::span<const RuleLine> lines, const Edit& edit) {
     if (auto why = refused(edit)) return std::unexpected(*std::move(why));
-    const auto at_line = [](RuleMistake what, const Line& line) {
+    const auto at_line = [](RuleMistake what, const RuleLine& line) {
         what.line = line.number;
         return std::unexpected(std::move(what));
     };
     std::vector<Rule> rules;
     std::optional<Rule> last;
     std::map<std::string, std::size_t> seen;  // The line of each name.
-    for (const Line& line : lines) {
+    for (const RuleLine& line : lines) {
         auto parsed = parse_rule(line.text);
         if (!parsed) return at_line(std::move(parsed.error()), line);
         if (!seen.try_emplace(parsed->name, line.number).second) {
@@ -160,9 +140,7 @@ RuleBook::Edited RuleBook::load_lines(std::span<const Line> lines, const Edit& e
 
 std::optional<RuleMistake> RuleBook::refused(const Edit& edit) const {
     if (!edit.only_at || *edit.only_at == current_->version()) return std::nullopt;
-    return set_mistake("the rules have version " + std::to_string(current_->version()) + ", not " +
-                           std::to_string(*edit.only_at),
-                       "somebody has changed them; look at them again");
+    return other_version(current_->version(), *edit.only_at);
 }
 
 void RuleBook::settle(Rule& rule, const Rule* old, Instant now) {

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lrs/classes/rule_edit.h"
 #include "lrs/tbf/rule.h"
 #include "lrs/tbf/rule_parser.h"
 
@@ -66,14 +67,10 @@ public:
     Edited load(std::span<const std::string> rules, const Edit& edit);
     // The same from a file: a rule a line; blank lines and those that begin with '#' do not count.
     Edited load_text(std::string_view text, const Edit& edit);
+    Edited apply(const RuleEdit& edit, Instant now);
 
 private:
-    struct Line {
-        std::size_t number;
-        std::string_view text;
-    };
-
-    Edited load_lines(std::span<const Line> lines, const Edit& edit);
+    Edited load_lines(std::span<const RuleLine> lines, const Edit& edit);
     std::optional<RuleMistake> refused(const Edit& edit) const;
     void settle(Rule& rule, const Rule* old, Instant now);
     Edited put_in_force(std::vector<Rule> rules);

@@ -11,6 +11,7 @@
 #include "core/ensure.h"
 #include "core/utf8.h"
 #include "lrs/classes/described_request.h"
+#include "lrs/mclock/edit.h"
 #include "lrs/mclock/rule.h"
 #include "lrs/tbf/rule_set.h"
 
@@ -62,6 +63,8 @@ void check_mclock_rule(const MclockRule& rule) {
     ENSURE(again->class_count == rule.class_count);
     ENSURE(again->rank == rule.rank);
     ENSURE(again->text() == text);
+    const auto same = parse_mclock_change(rule.name, rule);
+    ENSURE(same.has_value() && same->text() == text);
 }
 
 void check_edits(std::string_view text) {
@@ -81,6 +84,23 @@ void check_edits(std::string_view text) {
     ENSURE(book.current()->rules().back().name == kDefaultRule);
     ENSURE(book.current()->rules().size() <= RuleSet::kRulesMax + 1);
     for (const Rule& rule : book.current()->rules()) check_rule(rule);
+}
+
+void check_mclock_edits(std::string_view text) {
+    const MclockSettings settings{.capacity = 1000, .rules = {"a job={a b} reservation=10/s"}};
+    const auto rules = MclockRules::load(settings.rules);
+    ENSURE(rules.has_value());
+    using Verb = RuleEdit::Verb;
+    for (const Verb verb : {Verb::kAdd, Verb::kChange, Verb::kDel, Verb::kLoad}) {
+        const auto edited = edit_mclock(settings, *rules, {.verb = verb, .text = text});
+        if (!edited) {
+            check_mistake(edited.error(), text);
+            continue;
+        }
+        const auto loaded = MclockRules::load(edited->rules, *rules);
+        ENSURE(loaded.has_value());
+        ENSURE(!overbooked(*edited, **loaded));
+    }
 }
 
 }  // namespace
@@ -110,5 +130,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         check_mistake(mclock_rule.error(), text);
     }
     check_edits(text);
+    check_mclock_edits(text);
     return 0;
 }

@@ -187,7 +187,7 @@ class LrsAdminTest(LrsTestCase):
             self.ctl("lrs", "rule", *words, "--if-version", version, code=REFUSED)
         # What is listed can be loaded again.
         page = self.ctl("lrs", "rule", "list").stdout
-        self.assertTrue(page.startswith(f"# version {version + 1}\nsmall op=read&size<64KiB rate=20000/s\njobs "), page)
+        self.assertTrue(page.startswith(f"# rules of tbf, version {version + 1}\nsmall op=read&size<64KiB rate=20000/s\njobs "), page)
         self.ctl("lrs", "rule", "load", "-", input=page)
         self.assertEqual(self.rules()[0], version + 2)
         self.assertIn(page.split("\n", 1)[1], self.ctl("lrs", "rule", "list").stdout)
@@ -235,12 +235,8 @@ class LrsAdminTest(LrsTestCase):
         page = self.ctl("lrs", "which", "op=write job=held").stdout
         self.assertEqual(page, "policy mclock: class held{job=held op=write}\nrule held op=write&job=held limit=1/s\n")
         page = self.ctl("lrs", "rule", "list").stdout
-        self.assertTrue(page.startswith("# rules of mclock, which change in the configuration file\nheld "), page)
+        self.assertRegex(page, "^# rules of mclock, version [0-9]+\nheld ")
         self.assertEqual(len(page.splitlines()), 4)
-        for words in (["add", "a job=a rate=1/s"], ["change", "held limit=2/s"], ["del", "held"]):
-            refused = self.ctl("lrs", "rule", *words, code=REFUSED)
-            self.assertIn("rules of mclock change in the configuration file", refused.stderr)
-        self.ctl("lrs", "rule", "load", "-", input=page, code=REFUSED)
         for words, said in ((['rules=["a job=a weight=0"]'], "lrs.mclock.rules[0]"),
                             (["capacity=5/s", 'rules=["a job=a reservation=10/s"]'], "lrs.mclock.capacity")):
             self.assertIn(said, self.ctl("lrs", "set", "mclock", *words, code=CONFIG).stderr)
@@ -252,6 +248,51 @@ class LrsAdminTest(LrsTestCase):
         self.assertGreater(self.class_named("all{op=write}")["served"], 0)
         self.ctl("lrs", "set", "tbf")
         self.ctl("lrs", "rule", "add", "a job=a rate=1/s")
+        self.fopd.stop(self.daemon)
+
+    def test_rules_of_mclock_come_change_and_go(self):
+        self.start(policy="mclock", mclock={"capacity": "1000/s", "rules": ["held op=write&job=held limit=1/s"]})
+        version, texts = self.rules()
+        self.assertEqual(texts, ["held op=write&job=held limit=1/s", "default *"])
+        ended = self.write_meanwhile(seconds=0.3, job="held")
+        wait_until(lambda: self.lrs()["queued"] > 0, "something waits")
+        # What is refused changes nothing.
+        for words, said in ((["add", "held job=b"], "already"), (["add", "b job=b weight=0"], "column 16"),
+                            (["change", "b weight=2"], "no rule"), (["change", "held rate=1/s"], "column 6"),
+                            (["del", "b"], "no rule"), (["del", "default"], "default"),
+                            (["add", "b job={a b} reservation=600/s"], "b 2 x 600/s"),
+                            (["change", "held reservation=2/s"], "below the reservation")):
+            self.assertIn(said, self.ctl("lrs", "rule", *words, code=CONFIG).stderr)
+        text = "a job=a weight=2\n# of b\nb job=b rate=1/s\n"
+        self.assertIn("line 3, column 9", self.ctl("lrs", "rule", "load", "-", input=text, code=CONFIG).stderr)
+        self.assertEqual(self.rules(), (version, texts))
+        self.assertEqual(self.daemon.status()["config"]["differs"], [])
+
+        changed = self.ctl("lrs", "rule", "change", "held limit=none weight=4", "--if-version", version)
+        self.assertIn(f"2 rules, version {version + 1}\n", changed.stdout)
+        ended()
+        self.ctl("lrs", "rule", "del", "held", "--if-version", version, code=REFUSED)
+        self.ctl("lrs", "rule", "add", "gold job={a b} reservation=500/s soft_limit=800/s rank=1")
+        self.assertEqual(self.rules(), (version + 2, ["gold job={a b} reservation=500/s soft_limit=800/s rank=1",
+                                                      "held op=write&job=held weight=4", "default *"]))
+        self.assertEqual(self.daemon.status()["config"]["differs"], ["lrs.mclock.rules"])
+        # What is listed can be loaded again.
+        page = self.ctl("lrs", "rule", "list").stdout
+        self.ctl("lrs", "rule", "del", "gold")
+        self.ctl("lrs", "rule", "load", "-", input=page)
+        self.assertEqual(self.ctl("lrs", "rule", "list").stdout, page.replace(str(version + 2), str(version + 4)))
+
+        written = self.write(seconds=0.3, job="a")
+        gold = self.class_named("gold{job=a}")
+        shares = gold["shares"]
+        self.assertEqual((shares["reservation"], shares["weight"], shares["soft_limit"]), (500, 1, 800))
+        self.assertNotIn("limit", shares)
+        self.assertEqual(shares["served_reserved"] + shares["served_by_weight"] + shares["served_over_limit"], gold["served"])
+        self.assertGreaterEqual(gold["served"], written)
+        self.assertGreater(shares["served_reserved"], 0)
+        shown = self.ctl("lrs", "show").stdout
+        self.assertRegex(shown, "RESERVED +BY WEIGHT +OVER LIMIT +GRANTED\n")
+        self.assertRegex(shown, r"gold\{job=a\} .* 500/s x1 soft 800/s\n")
         self.fopd.stop(self.daemon)
 
     # -- save --

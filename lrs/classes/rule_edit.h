@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace fopd::lrs {
+
+// How rules are changed by hand, of whatever policy they are.
+struct RuleEdit {
+    enum class Verb : std::uint8_t {
+        kAdd,     // A new rule, behind those of its rank.
+        kChange,  // "NAME [EXPRESSION] [OPTION=…] …": what is not said stays.
+        kDel,     // By its name. The default rule stays.
+        kLoad,    // All rules of a file, and no others.
+    };
+
+    Verb verb = Verb::kAdd;
+    std::string_view text{};
+    // Refused when the rules have another version meanwhile.
+    std::optional<std::uint64_t> only_at = std::nullopt;
+};
+
+// A rule of a file.
+struct RuleLine {
+    std::size_t number;  // From 1.
+    std::string_view text;
+};
+// A rule a line; blank lines and those that begin with '#' do not count.
+std::vector<RuleLine> rule_lines(std::string_view text);
+
+}  // namespace fopd::lrs

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lrs/classes/rule_lexer.h"
+
+namespace fopd::lrs {
+
+// What may be wrong with a rule among others.
+RuleMistake unknown_rule(std::string_view name, const std::vector<std::string>& names);
+RuleMistake double_rule(std::string_view name);
+RuleMistake too_many_rules();
+RuleMistake other_version(std::uint64_t version, std::uint64_t wanted);
+
+template <typename Rules>
+std::vector<std::string> names_of(const Rules& rules) {
+    std::vector<std::string> names;
+    for (const auto& rule : rules) names.push_back(rule.name);
+    return names;
+}
+
+}  // namespace fopd::lrs
