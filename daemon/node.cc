@@ -174,11 +174,20 @@ private:
     LiveSettings settings_;
 };
 
+namespace {
+
+// So that versions of rules go on from where an earlier start was.
+std::uint64_t milliseconds_of(WallTime time) {
+    return static_cast<std::uint64_t>(std::max<std::int64_t>(time.unix_ns, 0)) / 1'000'000;
+}
+
+}  // namespace
+
 Node::Node(NodeWorld world, NodeOptions options)
     : world_(std::move(world)),
       options_(options),
       created_at_(world_.control.now()),
-      policies_(world_.entropy.number()),
+      policies_(world_.entropy.number(), milliseconds_of(world_.clock.wall())),
       class_ledger_(world_.events),
       disks_({.control = world_.control,
               .bay = world_.bay,

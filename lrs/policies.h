@@ -48,7 +48,9 @@ struct PolicyShare {
 };
 // Makes it. One thread.
 struct PolicyNode {
-    explicit PolicyNode(std::uint64_t seed) : tbf(seed), mclock(seed) {}
+    // Rules have higher versions than that.
+    explicit PolicyNode(std::uint64_t seed, std::uint64_t version = 0)
+        : tbf(seed, version), mclock(seed, version) {}
 
     TbfNode tbf;
     MclockNode mclock;

@@ -103,6 +103,7 @@ MclockShare MclockNode::share(const MclockSettings& settings) {
         core::Random random(seed_);
         const HashKey key{.first = random.next(), .second = random.next()};
         share_.buckets = std::make_shared<BucketTable>(key);
+        share_.rules = MclockRules::none(version_);
     }
     if (is_first || settings.rules != settings_.rules) {
         auto loaded = MclockRules::load(settings.rules, share_.rules);

@@ -35,13 +35,16 @@ std::unique_ptr<Policy> make_mclock(const MclockSettings& settings, const Mclock
 // Makes the share, and keeps up with the settings. One thread.
 class MclockNode {
 public:
-    explicit MclockNode(std::uint64_t seed) : seed_(seed) {}
+    // The rules have higher versions than that.
+    explicit MclockNode(std::uint64_t seed, std::uint64_t version = 0)
+        : seed_(seed), version_(version) {}
 
     // Rules that are as before keep their classes and meters. Requires: the settings were checked.
     MclockShare share(const MclockSettings& settings);
 
 private:
     const std::uint64_t seed_;
+    const std::uint64_t version_;
     MclockShare share_;  // Made when somebody wants it.
     MclockSettings settings_{};
 };

@@ -46,6 +46,14 @@ MclockRules::Loaded MclockRules::load(std::span<const std::string> rules, const 
     return set;
 }
 
+MclockRules::Ptr MclockRules::none(std::uint64_t version) {
+    const auto set = std::make_shared<MclockRules>();
+    set->version_ = version;
+    set->add_default();
+    set->settle(set->rules_.front(), nullptr);
+    return set;
+}
+
 // The default rule is the last, and each other one behind those of its rank.
 void MclockRules::add_default() {
     auto last = std::ranges::find(rules_, kDefaultRule, &MclockRule::name);

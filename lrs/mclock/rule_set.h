@@ -26,6 +26,8 @@ public:
     // These rules, of which those that are as they were in `before` keep their classes and meters.
     // Without a default rule it has the weight 1.
     static Loaded load(std::span<const std::string> rules, const Ptr& before = nullptr);
+    // The default rule alone.
+    static Ptr none(std::uint64_t version);
 
     // Each change has a version of its own, higher than all before.
     std::uint64_t version() const { return version_; }

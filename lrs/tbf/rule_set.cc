@@ -34,7 +34,11 @@ const Rule* RuleSet::find(std::uint64_t id) const {
     return rule == rules_.end() ? nullptr : &*rule;
 }
 
-RuleBook::RuleBook() : current_(std::make_shared<RuleSet>()) {
+RuleBook::RuleBook(std::uint64_t version) {
+    ENSURE(version > 0);
+    const auto none = std::make_shared<RuleSet>();
+    none->version_ = version - 1;
+    current_ = none;
     const auto loaded = load({}, {.now = Instant{}});
     ENSURE(loaded.has_value());
 }

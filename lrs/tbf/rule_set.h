@@ -45,7 +45,7 @@ using RuleSetPtr = std::shared_ptr<const RuleSet>;
 class RuleBook {
 public:
     // With the default rule alone, which has no limit.
-    RuleBook();
+    explicit RuleBook(std::uint64_t version = 1);
 
     const RuleSetPtr& current() const { return current_; }
 

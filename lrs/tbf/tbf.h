@@ -34,7 +34,9 @@ std::unique_ptr<Policy> make_tbf(const TbfSettings& settings, const TbfShare& sh
 // Makes the share, and keeps up with the settings. One thread.
 class TbfNode {
 public:
-    explicit TbfNode(std::uint64_t seed) : seed_(seed) {}
+    // The rules have higher versions than that.
+    explicit TbfNode(std::uint64_t seed, std::uint64_t version = 0)
+        : seed_(seed), rules_(version + 1) {}
 
     // What is the same as before keeps its classes and buckets. Requires: the settings were
     // checked.

@@ -293,6 +293,14 @@ class LrsAdminTest(LrsTestCase):
         shown = self.ctl("lrs", "show").stdout
         self.assertRegex(shown, "RESERVED +BY WEIGHT +OVER LIMIT +GRANTED\n")
         self.assertRegex(shown, r"gold\{job=a\} .* 500/s x1 soft 800/s\n")
+
+        # A restart forgets the changes, and no version comes again.
+        before = self.rules()[0]
+        self.fopd.stop(self.daemon)
+        self.daemon = self.fopd.start_ready()
+        after, listed = self.rules()
+        self.assertEqual(listed, texts)
+        self.assertGreater(after, before)
         self.fopd.stop(self.daemon)
 
     # -- save --

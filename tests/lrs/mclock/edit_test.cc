@@ -21,7 +21,7 @@ using Verb = RuleEdit::Verb;
 
 // The rules in force, and what was said of the last change that was refused.
 struct Edited {
-    explicit Edited(Texts rules) : node(1) {
+    explicit Edited(Texts rules, std::uint64_t version = 0) : node(1, version) {
         settings.capacity = 1000;
         settings.rules = std::move(rules);
     }
@@ -116,6 +116,17 @@ TEST_CASE("lrs mclock edit: rules that stay keep their meters, and the same rule
     CHECK(edited.rules()->version() == after->version());
     edited.settings.capacity = 2000;
     CHECK(edited.rules() == after);
+}
+
+TEST_CASE("lrs rules: versions go on from the one that was said", "[lrs]") {
+    PolicyNode node(1, 5000);
+    const TbfSettings tbf{.rules = {"a job=a rate=1/s"}};
+    const std::uint64_t first = node.tbf.rules({}, Instant{})->version();
+    CHECK(first > 5000);
+    CHECK(node.tbf.rules(tbf, Instant{})->version() == first + 1);
+    const std::uint64_t second = node.mclock.share({}).rules->version();
+    CHECK(second > 5000);
+    CHECK(node.mclock.share({.rules = {"a job=a"}}).rules->version() == second + 1);
 }
 
 TEST_CASE("lrs mclock edit: any row of changes leaves rules that read back to the same", "[lrs]") {
