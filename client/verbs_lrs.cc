@@ -138,8 +138,10 @@ std::string without_rules_line(const json& done) {
 }
 
 std::string rules_changed_page(const json& done) {
-    return shown(done.at("rules")) + " rules, version " + shown(done.at("version")) + "\n" +
-           difference_line(done.at("differs")) + without_rules_line(done);
+    const auto count = done.at("rules").get<std::uint64_t>();
+    return std::to_string(count) + (count == 1 ? " rule" : " rules") + ", version " +
+           shown(done.at("version")) + "\n" + difference_line(done.at("differs")) +
+           without_rules_line(done);
 }
 
 int change_rules(const Call& call, std::string target, const std::string& body = {}) {
