@@ -1,5 +1,7 @@
 #include "lrs/by_place.h"
 
+#include <expected>
+#include <memory>
 #include <string>
 
 #include "config/types.h"
@@ -10,6 +12,22 @@ namespace {
 
 // All of a turn is put in order at once, and nothing else runs meanwhile.
 constexpr std::uint32_t kQuantumMax = 4096;
+
+config::TypePtr<Offsets> offsets_type() {
+    return std::make_shared<config::ScalarType<Offsets>>(
+        "logical",
+        [](const config::Node& scalar) -> std::expected<Offsets, config::Mistake> {
+            if (scalar.text == "logical") return Offsets::kLogical;
+            if (scalar.text == "physical") {
+                return std::unexpected(config::Mistake{
+                    "where data lies on its disk is not known before a fop runs",
+                    "write logical; io_sched's elevator goes by the places on the disk"});
+            }
+            return std::unexpected(config::Mistake{
+                config::in_quotes(scalar.text) + " are no offsets", "write logical"});
+        },
+        [](const Offsets& /*offsets*/) { return config::plain_scalar("logical"); });
+}
 
 class ByPlace final : public Policy {
 public:
@@ -67,6 +85,9 @@ config::Record<ByPlaceSettings> by_place_record(const char* whose) {
                                              {"writes", OrderedOps::kWrites},
                                              {"both", OrderedOps::kBoth}}),
                  "Which fops are put in order; others take turns with these, one by one.",
+                 {.reload = config::Reload::kLive});
+    record.field("offsets", &ByPlaceSettings::offsets, offsets_type(),
+                 "By which offsets: those in the object. Those on the disk are the elevator's.",
                  {.reload = config::Reload::kLive});
     return record;
 }

@@ -12,9 +12,14 @@ namespace fopd::lrs {
 // Which data fops a policy puts in order.
 enum class OrderedOps : std::uint8_t { kReads, kWrites, kBoth };
 
+// Whose offsets they are. Those on the disk are known to the index alone, whose file may have to be
+// read for it: not before a fop runs.
+enum class Offsets : std::uint8_t { kLogical };
+
 struct ByPlaceSettings {
     std::uint32_t quantum = 256;
     OrderedOps ops = OrderedOps::kReads;
+    Offsets offsets = Offsets::kLogical;
     friend bool operator==(const ByPlaceSettings&, const ByPlaceSettings&) = default;
 };
 // `whose`: what a quantum is for, "an object".

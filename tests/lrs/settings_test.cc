@@ -120,6 +120,22 @@ TEST_CASE("lrs settings: what is impossible is refused", "[lrs]") {
     }
 }
 
+TEST_CASE("lrs settings: offsets on the disk are refused, with who goes by them", "[lrs]") {
+    const auto loaded = load("lrs: { orr: { offsets: logical } }");
+    REQUIRE(loaded.has_value());
+    CHECK((*loaded)->get<LrsSettings>().orr == ByPlaceSettings{});
+    for (const char* policy : {"orr", "trr"}) {
+        const auto refused = load("lrs: { " + std::string(policy) + ": { offsets: physical } }");
+        REQUIRE_FALSE(refused.has_value());
+        REQUIRE(refused.error().size() == 1);
+        const config::Problem& problem = refused.error().front();
+        CHECK(problem.key == "lrs." + std::string(policy) + ".offsets");
+        CHECK(problem.wrong.find("is not known before a fop runs") != std::string::npos);
+        CHECK(problem.right.find("elevator") != std::string::npos);
+    }
+    CHECK_FALSE(load("lrs: { orr: { offsets: other } }").has_value());
+}
+
 TEST_CASE("lrs settings: an unknown policy and no foms are refused", "[lrs]") {
     CHECK_FALSE(load("lrs: { policy: lifo }").has_value());
     CHECK_FALSE(load("lrs: { max_foms: 0 }").has_value());
