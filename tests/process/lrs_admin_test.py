@@ -201,6 +201,24 @@ class LrsAdminTest(LrsTestCase):
         self.assertIn("1024 rules", self.ctl("lrs", "rule", "load", "-", input=text + "one * rate=1/s\n", code=CONFIG).stderr)
         self.fopd.stop(self.daemon)
 
+    def test_rules_look_at_where_a_client_comes_from(self):
+        self.start(policy="tbf", tbf={"rules": ["here op=write&address=127.0.0.1 rate=unlimited by={address network}",
+                                                "else op=write rate=unlimited"]})
+        written = self.write(seconds=0.2)
+        self.assertGreaterEqual(self.class_named("here{address=127.0.0.1 network=tcp}")["served"], written)
+        for expression, is_held in (("address=127.0.0.0/8", True), ("address!=10.0.0.0/8", True), ("network=tcp", True),
+                                    ("address=127.0.0.2..127.0.0.9", False), ("network=verbs", False)):
+            self.ctl("lrs", "rule", "change", f"here op=write&{expression} rate=0 by=none")
+            ended = self.write_meanwhile(seconds=0.2)
+            if is_held:
+                self.wait_queued(8)
+                self.assertTrue(self.class_named("here")["throttled"])
+            else:
+                ended()
+            self.ctl("lrs", "rule", "change", "here rate=unlimited")
+            ended()
+        self.fopd.stop(self.daemon)
+
     # -- which --
 
     def test_it_is_told_which_class_a_fop_would_be_of(self):
