@@ -3,6 +3,7 @@
 #include "lrs/mclock/mclock.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <map>
 #include <string>
@@ -135,6 +136,29 @@ TEST_CASE("lrs mclock: classes that come and go leave nothing behind", "[lrs]") 
     }
     CHECK(served == 5000);
     CHECK(stage.policy().class_count() <= 100);
+}
+
+TEST_CASE("lrs mclock: who comes costs as much among many classes as among few", "[lrs]") {
+    using Clock = std::chrono::steady_clock;
+    // What is given out was all that its class had, and comes again.
+    const auto time_of = [](int classes) {
+        MclockStage stage({"each job=*"});
+        for (int i = 0; i < classes; ++i) stage.push("job=j" + std::to_string(i), kMclockStart);
+        auto best = Clock::duration::max();
+        for (int round = 0; round < 5; ++round) {
+            const auto start = Clock::now();
+            for (int i = 0; i < 5000; ++i) {
+                Request* const request = stage.policy().pop(kMclockStart).request;
+                REQUIRE(request != nullptr);
+                stage.policy().push(*request, kMclockStart);
+            }
+            best = std::min(best, Clock::now() - start);
+        }
+        REQUIRE(stage.policy().class_count() == static_cast<std::size_t>(classes));
+        return best;
+    };
+    // A look at all of them each time takes 128 times as long.
+    CHECK(time_of(8192) < 20 * time_of(64));
 }
 
 TEST_CASE("lrs mclock: shares are kept when their numbers come to an end", "[lrs]") {

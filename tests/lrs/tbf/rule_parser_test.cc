@@ -164,6 +164,15 @@ TEST_CASE("lrs rule: classes are by what is looked at, or by what is said", "[lr
     CHECK(class_of("r * rate=1/s", kRequest) == "r");
 }
 
+TEST_CASE("lrs rule: a long name and all keys together make a class", "[lrs]") {
+    const std::string name(64, 'n');
+    const std::string keys = "address client group job network object op pool principal user";
+    const std::string request =
+        "address=10.1.2.3 client=000102030405060708090a0b0c0d0e0f group=staff job=dd.0 network=tcp "
+        "object=00010000000000070000000000000009 op=write pool=fast principal=ann user=bob";
+    CHECK(class_of(name + " * rate=1/s by={" + keys + "}", request) == name + "{" + request + "}");
+}
+
 TEST_CASE("lrs rule: rates are in operations, bytes, both, none and without limit", "[lrs]") {
     CHECK(rule_of("r * rate=0").limits.is_blocked);
     CHECK(rule_of("r * rate=0/s").limits.is_blocked);

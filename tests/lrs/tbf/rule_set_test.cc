@@ -2,6 +2,10 @@
 
 #include "lrs/tbf/rule_set.h"
 
+#include <algorithm>
+#include <utility>
+
+#include "core/random.h"
 #include "lrs/classes/described_request.h"
 #include "tests/catch.h"
 
@@ -49,6 +53,43 @@ TEST_CASE("lrs rules: the lowest rank is first, then who was there first, and de
     CHECK(names_of(*book.current()) == Names{"b", "d", "c", "a", "default"});
     REQUIRE(book.del("b", kNow));
     CHECK(names_of(*book.current()) == Names{"d", "c", "a", "default"});
+}
+
+TEST_CASE("lrs rules: any row of changes keeps each rule once, in the order of ranks", "[lrs]") {
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+        CAPTURE(seed);
+        core::Random random(seed);
+        RuleBook book;
+        // The names, each behind those of its rank, as the plainest list has them.
+        std::vector<std::pair<std::uint64_t, std::string>> plain;
+        const auto place = [&plain](std::uint64_t rank, const std::string& name) {
+            const auto later =
+                std::ranges::find_if(plain, [rank](const auto& each) { return each.first > rank; });
+            plain.insert(later, {rank, name});
+        };
+        for (int step = 0; step < 200; ++step) {
+            const std::string name = "r" + std::to_string(random.below(8));
+            const std::uint64_t rank = random.below(4);
+            const auto known =
+                std::ranges::find(plain, name, [](const auto& each) { return each.second; });
+            if (known == plain.end()) {
+                REQUIRE(book.add(name + " job=a rate=1/s rank=" + std::to_string(rank), kNow));
+                place(rank, name);
+            } else if (random.below(4) == 0) {
+                REQUIRE(book.del(name, kNow));
+                plain.erase(known);
+            } else {
+                REQUIRE(book.change(name + " rank=" + std::to_string(rank), kNow));
+                if (known->first == rank) continue;
+                plain.erase(known);
+                place(rank, name);
+            }
+            Names names;
+            for (const auto& each : plain) names.push_back(each.second);
+            names.emplace_back("default");
+            REQUIRE(names_of(*book.current()) == names);
+        }
+    }
 }
 
 TEST_CASE("lrs rules: the first rule that is for a request decides", "[lrs]") {

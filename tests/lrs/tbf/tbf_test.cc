@@ -73,6 +73,17 @@ TEST_CASE("lrs tbf: a class without tokens holds back no other", "[lrs]") {
     CHECK(figures_of(stage.policy().rule_figures(kStart + 1h), "blocked").queued == 3);
 }
 
+TEST_CASE("lrs tbf: a class that has saved its burst goes at once beside one that waits", "[lrs]") {
+    TbfStage stage({"slow job=slow rate=1/s burst=1", "saver job=saver rate=10/s burst=5"});
+    for (int i = 0; i < 3; ++i) stage.push("job=slow", kStart);
+    CHECK(stage.pop_all(kStart) == Numbers{0});
+    CHECK(stage.pop_all(kStart + 100ms).empty());
+    for (int i = 0; i < 6; ++i) stage.push("job=saver", kStart + 200ms);
+    CHECK(stage.pop_all(kStart + 200ms) == Numbers{3, 4, 5, 6, 7});
+    CHECK(stage.pop_all(kStart + 300ms) == Numbers{8});
+    CHECK(stage.pop_all(kStart + 1s) == Numbers{1});
+}
+
 TEST_CASE("lrs tbf: each combination of the keys is a class of its own", "[lrs]") {
     TbfStage stage({"jobs job=*&op={read write} rate=1/s"});
     stage.push("job=a op=read", kStart);
