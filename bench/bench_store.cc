@@ -3,8 +3,10 @@
 //
 //     bench_store [directory] [objects]
 //     bench_store [directory] new
+//     bench_store [directory] truncate [extents]
 //
-// prints a line for each figure; the second, what it costs to write where a file was never written.
+// prints a line for each figure; the second, what it costs to write where a file was never written;
+// the third, how long others wait while an object of so many extents is truncated.
 // Files of some GiB are made in the directory, or in /var/tmp, and removed.
 
 #include <algorithm>
@@ -440,16 +442,143 @@ void run_new(const std::string& directory) {
     }
 }
 
+// -- an object of many extents is truncated --
+
+// Blocks of an object that lie together neither in it nor on the disk.
+Task<Result<void>> scatter(Stage* stage, Fid fid, std::uint64_t count) {
+    constexpr std::uint64_t kAtOnce = 4096;
+    Volume& volume = stage->volume();
+    const core::WaitOptions wait{};
+    const std::uint32_t checksum = 0;
+    Change change;
+    for (std::uint64_t done = 0; done < count;) {
+        auto reserved = co_await volume.reserve(extent_record_bytes(1) * kAtOnce, wait);
+        if (!reserved) co_return std::unexpected(reserved.error());
+        change.records.clear();
+        const std::uint64_t end = std::min(count, done + kAtOnce);
+        while (done < end) {
+            const auto place = volume.allocate(
+                static_cast<std::uint32_t>(std::min<std::uint64_t>(end - done, kExtentBlocksMax)));
+            if (!place) co_return std::unexpected(place.error());
+            for (std::uint32_t i = 0; i < place->count; ++i, ++done) {
+                change.records.extent(fid, {.first = 2 * done,
+                                            .block = place->block + i,
+                                            .checksums = std::span(&checksum, 1)});
+            }
+        }
+        const auto begun =
+            volume.begin(change, std::move(*reserved), Durability::kDurable, Data::kNone);
+        if (!begun) co_return begun;
+        const auto finished = co_await volume.finish(&change);
+        if (!finished) co_return std::unexpected(finished.error());
+    }
+    co_return Result<void>{};
+}
+
+Task<Result<void>> truncate(Stage* stage, Fid fid) {
+    Volume& volume = stage->volume();
+    const core::WaitOptions wait{};
+    Change change;
+    auto reserved = co_await volume.reserve(kPunchRecordBytes, wait);
+    if (!reserved) co_return std::unexpected(reserved.error());
+    const BlockRange all{.first = 0, .count = kObjectBlocksMax};
+    const auto punched = co_await volume.punch(&change, fid, all);
+    if (!punched) co_return punched;
+    const auto begun =
+        volume.begin(change, std::move(*reserved), Durability::kDurable, Data::kNone);
+    if (!begun) co_return begun;
+    const auto finished = co_await volume.finish(&change);
+    if (!finished) co_return std::unexpected(finished.error());
+    co_return Result<void>{};
+}
+
+// How long others wait: whoever wants a turn, and whoever writes.
+struct Bystanders {
+    bool to_end = false;
+    Duration turn{0};
+    Duration write{0};
+    std::uint64_t changed_bytes = 0;
+};
+
+Task<void> want_turns(Stage* stage, Bystanders* seen) {
+    while (!seen->to_end) {
+        const Instant start = kClock.now();
+        co_await stage->reactor().yield();
+        seen->turn = std::max(seen->turn, kClock.now() - start);
+        seen->changed_bytes = std::max(seen->changed_bytes, stage->volume().changed_bytes());
+    }
+}
+
+Task<void> write_now_and_then(Stage* stage, Bystanders* seen) {
+    auto memory = must(AlignedMemory::allocate(kBlock));
+    Change change;
+    while (!seen->to_end) {
+        const Instant start = kClock.now();
+        const auto written = co_await write_block(stage, &change, memory.buffer(), 0);
+        must(written);
+        seen->write = std::max(seen->write, kClock.now() - start);
+        const auto slept = co_await stage->reactor().sleep_for(1ms, nullptr);
+        must(slept);
+    }
+}
+
+struct Truncation {
+    Duration answered{0};
+    Duration freed{0};
+};
+
+Task<void> truncate_beside(Stage* stage, Fid fid, std::uint64_t used_before, Truncation* took,
+                           Bystanders* seen) {
+    core::Gate gate;
+    stage->reactor().spawn(gate, want_turns(stage, seen));
+    stage->reactor().spawn(gate, write_now_and_then(stage, seen));
+    const Instant start = kClock.now();
+    const auto truncated = co_await truncate(stage, fid);
+    must(truncated);
+    took->answered = kClock.now() - start;
+    while (stage->volume().space_use().used_blocks > used_before + 64) {
+        co_await stage->reactor().yield();
+    }
+    took->freed = kClock.now() - start;
+    seen->to_end = true;
+    co_await gate.close(stage->reactor());
+}
+
+void run_truncate(const std::string& directory, std::uint64_t extents) {
+    Stage stage(directory, {.disk_bytes = 16UL << 30, .zeros_ahead_bytes = 0});
+    stage.open(true);
+    const Fid fid{.high = 0, .low = 2};
+    const std::uint64_t used_before = stage.volume().space_use().used_blocks;
+    stage.run(scatter(&stage, fid, extents));
+    stage.close();
+    stage.open(false);
+    Truncation took;
+    Bystanders seen;
+    stage.reactor().run_until_done(truncate_beside(&stage, fid, used_before, &took, &seen));
+    const auto ms = [](Duration time) { return in_seconds(time) * 1e3; };
+    std::printf("%8lu extents: truncated in %.1f ms, freed in %.1f ms\n", extents,
+                ms(took.answered), ms(took.freed));
+    std::printf(
+        "%18s longest wait for a turn %.2f ms, for a durable write %.1f ms; %.1f MiB of changes\n",
+        "", ms(seen.turn), ms(seen.write),
+        static_cast<double>(seen.changed_bytes) / static_cast<double>(1UL << 20));
+    std::fflush(stdout);
+}
+
 }  // namespace
 }  // namespace fopd::store
 
 int main(int argc, char* argv[]) {
     std::string directory = argc > 1 ? argv[1] : "/var/tmp";
     const bool only_new = argc > 2 && std::string_view(argv[2]) == "new";
+    const bool only_truncate = argc > 2 && std::string_view(argv[2]) == "truncate";
     const std::uint64_t objects = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1'000'000;
     directory += "/bench_store." + std::to_string(getpid());
     std::filesystem::create_directories(directory);
-    if (only_new) {
+    if (only_truncate) {
+        fopd::store::run_truncate(directory,
+                                  argc > 3 ? std::strtoull(argv[3], nullptr, 10) : 1'000'000);
+    } else if (only_new) {
         fopd::store::run_new(directory);
     } else {
         fopd::store::run(directory, objects);
