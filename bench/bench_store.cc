@@ -479,11 +479,11 @@ Task<Result<void>> truncate(Stage* stage, Fid fid) {
     Volume& volume = stage->volume();
     const core::WaitOptions wait{};
     Change change;
+    const BlockRange all{.first = 0, .count = kObjectBlocksMax};
+    const auto punched = co_await volume.punch(&change, fid, all, wait);
+    if (!punched) co_return punched;
     auto reserved = co_await volume.reserve(kPunchRecordBytes, wait);
     if (!reserved) co_return std::unexpected(reserved.error());
-    const BlockRange all{.first = 0, .count = kObjectBlocksMax};
-    const auto punched = co_await volume.punch(&change, fid, all);
-    if (!punched) co_return punched;
     const auto begun =
         volume.begin(change, std::move(*reserved), Durability::kDurable, Data::kNone);
     if (!begun) co_return begun;

@@ -29,6 +29,7 @@
 #include "daemon/service_manager.h"
 #include "daemon/start_problem.h"
 #include "daemon/store_backup.h"
+#include "store/volume.h"
 
 namespace fopd::daemon {
 
@@ -69,6 +70,7 @@ struct NodeOptions {
     Buffers buffers = Buffers::kRegistered;
     // In place of fabric.listen.
     std::optional<std::vector<fabric::Address>> listen{};
+    std::uint32_t extents_a_turn = store::VolumeOptions{}.extents_a_turn;
 };
 
 // The daemon without the process around it: starts the localities, watches them, reloads, drains

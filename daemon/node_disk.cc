@@ -163,7 +163,8 @@ void NodeDisk::make_volume() {
                              .flush_interval = world_.store.flush_interval,
                              .checkpoint_interval = world_.store.checkpoint_interval,
                              .zeros_ahead_bytes = world_.store.zeros_ahead_bytes,
-                             .discard = world_.store.discard});
+                             .discard = world_.store.discard,
+                             .extents_a_turn = world_.extents_a_turn});
 }
 
 // Before anything else: what is written from now on is nobody else's to take.

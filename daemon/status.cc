@@ -141,7 +141,7 @@ void write_check(JsonWriter& json, std::string_view device, const reqh::CheckSta
         .field("seconds", in_seconds(check.took))
         .field("objects", report.objects)
         .field("uploads", report.uploads)
-        .field("removed", report.removed)
+        .field("cleared", report.cleared)
         .field("replies", report.replies)
         .field("extents", report.extents)
         .field("blocks", report.blocks)

@@ -71,7 +71,7 @@ void Operation::move_to(const Site& site) {
 void Operation::leave() {
     give_back();
     freed_ = {};
-    change_.records.clear();
+    change_.clear();
     coming_.reset();
     going_.reset();
     reading_.unlink();

@@ -40,6 +40,7 @@ private:
     void find_edges();
     void add_edge(std::uint64_t number);
     Task<Granted<>> rewrite_edges();
+    Task<Granted<>> punch();
     Task<Granted<>> commit(store::Reservation room);
     core::Buffer memory(std::size_t index) const {
         const core::Buffer& piece = operation_.piece();
@@ -59,7 +60,9 @@ Task<Granted<fop::Changed>> Clearing::run() {
     operation_.enter(Phase::kFetch);
     const auto rewritten = co_await rewrite_edges();
     if (!rewritten) co_return refused(rewritten.error());
-    auto room = co_await operation_.reserve(store::kPunchRecordBytes + store::kPutRecordBytesMax);
+    const auto punched = co_await punch();
+    if (!punched) co_return refused(punched.error());
+    auto room = co_await operation_.reserve(store::kPutRecordBytesMax);
     if (!room) co_return refused(room.error());
     operation_.enter(Phase::kExecute);
     const auto wanted = operation_.check_wanted();
@@ -123,13 +126,15 @@ Task<Granted<>> Clearing::rewrite_edges() {
     co_return Granted<>{};
 }
 
+Task<Granted<>> Clearing::punch() {
+    if (hole_.count == 0) co_return Granted<>{};
+    const auto punched = co_await operation_.volume().punch(&operation_.change(), what_.fid, hole_,
+                                                            operation_.wait());
+    if (!punched) co_return refused(untraced(punched.error()));
+    co_return Granted<>{};
+}
+
 Task<Granted<>> Clearing::commit(store::Reservation room) {
-    store::Volume& volume = operation_.volume();
-    if (hole_.count > 0) {
-        // From here on it is done in any case: the map shows some of it already.
-        const auto punched = co_await volume.punch(&operation_.change(), what_.fid, hole_);
-        if (!punched) co_return refused(punched.error());
-    }
     store::Object object = operation_.object();
     object.size_bytes = what_.size_bytes;
     ++object.version;

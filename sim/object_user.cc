@@ -177,7 +177,10 @@ ObjectWish ObjectUser::draw_wish(Process& process) const {
         return wish;
     }
     const std::string name = std::exchange(wish.name, {});
-    if (draw < 19) {
+    if (options_.tears && draw >= 40 && draw < 55) {
+        wish.kind = draw < 47 ? Kind::kTruncate : Kind::kPunch;
+        if (wish.kind == Kind::kTruncate) wish.range.length = fop::kOffsetMax - wish.range.offset;
+    } else if (draw < 19) {
         wish.kind = Kind::kRemove;
         wish.from = known.name;
     } else if (draw < 24) {

@@ -22,6 +22,7 @@ struct ObjectUserOptions {
     // What it draws from.
     std::uint32_t names = 5;
     std::uint64_t object_bytes = 48U << 10;
+    bool tears = false;      // Much of what there is it truncates, or makes holes in it.
     bool impatient = false;  // Some calls have a deadline they may miss.
 };
 

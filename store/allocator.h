@@ -117,9 +117,6 @@ public:
 
     // Null: nobody. One at a time; it outlives its being here.
     void set_watch(SpaceWatch* watch) { watch_ = watch; }
-    void tell_watch(Place place) {
-        if (watch_ != nullptr) watch_->touched(place);
-    }
     // Given out, and neither taken up nor given back.
     std::uint64_t promised_blocks() const { return promised_blocks_; }
     struct Fault {
@@ -165,6 +162,9 @@ private:
         return std::uint64_t{segment} * segment_blocks_;
     }
     bool is_ours(Place place) const;
+    void tell_watch(Place place) {
+        if (watch_ != nullptr) watch_->touched(place);
+    }
     template <typename Visit>
     bool each_segment(Place place, Visit visit) const;
     bool any_used(Place place) const;

@@ -27,7 +27,7 @@ struct CheckReport {
 
     std::uint64_t objects = 0;
     std::uint64_t uploads = 0;
-    std::uint64_t removed = 0;  // Whose extents are still to go.
+    std::uint64_t cleared = 0;  // Ranges whose extents are still to go.
     std::uint64_t replies = 0;
     std::uint64_t extents = 0;
     std::uint64_t blocks = 0;  // Of these.

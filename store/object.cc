@@ -216,9 +216,23 @@ Result<StoredExtent> read_extent(Bytes key, Bytes value) {
     return extent;
 }
 
-Result<void> read_removed(Bytes value) {
-    if (!value.empty()) return corrupt("removed object in the index");
-    return {};
+Result<Cleared> read_cleared_key(Bytes key) {
+    if (!is_kind(key, KeyKind::kCleared, kNumberKeyBytes)) {
+        return corrupt("key of a cleared range in the index");
+    }
+    return Cleared{.fid = {.high = get_big(key.data() + 1), .low = get_big(key.data() + 9)},
+                   .end = get_big(key.data() + kFidKeyBytes)};
+}
+
+Result<Cleared> read_cleared(Bytes key, Bytes value) {
+    auto cleared = read_cleared_key(key);
+    if (!cleared) return cleared;
+    if (value.size() != sizeof(std::uint64_t)) return corrupt("length of a cleared range");
+    cleared->first = get_little<std::uint64_t>(value, 0);
+    if (cleared->first >= cleared->end || cleared->end > kObjectBlocksMax) {
+        return corrupt("cleared range in the index");
+    }
+    return cleared;
 }
 
 Result<std::uint64_t> read_newest_name(Bytes value) {
@@ -282,6 +296,12 @@ Bytes write_reply(ValueBuffer& into, const ReplyRecord& record) {
     const auto value = into.grow(kReplyHeadBytes + record.reply.size());
     put_little(value, 0, static_cast<std::uint64_t>(record.made.unix_ns));
     std::ranges::copy(record.reply, value.begin() + kReplyHeadBytes);
+    return into.bytes();
+}
+
+Bytes write_cleared(ValueBuffer& into, std::uint64_t first) {
+    into.clear();
+    put_little(into.grow(sizeof first), 0, first);
     return into.bytes();
 }
 

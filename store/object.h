@@ -24,7 +24,7 @@ inline constexpr std::size_t kPrincipalBytesMax = 64;
 inline constexpr std::size_t kReplyBytesMax = 1024;
 
 enum class KeyKind : std::uint8_t {
-    kRemoved = 'd',  // An object that is gone, but for its extents.
+    kCleared = 'd',  // Blocks whose extents count no more, and are going.
     kExtent = 'e',
     kNames = 'n',  // The newest record that changed a name.
     kObject = 'o',
@@ -72,6 +72,12 @@ struct ExtentKey {
     Fid fid{};
     std::uint64_t first = 0;
 };
+// Blocks of an object, or of one that is gone.
+struct Cleared {
+    Fid fid{};
+    std::uint64_t first = 0;
+    std::uint64_t end = 0;
+};
 struct ReplyKey {
     ClientId client{};
     std::uint64_t request_number = 0;
@@ -82,7 +88,10 @@ class Key {
 public:
     static Key object(Fid fid) { return {KeyKind::kObject, fid.high, fid.low}; }
     static Key upload(Fid fid) { return {KeyKind::kUpload, fid.high, fid.low}; }
-    static Key removed(Fid fid) { return {KeyKind::kRemoved, fid.high, fid.low}; }
+    // By their end, so that it stays the same while they go from the front.
+    static Key cleared(Fid fid, std::uint64_t end) {
+        return {KeyKind::kCleared, fid.high, fid.low, end};
+    }
     static Key extent(Fid fid, std::uint64_t first) {
         return {KeyKind::kExtent, fid.high, fid.low, first};
     }
@@ -107,7 +116,7 @@ private:
 
 // kCorrupt when the bytes are no such key, as read_... are for values. Text and bytes are borrowed
 // from what was read.
-Result<Fid> read_fid_key(KeyKind kind, Bytes key);  // Of an object, an upload or one removed.
+Result<Fid> read_fid_key(KeyKind kind, Bytes key);  // Of an object or an upload.
 Result<ExtentKey> read_extent_key(Bytes key);
 Result<ReplyKey> read_reply_key(Bytes key);
 
@@ -131,7 +140,9 @@ struct StoredExtent {
 Result<Object> read_object(Bytes value);
 Result<Upload> read_upload(Bytes value);
 Result<StoredExtent> read_extent(Bytes key, Bytes value);
-Result<void> read_removed(Bytes value);
+// Its key alone does not say where it begins: at 0, then.
+Result<Cleared> read_cleared_key(Bytes key);
+Result<Cleared> read_cleared(Bytes key, Bytes value);
 Result<std::uint64_t> read_newest_name(Bytes value);
 Result<ReplyRecord> read_reply(Bytes value);
 
@@ -154,6 +165,7 @@ Bytes write_object(ValueBuffer& into, const Object& object);
 Bytes write_upload(ValueBuffer& into, const Upload& upload);
 // An extent's checksums are the one and then the other, as they lie in the index.
 Bytes write_extent(ValueBuffer& into, std::uint64_t block, Bytes checksums, Bytes more = {});
+Bytes write_cleared(ValueBuffer& into, std::uint64_t first);
 Bytes write_reply(ValueBuffer& into, const ReplyRecord& record);
 Bytes write_newest_name(ValueBuffer& into, std::uint64_t seq);
 

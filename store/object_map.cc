@@ -80,8 +80,7 @@ void ObjectMap::commit_upload(Fid fid, const Object& object) {
 void ObjectMap::remove(Fid fid) {
     index_.erase(Key::object(fid));
     index_.erase(Key::upload(fid));
-    index_.put(Key::removed(fid), {});
-    if (fid < sweep_fid_) sweep_from(fid);
+    put_cleared({.fid = fid, .end = kObjectBlocksMax});
 }
 
 Result<std::optional<ReplyRecord>> ObjectMap::find_reply(const ReplyKey& key) {
@@ -113,101 +112,246 @@ void ObjectMap::put_newest_name(std::uint64_t seq) {
 // -- reading extents --
 
 ObjectMap::Extents::Extents(ObjectMap& map, Fid fid, BlockRange range)
-    : index_(map.index_),
+    : map_(map),
       fid_(fid),
       range_(range),
-      state_(range.count == 0 ? State::kEnd : State::kBefore),
+      state_(State::kBefore),
       next_(range.first),
-      to_(Key::extent(fid, range.end() - 1)) {
+      to_(Key::first_of(KeyKind::kExtent)) {
     ENSURE(range.count <= kReadBlocksMax);
     ENSURE(range.first <= kObjectBlocksMax - range.count);
 }
 
-// First the extent that holds the first block, if one does; then those that begin in the range.
+// Part by part: first the extent that holds the first block, if one does; then those that begin in
+// the part.
 Result<std::optional<Extent>> ObjectMap::Extents::next() {
-    if (state_ == State::kBefore) {
-        state_ = State::kFirst;
-        const auto extent = holding_first();
+    LayeredIndex& index = map_.index_;
+    while (state_ != State::kEnd) {
+        if (state_ == State::kBefore) {
+            const auto begun = begin_part();
+            if (!begun) return std::unexpected(begun.error());
+            if (!*begun) break;
+            const auto extent = holding_first();
+            if (!extent) return std::unexpected(extent.error());
+            if (*extent) return cut(**extent);
+            next_ = part_.first + 1;
+        }
+        if (next_ >= part_.end()) {
+            next_ = part_.end();
+            state_ = State::kBefore;
+            continue;
+        }
+        auto found = state_ == State::kFirst
+                         ? index.at_or_after({.from = Key::extent(fid_, next_), .to = to_})
+                         : index.next();
+        state_ = State::kWithin;
+        while (found && *found == Found::kErasedKeys) found = index.next();
+        if (!found) return std::unexpected(found.error());
+        if (*found == Found::kNothing) {
+            next_ = part_.end();
+            state_ = State::kBefore;
+            continue;
+        }
+        const auto extent = extent_of(index.entry());
         if (!extent) return std::unexpected(extent.error());
-        if (*extent) return cut(**extent);
-        next_ = range_.first + 1;
+        if (extent->first < next_) return overlap();
+        return cut(*extent);
     }
-    if (next_ >= range_.end()) state_ = State::kEnd;
-    if (state_ == State::kEnd) return std::nullopt;
-    auto found = state_ == State::kFirst
-                     ? index_.at_or_after({.from = Key::extent(fid_, next_), .to = to_})
-                     : index_.next();
-    state_ = State::kWithin;
-    while (found && *found == Found::kErasedKeys) found = index_.next();
-    if (!found) return std::unexpected(found.error());
-    if (*found == Found::kNothing) {
-        state_ = State::kEnd;
-        return std::nullopt;
+    state_ = State::kEnd;
+    return std::nullopt;
+}
+
+// From where the last one ended up to what is cleared next. False when there is none.
+Result<bool> ObjectMap::Extents::begin_part() {
+    state_ = State::kFirst;
+    while (next_ < range_.end()) {
+        part_ = {.first = next_, .count = range_.end() - next_};
+        const auto cleared = map_.next_cleared(fid_, next_);
+        if (!cleared) return std::unexpected(cleared.error());
+        const bool is_whole = !*cleared || (*cleared)->first >= range_.end();
+        if (!is_whole && (*cleared)->first <= next_) {
+            next_ = (*cleared)->end;
+            continue;
+        }
+        if (!is_whole) part_.count = (*cleared)->first - next_;
+        to_ = Key::extent(fid_, part_.end() - 1);
+        return true;
     }
-    const auto extent = extent_of(index_.entry());
-    if (!extent) return std::unexpected(extent.error());
-    if (extent->first < next_) return overlap();
-    return cut(*extent);
+    return false;
 }
 
 Result<std::optional<StoredExtent>> ObjectMap::Extents::holding_first() {
-    const auto from = Key::extent(fid_, range_.first);
-    const auto to = Key::extent(fid_, reach_before(range_.first));
-    auto found = index_.at_or_before({.from = from, .to = to});
-    while (found && *found == Found::kErasedKeys) found = index_.next();
+    LayeredIndex& index = map_.index_;
+    const auto from = Key::extent(fid_, part_.first);
+    const auto to = Key::extent(fid_, reach_before(part_.first));
+    auto found = index.at_or_before({.from = from, .to = to});
+    while (found && *found == Found::kErasedKeys) found = index.next();
     if (!found) return std::unexpected(found.error());
     if (*found == Found::kNothing) return std::nullopt;
-    const auto extent = extent_of(index_.entry());
+    const auto extent = extent_of(index.entry());
     if (!extent) return std::unexpected(extent.error());
-    if (extent->end() <= range_.first) return std::nullopt;
+    if (extent->end() <= part_.first) return std::nullopt;
     return *extent;
 }
 
 Extent ObjectMap::Extents::cut(const StoredExtent& extent) {
-    const auto first = std::max(extent.first, range_.first);
-    const auto place = place_within(extent, range_);
+    const auto first = std::max(extent.first, part_.first);
+    const auto place = place_within(extent, part_);
     const auto checksums = std::span(checksums_).first(place.count);
     extent.copy_checksums(static_cast<std::uint32_t>(first - extent.first), checksums);
     next_ = first + place.count;
     return {.first = first, .block = place.block, .checksums = checksums};
 }
 
-Result<ObjectMap::Counted> ObjectMap::count(Fid fid, std::uint64_t from, std::uint32_t steps_max) {
-    ENSURE(from < kObjectBlocksMax);
+Result<ObjectMap::Counted> ObjectMap::count(Fid fid, BlockRange range, std::uint32_t steps_max) {
+    ENSURE(range.first <= kObjectBlocksMax);
+    range.count = std::min(range.count, kObjectBlocksMax - range.first);
     const ReleaseAtEnd release(index_);
-    const Key to = Key::extent(fid, kObjectBlocksMax - 1);
-    Counted counted{.next = from};
-    auto found = index_.at_or_after({.from = Key::extent(fid, from), .to = to});
+    const auto cleared = next_cleared(fid, range.first);
+    if (!cleared) return std::unexpected(cleared.error());
+    if (!*cleared || (*cleared)->first >= range.end()) return count_all(fid, range, steps_max);
+    if ((*cleared)->first <= range.first) {
+        const auto next = std::min((*cleared)->end, range.end());
+        return Counted{.next = next, .finished = next == range.end(), .met_cleared = true};
+    }
+    const BlockRange part{.first = range.first, .count = (*cleared)->first - range.first};
+    auto counted = count_all(fid, part, steps_max);
+    if (!counted) return counted;
+    counted->finished = false;
+    counted->met_cleared = true;
+    return counted;
+}
+
+Result<ObjectMap::Counted> ObjectMap::count_all(Fid fid, BlockRange range,
+                                                std::uint32_t steps_max) {
+    ENSURE(range.first <= kObjectBlocksMax);
+    range.count = std::min(range.count, kObjectBlocksMax - range.first);
+    const ReleaseAtEnd release(index_);
+    Counted counted{.next = range.end(), .finished = true};
+    if (range.count == 0) return counted;
+    Around around;
+    const auto before = find_left(fid, range, around);
+    if (!before) return std::unexpected(before.error());
+    auto next = range.first;
+    if (around.left) next = std::min(around.left->end(), range.end());
+    counted.blocks = next - range.first;
+    if (next == range.end()) return counted;
+    const Key to = Key::extent(fid, range.end() - 1);
+    auto found = index_.at_or_after({.from = Key::extent(fid, next), .to = to});
     for (std::uint32_t steps = 0;; ++steps) {
         if (!found) return std::unexpected(found.error());
-        if (*found == Found::kNothing) break;
-        if (steps == steps_max) return counted;
+        if (*found == Found::kNothing) return counted;
+        if (steps == steps_max) break;
         if (*found == Found::kEntry) {
             const auto extent = extent_of(index_.entry());
             if (!extent) return std::unexpected(extent.error());
-            counted.blocks += extent->count;
-            counted.next = extent->end();
+            counted.blocks += place_within(*extent, range).count;
+            next = std::min(extent->end(), range.end());
         } else {
             const auto key = read_extent_key(index_.entry().key);
             if (!key) return std::unexpected(key.error());
-            counted.next = key->first + 1;
+            next = key->first + 1;
         }
         found = index_.next();
     }
-    counted.finished = true;
+    counted.next = next;
+    counted.finished = false;
     return counted;
+}
+
+// -- what is cleared: ranges that neither overlap nor touch each other, of an object that is there
+// --
+
+Result<bool> ObjectMap::has_cleared() {
+    if (has_cleared_) return *has_cleared_;
+    const auto to = Key::last_of(KeyKind::kCleared);
+    auto found = index_.at_or_after({.from = Key::first_of(KeyKind::kCleared), .to = to});
+    while (found && *found == Found::kErasedKeys) found = index_.next();
+    if (!found) return std::unexpected(found.error());
+    has_cleared_ = *found == Found::kEntry;
+    return *has_cleared_;
+}
+
+// The first that ends behind `from`.
+Result<std::optional<Cleared>> ObjectMap::next_cleared(Fid fid, std::uint64_t from) {
+    const auto any = has_cleared();
+    if (!any) return std::unexpected(any.error());
+    if (!*any || from >= kObjectBlocksMax) return std::nullopt;
+    const auto to = Key::cleared(fid, kObjectBlocksMax);
+    auto found = index_.at_or_after({.from = Key::cleared(fid, from + 1), .to = to});
+    while (found && *found == Found::kErasedKeys) found = index_.next();
+    if (!found) return std::unexpected(found.error());
+    if (*found == Found::kNothing) return std::nullopt;
+    return read_cleared(index_.entry().key, index_.entry().value);
+}
+
+Result<void> ObjectMap::find_cleared(Fid fid, BlockRange range) {
+    cleared_.clear();
+    for (auto from = range.first;;) {
+        const auto next = next_cleared(fid, from);
+        if (!next) return std::unexpected(next.error());
+        if (!*next || (*next)->first >= range.end()) return {};
+        cleared_.push_back(**next);
+        from = (*next)->end;
+    }
+}
+
+void ObjectMap::put_cleared(const Cleared& cleared) {
+    const auto key = Key::cleared(cleared.fid, cleared.end);
+    ValueBuffer value;
+    index_.put(key, write_cleared(value, cleared.first));
+    if (std::ranges::lexicographical_compare(key.bytes(), sweep_from_.bytes())) sweep_from_ = key;
+}
+
+// What find_cleared() has found is without the range from now on.
+void ObjectMap::cut_cleared(BlockRange range) {
+    for (const Cleared& each : cleared_) {
+        if (each.end > range.end()) {
+            put_cleared({.fid = each.fid, .first = range.end(), .end = each.end});
+        } else {
+            index_.erase(Key::cleared(each.fid, each.end));
+        }
+        if (each.first < range.first) {
+            put_cleared({.fid = each.fid, .first = each.first, .end = range.first});
+        }
+    }
+}
+
+Result<void> ObjectMap::clear(Fid fid, BlockRange range) {
+    ENSURE(range.first <= kObjectBlocksMax);
+    range.count = std::min(range.count, kObjectBlocksMax - range.first);
+    if (range.count == 0) return {};
+    const ReleaseAtEnd release(index_);
+    const auto before = std::min<std::uint64_t>(range.first, 1);
+    const auto found =
+        find_cleared(fid, {.first = range.first - before, .count = before + range.count + 1});
+    if (!found) return found;
+    Cleared all{.fid = fid, .first = range.first, .end = range.end()};
+    for (const Cleared& each : cleared_) {
+        all.first = std::min(all.first, each.first);
+        all.end = std::max(all.end, each.end);
+    }
+    for (const Cleared& each : cleared_) {
+        if (each.end != all.end) index_.erase(Key::cleared(fid, each.end));
+    }
+    put_cleared(all);
+    has_cleared_ = true;
+    return {};
 }
 
 // -- changing extents: first everything is looked at, then everything is changed --
 
-Result<void> ObjectMap::insert(Fid fid, const Extent& extent, std::vector<Place>& freed) {
+Result<std::uint64_t> ObjectMap::insert(Fid fid, const Extent& extent, std::vector<Place>& freed) {
     ENSURE(extent.count() > 0);
     ENSURE(extent.count() <= kExtentBlocksMax);
     ENSURE(extent.first <= kObjectBlocksMax - extent.count());
     const BlockRange range{.first = extent.first, .count = extent.count()};
     const ReleaseAtEnd release(index_);
+    const auto cleared = find_cleared(fid, range);
+    if (!cleared) return std::unexpected(cleared.error());
     const auto around = find_around(fid, range);
     if (!around) return std::unexpected(around.error());
+    const auto had = count_pieces(*around, range);
 
     const auto checksums = std::as_bytes(extent.checksums);
     const auto& left = around->left;
@@ -233,7 +377,24 @@ Result<void> ObjectMap::insert(Fid fid, const Extent& extent, std::vector<Place>
     }
     if (cuts_left) index_.put(Key::extent(fid, left->first), cut_left);
     index_.put(Key::extent(fid, begin), whole);
-    return {};
+    cut_cleared(range);
+    return range.count - had;
+}
+
+// How many blocks of the range the object has; what is cleared is not among them.
+std::uint64_t ObjectMap::count_pieces(const Around& around, BlockRange range) const {
+    std::uint64_t blocks = 0;
+    for (const auto& piece : std::span(pieces_).first(around.piece_count)) {
+        const auto first = std::max(piece.first, range.first);
+        const auto end = first + piece.place.count;
+        blocks += piece.place.count;
+        for (const Cleared& each : cleared_) {
+            const auto from = std::max(first, each.first);
+            const auto to = std::min(end, each.end);
+            if (from < to) blocks -= to - from;
+        }
+    }
+    return blocks;
 }
 
 // What a range overlaps, from behind, down to the extent that begins before it.
@@ -342,35 +503,35 @@ Result<ObjectMap::Punched> ObjectMap::find_within(Fid fid, BlockRange range,
     }
 }
 
-void ObjectMap::sweep_from(Fid fid) {
-    sweep_fid_ = fid;
-    sweep_block_ = 0;
-}
-
 // Where it was is remembered, so that it does not look again at all that it has erased already.
 Result<std::optional<ObjectMap::Swept>> ObjectMap::sweep(std::uint32_t steps_max,
                                                          std::vector<Place>& freed) {
     const ReleaseAtEnd release(index_);
-    const auto from = Key::removed(sweep_fid_);
-    const auto to = Key::last_of(KeyKind::kRemoved);
-    const auto found = index_.at_or_after({.from = from, .to = to});
+    const auto to = Key::last_of(KeyKind::kCleared);
+    const auto found = index_.at_or_after({.from = sweep_from_, .to = to});
     if (!found) return std::unexpected(found.error());
-    if (*found == Found::kNothing) return std::nullopt;
-    const auto fid = read_fid_key(KeyKind::kRemoved, index_.entry().key);
-    if (!fid) return std::unexpected(fid.error());
-    if (*fid != sweep_fid_) sweep_from(*fid);
-    if (*found == Found::kErasedKeys) return Swept{.fid = *fid, .range = {}, .finished = false};
-    const auto checked = read_removed(index_.entry().value);
-    if (!checked) return std::unexpected(checked.error());
+    if (*found == Found::kNothing) {
+        has_cleared_ = false;
+        return std::nullopt;
+    }
+    const auto& entry = index_.entry();
+    const bool is_erased = *found == Found::kErasedKeys;
+    const auto cleared =
+        is_erased ? read_cleared_key(entry.key) : read_cleared(entry.key, entry.value);
+    if (!cleared) return std::unexpected(cleared.error());
+    const Fid fid = cleared->fid;
+    sweep_from_ = Key::cleared(fid, cleared->end);
+    if (is_erased) return Swept{.fid = fid};
 
-    const BlockRange rest{.first = sweep_block_, .count = kObjectBlocksMax - sweep_block_};
-    const auto punched = punch(*fid, rest, steps_max, freed);
+    const BlockRange rest{.first = cleared->first, .count = cleared->end - cleared->first};
+    const auto punched = punch(fid, rest, steps_max, freed);
     if (!punched) return std::unexpected(punched.error());
-    sweep_block_ = punched->next;
-    if (punched->finished) index_.erase(Key::removed(*fid));
-    return Swept{.fid = *fid,
-                 .range = {.first = rest.first, .count = punched->next - rest.first},
-                 .finished = punched->finished};
+    if (punched->finished) {
+        index_.erase(sweep_from_);
+    } else {
+        put_cleared({.fid = fid, .first = punched->next, .end = cleared->end});
+    }
+    return Swept{.fid = fid, .range = {.first = rest.first, .count = punched->next - rest.first}};
 }
 
 // -- all --
@@ -423,19 +584,18 @@ Result<void> ObjectMap::show(KeyKind kind, const IndexEntry& entry, MapVisitor* 
         return show_to(read_reply(entry.value),
                        [&](auto& record) { return visitor->reply(*key, record); });
     }
+    if (kind == KeyKind::kCleared) {
+        return show_to(read_cleared(entry.key, entry.value),
+                       [&](auto& cleared) { return visitor->cleared(cleared); });
+    }
     const auto fid = read_fid_key(kind, entry.key);
     if (!fid) return std::unexpected(fid.error());
     if (kind == KeyKind::kObject) {
         return show_to(read_object(entry.value),
                        [&](auto& object) { return visitor->object(*fid, object); });
     }
-    if (kind == KeyKind::kUpload) {
-        return show_to(read_upload(entry.value),
-                       [&](auto& upload) { return visitor->upload(*fid, upload); });
-    }
-    const auto read = read_removed(entry.value);
-    if (!read) return read;
-    return visitor->removed(*fid);
+    return show_to(read_upload(entry.value),
+                   [&](auto& upload) { return visitor->upload(*fid, upload); });
 }
 
 ObjectMap::Position::Position(KeyKind kind) : kind_(kind) {

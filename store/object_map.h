@@ -32,7 +32,7 @@ public:
     virtual Result<void> object(Fid, const Object&) { return {}; }
     virtual Result<void> upload(Fid, const Upload&) { return {}; }
     virtual Result<void> reply(const ReplyKey&, const ReplyRecord&) { return {}; }
-    virtual Result<void> removed(Fid) { return {}; }
+    virtual Result<void> cleared(const Cleared&) { return {}; }
     // Called between the turns that show something; it may take its time.
     virtual Task<Result<void>> between_turns() { co_return Result<void>{}; }
 };
@@ -40,6 +40,9 @@ public:
 // The objects of a disk and where their bytes lie. Every operation is a bounded number of steps,
 // whatever the size of the object, and what is found is checked (kCorrupt). An operation that fails
 // has changed nothing.
+//
+// What is cleared is a hole to whoever looks, while its extents still have their places: they go a
+// piece at a time, see sweep().
 //
 // The same operations in the same order make the same map, so that a log of them can be replayed,
 // and again over a map that has some of them already.
@@ -56,7 +59,7 @@ public:
     void put_upload(Fid fid, const Upload& upload);
     // What was uploaded is the object from now on.
     void commit_upload(Fid fid, const Object& object);
-    // The object, or the upload, is gone at once; its extents are left for sweep().
+    // The object, or the upload, is gone at once, and all of it is cleared.
     void remove(Fid fid);
     Result<std::optional<ReplyRecord>> find_reply(const ReplyKey& key);
     void put_reply(const ReplyKey& key, const ReplyRecord& record);
@@ -79,15 +82,17 @@ public:
         enum class State : std::uint8_t { kBefore, kFirst, kWithin, kEnd };
 
         Extents(ObjectMap& map, Fid fid, BlockRange range);
+        Result<bool> begin_part();
         Result<std::optional<StoredExtent>> holding_first();
         Extent cut(const StoredExtent& extent);
 
-        LayeredIndex& index_;
+        ObjectMap& map_;
         const Fid fid_;
         const BlockRange range_;
         State state_;
+        BlockRange part_;     // Of the range: nothing of it is cleared.
         std::uint64_t next_;  // Behind what was given out.
-        const Key to_;
+        Key to_;
         std::array<std::uint32_t, kExtentBlocksMax> checksums_;
     };
     // Requires: at most kReadBlocksMax blocks. One at a time; it ends with a change.
@@ -98,13 +103,17 @@ public:
         std::uint64_t blocks = 0;
         std::uint64_t next = 0;  // Where to go on.
         bool finished = false;
+        bool met_cleared = false;
     };
-    // How many blocks the extents have that begin at or behind `from`; looks at so many at most.
-    Result<Counted> count(Fid fid, std::uint64_t from, std::uint32_t steps_max);
+    // How many blocks of a range extents have; looks at so many of them at most.
+    Result<Counted> count(Fid fid, BlockRange range, std::uint32_t steps_max);
+    // Of extents that count no more, too.
+    Result<Counted> count_all(Fid fid, BlockRange range, std::uint32_t steps_max);
 
-    // Puts an extent in the place of whatever was there. One that goes on where the one before it
-    // ends, in the object and on the disk, is joined to it.
-    Result<void> insert(Fid fid, const Extent& extent, std::vector<Place>& freed);
+    // Puts an extent in the place of whatever was there, and says how many blocks more the object
+    // has. One that goes on where the one before it ends, in the object and on the disk, is joined
+    // to it.
+    Result<std::uint64_t> insert(Fid fid, const Extent& extent, std::vector<Place>& freed);
 
     struct Punched {
         std::uint64_t next = 0;  // Blocks of the range before this are a hole now.
@@ -115,15 +124,17 @@ public:
     Result<Punched> punch(Fid fid, BlockRange range, std::uint32_t steps_max,
                           std::vector<Place>& freed);
 
+    // Makes a hole at once, however many extents there are: they are left for sweep(). Takes a step
+    // for each range that was cleared before and is in it, or beside it.
+    Result<void> clear(Fid fid, BlockRange range);
+
     struct Swept {
         Fid fid{};
-        BlockRange range{};     // It is a hole now.
-        bool finished = false;  // Nothing is left of the object.
+        BlockRange range{};  // It is a hole now, of which nothing is left.
     };
-    // A piece of what remove() left behind, at most `steps_max` extents; none when there is none.
-    // The extents of a removed object count only until somebody else is given their places: after a
-    // replay everything is swept before the blocks in use are counted, unless the sweeps were
-    // logged too (and are then replayed as punches).
+    // A piece of what was cleared, at most `steps_max` extents; none when there is none. What is
+    // cleared keeps its places until then: after a replay everything is swept before the blocks in
+    // use are counted, unless the sweeps were logged too (and are then replayed as punches).
     Result<std::optional<Swept>> sweep(std::uint32_t steps_max, std::vector<Place>& freed);
 
     // -- all --
@@ -163,12 +174,17 @@ private:
         std::size_t size_;
     };
 
+    Result<std::optional<Cleared>> next_cleared(Fid fid, std::uint64_t from);
+    Result<bool> has_cleared();
+    Result<void> find_cleared(Fid fid, BlockRange range);
+    std::uint64_t count_pieces(const Around& around, BlockRange range) const;
+    void put_cleared(const Cleared& cleared);
+    void cut_cleared(BlockRange range);
     Result<Around> find_around(Fid fid, BlockRange range);
     Result<void> find_left(Fid fid, BlockRange range, Around& around);
     Result<Punched> find_within(Fid fid, BlockRange range, std::uint32_t steps_max, Around& around);
     void note_overlapped(const StoredExtent& extent, BlockRange range, Around& around);
     void put_right(Fid fid, BlockRange range, const std::optional<Bytes>& value);
-    void sweep_from(Fid fid);
     Result<bool> show_some(Position& position, MapVisitor* visitor);
     static Result<void> show(KeyKind kind, const IndexEntry& entry, MapVisitor* visitor);
 
@@ -179,9 +195,10 @@ private:
     ValueBuffer left_;
     ValueBuffer middle_;
     ValueBuffer right_;
-    // No removed object lies before this one, and none of its blocks before that.
-    Fid sweep_fid_{};
-    std::uint64_t sweep_block_ = 0;
+    std::vector<Cleared> cleared_;
+    // Nothing that is cleared comes before this.
+    Key sweep_from_ = Key::first_of(KeyKind::kCleared);
+    std::optional<bool> has_cleared_;  // Of objects that are still there; perhaps.
 };
 
 }  // namespace fopd::store

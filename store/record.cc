@@ -81,7 +81,7 @@ bool parse_extent(Bytes body, Record& record) {
            ascend_below(record.dead, record.count);
 }
 
-bool parse_punch(Bytes body, Record& record) {
+bool parse_hole(Bytes body, Record& record) {
     if (body.size() != kFidBytes + 16) return false;
     record.fid = read_fid(body);
     record.first = read<std::uint64_t>(body, kFidBytes);
@@ -110,7 +110,8 @@ bool parse(RecordKind kind, Bytes body, Record& record) {
         case RecordKind::kPut:
         case RecordKind::kCommit: return parse_key_value(body, record);
         case RecordKind::kExtent: return parse_extent(body, record);
-        case RecordKind::kPunch: return parse_punch(body, record);
+        case RecordKind::kPunch:
+        case RecordKind::kClear: return parse_hole(body, record);
         case RecordKind::kRemove: return parse_remove(body, record);
         case RecordKind::kForget: return parse_key_value(body, record) && record.value.empty();
     }
@@ -188,9 +189,9 @@ void RecordWriter::rest_of_extent(const Record& record, const ExtentBlocks& live
     }
 }
 
-void RecordWriter::punch(Fid fid, std::uint64_t first, std::uint64_t count) {
+void RecordWriter::hole(RecordKind kind, Fid fid, std::uint64_t first, std::uint64_t count) {
     ENSURE(is_range(first, count));
-    write(write(write(begin(RecordKind::kPunch, kFidBytes + 16), fid), first), count);
+    write(write(write(begin(kind, kFidBytes + 16), fid), first), count);
 }
 
 void RecordWriter::remove(Fid fid) {

@@ -25,6 +25,7 @@ enum class RecordKind : std::uint8_t {
     kRemove = 4,  // An object or an upload that is gone.
     kCommit = 5,  // An upload that is an object now, and as what.
     kForget = 6,  // A reply that nobody will ask for again.
+    kClear = 7,   // Blocks that are a hole now; kPunch will say when their places are free.
 };
 
 // A set of the blocks of an extent, by their distance from its first.
@@ -32,9 +33,9 @@ using ExtentBlocks = std::bitset<kExtentBlocksMax>;
 
 struct Record {
     RecordKind kind{};
-    // Of kExtent, kPunch and kRemove.
+    // Of kExtent, kPunch, kClear and kRemove.
     Fid fid{};
-    // Of kExtent and kPunch.
+    // Of kExtent, kPunch and kClear.
     std::uint64_t first = 0;
     std::uint64_t count = 0;
     // Of kExtent: `dead` are those of its blocks that are not spoken of, by their distance from
@@ -73,7 +74,12 @@ public:
     // What is left of a kExtent record: never longer than it was. Requires: some blocks live, and
     // only such as the record speaks of.
     void rest_of_extent(const Record& record, const ExtentBlocks& live);
-    void punch(Fid fid, std::uint64_t first, std::uint64_t count);
+    void punch(Fid fid, std::uint64_t first, std::uint64_t count) {
+        hole(RecordKind::kPunch, fid, first, count);
+    }
+    void clear_range(Fid fid, std::uint64_t first, std::uint64_t count) {
+        hole(RecordKind::kClear, fid, first, count);
+    }
     void remove(Fid fid);
     void commit(Bytes key, Bytes value) { key_value(RecordKind::kCommit, key, value); }
     void forget(Bytes key) { key_value(RecordKind::kForget, key, {}); }
@@ -89,6 +95,7 @@ public:
 
 private:
     std::byte* begin(RecordKind kind, std::size_t body_bytes);
+    void hole(RecordKind kind, Fid fid, std::uint64_t first, std::uint64_t count);
     void key_value(RecordKind kind, Bytes key, Bytes value);
 
     std::vector<std::byte> bytes_;

@@ -2,6 +2,16 @@
 
 namespace fopd::store {
 
+Result<void> copy_records(Bytes records, RecordWriter& into) {
+    RecordReader reader(records);
+    for (;;) {
+        const auto record = reader.next();
+        if (!record) return std::unexpected(record.error());
+        if (!record->has_value()) return {};
+        into.copy(reader.bytes());
+    }
+}
+
 Result<SchemaUpgrade::Records> SchemaUpgrade::upgraded(std::uint32_t version, Records records) {
     if (version == 0 || version > schema_.version) {
         return std::unexpected(

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 
@@ -20,7 +21,10 @@ struct Schema {
 };
 
 // Whoever changes what a record or a value of the index means raises the version and adds a step.
-inline constexpr Schema kSchema{.version = 1, .steps = {}};
+// What is of version 1 means the same in version 2, which has kClear besides.
+Result<void> copy_records(Bytes records, RecordWriter& into);
+inline constexpr std::array<SchemaStep, 1> kSchemaSteps{&copy_records};
+inline constexpr Schema kSchema{.version = 2, .steps = kSchemaSteps};
 static_assert(kSchema.steps.size() + 1 == kSchema.version);
 
 // Reads records of any version that there was.

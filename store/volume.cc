@@ -11,8 +11,8 @@ namespace fopd::store {
 
 namespace {
 
-// How many extents one turn frees.
-constexpr std::uint32_t kStepsPerTurn = 256;
+// Of a range that is to be cleared: they are joined in one turn.
+constexpr std::uint32_t kClearedMax = 256;
 // The map may grow by this much for each byte of a record.
 constexpr std::uint64_t kOverlayReserve = 4;
 constexpr std::uint64_t kCheckpointChanges = 500'000;
@@ -48,11 +48,6 @@ Discards::Options discard_options(const VolumeOptions& options, const devices::D
 }
 
 constexpr Error kBadRecord{.code = Errc::kCorrupt, .context = "a record of the log"};
-
-std::uint32_t blocks_given(const Record& record) {
-    if (record.kind != RecordKind::kExtent) return 0;
-    return static_cast<std::uint32_t>(record.count - record.dead.size());
-}
 
 std::unexpected<Error> no_space(const char* what) {
     return std::unexpected(Error{.code = Errc::kNoSpace, .context = what});
@@ -129,6 +124,45 @@ private:
     Volume& volume_;
 };
 
+// Takes from those who have them the blocks that count no more.
+class Volume::ClearedCounter final : public MapVisitor {
+public:
+    explicit ClearedCounter(Volume& volume) : volume_(volume) {}
+    Result<void> cleared(const Cleared& cleared) override {
+        seen_.push_back(cleared);
+        return {};
+    }
+    Task<Result<void>> between_turns() override {
+        for (const Cleared& each : seen_) {
+            const auto object = volume_.map_.find(each.fid);
+            if (!object) co_return std::unexpected(object.error());
+            if (!object->has_value()) continue;
+            OwnerShare& share = volume_.share_of((*object)->owner);
+            const auto taken = co_await take(each, &share);
+            if (!taken) co_return taken;
+        }
+        seen_.clear();
+        co_return Result<void>{};
+    }
+
+private:
+    Task<Result<void>> take(Cleared cleared, OwnerShare* share) {
+        BlockRange rest{.first = cleared.first, .count = cleared.end - cleared.first};
+        for (;;) {
+            const auto counted =
+                volume_.map_.count_all(cleared.fid, rest, volume_.options_.extents_a_turn);
+            if (!counted) co_return std::unexpected(counted.error());
+            share->blocks -= counted->blocks;
+            if (counted->finished) co_return Result<void>{};
+            rest = {.first = counted->next, .count = cleared.end - counted->next};
+            co_await volume_.reactor_.yield();
+        }
+    }
+
+    Volume& volume_;
+    std::vector<Cleared> seen_;  // In this turn.
+};
+
 Volume::Volume(const VolumeParts& parts, const VolumeOptions& options)
     : reactor_(parts.reactor),
       device_(parts.device),
@@ -143,8 +177,8 @@ Volume::Volume(const VolumeParts& parts, const VolumeOptions& options)
       discards_(parts.reactor, parts.device, parts.events, discard_options(options, parts.device)),
       checkpoint_wanted_(parts.reactor),
       checkpoint_made_(parts.reactor),
-      removed_(parts.reactor),
-      holes_made_(parts.reactor) {
+      sweep_wanted_(parts.reactor),
+      swept_(parts.reactor) {
     reactor_.add_poller(*this);
 }
 
@@ -236,6 +270,9 @@ Task<Result<void>> Volume::count_space() {
     SpaceMaker maker(*this);
     const auto taken = co_await map_.for_each(KeyKind::kExtent, &maker);
     if (!taken) co_return taken;
+    ClearedCounter cleared(*this);
+    const auto told = co_await map_.for_each(KeyKind::kCleared, &cleared);
+    if (!told) co_return told;
     const auto counted = co_await count_owners();
     if (counted) size_log();
     co_return counted;
@@ -255,21 +292,33 @@ OwnerShare& Volume::share_of(std::string_view owner) {
 }
 
 Task<Result<std::uint64_t>> Volume::count_blocks(Fid fid, core::WaitOptions wait) {
-    std::uint64_t blocks = 0;
-    for (std::uint64_t next = 0;;) {
-        const auto counted = map_.count(fid, next, kStepsPerTurn);
+    const auto counted = co_await count_range(fid, {.first = 0, .count = kObjectBlocksMax}, wait);
+    if (!counted) co_return std::unexpected(counted.error());
+    co_return counted->blocks;
+}
+
+Task<Result<Volume::Counted>> Volume::count_range(Fid fid, BlockRange range,
+                                                  core::WaitOptions wait) {
+    Counted all;
+    for (BlockRange rest = range;;) {
+        const auto counted = map_.count(fid, rest, options_.extents_a_turn);
         if (!counted) co_return std::unexpected(counted.error());
-        blocks += counted->blocks;
-        if (counted->finished || counted->next == kObjectBlocksMax) co_return blocks;
-        next = counted->next;
-        const bool is_wanted = wait.cancel == nullptr || !wait.cancel->cancelled();
-        if (!is_wanted) co_return std::unexpected(Error{.code = Errc::kCancelled});
-        if (wait.deadline <= reactor_.now()) {
-            co_return std::unexpected(
-                Error{.code = Errc::kTimedOut, .context = "an object of many extents"});
-        }
+        all.blocks += counted->blocks;
+        if (counted->met_cleared) ++all.cleared;
+        ++all.turns;
+        if (counted->finished) co_return all;
+        rest = {.first = counted->next, .count = range.end() - counted->next};
+        const auto wanted = check_wanted(wait);
+        if (!wanted) co_return std::unexpected(wanted.error());
         co_await reactor_.yield();
     }
+}
+
+Result<void> Volume::check_wanted(core::WaitOptions wait) const {
+    const bool is_wanted = wait.cancel == nullptr || !wait.cancel->cancelled();
+    if (!is_wanted) return std::unexpected(Error{.code = Errc::kCancelled});
+    if (wait.deadline > reactor_.now()) return {};
+    return std::unexpected(Error{.code = Errc::kTimedOut, .context = "an object of many extents"});
 }
 
 void Volume::fail(const Error& error) {
@@ -344,33 +393,54 @@ Result<void> Volume::apply(const Record& record, Effects effects) {
         case RecordKind::kPut:
         case RecordKind::kCommit:
         case RecordKind::kForget: return apply_value(record, effects.names);
-        case RecordKind::kExtent: return apply_extent(record, effects.freed);
-        case RecordKind::kPunch: {
+        case RecordKind::kExtent: return apply_extent(record, effects);
+        case RecordKind::kPunch: return apply_punch(record, effects);
+        case RecordKind::kClear: {
             const BlockRange range{.first = record.first, .count = record.count};
-            for (BlockRange rest = range;;) {
-                const auto punched = map_.punch(record.fid, rest, kStepsPerTurn, effects.freed);
-                if (!punched) return std::unexpected(punched.error());
-                if (punched->finished) return {};
-                rest = {.first = punched->next, .count = range.end() - punched->next};
-            }
+            const Result<void> cleared = map_.clear(record.fid, range);
+            if (!cleared) return cleared;
+            will_sweep();
+            return {};
         }
         case RecordKind::kRemove: {
             const Result<void> noted = names_.note(record.fid, nullptr, effects.names);
             if (!noted) return noted;
             map_.remove(record.fid);
-            may_have_removed_ = true;
-            removed_.wake_all();
+            will_sweep();
             return {};
         }
     }
     return std::unexpected(kBadRecord);
 }
 
-Result<void> Volume::apply_extent(const Record& record, std::vector<Place>& freed) {
+// Requires: few extents are there, and none in a range that was cleared; unless a log is replayed,
+// or the sweep has them.
+Result<void> Volume::apply_punch(const Record& record, Effects effects) {
+    const BlockRange range{.first = record.first, .count = record.count};
+    const std::size_t freed_before = effects.freed.size();
+    for (BlockRange rest = range;;) {
+        const auto punched = map_.punch(record.fid, rest, options_.extents_a_turn, effects.freed);
+        if (!punched) return std::unexpected(punched.error());
+        if (punched->finished) break;
+        rest = {.first = punched->next, .count = range.end() - punched->next};
+    }
+    for (std::size_t i = freed_before; i < effects.freed.size(); ++i) {
+        effects.net_blocks -= effects.freed[i].count;
+    }
+    return {};
+}
+
+void Volume::will_sweep() {
+    has_to_sweep_ = true;
+    sweep_wanted_.wake_all();
+}
+
+Result<void> Volume::apply_extent(const Record& record, Effects effects) {
     ExtentRuns runs(record);
     while (const std::optional<Extent> run = runs.next()) {
-        const Result<void> inserted = map_.insert(record.fid, *run, freed);
-        if (!inserted) return inserted;
+        const auto more = map_.insert(record.fid, *run, effects.freed);
+        if (!more) return std::unexpected(more.error());
+        effects.net_blocks += static_cast<std::int64_t>(*more);
         // Not while a log is replayed: which blocks are in use is found out later.
         if (space_) space_->take_up({.block = run->block, .count = run->count()});
     }
@@ -392,7 +462,7 @@ Result<void> Volume::apply_value(const Record& record, NameChanges& names) {
         case KeyKind::kObject: return apply_object(record, names);
         case KeyKind::kExtent:
         case KeyKind::kNames:
-        case KeyKind::kRemoved: break;
+        case KeyKind::kCleared: break;
     }
     return std::unexpected(kBadRecord);
 }
@@ -463,12 +533,14 @@ Task<Result<bool>> Volume::blocks_match(Extent extent) {
 Task<Result<void>> Volume::replay(LogEntry entry) {
     std::vector<Place> freed;
     NameChanges names;
+    std::int64_t net_blocks = 0;
     RecordReader reader(entry.payload);
     for (;;) {
         const auto record = reader.next();
         if (!record) co_return std::unexpected(record.error());
         if (!record->has_value()) break;
-        const Result<void> applied = apply(**record, {.freed = freed, .names = names});
+        const Result<void> applied =
+            apply(**record, {.freed = freed, .names = names, .net_blocks = net_blocks});
         if (!applied) co_return applied;
         freed.clear();
     }
@@ -534,69 +606,63 @@ Result<Place> Volume::allocate(std::uint32_t blocks) {
 }
 
 Task<Result<void>> Volume::settle_space(core::WaitOptions wait) {
+    if (has_to_sweep_ && serving()) {
+        const auto swept = co_await swept_.wait(wait);
+        if (!swept) co_return swept;
+    }
     const auto settled = co_await log_.settle(log_.begun_seq(), wait);
     if (!settled) co_return settled;
     settle();
     co_return co_await zeros_.wait_released(&*space_, wait);
 }
 
-Task<Result<void>> Volume::punch(Change* change, Fid fid, BlockRange range) {
-    ++holes_in_the_making_;
-    ++change->holes_;
-    Result<void> result{};
-    for (BlockRange rest = range;;) {
-        const std::size_t freed_before = change->freed_.size();
-        const auto punched = map_.punch(fid, rest, kStepsPerTurn, change->freed_);
-        if (!punched) {
-            result = std::unexpected(punched.error());
-            break;
+Task<Result<void>> Volume::punch(Change* change, Fid fid, BlockRange range,
+                                 core::WaitOptions wait) {
+    for (;;) {
+        const auto counted = co_await count_range(fid, range, wait);
+        if (!counted) co_return std::unexpected(counted.error());
+        if (counted->cleared > kClearedMax) {
+            // What writes have left of it goes first.
+            if (!serving()) co_return std::unexpected(failure());
+            const auto swept = co_await swept_.wait(wait);
+            if (!swept) co_return swept;
+            continue;
         }
-        for (std::size_t i = freed_before; i < change->freed_.size(); ++i) {
-            space_->tell_watch(change->freed_[i]);
+        if (counted->turns == 1 && counted->cleared == 0) {
+            change->records.punch(fid, range.first, range.count);
+        } else {
+            change->records.clear_range(fid, range.first, range.count);
+            change->cleared_blocks_ += counted->blocks;
         }
-        if (punched->finished) break;
-        rest = {.first = punched->next, .count = range.end() - punched->next};
-        co_await reactor_.yield();
+        co_return Result<void>{};
     }
-    change->records.punch(fid, range.first, range.count);
-    if (!result) changed_.push_back({.fid = fid, .seq = UINT64_MAX});
-    if (!result) fail(result.error());
-    co_return result;
 }
 
 Result<void> Volume::begin(Change& change, Reservation reservation, Durability durability,
                            Data data) {
-    const bool has_holes = change.holes_ > 0;
-    holes_in_the_making_ -= std::exchange(change.holes_, 0);
-    if (holes_in_the_making_ == 0) holes_made_.wake_all();
-    RecordReader reader(change.records.bytes());
-    if (!serving()) {
-        for (auto record = reader.next(); has_holes && record && *record; record = reader.next()) {
-            note_changed(**record);
-        }
-        return std::unexpected(failure());
-    }
+    const auto cleared_blocks = std::exchange(change.cleared_blocks_, 0);
+    if (!serving()) return std::unexpected(failure());
     note_durable();
+    RecordReader reader(change.records.bytes());
     const std::size_t changed_before = changed_.size();
     change.names_.clear();
-    change.net_blocks_ = 0;
+    change.net_blocks_ = -static_cast<std::int64_t>(cleared_blocks);
     std::uint32_t count = 0;
     for (;;) {
         const auto record = reader.next();
         ENSURE(record.has_value());
         if (!record->has_value()) break;
         note_changed(**record);
-        const Result<void> applied =
-            apply(**record, {.freed = change.freed_, .names = change.names_});
+        const Result<void> applied = apply(
+            **record,
+            {.freed = change.freed_, .names = change.names_, .net_blocks = change.net_blocks_});
         if (!applied) {
             // Half a change: what the map says is not what the log says.
             if (count > 0 || !change.freed_.empty()) fail(applied.error());
             return applied;
         }
-        change.net_blocks_ += blocks_given(**record);
         ++count;
     }
-    for (const Place place : change.freed_) change.net_blocks_ -= place.count;
     change.durability_ = durability;
     change.commit_.emplace();
     log_.begin(*change.commit_, std::move(reservation), change.records.bytes(), count, durability,
@@ -649,11 +715,6 @@ bool Volume::checkpoint_due() const {
 
 // Everything that was begun by now, once it is durable.
 Task<Result<void>> Volume::checkpoint() {
-    while (holes_in_the_making_ > 0) {
-        const core::WaitOptions wait{.cancel = &stop_};
-        const auto made = co_await holes_made_.wait(wait);
-        if (!made) co_return made;
-    }
     ChangeLog* const log = this;
     const auto made = co_await index_.checkpoint(log);
     checkpoint_made_.wake_all();
@@ -734,11 +795,6 @@ Task<void> Volume::keep_log_short() {
 }
 
 Task<Result<void>> Volume::keep(LogEntry entry) {
-    while (holes_in_the_making_ > 0) {
-        const core::WaitOptions wait{.cancel = &stop_};
-        const auto made = co_await holes_made_.wait(wait);
-        if (!made) co_return made;
-    }
     if (entry.payload.empty()) co_return Result<void>{};
     const core::WaitOptions wait{.cancel = &stop_};
     auto reserved = co_await log_.reserve(static_cast<std::uint32_t>(entry.payload.size()), wait,
@@ -777,6 +833,7 @@ Result<void> Volume::keep_what_lives(LogEntry entry) {
                 break;
             }
             case RecordKind::kPunch:
+            case RecordKind::kClear:
             case RecordKind::kRemove:
             case RecordKind::kForget: break;
         }
@@ -822,44 +879,42 @@ Result<void> Volume::keep_extent(const Record& record) {
     return {};
 }
 
-// -- what was removed --
+// -- what was cleared --
 
 Task<void> Volume::sweep() {
     while (!stop_.cancelled() && serving()) {
-        if (!may_have_removed_) {
+        if (!has_to_sweep_) {
             const core::WaitOptions wait{.cancel = &stop_};
-            const auto woken = co_await removed_.wait(wait);
+            const auto woken = co_await sweep_wanted_.wait(wait);
             if (!woken) co_return;
         }
-        may_have_removed_ = false;
-        const auto more = co_await sweep_some();
-        if (!more) {
-            may_have_removed_ = true;
+        const auto swept = co_await sweep_some();
+        swept_.wake_all();
+        if (!swept) {
             // The log may be full as long as the index has no space.
-            const bool may_pass = more.error().code == Errc::kNoSpace;
-            if (!may_pass && more.error().code != Errc::kCancelled) fail(more.error());
+            const bool may_pass = swept.error().code == Errc::kNoSpace;
+            if (!may_pass && swept.error().code != Errc::kCancelled) fail(swept.error());
             if (!may_pass) co_return;
             const auto slept = co_await reactor_.sleep_for(kRetryAfter, &stop_);
             if (!slept) co_return;
             continue;
         }
-        if (*more) may_have_removed_ = true;
         co_await reactor_.yield();
     }
 }
 
-// Frees a piece of it, by a record, so that a log and its map go the same way. False when nothing
-// is left.
-Task<Result<bool>> Volume::sweep_some() {
+// Frees a piece of it, by a record, so that a log and its map go the same way.
+Task<Result<void>> Volume::sweep_some() {
     const core::WaitOptions wait{.cancel = &stop_};
     auto reserved = co_await reserve(kPunchRecordBytes, wait);
     if (!reserved) co_return std::unexpected(reserved.error());
     swept_places_.clear();
-    const auto swept = map_.sweep(kStepsPerTurn, swept_places_);
+    const auto swept = map_.sweep(options_.extents_a_turn, swept_places_);
     if (!swept) co_return std::unexpected(swept.error());
-    if (!swept->has_value()) co_return false;
+    has_to_sweep_ = swept->has_value();
+    if (!has_to_sweep_) co_return Result<void>{};
     const ObjectMap::Swept& piece = **swept;
-    if (piece.range.count == 0) co_return true;
+    if (piece.range.count == 0) co_return Result<void>{};
     RecordWriter record;
     record.punch(piece.fid, piece.range.first, piece.range.count);
     Commit commit;
@@ -867,7 +922,7 @@ Task<Result<bool>> Volume::sweep_some() {
                Data::kNone);
     for (const Place place : swept_places_) space_->release(place, commit.seq());
     settle();
-    co_return true;
+    co_return Result<void>{};
 }
 
 }  // namespace fopd::store

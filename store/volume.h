@@ -45,6 +45,8 @@ struct VolumeOptions {
     // Segments that stay empty so long are given back to the device.
     bool discard = false;
     Duration discard_interval = 1min;
+    // Of an object, that one turn looks at or frees.
+    std::uint32_t extents_a_turn = 256;
 };
 
 // What an owner's objects are on a disk, and its uploads.
@@ -73,6 +75,11 @@ public:
 
     RecordWriter records;
 
+    // As if nothing had been said of it. Requires: it has not begun, or has ended.
+    void clear() {
+        records.clear();
+        cleared_blocks_ = 0;
+    }
     // How many blocks more its objects have since it has begun.
     std::int64_t net_blocks() const { return net_blocks_; }
 
@@ -82,7 +89,7 @@ private:
     std::vector<Place> freed_;
     std::int64_t net_blocks_ = 0;
     NameChanges names_;
-    std::uint32_t holes_ = 0;  // Made by Volume::punch() ahead of the log.
+    std::uint64_t cleared_blocks_ = 0;  // By its kClear records.
     Durability durability_ = Durability::kDurable;
 };
 
@@ -132,6 +139,8 @@ public:
     ObjectMap& map() { return map_; }
     // All blocks of an object, a piece of it a turn. Requires: nobody changes it meanwhile.
     Task<Result<std::uint64_t>> count_blocks(Fid fid, core::WaitOptions wait);
+    // Whether something that is gone has its places still, and they are being freed.
+    bool sweeping() const { return has_to_sweep_; }
     // Who had how much when open() had ended.
     const OwnerShares& owners_at_open() const { return owners_at_open_; }
 
@@ -144,11 +153,12 @@ public:
     Result<Place> allocate(std::uint32_t blocks);
     // Of a change that does not begin.
     void give_back(Place place) { space_->give_back(place); }
-    // Waits until what was freed by now can be had.
+    // Waits until what was freed by now can be had, and a piece of what is still to be freed.
     Task<Result<void>> settle_space(core::WaitOptions wait);
-    // Adds a hole to a change whose reservation is had, and which begins in any case. Takes several
-    // turns for one of many extents; the map has the hole before the log has.
-    Task<Result<void>> punch(Change* change, Fid fid, BlockRange range);
+    // Adds a hole to a change, by a record of kPunchRecordBytes. One of many extents takes several
+    // turns to be counted, and its places are free only some time after the change. Requires:
+    // nobody else changes the object until the change has begun.
+    Task<Result<void>> punch(Change* change, Fid fid, BlockRange range, core::WaitOptions wait);
     // The map has the change from now on. An error that is not the volume's end left everything as
     // it was; the records are the caller's to be right.
     Result<void> begin(Change& change, Reservation reservation, Durability durability, Data data);
@@ -184,6 +194,7 @@ private:
     friend class VolumeCheck;
     class SpaceMaker;
     class ObjectCounter;
+    class ClearedCounter;
 
     Result<std::uint32_t> take_segment() override;
     void give_back_segment(std::uint32_t segment) override;
@@ -199,13 +210,17 @@ private:
     Duration sleep_max() override { return Duration::max(); }
     Look look() const override { return Look::kNot; }
 
-    // What records free, and which names they change.
+    // What records free, which names they change, and how many blocks more objects have by them;
+    // but for those of kClear.
     struct Effects {
         std::vector<Place>& freed;
         NameChanges& names;
+        std::int64_t& net_blocks;
     };
     Result<void> apply(const Record& record, Effects effects);
-    Result<void> apply_extent(const Record& record, std::vector<Place>& freed);
+    Result<void> apply_extent(const Record& record, Effects effects);
+    Result<void> apply_punch(const Record& record, Effects effects);
+    void will_sweep();
     Result<void> apply_value(const Record& record, NameChanges& names);
     Result<void> apply_object(const Record& record, NameChanges& names);
     Task<Result<void>> flush_replayed();
@@ -215,6 +230,13 @@ private:
     Result<void> keep_extent(const Record& record);
     Task<Result<void>> count_space();
     Task<Result<void>> count_owners();
+    struct Counted {
+        std::uint64_t blocks = 0;
+        std::uint32_t turns = 0;
+        std::uint32_t cleared = 0;  // Ranges that are a hole already.
+    };
+    Task<Result<Counted>> count_range(Fid fid, BlockRange range, core::WaitOptions wait);
+    Result<void> check_wanted(core::WaitOptions wait) const;
     OwnerShare& share_of(std::string_view owner);
     bool has_memory(std::uint64_t more_bytes) const;
     bool checkpoint_due() const;
@@ -223,7 +245,7 @@ private:
     Task<void> keep_index_up();
     Task<void> keep_log_short();
     Task<void> sweep();
-    Task<Result<bool>> sweep_some();
+    Task<Result<void>> sweep_some();
     void fail(const Error& error);
     void note_changed(const Record& record);
     void note_durable();
@@ -265,10 +287,9 @@ private:
     core::CancelSource stop_;
     core::WaitQueue checkpoint_wanted_;
     core::WaitQueue checkpoint_made_;
-    core::WaitQueue removed_;
-    core::WaitQueue holes_made_;
-    std::uint32_t holes_in_the_making_ = 0;  // The map has what the log has not: see punch().
-    bool may_have_removed_ = true;
+    core::WaitQueue sweep_wanted_;
+    core::WaitQueue swept_;  // A piece, or not.
+    bool has_to_sweep_ = true;
     std::optional<Error> index_failure_;
     std::uint64_t checkpoint_count_ = 0;
 };

@@ -162,6 +162,7 @@ Task<Result<void>> VolumeCheck::walk(Position position, Pass pass) {
 Result<bool> VolumeCheck::walk_some(Position& position, Pass pass) {
     seen_.clear();
     seen_objects_.clear();
+    seen_cleared_.clear();
     auto found = volume_.index_.at_or_after({.from = position.from, .to = position.to});
     for (std::uint32_t count = 1;; ++count) {
         if (!found) return std::unexpected(found.error());
@@ -199,12 +200,12 @@ Result<void> VolumeCheck::see(const IndexEntry& entry) {
             seen_objects_.push_back(*fid);
             return {};
         }
-        case KeyKind::kRemoved: {
-            ++report_.removed;
-            const auto fid = read_fid_key(KeyKind::kRemoved, entry.key);
-            if (!fid) return std::unexpected(fid.error());
-            seen_objects_.push_back(*fid);
-            return read_removed(entry.value);
+        case KeyKind::kCleared: {
+            ++report_.cleared;
+            const auto cleared = read_cleared(entry.key, entry.value);
+            if (!cleared) return std::unexpected(cleared.error());
+            seen_cleared_.push_back(*cleared);
+            return {};
         }
         case KeyKind::kNames: {
             const auto newest = read_newest_name(entry.value);
@@ -262,6 +263,8 @@ void VolumeCheck::see_unreadable(const IndexEntry& entry, const Error& error) {
             finding.object = key->fid;
             finding.object_block = key->first;
         }
+    } else if (const auto cleared = read_cleared_key(entry.key); cleared) {
+        finding.object = cleared->fid;
     } else if (const auto fid = read_fid_key(static_cast<KeyKind>(entry.key.front()), entry.key);
                fid) {
         finding.object = *fid;
@@ -285,6 +288,10 @@ Result<void> VolumeCheck::judge(Pass pass) {
         const auto object = judge_object(fid);
         if (!object) return object;
     }
+    for (const Cleared& cleared : seen_cleared_) {
+        const auto one = judge_cleared(cleared);
+        if (!one) return one;
+    }
     return {};
 }
 
@@ -298,7 +305,8 @@ Result<void> VolumeCheck::judge_extents() {
             if (!found) return std::unexpected(found.error());
             owner = *found;
         }
-        judge_extent(extent, *owner);
+        const auto judged = judge_extent(extent, *owner);
+        if (!judged) return judged;
         if (is_same && before->end() > extent.first) {
             const auto overlap = overlaps(*before, extent);
             if (!overlap) return std::unexpected(overlap.error());
@@ -315,14 +323,21 @@ Result<void> VolumeCheck::judge_extents() {
     return {};
 }
 
-void VolumeCheck::judge_extent(const SeenExtent& extent, const Owner& owner) {
+Result<void> VolumeCheck::judge_extent(const SeenExtent& extent, const Owner& owner) {
     ++report_.extents;
     report_.blocks += extent.count;
     const char* problem = nullptr;
+    std::uint64_t wrong_from = extent.first;
     if (owner.kind == Owner::Kind::kNobody) {
         problem = "an extent of no object";
     } else if (owner.kind == Owner::Kind::kObject && extent.end() > owner.end_block) {
         problem = "an extent behind the end of its object";
+        wrong_from = std::max(extent.first, owner.end_block);
+    }
+    if (problem != nullptr) {
+        const auto cleared = is_cleared(extent, wrong_from);
+        if (!cleared) return std::unexpected(cleared.error());
+        if (*cleared) problem = nullptr;
     }
     if (problem != nullptr) {
         find({.reason = problem,
@@ -337,6 +352,21 @@ void VolumeCheck::judge_extent(const SeenExtent& extent, const Owner& owner) {
               .place = Place{.block = fault->block, .count = 1}});
     }
     count_owned(extent);
+    return {};
+}
+
+// Whether what an extent has from a block on is going.
+Result<bool> VolumeCheck::is_cleared(const SeenExtent& extent, std::uint64_t from) {
+    const Key to = Key::cleared(extent.fid, kObjectBlocksMax);
+    auto found =
+        volume_.index_.at_or_after({.from = Key::cleared(extent.fid, extent.end()), .to = to});
+    for (;; found = volume_.index_.next()) {
+        if (!found) return std::unexpected(found.error());
+        if (*found == Found::kNothing) return false;
+        if (*found == Found::kErasedKeys) continue;
+        const auto cleared = read_cleared(volume_.index_.entry().key, volume_.index_.entry().value);
+        if (cleared && cleared->first <= from) return true;
+    }
 }
 
 // The one before may be of an earlier turn.
@@ -361,22 +391,40 @@ Result<VolumeCheck::Owner> VolumeCheck::owner_of(Fid fid) {
     const auto upload = volume_.index_.get(Key::upload(fid));
     if (!upload) return std::unexpected(upload.error());
     if (*upload) return Owner{.kind = Owner::Kind::kUpload};
-    const auto removed = volume_.index_.get(Key::removed(fid));
-    if (!removed) return std::unexpected(removed.error());
-    return Owner{.kind = *removed ? Owner::Kind::kRemoved : Owner::Kind::kNobody};
+    return Owner{};
 }
 
 Result<void> VolumeCheck::judge_object(Fid fid) {
     unsigned kinds = 0;
-    for (const Key& key : {Key::object(fid), Key::upload(fid), Key::removed(fid)}) {
+    for (const Key& key : {Key::object(fid), Key::upload(fid)}) {
         const auto value = volume_.index_.get(key);
         if (!value) return std::unexpected(value.error());
         if (*value) ++kinds;
     }
     const char* problem = nullptr;
     if (fid.slot() != volume_.slot()) problem = "an object of another disk";
-    if (kinds > 1) problem = "of object, upload and what was removed it is more than one";
+    if (kinds > 1) problem = "it is an object and an upload";
     if (problem != nullptr) find({.reason = problem, .object = fid});
+    return {};
+}
+
+// Of an object that is gone nobody asks.
+Result<void> VolumeCheck::judge_cleared(const Cleared& cleared) {
+    const Fid fid = cleared.fid;
+    if (fid.slot() != volume_.slot())
+        find({.reason = "a cleared range of another disk", .object = fid});
+    const auto object = volume_.index_.get(Key::object(fid));
+    if (!object) return std::unexpected(object.error());
+    if (!*object) return {};
+    const Key to = Key::cleared(fid, kObjectBlocksMax);
+    auto found = volume_.index_.at_or_after({.from = Key::cleared(fid, cleared.end + 1), .to = to});
+    while (found && *found == Found::kErasedKeys) found = volume_.index_.next();
+    if (!found) return std::unexpected(found.error());
+    if (*found == Found::kNothing) return {};
+    const auto next = read_cleared(volume_.index_.entry().key, volume_.index_.entry().value);
+    if (next && next->first <= cleared.end) {
+        find({.reason = "cleared ranges overlap", .object = fid, .object_block = next->first});
+    }
     return {};
 }
 
@@ -428,18 +476,11 @@ Task<Result<void>> VolumeCheck::forget_owned() {
     co_return Result<void>{};
 }
 
-// Everything that is in use is somebody's, seen on the way or touched meanwhile. A hole in the
-// making is known to nobody until its change begins.
+// Everything that is in use is somebody's, seen on the way or touched meanwhile.
 Task<Result<void>> VolumeCheck::walk_again() {
     join_shared();
     const auto forgotten = co_await forget_owned();
     if (!forgotten) co_return forgotten;
-    while (volume_.holes_in_the_making_ > 0) {
-        // Whoever makes one begins soon.
-        const core::WaitOptions wait{.cancel = options_.cancel};
-        const auto made = co_await volume_.holes_made_.wait(wait);
-        if (!made) co_return made;
-    }
     volume_.space_->set_watch(this);
     promised_before_ = volume_.space_->promised_blocks();
     const Key from = Key::first_of(KeyKind::kExtent);

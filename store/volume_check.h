@@ -93,7 +93,7 @@ private:
     enum class Pass : std::uint8_t { kFirst, kSecond };
     // Whose the extents of a fid are, in this turn.
     struct Owner {
-        enum class Kind : std::uint8_t { kNobody, kObject, kUpload, kRemoved } kind = Kind::kNobody;
+        enum class Kind : std::uint8_t { kNobody, kObject, kUpload } kind = Kind::kNobody;
         std::uint64_t end_block = 0;  // Behind its last.
     };
 
@@ -111,7 +111,9 @@ private:
     void see_unreadable(const IndexEntry& entry, const Error& error);
     Result<void> judge(Pass pass);
     Result<void> judge_extents();
-    void judge_extent(const SeenExtent& extent, const Owner& owner);
+    Result<void> judge_extent(const SeenExtent& extent, const Owner& owner);
+    Result<bool> is_cleared(const SeenExtent& extent, std::uint64_t from);
+    Result<void> judge_cleared(const Cleared& cleared);
     Result<bool> overlaps(const SeenExtent& before, const SeenExtent& extent);
     Result<void> judge_object(Fid fid);
     Result<Owner> owner_of(Fid fid);
@@ -159,6 +161,7 @@ private:
     // Of one turn.
     std::vector<SeenExtent> seen_;
     std::vector<Fid> seen_objects_;
+    std::vector<Cleared> seen_cleared_;
     std::vector<NameClaim> claims_;
     SeenExtent last_{};  // The extent before those.
     std::uint64_t paid_bytes_ = 0;

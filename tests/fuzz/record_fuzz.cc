@@ -21,6 +21,7 @@ void write_again(const Record& record, RecordWriter& writer) {
         case RecordKind::kCommit: return writer.commit(record.key, record.value);
         case RecordKind::kForget: return writer.forget(record.key);
         case RecordKind::kPunch: return writer.punch(record.fid, record.first, record.count);
+        case RecordKind::kClear: return writer.clear_range(record.fid, record.first, record.count);
         case RecordKind::kRemove: return writer.remove(record.fid);
         case RecordKind::kExtent: {
             ExtentBlocks live;

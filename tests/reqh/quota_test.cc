@@ -194,6 +194,7 @@ public:
                   .seed = seed,
                   .quota_blocks = 260,
                   .owner_limits = limits(),
+                  .extents_a_turn = seed % 2 == 0 ? 1U : 256U,
                   .whose_seed = fopd::testing::Replay::Seed::kOfSwarm}) {}
 
     void run() {

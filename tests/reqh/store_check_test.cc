@@ -64,6 +64,12 @@ void put_extent(StoreStage& stage, store::Fid fid, std::uint64_t first, std::uin
         key_text(store::write_extent(value, block, checksum));
 }
 
+void put_cleared(StoreStage& stage, store::Fid fid, std::uint64_t first, std::uint64_t end) {
+    store::ValueBuffer value;
+    stage.index_image().entries[key_text(store::Key::cleared(fid, end))] =
+        key_text(store::write_cleared(value, first));
+}
+
 bool has_found(const CheckStatus& status, std::string_view words) {
     return std::ranges::any_of(status.report.findings, [words](const auto& finding) {
         return finding.reason.find(words) != std::string::npos;
@@ -130,8 +136,14 @@ TEST_CASE("reqh store check: a damaged thing is found, and named", "[reqh]") {
          "of no object"},
         {"a lost object, whose name is known",
          [&] { entries.erase(key_text(store::Key::object(store_fid(other)))); }, "has it not"},
-        {"an object that is removed, too",
-         [&] { entries[key_text(store::Key::removed(object))] = ""; }, "more than one"},
+        {"cleared ranges that overlap",
+         [&] {
+             put_cleared(stage, object, 200, 220);
+             put_cleared(stage, object, 210, 230);
+         },
+         "overlap"},
+        {"a cleared range that is none", [&] { put_cleared(stage, object, 220, 220); },
+         "cleared range"},
         {"a value that is none", [&] { entries[key_text(store::Key::object(object))].pop_back(); },
          "length of an object"},
         {"an extent that is none",
@@ -142,7 +154,7 @@ TEST_CASE("reqh store check: a damaged thing is found, and named", "[reqh]") {
          [&] {
              store::Fid foreign = object;
              foreign.high ^= 1ULL << 48;
-             entries[key_text(store::Key::removed(foreign))] = "";
+             put_cleared(stage, foreign, 0, 1);
          },
          "another disk"},
         {"a reply that is none",
@@ -156,8 +168,8 @@ TEST_CASE("reqh store check: a damaged thing is found, and named", "[reqh]") {
         {"blocks that somebody forgot", [&] { REQUIRE(stage.volume().allocate(3).has_value()); },
          "nobody's"},
     };
-    const auto which = GENERATE(range(0, 17));
-    REQUIRE(damages.size() == 17);
+    const auto which = GENERATE(range(0, 18));
+    REQUIRE(damages.size() == 18);
     const Damage& damage = damages[static_cast<std::size_t>(which)];
     CAPTURE(damage.what);
     damage.plant();

@@ -471,6 +471,7 @@ public:
                                .idle = Duration{0},
                                .breaks_max = 0},
                  .slow_holes = random_.below(2) == 0,
+                 .extents_a_turn = seed % 2 == 0 ? 1U : 256U,
                  .whose_seed = fopd::testing::Replay::Seed::kOfSwarm}),
           model_(kClients) {
         for (std::uint32_t i = 0; i < node_.options.disks; ++i) {

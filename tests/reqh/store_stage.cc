@@ -12,12 +12,13 @@ namespace {
 
 constexpr std::string_view kPool = "fast";
 
-store::VolumeOptions volume_options(std::uint32_t number, std::uint64_t overlay_bytes) {
+store::VolumeOptions volume_options(std::uint32_t number, const StageOptions& stage) {
     store::VolumeOptions options{.slot = static_cast<store::Slot>(kFirstSlot + number),
                                  .segment_blocks = 64,
-                                 .overlay_bytes = overlay_bytes,
+                                 .overlay_bytes = stage.overlay_bytes,
                                  .flush_interval = 20ms,
-                                 .checkpoint_interval = 200ms};
+                                 .checkpoint_interval = 200ms,
+                                 .extents_a_turn = stage.extents_a_turn};
     options.disk_id.fill(static_cast<std::byte>(0x40 + number));
     return options;
 }
@@ -152,7 +153,7 @@ void StoreStage::make_machine(std::uint32_t number) {
                                                            .index = *machine->index,
                                                            .events = home.events,
                                                            .names = machine->router.get()},
-                                        volume_options(number, options.overlay_bytes));
+                                        volume_options(number, options));
     machines_.push_back(std::move(machine));
 }
 
@@ -170,7 +171,7 @@ Task<void> StoreStage::open(std::uint32_t number) {
     const io_sched::MediumId medium{number};
     const auto added = home.io.add_device(medium, *machine.disk);
     REQUIRE(added.has_value());
-    home.stores->add({.disk_id = volume_options(number, options.overlay_bytes).disk_id,
+    home.stores->add({.disk_id = volume_options(number, options).disk_id,
                       .pool = pool_id(kPool),
                       .volume = machine.volume.get(),
                       .medium = medium});

@@ -23,7 +23,7 @@ using Blocks = std::map<std::uint64_t, Block>;
 
 // An operation as a log has it.
 struct Operation {
-    enum class Kind { kInsert, kPunch, kRemove } kind;
+    enum class Kind { kInsert, kPunch, kClear, kRemove } kind;
     Fid fid{};
     BlockRange range{};
     std::uint64_t block = 0;
@@ -53,6 +53,12 @@ public:
             REQUIRE(blocks[extent.fid].emplace(at, Block{extent.block + i, there[i]}).second);
         }
         ++extent_count;
+        return {};
+    }
+
+    Result<void> cleared(const Cleared& cleared) override {
+        auto& of_object = blocks[cleared.fid];
+        of_object.erase(of_object.lower_bound(cleared.first), of_object.lower_bound(cleared.end));
         return {};
     }
 
@@ -97,7 +103,7 @@ private:
         for (auto number = stage_.index().applied(); number < operations_.size(); ++number) {
             carry_out(operations_[number]);
         }
-        // What is swept counts no more: a removed object's places may be another's by now.
+        // What is swept counts no more: its places may be another's by now.
         used_.clear();
         sweep_all();
         for (const auto& [fid, blocks] : collect().blocks) {
@@ -128,7 +134,7 @@ private:
         if (what < 4) {
             operation.kind = Operation::Kind::kRemove;
         } else if (what < 20) {
-            operation.kind = Operation::Kind::kPunch;
+            operation.kind = what < 12 ? Operation::Kind::kPunch : Operation::Kind::kClear;
             operation.range = random_range(400);
         } else {
             // Sometimes it goes on where the last one ended, as a stream does.
@@ -151,8 +157,14 @@ private:
             }
         }
         operations_.push_back(operation);
+        const auto before = static_cast<std::int64_t>(model_[operation.fid].size());
         change_model(operation);
         free_all(carry_out(operation));
+        if (operation.kind == Operation::Kind::kInsert) {
+            const auto now = static_cast<std::int64_t>(model_[operation.fid].size());
+            REQUIRE(static_cast<std::int64_t>(more_) == now - before);
+        }
+        check_count(operation.fid);
         if (random_.chance_ppm(100'000)) free_all(sweep_some());
     }
 
@@ -175,13 +187,18 @@ private:
     std::vector<Place> carry_out(const Operation& operation) {
         std::vector<Place> freed;
         switch (operation.kind) {
-            case Operation::Kind::kInsert:
-                REQUIRE(map_->insert(operation.fid,
-                                     {.first = operation.range.first,
-                                      .block = operation.block,
-                                      .checksums = operation.checksums},
-                                     freed)
-                            .has_value());
+            case Operation::Kind::kInsert: {
+                const auto more = map_->insert(operation.fid,
+                                               {.first = operation.range.first,
+                                                .block = operation.block,
+                                                .checksums = operation.checksums},
+                                               freed);
+                REQUIRE(more.has_value());
+                more_ = *more;
+                break;
+            }
+            case Operation::Kind::kClear:
+                REQUIRE(map_->clear(operation.fid, operation.range).has_value());
                 break;
             case Operation::Kind::kPunch:
                 for (BlockRange left = operation.range;;) {
@@ -202,8 +219,30 @@ private:
         std::vector<Place> freed;
         const auto swept = map_->sweep(static_cast<std::uint32_t>(random_.below(8) + 1), freed);
         REQUIRE(swept.has_value());
-        if (*swept) REQUIRE(removed_.contains((*swept)->fid));
+        if (*swept && (*swept)->range.count > 0) {
+            operations_.push_back(
+                {.kind = Operation::Kind::kPunch, .fid = (*swept)->fid, .range = (*swept)->range});
+        }
         return freed;
+    }
+
+    void check_count(Fid fid) {
+        if (removed_.contains(fid)) return;
+        const auto range = random_range(kObjectBlocks);
+        std::uint64_t blocks = 0;
+        for (auto rest = range;;) {
+            const auto steps = static_cast<std::uint32_t>(random_.below(20) + 1);
+            const auto counted = map_->count(fid, rest, steps);
+            REQUIRE(counted.has_value());
+            blocks += counted->blocks;
+            if (counted->finished) break;
+            REQUIRE(counted->next > rest.first);
+            rest = {.first = counted->next, .count = range.end() - counted->next};
+        }
+        const auto& model = model_[fid];
+        const auto expected =
+            std::distance(model.lower_bound(range.first), model.lower_bound(range.end()));
+        REQUIRE(static_cast<std::int64_t>(blocks) == expected);
     }
 
     void sweep_all() {
@@ -257,13 +296,17 @@ private:
 
     // Everything that is used is an extent's, and every extent is used.
     void check_all() {
-        auto found = collect().blocks;
+        Collector collector = collect();
+        auto& found = collector.blocks;
         std::set<std::uint64_t> used;
         for (const auto& [fid, blocks] : found) {
             for (const auto& [at, block] : blocks) REQUIRE(used.insert(block.block).second);
         }
         REQUIRE(used == used_);
+        // What is cleared has its places, and is a hole.
+        REQUIRE(stage_.run(map_->for_each(KeyKind::kCleared, &collector)).has_value());
         for (const auto fid : removed_) found.erase(fid);
+        std::erase_if(found, [](const auto& object) { return object.second.empty(); });
         std::erase_if(model_, [](const auto& object) { return object.second.empty(); });
         REQUIRE(found == model_);
     }
@@ -279,6 +322,7 @@ private:
     std::set<Fid> removed_;
     std::set<std::uint64_t> used_;
     std::uint64_t next_block_ = 1000;
+    std::uint64_t more_ = 0;  // By the last insert.
     BlockRange last_range_{};
     Fid last_fid_{};
 };
@@ -369,6 +413,68 @@ TEST_CASE("store object map: blocks at the end of the largest object", "[store]"
     REQUIRE((*extent)->count() == 1);
     REQUIRE(!extents.next()->has_value());
     map.release();
+}
+
+TEST_CASE("store object map: what is cleared is a hole at once, and is freed by and by",
+          "[store]") {
+    IndexStage stage(IndexKind::kLmdb);
+    LayeredIndex index(stage.index());
+    ObjectMap map(stage.reactor(), index);
+    std::vector<Place> freed;
+    const std::uint32_t checksum = 1;
+    constexpr std::uint64_t kExtents = 20'000;
+    for (std::uint64_t i = 0; i < kExtents; ++i) {
+        REQUIRE(map.insert(fid_of(1),
+                           {.first = 2 * i, .block = 50 + i, .checksums = {&checksum, 1}}, freed)
+                    .has_value());
+    }
+    REQUIRE(stage.run(index.checkpoint(1)).has_value());
+
+    REQUIRE(map.clear(fid_of(1), {.first = 10, .count = kObjectBlocksMax}).has_value());
+    // As much as one range takes, however many extents it has.
+    REQUIRE(index.change_count() == 1);
+    REQUIRE(freed.empty());
+    const auto left = map.count(fid_of(1), {.first = 0, .count = kObjectBlocksMax}, 100);
+    REQUIRE(left->blocks == 5);
+    // What is written into it is there, and what was there goes.
+    const auto more =
+        map.insert(fid_of(1), {.first = 10'000, .block = 9, .checksums = {&checksum, 1}}, freed);
+    REQUIRE(more == 1);
+    REQUIRE(freed == std::vector{Place{.block = 50 + 5'000, .count = 1}});
+    auto extents = map.extents(fid_of(1), {.first = 9'000, .count = 2'000});
+    REQUIRE(extents.next()->value().block == 9);
+    REQUIRE(!extents.next()->has_value());
+
+    std::size_t pieces = 0;
+    for (bool more_to_do = true; more_to_do; ++pieces) {
+        const auto before = freed.size();
+        const auto swept = map.sweep(100, freed);
+        REQUIRE(swept.has_value());
+        REQUIRE(freed.size() - before <= 100);
+        more_to_do = swept->has_value();
+    }
+
+    REQUIRE(pieces < kExtents / 50);
+    REQUIRE(freed.size() == kExtents - 5);
+    REQUIRE(extent_count(stage, map) == 6);
+}
+
+TEST_CASE("store object map: cleared ranges that meet are one", "[store]") {
+    IndexStage stage(IndexKind::kMap);
+    LayeredIndex index(stage.index());
+    ObjectMap map(stage.reactor(), index);
+    for (const std::uint64_t first : {10, 30, 50}) {
+        REQUIRE(map.clear(fid_of(1), {.first = first, .count = 10}).has_value());
+    }
+
+    REQUIRE(map.clear(fid_of(1), {.first = 20, .count = 25}).has_value());
+
+    std::vector<Place> freed;
+    const auto first = map.sweep(1, freed);
+    REQUIRE((*first)->range == BlockRange{.first = 10, .count = 35});
+    const auto second = map.sweep(1, freed);
+    REQUIRE((*second)->range == BlockRange{.first = 50, .count = 10});
+    REQUIRE(!map.sweep(1, freed)->has_value());
 }
 
 TEST_CASE("store object map: an object is found until it is removed", "[store]") {

@@ -26,7 +26,7 @@ LogId counting_id() {
 
 Superblock example_superblock() {
     return {.disk_id = counting_id(),
-            .schema_version = 1,
+            .schema_version = 2,
             .segment_blocks = 256,
             .generation = 12,
             .epoch = 3,

@@ -10,7 +10,8 @@ namespace {
 
 constexpr std::uint64_t kSeeds = 100;
 
-// Losses of power; starts without an index from a log that has come around; and both.
+// Losses of power; starts without an index from a log that has come around; both; and what is freed
+// in pieces.
 Plan plan_of(std::uint64_t seed) {
     switch (seed % 4) {
         case 0:
@@ -21,6 +22,7 @@ Plan plan_of(std::uint64_t seed) {
                     .operations = 300,
                     .cut_within = 9000,
                     .rescue = seed % 8 == 1};
+        case 2: return {.seed = seed, .operations = 60, .cut_within = 2500, .in_pieces = true};
         default: return {.seed = seed};
     }
 }

@@ -30,6 +30,10 @@ elseif(MUTANT STREQUAL "cleaning_drops_extents")
     set(rule [==[    if (live.any()) kept_.rest_of_extent(record, live);
 ]==])
     set(instead "")
+elseif(MUTANT STREQUAL "cleared_swallows_writes")
+    set(rule [==[    cut_cleared(range);
+]==])
+    set(instead "")
 elseif(MUTANT STREQUAL "data_unchecked")
     set(rule [==[        if (core::crc32c(block) != extent.checksums[i]) co_return false;
 ]==])

@@ -57,6 +57,22 @@ TEST_CASE("volume: what was acknowledged survives a loss of power", "[store][swa
     REQUIRE(figures.checkpoints > 0);
 }
 
+TEST_CASE("volume: the power may go while what is cleared is freed in pieces", "[store][swarm]") {
+    std::uint64_t sweeps = 0;
+    for (std::uint64_t seed = first_seed(); seed <= seeds(); ++seed) {
+        CAPTURE(seed);
+        Remains remains(kDiskBytes);
+        const Plan plan{.seed = seed,
+                        .boots = boots_of(seed),
+                        .operations = 60,
+                        .cut_within = 2500,
+                        .in_pieces = true};
+        REQUIRE(carry_out(plan, remains) == kNothing);
+        sweeps += remains.sweeps;
+    }
+    REQUIRE(sweeps > 0);
+}
+
 TEST_CASE("volume: zeros ahead of what is written come to nothing that is", "[store][swarm]") {
     std::uint64_t zeros = 0;
     for (std::uint64_t seed = first_seed(); seed <= seeds(); ++seed) {

@@ -52,7 +52,8 @@ VolumeOptions small_volume(const Plan& plan, std::uint32_t version) {
                           .checkpoint_interval = 10ms,
                           .zeros_ahead_bytes = plan.discard ? 1UL << 20 : 64UL << 20,
                           .discard = plan.discard,
-                          .discard_interval = 1ms};
+                          .discard_interval = 1ms,
+                          .extents_a_turn = plan.in_pieces ? 2U : 256U};
     options.disk_id.fill(std::byte{0x7e});
     return options;
 }
@@ -270,7 +271,9 @@ Task<void> Machine::live() {
     ++remains_.recoveries;
     std::vector<Fid> known;
     for (const auto& [fid, states] : remains_.objects) known.push_back(fid);
+    if (volume_->sweeping()) ++remains_.sweeps;
     for (const Fid fid : known) co_await compare(fid, true);
+    check_owners();
 
     core::Gate gate;
     for (unsigned worker = 0; worker < kWorkers; ++worker) reactor_->spawn(gate, work(worker));
@@ -337,6 +340,28 @@ void Machine::acknowledge(Fid fid, const ObjectState& state) {
     if (states.empty()) violate("an acknowledged state that never was");
 }
 
+// Whose blocks were counted at the start: those that are found.
+void Machine::check_owners() {
+    std::uint64_t blocks = 0;
+    for (const auto& [fid, states] : remains_.objects) blocks += states.back().stamps.size();
+    const auto owner = volume_->owners_at_open().find("alice");
+    const std::uint64_t counted =
+        owner == volume_->owners_at_open().end() ? 0 : owner->second.blocks;
+    if (counted == blocks || !remains_.violation.empty()) return;
+    violate("the owner has " + std::to_string(blocks) + " blocks, counted were " +
+            std::to_string(counted));
+}
+
+// How many blocks more the object has is what its states say. The newest is just begun.
+void Machine::check_net(Fid fid, const Change& change) {
+    const std::deque<ObjectState>& states = remains_.objects[fid];
+    const auto more = static_cast<std::int64_t>(states.back().stamps.size()) -
+                      static_cast<std::int64_t>(states[states.size() - 2].stamps.size());
+    if (more == change.net_blocks()) return;
+    violate("object " + std::to_string(fid.low) + " has " + std::to_string(more) +
+            " blocks more, counted were " + std::to_string(change.net_blocks()));
+}
+
 // The state is noted before it can be found, and acknowledged when it is durable.
 Task<Result<void>> Machine::commit(Fid fid, Change* change, std::uint32_t bytes, ObjectState state,
                                    bool durable) {
@@ -396,6 +421,7 @@ Task<Result<void>> Machine::write(Fid fid, core::Random* random, AlignedMemory* 
         volume_->begin(change, std::move(*reserved),
                        durable ? Durability::kDurable : Durability::kBuffered, Data::kPending);
     if (!begun) co_return begun;
+    check_net(fid, change);
     Result<void> written{};
     std::size_t at = 0;
     for (const Place& place : places) {
@@ -416,25 +442,34 @@ Task<Result<void>> Machine::write(Fid fid, core::Random* random, AlignedMemory* 
 Task<Result<void>> Machine::truncate(Fid fid, core::Random* random) {
     ObjectState state = remains_.objects[fid].back();
     if (!state.exists) co_return Result<void>{};
-    const std::uint64_t blocks = random->below(kBlocksOfObject);
+    const BlockRange hole = choose_hole(*random);
     const core::WaitOptions wait{.deadline = after(reactor_->now(), 5s)};
     auto reserved = co_await volume_->reserve(kPunchRecordBytes + kPutRecordBytesMax, wait);
     if (!reserved) co_return std::unexpected(reserved.error());
-    state.size_bytes = blocks * kBlock;
-    state.stamps.erase(state.stamps.lower_bound(blocks), state.stamps.end());
-    remains_.objects[fid].push_back(state);
+    if (hole.end() == kObjectBlocksMax) state.size_bytes = hole.first * kBlock;
+    state.stamps.erase(state.stamps.lower_bound(hole.first), state.stamps.lower_bound(hole.end()));
     Change change;
     put_object(change.records, fid, state, remains_.version);
-    const BlockRange range{.first = blocks, .count = kObjectBlocksMax - blocks};
-    const auto punched = co_await volume_->punch(&change, fid, range);
+    const auto punched = co_await volume_->punch(&change, fid, hole, wait);
     if (!punched) co_return punched;
+    remains_.objects[fid].push_back(state);
     const Result<void> begun =
         volume_->begin(change, std::move(*reserved), Durability::kDurable, Data::kNone);
     if (!begun) co_return begun;
+    check_net(fid, change);
     const auto finished = co_await volume_->finish(&change);
     if (!finished) co_return std::unexpected(finished.error());
     acknowledge(fid, state);
     co_return Result<void>{};
+}
+
+// All behind a block, or some blocks.
+BlockRange Machine::choose_hole(core::Random& random) const {
+    const std::uint64_t first = random.below(kBlocksOfObject);
+    if (!plan_.in_pieces || random.below(2) == 0) {
+        return {.first = first, .count = kObjectBlocksMax - first};
+    }
+    return {.first = first, .count = 1 + random.below(kBlocksOfObject - first)};
 }
 
 // The object goes, and another comes.
@@ -505,6 +540,13 @@ Task<std::optional<ObjectState>> Machine::look(Fid fid, AlignedMemory* memory) {
             }
             found.stamps[piece.first + i] = stamp;
         }
+    }
+    const core::WaitOptions wait{};
+    const auto blocks = co_await volume_->count_blocks(fid, wait);
+    if (blocks && *blocks != found.stamps.size()) {
+        violate("object " + std::to_string(fid.low) + " has " +
+                std::to_string(found.stamps.size()) + " blocks, counted were " +
+                std::to_string(*blocks));
     }
     co_return found;
 }

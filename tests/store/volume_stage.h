@@ -51,7 +51,8 @@ struct Plan {
     bool rescue = false;             // Every start but the first is without an index.
     bool sparse = false;             // The disk gains by zeros.
     bool discard = false;
-    bool upgrade = false;  // Each boot is that of a newer program, when the luck has it.
+    bool in_pieces = false;  // A turn frees two extents, and holes are made anywhere.
+    bool upgrade = false;    // Each boot is that of a newer program, when the luck has it.
     devices::DiskFaults faults{};
 };
 
@@ -81,6 +82,7 @@ struct Remains {
 
     // Figures, so that a test can see that it tested something.
     std::uint64_t reads = 0;
+    std::uint64_t sweeps = 0;  // Were under way at a start.
     std::uint64_t checkpoints = 0;
     std::uint64_t recoveries = 0;
     std::uint64_t full = 0;
@@ -111,6 +113,9 @@ private:
     Task<void> work(unsigned worker);
     Task<Result<void>> write(Fid fid, core::Random* random, AlignedMemory* memory);
     Task<Result<void>> truncate(Fid fid, core::Random* random);
+    BlockRange choose_hole(core::Random& random) const;
+    void check_net(Fid fid, const Change& change);
+    void check_owners();
     Task<Result<void>> replace(Fid* fid);
     Task<Result<void>> commit(Fid fid, Change* change, std::uint32_t bytes, ObjectState state,
                               bool durable);

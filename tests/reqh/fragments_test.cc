@@ -1,0 +1,189 @@
+// Goal: a truncate or a punch of an object of many extents is one change to whoever looks, before
+// and after a loss of power, though its space comes back in pieces.
+// Method: a volume whose turns look at two extents.
+
+#include "reqh/store_check.h"
+#include "tests/catch.h"
+#include "tests/reqh/store_stage.h"
+
+using namespace fopd;
+using namespace fopd::reqh;
+using namespace fopd::reqh::testing;
+
+namespace {
+
+constexpr std::uint64_t kExtents = 60;
+constexpr std::uint64_t kSize = 2 * kExtents * kBlock;
+
+// Every other block of an object, and what it reads as.
+class Fragments {
+public:
+    explicit Fragments(StoreStage& stage) : stage_(stage), fid(stage.create("torn")) {
+        bytes.resize(kSize - kBlock);
+        for (std::uint64_t i = 0; i < kExtents; ++i) write(2 * i, i);
+    }
+
+    void write(std::uint64_t block, std::uint64_t seed) {
+        const Bytes what = pattern(kBlock, seed);
+        stage_.write(fid, block * kBlock, what);
+        std::ranges::copy(what, bytes.begin() + static_cast<std::ptrdiff_t>(block * kBlock));
+    }
+    void cut(std::uint64_t size) {
+        REQUIRE(stage_.call(truncate(fid, size)).status() == fop::Status::kDone);
+        bytes.resize(size);
+    }
+    void grow(std::uint64_t size) { cut(size); }
+    void tear(fop::Range range) {
+        REQUIRE(stage_.call(punch(fid, range)).status() == fop::Status::kDone);
+        std::ranges::fill(std::span(bytes).subspan(range.offset, range.length), std::byte{0});
+    }
+    void check() { REQUIRE(stage_.read(fid, 0, kSize) == bytes); }
+    std::uint64_t blocks() { return stage_.stat(fid).allocated_bytes / kBlock; }
+
+private:
+    StoreStage& stage_;
+
+public:
+    const fop::Fid fid;
+    Bytes bytes;
+};
+
+std::uint64_t used_blocks(StoreStage& stage) {
+    return stage.volume().space_use().used_blocks;
+}
+
+void must_fit_together(StoreStage& stage) {
+    StoreCheck check(stage.stores(), 1ULL << 40);
+    REQUIRE(check.begin(kFirstSlot).has_value());
+    using State = CheckStatus::State;
+    while (check.status(kFirstSlot).state == State::kRunning) REQUIRE(stage.world.step());
+    const CheckStatus status = check.status(kFirstSlot);
+    for (const auto& finding : status.report.findings) UNSCOPED_INFO(finding.reason);
+    REQUIRE(status.state == State::kDone);
+    REQUIRE(status.report.finding_count == 0);
+}
+
+}  // namespace
+
+TEST_CASE("reqh fragments: a truncate is whole at once, and its space comes back", "[reqh]") {
+    StoreStage stage({.extents_a_turn = 2});
+    Fragments torn(stage);
+    stage.run_for(1s);
+    const std::uint64_t used = used_blocks(stage);
+
+    torn.cut(9 * kBlock + 7);
+
+    REQUIRE(used_blocks(stage) > used - kExtents + 10);
+    REQUIRE(torn.blocks() == 5);
+    torn.check();
+    must_fit_together(stage);
+    stage.run_for(1s);
+    REQUIRE(used_blocks(stage) == used - kExtents + 5);
+    REQUIRE(!stage.volume().sweeping());
+    torn.grow(kSize);
+    torn.check();
+    must_fit_together(stage);
+}
+
+TEST_CASE("reqh fragments: what is written where blocks are going is there to stay", "[reqh]") {
+    StoreStage stage({.extents_a_turn = 2});
+    Fragments torn(stage);
+    stage.run_for(1s);
+    torn.cut(0);
+    torn.grow(kSize);
+    for (const std::uint64_t block : {100, 50, 51, 101, 52, 0}) torn.write(block, 1000 + block);
+    REQUIRE(stage.volume().sweeping());
+    REQUIRE(torn.blocks() == 6);
+    torn.check();
+    torn.tear({.offset = 40 * kBlock, .length = 12 * kBlock});
+    REQUIRE(torn.blocks() == 4);
+    torn.check();
+    must_fit_together(stage);
+
+    stage.run_for(1s);
+
+    REQUIRE(!stage.volume().sweeping());
+    REQUIRE(torn.blocks() == 4);
+    torn.check();
+    must_fit_together(stage);
+}
+
+TEST_CASE("reqh fragments: the power may go at each step of it", "[reqh]") {
+    const bool has_index = GENERATE(true, false);
+    std::uint64_t undone = 0;
+    std::uint64_t done = 0;
+    for (std::uint64_t step = 1; step <= 24; ++step) {
+        CAPTURE(has_index, step);
+        StoreStage stage({.extents_a_turn = 2});
+        Fragments torn(stage);
+        stage.run_for(1s);
+        stage.power().cut_at(stage.power().steps() + step);
+        FakeFop& fop = stage.send(truncate(torn.fid, 0));
+        while (stage.power().on() && stage.world.step() && !stage.volume().sweeping()) {
+        }
+        while (stage.power().on() && stage.world.step() && stage.volume().sweeping()) {
+        }
+        const bool is_answered = fop.answer.has_value();
+        stage.lose_power();
+        if (!has_index) stage.index_image() = {};
+        stage.start();
+
+        const bool is_cut = stage.stat(torn.fid).size_bytes == 0;
+        REQUIRE((is_cut || !is_answered));
+        if (is_cut) torn.bytes.clear();
+        (is_cut ? done : undone) += 1;
+        torn.check();
+        REQUIRE(torn.blocks() == (is_cut ? 0 : kExtents));
+        must_fit_together(stage);
+        stage.run_for(1s);
+        torn.grow(kSize);
+        torn.check();
+        must_fit_together(stage);
+    }
+    REQUIRE(undone > 0);
+    REQUIRE(done > 0);
+}
+
+TEST_CASE("reqh fragments: a full disk has room for a write right after a truncate", "[reqh]") {
+    StoreStage stage({.disk_bytes = 8UL << 20, .extents_a_turn = 2});
+    Fragments torn(stage);
+    const fop::Fid other = stage.create("other");
+    fop::Status status = fop::Status::kDone;
+    for (std::uint64_t at = 0; status == fop::Status::kDone; at += kBlock) {
+        const WriteSpec write(other, {{.offset = at, .length = kBlock}}, pattern(kBlock, at));
+        status = stage.call(write.spec(WriteSpec::Way::kInline)).status();
+    }
+    REQUIRE(status == fop::Status::kNoSpace);
+
+    torn.cut(0);
+
+    torn.grow(kSize);
+    torn.write(7, 7);
+    torn.check();
+}
+
+TEST_CASE("reqh fragments: a truncate that is given up changes nothing", "[reqh]") {
+    std::uint64_t given_up = 0;
+    for (unsigned steps = 1; steps <= 30; ++steps) {
+        CAPTURE(steps);
+        StoreStage stage({.extents_a_turn = 2});
+        Fragments torn(stage);
+        stage.run_for(1s);
+        const std::uint64_t used = used_blocks(stage);
+        FakeFop& fop = stage.send(truncate(torn.fid, 0));
+        for (unsigned i = 0; i < steps && !fop.answer; ++i) stage.world.step();
+        fop.cancel_source().cancel();
+        stage.wait_for(fop);
+        if (fop.status() == fop::Status::kDone) {
+            torn.bytes.clear();
+        } else {
+            REQUIRE(fop.status() == fop::Status::kCancelled);
+            ++given_up;
+        }
+        torn.check();
+        stage.run_for(1s);
+        REQUIRE(used_blocks(stage) == (torn.bytes.empty() ? used - kExtents : used));
+        REQUIRE(stage.all_pieces_are_back());
+    }
+    REQUIRE(given_up > 10);
+}
