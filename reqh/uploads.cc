@@ -146,12 +146,10 @@ Task<Granted<>> check_end(Operation* operation, const fop::UploadCommit* commit)
     store::ObjectMap& map = operation->volume().map();
     const std::uint64_t end = (commit->size_bytes + kBlock - 1) / kBlock;
     if (end < store::kObjectBlocksMax) {
-        auto behind = map.extents(fid, {.first = end, .count = 1});
-        const auto first = behind.next();
-        if (!first) co_return refused(first.error());
-        const auto others = map.count(fid, end, 1);
-        if (!others) co_return refused(others.error());
-        if (first->has_value() || others->blocks > 0) {
+        const auto behind =
+            map.count(fid, {.first = end, .count = store::kObjectBlocksMax - end}, 1);
+        if (!behind) co_return refused(behind.error());
+        if (behind->blocks > 0) {
             co_return refused(fop::Status::kMalformed, kTooMuch);
         }
     }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/random.h"
+#include "store/schema.h"
 #include "tests/catch.h"
 
 namespace fopd::store {
@@ -65,6 +66,7 @@ TEST_CASE("record: what was written is read, in order", "[store]") {
     writer.remove(kFid);
     writer.commit(Key::object(kFid), write_object(value, {.size_bytes = 8}));
     writer.forget(Key::reply({.request_number = 3}));
+    writer.clear_range(kFid, 6, 11);
 
     std::vector<RecordKind> kinds;
     RecordReader reader(writer.bytes());
@@ -77,15 +79,33 @@ TEST_CASE("record: what was written is read, in order", "[store]") {
         kinds.push_back((*record)->kind);
     }
 
-    REQUIRE(writer.count() == 6);
+    REQUIRE(writer.count() == 7);
     REQUIRE(kinds == std::vector{RecordKind::kPut, RecordKind::kExtent, RecordKind::kPunch,
-                                 RecordKind::kRemove, RecordKind::kCommit, RecordKind::kForget});
+                                 RecordKind::kRemove, RecordKind::kCommit, RecordKind::kForget,
+                                 RecordKind::kClear});
     REQUIRE(read_object(records[0].value)->owner == "alice");
     REQUIRE(records[1].block == 9);
     REQUIRE(records[2].count == kObjectBlocksMax - 4);
     REQUIRE(records[3].fid == kFid);
     REQUIRE(read_object(records[4].value)->size_bytes == 8);
     REQUIRE(read_reply_key(records[5].key)->request_number == 3);
+    REQUIRE(records[6].first == 6);
+    REQUIRE(records[6].count == 11);
+}
+
+TEST_CASE("record: version 2 takes what version 1 said as it is", "[store]") {
+    RecordWriter writer;
+    const auto sums = checksums(3);
+    writer.extent(kFid, {.first = 1, .block = 9, .checksums = sums});
+    writer.punch(kFid, 4, kObjectBlocksMax - 4);
+    SchemaUpgrade upgrade(kSchema);
+
+    const auto upgraded = upgrade.upgraded(1, {.bytes = writer.bytes(), .count = writer.count()});
+
+    REQUIRE(upgraded.has_value());
+    REQUIRE(hex(upgraded->bytes) == hex(writer.bytes()));
+    REQUIRE(upgraded->count == 2);
+    REQUIRE(upgrade.upgraded(kSchema.version + 1, {}).error().code == Errc::kUnsupported);
 }
 
 TEST_CASE("record: bytes that are no record are refused", "[store]") {
