@@ -196,7 +196,7 @@ Node::Node(NodeWorld world, NodeOptions options)
               .clock = world_.clock,
               .node = world_.id,
               .store = world_.configuration.current()->get<store::StoreSettings>(),
-              .extents_a_turn = options_.extents_a_turn},
+              .sweep = options_.sweep},
              world_.localities,
              world_.configuration.current()->get<std::vector<devices::DeviceSettings>>()),
       drained_(world_.control),

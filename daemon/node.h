@@ -70,7 +70,7 @@ struct NodeOptions {
     Buffers buffers = Buffers::kRegistered;
     // In place of fabric.listen.
     std::optional<std::vector<fabric::Address>> listen{};
-    std::uint32_t extents_a_turn = store::VolumeOptions{}.extents_a_turn;
+    store::SweepOptions sweep = {};
 };
 
 // The daemon without the process around it: starts the localities, watches them, reloads, drains

@@ -164,7 +164,7 @@ void NodeDisk::make_volume() {
                              .checkpoint_interval = world_.store.checkpoint_interval,
                              .zeros_ahead_bytes = world_.store.zeros_ahead_bytes,
                              .discard = world_.store.discard,
-                             .extents_a_turn = world_.extents_a_turn});
+                             .sweep = world_.sweep});
 }
 
 // Before anything else: what is written from now on is nobody else's to take.

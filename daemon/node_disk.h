@@ -43,7 +43,7 @@ struct DiskWorld {
     const core::Clock& clock;
     devices::NodeId node{};
     store::StoreSettings store{};
-    std::uint32_t extents_a_turn = 0;  // See store::VolumeOptions.
+    store::SweepOptions sweep{};
 };
 
 // One configured disk, from its path to the objects on it: opened, recognised by its label, taken

@@ -73,7 +73,7 @@ ObjectStage::ObjectStage(std::uint64_t seed, ObjectStageOptions options)
                 node.drain_timeout = 10s;
                 node.network = &transport_;
                 node.upload_timeout = options.upload_timeout;
-                node.extents_a_turn = options.extents_a_turn;
+                node.sweep = options.sweep;
                 node.observer = [this](std::string_view name, std::span<const core::Field> fields) {
                     book_.tell(event_text(name, fields));
                 };

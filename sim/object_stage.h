@@ -21,7 +21,7 @@ struct ObjectStageOptions {
     std::uint32_t users = 2;
     Duration upload_timeout = 1min;
     std::uint64_t overlay_bytes = 1UL << 20;
-    std::uint32_t extents_a_turn = daemon::NodeOptions{}.extents_a_turn;
+    store::SweepOptions sweep = {};
     ObjectUserOptions user = {};  // Of each; what belongs to the stage is set by it.
     // Whether the disks are checked, over and over, while the users work.
     bool checks = false;

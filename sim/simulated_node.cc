@@ -123,7 +123,7 @@ void SimulatedNode::start() {
                           .transport = [this](std::string_view) { return options_.network; },
                           .load_access = [this] { return load_access(); },
                           .apply_settings = [] {}},
-        daemon::NodeOptions{.extents_a_turn = options_.extents_a_turn});
+        daemon::NodeOptions{.sweep = options_.sweep});
     process.control->spawn(process.gate, live(&process));
 }
 

@@ -99,7 +99,7 @@ struct SimulatedNodeOptions {
     std::vector<SimulatedDiskOptions> disks = {};
     Duration upload_timeout = 1h;
     std::uint64_t overlay_bytes = 64UL << 20;  // Of each disk.
-    std::uint32_t extents_a_turn = daemon::NodeOptions{}.extents_a_turn;
+    store::SweepOptions sweep = {};
     RecordedEvents::Observer observer = {};
 };
 

@@ -150,7 +150,7 @@ private:
         BlockRange rest{.first = cleared.first, .count = cleared.end - cleared.first};
         for (;;) {
             const auto counted =
-                volume_.map_.count_all(cleared.fid, rest, volume_.options_.extents_a_turn);
+                volume_.map_.count_all(cleared.fid, rest, volume_.options_.sweep.extents_a_turn);
             if (!counted) co_return std::unexpected(counted.error());
             share->blocks -= counted->blocks;
             if (counted->finished) co_return Result<void>{};
@@ -301,7 +301,7 @@ Task<Result<Volume::Counted>> Volume::count_range(Fid fid, BlockRange range,
                                                   core::WaitOptions wait) {
     Counted all;
     for (BlockRange rest = range;;) {
-        const auto counted = map_.count(fid, rest, options_.extents_a_turn);
+        const auto counted = map_.count(fid, rest, options_.sweep.extents_a_turn);
         if (!counted) co_return std::unexpected(counted.error());
         all.blocks += counted->blocks;
         if (counted->met_cleared) ++all.cleared;
@@ -419,7 +419,8 @@ Result<void> Volume::apply_punch(const Record& record, Effects effects) {
     const BlockRange range{.first = record.first, .count = record.count};
     const std::size_t freed_before = effects.freed.size();
     for (BlockRange rest = range;;) {
-        const auto punched = map_.punch(record.fid, rest, options_.extents_a_turn, effects.freed);
+        const auto punched =
+            map_.punch(record.fid, rest, options_.sweep.extents_a_turn, effects.freed);
         if (!punched) return std::unexpected(punched.error());
         if (punched->finished) break;
         rest = {.first = punched->next, .count = range.end() - punched->next};
@@ -899,7 +900,12 @@ Task<void> Volume::sweep() {
             if (!slept) co_return;
             continue;
         }
-        co_await reactor_.yield();
+        if (options_.sweep.pause == Duration{0}) {
+            co_await reactor_.yield();
+            continue;
+        }
+        const auto slept = co_await reactor_.sleep_for(options_.sweep.pause, &stop_);
+        if (!slept) co_return;
     }
 }
 
@@ -909,7 +915,7 @@ Task<Result<void>> Volume::sweep_some() {
     auto reserved = co_await reserve(kPunchRecordBytes, wait);
     if (!reserved) co_return std::unexpected(reserved.error());
     swept_places_.clear();
-    const auto swept = map_.sweep(options_.extents_a_turn, swept_places_);
+    const auto swept = map_.sweep(options_.sweep.extents_a_turn, swept_places_);
     if (!swept) co_return std::unexpected(swept.error());
     has_to_sweep_ = swept->has_value();
     if (!has_to_sweep_) co_return Result<void>{};

@@ -31,6 +31,12 @@
 
 namespace fopd::store {
 
+// How what was cleared is freed.
+struct SweepOptions {
+    std::uint32_t extents_a_turn = 256;  // Also of those that are counted.
+    Duration pause{0};                   // Between two turns.
+};
+
 struct VolumeOptions {
     std::array<std::byte, 16> disk_id{};
     Slot slot = 0;
@@ -45,8 +51,7 @@ struct VolumeOptions {
     // Segments that stay empty so long are given back to the device.
     bool discard = false;
     Duration discard_interval = 1min;
-    // Of an object, that one turn looks at or frees.
-    std::uint32_t extents_a_turn = 256;
+    SweepOptions sweep = {};
 };
 
 // What an owner's objects are on a disk, and its uploads.

@@ -13,6 +13,7 @@ using namespace fopd::reqh::testing;
 namespace {
 
 constexpr std::uint64_t kExtents = 60;
+constexpr store::SweepOptions kSweep{.extents_a_turn = 2, .pause = 10ms};
 constexpr std::uint64_t kSize = 2 * kExtents * kBlock;
 
 // Every other block of an object, and what it reads as.
@@ -66,7 +67,7 @@ void must_fit_together(StoreStage& stage) {
 }  // namespace
 
 TEST_CASE("reqh fragments: a truncate is whole at once, and its space comes back", "[reqh]") {
-    StoreStage stage({.extents_a_turn = 2});
+    StoreStage stage({.sweep = kSweep});
     Fragments torn(stage);
     stage.run_for(1s);
     const std::uint64_t used = used_blocks(stage);
@@ -86,7 +87,7 @@ TEST_CASE("reqh fragments: a truncate is whole at once, and its space comes back
 }
 
 TEST_CASE("reqh fragments: what is written where blocks are going is there to stay", "[reqh]") {
-    StoreStage stage({.extents_a_turn = 2});
+    StoreStage stage({.sweep = kSweep});
     Fragments torn(stage);
     stage.run_for(1s);
     torn.cut(0);
@@ -112,16 +113,15 @@ TEST_CASE("reqh fragments: the power may go at each step of it", "[reqh]") {
     const bool has_index = GENERATE(true, false);
     std::uint64_t undone = 0;
     std::uint64_t done = 0;
-    for (std::uint64_t step = 1; step <= 24; ++step) {
+    for (std::uint64_t step = 1; step <= 40; step += 3) {
         CAPTURE(has_index, step);
-        StoreStage stage({.extents_a_turn = 2});
+        StoreStage stage({.sweep = kSweep});
         Fragments torn(stage);
         stage.run_for(1s);
         stage.power().cut_at(stage.power().steps() + step);
         FakeFop& fop = stage.send(truncate(torn.fid, 0));
-        while (stage.power().on() && stage.world.step() && !stage.volume().sweeping()) {
-        }
-        while (stage.power().on() && stage.world.step() && stage.volume().sweeping()) {
+        while (stage.power().on() && (!fop.answer || stage.volume().sweeping())) {
+            REQUIRE(stage.world.step());
         }
         const bool is_answered = fop.answer.has_value();
         stage.lose_power();
@@ -145,7 +145,7 @@ TEST_CASE("reqh fragments: the power may go at each step of it", "[reqh]") {
 }
 
 TEST_CASE("reqh fragments: a full disk has room for a write right after a truncate", "[reqh]") {
-    StoreStage stage({.disk_bytes = 8UL << 20, .extents_a_turn = 2});
+    StoreStage stage({.disk_bytes = 8UL << 20, .sweep = kSweep});
     Fragments torn(stage);
     const fop::Fid other = stage.create("other");
     fop::Status status = fop::Status::kDone;
@@ -166,7 +166,7 @@ TEST_CASE("reqh fragments: a truncate that is given up changes nothing", "[reqh]
     std::uint64_t given_up = 0;
     for (unsigned steps = 1; steps <= 30; ++steps) {
         CAPTURE(steps);
-        StoreStage stage({.extents_a_turn = 2});
+        StoreStage stage({.sweep = kSweep});
         Fragments torn(stage);
         stage.run_for(1s);
         const std::uint64_t used = used_blocks(stage);

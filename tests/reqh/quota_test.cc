@@ -194,7 +194,8 @@ public:
                   .seed = seed,
                   .quota_blocks = 260,
                   .owner_limits = limits(),
-                  .extents_a_turn = seed % 2 == 0 ? 1U : 256U,
+                  .sweep = seed % 2 == 0 ? store::SweepOptions{.extents_a_turn = 1, .pause = 1ms}
+                                         : store::SweepOptions{},
                   .whose_seed = fopd::testing::Replay::Seed::kOfSwarm}) {}
 
     void run() {

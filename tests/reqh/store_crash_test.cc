@@ -471,7 +471,8 @@ public:
                                .idle = Duration{0},
                                .breaks_max = 0},
                  .slow_holes = random_.below(2) == 0,
-                 .extents_a_turn = seed % 2 == 0 ? 1U : 256U,
+                 .sweep = seed % 2 == 0 ? store::SweepOptions{.extents_a_turn = 1, .pause = 1ms}
+                                        : store::SweepOptions{},
                  .whose_seed = fopd::testing::Replay::Seed::kOfSwarm}),
           model_(kClients) {
         for (std::uint32_t i = 0; i < node_.options.disks; ++i) {

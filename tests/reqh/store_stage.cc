@@ -18,7 +18,7 @@ store::VolumeOptions volume_options(std::uint32_t number, const StageOptions& st
                                  .overlay_bytes = stage.overlay_bytes,
                                  .flush_interval = 20ms,
                                  .checkpoint_interval = 200ms,
-                                 .extents_a_turn = stage.extents_a_turn};
+                                 .sweep = stage.sweep};
     options.disk_id.fill(static_cast<std::byte>(0x40 + number));
     return options;
 }

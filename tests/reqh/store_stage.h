@@ -50,7 +50,7 @@ struct StageOptions {
     CoalescerOptions coalescer{};
     bool slow_holes = false;
     std::uint64_t overlay_bytes = 4UL << 20;
-    std::uint32_t extents_a_turn = store::VolumeOptions{}.extents_a_turn;
+    store::SweepOptions sweep{};
     fopd::testing::Replay::Seed whose_seed = fopd::testing::Replay::Seed::kOfTest;
 };
 

@@ -101,7 +101,10 @@ std::uint64_t run_objects_seed(std::uint64_t seed) {
     ObjectStageOptions options = draw_options(random);
     // An object of a few extents is of too many for some.
     options.user.tears = seed % 2 == 0;
-    if (options.user.tears) options.extents_a_turn = static_cast<std::uint32_t>(1 + seed / 2 % 3);
+    if (options.user.tears) {
+        options.sweep = {.extents_a_turn = static_cast<std::uint32_t>(1 + seed / 2 % 3),
+                         .pause = seed / 6 % 2 == 0 ? 0ms : 20ms};
+    }
     ReplayedStage stage(seed, options, ReplayedStage::Seed::kOfSwarm);
     stage.must(stage.start());
     for (std::uint64_t rounds = 1 + random.below(2); rounds > 0; --rounds) {

@@ -58,7 +58,7 @@ TEST_CASE("volume: what was acknowledged survives a loss of power", "[store][swa
 }
 
 TEST_CASE("volume: the power may go while what is cleared is freed in pieces", "[store][swarm]") {
-    std::uint64_t sweeps = 0;
+    Remains figures(kDiskBytes);
     for (std::uint64_t seed = first_seed(); seed <= seeds(); ++seed) {
         CAPTURE(seed);
         Remains remains(kDiskBytes);
@@ -68,9 +68,12 @@ TEST_CASE("volume: the power may go while what is cleared is freed in pieces", "
                         .cut_within = 2500,
                         .in_pieces = true};
         REQUIRE(carry_out(plan, remains) == kNothing);
-        sweeps += remains.sweeps;
+        figures.sweeps += remains.sweeps;
+        figures.writes_meanwhile += remains.writes_meanwhile;
     }
-    REQUIRE(sweeps > 0);
+    CAPTURE(figures.sweeps, figures.writes_meanwhile);
+    REQUIRE(figures.sweeps > seeds() / 2);
+    REQUIRE(figures.writes_meanwhile > 10 * seeds());
 }
 
 TEST_CASE("volume: zeros ahead of what is written come to nothing that is", "[store][swarm]") {

@@ -14,6 +14,7 @@ constexpr std::size_t kBlock = devices::kBlockBytes;
 constexpr std::uint64_t kStepsMax = 2'000'000;
 constexpr std::uint64_t kStepsUnpoisoned = 64;
 constexpr std::uint64_t kOverlayBytes = 512UL << 10;
+constexpr SweepOptions kSlowSweep{.extents_a_turn = 2, .pause = 1ms};
 // What one change may take of that.
 constexpr std::uint64_t kReservedBytesMax = 8UL << 10;
 
@@ -53,7 +54,7 @@ VolumeOptions small_volume(const Plan& plan, std::uint32_t version) {
                           .zeros_ahead_bytes = plan.discard ? 1UL << 20 : 64UL << 20,
                           .discard = plan.discard,
                           .discard_interval = 1ms,
-                          .extents_a_turn = plan.in_pieces ? 2U : 256U};
+                          .sweep = plan.in_pieces ? kSlowSweep : SweepOptions{}};
     options.disk_id.fill(std::byte{0x7e});
     return options;
 }
@@ -238,6 +239,7 @@ void Machine::run(std::uint64_t cut_at, bool rescue) {
         if (step % kStepsUnpoisoned == 0) look_at_memory();
     }
     look_at_memory();
+    if (!power_.on() && volume_->serving() && volume_->sweeping()) ++remains_.sweeps;
     reactor_->drop_coroutines();
 }
 
@@ -271,7 +273,6 @@ Task<void> Machine::live() {
     ++remains_.recoveries;
     std::vector<Fid> known;
     for (const auto& [fid, states] : remains_.objects) known.push_back(fid);
-    if (volume_->sweeping()) ++remains_.sweeps;
     for (const Fid fid : known) co_await compare(fid, true);
     check_owners();
 
@@ -422,6 +423,7 @@ Task<Result<void>> Machine::write(Fid fid, core::Random* random, AlignedMemory* 
                        durable ? Durability::kDurable : Durability::kBuffered, Data::kPending);
     if (!begun) co_return begun;
     check_net(fid, change);
+    if (volume_->sweeping()) ++remains_.writes_meanwhile;
     Result<void> written{};
     std::size_t at = 0;
     for (const Place& place : places) {

@@ -51,7 +51,7 @@ struct Plan {
     bool rescue = false;             // Every start but the first is without an index.
     bool sparse = false;             // The disk gains by zeros.
     bool discard = false;
-    bool in_pieces = false;  // A turn frees two extents, and holes are made anywhere.
+    bool in_pieces = false;  // Two extents are freed at a time, and holes are made anywhere.
     bool upgrade = false;    // Each boot is that of a newer program, when the luck has it.
     devices::DiskFaults faults{};
 };
@@ -82,7 +82,8 @@ struct Remains {
 
     // Figures, so that a test can see that it tested something.
     std::uint64_t reads = 0;
-    std::uint64_t sweeps = 0;  // Were under way at a start.
+    std::uint64_t sweeps = 0;            // That a cut of the power has ended.
+    std::uint64_t writes_meanwhile = 0;  // Beside a sweep.
     std::uint64_t checkpoints = 0;
     std::uint64_t recoveries = 0;
     std::uint64_t full = 0;
