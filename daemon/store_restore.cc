@@ -182,8 +182,13 @@ private:
 // What a restore works with.
 class Restore {
 public:
-    Restore(std::string data_dir, core::Reactor& reactor, core::Offload& offload, BackupFile& file)
-        : data_dir_(std::move(data_dir)), reactor_(reactor), offload_(offload), file_(file) {}
+    Restore(std::string data_dir, core::Reactor& reactor, core::Offload& offload, BackupFile& file,
+            std::uint32_t schema_version)
+        : data_dir_(std::move(data_dir)),
+          reactor_(reactor),
+          offload_(offload),
+          file_(file),
+          schema_version_(schema_version) {}
 
     Started<void> put_node_id(const store::BackupHead& head);
     Started<void> put_slots(const std::string& text);
@@ -201,6 +206,7 @@ private:
     core::Reactor& reactor_;
     core::Offload& offload_;
     BackupFile& file_;
+    const std::uint32_t schema_version_;
     Restored restored_;
 };
 
@@ -274,7 +280,9 @@ Started<void> Restore::put_tree(const FoundTree& tree) {
 
 Task<Result<void>> Restore::fill(std::string path, const FoundTree* tree) {
     const store::LmdbIndex::World world{.reactor = reactor_, .offload = offload_};
-    store::LmdbIndex::Options options{.path = std::move(path), .disk_id = tree->tree.owner};
+    // One of an older version is made again when the node starts.
+    store::LmdbIndex::Options options{
+        .path = std::move(path), .disk_id = tree->tree.owner, .schema_version = schema_version_};
     auto index = co_await store::LmdbIndex::create(world, std::move(options));
     if (!index) co_return std::unexpected(index.error());
     TreeChanges changes(file_, *tree);
@@ -301,7 +309,7 @@ Started<Restored> restore_store(const std::string& data_dir, const std::string& 
     core::Reactor reactor(std::move(*backend));
     auto offload = core::make_thread_offload({.name = "fopd-offload"});
     if (!offload) return refuse_file(data_dir, describe(offload.error()));
-    Restore restore((*locked)->path(), reactor, **offload, **backup);
+    Restore restore((*locked)->path(), reactor, **offload, **backup, contents->head.schema_version);
     // First who the node is: of another one nothing may be taken.
     Started<void> done = restore.put_node_id(contents->head);
     if (done && contents->slots) done = restore.put_slots(*contents->slots);

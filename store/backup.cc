@@ -36,6 +36,7 @@ BackupWriter::BackupWriter(const BackupHead& head) {
     const std::span bytes(ready_);
     std::ranges::copy(std::as_bytes(std::span(kBackupMagic)), bytes.begin());
     put_little(bytes, 8, kVersion);
+    put_little(bytes, 12, head.schema_version);
     put_little(bytes, 16, static_cast<std::uint64_t>(head.made.unix_ns));
     std::ranges::copy(head.node, bytes.begin() + 24);
     put_little(bytes, kHeadSumAt, core::crc32c(bytes.first(kHeadSumAt)));
@@ -125,10 +126,15 @@ Result<BackupHead> BackupReader::head(Bytes bytes) {
             Error{.code = Errc::kUnsupported, .context = "version of the backup"});
     }
     if (get_little<std::uint32_t>(bytes, kHeadSumAt) != core::crc32c(bytes.first(kHeadSumAt)) ||
-        get_little<std::uint32_t>(bytes, 12) != 0 || get_little<std::uint32_t>(bytes, 44) != 0) {
+        get_little<std::uint32_t>(bytes, 44) != 0) {
         return corrupt("head of the backup");
     }
-    BackupHead head{.made = {static_cast<std::int64_t>(get_little<std::uint64_t>(bytes, 16))}};
+    BackupHead head{.made = {static_cast<std::int64_t>(get_little<std::uint64_t>(bytes, 16))},
+                    .schema_version = std::max(get_little<std::uint32_t>(bytes, 12), 1U)};
+    if (head.schema_version > kSchema.version) {
+        return std::unexpected(
+            Error{.code = Errc::kUnsupported, .context = "the backup is of a newer version"});
+    }
     std::ranges::copy(bytes.subspan(24, head.node.size()), head.node.begin());
     return head;
 }

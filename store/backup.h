@@ -11,6 +11,7 @@
 #include "core/result.h"
 #include "core/time.h"
 #include "store/index.h"
+#include "store/schema.h"
 
 namespace fopd::store {
 
@@ -24,6 +25,7 @@ inline constexpr std::uint32_t kBackupChunkBytesMax = 1U << 20;
 struct BackupHead {
     std::array<std::byte, 16> node{};
     WallTime made{};
+    std::uint32_t schema_version = kSchema.version;  // Of the keys and values of its indexes.
 };
 
 // An index, of a disk or of a part of the names.

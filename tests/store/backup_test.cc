@@ -144,6 +144,20 @@ TEST_CASE("store backup: the example of the document is this one", "[store]") {
     REQUIRE(digits == hex(example()));
 }
 
+TEST_CASE("store backup: it says of which version its indexes are", "[store]") {
+    const auto head_of = [](std::uint32_t schema_version) {
+        BackupHead head = example_head();
+        head.schema_version = schema_version;
+        const BackupWriter writer(head);
+        return BackupReader().head(writer.bytes());
+    };
+    REQUIRE(head_of(kSchema.version)->schema_version == kSchema.version);
+    REQUIRE(head_of(1)->schema_version == 1);
+    // Those of the first version did not say.
+    REQUIRE(head_of(0)->schema_version == 1);
+    REQUIRE(head_of(kSchema.version + 1).error().code == Errc::kUnsupported);
+}
+
 TEST_CASE("store backup: any byte that differs is noticed", "[store]") {
     const Buffer whole = example();
     for (std::size_t at = 0; at < whole.size(); ++at) {
