@@ -237,6 +237,27 @@ TEST_CASE("sim objects: a check of the disks finds nothing while clients are at 
     REQUIRE(stage.check_count() > 10);
 }
 
+TEST_CASE("sim objects: what is torn is whole to clients and checks, whenever the power goes",
+          "[sim]") {
+    ReplayedStage stage(
+        29,
+        {.sweep = {.extents_a_turn = 1, .pause = 50ms}, .user = {.tears = true}, .checks = true});
+    stage.must(stage.start());
+    for (std::uint64_t round = 0; round < 6; ++round) {
+        stage.work(3, 60);
+        stage.must(stage.play({{.kind = FaultKind::kPowerCut,
+                                .after = 40 + 10 * round,
+                                .lose_indexes = round % 3 == 2}}));
+        stage.must(stage.settle());
+    }
+    stage.must(stage.empty());
+    stage.must(stage.end());
+    INFO(stage.book().summary());
+    REQUIRE(stage.book().count("truncate done") > 20);
+    REQUIRE(stage.book().count("punch done") > 20);
+    REQUIRE(stage.check_count() > 5);
+}
+
 TEST_CASE("sim objects: disks come and go while clients are at work", "[sim]") {
     ReplayedStage stage(19, {.disks = 6, .user = {.names = 2}, .checks = true, .moves = true});
     stage.must(stage.start());
