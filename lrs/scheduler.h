@@ -81,7 +81,7 @@ public:
     // again in the same way. False: it cannot. May call getters.
     bool adapt(const PolicySettings& settings, const PolicyParts& parts);
     // A millisecond's work at most.
-    static constexpr std::size_t kHandedOverMax = 512;
+    static constexpr std::size_t kHandedOverMax = 128;
     bool is_handing_over() const { return waiting_.size() > 1; }
 
     // From now on everything that waits is delivered, whatever the policy would hold back, and when
