@@ -74,14 +74,19 @@ Result<void> WatchedDevice::check_writable() const {
 }
 
 WatchedDevice::Begun WatchedDevice::begin() {
-    if (under_way_++ == 0) busy_since_ = reactor_.now();
-    if (!armed()) reactor_.arm(*this, after(reactor_.now(), tick_length_));
+    if (under_way_++ == 0) {
+        busy_since_ = reactor_.now();
+        reactor_.arm(*this, after(reactor_.now(), tick_length_));
+    }
     return {.at = reactor_.now(), .tick = ticks_};
 }
 
 void WatchedDevice::ended(const Begun& begun, Health::Ended what) {
     what.took = reactor_.now() - begun.at;
-    if (--under_way_ == 0) busy_ += reactor_.now() - busy_since_;
+    if (--under_way_ == 0) {
+        busy_ += reactor_.now() - busy_since_;
+        Timer::disarm();
+    }
     if (begun.tick < ticks_) --old_under_way_;
     if (is_stuck_ && old_under_way_ == 0) {
         is_stuck_ = false;
@@ -103,15 +108,19 @@ void WatchedDevice::on_tick(core::Timer& timer) {
 
 // What was old a tick ago and is still under way began more than a tick ago.
 void WatchedDevice::tick() {
-    if (old_under_way_ > 0 && !is_stuck_) {
+    if (old_under_way_ > 0) {
+        if (!is_stuck_) {
+            core::emit(
+                events_, core::Level::kError, "devices.stuck",
+                {{"device", name()}, {"operations", static_cast<std::int64_t>(old_under_way_)}});
+        }
         is_stuck_ = true;
-        core::emit(events_, core::Level::kError, "devices.stuck",
-                   {{"device", name()}, {"operations", static_cast<std::int64_t>(old_under_way_)}});
+        // Each time, so that it is not forgiven meanwhile.
         mark_suspect("it does not answer");
     }
     ++ticks_;
     old_under_way_ = under_way_;
-    if (under_way_ > 0) reactor_.arm(*this, after(reactor_.now(), tick_length_));
+    reactor_.arm(*this, after(reactor_.now(), tick_length_));
 }
 
 void WatchedDevice::report() const {

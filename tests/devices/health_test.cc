@@ -217,3 +217,35 @@ TEST_CASE("devices watched: one that always has something under way is not stuck
     REQUIRE(succeeded.size() == 100);
     REQUIRE(stage.events.names().empty());
 }
+
+TEST_CASE("devices watched: one that still does not answer stays suspect", "[devices]") {
+    Stage stage;
+    std::vector<bool> succeeded;
+    Gate gate;
+    stage.disk.faults().delay_min = stage.disk.faults().delay_max = 30min;
+    stage.reactor->spawn(gate,
+                         note_result(stage.watched.write(stage.bytes.buffer(), 0), &succeeded));
+    stage.world.run_for(30s);
+    stage.disk.faults().delay_min = stage.disk.faults().delay_max = 1ms;
+    stage.world.run_for(15min);
+    stage.reactor->spawn(gate,
+                         note_result(stage.watched.write(stage.bytes.buffer(), 0), &succeeded));
+    stage.world.run_for(1s);
+    REQUIRE(succeeded.size() == 1);
+    REQUIRE(stage.watched.health().state() == DeviceState::kSuspect);
+    REQUIRE(stage.events.names() == "devices.stuck devices.state ");
+    stage.world.run_for(30min);
+    REQUIRE(succeeded.size() == 2);
+}
+
+TEST_CASE("devices watched: one with nothing under way wants nothing of its reactor", "[devices]") {
+    Stage stage;
+    std::vector<bool> succeeded;
+    Gate gate;
+    stage.reactor->spawn(gate,
+                         note_result(stage.watched.write(stage.bytes.buffer(), 0), &succeeded));
+    stage.world.run_for(1s);
+    REQUIRE(succeeded == std::vector{true});
+    // Others may destroy it, on any thread.
+    REQUIRE(stage.reactor->next_deadline() == kNever);
+}
