@@ -205,6 +205,11 @@ Task<DeviceOutcome> DeviceChanges::forget(Lost lost) {
                         " would be lost for good, and what nobody knows of; --yes says so";
         co_return outcome;
     }
+    if (!parts_.goes_on()) {
+        outcome.words = "the node is stopping";
+        outcome.try_later = true;
+        co_return outcome;
+    }
     const store::NameSink::Origin origin{.disk = entry.disk, .slot = entry.slot};
     const auto forgotten = co_await forget_names(origin);
     if (!forgotten) {

@@ -229,20 +229,23 @@ void NodeDisks::remember(const NodeDisk& disk) {
 }
 
 std::optional<store::Slot> NodeDisks::slot_of(const std::string& name) const {
-    if (const NodeDisk* const disk = find(name); disk != nullptr) {
-        return known_[index_of(disk)].slot;
+    for (const DiskReport& each : reports()) {
+        if (each.name == name && is_in_table(each)) return each.slot;
     }
-    const auto away = std::ranges::find(
-        away_, name, [](const Away& each) { return std::string_view(each.settings.name); });
-    return away == away_.end() ? std::nullopt : away->known.slot;
+    return std::nullopt;
 }
 
 std::string NodeDisks::name_of(std::optional<store::Slot> slot) const {
-    if (!slot) return {};
     for (const DiskReport& each : reports()) {
-        if (each.slot == slot) return each.name;
+        if (each.slot == slot && is_in_table(each)) return each.name;
     }
     return {};
+}
+
+// A stranger may say that it has a slot which is another disk's.
+bool NodeDisks::is_in_table(const DiskReport& report) const {
+    const SlotEntry* const entry = report.slot ? slots_.find(*report.slot) : nullptr;
+    return entry != nullptr && devices::format_id(entry->disk) == report.disk;
 }
 
 // Of a disk and its copies one may be open.
@@ -374,6 +377,7 @@ void NodeDisks::note_open() {
 Result<void> NodeDisks::write_slots() {
     std::string text = slots_.text();
     if (text == slots_written_) return {};
+    slots_written_.reset();
     const auto written = world_.bay->write_slots(text);
     if (written) {
         slots_written_ = std::move(text);

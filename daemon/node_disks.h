@@ -80,7 +80,7 @@ public:
     void remember(const NodeDisk& disk);
     bool forget(const std::string& name);
     bool remembers(const std::string& name) const;
-    // Which slot the disk of this name has or had, as far as anybody could see.
+    // Which slot of the table the disk of this name has or had, as far as anybody could see.
     std::optional<store::Slot> slot_of(const std::string& name) const;
     // The other way round; empty when nobody knows.
     std::string name_of(std::optional<store::Slot> slot) const;
@@ -130,6 +130,7 @@ private:
     // Why it cannot be one of this node's disks beside those that came before; empty when it can.
     std::string conflict_of(const NodeDisk& disk) const;
     void give_slots();
+    bool is_in_table(const DiskReport& report) const;
     Result<void> write_slots();
     void note_open();
     // Null: it is not one of these.
@@ -146,7 +147,8 @@ private:
     std::vector<Known> known_;                      // The same.
     std::vector<Away> away_;
     SlotTable slots_;
-    std::string slots_written_;  // What is known to be kept of it.
+    // What is known to be kept of it; nothing after a failure that left the one or the other.
+    std::optional<std::string> slots_written_ = std::string();
 };
 
 }  // namespace fopd::daemon

@@ -150,7 +150,8 @@ Result<std::string> SimulatedDisks::read_slots() {
 
 Result<void> SimulatedDisks::write_slots(const std::string& text) {
     slots_ = text;
-    return {};
+    if (!slots_doubted_) return {};
+    return std::unexpected(Error{.code = Errc::kIo, .context = "the folder of the file slots"});
 }
 
 }  // namespace fopd::sim

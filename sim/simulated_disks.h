@@ -51,6 +51,8 @@ public:
     void set_faults(const std::string& name, const devices::DiskFaults& faults);
     void lose_indexes() { indexes_.clear(); }
     void lose_slots() { slots_.clear(); }
+    // From now on the table of slots is replaced, and still said not to be.
+    void doubt_slots(bool doubted) { slots_doubted_ = doubted; }
     void lose_names() { names_.clear(); }
     // Requires: the disk with this id has one.
     store::MapImage& index(const devices::DiskId& disk) { return indexes_.at(disk); }
@@ -84,6 +86,7 @@ private:
     std::map<devices::DiskId, store::MapImage> indexes_;
     std::map<std::uint32_t, store::MapImage> names_;  // By part.
     std::string slots_;
+    bool slots_doubted_ = false;
 };
 
 }  // namespace fopd::sim

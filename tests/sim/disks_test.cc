@@ -71,13 +71,13 @@ public:
     const reqh::StoreLayout& layout() { return node.node().localities()[0]->stores()->layout(); }
     void remove(const std::string& name) {
         bool done = false;
-        node.remove_device(name, [&done](const daemon::Node::DeviceResult& removed) {
-            done = removed && removed->done();
-        });
-        const Instant limit = after(world.now(), 60s);
-        while (!done && world.step(limit)) {
-        }
-        REQUIRE(done);
+        node.remove_device(name, note_done(&done));
+        wait_until(done);
+    }
+    void add(const std::string& name) {
+        bool done = false;
+        node.add_device(name, note_done(&done));
+        wait_until(done);
     }
     // What came of it.
     daemon::DeviceOutcome forget(daemon::Node::LostDevice lost) {
@@ -128,6 +128,18 @@ public:
     SimulatedNode node;
 
 private:
+    static SimulatedNode::DeviceEnded note_done(bool* done) {
+        return [done](const daemon::Node::DeviceResult& changed) {
+            *done = changed && changed->done();
+        };
+    }
+    void wait_until(const bool& done) {
+        const Instant limit = after(world.now(), 60s);
+        while (!done && world.step(limit)) {
+        }
+        REQUIRE(done);
+    }
+
     static store::Fid fid_on(const daemon::NodeDisk& disk, std::uint64_t number) {
         return {.high = std::uint64_t{*disk.slot()} << 48, .low = number};
     }
@@ -770,4 +782,49 @@ TEST_CASE("sim disks: nothing acknowledged is lost, however lives end", "[sim][s
             REQUIRE(run_lives(seed) == hash);
         }
     }
+}
+
+TEST_CASE("sim disks: a write-off that may not be noted is none when the disk is back", "[sim]") {
+    OneIsLost machine(31);
+    machine.node.disks().doubt_slots(true);
+    const auto refused = machine.forget({.slot = 2, .is_sure = true});
+    REQUIRE(refused.kind == daemon::DeviceOutcome::Kind::kNotForgotten);
+    REQUIRE(machine.state() == reqh::SlotState::kMissing);
+    machine.node.disks().doubt_slots(false);
+    machine.node.disks().bring_back("d1");
+    machine.add("d1");
+    REQUIRE(machine.owner_of("lost").has_value());
+    REQUIRE(machine.put(1, 7, "acknowledged"));
+    machine.restart();
+    REQUIRE(machine.state() == reqh::SlotState::kOnline);
+    REQUIRE(machine.owner_of("acknowledged").has_value());
+}
+
+TEST_CASE("sim disks: a stranger's name writes off no other disk", "[sim]") {
+    Machine machine(32, {{.name = "d0"}, {.name = "d1"}, {.name = "d2"}});
+    REQUIRE(machine.start());
+    machine.stop();
+    machine.node.disks().take_away("d1");
+    machine.node.disks().unplug("d2");
+    machine.node.disks().lose_slots();
+    REQUIRE(machine.start());
+    REQUIRE(machine.report("d2").slot == 2);
+    REQUIRE(machine.put(2, 5, "mine"));
+    machine.stop();
+    // It says that it has the same slot.
+    machine.node.disks().bring_back("d1");
+    REQUIRE(machine.start());
+    REQUIRE(machine.report("d1").state == std::string("given-up"));
+    machine.stop();
+    machine.node.disks().take_away("d2");
+    REQUIRE(machine.start());
+
+    const auto outcome = machine.forget({.name = "d1", .is_sure = true});
+
+    REQUIRE(outcome.kind == daemon::DeviceOutcome::Kind::kNotForgotten);
+    machine.stop();
+    machine.node.disks().bring_back("d2");
+    REQUIRE(machine.start());
+    REQUIRE(machine.report("d2").state == std::string("good"));
+    REQUIRE(machine.owner_of("mine").has_value());
 }
