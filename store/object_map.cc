@@ -43,6 +43,10 @@ Place place_within(const StoredExtent& extent, BlockRange range) {
             .count = static_cast<std::uint32_t>(end - first)};
 }
 
+bool comes_before(const Key& one, const Key& other) {
+    return std::ranges::lexicographical_compare(one.bytes(), other.bytes());
+}
+
 }  // namespace
 
 ObjectMap::ObjectMap(core::Reactor& reactor, LayeredIndex& index)
@@ -216,9 +220,7 @@ Result<ObjectMap::Counted> ObjectMap::count(Fid fid, BlockRange range, std::uint
     }
     const BlockRange part{.first = range.first, .count = (*cleared)->first - range.first};
     auto counted = count_all(fid, part, steps_max);
-    if (!counted) return counted;
-    counted->finished = false;
-    counted->met_cleared = true;
+    if (counted) counted->finished = false;
     return counted;
 }
 
@@ -278,7 +280,11 @@ Result<std::optional<Cleared>> ObjectMap::next_cleared(Fid fid, std::uint64_t fr
     if (!any) return std::unexpected(any.error());
     if (!*any || from >= kObjectBlocksMax) return std::nullopt;
     const auto to = Key::cleared(fid, kObjectBlocksMax);
-    auto found = index_.at_or_after({.from = Key::cleared(fid, from + 1), .to = to});
+    auto first = Key::cleared(fid, from + 1);
+    // What has gone already is not looked at again.
+    if (comes_before(first, sweep_from_)) first = sweep_from_;
+    if (comes_before(to, first)) return std::nullopt;
+    auto found = index_.at_or_after({.from = first, .to = to});
     while (found && *found == Found::kErasedKeys) found = index_.next();
     if (!found) return std::unexpected(found.error());
     if (*found == Found::kNothing) return std::nullopt;
@@ -300,7 +306,7 @@ void ObjectMap::put_cleared(const Cleared& cleared) {
     const auto key = Key::cleared(cleared.fid, cleared.end);
     ValueBuffer value;
     index_.put(key, write_cleared(value, cleared.first));
-    if (std::ranges::lexicographical_compare(key.bytes(), sweep_from_.bytes())) sweep_from_ = key;
+    if (comes_before(key, sweep_from_)) sweep_from_ = key;
 }
 
 // What find_cleared() has found is without the range from now on.
@@ -336,6 +342,17 @@ Result<void> ObjectMap::clear(Fid fid, BlockRange range) {
     }
     put_cleared(all);
     has_cleared_ = true;
+    return {};
+}
+
+Result<void> ObjectMap::forget_cleared(Fid fid, BlockRange hole) {
+    ENSURE(hole.first <= kObjectBlocksMax);
+    hole.count = std::min(hole.count, kObjectBlocksMax - hole.first);
+    if (hole.count == 0) return {};
+    const ReleaseAtEnd release(index_);
+    const auto found = find_cleared(fid, hole);
+    if (!found) return found;
+    cut_cleared(hole);
     return {};
 }
 

@@ -103,7 +103,7 @@ public:
         std::uint64_t blocks = 0;
         std::uint64_t next = 0;  // Where to go on.
         bool finished = false;
-        bool met_cleared = false;
+        bool met_cleared = false;  // It went on behind a range that is cleared.
     };
     // How many blocks of a range extents have; looks at so many of them at most.
     Result<Counted> count(Fid fid, BlockRange range, std::uint32_t steps_max);
@@ -127,6 +127,9 @@ public:
     // Makes a hole at once, however many extents there are: they are left for sweep(). Takes a step
     // for each range that was cleared before and is in it, or beside it.
     Result<void> clear(Fid fid, BlockRange range);
+
+    // A range has no extents any more, so that nothing of it has to go.
+    Result<void> forget_cleared(Fid fid, BlockRange hole);
 
     struct Swept {
         Fid fid{};

@@ -325,6 +325,7 @@ void Volume::fail(const Error& error) {
     if (!serving_) return;
     serving_ = false;
     failure_ = error;
+    swept_.wake_all();
     core::emit(events_, core::Level::kError, "store.volume_failed",
                {{"device", device_.name()}, {"reason", std::string_view(error.context)}});
 }
@@ -425,6 +426,9 @@ Result<void> Volume::apply_punch(const Record& record, Effects effects) {
         if (punched->finished) break;
         rest = {.first = punched->next, .count = range.end() - punched->next};
     }
+    // It may be a piece of what was cleared, that went in an earlier life.
+    const auto forgotten = map_.forget_cleared(record.fid, range);
+    if (!forgotten) return forgotten;
     for (std::size_t i = freed_before; i < effects.freed.size(); ++i) {
         effects.net_blocks -= effects.freed[i].count;
     }
@@ -607,7 +611,8 @@ Result<Place> Volume::allocate(std::uint32_t blocks) {
 }
 
 Task<Result<void>> Volume::settle_space(core::WaitOptions wait) {
-    if (has_to_sweep_ && serving()) {
+    // Until something was freed, or the sweep itself has no space.
+    for (const auto before = sweep_news_; has_to_sweep_ && serving() && sweep_news_ == before;) {
         const auto swept = co_await swept_.wait(wait);
         if (!swept) co_return swept;
     }
@@ -890,6 +895,7 @@ Task<void> Volume::sweep() {
             if (!woken) co_return;
         }
         const auto swept = co_await sweep_some();
+        if (!swept || !swept_places_.empty()) ++sweep_news_;
         swept_.wake_all();
         if (!swept) {
             // The log may be full as long as the index has no space.
@@ -911,10 +917,10 @@ Task<void> Volume::sweep() {
 
 // Frees a piece of it, by a record, so that a log and its map go the same way.
 Task<Result<void>> Volume::sweep_some() {
+    swept_places_.clear();
     const core::WaitOptions wait{.cancel = &stop_};
     auto reserved = co_await reserve(kPunchRecordBytes, wait);
     if (!reserved) co_return std::unexpected(reserved.error());
-    swept_places_.clear();
     const auto swept = map_.sweep(options_.sweep.extents_a_turn, swept_places_);
     if (!swept) co_return std::unexpected(swept.error());
     has_to_sweep_ = swept->has_value();

@@ -293,7 +293,8 @@ private:
     core::WaitQueue checkpoint_wanted_;
     core::WaitQueue checkpoint_made_;
     core::WaitQueue sweep_wanted_;
-    core::WaitQueue swept_;  // A piece, or not.
+    core::WaitQueue swept_;         // A piece, or not.
+    std::uint64_t sweep_news_ = 0;  // Something was freed, or nothing could be.
     bool has_to_sweep_ = true;
     std::optional<Error> index_failure_;
     std::uint64_t checkpoint_count_ = 0;

@@ -53,6 +53,42 @@ std::uint64_t used_blocks(StoreStage& stage) {
     return stage.volume().space_use().used_blocks;
 }
 
+// What is left of the disk goes to another object.
+fop::Fid fill_disk(StoreStage& stage) {
+    const fop::Fid other = stage.create("other");
+    fop::Status status = fop::Status::kDone;
+    for (std::uint64_t at = 0; status == fop::Status::kDone; at += kBlock) {
+        const WriteSpec write(other, {{.offset = at, .length = kBlock}}, pattern(kBlock, at));
+        status = stage.call(write.spec(WriteSpec::Way::kInline)).status();
+    }
+    REQUIRE(status == fop::Status::kNoSpace);
+    return other;
+}
+
+class RangeCounter final : public store::MapVisitor {
+public:
+    Result<void> cleared(const store::Cleared&) override {
+        ++count;
+        return {};
+    }
+    int count = 0;
+};
+
+Task<void> count_ranges(store::ObjectMap* map, RangeCounter* counter, bool* done) {
+    const auto shown = co_await map->for_each(store::KeyKind::kCleared, counter);
+    *done = shown.has_value();
+}
+
+int cleared_ranges(StoreStage& stage) {
+    RangeCounter counter;
+    bool done = false;
+    core::Gate gate;
+    stage.stores().parts().reactor.spawn(gate,
+                                         count_ranges(&stage.volume().map(), &counter, &done));
+    while (!done) REQUIRE(stage.world.step());
+    return counter.count;
+}
+
 void must_fit_together(StoreStage& stage) {
     StoreCheck check(stage.stores(), 1ULL << 40);
     REQUIRE(check.begin(kFirstSlot).has_value());
@@ -186,4 +222,64 @@ TEST_CASE("reqh fragments: a truncate that is given up changes nothing", "[reqh]
         REQUIRE(stage.all_pieces_are_back());
     }
     REQUIRE(given_up > 10);
+}
+
+TEST_CASE("reqh fragments: a truncate waits for nobody who has few cleared ranges", "[reqh]") {
+    StoreStage stage({.sweep = {.extents_a_turn = 1, .pause = 10s}});
+    const fop::Fid fid = stage.create("long");
+    for (std::uint64_t i = 0; i < 400; ++i) stage.write(fid, 2 * i * kBlock, pattern(kBlock, i));
+    stage.run_for(20s);
+    REQUIRE(stage.call(truncate(fid, 2 * 390 * kBlock)).status() == fop::Status::kDone);
+    const Instant before = stage.world.now();
+    REQUIRE(stage.call(truncate(fid, 0)).status() == fop::Status::kDone);
+    REQUIRE(stage.world.now() - before < 5s);
+}
+
+TEST_CASE("reqh fragments: a turn that frees nothing makes nobody give up", "[reqh]") {
+    StoreStage stage({.disk_bytes = 8UL << 20, .sweep = {.extents_a_turn = 2, .pause = 1s}});
+    std::vector<fop::Fid> empty;
+    for (const char* const name : {"e1", "e2", "e3"}) empty.push_back(stage.create(name));
+    Fragments torn(stage);
+    fill_disk(stage);
+    for (const fop::Fid fid : empty) {
+        FopSpec gone{.type = type_of("delete"), .body = fop::Delete{.fid = fid}};
+        REQUIRE(stage.call(std::move(gone)).status() == fop::Status::kDone);
+    }
+    torn.cut(0);
+    torn.grow(kSize);
+    torn.write(7, 7);
+    torn.check();
+}
+
+TEST_CASE("reqh fragments: who waits for space hears of it when the disk fails", "[reqh]") {
+    StoreStage stage({.disk_bytes = 8UL << 20, .sweep = {.extents_a_turn = 2, .pause = 1h}});
+    Fragments torn(stage);
+    const fop::Fid other = fill_disk(stage);
+    torn.cut(0);
+    const Bytes what = pattern(kBlock, 5);
+    const WriteSpec write(torn.fid, {{.offset = 7 * kBlock, .length = kBlock}}, what);
+    const FakeFop& waits = stage.send(write.spec(WriteSpec::Way::kInline));
+    stage.run_for(5ms);
+    REQUIRE(!waits.answer);
+    stage.disk().faults().write_error_ppm = 1'000'000;
+    const FakeFop& fails = stage.send(truncate(other, 0));
+    stage.run_for(10s);
+    REQUIRE(!stage.volume().serving());
+    REQUIRE(fails.answer.has_value());
+    REQUIRE(waits.answer.has_value());
+}
+
+TEST_CASE("reqh fragments: what has gone does not go again after a replay", "[reqh]") {
+    StoreStage stage({.sweep = kSweep});
+    const fop::Fid fid = stage.create("short");
+    for (std::uint64_t i = 0; i < 10; ++i) stage.write(fid, 2 * i * kBlock, pattern(kBlock, i));
+    REQUIRE(stage.call(truncate(fid, 0)).status() == fop::Status::kDone);
+    REQUIRE(cleared_ranges(stage) == 1);
+    stage.run_for(500ms);
+    REQUIRE(cleared_ranges(stage) == 0);
+    for (std::uint64_t i = 1; i < 30; i += 2) stage.write(fid, i * kBlock, pattern(kBlock, i));
+    stage.lose_power();
+    stage.index_image() = {};
+    stage.start();
+    REQUIRE(cleared_ranges(stage) == 0);
 }
