@@ -183,13 +183,7 @@ TEST_CASE("reqh fragments: the power may go at each step of it", "[reqh]") {
 TEST_CASE("reqh fragments: a full disk has room for a write right after a truncate", "[reqh]") {
     StoreStage stage({.disk_bytes = 8UL << 20, .sweep = kSweep});
     Fragments torn(stage);
-    const fop::Fid other = stage.create("other");
-    fop::Status status = fop::Status::kDone;
-    for (std::uint64_t at = 0; status == fop::Status::kDone; at += kBlock) {
-        const WriteSpec write(other, {{.offset = at, .length = kBlock}}, pattern(kBlock, at));
-        status = stage.call(write.spec(WriteSpec::Way::kInline)).status();
-    }
-    REQUIRE(status == fop::Status::kNoSpace);
+    fill_disk(stage);
 
     torn.cut(0);
 
