@@ -267,8 +267,9 @@ Task<Outcome<void>> ObjectClient::load_slots(Wait wait) {
 Task<Outcome<void>> ObjectClient::look_for_places(Wait wait) {
     auto loaded = co_await load_slots(wait);
     if (!loaded) co_return loaded;
-    const Instant now = host_.reactor().now();
-    if (now < places_good_until_ || loading_ || !sessions_.front()->open()) co_return {};
+    const bool are_good = host_.reactor().now() < places_good_until_;
+    const bool will_do = are_good || loading_ || !sessions_.front()->open();
+    if (will_do && !places_are_old_) co_return {};
     co_return co_await ask_for_slots(wait);
 }
 
@@ -294,6 +295,7 @@ Task<Outcome<void>> ObjectClient::ask_for_slots(Wait wait) {
     }
     slots_.clear();
     places_good_until_ = after(host_.reactor().now(), kPlacesGoodFor);
+    places_are_old_ = false;
     for (const fop::SlotEntry& entry : *entries) {
         slots_[entry.slot] = {.locality = entry.locality,
                               .state = entry.state,
@@ -350,7 +352,7 @@ Task<Outcome<fop::Fid>> ObjectClient::try_places(const Attempt* attempt) {
         auto outcome = co_await (*attempt)();
         const bool may_move = !outcome && may_have_moved(outcome.error());
         if (!may_move || tries == kPlaceTries) co_return outcome;
-        places_good_until_ = {};
+        places_are_old_ = true;
     }
 }
 

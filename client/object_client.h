@@ -295,7 +295,8 @@ private:
     std::map<std::uint16_t, Slot> slots_;
     std::optional<std::uint64_t> slots_of_;  // Of which life of the server.
     Instant places_good_until_{};
-    std::uint64_t turn_;  // Whose turn it is to take a new object.
+    bool places_are_old_ = false;  // One of them refused what the table had promised.
+    std::uint64_t turn_;           // Whose turn it is to take a new object.
     bool loading_ = false;
     bool closing_ = false;
 

@@ -94,6 +94,8 @@ public:
     std::set<std::uint16_t> full;         // Slots.
     std::set<std::uint16_t> missing;      // Likewise: what was done there is not known either.
     std::set<std::uint16_t> written_off;  // Likewise: what was there is lost.
+    std::set<std::uint16_t> offline;      // Likewise: in the table only.
+    std::set<std::size_t> away;           // Localities: nobody gets a session there.
     bool begins_uploads_durably = true;
 
 private:
@@ -255,6 +257,8 @@ private:
         for (std::uint16_t slot = 1; slot <= kSlotCount; ++slot) {
             writer.add(fop::SlotEntry{.slot = slot,
                                       .locality = static_cast<std::uint16_t>(slot - 1),
+                                      .state = offline.contains(slot) ? fop::SlotState::kMissing
+                                                                      : fop::SlotState::kOnline,
                                       .in_default_pool = true,
                                       .pool = "fast"});
         }

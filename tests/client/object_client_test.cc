@@ -117,6 +117,38 @@ TEST_CASE("client objects: a slot whose disk is missing is passed over", "[clien
     }
 }
 
+TEST_CASE("client objects: what a slot refuses waits for a new table, not for the old one again",
+          "[client]") {
+    std::vector<Outcome<fop::Fid>> made;
+    Stage stage;
+    stage.store.offline = {1};
+    REQUIRE(stage.create("a").slot() == 2);
+
+    // The slot's locality is heard of before the one that is asked where there is room.
+    stage.crash();
+    stage.store.away = {0};
+    stage.store.missing = {2};
+    stage.store.offline = {2};
+    stage.world.run_for(10s);
+    REQUIRE(stage.life->sessions(0) == 0);
+    REQUIRE(stage.life->sessions(1) == 1);
+    const auto keep = [](Task<Outcome<fop::Fid>> task, auto* kept) -> Task<void> {
+        kept->push_back(co_await std::move(task));
+    };
+    for (const auto* const name : {"b", "c", "d"}) {
+        stage.reactor->spawn(stage.gate,
+                             keep(stage.client->create({.name = name}, kNoWait), &made));
+    }
+    stage.world.run_for(10s);
+    REQUIRE(stage.store.count("create") == 3);
+    REQUIRE(made.empty());
+
+    stage.store.away.clear();
+    stage.world.run_for(10s);
+    REQUIRE(made.size() == 3);
+    for (const auto& each : made) REQUIRE(each.value().slot() == 1);
+}
+
 TEST_CASE("client objects: bytes that were changed are not returned", "[client]") {
     Stage stage;
     const fop::Fid fid = stage.create("a");

@@ -24,7 +24,7 @@ inline constexpr ObjectClient::Wait kNoWait{};
 class Life final : fabric::RequestUser {
 public:
     Life(core::VirtualWorld& world, fabric::Transport& transport, FakeStore& store)
-        : reactor_(world.make_reactor()), entropy_(store.incarnation * 31 + 1) {
+        : store_(store), reactor_(world.make_reactor()), entropy_(store.incarnation * 31 + 1) {
         store.serve_on(*reactor_, gate_);
         for (std::uint16_t i = 0; i < FakeStore::kSlotCount; ++i) {
             auto& place = localities_.emplace_back(
@@ -64,10 +64,12 @@ private:
         const auto hello = fop::decode_connect_hello(request->hello());
         REQUIRE(hello.has_value());
         const std::size_t place = hello->locality == fop::kAnyLocality ? 0 : hello->locality;
+        if (store_.away.contains(place)) return;
         localities_[place]->server.accept(std::move(request));
     }
     void on_silent(std::uint32_t) override {}
 
+    FakeStore& store_;
     std::unique_ptr<core::Reactor> reactor_;
     core::SeededEntropy entropy_;
     core::Gate gate_;
