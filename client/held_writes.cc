@@ -65,6 +65,18 @@ void HeldWrites::cut(const fop::Fid& fid, const fop::Range& range) {
     if (pieces.empty()) objects_.erase(object);
 }
 
+void HeldWrites::clear(const fop::Fid& fid, const fop::Range& range) {
+    const auto object = objects_.find(fid);
+    if (object == objects_.end() || range.length == 0) return;
+    const auto& [start, last] = *object->second.rbegin();
+    const std::uint64_t end = start + last.bytes.size();
+    const fop::Receipt receipt = last.receipt;
+    cut(fid, range);
+    if (end > range.offset && end <= range.end()) {
+        insert(fid, objects_[fid], end - 1, {.bytes = {std::byte{0}}, .receipt = receipt});
+    }
+}
+
 void HeldWrites::forget(const fop::Fid& fid) {
     cut(fid, {.offset = 0, .length = fop::kOffsetMax});
 }

@@ -25,6 +25,9 @@ public:
              const fop::Receipt& receipt);
     // These bytes of the object are others now, or none.
     void cut(const fop::Fid& fid, const fop::Range& range);
+    // These bytes of the object are zeros now. Where it ends because of what is held it still ends:
+    // where that was cleared a zero is held.
+    void clear(const fop::Fid& fid, const fop::Range& range);
     // There is no such object any more.
     void forget(const fop::Fid& fid);
     // Everything up to this change is durable.

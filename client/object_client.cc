@@ -724,7 +724,7 @@ Task<Outcome<void>> ObjectClient::punch(fop::Fid fid, fop::Range range, Wait wai
     const fop::Punch body{.fid = fid, .range = range};
     auto answer = co_await change(fid, request(body, wait));
     if (!answer) co_return std::unexpected(std::move(answer.error()));
-    held_.cut(fid, range);
+    held_.clear(fid, range);
     end_change();
     co_return co_await catch_up(fid.slot(), receipt_of(*answer)->incarnation, wait);
 }

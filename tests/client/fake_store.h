@@ -391,6 +391,14 @@ private:
         found->bytes.resize(body.size_bytes);
         return {.body = fop::TruncateReply{.changed = change(body.fid, *found)}};
     }
+    Done on(const fop::Punch& body, const std::vector<std::byte>& /*data*/) {
+        Object* const found = object(body.fid);
+        if (found == nullptr) return refuse(fop::Status::kNotFound);
+        const fop::Range there = fop::within(body.range, found->bytes.size());
+        const auto first = found->bytes.begin() + static_cast<std::ptrdiff_t>(there.offset);
+        std::fill_n(first, there.length, std::byte{0});
+        return {.body = fop::PunchReply{.changed = change(body.fid, *found)}};
+    }
     Done on(const fop::Sync& body, const std::vector<std::byte>& /*data*/) {
         flush();
         Done done;

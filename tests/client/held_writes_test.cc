@@ -3,6 +3,8 @@
 #include "client/held_writes.h"
 
 #include <map>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "core/random.h"
@@ -78,6 +80,37 @@ TEST_CASE("client held writes: what is behind a receipt is of its slot and incar
     REQUIRE_FALSE(held.first_behind(receipt(0, 1, 2)).has_value());
 }
 
+TEST_CASE("client held writes: what is cleared is zeros, and ends where it ended", "[client]") {
+    HeldWrites held;
+    held.add(kOne, 10, bytes_of(10, 1), receipt(1));
+    held.add(kOne, 20, bytes_of(5, 2), receipt(2));
+    SECTION("its end is cleared") {
+        held.clear(kOne, {.offset = 15, .length = 100});
+        REQUIRE(held.bytes() == 6);
+        const auto end = held.first_behind(receipt(1));
+        REQUIRE(end->offset == 24);
+        REQUIRE(end->bytes == bytes_of(1, 0));
+
+        // As often as one likes.
+        held.clear(kOne, {.offset = 0, .length = 25});
+        REQUIRE(held.bytes() == 1);
+        held.release(receipt(2));
+        REQUIRE(held.empty());
+    }
+    SECTION("its end is not cleared") {
+        held.clear(kOne, {.offset = 0, .length = 24});
+        REQUIRE(held.bytes() == 1);
+        REQUIRE(held.first_behind(receipt(0))->bytes == bytes_of(1, 2));
+    }
+    SECTION("nothing is there") {
+        held.clear(kOne, {.offset = 25, .length = 10});
+        held.clear(kOne, {.offset = 0, .length = 10});
+        held.clear(kOne, {.offset = 12, .length = 0});
+        held.clear(kTwo, {.offset = 0, .length = 100});
+        REQUIRE(held.bytes() == 15);
+    }
+}
+
 TEST_CASE("client held writes: whatever is done, they hold the same as a map of bytes",
           "[client]") {
     for (std::uint64_t seed = 1; seed <= 50; ++seed) {
@@ -88,7 +121,18 @@ TEST_CASE("client held writes: whatever is done, they hold the same as a map of 
         for (std::uint64_t seq = 1; seq <= 60; ++seq) {
             const fop::Range range{.offset = random.below(100), .length = 1 + random.below(30)};
             const auto value = static_cast<unsigned>(1 + random.below(255));
-            switch (random.below(4)) {
+            switch (random.below(5)) {
+                case 4: {
+                    held.clear(kOne, range);
+                    std::optional<std::pair<std::uint64_t, std::uint64_t>> end;
+                    if (!model.empty()) {
+                        const auto& [at, last] = *model.rbegin();
+                        if (at >= range.offset && at < range.end()) end = {at, last.second};
+                    }
+                    for (auto at = range.offset; at < range.end(); ++at) model.erase(at);
+                    if (end) model[end->first] = {std::byte{0}, end->second};
+                    break;
+                }
                 case 0:
                     held.cut(kOne, range);
                     for (auto at = range.offset; at < range.end(); ++at) model.erase(at);

@@ -351,6 +351,17 @@ TEST_CASE("client objects: what was lost does not come over what is newer", "[cl
     REQUIRE(stage.client->held_bytes() == 0);
 }
 
+TEST_CASE("client objects: where what was lost ended the object ends, though zeros are there now",
+          "[client]") {
+    Stage stage;
+    const fop::Fid fid = stage.create("a");
+    stage.write(fid, 2, "cccc", kBuffered);
+    stage.crash();
+    stage.done(stage.client->punch(fid, {.offset = 4, .length = 100}, kNoWait));
+    REQUIRE(stage.read(fid) == std::string("\0\0cc\0\0", 6));
+    REQUIRE(stage.done(stage.client->stat(fid, kNoWait)).size_bytes == 6);
+}
+
 TEST_CASE("client objects: what survived is not written again", "[client]") {
     Stage stage;
     const fop::Fid fid = stage.create("a");
