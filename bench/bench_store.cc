@@ -322,6 +322,16 @@ Rate round(Stage& stage, Task<void> (*what)(Stage*, Work*), unsigned seed) {
     });
 }
 
+// A change without data, until it is durable.
+Task<Result<void>> commit(Volume* volume, Change* change, Reservation reserved) {
+    const auto begun =
+        volume->begin(*change, std::move(reserved), Durability::kDurable, Data::kNone);
+    if (!begun) co_return begun;
+    const auto finished = co_await volume->finish(change);
+    if (!finished) co_return std::unexpected(finished.error());
+    co_return Result<void>{};
+}
+
 Task<Result<void>> make_objects(Stage* stage, std::uint64_t count) {
     Volume& volume = stage->volume();
     Change change;
@@ -339,11 +349,8 @@ Task<Result<void>> make_objects(Stage* stage, std::uint64_t count) {
         auto reserved = co_await volume.reserve(
             static_cast<std::uint32_t>(change.records.bytes().size()), wait);
         if (!reserved) co_return std::unexpected(reserved.error());
-        const auto begun =
-            volume.begin(change, std::move(*reserved), Durability::kDurable, Data::kNone);
-        if (!begun) co_return begun;
-        const auto finished = co_await volume.finish(&change);
-        if (!finished) co_return std::unexpected(finished.error());
+        const auto committed = co_await commit(&volume, &change, std::move(*reserved));
+        if (!committed) co_return committed;
     }
     co_return Result<void>{};
 }
@@ -466,11 +473,8 @@ Task<Result<void>> scatter(Stage* stage, Fid fid, std::uint64_t count) {
                                             .checksums = std::span(&checksum, 1)});
             }
         }
-        const auto begun =
-            volume.begin(change, std::move(*reserved), Durability::kDurable, Data::kNone);
-        if (!begun) co_return begun;
-        const auto finished = co_await volume.finish(&change);
-        if (!finished) co_return std::unexpected(finished.error());
+        const auto committed = co_await commit(&volume, &change, std::move(*reserved));
+        if (!committed) co_return committed;
     }
     co_return Result<void>{};
 }
@@ -484,12 +488,7 @@ Task<Result<void>> truncate(Stage* stage, Fid fid) {
     if (!punched) co_return punched;
     auto reserved = co_await volume.reserve(kPunchRecordBytes, wait);
     if (!reserved) co_return std::unexpected(reserved.error());
-    const auto begun =
-        volume.begin(change, std::move(*reserved), Durability::kDurable, Data::kNone);
-    if (!begun) co_return begun;
-    const auto finished = co_await volume.finish(&change);
-    if (!finished) co_return std::unexpected(finished.error());
-    co_return Result<void>{};
+    co_return co_await commit(&volume, &change, std::move(*reserved));
 }
 
 // How long others wait: whoever wants a turn, and whoever writes.

@@ -1,12 +1,11 @@
 #include "daemon/admin_api.h"
 
 #include <algorithm>
-#include <charconv>
 #include <future>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <system_error>
 
 #include "daemon/admin_reply.h"
 #include "daemon/json_writer.h"
@@ -223,13 +222,11 @@ Task<AdminReply> AdminApi::device_forget(AdminRequest request) {
         co_return failure(kBadRequest, "either device or slot says what is lost");
     }
     if (!slot.empty()) {
-        store::Slot number = 0;
-        const char* const end = slot.data() + slot.size();
-        const auto read = std::from_chars(slot.data(), end, number);
-        if (read.ec != std::errc() || read.ptr != end) {
+        const auto number = number_in(request, "slot");
+        if (!number || *number > std::numeric_limits<store::Slot>::max()) {
             co_return failure(kBadRequest, "slot is a number from 1 to 65535");
         }
-        lost.slot = number;
+        lost.slot = static_cast<store::Slot>(*number);
     }
     const auto forgotten = co_await parts_.node.forget_device(std::move(lost));
     co_return device_reply(forgotten);

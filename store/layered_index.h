@@ -58,6 +58,11 @@ public:
     Result<Found> at_or_before(Range range);
     // Requires: the search has not come to its end.
     Result<Found> next() { return go_on(); }
+    // Goes on for as long as it is erased keys that were found.
+    Result<Found> past_erased(Result<Found> found) {
+        while (found && *found == Found::kErasedKeys) found = next();
+        return found;
+    }
     // The entry found; after kErasedKeys the last key that was looked at, without a value.
     const IndexEntry& entry() const { return entry_; }
     // Ends a search, and the view of the index.

@@ -188,8 +188,7 @@ Result<std::optional<NameOwner>> NameShard::look_up(NameRef name) {
     const ReleaseAtEnd release(index_);
     const NameKey from = NameKey::first_claim(name);
     const NameKey to = NameKey::last_claim(name);
-    auto found = index_.at_or_after({.from = from, .to = to});
-    while (found && *found == Found::kErasedKeys) found = index_.next();
+    const auto found = index_.past_erased(index_.at_or_after({.from = from, .to = to}));
     if (!found) return std::unexpected(found.error());
     if (*found == Found::kNothing) return std::nullopt;
     const auto claim = read_claim(NameKind::kClaim, index_.entry());

@@ -43,6 +43,13 @@ Place place_within(const StoredExtent& extent, BlockRange range) {
             .count = static_cast<std::uint32_t>(end - first)};
 }
 
+// No further than an object can go.
+BlockRange within_object(BlockRange range) {
+    ENSURE(range.first <= kObjectBlocksMax);
+    range.count = std::min(range.count, kObjectBlocksMax - range.first);
+    return range;
+}
+
 bool comes_before(const Key& one, const Key& other) {
     return std::ranges::lexicographical_compare(one.bytes(), other.bytes());
 }
@@ -145,11 +152,11 @@ Result<std::optional<Extent>> ObjectMap::Extents::next() {
             state_ = State::kBefore;
             continue;
         }
-        auto found = state_ == State::kFirst
-                         ? index.at_or_after({.from = Key::extent(fid_, next_), .to = to_})
-                         : index.next();
+        const auto found =
+            index.past_erased(state_ == State::kFirst
+                                  ? index.at_or_after({.from = Key::extent(fid_, next_), .to = to_})
+                                  : index.next());
         state_ = State::kWithin;
-        while (found && *found == Found::kErasedKeys) found = index.next();
         if (!found) return std::unexpected(found.error());
         if (*found == Found::kNothing) {
             next_ = part_.end();
@@ -188,8 +195,7 @@ Result<std::optional<StoredExtent>> ObjectMap::Extents::holding_first() {
     LayeredIndex& index = map_.index_;
     const auto from = Key::extent(fid_, part_.first);
     const auto to = Key::extent(fid_, reach_before(part_.first));
-    auto found = index.at_or_before({.from = from, .to = to});
-    while (found && *found == Found::kErasedKeys) found = index.next();
+    const auto found = index.past_erased(index.at_or_before({.from = from, .to = to}));
     if (!found) return std::unexpected(found.error());
     if (*found == Found::kNothing) return std::nullopt;
     const auto extent = extent_of(index.entry());
@@ -208,8 +214,7 @@ Extent ObjectMap::Extents::cut(const StoredExtent& extent) {
 }
 
 Result<ObjectMap::Counted> ObjectMap::count(Fid fid, BlockRange range, std::uint32_t steps_max) {
-    ENSURE(range.first <= kObjectBlocksMax);
-    range.count = std::min(range.count, kObjectBlocksMax - range.first);
+    range = within_object(range);
     const ReleaseAtEnd release(index_);
     const auto cleared = next_cleared(fid, range.first);
     if (!cleared) return std::unexpected(cleared.error());
@@ -226,8 +231,7 @@ Result<ObjectMap::Counted> ObjectMap::count(Fid fid, BlockRange range, std::uint
 
 Result<ObjectMap::Counted> ObjectMap::count_all(Fid fid, BlockRange range,
                                                 std::uint32_t steps_max) {
-    ENSURE(range.first <= kObjectBlocksMax);
-    range.count = std::min(range.count, kObjectBlocksMax - range.first);
+    range = within_object(range);
     const ReleaseAtEnd release(index_);
     Counted counted{.next = range.end(), .finished = true};
     if (range.count == 0) return counted;
@@ -261,14 +265,14 @@ Result<ObjectMap::Counted> ObjectMap::count_all(Fid fid, BlockRange range,
     return counted;
 }
 
-// -- what is cleared: ranges that neither overlap nor touch each other, of an object that is there
-// --
+// -- what is cleared --
 
+// Ranges that neither overlap nor touch each other, of an object that is there.
 Result<bool> ObjectMap::has_cleared() {
     if (has_cleared_) return *has_cleared_;
     const auto to = Key::last_of(KeyKind::kCleared);
-    auto found = index_.at_or_after({.from = Key::first_of(KeyKind::kCleared), .to = to});
-    while (found && *found == Found::kErasedKeys) found = index_.next();
+    const auto found = index_.past_erased(
+        index_.at_or_after({.from = Key::first_of(KeyKind::kCleared), .to = to}));
     if (!found) return std::unexpected(found.error());
     has_cleared_ = *found == Found::kEntry;
     return *has_cleared_;
@@ -284,8 +288,7 @@ Result<std::optional<Cleared>> ObjectMap::next_cleared(Fid fid, std::uint64_t fr
     // What has gone already is not looked at again.
     if (comes_before(first, sweep_from_)) first = sweep_from_;
     if (comes_before(to, first)) return std::nullopt;
-    auto found = index_.at_or_after({.from = first, .to = to});
-    while (found && *found == Found::kErasedKeys) found = index_.next();
+    const auto found = index_.past_erased(index_.at_or_after({.from = first, .to = to}));
     if (!found) return std::unexpected(found.error());
     if (*found == Found::kNothing) return std::nullopt;
     return read_cleared(index_.entry().key, index_.entry().value);
@@ -324,8 +327,7 @@ void ObjectMap::cut_cleared(BlockRange range) {
 }
 
 Result<void> ObjectMap::clear(Fid fid, BlockRange range) {
-    ENSURE(range.first <= kObjectBlocksMax);
-    range.count = std::min(range.count, kObjectBlocksMax - range.first);
+    range = within_object(range);
     if (range.count == 0) return {};
     const ReleaseAtEnd release(index_);
     const auto before = std::min<std::uint64_t>(range.first, 1);
@@ -346,8 +348,7 @@ Result<void> ObjectMap::clear(Fid fid, BlockRange range) {
 }
 
 Result<void> ObjectMap::forget_cleared(Fid fid, BlockRange hole) {
-    ENSURE(hole.first <= kObjectBlocksMax);
-    hole.count = std::min(hole.count, kObjectBlocksMax - hole.first);
+    hole = within_object(hole);
     if (hole.count == 0) return {};
     const ReleaseAtEnd release(index_);
     const auto found = find_cleared(fid, hole);
@@ -453,8 +454,7 @@ void ObjectMap::put_right(Fid fid, BlockRange range, const std::optional<Bytes>&
 Result<ObjectMap::Punched> ObjectMap::punch(Fid fid, BlockRange range, std::uint32_t steps_max,
                                             std::vector<Place>& freed) {
     ENSURE(steps_max > 0);
-    ENSURE(range.first <= kObjectBlocksMax);
-    range.count = std::min(range.count, kObjectBlocksMax - range.first);
+    range = within_object(range);
     if (range.count == 0) return Punched{.next = range.first, .finished = true};
 
     const ReleaseAtEnd release(index_);
@@ -481,8 +481,7 @@ Result<void> ObjectMap::find_left(Fid fid, BlockRange range, Around& around) {
     if (range.first == 0) return {};
     const auto from = Key::extent(fid, range.first - 1);
     const auto to = Key::extent(fid, reach_before(range.first));
-    auto found = index_.at_or_before({.from = from, .to = to});
-    while (found && *found == Found::kErasedKeys) found = index_.next();
+    const auto found = index_.past_erased(index_.at_or_before({.from = from, .to = to}));
     if (!found) return std::unexpected(found.error());
     if (*found == Found::kNothing) return {};
     const auto extent = extent_of(index_.entry());

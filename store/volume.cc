@@ -138,27 +138,16 @@ public:
             if (!object) co_return std::unexpected(object.error());
             if (!object->has_value()) continue;
             OwnerShare& share = volume_.share_of((*object)->owner);
-            const auto taken = co_await take(each, &share);
-            if (!taken) co_return taken;
+            const BlockRange range{.first = each.first, .count = each.end - each.first};
+            const auto counted = co_await volume_.count_range(each.fid, range, Which::kAll, {});
+            if (!counted) co_return std::unexpected(counted.error());
+            share.blocks -= counted->blocks;
         }
         seen_.clear();
         co_return Result<void>{};
     }
 
 private:
-    Task<Result<void>> take(Cleared cleared, OwnerShare* share) {
-        BlockRange rest{.first = cleared.first, .count = cleared.end - cleared.first};
-        for (;;) {
-            const auto counted =
-                volume_.map_.count_all(cleared.fid, rest, volume_.options_.sweep.extents_a_turn);
-            if (!counted) co_return std::unexpected(counted.error());
-            share->blocks -= counted->blocks;
-            if (counted->finished) co_return Result<void>{};
-            rest = {.first = counted->next, .count = cleared.end - counted->next};
-            co_await volume_.reactor_.yield();
-        }
-    }
-
     Volume& volume_;
     std::vector<Cleared> seen_;  // In this turn.
 };
@@ -292,16 +281,19 @@ OwnerShare& Volume::share_of(std::string_view owner) {
 }
 
 Task<Result<std::uint64_t>> Volume::count_blocks(Fid fid, core::WaitOptions wait) {
-    const auto counted = co_await count_range(fid, {.first = 0, .count = kObjectBlocksMax}, wait);
+    const BlockRange all{.first = 0, .count = kObjectBlocksMax};
+    const auto counted = co_await count_range(fid, all, Which::kLiving, wait);
     if (!counted) co_return std::unexpected(counted.error());
     co_return counted->blocks;
 }
 
-Task<Result<Volume::Counted>> Volume::count_range(Fid fid, BlockRange range,
+Task<Result<Volume::Counted>> Volume::count_range(Fid fid, BlockRange range, Which which,
                                                   core::WaitOptions wait) {
+    const std::uint32_t steps_max = options_.sweep.extents_a_turn;
     Counted all;
     for (BlockRange rest = range;;) {
-        const auto counted = map_.count(fid, rest, options_.sweep.extents_a_turn);
+        const auto counted = which == Which::kLiving ? map_.count(fid, rest, steps_max)
+                                                     : map_.count_all(fid, rest, steps_max);
         if (!counted) co_return std::unexpected(counted.error());
         all.blocks += counted->blocks;
         if (counted->met_cleared) ++all.cleared;
@@ -414,8 +406,7 @@ Result<void> Volume::apply(const Record& record, Effects effects) {
     return std::unexpected(kBadRecord);
 }
 
-// Requires: few extents are there, and none in a range that was cleared; unless a log is replayed,
-// or the sweep has them.
+// Requires: few extents are there, and none in a range that was cleared; unless a log is replayed.
 Result<void> Volume::apply_punch(const Record& record, Effects effects) {
     const BlockRange range{.first = record.first, .count = record.count};
     const std::size_t freed_before = effects.freed.size();
@@ -612,7 +603,8 @@ Result<Place> Volume::allocate(std::uint32_t blocks) {
 
 Task<Result<void>> Volume::settle_space(core::WaitOptions wait) {
     // Until something was freed, or the sweep itself has no space.
-    for (const auto before = sweep_news_; has_to_sweep_ && serving() && sweep_news_ == before;) {
+    const auto before = sweep_news_;
+    while (has_to_sweep_ && serving() && sweep_news_ == before) {
         const auto swept = co_await swept_.wait(wait);
         if (!swept) co_return swept;
     }
@@ -625,7 +617,7 @@ Task<Result<void>> Volume::settle_space(core::WaitOptions wait) {
 Task<Result<void>> Volume::punch(Change* change, Fid fid, BlockRange range,
                                  core::WaitOptions wait) {
     for (;;) {
-        const auto counted = co_await count_range(fid, range, wait);
+        const auto counted = co_await count_range(fid, range, Which::kLiving, wait);
         if (!counted) co_return std::unexpected(counted.error());
         if (counted->cleared > kClearedMax) {
             // What writes have left of it goes first.

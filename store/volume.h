@@ -240,7 +240,10 @@ private:
         std::uint32_t turns = 0;
         std::uint32_t cleared = 0;  // Ranges that are a hole already.
     };
-    Task<Result<Counted>> count_range(Fid fid, BlockRange range, core::WaitOptions wait);
+    // Those that still count, or what is cleared as well.
+    enum class Which : std::uint8_t { kLiving, kAll };
+    Task<Result<Counted>> count_range(Fid fid, BlockRange range, Which which,
+                                      core::WaitOptions wait);
     Result<void> check_wanted(core::WaitOptions wait) const;
     OwnerShare& share_of(std::string_view owner);
     bool has_memory(std::uint64_t more_bytes) const;

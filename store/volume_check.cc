@@ -417,8 +417,8 @@ Result<void> VolumeCheck::judge_cleared(const Cleared& cleared) {
     if (!object) return std::unexpected(object.error());
     if (!*object) return {};
     const Key to = Key::cleared(fid, kObjectBlocksMax);
-    auto found = volume_.index_.at_or_after({.from = Key::cleared(fid, cleared.end + 1), .to = to});
-    while (found && *found == Found::kErasedKeys) found = volume_.index_.next();
+    const auto found = volume_.index_.past_erased(
+        volume_.index_.at_or_after({.from = Key::cleared(fid, cleared.end + 1), .to = to}));
     if (!found) return std::unexpected(found.error());
     if (*found == Found::kNothing) return {};
     const auto next = read_cleared(volume_.index_.entry().key, volume_.index_.entry().value);
