@@ -21,9 +21,10 @@ Locality::Fabric::Fabric(Locality& locality, const LocalityOptions& options,
                          const LocalityWorld& world)
     : tokens(world.clock, options.live.access),
       policy(options.live.policy),
+      shared(options.live.share),
       policy_seeds(world.entropy.number()),
-      requests(locality.reactor_,
-               policy.make({.seed = policy_seeds.next(), .share = options.live.share}), &epochs),
+      requests(locality.reactor_, policy.make({.seed = policy_seeds.next(), .share = shared}),
+               &epochs),
       handler({.reactor = locality.reactor_,
                .work = locality.work_,
                .buffers = locality.buffers_,
@@ -38,9 +39,11 @@ Locality::Fabric::Fabric(Locality& locality, const LocalityOptions& options,
 }
 
 void Locality::Fabric::use(const lrs::PolicyChoice& choice, const lrs::PolicyShare& share) {
-    if (choice == policy) return;
+    // Rules that read the same may be others.
+    if (choice == policy && share == shared) return;
     const bool may_adapt = choice.is_kind_of(policy);
     policy = choice;
+    shared = share;
     std::ranges::move(requests.take_class_news(), std::back_inserter(last_news));
     for (lrs::ClassNews& each : last_news) each.queued = 0;
     const lrs::PolicyParts parts{.seed = policy_seeds.next(), .share = share};

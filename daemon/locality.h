@@ -163,6 +163,7 @@ private:
 
         AccessTokens tokens;
         lrs::PolicyChoice policy;  // In force.
+        lrs::PolicyShare shared;   // Likewise.
         core::Random policy_seeds;
         std::vector<lrs::ClassNews> last_news;  // Of policies, rules and classes that are gone.
         eh::LocalEpochHandler epochs;

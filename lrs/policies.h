@@ -45,6 +45,8 @@ struct PolicySettings {
 struct PolicyShare {
     TbfShare tbf{};
     MclockShare mclock{};
+
+    friend bool operator==(const PolicyShare&, const PolicyShare&) = default;
 };
 // Makes it. One thread.
 struct PolicyNode {

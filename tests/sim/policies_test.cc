@@ -108,21 +108,23 @@ private:
     std::vector<Duration> took_;
 };
 
-// A node of one locality, whose disk needs 4 ms for whatever it is asked.
+// A node, each of whose localities has a disk that needs 4 ms for whatever it is asked.
 class Stage : fopd::testing::Replay {
 public:
-    Stage(std::uint64_t seed, const std::string& lrs)
+    Stage(std::uint64_t seed, const std::string& lrs, std::uint32_t localities = 1)
         : Replay(seed),
           world_(seed),
           network_({.seed = core::mix(seed, 1), .delay = fabric::kSimulatedDelay}),
-          node_(world_, options()) {
+          node_(world_, options(localities)) {
         std::string text = node_.good_configuration();
         const std::string few = "buffers: 256KiB";
         text.replace(text.find(few), few.size(), "buffers: 32MiB");
         node_.set_configuration(text + "lrs: { " + lrs + " }\n");
         node_.start();
         while (node_.node().state() != daemon::NodeState::kReady) world_.run_for(10ms);
-        node_.disks().set_faults("d0", {.delay_min = 4ms, .delay_max = 4ms});
+        for (std::size_t i = 0; i < localities; ++i) {
+            node_.disks().set_faults("d" + std::to_string(i), {.delay_min = 4ms, .delay_max = 4ms});
+        }
     }
     ~Stage() {
         clients_.clear();
@@ -140,12 +142,26 @@ public:
         world_.run_for(span);
     }
 
+    void run_for(Duration span) { world_.run_for(span); }
+    void edit(lrs::RuleEdit::Verb verb, std::string_view text) {
+        const auto edited = node_.node().edit_rules({.verb = verb, .text = text});
+        INFO((edited ? "" : edited.error().problems.at(0)));
+        REQUIRE(edited.has_value());
+    }
+    // This locality does nothing for so long.
+    void stall(std::uint32_t locality, Duration span) {
+        world_.stall(node_.locality(locality), after(world_.now(), span));
+    }
+
 private:
-    SimulatedNodeOptions options() {
+    SimulatedNodeOptions options(std::uint32_t localities) {
         SimulatedNodeOptions options;
-        options.localities = 1;
+        options.localities = localities;
         options.network = &network_;
-        options.disks = {{.name = "d0", .size_bytes = 256UL << 20}};
+        options.disks.clear();
+        for (std::size_t i = 0; i < localities; ++i) {
+            options.disks.push_back({.name = "d" + std::to_string(i), .size_bytes = 256UL << 20});
+        }
         return options;
     }
 
@@ -201,4 +217,34 @@ TEST_CASE("sim policies: clients of very different appetite have equal shares", 
         CHECK(each->count() * clients.size() * 100 >= sum * 95);
         CHECK(each->count() * clients.size() * 100 <= sum * 105);
     }
+}
+
+// The first change is under way to the one that stands still while the rule goes and comes again:
+// then all that it hears of is a rule that reads as before.
+TEST_CASE("sim policies: a rule that goes and comes again is one rule to all localities", "[sim]") {
+    using Verb = lrs::RuleEdit::Verb;
+    const std::string_view rule = "read op=read rate=50/s burst=1";
+    Stage stage(33, "policy: tbf, tbf: { rules: [\"" + std::string(rule) + "\"] }", 2);
+    std::vector<const Client*> clients;
+    for (const char* const name : {"a", "b", "c", "d", "e", "f", "g", "h"}) {
+        clients.push_back(&stage.add({.name = name, .at_once = 8}));
+    }
+    stage.run_for(5s);
+    stage.stall(1, 100ms);
+    const std::string other = "other op=stat rate=1/s";
+    stage.edit(Verb::kAdd, other);
+    stage.run_for(10ms);
+    stage.edit(Verb::kDel, "read");
+    stage.run_for(10ms);
+    stage.edit(Verb::kLoad, std::string(rule) + "\n" + other);
+    stage.run_for(1s);
+    stage.measure(10s);
+
+    std::size_t sum = 0;
+    for (const Client* const each : clients) {
+        CHECK(each->count() > 0);
+        sum += each->count();
+    }
+    CHECK(sum >= 490);
+    CHECK(sum <= 510);
 }
