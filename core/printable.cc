@@ -1,5 +1,6 @@
 #include "core/printable.h"
 
+#include <algorithm>
 #include <cstdint>
 
 #include "core/utf8.h"
@@ -14,10 +15,23 @@ std::uint32_t byte_at(std::string_view text, std::size_t index) {
     return static_cast<unsigned char>(text[index]);
 }
 
+// How many characters at the beginning are shown as they are, whatever becomes of quotes.
+std::size_t count_plain(std::string_view text) {
+    const auto is_plain = [](char each) {
+        return each >= ' ' && each <= '~' && each != '"' && each != '\\';
+    };
+    return static_cast<std::size_t>(std::ranges::find_if_not(text, is_plain) - text.begin());
+}
+
 }  // namespace
 
 void append_printable(std::string& out, std::string_view text, Quotes quotes) {
     while (!text.empty()) {
+        // Most text is plain.
+        const std::size_t plain = count_plain(text);
+        out += text.substr(0, plain);
+        text.remove_prefix(plain);
+        if (text.empty()) return;
         const auto character = decode_utf8(text);
         const std::size_t taken = character ? character->size_bytes : 1;
         const char first = text.front();

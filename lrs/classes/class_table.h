@@ -1,8 +1,10 @@
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -29,16 +31,29 @@ private:
 };
 
 // The classes that a locality knows, and which of them wait for nothing, the longest first. `Class`
-// derives from KnownClass.
+// derives from KnownClass. They lie side by side, so that new ones cost little.
 template <typename Class>
 class ClassTable {
 public:
-    ClassTable() : chains_(kChainsMin, nullptr) {}
+    // About so many are to be known.
+    explicit ClassTable(std::size_t classes) : chains_(std::bit_ceil(2 * classes + 1), nullptr) {}
 
     std::size_t count() const { return count_; }
-    // Places of classes, of which some may be null.
-    const std::vector<std::unique_ptr<Class>>& places() const { return places_; }
-    Class* at(std::uint32_t index) const { return places_[index].get(); }
+    // Null: there is none with that index.
+    Class* at(std::uint32_t index) const {
+        const Chunk* const chunk = chunks_[index / kChunkClasses].get();
+        if (chunk == nullptr) return nullptr;
+        const std::uint32_t place = index % kChunkClasses;
+        return (chunk->used >> place & 1) == 0 ? nullptr : chunk->at(place);
+    }
+    // In the order of their indices. Requires: `visit` adds and drops none.
+    template <typename Visit>
+    void for_each(Visit visit) const {
+        for (const auto& chunk : chunks_) {
+            std::uint64_t left = chunk == nullptr ? 0 : chunk->used;
+            for (; left != 0; left &= left - 1) visit(*chunk->at(lowest(left)));
+        }
+    }
 
     Class* find(const ClassHash& hash) const {
         KnownClass* known = chains_[chain_of(hash)];
@@ -46,19 +61,17 @@ public:
         return static_cast<Class*>(known);
     }
 
-    // Requires: no other has its hash.
-    Class& add(std::unique_ptr<Class> made) {
-        if (count_ == chains_.size()) grow();
-        Class& added = *made;
-        if (holes_.empty()) {
-            added.index = static_cast<std::uint32_t>(places_.size());
-            places_.push_back(std::move(made));
-        } else {
-            added.index = holes_.back();
-            holes_.pop_back();
-            places_[added.index] = std::move(made);
-        }
-        link(added);
+    // A class of that hash, made of it and `rest`. Requires: no other has its hash.
+    template <typename... Rest>
+    Class& add(const ClassHash& hash, Rest&&... rest) {
+        if (holes_.empty()) add_holes();
+        const std::uint32_t index = holes_.back();
+        auto& chunk = chunks_[index / kChunkClasses];
+        if (chunk == nullptr) chunk = std::make_unique<Chunk>();
+        Class& added = chunk->make(index % kChunkClasses, hash, std::forward<Rest>(rest)...);
+        holes_.pop_back();
+        added.index = index;
+        added.KnownClass::next_ = std::exchange(chains_[chain_of(hash)], &added);
         ++count_;
         return added;
     }
@@ -67,9 +80,12 @@ public:
         KnownClass** place = &chains_[chain_of(gone.hash)];
         while (*place != &gone) place = &(*place)->next_;
         *place = gone.KnownClass::next_;
-        holes_.push_back(gone.index);
+        const std::uint32_t index = gone.index;
+        auto& chunk = chunks_[index / kChunkClasses];
+        chunk->destroy(index % kChunkClasses);
+        if (chunk->used == 0) chunk.reset();
+        holes_.push_back(index);
         --count_;
-        places_[gone.index].reset();
     }
 
     // It has nothing to wait for any more. It is idle until it is unlinked.
@@ -93,23 +109,51 @@ public:
     }
 
 private:
-    static constexpr std::size_t kChainsMin = 64;
+    static constexpr std::uint32_t kChunkClasses = 64;
     static constexpr int kForgottenMax = 2;
 
-    std::size_t chain_of(const ClassHash& hash) const { return hash.high & (chains_.size() - 1); }
-    void link(KnownClass& known) {
-        known.next_ = std::exchange(chains_[chain_of(known.hash)], &known);
-    }
-    void grow() {
-        chains_.assign(chains_.size() * 2, nullptr);
-        for (const auto& known : places_) {
-            if (known) link(*known);
+    // Those it uses are made, the others are raw memory.
+    struct Chunk {
+        Chunk() = default;
+        ~Chunk() {
+            for (; used != 0; used &= used - 1) std::destroy_at(at(lowest(used)));
         }
+        Chunk(const Chunk&) = delete;
+        Chunk& operator=(const Chunk&) = delete;
+
+        Class* at(std::uint32_t place) const {
+            return std::launder(reinterpret_cast<Class*>(memory + place * sizeof(Class)));
+        }
+        template <typename... Parts>
+        Class& make(std::uint32_t place, Parts&&... parts) {
+            Class* const made =
+                new (memory + place * sizeof(Class)) Class(std::forward<Parts>(parts)...);
+            used |= std::uint64_t{1} << place;
+            return *made;
+        }
+        void destroy(std::uint32_t place) {
+            used &= ~(std::uint64_t{1} << place);
+            std::destroy_at(at(place));
+        }
+
+        std::uint64_t used = 0;
+        alignas(Class) mutable std::byte memory[kChunkClasses * sizeof(Class)];
+    };
+    static std::uint32_t lowest(std::uint64_t bits) {
+        return static_cast<std::uint32_t>(std::countr_zero(bits));
     }
 
-    std::vector<std::unique_ptr<Class>> places_;
-    std::vector<std::uint32_t> holes_;
-    std::vector<KnownClass*> chains_;  // By hash.
+    std::size_t chain_of(const ClassHash& hash) const { return hash.high & (chains_.size() - 1); }
+    // The lowest is the last, which is used first.
+    void add_holes() {
+        const auto first = static_cast<std::uint32_t>(chunks_.size()) * kChunkClasses;
+        chunks_.emplace_back();
+        for (std::uint32_t i = kChunkClasses; i > 0; --i) holes_.push_back(first + i - 1);
+    }
+
+    std::vector<std::unique_ptr<Chunk>> chunks_;  // Null where none of it is used.
+    std::vector<std::uint32_t> holes_;            // The indices that are free.
+    std::vector<KnownClass*> chains_;             // By hash.
     core::IntrusiveList<KnownClass> idle_;
     std::size_t count_ = 0;
     Instant forget_at_{};

@@ -116,15 +116,15 @@ MclockShare MclockNode::share(const MclockSettings& settings) {
 }
 
 Mclock::Mclock(MclockShare share, const Options& options)
-    : share_(std::move(share)), options_(options) {
+    : share_(std::move(share)), options_(options), classes_(options.classes_max) {
     ENSURE(share_.buckets != nullptr);
     ENSURE(share_.rules != nullptr);
 }
 
 Mclock::~Mclock() {
-    for (const auto& known : classes_.places()) {
-        if (known && known->bucket != nullptr) share_.buckets->release(*known->bucket);
-    }
+    classes_.for_each([this](TrafficClass& known) {
+        if (known.bucket != nullptr) share_.buckets->release(*known.bucket);
+    });
 }
 
 void Mclock::push(Request& request, Instant now) {
@@ -268,9 +268,8 @@ void Mclock::charge_share_reserved(TrafficClass& of, Cost cost) {
 
 void Mclock::move_lines_back() {
     const Virtual by = virtual_now_;
-    for (const auto& known : classes_.places()) {
-        if (known) known->share = std::max<Virtual>(0, known->share - by);
-    }
+    classes_.for_each(
+        [by](TrafficClass& known) { known.share = std::max<Virtual>(0, known.share - by); });
     virtual_now_ = 0;
     virtual_most_ -= by;
     tidy_queues();
@@ -354,11 +353,10 @@ void Mclock::leave_waiting(TrafficClass& from, Request& request) {
 void Mclock::tidy_queues() {
     for (ReadyHeap& heap : queues_) heap.clear();
     stale_count_ = 0;
-    for (const auto& known : classes_.places()) {
-        if (!known) continue;
-        known->has_entry = {};
-        if (known->queued > 0) enter_queues(*known);
-    }
+    classes_.for_each([this](TrafficClass& known) {
+        known.has_entry = {};
+        if (known.queued > 0) enter_queues(known);
+    });
 }
 
 // -- classes --
@@ -372,43 +370,46 @@ Mclock::TrafficClass& Mclock::class_of(const Request& request, const MclockRule&
     if (rule.reserved != nullptr) {
         ReservedClasses::Meters* const meters = rule.reserved->find_or_add(hash);
         if (meters == nullptr) return own_class_of(rule);
-        auto made = std::make_unique<TrafficClass>(hash, rule);
-        made->reservation = &meters->reservation;
-        if (rule.shares.limit) made->limit = &meters->limit;
-        made->name = rule.class_name(request.attributes);
-        return add_class(std::move(made));
+        TrafficClass& made = add_class(hash, rule);
+        made.reservation = &meters->reservation;
+        if (rule.shares.limit) made.limit = &meters->limit;
+        made.name = rule.class_name(request.attributes);
+        return made;
     }
 
     // What came before, when there was no room, must go before.
     TrafficClass* const own = classes_.find(rule.own_class(share_.buckets->key()));
     if (own != nullptr && own->queued > 0) return *own;
     if (!make_room()) return own_class_of(rule);
-    auto made = std::make_unique<TrafficClass>(hash, rule);
+    Bucket* bucket = nullptr;
     if (rule.shares.limit) {
-        made->bucket =
+        bucket =
             share_.buckets->acquire(rule.bucket_of(hash, share_.buckets->key()), ticks_at(now));
-        if (made->bucket == nullptr) return own_class_of(rule);
-        made->limit = &made->bucket->operations;
+        if (bucket == nullptr) return own_class_of(rule);
     }
-    made->is_limited = true;
+    TrafficClass& made = add_class(hash, rule);
+    made.bucket = bucket;
+    if (bucket != nullptr) made.limit = &bucket->operations;
+    made.is_limited = true;
     ++limited_count_;
-    made->name = rule.class_name(request.attributes);
-    return add_class(std::move(made));
+    made.name = rule.class_name(request.attributes);
+    return made;
 }
 
 Mclock::TrafficClass& Mclock::own_class_of(const MclockRule& rule) {
     const ClassHash hash = rule.own_class(share_.buckets->key());
     if (TrafficClass* const known = classes_.find(hash)) return *known;
-    auto made = std::make_unique<TrafficClass>(hash, rule);
-    if (rule.shares.limit) made->limit = &rule.own_bucket->operations;
-    made->name = rule.own_class_name();
-    return add_class(std::move(made));
+    TrafficClass& made = add_class(hash, rule);
+    if (rule.shares.limit) made.limit = &rule.own_bucket->operations;
+    made.name = rule.own_class_name();
+    return made;
 }
 
-Mclock::TrafficClass& Mclock::add_class(std::unique_ptr<TrafficClass> made) {
+Mclock::TrafficClass& Mclock::add_class(const ClassHash& hash, const MclockRule& rule) {
+    TrafficClass& made = classes_.add(hash, rule);
     if (++last_order_ == 0) ++last_order_;
-    made->order = last_order_;
-    return classes_.add(std::move(made));
+    made.order = last_order_;
+    return made;
 }
 
 bool Mclock::make_room() {
@@ -449,9 +450,7 @@ ClassView Mclock::view_of(TrafficClass& known, Instant now) const {
 }
 
 bool Mclock::visit_classes(Instant now, const ClassVisitor& visitor) {
-    for (const auto& known : classes_.places()) {
-        if (known) visitor(view_of(*known, now));
-    }
+    classes_.for_each([&](TrafficClass& known) { visitor(view_of(known, now)); });
     return true;
 }
 

@@ -102,7 +102,7 @@ private:
 
     TrafficClass& class_of(const Request& request, const MclockRule& rule, Instant now);
     TrafficClass& own_class_of(const MclockRule& rule);
-    TrafficClass& add_class(std::unique_ptr<TrafficClass> made);
+    TrafficClass& add_class(const ClassHash& hash, const MclockRule& rule);
     bool make_room();
     void drop_class(TrafficClass& gone);
 

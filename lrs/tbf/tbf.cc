@@ -113,15 +113,18 @@ std::expected<TbfSettings, RuleMistake> TbfNode::edit(const TbfSettings& setting
 }
 
 Tbf::Tbf(std::shared_ptr<BucketTable> buckets, RuleSetPtr rules, const Options& options)
-    : buckets_(std::move(buckets)), rules_(std::move(rules)), options_(options) {
+    : buckets_(std::move(buckets)),
+      rules_(std::move(rules)),
+      options_(options),
+      classes_(options.classes_max) {
     ENSURE(buckets_ != nullptr);
     ENSURE(rules_ != nullptr);
 }
 
 Tbf::~Tbf() {
-    for (const auto& known : classes_.places()) {
-        if (known && known->is_from_table) buckets_->release(*known->bucket);
-    }
+    classes_.for_each([this](TrafficClass& known) {
+        if (known.is_from_table) buckets_->release(*known.bucket);
+    });
 }
 
 void Tbf::push(Request& request, Instant now) {
@@ -220,18 +223,18 @@ Tbf::TrafficClass& Tbf::class_of(const Request& request, const Rule& rule, Insta
         bucket = buckets_->acquire(rule.bucket_of(hash, buckets_->key()), ticks_at(now));
         if (bucket == nullptr) return own_class_of(rule);
     }
-    auto made = std::make_unique<TrafficClass>(hash, rule, *bucket);
-    made->is_from_table = has_limit(rule);
-    made->name = rule.class_name(request.attributes);
-    return classes_.add(std::move(made));
+    TrafficClass& made = classes_.add(hash, rule, *bucket);
+    made.is_from_table = has_limit(rule);
+    made.name = rule.class_name(request.attributes);
+    return made;
 }
 
 Tbf::TrafficClass& Tbf::own_class_of(const Rule& rule) {
     const ClassHash hash = rule.own_class(buckets_->key());
     if (TrafficClass* const known = classes_.find(hash)) return *known;
-    auto made = std::make_unique<TrafficClass>(hash, rule, *rule.own_bucket);
-    made->name = rule.own_class_name();
-    return classes_.add(std::move(made));
+    TrafficClass& made = classes_.add(hash, rule, *rule.own_bucket);
+    made.name = rule.own_class_name();
+    return made;
 }
 
 bool Tbf::make_room() {
@@ -296,10 +299,10 @@ void Tbf::unschedule(TrafficClass& waiting) {
 void Tbf::tidy_heap() {
     if (ready_.size() <= 2 * scheduled_count_ + kUntrueMax) return;
     ready_.clear();
-    for (const auto& known : classes_.places()) {
-        if (!known || known->order == 0) continue;
-        ready_.push({.at = known->at, .order = known->order, .index = known->index});
-    }
+    classes_.for_each([this](const TrafficClass& known) {
+        if (known.order == 0) return;
+        ready_.push({.at = known.at, .order = known.order, .index = known.index});
+    });
 }
 
 // -- other rules --
@@ -360,19 +363,19 @@ bool Tbf::adopt_rules(const RuleSet& before, Instant now) {
 
     const Ticks ticks = ticks_at(now);
     bool must_move = false;
-    for (const auto& known : classes_.places()) {
-        if (!known || known->rule == nullptr) continue;
-        known->tally.add_throttled(in_duration(known->throttled_ticks(ticks)));
-        known->since = ticks;
-        const auto place = places.find(known->rule->id);
+    classes_.for_each([&](TrafficClass& known) {
+        if (known.rule == nullptr) return;
+        known.tally.add_throttled(in_duration(known.throttled_ticks(ticks)));
+        known.since = ticks;
+        const auto place = places.find(known.rule->id);
         const bool is_gone = place == places.end();
-        if (!is_gone) adopt_rule(*known, *place->second.rule, now);
+        if (!is_gone) adopt_rule(known, *place->second.rule, now);
         const bool is_other = is_gone || place->second.is_overtaken;
         // It stays so for those that were not moved the last time.
-        known->must_move = !known->has_nothing() && (is_other || known->must_move);
-        must_move = must_move || (is_other && !known->has_nothing());
-        if (is_gone) doom(*known);
-    }
+        known.must_move = !known.has_nothing() && (is_other || known.must_move);
+        must_move = must_move || (is_other && !known.has_nothing());
+        if (is_gone) doom(known);
+    });
     return must_move;
 }
 
@@ -399,12 +402,12 @@ void Tbf::drop_doomed() {
 // What waits is in no list then: whoever is moved or removed leaves those beside it.
 void Tbf::let_go_of_waiting() {
     ++generation_;
-    for (const auto& known : classes_.places()) {
-        if (!known || known->queued == 0) continue;
-        known->unmoved += std::exchange(known->queued, 0);
-        std::destroy_at(&known->waiting);
-        std::construct_at(&known->waiting);
-    }
+    classes_.for_each([](TrafficClass& known) {
+        if (known.queued == 0) return;
+        known.unmoved += std::exchange(known.queued, 0);
+        std::destroy_at(&known.waiting);
+        std::construct_at(&known.waiting);
+    });
 }
 
 void Tbf::adopt_rule(TrafficClass& kept, const Rule& rule, Instant now) {
@@ -429,11 +432,10 @@ void Tbf::adopt_rule(TrafficClass& kept, const Rule& rule, Instant now) {
 void Tbf::schedule_all() {
     ready_.clear();
     scheduled_count_ = 0;
-    for (const auto& known : classes_.places()) {
-        if (!known) continue;
-        known->order = 0;
-        if (known->queued > 0) schedule(*known);
-    }
+    classes_.for_each([this](TrafficClass& known) {
+        known.order = 0;
+        if (known.queued > 0) schedule(known);
+    });
 }
 
 // -- figures --
@@ -460,10 +462,10 @@ Policy::Adapted Tbf::adapt(const PolicySettings& /*settings*/, const PolicyParts
 }
 
 bool Tbf::visit_classes(Instant now, const ClassVisitor& visitor) {
-    for (const auto& known : classes_.places()) {
-        const bool is_over = !known || (known->rule == nullptr && known->has_nothing());
-        if (!is_over) visitor(view_of(*known, now));
-    }
+    classes_.for_each([&](TrafficClass& known) {
+        const bool is_over = known.rule == nullptr && known.has_nothing();
+        if (!is_over) visitor(view_of(known, now));
+    });
     return true;
 }
 
