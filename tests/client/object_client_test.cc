@@ -133,7 +133,8 @@ TEST_CASE("client objects: what a slot refuses waits for a new table, not for th
     REQUIRE(stage.life->sessions(0) == 0);
     REQUIRE(stage.life->sessions(1) == 1);
     const auto keep = [](Task<Outcome<fop::Fid>> task, auto* kept) -> Task<void> {
-        kept->push_back(co_await std::move(task));
+        auto outcome = co_await std::move(task);
+        kept->push_back(std::move(outcome));
     };
     for (const auto* const name : {"b", "c", "d"}) {
         stage.reactor->spawn(stage.gate,
