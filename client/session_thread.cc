@@ -78,8 +78,8 @@ SessionThread::SessionThread(Options options, World world, std::unique_ptr<core:
                              std::unique_ptr<core::Offload> offload)
     : options_(std::move(options)),
       world_(std::move(world)),
-      offload_(std::move(offload)),
       reactor_(std::move(backend)),
+      offload_(std::move(offload)),
       changed_(reactor_) {}
 
 SessionThread::~SessionThread() = default;

@@ -121,8 +121,8 @@ private:
     const World world_;
     core::SystemEntropy entropy_;
     core::NullEventSink events_;
-    std::unique_ptr<core::Offload> offload_;
     core::Reactor reactor_;
+    std::unique_ptr<core::Offload> offload_;
     std::unique_ptr<fabric::Transport> transport_;
 
     // Of the thread.

@@ -160,13 +160,13 @@ bool are_names(const Call& call) {
 int with_session(const Call& call, Run::Body body) {
     if (!are_names(call)) return kExitUsage;
     Interrupts interrupts(Interrupts::Usual::kNothing);
+    auto session = ObjectSession::open(session_options(call));
+    if (!session) return complain_about(call, session.error());
     auto offload = core::make_thread_offload({.name = "fopctl-files"});
     if (!offload) {
         complain(describe(offload.error()));
         return kExitInternal;
     }
-    auto session = ObjectSession::open(session_options(call));
-    if (!session) return complain_about(call, session.error());
     Run run(call, **session, **offload, interrupts);
     return run(body);
 }

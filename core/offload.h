@@ -118,7 +118,8 @@ struct OffloadOptions {
 };
 
 // Threads of the real world, or why they cannot be had. Destroying it waits for the calls under
-// way; none may be queued.
+// way; none may be queued. The reactors of all calls outlive it: a thread may still be at the one
+// it has told that a call has ended.
 Result<std::unique_ptr<Offload>> make_thread_offload(OffloadOptions options);
 
 // The simulated world's.

@@ -141,9 +141,9 @@ private:
     std::unique_ptr<ServiceManager> manager_;
     std::unique_ptr<core::Reactor> control_;
     std::unique_ptr<core::Offload> offload_;
+    std::unique_ptr<LocalityThreads> threads_;
     std::unique_ptr<core::Offload> disk_offload_;  // Null without disks.
     std::unique_ptr<LocalDiskBay> bay_;            // As well.
-    std::unique_ptr<LocalityThreads> threads_;
     std::unique_ptr<Node> node_;
     std::unique_ptr<NodeMetrics> node_metrics_;
     std::unique_ptr<AdminApi> api_;
@@ -180,9 +180,6 @@ Started<void> Process::make() {
     manager_ = make_systemd_manager();
     const auto node_id = load_node_id(data_dir_->path(), entropy_);
     if (!node_id) return std::unexpected(node_id.error());
-    const auto& disks = settings.get<std::vector<devices::DeviceSettings>>();
-    if (auto made = make_bay(disks.size()); !made) return made;
-
     const LocalitySettings& localities = settings.get<LocalitySettings>();
     if (auto fits = check_memory(localities); !fits) return fits;
     auto threads = LocalityThreads::start(
@@ -190,6 +187,9 @@ Started<void> Process::make() {
         *control_, clock_, log_);
     if (!threads) return std::unexpected(threads.error());
     threads_ = std::move(*threads);
+
+    const auto& disks = settings.get<std::vector<devices::DeviceSettings>>();
+    if (auto made = make_bay(disks.size()); !made) return made;
 
     node_ = std::make_unique<Node>(
         NodeWorld{
