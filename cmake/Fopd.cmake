@@ -8,8 +8,9 @@ set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
 
 find_program(FOPD_CCACHE ccache)
 if(FOPD_CCACHE)
-    # ccache takes precompiled headers only when told not to mind their defines and time stamps.
-    set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_DEPEND=1 CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${FOPD_CCACHE})
+    # ccache takes precompiled headers only when told not to mind what they define. It does mind the time stamps of what is
+    # included: a source that is edited while it is compiled must not be kept.
+    set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_DEPEND=1 CCACHE_SLOPPINESS=pch_defines,time_macros ${FOPD_CCACHE})
 endif()
 
 option(FOPD_FUZZ "Build the fuzz targets (clang with libFuzzer)" OFF)
