@@ -99,6 +99,9 @@ struct Subject {
 std::vector<Subject> subjects() {
     Subject tbf{.name = "tbf", .policy = "tbf"};
     tbf.settings.tbf.rules = {"each * rate=unlimited by=client"};
+    // Each has no token left after each request, and one again at the next.
+    Subject tbf_limits{.name = "tbf_limits", .policy = "tbf", .step = 1us};
+    tbf_limits.settings.tbf.rules = {"each * rate=100000000/s burst=1 by=client"};
     Subject mclock{.name = "mclock", .policy = "mclock"};
     mclock.settings.mclock.rules = {"each * by=client"};
     // Each reaches its limit with each request, and is below it again at the next.
@@ -108,6 +111,7 @@ std::vector<Subject> subjects() {
             {.name = "crr", .policy = "crr"},
             {.name = "orr", .policy = "orr"},
             tbf,
+            tbf_limits,
             mclock,
             limits};
 }

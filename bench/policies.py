@@ -2,11 +2,13 @@
 """Measures what request-scheduling policies are worth to clients, and what they cost, by turns on daemons of its own.
 
     bench/policies.py [--bin build/release/bin] [--dir /var/tmp] [--policies fifo,crr] [--seconds 5] [--rounds 1]
+                      [--turns 20]
 
 reader   a client reads 4 KiB at a time, one after the other, beside one that streams 1 MiB writes, 32 at a time
 shares   16 clients of very different appetite, 1 to 128 reads of 4 KiB at a time each: what the slowest of those that
          always have something waiting gets of a fair share
-cost     one client reads 4 KiB, 32 at a time
+cost     one client reads 4 KiB, 32 at a time, on one daemon whose policies take turns of a second: the medians, and
+         that of what each had of the first one's rate in the same round
 """
 
 import argparse
@@ -15,11 +17,12 @@ import json
 import os
 import pathlib
 import platform
+import statistics
 import subprocess
 import sys
 import tempfile
 
-from objects import Daemon, processor
+from objects import Daemon, cpu_seconds, processor
 
 APPETITES = [1, 1, 2, 2, 4, 4, 8, 8, 16, 16, 32, 32, 64, 64, 128, 128]
 
@@ -37,15 +40,21 @@ class Client:
         return json.loads(out)
 
 
-def started(asked, policy, top):
-    daemon = Daemon(asked.bin, top, 1, 1)
-    settings = json.loads(daemon.config.read_text())
-    settings["lrs"] = {"policy": policy, **({"io_wait_goal": asked.io_wait_goal} if asked.io_wait_goal else {})}
-    daemon.config.write_text(json.dumps(settings, indent=1))
-    daemon.start()
-    Client(daemon, "--op", "write", "--object", "small", "--size", "4k", "--depth", "32", "--seconds", "0.5").result()
-    Client(daemon, "--op", "write", "--object", "large", "--size", "1M", "--depth", "8", "--seconds", "1").result()
-    return daemon
+@contextlib.contextmanager
+def daemon_with(asked, policy):
+    with tempfile.TemporaryDirectory(prefix="fopd-bench-", dir=asked.dir) as name:
+        daemon = Daemon(asked.bin, pathlib.Path(name), 1, 1)
+        settings = json.loads(daemon.config.read_text())
+        settings["lrs"] = {"policy": policy, **({"io_wait_goal": asked.io_wait_goal} if asked.io_wait_goal else {})}
+        daemon.config.write_text(json.dumps(settings, indent=1))
+        try:
+            daemon.start()
+            Client(daemon, "--op", "write", "--object", "small", "--size", "4k", "--depth", "32",
+                   "--seconds", "0.5").result()
+            Client(daemon, "--op", "write", "--object", "large", "--size", "1M", "--depth", "8", "--seconds", "1").result()
+            yield daemon
+        finally:
+            daemon.end()
 
 
 def reader(daemon, seconds):
@@ -68,10 +77,23 @@ def shares(daemon, seconds):
            f" least of the hungry {min(hungry) / (sum(hungry) / len(hungry)):.2f} of a fair share"
 
 
-def cost(daemon, seconds):
-    reads = Client(daemon, "--op", "read", "--object", "small", "--size", "4k", "--depth", "32",
-                   "--seconds", str(seconds)).result()
-    return f"one client {reads['ops_per_s']:7.0f}/s"
+def cost(asked):
+    policies = asked.policies.split(",")
+    with daemon_with(asked, policies[0]) as daemon:
+        rounds = [[turn(daemon, policy) for policy in policies] for _ in range(asked.turns)]
+    for policy, turns in zip(policies, zip(*rounds)):
+        rates, used = zip(*turns)
+        of_first = statistics.median(rate / first[0][0] for rate, first in zip(rates, rounds))
+        print(f"{policy:8} one client {statistics.median(rates):7.0f}/s, {of_first:.3f} of {policies[0]}'s;"
+              f" server's CPU {statistics.median(used):.1f} us each", flush=True)
+
+
+def turn(daemon, policy):
+    subprocess.run([daemon.programs / "fopctl", "--admin", daemon.admin, "lrs", "set", policy], check=True,
+                   stdout=subprocess.DEVNULL)
+    before = cpu_seconds(daemon.process.pid)
+    reads = Client(daemon, "--op", "read", "--object", "small", "--size", "4k", "--depth", "32", "--seconds", "1").result()
+    return reads["ops_per_s"], (cpu_seconds(daemon.process.pid) - before) * 1e6 / reads["ops"]
 
 
 def main():
@@ -83,17 +105,17 @@ def main():
     parser.add_argument("--parts", default="reader,shares,cost")
     parser.add_argument("--seconds", type=float, default=5)
     parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--turns", type=int, default=20, help="of each policy, for what it costs")
     asked = parser.parse_args()
     print(f"{processor()}, {len(os.sched_getaffinity(0))} cores, Linux {platform.release()}; files in {asked.dir}")
-    parts = {"reader": reader, "shares": shares, "cost": cost}
+    parts = asked.parts.split(",")
     for _ in range(asked.rounds):
-        for part in asked.parts.split(","):
-            for policy in asked.policies.split(","):
-                with tempfile.TemporaryDirectory(prefix="fopd-bench-", dir=asked.dir) as name, \
-                        contextlib.ExitStack() as at_end:
-                    daemon = started(asked, policy, pathlib.Path(name))
-                    at_end.callback(daemon.end)
-                    print(f"{policy:8} {parts[part](daemon, asked.seconds)}", flush=True)
+        for name, part in (("reader", reader), ("shares", shares)):
+            for policy in asked.policies.split(",") if name in parts else []:
+                with daemon_with(asked, policy) as daemon:
+                    print(f"{policy:8} {part(daemon, asked.seconds)}", flush=True)
+    if "cost" in parts:
+        cost(asked)
 
 
 if __name__ == "__main__":

@@ -67,6 +67,14 @@ constexpr ExitCode exit_code_of(fop::Status status) {
     }
 }
 
+// Nothing was sent: what was asked for makes no sense to any server.
+inline bool is_misuse(const Problem& problem) {
+    return problem.status == fop::Status::kMalformed && !problem.answered;
+}
+inline ExitCode exit_code_of(const Problem& problem) {
+    return is_misuse(problem) ? kExitUsage : exit_code_of(problem.status);
+}
+
 // The same where there is no session at all.
 constexpr ExitCode exit_code_of(ObjectSession::Failure::Kind kind) {
     using Kind = ObjectSession::Failure::Kind;

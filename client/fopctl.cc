@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // fopctl: look at and steer a running fopd.
+#include <algorithm>
 #include <cmath>
 #include <csignal>
 #include <exception>
@@ -19,6 +20,7 @@
 #include "client/verbs_lrs.h"
 #include "client/verbs_node.h"
 #include "client/verbs_object.h"
+#include "core/printable.h"
 
 namespace fopd::client {
 
@@ -84,6 +86,32 @@ CLI::App* declare_verb(CLI::App& app, const Verb& verb) {
     return above->add_subcommand(std::string(name), std::string(verb.summary));
 }
 
+// The group whose verb is not known; null when that is not what is wrong.
+const CLI::App* group_without_verb(const CLI::App& app) {
+    const CLI::App* group = &app;
+    while (!group->get_subcommands().empty()) group = group->get_subcommands().front();
+    return group->get_require_subcommand_min() == 0 ? nullptr : group;
+}
+
+// The verbs of a group, and the word that is none of them.
+std::string words_about_verb(const CLI::App& app, const CLI::App& group) {
+    std::string words;
+    for (const CLI::App* each = &group; each != &app; each = each->get_parent()) {
+        words = words.empty() ? each->get_name() : each->get_name() + " " + words;
+    }
+    std::string known;
+    for (const CLI::App* each : group.get_subcommands(nullptr)) {
+        known += (known.empty() ? "" : ", ") + each->get_name();
+    }
+    const std::vector<std::string> rest = app.remaining(true);
+    const auto unknown =
+        std::ranges::find_if(rest, [](const std::string& word) { return !word.starts_with('-'); });
+    const std::string wrong = unknown == rest.end()
+                                  ? "a verb is missing"
+                                  : "there is no verb " + core::printable(*unknown);
+    return words + ": " + wrong + "; known here: " + known;
+}
+
 int run(const Verb& verb, const Settings& settings, const VerbArguments& arguments) {
     const Duration timeout = settings.timeout_s > 0
                                  ? std::chrono::duration_cast<Duration>(
@@ -127,6 +155,11 @@ int main(int argc, char** argv) {
     }
     try {
         app.parse(argc, argv);
+    } catch (const CLI::RequiredError& error) {
+        const CLI::App* const group = group_without_verb(app);
+        if (group == nullptr) return app.exit(error) == 0 ? kExitDone : kExitUsage;
+        complain(words_about_verb(app, *group));
+        return kExitUsage;
     } catch (const CLI::ParseError& error) {
         return app.exit(error) == 0 ? kExitDone : kExitUsage;
     }

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "client/endpoint.h"
+#include "client/request_fault.h"
 #include "client/session_thread.h"
 #include "core/printable.h"
 #include "fop/fop_type.h"
@@ -40,7 +41,6 @@ namespace {
 namespace fop = fopd::fop;
 
 constexpr std::uint64_t kTimeoutDefaultUs = 30'000'000;
-constexpr const char* kBadJob = "a job is at most 64 bytes of UTF-8 without control characters";
 
 struct StatusName {
     fopd_status status;
@@ -182,37 +182,39 @@ const fop::FopType* type_of(const fop::RequestBody& body) {
     return body.index() == 0 ? nullptr : &fop::kFopTypes[body.index() - 1];
 }
 
-// Why it cannot be asked, or null.
-const char* fault_of(const fopd_client* client, const fopd_call* call, const Asked& asked) {
+// Why it cannot be asked; empty when it can.
+std::string fault_of(const fopd_client* client, const fopd_call* call, const Asked& asked) {
     if (client == nullptr) return "no client was given";
     if (call != nullptr && call->size < sizeof(std::size_t)) {
         return "fopd_call_init() was not called";
     }
-    if (!asked.fault.empty()) return asked.fault.c_str();
+    if (!asked.fault.empty()) return asked.fault;
     const fop::FopType* const type = type_of(asked.body);
-    if (type == nullptr || type->payload == fop::Payload::kNone) return nullptr;
+    if (type == nullptr || type->payload == fop::Payload::kNone) return {};
     if (type->payload == fop::Payload::kBulk && asked.bytes == 0) return "there are no bytes";
     if (asked.bytes > 0 && (asked.data == nullptr || asked.into == nullptr)) {
         return "no memory was given";
     }
-    return nullptr;
+    return {};
 }
 
-// Why it cannot be asked, or null.
-const char* set_up(Operation& operation, const fopd_client* client, const fopd_call* given,
+// Likewise.
+std::string set_up(Operation& operation, const fopd_client* client, const fopd_call* given,
                    const Asked& asked) {
-    if (const char* const fault = fault_of(client, given, asked)) return fault;
+    if (auto fault = fault_of(client, given, asked); !fault.empty()) return fault;
     fopd_call call;
     fopd_call_init(&call);
     if (given != nullptr) call = known_part(*given, call);
     operation.timeout =
         call.timeout_us == FOPD_TIMEOUT_DEFAULT ? client->timeout : duration_of(call.timeout_us);
     operation.job = call.job != nullptr ? call.job : client->job;
-    if (!fop::is_name(operation.job)) return kBadJob;
+    if (auto fault = fopd::client::fault_of_name("job", operation.job); !fault.empty()) {
+        return fault;
+    }
     operation.work = asked.work;
     operation.body = asked.body;
     operation.type = type_of(asked.body);
-    if (operation.type == nullptr) return nullptr;
+    if (operation.type == nullptr) return {};
     // The server only reads what is opened to it for reading.
     const std::span data(static_cast<std::byte*>(const_cast<void*>(asked.data)), asked.bytes);
     const std::span into(static_cast<std::byte*>(asked.into), asked.bytes);
@@ -223,7 +225,7 @@ const char* set_up(Operation& operation, const fopd_client* client, const fopd_c
         operation.source = data;
         operation.target = into;
     }
-    return nullptr;
+    return {};
 }
 
 void begin(fopd_client* client, const fopd_call* call, const Asked& asked, fopd_done done,
@@ -231,9 +233,9 @@ void begin(fopd_client* client, const fopd_call* call, const Asked& asked, fopd_
     fopd_result failed;
     try {
         auto operation = std::make_unique<WithCallback>(done, context);
-        const char* const fault = set_up(*operation, client, call, asked);
+        const std::string fault = set_up(*operation, client, call, asked);
         // From here on the operation owns itself.
-        if (fault == nullptr) return client->thread->submit(*operation.release());
+        if (fault.empty()) return client->thread->submit(*operation.release());
         fill(&failed, FOPD_INVALID, fault);
     } catch (const std::exception& problem) {
         fill(&failed, FOPD_NO_SPACE, problem.what());
@@ -244,7 +246,7 @@ void begin(fopd_client* client, const fopd_call* call, const Asked& asked, fopd_
 int wait(fopd_client* client, const fopd_call* call, const Asked& asked,
          fopd_result* result) noexcept try {
     Awaited operation;
-    if (const char* const fault = set_up(operation, client, call, asked)) {
+    if (const auto fault = set_up(operation, client, call, asked); !fault.empty()) {
         return fill(result, FOPD_INVALID, fault);
     }
     if (client->thread->is_this_thread()) {
@@ -681,7 +683,9 @@ std::expected<SessionThread::Options, Refusal> read_options(const fopd_options& 
                                              .user = text(options.user),
                                              .token = text(options.token)});
     if (!read) return refused(FOPD_INVALID, read.error());
-    if (!fop::is_name(text(options.job))) return refused(FOPD_INVALID, kBadJob);
+    if (auto fault = fopd::client::fault_of_name("job", text(options.job)); !fault.empty()) {
+        return refused(FOPD_INVALID, fault);
+    }
     return std::move(*read);
 }
 

@@ -282,8 +282,8 @@ FOPD_API void fopd_sync(fopd_client* client, const fopd_call* call, fopd_done do
 FOPD_API int fopd_sync_wait(fopd_client* client, const fopd_call* call, fopd_result* result);
 
 /* Some of the names that begin with a prefix, in the order of their bytes. FOPD_MEDIUM_MISSING
- * behind the last one that is known: a disk of the pool is missing, and there may be others on it.
- */
+ * behind the last one that is known: there may be others, on a disk of the pool that is missing or
+ * incomplete. */
 typedef struct fopd_entry {
     fopd_fid fid;
     uint64_t size_bytes; /* UINT64_MAX: it is on a disk that is missing, */

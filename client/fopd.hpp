@@ -7,10 +7,12 @@
 #include <chrono>
 #include <cstddef>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <new>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -143,6 +145,15 @@ class Client {
 public:
     // Makes `client` one that begins to connect, or says why not.
     static Outcome open(const Options& options, Client& client) {
+        if (Outcome checked = check({{"server", options.server},
+                                     {"key file", options.key_file},
+                                     {"user", options.user},
+                                     {"job", options.job},
+                                     {"token", options.token}});
+            !checked) {
+            client.close();
+            return checked;
+        }
         fopd_options asked;
         fopd_options_init(&asked);
         asked.server = options.server.c_str();
@@ -215,38 +226,45 @@ public:
     // A whole object, durably. `fid` may be null.
     Outcome put(const NewObject& object, const void* data, std::size_t bytes, Fid* fid,
                 const Call& call = {}) const {
-        return waited(call, [&](const fopd_call* asked, fopd_result* result) {
-            fopd_put_wait(handle_.get(), asked, in_c(object).get(), data, bytes, fid, result);
-        });
+        return waited(call, {{"name", object.name}, {"pool", object.pool}, {"group", object.group}},
+                      [&](const fopd_call* asked, fopd_result* result) {
+                          fopd_put_wait(handle_.get(), asked, in_c(object).get(), data, bytes, fid,
+                                        result);
+                      });
     }
     void put(const NewObject& object, const void* data, std::size_t bytes, Fid* fid,
              const Call& call, Done done) const {
-        begun(call, std::move(done), [&](const fopd_call* asked, fopd_done then, void* context) {
-            fopd_put(handle_.get(), asked, in_c(object).get(), data, bytes, fid, then, context);
-        });
+        begun(call, {{"name", object.name}, {"pool", object.pool}, {"group", object.group}},
+              std::move(done), [&](const fopd_call* asked, fopd_done then, void* context) {
+                  fopd_put(handle_.get(), asked, in_c(object).get(), data, bytes, fid, then,
+                           context);
+              });
     }
     // The first bytes of an object, or all there are.
     Outcome get(const std::string& pool, const std::string& name, void* into, std::size_t bytes,
                 const Call& call = {}) const {
-        return waited(call, [&](const fopd_call* asked, fopd_result* result) {
-            fopd_get_wait(handle_.get(), asked, or_null(pool), name.c_str(), into, bytes, nullptr,
-                          result);
-        });
+        return waited(call, {{"pool", pool}, {"name", name}},
+                      [&](const fopd_call* asked, fopd_result* result) {
+                          fopd_get_wait(handle_.get(), asked, or_null(pool), name.c_str(), into,
+                                        bytes, nullptr, result);
+                      });
     }
     void get(const std::string& pool, const std::string& name, void* into, std::size_t bytes,
              const Call& call, Done done) const {
-        begun(call, std::move(done), [&](const fopd_call* asked, fopd_done then, void* context) {
-            fopd_get(handle_.get(), asked, or_null(pool), name.c_str(), into, bytes, nullptr, then,
-                     context);
-        });
+        begun(call, {{"pool", pool}, {"name", name}}, std::move(done),
+              [&](const fopd_call* asked, fopd_done then, void* context) {
+                  fopd_get(handle_.get(), asked, or_null(pool), name.c_str(), into, bytes, nullptr,
+                           then, context);
+              });
     }
     Outcome lookup(const std::string& pool, const std::string& name, Object* object,
                    const Call& call = {}) const {
         RawObject raw(object);
-        Outcome ended = waited(call, [&](const fopd_call* asked, fopd_result* result) {
-            fopd_lookup_wait(handle_.get(), asked, or_null(pool), name.c_str(), &raw.object,
-                             result);
-        });
+        Outcome ended = waited(call, {{"pool", pool}, {"name", name}},
+                               [&](const fopd_call* asked, fopd_result* result) {
+                                   fopd_lookup_wait(handle_.get(), asked, or_null(pool),
+                                                    name.c_str(), &raw.object, result);
+                               });
         if (ended) raw.give(*object);
         return ended;
     }
@@ -258,7 +276,7 @@ public:
             if (ended) raw_kept->give(*object);
             then(ended);
         };
-        begun(call, std::move(then_give),
+        begun(call, {{"pool", pool}, {"name", name}}, std::move(then_give),
               [&](const fopd_call* asked, fopd_done then, void* context) {
                   fopd_lookup(handle_.get(), asked, or_null(pool), name.c_str(), &raw.object, then,
                               context);
@@ -348,41 +366,49 @@ public:
     Outcome set_attributes(const Fid& fid, const Attributes& attributes,
                            const Call& call = {}) const {
         const fopd_attributes raw = in_c(attributes);
-        return waited(call, [&](const fopd_call* asked, fopd_result* result) {
-            fopd_set_attributes_wait(handle_.get(), asked, &fid, &raw, result);
-        });
+        return waited(call,
+                      {{"owner", text_of(attributes.owner)}, {"group", text_of(attributes.group)}},
+                      [&](const fopd_call* asked, fopd_result* result) {
+                          fopd_set_attributes_wait(handle_.get(), asked, &fid, &raw, result);
+                      });
     }
     void set_attributes(const Fid& fid, const Attributes& attributes, const Call& call,
                         Done done) const {
         const fopd_attributes raw = in_c(attributes);
-        begun(call, std::move(done), [&](const fopd_call* asked, fopd_done then, void* context) {
-            fopd_set_attributes(handle_.get(), asked, &fid, &raw, then, context);
-        });
+        begun(call, {{"owner", text_of(attributes.owner)}, {"group", text_of(attributes.group)}},
+              std::move(done), [&](const fopd_call* asked, fopd_done then, void* context) {
+                  fopd_set_attributes(handle_.get(), asked, &fid, &raw, then, context);
+              });
     }
     Outcome rename(const std::string& pool, const std::string& name, const std::string& new_name,
                    bool no_replace, const Call& call = {}) const {
-        return waited(call, [&](const fopd_call* asked, fopd_result* result) {
-            fopd_rename_wait(handle_.get(), asked, or_null(pool), name.c_str(), new_name.c_str(),
-                             no_replace ? 1 : 0, result);
-        });
+        return waited(call, {{"pool", pool}, {"name", name}, {"new name", new_name}},
+                      [&](const fopd_call* asked, fopd_result* result) {
+                          fopd_rename_wait(handle_.get(), asked, or_null(pool), name.c_str(),
+                                           new_name.c_str(), no_replace ? 1 : 0, result);
+                      });
     }
     void rename(const std::string& pool, const std::string& name, const std::string& new_name,
                 bool no_replace, const Call& call, Done done) const {
-        begun(call, std::move(done), [&](const fopd_call* asked, fopd_done then, void* context) {
-            fopd_rename(handle_.get(), asked, or_null(pool), name.c_str(), new_name.c_str(),
-                        no_replace ? 1 : 0, then, context);
-        });
+        begun(call, {{"pool", pool}, {"name", name}, {"new name", new_name}}, std::move(done),
+              [&](const fopd_call* asked, fopd_done then, void* context) {
+                  fopd_rename(handle_.get(), asked, or_null(pool), name.c_str(), new_name.c_str(),
+                              no_replace ? 1 : 0, then, context);
+              });
     }
     Outcome remove(const std::string& pool, const std::string& name, const Call& call = {}) const {
-        return waited(call, [&](const fopd_call* asked, fopd_result* result) {
-            fopd_remove_wait(handle_.get(), asked, or_null(pool), name.c_str(), result);
-        });
+        return waited(call, {{"pool", pool}, {"name", name}},
+                      [&](const fopd_call* asked, fopd_result* result) {
+                          fopd_remove_wait(handle_.get(), asked, or_null(pool), name.c_str(),
+                                           result);
+                      });
     }
     void remove(const std::string& pool, const std::string& name, const Call& call,
                 Done done) const {
-        begun(call, std::move(done), [&](const fopd_call* asked, fopd_done then, void* context) {
-            fopd_remove(handle_.get(), asked, or_null(pool), name.c_str(), then, context);
-        });
+        begun(call, {{"pool", pool}, {"name", name}}, std::move(done),
+              [&](const fopd_call* asked, fopd_done then, void* context) {
+                  fopd_remove(handle_.get(), asked, or_null(pool), name.c_str(), then, context);
+              });
     }
     // What was written buffered is durable.
     Outcome sync(const Call& call = {}) const {
@@ -397,9 +423,12 @@ public:
     }
     Outcome list(Listing* listing, const Call& call = {}) const {
         RawListing raw(listing);
-        Outcome ended = waited(call, [&](const fopd_call* asked, fopd_result* result) {
-            fopd_list_wait(handle_.get(), asked, &raw.listing, result);
-        });
+        Outcome ended = waited(
+            call,
+            {{"pool", listing->pool}, {"prefix", listing->prefix}, {"cursor", listing->cursor}},
+            [&](const fopd_call* asked, fopd_result* result) {
+                fopd_list_wait(handle_.get(), asked, &raw.listing, result);
+            });
         if (ended) raw.give(*listing);
         return ended;
     }
@@ -410,17 +439,19 @@ public:
             if (ended) raw_kept->give(*listing);
             then(ended);
         };
-        begun(call, std::move(then_give),
-              [&](const fopd_call* asked, fopd_done then, void* context) {
+        begun(call,
+              {{"pool", listing->pool}, {"prefix", listing->prefix}, {"cursor", listing->cursor}},
+              std::move(then_give), [&](const fopd_call* asked, fopd_done then, void* context) {
                   fopd_list(handle_.get(), asked, &raw.listing, then, context);
               });
     }
     // Of all pools together when `pool` is empty.
     Outcome statfs(const std::string& pool, Space* space, const Call& call = {}) const {
         RawSpace raw(space);
-        Outcome ended = waited(call, [&](const fopd_call* asked, fopd_result* result) {
-            fopd_statfs_wait(handle_.get(), asked, or_null(pool), &raw.space, result);
-        });
+        Outcome ended =
+            waited(call, {{"pool", pool}}, [&](const fopd_call* asked, fopd_result* result) {
+                fopd_statfs_wait(handle_.get(), asked, or_null(pool), &raw.space, result);
+            });
         if (ended) raw.give(*space);
         return ended;
     }
@@ -431,7 +462,7 @@ public:
             if (ended) raw_kept->give(*space);
             then(ended);
         };
-        begun(call, std::move(then_give),
+        begun(call, {{"pool", pool}}, std::move(then_give),
               [&](const fopd_call* asked, fopd_done then, void* context) {
                   fopd_statfs(handle_.get(), asked, or_null(pool), &raw.space, then, context);
               });
@@ -440,7 +471,7 @@ public:
     Outcome quota(const std::string& pool, std::vector<QuotaUse>* uses,
                   const Call& call = {}) const {
         uses->clear();
-        return waited(call, [&](const fopd_call* asked, fopd_result* result) {
+        return waited(call, {{"pool", pool}}, [&](const fopd_call* asked, fopd_result* result) {
             fopd_quota_wait(handle_.get(), asked, or_null(pool), &add_quota, uses, result);
         });
     }
@@ -451,6 +482,7 @@ public:
             Done done;
         };
         uses->clear();
+        if (const Outcome checked = check(call, {{"pool", pool}}); !checked) return done(checked);
         auto wanted = std::make_unique<Wanted>(Wanted{uses, std::move(done)});
         const fopd_call asked = in_c(call);
         fopd_quota(
@@ -567,15 +599,42 @@ private:
         asked.job = call.job.empty() ? nullptr : call.job.c_str();
         return asked;
     }
+
+    // Of a call: C would end it at a NUL, and so mean another one.
+    struct Text {
+        const char* what;
+        std::string_view text;
+    };
+    using Texts = std::initializer_list<Text>;
+    static std::string_view text_of(const std::optional<std::string>& text) {
+        return text ? std::string_view(*text) : std::string_view();
+    }
+    static Outcome check(Texts texts) {
+        for (const Text& each : texts) {
+            if (each.text.find('\0') == std::string_view::npos) continue;
+            return {Status::kInvalid, 0, std::string("the ") + each.what + " has a NUL in it"};
+        }
+        return {};
+    }
+    static Outcome check(const Call& call, Texts texts) {
+        Outcome checked = check({{"job", call.job}});
+        return checked ? check(texts) : checked;
+    }
     template <typename Wait>
-    static Outcome waited(const Call& call, Wait&& wait) {
+    static Outcome waited(const Call& call, Texts texts, Wait&& wait) {
+        if (Outcome checked = check(call, texts); !checked) return checked;
         const fopd_call asked = in_c(call);
         fopd_result result;
         wait(&asked, &result);
         return outcome(result);
     }
+    template <typename Wait>
+    static Outcome waited(const Call& call, Wait&& wait) {
+        return waited(call, {}, std::forward<Wait>(wait));
+    }
     template <typename Begin>
-    static void begun(const Call& call, Done done, Begin&& begin) {
+    static void begun(const Call& call, Texts texts, Done done, Begin&& begin) {
+        if (const Outcome checked = check(call, texts); !checked) return done(checked);
         const fopd_call asked = in_c(call);
         auto kept = std::make_unique<Done>(std::move(done));
         begin(
@@ -585,6 +644,10 @@ private:
                 (*then)(outcome(*result));
             },
             kept.release());
+    }
+    template <typename Begin>
+    static void begun(const Call& call, Done done, Begin&& begin) {
+        begun(call, {}, std::move(done), std::forward<Begin>(begin));
     }
 
     std::unique_ptr<fopd_client, Close> handle_;

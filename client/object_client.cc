@@ -5,6 +5,7 @@
 #include <array>
 #include <utility>
 
+#include "client/request_fault.h"
 #include "core/ensure.h"
 #include "core/printable.h"
 
@@ -189,6 +190,8 @@ fabric::CallRequest ObjectClient::request(fop::RequestBody body, Wait wait) cons
 // The answer to a fop, whatever its status.
 Task<Outcome<fabric::Answer>> ObjectClient::ask(fabric::Client* session,
                                                 fabric::CallRequest request) {
+    std::string fault = fault_of(request);
+    if (!fault.empty()) co_return failed(fop::Status::kMalformed, std::move(fault));
     core::Reactor& reactor = host_.reactor();
     Instant patience = request.deadline;
     Duration pause = kRetryPauseMin;
@@ -335,11 +338,16 @@ std::vector<std::uint16_t> ObjectClient::places_for(const std::string& pool) {
 
 // Why there are none.
 Problem ObjectClient::no_place(const std::string& pool) const {
+    if (std::string fault = fault_of_name("pool", pool); !fault.empty()) {
+        return {.status = fop::Status::kMalformed, .words = std::move(fault)};
+    }
     const bool has_disks =
         std::ranges::any_of(slots_, [&](const auto& each) { return each.second.is_of(pool); });
     if (has_disks) {
         return {.status = fop::Status::kReadOnly,
-                .words = "no disk of the pool takes new objects now"};
+                .words = "no disk of " +
+                         (pool.empty() ? "the default pool" : "pool " + core::printable(pool)) +
+                         " takes new objects now"};
     }
     return {.status = fop::Status::kWrongPool, .words = "there is no such pool, or no disk in it"};
 }

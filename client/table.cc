@@ -65,7 +65,10 @@ std::string size_of(std::uint64_t bytes) {
     auto size = static_cast<double>(bytes);
     std::size_t unit = 0;
     // What would be shown as 1024.0 is one of the next.
-    for (; size >= 1023.95; size /= 1024) ++unit;
+    while (size >= 1023.95) {
+        size /= 1024;
+        ++unit;
+    }
     return fixed(size, 1) + kUnits[unit];
 }
 

@@ -47,14 +47,15 @@ struct VerbArguments {
     std::string new_name;
     std::string prefix;
     std::string group;
+    std::string owner;  // Or OWNER:GROUP.
+    std::uint16_t mode = 0;
     std::uint64_t offset = 0;
     std::optional<std::uint64_t> length;
     bool no_replace = false;
     bool is_long = false;
     bool buffered = false;
 
-    std::string policy;
-    std::vector<std::string> words;  // Of a rule, of a request, or KEY=VALUE.
+    std::vector<std::string> words;  // Of a rule, of a request, or a policy and KEY=VALUE.
     std::optional<std::uint64_t> if_version;
 
     std::string id;  // Of a fop or a token.

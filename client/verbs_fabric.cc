@@ -282,8 +282,13 @@ Measured measure_objects(const Call& call, ObjectOp op) {
         return std::unexpected(complain_about(call, *done.error().no_session));
     }
     const Problem& problem = done.error().problem;
-    complain("bench: " + (asked.object.empty() ? "" : shown(asked.object) + ": ") + problem.words);
-    return std::unexpected(exit_code_of(problem.status));
+    std::string text = "bench: ";
+    if (!asked.object.empty()) text += shown(asked.object) + ": ";
+    if (problem.status == fop::Status::kWrongPool && !asked.pool.empty()) {
+        text += "pool " + shown(asked.pool) + ": ";
+    }
+    complain(text + problem.words);
+    return std::unexpected(exit_code_of(problem));
 }
 
 int run_bench(const Call& call) {

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <optional>
+#include <span>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -57,7 +58,8 @@ std::string class_table(const json& classes) {
         std::string throttled = span_of(at.at("throttled_s").get<double>());
         if (at.at("throttled").get<bool>()) throttled += " now";
         rows.push_back({shown(at.at("name")), shown(at.at("queued")), shown(at.at("served")),
-                        fixed(at.at("rate").get<double>(), 0), shown(at.at("bytes")),
+                        fixed(at.at("rate").get<double>(), 0),
+                        size_of(at.at("bytes").get<std::uint64_t>()),
                         size_of(static_cast<std::uint64_t>(at.at("bytes_rate").get<double>())),
                         std::move(throttled), span_of(at.at("oldest_s").get<double>())});
         add_shares(rows.back(), at);
@@ -70,9 +72,27 @@ std::string difference_line(const json& differs) {
     return "other than in the file: " + shown(differs) + "; `fopctl lrs save` writes it there\n";
 }
 
+// As `lrs set` takes them: a line of the section's, and one of each policy's that has some.
+std::string settings_lines(const json& settings) {
+    const auto add = [](std::string& line, const std::string& key, const json& value) {
+        line += (line.empty() ? "" : " ") + key + "=" + shown(value);
+    };
+    std::string of_section;
+    std::string of_policies;
+    for (const auto& [key, value] : settings.items()) {
+        if (!value.is_object()) add(of_section, key, value);
+        if (!value.is_object() || value.empty()) continue;
+        std::string line;
+        for (const auto& [own_key, own_value] : value.items()) add(line, own_key, own_value);
+        of_policies += key + ": " + line + "\n";
+    }
+    return of_section + "\n" + of_policies;
+}
+
 std::string lrs_page(const json& lrs) {
     return "policy " + shown(lrs.at("policy")) + ", " + shown(lrs.at("queued")) + " queued\n" +
-           difference_line(lrs.at("differs")) + class_table(lrs.at("classes"));
+           settings_lines(lrs.at("settings")) + difference_line(lrs.at("differs")) +
+           class_table(lrs.at("classes"));
 }
 
 int run_lrs_show(const Call& call) {
@@ -101,21 +121,29 @@ int change(const Call& call, const std::string& target, std::string (*page)(cons
 }
 
 void declare_lrs_set(CLI::App& app, VerbArguments& arguments) {
-    app.add_option("policy", arguments.policy, "The policy, as in the configuration")->required();
-    app.add_option("values", arguments.words, "KEY=VALUE of its map; other keys stay as they are");
+    app.add_option("words", arguments.words,
+                   "The policy, if it is to be another one, then KEY=VALUE of its map or of lrs; "
+                   "other keys stay as they are")
+        ->required();
 }
 
 int run_lrs_set(const Call& call) {
-    const std::string& policy = call.arguments.policy;
-    std::string target = "/v1/lrs/set?policy=" + in_url(policy);
-    for (const std::string& word : call.arguments.words) {
+    std::span<const std::string> words = call.arguments.words;
+    std::string target = "/v1/lrs/set";
+    std::string policy;  // Empty: the one that is in force.
+    if (words.front().find('=') == std::string::npos) {
+        policy = words.front();
+        words = words.subspan(1);
+        target += "?policy=" + in_url(policy);
+    }
+    for (const std::string& word : words) {
         const std::size_t end = word.find('=');
         if (end == 0 || end == std::string::npos) {
             complain("lrs set: " + core::printable(word) + " is not KEY=VALUE");
             return kExitUsage;
         }
-        target +=
-            "&" + in_url(policy + "." + word.substr(0, end)) + "=" + in_url(word.substr(end + 1));
+        target += target.find('?') == std::string::npos ? '?' : '&';
+        target += in_url(policy + "." + word.substr(0, end)) + "=" + in_url(word.substr(end + 1));
     }
     return change(call, target, &change_page);
 }
@@ -189,20 +217,20 @@ int run_rule_del(const Call& call) {
 // False, with errno, when it cannot be read.
 bool read_all(std::FILE* from, std::string& text) {
     std::array<char, 65536> part;
-    for (;;) {
-        const std::size_t size = std::fread(part.data(), 1, part.size(), from);
-        text.append(part.data(), size);
-        if (size < part.size()) return std::ferror(from) == 0;
+    while (std::feof(from) == 0 && std::ferror(from) == 0) {
+        text.append(part.data(), std::fread(part.data(), 1, part.size(), from));
     }
+    return std::ferror(from) == 0;
 }
 
 int run_rule_load(const Call& call) {
     const std::string& file = call.arguments.file;
-    std::FILE* const from = file == "-" ? stdin : std::fopen(file.c_str(), "rbe");
+    const bool is_stdin = file == "-";
+    std::FILE* const from = is_stdin ? stdin : std::fopen(file.c_str(), "rbe");
     std::string text;
     const bool is_read = from != nullptr && read_all(from, text);
     const int os_errno = errno;
-    if (from != nullptr && from != stdin) std::fclose(from);
+    if (from != nullptr && !is_stdin) std::fclose(from);
     if (is_read) return change_rules(call, "/v1/lrs/rule/load", text);
     complain("lrs rule load: " + core::printable(file) + ": " +
              std::system_category().message(os_errno));

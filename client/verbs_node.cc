@@ -99,6 +99,7 @@ int run_scrub(const Call& call) {
         complain("scrub: a device is named as in the configuration");
         return kExitUsage;
     }
+    json problems = json::array();
     if (!call.arguments.show) {
         std::string path = "/v1/scrub?do=";
         path += call.arguments.end ? "end" : "begin";
@@ -106,11 +107,20 @@ int run_scrub(const Call& call) {
         const auto ordered = call.client.post(path);
         const auto done = checked(call, ordered);
         if (!done) return done.error();
+        // There is nothing to be ended on a disk that is not open.
+        if (!call.arguments.end) problems = done->value("problems", problems);
     }
     const auto answer = call.client.get("/v1/devices");
     const auto devices = checked(call, answer);
     if (!devices) return devices.error();
-    return show(call, answer->body, [&] { return scrub_table(*devices, device); });
+    const auto is_wanted = [&device](const json& at) { return at.at("name") == device; };
+    if (!device.empty() && std::ranges::none_of(*devices, is_wanted)) {
+        complain("scrub: there is no device " + device);
+        return kExitRefused;
+    }
+    const int code = show(call, answer->body, [&] { return scrub_table(*devices, device); });
+    for (const json& problem : problems) complain("scrub: " + shown(problem));
+    return code == kExitDone && !problems.empty() ? kExitRefused : code;
 }
 
 // -- disks that come and go --
@@ -201,7 +211,8 @@ std::string finding_line(const json& finding) {
     std::string line = "  " + shown(finding.at("reason"));
     const auto add = [&line, &finding](const char* label, const char* key) {
         const json& value = finding.at(key);
-        if (!value.is_null() && value != "") line += std::string("  ") + label + shown(value);
+        if (!value.is_null() && !shown(value).empty())
+            line += std::string("  ") + label + shown(value);
     };
     add("object ", "object");
     add("name ", "name");
@@ -226,7 +237,8 @@ std::string check_page(const json& checks) {
     std::string page = table(rows);
     for (const json& at : checks) {
         const std::string device = shown(at.at("device"));
-        if (at.at("problem") != "") page += device + ": " + shown(at.at("problem")) + "\n";
+        if (!shown(at.at("problem")).empty())
+            page += device + ": " + shown(at.at("problem")) + "\n";
         if (at.at("findings") == 0) continue;
         page += device + ":\n";
         for (const json& finding : at.at("found")) page += finding_line(finding);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstdio>
 #include <ctime>
 #include <optional>
@@ -98,7 +99,7 @@ public:
             text += ": pool " + core::printable(arguments.pool);
         }
         complain(text + ": " + problem.words);
-        return client::exit_code_of(problem.status);
+        return client::exit_code_of(problem);
     }
     int complain_about(const Problem& problem) const {
         return complain_about(arguments.names.empty() ? std::string() : name(), problem);
@@ -171,9 +172,9 @@ int with_session(const Call& call, Run::Body body) {
     return run(body);
 }
 
-template <Run::Body kBody>
+template <Run::Body Verb>
 int run_verb(const Call& call) {
-    return with_session(call, kBody);
+    return with_session(call, Verb);
 }
 
 Task<Outcome<ObjectInfo>> find(Run* run, std::string name) {
@@ -245,6 +246,26 @@ void declare_mv(CLI::App& app, VerbArguments& arguments) {
 void declare_rm(CLI::App& app, VerbArguments& arguments) {
     declare_pool(app, arguments);
     app.add_option("name", arguments.names, "The objects' names")->required();
+}
+void declare_chmod(CLI::App& app, VerbArguments& arguments) {
+    declare_pool(app, arguments);
+    const auto read_mode = [&arguments](const std::string& text) {
+        const char* const end = text.data() + text.size();
+        const auto [at, error] = std::from_chars(text.data(), end, arguments.mode, 8);
+        if (error == std::errc() && at == end && arguments.mode <= fop::kModeMax) return;
+        throw CLI::ValidationError("mode", "it is nine permission bits in octal, such as 640");
+    };
+    app.add_option_function<std::string>("mode", read_mode, "In octal, such as 640")->required();
+    declare_name(app, arguments)->required();
+}
+void declare_chown(CLI::App& app, VerbArguments& arguments) {
+    declare_pool(app, arguments);
+    app.add_option("owner", arguments.owner, "OWNER, OWNER:GROUP or :GROUP")
+        ->check([](const std::string& text) {
+            return std::string(text.empty() ? "nobody is named" : "");
+        })
+        ->required();
+    declare_name(app, arguments)->required();
 }
 void declare_truncate(CLI::App& app, VerbArguments& arguments) {
     declare_one(app, arguments);
@@ -397,6 +418,34 @@ Task<int> punch(Run* run) {
         {{"name", run->name()}, {"offset", range.offset}, {"length", range.length}});
 }
 
+// -- attributes --
+
+Task<int> change(Run* run, ObjectClient::AttributeWish wish) {
+    auto info = co_await find(run, run->name());
+    if (!info) co_return run->complain_about(info.error());
+    auto done = co_await run->objects.set_attributes(info->fid, std::move(wish), run->wait());
+    if (!done) co_return run->complain_about(done.error());
+    co_return run->done({{"name", run->name()}, {"fid", hex_of(info->fid)}});
+}
+
+Task<int> change_mode(Run* run) {
+    ObjectClient::AttributeWish wish;
+    wish.mode = run->arguments.mode;
+    co_return co_await change(run, std::move(wish));
+}
+
+// What is before the colon, and what is behind it.
+Task<int> change_owner(Run* run) {
+    const std::string& text = run->arguments.owner;
+    const std::size_t colon = text.find(':');
+    ObjectClient::AttributeWish wish;
+    if (colon != 0) wish.owner = text.substr(0, colon);
+    if (colon != std::string::npos) wish.group = text.substr(colon + 1);
+    co_return co_await change(run, std::move(wish));
+}
+
+// -- all of it --
+
 // The pool that was asked for, or all.
 Task<Outcome<std::vector<PoolSpace>>> find_pools(Run* run) {
     auto pools = co_await run->objects.statfs(run->wait());
@@ -462,6 +511,7 @@ Task<int> list(Run* run) {
             const bool is_whole = page.error().status == fop::Status::kMediumMissing;
             const bool is_open = is_whole && output == Output::kJson;
             if (is_open && !print(is_first ? "[]\n" : "]\n")) co_return kExitRefused;
+            if (is_misuse(page.error())) co_return run->complain_about(page.error());
             co_return run->complain_about(run->arguments.prefix, page.error());
         }
         std::string text;
@@ -618,6 +668,10 @@ constexpr std::array kObjectVerbs{
     Verb{"truncate", "Cut an object, or make it longer", kTimeoutDefault, declare_truncate,
          run_verb<truncate>},
     Verb{"punch", "Make a hole in an object", kTimeoutDefault, declare_punch, run_verb<punch>},
+    Verb{"chmod", "Change who may do what with an object", kTimeoutDefault, declare_chmod,
+         run_verb<change_mode>},
+    Verb{"chown", "Give an object another owner or group", kTimeoutDefault, declare_chown,
+         run_verb<change_owner>},
     Verb{"sync", "Wait until what was written is durable", kTimeoutDefault, declare_sync,
          run_verb<sync>},
     Verb{"df", "Show how much room there is", kTimeoutDefault, declare_pool, run_verb<free_space>},

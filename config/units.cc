@@ -181,6 +181,11 @@ std::expected<Rate, Mistake> parse_rate(std::string_view text) {
     const auto parts = split(amount, kRate);
     if (!parts) return std::unexpected(parts.error());
     if (parts->unit.empty()) return Rate{parts->number, Rate::Unit::kOperations};
+    const bool is_size = std::ranges::any_of(
+        kSizeUnits, [&](const Unit& unit) { return same_but_for_case(unit.name, parts->unit); });
+    if (!is_size && !parts->unit.ends_with('B')) {
+        return std::unexpected(Mistake{in_quotes(text) + " is not a whole number", write_a(kRate)});
+    }
     if (!parts->unit.ends_with('B')) {
         return std::unexpected(Mistake{in_quotes(text) + " does not say of what",
                                        "write bytes as 50MB/s and operations as 200/s"});

@@ -7,11 +7,13 @@
 #include <string>
 #include <string_view>
 
+#include "config/problem.h"
 #include "daemon/admin_reply.h"
 #include "daemon/json_writer.h"
 #include "daemon/log_format.h"
 #include "daemon/open_metrics.h"
 #include "daemon/settings.h"
+#include "lrs/classes/rule_edit.h"
 
 namespace fopd::daemon {
 
@@ -27,6 +29,11 @@ std::string_view in_words(DeviceOutcome::Kind kind) {
         case DeviceOutcome::Kind::kNotForgotten: return "not forgotten";
         default: return to_string(kind);
     }
+}
+
+// Of a disk that is not open.
+std::string state_and_reason(const DiskReport& disk) {
+    return disk.reason.empty() ? disk.state : std::string(disk.state) + ": " + disk.reason;
 }
 
 }  // namespace
@@ -77,7 +84,7 @@ constexpr std::array<AdminApi::Verb, 26> AdminApi::kVerbs{{
     {{.method = "POST", .path = "/v1/lrs/rule/add"}, &AdminApi::lrs_rule_add, 5s},
     {{.method = "POST", .path = "/v1/lrs/rule/change"}, &AdminApi::lrs_rule_change, 5s},
     {{.method = "POST", .path = "/v1/lrs/rule/del"}, &AdminApi::lrs_rule_del, 5s},
-    {{.method = "POST", .path = "/v1/lrs/rule/load", .body_max = 1UL << 20},
+    {{.method = "POST", .path = "/v1/lrs/rule/load", .body_max = lrs::kRuleFileBytesMax},
      &AdminApi::lrs_rule_load,
      5s},
     {{.method = "GET", .path = "/v1/store/backup-part"}, &AdminApi::store_backup_part, 30s},
@@ -354,8 +361,6 @@ Task<AdminReply> AdminApi::store_check(AdminRequest request) {
     return order_disks(std::move(request), Order::kCheck);
 }
 
-// Asked to wait, it answers when no check runs any more, or after a while: whoever waits asks
-// again.
 // Those that are the node's now, what was removed is not; all of them when none is named.
 std::vector<std::string> AdminApi::disk_names(std::string_view wanted) const {
     std::vector<std::string> names;
@@ -366,6 +371,24 @@ std::vector<std::string> AdminApi::disk_names(std::string_view wanted) const {
     return names;
 }
 
+std::string AdminApi::why_not_open(std::string_view device) const {
+    const std::vector<DiskReport> reports = parts_.node.disks().reports();
+    const auto report = std::ranges::find(reports, device, &DiskReport::name);
+    if (report == reports.end() || report->capacity_bytes) return {};
+    return state_and_reason(*report);
+}
+
+// When there is nothing that disk_names() could name.
+AdminReply AdminApi::no_disk(std::string_view wanted) const {
+    if (wanted.empty()) return failure(kConflict, "the node has no devices");
+    const std::string device(wanted);
+    const std::string why = why_not_open(device);
+    if (why.empty()) return failure(kNotFound, "there is no device " + device);
+    return failure(kConflict, "device " + device + " is " + why);
+}
+
+// Asked to wait, it answers when no check runs any more, or after a while: whoever waits asks
+// again.
 Task<AdminReply> AdminApi::store_check_report(AdminRequest request) {
     constexpr Duration kWaitMax = 1s;
     constexpr Duration kLookAgainAfter = 20ms;
@@ -380,9 +403,11 @@ Task<AdminReply> AdminApi::store_check_report(AdminRequest request) {
         JsonWriter json;
         json.begin_array();
         const std::vector<std::string> names = disk_names(wanted);
+        if (names.empty() && !wanted.empty()) co_return no_disk(wanted);
         for (const std::string& name : names) {
             std::string which = name;
-            const auto check = co_await parts_.node.store_check(std::move(which));
+            auto check = co_await parts_.node.store_check(std::move(which));
+            if (check.problem.empty()) check.problem = why_not_open(name);
             runs = runs || check.state == reqh::CheckStatus::State::kRunning;
             write_check(json, name, check);
         }
@@ -402,9 +427,10 @@ Task<AdminReply> AdminApi::order_disks(AdminRequest request, Order order) {
     const bool begin = word == request.query.end() || word->second == "begin";
     if (!begin && word->second != "end") co_return failure(kBadRequest, "do is begin or end");
     if (!parts_.node.serving()) co_return not_serving();
-    std::size_t done = 0;
-    std::string problem = "there is no such device";
     const std::vector<std::string> names = disk_names(device);
+    if (names.empty()) co_return no_disk(device);
+    std::size_t done = 0;
+    std::vector<std::string> problems;
     for (const std::string& name : names) {
         std::string which = name;
         Task<Result<void>> task = order == Order::kScrub
@@ -413,13 +439,17 @@ Task<AdminReply> AdminApi::order_disks(AdminRequest request, Order order) {
         const auto ordered = co_await std::move(task);
         if (ordered) {
             ++done;
-        } else {
-            problem = name + ": " + ordered.error().context;
+            continue;
         }
+        const std::string why = why_not_open(name);
+        problems.push_back(
+            "device " + name +
+            (why.empty() ? ": " + std::string(ordered.error().context) : " is " + why));
     }
-    if (done == 0) co_return failure(kUnprocessable, problem);
+    if (done == 0) co_return failure(kConflict, config::joined(problems));
     JsonWriter json;
-    json.begin_object().field("devices", std::uint64_t{done}).end_object();
+    json.begin_object().field("devices", std::uint64_t{done}).list("problems", problems);
+    json.end_object();
     co_return json_reply(kOk, json.text());
 }
 

@@ -87,6 +87,9 @@ private:
 
     AdminReply not_serving() const;
     std::vector<std::string> disk_names(std::string_view wanted) const;
+    // Empty when it is open, or unknown.
+    std::string why_not_open(std::string_view device) const;
+    AdminReply no_disk(std::string_view wanted) const;
     AdminReply device_reply(const Node::DeviceResult& result) const;
     // Orders something of one disk, or of all that are there, as the request says.
     // No pointer to a member: as a parameter of a coroutine GCC 12 reads it wrongly.

@@ -50,6 +50,25 @@ void write_class(JsonWriter& json, const lrs::ClassFigures& figures) {
     json.end_object();
 }
 
+void write_values(JsonWriter& json, std::string_view key,
+                  const std::vector<lrs::NamedValue>& values) {
+    json.key(key).begin_object();
+    for (const lrs::NamedValue& each : values) json.field(each.key, std::string_view(each.value));
+    json.end_object();
+}
+
+// As the configuration has them: the section's own, and those of the policy that is in force and
+// of the one it is on top of.
+void write_settings(JsonWriter& json, const lrs::LrsSettings& settings) {
+    json.key("settings").begin_object();
+    for (const lrs::NamedValue& each : lrs::section_values(settings))
+        json.field(each.key, std::string_view(each.value));
+    write_values(json, settings.policy->name, lrs::values_of(settings, *settings.policy));
+    const lrs::PolicyEntry& inner = settings.decides();
+    if (&inner != settings.policy) write_values(json, inner.name, lrs::values_of(settings, inner));
+    json.end_object();
+}
+
 // Whose rules there are, which, and how many.
 template <typename Rules>
 void write_which_rules(JsonWriter& json, const Rules& rules, std::string_view policy,
@@ -99,6 +118,7 @@ Task<AdminReply> AdminApi::lrs_show(AdminRequest) {
     const auto& settings = parts_.configuration.current()->get<lrs::LrsSettings>();
     JsonWriter json;
     json.begin_object().field("policy", settings.policy->name).field("queued", queued);
+    write_settings(json, settings);
     json.list("differs", parts_.configuration.differing_lrs_keys());
     json.key("classes").begin_array();
     for (const lrs::ClassFigures& each : classes) write_class(json, each);
@@ -127,17 +147,21 @@ AdminReply AdminApi::lrs_changed(const Node::LrsResult& result) const {
 }
 
 Task<AdminReply> AdminApi::lrs_set(AdminRequest request) {
-    const auto policy = request.query.find(kPolicyKey);
-    if (policy == request.query.end()) co_return failure(kBadRequest, "policy is missing");
-    // A key of the policy that is called `policy`, too, comes with its policy's name in front.
-    const std::string own = policy->second + ".";
+    if (request.query.empty()) co_return failure(kBadRequest, "nothing to set was said");
+    const auto named = request.query.find(kPolicyKey);
+    const bool has_policy = named != request.query.end();
+    // A key that is called `policy`, too, comes with its policy's name in front; without a name
+    // they are those of the policy that is in force.
+    const std::string own = (has_policy ? named->second : std::string()) + ".";
     std::vector<lrs::NamedValue> values;
     for (const auto& [key, value] : request.query) {
         if (key.starts_with(own)) values.push_back({key.substr(own.size()), value});
         if (key.starts_with(own) || key == kPolicyKey) continue;
-        co_return failure(kBadRequest, key + ": a key of the policy is called " + own + "KEY");
+        co_return failure(kBadRequest, key + ": a key to set is called " + own + "KEY");
     }
-    co_return lrs_changed(parts_.node.set_policy(policy->second, values));
+    const auto& settings = parts_.configuration.current()->get<lrs::LrsSettings>();
+    const std::string policy = has_policy ? named->second : std::string(settings.policy->name);
+    co_return lrs_changed(parts_.node.set_policy(policy, values));
 }
 
 AdminReply AdminApi::edit_rules(const AdminRequest& request, lrs::RuleEdit::Verb verb,

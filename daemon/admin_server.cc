@@ -14,6 +14,7 @@
 
 #include <microhttpd.h>
 
+#include "config/units.h"
 #include "core/ensure.h"
 #include "daemon/listen_socket.h"
 #include "daemon/open_metrics.h"
@@ -27,11 +28,13 @@ constexpr AdminRoute kMetricsRoute{.method = "GET", .path = "/metrics"};
 
 // A body that is too large is read to its end, so that its sender listens to the refusal; beyond
 // this the connection is cut.
-constexpr std::size_t kBodyReadMax = 1UL << 20;
+constexpr std::size_t kBodyReadMax = 8UL << 20;
+// Bodies beyond kBodyMax that are kept at a time, on each surface.
+constexpr std::uint32_t kLargeBodiesMax = 4;
 
 struct Refusal {
     unsigned status;
-    std::string_view reason;
+    std::string reason;
     std::string_view allow = {};
 };
 
@@ -42,9 +45,14 @@ struct Exchange {
     AdminRequest request;
     const AdminRoute* route = nullptr;  // Null: no such path.
     std::size_t body_bytes = 0;
+    bool has_large_place = false;
 
     std::size_t body_max() const {
         return route == nullptr ? AdminServer::kBodyMax : route->body_max;
+    }
+    // So much of the body is kept.
+    std::size_t room_bytes() const {
+        return has_large_place ? body_max() : std::min(body_max(), AdminServer::kBodyMax);
     }
 };
 
@@ -64,12 +72,18 @@ MHD_Result send_reply(MHD_Connection* connection, unsigned status, const std::st
 }
 
 MHD_Result refuse(MHD_Connection* connection, const Refusal& refusal) {
-    const std::string body = R"({"error":")" + std::string(refusal.reason) + "\"}\n";
+    const std::string body = R"({"error":")" + refusal.reason + "\"}\n";
     return send_reply(connection, refusal.status, "application/json", body, refusal.allow);
 }
 
-constexpr Refusal kTooLarge{MHD_HTTP_CONTENT_TOO_LARGE, "the body is too large"};
-constexpr Refusal kTooMany{MHD_HTTP_SERVICE_UNAVAILABLE, "too many requests at once; try again"};
+Refusal too_large(const Exchange& exchange) {
+    return {MHD_HTTP_CONTENT_TOO_LARGE,
+            "the body is too large: it may have " + config::format_size(exchange.body_max())};
+}
+
+Refusal too_many() {
+    return {MHD_HTTP_SERVICE_UNAVAILABLE, "too many requests at once; try again"};
+}
 
 std::size_t announced_bytes(MHD_Connection* connection) {
     const char* const length =
@@ -119,8 +133,8 @@ public:
           handler_(handler),
           events_(events),
           under_way_(under_way),
-          soon_{.requests_max = options.requests_max},
-          late_{.requests_max = options.late_requests_max} {}
+          soon_{.count_max = options.requests_max},
+          late_{.count_max = options.late_requests_max} {}
 
     // False when the threads cannot be had.
     bool start(ListenSocket socket) {
@@ -149,10 +163,16 @@ public:
     }
 
 private:
-    // For requests with the handler.
     struct Places {
-        const std::uint32_t requests_max;
+        const std::uint32_t count_max;
         std::atomic<std::uint32_t> taken_count = 0;
+
+        bool take() {
+            if (taken_count.fetch_add(1) < count_max) return true;
+            give_back();
+            return false;
+        }
+        void give_back() { taken_count.fetch_sub(1); }
     };
 
     // Entered by libmicrohttpd: once with the headers, once for each part of the body, once at the
@@ -164,19 +184,38 @@ private:
         if (*exchange == nullptr) return surface.begin(connection, path, method, exchange);
         auto& current = *static_cast<Exchange*>(*exchange);
         if (*data_size == 0) return surface.answer(connection, current);
-        current.body_bytes += std::exchange(*data_size, 0);
-        if (current.body_bytes > kBodyReadMax) return MHD_NO;
-        const std::size_t before = current.request.body.size();
-        const std::size_t room = current.body_max() - before;
-        current.request.body.append(data, std::min(room, current.body_bytes - before));
+        return surface.take_body(current, {data, std::exchange(*data_size, 0)});
+    }
+
+    MHD_Result take_body(Exchange& exchange, std::string_view part) {
+        const bool was_small = exchange.body_bytes <= AdminServer::kBodyMax;
+        exchange.body_bytes += part.size();
+        if (exchange.body_bytes > kBodyReadMax) return MHD_NO;
+        const bool is_large = exchange.body_bytes > AdminServer::kBodyMax;
+        if (was_small && is_large && exchange.body_max() > AdminServer::kBodyMax) {
+            exchange.has_large_place = large_.take();
+        }
+        if (exchange.body_bytes > exchange.room_bytes()) {
+            drop_body(exchange);
+        } else {
+            exchange.request.body += part;
+        }
         return MHD_YES;
+    }
+
+    void drop_body(Exchange& exchange) {
+        exchange.request.body = {};
+        if (std::exchange(exchange.has_large_place, false)) large_.give_back();
     }
 
     static void completed(void* self, MHD_Connection*, void** exchange,
                           MHD_RequestTerminationCode) noexcept {
         if (*exchange == nullptr) return;
-        delete static_cast<Exchange*>(std::exchange(*exchange, nullptr));
-        static_cast<Surface*>(self)->under_way_.leave();
+        auto& surface = *static_cast<Surface*>(self);
+        const std::unique_ptr<Exchange> ended(
+            static_cast<Exchange*>(std::exchange(*exchange, nullptr)));
+        surface.drop_body(*ended);
+        surface.under_way_.leave();
     }
 
     static void log(void* self, const char* format, va_list arguments) noexcept {
@@ -194,15 +233,22 @@ private:
         started->request.method = method;
         started->request.path = path;
         started->route = find_route(path);
+        const Exchange& current = *started;
         *exchange = started.release();
         under_way_.enter();
-        if (announced_bytes(connection) > kBodyReadMax) return refuse(connection, kTooLarge);
+        if (announced_bytes(connection) > kBodyReadMax) {
+            return refuse(connection, too_large(current));
+        }
         return MHD_YES;
     }
 
     MHD_Result answer(MHD_Connection* connection, Exchange& exchange) {
         AdminRequest& request = exchange.request;
-        if (exchange.body_bytes > exchange.body_max()) return refuse(connection, kTooLarge);
+        if (exchange.body_bytes > exchange.body_max()) {
+            return refuse(connection, too_large(exchange));
+        }
+        const bool is_kept = exchange.body_bytes <= exchange.room_bytes();
+        if (!is_kept) return refuse(connection, too_many());
         const AdminRoute* const route = exchange.route;
         if (route == nullptr) return refuse(connection, {MHD_HTTP_NOT_FOUND, "no such path"});
         if (request.method == "HEAD") request.method = "GET";
@@ -215,8 +261,9 @@ private:
         // The time the handler takes is not the connection's idleness.
         MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, 0U);
         const std::optional<AdminReply> reply = ask(*route, request);
+        drop_body(exchange);
         MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, idle_seconds_);
-        if (!reply) return refuse(connection, kTooMany);
+        if (!reply) return refuse(connection, too_many());
         return send_reply(connection, static_cast<unsigned>(reply->status), reply->content_type,
                           reply->body, {});
     }
@@ -233,13 +280,12 @@ private:
     std::optional<AdminReply> ask(const AdminRoute& route, const AdminRequest& request) {
         Places& places = route.answers == AdminRoute::Answers::kLate ? late_ : soon_;
         std::optional<AdminReply> reply;
-        if (places.taken_count.fetch_add(1) < places.requests_max) {
-            reply = request.path == kMetricsRoute.path
-                        ? AdminReply{.content_type = std::string(kOpenMetricsType),
-                                     .body = handler_.metrics()}
-                        : handler_.handle(request);
-        }
-        places.taken_count.fetch_sub(1);
+        if (!places.take()) return reply;
+        reply = request.path == kMetricsRoute.path
+                    ? AdminReply{.content_type = std::string(kOpenMetricsType),
+                                 .body = handler_.metrics()}
+                    : handler_.handle(request);
+        places.give_back();
         return reply;
     }
 
@@ -248,8 +294,9 @@ private:
     AdminHandler& handler_;
     core::EventSink& events_;
     RequestsUnderWay& under_way_;
-    Places soon_;
+    Places soon_;  // Requests with the handler.
     Places late_;
+    Places large_{.count_max = kLargeBodiesMax};  // Bodies.
     MHD_Daemon* daemon_ = nullptr;
     ListenSocket quiet_;
 };

@@ -56,7 +56,8 @@ public:
 
 // HTTP/1.1 on the admin socket, and `GET /metrics` alone on a TCP address. One thread for each
 // connection, one request on each connection. Unknown paths, wrong methods and bodies beyond
-// kBodyMax, or what the route says, never reach the handler; every refusal is JSON with an "error",
+// kBodyMax, or what the route says, never reach the handler, nor do more than a few larger bodies
+// at a time; every refusal is JSON with an "error",
 // except of what is no HTTP at all or has headers beyond kHeaderMax: that the HTTP library answers
 // itself.
 //

@@ -17,12 +17,12 @@ constexpr std::size_t kToldMax = 1024;
 void ClassLedger::take(std::size_t locality, std::span<const lrs::ClassNews> news, Instant now) {
     {
         const std::lock_guard lock(mutex_);
-        for (auto& each : named_) each.second.queued.erase(locality);
-        others_.queued.erase(locality);
+        for (auto& each : named_) each.second.now.erase(locality);
+        others_.now.erase(locality);
         for (const lrs::ClassNews& each : news) {
             Entry& entry = entry_of(each.name, now);
             entry.totals.add(each.added);
-            entry.queued[locality] += each.queued;
+            entry.now[locality].add(each.now);
             entry.heard_at = now;
         }
     }
@@ -30,6 +30,12 @@ void ClassLedger::take(std::size_t locality, std::span<const lrs::ClassNews> new
     for (const lrs::ClassNews& each : news) {
         if (each.added.throttled > Duration::zero()) tell(each, now);
     }
+}
+
+lrs::ClassNow ClassLedger::Entry::together() const {
+    lrs::ClassNow all;
+    for (const auto& [locality, part] : now) all.add(part);
+    return all;
 }
 
 ClassLedger::Entry& ClassLedger::entry_of(const std::string& name, Instant now) {
@@ -53,9 +59,14 @@ void ClassLedger::tell(const lrs::ClassNews& news, Instant now) {
     const bool is_new = known == told_.end() || now - told.logged >= kToldAgainAfter;
     if (!is_new) return;
     told.logged = now;
+    const auto named = named_.find(news.name);
+    const lrs::ClassNow stands = named == named_.end() ? news.now : named->second.together();
     core::emit(events_, core::Level::kInfo, "lrs.class_throttled",
                {{"class", std::string_view(news.name)},
-                {"queued", news.queued},
+                {"queued", stands.queued},
+                {"oldest_s", in_seconds(stands.oldest)},
+                {"ops_per_s", stands.operations_per_second},
+                {"bytes_per_s", stands.bytes_per_second},
                 {"throttled_s", in_seconds(news.added.throttled)}});
 }
 
@@ -63,10 +74,12 @@ void ClassLedger::collect(core::MetricSink& sink) const {
     const std::lock_guard lock(mutex_);
     const auto show = [&sink](std::string_view name, const Entry& entry) {
         const std::array labels{core::Label{"class", name}};
-        std::uint64_t queued = 0;
-        for (const auto& [locality, count] : entry.queued) queued += count;
+        const lrs::ClassNow stands = entry.together();
         sink.gauge("fopd_lrs_class_queued", "Requests of a class that wait for their turn.", labels,
-                   static_cast<double>(queued));
+                   static_cast<double>(stands.queued));
+        sink.gauge("fopd_lrs_class_oldest_seconds",
+                   "How long the oldest request of a class has waited for its turn.", labels,
+                   in_seconds(stands.oldest));
         sink.counter("fopd_lrs_served", "Requests of a class that had their turn.", labels,
                      static_cast<double>(entry.totals.served));
         sink.counter("fopd_lrs_served_bytes", "Bytes of data of a class's requests.", labels,
@@ -76,7 +89,7 @@ void ClassLedger::collect(core::MetricSink& sink) const {
                      in_seconds(entry.totals.throttled));
     };
     for (const auto& [name, entry] : named_) show(name, entry);
-    const bool has_others = !others_.totals.is_nothing() || !others_.queued.empty();
+    const bool has_others = !others_.totals.is_nothing() || !others_.now.empty();
     if (has_others) show(lrs::kOtherClasses, others_);
 }
 

@@ -36,8 +36,10 @@ public:
 private:
     struct Entry {
         lrs::ClassTotals totals;
-        std::map<std::size_t, std::uint64_t> queued;  // By locality; those that are not here: 0.
+        std::map<std::size_t, lrs::ClassNow> now;  // By locality; in others nothing waits.
         Instant heard_at{};
+
+        lrs::ClassNow together() const;
     };
 
     Entry& entry_of(const std::string& name, Instant now);

@@ -7,6 +7,8 @@
 
 #include "config/file.h"
 #include "config/section_text.h"
+#include "config/text_check.h"
+#include "config/units.h"
 #include "core/ensure.h"
 
 namespace fopd::daemon {
@@ -92,6 +94,11 @@ std::expected<Configuration::Draft, std::string> Configuration::draft_lrs() cons
     const auto& in_force = current_.snapshot()->get<lrs::LrsSettings>();
     const auto after = config::replace_section(*before, "lrs", lrs::to_yaml(in_force));
     if (!after) return std::unexpected(file_ + ": " + after.error());
+    if (after->size() > config::kFileSizeMax) {
+        return std::unexpected(file_ + ": with so many rules it is longer than " +
+                               config::format_size(config::kFileSizeMax) +
+                               ", and could not be read again; keep them in a file of their own");
+    }
     const auto then = schema.load_text(*after, file_);
     const bool is_right =
         then && config::print_effective(**then) == config::print_effective(*(*now)->with(in_force));

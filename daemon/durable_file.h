@@ -9,6 +9,10 @@
 
 namespace fopd::daemon {
 
+// Of what the daemon makes for itself: all may read its files, and none but itself finds them.
+constexpr mode_t kFileMode = 0644;
+constexpr mode_t kDirectoryMode = 0700;
+
 // A small regular file as a whole; kNotFound, kInvalid for something else or more than 1 MiB.
 Result<std::string> read_small_file(const std::string& path);
 

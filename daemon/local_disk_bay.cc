@@ -14,8 +14,6 @@ namespace fopd::daemon {
 
 namespace {
 
-constexpr mode_t kDirectoryMode = 0700;
-constexpr mode_t kSlotsMode = 0644;
 constexpr std::size_t kDiskThreadsMax = 16;
 
 class LocalDisk final : public BayDisk {
@@ -130,7 +128,7 @@ Result<std::string> LocalDiskBay::read_slots() {
 }
 
 Result<void> LocalDiskBay::write_slots(const std::string& text) {
-    return replace_file(data_dir_ + "/slots", text, kSlotsMode);
+    return replace_file(data_dir_ + "/slots", text, kFileMode);
 }
 
 }  // namespace fopd::daemon

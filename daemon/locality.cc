@@ -45,7 +45,7 @@ void Locality::Fabric::use(const lrs::PolicyChoice& choice, const lrs::PolicySha
     policy = choice;
     shared = share;
     std::ranges::move(requests.take_class_news(), std::back_inserter(last_news));
-    for (lrs::ClassNews& each : last_news) each.queued = 0;
+    for (lrs::ClassNews& each : last_news) each.now = {};
     const lrs::PolicyParts parts{.seed = policy_seeds.next(), .share = share};
     if (may_adapt && requests.adapt(policy, parts)) return;
     requests.use(policy.make(parts));

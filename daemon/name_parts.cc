@@ -42,12 +42,12 @@ Task<Result<void>> NameParts::open_part(std::uint32_t number) {
     const auto found = co_await find_part(number);
     if (found) co_return found;
     const Errc code = found.error().code;
-    const bool is_of_no_use = code == Errc::kCorrupt || code == Errc::kInvalid;
-    if (!is_of_no_use && code != Errc::kNotFound) co_return found;
-    if (is_of_no_use) {
-        emit(
-            world_.events, core::Level::kWarn, "daemon.names_rebuilt",
-            {{"part", std::uint64_t{number}}, {"reason", std::string_view(found.error().context)}});
+    const bool is_missing = code == Errc::kNotFound;
+    if (!is_missing && code != Errc::kCorrupt && code != Errc::kInvalid) co_return found;
+    if (!is_missing || world_.had_disks) {
+        const std::string_view why = is_missing ? "it is missing" : found.error().context;
+        emit(world_.events, core::Level::kWarn, "daemon.names_rebuilt",
+             {{"part", std::uint64_t{number}}, {"reason", why}});
     }
     co_return co_await make_part(number);
 }

@@ -29,6 +29,7 @@ public:
         core::EventSink& events;
         const core::Clock& clock;
         devices::NodeId node{};
+        bool had_disks = false;  // And names of what was on them, then.
     };
     NameParts(const World& world, const std::vector<core::Reactor*>& localities);
     ~NameParts();

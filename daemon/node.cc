@@ -316,11 +316,14 @@ Task<Started<void>> Node::open_locality(Locality* locality) {
 
 Task<Started<void>> Node::open_names() {
     if (disks_.empty()) co_return {};
+    const auto slots = world_.bay->read_slots();
+    const bool had_disks = slots || slots.error().code != Errc::kNotFound;
     names_ = std::make_unique<NameParts>(NameParts::World{.control = world_.control,
                                                           .bay = *world_.bay,
                                                           .events = world_.events,
                                                           .clock = world_.clock,
-                                                          .node = world_.id},
+                                                          .node = world_.id,
+                                                          .had_disks = had_disks},
                                          world_.localities);
     const auto opened = co_await names_->open();
     if (opened) co_return {};
@@ -413,7 +416,7 @@ LiveSettings Node::live_settings() {
     return {.limits = {.max_foms = settings.get<lrs::LrsSettings>().max_foms,
                        .io_wait_goal = settings.get<lrs::LrsSettings>().io_wait_goal,
                        .slow_fop = settings.get<LogSettings>().slow_fop},
-            .policy = policy,
+            .policy = static_cast<const lrs::PolicyChoice&>(policy),
             .share = policy.share(policies_, world_.control.now()),
             .access = access_};
 }

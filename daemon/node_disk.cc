@@ -25,7 +25,7 @@ const char* to_string(DiskStage stage) {
     switch (stage) {
         case DiskStage::kOpening: return "opening";
         case DiskStage::kServing: return "good";
-        case DiskStage::kDamaged: return "suspect";
+        case DiskStage::kDamaged: return "read-only";
         case DiskStage::kGivenUp: return "given-up";
         case DiskStage::kClosed: return "closed";
     }
@@ -183,7 +183,8 @@ Task<Result<void>> NodeDisk::find_index() {
     const bool is_of_no_use =
         code == Errc::kNotFound || code == Errc::kCorrupt || code == Errc::kInvalid;
     if (!is_of_no_use) co_return std::unexpected(found.error());
-    co_return co_await make_index(found.error().context);
+    co_return co_await make_index(code == Errc::kNotFound ? "it is missing"
+                                                          : found.error().context);
 }
 
 // The log fills it again when the volume is opened.

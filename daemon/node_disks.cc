@@ -400,7 +400,8 @@ const NodeDisk* NodeDisks::disk_of(const SlotEntry& entry) const {
 namespace {
 
 std::string name_and_reason(const NodeDisk& disk) {
-    return disk.settings().name + " (" + disk.reason() + ")";
+    const std::string why = disk.reason().empty() ? "" : ": " + disk.reason();
+    return disk.settings().name + " (" + to_string(disk.stage()) + why + ")";
 }
 
 }  // namespace

@@ -6,8 +6,6 @@ namespace fopd::daemon {
 
 namespace {
 
-constexpr mode_t kFileMode = 0644;
-
 std::unexpected<StartProblem> refuse_id(const std::string& path, const std::string& why,
                                         int os_errno = 0) {
     return std::unexpected(StartProblem{.exit_code = exit_code_for(os_errno, kExitDataDir),

@@ -19,7 +19,7 @@ std::unexpected<StartProblem> refuse(const std::string& path, const std::string&
 }
 
 // Larger than any file of keys.
-constexpr std::size_t kBytesMax = 4UL << 20;
+constexpr std::size_t kSecretBytesMax = 4UL << 20;
 
 }  // namespace
 
@@ -45,7 +45,7 @@ Started<std::string> read_secret_file(const std::string& path) {
         return refuse(path, std::string("its mode ") + mode.data() +
                                 " lets others at it; chmod 0600 it, and replace the key");
     }
-    if (static_cast<std::size_t>(info.st_size) > kBytesMax) {
+    if (static_cast<std::size_t>(info.st_size) > kSecretBytesMax) {
         ::close(fd);
         return refuse(path, "too large");
     }

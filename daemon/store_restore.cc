@@ -29,9 +29,6 @@ namespace fopd::daemon {
 
 namespace {
 
-constexpr mode_t kFileMode = 0644;
-constexpr mode_t kDirectoryMode = 0700;
-
 Error cut_short() {
     return {.code = Errc::kCorrupt, .context = "the backup ends early"};
 }
@@ -70,7 +67,7 @@ public:
         position_ += size_bytes;
         return store::Bytes(bytes_);
     }
-    bool at_end() {
+    bool at_end() const {
         std::byte next{};
         return ::pread(fd_, &next, 1, static_cast<off_t>(position_)) == 0;
     }

@@ -18,6 +18,13 @@ ClassTotals ClassTally::take_news(Duration throttled_now) {
     return news;
 }
 
+void ClassNow::add(const ClassNow& other) {
+    queued += other.queued;
+    oldest = std::max(oldest, other.oldest);
+    operations_per_second += other.operations_per_second;
+    bytes_per_second += other.bytes_per_second;
+}
+
 void ClassFigures::add(const ClassFigures& other) {
     queued += other.queued;
     served += other.served;

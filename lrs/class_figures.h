@@ -108,11 +108,22 @@ ClassFigures figures_of(const ClassView& of, Instant now);
 // which least waits and was done are one, the last.
 std::vector<ClassFigures> together(std::vector<ClassFigures> parts, std::size_t count_max);
 
+// How a class stands.
+struct ClassNow {
+    std::uint64_t queued = 0;
+    Duration oldest{};                 // How long the oldest that waits has waited.
+    double operations_per_second = 0;  // Lately.
+    double bytes_per_second = 0;
+
+    // Of another locality.
+    void add(const ClassNow& other);
+};
+
 // What is new of a class since it was last asked.
 struct ClassNews {
     std::string name;
     ClassTotals added;
-    std::uint64_t queued = 0;  // Now.
+    ClassNow now;
 };
 
 }  // namespace fopd::lrs

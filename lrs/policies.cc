@@ -16,9 +16,9 @@ namespace {
 using Scope = PolicyEntry::Scope;
 using ClientOrder = PolicyEntry::ClientOrder;
 
-template <auto kPart>
+template <auto Part>
 bool same(const PolicySettings& one, const PolicySettings& other) {
-    return one.*kPart == other.*kPart;
+    return one.*Part == other.*Part;
 }
 
 // The only place that knows every policy. To add one: write it, add its row, and its settings to
@@ -42,7 +42,7 @@ constexpr std::array kPolicies{
     PolicyEntry{.name = "deadline",
                 .summary = "Another policy's order, until something has waited for too long.",
                 .scope = Scope::kLocality,
-                .client_order = ClientOrder::kMixed,
+                .client_order = ClientOrder::kMixed,  // Kept, where the other one keeps it.
                 .make =
                     [](const PolicySettings& settings, const PolicyParts& parts) {
                         const DeadlineSettings& own = settings.deadline;

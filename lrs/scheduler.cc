@@ -305,10 +305,17 @@ std::vector<ClassFigures> Scheduler::class_figures() {
 
 std::vector<ClassNews> Scheduler::take_class_news() {
     std::vector<ClassNews> all;
-    visit_classes(reactor_.now(), [&](const ClassView& of) {
+    const Instant now = reactor_.now();
+    visit_classes(now, [&](const ClassView& of) {
         const ClassTotals added = of.tally.take_news(of.throttled_now);
         if (added.is_nothing() && of.queued == 0) return;
-        all.push_back({.name = std::string(of.name), .added = added, .queued = of.queued});
+        const RecentRate::PerSecond recent = of.tally.per_second(now);
+        all.push_back({.name = std::string(of.name),
+                       .added = added,
+                       .now = {.queued = of.queued,
+                               .oldest = of.oldest == kNever ? Duration::zero() : now - of.oldest,
+                               .operations_per_second = recent.requests,
+                               .bytes_per_second = recent.bytes}});
     });
     return all;
 }

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "config/nearest.h"
 #include "config/types.h"
 #include "config/yaml_reader.h"
 
@@ -105,6 +106,50 @@ config::Node without_usual(const config::Node& map, const config::Node& usual) {
     return rest;
 }
 
+constexpr std::string_view kPolicy = "policy";
+
+// The keys that stand beside the policy and the maps of policies.
+std::vector<std::string> section_keys() {
+    std::vector<std::string> keys;
+    for (const config::KeyDescription& each : the_section().describe()) {
+        const bool is_map = each.shape == config::KeyDescription::Shape::kMap;
+        if (!is_map && each.key != kPolicy) keys.push_back(each.key);
+    }
+    return keys;
+}
+
+// The keys of a policy's map; it may have none.
+std::vector<std::string> policy_keys(std::string_view policy) {
+    std::vector<std::string> keys;
+    for (const config::KeyDescription& each : the_section().describe()) {
+        if (each.key != policy) continue;
+        for (const config::KeyDescription& own : each.keys) keys.push_back(own.key);
+    }
+    return keys;
+}
+
+bool has_key(std::string_view key, const std::vector<std::string>& keys) {
+    return std::ranges::find(keys, key) != keys.end();
+}
+
+config::Problem unknown_key(std::string_view policy, const std::string& key) {
+    std::vector<std::string> known = policy_keys(policy);
+    std::string right = known.empty()
+                            ? std::string(policy) + " has nothing to set"
+                            : "known here: " + config::joined(known) + " of " + std::string(policy);
+    right += known.empty() ? "; known here: " : "; ";
+    right += config::joined(section_keys()) + " of lrs";
+    for (std::string& each : section_keys()) known.push_back(std::move(each));
+    if (const auto near = config::nearest(key, known)) {
+        right = "did you mean " + config::in_quotes(*near) + "? " + right;
+    }
+    return {.file = {},
+            .position = {},
+            .key = "lrs." + std::string(policy) + "." + config::shown_key(key),
+            .wrong = "unknown key",
+            .right = std::move(right)};
+}
+
 // A value alone, as it may stand behind a key.
 std::expected<config::Node, config::Problem> read_value(const NamedValue& named,
                                                         std::string_view path) {
@@ -126,21 +171,45 @@ std::expected<LrsSettings, config::Problems> with_policy(const LrsSettings& sett
                                                          std::string_view policy,
                                                          std::span<const NamedValue> values) {
     config::Node root = the_section().write(settings);
-    value_of(root, "policy") = config::plain_scalar(std::string(policy));
+    value_of(root, kPolicy) = config::plain_scalar(std::string(policy));
     const auto entry = std::ranges::find(policies(), policy, &PolicyEntry::name);
     // Of a policy that is not there, its keys are not either: that it is not is what is said.
     for (const NamedValue& named : values) {
         if (entry == policies().end()) break;
-        auto value = read_value(named, "lrs." + std::string(policy) + "." + named.key);
+        const bool is_own = has_key(named.key, policy_keys(policy));
+        if (!is_own && !has_key(named.key, section_keys())) {
+            return std::unexpected(config::Problems{unknown_key(policy, named.key)});
+        }
+        auto value =
+            read_value(named, (is_own ? "lrs." + std::string(policy) : "lrs") + "." + named.key);
         if (!value) return std::unexpected(config::Problems{std::move(value.error())});
-        config::Node& map = value_of(root, policy);
-        map.kind = config::Node::Kind::kMap;
-        value_of(map, named.key) = *std::move(value);
+        value_of(is_own ? value_of(root, policy) : root, named.key) = *std::move(value);
     }
     config::Problems problems;
     auto next = the_section().read(root, the_section().name(), problems);
     if (!next) return std::unexpected(std::move(problems));
     return *std::move(next);
+}
+
+std::vector<NamedValue> values_of(const LrsSettings& settings, const PolicyEntry& policy) {
+    const config::Node root = the_section().write(settings);
+    const config::Node* const map = config::find(root, policy.name);
+    if (map == nullptr) return {};
+    std::vector<NamedValue> values;
+    for (const config::NodeEntry& entry : map->entries) {
+        if (entry.value.kind == config::Node::Kind::kList) continue;
+        values.push_back({entry.key, config::to_line(entry.value)});
+    }
+    return values;
+}
+
+std::vector<NamedValue> section_values(const LrsSettings& settings) {
+    const config::Node root = the_section().write(settings);
+    std::vector<NamedValue> values;
+    for (const std::string& key : section_keys()) {
+        values.push_back({key, config::to_line(*config::find(root, key))});
+    }
+    return values;
 }
 
 std::vector<std::string> keys_that_differ(const LrsSettings& settings, const LrsSettings& next) {
@@ -155,8 +224,9 @@ std::vector<std::string> keys_that_differ(const LrsSettings& settings, const Lrs
 std::string to_yaml(const LrsSettings& settings) {
     const config::Node all = the_section().write(settings);
     config::Node said = without_usual(all, the_section().write(LrsSettings{}));
-    if (config::find(said, "policy") == nullptr) {
-        said.entries.insert(said.entries.begin(), {"policy", {}, *config::find(all, "policy")});
+    if (config::find(said, kPolicy) == nullptr) {
+        said.entries.insert(said.entries.begin(),
+                            {std::string(kPolicy), {}, *config::find(all, kPolicy)});
     }
     config::Node root = empty_map();
     root.entries.push_back({the_section().name(), {}, std::move(said)});

@@ -23,15 +23,21 @@ struct LrsSettings : PolicyChoice {
 
 config::Section<LrsSettings> lrs_section();
 
-// A key of a policy's map, and its value as the configuration has it: "quantum", "16".
+// A key of a policy's map, or of the section beside these maps, and its value as the configuration
+// has it: "quantum", "16".
 struct NamedValue {
     std::string key;
     std::string value;
 };
-// The settings with another policy, and with other values of its keys; the rest stays.
+// The settings with another policy, and with other values of its keys or the section's; the rest
+// stays.
 std::expected<LrsSettings, config::Problems> with_policy(const LrsSettings& settings,
                                                          std::string_view policy,
                                                          std::span<const NamedValue> values);
+// What is set in a policy's map but for lists, which are its rules.
+std::vector<NamedValue> values_of(const LrsSettings& settings, const PolicyEntry& policy);
+// What is set in the section beside the policy and these maps.
+std::vector<NamedValue> section_values(const LrsSettings& settings);
 
 // The keys that have other values in `next`, "lrs.crr.quantum".
 std::vector<std::string> keys_that_differ(const LrsSettings& settings, const LrsSettings& next);

@@ -284,7 +284,8 @@ Task<fop::Reply> run_list(Operation* operation) {
     }
     if (is_end && !is_full) {
         // What there is comes first, then that it may not be all.
-        const auto known = operation->check_names_known(*pool);
+        const auto known = operation->check_names_known(
+            *pool, "there may be others, on a disk that is missing or incomplete");
         if (!known && count == 0) co_return operation->refuse(known.error());
         is_end = known.has_value();
     }

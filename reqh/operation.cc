@@ -132,10 +132,10 @@ Refusal Operation::why_no_name(PoolId pool) {
     return {.status = fop::Status::kNotFound, .words = "nothing has that name"};
 }
 
-Granted<> Operation::check_names_known(PoolId pool) {
+Granted<> Operation::check_names_known(PoolId pool, std::string_view words) {
     const PoolPlace* const place = stores().layout().find_pool(pool);
     if (place == nullptr || place->missing.empty()) return {};
-    return refused(medium_missing("it may be on a disk that is missing", place->missing));
+    return refused(medium_missing(words, place->missing));
 }
 
 // What the layout says of disks is copied: there may be another one before the reply has left.
@@ -168,6 +168,13 @@ Granted<PoolId> Operation::check_takes_new() const {
     const auto serving = check_serving();
     if (!serving) return refused(serving.error());
     return *pool;
+}
+
+Granted<> Operation::check_room(std::uint64_t blocks) const {
+    const store::SpaceUse use = volume().space_use();
+    // What waits comes back by itself.
+    if (blocks <= use.free_blocks + use.waiting_blocks) return {};
+    return refused(fop::Status::kNoSpace, "there is not so much space left on its disk");
 }
 
 Granted<> Operation::check_serving() const {

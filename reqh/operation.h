@@ -104,8 +104,9 @@ public:
     Granted<std::uint32_t> locality_of(store::Slot slot);
     // Nobody there has that name: kNotFound, but kMediumMissing when a disk that is not there may.
     Refusal why_no_name(PoolId pool);
-    // Whether all names of the pool are known: kMediumMissing.
-    Granted<> check_names_known(PoolId pool);
+    // Whether all names of the pool are known: kMediumMissing, with these words and the disks.
+    Granted<> check_names_known(
+        PoolId pool, std::string_view words = "it may be on a disk that is missing or incomplete");
 
     // -- the steps --
 
@@ -126,6 +127,8 @@ public:
     // Whether something new may come here: the pool of the header, which is the disk's; kWrongPool,
     // kReadOnly.
     Granted<PoolId> check_takes_new() const;
+    // Whether the disk could have so many blocks: kNoSpace. It promises nothing.
+    Granted<> check_room(std::uint64_t blocks) const;
 
     // What was answered when the request came before, if it did, and what is durable by now; while
     // this one is at work, the same request waits here. For what must not happen twice. Before

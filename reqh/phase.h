@@ -64,6 +64,8 @@ public:
         for (const Duration each : times_) sum += each;
         return sum;
     }
+    // Since it had its turn.
+    Duration running() const { return total() - of(Phase::kQueued); }
 
     PhaseTimes() = default;
 

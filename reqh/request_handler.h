@@ -30,7 +30,7 @@ namespace fopd::reqh {
 struct RequestHandlerLimits {
     std::uint32_t max_foms = 128;
     std::optional<Duration> io_wait_goal = AdmissionRule{}.io_wait_goal;
-    Duration slow_fop = 500ms;  // What took this long is an event.
+    Duration slow_fop = 500ms;  // What ran this long is an event.
 };
 
 // What it works with; all of it outlives the handler, and is of its locality or safe from any

@@ -55,6 +55,9 @@ Task<fop::Reply> run_upload_begin(Operation* operation) {
     operation->enter(Phase::kAuthorise);
     const auto charged = operation->charge(acting_user(operation->caller()), {.objects = 1});
     if (!charged) co_return operation->refuse(charged.error());
+    // Only to say it before it was sent, while another disk may still be tried.
+    const auto fits = operation->check_room((begin.size_bytes + kBlock - 1) / kBlock);
+    if (!fits) co_return operation->refuse(fits.error());
     auto room = co_await operation->reserve(2 * store::kPutRecordBytesMax);
     if (!room) co_return operation->refuse(room.error());
     operation->enter(Phase::kExecute);

@@ -9,24 +9,24 @@ namespace fopd::sim {
 
 namespace {
 
-using Kind = ObjectWish::Kind;
+using WishKind = ObjectWish::Kind;
 
-const char* to_string(Kind kind) {
+const char* to_string(WishKind kind) {
     switch (kind) {
-        case Kind::kCreate: return "create";
-        case Kind::kPut: return "put";
-        case Kind::kRename: return "rename";
-        case Kind::kRemove: return "remove";
-        case Kind::kWrite: return "write";
-        case Kind::kAppend: return "append";
-        case Kind::kTruncate: return "truncate";
-        case Kind::kPunch: return "punch";
-        case Kind::kSetMode: return "set mode";
-        case Kind::kLookup: return "lookup";
-        case Kind::kStat: return "stat";
-        case Kind::kList: return "list";
-        case Kind::kRead: return "read";
-        case Kind::kSync: return "sync";
+        case WishKind::kCreate: return "create";
+        case WishKind::kPut: return "put";
+        case WishKind::kRename: return "rename";
+        case WishKind::kRemove: return "remove";
+        case WishKind::kWrite: return "write";
+        case WishKind::kAppend: return "append";
+        case WishKind::kTruncate: return "truncate";
+        case WishKind::kPunch: return "punch";
+        case WishKind::kSetMode: return "set mode";
+        case WishKind::kLookup: return "lookup";
+        case WishKind::kStat: return "stat";
+        case WishKind::kList: return "list";
+        case WishKind::kRead: return "read";
+        case WishKind::kSync: return "sync";
     }
     return "?";
 }
@@ -38,19 +38,19 @@ std::string text(fop::Fid fid) {
     return words;
 }
 
-bool makes_object(Kind kind) {
-    return kind == Kind::kCreate || kind == Kind::kPut;
+bool makes_object(WishKind kind) {
+    return kind == WishKind::kCreate || kind == WishKind::kPut;
 }
 
 // The server does it once however often it is asked.
-bool is_done_once(Kind kind) {
-    return makes_object(kind) || kind == Kind::kRename || kind == Kind::kRemove ||
-           kind == Kind::kAppend;
+bool is_done_once(WishKind kind) {
+    return makes_object(kind) || kind == WishKind::kRename || kind == WishKind::kRemove ||
+           kind == WishKind::kAppend;
 }
 
-bool changes_bytes(Kind kind) {
-    return kind == Kind::kWrite || kind == Kind::kAppend || kind == Kind::kTruncate ||
-           kind == Kind::kPunch;
+bool changes_bytes(WishKind kind) {
+    return kind == WishKind::kWrite || kind == WishKind::kAppend || kind == WishKind::kTruncate ||
+           kind == WishKind::kPunch;
 }
 
 }  // namespace
@@ -108,14 +108,15 @@ ObjectBook::Change& ObjectBook::begin(std::uint32_t life, ObjectWish wish) {
     change.number = ++changes_begun_;
     change.life = life;
     change.begun = ++now_;
-    change.buffered = wish.kind == Kind::kWrite && wish.durability == fop::Durability::kBuffered;
+    change.buffered =
+        wish.kind == WishKind::kWrite && wish.durability == fop::Durability::kBuffered;
     change.range = wish.range;
-    change.zeros = wish.kind == Kind::kTruncate || wish.kind == Kind::kPunch;
+    change.zeros = wish.kind == WishKind::kTruncate || wish.kind == WishKind::kPunch;
     change.fid = wish.fid;
     change.bound = !makes_object(wish.kind);
     change.wish = std::move(wish);
     Change& kept = changes_.emplace_back(std::move(change));
-    const Kind kind = kept.wish.kind;
+    const WishKind kind = kept.wish.kind;
     if (keeps_history_) {
         tell("life " + std::to_string(life) + " begins " + std::to_string(kept.number) + " " +
              describe(kept.wish));
@@ -126,13 +127,13 @@ ObjectBook::Change& ObjectBook::begin(std::uint32_t life, ObjectWish wish) {
     }
     if (makes_object(kind)) return kept;
     Object& object = objects_[kept.fid];
-    if (kind == Kind::kAppend) {
+    if (kind == WishKind::kAppend) {
         object.bytes.add_append(kept);
     } else if (changes_bytes(kind)) {
         object.bytes.add(kept);
     } else {
         object.changes.push_back(&kept);
-        if (kind == Kind::kRename) object.names.insert(kept.wish.name);
+        if (kind == WishKind::kRename) object.names.insert(kept.wish.name);
     }
     return kept;
 }
@@ -157,13 +158,13 @@ void ObjectBook::end_done(Change& change, const Ended& ended) {
     const ObjectWish& wish = change.wish;
     if (makes_object(wish.kind)) bind(change, ended.fid);
     Object& object = objects_[change.fid];
-    if (wish.kind == Kind::kAppend) {
+    if (wish.kind == WishKind::kAppend) {
         must_be_right(wish, object.bytes.place_append(change, ended.offset));
     }
     const ObjectLook look{.life = change.life, .begun = change.begun};
     if (is_gone(look, change.fid)) must_be_right(wish, "was done to an object that had gone");
-    if (wish.kind == Kind::kRename) object.name = wish.name;
-    if (wish.kind == Kind::kRemove) object.gone = true;
+    if (wish.kind == WishKind::kRename) object.name = wish.name;
+    if (wish.kind == WishKind::kRemove) object.gone = true;
     for (auto& [fid, other] : objects_) {
         if (fid != change.fid && !wish.name.empty() && other.name == wish.name) other.gone = true;
     }
@@ -191,7 +192,7 @@ ObjectBook::Sync ObjectBook::begin_sync(std::uint32_t life) {
 }
 
 void ObjectBook::end_sync(const Sync& sync, const Ended& ended) {
-    const ObjectWish wish{.kind = Kind::kSync};
+    const ObjectWish wish{.kind = WishKind::kSync};
     note(0, wish, ended);
     ++now_;
     if (ended.problem) return must_be_right(wish, judge_problem(wish, ended));
@@ -220,7 +221,7 @@ void ObjectBook::end_look(ObjectLook& look, const ObjectWish& wish, const Ended&
     note(0, wish, ended);
     ++now_;
     if (!ended.problem) return;
-    if (wish.kind == Kind::kLookup && ended.problem->status == fop::Status::kNotFound) {
+    if (wish.kind == WishKind::kLookup && ended.problem->status == fop::Status::kNotFound) {
         return must_be_right(wish, judge_name(look, wish.name, {}));
     }
     must_be_right(wish, judge_problem(wish, ended));
@@ -241,7 +242,7 @@ void ObjectBook::end_stat(ObjectLook& look, const ObjectWish& wish,
     note(0, wish, {});
     ++now_;
     const std::string wrong = judge_name(look, info.name, info.fid);
-    const bool is_lookup = wish.kind == Kind::kLookup;
+    const bool is_lookup = wish.kind == WishKind::kLookup;
     if (is_lookup && info.name != wish.name) must_be_right(wish, "is called " + info.name);
     if (is_lookup || !may_be_gone(info.fid)) must_be_right(wish, wrong);
     const auto found = objects_.find(info.fid);
@@ -337,14 +338,14 @@ std::string ObjectBook::judge_mode(const ObjectLook& look, const Object& object,
                                    std::uint16_t mode) const {
     const auto shows = [&](const Change* change) {
         return std::ranges::none_of(object.changes, [&](const Change* later) {
-            return later != change && later->wish.kind == Kind::kSetMode && later->may_show() &&
+            return later != change && later->wish.kind == WishKind::kSetMode && later->may_show() &&
                    has_happened(*later, look) &&
                    (change == nullptr || comes_before(*change, *later));
         });
     };
     if (object.mode == mode && shows(nullptr)) return {};
     for (const Change* const change : object.changes) {
-        const bool fits = change->wish.kind == Kind::kSetMode && change->wish.mode == mode;
+        const bool fits = change->wish.kind == WishKind::kSetMode && change->wish.mode == mode;
         if (fits && change->may_show() && shows(change)) return {};
     }
     return "has the mode " + std::to_string(mode);
@@ -378,7 +379,7 @@ bool ObjectBook::may_lack_name(fop::Fid fid, const std::string& name) const {
     const auto place = names_.find(name);
     const bool had = place != names_.end() && place->second.fid == fid;
     return !had || std::ranges::any_of(object->second.changes, [](const Change* change) {
-        return change->wish.kind == Kind::kRename && change->may_show();
+        return change->wish.kind == WishKind::kRename && change->may_show();
     });
 }
 
@@ -387,7 +388,7 @@ bool ObjectBook::may_be_gone(fop::Fid fid) const {
     if (place == objects_.end()) return true;
     const Object& object = place->second;
     const bool removed = std::ranges::any_of(object.changes, [](const Change* change) {
-        return change->wish.kind == Kind::kRemove && change->may_show();
+        return change->wish.kind == WishKind::kRemove && change->may_show();
     });
     return removed || std::ranges::any_of(object.names, [&](const std::string& name) {
                const auto& changes = names_.at(name).changes;
@@ -402,7 +403,7 @@ bool ObjectBook::is_gone(const ObjectLook& look, fop::Fid fid) const {
     const auto place = objects_.find(fid);
     if (place == objects_.end()) return gone_.contains(fid);
     return std::ranges::any_of(place->second.changes, [&](const Change* change) {
-        return change->wish.kind == Kind::kRemove && change->may_show() &&
+        return change->wish.kind == WishKind::kRemove && change->may_show() &&
                has_happened(*change, look);
     });
 }
@@ -503,7 +504,7 @@ std::string ObjectBook::adopt(const Found& found) {
 }
 
 void ObjectBook::judge_found(ObjectLook& look, const Found& found) {
-    const ObjectWish wish{.kind = Kind::kStat, .fid = found.info.fid, .name = found.info.name};
+    const ObjectWish wish{.kind = WishKind::kStat, .fid = found.info.fid, .name = found.info.name};
     must_be_right(wish, judge_name(look, found.info.name, found.info.fid));
     if (!objects_.contains(found.info.fid)) must_be_right(wish, adopt(found));
     Object& object = objects_[found.info.fid];
@@ -527,7 +528,7 @@ void ObjectBook::settle(const std::vector<Found>& objects) {
     }
     for (const auto& each : names_) {
         if (found_names.contains(each.first)) continue;
-        must_be_right({.kind = Kind::kList}, judge_name(look, each.first, {}));
+        must_be_right({.kind = WishKind::kList}, judge_name(look, each.first, {}));
     }
     for (const auto& each : objects_) gone_.insert(each.first);
     std::map<fop::Fid, Object> left;
@@ -579,7 +580,7 @@ void ObjectBook::note(std::uint64_t number, const ObjectWish& wish, const Ended&
     if (!keeps_history_) return;
     if (ended.problem) word += ": " + ended.problem->words;
     if (ended.fid.is_set()) word += " " + text(ended.fid);
-    if (wish.kind == Kind::kAppend) word += " at " + std::to_string(ended.offset);
+    if (wish.kind == WishKind::kAppend) word += " at " + std::to_string(ended.offset);
     tell("end " + std::to_string(number) + " " + describe(wish) + ": " + word);
 }
 

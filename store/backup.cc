@@ -139,7 +139,7 @@ Result<BackupHead> BackupReader::head(Bytes bytes) {
     return head;
 }
 
-Result<BackupReader::ChunkHead> BackupReader::chunk_head(Bytes bytes) {
+Result<BackupReader::ChunkHead> BackupReader::chunk_head(Bytes bytes) const {
     ENSURE(bytes.size() == kBackupChunkHeadBytes);
     ENSURE(!ended());
     const ChunkHead head{.kind = static_cast<BackupChunk>(get_little<std::uint32_t>(bytes, 0)),

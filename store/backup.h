@@ -96,7 +96,7 @@ public:
         std::uint32_t checksum = 0;
     };
     // Requires: kBackupChunkHeadBytes of them, after the head, and not behind the end.
-    Result<ChunkHead> chunk_head(Bytes bytes);
+    Result<ChunkHead> chunk_head(Bytes bytes) const;
     // Requires: as many bytes as the head said. Gives the tree that begins, if one does.
     Result<std::optional<BackupTree>> payload(const ChunkHead& head, Bytes bytes);
 

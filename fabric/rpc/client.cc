@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
+#include <system_error>
 #include <type_traits>
 
 #include "fop/borrowed.h"
@@ -13,6 +15,12 @@ namespace {
 
 // A power of two. More than any server grants credits for.
 constexpr std::size_t kSlotCount = 256;
+
+// For people. What kind of error one of the operating system is says nothing beside its own words.
+std::string words_of(const Error& error) {
+    if (error.os_errno == 0) return describe(error);
+    return std::string(error.context) + ": " + std::generic_category().message(error.os_errno);
+}
 
 std::uint64_t seed_from(core::Entropy& entropy) {
     return entropy.number();
@@ -154,7 +162,7 @@ bool Client::may_send_again(const Call& call, bool remembers) const {
 void Client::on_end(Session&, const Error& error, std::string_view words) {
     ++failures_;
     last_error_ = error;
-    last_problem_ = words.empty() ? describe(error) : std::string(words);
+    last_problem_ = words.empty() ? words_of(error) : std::string(words);
     // It may have to be another one: the server has fewer after a restart, or this one is full.
     if (error.code == Errc::kBusy) locality_.reset();
     sent_.for_each([](InCalls& each) { static_cast<Call&>(each).sent_ = false; });

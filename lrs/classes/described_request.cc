@@ -43,11 +43,22 @@ bool read_id(RuleReader& reader, Key key, const RuleToken& token,
     return true;
 }
 
-// What is no text in a request.
+// One, as a client has it.
+bool check_address(RuleReader& reader, const RuleToken& token) {
+    Test::Values values;
+    std::string unused;
+    if (!reader.add_value(Key::kAddress, token, values, unused)) return false;
+    if (values.addresses.empty() || values.addresses[0].low == values.addresses[0].high)
+        return true;
+    return reader.fail(token.column, token.shown() + " is more than one address", "write one");
+}
+
+// What is no text in a request, or not any.
 bool read_number(RuleReader& reader, Key key, const RuleToken& token,
                  RequestAttributes& attributes) {
     std::array<std::uint64_t, 2> words{};
     switch (key) {
+        case Key::kAddress: return check_address(reader, token);
         case Key::kSize: return reader.read_size(token, attributes.size_bytes);
         case Key::kOp: return read_op(reader, token, attributes.type);
         case Key::kClient:
@@ -69,7 +80,7 @@ bool read_number(RuleReader& reader, Key key, const RuleToken& token,
 
 std::expected<std::unique_ptr<DescribedRequest>, RuleMistake> DescribedRequest::parse(
     std::string_view text) {
-    RuleReader reader(text, {});
+    RuleReader reader(text);
     if (!reader.is_split()) return reader.failed();
     auto described = std::make_unique<DescribedRequest>();
     RequestAttributes& attributes = described->attributes_;

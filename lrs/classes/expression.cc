@@ -77,7 +77,8 @@ bool Test::has(std::string_view text) const {
         return true;
     }
     AddressBytes bytes{};
-    if (values_.addresses.empty() || !parse_ip(text, bytes)) return false;
+    // Behind '%' is the interface of a link-local address.
+    if (values_.addresses.empty() || !parse_ip(text.substr(0, text.find('%')), bytes)) return false;
     return std::ranges::any_of(values_.addresses, [&bytes](const AddressRange& range) {
         return range.low <= bytes && bytes <= range.high;
     });

@@ -35,10 +35,10 @@ public:
     void add(std::string_view text) {
         add(std::uint64_t{text.size()});
         while (text.size() >= sizeof(std::uint64_t)) {
-            add(word_of(text.data(), sizeof(std::uint64_t)));
+            add(word_of(text.substr(0, sizeof(std::uint64_t))));
             text.remove_prefix(sizeof(std::uint64_t));
         }
-        if (!text.empty()) add(word_of(text.data(), text.size()));
+        if (!text.empty()) add(word_of(text));
     }
 
     ClassHash result() {
@@ -50,9 +50,10 @@ public:
     }
 
 private:
-    static std::uint64_t word_of(const char* bytes, std::size_t count) {
+    // Requires: no more bytes than a word has.
+    static std::uint64_t word_of(std::string_view bytes) {
         std::uint64_t word = 0;
-        std::memcpy(&word, bytes, count);
+        std::memcpy(&word, bytes.data(), bytes.size());
         return word;
     }
 

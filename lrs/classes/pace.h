@@ -27,7 +27,7 @@ public:
 
     static constexpr std::uint64_t kPerSecondMax = 1'000'000'000'000;
     // Seconds of the rate.
-    static constexpr std::uint64_t kBurstSecondsMax = 24 * 60 * 60;
+    static constexpr std::uint64_t kBurstSecondsMax = 24UL * 60 * 60;
 
     Pace() = default;  // No limit.
     // Requires: 1 <= per_second <= kPerSecondMax, 1 <= burst <= per_second * kBurstSecondsMax.

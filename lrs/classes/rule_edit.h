@@ -23,6 +23,9 @@ struct RuleEdit {
     std::optional<std::uint64_t> only_at = std::nullopt;
 };
 
+// No file of rules is longer: it has room for as many as there may be, each as long as may be.
+inline constexpr std::size_t kRuleFileBytesMax = 5UL << 20;
+
 // A rule of a file.
 struct RuleLine {
     std::size_t number;  // From 1.

@@ -25,10 +25,32 @@ bool is_everything(const RuleToken& token) {
            token.text.size() == 1;
 }
 
+bool has_word(const RuleOptions& options, const RuleToken& token) {
+    return token.kind == RuleToken::Kind::kWord && !token.has_quotes &&
+           std::ranges::find(options.words, token.text) != options.words.end();
+}
+
+// "rate=, burst= or by=".
+std::string shown_options(const RuleOptions& options, const char* before_last) {
+    std::string text;
+    for (std::size_t i = 0; i < options.words.size(); ++i) {
+        if (i > 0) text += i + 1 == options.words.size() ? before_last : ", ";
+        text.append(options.words[i]) += '=';
+    }
+    return text;
+}
+
+// How other languages join tests.
+bool is_and_or_or(const RuleToken& token) {
+    constexpr std::array<std::string_view, 8> kWords{"and", "AND", "And", "or",
+                                                     "OR",  "Or",  "|",   "||"};
+    return token.kind == RuleToken::Kind::kWord && !token.has_quotes &&
+           std::ranges::find(kWords, token.text) != kWords.end();
+}
+
 }  // namespace
 
-RuleReader::RuleReader(std::string_view text, std::vector<std::string> option_words)
-    : option_words_(std::move(option_words)) {
+RuleReader::RuleReader(std::string_view text, const RuleOptions& options) : options_(options) {
     auto tokens = split_rule(text);
     if (tokens) {
         tokens_ = *std::move(tokens);
@@ -130,8 +152,18 @@ bool RuleReader::read_name(std::string& name) {
 }
 
 bool RuleReader::is_option(const RuleToken& token) const {
-    return token.kind == Kind::kWord && !token.has_quotes &&
-           std::ranges::find(option_words_, token.text) != option_words_.end();
+    return has_word(options_, token);
+}
+
+bool RuleReader::fail_foreign(const RuleToken& token) {
+    if (options_.words.empty() || is_option(token)) return false;
+    const auto whose = std::ranges::find_if(
+        kRuleOptions, [&](const RuleOptions& each) { return has_word(each, token); });
+    if (whose == kRuleOptions.end()) return false;
+    fail(token.column,
+         token.shown() + " is an option of the rules of " + std::string(whose->policy),
+         "those of " + std::string(options_.policy) + " have " + shown_options(options_, " and "));
+    return true;
 }
 
 bool RuleReader::read_expression(ClassRule& rule) {
@@ -179,7 +211,7 @@ bool RuleReader::read_key(Key& key) {
 
 bool RuleReader::read_test(Conjunction& conjunction, std::string& text) {
     Key key{};
-    if (!read_key(key)) return false;
+    if (fail_foreign(here()) || !read_key(key)) return false;
     text += name_of(key);
     const RuleToken& sign = here();
     const bool is_list = sign.kind == Kind::kEqual || sign.kind == Kind::kNotEqual;
@@ -241,13 +273,16 @@ const RuleToken* RuleReader::read_option_word(const char* right) {
              "write '&' for and, ',' for or before it");
         return nullptr;
     }
-    std::string options;
-    for (const std::string& each : option_words_) {
-        if (!options.empty()) options += &each == &option_words_.back() ? " or " : ", ";
-        options += each + '=';
+    if (is_and_or_or(word)) {
+        fail(word.column, word.shown() + " stands behind a test",
+             "and is written '&', or is written ','");
+        return nullptr;
     }
+    if (fail_foreign(word)) return nullptr;
     fail(word.column, word.shown() + " stands where an option should",
-         word.kind == Kind::kWord ? did_you_mean(word.text, option_words_) : "write " + options);
+         word.kind == Kind::kWord
+             ? did_you_mean(word.text, {options_.words.begin(), options_.words.end()})
+             : "write " + shown_options(options_, " or "));
     return nullptr;
 }
 
@@ -290,7 +325,7 @@ bool RuleReader::check_default(const ClassRule& rule, const char* example) {
 }
 
 std::expected<std::string, RuleMistake> parse_rule_name(std::string_view text) {
-    RuleReader reader(text, {});
+    RuleReader reader(text);
     std::string name;
     if (!reader.is_split() || !reader.read_name(name)) return reader.failed();
     return name;

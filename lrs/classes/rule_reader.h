@@ -1,7 +1,9 @@
 #pragma once
 
+#include <array>
 #include <expected>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,13 +14,26 @@
 
 namespace fopd::lrs {
 
+// The options that the rules of a policy have.
+struct RuleOptions {
+    std::string_view policy{};
+    std::span<const std::string_view> words{};
+};
+inline constexpr std::array<std::string_view, 4> kTbfWords{"rate", "burst", "rank", "by"};
+inline constexpr std::array<std::string_view, 6> kMclockWords{"reservation", "weight", "limit",
+                                                              "soft_limit",  "rank",   "by"};
+// Of all policies: who writes an option of another one is told whose it is.
+inline constexpr RuleOptions kTbfOptions{.policy = "tbf", .words = kTbfWords};
+inline constexpr RuleOptions kMclockOptions{.policy = "mclock", .words = kMclockWords};
+inline constexpr std::array kRuleOptions{kMclockOptions, kTbfOptions};
+
 // Reads the parts that the rules of all policies have, one after the other: docs/formats/rules.md.
 // What reads says whether it was there; if not, there is a mistake.
 class RuleReader {
 public:
     using Kind = RuleToken::Kind;
     // Without one nothing is to be read but failed().
-    RuleReader(std::string_view text, std::vector<std::string> option_words);
+    explicit RuleReader(std::string_view text, const RuleOptions& options = {});
 
     bool is_split() const { return !mistake_; }
     std::unexpected<RuleMistake> failed() { return std::unexpected(*std::move(mistake_)); }
@@ -60,6 +75,8 @@ public:
 
 private:
     bool is_option(const RuleToken& token) const;
+    // Whether it is one of another policy's rules, which is a mistake then.
+    bool fail_foreign(const RuleToken& token);
     bool read_conjunction(ClassRule& rule);
     bool read_test(Conjunction& conjunction, std::string& text);
     bool read_comparison(const RuleToken& sign, Test::Values& values, std::string& text);
@@ -68,7 +85,7 @@ private:
     enum class Item : std::uint8_t { kWord, kEnd, kMistake };
     Item next_item(std::size_t list_column, bool is_first, std::string& text);
 
-    const std::vector<std::string> option_words_;
+    const RuleOptions options_;
     std::vector<RuleToken> tokens_;
     std::size_t position_ = 0;
     std::optional<RuleMistake> mistake_;

@@ -13,6 +13,9 @@ namespace fopd::lrs {
 namespace {
 
 constexpr std::string_view kHex = "0123456789abcdef";
+// Of an address, and of one from its first dot on.
+constexpr std::string_view kIp = "0123456789abcdef:.";
+constexpr std::string_view kIpEnd = "0123456789.";
 // Nobody means a short word with a longer one.
 constexpr std::size_t kNearBytesMax = 64;
 
@@ -46,6 +49,17 @@ std::optional<std::pair<std::string_view, std::string_view>> range_of(const Rule
     const std::size_t dots = text.find("..");
     if (dots == std::string_view::npos) return std::nullopt;
     return std::pair(text.substr(0, dots), text.substr(dots + 2));
+}
+
+// An address that is text to whoever compares it: one with its interface, "fe80::1%eth0", or that
+// of a client of which the transport knows none.
+bool is_text_of_address(std::string_view text) {
+    const std::size_t percent = text.find('%');
+    if (percent == std::string_view::npos) return text == "unknown";
+    AddressBytes unused;
+    const std::string_view address = text.substr(0, percent);
+    return address.find(':') != std::string_view::npos && parse_ip(address, unused) &&
+           percent + 1 < text.size();
 }
 
 // The last `bits` of an address, all zero or all one.
@@ -170,7 +184,7 @@ private:
     }
 
     bool add_address(const RuleToken& token) {
-        if (token.has_gaps()) return add_glob(token.pieces);
+        if (token.has_gaps()) return add_address_glob(token);
         AddressRange range;
         if (const auto ends = range_of(token)) {
             const bool is_good =
@@ -181,19 +195,34 @@ private:
             if (!read_network(token, slash, range)) return false;
         } else if (parse_ip(token.text, range.low)) {
             range.high = range.low;
-        } else {
-            // A host of a network without numbers.
-            const char first = token.text.empty() ? '0' : token.text.front();
-            if (first >= '0' && first <= '9') return fail_address(token);
+        } else if (is_text_of_address(token.text)) {
             return add_one(token.text);
+        } else {
+            return fail_address(token);
         }
         text_ += token.text;
         values_.addresses.push_back(range);
         return true;
     }
 
+    // Parts of an address; behind '%' is the name of an interface.
+    bool add_address_glob(const RuleToken& token) {
+        std::vector<std::string> pieces = token.pieces;
+        bool has_dot = false;
+        for (std::string& piece : pieces) {
+            for (char& c : piece) {
+                if (c == '%') return add_glob(pieces);
+                if (c >= 'A' && c <= 'F') c = static_cast<char>(c - 'A' + 'a');
+                has_dot = has_dot || c == '.';
+                const std::string_view allowed = has_dot ? kIpEnd : kIp;
+                if (allowed.find(c) == std::string_view::npos) return fail_address(token);
+            }
+        }
+        return add_glob(pieces);
+    }
+
     bool fail_address(const RuleToken& token) {
-        return fail(token, token.shown() + " is no address",
+        return fail(token, token.shown() + " is no address, and names are not looked up",
                     "write 10.0.0.1, 10.0.0.0/8, 10.0.0.1..10.0.0.9, 10.0.* or the same of IPv6");
     }
 

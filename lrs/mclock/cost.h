@@ -19,7 +19,7 @@ inline constexpr Cost kCostMax = Cost{1} << 34;
 // One for the request, and one for each so many bytes of its data; null: data costs nothing.
 class CostModel {
 public:
-    static constexpr std::uint64_t kUnit = 64 * 1024;
+    static constexpr std::uint64_t kUnit = 64UL * 1024;
     static constexpr std::uint64_t kUnitMin = 512;
 
     CostModel() = default;

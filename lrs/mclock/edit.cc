@@ -13,6 +13,8 @@ namespace fopd::lrs {
 
 namespace {
 
+static_assert(kRuleFileBytesMax > (MclockRules::kRulesMax + 1) * (kRuleBytesMax + 1));
+
 using Rules = std::vector<MclockRule>;
 using Edited = std::expected<Rules, RuleMistake>;
 

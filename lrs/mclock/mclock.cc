@@ -58,10 +58,10 @@ struct alignas(64) Mclock::TrafficClass : KnownClass {
     bool is_at_limit(Ticks now) const { return limit != nullptr && limit->paid_at() > now; }
     // Its lines begin when it began to wait, or not too long ago.
     Ticks start(Ticks now, Ticks late_max) const { return std::max(busy_since, now - late_max); }
-    bool take_limit(Ticks now, Ticks time) {
+    bool take_limit(Ticks now, Ticks time) const {
         return limit == nullptr || limit->take_from(start(now, kLimitLateMax), now, time);
     }
-    bool take_reservation(Ticks now, Ticks time) {
+    bool take_reservation(Ticks now, Ticks time) const {
         return reservation->take_from(start(now, kReservationLateMax), now, time);
     }
     // What its head has waited for because of the limit.
@@ -84,6 +84,7 @@ struct alignas(64) Mclock::TrafficClass : KnownClass {
     State state = State::kIdle;
     std::array<bool, kQueueCount> has_entry{};
     bool is_limited = false;  // Counts among those for whom there is no room for ever.
+    bool is_new = true;       // It never waited.
     ClassTally tally;
     ClassShares shares;
 
@@ -138,7 +139,11 @@ void Mclock::push(Request& request, Instant now) {
     if (++to.queued > 1) return;
     to.KnownClass::unlink();
     to.since = to.busy_since = ticks_at(now);
-    to.share = std::max(to.share, virtual_now_);
+    // A new class begins as if it had just had its turn: new ones that keep coming, each where the
+    // others are, would be before these for ever.
+    const Virtual begin = to.is_new ? share_of(cost_of(request), to.step) : 0;
+    to.share = std::max(to.share, virtual_now_ + begin);
+    to.is_new = false;
     set_state(to, ticks_at(now));
 }
 

@@ -58,7 +58,8 @@ private:
 // it pays for, and which falls behind by a second at most while it waits. Its limit is such a line
 // too, which falls behind by 10 ms at most. Neither gains anything while nothing waits. A third
 // line, of no time, is the class's share: what it was served, divided by its weight. The class
-// whose is the least is next, and one that comes begins where the others are.
+// whose is the least is next, and one that comes begins where the others are; a new one a turn
+// later.
 class Mclock final : public Policy {
 public:
     struct Options {

@@ -11,6 +11,8 @@ namespace fopd::lrs {
 
 namespace {
 
+constexpr const char* kRates = "write 1/s to 100000000/s, or none";
+
 constexpr std::uint64_t kUncounted = std::numeric_limits<std::uint64_t>::max();
 
 std::uint64_t times(std::uint64_t a, std::uint64_t b) {
@@ -70,8 +72,7 @@ struct MclockOptions {
 
 class MclockRuleParser {
 public:
-    explicit MclockRuleParser(std::string_view text)
-        : reader_(text, {"reservation", "weight", "limit", "soft_limit", "rank", "by"}) {}
+    explicit MclockRuleParser(std::string_view text) : reader_(text, kMclockOptions) {}
 
     // A whole rule, or what is different in `old`.
     std::expected<MclockRule, RuleMistake> run(const MclockRule* old) {
@@ -133,15 +134,14 @@ private:
         if (!reader_.read_plain_word("write a rate such as 200/s")) return false;
         if (token.text == "none") return true;
         const auto rate = config::parse_rate(token.text);
-        if (!rate) return reader_.fail(token.column, rate.error().wrong, rate.error().right);
+        if (!rate) return reader_.fail(token.column, rate.error().wrong, kRates);
         if (rate->unit == config::Rate::Unit::kBytes) {
             return reader_.fail(token.column, token.shown() + " is a rate in bytes",
                                 "write 200/s; a request counts more the more bytes it moves");
         }
         const bool is_good = rate->per_second >= 1 && rate->per_second <= CostPace::kPerSecondMax;
         if (!is_good) {
-            return reader_.fail(token.column, token.shown() + " is no rate of a class",
-                                "write 1/s to 100000000/s, or none");
+            return reader_.fail(token.column, token.shown() + " is no rate of a class", kRates);
         }
         per_second = rate->per_second;
         return true;

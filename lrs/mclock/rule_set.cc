@@ -17,7 +17,7 @@ constexpr std::size_t kNamedMax = 16;
 }  // namespace
 
 MclockRules::Loaded MclockRules::load(std::span<const std::string> rules, const Ptr& before) {
-    const auto set = std::make_shared<MclockRules>();
+    auto set = std::make_shared<MclockRules>();
     if (before != nullptr) {
         set->last_id_ = before->last_id_;
         set->version_ = before->version_ + 1;
@@ -47,7 +47,7 @@ MclockRules::Loaded MclockRules::load(std::span<const std::string> rules, const 
 }
 
 MclockRules::Ptr MclockRules::none(std::uint64_t version) {
-    const auto set = std::make_shared<MclockRules>();
+    auto set = std::make_shared<MclockRules>();
     set->version_ = version;
     set->add_default();
     set->settle(set->rules_.front(), nullptr);

@@ -15,6 +15,7 @@ namespace {
 using Rate = config::Rate;
 
 constexpr std::uint64_t kOperationsMax = 1'000'000'000;
+constexpr const char* kRatesMax = ", at most 1000000000/s and 1TB/s";
 
 // What the options of a rule say, as far as they were there.
 struct Options {
@@ -31,7 +32,7 @@ struct Options {
 
 class RuleParser {
 public:
-    explicit RuleParser(std::string_view text) : reader_(text, {"rate", "burst", "rank", "by"}) {}
+    explicit RuleParser(std::string_view text) : reader_(text, kTbfOptions) {}
 
     // A whole rule, or what is different in `old`.
     std::expected<Rule, RuleMistake> run(const Rule* old) {
@@ -92,7 +93,11 @@ private:
 
     bool add_rate(const RuleToken& token, Options& options) {
         const auto rate = config::parse_rate(token.text);
-        if (!rate) return reader_.fail(token.column, rate.error().wrong, rate.error().right);
+        if (!rate) {
+            const bool is_general = rate.error().right.starts_with("write a rate");
+            return reader_.fail(token.column, rate.error().wrong,
+                                rate.error().right + (is_general ? kRatesMax : ""));
+        }
         if (rate->per_second == 0) {
             options.is_blocked = true;
             return true;

@@ -12,6 +12,8 @@ namespace fopd::lrs {
 
 namespace {
 
+static_assert(kRuleFileBytesMax > (RuleSet::kRulesMax + 1) * (kRuleBytesMax + 1));
+
 // A file of rules: as many as there may be, each as long as it may be.
 constexpr std::size_t kLineBytesMax = kRuleBytesMax + 1;
 

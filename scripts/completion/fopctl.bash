@@ -5,7 +5,7 @@ _fopctl() {
     local current=${COMP_WORDS[COMP_CWORD]}
     local previous=${COMP_WORDS[COMP_CWORD - 1]}
     local global_options="--server --key --token --job --admin --json --quiet --timeout --version --help"
-    local verbs="put get read write append ls stat mv rm truncate punch sync df quota ping bench status top sessions devices device scrub store lrs trace reload drain log-level keygen key token"
+    local verbs="put get read write append ls stat mv rm truncate punch chmod chown sync df quota ping bench status top sessions devices device scrub store lrs trace reload drain log-level keygen key token"
     COMPREPLY=()
 
     # The argument of an option.
@@ -27,7 +27,7 @@ _fopctl() {
     esac
 
     # The verb is the first word that is neither an option nor an option's argument; for some, the first two or three.
-    local verb="" arguments=0 index word
+    local verb="" arguments=0 first="" index word
     for ((index = 1; index < COMP_CWORD; index++)); do
         word=${COMP_WORDS[index]}
         case $word in
@@ -40,6 +40,7 @@ _fopctl() {
                 elif [[ $verb == key || $verb == token || $verb == device || $verb == store || $verb == lrs || $verb == "lrs rule" ]]; then
                     verb+=" $word"
                 else
+                    first=${first:-$word}
                     ((arguments++))
                 fi
                 ;;
@@ -56,7 +57,7 @@ _fopctl() {
             write) options+=" --pool --offset --buffered" ;;
             ls) options+=" --pool --long" ;;
             mv) options+=" --pool --no-replace" ;;
-            get | append | stat | rm | truncate | sync | df | quota) options+=" --pool" ;;
+            get | append | stat | rm | truncate | chmod | chown | sync | df | quota) options+=" --pool" ;;
             "device forget") options+=" --slot --yes" ;;
             "store check") options+=" --end --show" ;;
             "lrs rule add" | "lrs rule change" | "lrs rule del" | "lrs rule load") options+=" --if-version" ;;
@@ -74,6 +75,22 @@ _fopctl() {
         mapfile -t COMPREPLY < <(compgen -f -- "$current")
         return
     fi
+    # Keys of the section, and of the policy that was named; no value of theirs.
+    if [[ $verb == "lrs set" && $current != *=* && $previous != "=" ]]; then
+        local words="max_foms= io_wait_goal="
+        case $first in
+            "") words="crr deadline delay fifo mclock orr tbf trr $words" ;;
+            crr) words+=" quantum=" ;;
+            deadline) words+=" policy= wait_max=" ;;
+            delay) words+=" min= max= percent=" ;;
+            mclock) words+=" capacity= cost_unit= rules=" ;;
+            orr | trr) words+=" quantum= ops= offsets=" ;;
+            tbf) words+=" rules=" ;;
+        esac
+        mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
+        [[ ${COMPREPLY[0]-} == *= ]] && compopt -o nospace 2>/dev/null
+        return
+    fi
     ((arguments == 0)) || return
     case $verb in
         "") mapfile -t COMPREPLY < <(compgen -W "$verbs" -- "$current") ;;
@@ -83,7 +100,6 @@ _fopctl() {
         device) mapfile -t COMPREPLY < <(compgen -W "add remove forget" -- "$current") ;;
         lrs) mapfile -t COMPREPLY < <(compgen -W "show set which save rule" -- "$current") ;;
         "lrs rule") mapfile -t COMPREPLY < <(compgen -W "list add change del load" -- "$current") ;;
-        "lrs set") mapfile -t COMPREPLY < <(compgen -W "crr deadline delay fifo mclock orr tbf trr" -- "$current") ;;
         store) mapfile -t COMPREPLY < <(compgen -W "check backup" -- "$current") ;;
         keygen | "store backup" | "lrs rule load")
             compopt -o filenames 2>/dev/null

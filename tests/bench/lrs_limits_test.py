@@ -10,7 +10,10 @@ POLICY_NS_MAX = 250
 GROWTH_MAX = 2.5
 SWITCH_NS_MAX = 1000
 TRIES = 3
-POLICIES = ("crr", "orr", "tbf", "mclock", "mclock_limits")
+POLICIES = ("crr", "orr", "tbf", "tbf_limits", "mclock", "mclock_limits")
+# Of 20 000 that wait, when rules change that are about them: in all, and in a turn of the reactor.
+CHANGE_MS_MAX = {"20k_100_classes": 10, "20k_10000_classes": 20}
+CHANGE_TURN_MS_MAX = 3
 
 
 def measure():
@@ -31,6 +34,11 @@ def problems(figures):
         hold(policy, figures[f"{policy}_ns"], POLICY_NS_MAX)
         hold(f"{policy} with many classes", figures[f"{policy}_ns"] / figures[f"{policy}_100_classes_ns"], GROWTH_MAX)
     hold("a switch", figures["switch_ns"], SWITCH_NS_MAX)
+    for what, most in CHANGE_MS_MAX.items():
+        for policy in ("tbf", "mclock"):
+            name = f"{policy}_rules_{what}"
+            hold(f"{name}, ms", figures[f"{name}_ms"], most)
+            hold(f"{name}, longest turn, ms", figures[f"{name}_longest_turn_ms"], CHANGE_TURN_MS_MAX)
     return found
 
 

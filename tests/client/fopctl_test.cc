@@ -405,6 +405,23 @@ TEST_CASE("fopctl foreign server: what is no answer of fopd's ends with 69", "[c
     REQUIRE(count_of(ran.err, "\n") == 1);
 }
 
+TEST_CASE("fopctl: a word that is no verb of its group is named, with those there are",
+          "[client]") {
+    const auto said = [](std::vector<std::string> words) {
+        const Ran ran = run_alone(std::move(words));
+        CHECK(ran.exit_code == 2);
+        CHECK(ran.out.empty());
+        return ran.err;
+    };
+    CHECK(said({"lrs", "bogus"}) ==
+          "fopctl: lrs: there is no verb bogus; known here: show, set, which, save, rule\n");
+    CHECK(said({"lrs", "--json", "rule", "ad", "a job=a"}) ==
+          "fopctl: lrs rule: there is no verb ad; known here: list, add, change, del, load\n");
+    CHECK(said({"lrs", "rule"}) ==
+          "fopctl: lrs rule: a verb is missing; known here: list, add, change, del, load\n");
+    CHECK(said({"lrs", "b\x1b[2J"}).find('\x1b') == std::string::npos);
+}
+
 TEST_CASE("fopctl sessions: who is connected", "[client]") {
     Fixture f;
     const std::string sessions =

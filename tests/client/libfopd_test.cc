@@ -203,6 +203,81 @@ TEST_CASE("libfopd options: what makes no sense is refused at once", "[client]")
     REQUIRE(client.ping().status == Status::kInvalid);
 }
 
+TEST_CASE("libfopd texts: one with a NUL in it is refused, and not taken for a shorter one",
+          "[client]") {
+    const Fixture f;
+    const Client client = f.open();
+    const std::string text("a\0b", 3);
+    const auto is_refused = [](const Outcome& outcome, const std::string& what) {
+        CHECK(outcome.status == Status::kInvalid);
+        CHECK(outcome.words == "the " + what + " has a NUL in it");
+    };
+    libfopd::Object object;
+    libfopd::Listing of_pool;
+    of_pool.pool = text;
+    libfopd::Listing of_prefix;
+    of_prefix.prefix = text;
+    libfopd::NewObject named;
+    named.name = text;
+    libfopd::NewObject grouped;
+    grouped.name = "name";
+    grouped.group = text;
+    libfopd::Attributes owner;
+    owner.owner = text;
+    libfopd::Attributes group;
+    group.group = text;
+    libfopd::Call of_job;
+    of_job.job = text;
+    libfopd::Space space;
+    std::vector<libfopd::QuotaUse> uses;
+    char byte = 0;
+
+    is_refused(client.remove("pool", text), "name");
+    is_refused(client.remove(text, "name"), "pool");
+    is_refused(client.rename("pool", "name", text, false), "new name");
+    is_refused(client.get("pool", text, &byte, 1), "name");
+    is_refused(client.lookup("pool", text, &object), "name");
+    is_refused(client.put(named, &byte, 1, nullptr), "name");
+    is_refused(client.put(grouped, &byte, 1, nullptr), "group");
+    is_refused(client.set_attributes({1, 1}, owner), "owner");
+    is_refused(client.set_attributes({1, 1}, group), "group");
+    is_refused(client.list(&of_pool), "pool");
+    is_refused(client.list(&of_prefix), "prefix");
+    is_refused(client.statfs(text, &space), "pool");
+    is_refused(client.quota(text, &uses), "pool");
+    is_refused(client.ping(of_job), "job");
+    Pending removed;
+    client.remove("pool", text, {}, removed.done());
+    is_refused(removed.get(), "name");
+    Pending found;
+    client.lookup("pool", text, &object, {}, found.done());
+    is_refused(found.get(), "name");
+    Pending counted;
+    client.quota(text, &uses, {}, counted.done());
+    is_refused(counted.get(), "pool");
+    Client other;
+    libfopd::Options options = f.options("tcp://127.0.0.1:1");
+    options.user = text;
+    is_refused(Client::open(options, other), "user");
+}
+
+TEST_CASE("libfopd texts: a pool or job that is no name is refused, and its words say which",
+          "[client]") {
+    const Fixture f;
+    const Client client = f.open();
+    const std::string text(256, 'p');
+    libfopd::Call of_job;
+    of_job.job = text;
+
+    const Outcome removed = client.remove(text, "name");
+    const Outcome pinged = client.ping(of_job);
+
+    REQUIRE(removed.status == Status::kInvalid);
+    REQUIRE(removed.words.starts_with("the pool \"ppp"));
+    REQUIRE(pinged.status == Status::kInvalid);
+    REQUIRE(pinged.words.starts_with("the job \"ppp"));
+}
+
 TEST_CASE("libfopd key: a bad key file names the file and quotes none of it", "[client]") {
     const Fixture f;
     const std::string text = GENERATE(as<std::string>{}, "", "secret", std::string(63, 'a'),

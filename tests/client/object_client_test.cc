@@ -95,6 +95,50 @@ TEST_CASE("client objects: names", "[client]") {
     REQUIRE(refused.error().words == "the fake store says no");
 }
 
+TEST_CASE("client objects: a text that no server would take is named, and not sent", "[client]") {
+    Stage stage;
+    ObjectClient& client = *stage.client;
+    stage.create("a");
+    const std::size_t arrived = stage.store.arrived.size();
+    const std::string text = GENERATE(std::string(65, 'p'), std::string(256, 'p'), "p\n", "p\xff",
+                                      std::string(100'000, 'p'));
+    const NewObject in_pool{.name = "b", .pool = text};
+    const NewObject of_group{.name = "b", .group = text};
+    const auto is_refused = [&stage](auto task, const std::string& what) {
+        const auto outcome = stage.run(std::move(task));
+        REQUIRE_FALSE(outcome.has_value());
+        const Problem& problem = outcome.error();
+        INFO(problem.words);
+        CHECK(problem.status == fop::Status::kMalformed);
+        CHECK_FALSE(problem.answered);
+        CHECK(problem.words.starts_with("the " + what + " \"p"));
+        CHECK(problem.words.ends_with("at most 64 bytes of UTF-8 without control characters"));
+        CHECK(problem.words.size() < 200);
+    };
+
+    is_refused(client.lookup(text, "a", kNoWait), "pool");
+    is_refused(client.list({.pool = text}, kNoWait), "pool");
+    is_refused(client.quota(text, kNoWait), "pool");
+    is_refused(client.create(in_pool, kNoWait), "pool");
+    is_refused(client.begin_upload(in_pool, 0, kNoWait), "pool");
+    is_refused(client.put(in_pool, pattern(10), kNoWait), "pool");
+    is_refused(client.rename({.fid = {.high = 1, .low = 1}, .pool = text, .name = "b"}, kNoWait),
+               "pool");
+    is_refused(client.lookup("", "a", {.job = text}), "job");
+    is_refused(client.put(of_group, pattern(10), kNoWait), "group");
+    is_refused(client.set_attributes({.high = 1, .low = 1}, {.owner = text}, kNoWait), "owner");
+    REQUIRE(stage.store.arrived.size() == arrived);
+}
+
+TEST_CASE("client objects: a prefix that is longer than any name is not sent", "[client]") {
+    Stage stage;
+    const auto listed =
+        stage.run(stage.client->list({.prefix = std::string(20'000, 'p')}, kNoWait));
+    REQUIRE_FALSE(listed.has_value());
+    REQUIRE(listed.error().words == "the prefix \"" + std::string(24, 'p') +
+                                        "...\" is longer than a name may be, 480 bytes");
+}
+
 TEST_CASE("client objects: a slot that is full is passed over", "[client]") {
     Stage stage;
     stage.store.full = {1};
@@ -104,6 +148,18 @@ TEST_CASE("client objects: a slot that is full is passed over", "[client]") {
     REQUIRE(stage.status(stage.client->create({.name = "e"}, kNoWait)) == fop::Status::kNoSpace);
     REQUIRE(stage.status(stage.client->create({.name = "e", .pool = "other"}, kNoWait)) ==
             fop::Status::kWrongPool);
+}
+
+TEST_CASE("client objects: a pool that takes no new objects is named", "[client]") {
+    Stage stage;
+    stage.store.offline = {1, 2};
+    const auto named = stage.run(stage.client->create({.name = "a", .pool = "fast"}, kNoWait));
+    const auto unnamed = stage.run(stage.client->create({.name = "a"}, kNoWait));
+    REQUIRE_FALSE(named.has_value());
+    REQUIRE(named.error().status == fop::Status::kReadOnly);
+    REQUIRE(named.error().words == "no disk of pool fast takes new objects now");
+    REQUIRE_FALSE(unnamed.has_value());
+    REQUIRE(unnamed.error().words == "no disk of the default pool takes new objects now");
 }
 
 TEST_CASE("client objects: a slot whose disk is missing is passed over", "[client]") {

@@ -91,6 +91,8 @@ TEST_CASE("config units: rates of operations and of bytes", "[config]") {
         CAPTURE(text);
         REQUIRE_FALSE(parse_rate(text).has_value());
     }
+    REQUIRE(parse_rate("1e30/s").error().wrong == "\"1e30/s\" is not a whole number");
+    REQUIRE(parse_rate("1k/s").error().wrong == "\"1k/s\" does not say of what");
 }
 
 TEST_CASE("config units: what is no duration or size is refused with a reason", "[config]") {

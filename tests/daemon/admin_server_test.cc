@@ -306,8 +306,44 @@ TEST_CASE("admin server: a body of 64 KiB passes, a larger one is refused", "[da
     const std::string refused = post(AdminServer::kBodyMax + 1);
     REQUIRE(status_of(refused) == 413);
     REQUIRE(is_json_error(refused));
+    REQUIRE_THAT(refused, ContainsSubstring("it may have 64KiB"));
     REQUIRE(status_of(post(100 << 20)) == 413);
     REQUIRE(f.handler.requests().size() == 1);
+}
+
+TEST_CASE("admin server: a few large bodies at a time are taken where a path takes them",
+          "[daemon][admin]") {
+    Fixture f;
+    f.start();
+    const auto send = [](Connection& connection, std::size_t size) {
+        connection.send("POST /v1/lrs/rule/load HTTP/1.1\r\nHost: fopd\r\nContent-Length: " +
+                        std::to_string(size) + "\r\n\r\n");
+        connection.send(std::string(size, 'x'));
+    };
+    const auto post = [&](std::size_t size) {
+        Connection connection(f.options.socket);
+        send(connection, size);
+        return connection.receive();
+    };
+    constexpr std::size_t kMax = 1UL << 20;
+
+    REQUIRE(status_of(post(kMax)) == 200);
+    REQUIRE(f.handler.requests().at(0).body.size() == kMax);
+    const std::string refused = post(kMax + 1);
+    REQUIRE(status_of(refused) == 413);
+    REQUIRE_THAT(refused, ContainsSubstring("it may have 1MiB"));
+
+    f.handler.hold("/v1/lrs/rule/load");
+    std::vector<std::unique_ptr<Connection>> held;
+    for (int i = 0; i < 4; ++i) {
+        send(*held.emplace_back(std::make_unique<Connection>(f.options.socket)), kMax);
+    }
+    f.handler.wait_requests(5);
+    REQUIRE(status_of(post(kMax)) == 503);
+    f.handler.release();
+    for (const auto& each : held) REQUIRE(status_of(each->receive()) == 200);
+    held.clear();
+    REQUIRE(f.handler.requests().size() == 5);
 }
 
 TEST_CASE("admin server: a chunked body without end is cut", "[daemon][admin]") {

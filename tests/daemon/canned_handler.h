@@ -17,12 +17,13 @@
 class CannedHandler final : public fopd::daemon::AdminHandler {
 public:
     std::span<const fopd::daemon::AdminRoute> routes() const override {
-        static constexpr std::array<fopd::daemon::AdminRoute, 8> kRoutes{{
+        static constexpr std::array<fopd::daemon::AdminRoute, 9> kRoutes{{
             {.method = "POST",
              .path = "/v1/drain",
              .answers = fopd::daemon::AdminRoute::Answers::kLate},
             {.method = "POST", .path = "/v1/device/forget"},
             {.method = "POST", .path = "/v1/log-level"},
+            {.method = "POST", .path = "/v1/lrs/rule/load", .body_max = 1UL << 20},
             {.method = "POST", .path = "/v1/reload"},
             {.method = "GET", .path = "/v1/devices"},
             {.method = "GET", .path = "/v1/sessions"},

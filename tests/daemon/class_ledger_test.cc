@@ -50,10 +50,14 @@ public:
     void emit(core::Level, std::string_view name, std::span<const core::Field> fields) override {
         REQUIRE(name == "lrs.class_throttled");
         classes.emplace_back(std::get<std::string_view>(fields[0].value));
+        last.clear();
+        for (const core::Field& field : fields.subspan(1))
+            last[std::string(field.key)] = field.value;
     }
     bool wants(core::Level) const override { return true; }
 
     std::vector<std::string> classes;
+    std::map<std::string, decltype(core::Field::value)> last;
 };
 
 struct LedgerStage {
@@ -74,7 +78,9 @@ lrs::ClassNews news_of(std::string name, std::uint64_t served, std::uint64_t que
                        Duration throttled = 0s) {
     return {.name = std::move(name),
             .added = {.served = served, .bytes = served * 10, .throttled = throttled},
-            .queued = queued};
+            .now = {.queued = queued,
+                    .oldest = Duration(queued * 1s),
+                    .operations_per_second = static_cast<double>(served)}};
 }
 
 }  // namespace
@@ -87,8 +93,10 @@ TEST_CASE("class ledger: the localities' news are added up, what waits is of now
     CHECK(stage.figures().of("fopd_lrs_served_bytes", "a") == 50);
     CHECK(stage.figures().of("fopd_lrs_throttled_seconds", "a") == 0.5);
     CHECK(stage.figures().of("fopd_lrs_class_queued", "a") == 6);
+    CHECK(stage.figures().of("fopd_lrs_class_oldest_seconds", "a") == 5);
     stage.take(0, {}, 1s);
     CHECK(stage.figures().of("fopd_lrs_class_queued", "a") == 1);
+    CHECK(stage.figures().of("fopd_lrs_class_oldest_seconds", "a") == 1);
     CHECK(stage.figures().of("fopd_lrs_served", "a") == 5);
     CHECK(stage.figures().of("fopd_lrs_served", "b") == 1);
 }
@@ -97,14 +105,14 @@ TEST_CASE("class ledger: beyond a hundred names they are others, until one was l
           "[daemon]") {
     LedgerStage stage;
     for (int i = 0; i < 150; ++i) stage.take(0, {news_of("j" + std::to_string(i), 1)}, i * 1s);
-    CHECK(stage.figures().all.size() == 4 * (ClassLedger::kNamedMax + 1));
+    CHECK(stage.figures().all.size() == 5 * (ClassLedger::kNamedMax + 1));
     CHECK(stage.figures().of("fopd_lrs_served", "other") == 50);
     stage.take(0, {news_of("late", 7)}, ClassLedger::kForgottenAfter);
     CHECK(stage.figures().of("fopd_lrs_served", "late") == 7);
     CHECK(stage.figures().of("fopd_lrs_served", "j0") == -1);
     CHECK(stage.figures().of("fopd_lrs_served", "j1") == 1);
     CHECK(stage.figures().of("fopd_lrs_served", "other") == 51);
-    CHECK(stage.figures().all.size() == 4 * (ClassLedger::kNamedMax + 1));
+    CHECK(stage.figures().all.size() == 5 * (ClassLedger::kNamedMax + 1));
 }
 
 TEST_CASE("class ledger: that a class is held back is told when it begins, and now and then",
@@ -122,4 +130,16 @@ TEST_CASE("class ledger: that a class is held back is told when it begins, and n
     stage.take(0, {}, 80s);
     stage.take(0, {news_of("a", 0, 1, 1s)}, 81s);
     CHECK(stage.events.classes.size() == 3);
+}
+
+TEST_CASE("class ledger: what is told of a class that is held back is of all localities",
+          "[daemon]") {
+    LedgerStage stage;
+    stage.take(0, {news_of("a", 3, 4)}, 0s);
+    stage.take(1, {news_of("a", 2, 7, 500ms)}, 0s);
+    REQUIRE(stage.events.classes == std::vector<std::string>{"a"});
+    CHECK(std::get<std::uint64_t>(stage.events.last.at("queued")) == 11);
+    CHECK(std::get<double>(stage.events.last.at("oldest_s")) == 7);
+    CHECK(std::get<double>(stage.events.last.at("ops_per_s")) == 5);
+    CHECK(std::get<double>(stage.events.last.at("throttled_s")) == 0.5);
 }

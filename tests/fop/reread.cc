@@ -41,7 +41,7 @@ public:
     void check(std::string_view text) { check(std::span<const char>(text)); }
     template <typename Body>
     void check_borrowed(const Body& body) {
-        auto look = [this](const auto& part) { check(bytes_of_borrowed(part)); };
+        auto look = [this](const auto& part) { this->check(bytes_of_borrowed(part)); };
         std::visit([&look](const auto& each) { for_each_borrowed(each, look); }, body);
     }
 

@@ -204,7 +204,7 @@ TEST_CASE("lrs classes: news are told once, and none is lost", "[lrs]") {
         for (const ClassNews& each : shell.scheduler.take_class_news()) {
             CHECK(each.name == "slow");
             heard.add(each.added);
-            queued = each.queued;
+            queued = each.now.queued;
         }
         return queued;
     };

@@ -94,14 +94,6 @@ struct RuledShell : fopd::testing::Replay {
     TakingGetter getter;
 };
 
-std::string client_text(std::uint8_t number) {
-    constexpr std::string_view kDigits = "0123456789abcdef";
-    std::string text(32, '0');
-    text[0] = kDigits[number >> 4];
-    text[1] = kDigits[number & 15];
-    return text;
-}
-
 bool all_in_order(const std::vector<std::uint64_t>& numbers) {
     return std::ranges::is_sorted(numbers);
 }

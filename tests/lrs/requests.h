@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <deque>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/random.h"
@@ -19,6 +21,15 @@ inline ClientId client_of(std::uint8_t number) {
     ClientId client{};
     client[0] = std::byte{number};
     return client;
+}
+
+// As rules have it.
+inline std::string client_text(std::uint8_t number) {
+    constexpr std::string_view kDigits = "0123456789abcdef";
+    std::string text(32, '0');
+    text[0] = kDigits[number >> 4];
+    text[1] = kDigits[number & 15];
+    return text;
 }
 
 // Requests with attributes drawn at random; numbered in the order they are made.

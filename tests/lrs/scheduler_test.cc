@@ -401,7 +401,7 @@ TEST_CASE("lrs scheduler: a policy hears of the end of its own requests only", "
     shell.scheduler.use(std::move(made));
     shell.getter.ask(1);
     CHECK(counting->running == 1);
-    for (const int number : {0, 1, 2}) shell.scheduler.complete(shell.requests[number]);
+    for (const std::size_t number : {0U, 1U, 2U}) shell.scheduler.complete(shell.requests[number]);
     CHECK(counting->running == 0);
 
     // Nor of what is taken away from it at the end.

@@ -178,11 +178,55 @@ TEST_CASE("lrs settings: by hand a policy is set as in the file, and the rest st
     CHECK(changed_by(settings, "tbf", {}).tbf == settings.tbf);
 }
 
+TEST_CASE("lrs settings: by hand the section is set, whatever the policy", "[lrs]") {
+    LrsSettings settings =
+        changed_by(LrsSettings{}, "fifo", {{"max_foms", "4"}, {"io_wait_goal", "none"}});
+    CHECK(settings.max_foms == 4);
+    CHECK_FALSE(settings.io_wait_goal.has_value());
+    CHECK(keys_that_differ(LrsSettings{}, settings) ==
+          std::vector<std::string>{"lrs.max_foms", "lrs.io_wait_goal"});
+    CHECK(to_yaml(settings) == "lrs:\n  policy: fifo\n  max_foms: 4\n  io_wait_goal: none\n");
+
+    settings = changed_by(settings, "deadline", {{"io_wait_goal", "2ms"}, {"policy", "crr"}});
+    CHECK(settings.io_wait_goal == 2ms);
+    CHECK(settings.deadline.policy->name == "crr");
+}
+
+TEST_CASE("lrs settings: what is set is told as it is set by hand", "[lrs]") {
+    using Values = std::vector<std::pair<std::string, std::string>>;
+    const auto pairs = [](const std::vector<NamedValue>& values) {
+        Values all;
+        for (const NamedValue& each : values) all.emplace_back(each.key, each.value);
+        return all;
+    };
+    const auto of = [&](std::string_view policy) {
+        return pairs(
+            values_of(LrsSettings{}, *std::ranges::find(policies(), policy, &PolicyEntry::name)));
+    };
+    CHECK(pairs(section_values(LrsSettings{})) ==
+          Values{{"max_foms", "128"}, {"io_wait_goal", "1ms"}});
+    CHECK(of("fifo").empty());
+    CHECK(of("crr") == Values{{"quantum", "1"}});
+    CHECK(of("deadline") == Values{{"policy", "fifo"}, {"wait_max", "1s"}});
+    CHECK(of("mclock") == Values{{"capacity", "none"}, {"cost_unit", "64KiB"}});
+    CHECK(of("tbf").empty());
+}
+
 TEST_CASE("lrs settings: what the file may not say cannot be set by hand", "[lrs]") {
     CHECK(refusal("fairest", {{"quantum", "1"}}).starts_with("lrs.policy: "));
     CHECK(refusal("crr", {{"quantum", "0"}}).starts_with("lrs.crr.quantum: "));
     CHECK(refusal("crr", {{"quantun", "1"}}).find("quantum") != std::string::npos);
-    CHECK(refusal("fifo", {{"quantum", "1"}}).starts_with("lrs.fifo"));
+    CHECK(refusal("fifo", {{"quantum", "1"}}) ==
+          "lrs.fifo.quantum: unknown key, fifo has nothing to set; known here: max_foms, "
+          "io_wait_goal of lrs");
+    CHECK(refusal("deadline", {{"quantum", "1"}}) ==
+          "lrs.deadline.quantum: unknown key, known here: policy, wait_max of deadline; max_foms, "
+          "io_wait_goal of lrs");
+    CHECK(refusal("crr", {{"max_fom", "1"}}).find("did you mean \"max_foms\"?") !=
+          std::string::npos);
+    CHECK(refusal("crr", {{"policy", "tbf"}}).find("unknown key") != std::string::npos);
+    CHECK(refusal("fifo", {{"max_foms", "0"}}).starts_with("lrs.max_foms: "));
+    CHECK(refusal("fifo", {{"max_foms", "["}}).starts_with("lrs.max_foms: "));
     CHECK(refusal("crr", {{"quantum", "1\nw: 2"}}).find("is no value") != std::string::npos);
     CHECK(refusal("crr", {{"quantum", "["}}).find("is no value") != std::string::npos);
     CHECK(refusal("crr", {{"quantum", ""}}).starts_with("lrs.crr.quantum: "));

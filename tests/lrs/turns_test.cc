@@ -111,7 +111,7 @@ TEST_CASE("lrs turns: a turn by place takes the oldest and leaves what comes mea
         request.attributes.offset = offset;
         turns.push(request, {});
     };
-    for (const std::uint64_t offset : {30, 10, 20, 5}) push(offset);
+    for (const std::uint64_t offset : {30U, 10U, 20U, 5U}) push(offset);
     const auto* const first = static_cast<NumberedRequest*>(turns.pop());
     push(11);
 

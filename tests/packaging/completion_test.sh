@@ -28,12 +28,15 @@ completes() {
     fi
 }
 
-completes "put get read write append ls stat mv rm truncate punch sync df quota ping bench status top sessions devices device scrub store lrs trace reload drain log-level keygen key token" ""
+completes "put get read write append ls stat mv rm truncate punch chmod chown sync df quota ping bench status top sessions devices device scrub store lrs trace reload drain log-level keygen key token" ""
 completes "read reload" re
+completes "chmod chown" ch
+completes "--pool" chmod 640 --po
+completes "" chown ada:staff ""
 completes "" nonsense
 completes "--server --key --token --job --admin --json --quiet --timeout --version --help" --
 completes "--job --json" --j
-completes "put get read write append ls stat mv rm truncate punch sync df quota ping bench status top sessions devices device scrub store lrs trace reload drain log-level keygen key token" --json ""
+completes "put get read write append ls stat mv rm truncate punch chmod chown sync df quota ping bench status top sessions devices device scrub store lrs trace reload drain log-level keygen key token" --json ""
 completes "log-level" --timeout 5 lo
 completes "" --timeout ""
 completes "trace debug info warn error" log-level ""
@@ -63,7 +66,13 @@ completes "" device remove ""
 completes "check backup" store ""
 completes "show set which save rule" lrs ""
 completes "show set save" lrs s
-completes "crr deadline delay fifo mclock orr tbf trr" lrs set ""
+completes "crr deadline delay fifo mclock orr tbf trr max_foms= io_wait_goal=" lrs set ""
+completes "max_foms= io_wait_goal= quantum=" lrs set crr ""
+completes "policy=" lrs set deadline max_foms=4 p
+completes "max_foms=" lrs set max
+completes "" lrs set crr quantum =
+completes "" lrs set crr quantum = ""
+completes "" lrs set crr quantum=1
 completes "tbf trr" lrs set t
 completes "list load" lrs --json rule l
 completes "--if-version" lrs rule add --i

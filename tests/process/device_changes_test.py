@@ -265,7 +265,7 @@ class DeviceChangesTest(ProcessTestCase):
             self.daemon.ask("POST", "/v1/store/check?device=d1&do=begin")
             self.remove("d1")
             self.assertEqual(self.states()["d1"], "removed")
-            self.assertIn("not there", self.ctl("scrub", "d1", code=CONFIG).replace("no such device", "not there"))
+            self.assertEqual(self.ctl("scrub", "d1", code=REFUSED), "fopctl: scrub: device d1 is removed\n")
             self.add("d1")
         checks = {each["device"]: each for each in json.loads(self.ctl("--json", "store", "check"))}
         self.assertEqual({each["findings"] for each in checks.values()}, {0})

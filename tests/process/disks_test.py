@@ -228,9 +228,22 @@ class DisksTest(ProcessTestCase):
         self.run_once()
         shutil.rmtree(self.fopd.data_dir / "index")
         daemon = self.start_with(d0="good", d1="good")
-        self.assertEqual(len(daemon.events("fopd.daemon.index_rebuilt")), 2)
+        self.assertEqual([each["reason"] for each in daemon.events("fopd.daemon.index_rebuilt")], ["it is missing"] * 2)
+        self.assertEqual(daemon.events("fopd.daemon.names_rebuilt"), [])
         self.fopd.stop(daemon)
         self.run_once()
+
+    def test_lost_names_are_made_again(self):
+        daemon = self.start_with(d0="good", d1="good")
+        self.assertEqual(daemon.events("fopd.daemon.names_rebuilt"), [])  # A new node had none.
+        localities = len(daemon.status()["localities"])
+        self.fopd.stop(daemon)
+        shutil.rmtree(self.fopd.data_dir / "names")
+        for reasons in (["it is missing"] * localities, []):
+            daemon = self.start_with(d0="good", d1="good")
+            self.assertEqual([each["reason"] for each in daemon.events("fopd.daemon.names_rebuilt")], reasons)
+            self.assertEqual(daemon.events("fopd.daemon.index_rebuilt"), [])
+            self.fopd.stop(daemon)
 
     def test_a_damaged_index_is_made_again(self):
         devices = self.run_once()

@@ -109,9 +109,37 @@ class LrsAdminTest(LrsTestCase):
         self.assertEqual((status["config"]["differs"], status["config"]["hash"]), ([], hash_before))
         self.fopd.stop(self.daemon)
 
+    def test_all_of_the_section_is_set_by_hand_shown_and_saved(self):
+        self.start_with("lrs:\n  policy: fifo\n")
+        self.assertEqual(self.lrs()["settings"], {"max_foms": "128", "io_wait_goal": "1ms", "fifo": {}})
+        done = json.loads(self.ctl("lrs", "set", "max_foms=1", "io_wait_goal=none", "--json").stdout)
+        self.assertEqual((done["policy"], done["changed"]), ("fifo", ["lrs.max_foms", "lrs.io_wait_goal"]))
+        self.assertEqual(self.lrs()["settings"], {"max_foms": "1", "io_wait_goal": "none", "fifo": {}})
+        self.assertTrue(self.ctl("lrs", "show").stdout.startswith("policy fifo, 0 queued\nio_wait_goal=none max_foms=1\nother "))
+
+        # It acts at once: of eight all but one wait.
+        self.ctl("lrs", "set", "max_foms=128")
+        ended = self.write_meanwhile(seconds=1)
+        self.ctl("lrs", "set", "max_foms=1")
+        wait_until(lambda: self.lrs()["queued"] >= 5, "all but one wait")
+        ended()
+
+        self.ctl("lrs", "set", "deadline", "policy=crr", "wait_max=2s", "max_foms=2")
+        self.ctl("lrs", "set", "wait_max=3s")
+        self.assertEqual(self.lrs()["settings"], {"max_foms": "2", "io_wait_goal": "none", "crr": {"quantum": "1"},
+                                                  "deadline": {"policy": "crr", "wait_max": "3s"}})
+        self.assertIn("\ndeadline: policy=crr wait_max=3s\n", self.ctl("lrs", "show").stdout)
+
+        self.ctl("lrs", "save")
+        self.assertIn("  max_foms: 2\n  io_wait_goal: none\n", self.fopd.config_path.read_text())
+        self.assertEqual(json.loads(self.ctl("reload", "--json").stdout)["changed"], [])
+        self.fopd.stop(self.daemon)
+
     def test_what_the_file_may_not_say_is_not_set(self):
         self.start(policy="fifo")
         for words, said in ((["fairest"], "lrs.policy"), (["crr", "quantum=0"], "lrs.crr.quantum"),
+                            (["max_foms=0"], "lrs.max_foms"), (["quantum=1"], "fifo has nothing to set; known here: max_foms"),
+                            (["crr", "policy=tbf"], "quantum of crr; max_foms, io_wait_goal of lrs"),
                             (["crr", "quantun=1"], "quantum"), (["fifo", "quantum=1"], "lrs.fifo"),
                             (["crr", "quantum=1\nw: 2"], "no value"),
                             (["tbf", "rules=[a job=a rate=-1/s]"], "lrs.tbf.rules[0]")):
@@ -166,8 +194,9 @@ class LrsAdminTest(LrsTestCase):
             self.assertIn(said, self.ctl("lrs", "rule", *words, code=CONFIG).stderr)
         self.assertEqual(self.rules(), before)
         self.assertEqual(self.daemon.status()["config"]["differs"], [])
-        file.write_text("b job=b rate=1/s  \n" * (1 << 17))
-        self.ctl("lrs", "rule", "load", file, code=REFUSED)
+        for mib in (5, 9):
+            file.write_text("#" * (mib << 20) + "\nb job=b rate=1/s\n")
+            self.assertIn("it may have 5MiB", self.ctl("lrs", "rule", "load", file, code=REFUSED).stderr)
         self.ctl("lrs", "rule", "load", self.directory, code=REFUSED)
         self.ctl("lrs", "rule", "load", self.directory / "none", code=REFUSED)
         self.assertEqual(self.rules(), before)
@@ -194,9 +223,11 @@ class LrsAdminTest(LrsTestCase):
         self.fopd.stop(self.daemon)
 
     def test_many_rules_can_be_loaded(self):
-        self.start(policy="tbf")
-        text = "".join(f"rule{each} job={'x' * 400}{each} rate=1/s\n" for each in range(1024))
+        self.start_with("lrs:\n  policy: tbf\n")
+        text = "".join(f"rule{each:04} job={'x' * 4070}{each:04} rate=1/s\n" for each in range(1024))
+        self.assertEqual(len(text), 1024 * 4097)
         self.ctl("lrs", "rule", "load", "-", input=text)
+        self.assertIn("longer than 1MiB", self.ctl("lrs", "save", code=REFUSED).stderr)
         self.assertEqual(len(self.rules()[1]), 1025)
         self.assertIn("1024 rules", self.ctl("lrs", "rule", "load", "-", input=text + "one * rate=1/s\n", code=CONFIG).stderr)
         self.fopd.stop(self.daemon)
@@ -409,6 +440,10 @@ class LrsAdminTest(LrsTestCase):
         self.assertEqual(metrics["fopd_lrs_served_total" + held], 0)
         told = self.daemon.wait_event("fopd.lrs.class_throttled")
         self.assertEqual({each["class"] for each in told}, {"held{job=held op=write}"})
+        self.assertEqual(told[0]["queued"], 8)
+        self.assertGreater(told[0]["oldest_s"], 0)
+        self.assertEqual(told[0]["ops_per_s"], 0)
+        self.assertGreater(metrics["fopd_lrs_class_oldest_seconds" + held], 0.1)
         # What it had is not lost with its rule and its policy.
         self.ctl("lrs", "set", "fifo")
         ended()

@@ -48,6 +48,30 @@ class ObjectsTest(StorageTestCase):
                                       timeout=SECONDS)
                 self.assertEqual(done.returncode, USAGE, done.stderr)
 
+    def test_texts_that_no_server_takes(self):
+        name = ["is no name: at most 64 bytes of UTF-8 without control characters"]
+        for text in ("p" * 65, "p" * 256, "a\nb", b"\xff", "p" * 100_000):
+            shown = text[:24] if len(text) > 24 else {"a\nb": "a\\nb", b"\xff": "\\xff"}[text]
+            for arguments in (["ls"], ["stat", "a"], ["quota"], ["put", "-", "a"], ["bench", "--op", "read"]):
+                with self.subTest(arguments, text=text[:80]):
+                    self.refused_text([f"fopctl: {arguments[0]}: ", f'the pool "{shown}', *name], *arguments, "--pool",
+                                      text)
+            for arguments in (["ls"], ["put", "-", "a"], ["ping", "--count", "1"], ["bench", "--op", "create"]):
+                with self.subTest(arguments, text=text[:80]):
+                    self.refused_text([f'the job "{shown}', *name], *arguments, "--job", text)
+        self.refused_text(['put: a: the group "ggg', *name], "put", "-", "a", "--group", "g" * 100_000)
+        self.refused_text(['ls: the prefix "ppp', "480 bytes"], "ls", "p" * 20_000)
+        self.assertEqual(self.names(), [])
+
+    def refused_text(self, words, *arguments):
+        arguments = [each if isinstance(each, bytes) else str(each) for each in arguments]
+        done = subprocess.run([FOPCTL, *arguments], env=self.environment, input=b"", capture_output=True,
+                              timeout=SECONDS)
+        self.assertEqual((done.returncode, done.stdout), (USAGE, b""), done.stderr)
+        for word in words:
+            self.assertIn(word, done.stderr.decode())
+        self.assertRegex(done.stderr.decode(), r"^fopctl: [^\n]{1,250}\n$")
+
     def test_put_replaces_unless_told_not_to(self):
         self.put("a", b"one")
         self.put("a", b"two")
@@ -153,7 +177,7 @@ class ObjectsTest(StorageTestCase):
         self.ctl("truncate", "a", "2GiB")
         self.assertEqual(json.loads(self.ctl("stat", "a", "--json"))["size"], 2 << 30)
         self.assertEqual(self.ctl("read", "a", "--offset", "1G", "--length", "1M"), bytes(MIB))
-        self.refused(REFUSED, ["write: a: "], "write", "a", "--offset", (1 << 60) - 1, data=b"xy")
+        self.refused(USAGE, ["write: a: "], "write", "a", "--offset", (1 << 60) - 1, data=b"xy")
         for size in ("-1", "1x", "2000000000000000000", ""):
             with self.subTest(size):
                 self.refused(USAGE, [], "truncate", "a", "--", size)
@@ -197,7 +221,7 @@ class ObjectsTest(StorageTestCase):
         shutil.rmtree(self.dir / "data" / "names")
         self.start()
 
-        why = ["missing: ", f"{disk['name']} (holds something else already)"]
+        why = ["missing or incomplete: ", f"{disk['name']} (given-up: holds something else already)"]
         for name in ("nothing", *lost):
             for arguments in (["get", name, "-"], ["read", name], ["write", name, "--offset", "0"], ["append", name],
                               ["stat", name], ["mv", name, "b"], ["rm", name], ["truncate", name, "1"],
@@ -339,6 +363,30 @@ class ObjectsTest(StorageTestCase):
         own, = json.loads(self.ctl("quota", "--json", *ada))
         self.assertEqual((own["used"], own["quota"], own["objects"]), (4096, 2 * MIB, 1))
 
+    def test_chmod_and_chown(self):
+        self.put("a", b"x")
+
+        def attributes():
+            return [json.loads(self.ctl("stat", "a", "--json"))[each] for each in ("owner", "group", "mode")]
+
+        owner, group, _ = attributes()
+        self.assertEqual(list(json.loads(self.ctl("chmod", "604", "a", "--json"))), ["name", "fid"])
+        self.assertEqual(attributes(), [owner, group, "0604"])
+        for wanted, expected in (("ada", ["ada", group]), ("eve:staff", ["eve", "staff"]), (":crew", ["eve", "crew"]),
+                                 (":", ["eve", ""])):
+            self.ctl("chown", wanted, "a")
+            self.assertEqual(attributes(), [*expected, "0604"])
+        for mode in ("8", "1000", "", "-1", "0x1", "u+r", "777777777777"):
+            with self.subTest(mode):
+                self.refused(USAGE, ["mode"], "chmod", "--", mode, "a")
+        self.refused(USAGE, ["nobody is named"], "chown", "", "a")
+        self.refused(USAGE, ['the owner "ooo'], "chown", "o" * 65, "a")
+        bob = self.key_for("bob", "read,write")
+        self.refused(NOT_ALLOWED, ["chmod: a: "], "chmod", "666", "a", *bob)
+        self.refused(NOT_ALLOWED, ["chown: a: "], "chown", "bob", "a", *bob)
+        self.refused(REFUSED, ["chmod: b: "], "chmod", "666", "b")
+        self.assertEqual(attributes(), ["eve", "", "0604"])
+
     def test_others_may_not(self):
         self.put("mine", b"secret")
         stranger = self.key_for("stranger", "read,write,create,delete")
@@ -431,7 +479,8 @@ class ObjectsTest(StorageTestCase):
         self.refused(USAGE, ["no-such-file: "], "get", "hers", "-", *bob, "--token", "no-such-file")
 
     def test_no_server(self):
-        self.refused(NO_SERVER, ["FOPD_SERVER"], "ls", "--server", "tcp://127.0.0.1:1")
+        self.refused(NO_SERVER, ["ls: tcp://127.0.0.1:1: connect: Connection refused; ", "FOPD_SERVER"],
+                     "ls", "--server", "tcp://127.0.0.1:1")
         self.refused(USAGE, ["tcp://HOST:PORT"], "ls", "--server", "nonsense")
 
     @unittest.skipUnless("LIBFOPD_PROGRAMS" in os.environ, "not started by CTest")
@@ -457,7 +506,7 @@ class ObjectsTest(StorageTestCase):
         self.assertEqual(self.names(), ["mine"])
         self.refused(REFUSED, ["mine: "], "bench", "--op", "read", "--object", "mine", "--size", "1M")
         self.refused(USAGE, ["--object-size"], "bench", "--op", "read", "--size", "1M", "--object-size", "4k")
-        self.refused(REFUSED, ["bench: "], "bench", "--op", "read", "--pool", "nowhere")
+        self.refused(REFUSED, ["bench: pool nowhere: "], "bench", "--op", "read", "--pool", "nowhere")
 
     def test_bench_that_creates(self):
         options = ("bench", "--op", "create", "--depth", "4", "--jobs", "2", "--seconds", "0.3", "--json")
@@ -469,7 +518,7 @@ class ObjectsTest(StorageTestCase):
         names = self.names()
         self.assertGreaterEqual(len(names), done["ops"])
         self.assertTrue(all(name.startswith("kept-") for name in names), names[:3])
-        self.refused(REFUSED, ["bench: "], "bench", "--op", "create", "--pool", "nowhere")
+        self.refused(REFUSED, ["bench: pool nowhere: "], "bench", "--op", "create", "--pool", "nowhere")
 
     def test_memory_is_bounded(self):
         """Of a client that moves far more than it may hold."""

@@ -20,12 +20,17 @@ class LimitsTest(StorageTestCase):
         longest = "n" * 480
         self.put(longest, b"x")
         self.assertEqual(self.names(), [longest])
-        for name in (b"n" * 481, b"\xff\xfe", b"a\nb", "é".encode() * 241, b""):
+        too_long = b"the name is longer than 480 bytes"
+        for name, why in ((b"n" * 481, too_long), (b"\xff\xfe", b"the name is not UTF-8"),
+                          (b"a\nb", b"the name has a control character"), ("é".encode() * 241, too_long),
+                          (b"", b"the name is empty")):
             with self.subTest(name):
                 done = subprocess.run([os.fsencode(FOPCTL), b"put", b"-", name], input=b"", capture_output=True,
                                       env=self.environment)
                 self.assertEqual(done.returncode, USAGE, done.stderr)
-                self.assertIn(b"name", done.stderr)
+                self.assertRegex(done.stderr, rb"^fopctl: put: [^\n]*: " + why + rb"\n$")
+                if name.isascii() and name.isalnum():
+                    self.assertIn(b"put: " + name + b": ", done.stderr)
         self.assertEqual(self.names(), [longest])
 
     def test_offsets(self):
@@ -34,14 +39,14 @@ class LimitsTest(StorageTestCase):
         self.assertEqual(json.loads(self.ctl("--json", "stat", "a"))["size"], LIMIT)
         self.assertEqual(self.ctl("read", "a", "--offset", LIMIT - 5, "--length", 100), bytes(4) + b"!")
         self.assertEqual(self.ctl("read", "a", "--offset", LIMIT, "--length", 1), b"")
-        for arguments in (["write", "a", "--offset", LIMIT], ["write", "a", "--offset", LIMIT + 1],
-                          ["append", "a"], ["truncate", "a", LIMIT + 1]):
-            with self.subTest(arguments):
-                done = self.ctl_bytes(*arguments, data=b"x")
-                self.assertIn(done.returncode, (REFUSED, USAGE), done.stderr)
-                self.assertTrue(done.stderr)
-        self.refused(USAGE, [], "read", "a", "--offset", LIMIT + 1, "--length", 1)
-        self.refused(REFUSED, ["punch: a: "], "punch", "a", "--offset", LIMIT - 1, "--length", 2)
+        too_far = "the range ends beyond 2^60\n"
+        too_large = f"Value {LIMIT + 1} not in range 0 to {LIMIT}"
+        self.refused(USAGE, ["write: a: " + too_far], "write", "a", "--offset", LIMIT, data=b"x")
+        self.refused(USAGE, ["--offset: " + too_large], "write", "a", "--offset", LIMIT + 1, data=b"x")
+        self.refused(REFUSED, ["append: a: the object would be too long\n"], "append", "a", data=b"x")
+        self.refused(USAGE, ["size: " + too_large], "truncate", "a", LIMIT + 1)
+        self.refused(USAGE, ["--offset: " + too_large], "read", "a", "--offset", LIMIT + 1, "--length", 1)
+        self.refused(REFUSED, ["punch: a: " + too_far], "punch", "a", "--offset", LIMIT - 1, "--length", 2)
         self.ctl("truncate", "a", LIMIT - 1)
         self.assertEqual(json.loads(self.ctl("--json", "stat", "a"))["size"], LIMIT - 1)
         self.ctl("append", "a", data=b"!")
@@ -99,6 +104,15 @@ class DamageTest(FaultsTestCase):
                     return image, at
         self.fail("the object lies on no disk")
 
+    def put_on_every_disk(self, prefix):
+        """Each client begins with a disk of its own choice."""
+        before = {each["name"]: each["used"] for each in self.devices()}
+        for number in range(100):
+            self.put(f"{prefix}-{number}", content(50_000, number))
+            if all(each["used"] >= before[each["name"]] + 50_000 for each in self.devices()):
+                return
+        self.fail("a disk was never chosen")
+
     def test_a_flipped_bit_is_reported_and_never_returned(self):
         self.start_anew()
         data = content(64 * KIB)
@@ -137,17 +151,23 @@ class DamageTest(FaultsTestCase):
         for image, copy in zip(images, copies):
             shutil.copy(image, copy)
         self.start()
-        for number in range(4):
-            self.put(f"after-{number}", content(50_000, 10 + number))
+        self.put_on_every_disk("after")
         self.stop()
         for image, copy in zip(images, copies):
             shutil.copy(copy, image)
         self.start()
 
         devices = self.devices()
-        self.assertEqual({each["state"] for each in devices} & {"good"}, set(), devices)
+        self.assertEqual({each["state"] for each in devices}, {"read-only"}, devices)
+        self.assertEqual(self.daemon.log().count("state=read-only"), len(devices))
         for each in devices:
             self.assertIn("older", each["reason"])
+        listed = self.ctl_bytes("ls")
+        self.assertEqual(listed.returncode, REFUSED, listed.stderr)
+        self.assertEqual({f"before-{number}" for number in range(4)} - set(listed.stdout.decode().split()), set())
+        self.assertIn(b"ls: there may be others, on a disk that is missing or incomplete: d0 (read-only: ", listed.stderr)
+        self.refused(REFUSED, ["get: nothing: it may be on a disk that is missing or incomplete: d0 (read-only: "],
+                     "get", "nothing", "-")
         done = self.ctl_bytes("put", "-", "new", data=b"x")
         self.assertNotEqual(done.returncode, DONE)
         self.stop()
@@ -293,10 +313,10 @@ class DamageTest(FaultsTestCase):
                     pass
 
         def fill():
-            return self.ctl_bytes("bench", "--op", "write", "--size", "4k", "--depth", "32", "--seconds", "1")
+            return self.ctl_bytes("bench", "--op", "write", "--object-size", "8M", "--depth", "32", "--seconds", "1")
         wait_until(lambda: b"no space left for the index of its disk" in fill().stderr, "the log is full", seconds=120)
-        reasons = [each["reason"] for each in self.devices()]
-        self.assertTrue(any("no space left for its index" in each for each in reasons), reasons)
+        wait_until(lambda: any("no space left for its index" in each["reason"] for each in self.devices()),
+                   "the list of devices says so, too")
         self.assertEqual(self.get("before"), b"x")
         self.kill_and_start()
         self.assertEqual([each["state"] for each in self.devices()], ["given-up", "given-up"])
@@ -306,6 +326,27 @@ class DamageTest(FaultsTestCase):
         self.kill_and_start()
         self.put("after", b"y")
         self.assertEqual((self.get("before"), self.get("after")), (b"x", b"y"))
+
+    def test_a_put_goes_to_a_disk_that_has_room_for_it(self):
+        self.start_anew()
+        file = self.directory / "file"
+        file.write_bytes(content(10 * MIB))
+        count = 0
+        while self.ctl_bytes("put", file, f"o{count}").returncode == DONE:
+            count += 1
+            self.assertLess(count, 13)
+        full = self.free_bytes()
+        file.write_bytes(content(9 * MIB))
+        self.ctl("rm", "o0")
+        for _ in range(8):  # Whose turn it is, is chance.
+            wait_until(lambda: self.free_bytes() > full + 9 * MIB, "the space of what was removed")
+            self.ctl("put", file, "a")
+            self.ctl("rm", "a")
+        file.write_bytes(content(21 * MIB))
+        self.refused(REFUSED, ["there is not so much space left on its disk"], "put", file, "a")
+
+    def free_bytes(self):
+        return json.loads(self.ctl("df", "--json"))[0]["free"]
 
 
 class UploadsTest(FaultsTestCase):

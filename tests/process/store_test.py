@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -42,9 +43,12 @@ class StoreTest(ProcessTestCase):
         self.server = self.daemon.events("fopd.fabric.listening")[0]["address"]
         return self.daemon
 
-    def ctl(self, *arguments, code=DONE, text=None):
-        done = subprocess.run([FOPCTL, "--server", self.server, "--admin", self.daemon.socket_path,
+    def run_ctl(self, *arguments, text=None):
+        return subprocess.run([FOPCTL, "--server", self.server, "--admin", self.daemon.socket_path,
                                *map(str, arguments)], input=text, capture_output=True, text=True, timeout=120)
+
+    def ctl(self, *arguments, code=DONE, text=None):
+        done = self.run_ctl(*arguments, text=text)
         self.assertEqual(done.returncode, code, done.stderr)
         return done.stdout
 
@@ -88,10 +92,51 @@ class StoreTest(ProcessTestCase):
         self.assertRegex(page, r"DEVICE +CHECK +OBJECTS.*\nd0 +done +")
         self.assertNotIn("d1", page)
         self.assertEqual(len(self.daemon.events("fopd.store.checked")), 3)
-        self.ctl("store", "check", "d7", code=78)
         self.ctl("store", "check", "d 0", code=USAGE)
         self.assertIn("done", self.ctl("store", "check", "--show"))
         self.ctl("store", "check", "--end")
+        self.fopd.stop(self.daemon)
+
+    def refused(self, *arguments):
+        """What it printed, and what it complained of."""
+        done = self.run_ctl(*arguments)
+        self.assertEqual(done.returncode, REFUSED, done.stderr)
+        return done.stdout, done.stderr
+
+    def test_a_disk_that_nobody_knows(self):
+        self.start()
+        for verb in (["scrub"], ["store", "check"]):
+            for option in ([], ["--show"], ["--end"]):
+                with self.subTest([*verb, *option]):
+                    self.assertEqual(self.refused(*verb, "d7", *option),
+                                     ("", f"fopctl: {' '.join(verb)}: there is no device d7\n"))
+        self.fopd.stop(self.daemon)
+
+    def test_a_disk_that_cannot_be_read(self):
+        self.start()
+        self.put_on_both()
+        self.fopd.stop(self.daemon)
+        os.truncate(self.images[1], MIB)
+        self.fopd.settings["devices"][1].pop("size")
+        self.fopd.write_config()
+        self.start()
+        devices = {each["name"]: each for each in json.loads(self.ctl("--json", "devices"))}
+        self.assertEqual([each["state"] for each in devices.values()], ["good", "given-up"])
+        why = f"given-up: {devices['d1']['reason']}\n"
+        for verb in (["scrub"], ["store", "check"]):
+            self.assertEqual(self.refused(*verb, "d1"), ("", f"fopctl: {' '.join(verb)}: device d1 is {why}"))
+        # The others are looked at all the same.
+        page, words = self.refused("scrub")
+        self.assertRegex(page, r"\nd0 +(running|done) ")
+        self.assertEqual(words, f"fopctl: scrub: device d1 is {why}")
+        self.assertIn("d1", self.ctl("scrub", "--show"))
+        self.ctl("scrub", "--end")
+        page, words = self.refused("store", "check")
+        self.assertRegex(page, r"\nd0 +done ")
+        self.assertTrue(page.endswith(f"\nd1: {why}"), page)
+        checks = self.check(code=REFUSED)
+        self.assertEqual({name: each["state"] for name, each in checks.items()}, {"d0": "done", "d1": "never"})
+        self.assertEqual(checks["d1"]["problem"] + "\n", why)
         self.fopd.stop(self.daemon)
 
     def test_a_check_of_a_damaged_log(self):
@@ -228,6 +273,9 @@ class StoreTest(ProcessTestCase):
         self.backup.write_bytes(whole)
         (self.fopd.data_dir / "node.id").write_text("0" * 32 + "\n")
         self.assertIn("another node", self.restore(code=DATA_DIR).stderr)
+        self.backup.unlink()
+        self.assertIn(str(self.backup), self.restore(code=DATA_DIR).stderr)
+        self.backup.write_bytes(whole)
         self.lose("node.id")
         self.restore()
         self.start()

@@ -128,7 +128,8 @@ TEST_CASE("reqh fragments: what is written where blocks are going is there to st
     stage.run_for(1s);
     torn.cut(0);
     torn.grow(kSize);
-    for (const std::uint64_t block : {100, 50, 51, 101, 52, 0}) torn.write(block, 1000 + block);
+    for (const std::uint64_t block : {100U, 50U, 51U, 101U, 52U, 0U})
+        torn.write(block, 1000 + block);
     REQUIRE(stage.volume().sweeping());
     REQUIRE(torn.blocks() == 6);
     torn.check();

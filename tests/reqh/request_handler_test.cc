@@ -446,7 +446,7 @@ TEST_CASE("reqh: what is cut off says whether it may have done something", "[req
 TEST_CASE("reqh: a slow fop is an event with the time of each phase", "[reqh]") {
     HandlerWorld node({.max_foms = 1, .piece_count = 1});
     node.send(bulk_echo(kPiece, 100ms));
-    node.send(bulk_echo(kPiece, 200ms));
+    node.send(bulk_echo(kPiece, 300ms));
 
     node.world.run_for(10s);
 
@@ -458,10 +458,21 @@ TEST_CASE("reqh: a slow fop is an event with the time of each phase", "[reqh]") 
     CHECK(event.texts.at("peer") == "mem://client:1");
     CHECK(event.texts.at("principal") == "alice");
     CHECK(event.texts.at("result") == "done");
-    CHECK(event.numbers.at("seconds") == Approx(0.6));
+    CHECK(event.numbers.at("seconds") == Approx(0.8));
     CHECK(event.numbers.at("queued_s") == Approx(0.2));
-    CHECK(event.numbers.at("execute_s") == Approx(0.4));
+    CHECK(event.numbers.at("execute_s") == Approx(0.6));
     CHECK(event.numbers.at("local_resources_s") == 0);
+}
+
+TEST_CASE("reqh: who waited long for a turn, and then was quick, is no event", "[reqh]") {
+    HandlerWorld node({.max_foms = 1});
+    node.send(bulk_echo(kPiece, 40ms));
+    for (int i = 0; i < 20; ++i) node.send(bulk_echo(kPiece, 40ms));
+
+    node.world.run_for(10s);
+
+    CHECK(node.handler.running_count() == 0);
+    CHECK(node.events.events.empty());
 }
 
 TEST_CASE("reqh: what is slow can be changed", "[reqh]") {

@@ -7,10 +7,9 @@ namespace fopd::reqh::testing {
 
 namespace {
 
-using Bytes = std::vector<std::byte>;
 using Kind = Asked::Kind;
-Model::Content changed_content(const Bytes& before, const Asked& asked) {
-    Bytes after = before;
+Model::Content changed_content(const std::vector<std::byte>& before, const Asked& asked) {
+    std::vector<std::byte> after = before;
     const auto at = static_cast<std::ptrdiff_t>(asked.offset);
     switch (asked.kind) {
         case Kind::kWrite:
@@ -28,7 +27,7 @@ Model::Content changed_content(const Bytes& before, const Asked& asked) {
         }
         default: break;
     }
-    return {.bytes = std::make_shared<const Bytes>(std::move(after))};
+    return {.bytes = std::make_shared<const std::vector<std::byte>>(std::move(after))};
 }
 
 }  // namespace
@@ -158,10 +157,11 @@ void Model::make(State state, std::size_t client) {
     if (asked.kind == Kind::kUploadBegin) return add(std::move(state));
     if (owner != nullptr) owner->is_replaced = true;
     state.done[client]->serial = asked.serial;
-    const Object made{.serial = asked.serial,
-                      .fid = asked.fid,
-                      .name = asked.name,
-                      .content = {.bytes = std::make_shared<const Bytes>(asked.bytes)}};
+    const Object made{
+        .serial = asked.serial,
+        .fid = asked.fid,
+        .name = asked.name,
+        .content = {.bytes = std::make_shared<const std::vector<std::byte>>(asked.bytes)}};
     state.objects.insert(std::ranges::lower_bound(state.objects, asked.serial, {}, &Object::serial),
                          made);
     add(std::move(state));

@@ -89,6 +89,26 @@ TEST_CASE("reqh uploads: nobody sees one before its commit, and then all of it",
     CHECK(node.call(commit(fid, bytes.size(), 6)).status() == fop::Status::kNotFound);
 }
 
+TEST_CASE("reqh uploads: one that is larger than what the disk has left does not begin", "[reqh]") {
+    StoreStage node;
+    const auto left_blocks = [&node] {
+        const store::SpaceUse use = node.volume().space_use();
+        return use.free_blocks + use.waiting_blocks;
+    };
+    const auto begin = [&node](std::uint64_t size_bytes) -> FakeFop& {
+        return node.call({.type = type_of("upload_begin"),
+                          .body = fop::UploadBegin{
+                              .name = "name", .size_bytes = size_bytes, .slot = kFirstSlot}});
+    };
+    const FakeFop& refused = begin(left_blocks() * kBlock + 1);
+    CHECK(refused.status() == fop::Status::kNoSpace);
+    CHECK(refused.answer->words == "there is not so much space left on its disk");
+    CHECK(begin(fop::kOffsetMax).status() == fop::Status::kNoSpace);
+    CHECK(node.quota().whole().used() == Amount{});
+    CHECK(begin(left_blocks() * kBlock).status() == fop::Status::kDone);
+    CHECK(begin(0).status() == fop::Status::kDone);
+}
+
 TEST_CASE("reqh uploads: a commit that does not fit what was written is refused", "[reqh]") {
     StoreStage node;
     const fop::Fid fid = begin_upload(node, {});

@@ -335,7 +335,8 @@ TEST_CASE("sim disks: what may have objects and is not there is missed by its po
     machine.node.disks().take_away("d1");
     REQUIRE(machine.start());
     REQUIRE(machine.layout().find_slot(2)->state == reqh::SlotState::kMissing);
-    REQUIRE(machine.layout().pools[0].missing == "d1 (holds something else already), disk " + id);
+    REQUIRE(machine.layout().pools[0].missing ==
+            "d1 (given-up: holds something else already), disk " + id);
     machine.stop();
 
     machine.node.disks().bring_back("d1");
@@ -343,7 +344,7 @@ TEST_CASE("sim disks: what may have objects and is not there is missed by its po
         machine.node.disks().image("d1").make_unreadable(superblock);
     }
     REQUIRE(machine.start());
-    REQUIRE(machine.layout().pools[0].missing.starts_with("d1 (it cannot be opened"));
+    REQUIRE(machine.layout().pools[0].missing.starts_with("d1 (given-up: it cannot be opened"));
     machine.stop();
 
     machine.node.disks().unplug("d1");
@@ -550,7 +551,7 @@ TEST_CASE("sim disks: an older copy of a disk is only read", "[sim]") {
     REQUIRE(machine.start());
 
     const DiskReport d0 = machine.report("d0");
-    REQUIRE(d0.state == std::string("suspect"));
+    REQUIRE(d0.state == std::string("read-only"));
     REQUIRE(d0.read_only);
     REQUIRE_THAT(d0.reason, ContainsSubstring("older copy"));
     REQUIRE_THAT(d0.reason, ContainsSubstring("(entries "));
@@ -574,7 +575,7 @@ TEST_CASE("sim disks: of a disk whose log lacks flushed entries the rest can be 
 
     for (int life = 0; life < 2; ++life) {
         REQUIRE(machine.start());
-        REQUIRE(machine.report("d0").state == std::string("suspect"));
+        REQUIRE(machine.report("d0").state == std::string("read-only"));
         REQUIRE(machine.report("d0").read_only);
         REQUIRE_THAT(machine.report("d0").reason, ContainsSubstring("(entries 10 to "));
         REQUIRE(machine.has(0, 1));

@@ -463,7 +463,7 @@ TEST_CASE("store object map: cleared ranges that meet are one", "[store]") {
     IndexStage stage(IndexKind::kMap);
     LayeredIndex index(stage.index());
     ObjectMap map(stage.reactor(), index);
-    for (const std::uint64_t first : {10, 30, 50}) {
+    for (const std::uint64_t first : {10U, 30U, 50U}) {
         REQUIRE(map.clear(fid_of(1), {.first = first, .count = 10}).has_value());
     }
 

@@ -337,7 +337,7 @@ TEST_CASE("store names: a list passes over thousands that are gone", "[store]") 
 }
 
 TEST_CASE("store names: pages of several parts make one", "[store]") {
-    const std::uint64_t seed = GENERATE(range(1, 20));
+    const std::uint64_t seed = GENERATE(range(1U, 20U));
     CAPTURE(seed);
     core::Random random(seed);
     constexpr unsigned kParts = 3;
@@ -593,7 +593,7 @@ TEST_CASE("store names: memory is bounded by those who want names", "[store]") {
 
 TEST_CASE("store names: what is known follows from the set of claims", "[store][swarm]") {
     const Kind kind = any_kind();
-    const std::uint64_t seed = GENERATE(range(1, 9));
+    const std::uint64_t seed = GENERATE(range(1U, 9U));
     CAPTURE(seed);
     Shelf shelf(kind, seed);
     core::Random random(seed);

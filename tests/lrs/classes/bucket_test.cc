@@ -46,7 +46,8 @@ bool take_one(Meter& meter, const Pace& pace, Instant now, Instant since) {
 }  // namespace
 
 TEST_CASE("lrs bucket: a second of a rate costs a second, rounded up", "[lrs]") {
-    for (const std::uint64_t rate : {1, 3, 7, 1000, 333'333, 999'999, 1'000'000, 123'456'789}) {
+    for (const std::uint64_t rate :
+         {1U, 3U, 7U, 1000U, 333'333U, 999'999U, 1'000'000U, 123'456'789U}) {
         const Limit limit{.per_second = rate, .burst = 1};
         CAPTURE(rate);
         const Pace bytes(limit, Pace::Unit::kBytes);
@@ -69,7 +70,7 @@ TEST_CASE("lrs bucket: the default burst is 10 ms of the rate, and at least one"
 }
 
 TEST_CASE("lrs bucket: what is there at once is the burst, and not one more", "[lrs]") {
-    for (const std::uint64_t burst : {1, 2, 64, 10'000}) {
+    for (const std::uint64_t burst : {1U, 2U, 64U, 10'000U}) {
         const Pace pace({.per_second = 333'333, .burst = burst}, Pace::Unit::kOperations);
         Meter meter;
         std::uint64_t count = 0;

@@ -90,16 +90,27 @@ Duration limit_span(std::uint64_t limit) {
 }  // namespace
 
 TEST_CASE("lrs mclock limits: from one a second to a million, late by up to 100 us", "[lrs]") {
-    for (const std::uint64_t limit : {1, 7, 100, 1000, 10'000, 33'333, 100'000, 1'000'000}) {
+    for (const std::uint64_t limit :
+         {1U, 7U, 100U, 1000U, 10'000U, 33'333U, 100'000U, 1'000'000U}) {
         for (const Duration late : {Duration{0ns}, Duration{10us}, Duration{100us}}) {
             check_limit({.limit = limit, .late_max = late, .span = limit_span(limit)});
         }
     }
 }
 
+TEST_CASE("lrs mclock limits: from one a second to a million, for ten seconds", "[.long]") {
+    for (std::uint64_t limit = 1; limit <= 1'000'000; limit *= 10) {
+        for (const Duration late : {Duration{0ns}, Duration{10us}, Duration{100us}}) {
+            for (const std::uint64_t each : {limit, limit / 3 + 1}) {
+                check_limit({.limit = each, .late_max = late, .span = 10s});
+            }
+        }
+    }
+}
+
 TEST_CASE("lrs mclock limits: one, two or eight localities have the same in all", "[lrs]") {
-    for (const std::uint64_t limit : {1, 50, 1000, 100'000}) {
-        for (const std::size_t count : {1, 2, 8}) {
+    for (const std::uint64_t limit : {1U, 50U, 1000U, 100'000U}) {
+        for (const std::size_t count : {1U, 2U, 8U}) {
             check_limit({.limit = limit,
                          .locality_count = count,
                          .late_max = 100us,

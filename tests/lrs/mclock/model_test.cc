@@ -53,14 +53,15 @@ public:
 
     void push(std::size_t rule, StageRequest& request, Instant now) {
         auto found = std::ranges::find(classes_, rule, &Class::rule);
-        if (found == classes_.end()) {
+        const bool is_new = found == classes_.end();
+        if (is_new) {
             classes_.push_back({.rule = rule});
             found = classes_.end() - 1;
         }
         found->waiting.push_back(&request);
         if (found->waiting.size() > 1) return;
         found->since = ticks_at(now);
-        found->share = std::max(found->share, now_);
+        found->share = std::max(found->share, now_ + (is_new ? part_of(*found) : 0));
         note_limit(*found, ticks_at(now));
     }
 
@@ -222,8 +223,8 @@ void compare_with_model(const ModelRun& run) {
 
 TEST_CASE("lrs mclock model: both give the same requests in the same order", "[lrs]") {
     for (std::uint64_t seed = 1; seed <= 10; ++seed) {
-        for (const std::uint64_t step_max_us : {0, 300, 3000, 30'000}) {
-            for (const std::uint64_t push_percent : {40, 50, 60}) {
+        for (const std::uint64_t step_max_us : {0U, 300U, 3000U, 30'000U}) {
+            for (const std::uint64_t push_percent : {40U, 50U, 60U}) {
                 compare_with_model(
                     {.seed = seed, .step_max_us = step_max_us, .push_percent = push_percent});
             }

@@ -72,7 +72,16 @@ TEST_CASE("lrs mclock rule: mistakes are told with their column", "[lrs]") {
     CHECK(tells(mclock_mistake("a job=x limit=100000001/s"), "is no rate of a class"));
     CHECK(tells(mclock_mistake("a job=x limit=5MB/s"), "is a rate in bytes"));
     CHECK(tells(mclock_mistake("a job=x limit=5/s soft_limit=6/s"), "two limits"));
-    CHECK(tells(mclock_mistake("a job=x rate=5/s"), "\"rate\" stands where an option should"));
+    CHECK(tells(mclock_mistake("a job=x rate=5/s"),
+                "column 9: \"rate\" is an option of the rules of tbf; those of mclock have "
+                "reservation=, weight=, limit=, soft_limit=, rank= and by="));
+    CHECK(tells(mclock_mistake("a job=x and op=read"), "column 9: \"and\" stands behind a test"));
+    for (const char* rate : {"-1/s", "1e30", "1e30/s", "200", "0/s"}) {
+        const std::string said = mclock_mistake("a job=x limit=" + std::string(rate));
+        CAPTURE(said);
+        CHECK(tells(said, "column 15"));
+        CHECK(tells(said, "write 1/s to 100000000/s, or none"));
+    }
     CHECK(tells(mclock_mistake("a job=x wieght=5"), "did you mean weight?"));
     CHECK(tells(mclock_mistake("a job=x limit"), "'='"));
     CHECK(tells(mclock_mistake("a jbo=x"), "did you mean job?"));

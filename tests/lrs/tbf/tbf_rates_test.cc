@@ -106,23 +106,33 @@ void check_rate(std::uint64_t rate, std::uint64_t burst, const Load& load) {
 }  // namespace
 
 TEST_CASE("lrs tbf rates: from one a second to a million, late by up to 100 us", "[lrs]") {
-    for (const std::uint64_t rate : {1, 7, 100, 1000, 10'000, 33'333, 100'000, 1'000'000}) {
+    for (const std::uint64_t rate : {1U, 7U, 100U, 1000U, 10'000U, 33'333U, 100'000U, 1'000'000U}) {
         for (const Duration late : {Duration{0ns}, Duration{10us}, Duration{100us}}) {
             check_rate(rate, default_burst(rate), {.late_max = late, .span = span_for(rate)});
         }
     }
 }
 
+TEST_CASE("lrs tbf rates: from one a second to a million, for ten seconds", "[.long]") {
+    for (std::uint64_t rate = 1; rate <= 1'000'000; rate *= 10) {
+        for (const Duration late : {Duration{0ns}, Duration{10us}, Duration{100us}}) {
+            for (const std::uint64_t each : {rate, rate / 3 + 1}) {
+                check_rate(each, default_burst(each), {.late_max = late, .span = 10s});
+            }
+        }
+    }
+}
+
 TEST_CASE("lrs tbf rates: the smallest burst that allows for the lateness is enough", "[lrs]") {
-    for (const std::uint64_t rate : {10'000, 20'000, 100'000, 333'333}) {
+    for (const std::uint64_t rate : {10'000U, 20'000U, 100'000U, 333'333U}) {
         const std::uint64_t burst = (rate + 9999) / 10'000;
         check_rate(rate, burst, {.late_max = 100us, .span = span_for(rate)});
     }
 }
 
 TEST_CASE("lrs tbf rates: one, two or eight localities have the same in all", "[lrs]") {
-    for (const std::uint64_t rate : {1, 50, 1000, 100'000}) {
-        for (const std::size_t count : {1, 2, 8}) {
+    for (const std::uint64_t rate : {1U, 50U, 1000U, 100'000U}) {
+        for (const std::size_t count : {1U, 2U, 8U}) {
             check_rate(
                 rate, default_burst(rate),
                 {.locality_count = count, .late_max = 100us, .span = rate >= 100'000 ? 3s : 10s});
@@ -150,7 +160,7 @@ TEST_CASE("lrs tbf rates: bytes are as exact", "[lrs]") {
                              Case{1'000'000'000, 65536}, Case{10'000'000'000, 1U << 20}}) {
         CAPTURE(each.rate, each.size);
         const Limit limit{.per_second = each.rate, .burst = default_burst(each.rate)};
-        for (const std::size_t count : {1, 8}) {
+        for (const std::size_t count : {1U, 8U}) {
             TbfStage stage({"a job=a rate=" + std::to_string(each.rate) + "B/s"}, {}, count);
             const auto all = serve(stage, {.request = "job=a size=" + std::to_string(each.size),
                                            .locality_count = count,
