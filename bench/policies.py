@@ -2,13 +2,16 @@
 """Measures what request-scheduling policies are worth to clients, and what they cost, by turns on daemons of its own.
 
     bench/policies.py [--bin build/release/bin] [--dir /var/tmp] [--policies fifo,crr] [--seconds 5] [--rounds 1]
-                      [--turns 20]
+                      [--turns 20] [--disk-rate BYTES]
 
 reader   a client reads 4 KiB at a time, one after the other, beside one that streams 1 MiB writes, 32 at a time
 shares   16 clients of very different appetite, 1 to 128 reads of 4 KiB at a time each: what the slowest of those that
          always have something waiting gets of a fair share
 cost     one client reads 4 KiB, 32 at a time, on one daemon whose policies take turns of a second: the medians, and
          that of what each had of the first one's rate in the same round
+
+With --disk-rate the daemon's disks are made as slow as that by the kernel (a control group, so as root): then it is the
+disk that one waits for, as it is on most nodes, and not the two cores of a small machine.
 """
 
 import argparse
@@ -40,8 +43,43 @@ class Client:
         return json.loads(out)
 
 
+def disk_of(folder):
+    """Of the file system of a folder: its whole disk, as major:minor."""
+    number = os.stat(folder).st_dev
+    block = pathlib.Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}").resolve()
+    return ((block.parent if (block / "partition").exists() else block) / "dev").read_text().strip()
+
+
+@contextlib.contextmanager
+def slow_disk(asked):
+    """Who may join the group whose disk is slow."""
+    if not asked.disk_rate:
+        yield lambda process: None
+        return
+    disk = disk_of(asked.dir)
+    old = pathlib.Path("/sys/fs/cgroup/blkio")
+    group = (old if old.exists() else pathlib.Path("/sys/fs/cgroup")) / f"fopd-bench-{os.getpid()}"
+    group.mkdir()
+    try:
+        if old.exists():
+            for way in ("read", "write"):
+                (group / f"blkio.throttle.{way}_bps_device").write_text(f"{disk} {asked.disk_rate}")
+        else:
+            (group / "io.max").write_text(f"{disk} rbps={asked.disk_rate} wbps={asked.disk_rate}")
+        yield lambda process: (group / "cgroup.procs").write_text(str(process.pid))
+    finally:
+        group.rmdir()
+
+
 @contextlib.contextmanager
 def daemon_with(asked, policy):
+    with slow_disk(asked) as join, started_daemon(asked, policy) as daemon:
+        join(daemon.process)
+        yield daemon
+
+
+@contextlib.contextmanager
+def started_daemon(asked, policy):
     with tempfile.TemporaryDirectory(prefix="fopd-bench-", dir=asked.dir) as name:
         daemon = Daemon(asked.bin, pathlib.Path(name), 1, 1)
         settings = json.loads(daemon.config.read_text())
@@ -102,6 +140,7 @@ def main():
     parser.add_argument("--dir", default="/var/tmp")
     parser.add_argument("--policies", default="fifo,crr")
     parser.add_argument("--io-wait-goal", help="lrs.io_wait_goal, such as none")
+    parser.add_argument("--disk-rate", type=int, metavar="BYTES", help="a second, that the disks read, and write, at most")
     parser.add_argument("--parts", default="reader,shares,cost")
     parser.add_argument("--seconds", type=float, default=5)
     parser.add_argument("--rounds", type=int, default=1)
