@@ -48,13 +48,16 @@ public:
     // As it began.
     void ended(std::uint64_t size_bytes, Duration io_wait) {
         discount(size_bytes);
-        ended_discounted();
-        control_->ended(io_wait, io_sched::weight_of(size_bytes));
-        allowed_.set(control_->depth());
+        ended_discounted(size_bytes, io_wait);
     }
     // It runs on, and counts no more but as one of max_foms: it may wait for its client.
     void discount(std::uint64_t size_bytes) { weight_ -= io_sched::weight_of(size_bytes); }
-    void ended_discounted() { running_.set(running_.get() - 1); }
+    // What it tells of the devices counts all the same: it may have run for long because of them.
+    void ended_discounted(std::uint64_t size_bytes, Duration io_wait) {
+        running_.set(running_.get() - 1);
+        control_->ended(io_wait, io_sched::weight_of(size_bytes));
+        allowed_.set(control_->depth());
+    }
 
     // Any thread.
     std::uint64_t running() const { return running_.get(); }

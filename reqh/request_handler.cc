@@ -115,7 +115,7 @@ void RequestHandler::on_cancelled(Fom& fom) {
 void RequestHandler::on_finished(Fom& fom, fop::Reply reply) {
     fom.RunningPlace::unlink();
     if (fom.discounted) {
-        admission_.ended_discounted();
+        admission_.ended_discounted(fom.attributes.size_bytes, fom.io_wait());
     } else {
         admission_.ended(fom.attributes.size_bytes, fom.io_wait());
     }

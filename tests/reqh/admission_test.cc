@@ -77,7 +77,7 @@ TEST_CASE("reqh admission: what runs for too long leaves room for others", "[req
     }
     admission.discount(1UL << 20);
     CHECK_FALSE(admission.has_room());
-    admission.ended_discounted();
+    admission.ended_discounted(1UL << 20, 1s);
     CHECK(admission.has_room());
     CHECK(admission.running() == 19);
 }
@@ -118,4 +118,16 @@ TEST_CASE("reqh admission: what is more than a device does in time waits elsewhe
     }
     CHECK(longest_late <= 2ms);
     CHECK(running.size() >= 5);
+}
+
+TEST_CASE("reqh admission: what ran for too long because of a device tells of it too", "[reqh]") {
+    Admission admission({.max_foms = 128, .io_wait_goal = 1ms});
+    for (int round = 0; round < 50; ++round) {
+        fill(admission, 1UL << 20);
+        while (admission.running() > 0) {
+            admission.discount(1UL << 20);
+            admission.ended_discounted(1UL << 20, 1s);
+        }
+    }
+    CHECK(fill(admission, 1UL << 20) == 1);
 }
