@@ -75,6 +75,11 @@ void Reactor::spawn(Gate& gate, Task<void> task) {
     schedule(root.handle);
 }
 
+void Reactor::start(Gate& gate, Task<void> task) {
+    const Root root = run_root(this, gate.enter(), std::move(task));
+    root.handle.resume();
+}
+
 void Reactor::schedule_growing(std::coroutine_handle<> handle) {
     const std::size_t mask = ready_mask_ * 2 + 1;
     auto larger = std::make_unique<std::coroutine_handle<>[]>(mask + 1);

@@ -75,6 +75,9 @@ public:
     // Runs `task` in the background, from the next turn on. The gate must be open; it cannot be
     // waited shut before the task has ended.
     void spawn(Gate& gate, Task<void> task);
+    // The same from now on: within this call it runs until it waits for something. For what a
+    // poller gathered, so that its I/O leaves with this turn.
+    void start(Gate& gate, Task<void> task);
     // Continues a suspended coroutine in a later turn, in the order of these calls.
     void schedule(std::coroutine_handle<> handle);
     // Destroys every spawned coroutine where it is suspended, the last spawned first, so that what

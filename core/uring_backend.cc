@@ -113,6 +113,8 @@ public:
             return;
         }
         prepare(*sqe, op);
+        // A flush is a thread's of the kernel: it may begin while this turn goes on.
+        if (op.code == IoCode::kSyncData && !disabled_) io_uring_submit(&ring_);
     }
 
     void cancel(IoOp& op) override {

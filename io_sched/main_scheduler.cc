@@ -247,7 +247,7 @@ void MainScheduler::start(DeviceQueue& device, IoRequest& request, IoPart& part)
     figures_of(request).dispatched.add(1);
     if (request.type != IoType::kWrite) {
         device.begin(request.type, part.buffer.size_bytes);
-        reactor_.spawn(device.gate(), execute(&device, share));
+        reactor_.start(device.gate(), execute(&device, share));
         return;
     }
     if (device.joined().takes(part)) {
@@ -265,9 +265,9 @@ void MainScheduler::start_joined(DeviceQueue& device) {
     Joined& joined = device.joined();
     if (joined.count == 0) return;
     if (joined.count == 1) {
-        reactor_.spawn(device.gate(), execute(&device, joined.shares.front()));
+        reactor_.start(device.gate(), execute(&device, joined.shares.front()));
     } else {
-        reactor_.spawn(device.gate(), execute_joined(&device, joined));
+        reactor_.start(device.gate(), execute_joined(&device, joined));
     }
     joined.count = 0;
     joined.size_bytes = 0;

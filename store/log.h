@@ -144,6 +144,7 @@ struct LogOptions {
     bool fills_holes = true;          // Before it comes to them, on disks that gain by it.
     std::uint32_t entry_blocks_max = 64;      // 256 KiB.
     std::uint32_t entries_in_flight_max = 3;  // Closed and not durable, while nothing is full.
+    Duration gather_time = 1ms;  // Between two entries, while the first is not durable.
 };
 
 struct ReplayOptions {
@@ -179,8 +180,8 @@ struct LogSpaceFigures {
 //
 // A commit: reserve(), whenever; then in ONE turn start the writes of the data and begin(); then
 // data_done() when these have ended, and durable(). Commits of one turn, and those that come while
-// enough entries are on their way, share an entry. An entry is complete when it is written and all
-// data of its commits are; one flush at a time makes the longest complete prefix durable.
+// an entry is on its way, for a while, share an entry. An entry is complete when it is written and
+// all data of its commits are; one flush at a time makes the longest complete prefix durable.
 //
 // After a failed write or flush nothing is known to become durable any more: every commit that was
 // not durable, and every later one, fails with kIo, and the log writes no more. It is not retried.

@@ -20,12 +20,14 @@ LogCore::LogCore(core::Reactor& reactor, devices::Device& device, SegmentSource&
       copies_(device),
       space_(
           {.segment_blocks = options.segment_blocks, .entry_blocks_max = options.entry_blocks_max}),
+      close_timer_(*this),
       progress_(reactor),
       door_(reactor),
       room_(reactor),
       segments_max_(options.segments_max),
       superblock_free_(reactor),
       cleaning_(reactor) {
+    reactor.add_poller(*this);
     ENSURE(options.entries_in_flight_max >= 1);
     ENSURE(options.entries_in_flight_max <= kSlots / 2);
     ENSURE(options.segments_max <= Log::kSegmentsMax);
@@ -127,7 +129,7 @@ void LogCore::begin(Commit& commit, Reservation reservation, std::span<const std
     } else {
         arm_timer();
     }
-    schedule_closer();
+    close_soon();
 }
 
 void LogCore::begin_failed(Commit& commit) {
@@ -137,18 +139,19 @@ void LogCore::begin_failed(Commit& commit) {
     end(commit);
 }
 
-void LogCore::schedule_closer() {
-    if (closer_scheduled_ || failed_ || gathering().commit_count == 0) return;
+void LogCore::close_soon() {
+    if (failed_ || gathering().commit_count == 0) return;
     if (in_flight() >= options_.entries_in_flight_max) return;
-    closer_scheduled_ = true;
-    spawn(close_in_next_turn());
+    const Instant due = after(closed_at_, options_.gather_time);
+    closes_ = closes_ || in_flight() == 0 || reactor_.now() >= due;
+    if (!closes_ && !close_timer_.armed()) reactor_.arm(close_timer_, due);
 }
 
-Task<void> LogCore::close_in_next_turn() {
-    closer_scheduled_ = false;
-    const bool may = in_flight() < options_.entries_in_flight_max;
-    if (failed_ || !may || gathering().commit_count == 0) co_return;
-    co_await write_entry(close_entry());
+// What was begun in this turn leaves with its data.
+void LogCore::flush() {
+    while (std::exchange(closes_, false)) {
+        if (!failed_) reactor_.start(gate_, write_entry(close_entry()));
+    }
 }
 
 // Chooses the place of the gathering entry and completes its bytes; the next begins to gather.
@@ -168,6 +171,7 @@ std::uint64_t LogCore::close_entry() {
                 .record_count = slot.record_count,
                 .schema_version = schema_version_});
     closed_ = seq;
+    closed_at_ = reactor_.now();
     ENSURE(closed_ + 1 - retired_ <= kSlots);
     gathering() = Slot{.buffer = gathering().buffer};
     if (placed.new_segment) {
@@ -232,7 +236,7 @@ void LogCore::retire() {
     }
     if (retired_ == before) return;
     wake_room();
-    schedule_closer();
+    close_soon();
 }
 
 bool LogCore::flush_due() const {
@@ -284,6 +288,7 @@ void LogCore::fail(const Error& error, const char* what) {
         end(*commit);
     }
     disarm();
+    close_timer_.disarm();
     progress_.wake_all();
     wake_room();
     cleaning_.wake_all();

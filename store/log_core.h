@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/gate.h"
+#include "core/poller.h"
 #include "core/reactor.h"
 #include "core/wait_queue.h"
 #include "store/aligned_memory.h"
@@ -34,11 +35,14 @@ namespace fopd::store {
 // - Retired: its slot is free. An entry with durable commits stays until it is durable, so that
 //   what comes meanwhile gathers instead of being written in dribs and drabs.
 //
-// An entry is closed in the turn after its first commit, if few enough are on their way; when the
-// next commit does not fit, at once. The memory that is promised is limited so that there is always
-// a slot: of two entries closed for want of room that follow each other the payloads exceed one
-// entry's, and at most in_flight_max of the others are on their way.
-class LogCore final : core::Timer {
+// An entry is closed at the end of a turn with a commit, so that it leaves with the data. While
+// another is on its way it gathers a while longer: a device that is fast is done by then, and the
+// more commits share an entry and a flush the less each of them costs; one that is slow has the
+// next entry written while it still flushes. When the next commit does not fit it is closed at
+// once. The memory that is promised is limited so that there is always a slot: of two entries
+// closed for want of room that follow each other the payloads exceed one entry's, and at most
+// in_flight_max of the others are on their way.
+class LogCore final : core::Timer, core::Poller {
 public:
     LogCore(core::Reactor& reactor, devices::Device& device, SegmentSource& source,
             const LogOptions& options);
@@ -109,8 +113,21 @@ private:
     std::uint64_t in_flight() const { return closed_ - retired_; }
     void begin_failed(Commit& commit);
     std::uint64_t close_entry();
-    void schedule_closer();
-    Task<void> close_in_next_turn();
+    class CloseTimer final : public core::Timer {
+    public:
+        explicit CloseTimer(LogCore& log) : Timer(&on_time), log_(log) {}
+
+    private:
+        static void on_time(core::Timer& timer) {
+            static_cast<CloseTimer&>(timer).log_.close_soon();
+        }
+        LogCore& log_;
+    };
+    void close_soon();
+    bool poll() override { return false; }
+    void flush() override;
+    Duration sleep_max() override { return closes_ ? Duration{0} : Duration::max(); }
+    Look look() const override { return Look::kNot; }
     Task<void> write_entry(std::uint64_t seq);
     void advance();
     bool flush_due() const;
@@ -170,6 +187,8 @@ private:
     // A superblock is written at the latest when the log has entered so many segments: replay
     // looks for its beginning through no more.
     static constexpr std::uint32_t kEnteredMax = 16;
+    // Records that are asked about in a turn; a segment of them would keep commits waiting.
+    static constexpr std::uint32_t kCleanedInATurn = 128;
 
     core::Reactor& reactor_;
     devices::Device& device_;
@@ -198,7 +217,9 @@ private:
     std::uint64_t trusted_ = 0;
     std::uint64_t closed_ = 0;
     std::uint64_t last_records_seq_ = 0;  // The last entry that is more than a mark.
-    bool closer_scheduled_ = false;
+    bool closes_ = false;                 // The gathering entry, at the end of this turn.
+    Instant closed_at_{};                 // The entry before it.
+    CloseTimer close_timer_;
     bool flushing_ = false;
     core::IntrusiveList<Commit> waiting_;  // Durable commits, in their order.
     std::optional<Error> failed_;

@@ -376,6 +376,7 @@ Task<Result<void>> LogCore::hand_out_oldest(CleanVisitor* visitor, std::uint64_t
     if (!allocated) co_return allocated;
     LogPosition at{.segment = space_.segments().front().number};
     std::uint64_t epoch = 0;
+    std::uint32_t records = 0;  // Of this turn.
     for (std::uint64_t seq = space_.segments().front().first_seq; seq < end_seq; ++seq) {
         const auto found = co_await reader.at(at);
         if (!found) co_return std::unexpected(found.error());
@@ -391,6 +392,10 @@ Task<Result<void>> LogCore::hand_out_oldest(CleanVisitor* visitor, std::uint64_t
         if ((*found)->header.record_count == 0) continue;  // A mark.
         const auto kept = co_await visitor->keep((*found)->entry);
         if (!kept) co_return kept;
+        records += (*found)->header.record_count;
+        if (records < kCleanedInATurn) continue;
+        co_await reactor_.yield();
+        records = 0;
     }
     co_return Result<void>{};
 }

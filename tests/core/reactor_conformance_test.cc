@@ -109,6 +109,21 @@ TEST_CASE("core reactor: who yields goes behind everyone who is ready", "[core]"
     REQUIRE(log == Log{"a", "b", "c", "a", "b", "c", "a", "b", "c"});
 }
 
+TEST_CASE("core reactor: what is started runs at once, until it waits", "[core]") {
+    const Kind kind = any_kind();
+    CAPTURE(kind);
+    Harness harness(kind);
+    Gate gate;
+    Log log;
+    harness->spawn(gate, note(&log, "spawned"));
+    harness->start(gate, yield_and_note(&harness.reactor(), &log, "started", 2));
+    REQUIRE(log == Log{"started"});
+
+    drain(harness, gate);
+
+    REQUIRE(log == Log{"started", "spawned", "started"});
+}
+
 namespace {
 Task<void> fail_inside(Reactor* reactor, bool suspend_first) {
     if (suspend_first) co_await reactor->yield();
