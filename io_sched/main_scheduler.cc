@@ -222,7 +222,10 @@ void MainScheduler::flush() {
     changed_ = false;
     schedulers_->dispatch_devices();
     while (IoRequest* const request = schedulers_->peek_request(reactor_.now())) schedule(*request);
-    for (const auto& device : devices_) start_joined(*device);
+    for (const auto& device : devices_) choose_joined(*device);
+    // At once, so that the kernel has them with this turn; after the choice, as one may also end.
+    for (auto& [device, operation] : chosen_) reactor_.start(device->gate(), std::move(operation));
+    chosen_.clear();
     end_over();
     // Whoever was completed just now pushed something: another turn.
     if (changed_) reactor_.arm(*this, reactor_.now());
@@ -234,40 +237,40 @@ void MainScheduler::schedule(IoRequest& request) {
         if (!pair) return give_up(request, pair.error());
         if (!pair->has_value()) return schedulers_->requeue(request);
         const DeviceMedium& found = **pair;
-        start(static_cast<DeviceQueue&>(*found.device), request, request.parts[found.part]);
+        choose(static_cast<DeviceQueue&>(*found.device), request, request.parts[found.part]);
     }
     leave(request);
     request.waited_ = reactor_.now() - request.arrived_at_;
     figures_of(request).wait.record(request.waited_);
 }
 
-void MainScheduler::start(DeviceQueue& device, IoRequest& request, IoPart& part) {
+void MainScheduler::choose(DeviceQueue& device, IoRequest& request, IoPart& part) {
     const Share share{.request = &request, .part = &part};
     ++request.running_count_;
     figures_of(request).dispatched.add(1);
     if (request.type != IoType::kWrite) {
         device.begin(request.type, part.buffer.size_bytes);
-        reactor_.start(device.gate(), execute(&device, share));
+        chosen_.push_back({&device, execute(&device, share)});
         return;
     }
     if (device.joined().takes(part)) {
         figures_of(request).joined.add(1);
         device.grow(device.joined().size_bytes, part.buffer.size_bytes);
     } else {
-        start_joined(device);
+        choose_joined(device);
         device.begin(request.type, part.buffer.size_bytes);
     }
     device.joined().add(share);
 }
 
 // It is one operation, and counts as one.
-void MainScheduler::start_joined(DeviceQueue& device) {
+void MainScheduler::choose_joined(DeviceQueue& device) {
     Joined& joined = device.joined();
     if (joined.count == 0) return;
     if (joined.count == 1) {
-        reactor_.start(device.gate(), execute(&device, joined.shares.front()));
+        chosen_.push_back({&device, execute(&device, joined.shares.front())});
     } else {
-        reactor_.start(device.gate(), execute_joined(&device, joined));
+        chosen_.push_back({&device, execute_joined(&device, joined)});
     }
     joined.count = 0;
     joined.size_bytes = 0;

@@ -93,6 +93,10 @@ private:
         std::uint64_t size_bytes;
         Instant began;
     };
+    struct Chosen {
+        DeviceQueue* device;
+        Task<void> operation;
+    };
     struct Figures {
         core::Counter dispatched;  // Parts given to a device.
         core::Counter joined;      // Of those, parts that went with the one before.
@@ -109,8 +113,8 @@ private:
     void let_wait(IoRequest& request);
     void leave(IoRequest& request);
     void schedule(IoRequest& request);
-    void start(DeviceQueue& device, IoRequest& request, IoPart& part);
-    void start_joined(DeviceQueue& device);
+    void choose(DeviceQueue& device, IoRequest& request, IoPart& part);
+    void choose_joined(DeviceQueue& device);
     Task<void> execute(DeviceQueue* device, Share share);
     Task<void> execute_joined(DeviceQueue* device, Joined joined);
     void operation_ended(DeviceQueue& device, const Running& what, bool succeeded);
@@ -127,6 +131,7 @@ private:
     const std::uint32_t depth_max_;
     const std::unique_ptr<IoSchedulers> schedulers_;
     std::vector<std::unique_ptr<DeviceQueue>> devices_;
+    std::vector<Chosen> chosen_;                 // By this pass, to be started at its end.
     core::IntrusiveList<WaitingPlace> waiting_;  // With a scheduler.
     core::IntrusiveList<WaitingPlace> over_;     // To be completed at the end of the turn.
     std::array<Figures, kIoTypeCount> figures_;

@@ -163,6 +163,36 @@ TEST_CASE("io_sched main: a device never has more at a time than its depth", "[i
     for (std::uint64_t i = 0; i < 20; ++i) CHECK(stage.a.begun()[i].offset == i * kBlockBytes);
 }
 
+TEST_CASE("io_sched main: what fails as it begins is completed once, by a spare if it can be",
+          "[io_sched]") {
+    Stage stage;
+    stage.a.fail_at_once(kDiskError);
+    CountedRequest spared(IoType::kRead, {kA, kB});
+    spared.required_count = 1;
+    CountedRequest alone(IoType::kRead, {kA});
+    // In more operations than one, and the last of them on a disk that works.
+    CountedRequest apart(IoType::kWrite, {kA});
+    apart.add_part(kA, 7 * kBlockBytes, kBlockBytes);
+    apart.add_part(kB, 0, kBlockBytes);
+    CountedRequest all_failed(IoType::kWrite, {kA});
+    all_failed.add_part(kA, 9 * kBlockBytes, kBlockBytes);
+    for (CountedRequest* const request : {&spared, &alone, &apart, &all_failed}) {
+        stage.push(*request);
+    }
+    stage.settle();
+
+    CHECK(alone.ended_with(Errc::kIo));
+    CHECK(all_failed.ended_with(Errc::kIo));
+    CHECK(spared.completed == 0);
+    CHECK(apart.completed == 0);
+    CHECK(stage.main->device(kA)->in_flight() == 0);
+    CHECK(stage.b.running() == 2);
+    stage.b.end_all();
+    stage.settle();
+    CHECK(spared.ended_well());
+    CHECK(apart.ended_with(Errc::kIo));
+}
+
 TEST_CASE("io_sched main: a deadline ends the wait for a device, and nothing is begun",
           "[io_sched]") {
     Stage stage(1);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -31,6 +32,8 @@ public:
         results_.push_back(result);
         ENSURE(ends_.wake_one());
     }
+    // From now on all fail as they begin, as those of a disk that was closed do.
+    void fail_at_once(const Error& why) { failure_ = why; }
     void end_all() {
         while (!ends_.empty()) end_one();
     }
@@ -60,6 +63,7 @@ private:
     Task<Result<void>> run(IoType type, std::uint64_t offset, core::WaitOptions wait,
                            std::size_t pieces = 1) {
         begun_.push_back({type, offset, pieces});
+        if (failure_) co_return std::unexpected(*failure_);
         ++running_;
         const Result<void> woken = co_await ends_.wait(wait);
         --running_;
@@ -73,6 +77,7 @@ private:
     core::WaitQueue ends_;
     std::deque<Result<void>> results_;
     std::vector<Operation> begun_;
+    std::optional<Error> failure_;
     std::size_t running_ = 0;
 };
 
