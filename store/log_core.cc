@@ -150,7 +150,9 @@ void LogCore::close_soon() {
 // What was begun in this turn leaves with its data.
 void LogCore::flush() {
     while (std::exchange(closes_, false)) {
-        if (!failed_) reactor_.start(gate_, write_entry(close_entry()));
+        const bool may = in_flight() < options_.entries_in_flight_max;
+        if (failed_ || !may || gathering().commit_count == 0) return;
+        reactor_.start(gate_, write_entry(close_entry()));
     }
 }
 

@@ -212,6 +212,36 @@ TEST_CASE("store log: what comes while an entry is on its way shares the next on
     REQUIRE(bench.disk->counts().flushes == flushes + 2);
 }
 
+TEST_CASE("store log: an entry closed for want of room counts among those on their way",
+          "[store]") {
+    Bench bench;
+    bench.options.entries_in_flight_max = 1;
+    bench.format();
+    bench.open();
+    const std::string large(bench.log->payload_max() - 50, 'x');
+    const std::vector<std::string> texts{std::string(100, 'y'), large, "abc"};
+    std::vector<Reservation> rooms;
+    for (const std::string& text : texts) {
+        rooms.push_back(bench.reserve(static_cast<std::uint32_t>(text.size())));
+    }
+    bench.disk->faults().delay_min = 300us;
+    bench.disk->faults().delay_max = 300us;
+    std::deque<Commit> commits(3);
+    const auto begin = [&](std::size_t i) {
+        bench.log->begin(commits[i], std::move(rooms[i]), bytes_of(texts[i]), 1,
+                         Durability::kDurable, Data::kNone);
+    };
+    begin(0);
+    begin(1);
+    bench.world.run_for(100us);
+    begin(2);
+    for (const auto& result : bench.run(await_all(bench.log.get(), &commits))) {
+        REQUIRE(result.has_value());
+    }
+    REQUIRE(commits[1].seq() == commits[0].seq() + 1);
+    REQUIRE(commits[2].seq() == commits[1].seq());
+}
+
 TEST_CASE("store log: a disk that flushes slowly is written to meanwhile", "[store]") {
     Bench bench;
     bench.format();
