@@ -336,6 +336,7 @@ void MainScheduler::give_up(IoRequest& request, const Error& why) {
     if (request.running_count_ > 0) return;
     over_.push_back(request);
     changed_ = true;
+    reactor_.arm(*this, reactor_.now());  // The pass of this turn may have been.
 }
 
 void MainScheduler::end_over() {

@@ -106,7 +106,7 @@ private:
 
     bool poll() override { return false; }
     void flush() override;
-    Duration sleep_max() override { return Duration::max(); }
+    Duration sleep_max() override { return changed_ ? Duration{0} : Duration::max(); }
     Look look() const override { return Look::kIfItPays; }
 
     DeviceQueue* find(MediumId medium) const;

@@ -144,16 +144,15 @@ void LogCore::close_soon() {
     if (in_flight() >= options_.entries_in_flight_max) return;
     const Instant due = after(closed_at_, options_.gather_time);
     closes_ = closes_ || in_flight() == 0 || reactor_.now() >= due;
-    if (!closes_ && !close_timer_.armed()) reactor_.arm(close_timer_, due);
+    // If this turn is past its end already, another one.
+    if (!close_timer_.armed() || closes_)
+        reactor_.arm(close_timer_, closes_ ? reactor_.now() : due);
 }
 
 // What was begun in this turn leaves with its data.
 void LogCore::flush() {
-    while (std::exchange(closes_, false)) {
-        const bool may = in_flight() < options_.entries_in_flight_max;
-        if (failed_ || !may || gathering().commit_count == 0) return;
-        reactor_.start(gate_, write_entry(close_entry()));
-    }
+    // A write that ends at once makes room for the next.
+    while (closes_ && !failed_) reactor_.start(gate_, write_entry(close_entry()));
 }
 
 // Chooses the place of the gathering entry and completes its bytes; the next begins to gather.
@@ -174,6 +173,8 @@ std::uint64_t LogCore::close_entry() {
                 .schema_version = schema_version_});
     closed_ = seq;
     closed_at_ = reactor_.now();
+    closes_ = false;
+    close_timer_.disarm();
     ENSURE(closed_ + 1 - retired_ <= kSlots);
     gathering() = Slot{.buffer = gathering().buffer};
     if (placed.new_segment) {

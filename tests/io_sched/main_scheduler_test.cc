@@ -7,6 +7,7 @@
 #include <array>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "core/virtual_world.h"
@@ -161,6 +162,43 @@ TEST_CASE("io_sched main: a device never has more at a time than its depth", "[i
 
     for (const auto& request : requests) CHECK(request->ended_well());
     for (std::uint64_t i = 0; i < 20; ++i) CHECK(stage.a.begun()[i].offset == i * kBlockBytes);
+}
+
+namespace {
+// Cancels at the end of a turn, after the pass.
+struct LateCanceller final : core::Poller {
+    bool poll() override { return false; }
+    void flush() override {
+        if (source != nullptr) std::exchange(source, nullptr)->cancel();
+    }
+    Duration sleep_max() override { return Duration::max(); }
+    Look look() const override { return Look::kNot; }
+
+    core::CancelSource* source = nullptr;
+};
+}  // namespace
+
+TEST_CASE("io_sched main: what is cancelled after the pass of a turn ends all the same",
+          "[io_sched]") {
+    Stage stage(1);
+    LateCanceller canceller;
+    stage.reactor->add_poller(canceller);
+    core::CancelSource source;
+    CountedRequest first(IoType::kWrite, {kA});
+    CountedRequest second(IoType::kWrite, {kA});
+    second.wait.cancel = &source;
+    stage.push(first);
+    stage.push(second);
+    stage.settle();
+    canceller.source = &source;
+    core::Timer turn([](core::Timer&) {});
+    stage.reactor->arm(turn, stage.world.now() + 1ms);
+    stage.world.run_for(2ms);
+    REQUIRE(canceller.source == nullptr);
+    CHECK(second.ended_with(Errc::kCancelled));
+    stage.a.end_one();
+    stage.settle();
+    CHECK(first.ended_well());
 }
 
 TEST_CASE("io_sched main: what fails as it begins is completed once, by a spare if it can be",
