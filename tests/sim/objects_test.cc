@@ -261,7 +261,7 @@ TEST_CASE("sim objects: what is torn is whole to clients and checks, whenever th
 TEST_CASE("sim objects: disks come and go while clients are at work", "[sim]") {
     ReplayedStage stage(19, {.disks = 6, .user = {.names = 2}, .checks = true, .moves = true});
     stage.must(stage.start());
-    for (int round = 0; round < 3; ++round) {
+    for (int round = 0; round < 6; ++round) {
         stage.work(3, 150);
         stage.must(stage.play());
         stage.must(stage.bring_back());
