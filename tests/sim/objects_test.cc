@@ -67,7 +67,8 @@ ObjectFault draw_fault(core::Random& random, const ObjectStageOptions& options) 
         fault.lose_disk = static_cast<std::uint32_t>(random.below(options.disks));
     }
     if (random.below(3) == 0) {
-        fault.cut_start_at = static_cast<std::uint32_t>(1 + random.below(30 * options.disks));
+        fault.cut_start_at =
+            static_cast<std::uint32_t>(1 + random.below(std::uint64_t{30} * options.disks));
     }
     return fault;
 }
