@@ -144,9 +144,10 @@ void LogCore::close_soon() {
     if (in_flight() >= options_.entries_in_flight_max) return;
     const Instant due = after(closed_at_, options_.gather_time);
     closes_ = closes_ || in_flight() == 0 || reactor_.now() >= due;
-    // If this turn is past its end already, another one.
-    if (!close_timer_.armed() || closes_)
+    // Also where this turn is past its end already: the timer makes another one.
+    if (closes_ || !close_timer_.armed()) {
         reactor_.arm(close_timer_, closes_ ? reactor_.now() : due);
+    }
 }
 
 // What was begun in this turn leaves with its data.

@@ -126,7 +126,7 @@ private:
     void close_soon();
     bool poll() override { return false; }
     void flush() override;
-    Duration sleep_max() override { return closes_ ? Duration{0} : Duration::max(); }
+    Duration sleep_max() override { return Duration::max(); }
     Look look() const override { return Look::kNot; }
     Task<void> write_entry(std::uint64_t seq);
     void advance();
