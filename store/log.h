@@ -141,10 +141,10 @@ struct LogOptions {
     std::uint32_t segment_blocks = 256;
     std::uint32_t segments_max = 4;   // How far it grows by itself; see set_segments_max().
     Duration flush_interval = 100ms;  // Until buffered commits are durable, and a mark is written.
+    Duration gather_time = 1ms;       // Between two entries, while the first is not durable.
     bool fills_holes = true;          // Before it comes to them, on disks that gain by it.
     std::uint32_t entry_blocks_max = 64;      // 256 KiB.
     std::uint32_t entries_in_flight_max = 3;  // Closed and not durable, while nothing is full.
-    Duration gather_time = 1ms;  // Between two entries, while the first is not durable.
 };
 
 struct ReplayOptions {

@@ -36,6 +36,7 @@ LogOptions log_options(const VolumeOptions& options) {
             .schema = options.schema,
             .segment_blocks = options.segment_blocks,
             .flush_interval = options.flush_interval,
+            .gather_time = options.gather_time,
             .fills_holes = options.zeros_ahead_bytes > 0,
             .entry_blocks_max = std::min(64U, options.segment_blocks / 4)};
 }

@@ -45,6 +45,7 @@ struct VolumeOptions {
     std::uint64_t overlay_bytes = 64ULL
                                   << 20;  // What changes may take until they are in the index.
     Duration flush_interval = 1s;
+    Duration gather_time = LogOptions{}.gather_time;
     Duration checkpoint_interval = 5s;
     // How far before the data zeros are written, on disks that gain by it.
     std::uint64_t zeros_ahead_bytes = 64ULL << 20;

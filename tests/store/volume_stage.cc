@@ -50,6 +50,8 @@ VolumeOptions small_volume(const Plan& plan, std::uint32_t version) {
                           .segment_blocks = kSegmentBlocks,
                           .overlay_bytes = kOverlayBytes,
                           .flush_interval = 3ms,
+                          // Where nobody gathers, more entries are on their way at once.
+                          .gather_time = plan.seed % 2 == 0 ? Duration{0} : 1ms,
                           .checkpoint_interval = 10ms,
                           .zeros_ahead_bytes = plan.discard ? 1UL << 20 : 64UL << 20,
                           .discard = plan.discard,
