@@ -149,7 +149,7 @@ Result<void> MainScheduler::add_device(MediumId medium, devices::Device& device)
         depth_options(device.geometry().rotational, latency_goal_, depth_max_);
     devices_.push_back(std::make_unique<DeviceQueue>(medium, device, depth));
     schedulers_->add_device(*devices_.back());
-    changed_ = true;
+    want_pass();
     return {};
 }
 
@@ -159,7 +159,7 @@ Task<Result<void>> MainScheduler::remove_device(MediumId medium) {
         co_return std::unexpected(error_of(Errc::kNotFound, "no device has the medium"));
     }
     schedulers_->remove_device(*leaving);
-    changed_ = true;
+    want_pass();
     co_await leaving->gate().close(reactor_);
     std::erase_if(devices_, [leaving](const auto& device) { return device.get() == leaving; });
     co_return Result<void>{};
@@ -185,7 +185,7 @@ void MainScheduler::push(IoRequest& request) {
     request.stamp(++arrivals_, reactor_.now());
     request.result = {};
     request.given_up_ = false;
-    changed_ = true;
+    want_pass();
     if (wait_is_over(request.wait, reactor_.now())) {
         request.result = std::unexpected(why_over(request.wait));
         request.missing_count_ = 0;
@@ -217,9 +217,16 @@ void MainScheduler::leave(IoRequest& request) {
 
 // -- a pass --
 
+// At the end of this turn; if its pass has been, the timer makes another one.
+void MainScheduler::want_pass() {
+    changed_ = true;
+    if (!armed()) reactor_.arm(*this, reactor_.now());
+}
+
 void MainScheduler::flush() {
     if (!changed_) return;
     changed_ = false;
+    disarm();
     schedulers_->dispatch_devices();
     while (IoRequest* const request = schedulers_->peek_request(reactor_.now())) schedule(*request);
     for (const auto& device : devices_) choose_joined(*device);
@@ -227,8 +234,6 @@ void MainScheduler::flush() {
     for (auto& [device, operation] : chosen_) reactor_.start(device->gate(), std::move(operation));
     chosen_.clear();
     end_over();
-    // Whoever was completed just now pushed something: another turn.
-    if (changed_) reactor_.arm(*this, reactor_.now());
 }
 
 void MainScheduler::schedule(IoRequest& request) {
@@ -302,7 +307,7 @@ void MainScheduler::operation_ended(DeviceQueue& device, const Running& what, bo
     if (succeeded && what.type != IoType::kFormat) {
         device.learn(reactor_.now() - what.began, what.size_bytes);
     }
-    changed_ = true;
+    want_pass();
 }
 
 // -- the way out --
@@ -335,8 +340,7 @@ void MainScheduler::give_up(IoRequest& request, const Error& why) {
     if (request.result) request.result = std::unexpected(why);
     if (request.running_count_ > 0) return;
     over_.push_back(request);
-    changed_ = true;
-    reactor_.arm(*this, reactor_.now());  // The pass of this turn may have been.
+    want_pass();
 }
 
 void MainScheduler::end_over() {

@@ -106,9 +106,10 @@ private:
 
     bool poll() override { return false; }
     void flush() override;
-    Duration sleep_max() override { return changed_ ? Duration{0} : Duration::max(); }
+    Duration sleep_max() override { return Duration::max(); }
     Look look() const override { return Look::kIfItPays; }
 
+    void want_pass();
     DeviceQueue* find(MediumId medium) const;
     void let_wait(IoRequest& request);
     void leave(IoRequest& request);

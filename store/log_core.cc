@@ -20,17 +20,16 @@ LogCore::LogCore(core::Reactor& reactor, devices::Device& device, SegmentSource&
       copies_(device),
       space_(
           {.segment_blocks = options.segment_blocks, .entry_blocks_max = options.entry_blocks_max}),
-      close_timer_(*this),
       progress_(reactor),
       door_(reactor),
       room_(reactor),
       segments_max_(options.segments_max),
       superblock_free_(reactor),
       cleaning_(reactor) {
-    reactor.add_poller(*this);
     ENSURE(options.entries_in_flight_max >= 1);
     ENSURE(options.entries_in_flight_max <= kSlots / 2);
     ENSURE(options.segments_max <= Log::kSegmentsMax);
+    reactor.add_poller(*this);
 }
 
 LogCore::~LogCore() = default;
@@ -139,21 +138,26 @@ void LogCore::begin_failed(Commit& commit) {
     end(commit);
 }
 
+bool LogCore::may_close() const {
+    if (failed_ || gathering().commit_count == 0) return false;
+    return in_flight() < options_.entries_in_flight_max;
+}
+
+Instant LogCore::close_at() const {
+    return in_flight() == 0 ? closed_at_ : after(closed_at_, options_.gather_time);
+}
+
+// At the end of this turn if it is time; otherwise, or if this turn is past its end already, the
+// timer makes another one.
 void LogCore::close_soon() {
-    if (failed_ || gathering().commit_count == 0) return;
-    if (in_flight() >= options_.entries_in_flight_max) return;
-    const Instant due = after(closed_at_, options_.gather_time);
-    closes_ = closes_ || in_flight() == 0 || reactor_.now() >= due;
-    // Also where this turn is past its end already: the timer makes another one.
-    if (closes_ || !close_timer_.armed()) {
-        reactor_.arm(close_timer_, closes_ ? reactor_.now() : due);
-    }
+    if (may_close()) reactor_.arm(close_timer_, close_at());
 }
 
 // What was begun in this turn leaves with its data.
 void LogCore::flush() {
-    // A write that ends at once makes room for the next.
-    while (closes_ && !failed_) reactor_.start(gate_, write_entry(close_entry()));
+    while (may_close() && close_at() <= reactor_.now()) {
+        reactor_.start(gate_, write_entry(close_entry()));
+    }
 }
 
 // Chooses the place of the gathering entry and completes its bytes; the next begins to gather.
@@ -174,7 +178,6 @@ std::uint64_t LogCore::close_entry() {
                 .schema_version = schema_version_});
     closed_ = seq;
     closed_at_ = reactor_.now();
-    closes_ = false;
     close_timer_.disarm();
     ENSURE(closed_ + 1 - retired_ <= kSlots);
     gathering() = Slot{.buffer = gathering().buffer};

@@ -113,16 +113,8 @@ private:
     std::uint64_t in_flight() const { return closed_ - retired_; }
     void begin_failed(Commit& commit);
     std::uint64_t close_entry();
-    class CloseTimer final : public core::Timer {
-    public:
-        explicit CloseTimer(LogCore& log) : Timer(&on_time), log_(log) {}
-
-    private:
-        static void on_time(core::Timer& timer) {
-            static_cast<CloseTimer&>(timer).log_.close_soon();
-        }
-        LogCore& log_;
-    };
+    bool may_close() const;
+    Instant close_at() const;
     void close_soon();
     bool poll() override { return false; }
     void flush() override;
@@ -217,9 +209,9 @@ private:
     std::uint64_t trusted_ = 0;
     std::uint64_t closed_ = 0;
     std::uint64_t last_records_seq_ = 0;  // The last entry that is more than a mark.
-    bool closes_ = false;                 // The gathering entry, at the end of this turn.
-    Instant closed_at_{};                 // The entry before it.
-    CloseTimer close_timer_;
+    Instant closed_at_{};                 // The last entry that was.
+    // Firing is all it does: the entry is closed at the end of the turn.
+    core::Timer close_timer_{[](core::Timer&) {}};
     bool flushing_ = false;
     core::IntrusiveList<Commit> waiting_;  // Durable commits, in their order.
     std::optional<Error> failed_;

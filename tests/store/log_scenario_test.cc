@@ -90,6 +90,11 @@ public:
         log = std::make_unique<Log>(*reactor, *disk, segments, options);
         visitor = {};
     }
+    // For each operation.
+    void disk_takes(Duration delay) {
+        disk->faults().delay_min = delay;
+        disk->faults().delay_max = delay;
+    }
     // The process is gone, with all it had in memory.
     void stop() {
         if (!reactor) return;
@@ -196,8 +201,7 @@ TEST_CASE("store log: what comes while an entry is on its way shares the next on
     Bench bench;
     bench.format();
     bench.open();
-    bench.disk->faults().delay_min = 300us;
-    bench.disk->faults().delay_max = 300us;
+    bench.disk_takes(300us);
     const std::uint64_t flushes = bench.disk->counts().flushes;
     std::deque<Commit> commits(6);
     for (Commit& commit : commits) {
@@ -224,8 +228,7 @@ TEST_CASE("store log: an entry closed for want of room counts among those on the
     for (const std::string& text : texts) {
         rooms.push_back(bench.reserve(static_cast<std::uint32_t>(text.size())));
     }
-    bench.disk->faults().delay_min = 300us;
-    bench.disk->faults().delay_max = 300us;
+    bench.disk_takes(300us);
     std::deque<Commit> commits(3);
     const auto begin = [&](std::size_t i) {
         bench.log->begin(commits[i], std::move(rooms[i]), bytes_of(texts[i]), 1,
@@ -246,8 +249,7 @@ TEST_CASE("store log: a disk that flushes slowly is written to meanwhile", "[sto
     Bench bench;
     bench.format();
     bench.open();
-    bench.disk->faults().delay_min = 10ms;
-    bench.disk->faults().delay_max = 10ms;
+    bench.disk_takes(10ms);
     std::deque<Commit> commits(2);
     const Instant begun = bench.reactor->now();
     bench.log->begin(commits[0], bench.reserve(3), bytes_of("one"), 1, Durability::kDurable,
