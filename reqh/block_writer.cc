@@ -2,87 +2,74 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "core/crc32c.h"
 #include "core/ensure.h"
 
 namespace fopd::reqh {
 
-Task<Granted<>> BlockWriter::stage() {
+namespace {
+
+// How many consecutive blocks of the object that are written as a whole begin at this one.
+std::size_t run_at(std::span<const WritePlan::Block> blocks, std::size_t index) {
+    std::size_t count = 1;
+    while (index + count < blocks.size() && !blocks[index + count].is_partial() &&
+           blocks[index + count].number == blocks[index].number + count) {
+        ++count;
+    }
+    return count;
+}
+
+// Of the piece, while what was brought is moved: the rest is for where it comes from.
+constexpr std::size_t kMovedBlocks = WritePlan::kChunkBlocks / 2 - 1;
+
+}  // namespace
+
+// -- the bytes of the write --
+
+Task<Granted<>> BlockWriter::bring() {
+    brought_offset_ = source_.ranges.empty() ? 0 : source_.ranges.front().offset;
+    return bring_chunks();
+}
+
+// The last chunk stays in the piece.
+Task<Granted<>> BlockWriter::bring_chunks() {
+    operation_.enter(Phase::kFetch);
     while (plan_.next_chunk()) {
-        operation_.enter(Phase::kFetch);
         // The chunk before has left the piece.
         const auto written = co_await write_out();
         if (!written) co_return written;
-        const auto read = co_await read_around();
-        if (!read) co_return read;
         const auto fetched = co_await fetch();
         if (!fetched) co_return fetched;
         const auto checked = check_pieces();
         if (!checked) co_return checked;
-        const auto placed = co_await place_chunk();
+        for (const WritePlan::Fragment& fragment : plan_.fragments()) keep_parts(fragment);
+        if (plan_.is_last()) break;
+        for (const WritePlan::Block& block : plan_.blocks()) {
+            if (block.is_partial()) staged().left.push_back(block);
+        }
+        const auto placed = co_await place_blocks(plan_.blocks());
         if (!placed) co_return placed;
     }
     co_return Granted<>{};
 }
 
-// -- the rest of blocks that are written in part --
-
-Task<Granted<>> BlockWriter::read_around() {
-    for (std::size_t index = 0; index < plan_.blocks().size(); ++index) {
-        WritePlan::Block& block = plan_.blocks()[index];
-        if (!block.is_partial()) continue;
-        if (operation_.io().full()) {
-            const auto some = co_await operation_.io().wait();
-            if (!some) co_return refused(untraced(some.error()));
-        }
-        auto extents = operation_.volume().map().extents(fid_, {.first = block.number, .count = 1});
-        const auto extent = extents.next();
-        if (!extent) {
-            [[maybe_unused]] const auto others = co_await operation_.io().wait();
-            co_return refused(extent.error());
-        }
-        if (!extent->has_value()) {
-            std::ranges::fill(block_bytes(index), std::byte{0});
-            continue;
-        }
-        block.checksum = (*extent)->checksums.front();
-        block.checked = true;
-        operation_.io().read(part_of_piece(index * fop::kBlockBytes, fop::kBlockBytes),
-                             (*extent)->block, operation_.wait());
-    }
-    const auto rest = co_await operation_.io().wait();
-    if (!rest) co_return refused(untraced(rest.error()));
-    std::uint64_t damaged = 0;
-    if (!around_is_intact(&damaged)) co_return refused(operation_.corrupt(fid_, damaged));
-    co_return Granted<>{};
-}
-
-bool BlockWriter::around_is_intact(std::uint64_t* damaged) const {
-    for (std::size_t index = 0; index < plan_.blocks().size(); ++index) {
-        WritePlan::Block& block = plan_.blocks()[index];
-        if (!block.checked) continue;
-        block.checked = false;
-        if (core::crc32c(block_bytes(index)) == block.checksum) continue;
-        *damaged = block.number;
-        return false;
-    }
-    return true;
-}
-
-// -- the bytes of the write --
-
 Task<Granted<>> BlockWriter::fetch() {
     const auto payload = operation_.request().payload;
     for (const WritePlan::Fragment& fragment : plan_.fragments()) {
-        const core::Buffer into = part_of_piece(fragment.piece_at, fragment.length);
-        if (source_.memory == nullptr) {
+        if (brought_ != nullptr) {
+            const auto fetched = co_await fetch_brought(fragment);
+            if (!fetched) co_return fetched;
+        } else if (source_.memory != nullptr) {
+            const core::Buffer into = part_of_piece(fragment.piece_at, fragment.length);
+            const auto pulled = co_await operation_.pull(source_.memory, fragment.sender_at, into);
+            if (!pulled) co_return refused(untraced(pulled.error()));
+        } else {
+            const core::Buffer into = part_of_piece(fragment.piece_at, fragment.length);
             const auto from = payload.subspan(fragment.sender_at, fragment.length);
             std::memcpy(into.data, from.data(), from.size());
-            continue;
         }
-        const auto pulled = co_await operation_.pull(source_.memory, fragment.sender_at, into);
-        if (!pulled) co_return refused(untraced(pulled.error()));
     }
     co_return Granted<>{};
 }
@@ -102,10 +89,7 @@ Granted<> BlockWriter::check_pieces() {
         }
         take_checksums(fragment);
     }
-    for (std::size_t index = 0; index < plan_.blocks().size(); ++index) {
-        WritePlan::Block& block = plan_.blocks()[index];
-        if (!block.checked) block.checksum = core::crc32c(block_bytes(index));
-    }
+    compute_checksums();
     return {};
 }
 
@@ -128,46 +112,246 @@ void BlockWriter::take_checksums(const WritePlan::Fragment& fragment) {
     }
 }
 
+void BlockWriter::compute_checksums() {
+    for (std::size_t index = 0; index < plan_.blocks().size(); ++index) {
+        WritePlan::Block& block = plan_.blocks()[index];
+        if (block.is_partial() || block.checked) continue;
+        block.checksum = core::crc32c(block_bytes(index));
+        block.checked = true;
+    }
+}
+
 std::span<const std::uint32_t> BlockWriter::checksums_of(std::size_t range) const {
     if (source_.pieces_from_zero) return source_.checksums;
     const std::size_t before = fop::count_pieces(source_.ranges.first(range));
     return source_.checksums.subspan(before, fop::count_pieces(source_.ranges[range]));
 }
 
-// -- where they go --
-
-Task<Granted<>> BlockWriter::place_chunk() {
-    std::array<std::uint32_t, WritePlan::kChunkBlocks> checksums;
-    for (std::size_t index = 0; index < plan_.blocks().size(); ++index) {
-        checksums[index] = plan_.blocks()[index].checksum;
+void BlockWriter::keep_parts(const WritePlan::Fragment& fragment) {
+    const std::size_t end = fragment.piece_at + fragment.length;
+    for (std::size_t at = fragment.piece_at; at < end;) {
+        const std::size_t index = at / fop::kBlockBytes;
+        const std::size_t part_end = std::min(end, (index + 1) * fop::kBlockBytes);
+        const WritePlan::Block& block = plan_.blocks()[index];
+        if (block.is_partial()) {
+            const auto bytes = operation_.piece().span().subspan(at, part_end - at);
+            staged().parts.push_back({.number = block.number,
+                                      .at = at % fop::kBlockBytes,
+                                      .length = bytes.size(),
+                                      .bytes_at = staged().bytes.size()});
+            staged().bytes.insert(staged().bytes.end(), bytes.begin(), bytes.end());
+        }
+        at = part_end;
     }
-    const auto charged = charge_chunk();
-    if (!charged) co_return charged;
-    for (std::size_t index = 0; index < plan_.blocks().size();) {
+}
+
+// -- when they go elsewhere than they were brought for --
+
+Task<Granted<>> BlockWriter::move() {
+    ENSURE(source_.pieces_from_zero);
+    const std::uint64_t offset = source_.ranges.front().offset;
+    if (offset % fop::kBlockBytes == brought_offset_ % fop::kBlockBytes) {
+        shift_ = offset / fop::kBlockBytes - brought_offset_ / fop::kBlockBytes;
+        co_return Granted<>{};
+    }
+    if (move_in_piece()) co_return Granted<>{};
+    co_return co_await move_on_disk();
+}
+
+// False: it is, or will be, in more than one chunk. Nothing has changed then.
+bool BlockWriter::move_in_piece() {
+    if (!staged().runs.empty() || !staged().left.empty()) return false;
+    const fop::Range& range = source_.ranges.front();
+    const std::size_t from = brought_offset_ % fop::kBlockBytes;
+    const std::size_t to = range.offset % fop::kBlockBytes;
+    if (to + range.length > WritePlan::kChunkBlocks * fop::kBlockBytes) return false;
+    std::byte* const piece = operation_.piece().data;
+    std::memmove(piece + to, piece + from, range.length);
+    const auto planned = plan_.begin(source_.ranges);
+    ENSURE(planned.has_value());
+    const bool has_chunk = plan_.next_chunk();
+    ENSURE(has_chunk);
+    staged().clear();
+    keep_parts(plan_.fragments().front());
+    compute_checksums();
+    return true;
+}
+
+// All of it goes to the disk, and from there to other places of it.
+Task<Granted<>> BlockWriter::move_on_disk() {
+    const auto placed = co_await place_blocks(plan_.blocks());
+    if (!placed) co_return placed;
+    const auto written = co_await write_out();
+    if (!written) co_return written;
+    const StagedBlocks brought = std::exchange(staged(), StagedBlocks());
+    const std::size_t places = operation_.allocated_count();
+    const auto planned = plan_.begin(source_.ranges, kMovedBlocks);
+    ENSURE(planned.has_value());
+    brought_ = &brought;
+    check_.reset();
+    const auto moved = co_await bring_chunks();
+    brought_ = nullptr;
+    if (!moved) co_return moved;
+    operation_.give_back_first(places);
+    co_return Granted<>{};
+}
+
+// From where it was brought to, through the upper half of the piece.
+Task<Granted<>> BlockWriter::fetch_brought(WritePlan::Fragment fragment) {
+    constexpr std::size_t kAt = (kMovedBlocks + 1) * fop::kBlockBytes;
+    const std::uint64_t from = brought_offset_ + fragment.sender_at;
+    const std::uint64_t first = from / fop::kBlockBytes;
+    const std::uint64_t end = (from + fragment.length - 1) / fop::kBlockBytes + 1;
+    const auto slot_of = [first](std::uint64_t number) {
+        return kAt + static_cast<std::size_t>(number - first) * fop::kBlockBytes;
+    };
+    for (const StagedBlocks::Run& run : brought_->runs) {
+        const std::uint64_t run_first = std::max(first, run.first);
+        const std::uint64_t run_end = std::min(end, run.first + run.count);
+        if (run_first >= run_end) continue;
+        if (operation_.io().full()) {
+            const auto some = co_await operation_.io().wait();
+            if (!some) co_return refused(untraced(some.error()));
+        }
+        operation_.io().read(
+            part_of_piece(slot_of(run_first), (run_end - run_first) * fop::kBlockBytes),
+            run.block + (run_first - run.first), operation_.wait());
+    }
+    const auto read = co_await operation_.io().wait();
+    if (!read) co_return refused(untraced(read.error()));
+    for (const StagedBlocks::Part& part : brought_->parts) {
+        if (part.number < first || part.number >= end) continue;
+        const auto bytes = brought_->bytes_of(part);
+        std::memcpy(operation_.piece().data + slot_of(part.number) + part.at, bytes.data(),
+                    bytes.size());
+    }
+    std::memcpy(operation_.piece().data + fragment.piece_at,
+                operation_.piece().data + kAt + from % fop::kBlockBytes, fragment.length);
+    co_return Granted<>{};
+}
+
+// -- the places they go to --
+
+Task<Granted<>> BlockWriter::place() {
+    const auto last = co_await complete(plan_.blocks());
+    if (!last) co_return last;
+    const std::span<WritePlan::Block> left = staged().left;
+    for (std::size_t at = 0; at < left.size(); at += WritePlan::kChunkBlocks) {
+        // What was in the piece has left it.
+        const auto written = co_await write_out();
+        if (!written) co_return written;
+        const std::size_t count = std::min(WritePlan::kChunkBlocks, left.size() - at);
+        const auto completed = co_await complete(left.subspan(at, count));
+        if (!completed) co_return completed;
+    }
+    co_return record();
+}
+
+// Blocks that lie in the piece, but for the rest of those that are written in part.
+Task<Granted<>> BlockWriter::complete(std::span<WritePlan::Block> blocks) {
+    const auto read = co_await read_around(blocks);
+    if (!read) co_return read;
+    put_parts(blocks);
+    co_return co_await place_blocks(blocks);
+}
+
+Task<Granted<>> BlockWriter::read_around(std::span<WritePlan::Block> blocks) {
+    for (std::size_t index = 0; index < blocks.size(); ++index) {
+        WritePlan::Block& block = blocks[index];
+        if (!block.is_partial()) continue;
+        if (operation_.io().full()) {
+            const auto some = co_await operation_.io().wait();
+            if (!some) co_return refused(untraced(some.error()));
+        }
+        auto extents =
+            operation_.volume().map().extents(fid_, {.first = block.number + shift_, .count = 1});
+        const auto extent = extents.next();
+        if (!extent) {
+            [[maybe_unused]] const auto others = co_await operation_.io().wait();
+            co_return refused(extent.error());
+        }
+        if (!extent->has_value()) {
+            std::ranges::fill(block_bytes(index), std::byte{0});
+            continue;
+        }
+        block.checksum = (*extent)->checksums.front();
+        block.checked = true;
+        operation_.io().read(part_of_piece(index * fop::kBlockBytes, fop::kBlockBytes),
+                             (*extent)->block, operation_.wait());
+    }
+    const auto rest = co_await operation_.io().wait();
+    if (!rest) co_return refused(untraced(rest.error()));
+    std::uint64_t damaged = 0;
+    if (!around_is_intact(blocks, &damaged)) {
+        co_return refused(operation_.corrupt(fid_, damaged));
+    }
+    co_return Granted<>{};
+}
+
+bool BlockWriter::around_is_intact(std::span<WritePlan::Block> blocks,
+                                   std::uint64_t* damaged) const {
+    for (std::size_t index = 0; index < blocks.size(); ++index) {
+        const WritePlan::Block& block = blocks[index];
+        if (!block.is_partial() || !block.checked) continue;
+        if (core::crc32c(block_bytes(index)) == block.checksum) continue;
+        *damaged = block.number + shift_;
+        return false;
+    }
+    return true;
+}
+
+// They are whole then.
+void BlockWriter::put_parts(std::span<WritePlan::Block> blocks) {
+    for (const StagedBlocks::Part& part : staged().parts) {
+        const auto block =
+            std::ranges::lower_bound(blocks, part.number, {}, &WritePlan::Block::number);
+        if (block == blocks.end() || block->number != part.number) continue;
+        const auto index = static_cast<std::size_t>(block - blocks.begin());
+        const auto bytes = staged().bytes_of(part);
+        std::memcpy(block_bytes(index).data() + part.at, bytes.data(), bytes.size());
+    }
+    for (std::size_t index = 0; index < blocks.size(); ++index) {
+        WritePlan::Block& block = blocks[index];
+        if (!block.is_partial()) continue;
+        block.checksum = core::crc32c(block_bytes(index));
+        block.covered_bytes = fop::kBlockBytes;
+    }
+}
+
+// Those that are whole.
+Task<Granted<>> BlockWriter::place_blocks(std::span<const WritePlan::Block> blocks) {
+    for (std::size_t index = 0; index < blocks.size();) {
+        if (blocks[index].is_partial()) {
+            ++index;
+            continue;
+        }
         if (target_count_ == targets_.size()) {
             const auto written = co_await write_out();
             if (!written) co_return written;
         }
         const auto place =
-            co_await operation_.allocate(static_cast<std::uint32_t>(plan_.run_at(index)));
+            co_await operation_.allocate(static_cast<std::uint32_t>(run_at(blocks, index)));
         if (!place) co_return refused(place.error());
-        const store::Extent extent{.first = plan_.blocks()[index].number,
-                                   .block = place->block,
-                                   .checksums = std::span(checksums).subspan(index, place->count)};
-        operation_.change().records.extent(fid_, extent);
+        staged().runs.push_back({.first = blocks[index].number,
+                                 .block = place->block,
+                                 .count = place->count,
+                                 .checksums_at = staged().checksums.size()});
+        for (const WritePlan::Block& block : blocks.subspan(index, place->count)) {
+            staged().checksums.push_back(block.checksum);
+        }
         targets_[target_count_++] = {.index = index, .place = *place};
         index += place->count;
     }
     co_return Granted<>{};
 }
 
-Granted<> BlockWriter::charge_chunk() {
-    for (std::size_t index = 0; index < plan_.blocks().size();) {
-        const std::size_t run = plan_.run_at(index);
-        const auto charged =
-            operation_.charge_holes(fid_, {.first = plan_.blocks()[index].number, .count = run});
+Granted<> BlockWriter::record() {
+    for (const StagedBlocks::Run& run : staged().runs) {
+        const std::uint64_t first = run.first + shift_;
+        const auto charged = operation_.charge_holes(fid_, {.first = first, .count = run.count});
         if (!charged) return charged;
-        index += run;
+        operation_.change().records.extent(
+            fid_, {.first = first, .block = run.block, .checksums = staged().checksums_of(run)});
     }
     return {};
 }

@@ -70,6 +70,7 @@ void Operation::move_to(const Site& site) {
 // Nothing of it is in any list of the locality any more.
 void Operation::leave() {
     give_back();
+    work_.staged.clear();
     freed_ = {};
     change_.clear();
     coming_.reset();
@@ -78,11 +79,6 @@ void Operation::leave() {
     lock_.release();
     once_lock_.release();
     hold_ = HomeVolume::Hold();
-}
-
-void Operation::enter(Phase phase) const {
-    // A step that is done once more stays in its phase.
-    if (phase > site_.times->phase()) site_.times->enter(phase, reactor().now());
 }
 
 Granted<> Operation::check_wanted() const {
@@ -493,9 +489,15 @@ Task<Granted<store::Reservation>> Operation::reserve(std::size_t more_bytes) {
     co_return std::move(*reserved);
 }
 
+void Operation::give_back_first(std::size_t places) {
+    ENSURE(places <= allocated_.size());
+    const auto end = allocated_.begin() + static_cast<std::ptrdiff_t>(places);
+    for (auto place = allocated_.begin(); place != end; ++place) volume().give_back(*place);
+    allocated_.erase(allocated_.begin(), end);
+}
+
 void Operation::give_back() {
-    for (const store::Place place : allocated_) volume().give_back(place);
-    allocated_.clear();
+    give_back_first(allocated_.size());
     put_back_charge();
 }
 

@@ -29,6 +29,7 @@
 #include "reqh/refusal.h"
 #include "reqh/remote_task.h"
 #include "reqh/reply_record.h"
+#include "reqh/staged_blocks.h"
 #include "reqh/stores.h"
 #include "reqh/write_plan.h"
 #include "store/volume.h"
@@ -110,7 +111,7 @@ public:
 
     // -- the steps --
 
-    void enter(Phase phase) const;
+    void enter(Phase phase) const { site_.times->enter(phase, reactor().now()); }
     // Whether there is still somebody who wants it done.
     Granted<> check_wanted() const;
 
@@ -176,6 +177,9 @@ public:
                             core::Buffer from) const;
     // Up to so many blocks; once the disk is full, waits for what is about to be free.
     Task<Granted<store::Place>> allocate(std::uint32_t blocks);
+    std::size_t allocated_count() const { return allocated_.size(); }
+    // The first so many are not needed any more. Requires: nobody reads or writes there.
+    void give_back_first(std::size_t places);
 
     // -- quotas: what a change adds is taken before; what does not begin is put back --
 
@@ -260,6 +264,7 @@ public:
         std::vector<fop::Receipt> receipts;
         std::string text;
         WritePlan plan;
+        StagedBlocks staged;
     };
     Work& work() { return work_; }
 

@@ -10,8 +10,9 @@
 
 namespace fopd::reqh {
 
-// What a fop goes through, in this order; what its type has no work for is passed over. It may go
-// from any to the reply.
+// What a fop goes through, in this order for most; what its type has no work for is passed over. A
+// step that is done once more, such as the wait for a lock after the bytes have come, is in its own
+// phase again. It may go from any to the reply.
 enum class Phase : std::uint8_t {
     kQueued,                // In the request scheduler; all others are the fom's.
     kAuthenticate,          // Who sends it, and what may they do at all?
@@ -37,15 +38,13 @@ constexpr std::string_view to_string(Phase phase) {
     return kPhaseNames[index_of(phase)];
 }
 
-// How long a fop was in each phase so far. Time stands still within a turn of the reactor, so a
-// phase that did not wait took none.
+// How long a fop was in each phase so far, in all the times it was in it. Time stands still within
+// a turn of the reactor, so a phase that did not wait took none.
 class PhaseTimes {
 public:
     void begin(Instant now) { *this = PhaseTimes(now); }
-    // Requires: `next` comes after phase().
     void enter(Phase next, Instant now) {
-        ENSURE(next > phase_);
-        times_[index_of(phase_)] = now - since_;
+        times_[index_of(phase_)] += now - since_;
         phase_ = next;
         since_ = now;
         reached_ |= bit(next);

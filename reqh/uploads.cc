@@ -87,23 +87,24 @@ Task<fop::Reply> run_upload_begin(Operation* operation) {
 
 namespace {
 
-Task<Granted<fop::Receipt>> write_upload(Operation* operation, const fop::UploadWrite* write) {
-    const std::array ranges{write->range};
-    const auto planned = operation->work().plan.begin(ranges);
-    if (!planned) co_return refused(planned.error());
-    const WriteSource source{.ranges = ranges,
-                             .checksums = write->checksums,
-                             .memory = write->source ? &*write->source : nullptr};
-    BlockWriter writer(*operation, operation->work().plan, store_fid(write->fid), source);
-    const auto staged = co_await writer.stage();
-    if (!staged) co_return refused(staged.error());
+// Whether the sender may write there at all, before anything is asked of it.
+Task<Granted<>> check_upload_before_pull(Operation* operation, store::Fid fid) {
+    const auto checked = co_await lock_upload(operation, {.fid = fid, .range = kAttributes});
+    operation->unlock();
+    co_return checked;
+}
+
+// Requires: the upload is loaded, and its blocks are locked.
+Task<Granted<fop::Receipt>> write_upload(Operation* operation, BlockWriter* writer) {
+    const auto placed = co_await writer->place();
+    if (!placed) co_return refused(placed.error());
     auto room = co_await operation->reserve(0);
     if (!room) co_return refused(room.error());
     operation->enter(Phase::kExecute);
     const auto wanted = operation->check_wanted();
     if (!wanted) co_return refused(wanted.error());
     const store::Data data =
-        writer.start_last_writes() ? store::Data::kPending : store::Data::kNone;
+        writer->start_last_writes() ? store::Data::kPending : store::Data::kNone;
     const auto begun =
         operation->begin_change(std::move(*room), store::Durability::kBuffered, data);
     if (!begun) {
@@ -123,6 +124,18 @@ Task<fop::Reply> run_upload_write(Operation* operation) {
     const std::array ranges{write.range};
     const store::BlockRange blocks = blocks_of(ranges);
     const bool is_empty = blocks.count == 0;
+    const auto planned = operation->work().plan.begin(ranges);
+    if (!planned) co_return operation->refuse(refusal_of(planned.error()));
+    if (write.source && !is_empty) {
+        const auto allowed = co_await check_upload_before_pull(operation, fid);
+        if (!allowed) co_return operation->refuse(allowed.error());
+    }
+    BlockWriter writer(*operation, operation->work().plan, fid,
+                       {.ranges = ranges,
+                        .checksums = write.checksums,
+                        .memory = write.source ? &*write.source : nullptr});
+    const auto brought = co_await writer.bring();
+    if (!brought) co_return operation->refuse(brought.error());
     const LockRequest needed{.fid = fid,
                              .range = is_empty ? kAttributes : blocks,
                              .mode = is_empty ? LockMode::kShared : LockMode::kExclusive};
@@ -133,7 +146,7 @@ Task<fop::Reply> run_upload_write(Operation* operation) {
         co_return fop::Reply{.body =
                                  fop::UploadWriteReply{.receipt = operation->durable_receipt()}};
     }
-    const auto receipt = co_await write_upload(operation, &write);
+    const auto receipt = co_await write_upload(operation, &writer);
     if (!receipt) co_return operation->refuse(receipt.error());
     co_return fop::Reply{.body = fop::UploadWriteReply{.receipt = *receipt}};
 }

@@ -17,18 +17,19 @@ store::Durability durability_of(fop::Durability durability) {
                                                     : store::Durability::kDurable;
 }
 
-// The bytes of a write come, become part of the object, and are durable if they are to be.
+// The bytes of a write are here, become part of the object, and are durable if they are to be.
 class ObjectWrite {
 public:
     struct What {
         store::Fid fid{};
-        WriteSource source{};
+        std::span<const fop::Range> ranges{};
         store::Durability durability = store::Durability::kDurable;
         bool is_append = false;
     };
-    // Requires: the object is loaded, and its blocks are locked.
-    ObjectWrite(Operation& operation, WritePlan& plan, const What& what)
-        : operation_(operation), what_(what), writer_(operation, plan, what.fid, what.source) {}
+    // Requires: the object is loaded, and its blocks are locked; what is written was brought, and
+    // goes where `ranges` say.
+    ObjectWrite(Operation& operation, BlockWriter& writer, const What& what)
+        : operation_(operation), what_(what), writer_(writer) {}
 
     Task<Granted<fop::Changed>> run();
 
@@ -37,14 +38,14 @@ private:
 
     Operation& operation_;
     const What what_;
-    BlockWriter writer_;
+    BlockWriter& writer_;
     ObjectState before_;
     ObjectState after_;
 };
 
 Task<Granted<fop::Changed>> ObjectWrite::run() {
-    const auto staged = co_await writer_.stage();
-    if (!staged) co_return refused(staged.error());
+    const auto placed = co_await writer_.place();
+    if (!placed) co_return refused(placed.error());
     auto room = co_await operation_.reserve(2 * store::kPutRecordBytesMax);
     if (!room) co_return refused(room.error());
     operation_.enter(Phase::kExecute);
@@ -77,7 +78,7 @@ Granted<> ObjectWrite::put_grown_object() {
     store::Object object = **found;
     before_ = {
         .size_bytes = object.size_bytes, .version = object.version, .changed = object.changed};
-    for (const fop::Range& range : what_.source.ranges) {
+    for (const fop::Range& range : what_.ranges) {
         if (range.length > 0) object.size_bytes = std::max(object.size_bytes, range.end());
     }
     ++object.version;
@@ -90,7 +91,7 @@ Granted<> ObjectWrite::put_grown_object() {
                               .fid = what_.fid,
                               .version = after_.version,
                               .size_bytes = after_.size_bytes,
-                              .offset = what_.source.ranges.front().offset});
+                              .offset = what_.ranges.front().offset});
     }
     return {};
 }
@@ -100,6 +101,17 @@ fop::Changed unchanged(const Operation& operation) {
     return {.version = object.version,
             .size_bytes = object.size_bytes,
             .receipt = operation.durable_receipt()};
+}
+
+// Whether the sender may write there at all, before anything is asked of it. What counts is found
+// out again under the lock.
+Task<Granted<>> check_before_pull(Operation* operation, store::Fid fid) {
+    const auto locked = co_await operation->lock_to_look(fid);
+    if (!locked) co_return locked;
+    const auto loaded = operation->load_object(fid, Access::kWrite);
+    operation->unlock();
+    if (!loaded) co_return loaded;
+    co_return operation->check_serving();
 }
 
 }  // namespace
@@ -113,6 +125,16 @@ Task<fop::Reply> run_write(Operation* operation) {
     if (!planned) co_return operation->refuse(refusal_of(planned.error()));
     const store::BlockRange blocks = blocks_of(write.ranges);
     const bool is_empty = blocks.count == 0;
+    if (write.source && !is_empty) {
+        const auto allowed = co_await check_before_pull(operation, fid);
+        if (!allowed) co_return operation->refuse(allowed.error());
+    }
+    BlockWriter writer(*operation, operation->work().plan, fid,
+                       {.ranges = write.ranges,
+                        .checksums = write.checksums,
+                        .memory = write.source ? &*write.source : nullptr});
+    const auto brought = co_await writer.bring();
+    if (!brought) co_return operation->refuse(brought.error());
     const LockRequest needed{.fid = fid,
                              .range = is_empty ? kAttributes : blocks,
                              .mode = is_empty ? LockMode::kShared : LockMode::kExclusive};
@@ -125,17 +147,17 @@ Task<fop::Reply> run_write(Operation* operation) {
     }
     const auto serving = operation->check_serving();
     if (!serving) co_return operation->refuse(serving.error());
-    ObjectWrite job(*operation, operation->work().plan,
-                    {.fid = fid,
-                     .source = {.ranges = write.ranges,
-                                .checksums = write.checksums,
-                                .memory = write.source ? &*write.source : nullptr},
-                     .durability = durability_of(write.durability)});
+    ObjectWrite job(
+        *operation, writer,
+        {.fid = fid, .ranges = write.ranges, .durability = durability_of(write.durability)});
     const auto changed = co_await job.run();
     if (!changed) co_return operation->refuse(changed.error());
     co_return fop::Reply{.body = fop::WriteReply{.changed = *changed}};
 }
 
+// Where the object ends is known under the lock. Until then its end is taken to be where it was
+// when this was looked at, so that the bytes need not be moved unless there was another of an odd
+// length meanwhile.
 Task<fop::Reply> run_append(Operation* operation) {
     const auto& append = operation->body<fop::Append>();
     const store::Fid fid = store_fid(append.fid);
@@ -151,6 +173,21 @@ Task<fop::Reply> run_append(Operation* operation) {
                                                  .size_bytes = reply.size_bytes,
                                                  .receipt = operation->durable_receipt()}}};
     }
+    std::array ranges{fop::Range{.offset = 0, .length = append.length}};
+    if (append.source) {
+        const auto allowed = co_await check_before_pull(operation, fid);
+        if (!allowed) co_return operation->refuse(allowed.error());
+        ranges.front().offset = operation->object().size_bytes % fop::kBlockBytes;
+    }
+    const auto planned = operation->work().plan.begin(ranges);
+    if (!planned) co_return operation->refuse(refusal_of(planned.error()));
+    BlockWriter writer(*operation, operation->work().plan, fid,
+                       {.ranges = ranges,
+                        .checksums = append.checksums,
+                        .memory = append.source ? &*append.source : nullptr,
+                        .pieces_from_zero = true});
+    const auto brought = co_await writer.bring();
+    if (!brought) co_return operation->refuse(brought.error());
     const LockRequest needed{.fid = fid, .range = kWholeObject, .mode = LockMode::kExclusive};
     const auto locked = co_await operation->lock(needed);
     if (!locked) co_return operation->refuse(locked.error());
@@ -166,16 +203,10 @@ Task<fop::Reply> run_append(Operation* operation) {
     }
     const auto serving = operation->check_serving();
     if (!serving) co_return operation->refuse(serving.error());
-    const std::array ranges{fop::Range{.offset = offset, .length = append.length}};
-    const auto planned = operation->work().plan.begin(ranges);
-    if (!planned) co_return operation->refuse(refusal_of(planned.error()));
-    ObjectWrite job(*operation, operation->work().plan,
-                    {.fid = fid,
-                     .source = {.ranges = ranges,
-                                .checksums = append.checksums,
-                                .memory = append.source ? &*append.source : nullptr,
-                                .pieces_from_zero = true},
-                     .is_append = true});
+    ranges.front().offset = offset;
+    const auto moved = co_await writer.move();
+    if (!moved) co_return operation->refuse(moved.error());
+    ObjectWrite job(*operation, writer, {.fid = fid, .ranges = ranges, .is_append = true});
     const auto changed = co_await job.run();
     if (!changed) co_return operation->refuse(changed.error());
     co_return fop::Reply{.body = fop::AppendReply{.offset = offset, .changed = *changed}};

@@ -27,9 +27,11 @@ store::BlockRange blocks_of(std::span<const fop::Range> ranges) {
     return {.first = first, .count = end - first};
 }
 
-Result<void> WritePlan::begin(std::span<const fop::Range> ranges) {
+Result<void> WritePlan::begin(std::span<const fop::Range> ranges, std::size_t chunk_blocks) {
     ENSURE(ranges.size() <= fop::kRangesMax);
+    ENSURE(chunk_blocks > 0 && chunk_blocks <= kChunkBlocks);
     ranges_ = ranges;
+    chunk_blocks_ = chunk_blocks;
     count_ = 0;
     at_ = 0;
     next_ = 0;
@@ -62,9 +64,9 @@ bool WritePlan::next_chunk() {
         next_ = std::max(next_, range.offset);
         const bool shares = block_count_ > 0 && blocks_[block_count_ - 1].number == block_of(next_);
         const std::size_t first_index = shares ? block_count_ - 1 : block_count_;
-        if (first_index == kChunkBlocks) break;
+        if (first_index == chunk_blocks_) break;
         const std::uint64_t room =
-            (block_of(next_) + kChunkBlocks - first_index) * fop::kBlockBytes;
+            (block_of(next_) + chunk_blocks_ - first_index) * fop::kBlockBytes;
         const std::uint64_t end = std::min(range.end(), room);
         take(range, which, first_index, end);
         next_ = end;
@@ -91,15 +93,6 @@ void WritePlan::take(const fop::Range& range, std::size_t which, std::size_t fir
         blocks_[index].covered_bytes += static_cast<std::uint32_t>(block_end - at);
         at = block_end;
     }
-}
-
-std::size_t WritePlan::run_at(std::size_t index) const {
-    std::size_t count = 1;
-    while (index + count < block_count_ &&
-           blocks_[index + count].number == blocks_[index].number + count) {
-        ++count;
-    }
-    return count;
 }
 
 bool PieceCheck::take(std::span<const std::byte> bytes) {

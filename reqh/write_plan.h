@@ -41,8 +41,8 @@ public:
     };
 
     // kInvalid when the ranges overlap. They are kept until the end of the plan;
-    // fop::check_ranges() took them.
-    Result<void> begin(std::span<const fop::Range> ranges);
+    // fop::check_ranges() took them. A chunk has so many blocks at most.
+    Result<void> begin(std::span<const fop::Range> ranges, std::size_t chunk_blocks = kChunkBlocks);
     // The next chunk; false when there is none.
     bool next_chunk();
     bool is_last() const { return at_ == count_; }
@@ -51,14 +51,13 @@ public:
     std::span<const Fragment> fragments() const {
         return std::span(fragments_).first(fragment_count_);
     }
-    // How many consecutive blocks of the object begin at this one of the chunk.
-    std::size_t run_at(std::size_t index) const;
 
 private:
     void take(const fop::Range& range, std::size_t which, std::size_t first_index,
               std::uint64_t end);
 
     std::span<const fop::Range> ranges_;
+    std::size_t chunk_blocks_ = kChunkBlocks;
     std::array<std::uint8_t, fop::kRangesMax> order_;  // Of those that are not empty, by offset.
     std::array<std::uint64_t, fop::kRangesMax> sender_at_;
     std::size_t count_ = 0;

@@ -13,6 +13,16 @@ namespace {
 
 using Way = WriteSpec::Way;
 
+struct HoldBlocks {
+    RangeLocks* locks;
+    RangeLock* lock;
+    LockRequest request;
+};
+Task<bool> hold_blocks(HoldBlocks what) {
+    const auto locked = co_await what.locks->acquire(*what.lock, what.request, {});
+    co_return locked.has_value();
+}
+
 }  // namespace
 
 TEST_CASE("reqh objects: what was written is read again, also after a loss of power", "[reqh]") {
@@ -380,12 +390,17 @@ TEST_CASE("reqh objects: a full disk says so, and has room again when something 
 TEST_CASE("reqh objects: a fop that is given up while it waits leaves nothing behind", "[reqh]") {
     StoreStage node;
     const fop::Fid fid = node.create();
-    const WriteSpec slow(fid, {{.offset = 0, .length = kBlock}}, pattern(kBlock, 1));
-    FopSpec spec = slow.spec(Way::kMemory);
-    spec.transfer_time = 1s;
+    RangeLock held;
+    HoldBlocks hold{.locks = &node.stores().find(kFirstSlot)->locks(),
+                    .lock = &held,
+                    .request = {.fid = {.high = fid.high, .low = fid.low},
+                                .range = {.first = 0, .count = 1},
+                                .mode = LockMode::kExclusive}};
+    const auto locked = node.world.run(node.stores().parts().reactor, hold_blocks(hold));
+    REQUIRE(locked.has_value());
+    const WriteSpec write(fid, {{.offset = 0, .length = kBlock}}, pattern(kBlock, 1));
+    FopSpec spec = write.spec(Way::kMemory);
     FakeFop& first = node.send(spec);
-    node.run_for(10ms);
-    spec.transfer_time = 0ns;
     spec.deadline = node.world.now() + 100ms;
     FakeFop& late = node.send(spec);
     spec.deadline = kNever;
@@ -395,6 +410,8 @@ TEST_CASE("reqh objects: a fop that is given up while it waits leaves nothing be
     node.run_for(200ms);
     CHECK(late.status() == fop::Status::kTimedOut);
     CHECK(cancelled.status() == fop::Status::kCancelled);
+    CHECK_FALSE(first.answer.has_value());
+    held.release();
     node.wait_for(first);
     CHECK(first.status() == fop::Status::kDone);
     CHECK(node.stat(fid).version == 2);

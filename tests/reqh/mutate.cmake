@@ -1,0 +1,29 @@
+# cmake -D MUTANT=<name> -D SOURCE=<file> -D OUTPUT=<file> -P mutate.cmake
+# Writes the source with one of the request handler's rules broken. Fails when the source does not have the lines any
+# more that say the rule: the mutant has to follow it.
+
+if(MUTANT STREQUAL "lock_before_pull")
+    set(rule [==[    const auto brought = co_await writer.bring();
+    if (!brought) co_return operation->refuse(brought.error());
+    const LockRequest needed{.fid = fid, .range = kWholeObject, .mode = LockMode::kExclusive};
+    const auto locked = co_await operation->lock(needed);
+    if (!locked) co_return operation->refuse(locked.error());
+]==])
+    set(instead [==[    const LockRequest needed{.fid = fid, .range = kWholeObject, .mode = LockMode::kExclusive};
+    const auto locked = co_await operation->lock(needed);
+    if (!locked) co_return operation->refuse(locked.error());
+    const auto brought = co_await writer.bring();
+    if (!brought) co_return operation->refuse(brought.error());
+]==])
+else()
+    message(FATAL_ERROR "there is no mutant ${MUTANT}")
+endif()
+
+file(READ ${SOURCE} text)
+string(FIND "${text}" "${rule}" first)
+string(FIND "${text}" "${rule}" last REVERSE)
+if(first EQUAL -1 OR NOT first EQUAL last)
+    message(FATAL_ERROR "${SOURCE} does not say once what ${MUTANT} breaks")
+endif()
+string(REPLACE "${rule}" "${instead}" text "${text}")
+file(WRITE ${OUTPUT} "${text}")

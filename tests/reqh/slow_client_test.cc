@@ -1,0 +1,274 @@
+// Goal: nothing that others need is held for what a client owes. Method: fops whose client does not
+// send, or takes its time, in virtual time; meanwhile others use the same objects.
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "core/random.h"
+#include "tests/catch.h"
+#include "tests/reqh/store_stage.h"
+
+namespace fopd::reqh::testing {
+
+namespace {
+
+using Way = WriteSpec::Way;
+
+// The client sends its first byte after this.
+FopSpec slow(FopSpec spec, Duration transfer_time = 1h) {
+    spec.transfer_time = transfer_time;
+    return spec;
+}
+
+// Answered within so little that it has not waited for a client.
+void require_done_soon(StoreStage& node, FopSpec spec) {
+    FakeFop& fop = node.send(std::move(spec));
+    node.run_for(200ms);
+    REQUIRE(fop.answer.has_value());
+    INFO(fop.answer->words);
+    REQUIRE(fop.status() == fop::Status::kDone);
+}
+
+void put_over(Bytes& bytes, std::uint64_t offset, const Bytes& with) {
+    bytes.resize(std::max<std::size_t>(bytes.size(), offset + with.size()));
+    std::ranges::copy(with, bytes.begin() + static_cast<std::ptrdiff_t>(offset));
+}
+
+struct UploadWriteSpec {
+    std::vector<fop::Range> ranges;
+    Bytes bytes;
+    std::vector<std::uint32_t> checksums = checksums_of(ranges, bytes);
+    FopSpec spec(fop::Fid fid) const {
+        fop::UploadWrite body{
+            .fid = fid,
+            .range = ranges.front(),
+            .checksums = fop::List<std::uint32_t>(checksums.data(), checksums.size())};
+        body.source.emplace();
+        return {.type = type_of("upload_write"), .body = body, .source = bytes};
+    }
+};
+
+}  // namespace
+
+TEST_CASE("reqh slow client: an append whose client does not send holds no lock", "[reqh]") {
+    StoreStage node;
+    const fop::Fid fid = node.create();
+    node.write(fid, 0, pattern(2 * kBlock, 1));
+    const AppendSpec append(fid, pattern(3 * core::kBufferBytes, 2));
+    FakeFop& stuck = node.send(slow(append.spec(Way::kMemory)));
+    node.run_for(1s);
+    REQUIRE_FALSE(stuck.transfers.empty());
+
+    require_done_soon(node, {.type = type_of("stat"), .body = fop::Stat{.fid = fid}});
+    const WriteSpec write(fid, {{.offset = 0, .length = kBlock}}, pattern(kBlock, 3));
+    require_done_soon(node, write.spec(Way::kInline));
+    const AppendSpec other(fid, pattern(100, 4));
+    require_done_soon(node, other.spec(Way::kInline));
+    require_done_soon(node, truncate(fid, 5));
+    require_done_soon(node, {.type = type_of("delete"), .body = fop::Delete{.fid = fid}});
+    CHECK_FALSE(stuck.answer.has_value());
+    stuck.cancel_source().cancel();
+    node.run_for(1s);
+    CHECK(node.all_pieces_are_back());
+}
+
+TEST_CASE("reqh slow client: a write whose client does not send holds no lock", "[reqh]") {
+    StoreStage node;
+    const fop::Fid fid = node.create();
+    node.write(fid, 0, pattern(4 * kBlock, 1));
+    const WriteSpec write(fid, {{.offset = 100, .length = 2 * kBlock}}, pattern(2 * kBlock, 2));
+    FakeFop& stuck = node.send(slow(write.spec(Way::kMemory)));
+    node.run_for(1s);
+    REQUIRE_FALSE(stuck.transfers.empty());
+
+    const WriteSpec same(fid, {{.offset = 0, .length = 4 * kBlock}}, pattern(4 * kBlock, 3));
+    require_done_soon(node, same.spec(Way::kMemory));
+    const ReadSpec read(fid, {{.offset = 0, .length = 4 * kBlock}});
+    require_done_soon(node, read.spec(Way::kMemory));
+    require_done_soon(node, punch(fid, {.offset = 50, .length = kBlock}));
+    CHECK_FALSE(stuck.answer.has_value());
+}
+
+TEST_CASE("reqh slow client: an upload's block whose client does not send keeps no other waiting",
+          "[reqh]") {
+    StoreStage node;
+    FakeFop& begun = node.call(
+        {.type = type_of("upload_begin"),
+         .body = fop::UploadBegin{.size_bytes = 2 * kBlock, .slot = kFirstSlot, .mode = 0600}});
+    REQUIRE(begun.status() == fop::Status::kDone);
+    const fop::Fid fid = std::get<fop::UploadBeginReply>(begun.answer->body).fid;
+    const UploadWriteSpec write{.ranges = {{.offset = 0, .length = 2 * kBlock}},
+                                .bytes = pattern(2 * kBlock, 1)};
+    FakeFop& stuck = node.send(slow(write.spec(fid)));
+    node.run_for(1s);
+    REQUIRE_FALSE(stuck.transfers.empty());
+    require_done_soon(node, write.spec(fid));
+    require_done_soon(node,
+                      {.type = type_of("upload_abort"), .body = fop::UploadAbort{.fid = fid}});
+    CHECK_FALSE(stuck.answer.has_value());
+}
+
+// The rest of a block that is written in part is read under the lock, when all bytes are there.
+TEST_CASE("reqh slow client: halves of a block that are written at a time are both there",
+          "[reqh]") {
+    StoreStage node({.piece_count = 3});
+    const fop::Fid fid = node.create();
+    Bytes expected = pattern(6 * core::kBufferBytes, 1);
+    node.write(fid, 0, expected);
+    const std::size_t large = 3 * core::kBufferBytes + 1000;
+    const std::size_t length = GENERATE(kBlock / 2, kBlock, 3 * core::kBufferBytes + 1000);
+    const std::uint64_t offset = kBlock / 2;
+    const Bytes late = pattern(length, 2);
+    const WriteSpec slow_write(fid, {{.offset = offset, .length = length}}, late);
+    FakeFop& first = node.send(slow(slow_write.spec(Way::kMemory), 50ms));
+    node.run_for(1ms);
+    const Bytes before = pattern(offset, 3);
+    const WriteSpec front(fid, {{.offset = 0, .length = offset}}, before);
+    require_done_soon(node, front.spec(Way::kInline));
+    const Bytes behind = pattern(700, 4);
+    const WriteSpec back(fid, {{.offset = offset + length, .length = 700}}, behind);
+    require_done_soon(node, back.spec(Way::kInline));
+    node.wait_for(first);
+    INFO(first.answer->words);
+    REQUIRE(first.status() == fop::Status::kDone);
+    put_over(expected, 0, before);
+    put_over(expected, offset + length, behind);
+    put_over(expected, offset, late);
+    CHECK(node.read(fid, 0, large + kBlock) ==
+          Bytes(expected.begin(), expected.begin() + static_cast<std::ptrdiff_t>(large + kBlock)));
+    node.restart();
+    CHECK(node.read(fid, 0, large) ==
+          Bytes(expected.begin(), expected.begin() + static_cast<std::ptrdiff_t>(large)));
+}
+
+TEST_CASE("reqh slow client: as many parts of blocks as a write may have find their places",
+          "[reqh]") {
+    StoreStage node({.piece_count = 1});
+    const fop::Fid fid = node.create();
+    Bytes expected = pattern(4UL << 20, 1);
+    node.write(fid, 0, expected);
+    // Each begins and ends within a block; the last two share one.
+    const std::uint64_t length = GENERATE(100, kBlock, 3 * kBlock, 15 * kBlock);
+    std::vector<fop::Range> ranges;
+    for (std::uint64_t i = 0; i + 1 < fop::kRangesMax; ++i) {
+        ranges.push_back({.offset = i * 16 * kBlock + 3000, .length = length});
+    }
+    ranges.push_back({.offset = ranges.back().end() + 7, .length = 13});
+    std::ranges::reverse(ranges);
+    const Bytes bytes = pattern(fop::total_bytes(ranges), 2);
+    const WriteSpec write(fid, ranges, bytes);
+    FakeFop& fop = node.call(write.spec(Way::kMemory));
+    INFO(fop.answer->words);
+    REQUIRE(fop.status() == fop::Status::kDone);
+    std::size_t at = 0;
+    for (const fop::Range& range : ranges) {
+        std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(at), range.length,
+                    expected.begin() + static_cast<std::ptrdiff_t>(range.offset));
+        at += range.length;
+    }
+    CHECK(node.read(fid, 0, expected.size()) == expected);
+    node.restart();
+    CHECK(node.read(fid, 0, expected.size()) == expected);
+    CHECK(node.stat(fid).allocated_bytes == expected.size());
+}
+
+TEST_CASE("reqh slow client: appends whose bytes come at a time follow each other", "[reqh]") {
+    StoreStage node;
+    const fop::Fid fid = node.create();
+    Bytes expected = pattern(GENERATE(0, kBlock, 1000), 1);
+    if (!expected.empty()) node.write(fid, 0, expected);
+    // Lengths that make the others' offsets what they were, whole blocks behind, and neither; in
+    // one piece of buffer and in several.
+    const std::uint64_t seed = GENERATE(range(1, 9));
+    core::Random random(seed);
+    std::vector<Bytes> all;
+    std::vector<AppendSpec> specs;
+    std::vector<FakeFop*> fops;
+    for (std::uint64_t i = 0; i < 5; ++i) {
+        std::size_t length = 1 + random.below(3 * kBlock);
+        if (random.below(3) == 0) length = (1 + random.below(70)) * kBlock;
+        if (random.below(3) == 0) length = core::kBufferBytes + random.below(core::kBufferBytes);
+        all.push_back(pattern(length, seed * 100 + i));
+        specs.emplace_back(fid, all.back());
+    }
+    for (const AppendSpec& each : specs) {
+        const auto time = static_cast<std::int64_t>(1 + random.below(20));
+        fops.push_back(&node.send(slow(each.spec(Way::kMemory), time * 1ms)));
+    }
+    node.run_for(20ms);
+    const Bytes small = pattern(777, 5);
+    const AppendSpec in_between(fid, small);
+    fops.push_back(&node.send(in_between.spec(Way::kInline)));
+    all.push_back(small);
+    for (FakeFop* const fop : fops) node.wait_for(*fop);
+
+    std::vector<std::size_t> order(fops.size());
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+    const auto offset_of = [&](std::size_t i) {
+        INFO(fops[i]->answer->words);
+        REQUIRE(fops[i]->status() == fop::Status::kDone);
+        return std::get<fop::AppendReply>(fops[i]->answer->body).offset;
+    };
+    std::ranges::sort(order, {}, offset_of);
+    for (const std::size_t i : order) {
+        REQUIRE(offset_of(i) == expected.size());
+        expected.insert(expected.end(), all[i].begin(), all[i].end());
+    }
+    CHECK(node.read(fid, 0, expected.size() + 1) == expected);
+    CHECK(node.stat(fid).allocated_bytes == (expected.size() + kBlock - 1) / kBlock * kBlock);
+    node.restart();
+    CHECK(node.read(fid, 0, expected.size() + 1) == expected);
+    CHECK(node.all_pieces_are_back());
+}
+
+TEST_CASE("reqh slow client: what became of the object meanwhile is what counts", "[reqh]") {
+    StoreStage node;
+    const fop::Fid fid = node.create();
+    node.write(fid, 0, pattern(2 * kBlock + 5, 1));
+    const std::uint64_t free_blocks = node.volume().space_use().free_blocks;
+    const Bytes bytes = pattern(2 * core::kBufferBytes, 2);
+    const WriteSpec write(fid, {{.offset = 5, .length = bytes.size()}}, bytes);
+    const AppendSpec append(fid, bytes);
+
+    SECTION("it was deleted") {
+        FakeFop& first = node.send(slow(write.spec(Way::kMemory), 100ms));
+        FakeFop& second = node.send(slow(append.spec(Way::kMemory), 100ms));
+        node.run_for(1ms);
+        require_done_soon(node, {.type = type_of("delete"), .body = fop::Delete{.fid = fid}});
+        node.wait_for(first);
+        node.wait_for(second);
+        CHECK(first.status() == fop::Status::kNotFound);
+        CHECK(second.status() == fop::Status::kNotFound);
+        node.run_for(1s);
+        CHECK(node.volume().space_use().free_blocks >= free_blocks);
+    }
+    SECTION("it was truncated") {
+        FakeFop& second = node.send(slow(append.spec(Way::kMemory), 100ms));
+        node.run_for(1ms);
+        require_done_soon(node, truncate(fid, 3));
+        node.wait_for(second);
+        REQUIRE(second.status() == fop::Status::kDone);
+        CHECK(std::get<fop::AppendReply>(second.answer->body).offset == 3);
+        CHECK(node.read(fid, 3, bytes.size() + 1) == bytes);
+    }
+    CHECK(node.all_pieces_are_back());
+}
+
+TEST_CASE("reqh slow client: nothing is asked of a client that may not write", "[reqh]") {
+    StoreStage node;
+    const fop::Fid fid = node.create();
+    const WriteSpec write(fid, {{.offset = 0, .length = kBlock}}, pattern(kBlock, 1));
+    FopSpec spec = write.spec(Way::kMemory);
+    spec.principal = "mallory";
+    spec.rights = fop::kRead | fop::kWrite;
+    FakeFop& fop = node.call(spec);
+    CHECK(fop.status() == fop::Status::kDenied);
+    CHECK(fop.transfers.empty());
+    const AppendSpec append({.high = fid.high, .low = fid.low + 1000}, pattern(kBlock, 1));
+    FakeFop& other = node.call(append.spec(Way::kMemory));
+    CHECK(other.status() == fop::Status::kNotFound);
+    CHECK(other.transfers.empty());
+}
+
+}  // namespace fopd::reqh::testing
