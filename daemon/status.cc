@@ -11,6 +11,7 @@
 #include "daemon/settings.h"
 #include "daemon/version.h"
 #include "fabric/address.h"
+#include "lrs/classes/key.h"
 #include "reqh/fids.h"
 
 namespace fopd::daemon {
@@ -160,6 +161,8 @@ void write_session(JsonWriter& json, const Node::LocalSession& session) {
     json.field("id", std::string_view(in_hex(info.id)));
     json.field("locality", session.locality);
     json.field("peer", std::string_view(info.peer));
+    lrs::Digits digits;
+    json.field("client", lrs::hex_of_client(info.client, digits));
     json.field("principal", std::string_view(info.principal));
     json.field("user", std::string_view(info.user));
     json.field("age_s", in_seconds(info.age));

@@ -227,6 +227,7 @@ std::vector<SessionInfo> Server::sessions() {
         if (session == nullptr || session->state() != Session::State::kOpen) continue;
         list.push_back({.id = session->id(),
                         .peer = session->peer(),
+                        .client = session->client_id(),
                         .principal = session->identity().name,
                         .user = session->identity().user,
                         .age = now - session->created_at(),

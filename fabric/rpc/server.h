@@ -35,6 +35,7 @@ struct Admission {
 struct SessionInfo {
     std::uint64_t id = 0;
     std::string peer;
+    fop::ClientId client{};
     std::string principal;
     std::string user;
     Duration age{};
