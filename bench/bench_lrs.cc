@@ -7,6 +7,9 @@
 // that were used often. The same with a plain list, in the same run, is what there is to compare
 // with.
 //
+// Of tbf also with 1024 rules, by which the policy has to find that of each request: names of jobs,
+// and patterns that have neither a start nor an end.
+//
 // And what it takes until all that waits obeys other rules or another policy: for each request, and
 // for the longest turn of the reactor.
 
@@ -42,9 +45,14 @@ constexpr std::size_t kClasses = 10'000;
 
 enum class Layout : std::uint8_t { kAsTheyCame, kScattered };
 
+// As many as there may be.
+constexpr std::size_t kRules = 1024;
+
 class Requests {
 public:
-    Requests() : requests_(std::make_unique<Request[]>(kRequests)), order_(kRequests) {}
+    Requests() : requests_(std::make_unique<Request[]>(kRequests)), order_(kRequests) {
+        for (std::size_t i = 0; i < kRules; ++i) jobs_.push_back("job" + std::to_string(i) + ".0");
+    }
 
     // Each request belongs to one of so many clients, and to as many objects.
     void arrange(std::size_t classes, Layout layout) {
@@ -61,6 +69,7 @@ public:
             about.offset = random.below(1U << 20) * 4096;
             about.size_bytes = 4096;
             about.direction = Direction::kRead;
+            about.job = jobs_[i % kRules];
         }
     }
     // In the order in which they come.
@@ -71,6 +80,7 @@ public:
 private:
     std::unique_ptr<Request[]> requests_;
     std::vector<std::size_t> order_;
+    std::vector<std::string> jobs_;
 };
 
 double ns_since(Instant start, std::size_t count) {
@@ -96,6 +106,17 @@ struct Subject {
     Duration step{};  // From one request to the next.
 };
 
+// One for each job; its number stands where '#' does.
+Subject with_rules(std::string name, std::string_view job) {
+    Subject subject{.name = std::move(name), .policy = "tbf"};
+    for (std::size_t i = 0; i < kRules; ++i) {
+        std::string rule = "r" + std::to_string(i) + " job=";
+        for (const char c : job) rule += c == '#' ? std::to_string(i) : std::string(1, c);
+        subject.settings.tbf.rules.push_back(rule + " rate=unlimited by=client");
+    }
+    return subject;
+}
+
 std::vector<Subject> subjects() {
     Subject tbf{.name = "tbf", .policy = "tbf"};
     tbf.settings.tbf.rules = {"each * rate=unlimited by=client"};
@@ -112,6 +133,8 @@ std::vector<Subject> subjects() {
             {.name = "orr", .policy = "orr"},
             tbf,
             tbf_limits,
+            with_rules("tbf_1024_rules", "job#.0"),
+            with_rules("tbf_1024_patterns", "*b#.*"),
             mclock,
             limits};
 }
@@ -193,8 +216,8 @@ HandOver change_rules(Requests& requests, std::size_t count, std::string_view po
         left -= left > 0 ? 1 : 0;
     });
     choice.tbf.rules.insert(choice.tbf.rules.begin(), "new op=write rate=100/s rank=1");
-    choice.tbf.rules.back() = "all * rate=block by=object";
-    choice.mclock.rules.back() = "all * by=object";
+    choice.tbf.rules.back() = "every * rate=block by=object";
+    choice.mclock.rules.back() = "every * by=object";
     const HandOver times = time_hand_over(reactor, scheduler, [&] {
         const PolicyParts changed = parts();
         if (!scheduler.adapt(choice, changed)) scheduler.use(choice.make(changed));

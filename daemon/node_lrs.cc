@@ -14,15 +14,27 @@ std::unexpected<Configuration::Refused> not_valid(std::vector<std::string> probl
     return std::unexpected(Configuration::Refused{.busy = false, .problems = std::move(problems)});
 }
 
+std::unexpected<Configuration::Refused> not_valid(const lrs::RuleMistakes& mistakes) {
+    std::vector<std::string> problems;
+    for (const lrs::RuleMistake& each : mistakes) problems.push_back(to_string(each));
+    return not_valid(std::move(problems));
+}
+
 }  // namespace
 
 const lrs::LrsSettings& Node::lrs_settings() const {
     return world_.configuration.current()->get<lrs::LrsSettings>();
 }
 
-Node::LrsResult Node::set_policy(std::string_view policy, std::span<const lrs::NamedValue> values) {
+Node::LrsResult Node::set_policy(std::string_view policy, std::span<const lrs::NamedValue> values,
+                                 std::optional<std::string_view> rules) {
     if (auto ready = check_ready(); !ready) return std::unexpected(std::move(ready.error()));
-    auto next = lrs::with_policy(lrs_settings(), policy, values);
+    lrs::LrsSettings settings = lrs_settings();
+    if (rules) {
+        const auto mistakes = lrs::set_rules(settings, policy, values, *rules);
+        if (mistakes) return not_valid(*mistakes);
+    }
+    auto next = lrs::with_policy(settings, policy, values);
     if (next) return use_lrs(*std::move(next));
     std::vector<std::string> problems;
     for (const config::Problem& each : next.error()) {
@@ -36,13 +48,13 @@ Node::LrsResult Node::edit_rules(const lrs::RuleEdit& edit) {
     lrs::LrsSettings next = lrs_settings();
     if (const auto rules = mclock_rules()) {
         auto edited = lrs::edit_mclock(next.mclock, rules, edit);
-        if (!edited) return not_valid({to_string(edited.error())});
+        if (!edited) return not_valid(edited.error());
         next.mclock = *std::move(edited);
         return use_lrs(std::move(next));
     }
     auto edited = policies_.tbf.edit(next.tbf, now(),
                                      [&](lrs::RuleBook& book) { return book.apply(edit, now()); });
-    if (!edited) return not_valid({to_string(edited.error())});
+    if (!edited) return not_valid(edited.error());
     next.tbf = *std::move(edited);
     return use_lrs(std::move(next));
 }

@@ -55,10 +55,12 @@ protected:
     std::string text_around(const std::string& options) const;
 };
 
-// Each behind those of its rank; the last stays the last. libstdc++ 12's stable_sort is deprecated
-// code.
+// The default rule is the last, and each other one behind those of its rank. libstdc++ 12's
+// stable_sort is deprecated code. Requires: there is a default rule.
 template <typename AnyRule>
 void sort_by_rank(std::vector<AnyRule>& rules) {
+    const auto last = std::ranges::find(rules, kDefaultRule, &AnyRule::name);
+    std::rotate(last, last + 1, rules.end());
     for (auto each = rules.begin(); each != rules.end() - 1; ++each) {
         const auto place = std::ranges::upper_bound(rules.begin(), each, each->rank, {},
                                                     [](const AnyRule& rule) { return rule.rank; });

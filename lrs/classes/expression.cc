@@ -10,19 +10,6 @@ namespace fopd::lrs {
 
 namespace {
 
-// Nothing else is a number: no sign, no blank, no overflow.
-bool parse_digits(std::string_view text, std::uint64_t& number) {
-    if (text.empty()) return false;
-    number = 0;
-    for (const char c : text) {
-        if (c < '0' || c > '9') return false;
-        if (__builtin_mul_overflow(number, std::uint64_t{10}, &number)) return false;
-        if (__builtin_add_overflow(number, static_cast<std::uint64_t>(c - '0'), &number))
-            return false;
-    }
-    return true;
-}
-
 bool is_in(const std::vector<NumberRange>& ranges, std::uint64_t number) {
     return std::ranges::any_of(ranges, [number](const NumberRange& range) {
         return range.low <= number && number <= range.high;
@@ -30,6 +17,24 @@ bool is_in(const std::vector<NumberRange>& ranges, std::uint64_t number) {
 }
 
 }  // namespace
+
+// Nothing else is a number: no sign, no blank, no overflow.
+std::optional<std::uint64_t> number_in_rule(std::string_view text) {
+    if (text.empty()) return std::nullopt;
+    std::uint64_t number = 0;
+    for (const char c : text) {
+        if (c < '0' || c > '9') return std::nullopt;
+        if (__builtin_mul_overflow(number, std::uint64_t{10}, &number)) return std::nullopt;
+        if (__builtin_add_overflow(number, static_cast<std::uint64_t>(c - '0'), &number))
+            return std::nullopt;
+    }
+    return number;
+}
+
+// Behind '%' is the interface of a link-local address.
+bool address_in_rule(std::string_view text, AddressBytes& bytes) {
+    return parse_ip(text.substr(0, text.find('%')), bytes);
+}
 
 bool parse_ip(std::string_view text, AddressBytes& bytes) {
     std::array<char, INET6_ADDRSTRLEN> buffer{};
@@ -50,8 +55,9 @@ Test::Test(Key key, Sense sense, Values values)
 bool Test::matches(const RequestAttributes& attributes) const {
     const bool wanted = sense_ == Sense::kOneOf;
     if (key_ == Key::kSize) return is_in(values_.numbers, attributes.size_bytes) == wanted;
-    Digits digits;
-    return has(text_of(key_, attributes, digits)) == wanted;
+    const bool is_listed =
+        !for_each_text(key_, attributes, [this](std::string_view text) { return !has(text); });
+    return is_listed == wanted;
 }
 
 std::optional<std::size_t> Test::value_count() const {
@@ -72,22 +78,25 @@ bool Test::has(std::string_view text) const {
     for (const Glob& glob : values_.globs) {
         if (glob.matches(text)) return true;
     }
-    std::uint64_t number = 0;
-    if (!values_.numbers.empty() && parse_digits(text, number) && is_in(values_.numbers, number)) {
-        return true;
+    if (!values_.numbers.empty()) {
+        const auto number = number_in_rule(text);
+        if (number && is_in(values_.numbers, *number)) return true;
     }
     AddressBytes bytes{};
-    // Behind '%' is the interface of a link-local address.
-    if (values_.addresses.empty() || !parse_ip(text.substr(0, text.find('%')), bytes)) return false;
+    if (values_.addresses.empty() || !address_in_rule(text, bytes)) return false;
     return std::ranges::any_of(values_.addresses, [&bytes](const AddressRange& range) {
         return range.low <= bytes && bytes <= range.high;
     });
 }
 
+bool matches(const Conjunction& conjunction, const RequestAttributes& attributes) {
+    return std::ranges::all_of(conjunction,
+                               [&](const Test& test) { return test.matches(attributes); });
+}
+
 bool matches(const Expression& expression, const RequestAttributes& attributes) {
     return std::ranges::any_of(expression, [&](const Conjunction& conjunction) {
-        return std::ranges::all_of(conjunction,
-                                   [&](const Test& test) { return test.matches(attributes); });
+        return matches(conjunction, attributes);
     });
 }
 

@@ -45,6 +45,8 @@ public:
     Test(Key key, Sense sense, Values values);
 
     Key key() const { return key_; }
+    Sense sense() const { return sense_; }
+    const Values& values() const { return values_; }
     bool matches(const RequestAttributes& attributes) const;
     // How many values it lets pass. Nothing: nobody can tell.
     std::optional<std::size_t> value_count() const;
@@ -62,11 +64,16 @@ private:
 // Which requests a rule is for: those for which all tests of one of the conjunctions hold.
 using Conjunction = std::vector<Test>;  // Empty: any request.
 using Expression = std::vector<Conjunction>;
+bool matches(const Conjunction& conjunction, const RequestAttributes& attributes);
 bool matches(const Expression& expression, const RequestAttributes& attributes);
 // What classes are divided by when nobody says: all that is looked at, but for the size.
 KeySet default_classes_by(const Expression& expression);
 
 // False when the text is neither an IPv4 nor an IPv6 address.
 bool parse_ip(std::string_view text, AddressBytes& bytes);
+
+// As ranges compare what a request has. Nothing, or false: it is in no range.
+std::optional<std::uint64_t> number_in_rule(std::string_view text);
+bool address_in_rule(std::string_view text, AddressBytes& bytes);
 
 }  // namespace fopd::lrs

@@ -63,4 +63,12 @@ bool Glob::matches(std::string_view text) const {
     return true;
 }
 
+bool is_begin(const Glob& glob) {
+    return glob.pieces().size() == 2 && glob.pieces().back().empty();
+}
+
+bool is_end(const Glob& glob) {
+    return glob.pieces().size() == 2 && glob.pieces().front().empty();
+}
+
 }  // namespace fopd::lrs

@@ -28,4 +28,8 @@ private:
     std::size_t size_min_ = 0;
 };
 
+// Whether it is a start alone, sim*, or an end alone, *.log.
+bool is_begin(const Glob& glob);
+bool is_end(const Glob& glob);
+
 }  // namespace fopd::lrs

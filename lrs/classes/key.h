@@ -69,6 +69,14 @@ private:
 using Digits = std::array<char, 32>;
 std::string_view text_of(Key key, const RequestAttributes& attributes, Digits& digits);
 
+// Calls `visit` with each text that rules compare for a key, while it returns true. Whether it
+// always did. Requires: not the size.
+template <typename Visit>
+bool for_each_text(Key key, const RequestAttributes& attributes, Visit visit) {
+    Digits digits;
+    return visit(text_of(key, attributes, digits));
+}
+
 // As 32 hexadecimal digits.
 std::string_view hex_of_client(const ClientId& client, Digits& digits);
 

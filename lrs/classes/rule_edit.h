@@ -25,13 +25,16 @@ struct RuleEdit {
 
 // No file of rules is longer: it has room for as many as there may be, each as long as may be.
 inline constexpr std::size_t kRuleFileBytesMax = 5UL << 20;
+// Besides the default rule.
+inline constexpr std::size_t kRulesMax = 1024;
 
 // A rule of a file.
 struct RuleLine {
     std::size_t number;  // From 1.
     std::string_view text;
 };
-// A rule a line; blank lines and those that begin with '#' do not count.
+// A rule a line, which ends as in UNIX or in DOS; blank lines and those that begin with '#' do not
+// count.
 std::vector<RuleLine> rule_lines(std::string_view text);
 
 }  // namespace fopd::lrs

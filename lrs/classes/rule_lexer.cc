@@ -19,6 +19,7 @@ constexpr std::string_view kSigns = "&,=!<>{}\"()";
 constexpr std::array<bool, 256> kEndsWord = [] {
     std::array<bool, 256> ends{};
     ends[' '] = true;
+    ends['\t'] = true;
     for (const char sign : kSigns) ends[static_cast<unsigned char>(sign)] = true;
     return ends;
 }();
@@ -37,14 +38,14 @@ public:
                                                .wrong = "the rule is longer than 4096 bytes",
                                                .right = "make several rules of it"});
         }
-        if (!core::is_utf8(text_) || core::has_control(text_)) {
-            return std::unexpected(
-                RuleMistake{.column = 1,
-                            .wrong = "the rule has bytes that are no text",
-                            .right = "write UTF-8 without tabs and control characters"});
+        if (!core::is_utf8(text_) || has_control()) {
+            return std::unexpected(RuleMistake{
+                .column = 1,
+                .wrong = "the rule has bytes that are no text",
+                .right = "write UTF-8 without control characters, tabs but for blanks"});
         }
         for (;;) {
-            while (!at_end() && here() == ' ') advance();
+            while (!at_end() && is_blank(here())) advance();
             RuleToken token;
             token.column = column_;
             if (at_end()) {
@@ -57,6 +58,12 @@ public:
     }
 
 private:
+    static bool is_blank(char c) { return c == ' ' || c == '\t'; }
+    bool has_control() const {
+        std::string with_blanks(text_);
+        std::ranges::replace(with_blanks, '\t', ' ');
+        return core::has_control(with_blanks);
+    }
     bool at_end() const { return position_ == text_.size(); }
     char here() const { return text_[position_]; }
     // A character has a column however many bytes it has.
@@ -131,6 +138,7 @@ private:
         const std::size_t start = column_;
         advance();
         while (!at_end() && here() != '"') {
+            if (here() == '\t') return fail(column_, "there is a tab in quotes", "write a blank");
             if (here() == '\\') {
                 advance();
                 if (at_end()) break;
@@ -180,8 +188,17 @@ void append_piece(std::string& to, std::string_view piece, bool in_quotes) {
 std::string to_string(const RuleMistake& mistake) {
     std::string text;
     if (mistake.line > 0) text = "line " + std::to_string(mistake.line) + ", ";
-    text += "column " + std::to_string(mistake.column) + ": ";
+    if (mistake.column > 0) text += "column " + std::to_string(mistake.column) + ": ";
     return text + mistake.wrong + "; " + mistake.right;
+}
+
+std::string to_string(const RuleMistakes& mistakes) {
+    std::string text;
+    for (const RuleMistake& each : mistakes) {
+        if (!text.empty()) text += '\n';
+        text += to_string(each);
+    }
+    return text;
 }
 
 std::string RuleToken::shown() const {

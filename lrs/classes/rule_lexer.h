@@ -5,6 +5,7 @@
 #include <expected>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace fopd::lrs {
@@ -12,12 +13,22 @@ namespace fopd::lrs {
 // What is wrong with a rule, where, and what would be right.
 struct RuleMistake {
     std::size_t line = 0;    // Of a file or a list of rules, from 1; 0: there was one rule alone.
-    std::size_t column = 1;  // Counts characters, from 1.
+    std::size_t column = 1;  // Counts characters, from 1; 0: it is about no rule.
     std::string wrong;
     std::string right;
 };
 // "line 3, column 12: what is wrong; what would be right".
 std::string to_string(const RuleMistake& mistake);
+
+// All that is wrong with several rules, in the order of their lines; or with one.
+class RuleMistakes : public std::vector<RuleMistake> {
+public:
+    RuleMistakes() = default;
+    // NOLINTNEXTLINE(google-explicit-constructor): one is some.
+    RuleMistakes(RuleMistake only) { push_back(std::move(only)); }
+};
+// One a line.
+std::string to_string(const RuleMistakes& mistakes);
 
 // No rule is longer.
 inline constexpr std::size_t kRuleBytesMax = 4096;

@@ -26,4 +26,10 @@ RuleMistake other_version(std::uint64_t version, std::uint64_t wanted) {
             .right = "somebody has changed them; look at them again"};
 }
 
+void complain_of(const RuleMistakes& mistakes, config::Complaints& complaints) {
+    for (const RuleMistake& each : mistakes) {
+        complaints.add("rules[" + std::to_string(each.line - 1) + "]", each.wrong, each.right);
+    }
+}
+
 }  // namespace fopd::lrs

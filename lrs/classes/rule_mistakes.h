@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "config/record.h"
 #include "lrs/classes/rule_lexer.h"
 
 namespace fopd::lrs {
@@ -14,6 +15,9 @@ RuleMistake unknown_rule(std::string_view name, const std::vector<std::string>& 
 RuleMistake double_rule(std::string_view name);
 RuleMistake too_many_rules();
 RuleMistake other_version(std::uint64_t version, std::uint64_t wanted);
+
+// Where each stands in the list `rules` of a configuration.
+void complain_of(const RuleMistakes& mistakes, config::Complaints& complaints);
 
 template <typename Rules>
 std::vector<std::string> names_of(const Rules& rules) {

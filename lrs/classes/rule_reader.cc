@@ -5,6 +5,7 @@
 
 #include "config/units.h"
 #include "core/ensure.h"
+#include "lrs/class_figures.h"
 #include "lrs/classes/rule_values.h"
 
 namespace fopd::lrs {
@@ -145,6 +146,12 @@ bool RuleReader::read_name(std::string& name) {
     if (!is_good) {
         return fail(token.column, token.shown() + " is no name of a rule",
                     "begin with 1 to 64 letters, digits, '_', '-' or '.'");
+    }
+    if (token.text == kAllClasses || token.text == kOtherClasses) {
+        return fail(token.column,
+                    "figures call something else " + token.shown() +
+                        ": all of a policy without classes, or those beside the named ones",
+                    "give the rule another name");
     }
     name = token.text;
     next();

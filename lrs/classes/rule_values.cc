@@ -1,6 +1,7 @@
 #include "lrs/classes/rule_values.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <utility>
 
@@ -16,6 +17,17 @@ constexpr std::string_view kHex = "0123456789abcdef";
 // Of an address, and of one from its first dot on.
 constexpr std::string_view kIp = "0123456789abcdef:.";
 constexpr std::string_view kIpEnd = "0123456789.";
+// How a client may come; mem is within a process.
+constexpr std::array<std::string_view, 3> kNetworks{"mem", "tcp", "verbs"};
+// IPv4 as IPv6 has it, and the addresses beside it.
+constexpr AddressBytes kFourFirst{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+constexpr AddressBytes kFourLast{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+constexpr AddressBytes kBeforeFour{0, 0, 0,    0,    0,    0,    0,    0,
+                                   0, 0, 0xff, 0xfe, 0xff, 0xff, 0xff, 0xff};
+constexpr AddressBytes kBehindFour{0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
+bool is_four(const AddressBytes& bytes) {
+    return kFourFirst <= bytes && bytes <= kFourLast;
+}
 // Nobody means a short word with a longer one.
 constexpr std::size_t kNearBytesMax = 64;
 
@@ -87,9 +99,13 @@ private:
         switch (key) {
             case Key::kSize: return add_size(token);
             case Key::kAddress: return add_address(token);
+            case Key::kNetwork: return add_network(token);
             case Key::kOp: return add_op(token);
-            case Key::kClient:
-            case Key::kObject: return add_id(token);
+            case Key::kObject:
+                // That of a request that is about none yet.
+                if (token.has_quotes && token.text.empty()) return add_one(token.text);
+                return add_id(token);
+            case Key::kClient: return add_id(token);
             default: return add_text(token);
         }
     }
@@ -167,6 +183,16 @@ private:
                     did_you_mean(is_control ? std::string_view() : token.text, op_words()));
     }
 
+    bool add_network(const RuleToken& token) {
+        add_word(token);
+        const bool has_any = std::ranges::any_of(kNetworks, [&](std::string_view network) {
+            return token.has_gaps() ? values_.globs.back().matches(network) : token.text == network;
+        });
+        if (has_any) return true;
+        return fail(token, token.shown() + " is no network",
+                    did_you_mean(token.text, {kNetworks.begin(), kNetworks.end()}));
+    }
+
     // 32 hexadecimal digits, or some of them.
     bool add_id(const RuleToken& token) {
         std::vector<std::string> pieces = token.pieces;
@@ -190,6 +216,11 @@ private:
             const bool is_good =
                 parse_ip(ends->first, range.low) && parse_ip(ends->second, range.high);
             if (!is_good) return fail_address(token);
+            if (is_four(range.low) != is_four(range.high)) {
+                return fail(token,
+                            token.shown() + " begins in IPv4 and ends in IPv6, or the reverse",
+                            "write a range of each, as in address={10.0.0.1..10.0.0.9 fe80::/10}");
+            }
             if (range.low > range.high) return fail_backwards(token);
         } else if (const std::size_t slash = token.text.find('/'); slash != std::string::npos) {
             if (!read_network(token, slash, range)) return false;
@@ -201,8 +232,20 @@ private:
             return fail_address(token);
         }
         text_ += token.text;
-        values_.addresses.push_back(range);
+        add_range(range);
         return true;
+    }
+
+    // Addresses of IPv4 are compared as IPv6 has them, and lie in none of its ranges.
+    void add_range(const AddressRange& range) {
+        if (is_four(range.low) || range.high < kFourFirst || kFourLast < range.low) {
+            values_.addresses.push_back(range);
+            return;
+        }
+        if (range.low < kFourFirst)
+            values_.addresses.push_back({.low = range.low, .high = kBeforeFour});
+        if (kFourLast < range.high)
+            values_.addresses.push_back({.low = kBehindFour, .high = range.high});
     }
 
     // Parts of an address; behind '%' is the name of an interface.
@@ -229,8 +272,8 @@ private:
     bool read_network(const RuleToken& token, std::size_t slash, AddressRange& range) {
         const std::string_view text = token.text;
         const std::string_view host = text.substr(0, slash);
-        const bool is_four = host.find(':') == std::string_view::npos;
-        const unsigned bits_max = is_four ? 32 : 128;
+        const bool has_dots = host.find(':') == std::string_view::npos;
+        const unsigned bits_max = has_dots ? 32 : 128;
         const auto bits = whole_number(text.substr(slash + 1));
         if (!parse_ip(host, range.low) || !bits || *bits > bits_max) return fail_address(token);
         range.high = range.low;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/ensure.h"
+#include "lrs/classes/rule_list.h"
 #include "lrs/classes/rule_mistakes.h"
 #include "lrs/classes/rule_reader.h"
 
@@ -13,29 +14,8 @@ namespace fopd::lrs {
 
 namespace {
 
-static_assert(kRuleFileBytesMax > (MclockRules::kRulesMax + 1) * (kRuleBytesMax + 1));
-
 using Rules = std::vector<MclockRule>;
-using Edited = std::expected<Rules, RuleMistake>;
-
-Edited load(std::string_view text) {
-    Rules rules;
-    for (const RuleLine& line : rule_lines(text)) {
-        auto parsed = parse_mclock_rule(line.text);
-        const bool is_double =
-            parsed && std::ranges::find(rules, parsed->name, &MclockRule::name) != rules.end();
-        if (parsed && !is_double && rules.size() <= MclockRules::kRulesMax) {
-            rules.push_back(*std::move(parsed));
-            continue;
-        }
-        RuleMistake mistake = !parsed     ? std::move(parsed.error())
-                              : is_double ? double_rule(parsed->name)
-                                          : too_many_rules();
-        mistake.line = line.number;
-        return std::unexpected(std::move(mistake));
-    }
-    return rules;
-}
+using Edited = std::expected<Rules, RuleMistakes>;
 
 Edited add(Rules rules, std::string_view text) {
     auto parsed = parse_mclock_rule(text);
@@ -79,16 +59,17 @@ Edited edited(const MclockRules& rules, const RuleEdit& edit) {
         case RuleEdit::Verb::kAdd: return add(rules.rules(), edit.text);
         case RuleEdit::Verb::kChange: return change(rules.rules(), edit.text);
         case RuleEdit::Verb::kDel: return del(rules.rules(), edit.text);
-        case RuleEdit::Verb::kLoad: return load(edit.text);
+        case RuleEdit::Verb::kLoad:
+            return read_rules<MclockRule>(rule_lines(edit.text), parse_mclock_rule);
     }
     ensure_failed("a verb", __FILE__, __LINE__);
 }
 
 }  // namespace
 
-std::expected<MclockSettings, RuleMistake> edit_mclock(const MclockSettings& settings,
-                                                       const MclockRules::Ptr& rules,
-                                                       const RuleEdit& edit) {
+std::expected<MclockSettings, RuleMistakes> edit_mclock(const MclockSettings& settings,
+                                                        const MclockRules::Ptr& rules,
+                                                        const RuleEdit& edit) {
     auto changed = edited(*rules, edit);
     if (!changed) return std::unexpected(std::move(changed.error()));
     MclockSettings next = settings;
@@ -100,8 +81,8 @@ std::expected<MclockSettings, RuleMistake> edit_mclock(const MclockSettings& set
     // They must read back, also where they are longer than what was said, and fit together.
     const auto loaded = MclockRules::load(next.rules, rules);
     if (!loaded) {
-        // Its place is none in what was said.
-        RuleMistake mistake = loaded.error();
+        // Their places are none in what was said.
+        RuleMistake mistake = loaded.error().front();
         mistake.line = 0;
         mistake.column = 1;
         return std::unexpected(std::move(mistake));

@@ -9,8 +9,8 @@
 namespace fopd::lrs {
 
 // The settings whose rules, which are `rules`, were changed so: as a whole or not at all.
-std::expected<MclockSettings, RuleMistake> edit_mclock(const MclockSettings& settings,
-                                                       const MclockRules::Ptr& rules,
-                                                       const RuleEdit& edit);
+std::expected<MclockSettings, RuleMistakes> edit_mclock(const MclockSettings& settings,
+                                                        const MclockRules::Ptr& rules,
+                                                        const RuleEdit& edit);
 
 }  // namespace fopd::lrs

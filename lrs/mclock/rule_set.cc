@@ -1,11 +1,10 @@
 #include "lrs/mclock/rule_set.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include "core/ensure.h"
-#include "lrs/classes/rule_mistakes.h"
+#include "lrs/classes/rule_list.h"
 
 namespace fopd::lrs {
 
@@ -22,26 +21,12 @@ MclockRules::Loaded MclockRules::load(std::span<const std::string> rules, const 
         set->last_id_ = before->last_id_;
         set->version_ = before->version_ + 1;
     }
-    std::map<std::string, std::size_t> seen;  // The line of each name.
-    for (std::size_t line = 1; line <= rules.size(); ++line) {
-        auto parsed = parse_mclock_rule(rules[line - 1]);
-        if (!parsed) {
-            parsed.error().line = line;
-            return std::unexpected(std::move(parsed.error()));
-        }
-        if (!seen.try_emplace(parsed->name, line).second) {
-            RuleMistake mistake = double_rule(parsed->name);
-            mistake.line = line;
-            return std::unexpected(std::move(mistake));
-        }
-        set->rules_.push_back(*std::move(parsed));
-    }
-    set->add_default();
-    if (set->rules_.size() > kRulesMax + 1) {
-        RuleMistake mistake = too_many_rules();
-        mistake.line = kRulesMax + 1;
-        return std::unexpected(std::move(mistake));
-    }
+    std::vector<RuleLine> lines;
+    for (const std::string& rule : rules) lines.push_back({lines.size() + 1, rule});
+    auto read = read_rules<MclockRule>(lines, parse_mclock_rule);
+    if (!read) return std::unexpected(std::move(read.error()));
+    set->rules_ = *std::move(read);
+    set->put_in_order();
     for (MclockRule& rule : set->rules_) set->settle(rule, before.get());
     return set;
 }
@@ -49,22 +34,19 @@ MclockRules::Loaded MclockRules::load(std::span<const std::string> rules, const 
 MclockRules::Ptr MclockRules::none(std::uint64_t version) {
     auto set = std::make_shared<MclockRules>();
     set->version_ = version;
-    set->add_default();
+    set->put_in_order();
     set->settle(set->rules_.front(), nullptr);
     return set;
 }
 
-// The default rule is the last, and each other one behind those of its rank.
-void MclockRules::add_default() {
-    auto last = std::ranges::find(rules_, kDefaultRule, &MclockRule::name);
-    if (last == rules_.end()) {
+void MclockRules::put_in_order() {
+    if (std::ranges::find(rules_, kDefaultRule, &MclockRule::name) == rules_.end()) {
         auto parsed = parse_mclock_rule(kPlainDefault);
         ENSURE(parsed.has_value());
         rules_.push_back(*std::move(parsed));
-        last = rules_.end() - 1;
     }
-    std::rotate(last, last + 1, rules_.end());
     sort_by_rank(rules_);
+    index_ = RuleIndex(rules_);
 }
 
 void MclockRules::settle(MclockRule& rule, const MclockRules* before) {
@@ -88,10 +70,9 @@ void MclockRules::settle(MclockRule& rule, const MclockRules* before) {
 }
 
 const MclockRule& MclockRules::rule_for(const RequestAttributes& attributes) const {
-    for (const MclockRule& rule : rules_) {
-        if (rule.matches(attributes)) return rule;
-    }
-    ensure_failed("a default rule", __FILE__, __LINE__);
+    const auto first = index_.first_for(attributes);
+    ENSURE(first.has_value());  // The default rule at least.
+    return rules_[*first];
 }
 
 std::uint64_t MclockRules::reserved_per_second() const {

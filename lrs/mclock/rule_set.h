@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lrs/classes/rule_index.h"
 #include "lrs/mclock/rule.h"
 
 namespace fopd::lrs {
@@ -19,9 +20,8 @@ inline constexpr std::string_view kPlainDefault = "default *";
 // is the default rule, which is for every request. Never changed, only replaced; any thread.
 class MclockRules {
 public:
-    static constexpr std::size_t kRulesMax = 1024;
     using Ptr = std::shared_ptr<const MclockRules>;
-    using Loaded = std::expected<Ptr, RuleMistake>;
+    using Loaded = std::expected<Ptr, RuleMistakes>;
 
     // These rules, of which those that are as they were in `before` keep their classes and meters.
     // Without a default rule it has the weight 1.
@@ -41,10 +41,11 @@ public:
 
 private:
     void settle(MclockRule& rule, const MclockRules* before);
-    void add_default();
+    void put_in_order();
 
     std::uint64_t version_ = 0;
     std::vector<MclockRule> rules_;
+    RuleIndex index_;
     std::uint64_t last_id_ = 0;
 };
 

@@ -3,6 +3,7 @@
 #include <expected>
 
 #include "config/types.h"
+#include "lrs/classes/rule_mistakes.h"
 
 namespace fopd::lrs {
 
@@ -43,9 +44,7 @@ config::TypePtr<std::uint64_t> operations_per_second() {
 void check_mclock(const MclockSettings& settings, config::Complaints& complaints) {
     const auto loaded = MclockRules::load(settings.rules);
     if (!loaded) {
-        const RuleMistake& mistake = loaded.error();
-        complaints.add("rules[" + std::to_string(mistake.line - 1) + "]", mistake.wrong,
-                       mistake.right);
+        complain_of(loaded.error(), complaints);
         return;
     }
     if (const auto wrong = overbooked(settings, **loaded)) {
@@ -82,7 +81,7 @@ config::Record<MclockSettings> mclock_record() {
                  "So many bytes cost as much as a fop does without any; none: data costs nothing.",
                  {.reload = config::Reload::kLive});
     record.field("rules", &MclockSettings::rules,
-                 config::list_of(mclock_rule_type(), {.length_max = MclockRules::kRulesMax + 1}),
+                 config::list_of(mclock_rule_type(), {.length_max = kRulesMax + 1}),
                  "Who has which share; docs/formats/rules.md.", {.reload = config::Reload::kLive});
     record.check(check_mclock);
     return record;

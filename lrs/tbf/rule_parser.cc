@@ -159,7 +159,7 @@ private:
             return reader_.fail(options.burst_column, "the burst has no rate of its kind",
                                 "write burst=64 to rate=200/s, and burst=1MiB to rate=50MB/s");
         }
-        if (*burst / Pace::kBurstSecondsMax >= limit->per_second) {
+        if (*burst > limit->per_second * Pace::kBurstSecondsMax) {
             return reader_.fail(options.burst_column, "the burst is more than a day of the rate",
                                 "write a smaller burst, or rate=unlimited");
         }

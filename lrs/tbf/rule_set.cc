@@ -1,10 +1,10 @@
 #include "lrs/tbf/rule_set.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include "core/ensure.h"
+#include "lrs/classes/rule_list.h"
 #include "lrs/classes/rule_mistakes.h"
 #include "lrs/classes/rule_reader.h"
 
@@ -12,7 +12,7 @@ namespace fopd::lrs {
 
 namespace {
 
-static_assert(kRuleFileBytesMax > (RuleSet::kRulesMax + 1) * (kRuleBytesMax + 1));
+static_assert(kRuleFileBytesMax > (kRulesMax + 1) * (kRuleBytesMax + 1));
 
 // A file of rules: as many as there may be, each as long as it may be.
 constexpr std::size_t kLineBytesMax = kRuleBytesMax + 1;
@@ -20,10 +20,9 @@ constexpr std::size_t kLineBytesMax = kRuleBytesMax + 1;
 }  // namespace
 
 const Rule& RuleSet::rule_for(const RequestAttributes& attributes) const {
-    for (const Rule& rule : rules_) {
-        if (rule.matches(attributes)) return rule;
-    }
-    ensure_failed("a default rule", __FILE__, __LINE__);
+    const auto first = index_.first_for(attributes);
+    ENSURE(first.has_value());  // The default rule at least.
+    return rules_[*first];
 }
 
 const Rule* RuleSet::find(std::string_view name) const {
@@ -51,7 +50,6 @@ RuleBook::Edited RuleBook::add(std::string_view rule, const Edit& edit) {
     if (!parsed) return std::unexpected(std::move(parsed.error()));
     if (current_->find(parsed->name) != nullptr) return std::unexpected(double_rule(parsed->name));
     std::vector<Rule> rules = current_->rules();
-    if (rules.size() > RuleSet::kRulesMax) return std::unexpected(too_many_rules());
     settle(*parsed, nullptr, edit.now);
     rules.insert(rules.end() - 1, *std::move(parsed));
     return put_in_force(std::move(rules));
@@ -98,7 +96,7 @@ RuleBook::Edited RuleBook::load(std::span<const std::string> rules, const Edit& 
 }
 
 RuleBook::Edited RuleBook::load_text(std::string_view text, const Edit& edit) {
-    if (text.size() > (RuleSet::kRulesMax + 1) * kLineBytesMax) {
+    if (text.size() > (kRulesMax + 1) * kLineBytesMax) {
         return std::unexpected(too_many_rules());
     }
     return load_lines(rule_lines(text), edit);
@@ -117,29 +115,11 @@ RuleBook::Edited RuleBook::apply(const RuleEdit& edit, Instant now) {
 
 RuleBook::Edited RuleBook::load_lines(std::span<const RuleLine> lines, const Edit& edit) {
     if (auto why = refused(edit)) return std::unexpected(*std::move(why));
-    const auto at_line = [](RuleMistake what, const RuleLine& line) {
-        what.line = line.number;
-        return std::unexpected(std::move(what));
-    };
-    std::vector<Rule> rules;
-    std::optional<Rule> last;
-    std::map<std::string, std::size_t> seen;  // The line of each name.
-    for (const RuleLine& line : lines) {
-        auto parsed = parse_rule(line.text);
-        if (!parsed) return at_line(std::move(parsed.error()), line);
-        if (!seen.try_emplace(parsed->name, line.number).second) {
-            return at_line(double_rule(parsed->name), line);
-        }
-        const bool is_last = parsed->name == kDefaultRule;
-        if (!is_last && rules.size() == RuleSet::kRulesMax) return at_line(too_many_rules(), line);
-        if (is_last) {
-            last = *std::move(parsed);
-        } else {
-            rules.push_back(*std::move(parsed));
-        }
-    }
-    if (!last) last = *parse_rule(kUnlimitedDefault);
-    rules.push_back(*std::move(last));
+    auto read = read_rules<Rule>(lines, parse_rule);
+    if (!read) return std::unexpected(std::move(read.error()));
+    std::vector<Rule> rules = *std::move(read);
+    if (std::ranges::find(rules, kDefaultRule, &Rule::name) == rules.end())
+        rules.push_back(*parse_rule(kUnlimitedDefault));
     for (Rule& rule : rules) settle(rule, current_->find(rule.name), edit.now);
     return put_in_force(std::move(rules));
 }
@@ -168,11 +148,12 @@ void RuleBook::settle(Rule& rule, const Rule* old, Instant now) {
 }
 
 RuleBook::Edited RuleBook::put_in_force(std::vector<Rule> rules) {
+    if (auto mistake = too_much(rules)) return std::unexpected(*std::move(mistake));
     sort_by_rank(rules);
     auto next = std::make_shared<RuleSet>();
     next->version_ = current_->version() + 1;
     next->rules_ = std::move(rules);
-    ENSURE(next->rules_.back().name == kDefaultRule);
+    next->index_ = RuleIndex(next->rules_);
     current_ = std::move(next);
     return current_;
 }

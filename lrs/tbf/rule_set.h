@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lrs/classes/rule_edit.h"
+#include "lrs/classes/rule_index.h"
 #include "lrs/tbf/rule.h"
 #include "lrs/tbf/rule_parser.h"
 
@@ -22,8 +23,6 @@ inline constexpr std::string_view kUnlimitedDefault = "default * rate=unlimited"
 // is the default rule, which is for every request. Never changed, only replaced; any thread.
 class RuleSet {
 public:
-    static constexpr std::size_t kRulesMax = 1024;
-
     // Each change has a version of its own, higher than all before.
     std::uint64_t version() const { return version_; }
     const std::vector<Rule>& rules() const { return rules_; }
@@ -37,6 +36,7 @@ private:
 
     std::uint64_t version_ = 0;
     std::vector<Rule> rules_;
+    RuleIndex index_;
 };
 using RuleSetPtr = std::shared_ptr<const RuleSet>;
 
@@ -54,7 +54,7 @@ public:
         // Refused when the rules have another version meanwhile.
         std::optional<std::uint64_t> only_at = std::nullopt;
     };
-    using Edited = std::expected<RuleSetPtr, RuleMistake>;
+    using Edited = std::expected<RuleSetPtr, RuleMistakes>;
 
     // A new rule, behind those of its rank.
     Edited add(std::string_view rule, const Edit& edit);

@@ -3,6 +3,7 @@
 #include <expected>
 
 #include "config/types.h"
+#include "lrs/classes/rule_mistakes.h"
 #include "lrs/tbf/rule_set.h"
 
 namespace fopd::lrs {
@@ -26,19 +27,16 @@ config::TypePtr<std::string> rule_type() {
 void check_rules(const TbfSettings& settings, config::Complaints& complaints) {
     RuleBook book;
     const auto loaded = book.load(settings.rules, {.now = Instant{}});
-    if (loaded) return;
-    const RuleMistake& mistake = loaded.error();
-    complaints.add("rules[" + std::to_string(mistake.line - 1) + "]", mistake.wrong, mistake.right);
+    if (!loaded) complain_of(loaded.error(), complaints);
 }
 
 }  // namespace
 
 config::Record<TbfSettings> tbf_record() {
     config::Record<TbfSettings> record;
-    record.field("rules", &TbfSettings::rules,
-                 config::list_of(rule_type(), {.length_max = RuleSet::kRulesMax + 1}),
-                 "Who may have how much; docs/formats/rules.md.",
-                 {.reload = config::Reload::kLive});
+    record.field(
+        "rules", &TbfSettings::rules, config::list_of(rule_type(), {.length_max = kRulesMax + 1}),
+        "Who may have how much; docs/formats/rules.md.", {.reload = config::Reload::kLive});
     record.check(check_rules);
     return record;
 }

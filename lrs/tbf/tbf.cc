@@ -44,6 +44,7 @@ struct alignas(64) Tbf::TrafficClass : KnownClass {
     Request& head() { return static_cast<Request&>(waiting.front()); }
     bool is_own() const { return bucket == rule->own_bucket.get(); }
     bool has_nothing() const { return queued == 0 && unmoved == 0; }
+    bool is_throttled(Ticks now) const { return queued > 0 && at > now; }
     // What it has waited for tokens since it last had some.
     Ticks throttled_ticks(Ticks now) const {
         return queued == 0 ? 0 : std::max<Ticks>(0, std::min(at, now) - since);
@@ -90,8 +91,8 @@ const RuleSetPtr& TbfNode::rules(const TbfSettings& settings, Instant now) {
     return rules_.current();
 }
 
-std::expected<TbfSettings, RuleMistake> TbfNode::edit(const TbfSettings& settings, Instant now,
-                                                      const Edit& edit) {
+std::expected<TbfSettings, RuleMistakes> TbfNode::edit(const TbfSettings& settings, Instant now,
+                                                       const Edit& edit) {
     rules(settings, now);
     RuleBook changed = rules_;
     const auto edited = edit(changed);
@@ -447,9 +448,10 @@ ClassView Tbf::view_of(TrafficClass& known, Instant now) const {
     const bool is_doomed = known.rule == nullptr;
     const auto place = is_doomed ? std::ssize(rules) : known.rule - rules.data();
     return {.name = known.name,
+            .rule = is_doomed ? std::string_view() : std::string_view(known.rule->name),
             .place = static_cast<std::uint32_t>(place),
             .queued = known.queued + known.unmoved,
-            .is_throttled = known.queued > 0 && known.at > ticks,
+            .is_throttled = known.is_throttled(ticks),
             .throttled_now = in_duration(known.throttled_ticks(ticks)),
             .oldest = known.queued > 0 ? known.head().arrived_at() : kNever,
             .tally = known.tally};
@@ -459,6 +461,12 @@ Policy::Adapted Tbf::adapt(const PolicySettings& /*settings*/, const PolicyParts
                            Instant now) {
     if (parts.share.tbf.buckets != buckets_) return Adapted::kNot;
     return set_rules(parts.share.tbf.rules, now);
+}
+
+bool Tbf::is_held_back(const Request& request, Instant now) const {
+    const auto* const of =
+        static_cast<const TrafficClass*>(static_cast<const PolicyPlace&>(request).queue);
+    return of->is_throttled(ticks_at(now));
 }
 
 bool Tbf::visit_classes(Instant now, const ClassVisitor& visitor) {

@@ -46,8 +46,8 @@ public:
     // Changes the rules of `settings` by hand: with which settings they are the same then. A change
     // that is refused changes nothing.
     using Edit = std::function<RuleBook::Edited(RuleBook& book)>;
-    std::expected<TbfSettings, RuleMistake> edit(const TbfSettings& settings, Instant now,
-                                                 const Edit& edit);
+    std::expected<TbfSettings, RuleMistakes> edit(const TbfSettings& settings, Instant now,
+                                                  const Edit& edit);
 
 private:
     const std::uint64_t seed_;
@@ -80,6 +80,7 @@ public:
     void let_pass(Request& request, Instant now) override;
     Adapted adapt(const PolicySettings& settings, const PolicyParts& parts, Instant now) override;
     void move(Request& request, Instant now) override;
+    bool is_held_back(const Request& request, Instant now) const override;
     bool visit_classes(Instant now, const ClassVisitor& visitor) override;
 
     // From now on these decide, also about what waits already. Whoever calls it asks with pop()

@@ -82,7 +82,7 @@ void check_edits(std::string_view text) {
         return;
     }
     ENSURE(book.current()->rules().back().name == kDefaultRule);
-    ENSURE(book.current()->rules().size() <= RuleSet::kRulesMax + 1);
+    ENSURE(book.current()->rules().size() <= kRulesMax + 1);
     for (const Rule& rule : book.current()->rules()) check_rule(rule);
 }
 

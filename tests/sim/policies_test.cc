@@ -260,7 +260,7 @@ TEST_CASE("sim policies: a rule that goes and comes again is one rule to all loc
     }
     stage.run_for(5s);
     stage.stall(1, 100ms);
-    const std::string other = "other op=stat rate=1/s";
+    const std::string other = "second op=stat rate=1/s";
     stage.edit(Verb::kAdd, other);
     stage.run_for(10ms);
     stage.edit(Verb::kDel, "read");

@@ -64,7 +64,7 @@ TEST_CASE("lrs glob: many gaps and long texts take no time", "[lrs]") {
     std::string gaps;
     for (int i = 0; i < 2000; ++i) gaps += "*a";
     std::string stutter = "*";
-    for (int i = 0; i < 50; ++i) stutter += std::string(40, 'a') + "b*";
+    for (int i = 0; i < 50; ++i) stutter.append(40, 'a').append("b*");
     const std::string text(4000, 'a');
 
     const auto start = std::chrono::steady_clock::now();

@@ -147,12 +147,12 @@ TEST_CASE("lrs mclock rules: what they reserve in all", "[lrs]") {
 TEST_CASE("lrs mclock rules: two of a name, and too many, are refused with their place", "[lrs]") {
     const auto twice = MclockRules::load(std::vector<std::string>{"a job=a", "a job=b"});
     REQUIRE_FALSE(twice.has_value());
-    CHECK(twice.error().line == 2);
+    CHECK(twice.error().front().line == 2);
     std::vector<std::string> many;
     for (int i = 0; i < 1025; ++i) many.push_back("r" + std::to_string(i) + " job=a");
     const auto too_many = MclockRules::load(many);
     REQUIRE_FALSE(too_many.has_value());
-    CHECK(tells(too_many.error().wrong, "1024"));
+    CHECK(tells(too_many.error().front().wrong, "1024"));
 }
 
 TEST_CASE("lrs mclock cost: a request is one, and its data as the unit says", "[lrs]") {

@@ -150,6 +150,52 @@ TEST_CASE("lrs rule: addresses are single, ranged or in a network", "[lrs]") {
     CHECK(is_for("address=unknown", "address=unknown"));
 }
 
+TEST_CASE("lrs rule: a range of addresses is of one family", "[lrs]") {
+    for (const std::string_view range :
+         {"10.0.0.1..fe80::1", "::1..10.0.0.1", "::..10.0.0.1", "::1..::ffff:10.0.0.1"}) {
+        CAPTURE(range);
+        check_mistake("r address=" + std::string(range) + " rate=1/s", 11,
+                      "or the reverse; write a range of each");
+    }
+    CHECK(is_for("address=10.0.0.1..::ffff:10.0.0.9", "address=10.0.0.5"));
+    for (const std::string_view six : {"address=::/0", "address=::1..ffff::", "address=::/80"}) {
+        CAPTURE(six);
+        CHECK(is_for(six, "address=::1"));
+        CHECK_FALSE(is_for(six, "address=10.0.0.1"));
+    }
+    CHECK(is_for("address=::/0", "address=fe80::1"));
+    CHECK_FALSE(is_for("address=::/80", "address=fe80::1"));
+    CHECK(is_for("address=::ffff:10.0.0.0/104", "address=10.0.0.1"));
+}
+
+TEST_CASE("lrs rule: a request without an object is one whose object is empty", "[lrs]") {
+    CHECK(is_for("object=\"\"", "op=create"));
+    CHECK(is_for("object=\"\"", "object=\"\""));
+    CHECK_FALSE(is_for("object=\"\"", "object=00010000000000070000000000000009"));
+    CHECK(is_for("object!=\"\"", "object=00010000000000070000000000000009"));
+    check_mistake("r client=\"\" rate=1/s", 10, "is no id");
+}
+
+TEST_CASE("lrs rule: a network is one of those there are", "[lrs]") {
+    check_mistake("r network=foo rate=1/s", 11, "is no network; write one of mem, tcp");
+    check_mistake("r network=tpc rate=1/s", 11, "did you mean tcp?");
+    check_mistake("r network=x* rate=1/s", 11, "is no network");
+    check_mistake("r network=1..3 rate=1/s", 11, "is no network");
+    CHECK(is_for("network=v*", "network=verbs"));
+}
+
+TEST_CASE("lrs rule: the burst is at most a day of the rate", "[lrs]") {
+    CHECK(parse_rule("r * rate=1/s burst=86400")->limits.operations->burst == 86400);
+    CHECK(parse_rule("r * rate=1/s burst=86400")->text() == "r * rate=1/s burst=86400");
+    check_mistake("r * rate=1/s burst=86401", 20, "more than a day of the rate");
+}
+
+TEST_CASE("lrs rule: no rule has a name that figures use for something else", "[lrs]") {
+    check_mistake("all * rate=1/s", 1, "give the rule another name");
+    check_mistake("other * rate=1/s", 1, "give the rule another name");
+    CHECK(parse_rule("others * rate=1/s").has_value());
+}
+
 TEST_CASE("lrs rule: a link-local address has its interface, if somebody asks for it", "[lrs]") {
     for (const std::string_view test :
          {"address=fe80::1%eth0", "address=fe80::*%eth*", "address=fe80::1", "address=fe80::/10"}) {
@@ -284,7 +330,8 @@ TEST_CASE("lrs rule: each mistake has its place, and what would be right", "[lrs
     check_mistake("default job=a rate=1/s", 1, "no other rule is for");
     check_mistake("default * rate=1/s rank=1", 1, "no other rule is for");
     check_mistake("r job=\xff rate=1/s", 1, "no text");
-    check_mistake("r\tjob=a rate=1/s", 1, "no text");
+    check_mistake("r\vjob=a rate=1/s", 1, "no text");
+    check_mistake("r job=\"a\tb\" rate=1/s", 9, "a tab in quotes");
     check_mistake("r job=\xc3\xa9 x", 9, "where an option should");
 }
 

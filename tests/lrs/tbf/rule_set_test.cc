@@ -147,7 +147,7 @@ TEST_CASE("lrs rules: a change at the version that was seen is made, and has the
 TEST_CASE("lrs rules: there is a limit to how many there are", "[lrs]") {
     RuleBook book;
     std::vector<std::string> rules;
-    for (std::size_t i = 0; i < RuleSet::kRulesMax; ++i) {
+    for (std::size_t i = 0; i < kRulesMax; ++i) {
         rules.push_back("r" + std::to_string(i) + " job=a rate=1/s");
     }
     REQUIRE(book.load(rules, kNow));
@@ -186,4 +186,49 @@ TEST_CASE("lrs rules: a file of rules is what a list of them prints", "[lrs]") {
     RuleBook other;
     REQUIRE(other.load_text(text, kNow));
     CHECK(to_text(*other.current()) == text);
+}
+
+TEST_CASE("lrs rules: a file has all its mistakes told at once", "[lrs]") {
+    RuleBook book;
+    const auto edited = book.load_text(
+        "a job=a rate=1/s\n"
+        "b jbo=b rate=1/s\n"
+        "# a comment\n"
+        "a job=c rate=1/s\n"
+        "d job=d\n",
+        kNow);
+    REQUIRE_FALSE(edited.has_value());
+    REQUIRE(edited.error().size() == 3);
+    CHECK(to_string(edited.error()[0]).starts_with("line 2, column 3: \"jbo\" is no key"));
+    CHECK(to_string(edited.error()[1]).starts_with("line 4, column 1: there is a rule \"a\""));
+    CHECK(to_string(edited.error()[2]).starts_with("line 5, column 8: the rule has no rate"));
+
+    std::string many;
+    for (int i = 0; i < 1000; ++i) many += "x\n";
+    const auto refused = book.load_text(many, kNow);
+    REQUIRE_FALSE(refused.has_value());
+    REQUIRE(refused.error().size() == 101);
+    CHECK(to_string(refused.error().back()) ==
+          "line 101, column 1: from here on there are 900 more mistakes; mend the others first");
+}
+
+TEST_CASE("lrs rules: a file may have tabs, the ends of lines of DOS and a mark in front",
+          "[lrs]") {
+    RuleBook book;
+    const auto edited = book.load_text(
+        "\xef\xbb\xbf# rules\r\n"
+        "\r\n"
+        "\t# more\r\n"
+        "a\tjob=\"a b\"\trate=1/s\t\r\n"
+        "b\tjob={x\ty}\trate=2/s",
+        kNow);
+    REQUIRE(edited.has_value());
+    CHECK(to_text(**edited) ==
+          "a job=\"a b\" rate=1/s\nb job={x y} rate=2/s\ndefault * rate=unlimited\n");
+
+    const auto in_quotes = book.load_text("a job=\"a\tb\" rate=1/s", kNow);
+    REQUIRE_FALSE(in_quotes.has_value());
+    CHECK(to_string(in_quotes.error()) ==
+          "line 1, column 9: there is a tab in quotes; write a blank");
+    CHECK_FALSE(book.load_text("a job=a\rrate=1/s", kNow).has_value());
 }

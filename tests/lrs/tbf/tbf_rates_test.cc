@@ -178,7 +178,7 @@ TEST_CASE("lrs tbf rates: bytes are as exact", "[lrs]") {
 
 TEST_CASE("lrs tbf rates: low rates do not starve beside high ones", "[lrs]") {
     TbfStage stage(
-        {"low job=low rate=10/s", "high job=high rate=1000000/s", "all user=x rate=unlimited"});
+        {"low job=low rate=10/s", "high job=high rate=1000000/s", "free user=x rate=unlimited"});
     for (int i = 0; i < 200; ++i) stage.push("job=low", kRatesStart);
     for (int i = 0; i < 3; ++i) stage.push("job=high", kRatesStart);
     for (int i = 0; i < 3; ++i) stage.push("user=x", kRatesStart);

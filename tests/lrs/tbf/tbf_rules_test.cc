@@ -48,14 +48,14 @@ TEST_CASE("lrs tbf rules: a slower rate leaves no burst of the faster one behind
 }
 
 TEST_CASE("lrs tbf rules: a new rule takes over what it is for", "[lrs]") {
-    TbfStage stage({"all * rate=block"});
+    TbfStage stage({"every * rate=block"});
     stage.push("job=a op=read", kRulesStart);
     stage.push("job=b op=read", kRulesStart);
     stage.push("job=a op=write", kRulesStart);
     CHECK(stage.pop_all(kRulesStart).empty());
     stage.add("first job=a rate=unlimited rank=1", kRulesStart);
     CHECK(stage.pop_all(kRulesStart) == Numbers{0, 2});
-    stage.del("all", kRulesStart);
+    stage.del("every", kRulesStart);
     CHECK(stage.pop_all(kRulesStart) == Numbers{1});
 }
 

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lrs/classes/bit_rows.h"
+
+namespace fopd::lrs {
+
+// With which of many texts a text begins, or ends; their owners are small numbers.
+class AffixIndex {
+public:
+    enum class Side : std::uint8_t { kBegin, kEnd };
+
+    explicit AffixIndex(Side side) : side_(side) {}
+
+    void add(std::string_view affix, std::uint32_t owner);
+    // After the last was added: a row for each affix, with the owners of those that it begins, or
+    // ends, with itself.
+    void finish(BitRows& rows);
+
+    bool empty() const { return affixes_.empty(); }
+    // The row of the longest there is; null: there is none.
+    const std::uint32_t* find(std::string_view text) const;
+
+private:
+    struct Affix {
+        std::string text;                   // Of those at the end, from behind.
+        std::vector<std::uint32_t> owners;  // Until it is finished.
+        std::size_t shorter = kNone;        // The longest other one it begins with.
+        std::uint32_t row = 0;
+    };
+    static constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
+
+    bool is_before(std::string_view text, const Affix& affix) const;
+    bool fits(const Affix& affix, std::string_view text) const;
+
+    Side side_;
+    std::vector<Affix> affixes_;  // Sorted; where they begin alike they stand side by side.
+};
+
+}  // namespace fopd::lrs

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "lrs/classes/affix_index.h"
+#include "lrs/classes/bit_rows.h"
+#include "lrs/classes/expression.h"
+#include "lrs/classes/glob_automaton.h"
+#include "lrs/classes/interval_index.h"
+
+namespace fopd::lrs {
+
+// The values that many tests of one key list: which of them have a value is found at once. The
+// tests' owners are small numbers.
+class ValueIndex {
+public:
+    void add(const Test::Values& values, std::uint32_t owner);
+    // After the last was added, before the first is looked for.
+    void finish(std::size_t owner_count);
+
+    // Adds the owners of those that have the value. Requires: `owners` has a bit for each owner.
+    void find(std::string_view text, std::span<BitRows::Word> owners) const;
+    void find(std::uint64_t number, std::span<BitRows::Word> owners) const;
+
+private:
+    void add_glob(const Glob& glob, std::uint32_t owner);
+    void add_row(const std::uint32_t* row, std::span<BitRows::Word> owners) const {
+        if (row != nullptr) BitRows::add_all(owners, rows_.at(*row));
+    }
+
+    struct Hash : std::hash<std::string_view> {
+        using is_transparent = void;
+    };
+    struct Text {
+        std::vector<std::uint32_t> owners;  // Until it is finished.
+        std::uint32_t row = 0;
+    };
+
+    BitRows rows_;
+    std::unordered_map<std::string, Text, Hash, std::equal_to<>> texts_;
+    AffixIndex begins_{AffixIndex::Side::kBegin};
+    AffixIndex ends_{AffixIndex::Side::kEnd};
+    GlobAutomaton globs_;  // What is no start and no end: the number is the owner.
+    IntervalIndex<std::uint64_t> numbers_;
+    IntervalIndex<AddressBytes> addresses_;
+};
+
+}  // namespace fopd::lrs
