@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <system_error>
@@ -104,6 +105,30 @@ int run_lrs_show(const Call& call) {
 
 // -- changes --
 
+// The file has as many bytes at most that the daemon reads of one.
+constexpr std::size_t kRuleFileBytesMax = 5UL << 20;
+
+// The rules of a file, or of standard input. Nothing: they cannot be read, and that was said.
+std::optional<std::string> read_rules(const Call& call, const std::string& file) {
+    const bool is_stdin = file == "-";
+    std::FILE* const from = is_stdin ? stdin : std::fopen(file.c_str(), "rbe");
+    int os_errno = errno;
+    std::string text;
+    std::array<char, 65536> part;
+    while (from != nullptr && std::feof(from) == 0 && std::ferror(from) == 0 &&
+           text.size() <= kRuleFileBytesMax) {
+        text.append(part.data(), std::fread(part.data(), 1, part.size(), from));
+    }
+    const bool is_read = from != nullptr && std::ferror(from) == 0;
+    if (from != nullptr && !is_read) os_errno = errno;
+    if (from != nullptr && !is_stdin) std::fclose(from);
+    if (is_read && text.size() <= kRuleFileBytesMax) return text;
+    complain(std::string(call.verb) + ": " + core::printable(file) + ": " +
+             (is_read ? "it has more than 5 MiB, and no file of rules has"
+                      : std::system_category().message(os_errno)));
+    return std::nullopt;
+}
+
 std::string change_page(const json& done) {
     std::string page = done.at("changed").empty()
                            ? std::string("nothing changed\n")
@@ -123,29 +148,46 @@ int change(const Call& call, const std::string& target, std::string (*page)(cons
 void declare_lrs_set(CLI::App& app, VerbArguments& arguments) {
     app.add_option("words", arguments.words,
                    "The policy, if it is to be another one, then KEY=VALUE of its map or of lrs; "
-                   "other keys stay as they are")
-        ->required();
+                   "other keys stay as they are");
+    app.add_option("--rules", arguments.file,
+                   "The policy's rules, which replace all it has: a rule a line; - is standard "
+                   "input");
 }
 
 int run_lrs_set(const Call& call) {
     std::span<const std::string> words = call.arguments.words;
+    const std::string& file = call.arguments.file;
+    if (words.empty() && file.empty()) {
+        complain("lrs set: nothing to set was said; write a policy, KEY=VALUE or --rules FILE");
+        return kExitUsage;
+    }
     std::string target = "/v1/lrs/set";
     std::string policy;  // Empty: the one that is in force.
-    if (words.front().find('=') == std::string::npos) {
+    if (!words.empty() && words.front().find('=') == std::string::npos) {
         policy = words.front();
         words = words.subspan(1);
         target += "?policy=" + in_url(policy);
     }
+    std::set<std::string> seen;
     for (const std::string& word : words) {
         const std::size_t end = word.find('=');
         if (end == 0 || end == std::string::npos) {
             complain("lrs set: " + core::printable(word) + " is not KEY=VALUE");
             return kExitUsage;
         }
+        const std::string key = word.substr(0, end);
+        if (!seen.insert(key).second) {
+            complain("lrs set: " + core::printable(key) + " is there twice; write it once");
+            return kExitUsage;
+        }
         target += target.find('?') == std::string::npos ? '?' : '&';
-        target += in_url(policy + "." + word.substr(0, end)) + "=" + in_url(word.substr(end + 1));
+        target += in_url(policy + "." + key) + "=" + in_url(word.substr(end + 1));
     }
-    return change(call, target, &change_page);
+    if (file.empty()) return change(call, target, &change_page);
+    const auto rules = read_rules(call, file);
+    if (!rules) return kExitRefused;
+    target += target.find('?') == std::string::npos ? '?' : '&';
+    return change(call, target + "rules=", &change_page, *rules);
 }
 
 // -- rules --
@@ -214,27 +256,9 @@ int run_rule_del(const Call& call) {
     return change_rules(call, "/v1/lrs/rule/del?name=" + in_url(call.arguments.name));
 }
 
-// False, with errno, when it cannot be read.
-bool read_all(std::FILE* from, std::string& text) {
-    std::array<char, 65536> part;
-    while (std::feof(from) == 0 && std::ferror(from) == 0) {
-        text.append(part.data(), std::fread(part.data(), 1, part.size(), from));
-    }
-    return std::ferror(from) == 0;
-}
-
 int run_rule_load(const Call& call) {
-    const std::string& file = call.arguments.file;
-    const bool is_stdin = file == "-";
-    std::FILE* const from = is_stdin ? stdin : std::fopen(file.c_str(), "rbe");
-    std::string text;
-    const bool is_read = from != nullptr && read_all(from, text);
-    const int os_errno = errno;
-    if (from != nullptr && !is_stdin) std::fclose(from);
-    if (is_read) return change_rules(call, "/v1/lrs/rule/load", text);
-    complain("lrs rule load: " + core::printable(file) + ": " +
-             std::system_category().message(os_errno));
-    return kExitRefused;
+    const auto text = read_rules(call, call.arguments.file);
+    return text ? change_rules(call, "/v1/lrs/rule/load", *text) : kExitRefused;
 }
 
 // As `lrs rule load` reads it.

@@ -1,5 +1,6 @@
 // The verbs of the admin socket about the request scheduler.
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -22,6 +23,8 @@ constexpr std::string_view kRulesPolicy = "tbf";
 constexpr std::string_view kMclock = "mclock";
 constexpr const char* kPolicyKey = "policy";
 constexpr const char* kVersionKey = "if_version";
+// The body has the policy's rules.
+constexpr const char* kRulesKey = "rules";
 
 // By the names that rules have for it.
 void write_shares(JsonWriter& json, const lrs::ClassShares& shares) {
@@ -156,12 +159,14 @@ Task<AdminReply> AdminApi::lrs_set(AdminRequest request) {
     std::vector<lrs::NamedValue> values;
     for (const auto& [key, value] : request.query) {
         if (key.starts_with(own)) values.push_back({key.substr(own.size()), value});
-        if (key.starts_with(own) || key == kPolicyKey) continue;
+        if (key.starts_with(own) || key == kPolicyKey || key == kRulesKey) continue;
         co_return failure(kBadRequest, key + ": a key to set is called " + own + "KEY");
     }
     const auto& settings = parts_.configuration.current()->get<lrs::LrsSettings>();
     const std::string policy = has_policy ? named->second : std::string(settings.policy->name);
-    co_return lrs_changed(parts_.node.set_policy(policy, values));
+    std::optional<std::string_view> rules;
+    if (request.query.contains(kRulesKey)) rules = request.body;
+    co_return lrs_changed(parts_.node.set_policy(policy, values, rules));
 }
 
 AdminReply AdminApi::edit_rules(const AdminRequest& request, lrs::RuleEdit::Verb verb,

@@ -16,6 +16,7 @@
 
 #include "config/units.h"
 #include "core/ensure.h"
+#include "core/printable.h"
 #include "daemon/listen_socket.h"
 #include "daemon/open_metrics.h"
 #include "daemon/signal_mask.h"
@@ -91,9 +92,15 @@ std::size_t announced_bytes(MHD_Connection* connection) {
     return length == nullptr ? 0 : std::strtoull(length, nullptr, 10);
 }
 
+struct Arguments {
+    std::map<std::string, std::string>& query;
+    std::string doubled{};  // That is there twice.
+};
+
 MHD_Result take_argument(void* to, MHD_ValueKind, const char* key, const char* value) noexcept {
-    auto& query = *static_cast<std::map<std::string, std::string>*>(to);
-    query.insert_or_assign(key, value == nullptr ? "" : value);
+    auto& arguments = *static_cast<Arguments*>(to);
+    if (!arguments.query.emplace(key, value == nullptr ? "" : value).second)
+        arguments.doubled = key;
     return MHD_YES;
 }
 
@@ -256,8 +263,11 @@ private:
             return refuse(connection, {MHD_HTTP_METHOD_NOT_ALLOWED, "no such method on this path",
                                        route->method == "GET" ? "GET, HEAD" : route->method});
         }
-        MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, &take_argument,
-                                  &request.query);
+        Arguments arguments{.query = request.query};
+        MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, &take_argument, &arguments);
+        if (!arguments.doubled.empty())
+            return refuse(connection, {MHD_HTTP_BAD_REQUEST, core::printable(arguments.doubled) +
+                                                                 " is there twice; say it once"});
         // The time the handler takes is not the connection's idleness.
         MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, 0U);
         const std::optional<AdminReply> reply = ask(*route, request);

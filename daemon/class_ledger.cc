@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace fopd::daemon {
 
@@ -17,19 +18,36 @@ constexpr std::size_t kToldMax = 1024;
 void ClassLedger::take(std::size_t locality, std::span<const lrs::ClassNews> news, Instant now) {
     {
         const std::lock_guard lock(mutex_);
-        for (auto& each : named_) each.second.now.erase(locality);
-        others_.now.erase(locality);
+        forget_now(locality);
         for (const lrs::ClassNews& each : news) {
-            Entry& entry = entry_of(each.name, now);
-            entry.totals.add(each.added);
-            entry.now[locality].add(each.now);
-            entry.heard_at = now;
+            entry_of(each.name, now).add(each, locality, now);
+            const auto rule = rules_.find(each.rule);
+            if (rule != rules_.end()) rule->second.add(each, locality, now);
         }
     }
     std::erase_if(told_, [now](const auto& each) { return now - each.second.last > kQuietAfter; });
     for (const lrs::ClassNews& each : news) {
         if (each.added.throttled > Duration::zero()) tell(each, now);
     }
+}
+
+void ClassLedger::set_rules(std::span<const std::string> names) {
+    const std::lock_guard lock(mutex_);
+    std::map<std::string, Entry, std::less<>> rules;
+    for (const std::string& name : names) rules[name] = rules_[name];
+    rules_ = std::move(rules);
+}
+
+void ClassLedger::forget_now(std::size_t locality) {
+    for (auto& each : named_) each.second.now.erase(locality);
+    for (auto& each : rules_) each.second.now.erase(locality);
+    others_.now.erase(locality);
+}
+
+void ClassLedger::Entry::add(const lrs::ClassNews& news, std::size_t locality, Instant at) {
+    totals.add(news.added);
+    now[locality].add(news.now);
+    heard_at = at;
 }
 
 lrs::ClassNow ClassLedger::Entry::together() const {
@@ -91,6 +109,18 @@ void ClassLedger::collect(core::MetricSink& sink) const {
     for (const auto& [name, entry] : named_) show(name, entry);
     const bool has_others = !others_.totals.is_nothing() || !others_.now.empty();
     if (has_others) show(lrs::kOtherClasses, others_);
+    for (const auto& [name, entry] : rules_) {
+        const std::array labels{core::Label{"rule", name}};
+        sink.gauge("fopd_lrs_rule_queued", "Requests of a rule's classes that wait for their turn.",
+                   labels, static_cast<double>(entry.together().queued));
+        sink.counter("fopd_lrs_rule_served", "Requests of a rule's classes that had their turn.",
+                     labels, static_cast<double>(entry.totals.served));
+        sink.counter("fopd_lrs_rule_served_bytes", "Bytes of data of a rule's requests.", labels,
+                     static_cast<double>(entry.totals.bytes));
+        sink.counter("fopd_lrs_rule_throttled_seconds",
+                     "Time in which classes of a rule had requests waiting and were held back.",
+                     labels, in_seconds(entry.totals.throttled));
+    }
 }
 
 }  // namespace fopd::daemon

@@ -413,11 +413,13 @@ std::vector<fabric::Address> Node::listen_addresses() const {
 LiveSettings Node::live_settings() {
     const config::Snapshot& settings = *world_.configuration.current();
     const auto& policy = settings.get<lrs::LrsSettings>();
-    return {.limits = {.max_foms = settings.get<lrs::LrsSettings>().max_foms,
-                       .io_wait_goal = settings.get<lrs::LrsSettings>().io_wait_goal,
+    lrs::PolicyShare share = policy.share(policies_, world_.control.now());
+    class_ledger_.set_rules(share.rule_names());
+    return {.limits = {.max_foms = policy.max_foms,
+                       .io_wait_goal = policy.io_wait_goal,
                        .slow_fop = settings.get<LogSettings>().slow_fop},
             .policy = static_cast<const lrs::PolicyChoice&>(policy),
-            .share = policy.share(policies_, world_.control.now()),
+            .share = std::move(share),
             .access = access_};
 }
 

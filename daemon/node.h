@@ -132,7 +132,8 @@ public:
     // Other settings of the request scheduler, until the next reload or restart: which keys have
     // changed. Refused as busy unless the node is ready.
     using LrsResult = std::expected<std::vector<std::string>, Configuration::Refused>;
-    LrsResult set_policy(std::string_view policy, std::span<const lrs::NamedValue> values);
+    LrsResult set_policy(std::string_view policy, std::span<const lrs::NamedValue> values,
+                         std::optional<std::string_view> rules = std::nullopt);
     // The rules of mclock if it decides, else those of tbf.
     LrsResult edit_rules(const lrs::RuleEdit& edit);
     // Those of tbf, whether it decides or not.

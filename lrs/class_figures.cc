@@ -6,10 +6,8 @@
 
 namespace fopd::lrs {
 
-// What holds a class back may turn out to be over earlier than it seemed: then nothing is new of it
-// until it has been held back for longer than was told.
 ClassTotals ClassTally::take_news(Duration throttled_now) {
-    const Duration throttled = std::max(told_.throttled, totals_.throttled + throttled_now);
+    const Duration throttled = throttled_with(throttled_now);
     const ClassTotals news{.served = totals_.served - told_.served,
                            .bytes = totals_.bytes - told_.bytes,
                            .throttled = throttled - told_.throttled};
@@ -49,7 +47,7 @@ ClassFigures figures_of(const ClassView& of, Instant now) {
                          .bytes_per_second = recent.bytes,
                          .is_throttled = of.is_throttled,
                          .shares = of.shares};
-    figures.throttled = totals.throttled + of.throttled_now;
+    figures.throttled = of.tally.throttled_with(of.throttled_now);
     if (of.oldest != kNever) figures.oldest = now - of.oldest;
     return figures;
 }

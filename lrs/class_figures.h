@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -38,6 +39,12 @@ public:
     void add_throttled(Duration span) { totals_.throttled += span; }
 
     const ClassTotals& totals() const { return totals_; }
+    // How long it was held back, with what is not counted yet; never less than was told before:
+    // what holds a class back may turn out to be over earlier than it seemed.
+    Duration throttled_with(Duration now) {
+        told_throttled_ = std::max(told_throttled_, totals_.throttled + now);
+        return told_throttled_;
+    }
     RecentRate::PerSecond per_second(Instant now) const { return recent_.per_second(now); }
 
     // What is new since the last call. `throttled_now` is not counted yet, and will be.
@@ -47,6 +54,7 @@ private:
     ClassTotals totals_;
     RecentRate recent_;
     ClassTotals told_;
+    Duration told_throttled_{};
 };
 
 // What a class is granted by a policy of shares, in requests without data a second, and how many of
@@ -76,6 +84,7 @@ inline constexpr std::string_view kOtherClasses = "other";
 // A class as its policy shows it, for the time of a call.
 struct ClassView {
     std::string_view name;    // The same in all localities.
+    std::string_view rule{};  // That made the class, if one did.
     std::uint32_t place = 0;  // Classes with a lower one stand first.
     std::uint64_t queued = 0;
     bool is_throttled = false;  // Something waits, and is held back.
@@ -122,6 +131,7 @@ struct ClassNow {
 // What is new of a class since it was last asked.
 struct ClassNews {
     std::string name;
+    std::string rule{};  // That made the class, if one did.
     ClassTotals added;
     ClassNow now;
 };

@@ -1,9 +1,13 @@
 #include "lrs/crr.h"
 
 #include <bit>
+#include <utility>
+#include <vector>
 
 #include "config/types.h"
-#include "lrs/classes/key.h"
+#include "core/printable.h"
+#include "core/random.h"
+#include "lrs/classes/keyed_hash.h"
 #include "lrs/policies.h"
 #include "lrs/turns.h"
 
@@ -12,14 +16,15 @@ namespace fopd::lrs {
 namespace {
 
 // Of each locality.
-constexpr std::size_t kIdleClientsMax = 4096;
+constexpr std::size_t kIdleMax = 4096;
 
 class Crr final : public Policy {
 public:
-    explicit Crr(const Turns::Rule& rule) : turns_(rule) {}
+    Crr(const Turns::Rule& rule, Key by) : turns_(rule), by_(by), hash_key_(made_of(rule.seed)) {}
 
     void push(Request& request, Instant /*now*/) override {
-        turns_.push(request, std::bit_cast<QueueKey>(request.attributes.client));
+        std::string& name = turns_.push(request, key_of(request.attributes));
+        if (name.empty()) name = crr_class_name(request.attributes, by_);
     }
     Next pop(Instant now) override {
         Request* const request = turns_.pop();
@@ -28,6 +33,7 @@ public:
     }
     Adapted adapt(const PolicySettings& settings, const PolicyParts& /*parts*/,
                   Instant /*now*/) override {
+        if (settings.crr.by != by_) return Adapted::kNot;
         turns_.set_quantum(settings.crr.quantum);
         return Adapted::kAtOnce;
     }
@@ -37,8 +43,7 @@ public:
     }
     bool visit_classes(Instant /*now*/, const ClassVisitor& visitor) override {
         turns_.for_each([&visitor](const Turns::Shown& shown) {
-            Digits digits;
-            visitor({.name = hex_of_client(std::bit_cast<ClientId>(shown.key), digits),
+            visitor({.name = shown.name,
                      .queued = shown.queued,
                      .oldest = shown.oldest == nullptr ? kNever : shown.oldest->arrived_at(),
                      .tally = shown.tally});
@@ -49,12 +54,34 @@ public:
     void complete(Request& /*request*/, Instant /*now*/) override {}
 
 private:
+    static HashKey made_of(std::uint64_t seed) {
+        core::Random random(seed);
+        const std::uint64_t first = random.next();
+        return {.first = first, .second = random.next()};
+    }
+    // What makes a client's id is random, what makes other texts is not.
+    QueueKey key_of(const RequestAttributes& attributes) const {
+        if (by_ == Key::kClient) return std::bit_cast<QueueKey>(attributes.client);
+        KeyedHash hash(hash_key_);
+        Digits digits;
+        hash.add(text_of(by_, attributes, digits));
+        return std::bit_cast<QueueKey>(hash.result());
+    }
     static void count(const Request& request, Instant now) {
         Turns::tally_of(request).add_request(request.attributes.size_bytes, now);
     }
 
     Turns turns_;
+    const Key by_;
+    const HashKey hash_key_;
 };
+
+config::TypePtr<Key> those_who_ask() {
+    std::vector<std::pair<std::string, Key>> words;
+    for (const Key key : {Key::kClient, Key::kJob, Key::kPrincipal, Key::kUser})
+        words.emplace_back(name_of(key), key);
+    return config::choice<Key>(std::move(words));
+}
 
 }  // namespace
 
@@ -62,14 +89,26 @@ config::Record<CrrSettings> crr_record() {
     config::Record<CrrSettings> record;
     record.field("quantum", &CrrSettings::quantum,
                  config::integer<std::uint32_t>({.min = 1, .max = 65535}),
-                 "Fops of a client in a row, before the next client has its turn.",
+                 "Fops of one in a row, before the next one has its turn.",
+                 {.reload = config::Reload::kLive});
+    record.field("by", &CrrSettings::by, those_who_ask(), "Whose turns they are.",
                  {.reload = config::Reload::kLive});
     return record;
 }
 
 std::unique_ptr<Policy> make_crr(const CrrSettings& settings, std::uint64_t seed) {
     return std::make_unique<Crr>(
-        Turns::Rule{.quantum = settings.quantum, .seed = seed, .idle_max = kIdleClientsMax});
+        Turns::Rule{.quantum = settings.quantum, .seed = seed, .idle_max = kIdleMax}, settings.by);
+}
+
+std::string crr_class_name(const RequestAttributes& attributes, Key by) {
+    Digits digits;
+    const std::string_view text = text_of(by, attributes, digits);
+    if (by == Key::kClient) return std::string(text);
+    std::string name(name_of(by));
+    name += '=';
+    core::append_printable(name, text);
+    return name;
 }
 
 }  // namespace fopd::lrs

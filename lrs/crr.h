@@ -2,20 +2,26 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "config/record.h"
+#include "lrs/classes/key.h"
 #include "lrs/policy.h"
 
 namespace fopd::lrs {
 
 struct CrrSettings {
     std::uint32_t quantum = 1;
+    Key by = Key::kClient;  // Whose turns they are: of clients, jobs, principals or users.
     friend bool operator==(const CrrSettings&, const CrrSettings&) = default;
 };
 config::Record<CrrSettings> crr_record();
 
-// Clients take turns of up to `quantum` requests; each client's are in the order of arrival. A
-// client is all its sessions. The seed is that of the table of clients.
+// Those who ask take turns of up to `quantum` requests; the requests of each are in the order of
+// arrival. A client is all its sessions. The seed is that of the table of those who ask.
 std::unique_ptr<Policy> make_crr(const CrrSettings& settings, std::uint64_t seed);
+
+// Whose turn such a request would have: a client by its id, others as "job=dd.0".
+std::string crr_class_name(const RequestAttributes& attributes, Key by);
 
 }  // namespace fopd::lrs

@@ -58,6 +58,9 @@ public:
         return adapted;
     }
     void move(Request& request, Instant now) override { inner_->move(request, now); }
+    bool is_held_back(const Request& request, Instant now) const override {
+        return inner_->is_held_back(request, now);
+    }
     bool visit_classes(Instant now, const ClassVisitor& visitor) override {
         return inner_->visit_classes(now, visitor);
     }

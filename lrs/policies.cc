@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "lrs/classes/key.h"
+#include "lrs/classes/rule_mistakes.h"
 #include "lrs/deadline.h"
 #include "lrs/fifo.h"
 #include "lrs/orr.h"
@@ -26,18 +26,15 @@ bool same(const PolicySettings& one, const PolicySettings& other) {
 constexpr std::array kPolicies{
     PolicyEntry{
         .name = "crr",
-        .summary = "Clients take turns.",
+        .summary = "Clients, jobs, principals or users take turns.",
         .scope = Scope::kLocality,
         .client_order = ClientOrder::kKept,
         .make = [](const PolicySettings& settings,
                    const PolicyParts& parts) { return make_crr(settings.crr, parts.seed); },
         .is_same = &same<&PolicySettings::crr>,
         .class_of =
-            [](const RequestAttributes& request, const PolicySettings& /*settings*/,
-               const PolicyParts& /*parts*/) {
-                Digits digits;
-                return std::string(text_of(Key::kClient, request, digits));
-            },
+            [](const RequestAttributes& request, const PolicySettings& settings,
+               const PolicyParts& /*parts*/) { return crr_class_name(request, settings.crr.by); },
     },
     PolicyEntry{.name = "deadline",
                 .summary = "Another policy's order, until something has waited for too long.",
@@ -140,6 +137,12 @@ std::span<const PolicyEntry> policies() {
 
 const PolicyEntry& default_policy() {
     return kPolicies[kDefault];
+}
+
+std::vector<std::string> PolicyShare::rule_names() const {
+    if (mclock.rules != nullptr) return names_of(mclock.rules->rules());
+    if (tbf.rules != nullptr) return names_of(tbf.rules->rules());
+    return {};
 }
 
 const PolicyEntry& PolicyChoice::decides() const {

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "lrs/by_place.h"
 #include "lrs/crr.h"
@@ -45,6 +46,9 @@ struct PolicySettings {
 struct PolicyShare {
     TbfShare tbf{};
     MclockShare mclock{};
+
+    // Of the rules in force, if there are some.
+    std::vector<std::string> rule_names() const;
 
     friend bool operator==(const PolicyShare&, const PolicyShare&) = default;
 };

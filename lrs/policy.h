@@ -54,6 +54,9 @@ public:
         push(request, now);
     }
 
+    // Whether one that waits does so because its class may have no more now.
+    virtual bool is_held_back(const Request& /*request*/, Instant /*now*/) const { return false; }
+
     // -- for those who look on --
 
     // Shows each class it has. False: it has none.

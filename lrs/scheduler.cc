@@ -269,6 +269,13 @@ void Scheduler::leave_lane(Request& request) {
     lane.oldest_ns.set(oldest == nullptr ? 0 : in_ns(oldest->arrived_at()));
 }
 
+bool Scheduler::is_held_back(const Request& request) const {
+    ENSURE(request.queued());
+    if (request.attributes.lane != Lane::kData) return false;
+    const Policy* const holder = holder_of(request);
+    return holder != nullptr && holder->is_held_back(request, reactor_.now());
+}
+
 // -- figures --
 
 void Scheduler::visit_classes(Instant now, const ClassVisitor& visitor) {
@@ -311,6 +318,7 @@ std::vector<ClassNews> Scheduler::take_class_news() {
         if (added.is_nothing() && of.queued == 0) return;
         const RecentRate::PerSecond recent = of.tally.per_second(now);
         all.push_back({.name = std::string(of.name),
+                       .rule = std::string(of.rule),
                        .added = added,
                        .now = {.queued = of.queued,
                                .oldest = of.oldest == kNever ? Duration::zero() : now - of.oldest,

@@ -69,6 +69,9 @@ public:
     void next(Getter& getter);
     // Takes out a request that waits. Requires: request.queued().
     void remove(Request& request);
+    // Whether it waits because its class may have no more now, not because others go first.
+    // Requires: request.queued().
+    bool is_held_back(const Request& request) const;
     // A request that was delivered has ended: a policy may let others run. May call getters.
     void complete(Request& request);
 

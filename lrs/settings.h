@@ -11,6 +11,7 @@
 #include "config/problem.h"
 #include "config/section.h"
 #include "core/time.h"
+#include "lrs/classes/rule_lexer.h"
 #include "lrs/policies.h"
 
 namespace fopd::lrs {
@@ -34,6 +35,10 @@ struct NamedValue {
 std::expected<LrsSettings, config::Problems> with_policy(const LrsSettings& settings,
                                                          std::string_view policy,
                                                          std::span<const NamedValue> values);
+// Puts the rules of a file in the place of all that the policy has which decides with it, or with
+// the one that `values` put it on top of. What is wrong, if anything; then nothing was changed.
+std::optional<RuleMistakes> set_rules(LrsSettings& settings, std::string_view policy,
+                                      std::span<const NamedValue> values, std::string_view file);
 // What is set in a policy's map but for lists, which are its rules.
 std::vector<NamedValue> values_of(const LrsSettings& settings, const PolicyEntry& policy);
 // What is set in the section beside the policy and these maps.

@@ -17,16 +17,17 @@ Turns::Turns(const Rule& rule) : rule_(rule), buckets_(kFirstBuckets) {
     if (by_place()) sorting_.reserve(rule_.quantum);
 }
 
-void Turns::push(Request& request, const QueueKey& key) {
+std::string& Turns::push(Request& request, const QueueKey& key) {
     Queue& queue = find_or_make(key);
     request.PolicyPlace::queue = &queue;
     queue.arrived.push_back(request);
-    if (++queue.queued > 1) return;
+    if (++queue.queued > 1) return queue.name;
     // It comes in last.
     if (queue.linked()) --idle_count_;
     queue.unlink();
     queue.left = 0;
     ring_.push_back(queue);
+    return queue.name;
 }
 
 Request* Turns::pop() {
@@ -96,6 +97,7 @@ Turns::Queue& Turns::find_or_make(const QueueKey& key) {
     Queue* const free = free_.pop_front();
     Queue& queue = free != nullptr ? *free : queues_.emplace_back();
     queue.key = key;
+    queue.name.clear();
     queue.tally = {};
     Queue*& bucket = bucket_of(key);
     queue.next_alike = bucket;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <string>
 #include <vector>
 
 #include "core/intrusive_list.h"
@@ -50,7 +51,8 @@ public:
     void set_quantum(std::uint32_t quantum) { rule_.quantum = quantum; }
 
     bool empty() const { return ring_.empty(); }
-    void push(Request& request, const QueueKey& key);
+    // What its queue is called, for whoever pushes to say: empty for a new one.
+    std::string& push(Request& request, const QueueKey& key);
     // Null: there is none.
     Request* pop();
     void remove(Request& request);
@@ -60,9 +62,9 @@ public:
     static ClassTally& tally_of(const Request& request) {
         return static_cast<Queue*>(request.PolicyPlace::queue)->tally;
     }
-    // Shows each queue that it remembers, by its key. Requires: in the order of arrival.
+    // Shows each queue that it remembers. Requires: in the order of arrival.
     struct Shown {
-        const QueueKey& key;
+        const std::string& name;
         std::uint64_t queued;
         const Request* oldest;  // Null: none waits.
         ClassTally& tally;
@@ -72,8 +74,10 @@ public:
         const auto show = [&visit](Queue& queue) {
             const Request* oldest = nullptr;
             if (queue.queued > 0) oldest = &static_cast<Request&>(queue.arrived.front());
-            visit(Shown{
-                .key = queue.key, .queued = queue.queued, .oldest = oldest, .tally = queue.tally});
+            visit(Shown{.name = queue.name,
+                        .queued = queue.queued,
+                        .oldest = oldest,
+                        .tally = queue.tally});
         };
         ring_.for_each(show);
         idle_.for_each(show);
@@ -83,6 +87,7 @@ private:
     // In ring_ while it has requests, else in idle_ or free_.
     struct Queue : core::ListNode {
         QueueKey key;
+        std::string name;
         Queue* next_alike = nullptr;               // In the same bucket.
         std::uint32_t left = 0;                    // Of its turn; 0: it has none.
         core::IntrusiveList<PolicyPlace> turn;     // By place; what is left of its turn.

@@ -445,6 +445,7 @@ void Mclock::drop_class(TrafficClass& gone) {
 ClassView Mclock::view_of(TrafficClass& known, Instant now) const {
     const Ticks ticks = ticks_at(now);
     return {.name = known.name,
+            .rule = known.rule->name,
             .place = static_cast<std::uint32_t>(known.rule - share_.rules->rules().data()),
             .queued = known.queued,
             .is_throttled = known.queued > 0 && known.is_at_limit(ticks),
@@ -452,6 +453,12 @@ ClassView Mclock::view_of(TrafficClass& known, Instant now) const {
             .oldest = known.queued > 0 ? known.head().arrived_at() : kNever,
             .tally = known.tally,
             .shares = known.shares};
+}
+
+bool Mclock::is_held_back(const Request& request, Instant now) const {
+    const auto* const of =
+        static_cast<const TrafficClass*>(static_cast<const PolicyPlace&>(request).queue);
+    return of->is_at_limit(ticks_at(now));
 }
 
 bool Mclock::visit_classes(Instant now, const ClassVisitor& visitor) {

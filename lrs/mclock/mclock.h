@@ -79,6 +79,7 @@ public:
     void remove(Request& request) override;
     void complete(Request& /*request*/, Instant /*now*/) override {}
     void let_pass(Request& request, Instant now) override;
+    bool is_held_back(const Request& request, Instant now) const override;
     bool visit_classes(Instant now, const ClassVisitor& visitor) override;
 
     std::size_t class_count() const { return classes_.count(); }

@@ -10,7 +10,7 @@ _fopctl() {
 
     # The argument of an option.
     case $previous in
-        --admin | --key | --token | --principals | --out | --public | --issuer)
+        --admin | --key | --token | --principals | --out | --public | --issuer | --rules)
             compopt -o filenames 2>/dev/null
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             return
@@ -61,6 +61,7 @@ _fopctl() {
             "device forget") options+=" --slot --yes" ;;
             "store check") options+=" --end --show" ;;
             "lrs rule add" | "lrs rule change" | "lrs rule del" | "lrs rule load") options+=" --if-version" ;;
+            "lrs set") options+=" --rules" ;;
             keygen) options+=" --public" ;;
             "key create") options+=" --rights --groups --quota --delegate --principals --out" ;;
             "key list" | "key revoke" | "token revoke") options+=" --principals" ;;
@@ -80,7 +81,7 @@ _fopctl() {
         local words="max_foms= io_wait_goal="
         case $first in
             "") words="crr deadline delay fifo mclock orr tbf trr $words" ;;
-            crr) words+=" quantum=" ;;
+            crr) words+=" quantum= by=" ;;
             deadline) words+=" policy= wait_max=" ;;
             delay) words+=" min= max= percent=" ;;
             mclock) words+=" capacity= cost_unit= rules=" ;;

@@ -39,7 +39,8 @@ public:
 private:
     void note(std::string_view name, std::span<const core::Label> labels, double value) {
         REQUIRE(labels.size() == 1);
-        REQUIRE(labels[0].key == "class");
+        const bool is_of_rule = name.starts_with("fopd_lrs_rule_");
+        REQUIRE(labels[0].key == (is_of_rule ? "rule" : "class"));
         const std::string key = std::string(name) + " " + std::string(labels[0].value);
         REQUIRE(all.emplace(key, value).second);
     }
@@ -99,6 +100,30 @@ TEST_CASE("class ledger: the localities' news are added up, what waits is of now
     CHECK(stage.figures().of("fopd_lrs_class_oldest_seconds", "a") == 1);
     CHECK(stage.figures().of("fopd_lrs_served", "a") == 5);
     CHECK(stage.figures().of("fopd_lrs_served", "b") == 1);
+}
+
+TEST_CASE("class ledger: each rule in force has its figures, also without a class", "[daemon]") {
+    LedgerStage stage;
+    const auto news = [](const char* name, const char* rule, std::uint64_t served) {
+        lrs::ClassNews of = news_of(name, served, 1, 1s);
+        of.rule = rule;
+        return of;
+    };
+    stage.ledger.set_rules(std::vector<std::string>{"jobs", "small", "default"});
+    for (int i = 0; i < 500; ++i) {
+        const std::string name = "jobs{job=" + std::to_string(i) + "}";
+        stage.take(0, {news(name.c_str(), "jobs", 2), news("gone", "old", 5)}, 0s);
+    }
+    CHECK(stage.figures().of("fopd_lrs_rule_served", "jobs") == 1000);
+    CHECK(stage.figures().of("fopd_lrs_rule_served_bytes", "jobs") == 10000);
+    CHECK(stage.figures().of("fopd_lrs_rule_throttled_seconds", "jobs") == 500);
+    CHECK(stage.figures().of("fopd_lrs_rule_queued", "jobs") == 1);
+    CHECK(stage.figures().of("fopd_lrs_rule_served", "small") == 0);
+    CHECK(stage.figures().of("fopd_lrs_rule_served", "old") == -1);
+
+    stage.ledger.set_rules(std::vector<std::string>{"jobs"});
+    CHECK(stage.figures().of("fopd_lrs_rule_served", "jobs") == 1000);
+    CHECK(stage.figures().of("fopd_lrs_rule_served", "small") == -1);
 }
 
 TEST_CASE("class ledger: beyond a hundred names they are others, until one was long quiet",

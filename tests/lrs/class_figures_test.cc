@@ -291,3 +291,39 @@ TEST_CASE("lrs classes: those of all localities together, and no more than wante
     CHECK(some[1].queued == 2);
     CHECK(some[1].served == 2);
 }
+
+TEST_CASE("lrs classes: those of crr are whoever it goes round by", "[lrs]") {
+    for (const auto& [by, names] :
+         {std::pair(Key::kJob, std::vector<std::string>{"job=", "job=dd.0"}),
+          std::pair(Key::kUser, std::vector<std::string>{"user=ann", "user=bob"}),
+          std::pair(Key::kPrincipal, std::vector<std::string>{"principal=p"})}) {
+        const auto policy = make_crr({.by = by}, 1);
+        RequestMaker requests{1};
+        std::vector<NumberedRequest*> all;
+        for (std::uint8_t i = 0; i < 8; ++i) {
+            NumberedRequest& request = requests.make();
+            request.attributes.client = client_of(i);
+            request.attributes.principal = "p";
+            // The first six are one's, who would be served them in a row.
+            request.attributes.job = i < 6 ? "dd.0" : "";
+            request.attributes.user = i < 6 ? "ann" : "bob";
+            policy->push(request, Instant{1s});
+            all.push_back(&request);
+        }
+        std::vector<std::string> shown;
+        policy->visit_classes(Instant{1s},
+                              [&](const ClassView& of) { shown.emplace_back(of.name); });
+        std::ranges::sort(shown);
+        CHECK(shown == names);
+        PolicySettings settings;
+        settings.crr.by = by;
+        CHECK(policy->adapt(settings, {}, Instant{1s}) == Policy::Adapted::kAtOnce);
+        settings.crr.by = Key::kClient;
+        CHECK(policy->adapt(settings, {}, Instant{1s}) == Policy::Adapted::kNot);
+        CHECK(policy->pop(Instant{1s}).request == all[0]);
+        CHECK(policy->pop(Instant{1s}).request == all[names.size() > 1 ? 6 : 1]);
+        for (Request* const each : all) {
+            if (each != all[0] && each != all[names.size() > 1 ? 6 : 1]) policy->remove(*each);
+        }
+    }
+}

@@ -206,10 +206,41 @@ TEST_CASE("lrs settings: what is set is told as it is set by hand", "[lrs]") {
     CHECK(pairs(section_values(LrsSettings{})) ==
           Values{{"max_foms", "128"}, {"io_wait_goal", "1ms"}});
     CHECK(of("fifo").empty());
-    CHECK(of("crr") == Values{{"quantum", "1"}});
+    CHECK(of("crr") == Values{{"quantum", "1"}, {"by", "client"}});
     CHECK(of("deadline") == Values{{"policy", "fifo"}, {"wait_max", "1s"}});
     CHECK(of("mclock") == Values{{"capacity", "none"}, {"cost_unit", "64KiB"}});
     CHECK(of("tbf").empty());
+}
+
+TEST_CASE("lrs settings: crr goes round by whom it is said", "[lrs]") {
+    LrsSettings settings = changed_by(LrsSettings{}, "crr", {{"by", "job"}});
+    CHECK(settings.crr.by == Key::kJob);
+    RequestAttributes about;
+    about.job = "dd.0";
+    CHECK(settings.class_of(about, {}) == "job=dd.0");
+    settings = changed_by(settings, "crr", {{"by", "client"}});
+    CHECK(settings.class_of(about, {}) == std::string(32, '0'));
+    CHECK(refusal("crr", {{"by", "size"}}).starts_with("lrs.crr.by: "));
+}
+
+TEST_CASE("lrs settings: a policy takes over together with its rules", "[lrs]") {
+    LrsSettings settings;
+    settings.tbf.rules = {"old job=a rate=1/s"};
+    const auto said = [&](std::string_view policy, std::vector<NamedValue> values,
+                          std::string_view file) {
+        const auto mistakes = set_rules(settings, policy, values, file);
+        return mistakes ? to_string(*mistakes) : std::string();
+    };
+    CHECK(said("mclock", {}, "# shares\r\ngold user=ann weight=4\r\n\tdefault *\r\n").empty());
+    CHECK(settings.mclock.rules == std::vector<std::string>{"gold user=ann weight=4"});
+    CHECK(settings.tbf.rules == std::vector<std::string>{"old job=a rate=1/s"});
+    CHECK(said("deadline", {{"policy", "tbf"}}, "a job=a rate=2/s").empty());
+    CHECK(settings.tbf.rules == std::vector<std::string>{"a job=a rate=2/s"});
+    CHECK(said("mclock", {}, "a job=a rate=1/s\nb jbo=b\n").find("\nline 2, column 3: ") !=
+          std::string::npos);
+    CHECK(said("crr", {}, "") == "the policy crr has no rules; tbf and mclock have some");
+    CHECK(said("deadline", {}, "") == "the policy fifo has no rules; tbf and mclock have some");
+    CHECK(settings.mclock.rules == std::vector<std::string>{"gold user=ann weight=4"});
 }
 
 TEST_CASE("lrs settings: what the file may not say cannot be set by hand", "[lrs]") {

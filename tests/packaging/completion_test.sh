@@ -67,7 +67,7 @@ completes "check backup" store ""
 completes "show set which save rule" lrs ""
 completes "show set save" lrs s
 completes "crr deadline delay fifo mclock orr tbf trr max_foms= io_wait_goal=" lrs set ""
-completes "max_foms= io_wait_goal= quantum=" lrs set crr ""
+completes "max_foms= io_wait_goal= quantum= by=" lrs set crr ""
 completes "policy=" lrs set deadline max_foms=4 p
 completes "max_foms=" lrs set max
 completes "" lrs set crr quantum =
@@ -75,6 +75,7 @@ completes "" lrs set crr quantum = ""
 completes "" lrs set crr quantum=1
 completes "tbf trr" lrs set t
 completes "list load" lrs --json rule l
+completes "--rules" lrs set mclock --ru
 completes "--if-version" lrs rule add --i
 completes "" lrs rule add --if-version ""
 completes "" lrs rule list --i

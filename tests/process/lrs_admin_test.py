@@ -72,6 +72,29 @@ class LrsAdminTest(LrsTestCase):
             self.assertRegex(each["name"], "^[0-9a-f]{32}$")
         self.fopd.stop(self.daemon)
 
+    def test_sessions_have_the_names_that_crr_has_for_clients(self):
+        self.start(policy="crr")
+        ended = self.write_meanwhile(seconds=1)
+
+        def clients_with_classes():
+            found = json.loads(self.ctl("sessions", "--json").stdout)["sessions"]
+            return {each["client"] for each in found} & {each["name"] for each in self.lrs()["classes"]}
+        found = wait_until(clients_with_classes, "a session is of a client that has a class")
+        ended()
+        self.assertRegex(found.pop(), "^[0-9a-f]{32}$")
+        self.fopd.stop(self.daemon)
+
+    def test_crr_goes_round_by_jobs(self):
+        self.start(policy="crr", crr={"by": "job"})
+        written = self.write(seconds=0.3, job="dd.0")
+        self.assertGreaterEqual(self.class_named("job=dd.0")["served"], written)
+        self.assertIn("crr: by=job quantum=1\n", self.ctl("lrs", "show").stdout)
+        self.ctl("lrs", "set", "by=user")
+        written = self.write(seconds=0.3, job="dd.0")
+        self.assertTrue([each for each in self.lrs()["classes"] if each["name"].startswith("user=")])
+        self.assertRegex(self.ctl("lrs", "which", "user=ann").stdout, "class user=ann\n")
+        self.fopd.stop(self.daemon)
+
     def test_without_classes_there_is_one_of_all(self):
         self.start(policy="fifo")
         written = self.write(seconds=0.3)
@@ -126,7 +149,7 @@ class LrsAdminTest(LrsTestCase):
 
         self.ctl("lrs", "set", "deadline", "policy=crr", "wait_max=2s", "max_foms=2")
         self.ctl("lrs", "set", "wait_max=3s")
-        self.assertEqual(self.lrs()["settings"], {"max_foms": "2", "io_wait_goal": "none", "crr": {"quantum": "1"},
+        self.assertEqual(self.lrs()["settings"], {"max_foms": "2", "io_wait_goal": "none", "crr": {"quantum": "1", "by": "client"},
                                                   "deadline": {"policy": "crr", "wait_max": "3s"}})
         self.assertIn("\ndeadline: policy=crr wait_max=3s\n", self.ctl("lrs", "show").stdout)
 
@@ -139,12 +162,15 @@ class LrsAdminTest(LrsTestCase):
         self.start(policy="fifo")
         for words, said in ((["fairest"], "lrs.policy"), (["crr", "quantum=0"], "lrs.crr.quantum"),
                             (["max_foms=0"], "lrs.max_foms"), (["quantum=1"], "fifo has nothing to set; known here: max_foms"),
-                            (["crr", "policy=tbf"], "quantum of crr; max_foms, io_wait_goal of lrs"),
+                            (["crr", "policy=tbf"], "quantum, by of crr; max_foms, io_wait_goal of lrs"),
                             (["crr", "quantun=1"], "quantum"), (["fifo", "quantum=1"], "lrs.fifo"),
                             (["crr", "quantum=1\nw: 2"], "no value"),
                             (["tbf", "rules=[a job=a rate=-1/s]"], "lrs.tbf.rules[0]")):
             self.assertIn(said, self.ctl("lrs", "set", *words, code=CONFIG).stderr)
         self.ctl("lrs", "set", "crr", "quantum", code=USAGE)
+        self.assertIn("quantum is there twice", self.ctl("lrs", "set", "crr", "quantum=5", "quantum=6", code=USAGE).stderr)
+        self.assertEqual(self.daemon.ask("POST", "/v1/lrs/set?policy=crr&crr.quantum=5&crr.quantum=6")[0], 400)
+        self.assertIn("nothing to set", self.ctl("lrs", "set", code=USAGE).stderr)
         self.assertEqual(self.daemon.ask("POST", "/v1/lrs/set")[0], 400)
         self.assertEqual(self.daemon.ask("POST", "/v1/lrs/set?policy=crr&quantum=1")[0], 400)
         self.assertEqual(self.daemon.ask("GET", "/v1/lrs/set?policy=crr")[0], 405)
@@ -159,22 +185,22 @@ class LrsAdminTest(LrsTestCase):
         return listed["version"], [each["text"] for each in listed["rules"]]
 
     def test_rules_come_change_and_go(self):
-        self.start(policy="tbf", tbf={"rules": ["all   op=write rate=unlimited"]})
+        self.start(policy="tbf", tbf={"rules": ["any   op=write rate=unlimited"]})
         version, texts = self.rules()
-        self.assertEqual(texts, ["all op=write rate=unlimited", "default * rate=unlimited"])
+        self.assertEqual(texts, ["any op=write rate=unlimited", "default * rate=unlimited"])
         self.ctl("lrs", "rule", "add", "held op=write&job=held rate=0 rank=5")
         ended = self.write_meanwhile(seconds=0.3, job="held")
         self.wait_queued(8)
         self.write(seconds=0.2)
-        served = self.class_named("all{op=write}")["served"]
+        served = self.class_named("any{op=write}")["served"]
         self.assertGreater(served, 0)
         self.ctl("lrs", "rule", "change", "held", "rate=unlimited")
         ended()
         self.assertGreater(self.class_named("held{job=held op=write}")["served"], 0)
         # Who is of another class keeps what it had.
-        self.assertGreaterEqual(self.class_named("all{op=write}")["served"], served)
+        self.assertGreaterEqual(self.class_named("any{op=write}")["served"], served)
         self.assertEqual(self.rules(), (version + 2, ["held op=write&job=held rate=unlimited rank=5",
-                                                      "all op=write rate=unlimited", "default * rate=unlimited"]))
+                                                      "any op=write rate=unlimited", "default * rate=unlimited"]))
         self.ctl("lrs", "rule", "del", "held")
         self.assertEqual(self.rules(), (version + 3, texts))
         self.fopd.stop(self.daemon)
@@ -188,6 +214,10 @@ class LrsAdminTest(LrsTestCase):
                            ("default job=a rate=1/s\n", "line 1")):
             file.write_text(text)
             self.assertIn(said, self.ctl("lrs", "rule", "load", file, code=CONFIG).stderr)
+        file.write_bytes(b"\xef\xbb\xbfb\tjbo=b\trate=1/s\r\n\r\nc job=c\r\n")
+        told = self.ctl("lrs", "rule", "load", file, code=CONFIG).stderr
+        self.assertIn("line 1, column 3", told)
+        self.assertIn("line 3, column 8", told)
         for words, said in ((["add", "a job=b rate=1/s"], "already"), (["add", "b job=b"], "column"),
                             (["add", "b job=b rate=1/s rate=2/s"], "column 18"), (["change", "b rate=1/s"], "no rule"),
                             (["del", "b"], "no rule"), (["del", "default"], "default")):
@@ -196,7 +226,9 @@ class LrsAdminTest(LrsTestCase):
         self.assertEqual(self.daemon.status()["config"]["differs"], [])
         for mib in (5, 9):
             file.write_text("#" * (mib << 20) + "\nb job=b rate=1/s\n")
-            self.assertIn("it may have 5MiB", self.ctl("lrs", "rule", "load", file, code=REFUSED).stderr)
+            self.assertIn("more than 5 MiB", self.ctl("lrs", "rule", "load", file, code=REFUSED).stderr)
+        for words in (["rule", "load", "/dev/zero"], ["set", "tbf", "--rules", "/dev/zero"]):
+            self.assertIn("/dev/zero: it has more than 5 MiB", self.ctl("lrs", *words, code=REFUSED).stderr)
         self.ctl("lrs", "rule", "load", self.directory, code=REFUSED)
         self.ctl("lrs", "rule", "load", self.directory / "none", code=REFUSED)
         self.assertEqual(self.rules(), before)
@@ -291,12 +323,38 @@ class LrsAdminTest(LrsTestCase):
             self.assertIn(said, self.ctl("lrs", "set", "mclock", *words, code=CONFIG).stderr)
         self.assertEqual(self.daemon.status()["config"]["differs"], [])
 
-        done = json.loads(self.ctl("lrs", "set", "mclock", 'rules=["all op=write"]', "--json").stdout)
+        done = json.loads(self.ctl("lrs", "set", "mclock", 'rules=["each op=write"]', "--json").stdout)
         self.assertEqual(done["changed"], ["lrs.mclock.rules"])
         ended()
-        self.assertGreater(self.class_named("all{op=write}")["served"], 0)
+        self.assertGreater(self.class_named("each{op=write}")["served"], 0)
         self.ctl("lrs", "set", "tbf")
         self.ctl("lrs", "rule", "add", "a job=a rate=1/s")
+        self.fopd.stop(self.daemon)
+
+    def test_a_policy_takes_over_together_with_its_rules(self):
+        self.start(policy="tbf", tbf={"rules": ["held op=write&job=held rate=0"]})
+        file = self.directory / "shares"
+        file.write_text("held op=write&job=held limit=1/s\nb jbo=b\nc job=c weight=0\n")
+        told = self.ctl("lrs", "set", "mclock", "--rules", file, code=CONFIG).stderr
+        self.assertIn("line 2, column 3", told)
+        self.assertIn("line 3, column 16", told)
+        file.write_text("held op=write&job=held reservation=5/s by=none\n")
+        self.assertIn("lrs.mclock.capacity", self.ctl("lrs", "set", "mclock", "--rules", file, code=CONFIG).stderr)
+        self.assertIn("fifo has no rules", self.ctl("lrs", "set", "fifo", "--rules", file, code=CONFIG).stderr)
+        self.assertEqual(self.daemon.status()["config"]["differs"], [])
+
+        # From one limit to another, and none of what waits passes between them.
+        file.write_text("held op=write&job=held limit=1/s\n")
+        ended = self.write_meanwhile(seconds=0.3, job="held")
+        self.wait_queued(8)
+        done = json.loads(self.ctl("lrs", "set", "mclock", "--rules", file, "--json").stdout)
+        self.assertEqual(done["changed"], ["lrs.policy", "lrs.mclock.rules"])
+        self.assertEqual(self.rules()[1], ["held op=write&job=held limit=1/s", "default *"])
+        self.assertLessEqual(self.class_named("held{job=held op=write}")["served"], 3)
+        self.ctl("lrs", "set", "--rules", "-", input="held op=write&job=held limit=100/s\n")
+        ended()
+        self.ctl("lrs", "set", "deadline", "policy=tbf", "--rules", "-", input="a job=a rate=1/s\n")
+        self.assertEqual(self.rules()[1], ["a job=a rate=1/s", "default * rate=unlimited"])
         self.fopd.stop(self.daemon)
 
     def test_rules_of_mclock_come_change_and_go(self):
@@ -438,6 +496,10 @@ class LrsAdminTest(LrsTestCase):
         self.assertGreaterEqual(metrics["fopd_lrs_served_total" + free], written)
         self.assertGreaterEqual(metrics["fopd_lrs_served_bytes_total" + free], written * 4096)
         self.assertEqual(metrics["fopd_lrs_served_total" + held], 0)
+        self.assertGreaterEqual(metrics['fopd_lrs_rule_served_total{rule="free"}'], written)
+        self.assertEqual(metrics['fopd_lrs_rule_queued{rule="held"}'], 8)
+        self.assertGreater(metrics['fopd_lrs_rule_throttled_seconds_total{rule="held"}'], 0.1)
+        self.assertIn('fopd_lrs_rule_served_total{rule="default"}', metrics)
         told = self.daemon.wait_event("fopd.lrs.class_throttled")
         self.assertEqual({each["class"] for each in told}, {"held{job=held op=write}"})
         self.assertEqual(told[0]["queued"], 8)

@@ -151,7 +151,7 @@ TEST_CASE("lrs tbf: the one behind a removed head goes as soon as it may", "[lrs
     stage.push("job=a size=1", kStart);
     CHECK(stage.pop_all(kStart) == Numbers{0});
     CHECK(stage.again == kStart + 1s);
-    stage.policy().remove(large);
+    stage.remove(large);
     CHECK(stage.pop_all(kStart + 1ms) == Numbers{2});
 }
 
@@ -226,6 +226,36 @@ TEST_CASE("lrs tbf: the figures tell who is throttled", "[lrs]") {
 
     CHECK(figures_of(class_figures(stage.policy(), kStart + 10s), "a{job=busy}")
               .operations_per_second == 0);
+}
+
+TEST_CASE("lrs tbf: what a class was held back never falls, whoever gives up", "[lrs]") {
+    TbfStage stage({"a job=* rate=1MB/s burst=1kB"});
+    stage.push("job=a size=1k", kStart);
+    stage.pop_all(kStart);
+    StageRequest& large = stage.push("job=a size=1G", kStart);
+    stage.push("job=a size=1", kStart);
+    stage.pop_all(kStart);
+    Duration last = 0s;
+    const auto held_back = [&](Duration at) {
+        return figures_of(class_figures(stage.policy(), kStart + at), "a{job=a}").throttled;
+    };
+    for (int i = 1; i <= 10; ++i) {
+        if (i == 5) stage.remove(large);
+        const Duration now = held_back(i * 100us);
+        CHECK(now >= last);
+        last = now;
+    }
+    CHECK(last >= 400us);
+}
+
+TEST_CASE("lrs tbf: a request is held back while its class has no tokens", "[lrs]") {
+    TbfStage stage({"a job=* rate=10/s burst=1"});
+    stage.push("job=a", kStart);
+    Request& second = stage.push("job=a", kStart);
+    CHECK_FALSE(stage.policy().is_held_back(second, kStart));
+    stage.pop_all(kStart);
+    CHECK(stage.policy().is_held_back(second, kStart + 99ms));
+    CHECK_FALSE(stage.policy().is_held_back(second, kStart + 100ms));
 }
 
 TEST_CASE("lrs tbf: who waits blocked is throttled all the time", "[lrs]") {
