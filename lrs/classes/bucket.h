@@ -86,6 +86,12 @@ public:
         return false;
     }
 
+    // Requires: it was taken.
+    void give_back(const Charge& charge, const Paces& paces) {
+        if (paces.operations.is_limit()) operations.give_back(charge.operation);
+        if (paces.bytes.is_limit()) bytes.give_back(charge.bytes);
+    }
+
     void start(const BucketStart& start) {
         operations.set_paid_at(start.operations_paid_at);
         bytes.set_paid_at(start.bytes_paid_at);

@@ -19,7 +19,8 @@ struct RuleOptions {
     std::string_view policy{};
     std::span<const std::string_view> words{};
 };
-inline constexpr std::array<std::string_view, 4> kTbfWords{"rate", "burst", "rank", "by"};
+inline constexpr std::array<std::string_view, 6> kTbfWords{"rate", "each", "burst",
+                                                           "all",  "rank", "by"};
 inline constexpr std::array<std::string_view, 6> kMclockWords{"reservation", "weight", "limit",
                                                               "soft_limit",  "rank",   "by"};
 // Of all policies: who writes an option of another one is told whose it is.

@@ -45,6 +45,7 @@ std::string Rule::text() const {
     std::string options = " rate=" + rates_of(limits);
     const std::string bursts = bursts_of(limits);
     if (!bursts.empty()) options += " burst=" + bursts;
+    if (!all_limits.is_unlimited()) options += " all=" + rates_of(all_limits);
     return text_around(options);
 }
 

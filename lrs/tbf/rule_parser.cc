@@ -17,12 +17,28 @@ using Rate = config::Rate;
 constexpr std::uint64_t kOperationsMax = 1'000'000'000;
 constexpr const char* kRatesMax = ", at most 1000000000/s and 1TB/s";
 
+// What an option of rates says.
+struct Rates {
+    bool is_blocked = false;
+    std::optional<std::uint64_t> operations;
+    std::optional<std::uint64_t> bytes;
+
+    Limits limits() const {
+        const auto limit = [](std::uint64_t per_second) {
+            return Limit{.per_second = per_second, .burst = default_burst(per_second)};
+        };
+        Limits limits;
+        limits.is_blocked = is_blocked;
+        if (operations) limits.operations = limit(*operations);
+        if (bytes) limits.bytes = limit(*bytes);
+        return limits;
+    }
+};
+
 // What the options of a rule say, as far as they were there.
 struct Options {
-    bool has_rate = false;
-    bool is_blocked = false;
-    std::optional<std::uint64_t> operations_rate;
-    std::optional<std::uint64_t> bytes_rate;
+    std::optional<Rates> each;
+    std::optional<Rates> all;
     std::size_t burst_column = 0;
     std::optional<std::uint64_t> operations_burst;
     std::optional<std::uint64_t> bytes_burst;
@@ -47,7 +63,7 @@ public:
         while (!reader_.at_end()) {
             if (!read_option(options)) return reader_.failed();
         }
-        if (old == nullptr && !options.has_rate) {
+        if (old == nullptr && !options.each && !options.all) {
             reader_.fail(options_column, "the rule has no rate",
                          "write rate=200/s, rate=50MB/s, rate=block or rate=unlimited");
             return reader_.failed();
@@ -61,7 +77,8 @@ private:
     bool read_option(Options& options) {
         const RuleToken* const word = reader_.read_option_word("write the option as rate=200/s");
         if (word == nullptr) return false;
-        if (word->text == "rate") return read_rates(*word, options);
+        if (word->text == "rate" || word->text == "each") return read_rates(*word, options.each);
+        if (word->text == "all") return read_all(*word, options);
         if (word->text == "burst") return read_bursts(*word, options);
         if (word->text == "rank") {
             if (options.rank) return reader_.fail_double(*word);
@@ -71,9 +88,19 @@ private:
         return reader_.read_classes(options.classes_by.emplace());
     }
 
-    bool read_rates(const RuleToken& word, Options& options) {
-        if (options.has_rate) return reader_.fail_double(word);
-        options.has_rate = true;
+    bool read_all(const RuleToken& word, Options& options) {
+        if (!read_rates(word, options.all)) return false;
+        if (!options.all->is_blocked) return true;
+        return reader_.fail(word.column, "all classes together are blocked when each is",
+                            "write rate=block");
+    }
+
+    bool read_rates(const RuleToken& word, std::optional<Rates>& said) {
+        if (said) {
+            return reader_.fail(word.column, word.shown() + " is there twice",
+                                "write rate= or each= once, for each class, and all= once");
+        }
+        Rates& rates = said.emplace();
         std::size_t count = 0;
         bool is_whole = false;  // A word that leaves no room for others.
         std::string unused;
@@ -82,16 +109,16 @@ private:
             ++count;
             const bool is_block = token.text == "0" || token.text == "block";
             is_whole = is_whole || is_block || token.text == "unlimited";
-            if (!is_block && token.text != "unlimited" && !add_rate(token, options)) return false;
-            options.is_blocked = options.is_blocked || is_block;
-            is_whole = is_whole || options.is_blocked;
+            if (!is_block && token.text != "unlimited" && !add_rate(token, rates)) return false;
+            rates.is_blocked = rates.is_blocked || is_block;
+            is_whole = is_whole || rates.is_blocked;
             if (count == 1 || !is_whole) return true;
             return reader_.fail(token.column, "nothing stands beside block, 0 and unlimited",
                                 "write one of them, or a rate in operations and one in bytes");
         });
     }
 
-    bool add_rate(const RuleToken& token, Options& options) {
+    bool add_rate(const RuleToken& token, Rates& rates) {
         const auto rate = config::parse_rate(token.text);
         if (!rate) {
             const bool is_general = rate.error().right.starts_with("write a rate");
@@ -99,7 +126,7 @@ private:
                                 rate.error().right + (is_general ? kRatesMax : ""));
         }
         if (rate->per_second == 0) {
-            options.is_blocked = true;
+            rates.is_blocked = true;
             return true;
         }
         const bool is_bytes = rate->unit == Rate::Unit::kBytes;
@@ -109,7 +136,7 @@ private:
             return reader_.fail(token.column, token.shown() + " is too large",
                                 "write at most " + config::format_rate(limit) + ", or unlimited");
         }
-        auto& place = is_bytes ? options.bytes_rate : options.operations_rate;
+        auto& place = is_bytes ? rates.bytes : rates.operations;
         if (place) return reader_.fail_double(token);
         place = rate->per_second;
         return true;
@@ -136,15 +163,8 @@ private:
     // -- all together --
 
     bool apply(const Options& options, Rule& rule) {
-        if (options.has_rate) {
-            rule.limits = {};
-            rule.limits.is_blocked = options.is_blocked;
-            const auto limit = [](std::uint64_t per_second) {
-                return Limit{.per_second = per_second, .burst = default_burst(per_second)};
-            };
-            if (options.operations_rate) rule.limits.operations = limit(*options.operations_rate);
-            if (options.bytes_rate) rule.limits.bytes = limit(*options.bytes_rate);
-        }
+        if (options.each) rule.limits = options.each->limits();
+        if (options.all) rule.all_limits = options.all->limits();
         if (!apply_burst(options, options.operations_burst, rule.limits.operations)) return false;
         if (!apply_burst(options, options.bytes_burst, rule.limits.bytes)) return false;
         if (options.rank) rule.rank = *options.rank;

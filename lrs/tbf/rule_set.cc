@@ -132,6 +132,7 @@ std::optional<RuleMistake> RuleBook::refused(const Edit& edit) const {
 void RuleBook::settle(Rule& rule, const Rule* old, Instant now) {
     const bool is_same = old != nullptr && rule.has_same_classes_as(*old);
     rule.id = is_same ? old->id : ++last_id_;
+    settle_all(rule, is_same ? old : nullptr, now);
     if (is_same && old->limits == rule.limits) {
         rule.limits_id = old->limits_id;
         rule.paces = old->paces;
@@ -145,6 +146,19 @@ void RuleBook::settle(Rule& rule, const Rule* old, Instant now) {
         bucket->start(carried_over(*old->own_bucket, old->limits, rule.limits, ticks_at(now)));
     }
     rule.own_bucket = bucket;
+}
+
+// The bucket of all its classes. `old` is the rule they are of, if it was there before.
+void RuleBook::settle_all(Rule& rule, const Rule* old, Instant now) {
+    rule.all_paces = Paces(rule.all_limits);
+    if (old != nullptr && old->all_limits == rule.all_limits) {
+        rule.all_bucket = old->all_bucket;
+        return;
+    }
+    rule.all_bucket = std::make_shared<Bucket>();
+    if (old == nullptr) return;
+    rule.all_bucket->start(
+        carried_over(*old->all_bucket, old->all_limits, rule.all_limits, ticks_at(now)));
 }
 
 RuleBook::Edited RuleBook::put_in_force(std::vector<Rule> rules) {

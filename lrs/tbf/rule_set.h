@@ -73,6 +73,7 @@ private:
     Edited load_lines(std::span<const RuleLine> lines, const Edit& edit);
     std::optional<RuleMistake> refused(const Edit& edit) const;
     void settle(Rule& rule, const Rule* old, Instant now);
+    static void settle_all(Rule& rule, const Rule* old, Instant now);
     Edited put_in_force(std::vector<Rule> rules);
 
     RuleSetPtr current_;

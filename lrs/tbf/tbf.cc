@@ -19,13 +19,15 @@ constexpr std::size_t kUntrueMax = 64;
 // Classes of rules that are gone which go in one step.
 constexpr int kDroppedMax = 4;
 
+bool has_limit(const Paces& paces) {
+    return paces.operations.is_limit() || paces.bytes.is_limit();
+}
 bool has_limit(const Rule& rule) {
-    return rule.paces.operations.is_limit() || rule.paces.bytes.is_limit();
+    return has_limit(rule.paces);
 }
 
-Charge charge_of(const Rule& rule, const Request& request) {
+Charge charge_of(const Paces& paces, const Request& request) {
     Charge charge;
-    const Paces& paces = rule.paces;
     if (paces.operations.is_limit()) charge.operation = paces.operations.cost_of(1);
     if (paces.bytes.is_limit()) charge.bytes = paces.bytes.cost_of(request.attributes.size_bytes);
     return charge;
@@ -37,7 +39,7 @@ Duration in_duration(Ticks ticks) {
 
 }  // namespace
 
-struct alignas(64) Tbf::TrafficClass : KnownClass {
+struct alignas(64) Tbf::TrafficClass : KnownClass, Tbf::LinePlace {
     TrafficClass(const ClassHash& of, const Rule& by, Bucket& from)
         : KnownClass(of), bucket(&from), rule(&by) {}
 
@@ -120,6 +122,7 @@ Tbf::Tbf(std::shared_ptr<BucketTable> buckets, RuleSetPtr rules, const Options& 
       classes_(options.classes_max) {
     ENSURE(buckets_ != nullptr);
     ENSURE(rules_ != nullptr);
+    lines_ = std::vector<RuleLine>(rules_->rules().size());
 }
 
 Tbf::~Tbf() {
@@ -150,25 +153,34 @@ Policy::Next Tbf::pop(Instant now) {
     const Ticks ticks = ticks_at(now);
     while (!ready_.empty()) {
         const ReadyHeap::Entry top = ready_.top();
-        TrafficClass* const first = classes_.at(top.index);
-        if (first == nullptr || first->order != top.order) {
+        const bool is_line = (top.index & kOfLine) != 0;
+        const std::uint32_t line = top.index & ~kOfLine;
+        TrafficClass* const first = is_line ? nullptr : classes_.at(top.index);
+        const bool is_true = is_line            ? lines_[line].order == top.order
+                             : first != nullptr ? first->order == top.order
+                                                : false;
+        if (!is_true) {
             ready_.pop_top();
             continue;
         }
         if (top.at > ticks) return {.again = instant_at(top.at)};
-        Request& request = first->head();
-        const Charge charge = charge_of(*first->rule, request);
-        // Another locality may have been here.
-        if (!first->bucket->take(ticks, first->since, charge, first->rule->paces)) {
-            ready_.replace_top(next_entry_of(*first));
+        if (is_line) {
+            Request* const request = pop_line(line, now);
+            if (request != nullptr) return {.request = request};
             continue;
         }
-
-        first->tally.add_throttled(in_duration(first->throttled_ticks(ticks)));
-        first->tally.add_request(request.attributes.size_bytes, now);
-        static_cast<PolicyPlace&>(request).unlink();
-        first->since = ticks;
-        if (--first->queued > 0) {
+        switch (take_tokens(*first, ticks)) {
+            // Another locality may have been here.
+            case Taken::kNoneOfItsOwn: ready_.replace_top(next_entry_of(*first)); continue;
+            case Taken::kNoneOfTheRule:
+                ready_.pop_top();
+                unschedule(*first);
+                line_up(*first);
+                continue;
+            case Taken::kAll: break;
+        }
+        Request& request = serve(*first, now);
+        if (first->queued > 0) {
             ready_.replace_top(next_entry_of(*first));
         } else {
             ready_.pop_top();
@@ -178,6 +190,34 @@ Policy::Next Tbf::pop(Instant now) {
         return {.request = &request};
     }
     return {};
+}
+
+// Requires: it has something that waits. Who comes to a rule whose line is not empty lines up.
+Tbf::Taken Tbf::take_tokens(TrafficClass& from, Ticks now) const {
+    const Rule& rule = *from.rule;
+    const bool has_all_limit = has_limit(rule.all_paces);
+    const bool is_in_line = from.LinePlace::linked();
+    if (has_all_limit && !is_in_line && !lines_[place_of(rule)].waiting.empty())
+        return Taken::kNoneOfTheRule;
+    const Charge charge = charge_of(rule.paces, from.head());
+    if (!from.bucket->take(now, from.since, charge, rule.paces)) return Taken::kNoneOfItsOwn;
+    if (!has_all_limit) return Taken::kAll;
+    const Charge of_all = charge_of(rule.all_paces, from.head());
+    if (rule.all_bucket->take(now, from.since, of_all, rule.all_paces)) return Taken::kAll;
+    from.bucket->give_back(charge, rule.paces);
+    return Taken::kNoneOfTheRule;
+}
+
+// Requires: it has taken the tokens for its head.
+Request& Tbf::serve(TrafficClass& from, Instant now) {
+    const Ticks ticks = ticks_at(now);
+    Request& request = from.head();
+    from.tally.add_throttled(in_duration(from.throttled_ticks(ticks)));
+    from.tally.add_request(request.attributes.size_bytes, now);
+    static_cast<PolicyPlace&>(request).unlink();
+    from.since = ticks;
+    --from.queued;
+    return request;
 }
 
 void Tbf::remove(Request& request) {
@@ -192,6 +232,7 @@ void Tbf::remove(Request& request) {
         from.tally.add_throttled(in_duration(from.throttled_ticks(ticks_at(now_))));
     if (--from.queued == 0) {
         unschedule(from);
+        from.LinePlace::unlink();
         rest(from, now_);
     } else if (was_head && from.order != 0) {
         // The one behind it may be smaller, and go earlier.
@@ -270,6 +311,57 @@ void Tbf::forget_idle(Instant now) {
                          [this](TrafficClass& idle) { drop_class(idle); });
 }
 
+// -- lines of rules --
+
+void Tbf::line_up(TrafficClass& waiting) {
+    waiting.at = kNeverTicks;  // Nobody knows.
+    const std::uint32_t place = place_of(*waiting.rule);
+    lines_[place].waiting.push_back(waiting);
+    if (lines_[place].order == 0) schedule_line(place);
+}
+
+// Requires: its entry is at the top.
+Request* Tbf::pop_line(std::uint32_t place, Instant now) {
+    RuleLine& line = lines_[place];
+    ready_.pop_top();
+    line.order = 0;
+    --scheduled_count_;
+    if (line.waiting.empty()) return nullptr;
+    auto& first = static_cast<TrafficClass&>(line.waiting.front());
+    Request* served = nullptr;
+    switch (take_tokens(first, ticks_at(now))) {
+        case Taken::kAll:
+            first.LinePlace::unlink();
+            served = &serve(first, now);
+            if (first.queued > 0) {
+                schedule(first);
+            } else {
+                rest(first, now);
+            }
+            break;
+        case Taken::kNoneOfItsOwn:
+            first.LinePlace::unlink();
+            schedule(first);
+            break;
+        case Taken::kNoneOfTheRule: break;
+    }
+    schedule_line(place);
+    return served;
+}
+
+// For the class that is the first.
+void Tbf::schedule_line(std::uint32_t place) {
+    RuleLine& line = lines_[place];
+    if (line.waiting.empty()) return;
+    auto& first = static_cast<TrafficClass&>(line.waiting.front());
+    const Paces& paces = first.rule->all_paces;
+    const Ticks ready = first.rule->all_bucket->ready_at(charge_of(paces, first.head()), paces);
+    line.order = next_order();
+    ready_.push(
+        {.at = std::max(ready, first.since), .order = line.order, .index = place | kOfLine});
+    ++scheduled_count_;
+}
+
 // -- when they can go --
 
 void Tbf::schedule(TrafficClass& waiting) {
@@ -282,11 +374,10 @@ void Tbf::schedule(TrafficClass& waiting) {
 }
 
 ReadyHeap::Entry Tbf::next_entry_of(TrafficClass& waiting) {
-    const Charge charge = charge_of(*waiting.rule, waiting.head());
+    const Charge charge = charge_of(waiting.rule->paces, waiting.head());
     const Ticks ready = waiting.bucket->ready_at(charge, waiting.rule->paces);
     waiting.at = std::max(ready, waiting.since);
-    if (++last_order_ == 0) ++last_order_;
-    waiting.order = last_order_;
+    waiting.order = next_order();
     return {.at = waiting.at, .order = waiting.order, .index = waiting.index};
 }
 
@@ -304,6 +395,11 @@ void Tbf::tidy_heap() {
         if (known.order == 0) return;
         ready_.push({.at = known.at, .order = known.order, .index = known.index});
     });
+    for (std::uint32_t place = 0; place < lines_.size(); ++place) {
+        if (std::exchange(lines_[place].order, 0) == 0) continue;
+        --scheduled_count_;
+        schedule_line(place);
+    }
 }
 
 // -- other rules --
@@ -433,8 +529,10 @@ void Tbf::adopt_rule(TrafficClass& kept, const Rule& rule, Instant now) {
 void Tbf::schedule_all() {
     ready_.clear();
     scheduled_count_ = 0;
+    lines_ = std::vector<RuleLine>(rules_->rules().size());
     classes_.for_each([this](TrafficClass& known) {
         known.order = 0;
+        known.LinePlace::unlink();
         if (known.queued > 0) schedule(known);
     });
 }

@@ -58,8 +58,9 @@ private:
 
 // Token buckets: rules divide the requests into classes, and each class has a bucket. Requests of a
 // class are served in the order they came; a class without tokens holds back no other; among those
-// that have some it goes round. Buckets are those of the node: the policies of all its localities
-// have one table, and one rule set.
+// that have some it goes round. All classes of a rule may have a bucket together, too: those that
+// wait for it do so in a line of the rule, and go round as well. Buckets are those of the node: the
+// policies of all its localities have one table, and one rule set.
 class Tbf final : public Policy {
 public:
     struct Options {
@@ -94,7 +95,20 @@ public:
 
 private:
     struct TrafficClass;
+    // The place of a class among those of its rule that have tokens of their own, and wait for
+    // those that all classes of the rule have together.
+    struct LinePlace : core::ListNode {};
+    struct RuleLine {
+        core::IntrusiveList<LinePlace> waiting;  // The longest first.
+        std::uint32_t order = 0;                 // Of its entry in the heap; 0: it has none.
+    };
+    // In the heap the index of a rule's line, not of a class.
+    static constexpr std::uint32_t kOfLine = std::uint32_t{1} << 31;
 
+    std::uint32_t next_order() {
+        if (++last_order_ == 0) ++last_order_;
+        return last_order_;
+    }
     void enter(TrafficClass& to, Request& request, Instant now);
     // Whether it waits since before rules changed, and was not moved.
     bool is_unmoved(const Request& request) const {
@@ -108,6 +122,18 @@ private:
     bool make_room();
     void drop_class(TrafficClass& gone);
     void forget_idle(Instant now);
+
+    // Whether a class gave its head what that takes, or which bucket had too little.
+    enum class Taken : std::uint8_t { kAll, kNoneOfItsOwn, kNoneOfTheRule };
+    Taken take_tokens(TrafficClass& from, Ticks now) const;
+    Request& serve(TrafficClass& from, Instant now);
+
+    void line_up(TrafficClass& waiting);
+    Request* pop_line(std::uint32_t place, Instant now);
+    void schedule_line(std::uint32_t place);
+    std::uint32_t place_of(const Rule& rule) const {
+        return static_cast<std::uint32_t>(&rule - rules_->rules().data());
+    }
 
     void schedule(TrafficClass& waiting);
     ReadyHeap::Entry next_entry_of(TrafficClass& waiting);
@@ -131,7 +157,8 @@ private:
     std::size_t doomed_count_ = 0;            // Classes whose rule is gone.
     std::vector<std::uint32_t> doomed_idle_;  // Of those the ones of which nothing waits.
     ReadyHeap ready_;
-    std::size_t scheduled_count_ = 0;  // Classes that have an entry which is still true.
+    std::size_t scheduled_count_ = 0;  // Classes and lines that have an entry which is still true.
+    std::vector<RuleLine> lines_;      // One for each rule.
     std::uint32_t last_order_ = 0;
     std::uint64_t generation_ = 1;               // Another after each change of rules that moves.
     Instant now_{};                              // The last that was said.

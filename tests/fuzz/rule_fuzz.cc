@@ -31,6 +31,10 @@ void check_mistake(const RuleMistake& mistake, std::string_view text) {
     ENSURE(core::is_utf8(shown));
     ENSURE(!core::has_control(shown));
 }
+void check_mistake(const RuleMistakes& mistakes, std::string_view text) {
+    ENSURE(!mistakes.empty());
+    for (const RuleMistake& each : mistakes) check_mistake(each, text);
+}
 
 void check_same(const Rule& rule, const Rule& again) {
     ENSURE(again.name == rule.name);
@@ -117,7 +121,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const auto described = DescribedRequest::parse(text);
     if (described) {
         const RequestAttributes& attributes = (*described)->attributes();
-        if (rule) static_cast<void>(rule->matches(attributes));
+        if (rule) {
+            const bool is_found =
+                RuleIndex(std::vector<Rule>{*rule}).first_for(attributes).has_value();
+            ENSURE(is_found == rule->matches(attributes));
+        }
         RuleBook book;
         ENSURE(book.current()->rule_for(attributes).name == kDefaultRule);
     } else {

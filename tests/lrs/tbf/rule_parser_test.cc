@@ -295,10 +295,9 @@ TEST_CASE("lrs rule: each mistake has its place, and what would be right", "[lrs
     check_mistake("r job=a& rate=1/s", 10, "\"rate\" is no key");
     check_mistake("r job=a, rate=1/s", 10, "\"rate\" is no key");
     check_mistake("r * rat=1/s", 5, "did you mean rate");
-    check_mistake(
-        "r * rate=1/s weight=2", 14,
-        "\"weight\" is an option of the rules of mclock; those of tbf have rate=, burst=, "
-        "rank= and by=");
+    check_mistake("r * rate=1/s weight=2", 14,
+                  "\"weight\" is an option of the rules of mclock; those of tbf have rate=, each=, "
+                  "burst=, all=, rank= and by=");
     check_mistake("r limit=2/s", 3, "is an option of the rules of mclock");
     check_mistake("r job=a AND op=read rate=1/s", 9,
                   "\"AND\" stands behind a test; and is written '&', or is written ','");
