@@ -10,6 +10,7 @@
 #include "daemon/json_writer.h"
 #include "lrs/classes/described_request.h"
 #include "lrs/settings.h"
+#include "reqh/executors.h"
 
 namespace fopd::daemon {
 
@@ -229,7 +230,11 @@ Task<AdminReply> AdminApi::lrs_which(AdminRequest request) {
     if (!described) {
         co_return failure(kBadRequest, "the request: " + to_string(described.error()));
     }
-    const lrs::RequestAttributes& attributes = (*described)->attributes();
+    lrs::RequestAttributes attributes = (*described)->attributes();
+    const reqh::StoreLayoutPtr layout = parts_.node.layout();
+    if (layout == nullptr) co_return not_serving();
+    const auto wrong = reqh::complete(attributes, *layout);
+    if (wrong) co_return failure(kBadRequest, "there is no such request: " + *wrong);
     const auto& settings = parts_.configuration.current()->get<lrs::LrsSettings>();
     const auto mclock_rules = parts_.node.mclock_rules();
     const std::string of_class = parts_.node.class_of(attributes);

@@ -142,6 +142,8 @@ public:
     lrs::MclockRules::Ptr mclock_rules();
     // The name of the class such a request would be of.
     std::string class_of(const lrs::RequestAttributes& request);
+    // Its pools and slots, as they are now; null before it has any.
+    const reqh::StoreLayoutPtr& layout() const { return layout_; }
 
     // A stop() follows: a start() under way does not take more.
     void request_stop() {

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <span>
+#include <string>
 #include <string_view>
 
 #include "core/intrusive_list.h"
@@ -42,8 +44,8 @@ struct RequestAttributes {
     fop::Fid object{};         // Zero: it is about none, or one that is yet to be found.
     std::uint64_t offset = 0;  // In the object: of the first byte that moves.
     std::string_view principal{};
-    std::string_view user{};   // On whose behalf: the principal, or whom it may act for.
-    std::string_view group{};  // The principal's first one.
+    std::string_view user{};  // On whose behalf: the principal, or whom it may act for.
+    std::span<const std::string> groups{};  // The principal's.
     std::string_view job{};
     std::string_view pool{};
     std::string_view peer{};       // The client's address.

@@ -220,10 +220,61 @@ static_assert(std::ranges::equal(kExecutors, fop::kFopTypes, {}, &Executor::type
                                  &fop::FopType::number),
               "each type of fop has its executor, at the same index");
 
+bool is_about_pool(const Executor& executor) {
+    return executor.about != About::kNode && executor.about != About::kAnything;
+}
+
+const PoolPlace* pool_of_slot(store::Slot slot, const StoreLayout& layout) {
+    const SlotPlace* const place = layout.find_slot(slot);
+    return place == nullptr ? nullptr : layout.find_pool(place->pool);
+}
+
+// Between the type of a fop and what else is said of it.
+std::optional<std::string> contradiction(const lrs::RequestAttributes& described) {
+    const fop::FopType* const type = fop::find_fop_type(described.type);
+    if (type == nullptr) return std::nullopt;
+    const Executor& executor = executor_of(*type);
+    const bool moves_bytes =
+        fop::request_may_carry(type->payload) || executor.bulk_bytes != nullptr;
+    const char* wrong = nullptr;
+    if (!described.pool.empty() && !is_about_pool(executor)) wrong = " is about no pool";
+    if (described.object.is_set() && executor.aim == nullptr) wrong = " names no object by its id";
+    if (described.size_bytes > 0 && !moves_bytes) wrong = " moves no data";
+    if (wrong == nullptr) return std::nullopt;
+    return std::string(type->name) + wrong;
+}
+
 }  // namespace
 
 const Executor& executor_of(const fop::FopType& type) {
     return kExecutors[static_cast<std::size_t>(&type - fop::kFopTypes.data())];
+}
+
+const PoolPlace* pool_of(const Executor& executor, const fop::Request& request,
+                         std::string_view header_pool, const StoreLayout& layout) {
+    if (!is_about_pool(executor)) return nullptr;
+    if (executor.slot == nullptr) return layout.find_pool(header_pool);
+    return pool_of_slot(executor.slot(request), layout);
+}
+
+std::optional<std::string> complete(lrs::RequestAttributes& described, const StoreLayout& layout) {
+    const auto wrong = contradiction(described);
+    if (wrong) return wrong;
+    const std::string_view said = described.pool;
+    const PoolPlace* pool = said.empty() ? nullptr : layout.find_pool(said);
+    if (pool == nullptr && !said.empty()) return "there is no pool " + std::string(said);
+    if (described.object.is_set()) {
+        const PoolPlace* const actual = pool_of_slot(described.object.slot(), layout);
+        if (actual == nullptr) return std::string("the object is on no slot of this node");
+        if (pool != nullptr && pool != actual) return "the object is in the pool " + actual->name;
+        pool = actual;
+    }
+    const fop::FopType* const type = fop::find_fop_type(described.type);
+    const bool names_pool =
+        type != nullptr && is_about_pool(executor_of(*type)) && executor_of(*type).slot == nullptr;
+    if (pool == nullptr && names_pool) pool = layout.find_pool("");
+    if (pool != nullptr) described.pool = pool->name;
+    return std::nullopt;
 }
 
 }  // namespace fopd::reqh

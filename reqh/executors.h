@@ -2,11 +2,15 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <string_view>
 
 #include "core/task.h"
 #include "fop/fid.h"
 #include "fop/fop_type.h"
 #include "fop/message.h"
+#include "lrs/request.h"
+#include "reqh/stores.h"
 #include "store/fid.h"
 
 namespace fopd::reqh {
@@ -46,5 +50,15 @@ struct Executor {
 };
 
 const Executor& executor_of(const fop::FopType& type);
+
+// The pool a fop is about: that of its slot, or else the one its header names. Null: it is about
+// none, or about one that is not there.
+const PoolPlace* pool_of(const Executor& executor, const fop::Request& request,
+                         std::string_view header_pool, const StoreLayout& layout);
+
+// Of a fop that is only described, so that what rules say of it holds for those that come: the pool
+// is filled in where the rest tells it, and stays in the layout. What is wrong when there can be no
+// such fop, for people.
+std::optional<std::string> complete(lrs::RequestAttributes& described, const StoreLayout& layout);
 
 }  // namespace fopd::reqh

@@ -51,6 +51,8 @@ void Fom::begin(fabric::IncomingFop& fop, const fop::FopType& type) {
     const std::uint64_t bulk_bytes =
         executor.bulk_bytes == nullptr ? 0 : executor.bulk_bytes(request);
     const Aim aim = executor.aim == nullptr ? Aim{} : executor.aim(request);
+    const PoolPlace* const place = pool();
+    pool_ = place == nullptr ? std::string_view() : place->name;
     attributes = {.type = type.number,
                   .lane = type.lane,
                   .priority = fop.header().priority,
@@ -61,9 +63,9 @@ void Fom::begin(fabric::IncomingFop& fop, const fop::FopType& type) {
                   .offset = aim.offset,
                   .principal = caller.principal,
                   .user = acting_user(caller),
-                  .group = caller.groups.empty() ? std::string_view() : caller.groups.front(),
+                  .groups = caller.groups,
                   .job = fop.header().job,
-                  .pool = fop.header().pool,
+                  .pool = pool_,
                   .peer = caller.address,
                   .size_bytes = request.payload.size() + bulk_bytes,
                   .deadline = fop.deadline()};
@@ -121,6 +123,15 @@ Task<void> Fom::run() {
     services_.operations.give_back(operation);
 }
 
+// Own rights need no token. What a token says it has to say still when the turn has come.
+Granted<> Fom::check_sender() {
+    if (fop_->caller().rights.cover(type_->rights)) return {};
+    Granted<> checked = check_token();
+    if (checked) checked = check_rights();
+    if (!checked) enter(Phase::kAuthenticate);  // And comes no further.
+    return checked;
+}
+
 // What the token says is worked out at once: the cache may have forgotten it when a wait is over.
 // One that lends nothing takes nothing either, and is spoken of only where it would have been
 // needed.
@@ -157,22 +168,23 @@ Granted<> Fom::check_rights() {
     return refused(fop::Status::kDenied, denial_);
 }
 
+const PoolPlace* Fom::pool() const {
+    if (services_.stores == nullptr) return nullptr;
+    return pool_of(executor_of(*type_), fop_->request(), fop_->header().pool,
+                   services_.stores->layout());
+}
+
 // As far as it is known before anything is loaded.
 Matter Fom::matter() const {
     const Executor& executor = executor_of(*type_);
     // It will do, whatever it is for.
     if (executor.about == About::kAnything) return {.pool = lent_.pool, .object = lent_.object};
     if (executor.about == About::kNode || services_.stores == nullptr) return {};
-    const StoreLayout& layout = services_.stores->layout();
-    const fop::Request& request = fop_->request();
     Matter matter;
-    if (executor.slot != nullptr) {
-        const SlotPlace* const place = layout.find_slot(executor.slot(request));
-        if (place != nullptr) matter.pool = place->pool;
-    } else if (const PoolPlace* const pool = layout.find_pool(fop_->header().pool)) {
-        matter.pool = pool->id;
+    if (const PoolPlace* const place = pool()) matter.pool = place->id;
+    if (executor.about == About::kObject) {
+        matter.object = store_fid(executor.aim(fop_->request()).object);
     }
-    if (executor.about == About::kObject) matter.object = store_fid(executor.aim(request).object);
     // Compared where the object is loaded.
     if (executor.about == About::kName) matter.object = lent_.object;
     return matter;

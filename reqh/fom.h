@@ -68,6 +68,9 @@ public:
 
     // Takes over a fop, of a type and without a fault, whose turn is yet to come. Requires: free.
     void begin(fabric::IncomingFop& fop, const fop::FopType& type);
+    // Whether its sender may do such a thing at all; what an object's owner says is known later.
+    // The words are the fom's. Before it waits for its turn, so that what is denied takes nobody's.
+    Granted<> check_sender();
     // It is out of the queue, and hears of no cancellation any more but by asking.
     void leave_queue() { CancelHook::unlink(); }
     // Its turn has come; then run() takes it through the phases before the reply.
@@ -99,6 +102,8 @@ public:
 private:
     Granted<> check_token();
     Granted<> check_rights();
+    // That the fop is about, as it is now; null: none that is there.
+    const PoolPlace* pool() const;
     Matter matter() const;
     core::WaitOptions wait_for_piece() const;
     Error why_no_piece(const Error& error) const;
@@ -112,7 +117,8 @@ private:
     Instant started_at_{};
     Duration io_wait_{};
     PhaseTimes times_;
-    Lent lent_;  // By the token.
+    Lent lent_;         // By the token.
+    std::string pool_;  // Its name; the layout may be another one before its turn.
     std::string denial_;
 };
 

@@ -52,7 +52,10 @@ void RequestHandler::on_incoming(fabric::IncomingFop& fop) {
     }
     Fom& fom = take_fom();
     fom.begin(fop, *type);
-    requests_.incoming(fom);
+    const Granted<> allowed = fom.check_sender();
+    if (allowed) return requests_.incoming(fom);
+    fom.leave_queue();
+    finish(fom, {.status = allowed.error().status, .words = allowed.error().words});
 }
 
 Fom& RequestHandler::take_fom() {

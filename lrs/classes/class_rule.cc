@@ -37,6 +37,17 @@ std::string ClassRule::text_around(const std::string& options) const {
     return shown;
 }
 
+std::string_view ClassRule::text_for(Key by, const RequestAttributes& attributes,
+                                     Digits& digits) const {
+    if (by != Key::kGroup || attributes.groups.size() < 2) return text_of(by, attributes, digits);
+    RequestAttributes alone = attributes;
+    for (const std::string& group : attributes.groups) {
+        alone.groups = std::span(&group, 1);
+        if (matches(alone)) return group;
+    }
+    return attributes.groups.front();
+}
+
 ClassHash ClassRule::class_of(const RequestAttributes& attributes, const HashKey& key) const {
     KeyedHash hash(key);
     hash.add(id);
@@ -57,7 +68,7 @@ ClassHash ClassRule::class_of(const RequestAttributes& attributes, const HashKey
             case Key::kOp: hash.add(std::uint64_t{attributes.type}); break;
             default: {
                 Digits digits;
-                hash.add(text_of(by, attributes, digits));
+                hash.add(text_for(by, attributes, digits));
             }
         }
     });
@@ -86,7 +97,7 @@ std::string ClassRule::class_name(const RequestAttributes& attributes) const {
         shown += name_of(by);
         shown += '=';
         Digits digits;
-        core::append_printable(shown, text_of(by, attributes, digits));
+        core::append_printable(shown, text_for(by, attributes, digits));
         before = ' ';
     });
     if (!classes_by.is_empty()) shown += '}';

@@ -53,6 +53,12 @@ struct ClassRule {
 protected:
     // As a parser reads it: around what the policy says.
     std::string text_around(const std::string& options) const;
+
+private:
+    // What counts for the class. Of several groups it is the first with which alone the rule would
+    // be for the request: all whom a rule for one group means are one class, whatever else they
+    // belong to.
+    std::string_view text_for(Key by, const RequestAttributes& attributes, Digits& digits) const;
 };
 
 // The default rule is the last, and each other one behind those of its rank. libstdc++ 12's

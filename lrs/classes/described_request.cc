@@ -11,10 +11,7 @@ namespace {
 
 using Kind = RuleToken::Kind;
 
-// "key=word".
-bool read_pair(RuleReader& reader, Key& key, RuleToken& value) {
-    if (!reader.read_key(key)) return false;
-    if (!reader.expect(Kind::kEqual, "write key=value")) return false;
+bool read_value(RuleReader& reader, RuleToken& value) {
     const RuleToken& word = reader.here();
     if (word.kind != Kind::kWord || word.has_gaps()) {
         return reader.fail(word.column, word.shown() + " is no value", "write one value");
@@ -22,6 +19,17 @@ bool read_pair(RuleReader& reader, Key& key, RuleToken& value) {
     value = word;
     reader.next();
     return true;
+}
+
+// One, or several in braces.
+bool read_groups(RuleReader& reader, std::vector<std::string>& groups) {
+    std::string unused;
+    return reader.read_list(unused, [&reader, &groups] {
+        RuleToken value;
+        if (!read_value(reader, value)) return false;
+        if (!value.text.empty()) groups.push_back(value.text);
+        return true;
+    });
 }
 
 bool read_op(RuleReader& reader, const RuleToken& token, std::uint16_t& number) {
@@ -88,13 +96,19 @@ std::expected<std::unique_ptr<DescribedRequest>, RuleMistake> DescribedRequest::
     while (!reader.at_end()) {
         Key key{};
         RuleToken value;
-        if (!read_pair(reader, key, value)) return reader.failed();
+        const std::size_t column = reader.here().column;
+        if (!reader.read_key(key)) return reader.failed();
+        if (!reader.expect(Kind::kEqual, "write key=value")) return reader.failed();
         if (seen.has(key)) {
-            reader.fail(value.column, std::string(name_of(key)) + " is there twice",
-                        "write it once");
+            reader.fail(column, std::string(name_of(key)) + " is there twice", "write it once");
             return reader.failed();
         }
         seen.add(key);
+        if (key == Key::kGroup) {
+            if (!read_groups(reader, described->groups_)) return reader.failed();
+            continue;
+        }
+        if (!read_value(reader, value)) return reader.failed();
         if (!read_number(reader, key, value, attributes)) return reader.failed();
         described->texts_[static_cast<std::size_t>(key)] = value.text;
     }
@@ -106,7 +120,7 @@ void DescribedRequest::borrow_texts() {
     const auto text_for = [this](Key key) -> std::string& {
         return texts_[static_cast<std::size_t>(key)];
     };
-    attributes_.group = text_for(Key::kGroup);
+    attributes_.groups = groups_;
     attributes_.job = text_for(Key::kJob);
     attributes_.pool = text_for(Key::kPool);
     attributes_.principal = text_for(Key::kPrincipal);

@@ -5,14 +5,15 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "lrs/classes/key.h"
 #include "lrs/classes/rule_lexer.h"
 
 namespace fopd::lrs {
 
-// A request as somebody describes it, "op=read size=4k job=dd.0", and the text it borrows. What is
-// not mentioned is empty.
+// A request as somebody describes it, "op=read size=4k job=dd.0 group={staff dev}", and the text it
+// borrows. What is not mentioned is empty.
 class DescribedRequest {
 public:
     const RequestAttributes& attributes() const { return attributes_; }
@@ -24,6 +25,7 @@ private:
     void borrow_texts();
 
     std::array<std::string, kKeyCount> texts_;
+    std::vector<std::string> groups_;
     RequestAttributes attributes_;
 };
 

@@ -54,7 +54,8 @@ std::string_view text_of(Key key, const RequestAttributes& attributes, Digits& d
     switch (key) {
         case Key::kAddress: return host_of(attributes.peer);
         case Key::kClient: return hex_of_client(attributes.client, digits);
-        case Key::kGroup: return attributes.group;
+        case Key::kGroup:
+            return attributes.groups.empty() ? std::string_view() : attributes.groups.front();
         case Key::kJob: return attributes.job;
         case Key::kNetwork: return scheme_of(attributes.peer);
         case Key::kObject: return hex_of_object(attributes.object, digits);

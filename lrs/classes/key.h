@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -64,8 +65,8 @@ private:
     std::uint16_t bits_ = 0;
 };
 
-// The text a request has for a key, in `digits` where it is a number. Requires: not the size; the
-// request stays as it is for as long as the text is used.
+// The text a request has for a key, in `digits` where it is a number; of its groups the first.
+// Requires: not the size; the request stays as it is for as long as the text is used.
 using Digits = std::array<char, 32>;
 std::string_view text_of(Key key, const RequestAttributes& attributes, Digits& digits);
 
@@ -73,6 +74,9 @@ std::string_view text_of(Key key, const RequestAttributes& attributes, Digits& d
 // always did. Requires: not the size.
 template <typename Visit>
 bool for_each_text(Key key, const RequestAttributes& attributes, Visit visit) {
+    if (key == Key::kGroup && attributes.groups.size() > 1) {
+        return std::ranges::all_of(attributes.groups, visit);
+    }
     Digits digits;
     return visit(text_of(key, attributes, digits));
 }

@@ -35,6 +35,9 @@ struct FopSpec {
     Bytes payload_bytes{};  // Instead.
     std::string token{};
     std::string pool{};
+    std::string job{};
+    std::string user{};  // Empty: the principal.
+    std::string address = "mem://client:1";
     fop::Rights rights = fop::kAllRights;
     std::string principal = "alice";
     fop::AuthKind kind = fop::AuthKind::kPrincipal;
@@ -87,14 +90,15 @@ public:
           payload_(spec_.payload_bytes.empty() ? bytes_of(spec_.payload) : spec_.payload_bytes),
           token_(bytes_of(spec_.token)) {
         header_.pool = spec_.pool;
+        header_.job = spec_.job;
         caller_ = {.session = 0x5f,
                    .client = spec_.client,
                    .kind = spec_.kind,
                    .principal = spec_.principal,
-                   .user = spec_.principal,
+                   .user = spec_.user.empty() ? spec_.principal : spec_.user,
                    .groups = spec_.groups,
                    .rights = spec_.rights,
-                   .address = "mem://client:1"};
+                   .address = spec_.address};
         request_.id = spec_.number != 0 ? spec_.number : id;
         request_.type = spec_.type;
         request_.token = token_;

@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "core/crc32c.h"
+#include "lrs/mclock/mclock.h"
+#include "lrs/tbf/tbf.h"
 #include "tests/reqh/fake_fop.h"
 
 using namespace fopd;
@@ -135,6 +137,27 @@ TEST_CASE("reqh: what nobody knows or makes no sense is answered at once", "[req
 }
 
 // -- who may do what --
+
+// Whoever shares its class would wait for ever until its bytes are paid for.
+TEST_CASE("reqh: what is denied takes nothing of its class", "[reqh]") {
+    const bool is_mclock = GENERATE(false, true);
+    CAPTURE(is_mclock);
+    HandlerWorld node;
+    const lrs::TbfSettings rates{.rules = {"shared * rate={1/s 1MB/s} by=none"}};
+    const lrs::MclockSettings shares{.rules = {"shared * limit=1/s by=none"}};
+    node.requests.use(is_mclock ? lrs::make_mclock(shares, {}, 1) : lrs::make_tbf(rates, {}, 1));
+
+    for (int i = 0; i < 5; ++i) {
+        FopSpec denied = bulk_echo(1UL << 63);
+        denied.rights = fop::kRead;
+        CHECK(node.send(denied).status() == Status::kDenied);
+    }
+    const FakeFop& allowed = node.send(echo("x"));
+    node.settle();
+
+    CHECK(allowed.status() == Status::kDone);
+    CHECK(node.requests.figures(lrs::Lane::kData).delivered.get() == 1);
+}
 
 TEST_CASE("reqh: without the right a fop is denied and does nothing", "[reqh]") {
     HandlerWorld node;
@@ -683,7 +706,7 @@ TEST_CASE("reqh: a policy learns what a fop is about", "[reqh]") {
     CHECK(read.size_bytes == 128);
     CHECK(read.device == 3);
     CHECK(read.user == "alice");
-    CHECK(read.group == "crew");
+    CHECK(std::ranges::equal(read.groups, std::array{"crew", "staff"}));
     CHECK(read.peer == "mem://client:1");
 
     const auto append = send("append", fop::Append{.fid = fid, .length = 5}, "bytes");

@@ -117,6 +117,7 @@ public:
     store::MapImage& index_image(std::uint32_t disk = 0) { return remains_[disk]->index; }
     devices::MemoryDisk& disk(std::uint32_t number = 0) { return *machines_[number]->disk; }
     RequestHandler& handler(std::uint32_t locality = 0) { return *localities_[locality]->handler; }
+    lrs::Scheduler& requests(std::uint32_t locality = 0) { return localities_[locality]->requests; }
     devices::Power& power() { return *power_; }
     PoolQuota& quota() { return *quota_; }
     bool all_pieces_are_back() const;

@@ -139,7 +139,7 @@ TEST_CASE("lrs rule index: it finds what a plain list finds", "[lrs]") {
             for (std::size_t i = 0; i < 300; ++i) {
                 const std::string job = random.word();
                 const std::string user = i % 7 == 0 ? "" : random.word();
-                const std::string group = random.word();
+                const std::vector<std::string> groups{random.word(), random.word(), random.word()};
                 const std::string host = random.address();
                 const std::string peer =
                     "tcp://" + (host.find(':') == std::string::npos ? host : '[' + host + ']') +
@@ -148,12 +148,12 @@ TEST_CASE("lrs rule index: it finds what a plain list finds", "[lrs]") {
                 about.type = fop::find_fop_type(random.op())->number;
                 about.job = job;
                 about.user = user;
-                about.group = group;
+                about.groups = std::span(groups).first(i % 4);
                 about.peer = peer;
                 about.size_bytes = random.size();
                 if (i % 3 > 0) about.object = {.high = 0, .low = i % 3};
                 const auto wanted = first_in_list(rules, about);
-                CAPTURE(job, user, group, host, about.size_bytes);
+                CAPTURE(job, user, groups, i % 4, host, about.size_bytes);
                 REQUIRE(index.first_for(about) == wanted);
                 if (wanted) ++found_count;
             }

@@ -100,6 +100,27 @@ TEST_CASE("lrs rule: every key is looked at", "[lrs]") {
     }
 }
 
+TEST_CASE("lrs rule: any of a principal's groups counts, and all of one group are a class",
+          "[lrs]") {
+    constexpr std::string_view kBoth = "group={users staff}";
+    CHECK(is_for("group=users", kBoth));
+    CHECK(is_for("group=staff", kBoth));
+    CHECK(is_for("group=users&group=staff", kBoth));
+    CHECK_FALSE(is_for("group=dev", kBoth));
+    CHECK_FALSE(is_for("group!=staff", kBoth));
+    CHECK(is_for("group!=dev", kBoth));
+    CHECK(is_for("group=\"\"", "job=a"));
+    CHECK_FALSE(is_for("group=\"\"", kBoth));
+
+    CHECK(class_of("r group=staff rate=1/s", kBoth) == "r{group=staff}");
+    CHECK(class_of("r group=staff rate=1/s", "group=staff") == "r{group=staff}");
+    CHECK(class_of("r group={staff users} rate=1/s", kBoth) == "r{group=users}");
+    CHECK(class_of("r group=users&group=staff rate=1/s", kBoth) == "r{group=users}");
+    CHECK(class_of("r * rate=1/s by=group", kBoth) == "r{group=users}");
+    CHECK(class_of("r group!=users,job=a rate=1/s by=group", "job=a group={users staff}") ==
+          "r{group=users}");
+}
+
 TEST_CASE("lrs rule: lists, ranges and wildcards", "[lrs]") {
     CHECK(is_for("job={a b c}", "job=c"));
     CHECK_FALSE(is_for("job={a b c}", "job=d"));
