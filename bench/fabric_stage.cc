@@ -57,6 +57,7 @@ public:
     void on_incoming(IncomingFop& fop) override {
         const fop::Request& request = fop.request();
         if (request.fault != fop::Status::kDone) return fop.reply({.status = request.fault});
+        fop.started();
         switch (service_) {
             case Service::kEcho:
                 return fop.reply({.payload = request.payload, .body = fop::EchoReply{}});

@@ -10,6 +10,7 @@
 
 #include "core/intrusive_list.h"
 #include "core/time.h"
+#include "core/timer_heap.h"
 #include "fop/fid.h"
 #include "fop/fop_type.h"
 
@@ -75,6 +76,12 @@ class ArrivalPlace : public core::ListNode {};
 // buffers. May be used again afterwards.
 class Request : public PolicyPlace, public OuterPlace, public ArrivalPlace {
 public:
+    // What becomes of one whose deadline passes while it waits; it is out of the scheduler then.
+    using Late = void (*)(Request& request);
+
+    // Null: it waits on.
+    explicit Request(Late late = nullptr) : late_(late) {}
+
     RequestAttributes attributes;
 
     Instant arrived_at() const { return attributes.arrived_at; }
@@ -86,7 +93,16 @@ public:
 private:
     friend Scheduler;
     enum class State : std::uint8_t { kOutside, kQueued, kDelivered };
+    // Its place among those that have a deadline.
+    struct DeadlinePlace final : core::Timer {
+        explicit DeadlinePlace(Request& owner) : Timer(&on_time), request(owner) {}
+        static void on_time(core::Timer& timer);
+        Request& request;
+        Scheduler* scheduler = nullptr;  // That it waits in.
+    };
 
+    const Late late_;
+    DeadlinePlace deadline_place_{*this};
     State state_ = State::kOutside;
     // Of those it waits with; then of the policy that gave it out, 0: none did.
     std::uint32_t number_ = 0;

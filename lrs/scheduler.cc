@@ -26,7 +26,8 @@ Scheduler::Scheduler(core::Reactor& reactor, std::unique_ptr<Policy> policy,
       policy_(std::move(policy)),
       epochs_(epochs),
       epoch_timer_(*this),
-      hand_over_timer_(*this) {
+      hand_over_timer_(*this),
+      late_timer_(*this) {
     ENSURE(policy_ != nullptr);
     waiting_.emplace_back(++last_waiting_number_, policy_);
     if (epochs_ != nullptr) ask_for_epoch();
@@ -47,6 +48,10 @@ void Scheduler::incoming(Request& request) {
         wait_for_turn(request, now);
     } else {
         control_.push_back(request);
+    }
+    if (request.late_ != nullptr && request.attributes.deadline != kNever) {
+        request.deadline_place_.scheduler = this;
+        deadlines_.arm(request.deadline_place_, request.attributes.deadline);
     }
     dispatch();
 }
@@ -191,13 +196,38 @@ void Scheduler::on_epoch(Result<eh::EpochNumber> epoch, std::span<const std::byt
 void Scheduler::dispatch() {
     if (dispatching_) return;
     dispatching_ = true;
-    while (!getters_.empty()) {
+    while (end_late() && !getters_.empty()) {
         Request* const request = take();
         if (request == nullptr && !is_shut_down_) break;
         getters_.pop_front()->on_request(request);
     }
     dispatching_ = false;
     note_held_back();
+}
+
+// Before anything is given out. False: there is more of it.
+bool Scheduler::end_late() {
+    const Instant now = reactor_.now();
+    for (std::size_t left = kLateMax; left > 0 && deadlines_.fire_next(now);) --left;
+    const Instant next = deadlines_.next_deadline();
+    if (next == kNever) return true;
+    // now() stands still in a turn: what is left is for the next one.
+    const Instant due = std::max(next, after(now, 1ns));
+    if (!late_timer_.armed() || due < late_at_) {
+        late_at_ = due;
+        reactor_.arm(late_timer_, due);
+    }
+    return next > now;
+}
+
+void Scheduler::end_late(Request& request) {
+    remove(request);
+    request.late_(request);
+}
+
+void Request::DeadlinePlace::on_time(core::Timer& timer) {
+    auto& place = static_cast<DeadlinePlace&>(timer);
+    place.scheduler->end_late(place.request);
 }
 
 void Scheduler::note_held_back() {
@@ -262,6 +292,7 @@ Request* Scheduler::oldest_of(Lane lane) {
 }
 
 void Scheduler::leave_lane(Request& request) {
+    request.deadline_place_.disarm();
     request.ArrivalPlace::unlink();
     LaneFigures& lane = lane_of(request);
     lane.queued.set(lane.queued.get() - 1);

@@ -36,7 +36,7 @@ protected:
 struct LaneFigures {
     core::Counter queued;     // Waiting now.
     core::Counter delivered;  // Ever given to a getter.
-    core::Counter removed;    // Ever taken out by whoever brought them.
+    core::Counter removed;    // Ever taken out: by whoever brought them, or when they were late.
     core::Counter oldest_ns;  // When the oldest that waits arrived; 0 when none does.
     core::Histogram waits;    // From arrival to delivery.
 };
@@ -72,6 +72,9 @@ public:
     // Whether it waits because its class may have no more now, not because others go first.
     // Requires: request.queued().
     bool is_held_back(const Request& request) const;
+    // What can be late leaves the queue when its deadline passes, and takes nobody's turn: not more
+    // than this in a turn of the reactor, and nothing is given out meanwhile.
+    static constexpr std::size_t kLateMax = 128;
     // A request that was delivered has ended: a policy may let others run. May call getters.
     void complete(Request& request);
 
@@ -139,11 +142,25 @@ private:
         Scheduler& owner_;
     };
 
+    // Takes out what is late.
+    class LateTimer final : public core::Timer {
+    public:
+        explicit LateTimer(Scheduler& owner)
+            : Timer([](Timer& timer) { static_cast<LateTimer&>(timer).owner_.dispatch(); }),
+              owner_(owner) {}
+
+    private:
+        Scheduler& owner_;
+    };
+    friend Request::DeadlinePlace;
+
     void ask_for_epoch();
     void on_epoch(Result<eh::EpochNumber> epoch, std::span<const std::byte> data) override;
 
     void visit_classes(Instant now, const ClassVisitor& visitor);
     void dispatch();
+    bool end_late();
+    void end_late(Request& request);
     void note_held_back();
     void count_held_back(Instant now);
     Request* take();
@@ -173,6 +190,9 @@ private:
     std::list<Waiting> waiting_;
     std::uint32_t last_waiting_number_ = 0;
     HandOverTimer hand_over_timer_;
+    core::TimerHeap deadlines_;  // Of what waits and can be late.
+    LateTimer late_timer_;
+    Instant late_at_ = kNever;  // When it is armed for, while it is; never later than the first.
     core::IntrusiveList<Getter> getters_;
     std::uint32_t control_run_ = 0;  // Control requests delivered since the last of data.
     Instant held_back_since_ = kNever;

@@ -75,6 +75,7 @@ void Fom::begin(fabric::IncomingFop& fop, const fop::FopType& type) {
 void Fom::start() {
     ENSURE(state_ == State::kQueued);
     state_ = State::kRunning;
+    fop_->started();
     started_at_ = services_.reactor.now();
     io_wait_ = {};
 }

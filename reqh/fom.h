@@ -36,6 +36,8 @@ class FomOwner {
 public:
     // The client gave up a fop that still waits for its turn.
     virtual void on_cancelled(Fom& fom) = 0;
+    // Its deadline passed while it waited; it is out of the queue.
+    virtual void on_late(Fom& fom) = 0;
     // The fom has run to its end; `reply` is what it has to say. It may be used again at once.
     virtual void on_finished(Fom& fom, fop::Reply reply) = 0;
 
@@ -60,7 +62,11 @@ public:
     enum class State : std::uint8_t { kFree, kQueued, kRunning };
 
     explicit Fom(const FomServices& services)
-        : CancelHook([](CancelHook& hook) {
+        : Request([](Request& request) {
+              auto& fom = static_cast<Fom&>(request);
+              fom.services_.owner.on_late(fom);
+          }),
+          CancelHook([](CancelHook& hook) {
               auto& fom = static_cast<Fom&>(hook);
               fom.services_.owner.on_cancelled(fom);
           }),

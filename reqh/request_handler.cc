@@ -89,14 +89,11 @@ void RequestHandler::on_request(lrs::Request* request) {
     if (request == nullptr) return;
     Fom& fom = static_cast<Fom&>(*request);
     fom.leave_queue();
-    const Result<void> wanted = fom.check_wanted();
-    if (wanted && !draining_) {
-        start(fom);
-    } else {
+    if (draining_) {
         requests_.complete(fom);
-        finish(fom, wanted ? kStopping
-                           : fop::Reply{.status = fop::status_of(wanted.error().code),
-                                        .words = wanted.error().context});
+        finish(fom, kStopping);
+    } else {
+        start(fom);
     }
     ask();
 }
@@ -113,6 +110,12 @@ void RequestHandler::start(Fom& fom) {
 void RequestHandler::on_cancelled(Fom& fom) {
     requests_.remove(fom);
     finish(fom, {.status = fop::Status::kCancelled, .words = "given up"});
+}
+
+void RequestHandler::on_late(Fom& fom) {
+    fom.leave_queue();
+    finish(fom, {.status = fop::Status::kTimedOut,
+                 .words = "the deadline passed before it could run"});
 }
 
 void RequestHandler::on_finished(Fom& fom, fop::Reply reply) {

@@ -45,9 +45,15 @@ public:
     // kNever: none.
     virtual Instant deadline() const = 0;
 
-    // Cancelled when the client gives the fop up and when its session ends. reply() may be called
+    // Cancelled when the client gives the fop up, and when its session ends, unless it has started
+    // and must not run twice. reply() may be called
     // from within; the fop then stays until cancel() has returned.
     virtual core::CancelSource& cancel_source() = 0;
+
+    // Its user runs it from now on: what it does may stay, whatever becomes of its session. One that
+    // is answered without this has done nothing: it is not remembered, and when it comes again it
+    // is another one. Once, before it does anything.
+    virtual void started() = 0;
 
     // Moves client memory, from `offset` of what the descriptor opens, into the piece, or a piece
     // there. Fails by the deadline, the cancel source and the session's end, and as kDenied or

@@ -50,7 +50,7 @@ struct KeptReply {
 
 }  // namespace
 
-// A fop that must not run twice.
+// A fop that must not run twice, and may have started.
 struct Server::Remembered {
     Peer* peer = nullptr;               // Who is to get the reply: the client's newest session.
     fop::Lane lane = fop::Lane::kData;  // Whose credit was used for it there.
@@ -85,6 +85,8 @@ public:
     // end of its credits.
     void reply(const fop::Reply& reply, fop::Lane lane);
     void leave(Incoming& incoming);
+    // What has done nothing may come again as if it had never been there.
+    void forget(Incoming& incoming);
     void join(Incoming& incoming);
 
     Session* session = nullptr;  // Null when it has ended.
@@ -119,6 +121,10 @@ public:
     const Caller& caller() const override { return peer_->caller; }
     Instant deadline() const override { return deadline_; }
     core::CancelSource& cancel_source() override { return *cancel_; }
+    void started() override {
+        ENSURE(!started_);
+        started_ = true;
+    }
     Task<Result<void>> pull(const fop::SealedDescriptor* source, std::uint64_t offset,
                             core::Buffer into) override {
         return transfer(Transfer::Direction::kPull, source, offset, into);
@@ -148,6 +154,7 @@ private:
     Instant deadline_ = kNever;
     std::optional<core::CancelSource> cancel_;
     bool cancelling_ = false;
+    bool started_ = false;
     bool replied_ = false;
     std::vector<std::byte> storage_;  // What request_ and header_ refer to.
 };
@@ -435,10 +442,11 @@ void Server::Peer::on_end(Session&, const Error&, std::string_view) {
             if (remembered.peer == this) remembered.peer = nullptr;
         }
     }
-    // Nobody hears the answer; what must not run twice runs to its end all the same, for the client
-    // may ask again.
+    // Nobody hears the answer; what must not run twice and has started runs to its end all the same,
+    // for the client may ask again.
     std::vector<Incoming*> unheard;
-    running.for_each([&unheard](Incoming& each) {
+    running.for_each([this, &unheard](Incoming& each) {
+        if (!each.started_) forget(each);
         if (each.remembered == nullptr) unheard.push_back(&each);
     });
     for (Incoming* each : unheard) {
@@ -458,6 +466,12 @@ void Server::Peer::on_gone(Session&) {
 void Server::Peer::join(Incoming& incoming) {
     running.push_back(incoming);
     ++running_count;
+}
+
+void Server::Peer::forget(Incoming& incoming) {
+    if (incoming.remembered == nullptr) return;
+    incoming.remembered = nullptr;
+    record->fops.erase(incoming.request().id);
 }
 
 void Server::Peer::leave(Incoming& incoming) {
@@ -509,7 +523,7 @@ void Server::Incoming::begin(Peer& peer, const fop::RequestHeader& header,
                              const fop::Request& request, fop::Lane of_lane) {
     peer_ = &peer;
     lane = of_lane;
-    replied_ = cancelling_ = false;
+    started_ = replied_ = cancelling_ = false;
     cancel_.emplace();
     peer.join(*this);
     SessionHost& host = server_.host_;
@@ -566,6 +580,7 @@ void Server::Incoming::reply(const fop::Reply& given) {
     replied_ = true;
     fop::Reply reply = given;
     reply.id = request_.id;
+    if (!started_) peer_->forget(*this);
     Peer* to = peer_;
     fop::Lane to_lane = lane;
     if (remembered != nullptr) {

@@ -59,6 +59,7 @@ public:
         if (fop.request().fault != fop::Status::kDone) {
             return fop.reply({.status = fop.request().fault, .words = fop.request().fault_words});
         }
+        fop.started();
         if (name_of(fop) == ignored) return;
         reactor_->spawn(*gate_, serve(&fop));
     }

@@ -66,6 +66,7 @@ public:
         if (fop.request().fault != fop::Status::kDone) {
             return fop.reply({.status = fop.request().fault, .words = "fault"});
         }
+        if (!queue) fop.started();
         if (hold) {
             held.push_back(&fop);
             return;
@@ -84,6 +85,7 @@ public:
 
     core::Gate gate;
     bool hold = false;
+    bool queue = false;  // What is held has not started.
     std::vector<IncomingFop*> held;
     std::size_t arrived = 0;
     std::size_t bulk_runs = 0;

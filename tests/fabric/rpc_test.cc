@@ -274,6 +274,63 @@ TEST_CASE("fabric rpc: what must not run twice runs once, and its answer is give
     REQUIRE(stage.server->foms.arrived == 1);
 }
 
+Task<void> create(Client* client, std::string name, EchoResult* result) {
+    const CallRequest request{.type = &type("create"),
+                              .body = fop::Create{.name = name, .group = "staff", .slot = 1}};
+    result->answer = co_await client->call(request);
+    result->done = true;
+}
+
+TEST_CASE("fabric rpc: what has not started when its session ends is given up, and may come again",
+          "[fabric]") {
+    RpcStage stage;
+    Client& client = stage.connected();
+    stage.server->foms.hold = true;
+    stage.server->foms.queue = true;
+    std::string from = "once";
+    std::string into = "....";
+    EchoResult result;
+    stage.client_reactor->spawn(stage.gate, bulk_echo(&client, &from, &into, &result));
+    stage.world.run_for(10ms);
+    REQUIRE(stage.server->foms.held.size() == 1);
+
+    stage.transport.network().lose_connections({.from = "client", .to = "server"},
+                                               LossNotice::kBoth);
+    stage.world.run_for(1us);
+    REQUIRE(stage.server->foms.held[0]->cancel_source().cancelled());
+    REQUIRE(stage.server->server.unheard(1h).empty());
+    stage.world.run_for(10s);
+    REQUIRE(stage.server->foms.held.size() == 2);
+    stage.in_server([&stage] { stage.server->foms.held[1]->started(); });
+    stage.reply_to_held({.words = "it ran", .body = fop::BulkEchoReply{.bytes = 4}});
+    stage.world.run_for(1s);
+
+    REQUIRE(result.done);
+    REQUIRE(result.answer.has_value());
+    REQUIRE(result.answer->words == "it ran");
+}
+
+TEST_CASE("fabric rpc: nothing is remembered of what was answered without having started",
+          "[fabric]") {
+    for (const bool starts : {true, false}) {
+        RpcStage stage;
+        Client& client = stage.connected();
+        stage.server->foms.hold = true;
+        stage.server->foms.queue = !starts;
+        EchoResult result;
+        stage.client_reactor->spawn(stage.gate, create(&client, "once", &result));
+        stage.world.run_for(10ms);
+        const std::size_t before = stage.server->server.unheard(1h).size();
+        stage.transport.network().block({.from = "server", .to = "client"});
+
+        stage.reply_to_held({.status = fop::Status::kDenied});
+
+        REQUIRE(before == 1);
+        REQUIRE(stage.server->server.unheard(1h).size() == (starts ? 1U : 0U));
+        stage.transport.network().unblock({.from = "server", .to = "client"});
+    }
+}
+
 TEST_CASE("fabric rpc: a reply that was lost on its way is given again", "[fabric]") {
     RpcStage stage;
     Client& client = stage.connected();
@@ -296,13 +353,6 @@ TEST_CASE("fabric rpc: a reply that was lost on its way is given again", "[fabri
     REQUIRE(result.answer.has_value());
     REQUIRE(result.answer->words == "it ran");
     REQUIRE(stage.server->foms.arrived == 1);
-}
-
-Task<void> create(Client* client, std::string name, EchoResult* result) {
-    const CallRequest request{.type = &type("create"),
-                              .body = fop::Create{.name = name, .group = "staff", .slot = 1}};
-    result->answer = co_await client->call(request);
-    result->done = true;
 }
 
 TEST_CASE("fabric rpc: what bodies refer to is kept on both sides", "[fabric]") {

@@ -14,6 +14,8 @@ namespace fopd::lrs::testing {
 
 // A request with a number to know it by.
 struct NumberedRequest : Request {
+    using Request::Request;
+
     std::uint64_t number = 0;
 };
 

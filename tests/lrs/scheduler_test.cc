@@ -531,3 +531,68 @@ TEST_CASE("lrs scheduler: the policy speaks for an epoch, and lets run what it b
     CHECK(getter.taken() == Numbers{0});
     CHECK(scheduler.policy_figures().epoch.get() >= 2);
 }
+
+// -- deadlines --
+
+namespace {
+
+// Waits no longer than until its deadline.
+struct HurriedRequest final : NumberedRequest {
+    HurriedRequest() : NumberedRequest(&on_late) {}
+    static void on_late(Request& request) {
+        CHECK_FALSE(request.queued());
+        static_cast<HurriedRequest&>(request).is_late = true;
+    }
+    bool is_late = false;
+};
+
+}  // namespace
+
+TEST_CASE("lrs scheduler: what waits past its deadline is taken out when it passes", "[lrs]") {
+    const Lane lane = GENERATE(Lane::kControl, Lane::kData);
+    Shell shell;
+    HurriedRequest late;
+    late.attributes.lane = lane;
+    late.attributes.deadline = Instant(5ms);
+    HurriedRequest in_time;
+    in_time.attributes.lane = lane;
+    in_time.attributes.deadline = Instant(20ms);
+    shell.scheduler.incoming(late);
+    shell.scheduler.incoming(in_time);
+
+    shell.world.run_for(4ms);
+    CHECK_FALSE(late.is_late);
+    shell.world.run_for(1ms);
+    CHECK(late.is_late);
+    const LaneFigures& figures = shell.scheduler.figures(lane);
+    CHECK(figures.queued.get() == 1);
+    CHECK(figures.removed.get() == 1);
+    shell.getter.ask(1);
+    shell.world.run_for(1s);
+
+    CHECK_FALSE(in_time.is_late);
+    CHECK(in_time.delivered());
+    CHECK(figures.delivered.get() == 1);
+    CHECK(figures.removed.get() == 1);
+}
+
+TEST_CASE("lrs scheduler: what is late takes no turn, however much of it there is", "[lrs]") {
+    constexpr std::size_t kCount = 3 * Scheduler::kLateMax + 1;
+    // What asked before comes back when all are late already: whoever is late is not given out.
+    Shell shell(std::make_unique<Slow>());
+    std::deque<HurriedRequest> late(kCount);
+    shell.getter.ask(kCount + 1);
+    shell.bring();
+    for (HurriedRequest& each : late) {
+        each.attributes.deadline = Instant(5ms);
+        shell.scheduler.incoming(each);
+    }
+    shell.bring();
+    shell.world.stall(*shell.reactor, Instant(50ms));
+    shell.world.run_for(1s);
+
+    CHECK(std::ranges::all_of(late, &HurriedRequest::is_late));
+    CHECK(shell.scheduler.figures(Lane::kData).delivered.get() == 2);
+    CHECK(shell.scheduler.figures(Lane::kData).removed.get() == kCount);
+    CHECK(shell.scheduler.figures(Lane::kData).queued.get() == 0);
+}

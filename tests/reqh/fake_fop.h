@@ -120,6 +120,10 @@ public:
     const fabric::Caller& caller() const override { return caller_; }
     Instant deadline() const override { return spec_.deadline; }
     core::CancelSource& cancel_source() override { return cancel_; }
+    void started() override {
+        REQUIRE_FALSE(has_started);
+        has_started = true;
+    }
 
     Task<Result<void>> pull(const fop::SealedDescriptor* descriptor, std::uint64_t offset,
                             core::Buffer into) override {
@@ -159,6 +163,7 @@ public:
         return answer->status;
     }
 
+    bool has_started = false;
     std::optional<Answer> answer;
     std::vector<Transfer> transfers;
     Bytes source;

@@ -363,6 +363,43 @@ TEST_CASE("reqh: a fop whose deadline passed in the queue does nothing", "[reqh]
     CHECK(node.handler.metrics().seconds(node.type("bulk_echo"), Phase::kExecute).count() == 1);
 }
 
+// Those behind them have the tokens.
+TEST_CASE("reqh: who is late or gone while it waits takes nothing of its class", "[reqh]") {
+    const bool is_mclock = GENERATE(false, true);
+    const bool is_gone = GENERATE(false, true);
+    CAPTURE(is_mclock, is_gone);
+    HandlerWorld node;
+    const lrs::TbfSettings rates{.rules = {"shared * rate=1/s burst=1 by=none"}};
+    const lrs::MclockSettings shares{.cost_unit = {}, .rules = {"shared * limit=1/s by=none"}};
+    node.requests.use(is_mclock ? lrs::make_mclock(shares, {}, 1) : lrs::make_tbf(rates, {}, 1));
+    node.send(echo("first"));
+    std::vector<FakeFop*> waiting;
+    for (int i = 0; i < 10; ++i) {
+        FopSpec spec = echo("late");
+        if (!is_gone) spec.deadline = Instant(500ms);
+        waiting.push_back(&node.send(std::move(spec)));
+    }
+    const FakeFop& last = node.send(echo("last"));
+
+    node.world.run_for(500ms);
+    if (is_gone) {
+        for (FakeFop* const each : waiting) each->cancel_source().cancel();
+    }
+    for (const FakeFop* const each : waiting) {
+        CHECK(each->status() == (is_gone ? Status::kCancelled : Status::kTimedOut));
+        CHECK_FALSE(each->has_started);
+    }
+    node.world.run_for(501ms);
+
+    CHECK(last.status() == Status::kDone);
+    const lrs::LaneFigures& figures = node.requests.figures(lrs::Lane::kData);
+    CHECK(figures.delivered.get() == 2);
+    CHECK(figures.removed.get() == 10);
+    std::uint64_t served = 0;
+    for (const lrs::ClassFigures& each : node.requests.class_figures()) served += each.served;
+    CHECK(served == 2);
+}
+
 TEST_CASE("reqh: a deadline ends a transfer, and the piece is back", "[reqh]") {
     HandlerWorld node;
     FopSpec spec = bulk_echo(kPiece, 10ms);
