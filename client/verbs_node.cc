@@ -369,17 +369,17 @@ int run_log_level(const Call& call) {
 }
 
 std::string session_table(const json& sessions) {
-    std::vector<std::vector<std::string>> rows{{"SESSION", "LOCALITY", "PEER", "CLIENT",
-                                                "PRINCIPAL", "USER", "AGE", "IDLE", "FOPS", "HELD",
-                                                "CREDITS", "BYTES IN", "BYTES OUT", "TRANSFERRED"}};
+    std::vector<std::vector<std::string>> rows{
+        {"SESSION", "LOCALITY", "PEER", "CLIENT", "PRINCIPAL", "USER", "AGE", "IDLE", "FOPS",
+         "HELD", "WAITING", "CREDITS", "BYTES IN", "BYTES OUT", "TRANSFERRED"}};
     for (const json& at : sessions) {
         rows.push_back({shown(at.at("id")), shown(at.at("locality")), shown(at.at("peer")),
                         shown(at.at("client")), shown(at.at("principal")), shown(at.at("user")),
                         span_of(at.at("age_s").get<double>()),
                         span_of(at.at("idle_s").get<double>()), shown(at.at("fops")),
-                        shown(at.at("fops_held")), shown(at.at("fop_credits")),
-                        shown(at.at("bytes_in")), shown(at.at("bytes_out")),
-                        shown(at.at("bytes_transferred"))});
+                        shown(at.at("fops_held")), shown(at.at("fops_waiting")),
+                        shown(at.at("fop_credits")), shown(at.at("bytes_in")),
+                        shown(at.at("bytes_out")), shown(at.at("bytes_transferred"))});
     }
     return table(rows);
 }

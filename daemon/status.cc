@@ -169,7 +169,9 @@ void write_session(JsonWriter& json, const Node::LocalSession& session) {
     json.field("idle_s", in_seconds(info.idle));
     json.field("fops", info.statistics.fops);
     json.field("fops_held", info.fops_held);
+    json.field("fops_waiting", info.fops_waiting);
     json.field("fop_credits", info.fop_credits);
+    json.field("fop_loans", info.fop_loans);
     json.field("messages_in", info.statistics.messages_in);
     json.field("messages_out", info.statistics.messages_out);
     json.field("bytes_in", info.statistics.bytes_in);

@@ -375,8 +375,8 @@ void Scheduler::collect(core::MetricSink& sink, std::string_view locality) const
                    static_cast<double>(seen.queued.get()));
         sink.counter("fopd_lrs_delivered", "Requests that had their turn.", labels,
                      static_cast<double>(seen.delivered.get()));
-        sink.counter("fopd_lrs_removed", "Requests that were given up while they waited.", labels,
-                     static_cast<double>(seen.removed.get()));
+        sink.counter("fopd_lrs_removed", "Requests that were given up, or late, while they waited.",
+                     labels, static_cast<double>(seen.removed.get()));
         sink.time_histogram("fopd_lrs_wait_seconds", "How long requests waited for their turn.",
                             labels, seen.waits);
     }

@@ -114,8 +114,8 @@ void RequestHandler::on_cancelled(Fom& fom) {
 
 void RequestHandler::on_late(Fom& fom) {
     fom.leave_queue();
-    finish(fom, {.status = fop::Status::kTimedOut,
-                 .words = "the deadline passed before it could run"});
+    finish(fom,
+           {.status = fop::Status::kTimedOut, .words = "the deadline passed before it could run"});
 }
 
 void RequestHandler::on_finished(Fom& fom, fop::Reply reply) {

@@ -13,8 +13,8 @@ namespace fopd::fabric {
 
 namespace {
 
-// A power of two. More than any server grants credits for.
-constexpr std::size_t kSlotCount = 256;
+// A power of two. More than any server grants credits for, with all that may wait there.
+constexpr std::size_t kSlotCount = 1024;
 
 // For people. What kind of error one of the operating system is says nothing beside its own words.
 std::string words_of(const Error& error) {
@@ -51,12 +51,8 @@ Client::Client(SessionHost& host, ClientOptions options)
       options_(std::move(options)),
       jitter_(seed_from(host.entropy())),
       backoff_(options_.backoff_min),
-      slots_(kSlotCount),
       state_changed_(host.reactor()) {
     host_.entropy().fill(id_);
-    for (std::size_t i = kSlotCount; i > 0; --i) {
-        free_slots_.push_back(static_cast<std::uint16_t>(i - 1));
-    }
 }
 
 Client::~Client() {
@@ -241,7 +237,11 @@ bool Client::send(Session& session, Call& call) {
     const CallRequest& asked = call.request_;
     if (session.fop_credits(asked.type->lane) == 0) return false;
     if (call.id_ == 0) {
-        if (free_slots_.empty()) return false;
+        if (free_slots_.empty() && slots_.size() == kSlotCount) return false;
+        if (free_slots_.empty()) {
+            free_slots_.push_back(static_cast<std::uint16_t>(slots_.size()));
+            slots_.emplace_back();
+        }
         const std::uint16_t slot = free_slots_.back();
         free_slots_.pop_back();
         call.id_ = next_number_++ * kSlotCount + slot;
@@ -305,8 +305,10 @@ void Client::keep_header(const fop::RequestHeader& header) {
 
 bool Client::on_replies(Session& session, const fop::RepliesView& replies) {
     for (const fop::Reply reply : replies) {
-        Slot& slot = slots_[reply.id % kSlotCount];
-        if (!slot.used || slot.id != reply.id) return false;  // An answer to no question.
+        const std::size_t number = reply.id % kSlotCount;
+        if (number >= slots_.size()) return false;  // An answer to no question.
+        Slot& slot = slots_[number];
+        if (!slot.used || slot.id != reply.id) return false;  // Likewise.
         session.regain_fop_credit(slot.lane);
         Call* const call = slot.call;
         if (call == nullptr) {

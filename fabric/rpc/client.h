@@ -106,7 +106,7 @@ public:
     std::size_t calls_under_way() const { return outstanding_; }
 
 private:
-    // A request the server may have. Its number is id & (slot count - 1).
+    // A request the server may have. Its number is id % kSlotCount.
     struct Slot {
         std::uint64_t id = 0;
         Call* call = nullptr;  // Null: given up, and its answer is still to come.
@@ -160,7 +160,7 @@ private:
     std::uint8_t priority_ = 0;
 
     std::uint64_t next_number_ = 1;
-    std::vector<Slot> slots_;
+    std::vector<Slot> slots_;  // As many as were ever used at a time.
     std::vector<std::uint16_t> free_slots_;
     std::size_t outstanding_ = 0;
     core::IntrusiveList<InCalls> waiting_;  // Calls to be sent, by their numbers.

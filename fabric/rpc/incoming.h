@@ -50,9 +50,9 @@ public:
     // from within; the fop then stays until cancel() has returned.
     virtual core::CancelSource& cancel_source() = 0;
 
-    // Its user runs it from now on: what it does may stay, whatever becomes of its session. One that
-    // is answered without this has done nothing: it is not remembered, and when it comes again it
-    // is another one. Once, before it does anything.
+    // Its user runs it from now on: what it does may stay, whatever becomes of its session. One
+    // that is answered without this has done nothing: it is not remembered, and when it comes again
+    // it is another one. Once, before it does anything.
     virtual void started() = 0;
 
     // Moves client memory, from `offset` of what the descriptor opens, into the piece, or a piece

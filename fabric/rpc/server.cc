@@ -106,7 +106,7 @@ private:
 
     Server& server_;
     bool gone_ = false;
-    std::deque<Waiting> backlog_;  // Bounded by the fop credits.
+    std::deque<Waiting> backlog_;  // Bounded by the fop credits and loans.
 };
 
 class Server::Incoming final : public IncomingFop, public core::ListNode {
@@ -124,7 +124,10 @@ public:
     void started() override {
         ENSURE(!started_);
         started_ = true;
+        end_waiting();
     }
+    // What neither has started nor is answered when it has arrived waits for its turn.
+    void begin_to_wait();
     Task<Result<void>> pull(const fop::SealedDescriptor* source, std::uint64_t offset,
                             core::Buffer into) override {
         return transfer(Transfer::Direction::kPull, source, offset, into);
@@ -146,6 +149,7 @@ private:
                                 core::Buffer piece);
     template <typename Bytes>
     Bytes keep(Bytes bytes);
+    void end_waiting();
 
     Server& server_;
     Peer* peer_ = nullptr;
@@ -155,6 +159,7 @@ private:
     std::optional<core::CancelSource> cancel_;
     bool cancelling_ = false;
     bool started_ = false;
+    bool waits_ = false;
     bool replied_ = false;
     std::vector<std::byte> storage_;  // What request_ and header_ refer to.
 };
@@ -232,6 +237,7 @@ std::vector<SessionInfo> Server::sessions() {
     for (const auto& [place, peer] : peers_) {
         Session* const session = peer->session;
         if (session == nullptr || session->state() != Session::State::kOpen) continue;
+        const CreditGrant& grant = session->fop_grant(fop::Lane::kData);
         list.push_back({.id = session->id(),
                         .peer = session->peer(),
                         .client = session->client_id(),
@@ -241,7 +247,9 @@ std::vector<SessionInfo> Server::sessions() {
                         .idle = now - session->last_heard_at(),
                         .statistics = session->statistics(),
                         .fops_held = peer->running_count,
-                        .fop_credits = session->fop_grant(fop::Lane::kData).target()});
+                        .fops_waiting = grant.waiting(),
+                        .fop_credits = grant.target(),
+                        .fop_loans = grant.lent()});
     }
     std::ranges::sort(list, {}, &SessionInfo::id);
     return list;
@@ -397,7 +405,9 @@ bool Server::Peer::take(Session& session_now, const fop::RequestHeader& header,
     incoming.remembered = remembered;
     incoming.begin(*this, header, request, lane);
     server_.user_.on_incoming(incoming);
-    return session == &session_now;  // Otherwise the fop brought the session to its end.
+    if (session != &session_now) return false;  // The fop brought the session to its end.
+    if (incoming.peer() == this) incoming.begin_to_wait();
+    return true;
 }
 
 void Server::Peer::on_cancelled(Session&, std::uint64_t request) {
@@ -442,8 +452,8 @@ void Server::Peer::on_end(Session&, const Error&, std::string_view) {
             if (remembered.peer == this) remembered.peer = nullptr;
         }
     }
-    // Nobody hears the answer; what must not run twice and has started runs to its end all the same,
-    // for the client may ask again.
+    // Nobody hears the answer; what must not run twice and has started runs to its end all the
+    // same, for the client may ask again.
     std::vector<Incoming*> unheard;
     running.for_each([this, &unheard](Incoming& each) {
         if (!each.started_) forget(each);
@@ -523,7 +533,7 @@ void Server::Incoming::begin(Peer& peer, const fop::RequestHeader& header,
                              const fop::Request& request, fop::Lane of_lane) {
     peer_ = &peer;
     lane = of_lane;
-    started_ = replied_ = cancelling_ = false;
+    started_ = waits_ = replied_ = cancelling_ = false;
     cancel_.emplace();
     peer.join(*this);
     SessionHost& host = server_.host_;
@@ -548,6 +558,18 @@ void Server::Incoming::begin(Peer& peer, const fop::RequestHeader& header,
         request_.fault = fop::Status::kTooLarge;
     } else if (!fop::payload_intact(request_)) {
         request_.fault = fop::Status::kCorrupt;
+    }
+}
+
+void Server::Incoming::begin_to_wait() {
+    if (started_ || replied_ || lane != fop::Lane::kData) return;
+    waits_ = true;
+    peer_->session->fop_waits();
+}
+
+void Server::Incoming::end_waiting() {
+    if (std::exchange(waits_, false) && peer_->session != nullptr) {
+        peer_->session->fop_waits_no_more();
     }
 }
 
@@ -580,6 +602,7 @@ void Server::Incoming::reply(const fop::Reply& given) {
     replied_ = true;
     fop::Reply reply = given;
     reply.id = request_.id;
+    end_waiting();
     if (!started_) peer_->forget(*this);
     Peer* to = peer_;
     fop::Lane to_lane = lane;

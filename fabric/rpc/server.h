@@ -42,7 +42,9 @@ struct SessionInfo {
     Duration idle{};
     Session::Statistics statistics;
     std::uint32_t fops_held = 0;
+    std::uint32_t fops_waiting = 0;  // Of them, for their turn.
     std::uint32_t fop_credits = 0;
+    std::uint32_t fop_loans = 0;  // Beside the credits, for what waits.
 };
 
 // A fop that must not run twice, whose reply its client may not have.

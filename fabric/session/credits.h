@@ -33,7 +33,9 @@ private:
 // What one peer may send, as the receiver keeps it. A peer starts with a few credits that cost the
 // pool nothing, is given more as it uses them, and gives them up again when it is idle.
 //
-// A credit is held by the peer, or used by something that has arrived and is not done with.
+// A credit is held by the peer, or used by something that has arrived and is not done with. For
+// what has arrived and waits for its turn there are loans beside the peer's own: so many more it
+// may send. One that is not needed any more is the peer's until it gives it up.
 class CreditGrant {
 public:
     // Requires: 0 < floor <= max.
@@ -81,35 +83,56 @@ public:
 
     // What an idle peer is asked to give up.
     std::uint16_t excess() const {
-        const std::uint16_t above = static_cast<std::uint16_t>(target_ - floor_);
-        return std::min(above, held_);
+        const int above = target_ - floor_ + spare_loans();
+        return static_cast<std::uint16_t>(std::min<int>(above, held_));
     }
     // It gave up so many. False when it never had them. It may have been asked twice before its
     // first answer came, and give up more than it should: that is owed to it again.
     [[nodiscard]] bool given_up(std::uint16_t count) {
         if (count == 0) return true;
         if (count > held_) return false;
-        const std::uint16_t freed = std::min(count, excess());
+        const std::uint16_t loans = std::min(count, lent_);
+        const int own = std::min<int>(count - loans, target_ - floor_);
         held_ = static_cast<std::uint16_t>(held_ - count);
-        target_ = static_cast<std::uint16_t>(target_ - freed);
-        pool_.give_back(freed);
+        lent_ = static_cast<std::uint16_t>(lent_ - loans);
+        target_ = static_cast<std::uint16_t>(target_ - own);
+        pool_.give_back(static_cast<std::uint32_t>(own));
         uses_ = 0;
         return true;
     }
 
+    // One that has arrived waits for its turn, or does so no more.
+    void began_to_wait() { ++waiting_; }
+    void ended_waiting() {
+        ENSURE(waiting_ > 0);
+        --waiting_;
+    }
+    // As many loans as wait are what keeps the peer's own credits for what does not wait.
+    bool lacks_loan() const { return waiting_ > lent_; }
+    std::uint16_t spare_loans() const {
+        return static_cast<std::uint16_t>(std::max(lent_ - waiting_, 0));
+    }
+    void lend() { ++lent_; }
+
     std::uint16_t held() const { return held_; }
     std::uint16_t used() const { return used_; }
     std::uint16_t target() const { return target_; }
+    std::uint16_t waiting() const { return waiting_; }
+    std::uint16_t lent() const { return lent_; }
 
 private:
-    std::uint16_t owed() const { return static_cast<std::uint16_t>(target_ - held_ - used_); }
+    std::uint16_t owed() const {
+        return static_cast<std::uint16_t>(target_ + lent_ - held_ - used_);
+    }
 
     CreditPool& pool_;
     const std::uint16_t floor_;
     const std::uint16_t max_;
-    std::uint16_t target_;    // held_ + used_ + what it is still to be told.
-    std::uint16_t held_;      // As the peer will know when all messages have arrived.
-    std::uint16_t used_ = 0;  // Arrived and not done with.
+    std::uint16_t target_;       // With lent_: held_ + used_ + what it is still to be told.
+    std::uint16_t held_;         // As the peer will know when all messages have arrived.
+    std::uint16_t used_ = 0;     // Arrived and not done with.
+    std::uint16_t waiting_ = 0;  // Of used_.
+    std::uint16_t lent_ = 0;
     std::uint32_t uses_ = 0;  // Since it was last given more, or gave up some.
 };
 

@@ -201,10 +201,12 @@ bool Session::on_control(const fop::Control& control) {
         wants_turn();
     }
     if (!message_grant_.given_up(control.surrendered_messages)) return false;
-    if (control.surrendered_fops > 0 &&
-        (role_ != Role::kServer ||
-         !fop_grants_[index_of(fop::Lane::kData)]->given_up(control.surrendered_fops))) {
-        return false;
+    if (control.surrendered_fops > 0) {
+        if (role_ != Role::kServer) return false;
+        CreditGrant& grant = fop_grant(fop::Lane::kData);
+        const std::uint32_t lent_before = grant.lent();
+        if (!grant.given_up(control.surrendered_fops)) return false;
+        give_loans_back(lent_before - grant.lent());
     }
     if (!control.cancel.empty() && role_ != Role::kServer) return false;
     for (const std::uint64_t request : control.cancel) user_.on_cancelled(*this, request);
@@ -423,7 +425,7 @@ void Session::end_turn() {
 void Session::send_control_if_due() {
     const bool due = pong_due_ != 0 || ping_due_ || bye_due_ || !cancels_.empty() ||
                      surrender_asked_ > 0 || surrender_due_ > 0 || surrender_fops_asked_ > 0 ||
-                     surrender_fops_due_ > 0 || message_grant_.urgent();
+                     surrender_fops_due_ > 0 || message_grant_.urgent() || owes_fop_credits();
     if (!due || !may_send(kCreditsForControl)) return;
     SendBuffer* const buffer = host_.take_buffer(*this);
     if (buffer == nullptr) return;
@@ -561,6 +563,7 @@ void Session::fail(const Error& error, std::string_view words, bool leaving) {
     if (state_ == State::kOpen) {
         host_.statistics_.sessions.set(host_.statistics_.sessions.get() - 1);
         if (role_ == Role::kServer) {
+            give_loans_back(fop_grant(fop::Lane::kData).lent());
             emit(host_.events_, core::Level::kInfo, "fabric.session_ended",
                  {{"peer", std::string_view(peer_)},
                   {"principal", std::string_view(identity_.name)},

@@ -125,6 +125,10 @@ public:
 
     // The server's book of what the client may send.
     CreditGrant& fop_grant(fop::Lane lane) { return *fop_grants_[index_of(lane)]; }
+    // A fop that came with a data credit waits for its turn: the client may send another one
+    // beside it, if there is a loan for it, now or later.
+    void fop_waits();
+    void fop_waits_no_more() { fop_grant(fop::Lane::kData).ended_waiting(); }
     void count_fops(std::uint64_t count) { statistics_.fops += count; }
     // Tells the client to send no more requests.
     void say_bye(std::string_view words);
@@ -176,6 +180,10 @@ private:
     void send(SendBuffer& buffer, std::size_t bytes);
     void on_sent(SendBuffer& buffer);
     void send_control_if_due();
+    bool owes_fop_credits() const;
+    bool borrow_for_waiting();
+    void settle_loans();
+    void give_loans_back(std::uint32_t count);
     void end_turn();
     void on_deadline();
     void fail(const Error& error, std::string_view words, bool leaving = false);

@@ -16,6 +16,10 @@ constexpr std::uint32_t kTransfersMax = 256;
 constexpr std::uint32_t kTransfersOfOneMax = 16;
 constexpr std::uint32_t kShareOfOne = 8;  // One part in so many of what is free.
 
+// How long a session that lacks loans waits until others are asked for theirs. Each time all
+// sessions are looked at.
+constexpr Duration kLoansSettledIn = 20ms;
+
 // A handle is a slot and a number nobody can guess, so that a stranger cannot name the session.
 constexpr std::uint64_t slot_of(std::uint64_t handle) {
     return handle & 0xffffffff;
@@ -40,6 +44,7 @@ SessionHost::SessionHost(core::Reactor& reactor, core::EventSink& events, core::
       // One buffer is always free for a message of control.
       message_credits_(options.machine.receive_buffer_count - 1),
       fop_credits_(options.fop_credits_total),
+      loans_(options.fop_loans_total, options.fop_loans_max),
       empty_(reactor),
       all_sent_(reactor) {
     ENSURE(options_.send_buffer_bytes >= fop::kMessageBytesMin);
@@ -183,7 +188,7 @@ bool SessionHost::at_rest() const {
     return count_ == 0 && ending_.empty() && transfers_in_flight_ == 0 &&
            free_buffers_.size() == buffers_.size() &&
            message_credits_.free() == message_credits_.total() &&
-           fop_credits_.free() == fop_credits_.total();
+           fop_credits_.free() == fop_credits_.total() && loans_.taken() == 0;
 }
 
 Session* SessionHost::find(std::uint64_t handle) {
@@ -223,6 +228,19 @@ void SessionHost::flush() {
         }
     }
     burying_.clear();
+}
+
+void SessionHost::settle_loans_soon() {
+    if (!loan_timer_.armed()) {
+        reactor_.arm(loan_timer_, after(reactor_.now(), kLoansSettledIn));
+    }
+}
+
+void SessionHost::LoanTimer::on_time(core::Timer& timer) {
+    static_cast<LoanTimer&>(timer).host.for_each([](Session& session) {
+        const bool is_open = session.state() == Session::State::kOpen;
+        if (is_open && session.role() == Session::Role::kServer) session.settle_loans();
+    });
 }
 
 void SessionHost::bury(Session& session) {

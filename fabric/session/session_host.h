@@ -10,7 +10,9 @@
 #include "core/entropy.h"
 #include "core/events.h"
 #include "core/poller.h"
+#include "core/timer_heap.h"
 #include "core/wait_queue.h"
+#include "fabric/session/credit_loans.h"
 #include "fabric/session/session.h"
 #include "fop/message.h"
 
@@ -29,6 +31,9 @@ struct HostOptions {
     std::uint16_t fop_credits_max = 64;
     std::uint16_t control_credits = 4;
     std::uint32_t fop_credits_total = 4096;
+    // Fops that may wait for their turn beyond these credits: of a session, and of all together.
+    std::uint16_t fop_loans_max = 256;
+    std::uint32_t fop_loans_total = 8192;
     std::uint32_t inline_max = 12U << 10;
     // Fewer only show what sending them together brings.
     std::uint32_t fops_per_message_max = fop::kFopsMax;
@@ -137,11 +142,19 @@ private:
     Duration sleep_max() override { return turn_end_.empty() ? Duration::max() : Duration{0}; }
     Look look() const override { return Look::kIfItPays; }
 
+    struct LoanTimer final : core::Timer {
+        explicit LoanTimer(SessionHost& owner) : Timer(&on_time), host(owner) {}
+        static void on_time(core::Timer& timer);
+        SessionHost& host;
+    };
+
     Session* find(std::uint64_t handle);
     Session& add(Session::Role role, SessionUser& user);
     void bury(Session& session);
     SendBuffer* take_buffer(Session& session);
     void give_back(SendBuffer& buffer);
+    // Loans that are not needed are brought to where they are, a little later.
+    void settle_loans_soon();
     void start_transfers();
     void on_transferred(Session& session, Transfer& transfer);
 
@@ -159,6 +172,8 @@ private:
 
     CreditPool message_credits_;
     CreditPool fop_credits_;
+    CreditLoans loans_;
+    LoanTimer loan_timer_{*this};
 
     std::span<std::byte> send_memory_;
     std::vector<std::unique_ptr<SendBuffer>> buffers_;

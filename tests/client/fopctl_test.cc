@@ -425,18 +425,20 @@ TEST_CASE("fopctl: a word that is no verb of its group is named, with those ther
 TEST_CASE("fopctl sessions: who is connected", "[client]") {
     Fixture f;
     const std::string sessions =
-        R"({"sessions":[{"id":"5f3a","locality":1,"peer":"tcp://10.0.0.9:4","principal":"backup",)"
-        R"("user":"anna","age_s":61.5,"idle_s":0.25,"fops":12,"fops_held":1,"fop_credits":8,)"
+        R"({"sessions":[{"id":"5f3a","locality":1,"peer":"tcp://10.0.0.9:4","client":"0a1b",)"
+        R"("principal":"backup","user":"anna","age_s":61.5,"idle_s":0.25,"fops":12,"fops_held":3,"fops_waiting":2,)"
+        R"("fop_credits":8,"fop_loans":2,)"
         R"("messages_in":3,"messages_out":4,"bytes_in":500,"bytes_out":600,)"
         R"("bytes_transferred":7}]})";
     f.handler.put("/v1/sessions", 200, sessions);
 
     REQUIRE(f.run({"sessions", "--json"}).out == sessions + "\n");
-    REQUIRE(f.run({"sessions"}).out ==
-            "SESSION  LOCALITY  PEER              PRINCIPAL  USER    AGE  IDLE  FOPS  HELD  "
-            "CREDITS  BYTES IN  BYTES OUT  TRANSFERRED\n"
-            "   5f3a         1  tcp://10.0.0.9:4  backup     anna  1m 1s  0.2s    12     1  "
-            "      8       500        600            7\n");
+    REQUIRE(
+        f.run({"sessions"}).out ==
+        "SESSION  LOCALITY  PEER              CLIENT  PRINCIPAL  USER    AGE  IDLE  FOPS  HELD  "
+        "WAITING  CREDITS  BYTES IN  BYTES OUT  TRANSFERRED\n"
+        "   5f3a         1  tcp://10.0.0.9:4    0a1b  backup     anna  1m 1s  0.2s    12     3  "
+        "      2        8       500        600            7\n");
 }
 
 TEST_CASE("fopctl trace: without a fop, all that run", "[client]") {

@@ -1,6 +1,9 @@
 #include "fabric/session/credits.h"
 
+#include <string>
+
 #include "core/random.h"
+#include "fabric/session/credit_loans.h"
 #include "tests/catch.h"
 
 namespace fopd::fabric {
@@ -124,6 +127,68 @@ TEST_CASE("fabric credits: both sides' books agree whatever happens", "[fabric]"
         }
     }
     REQUIRE(pool.free() == 40);
+}
+
+TEST_CASE("fabric credits: for what waits there are loans, which an idle peer gives up first",
+          "[fabric]") {
+    CreditPool pool(0);
+    CreditGrant grant(pool, 2, 2);
+    for (int i = 0; i < 2; ++i) {
+        REQUIRE(grant.use());
+        grant.began_to_wait();
+        REQUIRE(grant.lacks_loan());
+        grant.lend();
+        REQUIRE_FALSE(grant.lacks_loan());
+    }
+    REQUIRE(grant.urgent());
+    REQUIRE(grant.next_grant() == 2);
+    REQUIRE(grant.held() == 2);
+
+    // Those that waited run: their loans serve the next that wait.
+    grant.ended_waiting();
+    grant.ended_waiting();
+    REQUIRE(grant.spare_loans() == 2);
+    REQUIRE(grant.use());
+    grant.began_to_wait();
+    REQUIRE_FALSE(grant.lacks_loan());
+    REQUIRE(grant.spare_loans() == 1);
+
+    grant.done_and_known();
+    grant.done_and_known();
+    REQUIRE(grant.held() == 3);
+    REQUIRE(grant.excess() == 1);
+    grant.ended_waiting();
+    grant.done_and_known();
+    REQUIRE(grant.excess() == 2);
+    REQUIRE(grant.given_up(2));
+    REQUIRE(grant.lent() == 0);
+    REQUIRE(grant.held() == 2);
+    REQUIRE(grant.next_grant() == 0);
+}
+
+TEST_CASE("fabric credits: loans are bounded, and never all of one principal or one session",
+          "[fabric]") {
+    CreditLoans loans(1024, 64);
+    const auto take_all = [&loans](const std::string& principal) {
+        std::uint32_t has = 0;
+        while (loans.take(principal, has)) ++has;
+        return has;
+    };
+    REQUIRE(take_all("one") == 64);
+    std::uint32_t of_one = 64;
+    for (int i = 0; i < 1000; ++i) of_one += take_all("one");
+    REQUIRE(of_one <= 1024 / 2);
+    REQUIRE(take_all("two") == 64);
+    for (int i = 0; i < 1000; ++i) {
+        const std::string name = "principal " + std::to_string(i);
+        take_all(name);
+    }
+    REQUIRE(loans.taken() < 1024);
+
+    const std::uint32_t before = loans.taken();
+    loans.give_back("one", of_one);
+    REQUIRE(loans.taken() == before - of_one);
+    REQUIRE(take_all("one") > 0);
 }
 
 }  // namespace fopd::fabric

@@ -549,6 +549,86 @@ TEST_CASE("fabric rpc: a client that cancels does not wait for credits afterward
     REQUIRE(stage.server->foms.arrived == 2);
 }
 
+TEST_CASE("fabric rpc: what waits for its turn leaves room for what does not, up to a limit",
+          "[fabric]") {
+    RpcStage stage;
+    Client& client = stage.connected();
+    TestFoms& foms = stage.server->foms;
+    foms.hold = foms.queue = true;
+    std::vector<EchoResult> results(600);
+    const auto send = [&stage, &client, &results](std::size_t first, std::size_t count) {
+        for (std::size_t i = first; i < first + count; ++i) {
+            stage.client_reactor->spawn(stage.gate, echo(&client, "waits", &results[i]));
+        }
+        stage.world.run_for(10ms);
+    };
+    send(0, 100);
+    REQUIRE(foms.held.size() == 100);
+    const auto waiting = stage.server->server.sessions();
+    REQUIRE(waiting.at(0).fops_waiting == 100);
+    REQUIRE(waiting.at(0).fop_loans == 100);
+
+    foms.hold = foms.queue = false;
+    EchoResult fast;
+    REQUIRE(stage.world.run(*stage.client_reactor, echo(&client, "fast", &fast)));
+    REQUIRE(fast.text == "fast");
+
+    foms.hold = foms.queue = true;
+    send(100, 500);
+    const auto full = stage.server->server.sessions();
+    REQUIRE(foms.held.size() == stage.server_options.fop_loans_max + full.at(0).fop_credits);
+    REQUIRE(full.at(0).fop_loans == stage.server_options.fop_loans_max);
+
+    // All are answered, and what was lent comes back.
+    foms.hold = foms.queue = false;
+    stage.in_server([&foms] {
+        for (IncomingFop* each : std::exchange(foms.held, {})) {
+            each->started();
+            TestFoms::echo(*each);
+        }
+    });
+    stage.world.run_for(1s);
+    for (const EchoResult& each : results) REQUIRE(each.text == "waits");
+    stage.world.run_for(60s);
+    const auto idle = stage.server->server.sessions();
+    REQUIRE(idle.at(0).fop_loans == 0);
+    REQUIRE(idle.at(0).fop_credits == 8);
+    REQUIRE(stage.server->host.statistics().broken.get() == 0);
+}
+
+TEST_CASE("fabric rpc: loans that one does not need any more are there for another who lacks them",
+          "[fabric]") {
+    RpcStage stage;
+    stage.stop_server();
+    stage.server_options.fop_loans_total = 16;
+    stage.start_server(2);
+    Client& client = stage.connected();
+    TestFoms& foms = stage.server->foms;
+    const auto count = [&stage] { return stage.server->server.sessions().at(0).fop_loans; };
+    foms.hold = foms.queue = true;
+    std::vector<EchoResult> results(100);
+    for (EchoResult& each : results) {
+        stage.client_reactor->spawn(stage.gate, echo(&client, "waits", &each));
+    }
+    stage.world.run_for(10ms);
+    const std::uint32_t most = count();
+    REQUIRE(most > 0);
+    REQUIRE(most < 16 / 2);
+    // They have all it has, so it asks again and again; then they are spare.
+    stage.world.run_for(1s);
+    REQUIRE(count() == most);
+    foms.hold = foms.queue = false;
+    stage.in_server([&foms] {
+        for (IncomingFop* each : std::exchange(foms.held, {})) {
+            each->started();
+            TestFoms::echo(*each);
+        }
+    });
+    stage.world.run_for(1s);
+    for (const EchoResult& each : results) REQUIRE(each.text == "waits");
+    REQUIRE(count() == 0);
+}
+
 TEST_CASE("fabric rpc: idle clients give their credits back", "[fabric]") {
     RpcStage stage;
     Client& client = stage.connected();

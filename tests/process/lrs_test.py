@@ -1,9 +1,13 @@
 """Which fop is next, as an administrator sets it: in the file, and while the node works."""
 
+import json
+import subprocess
 import threading
 
-from fopd_process import CONFIG, DONE, wait_until
+from fopd_process import CONFIG, DONE, FOPCTL, wait_until
 from lrs_process import LrsTestCase
+
+REFUSED = 1
 
 
 class RequestSchedulingTest(LrsTestCase):
@@ -20,6 +24,29 @@ class RequestSchedulingTest(LrsTestCase):
         self.assertLessEqual(self.write(seconds=2, jobs=3), 2 * 100 + 2)
         self.reload(policy="tbf", tbf={"rules": ["slow op=write rate=unlimited"]})
         self.assertGreater(self.write(seconds=2, jobs=3), 2 * 100 + 2)
+        self.fopd.stop(self.daemon)
+
+    def test_a_rule_for_a_pool_holds_for_all_that_is_in_it(self):
+        """Also for fops that name none, as `lrs which` says."""
+        self.start(policy="tbf", tbf={"rules": ["slow pool=fast&op=write rate=50/s burst=1"]})
+        self.assertLessEqual(self.write(seconds=2), 2 * 50 + 2)
+        self.assertIn("class slow{op=write pool=fast}", self.ctl("lrs", "which", "op=write", "pool=fast").stdout)
+        self.assertIn("there is no pool slow", self.ctl("lrs", "which", "op=write", "pool=slow", code=REFUSED).stderr)
+        self.fopd.stop(self.daemon)
+
+    def test_a_client_that_is_killed_leaves_nothing_in_the_queue(self):
+        """Nor takes anything of its class."""
+        self.start(policy="tbf", tbf={"rules": ["held op=create rate=0"]})
+        client = subprocess.Popen([FOPCTL, "--server", self.server, "bench", "--op", "create", "--seconds", "60", "--depth", "100"],
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        queued = lambda: self.daemon.metrics()["fopd_lrs_queued"]
+        wait_until(lambda: queued() == 100, "all it wants to do waits")
+        client.kill()
+        client.wait()
+        wait_until(lambda: queued() == 0, "nothing waits")
+        served = [each["served"] for each in json.loads(self.ctl("lrs", "show", "--json").stdout)["classes"]
+                  if each["name"] == "held{op=create}"]
+        self.assertEqual(served, [0])
         self.fopd.stop(self.daemon)
 
     def test_what_waits_hears_of_a_change(self):

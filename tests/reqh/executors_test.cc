@@ -187,8 +187,6 @@ TEST_CASE("reqh rules: what is said of a fop of any type, by any key, is what ha
             const std::string name(lrs::name_of(key));
             const Values values = values_of(key, type, spec);
             for (const std::string& own : values.own) {
-                // No rule is written for what has no id.
-                if (key == Key::kObject && own.empty()) continue;
                 both.try_rule(name + "=" + quoted(own), type, true);
                 both.try_rule(name + "!=" + quoted(own), type, false);
             }

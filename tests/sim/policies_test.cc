@@ -28,6 +28,7 @@ public:
         std::uint64_t size_bytes = 4096;
         std::uint32_t at_once = 1;
         bool writes = false;
+        std::uint32_t writes_beside = 0;  // Behind the others, and not measured.
     };
 
     Client(core::VirtualWorld& world, fabric::MemTransport& network, Work work)
@@ -38,6 +39,7 @@ public:
           host_(*reactor_, events_, entropy_, client_host_options(work_.name)) {
         client::ObjectClientOptions options;
         options.server = *fabric::parse_address("mem://node:1");
+        options.job = work_.name;
         objects_ = std::make_unique<ObjectClient>(host_, std::move(options));
         REQUIRE(host_.open(network).has_value());
         objects_->start();
@@ -65,12 +67,22 @@ private:
         const auto created = co_await self->objects_->create(std::move(made), {});
         ENSURE(created.has_value());
         self->fid_ = *created;
-        self->bytes_.resize(self->work_.size_bytes * self->work_.at_once);
+        const std::uint32_t in_all = self->work_.at_once + self->work_.writes_beside;
+        self->bytes_.resize(self->work_.size_bytes * in_all);
         const auto written =
             co_await self->objects_->write({.fid = self->fid_, .from = self->bytes_}, {});
         ENSURE(written.has_value());
         for (std::uint32_t i = 0; i < self->work_.at_once; ++i) {
             self->reactor_->spawn(self->gate_, go_on(self, i));
+        }
+        for (std::uint32_t i = self->work_.at_once; i < in_all; ++i) {
+            self->reactor_->spawn(self->gate_, write_beside(self, i));
+        }
+    }
+    static Task<void> write_beside(Client* self, std::uint32_t index) {
+        for (;;) {
+            const auto written = co_await self->objects_->write(self->wish(index), {});
+            ENSURE(written.has_value());
         }
     }
     ObjectClient::WriteWish wish(std::uint32_t index) {
@@ -142,8 +154,8 @@ public:
     Client& add(Client::Work work) {
         return *clients_.emplace_back(std::make_unique<Client>(world_, network_, std::move(work)));
     }
-    void measure(Duration span) {
-        world_.run_for(1s);
+    void measure(Duration span, Duration before = 1s) {
+        world_.run_for(before);
         for (const auto& client : clients_) client->forget();
         world_.run_for(span);
     }
@@ -278,4 +290,49 @@ TEST_CASE("sim policies: a rule that goes and comes again is one rule to all loc
     }
     CHECK(sum >= 490);
     CHECK(sum <= 510);
+}
+
+// More of the heaviest client's fops run at a time than it has credits.
+TEST_CASE("sim policies: weights hold among three clients with the defaults", "[sim]") {
+    Stage stage(34,
+                "policy: mclock, mclock: { rules: [\"a job=one weight=1\", \"b job=two weight=2\", "
+                "\"c job=four weight=4\"] }",
+                {.disk_delay = 800us});
+    const Client& one = stage.add({.name = "one", .at_once = 200});
+    const Client& two = stage.add({.name = "two", .at_once = 200});
+    const Client& four = stage.add({.name = "four", .at_once = 200});
+    stage.measure(500ms, 300ms);
+
+    INFO(one.count() << " " << two.count() << " " << four.count());
+    REQUIRE(one.count() > 1000);
+    CHECK(two.count() * 10 >= one.count() * 18);
+    CHECK(two.count() * 10 <= one.count() * 22);
+    CHECK(four.count() * 10 >= one.count() * 36);
+    CHECK(four.count() * 10 <= one.count() * 44);
+}
+
+TEST_CASE("sim policies: writes that a limit holds back leave room for the same client's reads",
+          "[sim]") {
+    Stage stage(35, "policy: tbf, tbf: { rules: [\"slow op=write rate=10/s burst=1\"] }",
+                {.disk_delay = 500us});
+    const Client& client = stage.add({.name = "client", .writes_beside = 100});
+    stage.measure(2s);
+
+    INFO(client.count() << " reads, " << in_seconds(client.took(100)) << " s");
+    REQUIRE(client.count() >= 400);
+    CHECK(client.took(100) < 5ms);
+}
+
+// It waits nowhere else, such as for credits.
+TEST_CASE("sim policies: a deadline bounds what a client with much to do sees", "[sim]") {
+    Stage stage(36,
+                "policy: deadline, deadline: { policy: tbf, wait_max: 500ms }, tbf: { rules: "
+                "[\"slow op=write rate=1/s burst=1\"] }",
+                {.disk_delay = 500us});
+    const Client& client = stage.add({.name = "client", .at_once = 300, .writes = true});
+    stage.measure(5s, 2s);
+
+    INFO(client.count() << " writes, " << in_seconds(client.took(100)) << " s");
+    REQUIRE(client.count() >= 2000);
+    CHECK(client.took(100) < 600ms);
 }
