@@ -35,6 +35,16 @@ def folders_of(cell, above):
     return folders, set(re.findall(r"(\w+)'s handler header", cell))
 
 
+def is_used(folder, header, target):
+    """Whether a file below the folder includes a header of the library, or a target of it links to the library."""
+    for path in folder.rglob("*"):
+        if path.name == "CMakeLists.txt" and re.search(target, path.read_text(encoding="utf-8")):
+            return True
+        if path.suffix in {".h", ".cc", ".c"} and re.search(f"#include <({header})", path.read_text(encoding="utf-8")):
+            return True
+    return False
+
+
 class ArchitectureTest(unittest.TestCase):
     def test_who_may_use_whom(self):
         above = []
@@ -56,6 +66,12 @@ class ArchitectureTest(unittest.TestCase):
                 if library.strip() not in NOTHING:
                     owners.setdefault(library.strip(), set()).add(folder)
         self.assertEqual(owners, {row[0]: row[3] for row in check_layers.THIRD_PARTY})
+
+    def test_each_library_is_used_where_the_table_says(self):
+        for library, header, target, folders in check_layers.THIRD_PARTY:
+            for folder in folders:
+                with self.subTest(library=library, folder=folder):
+                    self.assertTrue(is_used(ROOT / folder, header, target))
 
 
 if __name__ == "__main__":
