@@ -76,8 +76,10 @@ class ArrivalPlace : public core::ListNode {};
 // buffers. May be used again afterwards.
 class Request : public PolicyPlace, public OuterPlace, public ArrivalPlace {
 public:
-    // What becomes of one whose deadline passes while it waits; it is out of the scheduler then.
-    using Late = void (*)(Request& request);
+    // What becomes of one whose deadline passes while it waits, because its class might have no
+    // more or because others went first; it is out of the scheduler then.
+    enum class Waited : std::uint8_t { kForLimit, kForOthers };
+    using Late = void (*)(Request& request, Waited waited);
 
     // Null: it waits on.
     explicit Request(Late late = nullptr) : late_(late) {}

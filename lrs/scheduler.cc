@@ -221,8 +221,10 @@ bool Scheduler::end_late() {
 }
 
 void Scheduler::end_late(Request& request) {
+    const Request::Waited waited =
+        is_held_back(request) ? Request::Waited::kForLimit : Request::Waited::kForOthers;
     remove(request);
-    request.late_(request);
+    request.late_(request, waited);
 }
 
 void Request::DeadlinePlace::on_time(core::Timer& timer) {

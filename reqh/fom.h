@@ -37,7 +37,7 @@ public:
     // The client gave up a fop that still waits for its turn.
     virtual void on_cancelled(Fom& fom) = 0;
     // Its deadline passed while it waited; it is out of the queue.
-    virtual void on_late(Fom& fom) = 0;
+    virtual void on_late(Fom& fom, lrs::Request::Waited waited) = 0;
     // The fom has run to its end; `reply` is what it has to say. It may be used again at once.
     virtual void on_finished(Fom& fom, fop::Reply reply) = 0;
 
@@ -62,9 +62,9 @@ public:
     enum class State : std::uint8_t { kFree, kQueued, kRunning };
 
     explicit Fom(const FomServices& services)
-        : Request([](Request& request) {
+        : Request([](Request& request, Waited waited) {
               auto& fom = static_cast<Fom&>(request);
-              fom.services_.owner.on_late(fom);
+              fom.services_.owner.on_late(fom, waited);
           }),
           CancelHook([](CancelHook& hook) {
               auto& fom = static_cast<Fom&>(hook);

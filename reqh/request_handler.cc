@@ -112,10 +112,12 @@ void RequestHandler::on_cancelled(Fom& fom) {
     finish(fom, {.status = fop::Status::kCancelled, .words = "given up"});
 }
 
-void RequestHandler::on_late(Fom& fom) {
+void RequestHandler::on_late(Fom& fom, lrs::Request::Waited waited) {
     fom.leave_queue();
-    finish(fom,
-           {.status = fop::Status::kTimedOut, .words = "the deadline passed before it could run"});
+    const bool is_over = waited == lrs::Request::Waited::kForLimit;
+    finish(fom, {.status = fop::Status::kTimedOut,
+                 .words = is_over ? "over its limit: it had no turn before its deadline"
+                                  : "the deadline passed before it could run"});
 }
 
 void RequestHandler::on_finished(Fom& fom, fop::Reply reply) {

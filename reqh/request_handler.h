@@ -86,7 +86,7 @@ public:
 private:
     void on_request(lrs::Request* request) override;
     void on_cancelled(Fom& fom) override;
-    void on_late(Fom& fom) override;
+    void on_late(Fom& fom, lrs::Request::Waited waited) override;
     void on_finished(Fom& fom, fop::Reply reply) override;
 
     Fom& take_fom();

@@ -539,7 +539,7 @@ namespace {
 // Waits no longer than until its deadline.
 struct HurriedRequest final : NumberedRequest {
     HurriedRequest() : NumberedRequest(&on_late) {}
-    static void on_late(Request& request) {
+    static void on_late(Request& request, Waited) {
         CHECK_FALSE(request.queued());
         static_cast<HurriedRequest&>(request).is_late = true;
     }

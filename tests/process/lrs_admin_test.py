@@ -7,6 +7,7 @@ from fopd_process import CONFIG, USAGE, as_other_user, needs_root, wait_until
 from lrs_process import LrsTestCase
 
 REFUSED = 1
+TRY_LATER = 75
 
 
 class LrsAdminTest(LrsTestCase):
@@ -481,6 +482,12 @@ class LrsAdminTest(LrsTestCase):
         refused = self.ctl("lrs", "save", code=77, **as_other_user())
         self.assertIn("fopd.yaml", refused.stderr)
         self.assertEqual(self.fopd.config_path.read_text(), before)
+        self.fopd.stop(self.daemon)
+
+    def test_who_is_over_its_limit_is_told_so(self):
+        self.start(policy="tbf", tbf={"rules": ["held job=held rate=0"]})
+        told = self.ctl("--timeout", "2", "stat", "o", job="held", code=TRY_LATER).stderr
+        self.assertIn("over its limit", told)
         self.fopd.stop(self.daemon)
 
     # -- figures for machines --

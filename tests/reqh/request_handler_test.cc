@@ -359,6 +359,7 @@ TEST_CASE("reqh: a fop whose deadline passed in the queue does nothing", "[reqh]
     node.world.run_for(1s);
 
     CHECK(fop.status() == Status::kTimedOut);
+    CHECK(fop.answer->words == "the deadline passed before it could run");
     CHECK(fop.transfers.empty());
     CHECK(node.handler.metrics().seconds(node.type("bulk_echo"), Phase::kExecute).count() == 1);
 }
@@ -388,6 +389,8 @@ TEST_CASE("reqh: who is late or gone while it waits takes nothing of its class",
     for (const FakeFop* const each : waiting) {
         CHECK(each->status() == (is_gone ? Status::kCancelled : Status::kTimedOut));
         CHECK_FALSE(each->has_started);
+        const std::string_view words = each->answer->words;
+        if (!is_gone) CHECK(words == "over its limit: it had no turn before its deadline");
     }
     node.world.run_for(501ms);
 
