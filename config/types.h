@@ -269,6 +269,35 @@ TypePtr<std::vector<T>> list_of(TypePtr<T> item, ListRule rule = {}) {
     return std::make_shared<ListType<T>>(std::move(item), rule);
 }
 
+// A list that one value stands for as well, and none for an empty one.
+template <typename T>
+class OneOrMoreType final : public Type<std::vector<T>> {
+public:
+    OneOrMoreType(TypePtr<T> item, ListRule rule) : item_(item), list_(std::move(item), rule) {}
+
+    std::optional<std::vector<T>> read(const Node& node, const std::string& path,
+                                       Problems& problems) const override {
+        if (node.kind == Node::Kind::kList) return list_.read(node, path, problems);
+        const auto one = one_.read(node, path, problems);
+        if (!one) return std::nullopt;
+        return *one ? std::vector<T>{**one} : std::vector<T>{};
+    }
+    Node write(const std::vector<T>& values) const override {
+        if (values.size() > 1) return list_.write(values);
+        return values.empty() ? plain_scalar("none") : item_->write(values.front());
+    }
+    std::string allowed() const override { return one_.allowed() + ", or " + list_.allowed(); }
+
+private:
+    TypePtr<T> item_;
+    WordOrType<T> one_{"none", item_};
+    ListType<T> list_;
+};
+template <typename T>
+TypePtr<std::vector<T>> one_or_more(TypePtr<T> item, ListRule rule = {}) {
+    return std::make_shared<OneOrMoreType<T>>(std::move(item), rule);
+}
+
 // A map with the keys of `record`. Each key in it has its own Reload; that of the key the map
 // belongs to does not count.
 template <typename S>

@@ -190,14 +190,16 @@ Started<AccessPtr> make_access(const AccessTexts& texts) {
              .groups = std::move(entry.groups),
              .delegation = entry.delegate ? fop::Delegation::kAllowed : fop::Delegation::kNone});
     }
-    if (texts.peer_key) contents.peer_keys.push_back(*texts.peer_key);
+    contents.peer_keys = texts.peer_keys;
     access->principal_count = contents.principals.size();
     auto ring = fop::KeyRing::make(std::move(contents));
     if (!ring) return refuse_settings(texts.principals_file + ": " + ring.error());
     access->keys = std::make_shared<const fop::KeyRing>(*std::move(ring));
     access->principals_file = texts.principals_file;
     access->principals_hash = fop::hash({std::as_bytes(std::span(texts.principals))});
-    if (texts.peer_key) access->peer_key_hash = fop::hash({texts.peer_key->bytes()});
+    for (const fop::Key& key : texts.peer_keys) {
+        access->peer_keys_hash = fop::hash({access->peer_keys_hash, key.bytes()});
+    }
     if (texts.issuer) access->issuer_hash = fop::hash({texts.issuer->bytes});
     access->open_to_all = texts.mode == AuthSettings::Mode::kNone;
     if (texts.issuer) {
@@ -212,7 +214,7 @@ Started<AccessPtr> make_access(const AccessTexts& texts) {
 std::vector<std::string> changed_files(const Access& before, const Access& now) {
     std::vector<std::string> keys;
     if (before.principals_hash != now.principals_hash) keys.emplace_back("auth.principals");
-    if (before.peer_key_hash != now.peer_key_hash) keys.emplace_back("auth.peer_key");
+    if (before.peer_keys_hash != now.peer_keys_hash) keys.emplace_back("auth.peer_key");
     if (before.issuer_hash != now.issuer_hash) keys.emplace_back("auth.issuer_public");
     return keys;
 }
@@ -232,13 +234,13 @@ Started<void> check_quotas(const Access& access, const std::vector<devices::Pool
 Started<AccessPtr> load_access(const AuthSettings& settings) {
     AccessTexts texts{.principals_file = settings.principals.value_or(""),
                       .principals = {},
-                      .peer_key = std::nullopt,
+                      .peer_keys = {},
                       .issuer = std::nullopt,
                       .mode = settings.mode};
-    if (settings.peer_key) {
-        const auto key = read_key_file(*settings.peer_key);
+    for (const std::string& file : settings.peer_keys) {
+        const auto key = read_key_file(file);
         if (!key) return std::unexpected(key.error());
-        texts.peer_key = *key;
+        texts.peer_keys.push_back(*key);
     }
     if (settings.issuer_public) {
         // No secret, but whoever can write it decides what is believed: it is read as one.

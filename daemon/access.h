@@ -36,7 +36,7 @@ struct Access {
     std::vector<PrincipalQuota> quotas;
     std::string principals_file;  // What problems call it.
     fop::Hash principals_hash{};  // Of what the files said.
-    fop::Hash peer_key_hash{};
+    fop::Hash peer_keys_hash{};
     fop::Hash issuer_hash{};
 
     fabric::Admission admission() const;
@@ -56,7 +56,7 @@ Started<AccessPtr> load_access(const AuthSettings& settings);
 struct AccessTexts {
     std::string principals_file;  // What problems call it.
     std::string principals;
-    std::optional<fop::Key> peer_key;
+    std::vector<fop::Key> peer_keys;  // The current one first, then those still accepted.
     std::optional<fop::IssuerPublic> issuer;
     AuthSettings::Mode mode = AuthSettings::Mode::kRequired;
 };

@@ -235,7 +235,7 @@ Task<Started<void>> Node::start() {
     ENSURE(state_ == NodeState::kStarting);
     world_.manager.status("starting");
     incarnation_ = world_.entropy.number();
-    auto access = world_.load_access();
+    auto access = world_.load_access(*world_.configuration.current());
     if (!access) co_return std::unexpected(access.error());
     const auto checked = check_quotas(**access, pools());
     if (!checked) co_return std::unexpected(checked.error());
@@ -353,6 +353,7 @@ void Node::note_disk(const std::string& name) {
 
 std::vector<std::string> Node::warnings() const {
     std::vector<std::string> all = warnings_;
+    if (!access_warning().empty()) all.emplace_back(access_warning());
     for (const auto& each : device_warnings_) all.push_back(each.second);
     std::ranges::move(disks_.lost_slots(), std::back_inserter(all));
     return all;
@@ -470,16 +471,24 @@ Task<Started<void>> Node::listen() {
         emit_each(world_.events, core::Level::kInfo, "fabric.listening",
                   {{"address", std::string_view(format_address(*listening))}});
     }
-    if (access_->open_to_all && !wanted.empty()) {
-        warnings_.emplace_back("auth.mode is none: whoever reaches this node may do everything");
-        emit(world_.events, core::Level::kWarn, "daemon.no_authentication",
-             {{"reason", std::string_view(warnings_.back())}});
-    } else if (access_->keys->size() == 0 && !wanted.empty()) {
-        warnings_.emplace_back("auth.principals names nobody: no client can connect");
-        emit(world_.events, core::Level::kWarn, "daemon.nobody_can_connect",
-             {{"reason", std::string_view(warnings_.back())}});
-    }
+    warn_of_access();
     co_return {};
+}
+
+std::string_view Node::access_warning() const {
+    if (access_ == nullptr || addresses_.empty()) return {};
+    if (access_->open_to_all) {
+        return "auth.mode is none: whoever reaches this node may do everything";
+    }
+    return access_->keys->size() == 0 ? "auth.principals names nobody: no client can connect" : "";
+}
+
+void Node::warn_of_access() {
+    const std::string_view warning = access_warning();
+    if (warning.empty()) return;
+    emit(world_.events, core::Level::kWarn,
+         access_->open_to_all ? "daemon.no_authentication" : "daemon.nobody_can_connect",
+         {{"reason", warning}});
 }
 
 void Node::apply_live_settings() {

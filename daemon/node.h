@@ -58,8 +58,8 @@ struct NodeWorld {
     devices::NodeId id{};
     // The transport for a scheme of fabric.listen; null when there is none.
     std::function<fabric::Transport*(std::string_view scheme)> transport;
-    // Reads who may do what, as the configuration in force says.
-    std::function<Started<AccessPtr>()> load_access;
+    // Reads who may do what, as this configuration says.
+    std::function<Started<AccessPtr>(const config::Snapshot&)> load_access;
     // Puts settings into force that a reload has changed.
     std::function<void()> apply_settings;
 };
@@ -246,6 +246,9 @@ private:
     LiveSettings live_settings();
     LocalityOptions locality_options(std::uint32_t index);
     void apply_live_settings();
+    // What is to be said about who may connect; empty: nothing.
+    std::string_view access_warning() const;
+    void warn_of_access();
     const lrs::LrsSettings& lrs_settings() const;
     std::vector<std::string> use_lrs(lrs::LrsSettings settings);
     // Sends every locality the same order and waits for the answers. Those that have none to give

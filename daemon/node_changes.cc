@@ -39,9 +39,6 @@ const char* event_of_refusal(DeviceOutcome::Kind kind) {
     return kind == Kind::kNotRemoved ? "daemon.device_not_removed" : "daemon.device_not_forgotten";
 }
 
-std::unexpected<Configuration::Refused> refused(std::string why) {
-    return std::unexpected(Configuration::Refused{.busy = false, .problems = {std::move(why)}});
-}
 std::unexpected<Configuration::Refused> busy(std::string why) {
     return std::unexpected(Configuration::Refused{.busy = true, .problems = {std::move(why)}});
 }
@@ -94,18 +91,19 @@ Task<Node::ReloadResult> Node::reload() {
 }
 
 Node::ReloadResult Node::reload_settings(DeviceList* wanted) {
-    // First the files that the configuration names: a bad one changes nothing either.
-    auto access = world_.load_access();
-    if (access) {
-        // The pools themselves do not change before the next start.
-        const auto checked = check_quotas(**access, pools());
-        if (!checked) access = std::unexpected(checked.error());
-    }
-    const auto check = [this, wanted](const config::Snapshot& next) {
+    AccessPtr access;
+    const auto check = [this, wanted, &access](const config::Snapshot& next) {
+        // A bad file that the configuration names changes nothing either, and the pools themselves
+        // do not change before the next start.
+        auto loaded = world_.load_access(next);
+        if (!loaded) return std::vector{loaded.error().message};
+        const auto checked = check_quotas(**loaded, pools());
+        if (!checked) return std::vector{checked.error().message};
+        access = *std::move(loaded);
         *wanted = next.get<DeviceList>();
         return check_open_disks(next);
     };
-    auto reloaded = access ? world_.configuration.reload(check) : refused(access.error().message);
+    auto reloaded = world_.configuration.reload(check);
     if (!reloaded) {
         for (const std::string& problem : reloaded.error().problems) {
             emit_each(world_.events, core::Level::kError, "daemon.config_refused",
@@ -113,10 +111,15 @@ Node::ReloadResult Node::reload_settings(DeviceList* wanted) {
         }
         return std::unexpected(std::move(reloaded.error()));
     }
-    std::ranges::move(changed_files(*access_, **access), std::back_inserter(reloaded->changed));
-    access_ = *std::move(access);
+    for (std::string& key : changed_files(*access_, *access)) {
+        // The file may be another one, too.
+        const bool is_there = std::ranges::find(reloaded->changed, key) != reloaded->changed.end();
+        if (!is_there) reloaded->changed.push_back(std::move(key));
+    }
+    access_ = std::move(access);
     world_.apply_settings();
     apply_live_settings();
+    warn_of_access();
     if (layout_ != nullptr) {
         set_quotas(*layout_, {.of_pools = pools(), .of_principals = access_->quotas});
     }

@@ -192,20 +192,21 @@ Started<void> Process::make() {
     if (auto made = make_bay(disks.size()); !made) return made;
 
     node_ = std::make_unique<Node>(
-        NodeWorld{
-            .control = *control_,
-            .localities = threads_->reactors(),
-            .clock = clock_,
-            .entropy = entropy_,
-            .events = log_,
-            .manager = *manager_,
-            .configuration = *configuration_,
-            .bay = bay_.get(),
-            .id = *node_id,
-            .transport = [this](std::string_view scheme) { return transport(scheme); },
-            .load_access =
-                [this] { return load_access(configuration_->current()->get<AuthSettings>()); },
-            .apply_settings = [this] { log_.set_level(configuration_->log_level()); }},
+        NodeWorld{.control = *control_,
+                  .localities = threads_->reactors(),
+                  .clock = clock_,
+                  .entropy = entropy_,
+                  .events = log_,
+                  .manager = *manager_,
+                  .configuration = *configuration_,
+                  .bay = bay_.get(),
+                  .id = *node_id,
+                  .transport = [this](std::string_view scheme) { return transport(scheme); },
+                  .load_access =
+                      [](const config::Snapshot& wanted) {
+                          return load_access(wanted.get<AuthSettings>());
+                      },
+                  .apply_settings = [this] { log_.set_level(configuration_->log_level()); }},
         NodeOptions{.buffers = options_.buffers, .listen = options_.listen});
     node_metrics_ = std::make_unique<NodeMetrics>(
         *node_, clock_, [this](std::size_t locality) { return threads_->cpu_time(locality); });

@@ -62,16 +62,24 @@ config::Section<AuthSettings> auth_section() {
                   config::choice<AuthSettings::Mode>({{"required", AuthSettings::Mode::kRequired},
                                                       {"none", AuthSettings::Mode::kNone}}),
                   "required: clients prove who they are. none: whoever reaches the node may do "
-                  "everything; for tests.");
+                  "everything; for tests.",
+                  {.reload = config::Reload::kLive});
     section.field("principals", &AuthSettings::principals, config::none_or(config::path()),
                   "Who may connect, and their keys: a file that only its owner may read. It is "
-                  "read again at each reload. none: nobody but peers.");
-    section.field("peer_key", &AuthSettings::peer_key, config::none_or(config::path()),
-                  "The key all daemons of the cluster share: a file of 64 hexadecimal digits that "
-                  "only its owner may read.");
+                  "read again at each reload. none: nobody but peers.",
+                  {.reload = config::Reload::kLive});
+    section.field(
+        "peer_key", &AuthSettings::peer_keys,
+        config::one_or_more(config::path(),
+                            {.length_max = 16, .doubles = config::ListRule::Doubles::kRefused}),
+        "The key all daemons of the cluster share: a file of 64 hexadecimal digits that "
+        "only its owner may read. A list while the key is changed: that of the current "
+        "key, then those of previous ones that are still accepted.",
+        {.reload = config::Reload::kLive});
     section.field("issuer_public", &AuthSettings::issuer_public, config::none_or(config::path()),
                   "The public key of who signs capability tokens: a file of 64 hexadecimal digits. "
-                  "none: tokens are refused.");
+                  "none: tokens are refused.",
+                  {.reload = config::Reload::kLive});
     return section;
 }
 

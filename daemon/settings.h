@@ -32,7 +32,7 @@ struct AuthSettings {
     enum class Mode : std::uint8_t { kRequired, kNone };
     Mode mode = Mode::kRequired;
     std::optional<std::string> principals{};
-    std::optional<std::string> peer_key{};
+    std::vector<std::string> peer_keys{};  // Files: the current key's first.
     std::optional<std::string> issuer_public{};
 };
 

@@ -19,6 +19,9 @@ namespace {
 constexpr std::size_t kCompletionsPerRead = 32;
 // Then the coroutines have their turn.
 constexpr std::uint32_t kCompletionsPerPoll = 1024;
+// Each costs system calls.
+constexpr std::size_t kEndsPerPoll = 32;
+constexpr std::size_t kClosesPerPoll = 16;
 // Beyond the receives; the tcp provider's queue grows when it must.
 constexpr std::size_t kSendsExpected = 4096;
 // The event queue is asked at least this often, because asking is a system call.
@@ -255,10 +258,10 @@ void OfiMachine::close_endpoint(OwnedFid<fid_ep> endpoint) {
     fetch_events();
 }
 
-void OfiMachine::close_endpoints() {
-    while (!closing_.empty()) {
-        OwnedFid<fid_ep> endpoint = std::move(closing_.back());
-        closing_.pop_back();
+void OfiMachine::close_endpoints(std::size_t count_max) {
+    for (std::size_t i = 0; i < count_max && !closing_.empty(); ++i) {
+        OwnedFid<fid_ep> endpoint = std::move(closing_.front());
+        closing_.pop_front();
         close_endpoint(std::move(endpoint));
     }
 }
@@ -269,7 +272,7 @@ Task<void> OfiMachine::stop() {
     reactor_.remove_poller(*this);
     co_await completion_watch_->stop();
     co_await event_watch_->stop();
-    close_endpoints();
+    close_endpoints(closing_.size());
     shared_receive_.reset();
     registrations_.clear();
     events_.reset();
@@ -293,7 +296,7 @@ bool OfiMachine::poll() {
     if (dry_) found += settle();
     parked_.for_each([](OfiConnection& connection) { connection.post_parked(); });
     post_receives();
-    close_endpoints();
+    close_endpoints(kClosesPerPoll);
 
     if (slept && !woken && found > 0 && reactor_.now() >= sleep_end_) {
         completion_watch_->missed_wake();
@@ -304,7 +307,7 @@ bool OfiMachine::poll() {
 }
 
 Duration OfiMachine::sleep_max() {
-    if (!ended_.empty() || !failed_.empty() || !closing_.empty() || !dry_) return Duration{0};
+    if (something_ends() || !closing_.empty() || !dry_) return Duration{0};
     // Most messages have left when they were sent: their completions are there, for another turn.
     if (in_flight_ > 0 && fi_cq_read(completions_.get(), nullptr, 0) != -FI_EAGAIN) {
         return Duration{0};
@@ -315,7 +318,7 @@ Duration OfiMachine::sleep_max() {
         return Duration{0};
     }
     fetch_events();
-    if (!event_queue_.empty()) return Duration{0};
+    if (something_ends()) return Duration{0};
     completion_watch_->arm();
     if (connecting_ > 0) event_watch_->arm();
     const bool busy = in_flight_ > 0 || connecting_ > 0 || !unposted_.empty();
@@ -428,11 +431,11 @@ void OfiMachine::fetch_events() {
         const auto id = ids_.find(event.entry().fid);
         if (id == ids_.end() || (event.kind != FI_CONNECTED && event.kind != FI_SHUTDOWN)) continue;
         const auto data = event.data();
-        event_queue_.push_back(
-            Event{.connection = id->second,
-                  .connected = event.kind == FI_CONNECTED,
-                  .reason = Error{.code = Errc::kClosed, .context = "ended by the peer"},
-                  .data = std::string(reinterpret_cast<const char*>(data.data()), data.size())});
+        (event.kind == FI_CONNECTED ? connects_ : ends_)
+            .push_back(Event{
+                .connection = id->second,
+                .reason = Error{.code = Errc::kClosed, .context = "ended by the peer"},
+                .data = std::string(reinterpret_cast<const char*>(data.data()), data.size())});
     }
 }
 
@@ -444,7 +447,7 @@ void OfiMachine::add_error_event() {
     if (fi_eq_readerr(events_.get(), &entry, 0) < 0) return;
     const auto id = ids_.find(entry.fid);
     if (id == ids_.end()) return;
-    Event event{.connection = id->second, .connected = false, .data = {}};
+    Event event{.connection = id->second, .data = {}};
     event.reason = provider_error(entry.err, "connect");
     // The codes of a connection that breaks off are anything; those of one that is refused are not.
     event.reason.code = Errc::kClosed;
@@ -453,16 +456,15 @@ void OfiMachine::add_error_event() {
         event.reason.code = refused ? Errc::kDenied : Errc::kNotFound;
         if (refused) event.data.assign(data.data() + 1, entry.err_data_size - 1);
     }
-    event_queue_.push_back(std::move(event));
+    ends_.push_back(std::move(event));
 }
 
 std::uint32_t OfiMachine::tell_connected() {
     std::uint32_t told = 0;
-    for (std::size_t i = 0; i < event_queue_.size(); ++i) {
-        if (!event_queue_[i].connected) continue;
-        // Users may do anything meanwhile, and with the queue as well.
-        const Event event = std::move(event_queue_[i]);
-        event_queue_.erase(event_queue_.begin() + static_cast<std::ptrdiff_t>(i--));
+    // Users may do anything meanwhile, and with the queue as well.
+    while (!connects_.empty()) {
+        const Event event = std::move(connects_.front());
+        connects_.pop_front();
         OfiConnection* const connection = find(event.connection);
         if (connection == nullptr || connection->state_ != OfiConnection::State::kConnecting) {
             continue;
@@ -475,13 +477,15 @@ std::uint32_t OfiMachine::tell_connected() {
     return told;
 }
 
-// What the ends of connections bring with them, after all that had come before.
+// What the ends of connections bring with them, after all that had come before. When thousands end
+// at once, the rest is for the next polls.
 std::uint32_t OfiMachine::settle() {
     std::uint32_t found = 0;
-    for (const Event& event : std::exchange(event_queue_, {})) {
-        if (event.connected) {
-            event_queue_.push_back(event);
-        } else if (OfiConnection* const connection = find(event.connection)) {
+    for (std::size_t i = 0; i < kEndsPerPoll && !ends_.empty(); ++i) {
+        const Event event = std::move(ends_.front());
+        ends_.pop_front();
+        ++found;
+        if (OfiConnection* const connection = find(event.connection)) {
             connection->end(event.reason, event.data);
         }
     }
@@ -492,7 +496,9 @@ std::uint32_t OfiMachine::settle() {
         connection.complete_posted(
             *op, std::unexpected(Error{.code = Errc::kClosed, .context = "connection ended"}));
     }
-    for (const std::uint64_t id : std::exchange(ended_, {})) {
+    for (std::size_t i = std::min(ended_.size(), kEndsPerPoll); i > 0; --i) {
+        const std::uint64_t id = ended_.front();
+        ended_.pop_front();
         ++found;
         while (OfiConnection* const connection = find(id)) {
             TransferOp* const op = connection->parked_head_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <deque>
 #include <map>
 #include <optional>
 #include <unordered_map>
@@ -51,7 +52,6 @@ private:
     // What the event queue said, and to whom: connections may go before they are told.
     struct Event {
         std::uint64_t connection;
-        bool connected;
         Error reason{.code = Errc::kClosed};
         std::string data;  // The answer, or the words of a refusal.
     };
@@ -76,7 +76,7 @@ private:
     // as to be woken.
     bool has_many_connections() const { return connections_.size() > 256; }
     bool something_ends() const {
-        return !ended_.empty() || !failed_.empty() || !event_queue_.empty();
+        return !ended_.empty() || !failed_.empty() || !connects_.empty() || !ends_.empty();
     }
     std::uint32_t read_completions();
     std::uint32_t read_completion_error();
@@ -87,7 +87,7 @@ private:
     std::uint32_t tell_connected();
     std::uint32_t settle();
     void close_endpoint(OwnedFid<fid_ep> endpoint);
-    void close_endpoints();
+    void close_endpoints(std::size_t count_max);
 
     const Provider& provider_;
     core::Reactor& reactor_;
@@ -112,10 +112,11 @@ private:
     std::uint64_t last_id_ = 0;
     std::map<std::uint64_t, OfiConnection*> connections_;  // By an id that is never used again.
     std::unordered_map<const fid*, std::uint64_t> ids_;    // Of endpoints that are open.
-    std::vector<Event> event_queue_;                       // Not handled yet.
+    std::deque<Event> connects_;                           // Not handled yet.
+    std::deque<Event> ends_;                               // Likewise.
     std::vector<TransferOp*> failed_;                      // To be completed as kClosed.
-    std::vector<std::uint64_t> ended_;                     // Connections with something to settle.
-    std::vector<OwnedFid<fid_ep>> closing_;                // To be closed by the end of the poll.
+    std::deque<std::uint64_t> ended_;                      // Connections with something to settle.
+    std::deque<OwnedFid<fid_ep>> closing_;                 // To be closed, some in each poll.
     core::IntrusiveList<OfiConnection> parked_;            // Those with operations not begun.
     std::uint32_t connecting_ = 0;
     std::uint32_t in_flight_ = 0;

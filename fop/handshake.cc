@@ -10,6 +10,7 @@ namespace {
 
 // One answer for a key nobody has, a key somebody else has, and a proof that is wrong.
 constexpr std::string_view kNotProved = "not authenticated";
+constexpr std::string_view kKeyNeeded = "a key is needed here";
 constexpr std::string_view kOver = "the handshake is over";
 
 // Both machines end their messages alike: the transcript takes in what precedes the MAC, the MAC is
@@ -45,30 +46,28 @@ Refusal refused_by_peer(std::span<const std::byte> bytes) {
 }  // namespace
 
 ClientHandshake::ClientHandshake(Options options, const ClientRandom& random)
-    : options_(std::move(options)),
-      ephemeral_(random.bytes().first<32>()),
-      transcript_(options_.connect_data.connect, options_.connect_data.accept) {
-    std::ranges::copy(random.bytes().last<32>(), nonce_.begin());
-    const bool has_key = !(options_.credentials.key == Key{});
-    ENSURE(has_key == (options_.credentials.kind != AuthKind::kNone));
-}
-
-std::span<const std::byte> ClientHandshake::start() {
-    ENSURE(waiting_ == Waiting::kForStart);
+    : options_(std::move(options)), ephemeral_(random.bytes().first<32>()) {
     const Credentials& credentials = options_.credentials;
+    const bool has_key = !(credentials.key == Key{});
+    ENSURE(has_key == (credentials.kind != AuthKind::kNone));
     ClientHello hello{.auth = credentials.kind,
                       .major = kMajorVersion,
                       .minor = kMinorVersion,
                       .ephemeral = public_key(ephemeral_),
-                      .nonce = nonce_,
                       .offer = options_.offer,
                       .name = credentials.name,
                       .user = credentials.user};
-    if (credentials.kind != AuthKind::kNone) hello.key_id = key_id(credentials.key);
-    const auto encoded = encode(hello, outgoing_);
-    transcript_.add(encoded);
+    std::ranges::copy(random.bytes().last<32>(), hello.nonce.begin());
+    if (has_key) hello.key_id = key_id(credentials.key);
+    hello_bytes_ = encode(hello, hello_).size();
+}
+
+std::span<const std::byte> ClientHandshake::start(const ConnectData& connect_data) {
+    ENSURE(waiting_ == Waiting::kForStart);
+    transcript_.emplace(connect_data.connect, connect_data.accept);
+    transcript_->add(hello());
     waiting_ = Waiting::kForServerHello;
-    return encoded;
+    return hello();
 }
 
 HandshakeStep ClientHandshake::consume(std::span<const std::byte> bytes) {
@@ -90,7 +89,7 @@ HandshakeStep ClientHandshake::on_server_hello(std::span<const std::byte> bytes)
     const auto hello = decode_server_hello(bytes);
     if (!hello) return refuse(reason_of(hello.error()), hello.error().context);
 
-    Transcript before_proof = transcript_;
+    Transcript before_proof = *transcript_;
     before_proof.add(without_mac(bytes));
     keys_ = KeySchedule::make({.shared_before = options_.credentials.key,
                                .own_secret = ephemeral_,
@@ -98,12 +97,12 @@ HandshakeStep ClientHandshake::on_server_hello(std::span<const std::byte> bytes)
                                .transcript = before_proof});
     wipe(ephemeral_.writable());
     if (!keys_) return refuse(RefusalReason::kMalformed, "an ephemeral key that hides nothing");
-    const auto expected = take_in(transcript_, keys_->server_finish, without_mac(bytes));
+    const auto expected = take_in(*transcript_, keys_->server_finish, without_mac(bytes));
     if (!same_bytes(expected, hello->mac)) return refuse(RefusalReason::kDenied, kNotProved);
 
     server_ = hello->offer;
     const auto encoded = encode(ClientFinish{}, outgoing_);
-    seal(transcript_, keys_->client_finish, encoded, outgoing_);
+    seal(*transcript_, keys_->client_finish, encoded, outgoing_);
     waiting_ = Waiting::kForWelcome;
     return {HandshakeState::kRunning, encoded};
 }
@@ -111,14 +110,15 @@ HandshakeStep ClientHandshake::on_server_hello(std::span<const std::byte> bytes)
 HandshakeStep ClientHandshake::on_welcome(std::span<const std::byte> bytes) {
     const auto welcome = decode_welcome(bytes);
     if (!welcome) return refuse(reason_of(welcome.error()), welcome.error().context);
-    const auto expected = take_in(transcript_, keys_->welcome, without_mac(bytes));
+    const auto expected = take_in(*transcript_, keys_->welcome, without_mac(bytes));
     if (!same_bytes(expected, welcome->mac)) return refuse(RefusalReason::kDenied, kNotProved);
 
     session_ = ClientSession{.keys = keys_->session,
                              .name = std::string(welcome->name),
                              .rights = welcome->rights,
                              .server = server_,
-                             .grant = welcome->grant};
+                             .grant = welcome->grant,
+                             .resumed = welcome->resumed};
     keys_.reset();
     waiting_ = Waiting::kForNothing;
     return {HandshakeState::kDone, {}};
@@ -147,7 +147,21 @@ ServerHandshake::ServerHandshake(const Options& options, const ServerRandom& ran
       random_(random),
       transcript_(options_.connect_data.connect, options_.connect_data.accept) {}
 
-HandshakeStep ServerHandshake::consume(std::span<const std::byte> bytes, const KeyFinder& keys) {
+bool ServerHandshake::is_promised(std::span<const std::byte> bytes) const {
+    const auto hello = decode_connect_hello(options_.connect_data.connect);
+    return hello && promise_of(bytes) == hello->promise;
+}
+
+bool ServerHandshake::proves(std::span<const std::byte> bytes) const {
+    if (waiting_ != Waiting::kForClientFinish || !known_) return false;
+    const auto finish = decode_client_finish(bytes);
+    if (!finish) return false;
+    Transcript transcript = transcript_;
+    return same_bytes(take_in(transcript, keys_->client_finish, without_mac(bytes)), finish->mac);
+}
+
+HandshakeStep ServerHandshake::consume(std::span<const std::byte> bytes,
+                                       const Admission& admission) {
     if (refusal_) return {HandshakeState::kRefused, {}};
     if (waiting_ == Waiting::kForNothing) return refuse(RefusalReason::kMalformed, kOver);
     if (is_refused(bytes)) {
@@ -155,12 +169,12 @@ HandshakeStep ServerHandshake::consume(std::span<const std::byte> bytes, const K
         refusal_ = refused_by_peer(bytes);
         return {HandshakeState::kRefused, {}};
     }
-    if (waiting_ == Waiting::kForClientHello) return on_client_hello(bytes, keys);
-    return on_client_finish(bytes);
+    if (waiting_ == Waiting::kForClientHello) return on_client_hello(bytes, admission);
+    return on_client_finish(bytes, admission);
 }
 
 HandshakeStep ServerHandshake::on_client_hello(std::span<const std::byte> bytes,
-                                               const KeyFinder& keys) {
+                                               const Admission& admission) {
     const auto hello = decode_client_hello(bytes);
     if (!hello) return refuse(reason_of(hello.error()), hello.error().context);
     claimed_ = Identity{.kind = hello->auth,
@@ -174,15 +188,9 @@ HandshakeStep ServerHandshake::on_client_hello(std::span<const std::byte> bytes,
 
     const auto secret = random_.bytes();
     const Key ephemeral(secret.first<32>());
-    if (hello->auth == AuthKind::kNone) {
-        if (!options_.unauthenticated) {
-            return refuse(RefusalReason::kAuthenticationNeeded, "a key is needed here");
-        }
-        known_ = KnownKey{.key = {}, .identity = *claimed_, .delegation = Delegation::kAllowed};
-        known_->identity.rights = *options_.unauthenticated;
-    } else {
-        known_ = keys.find(hello->auth, hello->key_id);
-        if (known_ && hello->auth == AuthKind::kPeer) known_->identity.name = hello->name;
+    known_ = admission.find(*claimed_);
+    if (!known_ && hello->auth == AuthKind::kNone) {
+        return refuse(RefusalReason::kAuthenticationNeeded, kKeyNeeded);
     }
     // An unknown key goes on with one nobody has, and so fails where a wrong one does.
     const Key shared_before = known_ ? known_->key : Key(secret.last<32>());
@@ -205,29 +213,41 @@ HandshakeStep ServerHandshake::on_client_hello(std::span<const std::byte> bytes,
     return {HandshakeState::kRunning, encoded};
 }
 
-HandshakeStep ServerHandshake::on_client_finish(std::span<const std::byte> bytes) {
+HandshakeStep ServerHandshake::on_client_finish(std::span<const std::byte> bytes,
+                                                const Admission& admission) {
     const auto finish = decode_client_finish(bytes);
     if (!finish) return refuse(reason_of(finish.error()), finish.error().context);
-    const auto expected = take_in(transcript_, keys_->client_finish, without_mac(bytes));
-    const bool is_proved = same_bytes(expected, finish->mac);
-    if (!is_proved || !known_) return refuse(RefusalReason::kDenied, kNotProved);
-
-    Identity identity = known_->identity;
-    const std::string& user = claimed_->user;
-    identity.user = user.empty() ? identity.name : user;
-    if (identity.user != identity.name && known_->delegation == Delegation::kNone) {
+    const bool is_proved = proves(bytes);
+    take_in(transcript_, keys_->client_finish, without_mac(bytes));
+    // The key may have been taken away, and what goes with it changed, since the hello.
+    auto known = admission.find(*claimed_);
+    if (!known && claimed_->kind == AuthKind::kNone) {
+        return refuse(RefusalReason::kAuthenticationNeeded, kKeyNeeded);
+    }
+    if (!is_proved || !known || !(known->key == known_->key)) {
+        return refuse(RefusalReason::kDenied, kNotProved);
+    }
+    if (!may_act(*known)) {
         return refuse(RefusalReason::kDenied, "this principal may not act for another user");
     }
-
-    const auto encoded = encode(
-        Welcome{
-            .rights = identity.rights, .name = identity.name, .grant = options_.grant, .mac = {}},
-        outgoing_);
-    seal(transcript_, keys_->welcome, encoded, outgoing_);
     session_ = ServerSession{.keys = keys_->session,
-                             .identity = std::move(identity),
+                             .identity = std::move(known->identity),
                              .client = client_,
                              .minor_version = minor_version_};
+    waiting_ = Waiting::kForWelcome;
+    return {HandshakeState::kProved, {}};
+}
+
+HandshakeStep ServerHandshake::welcome(bool resumed) {
+    ENSURE(waiting_ == Waiting::kForWelcome);
+    const Identity& identity = session_->identity;
+    const auto encoded = encode(Welcome{.rights = identity.rights,
+                                        .name = identity.name,
+                                        .grant = options_.grant,
+                                        .resumed = resumed,
+                                        .mac = {}},
+                                outgoing_);
+    seal(transcript_, keys_->welcome, encoded, outgoing_);
     keys_.reset();
     known_.reset();
     waiting_ = Waiting::kForNothing;

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "fop/admission.h"
 #include "fop/handshake_message.h"
 #include "fop/hello.h"
 #include "fop/key_schedule.h"
@@ -21,12 +22,14 @@ namespace fopd::fop {
 //     client                              server
 //     ConnectHello  ─────────────────────►
 //                   ◄───────────────────── AcceptHello       (the connection stands)
-//     ClientHello   ─────────────────────►
+//     ClientHello   ─────────────────────►                   as the ConnectHello promised
 //                   ◄───────────────────── ServerHello       proves the server
 //     ClientFinish  ─────────────────────►                   proves the client
 //                   ◄───────────────────── Welcome
 //
-// Either side may say Refused instead, once; then it is over.
+// Either side may say Refused instead, once; then it is over. Nothing before the proofs shows who
+// said it: a server that cannot tell by other means asks is_promised() and proves() first, and
+// passes over what neither holds for.
 
 // What both saw before the handshake began.
 struct ConnectData {
@@ -34,7 +37,12 @@ struct ConnectData {
     AcceptHello::Bytes accept;
 };
 
-enum class HandshakeState : std::uint8_t { kRunning, kDone, kRefused };
+enum class HandshakeState : std::uint8_t {
+    kRunning,
+    kProved,  // The server's: it knows who the client is, and has to welcome or refuse it.
+    kDone,
+    kRefused,
+};
 
 struct HandshakeStep {
     HandshakeState state = HandshakeState::kRunning;
@@ -73,6 +81,7 @@ struct ClientSession {
     Rights rights = {};
     ServerOffer server = {};
     Grant grant = {};
+    bool resumed = false;  // The server knows what this client has asked before.
 };
 
 // What a server knows at the end.
@@ -88,7 +97,6 @@ public:
     struct Options {
         Credentials credentials = {};
         ClientOffer offer = {};
-        ConnectData connect_data = {};
     };
 
     // Requires: names that are names, and a key where the kind of authentication has one.
@@ -96,8 +104,11 @@ public:
     ClientHandshake(const ClientHandshake&) = delete;
     ClientHandshake& operator=(const ClientHandshake&) = delete;
 
+    // What the ConnectHello is to promise.
+    HelloPromise promise() const { return promise_of(hello()); }
+    std::span<const std::byte> hello() const { return std::span(hello_).first(hello_bytes_); }
     // The first message. Once, before anything is consumed. Borrowed until the next call.
-    std::span<const std::byte> start();
+    std::span<const std::byte> start(const ConnectData& connect_data);
     // Whatever the server sent. Once it is over, everything is refused.
     HandshakeStep consume(std::span<const std::byte> bytes);
 
@@ -115,8 +126,9 @@ private:
 
     Options options_;
     Key ephemeral_;
-    Nonce nonce_{};
-    Transcript transcript_;
+    std::array<std::byte, kHandshakeBytesMax> hello_{};
+    std::size_t hello_bytes_ = 0;
+    std::optional<Transcript> transcript_;
     Waiting waiting_ = Waiting::kForStart;
     std::optional<KeySchedule> keys_;
     ServerOffer server_;
@@ -131,22 +143,26 @@ public:
         ServerOffer offer = {};
         Grant grant = {};
         ConnectData connect_data = {};
-        // Given to whoever does not authenticate; without it such clients are refused.
-        std::optional<Rights> unauthenticated = {};
     };
 
-    // `keys` is asked while the first message is consumed, and not kept.
     ServerHandshake(const Options& options, const ServerRandom& random);
     ServerHandshake(const ServerHandshake&) = delete;
     ServerHandshake& operator=(const ServerHandshake&) = delete;
 
-    // Whatever the client sent. Once it is over, everything is refused.
-    HandshakeStep consume(std::span<const std::byte> bytes, const KeyFinder& keys);
+    // Whether the client can only mean this with its first message.
+    bool is_promised(std::span<const std::byte> bytes) const;
+    // Whether this is the client's proof. Little work, and changes nothing.
+    bool proves(std::span<const std::byte> bytes) const;
+    // Whatever the client sent; it is admitted as is said with its last message. Once it is over,
+    // everything is refused.
+    HandshakeStep consume(std::span<const std::byte> bytes, const Admission& admission);
+    // Lets it in. Requires: kProved.
+    HandshakeStep welcome(bool resumed);
     // Ends it for a reason of the caller's: too many sessions, draining. Requires: at most
     // kRefusalWordsMax bytes.
     HandshakeStep refuse(RefusalReason reason, std::string_view words);
 
-    // Requires: it came to kDone.
+    // Requires: it came to kProved.
     const ServerSession& session() const;
     // Requires: kRefused.
     const Refusal& refusal() const;
@@ -154,10 +170,15 @@ public:
     const std::optional<Identity>& claimed() const { return claimed_; }
 
 private:
-    enum class Waiting : std::uint8_t { kForClientHello, kForClientFinish, kForNothing };
+    enum class Waiting : std::uint8_t {
+        kForClientHello,
+        kForClientFinish,
+        kForWelcome,
+        kForNothing
+    };
 
-    HandshakeStep on_client_hello(std::span<const std::byte> bytes, const KeyFinder& keys);
-    HandshakeStep on_client_finish(std::span<const std::byte> bytes);
+    HandshakeStep on_client_hello(std::span<const std::byte> bytes, const Admission& admission);
+    HandshakeStep on_client_finish(std::span<const std::byte> bytes, const Admission& admission);
 
     Options options_;
     ServerRandom random_;

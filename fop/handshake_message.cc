@@ -1,10 +1,12 @@
 #include "fop/handshake_message.h"
 
+#include <algorithm>
 #include <chrono>
 #include <limits>
 
 #include "core/ensure.h"
 #include "fop/bytes.h"
+#include "fop/hash.h"
 #include "fop/invalid.h"
 #include "fop/version.h"
 
@@ -140,6 +142,7 @@ std::span<const std::byte> encode(const Welcome& welcome, std::span<std::byte> i
     writer.number(welcome.grant.message_credits);
     writer.number(welcome.grant.fop_credits_data);
     writer.number(welcome.grant.fop_credits_control);
+    writer.number(std::uint8_t{welcome.resumed});
     writer.put(welcome.mac);
     return writer.written();
 }
@@ -153,11 +156,14 @@ Result<Welcome> decode_welcome(std::span<const std::byte> bytes) {
     welcome.grant.message_credits = reader.number<std::uint16_t>();
     welcome.grant.fop_credits_data = reader.number<std::uint16_t>();
     welcome.grant.fop_credits_control = reader.number<std::uint16_t>();
+    const auto resumed = reader.number<std::uint8_t>();
     reader.take_into(welcome.mac);
     if (!reader.complete()) return invalid(kBadLength);
     if (!rights) return invalid("an unknown right");
     if (!is_name(welcome.name)) return invalid("the name is too long or not plain text");
+    if (resumed > 1) return invalid("neither known nor unknown");
     welcome.rights = *rights;
+    welcome.resumed = resumed == 1;
     return welcome;
 }
 
@@ -186,6 +192,13 @@ Result<Refused> decode_refused(std::span<const std::byte> bytes) {
 
 bool is_refused(std::span<const std::byte> bytes) {
     return !bytes.empty() && bytes[0] == static_cast<std::byte>(HandshakeKind::kRefused);
+}
+
+HelloPromise promise_of(std::span<const std::byte> client_hello) {
+    const Hash whole = hash({client_hello});
+    HelloPromise promise;
+    std::copy_n(whole.begin(), promise.size(), promise.begin());
+    return promise;
 }
 
 std::span<const std::byte> without_mac(std::span<const std::byte> bytes) {

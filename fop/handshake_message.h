@@ -8,6 +8,7 @@
 
 #include "core/result.h"
 #include "core/time.h"
+#include "fop/hello.h"
 #include "fop/key.h"
 #include "fop/key_schedule.h"
 #include "fop/principal.h"
@@ -99,6 +100,7 @@ struct Welcome {
     Rights rights = {};
     std::string_view name = {};
     Grant grant = {};
+    bool resumed = false;  // The server knows what this client has asked before.
     FinishMac mac{};
 };
 
@@ -123,6 +125,9 @@ Result<Welcome> decode_welcome(std::span<const std::byte> bytes);
 Result<Refused> decode_refused(std::span<const std::byte> bytes);
 
 bool is_refused(std::span<const std::byte> bytes);
+
+// What names a ClientHello before it is said.
+HelloPromise promise_of(std::span<const std::byte> client_hello);
 
 // What the MAC at the end of a message is over, beside all messages before: the bytes before it.
 // Requires: `bytes` was encoded or decoded as a message with a MAC.

@@ -41,6 +41,7 @@ ConnectHello::Bytes encode(const ConnectHello& hello) {
     ByteWriter writer = encode_start(hello, bytes);
     writer.put(hello.client_id);
     writer.number(hello.session);
+    writer.put(hello.promise);
     ENSURE(writer.size() == bytes.size());
     return bytes;
 }
@@ -50,7 +51,7 @@ AcceptHello::Bytes encode(const AcceptHello& hello) {
     ByteWriter writer = encode_start(hello, bytes);
     writer.number(hello.session);
     writer.number(hello.incarnation);
-    writer.number(std::uint64_t{hello.resumed});
+    writer.number(std::uint64_t{0});
     ENSURE(writer.size() == bytes.size());
     return bytes;
 }
@@ -61,6 +62,7 @@ Result<ConnectHello> decode_connect_hello(std::span<const std::byte> bytes) {
     if (!hello) return hello;
     reader.take_into(hello->client_id);
     hello->session = reader.number<std::uint64_t>();
+    reader.take_into(hello->promise);
     if (!reader.ok()) return invalid("the connect data is cut short");
     return hello;
 }
@@ -71,13 +73,12 @@ Result<AcceptHello> decode_accept_hello(std::span<const std::byte> bytes) {
     if (!hello) return hello;
     hello->session = reader.number<std::uint64_t>();
     hello->incarnation = reader.number<std::uint64_t>();
-    const auto flags = reader.number<std::uint64_t>();
+    const auto reserved = reader.number<std::uint64_t>();
     if (!reader.ok()) return invalid("the connect data is cut short");
-    // A newer daemon may have found a use for the rest.
-    if (flags > 1 && hello->minor <= kMinorVersion) {
+    // A newer daemon may have found a use for it.
+    if (reserved != 0 && hello->minor <= kMinorVersion) {
         return invalid("the connect data has something where zeros belong");
     }
-    hello->resumed = (flags & 1) != 0;
     return hello;
 }
 

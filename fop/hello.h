@@ -17,10 +17,13 @@ inline constexpr std::uint16_t kAnyLocality = 0xffff;
 // again.
 using ClientId = std::array<std::byte, 16>;
 
+// The start of the hash of a ClientHello.
+using HelloPromise = std::array<std::byte, 16>;
+
 // What a client says with its request for a connection. Nobody has proved anything yet; the
 // handshake makes sure afterwards that both sides saw the same.
 struct ConnectHello {
-    static constexpr std::size_t kSizeBytes = 32;
+    static constexpr std::size_t kSizeBytes = 48;
     using Bytes = std::array<std::byte, kSizeBytes>;
 
     std::uint8_t major = kMajorVersion;
@@ -30,6 +33,9 @@ struct ConnectHello {
     // What messages to the client name the session by: receive buffers are shared, so each side
     // must be told which of its sessions a message is for.
     std::uint64_t session = 0;
+    // Which ClientHello it will say. The transport shows whose connect data this is, but not whose
+    // message one is.
+    HelloPromise promise{};
 
     friend bool operator==(const ConnectHello&, const ConnectHello&) = default;
 };
@@ -44,7 +50,6 @@ struct AcceptHello {
     std::uint16_t locality = 0;     // Where the session lives.
     std::uint64_t session = 0;      // Its number, unique in this incarnation of the daemon.
     std::uint64_t incarnation = 0;  // Of the daemon: another one after each start.
-    bool resumed = false;           // It knows what this client has asked before.
 
     friend bool operator==(const AcceptHello&, const AcceptHello&) = default;
 };

@@ -121,7 +121,7 @@ void SimulatedNode::start() {
                           .bay = &disks_,
                           .id = disks_.node_id(),
                           .transport = [this](std::string_view) { return options_.network; },
-                          .load_access = [this] { return load_access(); },
+                          .load_access = [this](const config::Snapshot&) { return load_access(); },
                           .apply_settings = [] {}},
         daemon::NodeOptions{.sweep = options_.sweep});
     process.control->spawn(process.gate, live(&process));
@@ -130,7 +130,7 @@ void SimulatedNode::start() {
 daemon::Started<daemon::AccessPtr> SimulatedNode::load_access() const {
     return daemon::make_access({.principals_file = options_.name + "-principals.yaml",
                                 .principals = options_.principals,
-                                .peer_key = std::nullopt,
+                                .peer_keys = {},
                                 .issuer = std::nullopt,
                                 .mode = options_.principals.empty()
                                             ? daemon::AuthSettings::Mode::kNone

@@ -118,7 +118,7 @@ void Client::on_open(Session& session) {
     // become of requests it was sent. It answers them again where that does no harm.
     const fop::AcceptHello& accepted = session.accepted();
     const bool remembers =
-        accepted.resumed && accepted.incarnation == incarnation_ && accepted.locality == locality_;
+        session.resumed() && accepted.incarnation == incarnation_ && accepted.locality == locality_;
     incarnation_ = accepted.incarnation;
     locality_ = accepted.locality;
     leaving_ = false;

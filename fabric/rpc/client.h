@@ -114,6 +114,7 @@ private:
         bool used = false;
     };
 
+    Verdict on_proved(Session&) override { return {}; }
     void on_open(Session& session) override;
     bool on_requests(Session&, const fop::RequestsView&) override { return false; }
     bool on_replies(Session& session, const fop::RepliesView& replies) override;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <deque>
 
-#include "core/crc32c.h"
 #include "fabric/rpc/transfer_wait.h"
 #include "fop/borrowed.h"
 #include "fop/descriptor.h"
@@ -13,63 +12,14 @@ namespace fopd::fabric {
 namespace {
 
 constexpr Duration kSweepInterval = 10s;
-// Fops of one client that must not run twice, from their arrival until it has the reply.
-constexpr std::size_t kRememberedMax = 1024;
-
-// A reply that waits until it can be sent, or until its client has it.
-struct KeptReply {
-    explicit KeptReply(const fop::Reply& reply)
-        : id(reply.id),
-          status(reply.status),
-          words(reply.words),
-          payload(reply.payload.begin(), reply.payload.end()),
-          payload_crc(reply.payload_crc),
-          body(reply.body),
-          borrowed(fop::borrowed_bytes(reply.body)) {
-        fop::keep_borrowed(body, borrowed);
-    }
-    KeptReply(KeptReply&&) = default;
-
-    fop::Reply view() const {
-        return {.id = id,
-                .status = status,
-                .words = words,
-                .payload = payload,
-                .payload_crc = payload_crc,
-                .body = body};
-    }
-
-    std::uint64_t id;
-    fop::Status status;
-    std::string words;
-    std::vector<std::byte> payload;
-    std::optional<std::uint32_t> payload_crc;
-    fop::ReplyBody body;
-    std::vector<std::byte> borrowed;  // What the body refers to; it stays there when moved.
-};
-
 }  // namespace
 
-// A fop that must not run twice, and may have started.
-struct Server::Remembered {
-    Peer* peer = nullptr;               // Who is to get the reply: the client's newest session.
-    fop::Lane lane = fop::Lane::kData;  // Whose credit was used for it there.
-    std::optional<KeptReply> reply;     // Once it has run.
-};
-
-struct Server::ClientRecord {
-    std::string principal;
-    std::uint32_t sessions = 0;
-    Peer* newest = nullptr;  // Of them.
-    Instant idle_since = kNever;
-    std::map<std::uint64_t, Remembered> fops;
-};
-
 // One session of a client, and what it is waiting for. Stays until nothing refers to it.
-class Server::Peer final : public SessionUser {
+class Server::Peer final : public SessionUser, ClientLine {
 public:
-    explicit Peer(Server& server) : server_(server) {}
+    Peer(Server& server, std::string from) : host(std::move(from)), server_(server) {}
 
+    Verdict on_proved(Session& session) override;
     void on_open(Session& session) override;
     bool on_requests(Session& session, const fop::RequestsView& requests) override;
     bool on_replies(Session&, const fop::RepliesView&) override { return false; }
@@ -83,19 +33,22 @@ public:
     // Sends it, at the end of this turn if there is room, and copies it if there is none. Its
     // credit is the client's again with the message, so a client that takes no replies comes to the
     // end of its credits.
-    void reply(const fop::Reply& reply, fop::Lane lane);
+    void reply(const fop::Reply& reply, fop::Lane lane) override;
     void leave(Incoming& incoming);
     // What has done nothing may come again as if it had never been there.
     void forget(Incoming& incoming);
     void join(Incoming& incoming);
 
     Session* session = nullptr;  // Null when it has ended.
+    const std::string host;      // Where it came from.
     Caller caller;
     ClientRecord* record = nullptr;
     core::IntrusiveList<Incoming> running;
     std::uint32_t running_count = 0;
 
 private:
+    std::uint64_t id() const override { return caller.session; }
+    void replaced() override { session->end(Errc::kClosed, "its client has connected again"); }
     bool take(Session& session, const fop::RequestHeader& header, const fop::Request& request);
     bool put(Session& session, const fop::Reply& reply, fop::Lane lane);
 
@@ -105,6 +58,7 @@ private:
     };
 
     Server& server_;
+    PrincipalShare* share_ = nullptr;  // Once it has a place among the sessions.
     bool gone_ = false;
     std::deque<Waiting> backlog_;  // Bounded by the fop credits and loans.
 };
@@ -139,7 +93,7 @@ public:
     void reply(const fop::Reply& reply) override;
 
     Peer* peer() { return peer_; }
-    Remembered* remembered = nullptr;
+    RememberedFop* remembered = nullptr;
     fop::Lane lane = fop::Lane::kData;
 
 private:
@@ -167,7 +121,15 @@ private:
 // -- the server --
 
 Server::Server(SessionHost& host, IncomingUser& user, const ServerOptions& options)
-    : Timer(&on_time), host_(host), user_(user), options_(options) {}
+    : Timer(&on_time),
+      host_(host),
+      user_(user),
+      options_(options),
+      places_({.count_max = options.handshakes_max, .time_max = host.options().handshake_timeout}),
+      clients_({.sessions_max = options.sessions_max,
+                .idle_max = options.clients_kept_max,
+                .idle_time = options.client_kept,
+                .reply_bytes_max = options.reply_bytes_max}) {}
 
 Server::~Server() = default;
 
@@ -182,21 +144,18 @@ void Server::accept(std::unique_ptr<ConnectionRequest> request) {
     const auto hello = fop::decode_connect_hello(request->hello());
     if (!hello) return refuse(std::move(request), hello.error().context);
     if (draining_) return request->refuse("the node drains");
-    if (peers_.size() >= options_.sessions_max) {
-        return refuse(std::move(request), "too many sessions");
+    std::string host(HandshakePlaces::host_of(request->peer()));
+    if (!places_.take(host, host_.reactor().now())) {
+        return refuse(std::move(request), "too many handshakes");
     }
-    const auto known = clients_.find(hello->client_id);
-    if (known != clients_.end()) known->second->idle_since = host_.reactor().now();
-    auto peer = std::make_unique<Peer>(*this);
+    auto peer = std::make_unique<Peer>(*this, std::move(host));
     Peer& user = *peer;
     peers_.emplace(&user, std::move(peer));
     user.session = &host_.accept(std::move(request),
                                  {.hello = *hello,
                                   .locality = options_.locality,
                                   .incarnation = options_.incarnation,
-                                  .resumed = known != clients_.end(),
-                                  .keys = admission_.keys,
-                                  .unauthenticated = admission_.unauthenticated},
+                                  .admission = &admission_},
                                  user);
 }
 
@@ -216,15 +175,7 @@ std::size_t Server::end_outdated() {
     std::size_t ended = 0;
     host_.for_each([this, &ended](Session& session) {
         if (session.state() != Session::State::kOpen) return;
-        const fop::Identity& identity = session.identity();
-        bool accepted = admission_.unauthenticated.has_value();
-        if (identity.kind != fop::AuthKind::kNone) {
-            const auto known = admission_.keys->find(identity.kind, identity.key_id);
-            accepted = known && known->identity.name == identity.name &&
-                       known->identity.groups == identity.groups &&
-                       known->identity.rights == identity.rights;
-        }
-        if (accepted) return;
+        if (admission_.still_holds(session.identity())) return;
         ++ended;
         session.end(Errc::kDenied, "its key is not accepted any more");
     });
@@ -258,44 +209,22 @@ std::vector<SessionInfo> Server::sessions() {
 std::vector<UnheardFop> Server::unheard(Duration gone_max) const {
     const Instant now = host_.reactor().now();
     std::vector<UnheardFop> list;
-    for (const auto& [client, record] : clients_) {
-        if (record->sessions == 0 && now - record->idle_since > gone_max) continue;
-        for (const auto& [request, remembered] : record->fops) {
-            list.push_back({.client = client, .principal = record->principal, .request = request});
+    clients_.for_each([&](const ClientRecord& client) {
+        if (client.line() == nullptr && now - client.idle_since() > gone_max) return;
+        for (const auto& [request, fop] : client.fops()) {
+            list.push_back(
+                {.client = client.id(), .principal = client.principal(), .request = request});
         }
-    }
+    });
     return list;
 }
 
 // From time to time, while there is anything to forget.
 void Server::on_time(core::Timer& timer) {
-    static_cast<Server&>(timer).forget_clients();
-}
-
-void Server::forget_clients() {
-    const Instant now = host_.reactor().now();
-    std::vector<std::pair<Instant, fop::ClientId>> idle;
-    for (auto each = clients_.begin(); each != clients_.end();) {
-        const ClientRecord& record = *each->second;
-        const bool busy = std::ranges::any_of(
-            record.fops, [](const auto& fop) { return !fop.second.reply.has_value(); });
-        if (record.sessions > 0 || busy) {
-            ++each;
-            continue;
-        }
-        if (now - record.idle_since >= options_.client_kept) {
-            each = clients_.erase(each);
-            continue;
-        }
-        idle.emplace_back(record.idle_since, each->first);
-        ++each;
-    }
-    if (idle.size() > options_.clients_kept_max) {
-        std::ranges::sort(idle);
-        idle.resize(idle.size() - options_.clients_kept_max);
-        for (const auto& [since, client] : idle) clients_.erase(client);
-    }
-    if (!clients_.empty()) host_.reactor().arm(*this, after(now, kSweepInterval));
+    auto& self = static_cast<Server&>(timer);
+    core::Reactor& reactor = self.host_.reactor();
+    self.clients_.forget_old(reactor.now());
+    if (self.clients_.size() > 0) reactor.arm(self, after(reactor.now(), kSweepInterval));
 }
 
 Server::Incoming& Server::take_incoming() {
@@ -324,7 +253,15 @@ void Server::remove(Peer& peer) {
 
 // -- one session --
 
+SessionUser::Verdict Server::Peer::on_proved(Session& proved) {
+    ClientRecords& clients = server_.clients_;
+    share_ = clients.take_session(proved.identity());
+    if (share_ == nullptr) return {.refusal = clients.why_no_session()};
+    return {.resumed = clients.find(proved.client_id(), proved.identity()) != nullptr};
+}
+
 void Server::Peer::on_open(Session& opened) {
+    server_.places_.give_back(host);
     const fop::Identity& identity = opened.identity();
     caller = {.session = opened.id(),
               .client = opened.client_id(),
@@ -334,34 +271,14 @@ void Server::Peer::on_open(Session& opened) {
               .groups = identity.groups,
               .rights = identity.rights,
               .address = opened.peer()};
-    const std::size_t many =
-        server_.peers_.size() + std::size_t{2} * server_.options_.clients_kept_max;
-    if (server_.clients_.size() > many) server_.forget_clients();
-    if (opened.accepted().resumed && !server_.clients_.contains(opened.client_id())) {
-        // What must not run twice would.
-        return opened.end(Errc::kBusy, "the client was forgotten while it connected");
-    }
-    auto& place = server_.clients_[opened.client_id()];
-    if (place == nullptr) {
-        place = std::make_unique<ClientRecord>();
-        place->principal = identity.name;
-        if (!server_.armed()) {
-            server_.host_.reactor().arm(server_,
-                                        after(server_.host_.reactor().now(), kSweepInterval));
-        }
-    }
-    if (place->principal != identity.name) {
-        // A client's number is nothing to be had by guessing: somebody listened.
-        return opened.end(Errc::kDenied, "the client belongs to another principal");
-    }
-    record = place.get();
-    ++record->sessions;
+    // Of this principal: another one that says the same number is another client.
     // What came over a session that only the client knows to be lost comes again over this one. If
     // it ran late all the same, it would undo what its client does after the answer.
-    if (record->newest != nullptr) {
-        record->newest->session->end(Errc::kClosed, "its client has connected again");
+    record = &server_.clients_.enter(opened.client_id(), identity, *share_, *this);
+    if (!server_.armed()) {
+        core::Reactor& reactor = server_.host_.reactor();
+        reactor.arm(server_, after(reactor.now(), kSweepInterval));
     }
-    record->newest = this;
     if (server_.draining_) opened.say_bye("the node drains");
 }
 
@@ -382,18 +299,18 @@ bool Server::Peer::take(Session& session_now, const fop::RequestHeader& header,
     if (!grant.use()) return false;
     grant.grow();
 
-    Remembered* remembered = nullptr;
-    if (type != nullptr && type->repeat != fop::Repeat::kIdempotent && record != nullptr) {
-        if (record->fops.size() >= kRememberedMax && !record->fops.contains(request.id)) {
+    RememberedFop* remembered = nullptr;
+    if (type != nullptr && type->repeat != fop::Repeat::kIdempotent) {
+        const auto [fop, is_new] = server_.clients_.remember(*record, request.id);
+        if (fop == nullptr) {
             reply({.id = request.id,
                    .status = fop::Status::kTryAgain,
-                   .words = "too many replies that the client has not acknowledged"},
+                   .words = "too many replies that its clients have not acknowledged"},
                   lane);
             return true;
         }
-        const auto [place, is_new] = record->fops.try_emplace(request.id);
-        remembered = &place->second;
-        remembered->peer = this;
+        remembered = fop;
+        remembered->line = id();
         remembered->lane = lane;
         if (!is_new) {
             // It came before, over a session that was lost.
@@ -423,11 +340,7 @@ void Server::Peer::on_cancelled(Session&, std::uint64_t request) {
 }
 
 void Server::Peer::on_acknowledged(Session&, std::uint64_t before) {
-    if (record == nullptr) return;
-    auto& fops = record->fops;
-    for (auto each = fops.begin(); each != fops.end() && each->first < before;) {
-        each = each->second.reply ? fops.erase(each) : std::next(each);
-    }
+    server_.clients_.acknowledged(*record, before);
 }
 
 void Server::Peer::on_bye(Session& session_now, std::string_view) {
@@ -445,12 +358,11 @@ void Server::Peer::on_turn_end(Session& session_now) {
 void Server::Peer::on_end(Session&, const Error&, std::string_view) {
     session = nullptr;
     backlog_.clear();
+    const Instant now = server_.host_.reactor().now();
     if (record != nullptr) {
-        if (record->newest == this) record->newest = nullptr;
-        if (--record->sessions == 0) record->idle_since = server_.host_.reactor().now();
-        for (auto& [id, remembered] : record->fops) {
-            if (remembered.peer == this) remembered.peer = nullptr;
-        }
+        server_.clients_.leave(*std::exchange(record, nullptr), *this, now);
+    } else {
+        server_.places_.give_back_later(host, now);
     }
     // Nobody hears the answer; what must not run twice and has started runs to its end all the
     // same, for the client may ask again.
@@ -470,6 +382,7 @@ void Server::Peer::on_end(Session&, const Error&, std::string_view) {
 
 void Server::Peer::on_gone(Session&) {
     gone_ = true;
+    if (share_ != nullptr) server_.clients_.give_back(*std::exchange(share_, nullptr));
     if (running_count == 0) server_.remove(*this);
 }
 
@@ -480,8 +393,8 @@ void Server::Peer::join(Incoming& incoming) {
 
 void Server::Peer::forget(Incoming& incoming) {
     if (incoming.remembered == nullptr) return;
-    incoming.remembered = nullptr;
-    record->fops.erase(incoming.request().id);
+    server_.clients_.forget(*std::exchange(incoming.remembered, nullptr), incoming.request().id,
+                            server_.host_.reactor().now());
 }
 
 void Server::Peer::leave(Incoming& incoming) {
@@ -604,14 +517,12 @@ void Server::Incoming::reply(const fop::Reply& given) {
     reply.id = request_.id;
     end_waiting();
     if (!started_) peer_->forget(*this);
-    Peer* to = peer_;
-    fop::Lane to_lane = lane;
     if (remembered != nullptr) {
-        remembered->reply.emplace(reply);
-        to = remembered->peer;
-        to_lane = remembered->lane;
+        server_.clients_.answered(*std::exchange(remembered, nullptr), reply,
+                                  server_.host_.reactor().now());
+    } else {
+        peer_->reply(reply, lane);
     }
-    if (to != nullptr) to->reply(reply, to_lane);
     if (!cancelling_) server_.release(*this);
 }
 

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "core/timer_heap.h"
+#include "fabric/rpc/client_records.h"
+#include "fabric/rpc/handshake_places.h"
 #include "fabric/rpc/incoming.h"
 #include "fabric/session/session_host.h"
 
@@ -19,17 +21,18 @@ struct ServerOptions {
     // Of the node: another one after each start.
     std::uint64_t incarnation = 0;
     std::uint32_t sessions_max = 20'000;
+    // Connections on their way to a session; those that came to nothing count for as long as a
+    // handshake may take.
+    std::uint32_t handshakes_max = 1024;
     // How long a client without a session may come back for what it asked, and how many such
-    // clients are kept, give or take as many again.
+    // clients are kept.
     Duration client_kept{5min};
     std::uint32_t clients_kept_max = 4096;
+    // Memory for replies that clients may come back for.
+    std::uint64_t reply_bytes_max = 128U << 20;
 };
 
-// Who may connect: replaced as a whole by a reload.
-struct Admission {
-    std::shared_ptr<const fop::KeyFinder> keys;
-    std::optional<fop::Rights> unauthenticated{};
-};
+using fop::Admission;
 
 // A session as others see it.
 struct SessionInfo {
@@ -80,7 +83,7 @@ public:
     // all the same is still handed on.
     void drain();
 
-    // Ends sessions whose key is no longer accepted; how many.
+    // Ends sessions that would not be let in as they were; how many.
     std::size_t end_outdated();
     std::vector<SessionInfo> sessions();
     // Fops that have arrived and not been replied to.
@@ -93,11 +96,8 @@ public:
 private:
     class Peer;
     class Incoming;
-    struct Remembered;
-    struct ClientRecord;
 
     static void on_time(core::Timer& timer);
-    void forget_clients();
     Incoming& take_incoming();
     void release(Incoming& incoming);
     void remove(Peer& peer);
@@ -110,7 +110,8 @@ private:
     bool draining_ = false;
     std::size_t held_ = 0;
     std::map<Peer*, std::unique_ptr<Peer>> peers_;
-    std::map<fop::ClientId, std::unique_ptr<ClientRecord>> clients_;
+    HandshakePlaces places_;
+    ClientRecords clients_;
     std::vector<std::unique_ptr<Incoming>> incoming_;
     std::vector<Incoming*> free_incoming_;
 };

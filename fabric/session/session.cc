@@ -20,24 +20,11 @@ constexpr std::uint32_t kCreditsForControl = 1;
 constexpr std::uint32_t kCreditsMax = 1U << 20;
 // What a last message, a refusal say, may take to leave.
 constexpr Duration kFarewellMax = 1s;
-constexpr Duration kLeaseMin = 10ms;
 constexpr Error kTurnedAway{.code = Errc::kBusy, .context = "the server takes no more connections"};
 // No peer is let in that could not take every request or reply without its payload.
 static_assert(fop::kMessageBytesMin >= fop::kRequestOverheadMax);
 static_assert(fop::kMessageBytesMin >= fop::kReplyOverheadMax);
 static_assert(fop::kMessageBytesMin >= fop::kControlBytesMax);
-
-Errc error_of(fop::RefusalReason reason) {
-    switch (reason) {
-        case fop::RefusalReason::kDenied:
-        case fop::RefusalReason::kAuthenticationNeeded: return Errc::kDenied;
-        case fop::RefusalReason::kVersion: return Errc::kUnsupported;
-        case fop::RefusalReason::kMalformed: return Errc::kInvalid;
-        case fop::RefusalReason::kBusy:
-        case fop::RefusalReason::kDraining: return Errc::kBusy;
-    }
-    return Errc::kDenied;
-}
 
 }  // namespace
 
@@ -71,30 +58,23 @@ void Session::on_connected(std::span<const std::byte> answer) {
     last_heard_at_ = host_.reactor_.now();
     if (role_ == Role::kServer) {
         // The client speaks first, and may have done so.
-        if (early_.empty()) return;
-        const std::vector<std::byte> message = std::exchange(early_, {});
-        on_greeting(*fop::read_prefix(message), message);
+        if (greeted_) host_.greetings_.push_back(*this);
         return;
     }
     const auto accepted = fop::decode_accept_hello(answer);
     if (!accepted) return end(accepted.error().code, accepted.error().context);
     accepted_ = *accepted;
     peer_handle_ = accepted_.session;
-    fop::ClientRandom random;
-    host_.entropy_.fill(random.writable());
-    client_handshake_ = std::make_unique<fop::ClientHandshake>(
-        fop::ClientHandshake::Options{
-            .credentials = std::move(credentials_),
-            .offer = {.message_bytes_max = host_.options_.machine.receive_buffer_bytes,
-                      .message_credits = host_.options_.message_credits_floor},
-            .connect_data = {.connect = connect_hello_, .accept = fop::encode(accepted_)}},
-        random);
-    credentials_ = {};
-    follow({.state = fop::HandshakeState::kRunning, .send = client_handshake_->start()});
+    const fop::ConnectData data{.connect = connect_hello_, .accept = fop::encode(accepted_)};
+    follow({.state = fop::HandshakeState::kRunning, .send = client_handshake_->start(data)});
 }
 
 void Session::on_closed(const Error& reason, std::string_view words) {
     if (state_ == State::kEnding) return;  // As it would have been anyway.
+    if (!disbelief_.empty() && state_ != State::kOpen) {
+        host_.count_refusal(peer_, disbelief_);
+        return fail(reason, words);
+    }
     host_.statistics_.lost.add(1);
     note_unfinished("the connection was lost");
     // An acceptor refuses before it has seen a key: whoever comes, and only for now.
@@ -107,11 +87,8 @@ void Session::on_closed(const Error& reason, std::string_view words) {
 void Session::on_message(const fop::Prefix& prefix, std::span<const std::byte> message) {
     if (state_ == State::kEnding) return;  // It crossed the end on its way.
     if (prefix.kind == fop::MessageKind::kHandshake) {
-        if (state_ == State::kHandshaking) return on_greeting(prefix, message);
-        if (state_ == State::kConnecting && role_ == Role::kServer && early_.empty()) {
-            early_.assign(message.begin(), message.end());
-            return;
-        }
+        const bool too_early = role_ == Role::kClient && state_ == State::kConnecting;
+        if (state_ != State::kOpen && !too_early) return on_greeting(prefix, message);
         host_.statistics_.unsealed.add(1);
         return;
     }
@@ -214,107 +191,6 @@ bool Session::on_control(const fop::Control& control) {
     return true;
 }
 
-// -- the handshake --
-
-void Session::on_greeting(const fop::Prefix& prefix, std::span<const std::byte> message) {
-    const auto envelope = fop::read_handshake(message);
-    if (!envelope || prefix.sequence != next_in_) {
-        constexpr std::string_view kReason = "the handshake is malformed";
-        if (role_ == Role::kServer) host_.count_refusal(peer_, kReason);
-        return end(Errc::kInvalid, kReason);
-    }
-    ++next_in_;
-    follow(role_ == Role::kServer ? server_handshake_->consume(*envelope, *key_finder_)
-                                  : client_handshake_->consume(*envelope));
-}
-
-void Session::follow(const fop::HandshakeStep& step) {
-    if (!step.send.empty()) {
-        SendBuffer* const buffer = host_.take_buffer(*this);
-        if (buffer == nullptr) {
-            constexpr std::string_view kReason = "no buffer for the handshake";
-            note_unfinished(kReason);
-            return end(Errc::kNoSpace, kReason);
-        }
-        const std::size_t bytes =
-            fop::write_handshake(buffer->whole.bytes, next_prefix(), step.send);
-        send(*buffer, bytes);
-    }
-    switch (step.state) {
-        case fop::HandshakeState::kRunning: return;
-        case fop::HandshakeState::kRefused:
-            return refuse(role_ == Role::kServer ? server_handshake_->refusal()
-                                                 : client_handshake_->refusal());
-        case fop::HandshakeState::kDone: return open();
-    }
-}
-
-void Session::open() {
-    if (role_ == Role::kServer) {
-        open_as_server();
-    } else {
-        open_as_client();
-    }
-    state_ = State::kOpen;
-    last_heard_at_ = host_.reactor_.now();
-    host_.statistics_.sessions.add(1);
-    host_.statistics_.opened.add(1);
-    on_deadline();  // From now on it is the lease's.
-    user_.on_open(*this);
-}
-
-void Session::open_as_server() {
-    const fop::ServerSession& outcome = server_handshake_->session();
-    const HostOptions& options = host_.options_;
-    identity_ = outcome.identity;
-    keys_ = outcome.keys;
-    send_key_ = &keys_.server;
-    receive_key_ = &keys_.client;
-    peer_message_bytes_max_ = std::min(outcome.client.message_bytes_max, options.send_buffer_bytes);
-    inline_max_ = options.inline_max;
-    send_credits_ = outcome.client.message_credits;
-    fop_grants_[index_of(fop::Lane::kData)] = std::make_unique<CreditGrant>(
-        host_.fop_credits_, options.fop_credits_floor, options.fop_credits_max);
-    fop_grants_[index_of(fop::Lane::kControl)] = std::make_unique<CreditGrant>(
-        host_.fop_credits_, options.control_credits, options.control_credits);
-    server_handshake_.reset();
-    key_finder_.reset();
-}
-
-void Session::open_as_client() {
-    const fop::ClientSession& outcome = client_handshake_->session();
-    identity_.name = outcome.name;
-    identity_.rights = outcome.rights;
-    keys_ = outcome.keys;
-    send_key_ = &keys_.client;
-    receive_key_ = &keys_.server;
-    peer_message_bytes_max_ =
-        std::min(outcome.server.message_bytes_max, host_.options_.send_buffer_bytes);
-    inline_max_ = outcome.server.inline_max;
-    lease_ = std::max<Duration>(outcome.server.lease, kLeaseMin);
-    send_credits_ = outcome.grant.message_credits;
-    fop_credits_[index_of(fop::Lane::kData)] = outcome.grant.fop_credits_data;
-    fop_credits_[index_of(fop::Lane::kControl)] = outcome.grant.fop_credits_control;
-    client_handshake_.reset();
-}
-
-// The peer learns why, if the message still reaches it.
-void Session::refuse(const fop::Refusal& refusal) {
-    std::string words;
-    core::append_printable(words, refusal.words);
-    if (role_ == Role::kServer) host_.count_refusal(peer_, words);
-    const Errc code = error_of(refusal.reason);
-    const bool leaving = refusal.by == fop::RefusedBy::kUs && sends_in_flight_ > 0;
-    fail(Error{.code = code, .context = "handshake"}, words, leaving);
-}
-
-// A client went before it had proved who it is; one that was refused is logged as that.
-void Session::note_unfinished(std::string_view reason) {
-    if (role_ != Role::kServer || state_ == State::kOpen) return;
-    emit(host_.events_, core::Level::kWarn, "fabric.handshake_ended",
-         {{"peer", std::string_view(peer_)}, {"reason", reason}});
-}
-
 // -- messages out --
 
 bool Session::may_send(std::uint32_t credits_needed) {
@@ -346,7 +222,7 @@ fop::MessageWriter* Session::requests(const fop::RequestHeader& header) {
 fop::MessageWriter* Session::begin_message(fop::MessageKind kind,
                                            const fop::RequestHeader& header) {
     if (!may_send(kCreditsForFops)) return nullptr;
-    open_message_ = host_.take_buffer(*this);
+    open_message_ = host_.take_buffer(*this, SendUse::kFops);
     if (open_message_ == nullptr) return nullptr;
     open_message_->kind = kind;
     const auto room = open_message_->whole.bytes.first(peer_message_bytes_max_);
@@ -401,8 +277,9 @@ void Session::on_sent(SendBuffer& buffer) {
     host_.give_back(buffer);
     if (wants_room_) wants_turn();
     if (state_ == State::kEnding && sends_in_flight_ == 0) {
+        is_leaving_ = false;
         deadline_.disarm();
-        connection_->close();
+        wants_end();
     }
 }
 
@@ -420,6 +297,7 @@ void Session::end_turn() {
     if (state_ != State::kOpen) return;
     send_message();
     send_control_if_due();
+    host_.end_promise(*this);
 }
 
 void Session::send_control_if_due() {
@@ -427,7 +305,7 @@ void Session::send_control_if_due() {
                      surrender_asked_ > 0 || surrender_due_ > 0 || surrender_fops_asked_ > 0 ||
                      surrender_fops_due_ > 0 || message_grant_.urgent() || owes_fop_credits();
     if (!due || !may_send(kCreditsForControl)) return;
-    SendBuffer* const buffer = host_.take_buffer(*this);
+    SendBuffer* const buffer = host_.take_buffer(*this, SendUse::kControl);
     if (buffer == nullptr) return;
 
     fop::Control control{.ping = ping_due_ ? next_out_ + 1 : 0,
@@ -515,16 +393,10 @@ void Session::Deadline::on_time(core::Timer& timer) {
 void Session::on_deadline() {
     const Instant now = host_.reactor_.now();
     if (state_ == State::kEnding) {
-        connection_->close();
-        return;
+        is_leaving_ = false;
+        return wants_end();
     }
-    if (state_ != State::kOpen) {
-        const std::string_view reason =
-            state_ == State::kConnecting ? "no connection in time" : "no handshake in time";
-        host_.statistics_.expired.add(1);
-        note_unfinished(reason);
-        return fail(Error{.code = Errc::kTimedOut, .context = "handshake"}, reason);
-    }
+    if (state_ != State::kOpen) return on_handshake_deadline();
     const Instant silent_at = after(last_heard_at_, lease_);
     const Instant stuck_at = sends_in_flight_ > 0 ? after(oldest_send_at_, lease_) : kNever;
     // A peer may talk and yet not let its memory be reached.
@@ -574,13 +446,14 @@ void Session::fail(const Error& error, std::string_view words, bool leaving) {
     deadline_.disarm();
     static_cast<InTurnEnd&>(*this).unlink();
     static_cast<InTransferTurn&>(*this).unlink();
+    static_cast<InGreetings&>(*this).unlink();
+    static_cast<InBufferQueue&>(*this).unlink();
+    static_cast<InControlQueue&>(*this).unlink();
+    host_.end_promise(*this);
     if (open_message_ != nullptr) host_.give_back(*std::exchange(open_message_, nullptr));
-    host_.ending_.push_back(this);
-    if (leaving) {
-        host_.reactor_.arm(deadline_, after(host_.reactor_.now(), kFarewellMax));
-    } else if (connection_ != nullptr) {
-        connection_->close();
-    }
+    is_leaving_ = leaving;
+    if (leaving) host_.reactor_.arm(deadline_, after(host_.reactor_.now(), kFarewellMax));
+    wants_end();
     while (Transfer* transfer = transfers_waiting_.pop_front()) {
         transfer->session_ = nullptr;
         transfer->result = std::unexpected(Error{.code = Errc::kClosed, .context = "session"});
@@ -589,8 +462,17 @@ void Session::fail(const Error& error, std::string_view words, bool leaving) {
     user_.on_end(*this, error, words);
 }
 
+void Session::wants_end() {
+    InEnds& place = *this;
+    if (!is_leaving_ && !place.linked()) host_.ends_.push_back(place);
+}
+
+void Session::disconnect() {
+    if (connection_ != nullptr) connection_->close();
+}
+
 bool Session::can_be_buried() const {
-    return !deadline_.armed() && (connection_ == nullptr || connection_->in_flight() == 0);
+    return connection_ == nullptr || connection_->in_flight() == 0;
 }
 
 }  // namespace fopd::fabric

@@ -27,6 +27,12 @@ struct SendBuffer;
 // Whom a session works for. Called from the host's turn. on_gone() is the last call.
 class SessionUser {
 public:
+    // The client has proved who it is: whether it comes in. The server's alone.
+    struct Verdict {
+        std::string_view refusal = {};  // Why not, in 64 bytes at most; empty: it does.
+        bool resumed = false;           // Its earlier requests are still known here.
+    };
+    virtual Verdict on_proved(Session& session) = 0;
     // Both sides know who the other is; messages may be sent.
     virtual void on_open(Session& session) = 0;
     // Each is for one of the two sides. False ends the session: the peer must not send that.
@@ -54,6 +60,10 @@ protected:
 // The lists of its host that a session may be in, a base for each.
 class InTurnEnd : public core::ListNode {};
 class InTransferTurn : public core::ListNode {};
+class InGreetings : public core::ListNode {};
+class InBufferQueue : public core::ListNode {};
+class InControlQueue : public core::ListNode {};
+class InEnds : public core::ListNode {};
 
 // A connection both of whose ends know each other: messages that are sealed and counted, credits
 // both ways, a lease, transfers in turn with those of other sessions. Its host owns it, and it
@@ -62,7 +72,13 @@ class InTransferTurn : public core::ListNode {};
 // Because receive buffers are shared, a message does not show which connection it came by. One that
 // is not sealed with this session's key is therefore dropped and counted, and says nothing about
 // the session it names.
-class Session final : ConnectionUser, InTurnEnd, InTransferTurn {
+class Session final : ConnectionUser,
+                      InTurnEnd,
+                      InTransferTurn,
+                      InGreetings,
+                      InBufferQueue,
+                      InControlQueue,
+                      InEnds {
 public:
     enum class Role : std::uint8_t { kServer, kClient };
     enum class State : std::uint8_t {
@@ -95,6 +111,8 @@ public:
     const fop::ClientId& client_id() const { return client_id_; }
     // What the server said about itself when it accepted; for the client.
     const fop::AcceptHello& accepted() const { return accepted_; }
+    // The server knows what this client has asked before; for the client.
+    bool resumed() const { return resumed_; }
     // The largest payload that travels in a message to the server.
     std::uint32_t inline_max() const { return inline_max_; }
     const fop::MacKey& descriptor_key() const { return keys_.descriptor; }
@@ -163,6 +181,9 @@ private:
     // What the host found in a message that names this session.
     void on_message(const fop::Prefix& prefix, std::span<const std::byte> message);
     void on_greeting(const fop::Prefix& prefix, std::span<const std::byte> message);
+    bool take_greeting(std::span<const std::byte> envelope);
+    // The first one that came, in the host's time: it is the work of a handshake.
+    void answer_greeting();
     bool on_opened_message(const fop::Prefix& prefix, std::span<const std::byte> message);
     bool on_control(const fop::Control& control);
     void follow(const fop::HandshakeStep& step);
@@ -186,7 +207,11 @@ private:
     void give_loans_back(std::uint32_t count);
     void end_turn();
     void on_deadline();
+    void on_handshake_deadline();
     void fail(const Error& error, std::string_view words, bool leaving = false);
+    // The host's turn for what is left to be done at the end.
+    void wants_end();
+    void disconnect();
     bool can_be_buried() const;
 
     SessionHost& host_;
@@ -199,14 +224,17 @@ private:
     // The one of our side, until it is open.
     std::unique_ptr<fop::ServerHandshake> server_handshake_;
     std::unique_ptr<fop::ClientHandshake> client_handshake_;
-    std::shared_ptr<const fop::KeyFinder> key_finder_;
-    fop::Credentials credentials_;
+    const fop::Admission* admission_ = nullptr;  // In force now; its owner replaces what is in it.
     fop::ConnectHello::Bytes connect_hello_{};
-    std::vector<std::byte> early_;  // Came before the transport said that we are connected.
+    std::vector<std::byte> greeting_;  // The client's first one, as long as nobody answered it.
+    bool greeted_ = false;
+    // Why somebody was not believed who may have been the client; in printable words.
+    std::string disbelief_;
     std::string peer_;
     fop::Identity identity_;
     fop::ClientId client_id_{};
     fop::AcceptHello accepted_{};
+    bool resumed_ = false;
     fop::SessionKeys keys_;
     const fop::MacKey* send_key_ = nullptr;     // Of keys_.
     const fop::MacKey* receive_key_ = nullptr;  // Likewise.
@@ -220,7 +248,9 @@ private:
 
     std::uint32_t send_credits_ = 0;
     std::uint32_t sends_in_flight_ = 0;
-    bool wants_room_ = false;  // Somebody was told that nothing can be sent now.
+    bool is_leaving_ = false;   // It ends when its last message has left.
+    bool wants_room_ = false;   // Somebody was told that nothing can be sent now.
+    bool has_promise_ = false;  // Of the next buffer: it was its turn among those that wait.
     CreditGrant message_grant_;
     std::array<std::unique_ptr<CreditGrant>, 2> fop_grants_;
     std::array<std::uint32_t, 2> fop_credits_{};

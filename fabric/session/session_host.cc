@@ -19,6 +19,19 @@ constexpr std::uint32_t kShareOfOne = 8;  // One part in so many of what is free
 // How long a session that lacks loans waits until others are asked for theirs. Each time all
 // sessions are looked at.
 constexpr Duration kLoansSettledIn = 20ms;
+// Each costs a tenth of a millisecond of X25519, before anybody has proved anything.
+constexpr std::uint32_t kGreetingsPerTurn = 4;
+
+// One part of the buffers to send from is kept for what is not fops. A session has no more of them
+// under way than a part of what is left: the more do not read, the less each of them holds, and
+// there is always one for a session that does.
+constexpr std::size_t kReservedPart = 8;
+constexpr std::size_t kShareOfSends = 2;
+// When none is left, a peer that has taken nothing for this long has to go.
+constexpr Duration kPatience = 1s;
+
+// Each may cost system calls.
+constexpr std::uint32_t kSessionEndsPerTurn = 32;
 
 // A handle is a slot and a number nobody can guess, so that a stranger cannot name the session.
 constexpr std::uint64_t slot_of(std::uint64_t handle) {
@@ -130,11 +143,10 @@ Session& SessionHost::accept(std::unique_ptr<ConnectionRequest> request, const A
     session.peer_handle_ = accepting.hello.session;
     session.client_id_ = accepting.hello.client_id;
     session.peer_ = request->peer();
-    session.key_finder_ = accepting.keys;
+    session.admission_ = accepting.admission;
     session.accepted_ = {.locality = accepting.locality,
                          .session = session.handle_,
-                         .incarnation = accepting.incarnation,
-                         .resumed = accepting.resumed};
+                         .incarnation = accepting.incarnation};
     const auto answer = fop::encode(session.accepted_);
     fop::ServerRandom random;
     entropy_.fill(random.writable());
@@ -147,8 +159,7 @@ Session& SessionHost::accept(std::unique_ptr<ConnectionRequest> request, const A
             .grant = {.message_credits = options_.message_credits_floor,
                       .fop_credits_data = options_.fop_credits_floor,
                       .fop_credits_control = options_.control_credits},
-            .connect_data = {.connect = fop::encode(accepting.hello), .accept = answer},
-            .unauthenticated = accepting.unauthenticated},
+            .connect_data = {.connect = fop::encode(accepting.hello), .accept = answer}},
         random);
     reactor_.arm(session.deadline_, after(reactor_.now(), options_.handshake_timeout));
     session.connection_ = machine_->accept(std::move(request), answer, session);
@@ -159,11 +170,19 @@ Session& SessionHost::connect(const Connecting& connecting, SessionUser& user) {
     Session& session = add(Session::Role::kClient, user);
     session.client_id_ = connecting.client;
     session.peer_ = format_address(connecting.server);
-    session.credentials_ = connecting.credentials;
+    fop::ClientRandom random;
+    entropy_.fill(random.writable());
+    session.client_handshake_ = std::make_unique<fop::ClientHandshake>(
+        fop::ClientHandshake::Options{
+            .credentials = connecting.credentials,
+            .offer = {.message_bytes_max = options_.machine.receive_buffer_bytes,
+                      .message_credits = options_.message_credits_floor}},
+        random);
     session.connect_hello_ = fop::encode(
         fop::ConnectHello{.locality = connecting.server.locality.value_or(fop::kAnyLocality),
                           .client_id = connecting.client,
-                          .session = session.handle_});
+                          .session = session.handle_,
+                          .promise = session.client_handshake_->promise()});
     reactor_.arm(session.deadline_, after(reactor_.now(), options_.handshake_timeout));
     session.connection_ = machine_->connect(connecting.server, session.connect_hello_, session);
     return session;
@@ -185,7 +204,7 @@ void SessionHost::for_each(const std::function<void(Session&)>& visit) {
 }
 
 bool SessionHost::at_rest() const {
-    return count_ == 0 && ending_.empty() && transfers_in_flight_ == 0 &&
+    return count_ == 0 && ends_.empty() && transfers_in_flight_ == 0 &&
            free_buffers_.size() == buffers_.size() &&
            message_credits_.free() == message_credits_.total() &&
            fop_credits_.free() == fop_credits_.total() && loans_.taken() == 0;
@@ -216,18 +235,17 @@ void SessionHost::flush() {
     core::IntrusiveList<InTurnEnd> now;
     while (InTurnEnd* each = turn_end_.pop_front()) now.push_back(*each);
     while (InTurnEnd* each = now.pop_front()) static_cast<Session*>(each)->end_turn();
+    answer_greetings();
     start_transfers();
 
-    // Who hears that a session is gone may end others.
-    burying_.swap(ending_);
-    for (Session* const session : burying_) {
-        if (session->can_be_buried()) {
-            bury(*session);
-        } else {
-            ending_.push_back(session);
-        }
+    // When thousands end at once, the rest is for the next turns.
+    for (std::uint32_t i = 0; i < kSessionEndsPerTurn; ++i) {
+        InEnds* const next = ends_.pop_front();
+        if (next == nullptr) break;
+        auto& session = static_cast<Session&>(*next);
+        session.disconnect();
+        if (session.can_be_buried()) bury(session);
     }
-    burying_.clear();
 }
 
 void SessionHost::settle_loans_soon() {
@@ -253,23 +271,92 @@ void SessionHost::bury(Session& session) {
     if (count_ == 0) empty_.wake_all();
 }
 
-SendBuffer* SessionHost::take_buffer(Session& session) {
-    if (free_buffers_.empty()) {
-        InTurnEnd& place = session;
-        if (!place.linked()) want_buffer_.push_back(place);
+std::size_t SessionHost::spare_buffers() const {
+    const std::size_t kept = buffers_.size() / kReservedPart + promised_;
+    return free_buffers_.size() > kept ? free_buffers_.size() - kept : 0;
+}
+
+SendBuffer* SessionHost::take_buffer(Session& session, SendUse use) {
+    if (session.has_promise_) {
+        // It was its turn.
+    } else if (use == SendUse::kFops) {
+        const std::size_t spare = spare_buffers();
+        if (session.sends_in_flight_ >= std::max<std::size_t>(spare / kShareOfSends, 1)) {
+            session.wants_room_ = true;  // Its next turn: when one of those it has was sent.
+            return nullptr;
+        }
+        if (spare == 0 || !want_buffer_.empty()) {
+            InBufferQueue& place = session;
+            if (!place.linked()) want_buffer_.push_back(place);
+            if (!shortage_.armed()) reactor_.arm(shortage_, after(reactor_.now(), kPatience));
+            return nullptr;
+        }
+    } else if (free_buffers_.size() <= promised_) {
+        if (use == SendUse::kHandshake) return nullptr;
+        InControlQueue& place = session;
+        if (!place.linked()) want_control_.push_back(place);
+        if (!shortage_.armed()) reactor_.arm(shortage_, after(reactor_.now(), kPatience));
         return nullptr;
     }
+    if (std::exchange(session.has_promise_, false)) --promised_;
     SendBuffer* const buffer = free_buffers_.back();
     free_buffers_.pop_back();
     buffer->session = &session;
+    buffer->sent_at = kNever;
     return buffer;
 }
 
 void SessionHost::give_back(SendBuffer& buffer) {
     buffer.session = nullptr;
     free_buffers_.push_back(&buffer);
-    if (InTurnEnd* waiting = want_buffer_.pop_front()) turn_end_.push_back(*waiting);
+    wake_waiting();
     if (free_buffers_.size() == buffers_.size()) all_sent_.wake_all();
+}
+
+void SessionHost::end_promise(Session& session) {
+    if (!std::exchange(session.has_promise_, false)) return;
+    --promised_;
+    wake_waiting();
+}
+
+void SessionHost::wake_waiting() {
+    if (InControlQueue* const first = want_control_.pop_front()) {
+        static_cast<Session*>(first)->wants_turn();
+    }
+    if (spare_buffers() == 0) return;
+    InBufferQueue* const first = want_buffer_.pop_front();
+    if (first == nullptr) return;
+    auto& session = static_cast<Session&>(*first);
+    session.has_promise_ = true;
+    ++promised_;
+    session.wants_turn();
+}
+
+// Somebody waits, and a peer takes nothing of what was sent to it: the slowest of all goes before
+// its lease is over.
+void SessionHost::end_slowest() {
+    if (want_buffer_.empty() && want_control_.empty()) return;
+    SendBuffer* oldest = nullptr;
+    for (const auto& each : buffers_) {
+        if (each->session == nullptr || each->session->state() != Session::State::kOpen) continue;
+        if (oldest == nullptr || each->sent_at < oldest->sent_at) oldest = each.get();
+    }
+    const Instant now = reactor_.now();
+    if (oldest == nullptr || oldest->sent_at > now - kPatience) {
+        reactor_.arm(shortage_, after(now, kPatience / 10));
+        return;
+    }
+    statistics_.expired.add(1);
+    oldest->session->end(Errc::kTimedOut, "the peer takes no messages, and others wait for room");
+    reactor_.arm(shortage_, after(now, kPatience / 100));
+}
+
+void SessionHost::answer_greetings() {
+    for (std::uint32_t i = 0; i < kGreetingsPerTurn; ++i) {
+        InGreetings* const next = greetings_.pop_front();
+        if (next == nullptr) return;
+        static_cast<Session*>(next)->answer_greeting();
+    }
 }
 
 // One piece of each session in turn, so that a client with a long queue does not hold up others.
@@ -298,6 +385,7 @@ void SessionHost::on_transferred(Session& session, Transfer& transfer) {
     --transfers_in_flight_;
     --session.transfers_in_flight_;
     session.transfer_moved_at_ = reactor_.now();
+    if (session.state_ == Session::State::kEnding) session.wants_end();
     if (transfer.result) {
         const std::size_t bytes = transfer.local.bytes.size();
         session.statistics_.bytes_transferred += bytes;

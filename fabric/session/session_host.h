@@ -41,6 +41,13 @@ struct HostOptions {
     Duration handshake_timeout{5s};
 };
 
+// What a buffer is taken for.
+enum class SendUse : std::uint8_t {
+    kFops,       // Requests and replies.
+    kControl,    // What keeps a session going: also when fops find no buffer.
+    kHandshake,  // Likewise; without one it ends.
+};
+
 // A message on its way out, and the writer that puts it together.
 struct SendBuffer final : TransferOp {
     SendBuffer(SessionHost& owner, std::span<std::byte> memory, void* registration);
@@ -63,7 +70,8 @@ struct HostStatistics {
     core::Counter expired;   // Ended by the lease or the handshake's deadline.
     core::Counter lost;      // Ended by the network or the peer's end.
     core::Counter garbage;   // Messages that are none, or name no session.
-    core::Counter unsealed;  // Messages that are not sealed with their session's key, or repeated.
+    core::Counter
+        unsealed;  // Not sealed with the session's key, repeated, or no part of a handshake.
     core::Counter messages_in;
     core::Counter messages_out;
     core::Counter bytes_in;
@@ -91,16 +99,14 @@ public:
     // gives everything back. Once.
     Task<void> close();
 
-    // Makes a connection of a request; the user hears on_open() or on_end(). `resumed` tells the
-    // client that its earlier requests are still known here. Requires: the hello fits.
+    // Makes a connection of a request; the user hears on_open() or on_end(). What `admission` says
+    // when the client has proved itself decides. Requires: the hello fits, and the admission stays
+    // where it is.
     struct Accepting {
         fop::ConnectHello hello;
         std::uint16_t locality = 0;
         std::uint64_t incarnation = 0;
-        bool resumed = false;
-        std::shared_ptr<const fop::KeyFinder> keys;
-        // What who does not authenticate may do; nothing refuses such clients.
-        std::optional<fop::Rights> unauthenticated;
+        const fop::Admission* admission = nullptr;
     };
     Session& accept(std::unique_ptr<ConnectionRequest> request, const Accepting& accepting,
                     SessionUser& user);
@@ -139,7 +145,10 @@ private:
     void on_message(std::span<const std::byte> message) override;
     bool poll() override { return false; }
     void flush() override;
-    Duration sleep_max() override { return turn_end_.empty() ? Duration::max() : Duration{0}; }
+    Duration sleep_max() override {
+        const bool is_idle = turn_end_.empty() && greetings_.empty() && ends_.empty();
+        return is_idle ? Duration::max() : Duration{0};
+    }
     Look look() const override { return Look::kIfItPays; }
 
     struct LoanTimer final : core::Timer {
@@ -147,14 +156,30 @@ private:
         static void on_time(core::Timer& timer);
         SessionHost& host;
     };
+    // Runs while sessions wait for buffers.
+    struct Shortage final : core::Timer {
+        explicit Shortage(SessionHost& owner) : Timer(&on_time), host(owner) {}
+        static void on_time(core::Timer& timer) {
+            static_cast<Shortage&>(timer).host.end_slowest();
+        }
+        SessionHost& host;
+    };
 
     Session* find(std::uint64_t handle);
     Session& add(Session::Role role, SessionUser& user);
     void bury(Session& session);
-    SendBuffer* take_buffer(Session& session);
+    // Null when there is none for this use, or the session has its share of those left: it gets a
+    // turn when that has changed.
+    SendBuffer* take_buffer(Session& session, SendUse use);
     void give_back(SendBuffer& buffer);
     // Loans that are not needed are brought to where they are, a little later.
     void settle_loans_soon();
+    void end_promise(Session& session);
+    void wake_waiting();
+    // Buffers that fops may take.
+    std::size_t spare_buffers() const;
+    void end_slowest();
+    void answer_greetings();
     void start_transfers();
     void on_transferred(Session& session, Transfer& transfer);
 
@@ -167,8 +192,8 @@ private:
     std::vector<std::unique_ptr<Session>> slots_;
     std::vector<std::uint32_t> free_slots_;
     std::size_t count_ = 0;
-    std::vector<Session*> ending_;   // To be buried as soon as nothing is in flight.
-    std::vector<Session*> burying_;  // Of flush().
+    // Those whose connection is to be closed, or which nothing holds any more.
+    core::IntrusiveList<InEnds> ends_;
 
     CreditPool message_credits_;
     CreditPool fop_credits_;
@@ -178,10 +203,16 @@ private:
     std::span<std::byte> send_memory_;
     std::vector<std::unique_ptr<SendBuffer>> buffers_;
     std::vector<SendBuffer*> free_buffers_;
-    core::IntrusiveList<InTurnEnd> want_buffer_;
+    // Sessions that wait for one, in the order in which they came, and how many of the free ones
+    // are for those of them that have been told.
+    core::IntrusiveList<InBufferQueue> want_buffer_;
+    core::IntrusiveList<InControlQueue> want_control_;
+    std::size_t promised_ = 0;
+    Shortage shortage_{*this};
 
     core::IntrusiveList<InTurnEnd> turn_end_;
     core::IntrusiveList<InTransferTurn> transfer_turn_;
+    core::IntrusiveList<InGreetings> greetings_;
     std::uint32_t transfers_in_flight_ = 0;
 
     core::WaitQueue empty_;     // close() waits for the last session.

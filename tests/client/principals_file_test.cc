@@ -33,7 +33,7 @@ PrincipalsFile::Principal principal(const std::string& name, const std::string& 
 std::string daemon_says(const std::string& text) {
     const auto access = daemon::make_access({.principals_file = "file",
                                              .principals = text,
-                                             .peer_key = {},
+                                             .peer_keys = {},
                                              .issuer = fop::IssuerPublic{},
                                              .mode = daemon::AuthSettings::Mode::kRequired});
     if (!access) return access.error().message;

@@ -25,7 +25,7 @@ fop::Issuer issuer(std::uint8_t first = 1) {
 AccessPtr access_with(const std::string& revoked) {
     auto made = make_access({.principals_file = "principals.yaml",
                              .principals = "principals: []\nrevoked: " + revoked + "\n",
-                             .peer_key = {},
+                             .peer_keys = {},
                              .issuer = issuer().public_half()});
     REQUIRE(made.has_value());
     return *made;
@@ -94,7 +94,7 @@ TEST_CASE("access tokens: one that is void says why", "[daemon]") {
 TEST_CASE("access tokens: without an issuer none is good", "[daemon]") {
     const FakeClock clock;
     auto made = make_access(
-        {.principals_file = "p", .principals = "principals: []\n", .peer_key = {}, .issuer = {}});
+        {.principals_file = "p", .principals = "principals: []\n", .peer_keys = {}, .issuer = {}});
     REQUIRE(made.has_value());
     AccessTokens tokens(clock, *made);
     CHECK(fault(tokens, issuer().sign(good_token())) == "the server knows no issuer of tokens");

@@ -100,6 +100,35 @@ TEST_CASE("daemon configuration: devices and quotas need no restart", "[daemon]"
     REQUIRE(reloaded->needs_restart.empty());
 }
 
+TEST_CASE("daemon configuration: who may connect changes without a restart", "[daemon]") {
+    std::string text = "auth: { mode: none, peer_key: /old.key }\n";
+    const auto configuration = configuration_of(&text);
+    const auto keys = [&] { return configuration->current()->get<AuthSettings>().peer_keys; };
+    REQUIRE(keys() == std::vector<std::string>{"/old.key"});
+
+    text = "auth: { mode: required, peer_key: [ /new.key, /old.key ] }\n";
+    const auto reloaded = configuration->reload(kNothingElse);
+
+    REQUIRE(reloaded.has_value());
+    REQUIRE(reloaded->changed == std::vector<std::string>{"auth.mode", "auth.peer_key"});
+    REQUIRE(reloaded->needs_restart.empty());
+    REQUIRE(keys() == std::vector<std::string>{"/new.key", "/old.key"});
+    text = "auth: { peer_key: none }\n";
+    REQUIRE(configuration->reload(kNothingElse).has_value());
+    REQUIRE(keys().empty());
+}
+
+TEST_CASE("daemon settings: a wrong peer key is refused where it stands", "[daemon]") {
+    const auto problem_in = [](const std::string& value) {
+        const auto loaded = make_schema().load_text("auth:\n  peer_key: " + value + "\n", "f");
+        REQUIRE_FALSE(loaded.has_value());
+        return to_string(loaded.error().front());
+    };
+    REQUIRE_THAT(problem_in("relative"), ContainsSubstring("f:2:13: auth.peer_key"));
+    REQUIRE_THAT(problem_in("[ /a, relative ]"), ContainsSubstring("f:2:19: auth.peer_key[1]"));
+    REQUIRE_THAT(problem_in("{ a: b }"), ContainsSubstring("f:2:13: auth.peer_key"));
+}
+
 TEST_CASE("daemon configuration: a reload ends what was set by hand", "[daemon]") {
     const std::string text = "log: { level: warn }\n";
     const auto configuration = configuration_of(&text);

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -16,6 +18,7 @@ namespace {
 // Connects, and ends the next one when it is gone itself.
 class Chained final : public SessionUser {
 public:
+    Verdict on_proved(Session&) override { return {}; }
     void on_open(Session&) override {}
     bool on_requests(Session&, const fop::RequestsView&) override { return false; }
     bool on_replies(Session&, const fop::RepliesView&) override { return false; }
@@ -27,12 +30,19 @@ public:
     void on_gone(Session&) override {
         ++gone;
         if (next != nullptr) next->end(Errc::kCancelled, "its turn");
+        if (when_gone) when_gone();
     }
 
     Session* next = nullptr;
+    std::function<void()> when_gone;
     int ends = 0;
     int gone = 0;
 };
+
+Task<void> end_all(SessionHost* host) {
+    host->for_each([](Session& session) { session.end(Errc::kClosed, "all of them"); });
+    co_return;
+}
 
 Task<void> end(Session* session) {
     session->end(Errc::kClosed, "for now");
@@ -69,6 +79,36 @@ TEST_CASE("fabric session: one that is gone may end others", "[fabric]") {
         REQUIRE(user->gone == 1);
     }
     REQUIRE(host.session_count() == 0);
+    REQUIRE(world.run(*reactor, host.close()));
+}
+
+TEST_CASE("fabric session: when many end at once, each turn has a bounded part of it", "[fabric]") {
+    ReplayedWorld world(8);
+    MemTransport transport{{.seed = 8, .delay = kSimulatedDelay}};
+    const auto reactor = world.make_reactor();
+    NotedEvents events;
+    core::SeededEntropy entropy(8);
+    SessionHost host(*reactor, events, entropy, client_host_options());
+    REQUIRE(host.open(transport).has_value());
+    transport.network().block({.from = "client", .to = "server"});
+    std::map<std::uint64_t, int> gone_in_turn;
+    std::vector<std::unique_ptr<Chained>> users;
+    for (int i = 0; i < 1000; ++i) {
+        users.push_back(std::make_unique<Chained>());
+        users.back()->when_gone = [&] { ++gone_in_turn[reactor->stats().turns.get()]; };
+        host.connect({.server = *parse_address("mem://server:1"), .client = {}, .credentials = {}},
+                     *users.back());
+    }
+
+    REQUIRE(world.run(*reactor, end_all(&host)));
+    const Instant begin = world.now();
+    world.run_for(1s);
+
+    REQUIRE(host.session_count() == 0);
+    for (const auto& [turn, count] : gone_in_turn) REQUIRE(count <= 32);
+    REQUIRE(gone_in_turn.size() < 100);
+    REQUIRE(world.now() - begin <= 1s);
+    for (const auto& user : users) REQUIRE(user->gone == 1);
     REQUIRE(world.run(*reactor, host.close()));
 }
 

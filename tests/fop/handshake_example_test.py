@@ -66,9 +66,11 @@ class HandshakeExample(unittest.TestCase):
         return data[:32], data[32:64]
 
     def test_every_byte_follows_from_the_page(self):
-        hello = (bytes([1, 1, 1, 0]) + blake2b(b"fopd key id", key=self.key)[:8] + x25519(self.client_secret, BASE) +
+        hello = (bytes([1, 1, 2, 0]) + blake2b(b"fopd key id", key=self.key)[:8] + x25519(self.client_secret, BASE) +
                  self.client_nonce + struct.pack("<IH", 36 * 1024, 8) + short(b"fopctl") + short(b""))
         self.assertEqual(hello, self.shown["ClientHello"])
+
+        self.assertEqual(blake2b(hello)[:16], self.shown["ConnectHello"][32:])
 
         answer = (bytes([2]) + x25519(self.server_secret, BASE) + self.server_nonce +
                   struct.pack("<IIQI", 16 * 1024, 12 * 1024, 99, 30000))
@@ -91,7 +93,7 @@ class HandshakeExample(unittest.TestCase):
         transcript = blake2b(transcript, mac)
         self.assertEqual(bytes([3]) + mac, self.shown["ClientFinish"])
 
-        welcome = bytes([4]) + struct.pack("<H", 3) + short(b"ann") + struct.pack("<HHH", 4, 64, 16)
+        welcome = bytes([4]) + struct.pack("<H", 3) + short(b"ann") + struct.pack("<HHHB", 4, 64, 16, 0)
         transcript = blake2b(transcript, welcome)
         mac = blake2b(transcript, key=derived(b"fopd welcome"))
         self.assertEqual(welcome + mac, self.shown["Welcome"])

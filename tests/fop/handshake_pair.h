@@ -32,15 +32,16 @@ inline KeyRing example_keys() {
         .value();
 }
 
-inline ConnectData example_connect_data() {
-    return {.connect = encode(ConnectHello{.client_id = counting_bytes<16>(0xc0)}),
-            .accept = encode(AcceptHello{.locality = 1, .session = 7, .incarnation = 99})};
-}
-
 inline ClientHandshake::Options example_client() {
     return {.credentials = {.kind = AuthKind::kPrincipal, .key = kAnnKey, .name = "fopctl"},
-            .offer = {.message_bytes_max = 36 * 1024, .message_credits = 8},
-            .connect_data = example_connect_data()};
+            .offer = {.message_bytes_max = 36 * 1024, .message_credits = 8}};
+}
+
+inline ConnectData example_connect_data() {
+    const ClientHandshake client(example_client(), kExampleClientRandom);
+    return {.connect = encode(
+                ConnectHello{.client_id = counting_bytes<16>(0xc0), .promise = client.promise()}),
+            .accept = encode(AcceptHello{.locality = 1, .session = 7, .incarnation = 99})};
 }
 
 inline ServerHandshake::Options example_server() {
@@ -59,7 +60,7 @@ struct HandshakePair {
                            KeyRing ring = example_keys(),
                            const ClientRandom& client_random = kExampleClientRandom,
                            const ServerRandom& server_random = kExampleServerRandom)
-        : keys(std::move(ring)),
+        : admission{.keys = std::make_shared<const KeyRing>(std::move(ring))},
           client(std::move(client_options), client_random),
           server(server_options, server_random) {}
 
@@ -67,10 +68,11 @@ struct HandshakePair {
     // message before it arrives, with its number.
     template <typename Change>
     void run(Change change) {
-        said.push_back(copy_of(client.start()));
+        said.push_back(copy_of(client.start(example_connect_data())));
         while (true) {
             change(said.size() - 1, said.back());
-            const auto answer = server.consume(said.back(), keys);
+            auto answer = server.consume(said.back(), admission);
+            if (answer.state == HandshakeState::kProved) answer = server.welcome(resumed);
             server_state = answer.state;
             if (answer.send.empty()) return;
             said.push_back(copy_of(answer.send));
@@ -89,7 +91,8 @@ struct HandshakePair {
         return client_state == HandshakeState::kDone && server_state == HandshakeState::kDone;
     }
 
-    KeyRing keys;
+    Admission admission;
+    bool resumed = false;
     ClientHandshake client;
     ServerHandshake server;
     HandshakeState client_state = HandshakeState::kRunning;

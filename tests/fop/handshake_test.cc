@@ -36,9 +36,9 @@ Bytes answer_to_false_finish(const KeyId& id) {
                       .offer = {.message_bytes_max = 4096, .message_credits = 1},
                       .name = "x"};
     std::array<std::byte, kHandshakeBytesMax> memory;
-    REQUIRE(pair.server.consume(encode(hello, memory), pair.keys).state ==
+    REQUIRE(pair.server.consume(encode(hello, memory), pair.admission).state ==
             HandshakeState::kRunning);
-    const auto step = pair.server.consume(encode(ClientFinish{}, memory), pair.keys);
+    const auto step = pair.server.consume(encode(ClientFinish{}, memory), pair.admission);
     REQUIRE(step.state == HandshakeState::kRefused);
     return copy_of(step.send);
 }
@@ -100,16 +100,17 @@ TEST_CASE("fop handshake: a wrong key and an unknown one cannot be told apart", 
                             .identity = {.kind = kind, .name = "ann", .key_id = id}};
         }
     };
+    const Admission wrong{.keys = std::make_shared<const WrongKeys>()};
     const Key stranger(counting_bytes<32>(0x77));
     HandshakePair unknown(client_with(stranger));
     unknown.run();
 
     ClientHandshake client(client_with(stranger), kExampleClientRandom);
     ServerHandshake server(example_server(), kExampleServerRandom);
-    const auto hello = copy_of(client.start());
-    const auto answer = copy_of(server.consume(hello, WrongKeys()).send);
+    const auto hello = copy_of(client.start(example_connect_data()));
+    const auto answer = copy_of(server.consume(hello, wrong).send);
     const auto refused = client.consume(answer);
-    const auto last = server.consume(refused.send, WrongKeys());
+    const auto last = server.consume(refused.send, wrong);
 
     REQUIRE(unknown.client_state == HandshakeState::kRefused);
     REQUIRE(refused.state == HandshakeState::kRefused);
@@ -213,15 +214,15 @@ TEST_CASE("fop handshake: what another handshake said is no proof in this one", 
     recorded.run();
     const ServerRandom fresh(counting_bytes<96>(0x11));
     ServerHandshake server(example_server(), fresh);
-    REQUIRE(server.consume(recorded.said[0], recorded.keys).state == HandshakeState::kRunning);
-    const auto step = server.consume(recorded.said[2], recorded.keys);
+    REQUIRE(server.consume(recorded.said[0], recorded.admission).state == HandshakeState::kRunning);
+    const auto step = server.consume(recorded.said[2], recorded.admission);
 
     REQUIRE(step.state == HandshakeState::kRefused);
     REQUIRE(server.refusal().reason == RefusalReason::kDenied);
 
     const ClientRandom fresh_client(counting_bytes<64>(0x22));
     ClientHandshake client(example_client(), fresh_client);
-    client.start();
+    client.start(example_connect_data());
     REQUIRE(client.consume(recorded.said[1]).state == HandshakeState::kRefused);
 }
 
@@ -304,9 +305,8 @@ TEST_CASE("fop handshake: who has no key is let in only where that is allowed", 
     REQUIRE(refused.client.refusal().reason == RefusalReason::kAuthenticationNeeded);
     REQUIRE(refused.client.refusal().by == RefusedBy::kPeer);
 
-    auto open = example_server();
-    open.unauthenticated = kRead;
-    HandshakePair accepted(nobody, open);
+    HandshakePair accepted(nobody);
+    accepted.admission.unauthenticated = kRead;
     accepted.run();
     REQUIRE(accepted.both_done());
     REQUIRE(accepted.server.session().identity == Identity{.kind = AuthKind::kNone,
@@ -317,9 +317,8 @@ TEST_CASE("fop handshake: who has no key is let in only where that is allowed", 
 }
 
 TEST_CASE("fop handshake: an open door makes no wrong key right", "[fop]") {
-    auto open = example_server();
-    open.unauthenticated = kAllRights;
-    HandshakePair pair(client_with(Key(counting_bytes<32>(0x77))), open);
+    HandshakePair pair(client_with(Key(counting_bytes<32>(0x77))));
+    pair.admission.unauthenticated = kAllRights;
     pair.run();
 
     REQUIRE(pair.client_state == HandshakeState::kRefused);
@@ -382,7 +381,7 @@ TEST_CASE("fop handshake: limits nobody can work with and broken names are refus
         auto bytes = copy_of(encode(hello, memory));
         change(bytes);
         HandshakePair pair;
-        const auto step = pair.server.consume(bytes, pair.keys);
+        const auto step = pair.server.consume(bytes, pair.admission);
         return step.state == HandshakeState::kRefused ? std::optional(pair.server.refusal().reason)
                                                       : std::nullopt;
     };
@@ -390,7 +389,7 @@ TEST_CASE("fop handshake: limits nobody can work with and broken names are refus
     REQUIRE(refusal_of([](Bytes&) {}) == std::nullopt);
     REQUIRE(refusal_of([](Bytes& b) { b[1] = std::byte{3}; }) == RefusalReason::kMalformed);
     REQUIRE(refusal_of([](Bytes& b) { b[1] = std::byte{0}; }) == RefusalReason::kMalformed);
-    REQUIRE(refusal_of([](Bytes& b) { b[2] = std::byte{2}; }) == RefusalReason::kVersion);
+    REQUIRE(refusal_of([](Bytes& b) { b[2] = std::byte{1}; }) == RefusalReason::kVersion);
     REQUIRE(refusal_of([](Bytes& b) { b[3] = std::byte{9}; }) == std::nullopt);
     REQUIRE(refusal_of([](Bytes& b) { b[77] = std::byte{0}; }) == RefusalReason::kMalformed);
     REQUIRE(refusal_of([](Bytes& b) { b[80] = std::byte{0}; }) == RefusalReason::kMalformed);
@@ -398,17 +397,129 @@ TEST_CASE("fop handshake: limits nobody can work with and broken names are refus
     REQUIRE(refusal_of([](Bytes& b) { b[83] = std::byte{0xff}; }) == RefusalReason::kMalformed);
 }
 
+TEST_CASE("fop handshake: what counts is the key ring at the client's proof", "[fop]") {
+    const auto outcome = [](const ClientHandshake::Options& client, auto change) {
+        HandshakePair pair(client, example_server(),
+                           KeyRing::make({.principals = {{.name = "ann",
+                                                          .keys = {kAnnKey, kAnnOldKey},
+                                                          .rights = kRead | kWrite,
+                                                          .delegation = Delegation::kAllowed}},
+                                          .peer_keys = {kPeerKey}})
+                               .value());
+        pair.admission.unauthenticated = kRead;
+        pair.run([&](std::size_t number, Bytes&) {
+            if (number == 2) change(pair.admission);
+        });
+        return pair.server_state == HandshakeState::kDone
+                   ? std::to_string(pair.server.session().identity.rights.bits())
+                   : pair.server.refusal().words;
+    };
+    const auto use = [](KeyRing::Contents contents) {
+        return [contents](Admission& admission) {
+            admission = {.keys = std::make_shared<const KeyRing>(KeyRing::make(contents).value())};
+        };
+    };
+    auto peer = example_client();
+    peer.credentials = {.kind = AuthKind::kPeer, .key = kPeerKey, .name = "node-b"};
+    auto nobody = example_client();
+    nobody.credentials = {.kind = AuthKind::kNone, .name = "laptop"};
+    auto for_bob = example_client();
+    for_bob.credentials.user = "bob";
+    const Principal ann{.name = "ann", .keys = {kAnnKey}, .rights = kRead};
+
+    REQUIRE(outcome(example_client(), use({})) == "not authenticated");
+    REQUIRE(outcome(client_with(kAnnOldKey), use({.principals = {ann}})) == "not authenticated");
+    REQUIRE(outcome(example_client(), use({.principals = {ann}})) == "1");
+    REQUIRE_THAT(outcome(for_bob, use({.principals = {ann}})), ContainsSubstring("may not act"));
+    REQUIRE(outcome(peer, use({.principals = {ann}})) == "not authenticated");
+    REQUIRE(outcome(nobody, use({})) == "a key is needed here");
+    REQUIRE(outcome(nobody, [](Admission&) {}) == "1");
+}
+
+TEST_CASE("fop handshake: whether a client is known is said to who has proved itself", "[fop]") {
+    for (const bool resumed : {false, true}) {
+        HandshakePair pair;
+        pair.resumed = resumed;
+        pair.run();
+
+        REQUIRE(pair.both_done());
+        REQUIRE(pair.client.session().resumed == resumed);
+    }
+}
+
+TEST_CASE("fop handshake: a message that is not the client's is known before it is taken",
+          "[fop]") {
+    HandshakePair recorded;
+    recorded.run();
+    HandshakePair pair;
+    pair.client.start(example_connect_data());
+
+    Bytes other = recorded.said[0];
+    other[20] ^= std::byte{1};
+    REQUIRE_FALSE(pair.server.is_promised(other));
+    REQUIRE(pair.server.is_promised(recorded.said[0]));
+    REQUIRE_FALSE(pair.server.proves(recorded.said[2]));
+    pair.server.consume(recorded.said[0], pair.admission);
+    Bytes forged = recorded.said[2];
+    forged[20] ^= std::byte{1};
+    REQUIRE_FALSE(pair.server.proves(forged));
+    REQUIRE_FALSE(pair.server.proves(recorded.said[0]));
+    REQUIRE(pair.server.proves(recorded.said[2]));
+    REQUIRE(pair.server.consume(recorded.said[2], pair.admission).state == HandshakeState::kProved);
+}
+
+TEST_CASE("fop admission: who was let in is let in again as long as nothing of it changed",
+          "[fop]") {
+    const auto ring = [](Principal ann) {
+        return Admission{
+            .keys = std::make_shared<const KeyRing>(
+                KeyRing::make({.principals = {std::move(ann)}, .peer_keys = {kPeerKey}}).value())};
+    };
+    const Principal ann{.name = "ann",
+                        .keys = {kAnnKey},
+                        .rights = kRead,
+                        .groups = {"staff"},
+                        .delegation = Delegation::kAllowed};
+    Admission open = ring(ann);
+    open.unauthenticated = kRead;
+    const auto become = [&open](Identity claimed) { return open.find(claimed)->identity; };
+    const Identity principal = become({.kind = AuthKind::kPrincipal, .key_id = key_id(kAnnKey)});
+    const Identity for_bob =
+        become({.kind = AuthKind::kPrincipal, .user = "bob", .key_id = key_id(kAnnKey)});
+    const Identity peer =
+        become({.kind = AuthKind::kPeer, .name = "node-b", .key_id = key_id(kPeerKey)});
+    const Identity nobody = become({.name = "laptop"});
+    for (const Identity& each : {principal, for_bob, peer, nobody}) REQUIRE(open.still_holds(each));
+
+    Principal fewer = ann;
+    fewer.rights = kNoRights;
+    REQUIRE_FALSE(ring(fewer).still_holds(principal));
+    Principal moved = ann;
+    moved.groups = {};
+    REQUIRE_FALSE(ring(moved).still_holds(principal));
+    Principal renamed = ann;
+    renamed.name = "anna";
+    REQUIRE_FALSE(ring(renamed).still_holds(principal));
+    Principal alone = ann;
+    alone.delegation = Delegation::kNone;
+    REQUIRE(ring(alone).still_holds(principal));
+    REQUIRE_FALSE(ring(alone).still_holds(for_bob));
+    REQUIRE(ring(ann).still_holds(peer));
+    REQUIRE_FALSE(Admission{}.still_holds(peer));
+    REQUIRE_FALSE(ring(ann).still_holds(nobody));
+}
+
 TEST_CASE("fop handshake: a client of a newer minor version is met at ours", "[fop]") {
     HandshakePair pair;
-    Bytes hello = copy_of(pair.client.start());
+    Bytes hello = copy_of(pair.client.start(example_connect_data()));
     hello[3] = std::byte{200};
     REQUIRE(decode_client_hello(hello)->minor == 200);
-    REQUIRE(pair.server.consume(hello, pair.keys).state == HandshakeState::kRunning);
+    REQUIRE(pair.server.consume(hello, pair.admission).state == HandshakeState::kRunning);
 }
 
 TEST_CASE("fop handshake: a daemon may refuse for reasons of its own, at any point", "[fop]") {
     HandshakePair pair;
-    pair.client.start();
+    pair.client.start(example_connect_data());
     const auto step = pair.server.refuse(RefusalReason::kDraining, "this node is going down");
     REQUIRE(step.state == HandshakeState::kRefused);
     REQUIRE(pair.client.consume(step.send).state == HandshakeState::kRefused);
@@ -423,11 +534,11 @@ TEST_CASE("fop handshake: when it is over, nothing more is taken and nothing is 
     pair.run();
     const std::string before = to_hex(pair.server.session().keys.client.bytes());
 
-    REQUIRE(pair.server.consume(pair.said[0], pair.keys).state == HandshakeState::kRefused);
+    REQUIRE(pair.server.consume(pair.said[0], pair.admission).state == HandshakeState::kRefused);
     REQUIRE(pair.client.consume(pair.said[3]).state == HandshakeState::kRefused);
     REQUIRE(to_hex(pair.server.session().keys.client.bytes()) == before);
     REQUIRE(to_hex(pair.client.session().keys.client.bytes()) == before);
-    REQUIRE(pair.server.consume(pair.said[0], pair.keys).send.empty());
+    REQUIRE(pair.server.consume(pair.said[0], pair.admission).send.empty());
 }
 
 TEST_CASE("fop handshake: refusals without sense are refusals all the same", "[fop]") {
@@ -438,7 +549,7 @@ TEST_CASE("fop handshake: refusals without sense are refusals all the same", "[f
     };
     for (const Bytes& message : messages) {
         HandshakePair pair;
-        pair.client.start();
+        pair.client.start(example_connect_data());
         const auto step = pair.client.consume(message);
         REQUIRE(step.state == HandshakeState::kRefused);
         REQUIRE(step.send.empty());

@@ -9,24 +9,27 @@
 namespace fopd::fop {
 namespace {
 
-const ConnectHello kConnect{
-    .locality = 3, .client_id = counting_bytes<16>(0x10), .session = 0x1122334455667788};
-const AcceptHello kAccept{
-    .locality = 3, .session = 0x0102030405060708, .incarnation = 9, .resumed = true};
+const ConnectHello kConnect{.locality = 3,
+                            .client_id = counting_bytes<16>(0x10),
+                            .session = 0x1122334455667788,
+                            .promise = counting_bytes<16>(0x30)};
+const AcceptHello kAccept{.locality = 3, .session = 0x0102030405060708, .incarnation = 9};
 
 }  // namespace
 
 TEST_CASE("fop hello: what a client says with its request is read back", "[fop]") {
     const auto bytes = encode(kConnect);
 
-    REQUIRE(to_hex(bytes) == "666f706401000300101112131415161718191a1b1c1d1e1f8877665544332211");
+    REQUIRE(to_hex(bytes) ==
+            "666f706402000300101112131415161718191a1b1c1d1e1f8877665544332211"
+            "303132333435363738393a3b3c3d3e3f");
     REQUIRE(decode_connect_hello(bytes).value() == kConnect);
 }
 
 TEST_CASE("fop hello: what a daemon says when it accepts is read back", "[fop]") {
     const auto bytes = encode(kAccept);
 
-    REQUIRE(to_hex(bytes) == "666f706401000300080706050403020109000000000000000100000000000000");
+    REQUIRE(to_hex(bytes) == "666f706402000300080706050403020109000000000000000000000000000000");
     REQUIRE(decode_accept_hello(bytes).value() == kAccept);
 }
 
@@ -34,7 +37,7 @@ TEST_CASE("fop hello: padding of the transport is passed over, a cut one refused
     const auto connect = encode(kConnect);
     const auto accept = encode(kAccept);
     std::vector<std::byte> padded(connect.begin(), connect.end());
-    padded.resize(56, std::byte{7});
+    padded.resize(72, std::byte{7});
 
     REQUIRE(decode_connect_hello(padded).value() == kConnect);
     for (std::size_t size = 0; size < connect.size(); ++size) {
@@ -48,7 +51,7 @@ TEST_CASE("fop hello: padding of the transport is passed over, a cut one refused
 
 TEST_CASE("fop hello: another protocol and another major version are told apart", "[fop]") {
     auto bytes = encode(kConnect);
-    bytes[4] = std::byte{2};
+    bytes[4] = std::byte{1};
     REQUIRE(decode_connect_hello(bytes).error().code == Errc::kUnsupported);
     bytes[0] = std::byte{0};
     REQUIRE(decode_connect_hello(bytes).error().code == Errc::kInvalid);

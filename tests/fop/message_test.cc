@@ -528,7 +528,7 @@ TEST_CASE("fop message: another major version is unsupported, all else invalid",
         REQUIRE_FALSE(prefix.has_value());
         return prefix.error().code;
     };
-    REQUIRE(code_after(4, std::byte{2}) == Errc::kUnsupported);
+    REQUIRE(code_after(4, std::byte{1}) == Errc::kUnsupported);
     REQUIRE(code_after(4, std::byte{0}) == Errc::kUnsupported);
     REQUIRE(code_after(0, std::byte{'x'}) == Errc::kInvalid);
     REQUIRE(code_after(6, std::byte{0}) == Errc::kInvalid);

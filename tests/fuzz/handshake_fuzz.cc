@@ -47,7 +47,7 @@ void check_messages(std::span<const std::byte> bytes) {
 
 struct Setting {
     ClientHandshake::Options client = example_client();
-    ServerHandshake::Options server = example_server();
+    std::optional<Rights> unauthenticated = {};
     bool should_succeed = true;
 };
 
@@ -61,7 +61,7 @@ Setting setting(std::uint8_t choice) {
         default: credentials.key = Key(counting_bytes<32>(0x77)); made.should_succeed = false;
     }
     if ((choice & 4) != 0) {
-        made.server.unauthenticated = kRead;
+        made.unauthenticated = kRead;
     } else if (credentials.kind == AuthKind::kNone) {
         made.should_succeed = false;
     }
@@ -108,15 +108,17 @@ void check_done(const HandshakePair& pair) {
 void check_conversation(std::span<const std::byte> bytes) {
     ByteReader script(bytes);
     const Setting how = setting(script.number<std::uint8_t>());
-    HandshakePair pair(how.client, how.server);
+    HandshakePair pair(how.client);
+    pair.admission.unauthenticated = how.unauthenticated;
     bool is_intact = true;
     bool for_server = true;
-    pair.said.push_back(copy_of(pair.client.start()));
+    pair.said.push_back(copy_of(pair.client.start(example_connect_data())));
     while (true) {
         const Bytes arriving = changed(pair.said.back(), pair.said, script);
         is_intact = is_intact && arriving == pair.said.back();
-        const auto step =
-            for_server ? pair.server.consume(arriving, pair.keys) : pair.client.consume(arriving);
+        auto step = for_server ? pair.server.consume(arriving, pair.admission)
+                               : pair.client.consume(arriving);
+        if (step.state == HandshakeState::kProved) step = pair.server.welcome(false);
         check_step(step);
         if (step.state == HandshakeState::kRefused) {
             const Refusal& why = for_server ? pair.server.refusal() : pair.client.refusal();

@@ -95,7 +95,7 @@ TEST_CASE("hostile greeting: an old key is good until it is taken out", "[hostil
     REQUIRE(old.open());
     REQUIRE(current.open());
 
-    stage.take_old_key_out();
+    stage.reload({.with_old_key = false});
 
     REQUIRE(old.wait_closed());
     RawPeer& late = stage.peer(HostileStage::turned_old_key());
@@ -150,6 +150,7 @@ TEST_CASE("hostile greeting: a recorded handshake proves nothing in another", "[
     RawPeer& honest = stage.open_peer();
     RawPeer& thief = stage.peer(HostileStage::unknown_key());
     thief.connect_hello.client_id = honest.connect_hello.client_id;
+    thief.connect_hello.promise = honest.connect_hello.promise;
     REQUIRE(thief.connect());
     const auto for_thief = [&thief](std::string message) {
         const std::uint64_t session = thief.session_id();
@@ -175,10 +176,7 @@ TEST_CASE("hostile greeting: steps that are none are refused", "[hostile]") {
     CAPTURE(what);
     HostileStage stage(any_hostile_kind());
     RawPeer& peer = stage.peer();
-    REQUIRE(peer.connect());
-    std::string hello = peer.hello();
-    std::string envelope = hello.substr(fop::kPrefixBytes);
-    peer.next_sequence = 0;
+    std::string envelope = peer.first_envelope();
     if (what == "no bytes of sense") {
         envelope = std::string(100, '\xee');
     } else if (what == "a hello cut short") {
@@ -199,6 +197,8 @@ TEST_CASE("hostile greeting: steps that are none are refused", "[hostile]") {
         std::memcpy(envelope.data() + 76, &kTooLittle, sizeof kTooLittle);
     }
 
+    peer.promise(envelope);
+    REQUIRE(peer.connect());
     peer.send(peer.greeting(envelope));
 
     REQUIRE_FALSE(peer.welcomed());

@@ -18,11 +18,17 @@ RawPeer::RawPeer(Process& process, const Address& server, Options options)
     core::SeededEntropy entropy(options_.seed);
     entropy.fill(connect_hello.client_id);
     connect_hello.session = entropy.number();
+    fop::ClientRandom random;
+    core::SeededEntropy secrets(options_.seed * 1000 + 17);
+    secrets.fill(random.writable());
+    handshake_.emplace(
+        fop::ClientHandshake::Options{.credentials = options_.credentials, .offer = options_.offer},
+        random);
+    connect_hello.promise = handshake_->promise();
 }
 
 bool RawPeer::connect() {
-    const auto bytes = fop::encode(connect_hello);
-    end_ = &process_.connect(server_, text_of(bytes));
+    end_ = &process_.connect(server_, text_of(fop::encode(connect_hello)));
     REQUIRE(process_.wait([this] { return end_->connected || end_->closed; }));
     bool connected = false;
     process_.run([&] {
@@ -30,17 +36,7 @@ bool RawPeer::connect() {
         if (!connected) return;
         accepted_ = fop::decode_accept_hello(bytes_of(end_->answer)).value();
     });
-    if (!connected) return false;
-    fop::ClientRandom random;
-    core::SeededEntropy entropy(options_.seed * 1000 + 17);
-    entropy.fill(random.writable());
-    handshake_.emplace(
-        fop::ClientHandshake::Options{
-            .credentials = options_.credentials,
-            .offer = options_.offer,
-            .connect_data = {.connect = bytes, .accept = fop::encode(accepted_)}},
-        random);
-    return true;
+    return connected;
 }
 
 std::string RawPeer::handshake_message(std::span<const std::byte> envelope) {
@@ -50,7 +46,8 @@ std::string RawPeer::handshake_message(std::span<const std::byte> envelope) {
 }
 
 std::string RawPeer::hello() {
-    return handshake_message(handshake_->start());
+    return handshake_message(handshake_->start(
+        {.connect = fop::encode(connect_hello), .accept = fop::encode(accepted_)}));
 }
 
 std::optional<std::string> RawPeer::next_greeting() {

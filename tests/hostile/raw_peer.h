@@ -33,6 +33,12 @@ public:
 
     // -- the handshake, step by step --
 
+    // Before it connects: that its first step will be this one.
+    void promise(std::string_view envelope) {
+        connect_hello.promise = fop::promise_of(bytes_of(envelope));
+    }
+    // Its own first step.
+    std::string first_envelope() const { return text_of(handshake_->hello()); }
     // False when the server refuses the connection.
     bool connect();
     // The message as it would be sent; each may be called once, in this order.

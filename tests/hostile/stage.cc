@@ -31,14 +31,14 @@ std::string hex(const fop::Key& key) {
 // -- the bystander --
 
 Bystander::Bystander(Transport& transport, Loop& loop, const core::Clock& clock,
-                     const Address& server, Duration pace)
+                     const Address& server, Duration pace, std::uint64_t seed)
     : loop_(loop), clock_(clock), pace_(pace) {
     ClientOptions options;
     options.server = server;
     options.credentials = credentials(key_of(1), "bystander");
     loop_.run([&] {
         side_ = std::make_unique<ClientSide>(transport, loop_.reactor(), options,
-                                             client_host_options("bystander"), 4);
+                                             client_host_options("bystander"), seed);
         side_->client.start();
         loop_.reactor().spawn(gate_, work());
     });
@@ -139,11 +139,12 @@ HostileStage::HostileStage(const Kind& kind, const HostileOptions& options)
 
     daemon::LocalityOptions locality{.buffers_bytes = 32U << 20,
                                      .host = server_host_options(),
-                                     .server = {.incarnation = 42},
-                                     .live = live_settings(true)};
+                                     .server = options.server,
+                                     .live = live_settings({.open_to_all = options.open_to_all})};
     locality.host.lease = options.lease;
     locality.host.handshake_timeout = options.handshake_timeout;
     locality.host.inline_max = options.inline_max;
+    locality.host.send_buffer_count = options.send_buffer_count;
     server_loop_->run([&] {
         locality_ = std::make_unique<daemon::Locality>(0, server_loop_->reactor());
         const daemon::LocalityWorld world{.events = events_,
@@ -192,17 +193,22 @@ std::unique_ptr<Loop> HostileStage::make_loop() {
     return std::make_unique<RealLoop>();
 }
 
-daemon::LiveSettings HostileStage::live_settings(bool with_old_key) const {
-    std::string principals =
-        "principals:\n  - name: good\n    key: " + hex(good_key()) +
-        "\n    rights: [read, write]\n  - name: turned\n    key: " + hex(turned_key()) +
-        "\n    rights: [read]\n";
-    if (with_old_key) principals += "    previous_keys: [" + hex(turned_old_key()) + "]\n";
-    principals += "  - name: poor\n    key: " + hex(poor_key()) + "\n";
+daemon::LiveSettings HostileStage::live_settings(const Reload& files) {
+    const auto entry = [](const char* name, const fop::Key& key) {
+        return std::string("  - name: ") + name + "\n    key: " + hex(key) + "\n";
+    };
+    std::string principals = "principals:\n" + entry("poor", poor_key());
+    principals += entry("good", good_key()) + "    rights: [read, write]\n";
+    principals += entry("turned", turned_key()) + "    rights: [read]\n";
+    if (files.with_old_key) principals += "    previous_keys: [" + hex(turned_old_key()) + "]\n";
+    principals += entry("proxy", proxy_key()) + "    rights: [read]\n    delegate: " +
+                  (files.with_delegation ? "true\n" : "false\n");
+    using Mode = daemon::AuthSettings::Mode;
     auto access = daemon::make_access({.principals_file = "principals.yaml",
                                        .principals = principals,
-                                       .peer_key = std::nullopt,
-                                       .issuer = issuer().public_half()});
+                                       .peer_keys = files.peers,
+                                       .issuer = issuer().public_half(),
+                                       .mode = files.open_to_all ? Mode::kNone : Mode::kRequired});
     REQUIRE(access.has_value());
     return {.limits = {}, .access = *std::move(access)};
 }
@@ -222,8 +228,8 @@ RawPeer& HostileStage::open_peer(const fop::Key& key) {
     return made;
 }
 
-void HostileStage::take_old_key_out() {
-    server_loop_->run([this] { locality_->apply(live_settings(false)); });
+void HostileStage::reload(const Reload& files) {
+    server_loop_->run([this, &files] { locality_->apply(live_settings(files)); });
 }
 
 bool HostileStage::wait_count(Counter counter, std::uint64_t at_least) {

@@ -22,7 +22,7 @@ namespace fopd::fabric::testing {
 class Bystander {
 public:
     Bystander(Transport& transport, Loop& loop, const core::Clock& clock, const Address& server,
-              Duration pace);
+              Duration pace, std::uint64_t seed = 4);
     ~Bystander();
     Bystander(const Bystander&) = delete;
     Bystander& operator=(const Bystander&) = delete;
@@ -59,6 +59,9 @@ struct HostileOptions {
     Duration handshake_timeout{1s};
     Duration pace{10ms};
     std::uint32_t inline_max = 12U << 10;
+    ServerOptions server{.incarnation = 42};
+    std::uint32_t send_buffer_count = 512;
+    bool open_to_all = false;
 };
 
 // A daemon's locality and listener, a bystander who must not notice anything, and a process for
@@ -77,6 +80,9 @@ public:
     static fop::Key good_key() { return key_of(1); }
     static fop::Key turned_key() { return key_of(2); }
     static fop::Key turned_old_key() { return key_of(3); }
+    // Of `proxy`, who may speak for others.
+    static fop::Key proxy_key() { return key_of(5); }
+    static fop::Key peers_key() { return key_of(6); }
     // Of `poor`, who has no rights.
     static fop::Key poor_key() { return key_of(4); }
     static fop::Key unknown_key() { return key_of(9); }
@@ -88,8 +94,14 @@ public:
     RawPeer& peer(RawPeer::Options options);
     RawPeer& open_peer(const fop::Key& key = good_key());
 
-    // As a reload would. `turned` has only its new key then.
-    void take_old_key_out();
+    // What a reload changes.
+    struct Reload {
+        bool with_old_key = true;
+        bool with_delegation = true;
+        std::vector<fop::Key> peers{peers_key()};
+        bool open_to_all = false;
+    };
+    void reload(const Reload& files);
 
     std::uint64_t count(Counter counter) const { return (statistics().*counter).get(); }
     bool wait_count(Counter counter, std::uint64_t at_least);
@@ -103,6 +115,7 @@ public:
     Process& hostile() { return *hostile_; }
     Loop& hostile_loop() { return *hostile_loop_; }
     Loop& server_loop() { return *server_loop_; }
+    Loop& bystander_loop() { return *bystander_loop_; }
     const Address& address() const { return address_; }
     ReplayedWorld* world() { return world_ ? &*world_ : nullptr; }
     Transport& transport() { return *transport_; }
@@ -111,7 +124,7 @@ public:
 private:
     const HostStatistics& statistics() const { return *locality_->host_statistics(); }
     std::unique_ptr<Loop> make_loop();
-    daemon::LiveSettings live_settings(bool with_old_key) const;
+    static daemon::LiveSettings live_settings(const Reload& files);
 
     std::unique_ptr<Transport> transport_;
     std::optional<ReplayedWorld> world_;

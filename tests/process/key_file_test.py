@@ -54,6 +54,21 @@ class KeyFileTest(ProcessTestCase):
                 self.write_key(GOOD_KEY, mode)
                 self.assert_refused(f"{mode:04o}", "chmod 0600")
 
+    def test_a_list_changes_while_it_runs(self):
+        self.write_key(GOOD_KEY + "\n")
+        daemon = self.fopd.start_ready()
+        following = self.fopd.path / "next.key"
+        following.write_text("ab" * 32 + "\n")
+        following.chmod(0o600)
+        for keys in ([following, self.key], [following]):
+            self.fopd.write_config(auth={"peer_key": [str(each) for each in keys]})
+            done = daemon.ctl("reload")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(done.stdout.count("auth.peer_key"), 1, done.stdout)
+        following.chmod(0o644)
+        self.assertIn("next.key", daemon.ctl("reload").stderr)
+        self.fopd.stop(daemon)
+
     def test_good(self):
         self.write_key(GOOD_KEY + "\n")
         self.assert_taken()

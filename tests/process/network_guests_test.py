@@ -3,10 +3,13 @@
 import collections
 import json
 import os
+import subprocess
+import sys
+import time
 import unittest
 
 from fopd_process import NO_SERVER, wait_until
-from network_process import NetworkTestCase, Repeating
+from network_process import NetworkTestCase, Repeating, host_and_port
 
 
 class BadGuestsTest(NetworkTestCase):
@@ -27,13 +30,15 @@ class BadGuestsTest(NetworkTestCase):
         stranger.send(stranger.greeting(0))
         stranger.socket.recv(65536)
         stranger.send(stranger.greeting(1))
-        stranger.wait_closed()
-        stranger.close()
+        self.leave_waiting(stranger)
 
     def half_a_handshake(self):
         stranger = self.stranger(self.recorded)
         stranger.connect()
         stranger.send(stranger.greeting(0))
+        self.leave_waiting(stranger)
+
+    def leave_waiting(self, stranger):
         self.waiting.append(stranger)
         if len(self.waiting) > self.WAITING_MAX:
             self.waiting.popleft().close()
@@ -61,6 +66,64 @@ class BadGuestsTest(NetworkTestCase):
         self.expect_content(witness)
         self.wait_at_rest()
         self.wait_files(files)
+        self.n.stop(self.daemon)
+
+
+# Connects as fast as it can, says what is in the file of its third argument, and never goes on. What it did is counted
+# in its output.
+FLOOD = """
+import collections, pathlib, socket, sys
+address, hello = (sys.argv[1], int(sys.argv[2])), pathlib.Path(sys.argv[3]).read_bytes()
+begun, said = collections.deque(), 0
+while True:
+    one = socket.socket()
+    one.setblocking(False)
+    one.connect_ex(address)
+    begun.append(one)
+    if len(begun) > 64:
+        try:
+            begun[-64].send(hello)
+            said += 1
+        except OSError:
+            pass
+        if said % 1000 == 0:
+            print(said, flush=True)
+    if len(begun) > 400:
+        begun.popleft().close()
+"""
+
+
+class HelloFloodTest(NetworkTestCase):
+    # What must be left on a machine that the flood itself keeps busy.
+    RATE_MIN = 0.5
+
+    def pings_per_second(self, witness):
+        before, begun = len(witness.times_us()), time.monotonic()
+        wait_until(lambda: time.monotonic() - begun > 2, "two seconds")
+        return (len(witness.times_us()) - before) / (time.monotonic() - begun)
+
+    def flood_with(self, hello):
+        path = self.n.path / "hello"
+        path.write_bytes(hello)
+        arguments = [str(each) for each in (*host_and_port(self.address), path)]
+        return subprocess.Popen([sys.executable, "-c", FLOOD, *arguments], stdout=subprocess.PIPE, text=True)
+
+    def test_others_keep_their_rate(self):
+        self.start()
+        recorded = self.record_handshake()
+        witness = self.witness()
+        quiet = self.pings_per_second(witness)
+        for what, hello in {"hellos": recorded[0], "silent connections": b""}.items():
+            flood = self.flood_with(hello)
+            meanwhile = self.pings_per_second(witness)
+            flood.kill()
+            said = [int(each) for each in flood.communicate()[0].split()] or [0]
+            print(f"{said[-1] / 2:.0f}/s {what}: {quiet:.0f} pings/s, meanwhile {meanwhile:.0f}", end="; ")
+            self.assertGreater(meanwhile, self.RATE_MIN * quiet, what)
+        # Who has a key comes in when the flood is over.
+        wait_until(lambda: self.fopctl("ping", "--count", "1").wait_end() == 0, "a ping of somebody new")
+        self.expect_content(witness)
+        self.wait_at_rest()
         self.n.stop(self.daemon)
 
 

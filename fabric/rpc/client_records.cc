@@ -1,0 +1,213 @@
+#include "fabric/rpc/client_records.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "core/ensure.h"
+
+namespace fopd::fabric {
+
+namespace {
+
+// Fops of one client that must not run twice, from their arrival until it has the reply.
+constexpr std::size_t kRememberedMax = 1024;
+// What one costs beside the bytes of its reply.
+constexpr std::uint64_t kRememberedBytes = 512;
+
+// Who already has so many may have another one: up to four times what is left for all others, which
+// is four fifths of everything for one alone, and never the last ones.
+bool may_have_more(std::uint64_t own, std::uint64_t of_all, std::uint64_t max) {
+    return of_all < max && own < 4 * (max - of_all);
+}
+
+std::uint64_t cost_of(const RememberedFop& fop) {
+    return kRememberedBytes + (fop.reply ? fop.reply->size_bytes() : 0);
+}
+
+// It was refused before it began, and would only be refused again.
+bool leaves_nothing(fop::Status status) {
+    switch (status) {
+        case fop::Status::kUnknownFop:
+        case fop::Status::kMalformed:
+        case fop::Status::kDenied:
+        case fop::Status::kTryAgain: return true;
+        default: return false;
+    }
+}
+
+PrincipalShare::Name share_name(const fop::Identity& identity) {
+    const bool is_proved = identity.kind == fop::AuthKind::kPrincipal;
+    return {identity.kind, is_proved ? identity.name : std::string()};
+}
+
+}  // namespace
+
+// -- sessions --
+
+PrincipalShare* ClientRecords::take_session(const fop::Identity& identity) {
+    PrincipalShare::Name name = share_name(identity);
+    const auto [place, is_new] = shares_.try_emplace(name);
+    PrincipalShare& share = place->second;
+    if (is_new) share.name = std::move(name);
+    if (!may_have_more(share.sessions, sessions_, limits_.sessions_max)) {
+        release_if_empty(share);
+        return nullptr;
+    }
+    ++share.sessions;
+    ++sessions_;
+    return &share;
+}
+
+std::string_view ClientRecords::why_no_session() const {
+    return sessions_ < limits_.sessions_max ? "its principal has its share of the sessions"
+                                            : "too many sessions";
+}
+
+void ClientRecords::give_back(PrincipalShare& share) {
+    --share.sessions;
+    --sessions_;
+    release_if_empty(share);
+}
+
+void ClientRecords::release_if_empty(PrincipalShare& share) {
+    if (share.sessions > 0 || share.clients > 0) return;
+    const PrincipalShare::Name name = share.name;
+    shares_.erase(name);
+}
+
+// -- clients --
+
+ClientRecord* ClientRecords::find(const fop::ClientId& id, const fop::Identity& identity) {
+    const auto found = clients_.find(key_of(id, identity));
+    return found == clients_.end() ? nullptr : found->second.get();
+}
+
+ClientRecord& ClientRecords::enter(const fop::ClientId& id, const fop::Identity& identity,
+                                   PrincipalShare& share, ClientLine& line) {
+    auto& place = clients_[key_of(id, identity)];
+    if (place == nullptr) {
+        place = std::make_unique<ClientRecord>(id, identity.name, share);
+        ++share.clients;
+    }
+    set_idle(*place, false);
+    ClientLine* const before = std::exchange(place->line_, &line);
+    if (before != nullptr) before->replaced();
+    return *place;
+}
+
+void ClientRecords::leave(ClientRecord& client, const ClientLine& line, Instant now) {
+    if (client.line_ != &line) return;
+    client.line_ = nullptr;
+    client.idle_since_ = now;
+    if (client.running_ == 0) set_idle(client, true);
+}
+
+void ClientRecords::set_idle(ClientRecord& client, bool is_idle) {
+    if (client.linked() == is_idle) return;
+    PrincipalShare& share = client.share_;
+    by_idle_.erase({share.idle_count, share.name});
+    if (is_idle) {
+        share.idle.push_back(client);
+        ++share.idle_count;
+        ++idle_count_;
+    } else {
+        client.unlink();
+        --share.idle_count;
+        --idle_count_;
+    }
+    if (share.idle_count > 0) by_idle_.insert({share.idle_count, share.name});
+    // Who has most of them gives one up.
+    while (idle_count_ > limits_.idle_max) {
+        forget(shares_.at(std::prev(by_idle_.end())->second).idle.front());
+    }
+}
+
+void ClientRecords::forget(ClientRecord& client) {
+    PrincipalShare& share = client.share_;
+    set_idle(client, false);
+    while (!client.fops_.empty()) erase_fop(client, client.fops_.begin());
+    clients_.erase(Key{client.id_, share.name.first, client.principal_});
+    --share.clients;
+    release_if_empty(share);
+}
+
+void ClientRecords::forget_old(Instant now) {
+    for (auto each = shares_.begin(); each != shares_.end();) {
+        PrincipalShare& share = (each++)->second;  // It goes with its last client.
+        while (share.idle_count > 0) {
+            ClientRecord& oldest = share.idle.front();
+            if (now - oldest.idle_since_ < limits_.idle_time) break;
+            const bool is_last = share.clients == 1 && share.sessions == 0;
+            forget(oldest);
+            if (is_last) break;
+        }
+    }
+}
+
+// -- fops --
+
+bool ClientRecords::may_remember_more(const PrincipalShare& share) const {
+    return may_have_more(share.reply_bytes, reply_bytes_, limits_.reply_bytes_max);
+}
+
+ClientRecords::Found ClientRecords::remember(ClientRecord& client, std::uint64_t request) {
+    if (const auto known = client.fops_.find(request); known != client.fops_.end()) {
+        return {.fop = &known->second, .is_new = false};
+    }
+    if (client.fops_.size() >= kRememberedMax) return {};
+    PrincipalShare& share = client.share_;
+    while (!may_remember_more(share) && share.idle_count > 0) forget(share.idle.front());
+    if (!may_remember_more(share)) return {};
+    RememberedFop& fop = client.fops_[request];
+    fop.client = &client;
+    ++client.running_;
+    share.reply_bytes += cost_of(fop);
+    reply_bytes_ += cost_of(fop);
+    return {.fop = &fop, .is_new = true};
+}
+
+void ClientRecords::answered(RememberedFop& fop, const fop::Reply& reply, Instant now) {
+    ClientRecord& client = *fop.client;
+    ClientLine* const line = client.line_;
+    if (line != nullptr && line->id() == fop.line) line->reply(reply, fop.lane);
+    if (leaves_nothing(reply.status)) {
+        erase_fop(client, client.fops_.find(reply.id));
+    } else {
+        const std::uint64_t before = cost_of(fop);
+        fop.reply.emplace(reply);
+        client.share_.reply_bytes += cost_of(fop) - before;
+        reply_bytes_ += cost_of(fop) - before;
+    }
+    end_running(client, now);
+}
+
+void ClientRecords::forget(RememberedFop& fop, std::uint64_t request, Instant now) {
+    ClientRecord& client = *fop.client;
+    erase_fop(client, client.fops_.find(request));
+    end_running(client, now);
+}
+
+void ClientRecords::end_running(ClientRecord& client, Instant now) {
+    if (--client.running_ > 0 || client.line_ != nullptr) return;
+    client.idle_since_ = now;
+    set_idle(client, true);
+}
+
+void ClientRecords::acknowledged(ClientRecord& client, std::uint64_t before) {
+    auto& fops = client.fops_;
+    for (auto each = fops.begin(); each != fops.end() && each->first < before;) {
+        const auto next = std::next(each);
+        if (each->second.reply) erase_fop(client, each);
+        each = next;
+    }
+}
+
+void ClientRecords::erase_fop(ClientRecord& client,
+                              std::map<std::uint64_t, RememberedFop>::iterator fop) {
+    ENSURE(fop != client.fops_.end());
+    client.share_.reply_bytes -= cost_of(fop->second);
+    reply_bytes_ -= cost_of(fop->second);
+    client.fops_.erase(fop);
+}
+
+}  // namespace fopd::fabric

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fop/borrowed.h"
+#include "fop/message.h"
+
+namespace fopd::fabric {
+
+// A reply that waits until it can be sent, or until its client has it.
+struct KeptReply {
+    explicit KeptReply(const fop::Reply& reply)
+        : id(reply.id),
+          status(reply.status),
+          words(reply.words),
+          payload(reply.payload.begin(), reply.payload.end()),
+          payload_crc(reply.payload_crc),
+          body(reply.body),
+          borrowed(fop::borrowed_bytes(reply.body)) {
+        fop::keep_borrowed(body, borrowed);
+    }
+    KeptReply(KeptReply&&) = default;
+
+    fop::Reply view() const {
+        return {.id = id,
+                .status = status,
+                .words = words,
+                .payload = payload,
+                .payload_crc = payload_crc,
+                .body = body};
+    }
+    std::size_t size_bytes() const { return words.size() + payload.size() + borrowed.size(); }
+
+    std::uint64_t id;
+    fop::Status status;
+    std::string words;
+    std::vector<std::byte> payload;
+    std::optional<std::uint32_t> payload_crc;
+    fop::ReplyBody body;
+    std::vector<std::byte> borrowed;  // What the body refers to; it stays there when moved.
+};
+
+}  // namespace fopd::fabric

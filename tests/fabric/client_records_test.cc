@@ -1,0 +1,232 @@
+// Goal: what is known of clients is bounded, each principal has its share of it, and what one
+// principal does takes nothing from another.
+#include "fabric/rpc/client_records.h"
+
+#include <string>
+#include <vector>
+
+#include "fabric/rpc/handshake_places.h"
+#include "tests/catch.h"
+
+namespace fopd::fabric {
+
+namespace {
+
+fop::Identity identity_of(std::string name) {
+    return {.kind = fop::AuthKind::kPrincipal, .name = std::move(name)};
+}
+
+fop::ClientId client_id(std::uint32_t number) {
+    fop::ClientId id{};
+    for (std::size_t i = 0; i < 4; ++i) id[i] = static_cast<std::byte>(number >> (24 - 8 * i));
+    return id;
+}
+
+class Line final : public ClientLine {
+public:
+    explicit Line(std::uint64_t number) : number_(number) {}
+    std::uint64_t id() const override { return number_; }
+    void reply(const fop::Reply& reply, fop::Lane) override { replies.push_back(reply.id); }
+    void replaced() override { is_replaced = true; }
+
+    std::vector<std::uint64_t> replies;
+    bool is_replaced = false;
+
+private:
+    const std::uint64_t number_;
+};
+
+// A client that comes, asks one fop, has it answered, and goes.
+struct Visitor {
+    void come(ClientRecords& records, std::uint32_t number, const std::string& name) {
+        share = records.take_session(identity_of(name));
+        REQUIRE(share != nullptr);
+        client = &records.enter(client_id(number), identity_of(name), *share, line);
+    }
+    void go(ClientRecords& records, Instant now) {
+        records.leave(*client, line, now);
+        records.give_back(*share);
+    }
+
+    Line line{7};
+    PrincipalShare* share = nullptr;
+    ClientRecord* client = nullptr;
+};
+
+void ask(ClientRecords& records, Visitor& visitor, std::uint64_t request,
+         fop::Status status = fop::Status::kDone, std::string_view words = {}) {
+    const auto found = records.remember(*visitor.client, request);
+    REQUIRE(found.fop != nullptr);
+    REQUIRE(found.is_new);
+    found.fop->line = 7;
+    records.answered(*found.fop, {.id = request, .status = status, .words = words}, Instant{});
+}
+
+Instant at(int seconds) {
+    return after(Instant{}, std::chrono::seconds(seconds));
+}
+
+constexpr ClientRecords::Limits kLimits{
+    .sessions_max = 100, .idle_max = 10, .idle_time = 60s, .reply_bytes_max = 64U << 10};
+
+}  // namespace
+
+TEST_CASE("fabric clients: one principal has four fifths of the sessions, and the next one some",
+          "[fabric]") {
+    ClientRecords records(kLimits);
+    std::vector<PrincipalShare*> taken;
+    while (PrincipalShare* const share = records.take_session(identity_of("ann"))) {
+        taken.push_back(share);
+    }
+
+    REQUIRE(taken.size() == 80);
+    REQUIRE(records.why_no_session() == "its principal has its share of the sessions");
+    for (int i = 0; i < 16; ++i) REQUIRE(records.take_session(identity_of("bob")) != nullptr);
+    REQUIRE(records.take_session(identity_of("bob")) == nullptr);
+    REQUIRE(records.take_session(identity_of("eve")) != nullptr);
+    for (int i = 0; i < 20; ++i) records.give_back(*taken[static_cast<std::size_t>(i)]);
+    REQUIRE(records.take_session(identity_of("bob")) != nullptr);
+}
+
+TEST_CASE("fabric clients: who takes names at will is one as long as nothing proves them",
+          "[fabric]") {
+    ClientRecords records(kLimits);
+    for (const auto kind : {fop::AuthKind::kNone, fop::AuthKind::kPeer}) {
+        CAPTURE(kind);
+        int count = 0;
+        while (records.take_session({.kind = kind, .name = std::to_string(count)})) ++count;
+        REQUIRE(count < 81);
+    }
+    REQUIRE(records.take_session(identity_of("ann")) != nullptr);
+}
+
+TEST_CASE("fabric clients: one principal's many do not make another's be forgotten", "[fabric]") {
+    ClientRecords records(kLimits);
+    for (std::uint32_t i = 0; i < 3; ++i) {
+        Visitor of_bob;
+        of_bob.come(records, i, "bob");
+        of_bob.go(records, at(0));
+    }
+    for (std::uint32_t i = 0; i < 1000; ++i) {
+        Visitor of_ann;
+        of_ann.come(records, 100 + i, "ann");
+        of_ann.go(records, at(1));
+        REQUIRE(records.size() <= 10);
+    }
+
+    for (std::uint32_t i = 0; i < 3; ++i) {
+        REQUIRE(records.find(client_id(i), identity_of("bob")) != nullptr);
+    }
+    REQUIRE(records.find(client_id(1099), identity_of("ann")) != nullptr);
+    REQUIRE(records.find(client_id(1092), identity_of("ann")) == nullptr);
+    records.forget_old(at(60));
+    REQUIRE(records.size() == 7);
+    records.forget_old(at(61));
+    REQUIRE(records.size() == 0);
+}
+
+TEST_CASE("fabric clients: what is remembered for one principal takes no room from another",
+          "[fabric]") {
+    ClientRecords records(kLimits);
+    Visitor of_ann;
+    of_ann.come(records, 1, "ann");
+    Visitor of_bob;
+    of_bob.come(records, 2, "bob");
+    const std::string words(500, 'x');
+    std::uint64_t count = 0;
+    while (records.remember(*of_ann.client, count).fop != nullptr) {
+        records.answered(records.remember(*of_ann.client, count).fop[0],
+                         {.id = count, .words = words}, at(0));
+        ++count;
+    }
+
+    REQUIRE(count > 40);
+    REQUIRE(count < 64);
+    ask(records, of_bob, 1);
+    // Its other clients that are not there go before it is refused anything.
+    records.acknowledged(*of_ann.client, count);
+    Visitor gone;
+    gone.come(records, 3, "ann");
+    for (std::uint64_t i = 0; i < 40; ++i) ask(records, gone, i, fop::Status::kDone, words);
+    gone.go(records, at(0));
+    for (std::uint64_t i = 0; i < 40; ++i) {
+        ask(records, of_ann, count + i, fop::Status::kDone, words);
+    }
+    REQUIRE(records.find(client_id(3), identity_of("ann")) == nullptr);
+}
+
+TEST_CASE("fabric clients: what was refused before it began leaves nothing", "[fabric]") {
+    ClientRecords records(kLimits);
+    Visitor of_ann;
+    of_ann.come(records, 1, "ann");
+    for (const auto status : {fop::Status::kDenied, fop::Status::kMalformed,
+                              fop::Status::kUnknownFop, fop::Status::kTryAgain}) {
+        ask(records, of_ann, 5, status, "words");
+        REQUIRE(of_ann.client->fops().empty());
+        REQUIRE(of_ann.share->reply_bytes == 0);
+    }
+    REQUIRE(of_ann.line.replies.size() == 4);
+
+    ask(records, of_ann, 5, fop::Status::kNotFound);
+    REQUIRE(of_ann.client->fops().size() == 1);
+    REQUIRE_FALSE(records.remember(*of_ann.client, 5).is_new);
+    records.acknowledged(*of_ann.client, 6);
+    REQUIRE(of_ann.share->reply_bytes == 0);
+}
+
+TEST_CASE("fabric clients: a reply goes to who asked last, and to nobody who did not", "[fabric]") {
+    ClientRecords records(kLimits);
+    Visitor first;
+    first.come(records, 1, "ann");
+    const auto running = records.remember(*first.client, 5);
+    running.fop->line = first.line.id();
+    Line second(8);
+    PrincipalShare* const share = records.take_session(identity_of("ann"));
+    ClientRecord& same = records.enter(client_id(1), identity_of("ann"), *share, second);
+    REQUIRE(first.line.is_replaced);
+    first.go(records, at(0));
+    REQUIRE(&same == first.client);
+
+    records.answered(*running.fop, {.id = 5}, at(1));
+    REQUIRE(second.replies.empty());
+    REQUIRE(first.line.replies.empty());
+    REQUIRE(records.remember(same, 5).fop->reply.has_value());
+}
+
+TEST_CASE("fabric clients: one whose fop still runs is not forgotten", "[fabric]") {
+    ClientRecords records(kLimits);
+    Visitor of_ann;
+    of_ann.come(records, 1, "ann");
+    const auto running = records.remember(*of_ann.client, 5);
+    of_ann.go(records, at(0));
+    records.forget_old(at(1000));
+    REQUIRE(records.size() == 1);
+
+    records.answered(*running.fop, {.id = 5}, at(1000));
+    records.forget_old(at(1060));
+    REQUIRE(records.size() == 0);
+}
+
+TEST_CASE("fabric handshakes: one host has half of the places, and gets them back", "[fabric]") {
+    HandshakePlaces places({.count_max = 100, .time_max = 5s});
+    int taken = 0;
+    while (places.take("10.0.0.1", at(0))) ++taken;
+    REQUIRE(taken == 50);
+    for (int i = 0; i < 25; ++i) REQUIRE(places.take("10.0.0.2", at(0)));
+    REQUIRE_FALSE(places.take("10.0.0.2", at(0)));
+
+    places.give_back("10.0.0.1");
+    REQUIRE(places.take("10.0.0.1", at(0)) == false);  // The other one has the rest by now.
+    for (int i = 0; i < 49; ++i) places.give_back_later("10.0.0.1", at(1));
+    REQUIRE_FALSE(places.take("10.0.0.1", at(5)));
+    REQUIRE(places.take("10.0.0.1", at(6)));
+    REQUIRE(places.taken() == 26);
+}
+
+TEST_CASE("fabric handshakes: a host is an address without its port", "[fabric]") {
+    REQUIRE(HandshakePlaces::host_of("10.0.0.1:4711") == "10.0.0.1");
+    REQUIRE(HandshakePlaces::host_of("[fe80::1]:4711") == "[fe80::1]");
+    REQUIRE(HandshakePlaces::host_of("client") == "client");
+}
+
+}  // namespace fopd::fabric
