@@ -323,7 +323,7 @@ TEST_CASE("fabric rpc: nothing is remembered of what was answered without having
         const std::size_t before = stage.server->server.unheard(1h).size();
         stage.transport.network().block({.from = "server", .to = "client"});
 
-        stage.reply_to_held({.status = fop::Status::kDenied});
+        stage.reply_to_held({.status = fop::Status::kNotFound});
 
         REQUIRE(before == 1);
         REQUIRE(stage.server->server.unheard(1h).size() == (starts ? 1U : 0U));

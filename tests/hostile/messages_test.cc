@@ -269,41 +269,6 @@ TEST_CASE("hostile message: replies nobody takes are bounded by the credits for 
     expect_broken(stage, peer);
 }
 
-namespace {
-
-// Peers that ask for more than the network holds, and read nothing. Each has some buffers of the
-// server's afterwards.
-void stop_reading(HostileStage& stage, int count) {
-    std::vector<RawPeer*> peers;
-    for (int i = 0; i < count; ++i) peers.push_back(&stage.open_peer(HostileStage::turned_key()));
-    auto& network = dynamic_cast<MemTransport&>(stage.transport()).network();
-    network.block({.from = "server", .to = "hostile"});
-    for (std::uint64_t id = 1; id <= 42; ++id) {
-        for (RawPeer* const peer : peers) {
-            peer->send(peer->requests({echo_request(id, std::string(8000, 'x'))}));
-            peer->forget_said();
-        }
-        stage.settle();
-    }
-}
-
-}  // namespace
-
-TEST_CASE("hostile message: however many do not read, those who do find buffers", "[hostile]") {
-    HostileStage stage(kAllKinds[0], {.lease = 100s, .send_buffer_count = 32});
-    stop_reading(stage, 12);
-    stage.bystander().take_latencies();
-
-    REQUIRE(stage.bystander().go_on(100));
-    Bystander late(stage.transport(), stage.bystander_loop(), stage.clock(), stage.address(), 10ms,
-                   5);
-    REQUIRE(late.go_on(100));
-
-    REQUIRE(stage.bystander().take_latencies().back() < 50ms);
-    REQUIRE(late.take_latencies().back() < 50ms);
-    REQUIRE(stage.count(&HostStatistics::sessions) == 14);
-}
-
 TEST_CASE("hostile message: a flood ends with its session", "[hostile]") {
     HostileStage stage(any_hostile_kind());
     const bool sealed = GENERATE(true, false);
