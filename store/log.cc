@@ -86,6 +86,10 @@ Task<Result<void>> Log::look_through(LogVisitor* visitor) {
     return core_->look_through(visitor);
 }
 
+std::optional<std::uint64_t> Log::last_seq_of(std::uint64_t epoch) const {
+    return core_->last_seq_of(epoch);
+}
+
 std::uint64_t Log::epoch() const {
     return core_->epoch();
 }

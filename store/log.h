@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -258,6 +259,9 @@ public:
     Task<Result<void>> look_through(LogVisitor* visitor);
 
     std::uint64_t epoch() const;
+    // With which entry an earlier epoch ended: what was begun in it behind that is lost. None: it
+    // is too long ago to be known.
+    std::optional<std::uint64_t> last_seq_of(std::uint64_t epoch) const;
     Receipt receipt_of(const Commit& commit) const { return {epoch(), commit.seq()}; }
     std::uint64_t begun_seq() const;
     // The newest entry that no later commit will share.

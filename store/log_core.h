@@ -73,6 +73,7 @@ public:
     std::uint32_t payload_max() const { return payload_max_; }
     std::uint64_t reserved_bytes() const { return reserved_bytes_; }
     std::uint64_t epoch() const { return epoch_; }
+    std::optional<std::uint64_t> last_seq_of(std::uint64_t epoch) const;
     std::uint64_t closed_seq() const { return closed_; }
     std::uint64_t begun_seq() const { return closed_ + (gathering().commit_count > 0 ? 1 : 0); }
     std::uint64_t durable_seq() const { return durable_; }
@@ -226,6 +227,7 @@ private:
     std::uint64_t generation_ = 0;
     std::uint64_t epoch_ = 0;
     std::uint64_t epoch_first_seq_ = 0;
+    std::array<std::uint64_t, 6> earlier_first_seqs_{};
     std::uint64_t applied_ = 0;
     std::uint32_t schema_version_ = 0;
     std::uint32_t segments_max_;

@@ -101,6 +101,7 @@ void LogCore::take_over(const Superblock& superblock, LogReplay::Outcome outcome
     generation_ = superblock.generation;
     epoch_ = superblock.epoch;
     epoch_first_seq_ = superblock.epoch_first_seq;
+    earlier_first_seqs_ = superblock.earlier_first_seqs;
     schema_version_ = superblock.schema_version;
     retired_ = complete_ = complete_mark_ = durable_ = trusted_ = closed_ = outcome.last_seq;
     last_records_seq_ = flush_wanted_ = sync_wanted_ = outcome.last_seq;
@@ -142,7 +143,8 @@ Task<Result<void>> LogCore::begin_epoch() {
     const auto flushed = co_await flush_device();
     if (!flushed) co_return flushed;
     ++epoch_;
-    epoch_first_seq_ = closed_ + 1;
+    std::shift_right(earlier_first_seqs_.begin(), earlier_first_seqs_.end(), 1);
+    earlier_first_seqs_.front() = std::exchange(epoch_first_seq_, closed_ + 1);
     schema_version_ = options_.schema.version;
     const auto written = co_await write_superblock(current_superblock());
     if (!written) co_return written;
@@ -193,6 +195,15 @@ Task<Result<void>> LogCore::write_last_superblock() {
 
 // -- superblocks --
 
+std::optional<std::uint64_t> LogCore::last_seq_of(std::uint64_t epoch) const {
+    if (epoch >= epoch_) return std::nullopt;
+    const std::uint64_t back = epoch_ - epoch - 1;  // Of the epoch after it.
+    if (back > earlier_first_seqs_.size()) return std::nullopt;
+    const std::uint64_t next = back == 0 ? epoch_first_seq_ : earlier_first_seqs_[back - 1];
+    if (next == 0) return std::nullopt;
+    return next - 1;
+}
+
 Superblock LogCore::current_superblock() const {
     return {.disk_id = options_.disk_id,
             .schema_version = schema_version_,
@@ -200,6 +211,7 @@ Superblock LogCore::current_superblock() const {
             .generation = generation_ + 1,
             .epoch = epoch_,
             .epoch_first_seq = epoch_first_seq_,
+            .earlier_first_seqs = earlier_first_seqs_,
             .trusted_seq = durable_,
             .segments = space_.segments()};
 }

@@ -56,7 +56,6 @@ void append_object(ValueBuffer& into, const Object& object) {
     ENSURE(!object.name.contains('\0'));
     ENSURE(object.name_version < kNameVersionEnd);
     ENSURE(object.mode <= kModeMax);
-    ENSURE(object.flags == 0);
     ENSURE(object.size_bytes <= kObjectBytesMax);
     const auto value = into.grow(kObjectHeadBytes + object.owner.size() + object.group.size() +
                                  object.name.size());
@@ -66,8 +65,7 @@ void append_object(ValueBuffer& into, const Object& object) {
     value[3] = std::byte{0};
     put_little(value, 4, static_cast<std::uint16_t>(object.name.size()));
     put_little(value, 6, object.mode);
-    put_little(value, 8, object.flags);
-    put_little(value, 10, std::uint16_t{0});
+    put_little(value, 8, object.incarnation);
     put_little(value, 12, object.pool);
     put_little(value, 16, object.size_bytes);
     put_little(value, 24, object.version);
@@ -163,14 +161,13 @@ Result<Object> read_object(Bytes value) {
         .changed = {static_cast<std::int64_t>(get_little<std::uint64_t>(value, 40))},
         .pool = get_little<std::uint32_t>(value, 12),
         .mode = get_little<std::uint16_t>(value, 6),
-        .flags = get_little<std::uint16_t>(value, 8),
+        .incarnation = get_little<std::uint32_t>(value, 8),
         .owner = as_text(text.first(owner_bytes)),
         .group = as_text(text.subspan(owner_bytes, group_bytes)),
         .name = as_text(text.subspan(owner_bytes + group_bytes)),
         .name_version = get_little<std::uint64_t>(value, 48),
     };
-    if (value[3] != std::byte{0} || get_little<std::uint16_t>(value, 10) != 0 ||
-        object.mode > kModeMax || object.flags != 0 || object.size_bytes > kObjectBytesMax ||
+    if (value[3] != std::byte{0} || object.mode > kModeMax || object.size_bytes > kObjectBytesMax ||
         object.name.contains('\0') || object.name_version >= kNameVersionEnd) {
         return corrupt("object in the index");
     }

@@ -45,8 +45,10 @@ struct Object {
     WallTime created{};
     WallTime changed{};
     std::uint32_t pool = 0;
-    std::uint16_t mode = 0;    // Nine permission bits.
-    std::uint16_t flags = 0;   // None are known yet: zero.
+    std::uint16_t mode = 0;  // Nine permission bits.
+    // The epoch of the log in which its bytes, or its size, changed last. 0: an older program wrote
+    // the record, in an epoch before the present one.
+    std::uint32_t incarnation = 0;
     std::string_view owner{};  // Borrowed, as the other two.
     std::string_view group{};
     std::string_view name{};  // Empty: it has none.

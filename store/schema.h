@@ -21,10 +21,11 @@ struct Schema {
 };
 
 // Whoever changes what a record or a value of the index means raises the version and adds a step.
-// What is of version 1 means the same in version 2, which has kClear besides.
+// What is of an older version means the same in the next one: version 2 has kClear besides, and in
+// version 3 an object says in which epoch of the log it was changed, where it had zeros.
 Result<void> copy_records(Bytes records, RecordWriter& into);
-inline constexpr std::array<SchemaStep, 1> kSchemaSteps{&copy_records};
-inline constexpr Schema kSchema{.version = 2, .steps = kSchemaSteps};
+inline constexpr std::array<SchemaStep, 2> kSchemaSteps{&copy_records, &copy_records};
+inline constexpr Schema kSchema{.version = 3, .steps = kSchemaSteps};
 static_assert(kSchema.steps.size() + 1 == kSchema.version);
 
 // Reads records of any version that there was.

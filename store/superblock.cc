@@ -27,15 +27,16 @@ constexpr std::size_t kFlagsAt = 64;
 constexpr std::size_t kSegmentBlocksAt = 68;
 constexpr std::size_t kSegmentCountAt = 72;
 constexpr std::size_t kChecksumAt = 76;
-constexpr std::size_t kReservedAt = 80;
+constexpr std::size_t kEarlierFirstSeqsAt = 80;
 constexpr std::size_t kSegmentsAt = 128;
 constexpr std::size_t kSegmentBytes = 12;
+static_assert(kEarlierFirstSeqsAt + sizeof(Superblock::earlier_first_seqs) == kSegmentsAt);
 
 std::uint32_t checksum_of(std::span<const std::byte> bytes, std::size_t segment_count) {
     const std::uint32_t before = core::crc32c(bytes.first(kChecksumAt));
-    return core::crc32c(
-        bytes.subspan(kReservedAt, kSegmentsAt - kReservedAt + kSegmentBytes * segment_count),
-        before);
+    return core::crc32c(bytes.subspan(kEarlierFirstSeqsAt, kSegmentsAt - kEarlierFirstSeqsAt +
+                                                               kSegmentBytes * segment_count),
+                        before);
 }
 
 bool all_different(const std::vector<LogSegment>& segments) {
@@ -55,6 +56,14 @@ bool in_order(const std::vector<LogSegment>& segments) {
     return true;
 }
 
+bool come_down(const std::array<std::uint64_t, 6>& earlier, std::uint64_t from) {
+    for (const std::uint64_t each : earlier) {
+        if (each > from) return false;
+        from = each;
+    }
+    return true;
+}
+
 // What holds for every superblock that was ever written.
 bool makes_sense(const Superblock& superblock) {
     const Superblock& s = superblock;
@@ -62,6 +71,7 @@ bool makes_sense(const Superblock& superblock) {
         return false;
     const std::uint64_t trusted_end = s.trusted_seq + 1;
     if (s.epoch_first_seq == 0 || s.epoch_first_seq > trusted_end) return false;
+    if (!come_down(s.earlier_first_seqs, s.epoch_first_seq)) return false;
     const std::uint64_t tail_seq = s.segments.front().first_seq;
     if (tail_seq == 0 || tail_seq > trusted_end) return false;
     return all_different(s.segments) && in_order(s.segments);
@@ -87,6 +97,9 @@ std::size_t encode_superblock(const Superblock& superblock, std::span<std::byte>
     put_little(out, kFlagsAt, superblock.clean ? kClean : 0U);
     put_little(out, kSegmentBlocksAt, superblock.segment_blocks);
     put_little(out, kSegmentCountAt, static_cast<std::uint32_t>(superblock.segments.size()));
+    for (std::size_t i = 0; i < superblock.earlier_first_seqs.size(); ++i) {
+        put_little(out, kEarlierFirstSeqsAt + 8 * i, superblock.earlier_first_seqs[i]);
+    }
     for (std::size_t i = 0; i < superblock.segments.size(); ++i) {
         const std::size_t at = kSegmentsAt + kSegmentBytes * i;
         put_little(out, at, superblock.segments[i].first_seq);
@@ -119,6 +132,9 @@ Result<Superblock> parse_superblock(std::span<const std::byte> bytes) {
                      .trusted_seq = get_little<std::uint64_t>(bytes, kTrustedSeqAt),
                      .clean = (flags & kClean) != 0};
     std::ranges::copy(bytes.subspan(kDiskIdAt, found.disk_id.size()), found.disk_id.begin());
+    for (std::size_t i = 0; i < found.earlier_first_seqs.size(); ++i) {
+        found.earlier_first_seqs[i] = get_little<std::uint64_t>(bytes, kEarlierFirstSeqsAt + 8 * i);
+    }
     found.segments.reserve(count);
     for (std::size_t i = 0; i < count; ++i) {
         const std::size_t at = kSegmentsAt + kSegmentBytes * i;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -29,6 +30,9 @@ struct Superblock {
     std::uint64_t epoch = 0;       // Counts the times the log was opened to be written.
     // Entries from here on are of this epoch or leftovers; those before are of earlier ones.
     std::uint64_t epoch_first_seq = 0;
+    // The same of the epochs before, the latest first: each of them ended where the next one began.
+    // 0: not known, nor of those before.
+    std::array<std::uint64_t, 6> earlier_first_seqs{};
     std::uint64_t trusted_seq = 0;  // Everything up to here was flushed.
     bool clean = false;             // The log ended behind trusted_seq, and nothing was lost.
     // In their order. What was written into them since this superblock is found out at replay.

@@ -180,6 +180,10 @@ public:
     Task<Result<void>> sync(core::WaitOptions wait) { return log_.sync(wait); }
     Receipt newest() const { return {.epoch = log_.epoch(), .seq = log_.begun_seq()}; }
     std::uint64_t durable_seq() const { return log_.durable_seq(); }
+    // The last change of an earlier epoch that is not lost. None: too long ago to be known.
+    std::optional<std::uint64_t> last_seq_of(std::uint64_t epoch) const {
+        return log_.last_seq_of(epoch);
+    }
 
     // -- reads --
 

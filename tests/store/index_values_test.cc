@@ -22,6 +22,7 @@ Object documented_object() {
             .changed = {1'700'000'001'000'000'000},
             .pool = 1,
             .mode = 0640,
+            .incarnation = 9,
             .owner = "ann",
             .group = "staff",
             .name = "reports/2026",
@@ -102,6 +103,7 @@ TEST_CASE("store index values: an object is read back, and only whole", "[store]
     REQUIRE(object->changed.unix_ns == 1'700'000'001'000'000'000);
     REQUIRE(object->pool == 1);
     REQUIRE(object->mode == 0640);
+    REQUIRE(object->incarnation == 9);
     REQUIRE(object->owner == "ann");
     REQUIRE(object->group == "staff");
     REQUIRE(object->name == "reports/2026");

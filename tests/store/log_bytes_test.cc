@@ -26,11 +26,12 @@ LogId counting_id() {
 
 Superblock example_superblock() {
     return {.disk_id = counting_id(),
-            .schema_version = 2,
+            .schema_version = 3,
             .segment_blocks = 256,
             .generation = 12,
             .epoch = 3,
             .epoch_first_seq = 900,
+            .earlier_first_seqs = {870, 1},
             .trusted_seq = 1000,
             .clean = false,
             .segments = {{.number = 7, .first_seq = 801},

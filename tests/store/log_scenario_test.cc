@@ -1,5 +1,6 @@
 // Goal: the contract of the log, promise by promise, on a simulated disk.
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -511,6 +512,27 @@ TEST_CASE("store log: one damaged superblock is mended, two are not guessed at",
     bench.image.flip_bit(kSuperblockBytes + 40, 0);
     bench.image.flip_bit(2 * kSuperblockBytes + 40, 0);
     REQUIRE(bench.refusal() == Errc::kCorrupt);
+}
+
+TEST_CASE("store log: it is known with which entry each of the last epochs ended", "[store]") {
+    constexpr std::uint64_t kKnown = 7;
+    Bench bench;
+    bench.format();
+    std::map<std::uint64_t, std::uint64_t> ends;
+    for (int life = 0; life < 12; ++life) {
+        const Replayed replayed = bench.open();
+        const std::uint64_t epoch = bench.log->epoch();
+        ends[epoch - 1] = replayed.last_seq;
+        for (const auto& [earlier, end] : ends) {
+            CAPTURE(epoch, earlier, end);
+            const auto last = bench.log->last_seq_of(earlier);
+            REQUIRE(last.has_value() == (earlier + kKnown >= epoch));
+            if (last) REQUIRE(*last == end);
+        }
+        REQUIRE_FALSE(bench.log->last_seq_of(epoch).has_value());
+        if (life % 3 > 0) REQUIRE(bench.commit("text").has_value());
+        if (life % 2 == 0) bench.close();
+    }
 }
 
 TEST_CASE("store log: what is not this disk's log is refused, each for its reason", "[store]") {
