@@ -49,7 +49,8 @@ enum fopd_status {
     FOPD_READ_ONLY = 16,       /* The medium takes no changes any more. */
     FOPD_MEDIUM_MISSING = 17,  /* It is, or may be, on a medium that is not there, or may have been
                                   done there. */
-    FOPD_LOST = 18,            /* What was acknowledged as buffered is gone. */
+    FOPD_LOST = 18,            /* What was acknowledged as buffered before is gone; the words name
+                                  the object and the bytes. */
 };
 
 /* "denied"; "unknown" for a number this library does not know. */
@@ -145,7 +146,12 @@ FOPD_API int fopd_bulk_echo_wait(fopd_client* client, const fopd_call* call, con
  * is durable, and writes it again when the server shows that it was started anew and has lost it;
  * fopd_sync() waits until all of it is durable. Everything else is durable when it has ended. A
  * long read or write travels in several pieces, so that only what is put is there as a whole or
- * not at all. */
+ * not at all.
+ *
+ * Where others have changed the bytes since the server lost them, or have removed the object, they
+ * are not written again but lost: FOPD_LOST says so once, with words that name the object by its
+ * fid and the bytes. It ends the next call about the object, which has done nothing then and may be
+ * made again, or a sync, whichever comes first. */
 
 #define FOPD_NAME_MAX 480
 #define FOPD_PRINCIPAL_MAX 64
@@ -277,7 +283,8 @@ FOPD_API void fopd_remove(fopd_client* client, const fopd_call* call, const char
 FOPD_API int fopd_remove_wait(fopd_client* client, const fopd_call* call, const char* pool,
                               const char* name, fopd_result* result);
 
-/* Everything this client has written buffered is durable. */
+/* Everything this client has written buffered is durable; with FOPD_LOST, everything but what the
+ * words name: one object, so that whoever wants to know of all syncs again until it is FOPD_OK. */
 FOPD_API void fopd_sync(fopd_client* client, const fopd_call* call, fopd_done done, void* context);
 FOPD_API int fopd_sync_wait(fopd_client* client, const fopd_call* call, fopd_result* result);
 

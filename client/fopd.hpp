@@ -410,7 +410,8 @@ public:
                   fopd_remove(handle_.get(), asked, or_null(pool), name.c_str(), then, context);
               });
     }
-    // What was written buffered is durable.
+    // What was written buffered is durable; kLost: but for what the words name, one object at a
+    // time.
     Outcome sync(const Call& call = {}) const {
         return waited(call, [&](const fopd_call* asked, fopd_result* result) {
             fopd_sync_wait(handle_.get(), asked, result);

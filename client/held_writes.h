@@ -43,6 +43,8 @@ public:
         fop::Fid fid{};
         std::uint64_t offset = 0;
         std::vector<std::byte> bytes;
+
+        fop::Range range() const { return {.offset = offset, .length = bytes.size()}; }
     };
     // A copy of the oldest piece behind `kept`, in its slot and incarnation.
     std::optional<Piece> first_behind(const fop::Receipt& kept) const;

@@ -82,6 +82,18 @@ const fop::Receipt* receipt_of(const fabric::Answer& answer) {
     return std::visit([](const auto& body) { return receipt_in(body); }, answer.body);
 }
 
+// Why a buffered write can never be written again: what is to be written is lost then.
+bool is_lost_for_good(const Problem& problem) {
+    return problem.answered &&
+           (problem.status == fop::Status::kLost || problem.status == fop::Status::kNotFound ||
+            problem.status == fop::Status::kDenied);
+}
+
+std::string why_lost(const Problem& problem) {
+    if (problem.status == fop::Status::kNotFound) return "the object was removed since";
+    return problem.words;
+}
+
 // A disk that has come is used for new objects within this.
 constexpr Duration kPlacesGoodFor = 1s;
 
@@ -124,6 +136,7 @@ struct ObjectClient::Train {
     std::span<std::byte> into{};
     std::span<const std::byte> from{};
     fop::Durability durability = fop::Durability::kDurable;
+    std::uint64_t lost_in = 0;  // Not 0: it is written again, after this incarnation has lost it.
     Wait wait{};
     std::uint64_t piece_bytes = 0;
     Task<Outcome<void>> (ObjectClient::*move)(Train*, std::size_t) = nullptr;
@@ -407,6 +420,8 @@ Task<Outcome<ObjectInfo>> ObjectClient::lookup(std::string pool, std::string nam
         const fop::Attributes& attributes = found->attributes;
         ObjectInfo info = info_of(attributes);
         const std::uint64_t incarnation = attributes.incarnation;
+        auto told = tell_lost(info.fid);
+        if (!told) co_return std::unexpected(std::move(told.error()));
         if (!held_.has_other(info.fid.slot(), incarnation)) co_return info;
         auto caught_up = co_await catch_up(info.fid.slot(), incarnation, wait);
         if (!caught_up) co_return std::unexpected(std::move(caught_up.error()));
@@ -415,6 +430,8 @@ Task<Outcome<ObjectInfo>> ObjectClient::lookup(std::string pool, std::string nam
 
 Task<Outcome<ObjectInfo>> ObjectClient::stat(fop::Fid fid, Wait wait) {
     for (;;) {
+        auto told = tell_lost(fid);
+        if (!told) co_return std::unexpected(std::move(told.error()));
         const auto answer = co_await ask_slot(fid.slot(), request(fop::Stat{.fid = fid}, wait));
         if (!answer) co_return std::unexpected(answer.error());
         if (answer->status != fop::Status::kDone) co_return refused(*answer);
@@ -568,6 +585,8 @@ Task<Outcome<std::uint64_t>> ObjectClient::read(fop::Fid fid, std::uint64_t offs
     const fop::Range whole{.offset = offset, .length = std::min<std::uint64_t>(into.size(), left)};
     const auto sound = fop::check_range(whole);
     if (!sound) co_return failed(fop::Status::kMalformed, sound.error().context);
+    auto told = tell_lost(fid);
+    if (!told) co_return std::unexpected(std::move(told.error()));
     Train train{.fid = fid,
                 .whole = whole,
                 .into = into,
@@ -576,6 +595,8 @@ Task<Outcome<std::uint64_t>> ObjectClient::read(fop::Fid fid, std::uint64_t offs
                 .move = &ObjectClient::read_piece};
     auto moved = co_await run(&train);
     if (!moved) co_return std::unexpected(std::move(moved.error()));
+    told = tell_lost(fid);
+    if (!told) co_return std::unexpected(std::move(told.error()));
     std::uint64_t bytes = 0;
     for (std::size_t i = 0; i < train.results.size(); ++i) {
         bytes += train.results[i];
@@ -633,11 +654,11 @@ Task<Outcome<void>> ObjectClient::write(WriteWish wish, Wait wait) {
         if (whole.length > options_.held_bytes_max) {
             train.durability = fop::Durability::kDurable;  // It could not be kept.
         } else if (held_.bytes() + whole.length > options_.held_bytes_max) {
-            auto synced = co_await sync(wait);
+            auto synced = co_await make_durable(wait);
             if (!synced) co_return synced;
         }
     }
-    auto begun = co_await begin_change(wait);
+    auto begun = co_await begin_change(wish.fid, wait);
     if (!begun) co_return begun;
     auto moved = co_await run(&train);
     end_change();
@@ -657,7 +678,8 @@ Task<Outcome<void>> ObjectClient::write_piece(Train* train, std::size_t index) {
                                                    .ranges = ranges,
                                                    .checksums = checksums,
                                                    .source = {},
-                                                   .durability = train->durability},
+                                                   .durability = train->durability,
+                                                   .lost_in = train->lost_in},
                                         train->wait);
     if (fits_message(**session, from.size())) {
         asked.payload = from;
@@ -688,7 +710,7 @@ Task<Outcome<std::uint64_t>> ObjectClient::append(fop::Fid fid, std::span<const 
     }
     // Where the object ends must not depend on what a server may have lost.
     if (held_.holds(fid)) {
-        auto synced = co_await sync(wait);
+        auto synced = co_await make_durable(wait);
         if (!synced) co_return std::unexpected(std::move(synced.error()));
     }
     const std::array ranges{fop::Range{.offset = 0, .length = from.size()}};
@@ -740,11 +762,13 @@ Task<Outcome<void>> ObjectClient::punch(fop::Fid fid, fop::Range range, Wait wai
 // -- changes, and what the server may have lost --
 
 // Changes go side by side, but not beside what is written again.
-Task<Outcome<void>> ObjectClient::begin_change(Wait wait) {
+Task<Outcome<void>> ObjectClient::begin_change(fop::Fid fid, Wait wait) {
     while (writing_again_) {
         const auto woken = co_await changed_.wait(wait);
         if (!woken) co_return failed(woken.error());
     }
+    auto told = tell_lost(fid);
+    if (!told) co_return told;
     ++changes_;
     co_return {};
 }
@@ -758,7 +782,7 @@ void ObjectClient::end_change() {
 // of the held writes it covers.
 Task<Outcome<fabric::Answer>> ObjectClient::change(fop::Fid fid, fabric::CallRequest request) {
     const Wait wait{.deadline = request.deadline, .cancel = request.cancel};
-    auto begun = co_await begin_change(wait);
+    auto begun = co_await begin_change(fid, wait);
     if (!begun) co_return std::unexpected(std::move(begun.error()));
     auto answer = co_await ask_slot(fid.slot(), request);
     if (answer && answer->status == fop::Status::kDone) {
@@ -780,10 +804,39 @@ Task<Outcome<fabric::Answer>> ObjectClient::change(fop::Fid fid, fabric::CallReq
 Task<Outcome<void>> ObjectClient::catch_up(std::uint16_t slot, std::uint64_t incarnation,
                                            Wait wait) {
     if (!held_.has_other(slot, incarnation)) co_return {};
-    co_return co_await sync(wait);
+    co_return co_await make_durable(wait);
+}
+
+Outcome<void> ObjectClient::tell_lost(fop::Fid fid) {
+    auto lost = lost_.take(fid);
+    if (!lost) return {};
+    std::string words = describe(*lost);
+    return std::unexpected(
+        Problem{.status = fop::Status::kLost, .words = std::move(words), .lost = std::move(*lost)});
+}
+
+// One object at a time: words are short.
+Outcome<void> ObjectClient::tell_all_lost() {
+    auto lost = lost_.take_first();
+    if (!lost && lost_.empty()) return {};
+    if (!lost) {
+        return failed(fop::Status::kLost,
+                      std::to_string(lost_.take_unnamed()) + " more buffered writes are lost");
+    }
+    std::string words = describe(*lost);
+    if (!lost_.empty()) words += "; there is more that is lost";
+    return std::unexpected(
+        Problem{.status = fop::Status::kLost, .words = std::move(words), .lost = std::move(*lost)});
 }
 
 Task<Outcome<void>> ObjectClient::sync(Wait wait) {
+    auto durable = co_await make_durable(wait);
+    if (!durable) co_return durable;
+    co_return tell_all_lost();
+}
+
+// All that is held becomes durable, or is lost for good.
+Task<Outcome<void>> ObjectClient::make_durable(Wait wait) {
     for (;;) {
         const std::vector<fop::Receipt> asked = held_.receipts();
         if (asked.empty()) co_return {};
@@ -815,7 +868,7 @@ Task<Outcome<void>> ObjectClient::sync(Wait wait) {
 
 // Asks for receipts of slots of one locality, and releases what is durable. Returns up to where the
 // incarnations are durable of which something was lost. What was on a disk that is no more has no
-// place to be written again: that is said once.
+// place to be written again.
 Task<Outcome<std::vector<fop::Receipt>>> ObjectClient::ask_sync(std::vector<fop::Receipt> receipts,
                                                                 Wait wait) {
     const fop::Sync body{.receipts = receipts};
@@ -827,14 +880,12 @@ Task<Outcome<std::vector<fop::Receipt>>> ObjectClient::ask_sync(std::vector<fop:
     const auto* const reply = body_of<fop::SyncReply>(*answer);
     if (reply == nullptr || reply->receipts.size() != receipts.size()) co_return nonsense();
     std::vector<fop::Receipt> lost;
-    bool is_written_off = false;
     for (std::size_t i = 0; i < receipts.size(); ++i) {
         const fop::Receipt& now = reply->receipts[i];
         fop::Receipt kept = receipts[i];
         if (now.slot != kept.slot) co_return nonsense();
         if (now.incarnation == 0) {
-            held_.release(kept);
-            is_written_off = true;
+            give_up_slot(kept.slot, kept.incarnation);
             continue;
         }
         const bool behind = now.seq < kept.seq;
@@ -842,11 +893,16 @@ Task<Outcome<std::vector<fop::Receipt>>> ObjectClient::ask_sync(std::vector<fop:
         held_.release(kept);
         if (behind) lost.push_back(kept);
     }
-    if (is_written_off) {
-        co_return failed(fop::Status::kLost,
-                         "a disk was written off, with what was buffered on it");
-    }
     co_return lost;
+}
+
+// Requires: the slot's disk is no more.
+void ObjectClient::give_up_slot(std::uint16_t slot, std::uint64_t incarnation) {
+    const fop::Receipt none{.incarnation = incarnation, .seq = 0, .slot = slot};
+    while (const auto piece = held_.first_behind(none)) {
+        lost_.add(piece->fid, piece->range(), "its disk was written off");
+        held_.cut(piece->fid, piece->range());
+    }
 }
 
 // Of other clients' writes nothing is known, so that it is asked for what there is.
@@ -893,18 +949,19 @@ Task<Outcome<void>> ObjectClient::write_pieces_again(std::vector<fop::Receipt> k
             const auto piece = held_.first_behind(each);
             if (!piece) break;
             Train train{.fid = piece->fid,
-                        .whole = {.offset = piece->offset, .length = piece->bytes.size()},
+                        .whole = piece->range(),
                         .from = piece->bytes,
                         .durability = fop::Durability::kBuffered,
+                        .lost_in = each.incarnation,
                         .wait = wait,
                         .piece_bytes = options_.fop_bytes,
                         .move = &ObjectClient::write_piece};
             auto moved = co_await run(&train);
             if (moved && train.incarnation != each.incarnation) continue;
             if (moved) co_return nonsense();  // What was lost is where it was.
-            // Nobody misses what was written into an object that is no more.
-            if (moved.error().status != fop::Status::kNotFound) co_return moved;
-            held_.forget(piece->fid);
+            if (!is_lost_for_good(moved.error())) co_return moved;
+            lost_.add(piece->fid, piece->range(), why_lost(moved.error()));
+            held_.cut(piece->fid, piece->range());
         }
     }
     co_return {};

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "client/held_writes.h"
+#include "client/lost_writes.h"
 #include "core/wait_queue.h"
 #include "fabric/rpc/client.h"
 #include "fop/listing.h"
@@ -27,6 +28,9 @@ struct Problem {
     // It may have been done before that, on a disk that is missing now: asked for once more, it may
     // be done twice.
     bool may_be_done = false;
+    // Of kLost: what was written buffered before, and is lost. The call itself has done nothing,
+    // unless it was a sync.
+    std::optional<LostWrite> lost{};
 };
 template <typename T>
 using Outcome = std::expected<T, Problem>;
@@ -113,6 +117,12 @@ struct QuotaUse {
 // always finds what was written. Changes wait meanwhile. Of two writes to the same bytes that are
 // under way at once, either may win.
 //
+// What others may have changed since the server lost it is not written again, nor what nobody may
+// write any more. It is lost then, and that is said once, as kLost with the object and the bytes:
+// by the call that finds it out, if it reads or looks at this object, else by the next call about
+// this object or the next sync, before it does anything. A sync that says so has made all else
+// durable; it speaks of one object, so that it is asked again until it says "done".
+//
 // Memory and names a call borrows stay until it has returned. A call ends by its deadline or its
 // cancel source, or, without either, when the server answers. Lives on the reactor of its host.
 class ObjectClient {
@@ -181,7 +191,7 @@ public:
     };
     Task<Outcome<void>> rename(RenameWish wish, Wait wait);
     Task<Outcome<void>> remove(fop::Fid fid, std::string from, Wait wait);
-    // Everything written buffered and acknowledged before is durable.
+    // Everything written buffered and acknowledged before is durable; kLost: but for that.
     Task<Outcome<void>> sync(Wait wait);
 
     // What anybody wrote and had acknowledged before is durable: everywhere, or in the slot of this
@@ -261,10 +271,15 @@ private:
     Task<Outcome<void>> upload_piece(Train* train, std::size_t index);
 
     // Changes, and what the server may have lost.
-    Task<Outcome<void>> begin_change(Wait wait);
+    Task<Outcome<void>> begin_change(fop::Fid fid, Wait wait);
     void end_change();
     Task<Outcome<fabric::Answer>> change(fop::Fid fid, fabric::CallRequest request);
     Task<Outcome<void>> catch_up(std::uint16_t slot, std::uint64_t incarnation, Wait wait);
+    Task<Outcome<void>> make_durable(Wait wait);
+    // Tells what is lost of an object, once.
+    Outcome<void> tell_lost(fop::Fid fid);
+    Outcome<void> tell_all_lost();
+    void give_up_slot(std::uint16_t slot, std::uint64_t incarnation);
     Task<Outcome<std::vector<fop::Receipt>>> ask_sync(std::vector<fop::Receipt> receipts,
                                                       Wait wait);
     Task<Outcome<void>> write_again(std::vector<fop::Receipt> kept, Wait wait);
@@ -301,6 +316,7 @@ private:
     bool closing_ = false;
 
     HeldWrites held_;
+    LostWrites lost_;
     std::uint32_t changes_ = 0;  // Under way.
     bool writing_again_ = false;
     core::WaitQueue changed_;

@@ -242,6 +242,9 @@ struct Write {
     List<std::uint32_t> checksums{};
     std::optional<SealedDescriptor> source{};
     Durability durability = Durability::kDurable;
+    // Not 0: it was acknowledged as buffered in this incarnation of the slot, which has lost it. It
+    // is refused as kLost where others may have changed the bytes after that incarnation.
+    std::uint64_t lost_in = 0;
     bool operator==(const Write&) const = default;
 };
 struct WriteReply {

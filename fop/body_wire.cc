@@ -142,7 +142,7 @@ Written write(FlatBuilder& builder, const Write& write) {
     const auto source = descriptor(builder, write.source);
     const wire::Fid fid = to_wire(write.fid);
     return wire::CreateWriteRequest(builder, &fid, ranges, checksums, source,
-                                    static_cast<std::uint8_t>(write.durability))
+                                    static_cast<std::uint8_t>(write.durability), write.lost_in)
         .Union();
 }
 Written write(FlatBuilder& builder, const Append& append) {
@@ -412,6 +412,7 @@ bool read(const wire::ReadRequest& from, Read& to) {
 bool read(const wire::WriteRequest& from, Write& to) {
     // Whether there is such a one is checked with all else.
     to.durability = static_cast<Durability>(from.durability());
+    to.lost_in = from.lost_in();
     return read(from.fid(), to.fid) && read(from.ranges(), to.ranges) &&
            read(from.checksums(), to.checksums) && read(from.source(), to.source);
 }

@@ -10,10 +10,21 @@ constexpr unsigned kSlotShift = 48;
 constexpr unsigned kDiskShift = 40;
 constexpr std::uint64_t kNumberMax = (1ULL << kDiskShift) - 1;
 
+ChangedRanges::Life life_of(const store::Volume& volume) {
+    const std::uint64_t epoch = volume.newest().epoch;
+    std::uint64_t first = epoch;
+    while (first > 0 && volume.last_seq_of(first - 1)) --first;
+    return {.incarnation = epoch, .first_known = first};
+}
+
 }  // namespace
 
 HomeVolume::HomeVolume(const HomeDisk& disk, core::Reactor& reactor)
-    : disk_(disk), free_(reactor), locks_(reactor), use_(disk.volume->owners_at_open()) {
+    : disk_(disk),
+      free_(reactor),
+      locks_(reactor),
+      changed_ranges_(life_of(*disk.volume)),
+      use_(disk.volume->owners_at_open()) {
     endings_.emplace_back();
 }
 

@@ -13,6 +13,7 @@
 #include "core/task.h"
 #include "core/time.h"
 #include "core/wait_queue.h"
+#include "reqh/changed_ranges.h"
 #include "reqh/disk_use.h"
 #include "reqh/range_locks.h"
 #include "reqh/stores.h"
@@ -111,6 +112,8 @@ public:
     PoolId pool() const { return disk_.pool; }
     io_sched::MediumId medium() const { return disk_.medium; }
     RangeLocks& locks() { return locks_; }
+    // What was changed since the disk was opened.
+    ChangedRanges& changed_ranges() { return changed_ranges_; }
     ObjectCount& objects() { return objects_; }
     // In the turn in which a change of the volume begins that makes, or removes, the object.
     void has_come(store::Fid fid) {
@@ -118,6 +121,7 @@ public:
         if (recount_ != nullptr) recount_->has_come(fid);
     }
     void has_gone(store::Fid fid) {
+        changed_ranges_.forget(fid);
         objects_.has_gone(fid);
         if (recount_ != nullptr) recount_->has_gone(fid);
     }
@@ -165,6 +169,7 @@ private:
     bool shut_ = false;
     std::deque<core::CancelSource> endings_;  // The last one counts, others may be looked at yet.
     RangeLocks locks_;
+    ChangedRanges changed_ranges_;
     ObjectCount objects_;
     ObjectCount* recount_ = nullptr;
     DiskUse use_;

@@ -113,6 +113,7 @@ Task<fop::Reply> run_create(Operation* operation) {
                                .changed = now,
                                .pool = *placed,
                                .mode = create.mode,
+                               .incarnation = operation->incarnation(),
                                .owner = acting_user(operation->caller()),
                                .group = *group,
                                .name = create.name,

@@ -139,10 +139,9 @@ Task<Granted<SyncAnswer>> sync_slot(Operation* operation, SyncQuestion question)
     const fop::Receipt now{
         .incarnation = newest.epoch, .seq = newest.seq, .slot = question.asked.slot};
     const fop::Receipt asked = question.about_all ? now : question.asked;
-    // Where the incarnation before this one ended is known, and of none before that.
-    const bool is_last = asked.incarnation + 1 == now.incarnation;
+    // Of an incarnation so long ago that its end is not known anything may be lost.
     fop::Receipt answer{.incarnation = now.incarnation,
-                        .seq = is_last ? volume.replayed().last_seq : 0,
+                        .seq = volume.last_seq_of(asked.incarnation).value_or(0),
                         .slot = asked.slot};
     if (asked.incarnation == now.incarnation) {
         const auto synced = co_await volume.sync(operation->wait());

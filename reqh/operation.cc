@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "core/ensure.h"
@@ -176,6 +177,12 @@ Granted<> Operation::check_room(std::uint64_t blocks) const {
 Granted<> Operation::check_serving() const {
     if (volume().serving()) return {};
     return refused(fop::Status::kReadOnly, volume().failure().context);
+}
+
+std::uint32_t Operation::incarnation() const {
+    const std::uint64_t epoch = volume().newest().epoch;
+    ENSURE(epoch <= std::numeric_limits<std::uint32_t>::max());
+    return static_cast<std::uint32_t>(epoch);
 }
 
 // -- what others use --
@@ -518,6 +525,14 @@ Granted<> Operation::begin_change(store::Reservation reservation, store::Durabil
     if (coming_) home_->has_come(*coming_);
     if (going_) home_->has_gone(*going_);
     return {};
+}
+
+ChangedRanges::Change Operation::changed_range(store::Fid fid, const fop::Range& range,
+                                               std::uint32_t changed_in) const {
+    return {.fid = fid,
+            .range = range,
+            .writer = reply_key(caller().client, caller().principal, request().id).client,
+            .object_changed_in = changed_in};
 }
 
 Task<Granted<fop::Receipt>> Operation::finish_change(store::Data data) {

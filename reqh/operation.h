@@ -94,6 +94,8 @@ public:
     core::Reactor& reactor() const { return *site_.reactor; }
     Stores& stores() const { return *site_.stores; }
     WallTime wall() const { return stores().parts().clock.wall(); }
+    // The life of the disk's log, as records of objects have it.
+    std::uint32_t incarnation() const;
     const core::Buffer& piece() const { return piece_; }
 
     // Runs `job()`, a task of steps, at another locality; they see what it has, and leave nothing
@@ -213,6 +215,9 @@ public:
     // The change has begun, or nothing of it is left.
     Granted<> begin_change(store::Reservation reservation, store::Durability durability,
                            store::Data data);
+    // Of a change by the caller to an object that was changed last in incarnation `changed_in`.
+    ChangedRanges::Change changed_range(store::Fid fid, const fop::Range& range,
+                                        std::uint32_t changed_in) const;
     // Waits until the change is what its durability says. From begin_change() on nobody can give
     // the operation up any more.
     Task<Granted<fop::Receipt>> finish_change(store::Data data);

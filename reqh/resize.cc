@@ -139,6 +139,7 @@ Task<Granted<>> Clearing::commit(store::Reservation room) {
     object.size_bytes = what_.size_bytes;
     ++object.version;
     object.changed = operation_.wall();
+    const auto changed_in = std::exchange(object.incarnation, operation_.incarnation());
     operation_.put_object(what_.fid, object);
     for (std::size_t i = 0; i < edge_count_; ++i) {
         operation_.io().write(memory(i), edges_[i].block, {});
@@ -149,6 +150,8 @@ Task<Granted<>> Clearing::commit(store::Reservation room) {
         [[maybe_unused]] const auto ended = co_await operation_.io().wait();
         co_return begun;
     }
+    operation_.home().changed_ranges().add(
+        operation_.changed_range(what_.fid, what_.bytes, changed_in));
     const auto receipt = co_await operation_.finish_change(data);
     if (!receipt) co_return refused(receipt.error());
     changed_ = {.version = object.version, .size_bytes = object.size_bytes, .receipt = *receipt};

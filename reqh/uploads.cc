@@ -222,6 +222,7 @@ Task<Granted<fop::UploadCommitReply>> commit_upload(Operation* operation,
     object.size_bytes = commit->size_bytes;
     object.version = 1;
     object.changed = operation->wall();
+    object.incarnation = operation->incarnation();
     object.name_version = object.name.empty() ? 0 : operation->name_hold(0).version;
     operation->put_commit(fid, object);
     operation->will_come(fid);

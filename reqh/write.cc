@@ -25,6 +25,8 @@ public:
         std::span<const fop::Range> ranges{};
         store::Durability durability = store::Durability::kDurable;
         bool is_append = false;
+        // Not 0: it was made before, in this incarnation of the log, which has lost it.
+        std::uint64_t lost_in = 0;
     };
     // Requires: the object is loaded, and its blocks are locked; what is written was brought, and
     // goes where `ranges` say.
@@ -35,10 +37,13 @@ public:
 
 private:
     Granted<> put_grown_object();
+    Granted<> check_still_newest() const;
+    void note_changed() const;
 
     Operation& operation_;
     const What what_;
     BlockWriter& writer_;
+    std::uint32_t changed_in_ = 0;  // The object's incarnation before.
     ObjectState before_;
     ObjectState after_;
 };
@@ -53,6 +58,8 @@ Task<Granted<fop::Changed>> ObjectWrite::run() {
     if (!wanted) co_return refused(wanted.error());
     const auto grown = put_grown_object();
     if (!grown) co_return refused(grown.error());
+    const auto newest = check_still_newest();
+    if (!newest) co_return refused(newest.error());
     const store::Data data =
         writer_.start_last_writes() ? store::Data::kPending : store::Data::kNone;
     const auto begun = operation_.begin_change(std::move(*room), what_.durability, data);
@@ -61,6 +68,7 @@ Task<Granted<fop::Changed>> ObjectWrite::run() {
         [[maybe_unused]] const auto ended = co_await operation_.io().wait();
         co_return refused(begun.error());
     }
+    note_changed();
     RangeLocks& locks = operation_.home().locks();
     locks.change_begun(operation_.held_lock(), before_);
     const auto receipt = co_await operation_.finish_change(data);
@@ -83,6 +91,7 @@ Granted<> ObjectWrite::put_grown_object() {
     }
     ++object.version;
     object.changed = operation_.wall();
+    changed_in_ = std::exchange(object.incarnation, operation_.incarnation());
     after_ = {
         .size_bytes = object.size_bytes, .version = object.version, .changed = object.changed};
     operation_.put_object(what_.fid, object);
@@ -94,6 +103,26 @@ Granted<> ObjectWrite::put_grown_object() {
                               .offset = what_.ranges.front().offset});
     }
     return {};
+}
+
+// A write that comes again after it was lost gives way to what others have changed since.
+Granted<> ObjectWrite::check_still_newest() const {
+    if (what_.lost_in == 0) return {};
+    const ChangedRanges& changed = operation_.home().changed_ranges();
+    for (const fop::Range& range : what_.ranges) {
+        const auto change = operation_.changed_range(what_.fid, range, changed_in_);
+        if (changed.may_be_newer(change, what_.lost_in)) {
+            return refused(fop::Status::kLost, "others may have changed these bytes since");
+        }
+    }
+    return {};
+}
+
+void ObjectWrite::note_changed() const {
+    for (const fop::Range& range : what_.ranges) {
+        operation_.home().changed_ranges().add(
+            operation_.changed_range(what_.fid, range, changed_in_));
+    }
 }
 
 fop::Changed unchanged(const Operation& operation) {
@@ -147,9 +176,11 @@ Task<fop::Reply> run_write(Operation* operation) {
     }
     const auto serving = operation->check_serving();
     if (!serving) co_return operation->refuse(serving.error());
-    ObjectWrite job(
-        *operation, writer,
-        {.fid = fid, .ranges = write.ranges, .durability = durability_of(write.durability)});
+    ObjectWrite job(*operation, writer,
+                    {.fid = fid,
+                     .ranges = write.ranges,
+                     .durability = durability_of(write.durability),
+                     .lost_in = write.lost_in});
     const auto changed = co_await job.run();
     if (!changed) co_return operation->refuse(changed.error());
     co_return fop::Reply{.body = fop::WriteReply{.changed = *changed}};

@@ -53,6 +53,10 @@ bool changes_bytes(WishKind kind) {
            kind == WishKind::kPunch;
 }
 
+bool overlap(const fop::Range& one, const fop::Range& other) {
+    return one.offset < other.end() && other.offset < one.end();
+}
+
 }  // namespace
 
 std::string describe(const ObjectWish& wish) {
@@ -89,15 +93,6 @@ void ObjectBook::lose_memory() {
         if (!change.buffered || change.state == ObjectChange::State::kRefused) continue;
         change.lost = true;
         change.sure = kNotYet;
-        change.over = kNotYet;
-    }
-}
-
-void ObjectBook::forget_clients() {
-    ++now_;
-    for (Change& change : changes_) {
-        const bool held = change.buffered && change.state == ObjectChange::State::kDone;
-        if (held) change.over = kNotYet;
     }
 }
 
@@ -108,6 +103,7 @@ ObjectBook::Change& ObjectBook::begin(std::uint32_t life, ObjectWish wish) {
     change.number = ++changes_begun_;
     change.life = life;
     change.begun = ++now_;
+    change.server_life = server_lives_;
     change.buffered =
         wish.kind == WishKind::kWrite && wish.durability == fop::Durability::kBuffered;
     change.range = wish.range;
@@ -145,16 +141,16 @@ void ObjectBook::end(Change& change, const Ended& ended) {
     const fop::Status status = ended.problem->status;
     const bool refused = is_done_once(change.wish.kind) && ended.problem->answered &&
                          (status == fop::Status::kExists || status == fop::Status::kNotFound);
-    change.state = refused ? ObjectChange::State::kRefused : ObjectChange::State::kUnknown;
+    const bool not_begun = ended.problem->lost.has_value();
+    change.state =
+        refused || not_begun ? ObjectChange::State::kRefused : ObjectChange::State::kUnknown;
     must_be_right(change.wish, judge_problem(change.wish, ended));
 }
 
 void ObjectBook::end_done(Change& change, const Ended& ended) {
     change.state = ObjectChange::State::kDone;
-    if (!change.lost) {
-        change.sure = std::min(change.sure, change.ended);
-        change.over = change.ended;
-    }
+    change.over = change.ended;
+    if (!change.lost) change.sure = std::min(change.sure, change.ended);
     const ObjectWish& wish = change.wish;
     if (makes_object(wish.kind)) bind(change, ended.fid);
     Object& object = objects_[change.fid];
@@ -199,10 +195,9 @@ void ObjectBook::end_sync(const Sync& sync, const Ended& ended) {
     for (Change& change : changes_) {
         const bool covered = change.life == sync.life && change.buffered &&
                              change.state == ObjectChange::State::kDone &&
-                             change.ended < sync.begun;
+                             change.ended < sync.begun && !change.told_lost;
         if (!covered) continue;
         change.sure = std::min(change.sure, now_);
-        change.over = std::min(change.over, now_);
         change.buffered = false;
         change.lost = false;
     }
@@ -419,6 +414,7 @@ std::string ObjectBook::judge_problem(const ObjectWish& wish, const Ended& ended
                 wish.fid.is_set() && (may_be_gone(wish.fid) ||
                                       (!wish.from.empty() && may_lack_name(wish.fid, wish.from)));
             break;
+        case fop::Status::kLost: lawful = problem.lost.has_value(); break;
         case fop::Status::kExists: lawful = wish.no_replace && may_have_name(wish.name); break;
         case fop::Status::kTimedOut: lawful = ended.overdue; break;
         // The server was away for a moment, and there was no time left to ask it again.
@@ -437,6 +433,46 @@ std::string ObjectBook::judge_problem(const ObjectWish& wish, const Ended& ended
     }
     if (lawful) return {};
     return "ended with \"" + std::string(fop::to_string(problem.status)) + "\": " + problem.words;
+}
+
+// Each of the ranges is of something that the client has written, that the server may have lost,
+// and that others may have changed since; and it has not been told of it before.
+void ObjectBook::tell_lost(std::uint32_t life, const client::LostWrite& lost) {
+    const ObjectWish wish{.kind = WishKind::kWrite, .fid = lost.fid};
+    ++now_;
+    tell("life " + std::to_string(life) + " is told: " + client::describe(lost));
+    ++outcomes_["told lost"];
+    std::vector<Change*> told;
+    for (const fop::Range& range : lost.ranges) {
+        const std::size_t before = told.size();
+        bool may_be = may_be_gone(lost.fid);
+        for (Change& change : changes_) {
+            // Of a long one that is under way a part may be lost already.
+            const bool is_own = change.life == life && change.fid == lost.fid && change.buffered &&
+                                change.may_show() && !change.told_lost;
+            if (!is_own || !overlap(change.range, range)) continue;
+            told.push_back(&change);
+            may_be = may_be || may_be_overtaken(change, range);
+        }
+        if (told.size() == before) must_be_right(wish, "is said to be lost, and was not written");
+        if (!may_be) must_be_right(wish, "is said to be lost, and nobody has changed it since");
+    }
+    for (Change* const each : told) each->told_lost = true;
+}
+
+// Whether the server may refuse to have the change written again: others have changed the range
+// since, or, in a life of the server that it has survived, anything of the object.
+bool ObjectBook::may_be_overtaken(const Change& change, const fop::Range& range) const {
+    const bool long_ago = moves_excused_ || server_lives_ > change.server_life + 1;
+    return std::ranges::any_of(changes_, [&](const Change& other) {
+        if (other.fid != change.fid || !changes_bytes(other.wish.kind)) return false;
+        if (&other == &change || !other.may_show()) return false;
+        const bool is_over =
+            other.state == ObjectChange::State::kDone && !other.lost && other.ended < change.begun;
+        if (is_over) return false;
+        return long_ago ||
+               (other.life != change.life && (!other.placed || overlap(other.range, range)));
+    });
 }
 
 // -- at rest --

@@ -49,10 +49,9 @@ std::string describe(const ObjectWish& wish);
 // What clients of one server were told about their objects, and whether it was true: each object
 // has the bytes, the size, the mode and the name that one order of what they have done explains.
 // What was acknowledged is done once, stays whatever befalls the server, and is seen as a whole;
-// what was not is done whole, once, or not at all. The first untruth is kept as a sentence.
-//
-// Of two buffered writes and durable ones by other clients nobody is promised an order when the
-// server loses the buffered one: its client writes it again.
+// what was not is done whole, once, or not at all. A buffered write that the server loses never
+// comes after what another client has done since: its client is told then that it is lost, once,
+// and only then. The first untruth is kept as a sentence.
 class ObjectBook {
 public:
     explicit ObjectBook(core::VirtualWorld& world) : world_(world) {}
@@ -66,9 +65,8 @@ public:
     void end_life(std::uint32_t life);
     // The server is killed: what was only buffered may be lost.
     void lose_memory();
-    // It has ended in order: nothing is lost, but clients may not come to know that, and write
-    // again what was buffered.
-    void forget_clients();
+    // The server starts.
+    void begin_server_life() { ++server_lives_; }
     // Disks that are let go: who was away for too long may not hear what they had done.
     void excuse_moves() { moves_excused_ = true; }
     // From now on fops may fail because their disk does.
@@ -94,6 +92,8 @@ public:
     };
     // Of bytes only what is one fop.
     Change& begin(std::uint32_t life, ObjectWish wish);
+    // The client is told that what it has written buffered is lost for good.
+    void tell_lost(std::uint32_t life, const client::LostWrite& lost);
     struct Ended {
         std::optional<client::Problem> problem{};
         fop::Fid fid{};            // Of what was made.
@@ -176,6 +176,7 @@ private:
     bool may_have_again(fop::Fid fid, const std::string& name) const;
     bool may_lack_name(fop::Fid fid, const std::string& name) const;
     std::string judge_problem(const ObjectWish& wish, const Ended& ended) const;
+    bool may_be_overtaken(const Change& change, const fop::Range& range) const;
     std::string judge_winners(const std::string& name) const;
     std::string adopt(const Found& found);
     void judge_found(ObjectLook& look, const Found& found);
@@ -188,6 +189,7 @@ private:
     core::VirtualWorld& world_;
     Moment now_ = 0;
     std::uint32_t lives_ = 0;
+    std::uint32_t server_lives_ = 0;
     bool disks_excused_ = false;
     bool space_excused_ = false;
     bool missing_excused_ = false;

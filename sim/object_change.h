@@ -35,8 +35,12 @@ struct ObjectChange {
     Moment over = kNotYet;
     State state = State::kUnderWay;
     bool buffered = false;
-    // Buffered, acknowledged, and lost since: its client will write it again.
+    // Buffered, and lost by the server since: its client writes it again where nobody else has
+    // changed anything, or is told that it is lost.
     bool lost = false;
+    // So it was told, of all or some of it: nobody can say what of it there is.
+    bool told_lost = false;
+    std::uint32_t server_life = 0;  // In which it began.
 
     // The bytes it writes; zeros, where it makes a hole or cuts the end off.
     fop::Range range{};
@@ -63,20 +67,22 @@ struct ObjectLook {
     std::set<const ObjectChange*> witnessed{};
 };
 
-// Whether it has happened when somebody looks. A client sees what it has written, always.
+// Whether it has happened when somebody looks. A client sees what it has written, until it is told
+// that this is lost. What is written again comes in pieces.
 inline bool has_happened(const ObjectChange& change, const ObjectLook& look) {
+    if (change.told_lost) return false;
     const bool own = change.life == look.life && change.state == ObjectChange::State::kDone;
     return change.sure < look.begun || (own && change.ended < look.begun) ||
-           look.witnessed.contains(&change);
+           (!change.lost && look.witnessed.contains(&change));
 }
 
-// Whether nothing of `first` can come after `second`. What a client has changed itself it does not
-// write again.
+// Whether nothing of `first` can come after `second`: what was lost does not come again where
+// others have changed something since. What a client has changed itself it does not write again,
+// unless it does not know whether it has.
 inline bool comes_before(const ObjectChange& first, const ObjectChange& second) {
-    const bool own = first.life == second.life && first.ended < second.begun &&
-                     first.state == ObjectChange::State::kDone &&
-                     second.state == ObjectChange::State::kDone;
-    return first.over < second.begun || own;
+    const bool is_known = second.state == ObjectChange::State::kDone;
+    if (first.lost && first.life == second.life && !is_known) return false;
+    return first.over < second.begun;
 }
 
 }  // namespace fopd::sim

@@ -48,6 +48,7 @@ const char* to_string(ObjectFault::Kind kind) {
         case ObjectFault::Kind::kPowerCut: return "power cut";
         case ObjectFault::Kind::kRestart: return "restart";
         case ObjectFault::Kind::kCrashUser: return "crash of a user";
+        case ObjectFault::Kind::kStopUser: return "stop of a user";
         case ObjectFault::Kind::kLose: return "lost connections";
         case ObjectFault::Kind::kLoseAtNode: return "lost at the node";
         case ObjectFault::Kind::kLoseAtUser: return "lost at the user";
@@ -212,6 +213,9 @@ void ObjectStage::carry_out(const ObjectFault& fault) {
             users_[fault.user]->crash();
             due_.push_back({until, fault});
             break;
+        case Kind::kStopUser:
+            if (users_[fault.user]->running()) users_[fault.user]->stop(until);
+            break;
         case Kind::kLose: network().lose_connections(there, fabric::LossNotice::kBoth); break;
         case Kind::kLoseAtNode: network().lose_connections(back, fabric::LossNotice::kFrom); break;
         case Kind::kLoseAtUser: network().lose_connections(there, fabric::LossNotice::kFrom); break;
@@ -270,7 +274,7 @@ void ObjectStage::end_node(const ObjectFault& fault) {
 }
 
 void ObjectStage::begin_node(const ObjectFault& fault) {
-    book_.forget_clients();
+    book_.begin_server_life();
     if (fault.lose_indexes) node_.disks().lose_indexes();
     if (fault.lose_names) node_.disks().lose_names();
     if (lost_disk_) node_.disks().bring_back(*lost_disk_);

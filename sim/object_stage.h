@@ -36,6 +36,7 @@ struct ObjectFault {
         kPowerCut,     // At a step of its disks.
         kRestart,      // SIGTERM.
         kCrashUser,    // kill -9 of a client.
+        kStopUser,     // SIGSTOP of a client for `span`.
         kLose,         // Connections end.
         kLoseAtNode,   // The node alone knows.
         kLoseAtUser,   // The client alone knows.
@@ -76,6 +77,7 @@ public:
     core::VirtualWorld& world() { return world_; }
     SimulatedNode& node() { return node_; }
     ObjectBook& book() { return book_; }
+    std::uint32_t user_count() const { return static_cast<std::uint32_t>(users_.size()); }
     ObjectUser& user(std::uint32_t index) { return *users_[index]; }
     fabric::MemNetwork& network() { return transport_.network(); }
 

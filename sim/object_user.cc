@@ -83,6 +83,11 @@ void ObjectUser::crash() {
     process_.reset();
 }
 
+void ObjectUser::stop(Instant until) {
+    ENSURE(running());
+    world_.stall(*process_->reactor, until);
+}
+
 void ObjectUser::leave() {
     ENSURE(idle());
     process_->leaving = true;
@@ -138,7 +143,7 @@ void ObjectUser::make(ObjectWish wish) {
 
 Task<void> ObjectUser::work_through(Process* process, std::uint32_t count) {
     for (std::uint32_t i = 0; i < count; ++i) {
-        ObjectWish wish = draw_wish(*process);
+        ObjectWish wish = options_.shares ? draw_shared_wish(*process) : draw_wish(*process);
         co_await carry_out(process, std::move(wish));
         ++done_;
     }
@@ -213,9 +218,46 @@ ObjectWish ObjectUser::draw_wish(Process& process) const {
     return wish;
 }
 
+// What several clients do with the bytes of few objects.
+ObjectWish ObjectUser::draw_shared_wish(Process& process) const {
+    core::Random& random = process.random;
+    const auto known = book_.draw(random);
+    const std::uint64_t draw = random.below(100);
+    if (!known.fid.is_set() || draw < 4) return draw_wish(process);
+    ObjectWish wish{.fid = known.fid};
+    wish.range.offset = random.below(options_.object_bytes);
+    wish.range.length = 1 + random.below(options_.object_bytes / 4);
+    if (random.below(2) == 0) {
+        wish.range.offset = wish.range.offset / fop::kBlockBytes * fop::kBlockBytes;
+    }
+    if (draw < 44) {
+        wish.kind = Kind::kWrite;
+        wish.durability = fop::Durability::kBuffered;
+    } else if (draw < 56) {
+        wish.kind = Kind::kWrite;
+    } else if (draw < 61) {
+        wish.kind = Kind::kAppend;
+        wish.range = {.offset = 0, .length = 16 + wish.range.length};
+    } else if (draw < 66) {
+        wish.kind = Kind::kTruncate;
+        wish.range.length = fop::kOffsetMax - wish.range.offset;
+    } else if (draw < 71) {
+        wish.kind = Kind::kPunch;
+    } else if (draw < 90) {
+        wish.kind = Kind::kRead;
+    } else if (draw < 94) {
+        wish.kind = Kind::kStat;
+    } else {
+        wish = {.kind = Kind::kSync};
+    }
+    return wish;
+}
+
 // -- how it does it --
 
-ObjectUser::Ended ObjectUser::failed(const client::Problem& problem, Wait wait) const {
+ObjectUser::Ended ObjectUser::failed(const Process& process, const client::Problem& problem,
+                                     Wait wait) {
+    if (problem.lost) book_.tell_lost(process.life, *problem.lost);
     return {.problem = problem,
             .limited = wait.deadline != kNever,
             .overdue = world_.now() >= wait.deadline};
@@ -239,12 +281,14 @@ Task<void> ObjectUser::carry_out(Process* process, ObjectWish wish) {
 }
 
 Task<void> ObjectUser::sync_once(Process* process) {
-    const auto sync = book_.begin_sync(process->life);
-    const auto synced = co_await process->objects->sync({});
-    if (synced) {
-        book_.end_sync(sync, {});
-    } else {
-        book_.end_sync(sync, failed(synced.error(), {}));
+    for (bool tells = true; tells;) {
+        const auto sync = book_.begin_sync(process->life);
+        const auto synced = co_await process->objects->sync({});
+        // It speaks of one object at a time.
+        tells = !synced && synced.error().lost;
+        Ended ended;
+        if (!synced) ended = failed(*process, synced.error(), {});
+        book_.end_sync(sync, ended);
     }
 }
 
@@ -258,7 +302,7 @@ Task<void> ObjectUser::look(Process* process, ObjectWish wish, Wait wait) {
     if (info) {
         book_.end_stat(seen, wish, *info);
     } else {
-        book_.end_look(seen, wish, failed(info.error(), wait));
+        book_.end_look(seen, wish, failed(*process, info.error(), wait));
     }
 }
 
@@ -271,7 +315,7 @@ Task<void> ObjectUser::list(Process* process, ObjectWish wish, Wait wait) {
         wanted.count_max = count_max;
         auto task = process->objects->list(std::move(wanted), wait);
         const auto page = co_await std::move(task);
-        if (!page) co_return book_.end_look(seen, wish, failed(page.error(), wait));
+        if (!page) co_return book_.end_look(seen, wish, failed(*process, page.error(), wait));
         book_.end_list(seen, wish, *page);
         if (page->end) co_return;
         wish.from = page->cursor;
@@ -296,7 +340,7 @@ Task<void> ObjectUser::read(Process* process, ObjectWish wish, Wait wait) {
     const auto count = co_await process->objects->read(wish.fid, wish.range.offset, into, wait);
     if (!count) {
         ObjectLook failed_look = seen;
-        co_return book_.end_look(failed_look, wish, failed(count.error(), wait));
+        co_return book_.end_look(failed_look, wish, failed(*process, count.error(), wait));
     }
     // What lies behind a piece that is short was not there when that was read.
     for (const fop::Range& piece : pieces_of(wish.range)) {
@@ -324,7 +368,7 @@ Task<void> ObjectUser::write(Process* process, ObjectWish wish, Wait wait) {
         .fid = wish.fid, .offset = wish.range.offset, .from = bytes, .durability = wish.durability};
     const auto written = co_await process->objects->write(wanted, wait);
     Ended ended;
-    if (!written) ended = failed(written.error(), wait);
+    if (!written) ended = failed(*process, written.error(), wait);
     for (ObjectBook::Change* const each : changes) book_.end(*each, ended);
 }
 
@@ -346,7 +390,7 @@ Task<void> ObjectUser::change(Process* process, ObjectWish wish, Wait wait) {
         if (fid) {
             ended.fid = *fid;
         } else {
-            ended = failed(fid.error(), wait);
+            ended = failed(*process, fid.error(), wait);
         }
         co_return book_.end(begun, ended);
     }
@@ -355,7 +399,7 @@ Task<void> ObjectUser::change(Process* process, ObjectWish wish, Wait wait) {
         if (offset) {
             ended.offset = *offset;
         } else {
-            ended = failed(offset.error(), wait);
+            ended = failed(*process, offset.error(), wait);
         }
         co_return book_.end(begun, ended);
     }
@@ -378,7 +422,7 @@ Task<void> ObjectUser::change(Process* process, ObjectWish wish, Wait wait) {
         }
     }();
     const auto changed = co_await std::move(task);
-    if (!changed) ended = failed(changed.error(), wait);
+    if (!changed) ended = failed(*process, changed.error(), wait);
     book_.end(begun, ended);
 }
 

@@ -24,6 +24,8 @@ struct ObjectUserOptions {
     std::uint64_t object_bytes = 48U << 10;
     bool tears = false;      // Much of what there is it truncates, or makes holes in it.
     bool impatient = false;  // Some calls have a deadline they may miss.
+    // Objects mostly stay, and everybody writes to them, much of it buffered.
+    bool shares = false;
 };
 
 // A process with libfopd's objects in it: does with them what the seed says, several things at a
@@ -40,6 +42,8 @@ public:
     void start();
     // kill -9.
     void crash();
+    // SIGSTOP, until then. Requires: running.
+    void stop(Instant until);
     // Ends in its own time; what it had under way has ended then. Requires: idle.
     void leave();
     // Between two steps of the world: takes a process that has ended out of memory.
@@ -81,9 +85,12 @@ private:
     Task<void> write(Process* process, ObjectWish wish, client::ObjectClient::Wait wait);
     Task<void> change(Process* process, ObjectWish wish, client::ObjectClient::Wait wait);
     ObjectWish draw_wish(Process& process) const;
+    ObjectWish draw_shared_wish(Process& process) const;
     fop::Range draw_range(core::Random& random) const;
     std::vector<fop::Range> pieces_of(const fop::Range& range) const;
-    Ended failed(const client::Problem& problem, client::ObjectClient::Wait wait) const;
+    // How a call ends; the book knows then what it says is lost.
+    Ended failed(const Process& process, const client::Problem& problem,
+                 client::ObjectClient::Wait wait);
 
     core::VirtualWorld& world_;
     const ObjectUserOptions options_;

@@ -92,8 +92,10 @@ public:
     std::string without_reply;  // The type of which replies are never sent.
     int try_again = 0;          // So many are told that.
     bool changes_what_is_read = false;
-    std::set<std::uint16_t> full;         // Slots.
-    std::set<std::uint16_t> missing;      // Likewise: what was done there is not known either.
+    std::set<std::uint16_t> full;     // Slots.
+    std::set<std::uint16_t> missing;  // Likewise: what was done there is not known either.
+    // What is lost is not taken again that begins here.
+    std::set<std::uint64_t> overtaken;
     std::set<std::uint16_t> written_off;  // Likewise: what was there is lost.
     std::set<std::uint16_t> offline;      // Likewise: in the table only.
     std::set<std::size_t> away;           // Localities: nobody gets a session there.
@@ -371,6 +373,9 @@ private:
         if (found == nullptr) return refuse(fop::Status::kNotFound);
         if (!fop::pieces_intact(body.ranges, data, body.checksums)) {
             return refuse(fop::Status::kCorrupt);
+        }
+        if (body.lost_in != 0 && overtaken.contains(body.ranges.front().offset)) {
+            return refuse(fop::Status::kLost);
         }
         std::size_t at = 0;
         for (const fop::Range& range : body.ranges) {

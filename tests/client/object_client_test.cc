@@ -368,6 +368,60 @@ TEST_CASE("client objects: what was buffered on a disk that was written off is s
     stage.done(stage.client->sync(kNoWait));
 }
 
+TEST_CASE("client objects: what others have changed since is said to be lost, once", "[client]") {
+    Stage stage;
+    const fop::Fid fid = stage.create("a");
+    const fop::Fid other = stage.create("b");
+    stage.write(fid, 0, "first", kBuffered);
+    stage.write(fid, 50, "second", kBuffered);
+    stage.write(other, 7, "third", kBuffered);
+    stage.store.overtaken = {0, 7};
+    stage.crash();
+    std::array<std::byte, 200> into{};
+
+    const auto lost = stage.run(stage.client->read(fid, 0, into, kNoWait));
+
+    REQUIRE_FALSE(lost.has_value());
+    REQUIRE(lost.error().status == fop::Status::kLost);
+    REQUIRE_THAT(lost.error().words, ContainsSubstring("to bytes 0 to 4 is lost: "));
+    REQUIRE(lost.error().lost->fid == fid);
+    REQUIRE(stage.read(fid).substr(50) == "second");
+    const auto synced = stage.run(stage.client->sync(kNoWait));
+    REQUIRE_FALSE(synced.has_value());
+    REQUIRE(synced.error().lost->fid == other);
+    REQUIRE(stage.client->held_bytes() == 0);
+    stage.done(stage.client->sync(kNoWait));
+    REQUIRE(stage.read(fid).substr(50) == "second");
+}
+
+TEST_CASE("client objects: a change does nothing when it says that something is lost", "[client]") {
+    Stage stage;
+    const fop::Fid fid = stage.create("a");
+    stage.write(fid, 0, "durable", kDurable);
+    const auto lose = [&] {
+        stage.write(fid, 0, "b", kBuffered);
+        stage.store.overtaken = {0};
+        stage.crash();
+        stage.write(fid, 1, "u", kDurable);  // Finds it out.
+    };
+    const auto said = [&](Task<Outcome<void>> change) {
+        const auto done = stage.run(std::move(change));
+        return !done && done.error().lost;
+    };
+
+    lose();
+    REQUIRE(said(stage.client->truncate(fid, 0, kNoWait)));
+    lose();
+    REQUIRE(said(stage.client->punch(fid, {.offset = 0, .length = 7}, kNoWait)));
+    lose();
+    REQUIRE(said(stage.client->set_attributes(fid, {.mode = 0600}, kNoWait)));
+    lose();
+    REQUIRE(said(stage.client->rename({.fid = fid, .name = "b"}, kNoWait)));
+    lose();
+    REQUIRE(said(stage.client->remove(fid, "", kNoWait)));
+    REQUIRE(stage.read(fid) == "durable");
+}
+
 TEST_CASE("client objects: what was written is read, also when it was lost meanwhile", "[client]") {
     Stage stage;
     const fop::Fid fid = stage.create("a");

@@ -5,47 +5,19 @@
 // FOPD_SWARM_SEEDS sets how many seeds; FOPD_SEED runs one, or says which is the first. These run
 // twice; without them, every fourth of a few does.
 
-#include "sim/object_stage.h"
-#include "tests/catch.h"
-#include "tests/replay.h"
+#include "tests/sim/replayed_stage.h"
 #include "tests/sim/seeds.h"
 
 using namespace fopd;
 using namespace fopd::sim;
+using fopd::sim::testing::kSmallDisk;
 using fopd::sim::testing::number_in;
+using fopd::sim::testing::ReplayedStage;
 using FaultKind = ObjectFault::Kind;
 
 namespace {
 
 constexpr std::uint64_t kFewObjectSeeds = 40;
-// The log leaves half of it for data.
-constexpr std::uint64_t kSmallDisk = 16U << 20;
-
-class ReplayedStage : fopd::testing::Replay, public ObjectStage {
-public:
-    using Replay::Seed;
-
-    explicit ReplayedStage(std::uint64_t seed, const ObjectStageOptions& options = {},
-                           Seed whose = Seed::kOfTest)
-        : Replay(seed, whose), ObjectStage(seed, options) {
-        if (options.disk_bytes <= kSmallDisk) book().excuse_space();
-        if (number_in("FOPD_SEED") && !number_in("FOPD_SWARM_SEEDS")) book().keep_history();
-    }
-
-    void must(bool kept) {
-        INFO(broken_promise());
-        INFO(book().summary());
-        INFO(book().history());
-        REQUIRE(kept);
-    }
-    void work(std::uint32_t workers, std::uint32_t count) {
-        for (std::uint32_t i = 0; i < workers; ++i) {
-            user(0).work(count);
-            user(1).work(count);
-        }
-    }
-};
-
 ObjectFault draw_fault(core::Random& random, const ObjectStageOptions& options) {
     constexpr std::array kKinds{
         FaultKind::kCrash,       FaultKind::kCrash,        FaultKind::kPowerCut,

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <map>
+
+#include "fop/range.h"
+#include "store/fid.h"
+#include "store/object.h"
+
+namespace fopd::reqh {
+
+// Which bytes of which objects of a disk were changed since its log was opened, and by whom: so
+// that a buffered write which an earlier incarnation of the log has lost, and which its client
+// sends again, does not land on bytes that somebody else has changed since.
+//
+// A log that ends in a crash keeps a prefix of its changes. Whatever was there when the write was
+// lost is therefore older than it, and only changes of later incarnations are newer: of those of
+// the present one this class knows, of those in between the object's own record says when the last
+// one was.
+//
+// The memory is bounded. Of an object of too many ranges it is only known that it was changed, and
+// of the objects that were not changed for longest nothing at all: both count as changed by others.
+// Pure, but for what it remembers.
+class ChangedRanges {
+public:
+    struct Limits {
+        std::size_t of_object = 16U << 10;  // Ranges of one object.
+        std::size_t in_all = 64U << 10;     // Ranges and objects together.
+    };
+    struct Life {
+        std::uint64_t incarnation = 0;
+        // The first of which is known which of its changes are lost. What a client says was lost in
+        // one before that may be there, and have been overwritten in that same one.
+        std::uint64_t first_known = 0;
+    };
+    // Requires: of_object is less than in_all.
+    explicit ChangedRanges(const Life& life) : ChangedRanges(life, Limits{}) {}
+    ChangedRanges(const Life& life, const Limits& limits);
+
+    // A client of a principal, as reply_key() makes it of the two.
+    using Writer = store::ClientId;
+    struct Change {
+        store::Fid fid{};
+        fop::Range range{};
+        Writer writer{};
+        // In which incarnation the object was changed last, as its record says before the change;
+        // 0: in one before the present.
+        std::uint32_t object_changed_in = 0;
+    };
+
+    // Whether somebody else than the writer may have changed something of the range after
+    // incarnation `lost_in` had ended. Called under the lock of the blocks, in the turn in which
+    // the change begins.
+    bool may_be_newer(const Change& change, std::uint64_t lost_in) const;
+    // In the turn in which the change begins. What is cut off, or comes behind the end, is a range
+    // up to fop::kOffsetMax.
+    void add(const Change& change);
+    // The object is gone: nobody changes it any more.
+    void forget(store::Fid fid);
+
+    std::size_t size() const { return size_; }
+
+private:
+    struct Part {
+        std::uint64_t end = 0;
+        Writer writer{};
+    };
+    using Parts = std::map<std::uint64_t, Part>;  // By offset; apart from each other.
+    struct Object {
+        std::uint64_t changed_before = 0;  // The last incarnation before this one that changed it.
+        Parts parts;
+        std::list<store::Fid>::iterator place;
+    };
+    using Objects = std::map<store::Fid, Object>;
+
+    // What of the range nobody has changed is the writer's, and what another has, nobody's alone.
+    static void mark(Parts& parts, const fop::Range& range, const Writer& writer);
+    static void split(Parts& parts, std::uint64_t at);
+    static Parts::iterator join(Parts& parts, Parts::iterator part);
+    std::uint64_t known_age(std::uint32_t changed_in) const;
+
+    const Life life_;
+    const Limits limits_;
+    Objects objects_;
+    std::list<store::Fid> by_age_;  // The one that was changed last is the last.
+    std::size_t size_ = 0;          // Objects and their parts.
+};
+
+}  // namespace fopd::reqh
