@@ -74,9 +74,10 @@ void BufferPool::close() {
 }
 
 Task<Result<BufferPool::Loan>> BufferPool::borrow(WaitOptions options) {
-    while (pieces_.empty()) {
+    if (pieces_.size() == promised_) {
         const auto woken = co_await waiters_.wait(options);
-        if (!woken && pieces_.empty()) co_return std::unexpected(woken.error());
+        if (!woken) co_return std::unexpected(woken.error());
+        --promised_;
     }
     const Buffer piece = pieces_.back();
     pieces_.pop_back();
@@ -87,7 +88,8 @@ Task<Result<BufferPool::Loan>> BufferPool::borrow(WaitOptions options) {
 void BufferPool::give_back(const Buffer& buffer) {
     pieces_.push_back(buffer);
     free_.set(pieces_.size());
-    waiters_.wake_one();
+    // It runs in a later turn; who asks until then is behind it.
+    if (waiters_.wake_one()) ++promised_;
 }
 
 }  // namespace fopd::core

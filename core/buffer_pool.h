@@ -49,7 +49,8 @@ public:
     // Requires: nothing is on loan.
     void close();
 
-    // Waits for a free piece; kTimedOut or kCancelled when there is none in time.
+    // Waits for a free piece, in the order of asking; kTimedOut or kCancelled when there is none in
+    // time.
     Task<Result<Loan>> borrow(WaitOptions options);
 
     // All of it, free or not.
@@ -72,6 +73,7 @@ private:
     std::vector<Buffer> regions_;  // The kernel takes 1 GiB at a time.
     Error registration_error_{.code = Errc::kUnsupported};
     std::vector<Buffer> pieces_;  // The free ones; the last given back is the first to go.
+    std::size_t promised_ = 0;    // Of the free ones, to those who were woken.
     Counter total_;
     Counter free_;
 };

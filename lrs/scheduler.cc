@@ -68,8 +68,9 @@ void Scheduler::wait_for_turn(Request& request, Instant now) {
     last.requests.push_back(request);
 }
 
-void Scheduler::next(Getter& getter) {
-    getters_.push_back(getter);
+void Scheduler::next(Getter& getter, Asked asked) {
+    getter.asked_ = asked;
+    if (!getter.linked()) getters_.push_back(getter);
     dispatch();
 }
 
@@ -197,7 +198,7 @@ void Scheduler::dispatch() {
     if (dispatching_) return;
     dispatching_ = true;
     while (end_late() && !getters_.empty()) {
-        Request* const request = take();
+        Request* const request = take(getters_.front().asked_);
         if (request == nullptr && !is_shut_down_) break;
         getters_.pop_front()->on_request(request);
     }
@@ -233,7 +234,7 @@ void Request::DeadlinePlace::on_time(core::Timer& timer) {
 }
 
 void Scheduler::note_held_back() {
-    const bool held_back = !getters_.empty() && has_data();
+    const bool held_back = asks_for_data() && has_data();
     if (held_back == (held_back_since_ != kNever)) return;
     const Instant now = reactor_.now();
     if (!held_back) count_held_back(now);
@@ -247,10 +248,11 @@ void Scheduler::count_held_back(Instant now) {
     held_back_since_ = now;
 }
 
-Request* Scheduler::take() {
-    const bool control_first = control_run_ < kControlRunMax;
+Request* Scheduler::take(Asked asked) {
+    const bool is_any = asked == Asked::kAny;
+    const bool control_first = !is_any || control_run_ < kControlRunMax;
     Request* request = control_first ? take_control() : take_data();
-    if (request == nullptr) request = control_first ? take_data() : take_control();
+    if (request == nullptr && is_any) request = control_first ? take_data() : take_control();
     if (request == nullptr) return nullptr;
 
     const bool is_data = request->attributes.lane == Lane::kData;

@@ -20,9 +20,19 @@
 
 namespace fopd::lrs {
 
+// Which requests a getter asks for.
+enum class Asked : std::uint8_t { kAny, kControl };
+
+// Its place among those who ask.
+class GetterPlace : public core::ListNode {
+private:
+    friend class Scheduler;
+    Asked asked_ = Asked::kAny;
+};
+
 // Who asks for a request. It stays where it is until it was called; one that is destroyed asks no
 // more.
-class Getter : public core::ListNode {
+class Getter : public GetterPlace {
 public:
     // The request, which is this getter's until it calls Scheduler::complete(); null when the
     // scheduler is shut down and nothing is left. May ask for the next one from within.
@@ -65,8 +75,9 @@ public:
     // Takes in a request; never fails and never waits. May call getters. Requires: not shut down.
     void incoming(Request& request);
     // The getter is called once, now or later, with the next request there is for it; getters are
-    // served in the order they asked.
-    void next(Getter& getter);
+    // served in the order they asked. One that asks already goes on in its place, for what it wants
+    // now.
+    void next(Getter& getter, Asked asked = Asked::kAny);
     // Takes out a request that waits. Requires: request.queued().
     void remove(Request& request);
     // Whether it waits because its class may have no more now, not because others go first.
@@ -119,6 +130,7 @@ private:
     LaneFigures& lane_of(const Request& request) {
         return figures_[index_of(request.attributes.lane)];
     }
+    bool asks_for_data() { return !getters_.empty() && getters_.front().asked_ == Asked::kAny; }
     bool has_data() const { return figures(Lane::kData).queued.get() > 0; }
 
     // Says when this scheduler is ready for the next epoch.
@@ -163,7 +175,7 @@ private:
     void end_late(Request& request);
     void note_held_back();
     void count_held_back(Instant now);
-    Request* take();
+    Request* take(Asked asked);
     Request* take_control();
     Request* take_data();
     Request* oldest_of(Lane lane);

@@ -40,6 +40,8 @@ public:
         const bool is_below = !rule_.io_wait_goal || weight_ < control_->depth();
         return is_below && running_.get() < rule_.max_foms;
     }
+    // For one of the control lane: few and short, they do not wait for what data waits for.
+    bool has_control_room() const { return running_.get() < rule_.max_foms + kControlRoom; }
     void began(std::uint64_t size_bytes) {
         running_.add(1);
         weight_ += io_sched::weight_of(size_bytes);
@@ -47,19 +49,22 @@ public:
     }
     // As it began.
     void ended(std::uint64_t size_bytes, Duration io_wait) {
-        discount(size_bytes);
-        ended_discounted(size_bytes, io_wait);
-    }
-    // It runs on, and counts no more but as one of max_foms: it may wait for its client.
-    void discount(std::uint64_t size_bytes) { weight_ -= io_sched::weight_of(size_bytes); }
-    // What it tells of the devices counts all the same: it may have run for long because of them.
-    void ended_discounted(std::uint64_t size_bytes, Duration io_wait) {
-        running_.set(running_.get() - 1);
+        leave(size_bytes);
         control_->ended(io_wait, io_sched::weight_of(size_bytes));
         allowed_.set(control_->depth());
     }
+    // It runs on, and does not count while it waits for its client.
+    void leave(std::uint64_t size_bytes) {
+        running_.set(running_.get() - 1);
+        weight_ -= io_sched::weight_of(size_bytes);
+    }
+    // It does again, whether there is room or not.
+    void come_back(std::uint64_t size_bytes) {
+        running_.add(1);
+        weight_ += io_sched::weight_of(size_bytes);
+    }
 
-    // Any thread.
+    // Any thread. Without those that left.
     std::uint64_t running() const { return running_.get(); }
     // What the running ones may count together.
     std::uint64_t allowed() const { return allowed_.get(); }
@@ -67,6 +72,8 @@ public:
 private:
     // So many run whatever the devices do: others than they may be what foms wait for.
     static constexpr std::uint32_t kMin = 16;
+    // Besides max_foms.
+    static constexpr std::uint32_t kControlRoom = 16;
     // On the mean, of those that run.
     static constexpr std::uint32_t kWeightMax = 4;
 

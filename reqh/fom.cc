@@ -42,6 +42,9 @@ void Fom::begin(fabric::IncomingFop& fop, const fop::FopType& type) {
     ENSURE(!fop.cancel_source().cancelled());
     state_ = State::kQueued;
     reported_ = false;
+    client_is_slow_ = false;
+    client_given_up_ = false;
+    share_ = nullptr;
     fop_ = &fop;
     type_ = &type;
     times_.begin(services_.reactor.now());
@@ -88,7 +91,7 @@ Task<void> Fom::run() {
     enter(Phase::kAuthenticate);
     Granted<> checked = check_token();
     if (checked) checked = check_rights();
-    if (checked && executor_of(*type_).needs_piece) {
+    if (checked && needs_piece()) {
         enter(Phase::kLocalResources);
         auto borrowed = co_await services_.buffers.borrow(wait_for_piece());
         if (borrowed) piece.emplace(std::move(*borrowed));
@@ -107,6 +110,7 @@ Task<void> Fom::run() {
     Operation& operation = services_.operations.take();
     operation.begin({.fop = fop_,
                      .type = type_,
+                     .client = this,
                      .lent = lent_,
                      .piece = piece ? piece->buffer() : core::Buffer{},
                      .reactor = &services_.reactor,
@@ -207,6 +211,58 @@ Error Fom::why_no_piece(const Error& error) const {
     const bool own_deadline = fop_->deadline() <= services_.reactor.now();
     if (error.code != Errc::kTimedOut || own_deadline) return error;
     return {.code = Errc::kBusy, .context = "no buffer was free for too long"};
+}
+
+bool Fom::needs_piece() const {
+    return executor_of(*type_).needs_piece;
+}
+
+void Fom::wait_for_share() {
+    ENSURE(state_ == State::kQueued);
+    services_.reactor.arm(*this, wait_for_piece().deadline);
+}
+
+void Fom::on_time() {
+    if (state_ == State::kRunning) return on_client_time();
+    services_.owner.on_no_share(*this, why_no_piece({.code = Errc::kTimedOut,
+                                                     .context = "the deadline passed before it "
+                                                                "could run"}));
+}
+
+// -- its client --
+
+Task<Result<void>> Fom::move(Move what) {
+    core::Reactor& reactor = services_.reactor;
+    client_since_ = reactor.now();
+    const bool is_slow = services_.owner.is_client_slow(*this);
+    reactor.arm(*this, after(client_since_, is_slow ? Duration::zero() : kClientIsSlowAfter));
+    const bool is_pull = what.direction == Direction::kPull;
+    auto transfer = is_pull ? fop_->pull(what.memory, what.offset, what.piece)
+                            : fop_->push(what.memory, what.offset, what.piece);
+    const auto moved = co_await std::move(transfer);
+    Timer::disarm();
+    if (std::exchange(client_is_slow_, false)) services_.owner.on_client_back(*this);
+    if (!moved && client_given_up_) {
+        co_return std::unexpected(Error{
+            .code = Errc::kTimedOut, .context = "its client let it wait for its bytes too long"});
+    }
+    co_return moved;
+}
+
+void Fom::on_client_time() {
+    core::Reactor& reactor = services_.reactor;
+    const Duration waited = reactor.now() - client_since_;
+    if (!std::exchange(client_is_slow_, true)) services_.owner.on_client_slow(*this);
+    const bool is_too_long =
+        waited >= kClientMayTakeMax ||
+        (waited >= kClientMayTake && services_.owner.is_wanted_by_others(*this));
+    if (is_too_long) {
+        client_given_up_ = true;
+        fop_->cancel_source().cancel();
+        return;
+    }
+    const Instant soon = after(reactor.now(), 1s);
+    reactor.arm(*this, std::max(soon, after(client_since_, kClientMayTake)));
 }
 
 void Fom::end_phases() {

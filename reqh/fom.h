@@ -9,15 +9,18 @@
 #include "core/intrusive_list.h"
 #include "core/reactor.h"
 #include "core/task.h"
+#include "core/timer_heap.h"
 #include "fabric/rpc/incoming.h"
 #include "fop/fop_type.h"
 #include "fop/message.h"
 #include "lrs/request.h"
+#include "reqh/client_memory.h"
 #include "reqh/fop_record.h"
 #include "reqh/lent.h"
 #include "reqh/operation_pool.h"
 #include "reqh/phase.h"
 #include "reqh/refusal.h"
+#include "reqh/shares.h"
 #include "reqh/stores.h"
 #include "reqh/tokens.h"
 
@@ -26,10 +29,15 @@ namespace fopd::reqh {
 class Fom;
 
 // Its place among those that run.
-class RunningPlace : public core::ListNode {
-public:
-    bool discounted = false;  // See Admission.
-};
+class RunningPlace : public core::ListNode {};
+
+// A fom whose client has not moved its bytes for so long does not count among those that run; nor,
+// from the begin of its wait, one of a client that another waits for already.
+inline constexpr Duration kClientIsSlowAfter = 20ms;
+// A fom that waits for its client for so long ends when others want what it holds.
+inline constexpr Duration kClientMayTake = 5s;
+// Whether others want it or not: for as long as it waits, what it reads keeps its space.
+inline constexpr Duration kClientMayTakeMax = 30s;
 
 // Who makes, starts and takes back foms.
 class FomOwner {
@@ -40,6 +48,14 @@ public:
     virtual void on_late(Fom& fom, lrs::Request::Waited waited) = 0;
     // The fom has run to its end; `reply` is what it has to say. It may be used again at once.
     virtual void on_finished(Fom& fom, fop::Reply reply) = 0;
+    // It waited for its share too long.
+    virtual void on_no_share(Fom& fom, const Error& why) = 0;
+    // It waits for its client since kClientIsSlowAfter; then, that this wait is over.
+    virtual bool is_client_slow(const Fom& fom) const = 0;
+    virtual void on_client_slow(Fom& fom) = 0;
+    virtual void on_client_back(Fom& fom) = 0;
+    // Whether others wait for what it holds.
+    virtual bool is_wanted_by_others(const Fom& fom) const = 0;
 
 protected:
     ~FomOwner() = default;
@@ -57,7 +73,12 @@ struct FomServices {
 
 // Runs one fop: a request in the scheduler first, then a coroutine that takes it through the
 // phases. Its owner keeps the object for the next fop when this one has ended.
-class Fom final : public lrs::Request, public RunningPlace, core::CancelHook {
+class Fom final : public lrs::Request,
+                  public RunningPlace,
+                  public Shares::Place,
+                  core::CancelHook,
+                  core::Timer,
+                  ClientMemory {
 public:
     enum class State : std::uint8_t { kFree, kQueued, kRunning };
 
@@ -70,6 +91,7 @@ public:
               auto& fom = static_cast<Fom&>(hook);
               fom.services_.owner.on_cancelled(fom);
           }),
+          Timer([](Timer& timer) { static_cast<Fom&>(timer).on_time(); }),
           services_(services) {}
 
     // Takes over a fop, of a type and without a fault, whose turn is yet to come. Requires: free.
@@ -78,7 +100,10 @@ public:
     // The words are the fom's. Before it waits for its turn, so that what is denied takes nobody's.
     Granted<> check_sender();
     // It is out of the queue, and hears of no cancellation any more but by asking.
-    void leave_queue() { CancelHook::unlink(); }
+    void leave_queue() {
+        CancelHook::unlink();
+        Timer::disarm();
+    }
     // Its turn has come; then run() takes it through the phases before the reply.
     void start();
     Task<void> run();
@@ -102,6 +127,14 @@ public:
     bool reported() const { return reported_; }
     void set_reported() { reported_ = true; }
 
+    // Whether it borrows a piece of buffer.
+    bool needs_piece() const;
+    // Whose share it uses, or waits for; null: nobody's.
+    Shares::Client* share() const { return share_; }
+    void set_share(Shares::Client* share) { share_ = share; }
+    // It waits for its share from now on: by its deadline, as for a piece. Requires: queued.
+    void wait_for_share();
+
     // Writes down what there is to say about it now, but for the status. Requires: not free.
     void describe(FopRecord& record) const;
 
@@ -114,6 +147,9 @@ private:
     core::WaitOptions wait_for_piece() const;
     Error why_no_piece(const Error& error) const;
     void enter(Phase phase) { times_.enter(phase, services_.reactor.now()); }
+    Task<Result<void>> move(Move what) override;
+    void on_time();
+    void on_client_time();
 
     const FomServices& services_;
     fabric::IncomingFop* fop_ = nullptr;
@@ -123,6 +159,10 @@ private:
     Instant started_at_{};
     Duration io_wait_{};
     PhaseTimes times_;
+    Shares::Client* share_ = nullptr;
+    Instant client_since_{};       // When the wait for its client began.
+    bool client_is_slow_ = false;  // Its owner knows.
+    bool client_given_up_ = false;
     Lent lent_;         // By the token.
     std::string pool_;  // Its name; the layout may be another one before its turn.
     std::string denial_;

@@ -353,24 +353,24 @@ ObjectState Operation::durable_state(store::Fid fid) const {
 
 Task<Result<void>> Operation::pull(const fop::SealedDescriptor* source, std::uint64_t offset,
                                    core::Buffer into) const {
-    return move(source, offset, into, true);
+    return move({.memory = source,
+                 .offset = offset,
+                 .piece = into,
+                 .direction = ClientMemory::Direction::kPull});
 }
 
 Task<Result<void>> Operation::push(const fop::SealedDescriptor* target, std::uint64_t offset,
                                    core::Buffer from) const {
-    return move(target, offset, from, false);
+    return move({.memory = target,
+                 .offset = offset,
+                 .piece = from,
+                 .direction = ClientMemory::Direction::kPush});
 }
 
-Task<Result<void>> Operation::move(const fop::SealedDescriptor* memory, std::uint64_t offset,
-                                   core::Buffer piece, bool is_pull) const {
-    fabric::IncomingFop* const fop = origin_.fop;
-    if (origin_.reactor == site_.reactor) {
-        if (is_pull) co_return co_await fop->pull(memory, offset, piece);
-        co_return co_await fop->push(memory, offset, piece);
-    }
-    auto job = [=] {
-        return is_pull ? fop->pull(memory, offset, piece) : fop->push(memory, offset, piece);
-    };
+Task<Result<void>> Operation::move(ClientMemory::Move what) const {
+    ClientMemory* const client = origin_.client;
+    if (origin_.reactor == site_.reactor) co_return co_await client->move(what);
+    auto job = [client, what] { return client->move(what); };
     const auto moved = co_await run_task_on<Result<void>>(reactor(), *origin_.reactor,
                                                           origin_.stores->duties(), job);
     if (moved) co_return *moved;

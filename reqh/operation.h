@@ -19,6 +19,7 @@
 #include "fop/message.h"
 #include "reqh/access.h"
 #include "reqh/block_io.h"
+#include "reqh/client_memory.h"
 #include "reqh/disk_use.h"
 #include "reqh/home_volume.h"
 #include "reqh/lent.h"
@@ -48,6 +49,7 @@ public:
     struct Origin {
         fabric::IncomingFop* fop = nullptr;
         const fop::FopType* type = nullptr;
+        ClientMemory* client = nullptr;
         Lent lent{};           // To the sender, by the token.
         core::Buffer piece{};  // Empty for fops that need none.
         core::Reactor* reactor = nullptr;
@@ -298,8 +300,7 @@ private:
     void put_back_charge();
     void free_what_is_gone();
     Refusal why_not_held(const Error& error) const;
-    Task<Result<void>> move(const fop::SealedDescriptor* memory, std::uint64_t offset,
-                            core::Buffer piece, bool is_pull) const;
+    Task<Result<void>> move(ClientMemory::Move what) const;
     Granted<> check_object(store::Fid fid, const store::Object& object, const Wish& wish);
     // Requires: the right itself is there, or lent.
     Granted<> check_mode(store::Fid fid, const store::Object& object, const Wish& wish);

@@ -30,6 +30,7 @@ RequestHandler::RequestHandler(const RequestHandlerParts& parts, const RequestHa
                 .stores = parts.stores,
                 .owner = *this},
       admission_(rule_of(limits)),
+      buffers_(parts.buffers),
       metrics_(std::make_unique<FopMetrics>()) {
     ask();
 }
@@ -66,49 +67,65 @@ Fom& RequestHandler::take_fom() {
 }
 
 void RequestHandler::ask() {
-    if (Getter::linked()) return;
-    if (has_room()) {
-        requests_.next(*this);
-    } else if (!discount_timer_.armed()) {
-        reactor_.arm(discount_timer_, after(reactor_.now(), kCountsFor));
-    }
-}
-
-void RequestHandler::discount_old() {
-    const Instant now = reactor_.now();
-    running_.for_each([&](RunningPlace& place) {
-        const Fom& fom = static_cast<Fom&>(place);
-        if (place.discounted || now < after(fom.started_at(), kCountsFor)) return;
-        place.discounted = true;
-        admission_.discount(fom.attributes.size_bytes);
-    });
-    ask();
+    start_those_with_share();
+    const bool has_any = has_room();
+    if (!has_any && !admission_.has_control_room()) return Getter::unlink();
+    requests_.next(*this, has_any ? lrs::Asked::kAny : lrs::Asked::kControl);
 }
 
 void RequestHandler::on_request(lrs::Request* request) {
     if (request == nullptr) return;
     Fom& fom = static_cast<Fom&>(*request);
-    fom.leave_queue();
-    if (draining_) {
-        requests_.complete(fom);
-        finish(fom, kStopping);
-    } else {
-        start(fom);
-    }
+    if (has_share(fom)) have_turn(fom);
     ask();
+}
+
+// Whether it can have its turn now; if not, it waits, and those of other clients have theirs.
+bool RequestHandler::has_share(Fom& fom) {
+    if (draining_ || !fom.needs_piece()) return true;
+    const fabric::Caller& caller = fom.fop().caller();
+    Shares::Client& client = shares_.client_of(caller.principal, caller.client);
+    fom.set_share(&client);
+    // Whoever asks how the node is, is to hear it.
+    const bool is_data = fom.attributes.lane == lrs::Lane::kData;
+    if (!is_data || shares_.may_take(client, buffers_.total_count())) {
+        shares_.take(client);
+        return true;
+    }
+    shares_.wait(client, fom);
+    fom.wait_for_share();
+    return false;
+}
+
+void RequestHandler::start_those_with_share() {
+    while (shares_.anybody_waits() && has_room()) {
+        const std::uint64_t total = buffers_.total_count();
+        Shares::Place* const place = draining_ ? shares_.pop_any() : shares_.next(total);
+        if (place == nullptr) return;
+        Fom& fom = static_cast<Fom&>(*place);
+        shares_.take(*fom.share());
+        have_turn(fom);
+    }
+}
+
+void RequestHandler::have_turn(Fom& fom) {
+    fom.leave_queue();
+    if (!draining_) return start(fom);
+    requests_.complete(fom);
+    finish(fom, kStopping);
 }
 
 void RequestHandler::start(Fom& fom) {
     fom.start();
-    fom.discounted = false;
     running_.push_back(fom);
+    running_count_.add(1);
     admission_.began(fom.attributes.size_bytes);
     if (!Timer::armed()) reactor_.arm(*this, after(reactor_.now(), kHungAfter));
     reactor_.spawn(work_, fom.run());
 }
 
 void RequestHandler::on_cancelled(Fom& fom) {
-    requests_.remove(fom);
+    leave_queues(fom);
     finish(fom, {.status = fop::Status::kCancelled, .words = "given up"});
 }
 
@@ -120,13 +137,44 @@ void RequestHandler::on_late(Fom& fom, lrs::Request::Waited waited) {
                                   : "the deadline passed before it could run"});
 }
 
+void RequestHandler::on_no_share(Fom& fom, const Error& why) {
+    leave_queues(fom);
+    finish(fom, {.status = fop::status_of(why.code), .words = why.context});
+}
+
+// It waits in the scheduler, or has left that and waits for its share.
+void RequestHandler::leave_queues(Fom& fom) {
+    fom.leave_queue();
+    if (fom.queued()) return requests_.remove(fom);
+    shares_.leave(*fom.share(), fom);
+    fom.set_share(nullptr);
+    requests_.complete(fom);
+}
+
+bool RequestHandler::is_client_slow(const Fom& fom) const {
+    return fom.share() != nullptr && fom.share()->slow_count > 0;
+}
+
+void RequestHandler::on_client_slow(Fom& fom) {
+    if (fom.share() != nullptr) ++fom.share()->slow_count;
+    admission_.leave(fom.attributes.size_bytes);
+    ask();
+}
+
+void RequestHandler::on_client_back(Fom& fom) {
+    if (fom.share() != nullptr) --fom.share()->slow_count;
+    admission_.come_back(fom.attributes.size_bytes);
+    ask();
+}
+
+bool RequestHandler::is_wanted_by_others(const Fom& fom) const {
+    return fom.share() != nullptr && shares_.others_wait(*fom.share());
+}
+
 void RequestHandler::on_finished(Fom& fom, fop::Reply reply) {
     fom.RunningPlace::unlink();
-    if (fom.discounted) {
-        admission_.ended_discounted(fom.attributes.size_bytes, fom.io_wait());
-    } else {
-        admission_.ended(fom.attributes.size_bytes, fom.io_wait());
-    }
+    running_count_.set(running_count_.get() - 1);
+    admission_.ended(fom.attributes.size_bytes, fom.io_wait());
     if (cut_off_ && reply.status == fop::Status::kCancelled) {
         const bool may_be_repeated =
             !fom.times().reached(Phase::kExecute) || fom.type().repeat == fop::Repeat::kIdempotent;
@@ -149,6 +197,7 @@ void RequestHandler::finish(Fom& fom, const fop::Reply& reply) {
     record.status = reply.status;
     // How long it waited for its turn is the policy's doing; what it did to whom, the policy tells.
     if (fom.times().running() >= slow_fop_) report_slow(record);
+    if (fom.share() != nullptr) shares_.give_back(*fom.share());
     fom.reply(reply);
     free_.push_back(&fom);
 }
@@ -156,7 +205,6 @@ void RequestHandler::finish(Fom& fom, const fop::Reply& reply) {
 void RequestHandler::set_limits(const RequestHandlerLimits& limits) {
     slow_fop_ = limits.slow_fop;
     admission_.set(rule_of(limits));
-    if (!has_room()) Getter::unlink();
     ask();
 }
 

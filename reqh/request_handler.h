@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/buffer_pool.h"
+#include "core/counter.h"
 #include "core/events.h"
 #include "core/gate.h"
 #include "core/intrusive_list.h"
@@ -21,6 +22,7 @@
 #include "reqh/fop_metrics.h"
 #include "reqh/fop_record.h"
 #include "reqh/operation_pool.h"
+#include "reqh/shares.h"
 #include "reqh/stores.h"
 #include "reqh/tokens.h"
 
@@ -45,9 +47,6 @@ struct RequestHandlerParts {
     Stores* stores = nullptr;  // Null: the node has no disks.
 };
 
-// A fom that has run for this long may be waiting for a client that does not take its bytes, and
-// does not keep others from the devices any more.
-inline constexpr Duration kCountsFor = 250ms;
 // A fom that has run for this long is called hung, once.
 inline constexpr Duration kHungAfter = 2min;
 
@@ -79,7 +78,7 @@ public:
     std::optional<FopRecord> trace(FopId id) const;
 
     // These from any thread.
-    std::uint64_t running_count() const { return admission_.running(); }
+    std::uint64_t running_count() const { return running_count_.get(); }
     const Admission& admission() const { return admission_; }
     const FopMetrics& metrics() const { return *metrics_; }
 
@@ -88,26 +87,24 @@ private:
     void on_cancelled(Fom& fom) override;
     void on_late(Fom& fom, lrs::Request::Waited waited) override;
     void on_finished(Fom& fom, fop::Reply reply) override;
+    void on_no_share(Fom& fom, const Error& why) override;
+    bool is_client_slow(const Fom& fom) const override;
+    void on_client_slow(Fom& fom) override;
+    void on_client_back(Fom& fom) override;
+    bool is_wanted_by_others(const Fom& fom) const override;
 
     Fom& take_fom();
+    bool has_share(Fom& fom);
+    void have_turn(Fom& fom);
     void start(Fom& fom);
+    void start_those_with_share();
+    void leave_queues(Fom& fom);
     void ask();
     bool has_room() const { return draining_ || admission_.has_room(); }
     void finish(Fom& fom, const fop::Reply& reply);
     void look_for_hung();
-    void discount_old();
     void report_slow(const FopRecord& record);
     void report_hung(const Fom& fom);
-
-    class DiscountTimer final : public core::Timer {
-    public:
-        explicit DiscountTimer(RequestHandler& owner)
-            : Timer([](Timer& timer) { static_cast<DiscountTimer&>(timer).owner_.discount_old(); }),
-              owner_(owner) {}
-
-    private:
-        RequestHandler& owner_;
-    };
 
     core::Reactor& reactor_;
     core::Gate& work_;
@@ -120,8 +117,10 @@ private:
     std::deque<Fom> foms_;
     std::vector<Fom*> free_;  // The last that ended is the first to be used.
     mutable core::IntrusiveList<RunningPlace> running_;  // In the order they were started.
+    core::Counter running_count_;
     Admission admission_;
-    DiscountTimer discount_timer_{*this};
+    core::BufferPool& buffers_;
+    Shares shares_;  // Of the pieces of buffer.
     const std::unique_ptr<FopMetrics> metrics_;
     FopHistory history_;
     bool draining_ = false;

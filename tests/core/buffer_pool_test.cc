@@ -85,3 +85,42 @@ TEST_CASE("core buffer pool: more than the kernel takes in one region is several
     REQUIRE(pool.registered());
     REQUIRE(pool.total_count() == kCount);
 }
+
+namespace {
+
+Task<void> borrow_and_note(BufferPool* pool, std::vector<int>* order, int number) {
+    const auto loan = co_await pool->borrow({});
+    ENSURE(loan.has_value());
+    order->push_back(number);
+}
+
+// Asks in the turn in which it gives its piece back.
+Task<void> give_back_and_ask(BufferPool* pool, Reactor* reactor, std::vector<int>* order) {
+    {
+        const auto loan = co_await pool->borrow({});
+        ENSURE(loan.has_value());
+        const auto slept = co_await reactor->sleep_for(1s);
+        ENSURE(slept.has_value());
+    }
+    co_await borrow_and_note(pool, order, 0);
+}
+
+}  // namespace
+
+TEST_CASE("core buffer pool: who asks later overtakes nobody who waits", "[core]") {
+    VirtualWorld world(5);
+    const auto reactor = world.make_reactor();
+    BufferPool pool(*reactor);
+    REQUIRE(pool.open(kBufferBytes).has_value());
+    Gate gate;
+    std::vector<int> order;
+    reactor->spawn(gate, give_back_and_ask(&pool, reactor.get(), &order));
+    world.run_for(500ms);
+    for (int number = 1; number <= 3; ++number) {
+        reactor->spawn(gate, borrow_and_note(&pool, &order, number));
+    }
+    world.run_for(10s);
+
+    REQUIRE(order == std::vector<int>{1, 2, 3, 0});
+    REQUIRE(pool.free_count() == 1);
+}

@@ -62,7 +62,7 @@ TEST_CASE("reqh admission: what moves much counts as several", "[reqh]") {
     CHECK(fill(admission, 1UL << 20) == 1);
 }
 
-TEST_CASE("reqh admission: what runs for too long leaves room for others", "[reqh]") {
+TEST_CASE("reqh admission: what waits for its client leaves room for others", "[reqh]") {
     Admission admission({.max_foms = 20, .io_wait_goal = 1ms});
     for (int round = 0; round < 50; ++round) {
         fill(admission, 1UL << 20);
@@ -71,15 +71,17 @@ TEST_CASE("reqh admission: what runs for too long leaves room for others", "[req
     CHECK(fill(admission, 1UL << 20) == 1);
     for (std::uint64_t running = 1; running < 20; ++running) {
         CHECK_FALSE(admission.has_room());
-        admission.discount(1UL << 20);
+        admission.leave(1UL << 20);
         REQUIRE(admission.has_room());
         admission.began(1UL << 20);
     }
-    admission.discount(1UL << 20);
+    // Those that come back count again, and nobody else has room then.
+    for (std::uint64_t running = 1; running < 20; ++running) admission.come_back(1UL << 20);
+    CHECK(admission.running() == 20);
     CHECK_FALSE(admission.has_room());
-    admission.ended_discounted(1UL << 20, 1s);
-    CHECK(admission.has_room());
-    CHECK(admission.running() == 19);
+    CHECK(admission.has_control_room());
+    end_all(admission, 1UL << 20, 1s);
+    CHECK(fill(admission, 1UL << 20) == 1);
 }
 
 TEST_CASE("reqh admission: another rule is in force at once, and the same one changes nothing",
@@ -118,16 +120,4 @@ TEST_CASE("reqh admission: what is more than a device does in time waits elsewhe
     }
     CHECK(longest_late <= 2ms);
     CHECK(running.size() >= 5);
-}
-
-TEST_CASE("reqh admission: what ran for too long because of a device tells of it too", "[reqh]") {
-    Admission admission({.max_foms = 128, .io_wait_goal = 1ms});
-    for (int round = 0; round < 50; ++round) {
-        fill(admission, 1UL << 20);
-        while (admission.running() > 0) {
-            admission.discount(1UL << 20);
-            admission.ended_discounted(1UL << 20, 1s);
-        }
-    }
-    CHECK(fill(admission, 1UL << 20) == 1);
 }

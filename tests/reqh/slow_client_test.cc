@@ -112,7 +112,7 @@ TEST_CASE("reqh slow client: an upload's block whose client does not send keeps 
 // The rest of a block that is written in part is read under the lock, when all bytes are there.
 TEST_CASE("reqh slow client: halves of a block that are written at a time are both there",
           "[reqh]") {
-    StoreStage node({.piece_count = 3});
+    StoreStage node;
     const fop::Fid fid = node.create();
     Bytes expected = pattern(6 * core::kBufferBytes, 1);
     node.write(fid, 0, expected);

@@ -1,0 +1,153 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "core/ensure.h"
+#include "core/intrusive_list.h"
+
+namespace fopd::reqh {
+
+// Who may have how many of the pieces that the fops of a locality share, and who waits for more.
+// What clients hold may come back late, so nobody gets all there is: what one may have depends on
+// what is left. A client may have as many as make it a half of what its principal has left, and all
+// principals together always leave some. So there is room for who comes next, however many hold
+// what they may. Pure; the order in which who waits has its turn is that of arrival for each
+// client, and by turns among clients.
+class Shares {
+public:
+    // One that waits; in the list of its client.
+    class Place : public core::ListNode {};
+
+private:
+    struct Principal {
+        std::uint64_t held = 0;
+        std::uint64_t clients = 0;
+    };
+    class TurnPlace : public core::ListNode {};
+
+public:
+    using ClientId = std::array<std::byte, 16>;
+
+    // A client of a principal. Kept as long as it holds something or waits.
+    class Client : TurnPlace {
+    public:
+        // How many of its fops are known to wait for it.
+        std::uint64_t slow_count = 0;
+
+        std::uint64_t held() const { return held_; }
+        bool waits() const { return TurnPlace::linked(); }
+
+    private:
+        friend Shares;
+        std::uint64_t held_ = 0;
+        core::IntrusiveList<Place> waiting_;
+        std::map<std::string, Principal, std::less<>>::iterator principal_;
+        const ClientId* id_ = nullptr;
+    };
+
+    Shares() = default;
+    Shares(const Shares&) = delete;
+    Shares& operator=(const Shares&) = delete;
+
+    // The client is the caller's until give_back() or leave() for it.
+    Client& client_of(std::string_view principal, const ClientId& id) {
+        auto of = principals_.find(principal);
+        if (of == principals_.end()) of = principals_.emplace(principal, Principal()).first;
+        const auto [entry, is_new] = clients_.try_emplace({of->first, id});
+        Client& client = entry->second;
+        if (is_new) {
+            client.principal_ = of;
+            client.id_ = &entry->first.second;
+            ++of->second.clients;
+        }
+        return client;
+    }
+
+    // Whether one more is its share, of `total` there are. Who waits is not overtaken by the same.
+    bool may_take(const Client& client, std::uint64_t total) const {
+        return !client.waits() && has_room(client, total);
+    }
+    void take(Client& client) {
+        ++client.held_;
+        ++client.principal_->second.held;
+        ++held_;
+    }
+    void give_back(Client& client) {
+        ENSURE(client.held_ > 0);
+        --client.held_;
+        --client.principal_->second.held;
+        --held_;
+        forget_if_idle(client);
+    }
+
+    // It waits until next() returns it, or it leaves.
+    void wait(Client& client, Place& place) {
+        if (!client.waits()) turns_.push_back(client);
+        client.waiting_.push_back(place);
+    }
+    void leave(Client& client, Place& place) {
+        place.unlink();
+        if (!client.waiting_.empty()) return;
+        static_cast<TurnPlace&>(client).unlink();
+        forget_if_idle(client);
+    }
+    // One that waits and has its share now; it has left the list, and is to take(). Null: none.
+    Place* next(std::uint64_t total) {
+        Client* chosen = nullptr;
+        turns_.for_each([&](TurnPlace& place) {
+            auto& client = static_cast<Client&>(place);
+            if (chosen == nullptr && has_room(client, total)) chosen = &client;
+        });
+        return chosen == nullptr ? nullptr : pop(*chosen);
+    }
+    // Likewise, whoever it is.
+    Place* pop_any() {
+        return turns_.empty() ? nullptr : pop(static_cast<Client&>(turns_.front()));
+    }
+    bool anybody_waits() const { return !turns_.empty(); }
+    // Whether somebody would have what this client holds.
+    bool others_wait(const Client& client) const {
+        bool others = false;
+        turns_.for_each(
+            [&](TurnPlace& place) { others |= &static_cast<Client&>(place) != &client; });
+        return others;
+    }
+
+private:
+    bool has_room(const Client& client, std::uint64_t total) const {
+        if (held_ >= total) return false;
+        const Principal& principal = client.principal_->second;
+        if (principal.held == 0) return true;
+        const std::uint64_t free = total - held_;
+        // Alone it may have three quarters of all, else as much as would be left.
+        const bool is_alone = principal.held == held_ && principals_.size() == 1;
+        const std::uint64_t times = is_alone ? 3 : 1;
+        if (principal.held >= times * free) return false;
+        const std::uint64_t left = (times * free - principal.held) / (times + 1);
+        return client.held_ == 0 || 2 * client.held_ < left;
+    }
+    Place* pop(Client& client) {
+        Place* const place = client.waiting_.pop_front();
+        static_cast<TurnPlace&>(client).unlink();
+        if (!client.waiting_.empty()) turns_.push_back(client);
+        return place;
+    }
+    void forget_if_idle(Client& client) {
+        if (client.held_ > 0 || client.waits()) return;
+        const auto principal = client.principal_;
+        clients_.erase({principal->first, *client.id_});
+        if (--principal->second.clients == 0) principals_.erase(principal);
+    }
+
+    std::map<std::string, Principal, std::less<>> principals_;
+    std::map<std::pair<std::string_view, ClientId>, Client> clients_;
+    mutable core::IntrusiveList<TurnPlace> turns_;  // Clients that wait.
+    std::uint64_t held_ = 0;
+};
+
+}  // namespace fopd::reqh

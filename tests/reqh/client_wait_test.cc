@@ -1,0 +1,146 @@
+// Goal: fops that wait for their clients, and clients that hold what they may, keep nobody else
+// waiting. Method: transfers that take their time, in virtual time.
+#include "tests/reqh/fake_fop.h"
+
+using namespace fopd;
+using namespace fopd::reqh;
+using namespace fopd::reqh::testing;
+
+namespace {
+
+constexpr std::uint64_t kOnePiece = core::kBufferBytes;
+
+FopSpec of_client(FopSpec spec, std::uint8_t client, std::string principal = "alice") {
+    spec.client[0] = static_cast<std::byte>(client);
+    spec.principal = std::move(principal);
+    return spec;
+}
+
+std::size_t under_way(const HandlerWorld& node) {
+    std::size_t count = 0;
+    for (const FakeFop& fop : node.fops) count += !fop.answer && !fop.transfers.empty() ? 1 : 0;
+    return count;
+}
+
+}  // namespace
+
+TEST_CASE("reqh client wait: 128 foms that wait for their clients keep no other fop waiting",
+          "[reqh]") {
+    HandlerWorld node({.max_foms = 8, .piece_count = 256});
+    for (int i = 0; i < 128; ++i) {
+        node.send(of_client(bulk_echo(8 * kOnePiece, 1h), static_cast<std::uint8_t>(i % 4)));
+    }
+    const FakeFop& control = node.send(ping());
+    node.settle();
+    CHECK(control.answer.has_value());
+    node.world.run_for(1s);
+    CHECK(under_way(node) > 100);
+
+    for (int i = 0; i < 20; ++i) {
+        const FakeFop& other = node.send(of_client(bulk_echo(kOnePiece, 1ms), 9));
+        const FakeFop& again = node.send(ping());
+        node.settle();
+        CHECK(again.answer.has_value());
+        node.world.run_for(3ms);
+        CHECK(other.answer.has_value());
+    }
+}
+
+TEST_CASE("reqh client wait: a fom whose client is back counts again", "[reqh]") {
+    HandlerWorld node({.max_foms = 1});
+    const FakeFop& slow = node.send(of_client(bulk_echo(kOnePiece, 100ms), 1));
+    const FakeFop& first = node.send(of_client(bulk_echo(2 * kOnePiece, 15ms), 2));
+    const FakeFop& second = node.send(of_client(bulk_echo(kOnePiece, 15ms), 2));
+    node.world.run_for(30ms);
+    CHECK_FALSE(first.transfers.empty());
+    CHECK(second.transfers.empty());
+    node.world.run_for(1s);
+    CHECK(slow.status() == fop::Status::kDone);
+    CHECK(second.status() == fop::Status::kDone);
+}
+
+TEST_CASE("reqh client wait: control fops have room beside data that runs", "[reqh]") {
+    HandlerWorld node({.max_foms = 1});
+    node.send(bulk_echo(4 * kOnePiece, 10ms));
+    node.send(bulk_echo(4 * kOnePiece, 10ms));
+    for (int i = 0; i < 50; ++i) {
+        const FakeFop& control = node.send(ping());
+        node.settle();
+        REQUIRE(control.answer.has_value());
+    }
+}
+
+TEST_CASE("reqh client wait: no client has more than its share of the pieces, and none all of them",
+          "[reqh]") {
+    HandlerWorld node({.max_foms = 128, .piece_count = 64});
+    for (int i = 0; i < 64; ++i) node.send(of_client(bulk_echo(kOnePiece, 1h), 1));
+    node.settle();
+    CHECK(under_way(node) == 16);
+    for (std::uint8_t client = 2; client < 34; ++client) {
+        for (int i = 0; i < 64; ++i) node.send(of_client(bulk_echo(kOnePiece, 1h), client));
+    }
+    node.settle();
+    CHECK(node.buffers.free_count() >= 16);
+
+    const FakeFop& other = node.send(of_client(bulk_echo(kOnePiece, 1ms), 1, "bob"));
+    node.world.run_for(3ms);
+    CHECK(other.answer.has_value());
+}
+
+TEST_CASE("reqh client wait: who is at his share keeps nobody behind him waiting", "[reqh]") {
+    HandlerWorld node({.max_foms = 128, .piece_count = 16});
+    for (int i = 0; i < 10; ++i) node.send(of_client(bulk_echo(kOnePiece, 10ms), 1));
+    const FakeFop& other = node.send(of_client(bulk_echo(kOnePiece, 1ms), 2));
+    node.world.run_for(3ms);
+    CHECK(other.answer.has_value());
+    node.world.run_for(1s);
+    // In the order in which they came.
+    for (int i = 0; i < 10; ++i) {
+        REQUIRE(node.fops[static_cast<std::size_t>(i)].status() == fop::Status::kDone);
+        if (i == 0) continue;
+        CHECK(node.fops[static_cast<std::size_t>(i)].answer->at >=
+              node.fops[static_cast<std::size_t>(i - 1)].answer->at);
+    }
+    CHECK(node.all_pieces_are_back());
+}
+
+TEST_CASE("reqh client wait: a client that is too slow loses its piece when others want it",
+          "[reqh]") {
+    HandlerWorld node({.max_foms = 128, .piece_count = 1});
+    const FakeFop& slow = node.send(of_client(bulk_echo(kOnePiece, 1h), 1));
+    node.world.run_for(10s);
+    CHECK_FALSE(slow.answer.has_value());
+    const FakeFop& other = node.send(of_client(bulk_echo(kOnePiece, 1ms), 2));
+    node.world.run_for(2s);
+    REQUIRE(slow.answer.has_value());
+    CHECK(slow.status() == fop::Status::kTimedOut);
+    CHECK(slow.answer->words == "its client let it wait for its bytes too long");
+    CHECK(other.status() == fop::Status::kDone);
+}
+
+TEST_CASE("reqh client wait: no fop waits for its client for ever", "[reqh]") {
+    HandlerWorld node;
+    const FakeFop& slow = node.send(bulk_echo(kOnePiece, 1h));
+    node.world.run_for(29s);
+    CHECK_FALSE(slow.answer.has_value());
+    node.world.run_for(2s);
+    CHECK(slow.status() == fop::Status::kTimedOut);
+    CHECK(node.all_pieces_are_back());
+}
+
+TEST_CASE("reqh client wait: who waits for his share can be given up and is answered at a drain",
+          "[reqh]") {
+    HandlerWorld node({.max_foms = 128, .piece_count = 1});
+    node.send(bulk_echo(kOnePiece, 1s));
+    FakeFop& given_up = node.send(bulk_echo(kOnePiece));
+    const FakeFop& drained = node.send(bulk_echo(kOnePiece));
+    node.settle();
+    given_up.cancel_source().cancel();
+    CHECK(given_up.status() == fop::Status::kCancelled);
+    CHECK_FALSE(drained.answer.has_value());
+    node.handler.drain();
+    node.settle();
+    CHECK(drained.status() == fop::Status::kTryAgain);
+    node.world.run_for(10s);
+    CHECK(node.all_pieces_are_back());
+}

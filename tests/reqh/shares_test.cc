@@ -1,0 +1,116 @@
+// Goal: whatever clients hold and never give back, there is something left for the next.
+#include "reqh/shares.h"
+
+#include <deque>
+
+#include "tests/catch.h"
+
+namespace fopd::reqh {
+
+namespace {
+
+constexpr std::uint64_t kTotal = 256;
+
+Shares::ClientId number(std::uint32_t client) {
+    Shares::ClientId id{};
+    id[0] = static_cast<std::byte>(client);
+    id[1] = static_cast<std::byte>(client >> 8U);
+    return id;
+}
+
+// As much as it may have; how much that is.
+std::uint64_t fill(Shares& shares, std::string_view principal, std::uint32_t client) {
+    Shares::Client* holder = &shares.client_of(principal, number(client));
+    while (shares.may_take(*holder, kTotal)) shares.take(*holder);
+    return holder->held();
+}
+
+// One each by turns, until none of them may have more; how many that are.
+std::uint64_t fill_by_turns(Shares& shares, std::uint32_t clients, bool same_principal) {
+    std::uint64_t sum = 0;
+    bool any = true;
+    while (any) {
+        any = false;
+        for (std::uint32_t client = 0; client < clients; ++client) {
+            const std::string principal = same_principal ? "alice" : "a" + std::to_string(client);
+            Shares::Client& holder = shares.client_of(principal, number(client));
+            if (!shares.may_take(holder, kTotal)) continue;
+            shares.take(holder);
+            ++sum;
+            any = true;
+        }
+    }
+    return sum;
+}
+
+}  // namespace
+
+TEST_CASE("reqh shares: one client has a quarter, and its principal three quarters alone",
+          "[reqh]") {
+    Shares shares;
+    CHECK(fill(shares, "alice", 0) == 64);
+    std::uint64_t sum = 64;
+    for (std::uint32_t client = 1; client < 100; ++client) sum += fill(shares, "alice", client);
+    CHECK(sum <= kTotal * 3 / 4);
+    CHECK(sum >= kTotal / 2);
+    // Another principal finds room, and so does the next.
+    CHECK(fill(shares, "bob", 0) >= 8);
+    CHECK(fill(shares, "carol", 0) >= 4);
+    CHECK(fill(shares, "dave", 0) >= 2);
+}
+
+TEST_CASE("reqh shares: no principal has more than half while others have some", "[reqh]") {
+    Shares shares;
+    REQUIRE(fill(shares, "bob", 0) == 64);
+    std::uint64_t sum = 0;
+    for (std::uint32_t client = 0; client < 200; ++client) sum += fill(shares, "alice", client);
+    CHECK(sum <= kTotal / 2);
+}
+
+TEST_CASE("reqh shares: behind many clients that keep what they have others find some", "[reqh]") {
+    const bool same_principal = GENERATE(true, false);
+    Shares shares;
+    CHECK(fill_by_turns(shares, 32, same_principal) < kTotal - 16);
+    for (std::uint32_t client = 32; client < 36; ++client) {
+        CHECK(fill(shares, same_principal ? "alice" : "b", client) >= 1);
+    }
+    CHECK(fill(shares, "carol", 0) >= 2);
+}
+
+TEST_CASE("reqh shares: of the only piece everybody has a turn", "[reqh]") {
+    Shares shares;
+    Shares::Client& alice = shares.client_of("alice", number(1));
+    CHECK(shares.may_take(alice, 1));
+    shares.take(alice);
+    Shares::Client& bob = shares.client_of("bob", number(2));
+    CHECK_FALSE(shares.may_take(bob, 1));
+    Shares::Place place;
+    shares.wait(bob, place);
+    CHECK(shares.next(1) == nullptr);
+    CHECK(shares.others_wait(alice));
+    CHECK_FALSE(shares.others_wait(bob));
+    shares.give_back(alice);
+    CHECK(shares.next(1) == &place);
+    CHECK_FALSE(shares.anybody_waits());
+}
+
+TEST_CASE("reqh shares: who waits is served in order, and clients by turns", "[reqh]") {
+    Shares shares;
+    Shares::Client& first = shares.client_of("alice", number(1));
+    Shares::Client& second = shares.client_of("alice", number(2));
+    Shares::Client& holder = shares.client_of("bob", number(3));
+    shares.take(holder);
+    std::deque<Shares::Place> places(5);
+    for (std::size_t i = 0; i < 3; ++i) shares.wait(first, places[i]);
+    for (std::size_t i = 3; i < 5; ++i) shares.wait(second, places[i]);
+    // Nobody overtakes those of its own client.
+    CHECK_FALSE(shares.may_take(first, kTotal));
+    shares.leave(first, places[1]);
+    CHECK(shares.next(kTotal) == &places[0]);
+    CHECK(shares.next(kTotal) == &places[3]);
+    CHECK(shares.next(kTotal) == &places[2]);
+    CHECK(shares.next(kTotal) == &places[4]);
+    CHECK(shares.next(kTotal) == nullptr);
+}
+
+}  // namespace fopd::reqh
