@@ -407,7 +407,13 @@ std::string trace_page(const nlohmann::ordered_json& fop) {
         "fop " + shown(fop.at("id")) + "  " + shown(fop.at("op")) + "  " + shown(fop.at("state"));
     if (fop.contains("status")) page += "  " + shown(fop["status"]);
     page += "\npeer " + shown(fop.at("peer")) + "  principal " + shown(fop.at("principal")) +
-            "  arrived " + span_of(fop.at("age_s").get<double>()) + " ago\n\n";
+            "  arrived " + span_of(fop.at("age_s").get<double>()) + " ago\n";
+    if (fop.contains("waits_for")) page += "waits for " + shown(fop["waits_for"]) + "\n";
+    if (fop.contains("waited_for")) {
+        page += "waited longest for " + shown(fop["waited_for"]) + ": " +
+                span_of(fop.at("waited_s").get<double>()) + "\n";
+    }
+    page += "\n";
     std::vector<std::vector<std::string>> rows{{"PHASE", "MICROSECONDS"}};
     for (const auto& [phase, seconds] : fop.at("phases").items()) {
         rows.push_back({shown(json(phase)), fixed(seconds.get<double>() * 1e6, 1)});
@@ -417,11 +423,13 @@ std::string trace_page(const nlohmann::ordered_json& fop) {
 
 // What hangs stands first: the daemon gives the oldest first.
 std::string running_table(const json& fops) {
-    std::vector<std::vector<std::string>> rows{{"FOP", "OP", "PHASE", "AGE", "PEER", "PRINCIPAL"}};
+    std::vector<std::vector<std::string>> rows{
+        {"FOP", "OP", "PHASE", "AGE", "PEER", "PRINCIPAL", "WAITS FOR"}};
     for (const json& at : fops) {
         rows.push_back({shown(at.at("id")), shown(at.at("op")), shown(at.at("phase")),
                         span_of(at.at("age_s").get<double>()), shown(at.at("peer")),
-                        shown(at.at("principal"))});
+                        shown(at.at("principal")),
+                        at.contains("waits_for") ? shown(at["waits_for"]) : "-"});
     }
     return table(rows);
 }

@@ -192,6 +192,13 @@ void write_fop(JsonWriter& json, const reqh::FopRecord& record, Instant now) {
                                                                            : "queued");
     if (finished) json.field("status", to_string(record.status));
     json.field("phase", to_string(record.times.phase()));
+    if (record.wait.what != reqh::WaitsFor::kNothing) {
+        json.field("waits_for", std::string_view(reqh::to_text(record.wait)));
+    }
+    if (finished && record.waited.span > Duration::zero()) {
+        json.field("waited_for", std::string_view(reqh::to_text(record.waited.wait)));
+        json.field("waited_s", in_seconds(record.waited.span));
+    }
     json.field("age_s", in_seconds(now - record.arrived_at));
     json.key("phases").begin_object();
     for (std::size_t i = 0; i < reqh::kPhaseCount; ++i) {

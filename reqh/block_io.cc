@@ -44,7 +44,14 @@ void BlockIo::on_complete(io_sched::IoRequest& request) {
     io.disk_.reactor->schedule(std::exchange(io.waiter_, nullptr));
 }
 
-Result<void> BlockIo::Awaiter::await_resume() const {
+void BlockIo::Awaiter::await_suspend(std::coroutine_handle<> handle) {
+    io_.waiter_ = handle;
+    if (io_.progress_ == nullptr) return;
+    waiting_.emplace(*io_.progress_, *io_.disk_.reactor, Wait{.what = WaitsFor::kDisk});
+}
+
+Result<void> BlockIo::Awaiter::await_resume() {
+    waiting_.reset();
     Result<void> first{};
     Duration waited{};
     for (std::size_t i = 0; i < io_.count_; ++i) {

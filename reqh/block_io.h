@@ -4,6 +4,7 @@
 #include <coroutine>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <utility>
 
 #include "core/buffer_pool.h"
@@ -13,6 +14,7 @@
 #include "fop/range.h"
 #include "io_sched/io_request.h"
 #include "io_sched/main_scheduler.h"
+#include "reqh/progress.h"
 
 namespace fopd::reqh {
 
@@ -37,6 +39,9 @@ public:
     };
     // From now on all is about this disk. Requires: nothing is under way.
     void use(const Disk& disk) { disk_ = disk; }
+
+    // Where the waits are to be seen; it outlives them.
+    void show_in(Progress* progress) { progress_ = progress; }
 
     // One more is too many before the next wait.
     bool full() const { return count_ == kRequestsMax; }
@@ -71,6 +76,7 @@ private:
     std::size_t running_ = 0;
     Duration waited_{};
     std::coroutine_handle<> waiter_;
+    Progress* progress_ = nullptr;
 };
 
 // Used by co_await only.
@@ -78,11 +84,12 @@ class BlockIo::Awaiter {
 public:
     explicit Awaiter(BlockIo& io) : io_(io) {}
     bool await_ready() const { return io_.running_ == 0; }
-    void await_suspend(std::coroutine_handle<> handle) { io_.waiter_ = handle; }
-    [[nodiscard]] Result<void> await_resume() const;
+    void await_suspend(std::coroutine_handle<> handle);
+    [[nodiscard]] Result<void> await_resume();
 
 private:
     BlockIo& io_;
+    std::optional<Waiting> waiting_;
 };
 
 inline BlockIo::Awaiter BlockIo::wait() {

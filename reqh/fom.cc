@@ -48,6 +48,7 @@ void Fom::begin(fabric::IncomingFop& fop, const fop::FopType& type) {
     fop_ = &fop;
     type_ = &type;
     times_.begin(services_.reactor.now());
+    progress_.begin(services_.reactor.now());
     const fop::Request& request = fop.request();
     const fabric::Caller& caller = fop.caller();
     const Executor& executor = executor_of(type);
@@ -93,7 +94,10 @@ Task<void> Fom::run() {
     if (checked) checked = check_rights();
     if (checked && needs_piece()) {
         enter(Phase::kLocalResources);
+        std::optional<Waiting> waiting(std::in_place, progress_, services_.reactor,
+                                       Wait{.what = WaitsFor::kPiece});
         auto borrowed = co_await services_.buffers.borrow(wait_for_piece());
+        waiting.reset();
         if (borrowed) piece.emplace(std::move(*borrowed));
         if (!borrowed) checked = refused(why_no_piece(borrowed.error()));
     }
@@ -111,6 +115,7 @@ Task<void> Fom::run() {
     operation.begin({.fop = fop_,
                      .type = type_,
                      .client = this,
+                     .progress = &progress_,
                      .lent = lent_,
                      .piece = piece ? piece->buffer() : core::Buffer{},
                      .reactor = &services_.reactor,
@@ -289,7 +294,20 @@ void Fom::describe(FopRecord& record) const {
     record.principal = ShortText(fop_->caller().principal);
     record.arrived_at = arrived_at();
     record.times = times_;
-    if (times_.phase() != Phase::kReply) record.times.end(services_.reactor.now());
+    record.wait = {};
+    record.waited = progress_.longest();
+    if (times_.phase() == Phase::kReply) return;
+    const Instant now = services_.reactor.now();
+    if (share_ != nullptr && state_ == State::kQueued) record.wait.what = WaitsFor::kPiece;
+    // Another locality may write it at the moment; then it is as old as the last look.
+    const auto progress = progress_.read();
+    if (progress && state_ == State::kRunning) {
+        record.wait = progress->wait;
+        if (progress->phase != times_.phase()) {
+            record.times.enter(progress->phase, std::min(progress->since, now));
+        }
+    }
+    record.times.end(now);
 }
 
 }  // namespace fopd::reqh

@@ -19,6 +19,7 @@
 #include "reqh/lent.h"
 #include "reqh/operation_pool.h"
 #include "reqh/phase.h"
+#include "reqh/progress.h"
 #include "reqh/refusal.h"
 #include "reqh/shares.h"
 #include "reqh/stores.h"
@@ -135,6 +136,8 @@ public:
     // It waits for its share from now on: by its deadline, as for a piece. Requires: queued.
     void wait_for_share();
 
+    const Progress& progress() const { return progress_; }
+
     // Writes down what there is to say about it now, but for the status. Requires: not free.
     void describe(FopRecord& record) const;
 
@@ -146,7 +149,10 @@ private:
     Matter matter() const;
     core::WaitOptions wait_for_piece() const;
     Error why_no_piece(const Error& error) const;
-    void enter(Phase phase) { times_.enter(phase, services_.reactor.now()); }
+    void enter(Phase phase) {
+        times_.enter(phase, services_.reactor.now());
+        progress_.enter(phase, services_.reactor.now());
+    }
     Task<Result<void>> move(Move what) override;
     void on_time();
     void on_client_time();
@@ -158,7 +164,8 @@ private:
     bool reported_ = false;
     Instant started_at_{};
     Duration io_wait_{};
-    PhaseTimes times_;
+    PhaseTimes times_;  // Without what it does at another locality, until that has ended.
+    Progress progress_;
     Shares::Client* share_ = nullptr;
     Instant client_since_{};       // When the wait for its client began.
     bool client_is_slow_ = false;  // Its owner knows.

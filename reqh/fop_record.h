@@ -12,6 +12,7 @@
 #include "fop/fop_type.h"
 #include "fop/status.h"
 #include "reqh/phase.h"
+#include "reqh/progress.h"
 
 namespace fopd::reqh {
 
@@ -55,6 +56,8 @@ struct FopRecord {
     ShortText principal;
     Instant arrived_at{};
     PhaseTimes times;
+    Wait wait{};                 // What it waits for now.
+    Progress::Longest waited{};  // The longest wait that is over; of one that has finished.
 };
 
 // The fops that finished last.

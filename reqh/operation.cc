@@ -62,6 +62,7 @@ Task<fop::Reply> Operation::run_here() {
 
 void Operation::move_to(const Site& site) {
     site_ = site;
+    io_.show_in(origin_.progress);
     home_ = nullptr;
     piece_ = origin_.piece;
     // A region is one reactor's.
@@ -192,7 +193,10 @@ Task<Granted<std::optional<RecordedReply>>> Operation::recall() {
     reply_key_ = reply_key(caller().client, caller().principal, request().id);
     const LockRequest same{
         .fid = fid_of_request(reply_key_), .range = kAttributes, .mode = LockMode::kExclusive};
+    std::optional<Waiting> waiting(std::in_place, *origin_.progress, reactor(),
+                                   Wait{.what = WaitsFor::kSameRequest});
     const auto locked = co_await home_->locks().acquire(once_lock_, same, wait());
+    waiting.reset();
     if (!locked) co_return refused(locked.error());
     const auto found = volume().map().find_reply(reply_key_);
     if (!found) co_return refused(found.error());
@@ -220,6 +224,7 @@ Task<Granted<>> Operation::hold_names(std::span<const WantedName> wanted) {
         const WantedName& each = wanted[which];
         auto hold = each.to_leave ? names.hold_to_leave(each.name, wait_to_leave())
                                   : names.hold(each.name, wait());
+        const Waiting waiting = waits_for({.what = WaitsFor::kName});
         const auto held = co_await std::move(hold);
         if (!held) co_return refused(why_not_held(held.error()));
         holds_[which] = *held;
@@ -250,6 +255,8 @@ Task<void> Operation::let_go_names() {
 
 Task<Granted<>> Operation::lock(LockRequest request) {
     enter(Phase::kDistributedResources);
+    const Waiting waiting =
+        waits_for({.what = WaitsFor::kLock, .object = request.fid, .blocks = request.range});
     const auto locked = co_await home_->locks().acquire(lock_, request, wait());
     if (!locked) co_return refused(locked.error());
     co_return Granted<>{};
@@ -369,6 +376,9 @@ Task<Result<void>> Operation::push(const fop::SealedDescriptor* target, std::uin
 
 Task<Result<void>> Operation::move(ClientMemory::Move what) const {
     ClientMemory* const client = origin_.client;
+    const bool is_pull = what.direction == ClientMemory::Direction::kPull;
+    const Waiting waiting =
+        waits_for({.what = is_pull ? WaitsFor::kClientSends : WaitsFor::kClientTakes});
     if (origin_.reactor == site_.reactor) co_return co_await client->move(what);
     auto job = [client, what] { return client->move(what); };
     const auto moved = co_await run_task_on<Result<void>>(reactor(), *origin_.reactor,
@@ -380,6 +390,7 @@ Task<Result<void>> Operation::move(ClientMemory::Move what) const {
 Task<Granted<store::Place>> Operation::allocate(std::uint32_t blocks) {
     auto place = volume().allocate(blocks);
     if (!place && place.error().code == Errc::kNoSpace) {
+        const Waiting waiting = waits_for({.what = WaitsFor::kSpace});
         const auto settled = co_await volume().settle_space(wait());
         if (!settled) co_return refused(untraced(settled.error()));
         place = volume().allocate(blocks);
@@ -487,6 +498,7 @@ Task<Granted<store::Reservation>> Operation::reserve(std::size_t more_bytes) {
     if (bytes > volume().records_bytes_max()) {
         co_return refused(fop::Status::kNoSpace, "its records do not fit into the log at once");
     }
+    const Waiting waiting = waits_for({.what = WaitsFor::kLogRoom});
     auto reserved = co_await volume().reserve(static_cast<std::uint32_t>(bytes), wait());
     if (!reserved) {
         const auto serving = check_serving();
@@ -541,6 +553,7 @@ Task<Granted<fop::Receipt>> Operation::finish_change(store::Data data) {
         volume().data_done(change_, written);
         if (!written) co_return refused(fop::Status::kOutcomeUnknown, "the disk failed a write");
     }
+    const Waiting waiting = waits_for({.what = WaitsFor::kLog});
     const auto finished = co_await volume().finish(&change_);
     if (!finished) co_return refused(fop::Status::kOutcomeUnknown, "the disk failed its log");
     free_what_is_gone();

@@ -26,6 +26,7 @@
 #include "reqh/loaded_object.h"
 #include "reqh/names.h"
 #include "reqh/phase.h"
+#include "reqh/progress.h"
 #include "reqh/range_locks.h"
 #include "reqh/refusal.h"
 #include "reqh/remote_task.h"
@@ -50,6 +51,7 @@ public:
         fabric::IncomingFop* fop = nullptr;
         const fop::FopType* type = nullptr;
         ClientMemory* client = nullptr;
+        Progress* progress = nullptr;
         Lent lent{};           // To the sender, by the token.
         core::Buffer piece{};  // Empty for fops that need none.
         core::Reactor* reactor = nullptr;
@@ -115,7 +117,12 @@ public:
 
     // -- the steps --
 
-    void enter(Phase phase) const { site_.times->enter(phase, reactor().now()); }
+    void enter(Phase phase) const {
+        site_.times->enter(phase, reactor().now());
+        origin_.progress->enter(phase, reactor().now());
+    }
+    // Says what is waited for, as long as it lives.
+    Waiting waits_for(const Wait& wait) const { return {*origin_.progress, reactor(), wait}; }
     // Whether there is still somebody who wants it done.
     Granted<> check_wanted() const;
 

@@ -46,6 +46,7 @@ private:
 
     Granted<> note_extents();
     bool next_parts();
+    bool is_last_chunk() const;
     Task<Granted<>> read_parts();
     void lay_out(const Part& part);
     Granted<> check_runs();
@@ -125,6 +126,8 @@ Task<Granted<>> ObjectRead::run() {
     while (next_parts()) {
         const auto read = co_await read_parts();
         if (!read) co_return read;
+        // All of it is in the piece: however long the client takes for it, no space waits for that.
+        if (is_last_chunk()) operation_.reading().unlink();
         const auto handed = co_await hand_over();
         if (!handed) co_return handed;
     }
@@ -156,6 +159,12 @@ bool ObjectRead::next_parts() {
         next_ = end;
     }
     return !parts.empty();
+}
+
+bool ObjectRead::is_last_chunk() const {
+    std::uint64_t end = handed_over_;
+    for (const Part& part : operation_.work().parts) end += part.bytes.length;
+    return end == total_;
 }
 
 // What the disk has of the parts, and zeros for the rest.

@@ -269,7 +269,8 @@ void RequestHandler::report_slow(const FopRecord& record) {
         "load_object_s", "authorise_s",    "fetch_s",           "transaction_s",
         "execute_s",     "reply_s"};
     const std::string id = format_fop_id(record.id);
-    std::array<core::Field, 6 + kPhaseCount> fields;
+    const std::string waited_for = to_text(record.waited.wait);
+    std::array<core::Field, 8 + kPhaseCount> fields;
     std::size_t count = 0;
     const auto say = [&fields, &count](const core::Field& field) { fields[count++] = field; };
     say({"fop", std::string_view(id)});
@@ -282,18 +283,29 @@ void RequestHandler::report_slow(const FopRecord& record) {
         const auto phase = static_cast<Phase>(index);
         if (record.times.reached(phase)) say({kKeys[index], in_seconds(record.times.of(phase))});
     }
+    if (!waited_for.empty()) {
+        say({"waited_for", std::string_view(waited_for)});
+        say({"waited_s", in_seconds(record.waited.span)});
+    }
     events_.emit(core::Level::kWarn, "reqh.slow_fop", std::span(fields).first(count));
 }
 
+// Who waits for its client is not held up by the node.
 void RequestHandler::report_hung(const Fom& fom) {
-    const std::string id = format_fop_id(fom.id());
-    core::emit_each(events_, core::Level::kWarn, "reqh.hung_fom",
+    FopRecord record;
+    fom.describe(record);
+    const std::string id = format_fop_id(record.id);
+    const std::string waits_for = to_text(record.wait);
+    core::emit_each(events_, core::Level::kWarn,
+                    record.wait.is_for_client() ? "reqh.waits_for_client" : "reqh.hung_fom",
                     {{"fop", std::string_view(id)},
-                     {"op", fom.type().name},
-                     {"phase", to_string(fom.times().phase())},
+                     {"op", record.type->name},
+                     {"phase", to_string(record.times.phase())},
+                     {"waits_for", waits_for.empty() ? std::string_view("nothing")
+                                                     : std::string_view(waits_for)},
                      {"age_s", in_seconds(reactor_.now() - fom.started_at())},
-                     {"peer", std::string_view(fom.fop().caller().address)},
-                     {"principal", std::string_view(fom.fop().caller().principal)}});
+                     {"peer", record.peer.view()},
+                     {"principal", record.principal.view()}});
 }
 
 }  // namespace fopd::reqh

@@ -49,6 +49,20 @@ struct UploadWriteSpec {
     }
 };
 
+struct HeldBlocks {
+    RangeLocks* locks;
+    RangeLock* lock;
+    LockRequest request;
+};
+Task<bool> take_lock(HeldBlocks what) {
+    const auto locked = co_await what.locks->acquire(*what.lock, what.request, {});
+    co_return locked.has_value();
+}
+Task<bool> let_go(RangeLock* lock) {
+    lock->release();
+    co_return true;
+}
+
 }  // namespace
 
 TEST_CASE("reqh slow client: an append whose client does not send holds no lock", "[reqh]") {
@@ -269,6 +283,43 @@ TEST_CASE("reqh slow client: nothing is asked of a client that may not write", "
     FakeFop& other = node.call(append.spec(Way::kMemory));
     CHECK(other.status() == fop::Status::kNotFound);
     CHECK(other.transfers.empty());
+}
+
+TEST_CASE("reqh progress: what a fop waits for is known while it runs at another locality",
+          "[reqh]") {
+    StoreStage node({.localities = 2, .disks = 2});
+    const std::uint16_t far = kFirstSlot + 1;
+    const fop::Fid fid = node.create({}, far);
+    Stores& there = node.stores(1);
+    RangeLock held;
+    const HeldBlocks hold{.locks = &there.find(far)->locks(),
+                          .lock = &held,
+                          .request = {.fid = {.high = fid.high, .low = fid.low},
+                                      .range = {.first = 0, .count = 8},
+                                      .mode = LockMode::kExclusive}};
+    REQUIRE(node.world.run(there.parts().reactor, take_lock(hold)).has_value());
+    const WriteSpec write(fid, {{.offset = 0, .length = 2 * kBlock}}, pattern(2 * kBlock, 1));
+    FakeFop& fop = node.send(slow(write.spec(Way::kMemory), 100ms));
+    const auto traced = [&] {
+        const auto record = node.handler().trace({.session = 0x5f, .request = fop.request().id});
+        REQUIRE(record.has_value());
+        return *record;
+    };
+    node.run_for(50ms);
+    CHECK(traced().times.phase() == Phase::kFetch);
+    CHECK(to_text(traced().wait) == "its client to send its bytes");
+    node.run_for(1s);
+    CHECK(traced().times.phase() == Phase::kDistributedResources);
+    CHECK(to_text(traced().wait).starts_with("a lock of blocks 0 to 1 of object 0004"));
+    const std::vector<FopRecord> running = node.handler().running();
+    REQUIRE(running.size() == 1);
+    CHECK(running[0].wait.what == WaitsFor::kLock);
+    // The lock is the other locality's.
+    node.world.run(there.parts().reactor, let_go(&held));
+    node.wait_for(fop);
+    CHECK(fop.status() == fop::Status::kDone);
+    CHECK(traced().waited.wait.what == WaitsFor::kLock);
+    CHECK(traced().waited.span > 900ms);
 }
 
 }  // namespace fopd::reqh::testing

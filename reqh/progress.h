@@ -1,0 +1,104 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "core/reactor.h"
+#include "core/time.h"
+#include "reqh/phase.h"
+#include "store/fid.h"
+#include "store/object_map.h"
+
+namespace fopd::reqh {
+
+enum class WaitsFor : std::uint8_t {
+    kNothing,
+    kPiece,
+    kSameRequest,
+    kName,
+    kLock,
+    kClientSends,
+    kClientTakes,
+    kLogRoom,
+    kSpace,
+    kDisk,
+    kLog,
+};
+
+struct Wait {
+    WaitsFor what = WaitsFor::kNothing;
+    // Of a lock.
+    store::Fid object{};
+    store::BlockRange blocks{};
+
+    bool is_for_client() const {
+        return what == WaitsFor::kClientSends || what == WaitsFor::kClientTakes;
+    }
+};
+
+// "a lock of object 0003…, blocks 0 to 7", "its client to send its bytes"; empty for nothing.
+std::string to_text(const Wait& wait);
+
+// Where a fop is, and what it waits for. Written where it runs, which is one locality at a time;
+// readable from any thread meanwhile, so that its own locality can tell while it is at another.
+class Progress {
+public:
+    struct Now {
+        Phase phase = Phase::kQueued;
+        Instant since{};  // In the phase.
+        Wait wait{};
+        Instant waits_since{};
+    };
+    struct Longest {
+        Wait wait{};
+        Duration span{};
+    };
+
+    // Requires: nobody reads.
+    void begin(Instant now);
+    void enter(Phase phase, Instant now);
+    // Empty: it is being written just now.
+    std::optional<Now> read() const;
+    // The longest of the waits that are over. Where it runs, or when it has ended.
+    const Longest& longest() const { return longest_; }
+
+private:
+    friend class Waiting;
+    void set_wait(const Wait& wait, Instant now);
+    void begin_write() { turn_.fetch_add(1, std::memory_order_acq_rel); }
+    void end_write() { turn_.fetch_add(1, std::memory_order_release); }
+
+    // Odd while one writes: who reads looks at it before and after.
+    std::atomic<std::uint32_t> turn_ = 0;
+    std::atomic<Phase> phase_ = Phase::kQueued;
+    std::atomic<std::int64_t> since_ns_ = 0;
+    std::atomic<WaitsFor> what_ = WaitsFor::kNothing;
+    std::atomic<std::int64_t> waits_since_ns_ = 0;
+    std::atomic<std::uint64_t> object_high_ = 0;
+    std::atomic<std::uint64_t> object_low_ = 0;
+    std::atomic<std::uint64_t> first_ = 0;
+    std::atomic<std::uint64_t> count_ = 0;
+    Longest longest_;
+};
+
+// Says what a fop waits for, as long as it lives.
+class Waiting {
+public:
+    Waiting(Progress& progress, core::Reactor& reactor, const Wait& wait)
+        : progress_(progress), reactor_(reactor), wait_(wait), since_(reactor.now()) {
+        progress_.set_wait(wait, since_);
+    }
+    ~Waiting();
+    Waiting(const Waiting&) = delete;
+    Waiting& operator=(const Waiting&) = delete;
+
+private:
+    Progress& progress_;
+    core::Reactor& reactor_;
+    const Wait wait_;
+    const Instant since_;
+};
+
+}  // namespace fopd::reqh
