@@ -80,6 +80,9 @@ struct Control {
     std::span<const std::uint64_t> cancel{};  // Requests the client does not want any more.
     Bye bye = Bye::kNone;
     std::string_view words{};  // Why, for people. Writing: cut at kWordsBytesMax.
+    // Of cancelled requests: the server reaches no more for the memory that came with them, though
+    // the reply may still be to come.
+    std::span<const std::uint64_t> let_go{};
 };
 
 }  // namespace fopd::fop

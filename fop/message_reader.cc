@@ -84,6 +84,18 @@ Status fault_of(const Request& request, const wire::Request& from) {
     return Status::kDone;
 }
 
+// Numbers are handed out as they lie in the message.
+static_assert(std::endian::native == std::endian::little);
+Result<std::span<const std::uint64_t>> read_ids(const flat::Vector<std::uint64_t>* from) {
+    if (from == nullptr) return std::span<const std::uint64_t>();
+    if (from->size() > kCancelsMax) return invalid("number of cancelled requests");
+    // Which FlatBuffers does not verify.
+    if (reinterpret_cast<std::uintptr_t>(from->Data()) % alignof(std::uint64_t) != 0) {
+        return invalid("place of the cancelled requests");
+    }
+    return std::span(reinterpret_cast<const std::uint64_t*>(from->Data()), from->size());
+}
+
 Duration from_us(std::uint64_t timeout_us) {
     constexpr auto kMax = std::chrono::floor<std::chrono::microseconds>(Duration::max());
     if (timeout_us >= static_cast<std::uint64_t>(kMax.count())) return kMax;
@@ -140,15 +152,14 @@ Result<Control> read_control(std::span<const std::byte> message) {
     if (control.words.size() > kWordsBytesMax) {
         return invalid("words of a control message");
     }
-    if (const auto* const cancel = root->cancel()) {
-        // Numbers are handed out as they lie in the message.
-        static_assert(std::endian::native == std::endian::little);
-        if (cancel->size() > kCancelsMax) return invalid("number of cancelled");
-        // Which FlatBuffers does not verify.
-        if (reinterpret_cast<std::uintptr_t>(cancel->Data()) % alignof(std::uint64_t) != 0) {
-            return invalid("place of the cancelled");
-        }
-        control.cancel = {reinterpret_cast<const std::uint64_t*>(cancel->Data()), cancel->size()};
+    const auto cancel = read_ids(root->cancel());
+    if (!cancel) return std::unexpected(cancel.error());
+    control.cancel = *cancel;
+    const auto let_go = read_ids(root->let_go());
+    if (!let_go) return std::unexpected(let_go.error());
+    control.let_go = *let_go;
+    if (control.cancel.size() + control.let_go.size() > kCancelsMax) {
+        return invalid("number of cancelled requests");
     }
     switch (root->bye()) {
         case static_cast<std::uint8_t>(Bye::kNone): break;

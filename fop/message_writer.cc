@@ -31,8 +31,9 @@ static_assert(kPrefixBytes + kMessageAlignment + 3 * list_bytes_max(kHeaderTextB
 static_assert(kPrefixBytes + kMessageAlignment + kRecordBytesMax + kBodyBytesMax +
                   list_bytes_max(kWordsBytesMax) + kPlaceBytes + kRootBytesMax <=
               kReplyOverheadMax);
+// The ids are in one list, or in two.
 static_assert(kPrefixBytes + list_bytes_max(kCancelsMax * sizeof(std::uint64_t)) +
-                  list_bytes_max(kWordsBytesMax) + kRecordBytesMax <=
+                  list_bytes_max(0) + list_bytes_max(kWordsBytesMax) + kRecordBytesMax <=
               kControlBytesMax);
 
 std::uint64_t to_us(Duration timeout) {
@@ -50,6 +51,12 @@ std::string_view shortened(std::string_view words) {
     };
     while (end > kWordsBytesMax - 3 && continues(end)) --end;
     return words.substr(0, end);
+}
+
+flat::Offset<flat::Vector<std::uint64_t>> ids(FlatBuilder& builder,
+                                              std::span<const std::uint64_t> from) {
+    if (from.empty()) return 0;
+    return builder.CreateVector(from.data(), from.size());
 }
 
 // The list of records for the root.
@@ -216,17 +223,15 @@ std::size_t MessageWriter::Builder::write_control(std::span<std::byte> buffer,
                                                   const PrefixFields& fields,
                                                   const Control& control) {
     ENSURE(buffer.size() >= kControlBytesMax);
-    ENSURE(control.cancel.size() <= kCancelsMax);
+    ENSURE(control.cancel.size() + control.let_go.size() <= kCancelsMax);
     start(buffer, MessageKind::kControl);
-    const flat::Offset<flat::Vector<std::uint64_t>> cancel =
-        control.cancel.empty()
-            ? 0
-            : builder_.CreateVector(control.cancel.data(), control.cancel.size());
+    const auto cancel = ids(builder_, control.cancel);
+    const auto let_go = ids(builder_, control.let_go);
     const auto words = wire_text(builder_, shortened(control.words));
     return finish(wire::CreateControl(builder_, control.ping, control.pong,
                                       control.surrender_messages, control.surrendered_messages,
                                       control.surrender_fops, control.surrendered_fops, cancel,
-                                      static_cast<std::uint8_t>(control.bye), words),
+                                      static_cast<std::uint8_t>(control.bye), words, let_go),
                   fields);
 }
 

@@ -47,7 +47,7 @@ public:
     std::size_t seal(const PrefixFields& fields);
 
     // A whole message at once; sealed but for its MAC. What was begun is forgotten. Requires: a
-    // buffer of kControlBytesMax, at most kCancelsMax ids.
+    // buffer of kControlBytesMax, at most kCancelsMax ids in both lists together.
     std::size_t write_control(std::span<std::byte> buffer, const PrefixFields& fields,
                               const Control& control);
 

@@ -62,8 +62,18 @@ Client::Client(SessionHost& host, ClientOptions options)
 }
 
 Client::~Client() {
-    ENSURE(waiting_.empty());
-    ENSURE(sent_.empty());
+    for (const LaneCalls& lane : lanes_) {
+        ENSURE(lane.waiting.empty());
+        ENSURE(lane.sent.empty());
+    }
+}
+
+Client::LaneCalls& Client::calls_of(const Call& call) {
+    return lanes_[static_cast<std::size_t>(call.request_.type->lane)];
+}
+
+bool Client::has_sent() const {
+    return std::ranges::any_of(lanes_, [](const LaneCalls& lane) { return !lane.sent.empty(); });
 }
 
 void Client::start() {
@@ -125,25 +135,27 @@ void Client::on_open(Session& session) {
     backoff_ = options_.backoff_min;
     if (std::exchange(was_open_, true)) ++reconnects_;
 
-    core::IntrusiveList<InCalls> again;
-    while (InCalls* each = sent_.pop_front()) {
-        auto& call = static_cast<Call&>(*each);
-        if (call.given_up_) {
-            call.finish(failure(call.why_given_up_));
-        } else if (!may_send_again(call, remembers)) {
-            call.finish(Answer{.status = fop::Status::kOutcomeUnknown,
-                               .body = {},
-                               .borrowed = {},
-                               .payload_bytes = 0,
-                               .words = "the server has started anew since it was sent",
-                               .sent_before = true});
-        } else {
-            again.push_back(*each);
+    for (LaneCalls& lane : lanes_) {
+        core::IntrusiveList<InCalls> again;
+        while (InCalls* each = lane.sent.pop_front()) {
+            auto& call = static_cast<Call&>(*each);
+            if (call.given_up_) {
+                call.finish(failure(call.why_given_up_));
+            } else if (!may_send_again(call, remembers)) {
+                call.finish(Answer{.status = fop::Status::kOutcomeUnknown,
+                                   .body = {},
+                                   .borrowed = {},
+                                   .payload_bytes = 0,
+                                   .words = "the server has started anew since it was sent",
+                                   .sent_before = true});
+            } else {
+                again.push_back(*each);
+            }
         }
+        // Before those that were never sent, so that numbers stay in order.
+        while (InCalls* each = lane.waiting.pop_front()) again.push_back(*each);
+        while (InCalls* each = again.pop_front()) lane.waiting.push_back(*each);
     }
-    // Before those that were never sent, so that numbers stay in order.
-    while (InCalls* each = waiting_.pop_front()) again.push_back(*each);
-    while (InCalls* each = again.pop_front()) waiting_.push_back(*each);
     acknowledge(session);
     state_changed_.wake_all();
     session.wants_turn();
@@ -167,7 +179,9 @@ void Client::on_end(Session&, const Error& error, std::string_view words) {
     last_problem_ = words.empty() ? words_of(error) : std::string(words);
     // It may have to be another one: the server has fewer after a restart, or this one is full.
     if (error.code == Errc::kBusy) locality_.reset();
-    sent_.for_each([](InCalls& each) { static_cast<Call&>(each).sent_ = false; });
+    for (LaneCalls& lane : lanes_) {
+        lane.sent.for_each([](InCalls& each) { static_cast<Call&>(each).sent_ = false; });
+    }
     state_changed_.wake_all();
 }
 
@@ -178,13 +192,15 @@ void Client::on_gone(Session&) {
         if (slot.used && slot.call == nullptr) forget(slot);
     }
     core::IntrusiveList<InCalls> given_up;
-    sent_.for_each([&given_up](InCalls& each) {
-        auto& call = static_cast<Call&>(each);
-        call.close_memory();
-        if (!call.given_up_) return;
-        each.unlink();
-        given_up.push_back(each);
-    });
+    for (LaneCalls& lane : lanes_) {
+        lane.sent.for_each([&given_up](InCalls& each) {
+            auto& call = static_cast<Call&>(each);
+            call.close_memory();
+            if (!call.given_up_) return;
+            each.unlink();
+            given_up.push_back(each);
+        });
+    }
     while (InCalls* each = given_up.pop_front()) {
         auto& call = static_cast<Call&>(*each);
         call.finish(failure(call.why_given_up_));
@@ -211,13 +227,15 @@ void Client::on_bye(Session& session, std::string_view words) {
 
 // A server that drains gets no new requests, and the session ends when the last answer is there.
 void Client::leave_if_done(Session& session) {
-    if (leaving_ && sent_.empty()) session.end(Errc::kBusy, "the server drains");
+    if (leaving_ && !has_sent()) session.end(Errc::kBusy, "the server drains");
 }
 
 void Client::fail_all(const Error& error) {
     core::IntrusiveList<InCalls> failed;
-    while (InCalls* each = sent_.pop_front()) failed.push_back(*each);
-    while (InCalls* each = waiting_.pop_front()) failed.push_back(*each);
+    for (LaneCalls& lane : lanes_) {
+        while (InCalls* each = lane.sent.pop_front()) failed.push_back(*each);
+        while (InCalls* each = lane.waiting.pop_front()) failed.push_back(*each);
+    }
     while (InCalls* each = failed.pop_front()) {
         static_cast<Call*>(each)->finish(std::unexpected(error));
     }
@@ -231,14 +249,17 @@ Client::Call Client::call(const CallRequest& request) {
 
 void Client::on_turn_end(Session& session) {
     if (leaving_) return;
-    while (!waiting_.empty()) {
-        auto& call = static_cast<Call&>(waiting_.front());
-        if (!send(session, call)) return;
+    for (const fop::Lane each : kLanes) {
+        LaneCalls& lane = lanes_[static_cast<std::size_t>(each)];
+        while (!lane.waiting.empty()) {
+            auto& call = static_cast<Call&>(lane.waiting.front());
+            if (!send(session, call)) break;
+        }
     }
 }
 
-// Puts the call into the session's message. False when there is no room now; the session says when
-// there is.
+// Puts the call into the session's message. False when there is no room for its lane now; the
+// session says when there is.
 bool Client::send(Session& session, Call& call) {
     const CallRequest& asked = call.request_;
     if (session.fop_credits(asked.type->lane) == 0) return false;
@@ -293,7 +314,7 @@ bool Client::send(Session& session, Call& call) {
     call.sent_before_ = call.first_sent_at_ != kNever;
     if (!call.sent_before_) call.first_sent_at_ = now;
     static_cast<InCalls&>(call).unlink();
-    sent_.push_back(call);
+    calls_of(call).sent.push_back(call);
     return true;
 }
 
@@ -350,21 +371,39 @@ bool Client::on_replies(Session& session, const fop::RepliesView& replies) {
         }
     }
     acknowledge(session);
-    if (!waiting_.empty()) session.wants_turn();
+    const bool has_waiting =
+        std::ranges::any_of(lanes_, [](const LaneCalls& lane) { return !lane.waiting.empty(); });
+    if (has_waiting) session.wants_turn();
     leave_if_done(session);
     return true;
 }
 
-// Numbers grow, and the oldest call stands first.
+// Numbers grow, and the oldest call of each list stands first.
 void Client::acknowledge(Session& session) {
     std::uint64_t oldest = next_number_ * kSlotCount;
-    if (!sent_.empty()) oldest = std::min(oldest, static_cast<Call&>(sent_.front()).id_);
-    for (InCalls* each = waiting_.empty() ? nullptr : &waiting_.front(); each != nullptr;
-         each = nullptr) {
-        const std::uint64_t id = static_cast<Call*>(each)->id_;
-        if (id != 0) oldest = std::min(oldest, id);
+    for (LaneCalls& lane : lanes_) {
+        for (core::IntrusiveList<InCalls>* calls : {&lane.sent, &lane.waiting}) {
+            if (calls->empty()) continue;
+            const std::uint64_t id = static_cast<Call&>(calls->front()).id_;
+            if (id != 0) oldest = std::min(oldest, id);
+        }
     }
     session.acknowledge(oldest);
+}
+
+// The reply, should it still come, finds nobody.
+void Client::forsake(Call& call, Errc why) {
+    slots_[call.id_ % kSlotCount].call = nullptr;
+    call.id_ = 0;
+    call.finish(failure(why));
+}
+
+void Client::on_let_go(Session& session, std::uint64_t request) {
+    const Slot& slot = slots_[request % kSlotCount];
+    // Of calls without memory, and of those that were answered meanwhile, it says nothing new.
+    if (!slot.used || slot.id != request || slot.call == nullptr || !slot.call->given_up_) return;
+    forsake(*slot.call, slot.call->why_given_up_);
+    leave_if_done(session);
 }
 
 void Client::forget(Slot& slot) {
@@ -386,7 +425,7 @@ void Client::Call::await_suspend(std::coroutine_handle<> handle) {
     }
     if (request_.deadline != kNever) client_.host_.reactor().arm(*this, request_.deadline);
     if (request_.cancel != nullptr) request_.cancel->add(*this);
-    client_.waiting_.push_back(*this);
+    client_.calls_of(*this).waiting.push_back(*this);
     if (client_.open()) client_.session_->wants_turn();
 }
 
@@ -408,7 +447,8 @@ void Client::Call::on_cancel(core::CancelHook& hook) {
 }
 
 // The caller wants its memory back: at once if the server does not have any of it, otherwise when
-// the server has answered, and if need be when the session is closed.
+// the server has let go of it or has answered. A server that does neither in time may have a
+// transfer under way that no closing of the memory would stop: only the end of the connection does.
 void Client::give_up(Call& call, Errc why) {
     if (call.given_up_) {  // And the server has not let go in time.
         if (open()) {
@@ -420,9 +460,7 @@ void Client::give_up(Call& call, Errc why) {
     if (call.sent_) session_->cancel_request(call.id_);
     if (!call.has_memory_open()) {
         if (!call.sent_) return call.finish(failure(why));
-        slots_[call.id_ % kSlotCount].call = nullptr;  // Its answer finds nobody.
-        call.id_ = 0;
-        return call.finish(failure(why));
+        return forsake(call, why);
     }
     call.given_up_ = true;
     call.why_given_up_ = why;

@@ -58,9 +58,9 @@ struct ClientOptions {
     // How long after it was first sent a call may be sent again to a server that remembers it in
     // its store; well below how long it does.
     Duration recorded_max{30min};
-    // A call that was given up and has memory open to the server ends the session when the server
-    // does not let go of it within this.
-    Duration let_go_max{5s};
+    // A call that was given up and has memory open to the server ends the session, so that it is
+    // made again, when the server does not let go of the memory within this.
+    Duration let_go_max{50ms};
 };
 
 // Calls to one locality of one server, over one session that is made again whenever it is lost: the
@@ -119,6 +119,7 @@ private:
     bool on_requests(Session&, const fop::RequestsView&) override { return false; }
     bool on_replies(Session& session, const fop::RepliesView& replies) override;
     void on_cancelled(Session&, std::uint64_t) override {}
+    void on_let_go(Session& session, std::uint64_t request) override;
     void on_acknowledged(Session&, std::uint64_t) override {}
     void on_bye(Session& session, std::string_view words) override;
     void on_turn_end(Session& session) override;
@@ -127,10 +128,9 @@ private:
 
     static void on_time(core::Timer& timer);
     void connect();
-    void begin(Call& call);
     void give_up(Call& call, Errc why);
+    void forsake(Call& call, Errc why);
     bool send(Session& session, Call& call);
-    void finish_reply(Slot& slot, const fop::Reply& reply);
     bool may_send_again(const Call& call, bool remembers) const;
     void fail_all(const Error& error);
     void acknowledge(Session& session);
@@ -164,8 +164,15 @@ private:
     std::vector<Slot> slots_;  // As many as were ever used at a time.
     std::vector<std::uint16_t> free_slots_;
     std::size_t outstanding_ = 0;
-    core::IntrusiveList<InCalls> waiting_;  // Calls to be sent, by their numbers.
-    core::IntrusiveList<InCalls> sent_;     // Calls the server may have, likewise.
+    // Each lane has its own credits, so that a call of one never waits behind those of the other.
+    struct LaneCalls {
+        core::IntrusiveList<InCalls> waiting;  // To be sent, by their numbers.
+        core::IntrusiveList<InCalls> sent;     // The server may have them; likewise.
+    };
+    static constexpr std::array kLanes{fop::Lane::kControl, fop::Lane::kData};
+    LaneCalls& calls_of(const Call& call);
+    bool has_sent() const;
+    std::array<LaneCalls, kLanes.size()> lanes_;  // By fop::Lane.
 
     core::WaitQueue state_changed_;
     std::optional<Error> refusal_;

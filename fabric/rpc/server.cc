@@ -24,6 +24,7 @@ public:
     bool on_requests(Session& session, const fop::RequestsView& requests) override;
     bool on_replies(Session&, const fop::RepliesView&) override { return false; }
     void on_cancelled(Session& session, std::uint64_t request) override;
+    void on_let_go(Session&, std::uint64_t) override {}
     void on_acknowledged(Session& session, std::uint64_t before) override;
     void on_bye(Session& session, std::string_view words) override;
     void on_turn_end(Session& session) override;
@@ -101,6 +102,8 @@ private:
     Task<Result<void>> transfer(Transfer::Direction direction,
                                 const fop::SealedDescriptor* descriptor, std::uint64_t offset,
                                 core::Buffer piece);
+    // Tells a client that has given the fop up that its memory is its own again.
+    void let_go_if_idle();
     template <typename Bytes>
     Bytes keep(Bytes bytes);
     void end_waiting();
@@ -114,7 +117,9 @@ private:
     bool cancelling_ = false;
     bool started_ = false;
     bool waits_ = false;
+    bool is_given_up_ = false;  // By its client: no transfer of it begins any more.
     bool replied_ = false;
+    std::uint32_t transfers_ = 0;     // Under way.
     std::vector<std::byte> storage_;  // What request_ and header_ refer to.
 };
 
@@ -327,16 +332,20 @@ bool Server::Peer::take(Session& session_now, const fop::RequestHeader& header,
     return true;
 }
 
-void Server::Peer::on_cancelled(Session&, std::uint64_t request) {
+void Server::Peer::on_cancelled(Session& session_now, std::uint64_t request) {
     Incoming* found = nullptr;
     running.for_each([&found, request](Incoming& each) {
         if (each.request().id == request) found = &each;
     });
-    if (found == nullptr || found->cancelling_) return;
+    // It was answered, or came over a session that is gone: nothing reaches for memory of this one.
+    if (found == nullptr) return session_now.let_go(request);
+    if (found->cancelling_ || found->is_given_up_) return;
+    found->is_given_up_ = true;
     found->cancelling_ = true;
     found->cancel_source().cancel();
     found->cancelling_ = false;
-    if (found->replied_) server_.release(*found);
+    if (found->replied_) return server_.release(*found);
+    found->let_go_if_idle();
 }
 
 void Server::Peer::on_acknowledged(Session&, std::uint64_t before) {
@@ -446,7 +455,7 @@ void Server::Incoming::begin(Peer& peer, const fop::RequestHeader& header,
                              const fop::Request& request, fop::Lane of_lane) {
     peer_ = &peer;
     lane = of_lane;
-    started_ = waits_ = replied_ = cancelling_ = false;
+    started_ = waits_ = replied_ = cancelling_ = is_given_up_ = false;
     cancel_.emplace();
     peer.join(*this);
     SessionHost& host = server_.host_;
@@ -507,7 +516,16 @@ Task<Result<void>> Server::Incoming::transfer(Transfer::Direction direction,
         .remote = {.address = opened->address + offset, .key = opened->key}};
     const core::WaitOptions wait{.deadline = deadline_, .cancel = &*cancel_};
     TransferWait waiting(session, what, wait);
-    co_return co_await waiting;
+    ++transfers_;
+    const auto moved = co_await waiting;
+    --transfers_;
+    let_go_if_idle();
+    co_return moved;
+}
+
+void Server::Incoming::let_go_if_idle() {
+    if (!is_given_up_ || transfers_ > 0 || peer_->session == nullptr) return;
+    peer_->session->let_go(request_.id);
 }
 
 void Server::Incoming::reply(const fop::Reply& given) {

@@ -16,6 +16,8 @@ constexpr std::uint32_t kSendsInFlightMax = 16;
 // The last credit is for control: without it a side could not even return credits.
 constexpr std::uint32_t kCreditsForFops = 2;
 constexpr std::uint32_t kCreditsForControl = 1;
+// A client that is not told, because it takes no messages, ends the session by itself.
+constexpr std::size_t kLetGoMax = 1024;
 // Both sides' counts stay far below; a peer that grants more is out of its mind.
 constexpr std::uint32_t kCreditsMax = 1U << 20;
 // What a last message, a refusal say, may take to leave.
@@ -185,8 +187,9 @@ bool Session::on_control(const fop::Control& control) {
         if (!grant.given_up(control.surrendered_fops)) return false;
         give_loans_back(lent_before - grant.lent());
     }
-    if (!control.cancel.empty() && role_ != Role::kServer) return false;
+    if (!(role_ == Role::kServer ? control.let_go : control.cancel).empty()) return false;
     for (const std::uint64_t request : control.cancel) user_.on_cancelled(*this, request);
+    for (const std::uint64_t request : control.let_go) user_.on_let_go(*this, request);
     if (control.bye != fop::Bye::kNone) user_.on_bye(*this, control.words);
     return true;
 }
@@ -301,7 +304,7 @@ void Session::end_turn() {
 }
 
 void Session::send_control_if_due() {
-    const bool due = pong_due_ != 0 || ping_due_ || bye_due_ || !cancels_.empty() ||
+    const bool due = pong_due_ != 0 || ping_due_ || bye_due_ || !cancelled_.empty() ||
                      surrender_asked_ > 0 || surrender_due_ > 0 || surrender_fops_asked_ > 0 ||
                      surrender_fops_due_ > 0 || message_grant_.urgent() || owes_fop_credits();
     if (!due || !may_send(kCreditsForControl)) return;
@@ -326,8 +329,8 @@ void Session::send_control_if_due() {
             static_cast<std::uint16_t>(std::min<std::uint32_t>(asked, held > 1 ? held - 1 : 0));
         held -= control.surrendered_fops;
     }
-    const std::size_t cancel_count = std::min(cancels_.size(), fop::kCancelsMax);
-    control.cancel = std::span(cancels_).first(cancel_count);
+    const std::size_t told = std::min(cancelled_.size(), fop::kCancelsMax);
+    (role_ == Role::kClient ? control.cancel : control.let_go) = std::span(cancelled_).first(told);
     if (bye_due_) {
         control.bye = fop::Bye::kDraining;
         control.words = bye_words_;
@@ -335,9 +338,9 @@ void Session::send_control_if_due() {
     ping_due_ = bye_due_ = false;
     const std::size_t bytes =
         buffer->writer.write_control(buffer->whole.bytes, next_prefix(), control);
-    cancels_.erase(cancels_.begin(), cancels_.begin() + static_cast<std::ptrdiff_t>(cancel_count));
+    cancelled_.erase(cancelled_.begin(), cancelled_.begin() + static_cast<std::ptrdiff_t>(told));
     send(*buffer, bytes);
-    if (!cancels_.empty()) wants_turn();
+    if (!cancelled_.empty()) wants_turn();
 }
 
 void Session::use_fop_credit(fop::Lane lane) {
@@ -347,7 +350,12 @@ void Session::use_fop_credit(fop::Lane lane) {
 }
 
 void Session::cancel_request(std::uint64_t request) {
-    cancels_.push_back(request);
+    cancelled_.push_back(request);
+    wants_turn();
+}
+
+void Session::let_go(std::uint64_t request) {
+    if (cancelled_.size() < kLetGoMax) cancelled_.push_back(request);
     wants_turn();
 }
 

@@ -40,6 +40,8 @@ public:
     virtual bool on_replies(Session& session, const fop::RepliesView& replies) = 0;
     // The peer no longer wants the answer to a request.
     virtual void on_cancelled(Session& session, std::uint64_t request) = 0;
+    // The server reaches no more for the memory of a request that was cancelled.
+    virtual void on_let_go(Session& session, std::uint64_t request) = 0;
     // The client has the replies to all requests with smaller ids.
     virtual void on_acknowledged(Session& session, std::uint64_t before) = 0;
     // The peer takes no more requests: it drains.
@@ -138,6 +140,9 @@ public:
     void regain_fop_credit(fop::Lane lane) { ++fop_credits_[index_of(lane)]; }
     // Tells the server, in this turn, that the reply to a request is not wanted any more.
     void cancel_request(std::uint64_t request);
+    // Tells the client, in this turn, that no transfer of a cancelled request is under way, and
+    // that none will be.
+    void let_go(std::uint64_t request);
     // Tells the server, with the next message, that all replies before this one are there.
     void acknowledge(std::uint64_t before) { acknowledged_ = before; }
 
@@ -257,7 +262,8 @@ private:
 
     SendBuffer* open_message_ = nullptr;
     bool at_turn_end_ = false;  // What is added now leaves now.
-    std::vector<std::uint64_t> cancels_;
+    // To tell the peer of: the client of requests it gives up, the server of those it lets go of.
+    std::vector<std::uint64_t> cancelled_;
     std::uint64_t pong_due_ = 0;
     bool ping_due_ = false;
     bool bye_due_ = false;

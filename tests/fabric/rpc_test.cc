@@ -461,27 +461,44 @@ TEST_CASE("fabric rpc: a deadline ends a call in time, and the server hears of i
     REQUIRE(stage.server->foms.held.front()->cancel_source().cancelled());
 }
 
-TEST_CASE("fabric rpc: memory that was lent comes back only when the server lets go", "[fabric]") {
+TEST_CASE(
+    "fabric rpc: memory of a call that is given up comes back before the reply, and no "
+    "other call notices",
+    "[fabric]") {
     RpcStage stage;
     Client& client = stage.connected();
     stage.server->foms.hold = true;
     std::string from = "data";
     std::string into = "....";
-    EchoResult result;
+    EchoResult late;
+    EchoResult other;
+    stage.client_reactor->spawn(stage.gate, echo(&client, "other", &other));
     stage.client_reactor->spawn(
-        stage.gate, bulk_echo(&client, &from, &into, &result, after(stage.world.now(), 100ms)));
-    stage.world.run_for(200ms);
-    REQUIRE_FALSE(result.done);
+        stage.gate, bulk_echo(&client, &from, &into, &late, after(stage.world.now(), 100ms)));
 
-    stage.reply_to_held({.status = fop::Status::kCancelled});
+    stage.world.run_for(110ms);
+
+    REQUIRE(late.done);
+    REQUIRE(late.answer.error().code == Errc::kTimedOut);
+    REQUIRE(stage.server->foms.held.size() == 2);
+    REQUIRE_FALSE(other.done);
+    stage.in_server([&stage] {
+        for (IncomingFop* each : std::exchange(stage.server->foms.held, {})) TestFoms::echo(*each);
+    });
     stage.world.run_for(1ms);
-
-    REQUIRE(result.done);
-    REQUIRE(result.answer.error().code == Errc::kTimedOut);
-    REQUIRE(client.open());
+    REQUIRE(other.text == "other");
+    REQUIRE(client.reconnects() == 0);
+    REQUIRE(client.calls_under_way() == 0);
 }
 
-TEST_CASE("fabric rpc: a server that does not let go of memory loses its session", "[fabric]") {
+// Begins a transfer of a fop that is held, and notes how it ended.
+Task<void> pull_into(IncomingFop* fop, core::Buffer into, Result<void>* moved) {
+    const auto source = std::get<fop::BulkEcho>(fop->request().body).source;
+    *moved = co_await fop->pull(&source, 0, into);
+}
+
+TEST_CASE("fabric rpc: memory of a call that is given up stays lent while a transfer is under way",
+          "[fabric]") {
     RpcStage stage;
     Client& client = stage.connected();
     stage.server->foms.hold = true;
@@ -490,11 +507,102 @@ TEST_CASE("fabric rpc: a server that does not let go of memory loses its session
     EchoResult result;
     stage.client_reactor->spawn(
         stage.gate, bulk_echo(&client, &from, &into, &result, after(stage.world.now(), 100ms)));
+    stage.world.run_for(99ms);
+    // The transfer takes longer than the deadline and the message that cancels.
+    stage.transport.network().set_delay({.from = "server", .to = "client"},
+                                        {.min = 20ms, .max = 20ms});
+    const std::uint64_t sent = stage.server->host.statistics().messages_out.get();
+    Result<void> moved;
+    stage.in_server([&stage, &moved] {
+        stage.server_reactor->spawn(
+            stage.gate,
+            pull_into(stage.server->foms.held.front(),
+                      {.data = stage.server->foms.memory.data(), .size_bytes = 4}, &moved));
+    });
 
-    stage.world.run_for(6s);
+    stage.world.run_for(10ms);
+    const std::uint64_t sent_early = stage.server->host.statistics().messages_out.get() - sent;
+    const bool was_cancelled = stage.server->foms.held.front()->cancel_source().cancelled();
+    stage.world.run_for(35ms);
 
+    REQUIRE(was_cancelled);
+    REQUIRE(sent_early == 0);
     REQUIRE(result.done);
-    REQUIRE(result.answer.error().code == Errc::kTimedOut);
+    REQUIRE_FALSE(moved.has_value());
+    REQUIRE(client.reconnects() == 0);
+    stage.in_server([&stage] {
+        for (IncomingFop* each : std::exchange(stage.server->foms.held, {})) TestFoms::echo(*each);
+    });
+}
+
+TEST_CASE(
+    "fabric rpc: a server that does not answer loses the session within 100 ms, and other "
+    "calls go on over the next one",
+    "[fabric]") {
+    RpcStage stage;
+    Client& client = stage.connected();
+    stage.server->foms.hold = true;
+    std::string from = "data";
+    std::string into = "....";
+    EchoResult late;
+    EchoResult other;
+    stage.client_reactor->spawn(stage.gate, echo(&client, "other", &other));
+    stage.client_reactor->spawn(
+        stage.gate, bulk_echo(&client, &from, &into, &late, after(stage.world.now(), 100ms)));
+    stage.world.run_for(10ms);
+    stage.transport.network().block({.from = "client", .to = "server"});
+
+    stage.world.run_for(190ms);
+
+    REQUIRE(late.done);
+    REQUIRE(late.answer.error().code == Errc::kTimedOut);
+    REQUIRE_FALSE(other.done);
+    stage.transport.network().unblock({.from = "client", .to = "server"});
+    stage.server->foms.hold = false;
+    stage.in_server([&stage] {
+        for (IncomingFop* each : std::exchange(stage.server->foms.held, {})) TestFoms::echo(*each);
+    });
+    stage.world.run_for(10s);
+    REQUIRE(other.text == "other");
+}
+
+Task<void> ping(Client* client, EchoResult* result) {
+    const CallRequest request{.type = &type("ping"), .body = fop::Ping{}};
+    result->answer = co_await client->call(request);
+    result->done = true;
+}
+
+TEST_CASE("fabric rpc: a control call does not wait behind data calls that have no credit",
+          "[fabric]") {
+    std::vector<EchoResult> data(200);
+    EchoResult control;
+    RpcStage stage;
+    Client& client = stage.connected();
+    stage.server->foms.hold = true;
+    for (EchoResult& each : data) {
+        stage.client_reactor->spawn(stage.gate, echo(&client, "data", &each));
+    }
+    stage.world.run_for(10ms);
+
+    stage.client_reactor->spawn(stage.gate, ping(&client, &control));
+    stage.world.run_for(10ms);
+    const auto& held = stage.server->foms.held;
+    REQUIRE(held.size() < data.size());
+    REQUIRE(std::ranges::any_of(held, [](const IncomingFop* each) {
+        return std::holds_alternative<fop::Ping>(each->request().body);
+    }));
+    // After a loss, too, where the data calls have the smaller numbers.
+    stage.transport.network().lose_connections({.from = "client", .to = "server"},
+                                               LossNotice::kBoth);
+    stage.server->foms.hold = false;
+    stage.in_server([&stage] {
+        for (IncomingFop* each : std::exchange(stage.server->foms.held, {})) TestFoms::echo(*each);
+    });
+    stage.world.run_for(10s);
+
+    REQUIRE(control.done);
+    REQUIRE(control.answer.has_value());
+    for (const EchoResult& each : data) REQUIRE(each.text == "data");
 }
 
 TEST_CASE("fabric rpc: a silent server is given up after the lease, an idle one is not",

@@ -217,6 +217,21 @@ TEST_CASE("fop message: control messages come back", "[fop]") {
     REQUIRE(std::ranges::equal(control->cancel, cancelled));
     REQUIRE(control->bye == Bye::kDraining);
     REQUIRE(control->words == words);
+    REQUIRE(control->let_go.empty());
+}
+
+TEST_CASE("fop message: what was let go of comes back beside what was cancelled", "[fop]") {
+    constexpr std::array<std::uint64_t, 2> kCancelled{1, 2};
+    constexpr std::array<std::uint64_t, 3> kLetGo{3, 4, ~0ULL};
+    std::vector<std::byte> buffer(kControlBytesMax);
+    MessageWriter writer;
+    buffer.resize(writer.write_control(buffer, {}, {.cancel = kCancelled, .let_go = kLetGo}));
+
+    const auto control = read_control(buffer);
+
+    REQUIRE(control.has_value());
+    REQUIRE(std::ranges::equal(control->cancel, kCancelled));
+    REQUIRE(std::ranges::equal(control->let_go, kLetGo));
 }
 
 TEST_CASE("fop message: a handshake comes back", "[fop]") {

@@ -143,6 +143,7 @@ void reread_control(std::span<const std::byte> message, const Prefix& prefix,
                     const Control& control) {
     Within within(message);
     within.check(control.cancel);
+    within.check(control.let_go);
     within.check(control.words);
 
     std::vector<std::byte> copy(kControlBytesMax);
@@ -161,6 +162,7 @@ void reread_control(std::span<const std::byte> message, const Prefix& prefix,
     ENSURE(std::ranges::equal(again->cancel, control.cancel));
     ENSURE(again->bye == control.bye);
     ENSURE(again->words == control.words);
+    ENSURE(std::ranges::equal(again->let_go, control.let_go));
 }
 
 }  // namespace

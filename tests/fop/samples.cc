@@ -303,6 +303,7 @@ std::vector<SampleMessage> sample_messages() {
                                                                  .cancel = kCancelled,
                                                                  .bye = Bye::kDraining,
                                                                  .words = "restarting"})});
+    samples.push_back({"control_let_go", control_message({.let_go = kCancelled})});
     samples.push_back({"handshake", handshake_message()});
     return samples;
 }
