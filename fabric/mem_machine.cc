@@ -377,6 +377,8 @@ void MemMachine::handle_for(MemConnection& connection, std::unique_ptr<MemPacket
         case Kind::kReadDone:
         case Kind::kWriteDone: {
             TransferOp& op = connection.answered();
+            const bool is_read = packet->kind == Kind::kReadDone;
+            ENSURE(!is_read || packet->bytes.size() == op.local.bytes.size());
             std::ranges::copy(packet->bytes, op.local.bytes.begin());
             connection.finish(op, {});
             connection.settle(1, op.local.bytes.size());

@@ -1,5 +1,8 @@
 #include "fabric/ofi_connection.h"
 
+#include <algorithm>
+#include <cstring>
+
 #include <rdma/fi_cm.h>
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
@@ -35,6 +38,7 @@ void OfiConnection::start(TransferOp& op, TransferOp::Kind kind) {
     ++in_flight_;
     ++machine_.in_flight_;
     if (op.kind != TransferOp::Kind::kSend) ++machine_.transfers_in_flight_;
+    if (op.kind == TransferOp::Kind::kRead) mark_tail(op);
     // Those of an ended connection are found there, too.
     if (state_ == State::kEnded || parked_head_ != nullptr || !post(op)) park(op);
 }
@@ -47,6 +51,27 @@ void OfiConnection::park(TransferOp& op) {
     } else if (!linked()) {
         machine_.parked_.push_back(*this);
     }
+}
+
+// The tcp provider takes whatever length the peer answers a read with for success, and tells no
+// length. Bytes come in order, so that where the last ones have changed all have come: who does not
+// send them all either leaves the mark, which no data looks like, or cuts into it, and then what is
+// left is of the mark and of nobody's data.
+void OfiConnection::mark_tail(TransferOp& op) {
+    const std::span<std::byte> bytes = op.local.bytes;
+    for (std::size_t at = 0; at < op.tail.size(); at += sizeof(std::uint64_t)) {
+        const std::uint64_t number = machine_.tails_.next();
+        std::memcpy(op.tail.data() + at, &number, sizeof number);
+    }
+    const std::size_t count = std::min(bytes.size(), op.tail.size());
+    std::ranges::copy_n(op.tail.begin(), static_cast<std::ptrdiff_t>(count),
+                        bytes.last(count).begin());
+}
+
+bool OfiConnection::came_whole(const TransferOp& op) {
+    // Of fewer bytes none was there before, and by chance they may be those of the mark.
+    if (op.kind != TransferOp::Kind::kRead || op.local.bytes.size() < op.tail.size()) return true;
+    return !std::ranges::equal(op.local.bytes.last(op.tail.size()), op.tail);
 }
 
 bool OfiConnection::post(TransferOp& op) {

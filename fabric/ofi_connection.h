@@ -32,6 +32,9 @@ private:
 
     void start(TransferOp& op, TransferOp::Kind kind);
     void park(TransferOp& op);
+    void mark_tail(TransferOp& op);
+    // False when the peer answered a read with less than was asked for.
+    static bool came_whole(const TransferOp& op);
     // False when the provider has no room.
     bool post(TransferOp& op);
     void post_parked();

@@ -42,7 +42,10 @@ void Unmap::operator()(std::byte* memory) const {
 }
 
 OfiMachine::OfiMachine(const Provider& provider, core::Reactor& reactor, MessageUser& messages)
-    : provider_(provider), reactor_(reactor), messages_(messages) {}
+    : provider_(provider),
+      reactor_(reactor),
+      messages_(messages),
+      tails_(provider.options.random_key()) {}
 
 OfiMachine::~OfiMachine() {
     ENSURE(connections_.empty());
@@ -379,8 +382,7 @@ std::uint32_t OfiMachine::read_completions() {
                 unposted_.push_back(place);
                 post_receives();
             } else if (entry.op_context != nullptr) {
-                auto& op = *static_cast<TransferOp*>(entry.op_context);
-                static_cast<OfiConnection*>(op.connection)->complete_posted(op, {});
+                complete(*static_cast<TransferOp*>(entry.op_context));
             }
         }
         found += static_cast<std::uint32_t>(count);
@@ -392,6 +394,15 @@ std::uint32_t OfiMachine::read_completions() {
         }
     }
     return found;
+}
+
+void OfiMachine::complete(TransferOp& op) {
+    auto& connection = *static_cast<OfiConnection*>(op.connection);
+    if (OfiConnection::came_whole(op)) return connection.complete_posted(op, {});
+    core::emit(provider_.events, core::Level::kWarn, "fabric.short_transfer",
+               {{"peer", std::string_view(connection.peer_)},
+                {"asked_bytes", static_cast<std::uint64_t>(op.local.bytes.size())}});
+    failed_.push_back(&op);
 }
 
 std::uint32_t OfiMachine::read_completion_error() {

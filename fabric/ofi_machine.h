@@ -8,6 +8,7 @@
 
 #include "core/fd_watch.h"
 #include "core/intrusive_list.h"
+#include "core/random.h"
 #include "fabric/ofi_connection.h"
 #include "fabric/ofi_provider.h"
 #include "fabric/transport.h"
@@ -79,6 +80,7 @@ private:
         return !ended_.empty() || !failed_.empty() || !connects_.empty() || !ends_.empty();
     }
     std::uint32_t read_completions();
+    void complete(TransferOp& op);
     std::uint32_t read_completion_error();
     Receive* receive_at(void* context);
     void fetch_events();
@@ -109,6 +111,7 @@ private:
     // completion queue's descriptor, while in some versions this one is ready with every message.
     std::optional<core::FdWatch> event_watch_;
 
+    core::Random tails_;  // Of reads: OfiConnection::mark_tail().
     std::uint64_t last_id_ = 0;
     std::map<std::uint64_t, OfiConnection*> connections_;  // By an id that is never used again.
     std::unordered_map<const fid*, std::uint64_t> ids_;    // Of endpoints that are open.

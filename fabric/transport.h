@@ -52,7 +52,9 @@ struct TransferOp {
     LocalMemory local;
     RemoteMemory remote;  // For read() and write().
     // The outcome, for complete(). A message is sent when the memory may be used again, which is no
-    // promise that it has arrived; written memory is in place at the peer.
+    // promise that it has arrived; written memory is in place at the peer. What is read has come
+    // whole: a peer that answers with less ends the connection, and leaves the memory with nothing
+    // that was there before in its last bytes.
     Result<void> result;
     bool in_flight = false;
 
@@ -61,6 +63,7 @@ struct TransferOp {
     Kind kind = Kind::kSend;
     Connection* connection = nullptr;
     TransferOp* next = nullptr;
+    std::array<std::byte, 16> tail{};  // What a read's memory ends with until the last byte came.
 };
 
 // Whom a connection tells what becomes of it. Called from the machine's poll(), never from within a
