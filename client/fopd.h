@@ -78,8 +78,9 @@ typedef struct fopd_options {
     size_t size;          /* Set by fopd_options_init(): which of the fields this program knows. */
     const char* server;   /* "tcp://host:port", or "tcp://host:port/locality". A name is looked up
                              when there was no session yet; all its addresses are tried. */
-    const char* key_file; /* With the 64 hexadecimal digits of a principal's key. Without one the
-                             server has to let in those who do not say who they are. */
+    const char* key_file; /* With the 64 hexadecimal digits of a principal's key. It is refused when
+                             others can read it. Without one the server has to let in those who do
+                             not say who they are. */
     const char* user;     /* For whom this client acts, if its principal may; null for itself. */
     const char* job;      /* By which the server's rules may know the work; null for none. */
     uint64_t timeout_us;  /* Of calls that do not say; 30 s by default. */
@@ -123,14 +124,15 @@ FOPD_API void fopd_ping(fopd_client* client, const fopd_call* call, fopd_done do
 FOPD_API int fopd_ping_wait(fopd_client* client, const fopd_call* call, fopd_result* result);
 
 /* `bytes` bytes go to the server in its request and come back with its reply. What is larger than
- * the server takes in a message is FOPD_INVALID. */
+ * the server takes in a message is FOPD_INVALID. This and fopd_bulk_echo() are for who has the
+ * right to administer; fopd_ping() needs none. */
 FOPD_API void fopd_echo(fopd_client* client, const fopd_call* call, const void* data, void* into,
                         size_t bytes, fopd_done done, void* context);
 FOPD_API int fopd_echo_wait(fopd_client* client, const fopd_call* call, const void* data,
                             void* into, size_t bytes, fopd_result* result);
 
-/* The same for any size: the server fetches the bytes from this program's memory and writes them
- * back to other memory of it. */
+/* The same for up to 16 MiB: the server fetches the bytes from this program's memory and writes
+ * them back to other memory of it. */
 FOPD_API void fopd_bulk_echo(fopd_client* client, const fopd_call* call, const void* data,
                              void* into, size_t bytes, fopd_done done, void* context);
 FOPD_API int fopd_bulk_echo_wait(fopd_client* client, const fopd_call* call, const void* data,

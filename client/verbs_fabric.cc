@@ -299,6 +299,10 @@ int run_bench(const Call& call) {
         complain("bench: bulk_echo needs a --size");
         return kExitUsage;
     }
+    if (row.op == LoadOp::kBulkEcho && asked.size_bytes > fop::kBulkEchoBytesMax) {
+        complain("bench: bulk_echo takes a --size of at most 16M");
+        return kExitUsage;
+    }
     const bool moves_nothing = row.op == LoadOp::kPing || row.object_op == ObjectOp::kCreate;
     const std::uint64_t size_bytes = moves_nothing ? 0 : asked.size_bytes;
     const Measured done =

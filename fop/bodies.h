@@ -47,7 +47,7 @@ struct EchoReply {
     bool operator==(const EchoReply&) const = default;
 };
 
-// `bytes` are pulled from `source` and pushed to `target`.
+// `bytes`, at most kBulkEchoBytesMax, are pulled from `source` and pushed to `target`.
 struct BulkEcho {
     SealedDescriptor source{};
     SealedDescriptor target{};

@@ -53,6 +53,11 @@ Result<void> check(const Body& /*body*/, PayloadBytes /*payload*/) {
     return {};
 }
 
+Result<void> check(const BulkEcho& echo, PayloadBytes /*payload*/) {
+    if (echo.bytes > kBulkEchoBytesMax) return invalid("more than 16 MiB are to be echoed");
+    return {};
+}
+
 Result<void> check(const Create& create, PayloadBytes /*payload*/) {
     return check_new_object(create.name, create.group, create.mode);
 }
@@ -167,6 +172,34 @@ bool is_short(const List<Receipt>& receipts) {
     return receipts.size() <= kReceiptsMax;
 }
 
+// The numbers of a reply that say how long something is.
+template <typename Body>
+bool has_short_numbers(const Body& /*body*/) {
+    return true;
+}
+bool has_short_numbers(const Attributes& attributes) {
+    return attributes.size_bytes <= kOffsetMax && attributes.allocated_bytes <= kOffsetMax;
+}
+template <typename Body>
+    requires requires(Body body) { body.attributes; }
+bool has_short_numbers(const Body& body) {
+    return has_short_numbers(body.attributes);
+}
+template <typename Body>
+    requires requires(Body body) { body.changed; }
+bool has_short_numbers(const Body& body) {
+    if constexpr (requires { body.offset; }) {
+        if (body.offset > kOffsetMax) return false;
+    }
+    return body.changed.size_bytes <= kOffsetMax;
+}
+bool has_short_numbers(const BulkEchoReply& echo) {
+    return echo.bytes <= kBulkEchoBytesMax;
+}
+bool has_short_numbers(const ReadReply& read) {
+    return read.bytes <= kTransferBytesMax && read.size_bytes <= kOffsetMax;
+}
+
 }  // namespace
 
 Result<void> check_request(const Request& request) {
@@ -175,7 +208,7 @@ Result<void> check_request(const Request& request) {
 }
 
 bool is_bounded(const ReplyBody& body) {
-    bool bounded = true;
+    bool bounded = std::visit([](const auto& each) { return has_short_numbers(each); }, body);
     auto look = [&bounded](const auto& part) { bounded = bounded && is_short(part); };
     std::visit([&look](const auto& each) { for_each_borrowed(each, look); }, body);
     return bounded;

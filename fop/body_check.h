@@ -10,7 +10,7 @@ namespace fopd::fop {
 // What the readers hand out without a fault was checked.
 Result<void> check_request(const Request& request);
 
-// Whether a reply keeps the limits of what a body may borrow.
+// Whether a reply keeps the limits of what a body may borrow, and of the lengths it tells.
 bool is_bounded(const ReplyBody& body);
 
 }  // namespace fopd::fop

@@ -37,12 +37,12 @@ TEST_CASE("fop type: what users rely on", "[fop]") {
 
     const FopType& echo = *find_fop_type("echo");
     REQUIRE(echo.number == 2);
-    REQUIRE(echo.rights == kRead);
+    REQUIRE(echo.rights == kAdmin);
     REQUIRE(echo.payload == Payload::kInline);
 
     const FopType& bulk_echo = *find_fop_type("bulk_echo");
     REQUIRE(bulk_echo.number == 3);
-    REQUIRE(bulk_echo.rights == (kRead | kWrite));
+    REQUIRE(bulk_echo.rights == kAdmin);
     REQUIRE(bulk_echo.repeat == Repeat::kOnce);
     REQUIRE(bulk_echo.payload == Payload::kBulk);
 

@@ -145,7 +145,8 @@ TEST_CASE("hostile message: more fops than there are credits for end the session
     RawPeer& peer = stage.open_peer();
     std::vector<fop::Request> requests;
     for (std::uint64_t id = 1; id <= 30; ++id) {
-        requests.push_back({.id = id, .type = 3, .body = fop::BulkEcho{.bytes = 1U << 30}});
+        requests.push_back(
+            {.id = id, .type = 3, .body = fop::BulkEcho{.bytes = fop::kBulkEchoBytesMax}});
     }
 
     peer.send(peer.requests(requests));

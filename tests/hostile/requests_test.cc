@@ -145,13 +145,24 @@ TEST_CASE("hostile request: an answer that its sender cannot take is too large",
 
 TEST_CASE("hostile request: what moves memory needs rights for it", "[hostile]") {
     HostileStage stage(any_hostile_kind());
-    RawPeer& peer = stage.peer(HostileStage::turned_key());  // May read.
+    RawPeer& peer = stage.peer(HostileStage::poor_key());
     REQUIRE(peer.open());
     const Lent lent(peer, 1);
 
     REQUIRE(status_of(peer, lent.request(1, 4096)) == fop::Status::kDenied);
 
     REQUIRE(lent.into.bytes == std::string(4096, '.'));
+    REQUIRE(status_of(peer, {.id = 2, .type = 1, .body = fop::Ping{}}) == fop::Status::kDone);
+}
+
+TEST_CASE("hostile request: more than a bulk echo may move is malformed", "[hostile]") {
+    HostileStage stage(any_hostile_kind());
+    RawPeer& peer = stage.open_peer();
+    const Lent lent(peer, 1);
+    const std::uint64_t bytes = GENERATE(fop::kBulkEchoBytesMax + 1, 1ULL << 63, ~0ULL);
+
+    REQUIRE(status_of(peer, lent.request(1, bytes)) == fop::Status::kMalformed);
+
     expect_echo(peer);
 }
 
@@ -233,10 +244,10 @@ TEST_CASE("hostile request: a token that is none lends nothing", "[hostile]") {
         GENERATE("garbage", "cut short", "changed", "of another issuer", "expired",
                  "somebody else's", "without the right", "of an object", "of a pool", "good");
     CAPTURE(what);
-    fop::Token token{.rights = fop::kRead | fop::kWrite, .not_after = 1'000'000'000'000};
+    fop::Token token{.rights = fop::kAdmin, .not_after = 1'000'000'000'000};
     if (what == "expired") token.not_after = -5;
     if (what == "somebody else's") token.principal = "turned";
-    if (what == "without the right") token.rights = fop::kWrite;
+    if (what == "without the right") token.rights = fop::kRead | fop::kWrite;
     if (what == "of an object") token.object = fop::token_object({.high = 1, .low = 2});
     if (what == "of a pool") token.pool = "fast";
     std::vector<std::byte> bytes = HostileStage::issuer().sign(token);

@@ -198,8 +198,8 @@ daemon::LiveSettings HostileStage::live_settings(const Reload& files) {
         return std::string("  - name: ") + name + "\n    key: " + hex(key) + "\n";
     };
     std::string principals = "principals:\n" + entry("poor", poor_key());
-    principals += entry("good", good_key()) + "    rights: [read, write]\n";
-    principals += entry("turned", turned_key()) + "    rights: [read]\n";
+    principals += entry("good", good_key()) + "    rights: [read, write, admin]\n";
+    principals += entry("turned", turned_key()) + "    rights: [read, admin]\n";
     if (files.with_old_key) principals += "    previous_keys: [" + hex(turned_old_key()) + "]\n";
     principals += entry("proxy", proxy_key()) + "    rights: [read]\n    delegate: " +
                   (files.with_delegation ? "true\n" : "false\n");

@@ -18,7 +18,7 @@ class FabricTestCase(ProcessTestCase):
         self.n = self.node()
         self.key_path = self.write_key("tester.key", CLIENT_KEY)
         self.n.principals_path.write_text(
-            f"# Ours.\nprincipals:\n  - name: tester\n    key: {CLIENT_KEY}\n    rights: [read, write]\n")
+            f"# Ours.\nprincipals:\n  - name: tester\n    key: {CLIENT_KEY}\n    rights: [read, write, admin]\n")
 
     def write_key(self, name, key):
         path = self.directory / name
@@ -115,7 +115,7 @@ class KeyTest(FabricTestCase):
         self.assertEqual(stat.S_IMODE(path.stat().st_mode), 0o600)
         self.ping(key=path)
         self.assertIn("right", self.ctl("bench", "--op", "bulk_echo", key=path, code=NOT_ALLOWED).stderr)
-        load = subprocess.Popen([FOPCTL, "bench", "--seconds", "60", "--quiet"], env=self.environment(path),
+        load = subprocess.Popen([FOPCTL, "bench", "--op", "ping", "--seconds", "60", "--quiet"], env=self.environment(path),
                                 stderr=subprocess.PIPE)
         self.addCleanup(load.kill)
         wait_until(lambda: "reader" in self.ctl("sessions").stdout, "the session")
@@ -132,7 +132,7 @@ class KeyTest(FabricTestCase):
         self.start()
         self.assertEqual(json.loads(self.ctl("--json", "reload").stdout)["changed"], [])
         text = self.n.principals_path.read_text()
-        self.n.principals_path.write_text(text.replace("rights: [read, write]", "rights: [read]"))
+        self.n.principals_path.write_text(text.replace("rights: [read, write, admin]", "rights: [read]"))
         self.assertIn("changed: auth.principals\n", self.ctl("reload").stdout)
         self.assertEqual(self.daemon.wait_event("fopd.daemon.config_changed")[0]["key"], "auth.principals")
         self.assertEqual(self.ctl("reload").stdout, "nothing changed\n")
@@ -140,7 +140,7 @@ class KeyTest(FabricTestCase):
 
     def test_what_the_daemon_refuses_is_put_back(self):
         self.start()
-        before = self.n.principals_path.read_text().replace("rights: [read, write]", "rights: [read, fly]")
+        before = self.n.principals_path.read_text().replace("rights: [read, write, admin]", "rights: [read, fly]")
         self.n.principals_path.write_text(before)
         done = self.ctl("key", "create", "other", code=78)
         self.assertIn("as it was", done.stderr)

@@ -329,7 +329,7 @@ class Node:
         self.starts_count = 0
         path.mkdir()
         self.data_dir.mkdir()
-        self.write_principals({"name": "tester", "key": CLIENT_KEY, "rights": ["read", "write"]})
+        self.write_principals({"name": "tester", "key": CLIENT_KEY, "rights": ["read", "write", "admin"]})
         self.settings = {
             "node": {"name": "node-a", "data_dir": str(self.data_dir), "drain_timeout": "5s"},
             "fabric": {"listen": ["tcp://127.0.0.1:0"]},

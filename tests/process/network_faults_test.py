@@ -257,13 +257,13 @@ class KeysTest(NetworkTestCase):
                          lines + len(who))
 
     def reload(self, **keys):
-        self.n.write_principals({"name": "tester", "rights": ["read", "write"]} | keys)
+        self.n.write_principals({"name": "tester", "rights": ["read", "write", "admin"]} | keys)
         self.ctl("reload")
 
     def test_of_keys_only_those_listed_are_accepted(self):
         old, new = self.write_key("old.key", OLD_KEY), self.write_key("new.key", NEW_KEY)
         wrong = self.write_key("wrong.key", "ab" * 32)
-        self.n.write_principals({"name": "tester", "key": OLD_KEY, "rights": ["read", "write"]})
+        self.n.write_principals({"name": "tester", "key": OLD_KEY, "rights": ["read", "write", "admin"]})
         self.start()
         self.key_path = old
         in_use = self.witness()

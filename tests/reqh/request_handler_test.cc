@@ -185,50 +185,57 @@ TEST_CASE("reqh: a token lends rights, and takes none away", "[reqh]") {
     struct Row {
         const char* token;
         fop::Rights rights;
-        bool may_read;
-        bool may_write;
+        bool may_echo;
+        bool may_sync;
     };
     const std::vector<Row> rows{
-        {"", fop::kAllRights, true, true},          {"", fop::kNoRights, false, false},
-        {"read", fop::kAllRights, true, true},      {"read", fop::kNoRights, true, false},
-        {"read", fop::kWrite, true, false},         {"any ", fop::kRead, true, true},
-        {"alice's", fop::kNoRights, true, true},    {"mallory's", fop::kAllRights, true, true},
-        {"mallory's", fop::kRead, true, false},     {"for pool fast", fop::kNoRights, false, false},
-        {"for pool fast", fop::kRead, true, false}, {"of an object", fop::kNoRights, false, false},
-        {"made up", fop::kAllRights, true, true},   {"made up", fop::kNoRights, false, false},
+        {"", fop::kAllRights, true, true},
+        {"", fop::kNoRights, false, false},
+        {"lends admin//0.0", fop::kAllRights, true, true},
+        {"lends admin//0.0", fop::kNoRights, true, false},
+        {"lends admin//0.0", fop::kWrite, true, true},
+        {"any ", fop::kRead, true, true},
+        {"alice's", fop::kNoRights, true, true},
+        {"mallory's", fop::kAllRights, true, true},
+        {"mallory's", fop::kWrite, false, true},
+        {"for pool fast", fop::kNoRights, false, true},
+        {"for pool fast", fop::kAdmin, true, true},
+        {"of an object", fop::kNoRights, false, true},
+        {"made up", fop::kAllRights, true, true},
+        {"made up", fop::kNoRights, false, false},
     };
     for (const Row& row : rows) {
         CAPTURE(row.token, fop::to_text(row.rights));
         HandlerWorld node;
-        FopSpec read = echo("x");
-        FopSpec write = bulk_echo(1);
-        for (FopSpec* spec : {&read, &write}) {
+        FopSpec echoed = echo("x");
+        FopSpec synced{.type = node.type("sync").number, .body = fop::Sync{}};
+        for (FopSpec* spec : {&echoed, &synced}) {
             spec->token = row.token;
             spec->rights = row.rights;
         }
 
-        const FakeFop& reader = node.send(read);
-        const FakeFop& writer = node.send(write);
+        const FakeFop& first = node.send(echoed);
+        const FakeFop& second = node.send(synced);
         node.world.run_for(1s);
 
-        CHECK(reader.status() == (row.may_read ? Status::kDone : Status::kDenied));
-        CHECK(writer.status() == (row.may_write ? Status::kDone : Status::kDenied));
+        CHECK(first.status() == (row.may_echo ? Status::kDone : Status::kDenied));
+        CHECK((second.status() != Status::kDenied) == row.may_sync);
         CHECK(node.verdicts.checks <= 2);
     }
 }
 
 TEST_CASE("reqh: who is denied learns what is missing, and why the token is of no help", "[reqh]") {
     const auto [token, words] = GENERATE(
-        std::pair("", "may not read: your rights are create"),
-        std::pair("made up", "may not read: your rights are create; no token"),
+        std::pair("", "may not admin: your rights are create"),
+        std::pair("made up", "may not admin: your rights are create; no token"),
         std::pair("mallory's",
-                  "may not read: your rights are create; the token is bound to another principal"),
+                  "may not admin: your rights are create; the token is bound to another principal"),
         std::pair("for pool fast",
-                  "may not read: your rights are create; the token is for one pool"),
+                  "may not admin: your rights are create; the token is for one pool"),
         std::pair("of an object",
-                  "may not read: your rights are create; the token is for one object"),
+                  "may not admin: your rights are create; the token is for one object"),
         std::pair("lends write,create//0.0",
-                  "may not read: your rights are create; the token does not lend that"));
+                  "may not admin: your rights are create; the token does not lend that"));
     HandlerWorld node;
     FopSpec spec = echo("x");
     spec.token = token;
