@@ -18,7 +18,7 @@ namespace fopd::fop {
 // A payload of so many bytes fits into every message to a client, whatever else the reply says.
 inline constexpr std::size_t kListingBytesMax = 32U << 10;
 
-// The size of an object whose disk is missing.
+// The size of an object whose disk is missing, or that the caller may not read.
 inline constexpr std::uint64_t kSizeUnknown = ~std::uint64_t{0};
 
 // An object with a name.

@@ -182,8 +182,10 @@ struct Listed {
     bool is_uncertain = false;
 };
 
-// Runs at the home of all of them; one whose disk is missing stays as it is.
-void look_at_all(Stores& stores, std::uint32_t locality, std::span<Listed> listed) {
+// Runs at the home of all of them; one whose disk is missing, or that the caller may not read,
+// stays as it is.
+void look_at_all(const Operation& operation, Stores& stores, std::uint32_t locality,
+                 std::span<Listed> listed) {
     for (Listed& each : listed) {
         const SlotPlace* const place = stores.layout().find_slot(each.fid.slot());
         if (place == nullptr || place->locality != locality) continue;
@@ -193,7 +195,7 @@ void look_at_all(Stores& stores, std::uint32_t locality, std::span<Listed> liste
         const auto object = home->volume().map().find(each.fid);
         if (!object) continue;
         each.is_gone = !object->has_value();
-        if (each.is_gone) continue;
+        if (each.is_gone || !operation.may_read(each.fid, **object)) continue;
         each.size_bytes = (*object)->size_bytes;
         each.changed = (*object)->changed;
         if (const auto state = home->locks().durable_state(each.fid)) {
@@ -206,7 +208,9 @@ void look_at_all(Stores& stores, std::uint32_t locality, std::span<Listed> liste
 Task<void> look_everywhere(Operation* operation, std::span<Listed> listed) {
     for (Stores* const there : operation->stores().all()) {
         const std::uint32_t locality = there->parts().locality;
-        auto job = [there, locality, listed] { look_at_all(*there, locality, listed); };
+        auto job = [operation, there, locality, listed] {
+            look_at_all(*operation, *there, locality, listed);
+        };
         if (there == &operation->stores()) {
             job();
         } else {

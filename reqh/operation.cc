@@ -341,13 +341,16 @@ Granted<> Operation::check_mode(store::Fid fid, const store::Object& object, con
     const Matter matter{.pool = object.pool, .object = fid};
     const auto why_not = origin_.lent.why_not(wish.lent, matter);
     if (!why_not) return {};
-    const bool may_read =
-        (caller().rights.cover(fop::kRead) && may(caller(), object, Access::kRead)) ||
-        origin_.lent.lends(fop::kRead, matter);
     const std::string words =
         wish.words.empty() ? fop::to_text(origin_.type->rights) : std::string(wish.words);
-    denial_ = denial_by_mode(words, object, may_read ? Looks::kKnown : Looks::kHidden, *why_not);
+    const Looks looks = may_read(fid, object) ? Looks::kKnown : Looks::kHidden;
+    denial_ = denial_by_mode(words, object, looks, *why_not);
     return refused(fop::Status::kDenied, denial_);
+}
+
+bool Operation::may_read(store::Fid fid, const store::Object& object) const {
+    if (caller().rights.cover(fop::kRead) && may(caller(), object, Access::kRead)) return true;
+    return origin_.lent.lends(fop::kRead, {.pool = object.pool, .object = fid});
 }
 
 ObjectState Operation::durable_state(store::Fid fid) const {

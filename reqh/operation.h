@@ -92,6 +92,9 @@ public:
     bool may_administer(const Matter& matter) const {
         return caller().rights.cover(fop::kAdmin) || origin_.lent.lends(fop::kAdmin, matter);
     }
+    // Whether the caller may read this object, or it is lent. Also for another locality, while this
+    // one waits for it.
+    bool may_read(store::Fid fid, const store::Object& object) const;
     core::WaitOptions wait() const {
         return {.deadline = origin_.fop->deadline(), .cancel = site_.cancel};
     }

@@ -247,6 +247,41 @@ TEST_CASE("reqh names: a list goes on from its cursor, in the order of the bytes
     CHECK(node.all_pieces_are_back());
 }
 
+TEST_CASE("reqh names: a list tells of what one may not read no more than that it is there",
+          "[reqh]") {
+    StoreStage node(few_or_many());
+    const std::uint32_t last = node.options.localities - 1;
+    const fop::Fid fid = node.create("hers", static_cast<std::uint16_t>(kFirstSlot + last));
+    node.write(fid, 0, pattern(777, 1));
+    struct Row {
+        fop::Rights rights;
+        std::string principal;
+        std::string token;
+        bool is_told;
+    };
+    const std::vector<Row> rows{{fop::kRead, "alice", "", true},
+                                {fop::kRead, "bob", "", false},
+                                {fop::kRead | fop::kAdmin, "bob", "", true},
+                                {fop::kRead, "bob", token_for(fop::kWrite), false},
+                                {fop::kRead, "bob", token_for(fop::kRead), true}};
+    for (const Row& row : rows) {
+        CAPTURE(row.principal, row.token, fop::to_text(row.rights));
+        FopSpec spec{.type = type_of("list"), .body = fop::ListObjects{}};
+        spec.principal = row.principal;
+        spec.rights = row.rights;
+        spec.token = row.token;
+
+        FakeFop& fop = node.call(spec);
+
+        REQUIRE(fop.status() == fop::Status::kDone);
+        const auto entries = fop::read_list(fop.answer->payload);
+        REQUIRE(entries->size() == 1);
+        CHECK((*entries)[0].name == "hers");
+        CHECK((*entries)[0].size_bytes == (row.is_told ? 777 : fop::kSizeUnknown));
+        CHECK(((*entries)[0].changed_ns != 0) == row.is_told);
+    }
+}
+
 TEST_CASE("reqh names: a list goes on whatever changes between its pages", "[reqh]") {
     StoreStage node(few_or_many());
     std::map<std::string, fop::Fid> fids;
