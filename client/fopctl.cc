@@ -20,6 +20,7 @@
 #include "client/verbs_lrs.h"
 #include "client/verbs_node.h"
 #include "client/verbs_object.h"
+#include "core/core_dumps.h"
 #include "core/printable.h"
 
 namespace fopd::client {
@@ -180,6 +181,10 @@ int main(int argc, char** argv) {
 }  // namespace fopd::client
 
 int main(int argc, char** argv) try {
+    if (const auto forbidden = fopd::core::forbid_core_dumps(); !forbidden) {
+        fopd::client::complain(describe(forbidden.error()));
+        return fopd::client::kExitInternal;
+    }
     return fopd::client::main(argc, argv);
 } catch (const std::exception& problem) {
     fopd::client::complain(problem.what());

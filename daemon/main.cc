@@ -15,6 +15,7 @@
 
 #include "config/sample.h"
 #include "config/schema.h"
+#include "core/core_dumps.h"
 #include "core/printable.h"
 #include "daemon/configuration.h"
 #include "daemon/dev_setup.h"
@@ -167,6 +168,9 @@ int run(Arguments arguments) {
 }  // namespace
 
 int main(int argc, char* argv[]) try {
+    if (const auto forbidden = core::forbid_core_dumps(); !forbidden) {
+        return complain({.exit_code = kExitSystem, .message = describe(forbidden.error())});
+    }
     if (!fill_standard_descriptors()) {
         return complain({.exit_code = kExitSystem,
                          .message = std::string("a standard descriptor is closed, and cannot be "

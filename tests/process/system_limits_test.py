@@ -15,6 +15,15 @@ IO_URING_REGISTER = 427
 THREADS_USER = OTHER_USER + 1
 
 
+class CoreDumpTest(ProcessTestCase):
+    def test_a_crash_leaves_no_keys_behind(self):
+        soft, hard = resource.getrlimit(resource.RLIMIT_CORE)
+        daemon = self.node().start_ready(preexec_fn=limit(resource.RLIMIT_CORE, hard))
+        limits = next(line for line in daemon.proc("limits").read_text().splitlines() if "core file" in line)
+        self.assertEqual(limits.split()[4:6], ["1", "1"])
+        self.node_stop(daemon)
+
+
 class LockedMemoryTest(ProcessTestCase):
     def setUp(self):
         super().setUp()
