@@ -11,8 +11,10 @@
 #include <optional>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <microhttpd.h>
+#include <sys/socket.h>
 
 #include "config/units.h"
 #include "core/ensure.h"
@@ -30,6 +32,8 @@ constexpr AdminRoute kMetricsRoute{.method = "GET", .path = "/metrics"};
 // A body that is too large is read to its end, so that its sender listens to the refusal; beyond
 // this the connection is cut.
 constexpr std::size_t kBodyReadMax = 8UL << 20;
+// Places that are free for those who come while connections are ended.
+constexpr std::uint32_t kSpareConnections = 16;
 // Bodies beyond kBodyMax that are kept at a time, on each surface.
 constexpr std::uint32_t kLargeBodiesMax = 4;
 
@@ -129,6 +133,46 @@ private:
     std::size_t count_ = 0;
 };
 
+// The connections of a surface, in the order they came.
+class Connections {
+public:
+    // When there are more than `count_max`, ends the oldest of those that the handler does not
+    // have.
+    void add(int fd, std::size_t count_max) {
+        const std::lock_guard lock(mutex_);
+        all_.push_back({.fd = fd});
+        const auto ended = std::ranges::count(all_, State::kEnded, &Each::state);
+        if (all_.size() - static_cast<std::size_t>(ended) <= count_max) return;
+        const auto oldest = std::ranges::find(all_, State::kAwaited, &Each::state);
+        if (oldest == all_.end()) return;
+        oldest->state = State::kEnded;
+        ::shutdown(oldest->fd, SHUT_RDWR);
+    }
+    // While the handler has its request, the connection waits for nobody else.
+    void enter_handler(int fd) { change(fd, State::kAwaited, State::kWithHandler); }
+    void leave_handler(int fd) { change(fd, State::kWithHandler, State::kAwaited); }
+    // Called before the descriptor is closed, so that no other connection can have it yet.
+    void remove(int fd) {
+        const std::lock_guard lock(mutex_);
+        std::erase_if(all_, [fd](const Each& each) { return each.fd == fd; });
+    }
+
+private:
+    enum class State : std::uint8_t { kAwaited, kWithHandler, kEnded };
+    struct Each {
+        int fd;
+        State state = State::kAwaited;
+    };
+    void change(int fd, State from, State to) {
+        const std::lock_guard lock(mutex_);
+        const auto found = std::ranges::find(all_, fd, &Each::fd);
+        if (found != all_.end() && found->state == from) found->state = to;
+    }
+
+    std::mutex mutex_;
+    std::vector<Each> all_;
+};
+
 // One listening socket and libmicrohttpd's threads behind it.
 class Surface {
 public:
@@ -156,7 +200,8 @@ public:
             MHD_OPTION_CONNECTION_LIMIT, AdminServer::kConnectionsMax,
             MHD_OPTION_CONNECTION_TIMEOUT, idle_seconds_, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
             AdminServer::kHeaderMax, MHD_OPTION_NOTIFY_COMPLETED, &Surface::completed, this,
-            MHD_OPTION_END);
+            MHD_OPTION_NOTIFY_CONNECTION, &Surface::connection_changed, this,
+            MHD_OPTION_PER_IP_CONNECTION_LIMIT, connections_of_address_max(), MHD_OPTION_END);
         return daemon_ != nullptr;
     }
 
@@ -225,6 +270,26 @@ private:
         surface.under_way_.leave();
     }
 
+    // Those of the admin socket have no address.
+    unsigned connections_of_address_max() const {
+        return serves_ == Serves::kMetrics ? AdminServer::kConnectionsOfAddressMax : 0;
+    }
+
+    static void connection_changed(void* self, MHD_Connection* connection, void**,
+                                   MHD_ConnectionNotificationCode what) noexcept {
+        auto& surface = *static_cast<Surface*>(self);
+        const int fd = descriptor_of(connection);
+        if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+            surface.connections_.add(fd, AdminServer::kConnectionsMax - kSpareConnections);
+        } else {
+            surface.connections_.remove(fd);
+        }
+    }
+
+    static int descriptor_of(MHD_Connection* connection) {
+        return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    }
+
     static void log(void* self, const char* format, va_list arguments) noexcept {
         std::array<char, 512> text{};
         std::vsnprintf(text.data(), text.size(), format, arguments);
@@ -270,7 +335,10 @@ private:
                                                                  " is there twice; say it once"});
         // The time the handler takes is not the connection's idleness.
         MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, 0U);
+        const int fd = descriptor_of(connection);
+        connections_.enter_handler(fd);
         const std::optional<AdminReply> reply = ask(*route, request);
+        connections_.leave_handler(fd);
         drop_body(exchange);
         MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, idle_seconds_);
         if (!reply) return refuse(connection, too_many());
@@ -307,6 +375,7 @@ private:
     Places soon_;  // Requests with the handler.
     Places late_;
     Places large_{.count_max = kLargeBodiesMax};  // Bodies.
+    Connections connections_;
     MHD_Daemon* daemon_ = nullptr;
     ListenSocket quiet_;
 };

@@ -66,8 +66,11 @@ class AdminServer {
 public:
     static constexpr std::size_t kBodyMax = kAdminBodyMax;
     static constexpr std::size_t kHeaderMax = 16UL << 10;
-    // On each of socket and TCP; further ones are closed.
+    // On each of socket and TCP; when few places are left the oldest is ended whose request the
+    // handler does not have, so that those who are slow to send or to take keep nobody out.
     static constexpr std::uint32_t kConnectionsMax = 128;
+    // Of one address, over TCP; further ones are closed.
+    static constexpr std::uint32_t kConnectionsOfAddressMax = 32;
 
     struct Options {
         std::string socket = {};                      // Path of the UNIX socket.

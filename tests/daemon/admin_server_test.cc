@@ -48,7 +48,13 @@ public:
         is_connected_ =
             connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
     }
-    explicit Connection(std::uint16_t port) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    // From 127.0.0.`from`.
+    explicit Connection(std::uint16_t port, std::uint32_t from = 1)
+        : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+        sockaddr_in own{};
+        own.sin_family = AF_INET;
+        own.sin_addr.s_addr = htonl(INADDR_LOOPBACK - 1 + from);
+        REQUIRE(bind(fd_, reinterpret_cast<const sockaddr*>(&own), sizeof(own)) == 0);
         sockaddr_in address{};
         address.sin_family = AF_INET;
         address.sin_port = htons(port);
@@ -374,6 +380,47 @@ TEST_CASE("admin server: a slow answer holds up no other, and is not idleness", 
     REQUIRE(status_of(f.get("/v1/status")) == 200);
     f.handler.release();
     REQUIRE(body_of(slow.receive()) == R"({"state":"drained"})");
+}
+
+TEST_CASE("admin server: who is slow to send or to take keeps nobody out", "[daemon][admin]") {
+    Fixture f;
+    f.options.idle_timeout = 60s;
+    f.options.metrics = kLoopback;
+    f.start();
+    const std::uint16_t port = f.server->metrics_port();
+    std::vector<Connection> slow;
+    for (std::uint32_t i = 0; i < AdminServer::kConnectionsMax + 32; ++i) {
+        slow.emplace_back(f.options.socket);
+        slow.back().send("GET /v1/status HTTP/1.1\r\nHost:");
+        // From many addresses, of each as many as it may have.
+        slow.emplace_back(port, 2 + i / AdminServer::kConnectionsOfAddressMax);
+        slow.back().send("GET /metrics HTTP/1.1\r\nHost:");
+    }
+
+    Connection over_tcp(port);
+    over_tcp.send("GET /metrics HTTP/1.1\r\nHost: fopd\r\n\r\n");
+    CHECK(status_of(over_tcp.receive()) == 200);
+    CHECK(status_of(ask(f.options.socket, "GET /metrics")) == 200);
+}
+
+TEST_CASE("admin server: one address has a share of the connections", "[daemon][admin]") {
+    Fixture f;
+    f.options.idle_timeout = 60s;
+    f.options.metrics = kLoopback;
+    f.start();
+    const std::uint16_t port = f.server->metrics_port();
+    std::vector<Connection> slow;
+    for (std::uint32_t i = 0; i < AdminServer::kConnectionsOfAddressMax; ++i) {
+        slow.emplace_back(port);
+        slow.back().send("GET /metrics HTTP/1.1\r\nHost:");
+    }
+
+    Connection one_more(port);
+    one_more.send("GET /metrics HTTP/1.1\r\nHost: fopd\r\n\r\n");
+    CHECK(one_more.receive().empty());
+    Connection other(port, 2);
+    other.send("GET /metrics HTTP/1.1\r\nHost: fopd\r\n\r\n");
+    CHECK(status_of(other.receive()) == 200);
 }
 
 TEST_CASE("admin server: a hundred connections at once are all answered", "[daemon][admin]") {
