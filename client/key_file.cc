@@ -18,7 +18,7 @@ constexpr std::size_t kFileMax = 512;
 
 std::expected<fop::Key, std::string> read_key_file(const std::string& path) {
     std::array<char, kFileMax> text{};
-    const auto length = read_secret_file(path, text);
+    const auto length = read_secret_file(path, text, Guard::kOwnerAlone);
     const auto key = fop::parse_key(std::string_view(text.data(), length.value_or(0)));
     fop::wipe(std::as_writable_bytes(std::span(text)));
     if (!length) return std::unexpected(length.error());

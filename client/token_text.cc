@@ -34,7 +34,7 @@ bool may_be_token(std::string_view text) {
 std::expected<std::vector<std::byte>, std::string> read_token(const std::string& token_or_file) {
     if (auto token = parse_token(token_or_file)) return token;
     std::array<char, kTokenFileMax> text{};
-    const auto length = read_secret_file(token_or_file, text);
+    const auto length = read_secret_file(token_or_file, text, Guard::kNone);
     if (!length && may_be_token(token_or_file)) {
         return std::unexpected("it is neither a token nor a file that can be read");
     }

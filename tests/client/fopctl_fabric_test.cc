@@ -1,6 +1,7 @@
 // Goal: the verbs that use the network say what came of it, in the form and with the exit code that
 // scripts rely on.
 // Method: run the program against a server of this process.
+#include <filesystem>
 #include <fstream>
 
 #include <nlohmann/json.hpp>
@@ -18,7 +19,11 @@ namespace {
 const fop::Key kKey = fabric::testing::key_of(7);
 
 struct Fixture {
-    Fixture() { std::ofstream(key_file) << fop::to_text(kKey); }
+    Fixture() { write_key(key_file, fop::to_text(kKey), 0600); }
+    static void write_key(const std::string& path, const std::string& text, unsigned mode) {
+        std::ofstream(path) << text;
+        std::filesystem::permissions(path, static_cast<std::filesystem::perms>(mode));
+    }
 
     // "other" and "missing" are files of the test's directory.
     Ran run(std::vector<std::string> arguments) const {
@@ -115,7 +120,7 @@ TEST_CASE("fopctl bench: calls that wait in vain for longer than is measured are
 TEST_CASE("fopctl network: each failure has its exit code, and a word about what to do",
           "[client]") {
     const Fixture f;
-    std::ofstream(f.dir / "other") << std::string(64, 'a');
+    Fixture::write_key(f.dir / "other", std::string(64, 'a'), 0600);
     struct Row {
         std::vector<std::string> arguments;
         int exit_code;
@@ -135,6 +140,28 @@ TEST_CASE("fopctl network: each failure has its exit code, and a word about what
     REQUIRE(ran.exit_code == row.exit_code);
     REQUIRE(ran.out.empty());
     REQUIRE_THAT(ran.err, ContainsSubstring(row.words));
+}
+
+TEST_CASE("fopctl network: a key file that others can read is refused, with what to do",
+          "[client]") {
+    const Fixture f;
+    const unsigned mode = GENERATE(0640U, 0604U, 0660U, 0601U);
+    Fixture::write_key(f.dir / "other", fop::to_text(kKey), mode);
+
+    const Ran refused = f.run({"ping", "--key", "other", "--count", "1"});
+    Fixture::write_key(f.dir / "other", fop::to_text(kKey), 0400);
+    const Ran taken = f.run({"ping", "--key", "other", "--count", "1"});
+
+    CAPTURE(mode, refused.err, taken.err);
+    REQUIRE(refused.exit_code == 2);
+    REQUIRE(refused.err.find("chmod 0600") != std::string::npos);
+    REQUIRE(refused.err.find(fop::to_text(kKey).substr(0, 16)) == std::string::npos);
+    REQUIRE(taken.exit_code == 0);
+}
+
+TEST_CASE("fopctl bench: what a bulk echo may not move is a mistake in the call", "[client]") {
+    const Fixture f;
+    REQUIRE(f.run({"bench", "--op", "bulk_echo", "--size", "17M"}).exit_code == 2);
 }
 
 }  // namespace fopd::client::testing

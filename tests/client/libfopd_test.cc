@@ -7,6 +7,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstddef>
+#include <filesystem>
 #include <fstream>
 #include <future>
 #include <new>
@@ -40,7 +41,10 @@ fabric::Admission tester() {
 struct Fixture {
     Fixture() : key_file(dir / "key") { write_key(kKey); }
 
-    void write_key(const fop::Key& key) const { std::ofstream(key_file) << fop::to_text(key); }
+    void write_key(const fop::Key& key) const {
+        std::ofstream(key_file) << fop::to_text(key);
+        std::filesystem::permissions(key_file, std::filesystem::perms{0600});
+    }
     libfopd::Options options(const std::string& address) const {
         libfopd::Options options;
         options.server = address;
