@@ -50,6 +50,21 @@ private:
     volatile std::byte sum_{};  // So that every byte is really read.
 };
 
+// What is handed out keeps its limits (docs/formats/limits.md).
+template <typename Variant>
+void check_lengths(const Variant& body) {
+    const auto look = [](const auto& each) {
+        if constexpr (requires { each.bytes; }) ENSURE(each.bytes <= kBulkEchoBytesMax);
+        if constexpr (requires { each.length; }) ENSURE(each.length <= kTransferBytesMax);
+        if constexpr (requires { each.size_bytes; }) ENSURE(each.size_bytes <= kOffsetMax);
+        if constexpr (requires { each.range; }) ENSURE(each.range.end() <= kOffsetMax);
+        if constexpr (requires { each.ranges; }) ENSURE(each.ranges.size() <= kRangesMax);
+        if constexpr (requires { each.checksums; }) ENSURE(each.checksums.size() <= kPiecesMax);
+        if constexpr (requires { each.receipts; }) ENSURE(each.receipts.size() <= kReceiptsMax);
+    };
+    std::visit(look, body);
+}
+
 bool same(std::span<const std::byte> one, std::span<const std::byte> other) {
     return std::ranges::equal(one, other);
 }
@@ -95,6 +110,7 @@ void reread_requests(std::span<const std::byte> message, const Prefix& prefix,
         within.check(request.token);
         within.check(request.payload);
         within.check_borrowed(request.body);
+        check_lengths(request.body);
         static_cast<void>(payload_intact(request));
         if (can_be_written(request)) ENSURE(writer.add(request));
     }
@@ -125,6 +141,7 @@ void reread_replies(std::span<const std::byte> message, const Prefix& prefix,
         within.check(reply.words);
         within.check(reply.payload);
         within.check_borrowed(reply.body);
+        check_lengths(reply.body);
         static_cast<void>(payload_intact(reply));
         ENSURE(writer.add(reply));
     }
