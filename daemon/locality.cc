@@ -183,7 +183,8 @@ std::vector<store::ReplyKey> Locality::unheard_replies() const {
     std::vector<store::ReplyKey> keys;
     if (fabric_ == nullptr) return keys;
     for (const fabric::UnheardFop& each : fabric_->server->unheard(kBackWithin)) {
-        keys.push_back(reqh::reply_key(each.client, each.principal, each.request));
+        keys.push_back(
+            reqh::reply_key(fabric::request_owner(each.client, each.principal), each.request));
     }
     return keys;
 }

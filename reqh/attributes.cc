@@ -87,6 +87,12 @@ Task<fop::Reply> run_set_attributes(Operation* operation) {
     const store::Fid fid = store_fid(set.fid);
     const auto homed = operation->find_home(fid.slot());
     if (!homed) co_return operation->refuse(homed.error());
+    const auto earlier = co_await operation->recall();
+    if (!earlier) co_return operation->refuse(earlier.error());
+    if (earlier->has_value()) {
+        co_return fop::Reply{
+            .body = fop::SetAttributesReply{.changed = operation->changed_then(**earlier)}};
+    }
     const LockRequest needed{.fid = fid, .range = kWholeObject, .mode = LockMode::kExclusive};
     const auto locked = co_await operation->lock(needed);
     if (!locked) co_return operation->refuse(locked.error());
@@ -98,7 +104,7 @@ Task<fop::Reply> run_set_attributes(Operation* operation) {
     if (!serving) co_return operation->refuse(serving.error());
     const auto moved = co_await move_charge(operation, &set);
     if (!moved) co_return operation->refuse(moved.error());
-    auto room = co_await operation->reserve(store::kPutRecordBytesMax);
+    auto room = co_await operation->reserve(store::kPutRecordBytesMax + kReplyRecordBytesMax);
     if (!room) co_return operation->refuse(room.error());
     operation->enter(Phase::kExecute);
     const auto wanted = operation->check_wanted();
@@ -111,6 +117,9 @@ Task<fop::Reply> run_set_attributes(Operation* operation) {
     ++object.version;
     object.changed = operation->wall();
     operation->put_object(fid, object);
+    operation->put_reply({.type = operation->request().type,
+                          .version = object.version,
+                          .size_bytes = object.size_bytes});
     const auto receipt = co_await operation->commit_durable(std::move(*room));
     if (!receipt) co_return operation->refuse(receipt.error());
     co_return fop::Reply{.body =

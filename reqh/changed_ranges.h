@@ -39,7 +39,7 @@ public:
     explicit ChangedRanges(const Life& life) : ChangedRanges(life, Limits{}) {}
     ChangedRanges(const Life& life, const Limits& limits);
 
-    // A client of a principal, as reply_key() makes it of the two.
+    // A client of a principal: fabric::Caller::owner.
     using Writer = store::ClientId;
     struct Change {
         store::Fid fid{};

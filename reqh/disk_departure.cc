@@ -21,8 +21,7 @@ public:
         ++contents.uploads;
         return count_one();
     }
-    Result<void> reply(const store::ReplyKey& /*key*/,
-                       const store::ReplyRecord& /*record*/) override {
+    Result<void> reply(const store::ReplyRecord& /*record*/) override {
         ++contents.replies;
         return count_one();
     }
@@ -101,7 +100,8 @@ Task<Result<DiskContents>> DiskDeparture::look(const Unheard* unheard) {
         if (i % kRepliesATurn == kRepliesATurn - 1) co_await stores_.parts().reactor.yield();
         const auto reply = map.find_reply(unheard->keys[i]);
         if (!reply) co_return std::unexpected(reply.error());
-        if (reply->has_value()) ++counter.contents.replies;
+        const bool is_there = reply->has_value() && (*reply)->key == unheard->keys[i];
+        if (is_there) ++counter.contents.replies;
     }
     co_return counter.contents;
 }

@@ -100,7 +100,7 @@ Task<fop::Reply> run_create(Operation* operation) {
     operation->enter(Phase::kAuthorise);
     const auto charged = operation->charge(acting_user(operation->caller()), {.objects = 1});
     if (!charged) co_return operation->refuse(charged.error());
-    auto room = co_await operation->reserve(2 * store::kPutRecordBytesMax);
+    auto room = co_await operation->reserve(store::kPutRecordBytesMax + kReplyRecordBytesMax);
     if (!room) co_return operation->refuse(room.error());
     operation->enter(Phase::kExecute);
     const auto wanted = operation->check_wanted();
@@ -353,12 +353,6 @@ bool is_replaced(const Operation& operation, store::Fid fid) {
     return !owner || owner->fid != fid;
 }
 
-fop::Reply renamed(const RecordedReply& reply, const fop::Receipt& receipt) {
-    return {.body = fop::RenameReply{.changed = {.version = reply.version,
-                                                 .size_bytes = reply.size_bytes,
-                                                 .receipt = receipt}}};
-}
-
 // Holds the old name, if there is one, and the new one, and locks the object.
 Task<Granted<bool>> take_for_rename(Operation* operation, const fop::Rename* rename) {
     const store::Fid fid = store_fid(rename->fid);
@@ -402,7 +396,10 @@ Task<fop::Reply> run_rename(Operation* operation) {
     if (!homed) co_return operation->refuse(homed.error());
     const auto earlier = co_await operation->recall();
     if (!earlier) co_return operation->refuse(earlier.error());
-    if (earlier->has_value()) co_return renamed(**earlier, operation->durable_receipt());
+    if (earlier->has_value()) {
+        co_return fop::Reply{.body =
+                                 fop::RenameReply{.changed = operation->changed_then(**earlier)}};
+    }
     bool is_taken = false;
     for (unsigned tries = 0; tries < kTriesMax && !is_taken; ++tries) {
         const auto taken = co_await take_for_rename(operation, &rename);
@@ -412,13 +409,14 @@ Task<fop::Reply> run_rename(Operation* operation) {
     if (!is_taken) co_return operation->refuse(too_busy());
     store::Object object = operation->object();
     RecordedReply reply{.type = operation->request().type,
-                        .fid = fid,
                         .version = object.version,
                         .size_bytes = object.size_bytes};
-    if (object.name == rename.name) co_return renamed(reply, operation->durable_receipt());
+    if (object.name == rename.name) {
+        co_return fop::Reply{.body = fop::RenameReply{.changed = operation->changed_then(reply)}};
+    }
     const auto serving = operation->check_serving();
     if (!serving) co_return operation->refuse(serving.error());
-    auto room = co_await operation->reserve(2 * store::kPutRecordBytesMax);
+    auto room = co_await operation->reserve(store::kPutRecordBytesMax + kReplyRecordBytesMax);
     if (!room) co_return operation->refuse(room.error());
     operation->enter(Phase::kExecute);
     const auto wanted = operation->check_wanted();
@@ -432,7 +430,9 @@ Task<fop::Reply> run_rename(Operation* operation) {
     operation->put_reply(reply);
     const auto receipt = co_await operation->commit_durable(std::move(*room));
     if (!receipt) co_return operation->refuse(receipt.error());
-    co_return renamed(reply, *receipt);
+    co_return fop::Reply{.body = fop::RenameReply{.changed = {.version = reply.version,
+                                                              .size_bytes = reply.size_bytes,
+                                                              .receipt = *receipt}}};
 }
 
 namespace {
@@ -480,14 +480,14 @@ Task<fop::Reply> run_delete(Operation* operation) {
     const auto blocks = co_await count_blocks(operation, fid);
     if (!blocks) co_return operation->refuse(blocks.error());
     operation->will_free(operation->object().owner, {.blocks = *blocks, .objects = 1});
-    auto room = co_await operation->reserve(store::kRemoveRecordBytes + store::kPutRecordBytesMax);
+    auto room = co_await operation->reserve(store::kRemoveRecordBytes + kReplyRecordBytesMax);
     if (!room) co_return operation->refuse(room.error());
     operation->enter(Phase::kExecute);
     const auto wanted = operation->check_wanted();
     if (!wanted) co_return operation->refuse(wanted.error());
     operation->remove(fid);
     operation->will_go(fid);
-    operation->put_reply({.type = operation->request().type, .fid = fid});
+    operation->put_reply({.type = operation->request().type});
     const auto receipt = co_await operation->commit_durable(std::move(*room));
     if (!receipt) co_return operation->refuse(receipt.error());
     co_return fop::Reply{.body = fop::DeleteReply{.receipt = *receipt}};

@@ -21,16 +21,6 @@ namespace {
 // distant one.
 constexpr Duration kLeaveWaitMax = 30s;
 
-// No object is called that: no slot has as many disks.
-store::Fid fid_of_request(const store::ReplyKey& key) {
-    std::uint64_t high = 0;
-    std::uint64_t low = 0;
-    std::memcpy(&high, key.client.bytes.data(), sizeof high);
-    std::memcpy(&low, key.client.bytes.data() + sizeof high, sizeof low);
-    return {.high = high | 0xffffULL << 48,
-            .low = low ^ key.request_number * 0x9e3779b97f4a7c15ULL};
-}
-
 }  // namespace
 
 Task<fop::Reply> Operation::run(Site site) {
@@ -187,31 +177,6 @@ std::uint32_t Operation::incarnation() const {
 }
 
 // -- what others use --
-
-Task<Granted<std::optional<RecordedReply>>> Operation::recall() {
-    enter(Phase::kDistributedResources);
-    reply_key_ = reply_key(caller().client, caller().principal, request().id);
-    const LockRequest same{
-        .fid = fid_of_request(reply_key_), .range = kAttributes, .mode = LockMode::kExclusive};
-    std::optional<Waiting> waiting(std::in_place, *origin_.progress, reactor(),
-                                   Wait{.what = WaitsFor::kSameRequest});
-    const auto locked = co_await home_->locks().acquire(once_lock_, same, wait());
-    waiting.reset();
-    if (!locked) co_return refused(locked.error());
-    const auto found = volume().map().find_reply(reply_key_);
-    if (!found) co_return refused(found.error());
-    if (!found->has_value()) co_return std::nullopt;
-    const auto reply = read_recorded_reply((*found)->reply);
-    if (!reply) co_return refused(reply.error());
-    if (reply->type != origin_.type->number) {
-        co_return refused(fop::Status::kMalformed, "its number was used for another fop before");
-    }
-    // The map may have what the log has lost, when it has failed.
-    const auto synced = co_await volume().sync(wait());
-    if (synced) co_return *reply;
-    if (volume().serving()) co_return refused(synced.error());
-    co_return refused(fop::Status::kOutcomeUnknown, "the disk failed its log");
-}
 
 Task<Granted<>> Operation::hold_names(std::span<const WantedName> wanted) {
     ENSURE(!wanted.empty());
@@ -489,12 +454,6 @@ void Operation::put_commit(store::Fid fid, const store::Object& object) {
     change_.records.commit(store::Key::object(fid), store::write_object(value_, object));
 }
 
-void Operation::put_reply(const RecordedReply& reply) {
-    const auto bytes = write_recorded_reply(reply);
-    const store::ReplyRecord record{.made = home_->next_stamp(wall()), .reply = bytes};
-    change_.records.put(store::Key::reply(reply_key_), store::write_reply(value_, record));
-}
-
 Task<Granted<store::Reservation>> Operation::reserve(std::size_t more_bytes) {
     enter(Phase::kTransaction);
     const std::size_t bytes = change_.records.bytes().size() + more_bytes;
@@ -546,7 +505,7 @@ ChangedRanges::Change Operation::changed_range(store::Fid fid, const fop::Range&
                                                std::uint32_t changed_in) const {
     return {.fid = fid,
             .range = range,
-            .writer = reply_key(caller().client, caller().principal, request().id).client,
+            .writer = {caller().owner},
             .object_changed_in = changed_in};
 }
 

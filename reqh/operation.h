@@ -147,7 +147,8 @@ public:
 
     // What was answered when the request came before, if it did, and what is durable by now; while
     // this one is at work, the same request waits here. For what must not happen twice. Before
-    // anything that could refuse a request that was carried out.
+    // anything that could refuse a request that was carried out. kCancelled when its client has had
+    // the reply, and only the network has not.
     Task<Granted<std::optional<RecordedReply>>> recall();
     // Waits for names, in their order; all of them are let go at the end of the operation, or by
     // let_go_names(). Requires: it holds none yet.
@@ -239,6 +240,8 @@ public:
 
     // -- answers --
 
+    // What a change was that recall() has found.
+    fop::Changed changed_then(const RecordedReply& reply) const;
     // All that is durable on the disk. Of a reply that has no change of its own: with the receipt
     // of a durable change the client takes all before it for durable.
     fop::Receipt durable_receipt() const;

@@ -1,13 +1,11 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string_view>
 
 #include "core/result.h"
-#include "fop/bodies.h"
+#include "fabric/rpc/incoming.h"
 #include "store/fid.h"
 #include "store/index.h"
 #include "store/object.h"
@@ -19,7 +17,7 @@ namespace fopd::reqh {
 // long been durable.
 struct RecordedReply {
     std::uint16_t type = 0;  // The number of the fop's type.
-    store::Fid fid{};
+    store::Fid fid{};        // Of what it has made; zero where the request says it.
     std::uint64_t version = 0;
     std::uint64_t size_bytes = 0;
     std::uint64_t offset = 0;
@@ -27,15 +25,18 @@ struct RecordedReply {
     friend bool operator==(const RecordedReply&, const RecordedReply&) = default;
 };
 
-// Whose request it is. A client's own number is no secret: whoever else says it asks for something
-// of his own.
-store::ReplyKey reply_key(std::span<const std::byte, 16> client, std::string_view principal,
-                          std::uint64_t number);
+store::ReplyKey reply_key(const fabric::RequestOwner& owner, std::uint64_t number);
 
-inline constexpr std::size_t kRecordedReplyBytes = 2 + 16 + 3 * 8;
+inline constexpr std::size_t kRecordedReplyBytesMax = 2 + 1 + 16 + 3 * 8;
 
-std::array<std::byte, kRecordedReplyBytes> write_recorded_reply(const RecordedReply& reply);
+// A part of `into`.
+store::Bytes write_recorded_reply(const RecordedReply& reply,
+                                  std::span<std::byte, kRecordedReplyBytesMax> into);
 // kCorrupt for what is none.
 Result<RecordedReply> read_recorded_reply(store::Bytes bytes);
+
+// The records of a change of one object in place, and of its reply.
+inline constexpr std::size_t kReplyRecordBytesMax =
+    store::reply_record_bytes(kRecordedReplyBytesMax);
 
 }  // namespace fopd::reqh

@@ -62,7 +62,7 @@ Task<Granted<fop::Changed>> Clearing::run() {
     if (!rewritten) co_return refused(rewritten.error());
     const auto punched = co_await punch();
     if (!punched) co_return refused(punched.error());
-    auto room = co_await operation_.reserve(store::kPutRecordBytesMax);
+    auto room = co_await operation_.reserve(store::kPutRecordBytesMax + kReplyRecordBytesMax);
     if (!room) co_return refused(room.error());
     operation_.enter(Phase::kExecute);
     const auto wanted = operation_.check_wanted();
@@ -141,6 +141,9 @@ Task<Granted<>> Clearing::commit(store::Reservation room) {
     object.changed = operation_.wall();
     const auto changed_in = std::exchange(object.incarnation, operation_.incarnation());
     operation_.put_object(what_.fid, object);
+    operation_.put_reply({.type = operation_.request().type,
+                          .version = object.version,
+                          .size_bytes = object.size_bytes});
     for (std::size_t i = 0; i < edge_count_; ++i) {
         operation_.io().write(memory(i), edges_[i].block, {});
     }
@@ -159,8 +162,6 @@ Task<Granted<>> Clearing::commit(store::Reservation room) {
 }
 
 Task<Granted<>> lock_whole(Operation* operation, store::Fid fid) {
-    const auto homed = operation->find_home(fid.slot());
-    if (!homed) co_return homed;
     const LockRequest needed{.fid = fid, .range = kWholeObject, .mode = LockMode::kExclusive};
     const auto locked = co_await operation->lock(needed);
     if (!locked) co_return locked;
@@ -174,6 +175,14 @@ Task<Granted<>> lock_whole(Operation* operation, store::Fid fid) {
 Task<fop::Reply> run_truncate(Operation* operation) {
     const auto& truncate = operation->body<fop::Truncate>();
     const store::Fid fid = store_fid(truncate.fid);
+    const auto homed = operation->find_home(fid.slot());
+    if (!homed) co_return operation->refuse(homed.error());
+    const auto earlier = co_await operation->recall();
+    if (!earlier) co_return operation->refuse(earlier.error());
+    if (earlier->has_value()) {
+        co_return fop::Reply{.body =
+                                 fop::TruncateReply{.changed = operation->changed_then(**earlier)}};
+    }
     const auto locked = co_await lock_whole(operation, fid);
     if (!locked) co_return operation->refuse(locked.error());
     Clearing job(*operation, {.fid = fid,
@@ -188,6 +197,14 @@ Task<fop::Reply> run_truncate(Operation* operation) {
 Task<fop::Reply> run_punch(Operation* operation) {
     const auto& punch = operation->body<fop::Punch>();
     const store::Fid fid = store_fid(punch.fid);
+    const auto homed = operation->find_home(fid.slot());
+    if (!homed) co_return operation->refuse(homed.error());
+    const auto earlier = co_await operation->recall();
+    if (!earlier) co_return operation->refuse(earlier.error());
+    if (earlier->has_value()) {
+        co_return fop::Reply{.body =
+                                 fop::PunchReply{.changed = operation->changed_then(**earlier)}};
+    }
     const auto locked = co_await lock_whole(operation, fid);
     if (!locked) co_return operation->refuse(locked.error());
     Clearing job(*operation,

@@ -13,7 +13,6 @@ namespace {
 // What one pass finds at most; the next one finds the rest.
 constexpr std::size_t kUploadsMax = 4096;
 constexpr std::size_t kForgottenAtOnce = 512;
-constexpr std::size_t kForgetRecordBytes = store::kRecordHeadBytes + 2 + 25;
 
 // Forgets the replies up to a stamp as they are shown.
 class OldReplies final : public store::MapVisitor {
@@ -21,9 +20,9 @@ public:
     OldReplies(store::Volume& volume, std::int64_t up_to, core::WaitOptions wait)
         : volume_(volume), up_to_(up_to), wait_(wait) {}
 
-    Result<void> reply(const store::ReplyKey& key, const store::ReplyRecord& record) override {
+    Result<void> reply(const store::ReplyRecord& record) override {
         newest_ = std::max(newest_, record.made.unix_ns);
-        if (record.made.unix_ns <= up_to_) keys_.push_back(key);
+        if (is_old(record)) keys_.push_back(record.key);
         return {};
     }
 
@@ -41,13 +40,18 @@ public:
 
 private:
     Task<Result<void>> forget(std::size_t at, std::size_t count) {
-        auto room =
-            co_await volume_.reserve(static_cast<std::uint32_t>(count * kForgetRecordBytes), wait_);
+        auto room = co_await volume_.reserve(
+            static_cast<std::uint32_t>(count * store::kForgetRecordBytes), wait_);
         if (!room) co_return std::unexpected(room.error());
         store::Change change;
         for (const store::ReplyKey& key : std::span(keys_).subspan(at, count)) {
-            change.records.forget(store::Key::reply(key));
+            // Another may have its place by now.
+            const auto found = volume_.map().find_reply(key);
+            if (!found) co_return std::unexpected(found.error());
+            const bool is_there = found->has_value() && is_old(**found);
+            if (is_there) change.records.forget(store::Key::reply(key));
         }
+        if (change.records.count() == 0) co_return Result<void>{};
         const Result<void> begun = volume_.begin(change, std::move(*room),
                                                  store::Durability::kDurable, store::Data::kNone);
         if (!begun) co_return begun;
@@ -55,6 +59,8 @@ private:
         if (!finished) co_return std::unexpected(finished.error());
         co_return Result<void>{};
     }
+
+    bool is_old(const store::ReplyRecord& record) const { return record.made.unix_ns <= up_to_; }
 
     store::Volume& volume_;
     const std::int64_t up_to_;

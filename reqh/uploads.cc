@@ -58,7 +58,7 @@ Task<fop::Reply> run_upload_begin(Operation* operation) {
     // Only to say it before it was sent, while another disk may still be tried.
     const auto fits = operation->check_room((begin.size_bytes + kBlock - 1) / kBlock);
     if (!fits) co_return operation->refuse(fits.error());
-    auto room = co_await operation->reserve(2 * store::kPutRecordBytesMax);
+    auto room = co_await operation->reserve(store::kPutRecordBytesMax + kReplyRecordBytesMax);
     if (!room) co_return operation->refuse(room.error());
     operation->enter(Phase::kExecute);
     const auto wanted = operation->check_wanted();
@@ -98,11 +98,12 @@ Task<Granted<>> check_upload_before_pull(Operation* operation, store::Fid fid) {
 Task<Granted<fop::Receipt>> write_upload(Operation* operation, BlockWriter* writer) {
     const auto placed = co_await writer->place();
     if (!placed) co_return refused(placed.error());
-    auto room = co_await operation->reserve(0);
+    auto room = co_await operation->reserve(kReplyRecordBytesMax);
     if (!room) co_return refused(room.error());
     operation->enter(Phase::kExecute);
     const auto wanted = operation->check_wanted();
     if (!wanted) co_return refused(wanted.error());
+    operation->put_reply({.type = operation->request().type});
     const store::Data data =
         writer->start_last_writes() ? store::Data::kPending : store::Data::kNone;
     const auto begun =
@@ -121,6 +122,12 @@ Task<fop::Reply> run_upload_write(Operation* operation) {
     const store::Fid fid = store_fid(write.fid);
     const auto homed = operation->find_home(fid.slot());
     if (!homed) co_return operation->refuse(homed.error());
+    const auto earlier = co_await operation->recall();
+    if (!earlier) co_return operation->refuse(earlier.error());
+    if (earlier->has_value()) {
+        co_return fop::Reply{.body =
+                                 fop::UploadWriteReply{.receipt = operation->durable_receipt()}};
+    }
     const std::array ranges{write.range};
     const store::BlockRange blocks = blocks_of(ranges);
     const bool is_empty = blocks.count == 0;
@@ -213,7 +220,7 @@ Task<Granted<>> hold_name_of_upload(Operation* operation, store::Fid fid) {
 Task<Granted<fop::UploadCommitReply>> commit_upload(Operation* operation,
                                                     const fop::UploadCommit* commit) {
     const store::Fid fid = store_fid(commit->fid);
-    auto room = co_await operation->reserve(2 * store::kPutRecordBytesMax);
+    auto room = co_await operation->reserve(store::kPutRecordBytesMax + kReplyRecordBytesMax);
     if (!room) co_return refused(room.error());
     operation->enter(Phase::kExecute);
     const auto wanted = operation->check_wanted();
@@ -226,8 +233,7 @@ Task<Granted<fop::UploadCommitReply>> commit_upload(Operation* operation,
     object.name_version = object.name.empty() ? 0 : operation->name_hold(0).version;
     operation->put_commit(fid, object);
     operation->will_come(fid);
-    operation->put_reply(
-        {.type = operation->request().type, .fid = fid, .version = object.version});
+    operation->put_reply({.type = operation->request().type, .version = object.version});
     const auto receipt = co_await operation->commit_durable(std::move(*room));
     if (!receipt) co_return refused(receipt.error());
     co_return fop::UploadCommitReply{.version = object.version, .receipt = *receipt};

@@ -51,7 +51,7 @@ private:
 Task<Granted<fop::Changed>> ObjectWrite::run() {
     const auto placed = co_await writer_.place();
     if (!placed) co_return refused(placed.error());
-    auto room = co_await operation_.reserve(2 * store::kPutRecordBytesMax);
+    auto room = co_await operation_.reserve(store::kPutRecordBytesMax + kReplyRecordBytesMax);
     if (!room) co_return refused(room.error());
     operation_.enter(Phase::kExecute);
     const auto wanted = operation_.check_wanted();
@@ -95,13 +95,10 @@ Granted<> ObjectWrite::put_grown_object() {
     after_ = {
         .size_bytes = object.size_bytes, .version = object.version, .changed = object.changed};
     operation_.put_object(what_.fid, object);
-    if (what_.is_append) {
-        operation_.put_reply({.type = operation_.request().type,
-                              .fid = what_.fid,
-                              .version = after_.version,
-                              .size_bytes = after_.size_bytes,
-                              .offset = what_.ranges.front().offset});
-    }
+    operation_.put_reply({.type = operation_.request().type,
+                          .version = after_.version,
+                          .size_bytes = after_.size_bytes,
+                          .offset = what_.is_append ? what_.ranges.front().offset : 0});
     return {};
 }
 
@@ -150,6 +147,12 @@ Task<fop::Reply> run_write(Operation* operation) {
     const store::Fid fid = store_fid(write.fid);
     const auto homed = operation->find_home(fid.slot());
     if (!homed) co_return operation->refuse(homed.error());
+    const auto earlier = co_await operation->recall();
+    if (!earlier) co_return operation->refuse(earlier.error());
+    if (earlier->has_value()) {
+        co_return fop::Reply{.body =
+                                 fop::WriteReply{.changed = operation->changed_then(**earlier)}};
+    }
     const auto planned = operation->work().plan.begin(write.ranges);
     if (!planned) co_return operation->refuse(refusal_of(planned.error()));
     const store::BlockRange blocks = blocks_of(write.ranges);
@@ -197,12 +200,9 @@ Task<fop::Reply> run_append(Operation* operation) {
     const auto earlier = co_await operation->recall();
     if (!earlier) co_return operation->refuse(earlier.error());
     if (earlier->has_value()) {
-        const RecordedReply& reply = **earlier;
-        co_return fop::Reply{
-            .body = fop::AppendReply{.offset = reply.offset,
-                                     .changed = {.version = reply.version,
-                                                 .size_bytes = reply.size_bytes,
-                                                 .receipt = operation->durable_receipt()}}};
+        co_return fop::Reply{.body =
+                                 fop::AppendReply{.offset = (*earlier)->offset,
+                                                  .changed = operation->changed_then(**earlier)}};
     }
     std::array ranges{fop::Range{.offset = 0, .length = append.length}};
     if (append.source) {

@@ -19,7 +19,7 @@ constexpr std::byte kObjectLayout{1};
 constexpr std::size_t kObjectHeadBytes = 56;
 constexpr std::size_t kUploadHeadBytes = 24;
 constexpr std::size_t kExtentHeadBytes = 8;
-constexpr std::size_t kReplyHeadBytes = 8;
+constexpr std::size_t kReplyMadeAt = 7;
 constexpr std::uint16_t kModeMax = 0777;
 // A disk has fewer bytes than fit into 64 bits.
 constexpr std::uint64_t kDiskBlocksMax = std::numeric_limits<std::uint64_t>::max() / 4096;
@@ -95,8 +95,12 @@ Key::Key(KeyKind kind, std::uint64_t high, std::uint64_t low, std::uint64_t numb
 }
 
 Key Key::reply(const ReplyKey& key) {
-    return {KeyKind::kReply, get_big(key.client.bytes.data()), get_big(key.client.bytes.data() + 8),
-            key.request_number};
+    Key made(KeyKind::kReply);
+    std::ranges::copy(key.client.bytes, made.bytes_.begin() + 1);
+    made.bytes_[kReplyKeyBytes - 2] = static_cast<std::byte>(key.place() >> 8);
+    made.bytes_[kReplyKeyBytes - 1] = static_cast<std::byte>(key.place());
+    made.size_ = kReplyKeyBytes;
+    return made;
 }
 
 Key Key::names() {
@@ -126,10 +130,12 @@ Result<ExtentKey> read_extent_key(Bytes key) {
 }
 
 Result<ReplyKey> read_reply_key(Bytes key) {
-    if (!is_kind(key, KeyKind::kReply, kNumberKeyBytes)) {
+    if (!is_kind(key, KeyKind::kReply, kReplyKeyBytes)) {
         return corrupt("key of a reply in the index");
     }
-    ReplyKey read{.client = {}, .request_number = get_big(key.data() + kFidKeyBytes)};
+    ReplyKey read{.client = {},
+                  .request_number = std::to_integer<std::uint64_t>(key[kReplyKeyBytes - 2]) << 8 |
+                                    std::to_integer<std::uint64_t>(key.back())};
     std::ranges::copy(key.subspan(1, read.client.bytes.size()), read.client.bytes.begin());
     return read;
 }
@@ -237,12 +243,20 @@ Result<std::uint64_t> read_newest_name(Bytes value) {
     return get_little<std::uint64_t>(value, 0);
 }
 
-Result<ReplyRecord> read_reply(Bytes value) {
+Result<ReplyRecord> read_reply(Bytes key, Bytes value) {
+    auto whose = read_reply_key(key);
+    if (!whose) return std::unexpected(whose.error());
     if (value.size() < kReplyHeadBytes || value.size() > kReplyHeadBytes + kReplyBytesMax) {
         return corrupt("length of a reply in the index");
     }
+    // Seven bytes, and one of what follows, which is shifted out.
+    const ReplyKey place = *whose;
+    whose->request_number =
+        get_little<std::uint64_t>(value, 0) << 8 | (place.request_number & 0xff);
+    if (whose->place() != place.request_number) return corrupt("place of a reply in the index");
     return ReplyRecord{
-        .made = {static_cast<std::int64_t>(get_little<std::uint64_t>(value, 0))},
+        .key = *whose,
+        .made = {static_cast<std::int64_t>(get_little<std::uint64_t>(value, kReplyMadeAt))},
         .reply = value.subspan(kReplyHeadBytes),
     };
 }
@@ -291,7 +305,8 @@ Bytes write_reply(ValueBuffer& into, const ReplyRecord& record) {
     ENSURE(record.reply.size() <= kReplyBytesMax);
     into.clear();
     const auto value = into.grow(kReplyHeadBytes + record.reply.size());
-    put_little(value, 0, static_cast<std::uint64_t>(record.made.unix_ns));
+    put_little(value, 0, record.key.request_number >> 8);
+    put_little(value, kReplyMadeAt, static_cast<std::uint64_t>(record.made.unix_ns));
     std::ranges::copy(record.reply, value.begin() + kReplyHeadBytes);
     return into.bytes();
 }

@@ -21,7 +21,11 @@ inline constexpr std::size_t kObjectNameBytesMax = 480;
 // Versions of names are below it, so that there always is a next one.
 inline constexpr std::uint64_t kNameVersionEnd = 1ULL << 63;
 inline constexpr std::size_t kPrincipalBytesMax = 64;
-inline constexpr std::size_t kReplyBytesMax = 1024;
+// The kind, whose it is, its place.
+inline constexpr std::size_t kReplyKeyBytes = 1 + 15 + 2;
+// The number of its request without its lowest byte, and when it was made.
+inline constexpr std::size_t kReplyHeadBytes = 7 + 8;
+inline constexpr std::size_t kReplyBytesMax = 256;
 
 enum class KeyKind : std::uint8_t {
     kCleared = 'd',  // Blocks whose extents count no more, and are going.
@@ -32,9 +36,9 @@ enum class KeyKind : std::uint8_t {
     kUpload = 'u',  // An object that is not one yet.
 };
 
-// The same 16 bytes as fop's, of which the store knows nothing.
+// Whose requests they are, as whoever asks says.
 struct ClientId {
-    std::array<std::byte, 16> bytes{};
+    std::array<std::byte, 15> bytes{};
 
     friend auto operator<=>(const ClientId&, const ClientId&) = default;
 };
@@ -64,8 +68,19 @@ struct Upload {
     std::uint64_t written_bytes = 0;
 };
 
+// A client's request. Its lowest ten bits are a place of the client's, in which it has one request
+// at a time: who has sent one has had the replies to all before it in that place.
+struct ReplyKey {
+    ClientId client{};
+    std::uint64_t request_number = 0;
+
+    std::uint16_t place() const { return static_cast<std::uint16_t>(request_number % 1024); }
+    friend bool operator==(const ReplyKey&, const ReplyKey&) = default;
+};
+
 // A reply, to be given again when the request comes again.
 struct ReplyRecord {
+    ReplyKey key{};
     WallTime made{};
     Bytes reply{};  // Borrowed.
 };
@@ -80,11 +95,6 @@ struct Cleared {
     std::uint64_t first = 0;
     std::uint64_t end = 0;
 };
-struct ReplyKey {
-    ClientId client{};
-    std::uint64_t request_number = 0;
-};
-
 // A key, where it lies.
 class Key {
 public:
@@ -97,6 +107,7 @@ public:
     static Key extent(Fid fid, std::uint64_t first) {
         return {KeyKind::kExtent, fid.high, fid.low, first};
     }
+    // By its place: one reply takes that of the one before it.
     static Key reply(const ReplyKey& key);
     // The only one of its kind.
     static Key names();
@@ -120,6 +131,7 @@ private:
 // from what was read.
 Result<Fid> read_fid_key(KeyKind kind, Bytes key);  // Of an object or an upload.
 Result<ExtentKey> read_extent_key(Bytes key);
+// Of its request's number only the place.
 Result<ReplyKey> read_reply_key(Bytes key);
 
 // An extent as it lies in the index: its checksums are little endian, at any address.
@@ -146,7 +158,7 @@ Result<StoredExtent> read_extent(Bytes key, Bytes value);
 Result<Cleared> read_cleared_key(Bytes key);
 Result<Cleared> read_cleared(Bytes key, Bytes value);
 Result<std::uint64_t> read_newest_name(Bytes value);
-Result<ReplyRecord> read_reply(Bytes value);
+Result<ReplyRecord> read_reply(Bytes key, Bytes value);
 
 // A value in the making.
 class ValueBuffer {

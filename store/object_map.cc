@@ -95,18 +95,34 @@ void ObjectMap::remove(Fid fid) {
 }
 
 Result<std::optional<ReplyRecord>> ObjectMap::find_reply(const ReplyKey& key) {
-    const auto value = index_.get(Key::reply(key));
+    const Key place = Key::reply(key);
+    const auto value = index_.get(place);
     if (!value) return std::unexpected(value.error());
     if (!*value) return std::nullopt;
-    return read_reply(**value);
+    return read_reply(place, **value);
 }
 
-void ObjectMap::put_reply(const ReplyKey& key, const ReplyRecord& record) {
-    index_.put(Key::reply(key), write_reply(middle_, record));
+Result<std::uint64_t> ObjectMap::newest_request(const ReplyKey& key) {
+    if (const auto known = reply_places_.find(key)) return *known;
+    const auto there = find_reply(key);
+    if (!there) return std::unexpected(there.error());
+    const std::uint64_t newest = there->has_value() ? (*there)->key.request_number : 0;
+    reply_places_.set(key, newest);
+    return newest;
+}
+
+Result<void> ObjectMap::put_reply(const ReplyRecord& record) {
+    const auto newest = newest_request(record.key);
+    if (!newest) return std::unexpected(newest.error());
+    if (*newest > record.key.request_number) return {};
+    index_.put(Key::reply(record.key), write_reply(middle_, record));
+    reply_places_.set(record.key, record.key.request_number);
+    return {};
 }
 
 void ObjectMap::forget_reply(const ReplyKey& key) {
     index_.erase(Key::reply(key));
+    reply_places_.set(key, 0);
 }
 
 Result<std::uint64_t> ObjectMap::newest_name() {
@@ -595,10 +611,8 @@ Result<void> ObjectMap::show(KeyKind kind, const IndexEntry& entry, MapVisitor* 
         return show_to(extent_of(entry), [&](auto& extent) { return visitor->extent(extent); });
     }
     if (kind == KeyKind::kReply) {
-        const auto key = read_reply_key(entry.key);
-        if (!key) return std::unexpected(key.error());
-        return show_to(read_reply(entry.value),
-                       [&](auto& record) { return visitor->reply(*key, record); });
+        return show_to(read_reply(entry.key, entry.value),
+                       [&](auto& record) { return visitor->reply(record); });
     }
     if (kind == KeyKind::kCleared) {
         return show_to(read_cleared(entry.key, entry.value),

@@ -12,6 +12,7 @@
 #include "store/fid.h"
 #include "store/layered_index.h"
 #include "store/object.h"
+#include "store/reply_places.h"
 
 namespace fopd::store {
 
@@ -31,7 +32,7 @@ public:
     virtual Result<void> extent(const StoredExtent&) { return {}; }
     virtual Result<void> object(Fid, const Object&) { return {}; }
     virtual Result<void> upload(Fid, const Upload&) { return {}; }
-    virtual Result<void> reply(const ReplyKey&, const ReplyRecord&) { return {}; }
+    virtual Result<void> reply(const ReplyRecord&) { return {}; }
     virtual Result<void> cleared(const Cleared&) { return {}; }
     // Called between the turns that show something; it may take its time.
     virtual Task<Result<void>> between_turns() { co_return Result<void>{}; }
@@ -61,8 +62,14 @@ public:
     void commit_upload(Fid fid, const Object& object);
     // The object, or the upload, is gone at once, and all of it is cleared.
     void remove(Fid fid);
+    // The number of the request whose reply has the place of this one, be it this, an earlier or a
+    // later one; 0: there is none.
+    Result<std::uint64_t> newest_request(const ReplyKey& key);
+    // The reply that has the place of the request.
     Result<std::optional<ReplyRecord>> find_reply(const ReplyKey& key);
-    void put_reply(const ReplyKey& key, const ReplyRecord& record);
+    // Unless the place has that to a later request.
+    Result<void> put_reply(const ReplyRecord& record);
+    // The one that has the place.
     void forget_reply(const ReplyKey& key);
     // The newest record that changed a name, as the volume says; zero: none did.
     Result<std::uint64_t> newest_name();
@@ -199,6 +206,7 @@ private:
     ValueBuffer middle_;
     ValueBuffer right_;
     std::vector<Cleared> cleared_;
+    ReplyPlaces reply_places_;
     // Nothing that is cleared comes before this.
     Key sweep_from_ = Key::first_of(KeyKind::kCleared);
     std::optional<bool> has_cleared_;  // Of objects that are still there; perhaps.

@@ -108,6 +108,11 @@ inline constexpr std::size_t kPutRecordBytesMax = kRecordHeadBytes + 2 + 25 + kI
 constexpr std::size_t extent_record_bytes(std::size_t blocks) {
     return kRecordHeadBytes + 16 + 8 + 8 + 1 + 4 * blocks;
 }
+// With a reply of so many bytes.
+constexpr std::size_t reply_record_bytes(std::size_t reply_bytes) {
+    return kRecordHeadBytes + 2 + kReplyKeyBytes + kReplyHeadBytes + reply_bytes;
+}
+inline constexpr std::size_t kForgetRecordBytes = kRecordHeadBytes + 2 + kReplyKeyBytes;
 inline constexpr std::size_t kPunchRecordBytes = kRecordHeadBytes + 16 + 8 + 8;
 inline constexpr std::size_t kRemoveRecordBytes = kRecordHeadBytes + 16;
 

@@ -24,7 +24,10 @@ struct Schema {
 // What is of an older version means the same in the next one: version 2 has kClear besides, and in
 // version 3 an object says in which epoch of the log it was changed, where it had zeros.
 Result<void> copy_records(Bytes records, RecordWriter& into);
-inline constexpr std::array<SchemaStep, 2> kSchemaSteps{&copy_records, &copy_records};
+// In version 2 a reply's key was its request's whole number; in version 3 it is the request's
+// place.
+Result<void> put_replies_in_places(Bytes records, RecordWriter& into);
+inline constexpr std::array<SchemaStep, 2> kSchemaSteps{&copy_records, &put_replies_in_places};
 inline constexpr Schema kSchema{.version = 3, .steps = kSchemaSteps};
 static_assert(kSchema.steps.size() + 1 == kSchema.version);
 

@@ -481,17 +481,16 @@ Result<void> Volume::apply_object(const Record& record, NameChanges& names) {
 }
 
 Result<void> Volume::apply_reply(const Record& record) {
-    const auto key = read_reply_key(record.key);
-    if (!key) return std::unexpected(key.error());
     if (record.kind == RecordKind::kForget) {
+        const auto key = read_reply_key(record.key);
+        if (!key) return std::unexpected(key.error());
         map_.forget_reply(*key);
         return {};
     }
-    const auto reply = read_reply(record.value);
+    const auto reply = read_reply(record.key, record.value);
     if (!reply) return std::unexpected(reply.error());
     if (record.kind != RecordKind::kPut) return std::unexpected(kBadRecord);
-    map_.put_reply(*key, *reply);
-    return {};
+    return map_.put_reply(*reply);
 }
 
 // -- replay --

@@ -248,9 +248,7 @@ Result<void> VolumeCheck::see_object(const IndexEntry& entry) {
 
 Result<void> VolumeCheck::see_reply(const IndexEntry& entry) {
     ++report_.replies;
-    const auto key = read_reply_key(entry.key);
-    if (!key) return std::unexpected(key.error());
-    const auto record = read_reply(entry.value);
+    const auto record = read_reply(entry.key, entry.value);
     if (!record) return std::unexpected(record.error());
     if (options_.check_reply == nullptr) return {};
     return options_.check_reply(record->reply);

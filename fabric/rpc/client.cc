@@ -13,8 +13,8 @@ namespace fopd::fabric {
 
 namespace {
 
-// A power of two. More than any server grants credits for, with all that may wait there.
-constexpr std::size_t kSlotCount = 1024;
+// More than any server grants credits for, with all that may wait there.
+constexpr std::size_t kSlotCount = fop::kRequestPlaces;
 
 // For people. What kind of error one of the operating system is says nothing beside its own words.
 std::string words_of(const Error& error) {

@@ -194,6 +194,7 @@ void ClientRecords::end_running(ClientRecord& client, Instant now) {
 }
 
 void ClientRecords::acknowledged(ClientRecord& client, std::uint64_t before) {
+    client.acknowledged_before_ = std::max(client.acknowledged_before_, before);
     auto& fops = client.fops_;
     for (auto each = fops.begin(); each != fops.end() && each->first < before;) {
         const auto next = std::next(each);

@@ -5,15 +5,19 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "core/intrusive_list.h"
 #include "core/time.h"
 #include "fabric/rpc/kept_reply.h"
 #include "fop/fop_type.h"
 #include "fop/hello.h"
+#include "fop/message.h"
 #include "fop/principal.h"
 
 namespace fopd::fabric {
@@ -32,7 +36,7 @@ protected:
     ~ClientLine() = default;
 };
 
-// A fop that must not run twice.
+// A fop that must not run twice, may have started, and that the store does not remember.
 struct RememberedFop {
     ClientRecord* client = nullptr;
     std::uint64_t line = 0;             // Who is to get the reply, if it is still there.
@@ -63,6 +67,15 @@ public:
     const std::string& principal() const { return principal_; }
     PrincipalShare& share() { return share_; }
     const std::map<std::uint64_t, RememberedFop>& fops() const { return fops_; }
+    // Of the fops that the store remembers, the newest in each place of this client's; 0: none.
+    std::span<const std::uint64_t> recorded() const { return recorded_; }
+    void note_recorded(std::uint64_t request) {
+        const std::size_t place = request % fop::kRequestPlaces;
+        if (place >= recorded_.size()) recorded_.resize(place + 1);
+        recorded_[place] = request;
+    }
+    // The client has the replies to all requests before this one.
+    std::uint64_t acknowledged_before() const { return acknowledged_before_; }
     // Null while it has no session.
     ClientLine* line() const { return line_; }
     Instant idle_since() const { return idle_since_; }
@@ -74,6 +87,8 @@ private:
     const std::string principal_;
     PrincipalShare& share_;
     std::map<std::uint64_t, RememberedFop> fops_;
+    std::vector<std::uint64_t> recorded_;
+    std::uint64_t acknowledged_before_ = 0;
     std::uint32_t running_ = 0;  // Of them, those without a reply.
     ClientLine* line_ = nullptr;
     Instant idle_since_ = kNever;

@@ -3,7 +3,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/cancel.h"
@@ -18,6 +20,11 @@
 
 namespace fopd::fabric {
 
+// Whose request it is, where it is remembered: made of the client's id and its principal. A
+// client's id is no secret: whoever else says it asks for something of his own.
+using RequestOwner = std::array<std::byte, 15>;
+RequestOwner request_owner(std::span<const std::byte, 16> client, std::string_view principal);
+
 // The other end of a session, as it has proven itself.
 struct Caller {
     std::uint64_t session = 0;
@@ -26,6 +33,7 @@ struct Caller {
     // what the other side calls itself.
     fop::AuthKind kind = fop::AuthKind::kPrincipal;
     std::string principal{};
+    RequestOwner owner{};               // Of those two.
     std::string user{};                 // For whom it acts: itself, unless it may say another.
     std::vector<std::string> groups{};  // Its own.
     fop::Rights rights{};

@@ -216,7 +216,8 @@ std::vector<UnheardFop> Server::unheard(Duration gone_max) const {
     std::vector<UnheardFop> list;
     clients_.for_each([&](const ClientRecord& client) {
         if (client.line() == nullptr && now - client.idle_since() > gone_max) return;
-        for (const auto& [request, fop] : client.fops()) {
+        for (const std::uint64_t request : client.recorded()) {
+            if (request == 0 || request < client.acknowledged_before()) continue;
             list.push_back(
                 {.client = client.id(), .principal = client.principal(), .request = request});
         }
@@ -272,6 +273,7 @@ void Server::Peer::on_open(Session& opened) {
               .client = opened.client_id(),
               .kind = identity.kind,
               .principal = identity.name,
+              .owner = request_owner(opened.client_id(), identity.name),
               .user = identity.user,
               .groups = identity.groups,
               .rights = identity.rights,
@@ -305,7 +307,9 @@ bool Server::Peer::take(Session& session_now, const fop::RequestHeader& header,
     grant.grow();
 
     RememberedFop* remembered = nullptr;
-    if (type != nullptr && type->repeat != fop::Repeat::kIdempotent) {
+    const fop::Repeat repeat = type != nullptr ? type->repeat : fop::Repeat::kIdempotent;
+    if (repeat == fop::Repeat::kRecorded) record->note_recorded(request.id);
+    if (repeat == fop::Repeat::kOnce) {
         const auto [fop, is_new] = server_.clients_.remember(*record, request.id);
         if (fop == nullptr) {
             reply({.id = request.id,
@@ -373,8 +377,9 @@ void Server::Peer::on_end(Session&, const Error&, std::string_view) {
     } else {
         server_.places_.give_back_later(host, now);
     }
-    // Nobody hears the answer; what must not run twice and has started runs to its end all the
-    // same, for the client may ask again.
+    // Nobody hears the answer. What has started, and only this server knows of, runs to its end all
+    // the same, for the client may ask again; what the store remembers has begun there, or runs
+    // when it is asked again.
     std::vector<Incoming*> unheard;
     running.for_each([this, &unheard](Incoming& each) {
         if (!each.started_) forget(each);

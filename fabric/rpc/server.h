@@ -50,7 +50,7 @@ struct SessionInfo {
     std::uint32_t fop_loans = 0;  // Beside the credits, for what waits.
 };
 
-// A fop that must not run twice, whose reply its client may not have.
+// A fop that the store remembers, whose reply its client may not have.
 struct UnheardFop {
     fop::ClientId client{};
     std::string principal;
@@ -58,9 +58,9 @@ struct UnheardFop {
 };
 
 // The server's side of RPC at one locality: takes requests out of messages, hands them to whoever
-// runs them, and sends the replies, those of a turn together. A fop that must not run twice is
-// remembered with its reply until the client has it, so that a client whose session was lost gets
-// the same answer again instead.
+// runs them, and sends the replies, those of a turn together. A fop that must not run twice, and
+// that the store does not remember, is remembered with its reply until the client has it, so that a
+// client whose session was lost gets the same answer again instead.
 //
 // Lives on the reactor of its host.
 class Server final : core::Timer {

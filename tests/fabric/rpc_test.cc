@@ -385,6 +385,39 @@ TEST_CASE("fabric rpc: what bodies refer to is kept on both sides", "[fabric]") 
     REQUIRE(std::ranges::equal(read.checksums, std::array<std::uint32_t, 3>{1, 2, 3}));
 }
 
+TEST_CASE("fabric rpc: what the store remembers is given up with its session, and asked again",
+          "[fabric]") {
+    RpcStage stage;
+    Client& client = stage.connected();
+    stage.server->foms.hold = true;
+    EchoResult result;
+    stage.client_reactor->spawn(stage.gate, create(&client, "once", &result));
+    stage.world.run_for(10ms);
+    REQUIRE(stage.server->foms.held.size() == 1);
+
+    stage.transport.network().lose_connections({.from = "client", .to = "server"},
+                                               LossNotice::kBoth);
+    stage.world.run_for(1s);
+
+    // What it has begun it ends; who asks again is told what became of it.
+    REQUIRE(stage.server->foms.held.size() == 2);
+    CHECK(stage.server->foms.held[0]->cancel_source().cancelled());
+    CHECK_FALSE(stage.server->foms.held[1]->cancel_source().cancelled());
+    CHECK(stage.server->foms.held[0]->request().id == stage.server->foms.held[1]->request().id);
+    REQUIRE(stage.server->server.unheard(1h).size() == 1);
+    CHECK(stage.server->server.unheard(1h)[0].request == stage.server->foms.held[0]->request().id);
+    stage.reply_to_held({.body = fop::CreateReply{.version = 1}});
+    stage.world.run_for(1s);
+    REQUIRE(result.done);
+    CHECK(result.answer->sent_before);
+    EchoResult next;
+    stage.server->foms.hold = false;
+    stage.client_reactor->spawn(stage.gate, echo(&client, "next", &next));
+    stage.world.run_for(1s);
+    REQUIRE(next.text == "next");
+    CHECK(stage.server->server.unheard(1h).empty());
+}
+
 TEST_CASE("fabric rpc: after a restart what the store remembers is asked again, for a while",
           "[fabric]") {
     for (const bool in_time : {true, false}) {

@@ -46,13 +46,14 @@ TEST_CASE("fop type: what users rely on", "[fop]") {
     REQUIRE(bulk_echo.repeat == Repeat::kOnce);
     REQUIRE(bulk_echo.payload == Payload::kBulk);
 
-    // Once more would be one more.
+    // Once more would be one more, or undo what others did in between.
     for (const auto* const name :
-         {"create", "rename", "delete", "append", "upload_begin", "upload_commit"}) {
+         {"create", "set_attributes", "rename", "delete", "write", "append", "truncate", "punch",
+          "upload_begin", "upload_write", "upload_commit"}) {
         CAPTURE(name);
         REQUIRE(find_fop_type(name)->repeat == Repeat::kRecorded);
     }
-    for (const auto* const name : {"read", "write", "truncate", "punch", "sync", "upload_write"}) {
+    for (const auto* const name : {"lookup", "stat", "list", "read", "sync", "upload_abort"}) {
         CAPTURE(name);
         REQUIRE(find_fop_type(name)->repeat == Repeat::kIdempotent);
     }

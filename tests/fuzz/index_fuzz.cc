@@ -28,7 +28,7 @@ void check_values(Bytes key, Bytes value) {
     if (const auto upload = read_upload(value); upload) {
         ENSURE(std::ranges::equal(write_upload(buffer, *upload), value));
     }
-    if (const auto reply = read_reply(value); reply) {
+    if (const auto reply = read_reply(key, value); reply) {
         ENSURE(std::ranges::equal(write_reply(buffer, *reply), value));
     }
     if (const auto extent = read_extent(key, value); extent) {

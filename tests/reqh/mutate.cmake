@@ -14,6 +14,11 @@ if(MUTANT STREQUAL "lock_before_pull")
     const auto brought = co_await writer.bring();
     if (!brought) co_return operation->refuse(brought.error());
 ]==])
+elseif(MUTANT STREQUAL "resend_unrecorded")
+    set(rule [==[    if (*newest < reply_key_.request_number) co_return std::nullopt;
+]==])
+    set(instead [==[    if (*newest <= reply_key_.request_number) co_return std::nullopt;
+]==])
 else()
     message(FATAL_ERROR "there is no mutant ${MUTANT}")
 endif()

@@ -160,9 +160,9 @@ TEST_CASE("reqh store check: a damaged thing is found, and named", "[reqh]") {
         {"a reply that is none",
          [&] {
              store::ValueBuffer value;
-             const std::array<std::byte, 3> reply{};
-             entries[key_text(store::Key::reply({.request_number = 9}))] =
-                 key_text(store::write_reply(value, {.reply = reply}));
+             const std::array<std::byte, 4> reply{};
+             entries[key_text(store::Key::reply({.request_number = 9}))] = key_text(
+                 store::write_reply(value, {.key = {.request_number = 9}, .reply = reply}));
          },
          "reply"},
         {"blocks that somebody forgot", [&] { REQUIRE(stage.volume().allocate(3).has_value()); },

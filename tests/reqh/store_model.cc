@@ -216,10 +216,8 @@ void Model::change(State state, std::size_t client) {
     if (asked.kind == Kind::kRead) {
         done.content = object->content;
     } else {
-        if (asked.kind == Kind::kAppend) {
-            done.is_recorded = true;
-            done.offset = (*object->content).size();
-        }
+        done.is_recorded = true;
+        if (asked.kind == Kind::kAppend) done.offset = (*object->content).size();
         object->content = changed_content(*object->content, asked);
     }
     state.done[client] = std::move(done);

@@ -519,13 +519,29 @@ TEST_CASE("store object map: a reply is there until it is forgotten", "[store]")
     LayeredIndex index(stage.index());
     ObjectMap map(stage.reactor(), index);
     const ReplyKey key{.client = {}, .request_number = 7};
-    map.put_reply(key, {.made = {5}, .reply = bytes_of("done")});
+    REQUIRE(map.put_reply({.key = key, .made = {5}, .reply = bytes_of("done")}).has_value());
     REQUIRE(text_of(map.find_reply(key)->value().reply) == "done");
+    REQUIRE(map.find_reply(key)->value().key == key);
     REQUIRE(!map.find_reply({.client = {}, .request_number = 8})->has_value());
 
     map.forget_reply(key);
 
     REQUIRE(!map.find_reply(key)->has_value());
+    map.release();
+}
+
+TEST_CASE("store object map: of the replies in a place that to the latest request stays",
+          "[store]") {
+    IndexStage stage(IndexKind::kMap);
+    LayeredIndex index(stage.index());
+    ObjectMap map(stage.reactor(), index);
+    const ReplyKey second{.client = {}, .request_number = 0x0203'0405'0607'0807};
+    for (const std::uint64_t number :
+         {std::uint64_t{7}, second.request_number, second.request_number - 1024}) {
+        const ReplyKey key{.client = {}, .request_number = number};
+        REQUIRE(map.put_reply({.key = key, .reply = bytes_of("done")}).has_value());
+    }
+    REQUIRE(map.find_reply({.client = {}, .request_number = 7})->value().key == second);
     map.release();
 }
 

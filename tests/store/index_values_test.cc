@@ -30,7 +30,7 @@ Object documented_object() {
 }
 
 ReplyKey example_reply_key() {
-    ReplyKey key{.client = {}, .request_number = 77};
+    ReplyKey key{.client = {}, .request_number = 0x1'4d07};
     for (std::size_t i = 0; i < key.client.bytes.size(); ++i) {
         key.client.bytes[i] = static_cast<std::byte>(0x20 + i);
     }
@@ -177,7 +177,7 @@ TEST_CASE("store index values: keys are ordered as what they name", "[store]") {
     REQUIRE(!read_fid_key(KeyKind::kUpload, Key::object(kFid)).has_value());
     const auto reply_key = read_reply_key(Key::reply(example_reply_key()));
     REQUIRE(reply_key->client == example_reply_key().client);
-    REQUIRE(reply_key->request_number == 77);
+    REQUIRE(reply_key->request_number == example_reply_key().place());
 }
 
 TEST_CASE("store index values: the document shows them as they are", "[store]") {
@@ -190,8 +190,9 @@ TEST_CASE("store index values: the document shows them as they are", "[store]") 
                                         .rule = NameRule::kNoReplace,
                                         .write_count = 2,
                                         .written_bytes = 8192}));
-    require_shown(
-        "reply", Key::reply(example_reply_key()),
-        write_reply(buffer, {.made = {1'700'000'000'000'000'000}, .reply = bytes_of("done")}));
+    require_shown("reply", Key::reply(example_reply_key()),
+                  write_reply(buffer, {.key = example_reply_key(),
+                                       .made = {1'700'000'000'000'000'000},
+                                       .reply = bytes_of("done")}));
     require_shown("cleared range", Key::cleared(kFid, 7), write_cleared(buffer, 5));
 }

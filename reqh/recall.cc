@@ -1,0 +1,70 @@
+// What an operation has to do with replies that the store remembers.
+
+#include <array>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "reqh/operation.h"
+
+namespace fopd::reqh {
+
+namespace {
+
+// No object is called that: no slot has as many disks.
+store::Fid fid_of_request(const store::ReplyKey& key) {
+    std::uint64_t high = 0;
+    std::uint64_t low = 0;
+    std::memcpy(&high, key.client.bytes.data(), sizeof high);
+    std::memcpy(&low, key.client.bytes.data() + sizeof high, key.client.bytes.size() - sizeof high);
+    return {.high = high | 0xffffULL << 48,
+            .low = low ^ key.request_number * 0x9e3779b97f4a7c15ULL};
+}
+
+}  // namespace
+
+Task<Granted<std::optional<RecordedReply>>> Operation::recall() {
+    enter(Phase::kDistributedResources);
+    reply_key_ = reply_key(caller().owner, request().id);
+    const LockRequest same{
+        .fid = fid_of_request(reply_key_), .range = kAttributes, .mode = LockMode::kExclusive};
+    std::optional<Waiting> waiting(std::in_place, *origin_.progress, reactor(),
+                                   Wait{.what = WaitsFor::kSameRequest});
+    const auto locked = co_await home_->locks().acquire(once_lock_, same, wait());
+    waiting.reset();
+    if (!locked) co_return refused(locked.error());
+    const auto newest = volume().map().newest_request(reply_key_);
+    if (!newest) co_return refused(newest.error());
+    if (*newest < reply_key_.request_number) co_return std::nullopt;
+    if (*newest > reply_key_.request_number) {
+        // Late, by a session that its client has left: the client has had the reply.
+        co_return refused(fop::Status::kCancelled, "a later request has taken its place");
+    }
+    const auto found = volume().map().find_reply(reply_key_);
+    if (!found) co_return refused(found.error());
+    if (!found->has_value()) co_return std::nullopt;
+    const auto reply = read_recorded_reply((*found)->reply);
+    if (!reply) co_return refused(reply.error());
+    if (reply->type != origin_.type->number) {
+        co_return refused(fop::Status::kMalformed, "its number was used for another fop before");
+    }
+    // The map may have what the log has lost, when it has failed.
+    const auto synced = co_await volume().sync(wait());
+    if (synced) co_return *reply;
+    if (volume().serving()) co_return refused(synced.error());
+    co_return refused(fop::Status::kOutcomeUnknown, "the disk failed its log");
+}
+
+void Operation::put_reply(const RecordedReply& reply) {
+    std::array<std::byte, kRecordedReplyBytesMax> bytes;
+    const store::ReplyRecord record{.key = reply_key_,
+                                    .made = home_->next_stamp(wall()),
+                                    .reply = write_recorded_reply(reply, bytes)};
+    change_.records.put(store::Key::reply(reply_key_), store::write_reply(value_, record));
+}
+
+fop::Changed Operation::changed_then(const RecordedReply& reply) const {
+    return {.version = reply.version, .size_bytes = reply.size_bytes, .receipt = durable_receipt()};
+}
+
+}  // namespace fopd::reqh

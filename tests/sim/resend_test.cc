@@ -1,0 +1,205 @@
+// Goal: whatever becomes of the reply to a change, the change is made once: what comes again undoes
+// nothing that another client was told of since. Method: a whole node and two processes with
+// libfopd's objects; the first one's reply does not arrive, the other changes the same, and then
+// the first one's connection is lost: alone, or because the node was killed, or for so long that no
+// locality knows the client any more.
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "client/object_client.h"
+#include "core/entropy.h"
+#include "core/gate.h"
+#include "fabric/mem_transport.h"
+#include "sim/client_host.h"
+#include "sim/object_user.h"
+#include "sim/simulated_node.h"
+#include "tests/catch.h"
+#include "tests/replay.h"
+
+namespace fopd::sim {
+
+namespace {
+
+using client::ObjectClient;
+
+constexpr std::uint64_t kSeed = 41;
+constexpr std::string_view kNode = "node";
+constexpr Duration kCallMax = 1min;
+
+// A process of a client. It goes as one that is killed.
+class Caller {
+public:
+    Caller(core::VirtualWorld& world, fabric::MemTransport& transport, std::string name)
+        : world_(world),
+          reactor_(world.make_reactor()),
+          events_(world),
+          entropy_(core::mix(kSeed, static_cast<unsigned char>(name.front()))),
+          host_(*reactor_, events_, entropy_, client_host_options(name)) {
+        const auto opened = host_.open(transport);
+        REQUIRE(opened.has_value());
+        client::ObjectClientOptions options;
+        options.server = *fabric::parse_address(ObjectUserOptions{}.server);
+        objects_ = std::make_unique<ObjectClient>(host_, std::move(options));
+        objects_->start();
+    }
+    ~Caller() { reactor_->drop_coroutines(); }
+
+    ObjectClient& objects() { return *objects_; }
+    ObjectClient::Wait wait() const { return {.deadline = after(world_.now(), 40min)}; }
+    template <typename T>
+    T done(Task<client::Outcome<T>> task) {
+        auto outcome = world_.run(*reactor_, std::move(task));
+        REQUIRE(outcome.has_value());
+        if (!*outcome) FAIL(outcome->error().words);
+        return **outcome;
+    }
+    void must(Task<client::Outcome<void>> task) {
+        const auto outcome = world_.run(*reactor_, std::move(task));
+        REQUIRE(outcome.has_value());
+        if (!*outcome) FAIL(outcome->error().words);
+    }
+    // Goes on by itself.
+    void begin(Task<client::Outcome<void>> task) {
+        reactor_->spawn(calls_, note(this, std::move(task)));
+    }
+    bool has_ended() const { return ended_; }
+    const std::string& problem() const { return problem_; }
+
+private:
+    static Task<void> note(Caller* self, Task<client::Outcome<void>> task) {
+        const auto outcome = co_await std::move(task);
+        self->ended_ = true;
+        if (!outcome) self->problem_ = outcome.error().words;
+    }
+
+    core::VirtualWorld& world_;
+    core::Gate calls_;
+    std::unique_ptr<core::Reactor> reactor_;
+    RecordedEvents events_;
+    core::SeededEntropy entropy_;
+    fabric::SessionHost host_;
+    std::unique_ptr<ObjectClient> objects_;
+    bool ended_ = false;
+    std::string problem_;
+};
+
+class Stage : fopd::testing::Replay {
+public:
+    Stage() : Replay(kSeed), world(kSeed), node_(world, options()) {
+        node_.start();
+        become_ready();
+    }
+    ~Stage() { node_.crash(); }
+
+    void restart() {
+        node_.crash();
+        node_.start();
+        become_ready();
+    }
+
+    core::VirtualWorld world;
+    fabric::MemTransport transport{{.seed = kSeed, .delay = fabric::kSimulatedDelay}};
+
+private:
+    SimulatedNodeOptions options() {
+        SimulatedNodeOptions made;
+        made.name = kNode;
+        made.localities = 2;
+        made.network = &transport;
+        made.disks.push_back({.name = "d0", .size_bytes = 32UL << 20});
+        return made;
+    }
+    void become_ready() {
+        while (!node_.running() || node_.node().state() != daemon::NodeState::kReady) {
+            REQUIRE(world.step());
+        }
+    }
+
+    SimulatedNode node_;
+};
+
+std::vector<std::byte> some_bytes(std::size_t count, std::uint8_t seed) {
+    std::vector<std::byte> bytes(count);
+    for (std::size_t i = 0; i < count; ++i) bytes[i] = static_cast<std::byte>(i * 7 + seed);
+    return bytes;
+}
+
+enum class End : std::uint8_t { kLost, kKilled, kForgotten };
+
+}  // namespace
+
+TEST_CASE("sim resend: a truncate whose reply was lost does not cut off what came since", "[sim]") {
+    const End end = GENERATE(End::kLost, End::kKilled, End::kForgotten);
+    CAPTURE(static_cast<int>(end));
+    Stage stage;
+    Caller first(stage.world, stage.transport, "first");
+    Caller other(stage.world, stage.transport, "other");
+    const auto fid =
+        other.done(other.objects().create({.name = "shared", .mode = 0600}, other.wait()));
+    const auto bytes = some_bytes(20'000, 1);
+    other.must(other.objects().write({.fid = fid, .from = bytes}, other.wait()));
+    REQUIRE(first.done(first.objects().stat(fid, first.wait())).size_bytes == bytes.size());
+
+    const fabric::MemRoute there{.from = "first", .to = kNode};
+    const fabric::MemRoute back{.from = kNode, .to = "first"};
+    stage.transport.network().block(back);
+    first.begin(first.objects().truncate(fid, 5000, first.wait()));
+    stage.world.run_for(1s);
+    REQUIRE_FALSE(first.has_ended());
+    REQUIRE(other.done(other.objects().stat(fid, other.wait())).size_bytes == 5000);
+    const auto more = some_bytes(3000, 2);
+    REQUIRE(other.done(other.objects().append(fid, more, other.wait())) == 5000);
+
+    if (end == End::kForgotten) stage.world.run_for(7min);
+    if (end == End::kKilled) stage.restart();
+    stage.transport.network().lose_connections(there, fabric::LossNotice::kBoth);
+    stage.transport.network().unblock(back);
+    stage.world.run_for(kCallMax);
+
+    REQUIRE(first.has_ended());
+    CHECK(first.problem().empty());
+    CHECK(other.done(other.objects().stat(fid, other.wait())).size_bytes == 8000);
+    std::vector<std::byte> read(8000);
+    REQUIRE(other.done(other.objects().read(fid, 0, read, other.wait())) == read.size());
+    CHECK(std::ranges::equal(std::span(read).subspan(5000), more));
+}
+
+TEST_CASE("sim resend: a write whose reply was lost is not made over another's", "[sim]") {
+    const End end = GENERATE(End::kLost, End::kKilled, End::kForgotten);
+    CAPTURE(static_cast<int>(end));
+    Stage stage;
+    Caller first(stage.world, stage.transport, "first");
+    Caller other(stage.world, stage.transport, "other");
+    const auto fid =
+        other.done(other.objects().create({.name = "shared", .mode = 0600}, other.wait()));
+    REQUIRE(first.done(first.objects().stat(fid, first.wait())).size_bytes == 0);
+    const auto bytes = some_bytes(20'000, 1);
+    const auto others = some_bytes(20'000, 2);
+
+    const fabric::MemRoute there{.from = "first", .to = kNode};
+    const fabric::MemRoute back{.from = kNode, .to = "first"};
+    stage.transport.network().block(back);
+    const std::span<const std::byte> small = std::span(bytes).first(3000);
+    first.begin(first.objects().write({.fid = fid, .from = small}, first.wait()));
+    stage.world.run_for(1s);
+    REQUIRE_FALSE(first.has_ended());
+    REQUIRE(other.done(other.objects().stat(fid, other.wait())).size_bytes == small.size());
+    other.must(other.objects().write({.fid = fid, .from = others}, other.wait()));
+
+    if (end == End::kForgotten) stage.world.run_for(7min);
+    if (end == End::kKilled) stage.restart();
+    stage.transport.network().lose_connections(there, fabric::LossNotice::kBoth);
+    stage.transport.network().unblock(back);
+    stage.world.run_for(kCallMax);
+
+    REQUIRE(first.has_ended());
+    CHECK(first.problem().empty());
+    std::vector<std::byte> read(others.size());
+    REQUIRE(other.done(other.objects().read(fid, 0, read, other.wait())) == read.size());
+    CHECK(read == others);
+}
+
+}  // namespace fopd::sim
