@@ -53,6 +53,8 @@ public:
     // time.
     Task<Result<Loan>> borrow(WaitOptions options);
 
+    bool is_waited_for() const { return !waiters_.empty(); }
+
     // All of it, free or not.
     std::span<std::byte> memory() const { return memory_; }
     bool registered() const { return !regions_.empty(); }

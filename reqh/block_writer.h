@@ -37,7 +37,7 @@ public:
     BlockWriter(Operation& operation, WritePlan& plan, store::Fid fid, const WriteSource& source)
         : operation_(operation), plan_(plan), fid_(fid), source_(source) {}
 
-    // All that the client has to send is here when this has ended. Requires: no lock is held.
+    // Returns when all bytes have arrived from the client. Requires: no lock is held.
     Task<Granted<>> bring();
     // The one range of the source has another offset by now; what was brought goes there. Requires:
     // bring() has ended, pieces_from_zero.

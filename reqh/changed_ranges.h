@@ -31,8 +31,8 @@ public:
     };
     struct Life {
         std::uint64_t incarnation = 0;
-        // The first of which is known which of its changes are lost. What a client says was lost in
-        // one before that may be there, and have been overwritten in that same one.
+        // The earliest incarnation of which the log knows where it ended. Of a change in an earlier
+        // one it is not known whether it was lost, or kept and then overwritten in the same one.
         std::uint64_t first_known = 0;
     };
     // Requires: of_object is less than in_all.

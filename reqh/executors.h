@@ -56,9 +56,9 @@ const Executor& executor_of(const fop::FopType& type);
 const PoolPlace* pool_of(const Executor& executor, const fop::Request& request,
                          std::string_view header_pool, const StoreLayout& layout);
 
-// Of a fop that is only described, so that what rules say of it holds for those that come: the pool
-// is filled in where the rest tells it, and stays in the layout. What is wrong when there can be no
-// such fop, for people.
+// Fills in the pool of a described fop as for one that arrives, so that both match the same rules;
+// the text of the pool is borrowed from the layout. Returns, for people, why no such fop can exist,
+// if so.
 std::optional<std::string> complete(lrs::RequestAttributes& described, const StoreLayout& layout);
 
 }  // namespace fopd::reqh

@@ -72,7 +72,8 @@ void Fom::begin(fabric::IncomingFop& fop, const fop::FopType& type) {
                   .pool = pool_,
                   .peer = caller.address,
                   .size_bytes = request.payload.size() + bulk_bytes,
-                  .deadline = fop.deadline()};
+                  .deadline = fop.deadline(),
+                  .arrived_at = services_.reactor.now()};
     fop.cancel_source().add(*this);
 }
 
@@ -239,17 +240,16 @@ void Fom::on_time() {
 Task<Result<void>> Fom::move(Move what) {
     core::Reactor& reactor = services_.reactor;
     client_since_ = reactor.now();
-    const bool is_slow = services_.owner.is_client_slow(*this);
-    reactor.arm(*this, after(client_since_, is_slow ? Duration::zero() : kClientIsSlowAfter));
+    reactor.arm(*this, after(client_since_, kClientIsSlowAfter));
     const bool is_pull = what.direction == Direction::kPull;
     auto transfer = is_pull ? fop_->pull(what.memory, what.offset, what.piece)
                             : fop_->push(what.memory, what.offset, what.piece);
     const auto moved = co_await std::move(transfer);
     Timer::disarm();
     if (std::exchange(client_is_slow_, false)) services_.owner.on_client_back(*this);
-    if (!moved && client_given_up_) {
-        co_return std::unexpected(Error{
-            .code = Errc::kTimedOut, .context = "its client let it wait for its bytes too long"});
+    if (client_given_up_) {
+        co_return std::unexpected(
+            Error{.code = Errc::kBusy, .context = "its client moved no bytes for too long"});
     }
     co_return moved;
 }
@@ -295,8 +295,11 @@ void Fom::describe(FopRecord& record) const {
     record.arrived_at = arrived_at();
     record.times = times_;
     record.wait = {};
-    record.waited = progress_.longest();
-    if (times_.phase() == Phase::kReply) return;
+    record.waited = {};
+    if (times_.phase() == Phase::kReply) {
+        record.waited = progress_.longest();
+        return;
+    }
     const Instant now = services_.reactor.now();
     if (share_ != nullptr && state_ == State::kQueued) record.wait.what = WaitsFor::kPiece;
     // Another locality may write it at the moment; then it is as old as the last look.

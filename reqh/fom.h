@@ -32,12 +32,15 @@ class Fom;
 // Its place among those that run.
 class RunningPlace : public core::ListNode {};
 
-// A fom whose client has not moved its bytes for so long does not count among those that run; nor,
-// from the begin of its wait, one of a client that another waits for already.
+// A fom that has waited for its client for this long does not count as running (Admission) until
+// the wait is over. When the client is slow already, because another fom has waited for it that
+// long, the fom does not count from the start of its wait.
 inline constexpr Duration kClientIsSlowAfter = 20ms;
-// A fom that waits for its client for so long ends when others want what it holds.
+// A fom that has waited for its client for this long ends if another fop waits for a piece of
+// buffer.
 inline constexpr Duration kClientMayTake = 5s;
-// Whether others want it or not: for as long as it waits, what it reads keeps its space.
+// A fom that has waited for its client for this long ends in any case: while a read waits, the
+// blocks that it reads cannot be freed.
 inline constexpr Duration kClientMayTakeMax = 30s;
 
 // Who makes, starts and takes back foms.
@@ -52,7 +55,6 @@ public:
     // It waited for its share too long.
     virtual void on_no_share(Fom& fom, const Error& why) = 0;
     // It waits for its client since kClientIsSlowAfter; then, that this wait is over.
-    virtual bool is_client_slow(const Fom& fom) const = 0;
     virtual void on_client_slow(Fom& fom) = 0;
     virtual void on_client_back(Fom& fom) = 0;
     // Whether others wait for what it holds.
@@ -97,8 +99,9 @@ public:
 
     // Takes over a fop, of a type and without a fault, whose turn is yet to come. Requires: free.
     void begin(fabric::IncomingFop& fop, const fop::FopType& type);
-    // Whether its sender may do such a thing at all; what an object's owner says is known later.
-    // The words are the fom's. Before it waits for its turn, so that what is denied takes nobody's.
+    // Whether the sender's rights, or its token's, allow this type of fop; the rights on the object
+    // are checked when it is loaded. Called before the fop is queued, so that a denied fop costs
+    // its class nothing. The words of the refusal belong to the fom.
     Granted<> check_sender();
     // It is out of the queue, and hears of no cancellation any more but by asking.
     void leave_queue() {

@@ -503,10 +503,8 @@ Granted<> Operation::begin_change(store::Reservation reservation, store::Durabil
 
 ChangedRanges::Change Operation::changed_range(store::Fid fid, const fop::Range& range,
                                                std::uint32_t changed_in) const {
-    return {.fid = fid,
-            .range = range,
-            .writer = {caller().owner},
-            .object_changed_in = changed_in};
+    return {
+        .fid = fid, .range = range, .writer = {caller().owner}, .object_changed_in = changed_in};
 }
 
 Task<Granted<fop::Receipt>> Operation::finish_change(store::Data data) {

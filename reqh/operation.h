@@ -228,7 +228,8 @@ public:
     // The change has begun, or nothing of it is left.
     Granted<> begin_change(store::Reservation reservation, store::Durability durability,
                            store::Data data);
-    // Of a change by the caller to an object that was changed last in incarnation `changed_in`.
+    // Describes a change by the caller for ChangedRanges. `changed_in` is the incarnation in which
+    // the object was last changed before.
     ChangedRanges::Change changed_range(store::Fid fid, const fop::Range& range,
                                         std::uint32_t changed_in) const;
     // Waits until the change is what its durability says. From begin_change() on nobody can give

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -44,13 +45,13 @@ class PhaseTimes {
 public:
     void begin(Instant now) { *this = PhaseTimes(now); }
     void enter(Phase next, Instant now) {
-        times_[index_of(phase_)] += now - since_;
+        spend_until(now);
         phase_ = next;
         since_ = now;
         reached_ |= bit(next);
     }
     void end(Instant now) {
-        times_[index_of(phase_)] += now - since_;
+        spend_until(now);
         since_ = now;
     }
 
@@ -69,6 +70,10 @@ public:
     PhaseTimes() = default;
 
 private:
+    // Another reactor, to which the fop went, may be in an earlier turn.
+    void spend_until(Instant now) {
+        times_[index_of(phase_)] += std::max(now - since_, Duration::zero());
+    }
     explicit PhaseTimes(Instant now) : since_(now), reached_(bit(Phase::kQueued)) {}
     static std::uint16_t bit(Phase phase) {
         return static_cast<std::uint16_t>(1U << index_of(phase));

@@ -58,19 +58,19 @@ void Progress::begin(Instant now) {
 
 void Progress::enter(Phase phase, Instant now) {
     begin_write();
-    phase_.store(phase, std::memory_order_relaxed);
-    since_ns_.store(now.time_since_epoch().count(), std::memory_order_relaxed);
+    phase_.store(phase, std::memory_order_release);
+    since_ns_.store(now.time_since_epoch().count(), std::memory_order_release);
     end_write();
 }
 
 void Progress::set_wait(const Wait& wait, Instant now) {
     begin_write();
-    what_.store(wait.what, std::memory_order_relaxed);
-    waits_since_ns_.store(now.time_since_epoch().count(), std::memory_order_relaxed);
-    object_high_.store(wait.object.high, std::memory_order_relaxed);
-    object_low_.store(wait.object.low, std::memory_order_relaxed);
-    first_.store(wait.blocks.first, std::memory_order_relaxed);
-    count_.store(wait.blocks.count, std::memory_order_relaxed);
+    what_.store(wait.what, std::memory_order_release);
+    waits_since_ns_.store(now.time_since_epoch().count(), std::memory_order_release);
+    object_high_.store(wait.object.high, std::memory_order_release);
+    object_low_.store(wait.object.low, std::memory_order_release);
+    first_.store(wait.blocks.first, std::memory_order_release);
+    count_.store(wait.blocks.count, std::memory_order_release);
     end_write();
 }
 

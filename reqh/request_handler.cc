@@ -68,7 +68,7 @@ Fom& RequestHandler::take_fom() {
 
 void RequestHandler::ask() {
     start_those_with_share();
-    const bool has_any = has_room();
+    const bool has_any = has_room() && !is_held_up();
     if (!has_any && !admission_.has_control_room()) return Getter::unlink();
     requests_.next(*this, has_any ? lrs::Asked::kAny : lrs::Asked::kControl);
 }
@@ -80,11 +80,20 @@ void RequestHandler::on_request(lrs::Request* request) {
     ask();
 }
 
+// The policy chose a fop for which there is no piece, and its client is not slow: the pieces will
+// be back soon, and no other fop goes before it.
+bool RequestHandler::is_held_up() const {
+    return held_up_ != nullptr && !shares_.is_limited(*held_up_->share(), buffers_.total_count());
+}
+
 // Whether it can have its turn now; if not, it waits, and those of other clients have theirs.
 bool RequestHandler::has_share(Fom& fom) {
     if (draining_ || !fom.needs_piece()) return true;
     const fabric::Caller& caller = fom.fop().caller();
-    Shares::Client& client = shares_.client_of(caller.principal, caller.client);
+    // Only a principal has proved its name.
+    const bool is_proved = caller.kind == fop::AuthKind::kPrincipal;
+    const std::string_view principal = is_proved ? std::string_view(caller.principal) : "";
+    Shares::Client& client = shares_.client_of(principal, caller.client);
     fom.set_share(&client);
     // Whoever asks how the node is, is to hear it.
     const bool is_data = fom.attributes.lane == lrs::Lane::kData;
@@ -94,6 +103,7 @@ bool RequestHandler::has_share(Fom& fom) {
     }
     shares_.wait(client, fom);
     fom.wait_for_share();
+    held_up_ = &fom;
     return false;
 }
 
@@ -103,6 +113,7 @@ void RequestHandler::start_those_with_share() {
         Shares::Place* const place = draining_ ? shares_.pop_any() : shares_.next(total);
         if (place == nullptr) return;
         Fom& fom = static_cast<Fom&>(*place);
+        if (held_up_ == &fom) held_up_ = nullptr;
         shares_.take(*fom.share());
         have_turn(fom);
     }
@@ -146,29 +157,27 @@ void RequestHandler::on_no_share(Fom& fom, const Error& why) {
 void RequestHandler::leave_queues(Fom& fom) {
     fom.leave_queue();
     if (fom.queued()) return requests_.remove(fom);
+    if (held_up_ == &fom) held_up_ = nullptr;
     shares_.leave(*fom.share(), fom);
     fom.set_share(nullptr);
     requests_.complete(fom);
 }
 
-bool RequestHandler::is_client_slow(const Fom& fom) const {
-    return fom.share() != nullptr && fom.share()->slow_count > 0;
-}
-
 void RequestHandler::on_client_slow(Fom& fom) {
-    if (fom.share() != nullptr) ++fom.share()->slow_count;
+    if (fom.share() != nullptr) shares_.begin_slow(*fom.share());
     admission_.leave(fom.attributes.size_bytes);
     ask();
 }
 
 void RequestHandler::on_client_back(Fom& fom) {
-    if (fom.share() != nullptr) --fom.share()->slow_count;
+    if (fom.share() != nullptr) shares_.end_slow(*fom.share());
     admission_.come_back(fom.attributes.size_bytes);
     ask();
 }
 
 bool RequestHandler::is_wanted_by_others(const Fom& fom) const {
-    return fom.share() != nullptr && shares_.others_wait(*fom.share());
+    if (fom.share() == nullptr) return false;
+    return buffers_.is_waited_for() || shares_.others_wait(*fom.share());
 }
 
 void RequestHandler::on_finished(Fom& fom, fop::Reply reply) {

@@ -88,12 +88,12 @@ private:
     void on_late(Fom& fom, lrs::Request::Waited waited) override;
     void on_finished(Fom& fom, fop::Reply reply) override;
     void on_no_share(Fom& fom, const Error& why) override;
-    bool is_client_slow(const Fom& fom) const override;
     void on_client_slow(Fom& fom) override;
     void on_client_back(Fom& fom) override;
     bool is_wanted_by_others(const Fom& fom) const override;
 
     Fom& take_fom();
+    bool is_held_up() const;
     bool has_share(Fom& fom);
     void have_turn(Fom& fom);
     void start(Fom& fom);
@@ -120,7 +120,8 @@ private:
     core::Counter running_count_;
     Admission admission_;
     core::BufferPool& buffers_;
-    Shares shares_;  // Of the pieces of buffer.
+    Shares shares_;           // Of the pieces of buffer.
+    Fom* held_up_ = nullptr;  // The last that came to wait for its share, while it waits.
     const std::unique_ptr<FopMetrics> metrics_;
     FopHistory history_;
     bool draining_ = false;

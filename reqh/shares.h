@@ -12,12 +12,17 @@
 
 namespace fopd::reqh {
 
-// Who may have how many of the pieces that the fops of a locality share, and who waits for more.
-// What clients hold may come back late, so nobody gets all there is: what one may have depends on
-// what is left. A client may have as many as make it a half of what its principal has left, and all
-// principals together always leave some. So there is room for who comes next, however many hold
-// what they may. Pure; the order in which who waits has its turn is that of arrival for each
-// client, and by turns among clients.
+// Which clients may hold how many of the pieces that the fops of a locality share, and which fops
+// wait until their client may hold one more.
+//
+// A client is slow while a fop of its waits for its bytes longer than the network takes: its pieces
+// may come back late. The share of a slow client depends on what is free: a client may hold as many
+// as make it a half of what its principal has left, and all principals together always leave some.
+// So there is room for the next client, however many hold their shares. A client that is not slow
+// may have three times as many as are free, until slow clients hold half of all pieces: then it has
+// a share, too.
+//
+// Pure. Fops of one client have their turn in the order of arrival, and clients take turns.
 class Shares {
 public:
     // One that waits; in the list of its client.
@@ -36,15 +41,14 @@ public:
     // A client of a principal. Kept as long as it holds something or waits.
     class Client : TurnPlace {
     public:
-        // How many of its fops are known to wait for it.
-        std::uint64_t slow_count = 0;
-
         std::uint64_t held() const { return held_; }
+        bool is_slow() const { return slow_count_ > 0; }
         bool waits() const { return TurnPlace::linked(); }
 
     private:
         friend Shares;
         std::uint64_t held_ = 0;
+        std::uint64_t slow_count_ = 0;  // Of its fops, those that wait for it.
         core::IntrusiveList<Place> waiting_;
         std::map<std::string, Principal, std::less<>>::iterator principal_;
         const ClientId* id_ = nullptr;
@@ -70,19 +74,34 @@ public:
 
     // Whether one more is its share, of `total` there are. Who waits is not overtaken by the same.
     bool may_take(const Client& client, std::uint64_t total) const {
-        return !client.waits() && has_room(client, total);
+        return !client.waits() && has_share(client, total);
     }
     void take(Client& client) {
         ++client.held_;
         ++client.principal_->second.held;
         ++held_;
+        if (client.is_slow()) ++slow_held_;
     }
     void give_back(Client& client) {
         ENSURE(client.held_ > 0);
         --client.held_;
         --client.principal_->second.held;
         --held_;
+        if (client.is_slow()) --slow_held_;
         forget_if_idle(client);
+    }
+
+    // Whether it has a share now, which its other fops must not make others wait for.
+    bool is_limited(const Client& client, std::uint64_t total) const {
+        return client.is_slow() || 2 * slow_held_ >= total;
+    }
+    // One more of its fops waits for the client's bytes, or one less. The fop holds a piece.
+    void begin_slow(Client& client) {
+        if (client.slow_count_++ == 0) slow_held_ += client.held_;
+    }
+    void end_slow(Client& client) {
+        ENSURE(client.slow_count_ > 0);
+        if (--client.slow_count_ == 0) slow_held_ -= client.held_;
     }
 
     // It waits until next() returns it, or it leaves.
@@ -101,7 +120,7 @@ public:
         Client* chosen = nullptr;
         turns_.for_each([&](TurnPlace& place) {
             auto& client = static_cast<Client&>(place);
-            if (chosen == nullptr && has_room(client, total)) chosen = &client;
+            if (chosen == nullptr && has_share(client, total)) chosen = &client;
         });
         return chosen == nullptr ? nullptr : pop(*chosen);
     }
@@ -119,8 +138,12 @@ public:
     }
 
 private:
-    bool has_room(const Client& client, std::uint64_t total) const {
+    bool has_share(const Client& client, std::uint64_t total) const {
         if (held_ >= total) return false;
+        return is_limited(client, total) ? has_room(client, total)
+                                         : client.held_ < 3 * (total - held_);
+    }
+    bool has_room(const Client& client, std::uint64_t total) const {
         const Principal& principal = client.principal_->second;
         if (principal.held == 0) return true;
         const std::uint64_t free = total - held_;
@@ -148,6 +171,7 @@ private:
     std::map<std::pair<std::string_view, ClientId>, Client> clients_;
     mutable core::IntrusiveList<TurnPlace> turns_;  // Clients that wait.
     std::uint64_t held_ = 0;
+    std::uint64_t slow_held_ = 0;  // Of them, by clients that are slow.
 };
 
 }  // namespace fopd::reqh

@@ -454,8 +454,8 @@ TEST_CASE("fopctl trace: without a fop, all that run", "[client]") {
 
     REQUIRE(json.out == fops + "\n");
     REQUIRE(page.out ==
-            "    FOP  OP         PHASE      AGE  PEER              PRINCIPAL\n"
-            "5f3a-17  bulk_echo  execute  3m 0s  tcp://10.0.0.9:4  backup\n");
+            "    FOP  OP         PHASE      AGE  PEER              PRINCIPAL  WAITS FOR\n"
+            "5f3a-17  bulk_echo  execute  3m 0s  tcp://10.0.0.9:4  backup     -\n");
     REQUIRE(f.handler.requests()[0].query.empty());
 }
 

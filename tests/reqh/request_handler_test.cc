@@ -323,7 +323,7 @@ TEST_CASE("reqh: control fops overtake data that waits", "[reqh]") {
 
 TEST_CASE("reqh: who finds no piece waits for one, by its deadline", "[reqh]") {
     HandlerWorld node({.piece_count = 1});
-    node.send(bulk_echo(kPiece, 40s));
+    node.send(bulk_echo(kPiece, 10s));
     FopSpec hurried = bulk_echo(kPiece);
     hurried.deadline = Instant(1s);
     const FakeFop& first = node.send(hurried);
@@ -333,8 +333,8 @@ TEST_CASE("reqh: who finds no piece waits for one, by its deadline", "[reqh]") {
 
     CHECK(first.status() == Status::kTimedOut);
     CHECK(first.answer->at == Instant(1s));
-    CHECK(second.status() == Status::kBusy);
-    CHECK(second.answer->at == Instant(30s));
+    CHECK(second.status() == Status::kDone);
+    CHECK(second.answer->at >= Instant(10s));
     CHECK(node.all_pieces_are_back());
 }
 

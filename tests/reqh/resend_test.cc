@@ -85,25 +85,6 @@ private:
     std::deque<AppendSpec> appends_;
 };
 
-class ReplyCounter final : public store::MapVisitor {
-public:
-    Result<void> reply(const store::ReplyRecord& /*record*/) override {
-        ++count;
-        return {};
-    }
-    std::size_t count = 0;
-};
-
-std::size_t count_replies(StoreStage& node) {
-    ReplyCounter counter;
-    core::Reactor& reactor = node.stores().parts().reactor;
-    const auto counted =
-        node.world.run(reactor, node.volume().map().for_each(store::KeyKind::kReply, &counter));
-    REQUIRE(counted.has_value());
-    REQUIRE(counted->has_value());
-    return counter.count;
-}
-
 }  // namespace
 
 TEST_CASE("reqh resend: what comes again undoes nothing that others did since", "[reqh]") {
@@ -227,15 +208,15 @@ TEST_CASE("reqh resend: a client has a bounded number of replies, whether it tak
         REQUIRE(node.call(from(kFirst, number, write)).status() == fop::Status::kDone);
     }
     // And that to the one who made the object.
-    CHECK(count_replies(node) == fop::kRequestPlaces + 1);
+    CHECK(node.reply_count() == fop::kRequestPlaces + 1);
     node.restart();
-    CHECK(count_replies(node) == fop::kRequestPlaces + 1);
+    CHECK(node.reply_count() == fop::kRequestPlaces + 1);
 }
 
 TEST_CASE("reqh resend: who changes nothing leaves no reply behind", "[reqh]") {
     StoreStage node;
     const fop::Fid fid = node.create();
-    REQUIRE(count_replies(node) == 1);
+    REQUIRE(node.reply_count() == 1);
     Sources sources;
     REQUIRE(node.call(from(kFirst, 0x101, sources.write(fid, 0, {}))).status() ==
             fop::Status::kDone);
@@ -246,7 +227,7 @@ TEST_CASE("reqh resend: who changes nothing leaves no reply behind", "[reqh]") {
     const fop::Fid nothing{.high = fid.high, .low = fid.low + 1000};
     REQUIRE(node.call(from(kFirst, 0x103, truncate(nothing, 5))).status() ==
             fop::Status::kNotFound);
-    CHECK(count_replies(node) == 1);
+    CHECK(node.reply_count() == 1);
 }
 
 }  // namespace fopd::reqh::testing

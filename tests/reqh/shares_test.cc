@@ -18,14 +18,15 @@ Shares::ClientId number(std::uint32_t client) {
     return id;
 }
 
-// As much as it may have; how much that is.
+// A slow client takes as much as it may have; how much that is.
 std::uint64_t fill(Shares& shares, std::string_view principal, std::uint32_t client) {
     Shares::Client* holder = &shares.client_of(principal, number(client));
+    if (!holder->is_slow()) shares.begin_slow(*holder);
     while (shares.may_take(*holder, kTotal)) shares.take(*holder);
     return holder->held();
 }
 
-// One each by turns, until none of them may have more; how many that are.
+// Slow clients take one each by turns, until none of them may have more; how many that are.
 std::uint64_t fill_by_turns(Shares& shares, std::uint32_t clients, bool same_principal) {
     std::uint64_t sum = 0;
     bool any = true;
@@ -34,6 +35,7 @@ std::uint64_t fill_by_turns(Shares& shares, std::uint32_t clients, bool same_pri
         for (std::uint32_t client = 0; client < clients; ++client) {
             const std::string principal = same_principal ? "alice" : "a" + std::to_string(client);
             Shares::Client& holder = shares.client_of(principal, number(client));
+            if (!holder.is_slow()) shares.begin_slow(holder);
             if (!shares.may_take(holder, kTotal)) continue;
             shares.take(holder);
             ++sum;
@@ -82,6 +84,7 @@ TEST_CASE("reqh shares: of the only piece everybody has a turn", "[reqh]") {
     Shares::Client& alice = shares.client_of("alice", number(1));
     CHECK(shares.may_take(alice, 1));
     shares.take(alice);
+    shares.begin_slow(alice);
     Shares::Client& bob = shares.client_of("bob", number(2));
     CHECK_FALSE(shares.may_take(bob, 1));
     Shares::Place place;
@@ -89,9 +92,26 @@ TEST_CASE("reqh shares: of the only piece everybody has a turn", "[reqh]") {
     CHECK(shares.next(1) == nullptr);
     CHECK(shares.others_wait(alice));
     CHECK_FALSE(shares.others_wait(bob));
+    shares.end_slow(alice);
     shares.give_back(alice);
     CHECK(shares.next(1) == &place);
     CHECK_FALSE(shares.anybody_waits());
+}
+
+TEST_CASE("reqh shares: a client that is not slow may have more, until slow ones hold half of all",
+          "[reqh]") {
+    Shares shares;
+    Shares::Client& quick = shares.client_of("alice", number(1));
+    while (shares.may_take(quick, kTotal)) shares.take(quick);
+    CHECK(quick.held() == kTotal * 3 / 4);
+    CHECK_FALSE(shares.is_limited(quick, kTotal));
+    shares.begin_slow(quick);
+    Shares::Client& other = shares.client_of("bob", number(2));
+    CHECK(shares.is_limited(other, kTotal));
+    while (shares.may_take(other, kTotal)) shares.take(other);
+    CHECK(other.held() <= 16);
+    shares.end_slow(quick);
+    CHECK(shares.may_take(other, kTotal));
 }
 
 TEST_CASE("reqh shares: who waits is served in order, and clients by turns", "[reqh]") {

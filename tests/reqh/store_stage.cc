@@ -23,6 +23,16 @@ store::VolumeOptions volume_options(std::uint32_t number, const StageOptions& st
     return options;
 }
 
+class ReplyCounter final : public store::MapVisitor {
+public:
+    Result<void> reply(const store::ReplyRecord& /*record*/) override {
+        ++count;
+        return {};
+    }
+
+    std::size_t count = 0;
+};
+
 }  // namespace
 
 // -- coming and going --
@@ -249,6 +259,16 @@ bool StoreStage::all_pieces_are_back() const {
     return std::ranges::all_of(localities_, [](const auto& locality) {
         return locality->buffers.free_count() == locality->buffers.total_count();
     });
+}
+
+std::size_t StoreStage::reply_count() {
+    ReplyCounter counter;
+    store::MapVisitor* const visitor = &counter;
+    const auto counted = world.run(stores().parts().reactor,
+                                   volume().map().for_each(store::KeyKind::kReply, visitor));
+    REQUIRE(counted.has_value());
+    REQUIRE(counted->has_value());
+    return counter.count;
 }
 
 // -- fops --

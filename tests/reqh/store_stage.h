@@ -121,6 +121,8 @@ public:
     devices::Power& power() { return *power_; }
     PoolQuota& quota() { return *quota_; }
     bool all_pieces_are_back() const;
+    // That the first disk remembers.
+    std::size_t reply_count();
     // Of one of the disks, whatever the number.
     std::uint16_t slot(std::uint64_t number) const {
         ENSURE(options.disks > 0);

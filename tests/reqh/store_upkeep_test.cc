@@ -12,27 +12,6 @@ StageOptions hasty() {
     return {.upkeep = {.interval = 1s, .upload_timeout = 5s, .replies_kept = 3s}};
 }
 
-class Counter final : public store::MapVisitor {
-public:
-    Result<void> reply(const store::ReplyRecord& /*record*/) override {
-        ++replies;
-        return {};
-    }
-
-    std::size_t replies = 0;
-};
-
-std::size_t count_replies(StoreStage& node) {
-    Counter counter;
-    store::MapVisitor* const visitor = &counter;
-    const auto counted =
-        node.world.run(node.stores().parts().reactor,
-                       node.volume().map().for_each(store::KeyKind::kReply, visitor));
-    REQUIRE(counted.has_value());
-    REQUIRE(counted->has_value());
-    return counter.replies;
-}
-
 FopSpec create_again() {
     return {.type = type_of("create"),
             .body = fop::Create{.slot = kFirstSlot, .mode = 0600},
@@ -91,17 +70,17 @@ TEST_CASE("reqh upkeep: replies are kept as long as somebody may ask again, and 
     CHECK(created(node.call(create_again())) == first);
     // More than are forgotten at once.
     for (int i = 0; i < 1200; ++i) create_for_another(node, i);
-    CHECK(count_replies(node) == 1201);
+    CHECK(node.reply_count() == 1201);
     node.run_for(6s);
-    CHECK(count_replies(node) == 0);
+    CHECK(node.reply_count() == 0);
     CHECK(created(node.call(create_again())) != first);
     CHECK(object_count(node) == 1202);
     node.restart();
     node.run_for(1s);
     CHECK(object_count(node) == 1202);
-    CHECK(count_replies(node) == 1);
+    CHECK(node.reply_count() == 1);
     node.run_for(6s);
-    CHECK(count_replies(node) == 0);
+    CHECK(node.reply_count() == 0);
 }
 
 TEST_CASE("reqh upkeep: an upload to which nobody writes any more leaves its room", "[reqh]") {
