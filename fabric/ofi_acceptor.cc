@@ -12,11 +12,12 @@ namespace {
 
 // A lost wake-up of the library's descriptor costs at most this.
 constexpr Duration kWatchCap = 100ms;
-// The library takes in one connection each time it is asked. It is asked so often in a turn, and
-// when many come in as many turns as have been saved up, then in one each pause: whoever floods the
-// port takes a twentieth of the locality's time, and waits in the kernel's queue.
+// libfabric accepts one connection for each read of the event queue. One wake makes at most
+// kReadsPerWake rounds of reads. Wakes are a token bucket: kWakesSaved at once, then one each
+// kWakePause. So a flood of connections takes about a twentieth of the locality's time, and the
+// rest of them waits in the kernel's queue.
 constexpr unsigned kReadsPerWake = 8;
-constexpr unsigned kWakesSaved = 256;
+constexpr unsigned kWakesSaved = 1024;
 constexpr Duration kWakePause = 10ms;
 // Wakes without a request. Many in a row mean that there is no descriptor left for the connection
 // that waits: then there is no hurry.

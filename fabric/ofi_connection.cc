@@ -53,10 +53,10 @@ void OfiConnection::park(TransferOp& op) {
     }
 }
 
-// The tcp provider takes whatever length the peer answers a read with for success, and tells no
-// length. Bytes come in order, so that where the last ones have changed all have come: who does not
-// send them all either leaves the mark, which no data looks like, or cuts into it, and then what is
-// left is of the mark and of nobody's data.
+// The tcp provider reports success for a read that the peer answered with fewer bytes, and does not
+// report the length. So a read first fills the last bytes of its memory with a random mark. Bytes
+// arrive in order: after a short answer the mark is still there, whole or in part. If it is whole,
+// the read fails; if only a part is left, the missing bytes are the mark's, and no older data.
 void OfiConnection::mark_tail(TransferOp& op) {
     const std::span<std::byte> bytes = op.local.bytes;
     for (std::size_t at = 0; at < op.tail.size(); at += sizeof(std::uint64_t)) {

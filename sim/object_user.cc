@@ -20,6 +20,7 @@ constexpr std::uint64_t kFar = 1ULL << 40;
 // What a replaced object may take to go.
 constexpr int kGoneTries = 200;
 constexpr Duration kGonePause = 100ms;
+constexpr Duration kImpatience = 20ms;  // The longest deadline of an impatient call.
 constexpr std::size_t kPieceBytes = 64U << 10;
 
 std::string name_of(std::uint64_t number) {
@@ -260,14 +261,15 @@ ObjectUser::Ended ObjectUser::failed(const Process& process, const client::Probl
     if (problem.lost) book_.tell_lost(process.life, *problem.lost);
     return {.problem = problem,
             .limited = wait.deadline != kNever,
-            .overdue = world_.now() >= wait.deadline};
+            .overdue = wait.deadline != kNever &&
+                       world_.now() >= wait.deadline - fabric::answer_margin(kImpatience)};
 }
 
 Task<void> ObjectUser::carry_out(Process* process, ObjectWish wish) {
     core::Random& random = process->random;
     Wait wait{};
     if (options_.impatient && random.below(8) == 0) {
-        wait.deadline = after(world_.now(), Duration{random.between(1, Duration(20ms).count())});
+        wait.deadline = after(world_.now(), Duration{random.between(1, kImpatience.count())});
     }
     switch (wish.kind) {
         case Kind::kSync: co_return co_await sync_once(process);

@@ -339,14 +339,15 @@ Task<void> SimulatedClient::make_call(Process* process, Line* line, Wish wish) {
     }
     // The node may have started anew long before the client came to know.
     if (line->client->open()) look_at(*line);
-    const Outcome outcome{.entry = &entry,
-                          .line = line,
-                          .wish = &wish,
-                          .answer = &answer,
-                          .cancelled = late.source().cancelled(),
-                          .overdue = process->reactor->now() >= deadline,
-                          .same_life = life != 0 && life == options_.life_of(line->node) &&
-                                       lives_seen == line->lives_seen};
+    const Outcome outcome{
+        .entry = &entry,
+        .line = line,
+        .wish = &wish,
+        .answer = &answer,
+        .cancelled = late.source().cancelled(),
+        .overdue = process->reactor->now() >= deadline - fabric::answer_margin(wish.timeout),
+        .same_life =
+            life != 0 && life == options_.life_of(line->node) && lives_seen == line->lives_seen};
     entry.end(judge(outcome));
 }
 

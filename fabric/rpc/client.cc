@@ -41,13 +41,11 @@ std::unexpected<Error> failure(Errc code) {
     return std::unexpected(Error{.code = code, .context = "call"});
 }
 
-// The server gives up a little earlier than the caller, so that its words, which say what the fop
-// waited for, are heard.
-Duration time_for_server(Duration left) {
-    return std::max<Duration>(left - std::min<Duration>(left / 8, 100ms), 1us);
-}
-
 }  // namespace
+
+Duration answer_margin(Duration left) {
+    return std::min<Duration>(left / 8, 100ms);
+}
 
 // -- the session --
 
@@ -146,7 +144,7 @@ void Client::on_open(Session& session) {
                                    .body = {},
                                    .borrowed = {},
                                    .payload_bytes = 0,
-                                   .words = "the server has started anew since it was sent",
+                                   .words = "it may be done; the server no longer remembers it",
                                    .sent_before = true});
             } else {
                 again.push_back(*each);
@@ -284,7 +282,10 @@ bool Client::send(Session& session, Call& call) {
                          .body = asked.body,
                          .fault = fop::Status::kDone};
     const Instant now = host_.reactor().now();
-    if (asked.deadline != kNever) request.timeout = time_for_server(asked.deadline - now);
+    if (asked.deadline != kNever) {
+        const Duration left = asked.deadline - now;
+        request.timeout = std::max<Duration>(left - answer_margin(left), 1us);
+    }
 
     for (;;) {
         fop::MessageWriter* const message = session.requests(asked.header);
@@ -399,7 +400,9 @@ void Client::forsake(Call& call, Errc why) {
 }
 
 void Client::on_let_go(Session& session, std::uint64_t request) {
-    const Slot& slot = slots_[request % kSlotCount];
+    const std::size_t number = request % kSlotCount;
+    if (number >= slots_.size()) return;
+    const Slot& slot = slots_[number];
     // Of calls without memory, and of those that were answered meanwhile, it says nothing new.
     if (!slot.used || slot.id != request || slot.call == nullptr || !slot.call->given_up_) return;
     forsake(*slot.call, slot.call->why_given_up_);

@@ -25,6 +25,10 @@ class Client;
 class InCalls : public core::ListNode {};
 
 // What a caller wants of a server. Everything borrowed stays until the call has returned.
+// How much earlier than the caller the server gives up a call that has so much time left, so that
+// the caller hears from the server what the fop waited for.
+Duration answer_margin(Duration left);
+
 struct CallRequest {
     const fop::FopType* type = nullptr;
     fop::RequestBody body{};

@@ -14,8 +14,8 @@ constexpr std::size_t kRememberedMax = 1024;
 // What one costs beside the bytes of its reply.
 constexpr std::uint64_t kRememberedBytes = 512;
 
-// Who already has so many may have another one: up to four times what is left for all others, which
-// is four fifths of everything for one alone, and never the last ones.
+// Whether a principal that has `own` of `of_all` in use may take one more: it may have up to four
+// times what is free. So a principal that is alone gets at most four fifths of `max`.
 bool may_have_more(std::uint64_t own, std::uint64_t of_all, std::uint64_t max) {
     return of_all < max && own < 4 * (max - of_all);
 }

@@ -108,8 +108,8 @@ public:
 
     explicit ClientRecords(const Limits& limits) : limits_(limits) {}
 
-    // The place of a session of such a client; nothing when its principal has its share, or there
-    // is none left: `why_no_session` says it. It lasts until give_back().
+    // Counts a new session for the client's principal, until give_back(). Null when the principal
+    // has its share of sessions, or none is left: why_no_session() says which.
     PrincipalShare* take_session(const fop::Identity& identity);
     std::string_view why_no_session() const;
     void give_back(PrincipalShare& share);
@@ -121,8 +121,8 @@ public:
     // It ends. The record may be gone then.
     void leave(ClientRecord& client, const ClientLine& line, Instant now);
 
-    // Such a fop has arrived. `is_new` when it had not before; nothing when too much is remembered
-    // for this client or its principal already.
+    // A fop to be remembered has arrived. `is_new`: it arrived for the first time. `fop` is null
+    // when too much is remembered for this client or its principal already.
     struct Found {
         RememberedFop* fop = nullptr;
         bool is_new = false;

@@ -53,14 +53,14 @@ public:
     // kNever: none.
     virtual Instant deadline() const = 0;
 
-    // Cancelled when the client gives the fop up, and when its session ends, unless it has started
-    // and must not run twice. reply() may be called
-    // from within; the fop then stays until cancel() has returned.
+    // Cancelled when the client gives the fop up. Also cancelled when the session ends, unless the
+    // fop has started and only this server remembers it. reply() may be called from within; the fop
+    // then stays until cancel() has returned.
     virtual core::CancelSource& cancel_source() = 0;
 
-    // Its user runs it from now on: what it does may stay, whatever becomes of its session. One
-    // that is answered without this has done nothing: it is not remembered, and when it comes again
-    // it is another one. Once, before it does anything.
+    // The fop begins to execute: its changes may stay even if its session ends. Called once, before
+    // the fop changes anything. A fop that is answered without this call has changed nothing: it is
+    // not remembered, and a resend of it is a new fop.
     virtual void started() = 0;
 
     // Moves client memory, from `offset` of what the descriptor opens, into the piece, or a piece

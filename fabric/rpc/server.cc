@@ -37,6 +37,8 @@ public:
     void reply(const fop::Reply& reply, fop::Lane lane) override;
     void leave(Incoming& incoming);
     // What has done nothing may come again as if it had never been there.
+    // The store may remember it from now on.
+    void note_started(const Incoming& incoming);
     void forget(Incoming& incoming);
     void join(Incoming& incoming);
 
@@ -80,6 +82,7 @@ public:
         ENSURE(!started_);
         started_ = true;
         end_waiting();
+        peer_->note_started(*this);
     }
     // What neither has started nor is answered when it has arrived waits for its turn.
     void begin_to_wait();
@@ -307,9 +310,8 @@ bool Server::Peer::take(Session& session_now, const fop::RequestHeader& header,
     grant.grow();
 
     RememberedFop* remembered = nullptr;
-    const fop::Repeat repeat = type != nullptr ? type->repeat : fop::Repeat::kIdempotent;
-    if (repeat == fop::Repeat::kRecorded) record->note_recorded(request.id);
-    if (repeat == fop::Repeat::kOnce) {
+    const bool is_once = type != nullptr && type->repeat == fop::Repeat::kOnce;
+    if (is_once) {
         const auto [fop, is_new] = server_.clients_.remember(*record, request.id);
         if (fop == nullptr) {
             reply({.id = request.id,
@@ -403,6 +405,12 @@ void Server::Peer::on_gone(Session&) {
 void Server::Peer::join(Incoming& incoming) {
     running.push_back(incoming);
     ++running_count;
+}
+
+void Server::Peer::note_started(const Incoming& incoming) {
+    const fop::FopType* const type = fop::find_fop_type(incoming.request().type);
+    const bool is_recorded = type != nullptr && type->repeat == fop::Repeat::kRecorded;
+    if (is_recorded && record != nullptr) record->note_recorded(incoming.request().id);
 }
 
 void Server::Peer::forget(Incoming& incoming) {

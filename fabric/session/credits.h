@@ -33,9 +33,9 @@ private:
 // What one peer may send, as the receiver keeps it. A peer starts with a few credits that cost the
 // pool nothing, is given more as it uses them, and gives them up again when it is idle.
 //
-// A credit is held by the peer, or used by something that has arrived and is not done with. For
-// what has arrived and waits for its turn there are loans beside the peer's own: so many more it
-// may send. One that is not needed any more is the peer's until it gives it up.
+// A credit is either held by the peer, or used by a fop or message that has arrived and is not done
+// with. For each fop that waits for its turn the peer may be lent one more credit, a loan. A loan
+// that is no longer needed stays with the peer until the peer gives it up.
 class CreditGrant {
 public:
     // Requires: 0 < floor <= max.
@@ -91,7 +91,7 @@ public:
     [[nodiscard]] bool given_up(std::uint16_t count) {
         if (count == 0) return true;
         if (count > held_) return false;
-        const std::uint16_t loans = std::min(count, lent_);
+        const std::uint16_t loans = std::min(count, spare_loans());
         const int own = std::min<int>(count - loans, target_ - floor_);
         held_ = static_cast<std::uint16_t>(held_ - count);
         lent_ = static_cast<std::uint16_t>(lent_ - loans);

@@ -265,7 +265,7 @@ void Session::send(SendBuffer& buffer, std::size_t bytes) {
     }
     buffer.local = {.bytes = message, .registration = buffer.whole.registration};
     buffer.sent_at = last_sent_at_ = host_.reactor_.now();
-    if (sends_in_flight_++ == 0) oldest_send_at_ = last_sent_at_;
+    if (sends_in_flight_++ == 0) oldest_send_at_ = send_moved_at_ = last_sent_at_;
     ++statistics_.messages_out;
     statistics_.bytes_out += bytes;
     host_.statistics_.messages_out.add(1);
@@ -277,6 +277,7 @@ void Session::send(SendBuffer& buffer, std::size_t bytes) {
 void Session::on_sent(SendBuffer& buffer) {
     --sends_in_flight_;
     oldest_send_at_ = buffer.sent_at;
+    send_moved_at_ = host_.reactor_.now();
     host_.give_back(buffer);
     if (wants_room_) wants_turn();
     if (state_ == State::kEnding && sends_in_flight_ == 0) {
@@ -294,13 +295,14 @@ void Session::wants_turn() {
 void Session::end_turn() {
     if (state_ != State::kOpen) return;
     wants_room_ = false;
+    const bool had_promise = has_promise_;
     at_turn_end_ = true;
     user_.on_turn_end(*this);
     at_turn_end_ = false;
     if (state_ != State::kOpen) return;
     send_message();
     send_control_if_due();
-    host_.end_promise(*this);
+    if (had_promise) host_.end_promise(*this);
 }
 
 void Session::send_control_if_due() {

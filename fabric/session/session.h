@@ -27,10 +27,10 @@ struct SendBuffer;
 // Whom a session works for. Called from the host's turn. on_gone() is the last call.
 class SessionUser {
 public:
-    // The client has proved who it is: whether it comes in. The server's alone.
+    // For the server: the client has proved its identity; decides whether the session may open.
     struct Verdict {
-        std::string_view refusal = {};  // Why not, in 64 bytes at most; empty: it does.
-        bool resumed = false;           // Its earlier requests are still known here.
+        std::string_view refusal = {};  // The reason, at most 64 bytes; empty: it may open.
+        bool resumed = false;           // The server remembers requests of this client.
     };
     virtual Verdict on_proved(Session& session) = 0;
     // Both sides know who the other is; messages may be sent.
@@ -187,7 +187,7 @@ private:
     void on_message(const fop::Prefix& prefix, std::span<const std::byte> message);
     void on_greeting(const fop::Prefix& prefix, std::span<const std::byte> message);
     bool take_greeting(std::span<const std::byte> envelope);
-    // The first one that came, in the host's time: it is the work of a handshake.
+    // Handles the first greeting, when the host has time: this computes the key exchange.
     void answer_greeting();
     bool on_opened_message(const fop::Prefix& prefix, std::span<const std::byte> message);
     bool on_control(const fop::Control& control);
@@ -233,10 +233,11 @@ private:
     fop::ConnectHello::Bytes connect_hello_{};
     std::vector<std::byte> greeting_;  // The client's first one, as long as nobody answered it.
     bool greeted_ = false;
-    // Why somebody was not believed who may have been the client; in printable words.
+    // Why a handshake message was ignored that the client may have sent; in printable words.
     std::string disbelief_;
     std::string peer_;
     fop::Identity identity_;
+    std::string loan_name_;  // Whose share of the loans it uses.
     fop::ClientId client_id_{};
     fop::AcceptHello accepted_{};
     bool resumed_ = false;
@@ -253,9 +254,10 @@ private:
 
     std::uint32_t send_credits_ = 0;
     std::uint32_t sends_in_flight_ = 0;
+    Instant send_moved_at_{};   // When one ended, or the first of those in flight began.
     bool is_leaving_ = false;   // It ends when its last message has left.
-    bool wants_room_ = false;   // Somebody was told that nothing can be sent now.
-    bool has_promise_ = false;  // Of the next buffer: it was its turn among those that wait.
+    bool wants_room_ = false;   // A sender was told that nothing can be sent now.
+    bool has_promise_ = false;  // A free buffer is set aside for this session.
     CreditGrant message_grant_;
     std::array<std::unique_ptr<CreditGrant>, 2> fop_grants_;
     std::array<std::uint32_t, 2> fop_credits_{};

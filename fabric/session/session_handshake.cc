@@ -24,10 +24,22 @@ Errc error_of(fop::RefusalReason reason) {
     return Errc::kDenied;
 }
 
+// A principal's name was proved with its key. Peers, and clients that do not authenticate, name
+// themselves as they like: each of these two kinds has one share.
+std::string loan_name_of(const fop::Identity& identity) {
+    switch (identity.kind) {
+        case fop::AuthKind::kPrincipal: return "principal " + identity.name;
+        case fop::AuthKind::kPeer: return "peers";
+        case fop::AuthKind::kNone: break;
+    }
+    return "unauthenticated";
+}
+
 }  // namespace
 
-// The server's: what no client but this one's can have said in this place is taken. Everything else
-// may be anybody's, who has only listened, and says nothing about the client.
+// For the server. Takes only the ClientHello that the connect data promised, and then only a
+// message that proves the key: nobody but this client can have sent these. Anybody who listens on
+// the network can send other messages, so these are ignored.
 bool Session::take_greeting(std::span<const std::byte> envelope) {
     if (!greeted_) {
         if (!server_handshake_->is_promised(envelope)) return false;
@@ -86,6 +98,7 @@ void Session::follow(const fop::HandshakeStep& step) {
         case fop::HandshakeState::kRunning: return;
         case fop::HandshakeState::kProved: {
             identity_ = server_handshake_->session().identity;
+            loan_name_ = loan_name_of(identity_);
             const SessionUser::Verdict verdict = user_.on_proved(*this);
             return follow(
                 verdict.refusal.empty()

@@ -16,15 +16,15 @@ constexpr std::uint32_t kTransfersMax = 256;
 constexpr std::uint32_t kTransfersOfOneMax = 16;
 constexpr std::uint32_t kShareOfOne = 8;  // One part in so many of what is free.
 
-// How long a session that lacks loans waits until others are asked for theirs. Each time all
-// sessions are looked at.
+// How long a session that lacks loans waits until others are asked to return unused ones. Asking
+// takes a pass over all sessions.
 constexpr Duration kLoansSettledIn = 20ms;
-// Each costs a tenth of a millisecond of X25519, before anybody has proved anything.
+// Answering a ClientHello takes 0.1 ms of X25519, for a client that has not proved anything yet.
 constexpr std::uint32_t kGreetingsPerTurn = 4;
 
-// One part of the buffers to send from is kept for what is not fops. A session has no more of them
-// under way than a part of what is left: the more do not read, the less each of them holds, and
-// there is always one for a session that does.
+// One in kReservedPart send buffers is reserved for control messages and handshakes. A session may
+// have in flight at most one in kShareOfSends of the others that are free: the more peers do not
+// read, the fewer buffers each of them holds, and a session whose peer reads always finds one.
 constexpr std::size_t kReservedPart = 8;
 constexpr std::size_t kShareOfSends = 2;
 // When none is left, a peer that has taken nothing for this long has to go.
@@ -291,12 +291,25 @@ SendBuffer* SessionHost::take_buffer(Session& session, SendUse use) {
             if (!shortage_.armed()) reactor_.arm(shortage_, after(reactor_.now(), kPatience));
             return nullptr;
         }
-    } else if (free_buffers_.size() <= promised_) {
-        if (use == SendUse::kHandshake) return nullptr;
-        InControlQueue& place = session;
-        if (!place.linked()) want_control_.push_back(place);
-        if (!shortage_.armed()) reactor_.arm(shortage_, after(reactor_.now(), kPatience));
-        return nullptr;
+    } else {
+        const std::size_t left =
+            free_buffers_.size() > promised_ ? free_buffers_.size() - promised_ : 0;
+        const bool has_share =
+            session.sends_in_flight_ < std::max<std::size_t>(left / kShareOfSends, 1);
+        if (use == SendUse::kControl && !has_share) {
+            session.wants_room_ = true;  // Its next turn: when one of those it has was sent.
+            return nullptr;
+        }
+        if (left == 0) {
+            if (!shortage_.armed()) reactor_.arm(shortage_, after(reactor_.now(), kPatience));
+            if (use == SendUse::kHandshake) {
+                handshake_lacked_ = true;
+                return nullptr;
+            }
+            InControlQueue& place = session;
+            if (!place.linked()) want_control_.push_back(place);
+            return nullptr;
+        }
     }
     if (std::exchange(session.has_promise_, false)) --promised_;
     SendBuffer* const buffer = free_buffers_.back();
@@ -335,19 +348,25 @@ void SessionHost::wake_waiting() {
 // Somebody waits, and a peer takes nothing of what was sent to it: the slowest of all goes before
 // its lease is over.
 void SessionHost::end_slowest() {
-    if (want_buffer_.empty() && want_control_.empty()) return;
-    SendBuffer* oldest = nullptr;
+    const bool lacked = std::exchange(handshake_lacked_, false);
+    if (want_buffer_.empty() && want_control_.empty() && !lacked) return;
+    Session* slowest = nullptr;
     for (const auto& each : buffers_) {
-        if (each->session == nullptr || each->session->state() != Session::State::kOpen) continue;
-        if (oldest == nullptr || each->sent_at < oldest->sent_at) oldest = each.get();
+        Session* const session = each->session;
+        if (session == nullptr || session->state() != Session::State::kOpen) continue;
+        if (session->sends_in_flight_ == 0) continue;
+        if (slowest == nullptr || session->send_moved_at_ < slowest->send_moved_at_) {
+            slowest = session;
+        }
     }
     const Instant now = reactor_.now();
-    if (oldest == nullptr || oldest->sent_at > now - kPatience) {
+    if (slowest == nullptr || slowest->send_moved_at_ > now - kPatience) {
+        handshake_lacked_ = lacked;
         reactor_.arm(shortage_, after(now, kPatience / 10));
         return;
     }
     statistics_.expired.add(1);
-    oldest->session->end(Errc::kTimedOut, "the peer takes no messages, and others wait for room");
+    slowest->end(Errc::kTimedOut, "the peer takes no messages, and others wait for room");
     reactor_.arm(shortage_, after(now, kPatience / 100));
 }
 

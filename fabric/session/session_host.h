@@ -99,9 +99,9 @@ public:
     // gives everything back. Once.
     Task<void> close();
 
-    // Makes a connection of a request; the user hears on_open() or on_end(). What `admission` says
-    // when the client has proved itself decides. Requires: the hello fits, and the admission stays
-    // where it is.
+    // Accepts a connection request; the user hears on_open() or on_end(). `admission` is asked when
+    // the client proves its key, not before: its owner may change it until then. Requires: the
+    // hello was decoded without an error, and the admission keeps its address.
     struct Accepting {
         fop::ConnectHello hello;
         std::uint16_t locality = 0;
@@ -172,7 +172,8 @@ private:
     // turn when that has changed.
     SendBuffer* take_buffer(Session& session, SendUse use);
     void give_back(SendBuffer& buffer);
-    // Loans that are not needed are brought to where they are, a little later.
+    // Starts a timer that asks sessions with unused loans to return them, for sessions that lack
+    // some.
     void settle_loans_soon();
     void end_promise(Session& session);
     void wake_waiting();
@@ -203,10 +204,11 @@ private:
     std::span<std::byte> send_memory_;
     std::vector<std::unique_ptr<SendBuffer>> buffers_;
     std::vector<SendBuffer*> free_buffers_;
-    // Sessions that wait for one, in the order in which they came, and how many of the free ones
-    // are for those of them that have been told.
+    // Sessions that wait for a send buffer, in order of arrival. promised_ of the free buffers are
+    // set aside for sessions that were woken and have not taken theirs yet.
     core::IntrusiveList<InBufferQueue> want_buffer_;
     core::IntrusiveList<InControlQueue> want_control_;
+    bool handshake_lacked_ = false;  // A handshake ended for want of a buffer.
     std::size_t promised_ = 0;
     Shortage shortage_{*this};
 

@@ -13,15 +13,16 @@ void Session::fop_waits() {
     if (!borrow_for_waiting()) host_.settle_loans_soon();
 }
 
-// False: it could have more, if others had fewer.
+// False: the session still lacks loans, and may have more once other sessions return some.
 bool Session::borrow_for_waiting() {
     CreditGrant& grant = fop_grant(fop::Lane::kData);
-    while (grant.lacks_loan() && host_.loans_.take(identity_.name, grant.lent())) grant.lend();
+    while (grant.lacks_loan() && host_.loans_.take(loan_name_, grant.lent())) grant.lend();
     if (grant.urgent()) wants_turn();
     return !grant.lacks_loan() || host_.loans_.is_most(grant.lent());
 }
 
-// There are too few: who has some to spare is asked for them, who lacks some tries again.
+// Called when loans are short: a session with unused loans is asked to return them, a session that
+// lacks some tries again.
 void Session::settle_loans() {
     const CreditGrant& grant = fop_grant(fop::Lane::kData);
     if (grant.lacks_loan() && !host_.loans_.is_most(grant.lent())) {
@@ -33,7 +34,7 @@ void Session::settle_loans() {
 }
 
 void Session::give_loans_back(std::uint32_t count) {
-    host_.loans_.give_back(identity_.name, count);
+    host_.loans_.give_back(loan_name_, count);
 }
 
 }  // namespace fopd::fabric

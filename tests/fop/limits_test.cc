@@ -131,7 +131,7 @@ TEST_CASE("fop limits: a request with a part beyond its limit is malformed", "[f
             CHECK(fault_of(request) == Status::kMalformed);
         });
     }
-    CHECK(parts > 40);
+    CHECK(parts > 25);
 }
 
 TEST_CASE("fop limits: a reply with a part beyond its limit has no body", "[fop]") {
