@@ -26,8 +26,8 @@ struct LostWrite {
 // the first ones, and where the last one ends.
 std::string describe(const LostWrite& lost);
 
-// Buffered writes that were acknowledged, are lost for good, and whose writer was not told yet: of
-// each object once. Of more than kObjectsMax objects it is only known how many writes there are.
+// Acknowledged buffered writes that are lost for good and were not reported to their writer yet,
+// one entry for each object. Beyond kObjectsMax objects, lost writes are only counted.
 // Pure.
 class LostWrites {
 public:

@@ -824,7 +824,7 @@ Outcome<void> ObjectClient::tell_all_lost() {
                       std::to_string(lost_.take_unnamed()) + " more buffered writes are lost");
     }
     std::string words = describe(*lost);
-    if (!lost_.empty()) words += "; there is more that is lost";
+    if (!lost_.empty()) words += "; other buffered writes are lost, too";
     return std::unexpected(
         Problem{.status = fop::Status::kLost, .words = std::move(words), .lost = std::move(*lost)});
 }

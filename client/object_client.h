@@ -117,11 +117,11 @@ struct QuotaUse {
 // always finds what was written. Changes wait meanwhile. Of two writes to the same bytes that are
 // under way at once, either may win.
 //
-// What others may have changed since the server lost it is not written again, nor what nobody may
-// write any more. It is lost then, and that is said once, as kLost with the object and the bytes:
-// by the call that finds it out, if it reads or looks at this object, else by the next call about
-// this object or the next sync, before it does anything. A sync that says so has made all else
-// durable; it speaks of one object, so that it is asked again until it says "done".
+// A lost write is not written again if others may have changed its bytes since, or if the client
+// may no longer write there. This loss is reported once, as kLost with the object and the bytes: by
+// the call that finds it, if that reads or looks up the object; else by the next call about the
+// object, before it does anything, or by the next sync. A sync that reports a loss has made
+// everything else durable. It reports one object at a time: repeat it until it succeeds.
 //
 // Memory and names a call borrows stay until it has returned. A call ends by its deadline or its
 // cancel source, or, without either, when the server answers. Lives on the reactor of its host.
@@ -191,7 +191,8 @@ public:
     };
     Task<Outcome<void>> rename(RenameWish wish, Wait wait);
     Task<Outcome<void>> remove(fop::Fid fid, std::string from, Wait wait);
-    // Everything written buffered and acknowledged before is durable; kLost: but for that.
+    // Returns when every buffered write that was acknowledged before is durable. kLost: all but the
+    // lost ones are.
     Task<Outcome<void>> sync(Wait wait);
 
     // What anybody wrote and had acknowledged before is durable: everywhere, or in the slot of this

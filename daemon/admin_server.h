@@ -66,8 +66,8 @@ class AdminServer {
 public:
     static constexpr std::size_t kBodyMax = kAdminBodyMax;
     static constexpr std::size_t kHeaderMax = 16UL << 10;
-    // On each of socket and TCP; when few places are left the oldest is ended whose request the
-    // handler does not have, so that those who are slow to send or to take keep nobody out.
+    // On the socket and on TCP, each. When nearly all are taken, a new connection ends the oldest
+    // one whose request the handler does not have, so that slow peers keep nobody out.
     static constexpr std::uint32_t kConnectionsMax = 128;
     // Of one address, over TCP; further ones are closed.
     static constexpr std::uint32_t kConnectionsOfAddressMax = 32;

@@ -27,9 +27,9 @@ namespace fopd::fop {
 //     ClientFinish  ─────────────────────►                   proves the client
 //                   ◄───────────────────── Welcome
 //
-// Either side may say Refused instead, once; then it is over. Nothing before the proofs shows who
-// said it: a server that cannot tell by other means asks is_promised() and proves() first, and
-// passes over what neither holds for.
+// Either side may send Refused instead, once; then the handshake is over. Before the proofs, a
+// message does not show its sender: a server that cannot find the sender otherwise calls
+// is_promised() or proves() first, and ignores a message that fails the check.
 
 // What both saw before the handshake began.
 struct ConnectData {

@@ -23,8 +23,9 @@ inline constexpr std::size_t kHeaderTextBytesMax = 255;  // Each of job, pool an
 inline constexpr std::size_t kTokenBytesMax = 256;
 inline constexpr std::size_t kWordsBytesMax = 200;
 
-// The lowest ten bits of a request's id are a place of its client's, which has one request in each
-// at a time: who sends one has the replies to all before it in that place, or will not ask again.
+// The lowest ten bits of a request's id name one of 1024 places of the client. A client has at most
+// one request in a place at a time: before it sends the next one there, it has the reply to the
+// earlier one, or will not resend that.
 inline constexpr std::size_t kRequestPlaces = 1024;
 
 // What the requests of one message have in common.

@@ -12,8 +12,8 @@ inline constexpr std::uint64_t kOffsetMax = 1ULL << 60;       // Where an object
 inline constexpr std::uint64_t kBlockBytes = 4096;            // What a checksum covers at most.
 inline constexpr std::size_t kRangesMax = 64;                 // Of one fop.
 inline constexpr std::uint64_t kTransferBytesMax = 4U << 20;  // All ranges of one fop together.
-// More than any fop on objects moves, so that what the network takes can be told from what each fop
-// costs.
+// More than any fop on objects moves, so that a benchmark can tell the time of the network from the
+// cost of each fop.
 inline constexpr std::uint64_t kBulkEchoBytesMax = 16U << 20;
 
 // Bytes of an object.

@@ -39,8 +39,8 @@ public:
     void add_throttled(Duration span) { totals_.throttled += span; }
 
     const ClassTotals& totals() const { return totals_; }
-    // How long it was held back, with what is not counted yet; never less than was told before:
-    // what holds a class back may turn out to be over earlier than it seemed.
+    // How long the class was held back, with `now`, the time that is not counted yet. Never less
+    // than an earlier result, although a delay may turn out to end earlier than estimated.
     Duration throttled_with(Duration now) {
         told_throttled_ = std::max(told_throttled_, totals_.throttled + now);
         return told_throttled_;

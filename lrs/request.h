@@ -76,8 +76,8 @@ class ArrivalPlace : public core::ListNode {};
 // buffers. May be used again afterwards.
 class Request : public PolicyPlace, public OuterPlace, public ArrivalPlace {
 public:
-    // What becomes of one whose deadline passes while it waits, because its class might have no
-    // more or because others went first; it is out of the scheduler then.
+    // Called when the deadline passes while the request is queued; the scheduler has removed it
+    // then. Says why it was still queued: the limit of its class, or other requests before it.
     enum class Waited : std::uint8_t { kForLimit, kForOthers };
     using Late = void (*)(Request& request, Waited waited);
 

@@ -83,8 +83,8 @@ public:
     // Whether it waits because its class may have no more now, not because others go first.
     // Requires: request.queued().
     bool is_held_back(const Request& request) const;
-    // What can be late leaves the queue when its deadline passes, and takes nobody's turn: not more
-    // than this in a turn of the reactor, and nothing is given out meanwhile.
+    // A queued request with a handler for lateness is removed when its deadline passes. At most so
+    // many are removed in a turn of the reactor; none is delivered until all late ones are removed.
     static constexpr std::size_t kLateMax = 128;
     // A request that was delivered has ended: a policy may let others run. May call getters.
     void complete(Request& request);

@@ -35,8 +35,9 @@ struct NamedValue {
 std::expected<LrsSettings, config::Problems> with_policy(const LrsSettings& settings,
                                                          std::string_view policy,
                                                          std::span<const NamedValue> values);
-// Puts the rules of a file in the place of all that the policy has which decides with it, or with
-// the one that `values` put it on top of. What is wrong, if anything; then nothing was changed.
+// Replaces all rules of the policy that decides by the rules of a file. When `policy`, with
+// `values`, runs on top of another policy, that one's rules are replaced. Returns the mistakes, if
+// any; then nothing was changed.
 std::optional<RuleMistakes> set_rules(LrsSettings& settings, std::string_view policy,
                                       std::span<const NamedValue> values, std::string_view file);
 // What is set in a policy's map but for lists, which are its rules.

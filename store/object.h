@@ -68,8 +68,8 @@ struct Upload {
     std::uint64_t written_bytes = 0;
 };
 
-// A client's request. Its lowest ten bits are a place of the client's, in which it has one request
-// at a time: who has sent one has had the replies to all before it in that place.
+// A request of a client. The lowest ten bits of its number name a place of the client, which has at
+// most one request in each place at a time (fop::kRequestPlaces).
 struct ReplyKey {
     ClientId client{};
     std::uint64_t request_number = 0;

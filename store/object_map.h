@@ -62,12 +62,12 @@ public:
     void commit_upload(Fid fid, const Object& object);
     // The object, or the upload, is gone at once, and all of it is cleared.
     void remove(Fid fid);
-    // The number of the request whose reply has the place of this one, be it this, an earlier or a
-    // later one; 0: there is none.
+    // The number of the request whose reply is stored in the place of `key`: this request, an
+    // earlier or a later one. 0: no reply is stored there.
     Result<std::uint64_t> newest_request(const ReplyKey& key);
     // The reply that has the place of the request.
     Result<std::optional<ReplyRecord>> find_reply(const ReplyKey& key);
-    // Unless the place has that to a later request.
+    // Does nothing if the place has the reply to a later request.
     Result<void> put_reply(const ReplyRecord& record);
     // The one that has the place.
     void forget_reply(const ReplyKey& key);

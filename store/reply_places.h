@@ -11,9 +11,9 @@
 
 namespace fopd::store {
 
-// Which request has each of the places that were looked at last: whoever changes the index says it
-// here, too, so that most looks for a reply need not go there. Two places may want the same one
-// here; the later one has it.
+// A cache of the places for replies that were looked up or changed last: which request each of them
+// has. Code that changes a reply in the index also calls set(), so that most lookups need not read
+// the index. Two places may share an entry; the later one has it.
 class ReplyPlaces {
 public:
     ReplyPlaces() : entries_(kEntryCount) {}

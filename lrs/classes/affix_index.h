@@ -19,8 +19,8 @@ public:
     explicit AffixIndex(Side side) : side_(side) {}
 
     void add(std::string_view affix, std::uint32_t owner);
-    // After the last was added: a row for each affix, with the owners of those that it begins, or
-    // ends, with itself.
+    // Called after the last add(). Makes a row for each affix: its owners, and the owners of all
+    // shorter affixes with which it begins (kBegin) or ends (kEnd).
     void finish(BitRows& rows);
 
     bool empty() const { return affixes_.empty(); }

@@ -55,9 +55,9 @@ protected:
     std::string text_around(const std::string& options) const;
 
 private:
-    // What counts for the class. Of several groups it is the first with which alone the rule would
-    // be for the request: all whom a rule for one group means are one class, whatever else they
-    // belong to.
+    // The request's value of a key that names the class. Of several groups it is the first one that
+    // would match the rule if it were the only group: so all members of a group that a rule asks
+    // for are in one class, whatever other groups they have.
     std::string_view text_for(Key by, const RequestAttributes& attributes, Digits& digits) const;
 };
 

@@ -13,8 +13,8 @@
 
 namespace fopd::lrs {
 
-// How much all rules together may say: so much room the index has, and so long a look at it takes
-// at most.
+// Adds up the sizes of all rules and checks them against limits, which bound the memory of the
+// index and the time of a lookup.
 class RuleSum {
 public:
     static constexpr std::size_t kAlternativesMax = 4096;

@@ -4,6 +4,7 @@ import errno
 import os
 import resource
 import unittest
+from pathlib import Path
 
 from fopd_process import (CXX_FLAGS, IS_SANITIZED, OTHER_USER, SYSTEM, ProcessTestCase, as_other_user, limit,
                           limit_locked_memory, needs_root, refuse_system_call, wait_until)
@@ -18,10 +19,11 @@ THREADS_USER = OTHER_USER + 1
 class CoreDumpTest(ProcessTestCase):
     def test_a_crash_leaves_no_keys_behind(self):
         soft, hard = resource.getrlimit(resource.RLIMIT_CORE)
-        daemon = self.node().start_ready(preexec_fn=limit(resource.RLIMIT_CORE, hard))
-        limits = next(line for line in daemon.proc("limits").read_text().splitlines() if "core file" in line)
+        node = self.node()
+        daemon = node.start_ready(preexec_fn=limit(resource.RLIMIT_CORE, hard))
+        limits = next(line for line in Path(f"/proc/{daemon.pid}/limits").read_text().splitlines() if "core file" in line)
         self.assertEqual(limits.split()[4:6], ["1", "1"])
-        self.node_stop(daemon)
+        node.stop(daemon)
 
 
 class LockedMemoryTest(ProcessTestCase):
