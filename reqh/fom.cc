@@ -240,12 +240,15 @@ void Fom::on_time() {
 Task<Result<void>> Fom::move(Move what) {
     core::Reactor& reactor = services_.reactor;
     client_since_ = reactor.now();
-    reactor.arm(*this, after(client_since_, kClientIsSlowAfter));
+    // Behind a fop that has waited too long nobody expects this one to be quick.
+    const bool is_late = services_.owner.is_client_late(*this);
+    reactor.arm(*this, after(client_since_, is_late ? Duration::zero() : kClientIsSlowAfter));
     const bool is_pull = what.direction == Direction::kPull;
     auto transfer = is_pull ? fop_->pull(what.memory, what.offset, what.piece)
                             : fop_->push(what.memory, what.offset, what.piece);
     const auto moved = co_await std::move(transfer);
     Timer::disarm();
+    if (std::exchange(client_is_late_, false)) services_.owner.on_client_in_time(*this);
     if (std::exchange(client_is_slow_, false)) services_.owner.on_client_back(*this);
     if (client_given_up_) {
         co_return std::unexpected(
@@ -258,6 +261,10 @@ void Fom::on_client_time() {
     core::Reactor& reactor = services_.reactor;
     const Duration waited = reactor.now() - client_since_;
     if (!std::exchange(client_is_slow_, true)) services_.owner.on_client_slow(*this);
+    if (waited < kClientIsSlowAfter) {
+        return reactor.arm(*this, after(client_since_, kClientIsSlowAfter));
+    }
+    if (!std::exchange(client_is_late_, true)) services_.owner.on_client_late(*this);
     const bool is_too_long =
         waited >= kClientMayTakeMax ||
         (waited >= kClientMayTake && services_.owner.is_wanted_by_others(*this));

@@ -54,9 +54,15 @@ public:
     virtual void on_finished(Fom& fom, fop::Reply reply) = 0;
     // It waited for its share too long.
     virtual void on_no_share(Fom& fom, const Error& why) = 0;
-    // It waits for its client since kClientIsSlowAfter; then, that this wait is over.
+    // It waits for its client since kClientIsSlowAfter, or behind a fop that does; then, that this
+    // wait is over.
     virtual void on_client_slow(Fom& fom) = 0;
     virtual void on_client_back(Fom& fom) = 0;
+    // It waits itself since kClientIsSlowAfter; then, that this wait is over.
+    virtual void on_client_late(Fom& fom) = 0;
+    virtual void on_client_in_time(Fom& fom) = 0;
+    // Whether another fop of its client is late.
+    virtual bool is_client_late(const Fom& fom) const = 0;
     // Whether others wait for what it holds.
     virtual bool is_wanted_by_others(const Fom& fom) const = 0;
 
@@ -172,6 +178,7 @@ private:
     Shares::Client* share_ = nullptr;
     Instant client_since_{};       // When the wait for its client began.
     bool client_is_slow_ = false;  // Its owner knows.
+    bool client_is_late_ = false;
     bool client_given_up_ = false;
     Lent lent_;         // By the token.
     std::string pool_;  // Its name; the layout may be another one before its turn.

@@ -175,6 +175,18 @@ void RequestHandler::on_client_back(Fom& fom) {
     ask();
 }
 
+void RequestHandler::on_client_late(Fom& fom) {
+    if (fom.share() != nullptr) fom.share()->began_late();
+}
+
+void RequestHandler::on_client_in_time(Fom& fom) {
+    if (fom.share() != nullptr) fom.share()->ended_late();
+}
+
+bool RequestHandler::is_client_late(const Fom& fom) const {
+    return fom.share() != nullptr && fom.share()->is_late();
+}
+
 bool RequestHandler::is_wanted_by_others(const Fom& fom) const {
     if (fom.share() == nullptr) return false;
     return buffers_.is_waited_for() || shares_.others_wait(*fom.share());

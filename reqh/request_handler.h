@@ -90,6 +90,9 @@ private:
     void on_no_share(Fom& fom, const Error& why) override;
     void on_client_slow(Fom& fom) override;
     void on_client_back(Fom& fom) override;
+    void on_client_late(Fom& fom) override;
+    void on_client_in_time(Fom& fom) override;
+    bool is_client_late(const Fom& fom) const override;
     bool is_wanted_by_others(const Fom& fom) const override;
 
     Fom& take_fom();

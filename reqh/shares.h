@@ -43,11 +43,20 @@ public:
     public:
         std::uint64_t held() const { return held_; }
         bool is_slow() const { return slow_count_ > 0; }
+        // Whether a fop of its has itself waited too long; others that wait behind it only make the
+        // client slow, so that it is slow no longer than such a fop waits.
+        bool is_late() const { return late_count_ > 0; }
+        void began_late() { ++late_count_; }
+        void ended_late() {
+            ENSURE(late_count_ > 0);
+            --late_count_;
+        }
         bool waits() const { return TurnPlace::linked(); }
 
     private:
         friend Shares;
         std::uint64_t held_ = 0;
+        std::uint64_t late_count_ = 0;
         std::uint64_t slow_count_ = 0;  // Of its fops, those that wait for it.
         core::IntrusiveList<Place> waiting_;
         std::map<std::string, Principal, std::less<>>::iterator principal_;
