@@ -24,17 +24,6 @@ std::uint64_t cost_of(const RememberedFop& fop) {
     return kRememberedBytes + (fop.reply ? fop.reply->size_bytes() : 0);
 }
 
-// It was refused before it began, and would only be refused again.
-bool leaves_nothing(fop::Status status) {
-    switch (status) {
-        case fop::Status::kUnknownFop:
-        case fop::Status::kMalformed:
-        case fop::Status::kDenied:
-        case fop::Status::kTryAgain: return true;
-        default: return false;
-    }
-}
-
 PrincipalShare::Name share_name(const fop::Identity& identity) {
     const bool is_proved = identity.kind == fop::AuthKind::kPrincipal;
     return {identity.kind, is_proved ? identity.name : std::string()};
@@ -170,14 +159,10 @@ void ClientRecords::answered(RememberedFop& fop, const fop::Reply& reply, Instan
     ClientRecord& client = *fop.client;
     ClientLine* const line = client.line_;
     if (line != nullptr && line->id() == fop.line) line->reply(reply, fop.lane);
-    if (leaves_nothing(reply.status)) {
-        erase_fop(client, client.fops_.find(reply.id));
-    } else {
-        const std::uint64_t before = cost_of(fop);
-        fop.reply.emplace(reply);
-        client.share_.reply_bytes += cost_of(fop) - before;
-        reply_bytes_ += cost_of(fop) - before;
-    }
+    const std::uint64_t before = cost_of(fop);
+    fop.reply.emplace(reply);
+    client.share_.reply_bytes += cost_of(fop) - before;
+    reply_bytes_ += cost_of(fop) - before;
     end_running(client, now);
 }
 

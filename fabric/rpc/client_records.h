@@ -128,8 +128,7 @@ public:
         bool is_new = false;
     };
     Found remember(ClientRecord& client, std::uint64_t request);
-    // It has run: whoever asked last gets the reply. What was refused before it began is forgotten
-    // at once, so `fop` may be gone then, and its client.
+    // It has run: the session that asked last gets the reply. The client may be gone then.
     void answered(RememberedFop& fop, const fop::Reply& reply, Instant now);
     // It will not run, and has done nothing: it may come again as if it had never been there.
     void forget(RememberedFop& fop, std::uint64_t request, Instant now);

@@ -155,17 +155,15 @@ TEST_CASE("fabric clients: what is remembered for one principal takes no room fr
     REQUIRE(records.find(client_id(3), identity_of("ann")) == nullptr);
 }
 
-TEST_CASE("fabric clients: what was refused before it began leaves nothing", "[fabric]") {
+TEST_CASE("fabric clients: what did not begin leaves nothing, what ran is remembered", "[fabric]") {
     ClientRecords records(kLimits);
     Visitor of_ann;
     of_ann.come(records, 1, "ann");
-    for (const auto status : {fop::Status::kDenied, fop::Status::kMalformed,
-                              fop::Status::kUnknownFop, fop::Status::kTryAgain}) {
-        ask(records, of_ann, 5, status, "words");
-        REQUIRE(of_ann.client->fops().empty());
-        REQUIRE(of_ann.share->reply_bytes == 0);
-    }
-    REQUIRE(of_ann.line.replies.size() == 4);
+    const auto queued = records.remember(*of_ann.client, 5);
+    REQUIRE(queued.is_new);
+    records.forget(*queued.fop, 5, at(0));
+    REQUIRE(of_ann.client->fops().empty());
+    REQUIRE(of_ann.share->reply_bytes == 0);
 
     ask(records, of_ann, 5, fop::Status::kNotFound);
     REQUIRE(of_ann.client->fops().size() == 1);
