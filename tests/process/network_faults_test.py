@@ -201,7 +201,7 @@ class GreetingsTest(NetworkTestCase):
         self.expect_nothing_left()
 
     def test_false_ones_are_refused(self):
-        replayed, nonsense, left = (self.stranger(self.recorded) for _ in range(3))
+        replayed, nonsense = (self.stranger(self.recorded) for _ in range(2))
         # What was said in another handshake proves nothing in this one.
         replayed.connect()
         replayed.send(replayed.greeting(0))
@@ -210,6 +210,7 @@ class GreetingsTest(NetworkTestCase):
         # A request without what we want to know first.
         nonsense.send(nonsense.connect_request().replace(MAGIC, MAGIC[::-1]))
         self.expect_ended("fopd_sessions_refused_total", "fopd.fabric.session_refused", ".", [replayed, nonsense])
+        left = self.stranger(self.recorded)
         left.connect()
         left.send(left.greeting(0))
         left.socket.close()
