@@ -321,6 +321,7 @@ void NodeDisk::publish() {
     figures_.capacity_bytes.set(use.total_blocks * devices::kBlockBytes);
     figures_.free_bytes.set(use.free_blocks * devices::kBlockBytes);
     figures_.index_is_full.set(volume_->index_failure() ? 1 : 0);
+    figures_.log_is_full.set(volume_->is_log_full() ? 1 : 0);
     if (const reqh::HomeVolume* const found = home_->stores.find(*slot_); found != nullptr) {
         figures_.checksum_errors.set(found->checksum_errors().get());
         figures_.coalesced_bytes.set(found->coalesced_blocks().get() * devices::kBlockBytes);

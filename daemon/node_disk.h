@@ -123,6 +123,7 @@ public:
         core::Counter free_bytes;
         core::Counter checksum_errors;
         core::Counter index_is_full;  // 1 while there is no space for it.
+        core::Counter log_is_full;    // 1 while what adds is refused for that.
         core::Counter coalesced_bytes;
         core::Counter scrub_state;  // reqh::ScrubProgress::State
         core::Counter scrub_total_bytes;

@@ -484,6 +484,9 @@ DiskReport NodeDisks::report_of(std::size_t index) const {
     if (report.reason.empty() && figures.index_is_full.get() != 0) {
         report.reason = "there is no space left for its index, below node.data_dir";
     }
+    if (report.reason.empty() && figures.log_is_full.get() != 0) {
+        report.reason = "its log is full: nothing can be added before something is removed";
+    }
     report.scrub = scrub_state_name(figures.scrub_state.get());
     report.scrub_total_bytes = figures.scrub_total_bytes.get();
     report.scrub_read_bytes = figures.scrub_read_bytes.get();

@@ -371,6 +371,25 @@ Task<Granted<store::Place>> Operation::allocate(std::uint32_t blocks) {
     co_return *place;
 }
 
+Task<Granted<>> Operation::allocate_to_free(std::uint32_t count) {
+    while (!volume().can_allocate_to_free(count)) {
+        const auto settled = co_await volume().settle_space(wait());
+        if (!settled) co_return refused(untraced(settled.error()));
+        if (volume().can_allocate_to_free(count)) break;
+        const auto waited = co_await volume().wait_for_blocks(wait());
+        if (!waited) co_return refused(untraced(waited.error()));
+        if (!*waited) {
+            co_return refused(fop::Status::kNoSpace, "there is no space left on its disk");
+        }
+    }
+    for (std::uint32_t i = 0; i < count; ++i) {
+        const auto place = volume().allocate(1, store::Purpose::kFreeing);
+        if (!place) co_return refused(place.error());
+        allocated_.push_back(*place);
+    }
+    co_return Granted<>{};
+}
+
 // -- quotas --
 
 Granted<> Operation::charge(std::string_view owner, Amount amount, DiskUse::Scope scope) {
@@ -454,14 +473,15 @@ void Operation::put_commit(store::Fid fid, const store::Object& object) {
     change_.records.commit(store::Key::object(fid), store::write_object(value_, object));
 }
 
-Task<Granted<store::Reservation>> Operation::reserve(std::size_t more_bytes) {
+Task<Granted<store::Reservation>> Operation::reserve(std::size_t more_bytes,
+                                                     store::Purpose purpose) {
     enter(Phase::kTransaction);
     const std::size_t bytes = change_.records.bytes().size() + more_bytes;
     if (bytes > volume().records_bytes_max()) {
         co_return refused(fop::Status::kNoSpace, "its records do not fit into the log at once");
     }
     const Waiting waiting = waits_for({.what = WaitsFor::kLogRoom});
-    auto reserved = co_await volume().reserve(static_cast<std::uint32_t>(bytes), wait());
+    auto reserved = co_await volume().reserve(static_cast<std::uint32_t>(bytes), wait(), purpose);
     if (!reserved) {
         const auto serving = check_serving();
         if (!serving) co_return refused(serving.error());

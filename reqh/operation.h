@@ -195,6 +195,10 @@ public:
     std::size_t allocated_count() const { return allocated_.size(); }
     // The first so many are not needed any more. Requires: nobody reads or writes there.
     void give_back_first(std::size_t places);
+    // So many, each for itself, of those that are there for what frees more: all of them or none,
+    // so that nobody keeps some while it waits for others. They are the last of allocated().
+    Task<Granted<>> allocate_to_free(std::uint32_t count);
+    std::span<const store::Place> allocated() const { return allocated_; }
 
     // -- quotas: what a change adds is taken before; what does not begin is put back --
 
@@ -222,7 +226,8 @@ public:
     void will_come(store::Fid fid) { coming_ = fid; }
     void will_go(store::Fid fid) { going_ = fid; }
     // Room in the log for the records so far and `more_bytes`.
-    Task<Granted<store::Reservation>> reserve(std::size_t more_bytes);
+    Task<Granted<store::Reservation>> reserve(std::size_t more_bytes,
+                                              store::Purpose purpose = store::Purpose::kAdding);
     // What was allocated is not needed: the change does not begin.
     void give_back();
     // The change has begun, or nothing of it is left.

@@ -63,8 +63,8 @@ Task<Result<void>> hold_loser(Loser* loser, const store::NameClaim* claim, std::
     const LockRequest whole{.fid = claim->fid, .range = kWholeObject, .mode = LockMode::kExclusive};
     const auto locked = co_await loser->home.locks().acquire(loser->lock, whole, wait);
     if (!locked) co_return locked;
-    auto room =
-        co_await loser->home.volume().reserve(static_cast<std::uint32_t>(record_bytes), wait);
+    auto room = co_await loser->home.volume().reserve(static_cast<std::uint32_t>(record_bytes),
+                                                      wait, store::Purpose::kFreeing);
     if (!room) co_return std::unexpected(room.error());
     loser->room.emplace(std::move(*room));
     co_return Result<void>{};

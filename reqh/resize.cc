@@ -62,7 +62,8 @@ Task<Granted<fop::Changed>> Clearing::run() {
     if (!rewritten) co_return refused(rewritten.error());
     const auto punched = co_await punch();
     if (!punched) co_return refused(punched.error());
-    auto room = co_await operation_.reserve(store::kPutRecordBytesMax + kReplyRecordBytesMax);
+    auto room = co_await operation_.reserve(store::kPutRecordBytesMax + kReplyRecordBytesMax,
+                                            store::Purpose::kFreeing);
     if (!room) co_return refused(room.error());
     operation_.enter(Phase::kExecute);
     const auto wanted = operation_.check_wanted();
@@ -114,15 +115,20 @@ Task<Granted<>> Clearing::rewrite_edges() {
         std::ranges::fill(bytes.subspan(edge.zero_from, edge.zero_to - edge.zero_from),
                           std::byte{0});
         edge.checksum = core::crc32c(bytes);
-        const auto place = co_await operation_.allocate(1);
-        if (!place) co_return refused(place.error());
-        edge.block = place->block;
-        operation_.change().records.extent(
-            what_.fid,
-            {.first = edge.number, .block = edge.block, .checksums = std::span(&edge.checksum, 1)});
         ++kept;
     }
     edge_count_ = kept;
+    if (kept == 0) co_return Granted<>{};
+    const auto allocated =
+        co_await operation_.allocate_to_free(static_cast<std::uint32_t>(edge_count_));
+    if (!allocated) co_return allocated;
+    for (std::size_t i = 0; i < edge_count_; ++i) {
+        Edge& edge = edges_[i];
+        edge.block = operation_.allocated()[i].block;
+        operation_.change().records.extent(
+            what_.fid,
+            {.first = edge.number, .block = edge.block, .checksums = std::span(&edge.checksum, 1)});
+    }
     co_return Granted<>{};
 }
 

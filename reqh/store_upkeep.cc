@@ -40,8 +40,9 @@ public:
 
 private:
     Task<Result<void>> forget(std::size_t at, std::size_t count) {
-        auto room = co_await volume_.reserve(
-            static_cast<std::uint32_t>(count * store::kForgetRecordBytes), wait_);
+        auto room =
+            co_await volume_.reserve(static_cast<std::uint32_t>(count * store::kForgetRecordBytes),
+                                     wait_, store::Purpose::kFreeing);
         if (!room) co_return std::unexpected(room.error());
         store::Change change;
         for (const store::ReplyKey& key : std::span(keys_).subspan(at, count)) {
@@ -175,7 +176,8 @@ Task<Result<void>> StoreUpkeep::give_up_upload(HomeVolume* home, store::Fid fid)
     const LockRequest whole{.fid = fid, .range = kWholeObject, .mode = LockMode::kExclusive};
     const auto locked = co_await home->locks().acquire(lock, whole, wait);
     if (!locked) co_return locked;
-    auto room = co_await home->volume().reserve(store::kRemoveRecordBytes, wait);
+    auto room =
+        co_await home->volume().reserve(store::kRemoveRecordBytes, wait, store::Purpose::kFreeing);
     if (!room) co_return std::unexpected(room.error());
     const auto found = home->volume().map().find_upload(fid);
     if (!found) co_return std::unexpected(found.error());

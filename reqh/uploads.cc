@@ -293,7 +293,7 @@ Task<fop::Reply> run_upload_abort(Operation* operation) {
     const auto blocks = co_await count_blocks(operation, fid);
     if (!blocks) co_return operation->refuse(blocks.error());
     operation->will_free(operation->object().owner, {.blocks = *blocks, .objects = 1});
-    auto room = co_await operation->reserve(store::kRemoveRecordBytes);
+    auto room = co_await operation->reserve(store::kRemoveRecordBytes, store::Purpose::kFreeing);
     if (!room) co_return operation->refuse(room.error());
     operation->enter(Phase::kExecute);
     const auto wanted = operation->check_wanted();

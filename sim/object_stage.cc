@@ -496,12 +496,11 @@ bool ObjectStage::empty() {
     return kept();
 }
 
-// With those that are kept back for the log.
+// By data: what the log has, or keeps back for itself, comes and goes.
 std::uint64_t ObjectStage::blocks_in_use() {
     std::uint64_t blocks = 0;
     for (const auto& disk : node_.node().disks().all()) {
-        const store::SpaceUse use = disk->volume()->space_use();
-        blocks += use.total_blocks - use.free_blocks - use.waiting_blocks - use.log_blocks;
+        blocks += disk->volume()->space_use().used_blocks;
     }
     return blocks;
 }

@@ -41,7 +41,7 @@ bool each_word(Place place, Visit visit) {
 Allocator::Allocator(const Options& options)
     : first_block_(options.first_block),
       segment_blocks_(options.segment_blocks),
-      log_reserve_segments_(options.log_reserve_segments) {
+      freeing_reserve_blocks_(options.freeing_reserve_blocks) {
     ENSURE(segment_blocks_ > 0 && segment_blocks_ % kWordBits == 0);
     ENSURE(options.disk_blocks >= first_block_ + segment_blocks_);
     const std::uint64_t count = (options.disk_blocks - first_block_) / segment_blocks_;
@@ -139,7 +139,7 @@ bool Allocator::next_segment() {
             break;
         }
         if (!found) found = index;
-        if (empty_segments_ <= log_reserve_segments_) break;
+        if (empty_segments_ <= log_reserve()) break;
     }
     if (!found) return false;
     current_ = *found;
@@ -180,8 +180,18 @@ std::optional<Place> Allocator::take_run(std::uint32_t count) {
     return given;
 }
 
-std::optional<Place> Allocator::allocate(std::uint32_t count) {
+std::uint64_t Allocator::blocks_for_data() const {
+    return free_blocks_ - std::uint64_t{std::min(empty_segments_, log_reserve())} * segment_blocks_;
+}
+
+std::optional<Place> Allocator::allocate(std::uint32_t count, Purpose purpose) {
     ENSURE(count > 0);
+    if (purpose == Purpose::kAdding) {
+        const std::uint64_t left = blocks_for_data();
+        if (left <= freeing_reserve_blocks_) return std::nullopt;
+        count = static_cast<std::uint32_t>(
+            std::min<std::uint64_t>(count, left - freeing_reserve_blocks_));
+    }
     if (std::optional<Place> place = take_run(count)) return place;
     if (!next_segment()) return std::nullopt;
     return take_run(count);
@@ -254,7 +264,7 @@ void Allocator::take_over(Segment& segment, Owner owner) {
 }
 
 bool Allocator::may_hold() const {
-    return empty_segments_ > log_reserve_segments_ + kNotHeld;
+    return empty_segments_ > log_reserve() + kNotHeld;
 }
 
 std::optional<std::uint32_t> Allocator::hold_ahead(std::uint64_t blocks) {
@@ -383,12 +393,11 @@ bool Allocator::are_sums_right() const {
 }
 
 SpaceUse Allocator::use() const {
-    const std::uint64_t reserved =
-        std::uint64_t{std::min(empty_segments_, log_reserve_segments_)} * segment_blocks_;
+    const std::uint64_t for_data = blocks_for_data();
     const std::uint64_t total = segments_.size() * segment_blocks_;
     const std::uint64_t log = std::uint64_t{log_segments_} * segment_blocks_;
     return {.total_blocks = total,
-            .free_blocks = free_blocks_ - reserved,
+            .free_blocks = for_data - std::min(for_data, freeing_reserve_blocks_),
             .waiting_blocks = waiting_blocks_,
             .log_blocks = log,
             .used_blocks = total - free_blocks_ - waiting_blocks_ - log};

@@ -9,6 +9,7 @@
 #include "core/intrusive_list.h"
 #include "core/result.h"
 #include "store/extent.h"
+#include "store/purpose.h"
 
 namespace fopd::store {
 
@@ -50,8 +51,8 @@ public:
         std::uint64_t disk_blocks = 0;
         std::uint64_t first_block = 0;     // Where the first segment begins.
         std::uint32_t segment_blocks = 0;  // A multiple of 64.
-        // Empty ones that data leaves alone: without log there is no way to delete anything.
-        std::uint32_t log_reserve_segments = 0;
+        // What only those get who free more than that by it: the last ones.
+        std::uint32_t freeing_reserve_blocks = 0;
     };
     explicit Allocator(const Options& options);
 
@@ -64,7 +65,7 @@ public:
     // -- data --
 
     // Up to `count` consecutive blocks, at least one; nothing when the disk is full.
-    std::optional<Place> allocate(std::uint32_t count);
+    std::optional<Place> allocate(std::uint32_t count, Purpose purpose = Purpose::kAdding);
     // A record speaks of what allocate() gave: from now on release() is for it.
     void take_up(Place place);
     // At once: nobody has heard of it. For a write that was given up before it was begun.
@@ -75,6 +76,9 @@ public:
     // free.
     void settle(std::uint64_t sequence);
     void begin_read(Reading& reading);
+    // Something waits for its record, whoever reads; and for which one, the newest of those.
+    bool has_unsettled() const { return newest_waiting() > settled_; }
+    std::uint64_t newest_waiting() const { return waiting_.empty() ? 0 : waiting_.back().sequence; }
 
     // -- what is done to empty segments, while nobody gets any part of them --
 
@@ -97,6 +101,10 @@ public:
 
     // -- the log --
 
+    // So many segments the log has, or may come to have: data leaves them alone while they are
+    // empty, since without log there is no way to delete anything.
+    void set_log_claim(std::uint32_t segments) { log_claim_ = segments; }
+    std::uint32_t empty_segments() const { return empty_segments_; }
     // A segment nobody uses any part of.
     std::optional<std::uint32_t> allocate_segment();
     // Requires: nobody will look at what it holds.
@@ -109,6 +117,8 @@ public:
     // The segment whose blocks are given out.
     std::uint32_t current_segment() const { return current_; }
     SpaceUse use() const;
+    // Those that are free, but for the empty segments that are the log's.
+    std::uint64_t blocks_for_data() const;
     bool is_used(std::uint64_t block) const;
     // Anybody may have it, at once: nothing will ever look at what it holds.
     bool is_free(std::uint64_t block) const;
@@ -173,7 +183,11 @@ private:
     bool is_for_data(const Segment& segment) const {
         return segment.owner == Owner::kData
                    ? segment.used < segment_blocks_
-                   : segment.owner == Owner::kNobody && empty_segments_ > log_reserve_segments_;
+                   : segment.owner == Owner::kNobody && empty_segments_ > log_reserve();
+    }
+    // Empty segments that are not data's.
+    std::uint32_t log_reserve() const {
+        return log_claim_ > log_segments_ ? log_claim_ - log_segments_ : 0;
     }
     void take_over(Segment& segment, Owner owner);
     bool may_hold() const;
@@ -183,7 +197,8 @@ private:
 
     const std::uint64_t first_block_;
     const std::uint32_t segment_blocks_;
-    const std::uint32_t log_reserve_segments_;
+    const std::uint64_t freeing_reserve_blocks_;
+    std::uint32_t log_claim_ = 0;
     std::vector<Segment> segments_;
     std::vector<std::uint64_t> used_;   // A bit for each block.
     std::uint32_t current_ = 0;         // Where blocks are given out,

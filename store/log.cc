@@ -9,7 +9,7 @@ namespace fopd::store {
 static_assert(Log::kSegmentsMax <= kSuperblockSegmentsMax);
 
 void Reservation::give_up() {
-    core_->give_up(bytes_);
+    core_->give_up(*this);
 }
 
 bool Log::DurableAwaiter::await_ready() const {
@@ -129,6 +129,10 @@ void Log::set_segments_max(std::uint32_t count) {
     core_->set_segments_max(count);
 }
 
+void Log::set_live_bytes(std::uint64_t bytes) {
+    core_->set_live_bytes(bytes);
+}
+
 std::vector<std::uint32_t> Log::segments() const {
     std::vector<std::uint32_t> numbers;
     for (const LogSegment& segment : core_->space().segments()) numbers.push_back(segment.number);
@@ -140,6 +144,10 @@ LogSpaceFigures Log::space() const {
     return {.segments = static_cast<std::uint32_t>(space.segments().size()),
             .segments_free = static_cast<std::uint32_t>(space.free_count()),
             .segments_max = core_->segments_max()};
+}
+
+bool Log::is_full() const {
+    return core_->is_full();
 }
 
 bool Log::cleaning_wanted() const {

@@ -16,11 +16,15 @@
 #include "core/task.h"
 #include "core/time.h"
 #include "devices/device.h"
+#include "store/purpose.h"
 #include "store/schema.h"
 
 namespace fopd::store {
 
 class LogCore;
+
+// For more room, or because nothing can be freed or cleaned without it.
+enum class SegmentNeed : std::uint8_t { kMore, kToGoOn };
 
 // Who owns the segments that are not the log's. Called on the log's reactor, never from within
 // begin(), data_done() or reserve().
@@ -28,8 +32,8 @@ class SegmentSource {
 public:
     virtual ~SegmentSource() = default;
     // A segment that nothing recorded names any more, up to Log::trusted(); the log may overwrite
-    // it at once. kNoSpace when there is none.
-    virtual Result<std::uint32_t> take_segment() = 0;
+    // it at once. kNoSpace when there is none for that need.
+    virtual Result<std::uint32_t> take_segment(SegmentNeed need) = 0;
     // No superblock names it any more.
     virtual void give_back_segment(std::uint32_t segment) = 0;
 };
@@ -57,10 +61,10 @@ public:
 class CleanVisitor {
 public:
     virtual ~CleanVisitor() = default;
-    // Commits again what is still of use, in one Commit with at most as many bytes as the entry
-    // has, from a reservation for cleaning; it need not wait until that is durable. What is of use
-    // is decided in the turn of its begin(), and in the light of everything that was begun before,
-    // durable or not: in a replay the later record wins.
+    // Commits again what is still of use, in short commits that together have no more bytes than
+    // the entry, from reservations for cleaning; it need not wait until they are durable. What is
+    // of use is decided in the turn of its begin(), and in the light of everything that was begun
+    // before, durable or not: in a replay the later record wins.
     virtual Task<Result<void>> keep(LogEntry entry) = 0;
 };
 
@@ -83,7 +87,6 @@ public:
 
 enum class Durability : std::uint8_t { kDurable, kBuffered };
 enum class Data : std::uint8_t { kNone, kPending };
-enum class Purpose : std::uint8_t { kCommit, kCleaning };
 
 // Says which commit of which life of the log: what a later life does not hold was lost.
 struct Receipt {
@@ -118,7 +121,9 @@ private:
 class Reservation {
 public:
     Reservation(Reservation&& other) noexcept
-        : core_(std::exchange(other.core_, nullptr)), bytes_(other.bytes_) {}
+        : core_(std::exchange(other.core_, nullptr)),
+          bytes_(other.bytes_),
+          purpose_(other.purpose_) {}
     Reservation(const Reservation&) = delete;
     Reservation& operator=(const Reservation&) = delete;
     Reservation& operator=(Reservation&&) = delete;
@@ -129,11 +134,13 @@ public:
 
 private:
     friend LogCore;
-    Reservation(LogCore* core, std::uint32_t bytes) : core_(core), bytes_(bytes) {}
+    Reservation(LogCore* core, std::uint32_t bytes, Purpose purpose)
+        : core_(core), bytes_(bytes), purpose_(purpose) {}
     void give_up();
 
     LogCore* core_;
     std::uint32_t bytes_;
+    Purpose purpose_;
 };
 
 struct LogOptions {
@@ -229,10 +236,11 @@ public:
     // -- commits --
 
     // Waits until there is room for a commit of so many bytes of records, at most payload_max().
-    // First come, first served; cleaning has room of its own. kTimedOut, kCancelled; kIo when the
-    // log has failed; kNoSpace for more than payload_max(); kClosed.
+    // First come, first served among those of one purpose. kTimedOut, kCancelled; kIo when the log
+    // has failed; kNoSpace for more than payload_max(), and when the log is full: it cannot grow,
+    // and cleaning all of it again would gain nothing; kClosed.
     Task<Result<Reservation>> reserve(std::uint32_t bytes, core::WaitOptions wait,
-                                      Purpose purpose = Purpose::kCommit);
+                                      Purpose purpose = Purpose::kAdding);
     std::uint32_t payload_max() const;
     // Of commits that have not begun yet.
     std::uint64_t reserved_bytes() const;
@@ -278,6 +286,9 @@ public:
     // The index holds everything up to here, durably: cleaning may go as far.
     void set_applied(std::uint64_t seq);
     void set_segments_max(std::uint32_t count);
+    // What the index takes for everything that lives: once it is less by so much that cleaning is
+    // worth it, a round that gained nothing is no reason not to try again.
+    void set_live_bytes(std::uint64_t bytes);
     // Room will not come by itself: until unstall(), reserve() gives `why` where it would wait.
     void stall(const Error& why);
     void unstall();
@@ -285,11 +296,15 @@ public:
     std::vector<std::uint32_t> segments() const;
     LogSpaceFigures space() const;
 
-    // Little is free, and growing did not help.
+    // Everything that was in the log has been cleaned, nothing was begun since, and there is no
+    // room for what adds.
+    bool is_full() const;
+    // Little is free, growing did not help, and cleaning would.
     bool cleaning_wanted() const;
     Task<Result<void>> wait_cleaning_wanted(core::WaitOptions wait);
     // Empties the oldest segment. kBusy: it holds what the index does not, or it is the one being
-    // written. kCorrupt: see damage(). One at a time.
+    // written. kNoSpace: what is of use in it has no room elsewhere. kCorrupt: see damage(). One at
+    // a time.
     Task<Result<void>> clean(CleanVisitor* visitor);
 
 private:

@@ -21,7 +21,8 @@ LogCore::LogCore(core::Reactor& reactor, devices::Device& device, SegmentSource&
       space_(
           {.segment_blocks = options.segment_blocks, .entry_blocks_max = options.entry_blocks_max}),
       progress_(reactor),
-      door_(reactor),
+      adding_line_(reactor),
+      freeing_line_(reactor),
       room_(reactor),
       segments_max_(options.segments_max),
       superblock_free_(reactor),
@@ -36,11 +37,21 @@ LogCore::~LogCore() = default;
 
 // -- room --
 
+std::uint64_t LogCore::left_to_others(Purpose purpose) const {
+    switch (purpose) {
+        case Purpose::kAdding: return space_.cleaning_reserve() + space_.freeing_reserve();
+        // Where nothing else helps, what frees has what one segment more can be cleaned without.
+        case Purpose::kFreeing:
+            return exhausted_ ? space_.cleaning_least() : space_.cleaning_reserve();
+        case Purpose::kCleaning: break;
+    }
+    return 0;
+}
+
 bool LogCore::has_room(std::uint32_t bytes, Purpose purpose) const {
-    const bool cleans = purpose == Purpose::kCleaning;
-    const std::uint64_t bytes_left_over = cleans ? 0 : payload_max_;
+    const std::uint64_t bytes_left_over = purpose == Purpose::kCleaning ? 0 : payload_max_;
     if (reserved_bytes_ + in_use_bytes_ + bytes + bytes_left_over > bytes_max_) return false;
-    return space_.fits(entry_blocks(bytes), cleans ? 0 : space_.cleaning_reserve());
+    return space_.fits(entry_blocks(bytes), left_to_others(purpose));
 }
 
 Task<Result<Reservation>> LogCore::reserve(std::uint32_t bytes, core::WaitOptions wait,
@@ -49,34 +60,57 @@ Task<Result<Reservation>> LogCore::reserve(std::uint32_t bytes, core::WaitOption
         co_return std::unexpected(
             Error{.code = Errc::kNoSpace, .context = "more records than an entry takes"});
     }
-    // The first in line stands at the door until there is room for it, so that nobody is overtaken.
-    const bool in_line = purpose == Purpose::kCommit;
-    if (in_line && at_door_) {
-        const auto turn = co_await door_.wait(wait);
+    const bool in_line = purpose != Purpose::kCleaning;
+    Line& line = line_of(purpose);
+    if (in_line && line.at_door) {
+        const auto turn = co_await line.others.wait(wait);
         if (!turn) co_return std::unexpected(turn.error());
     }
-    if (in_line) at_door_ = true;
+    if (in_line) line.at_door = true;
     const auto found = co_await wait_for_room(bytes, wait, purpose);
-    if (in_line && !door_.wake_one()) at_door_ = false;
+    if (in_line && !line.others.wake_one()) line.at_door = false;
     if (!found) co_return std::unexpected(found.error());
     reserved_bytes_ += bytes;
     space_.promise(entry_blocks(bytes));
-    co_return Reservation(this, bytes);
+    co_return Reservation(this, bytes, purpose);
 }
 
 Task<Result<void>> LogCore::wait_for_room(std::uint32_t bytes, core::WaitOptions wait,
                                           Purpose purpose) {
-    for (;;) {
+    for (bool is_first = true;; is_first = false) {
         if (failed_) co_return std::unexpected(failure());
         if (!serving_ || closing_) co_return std::unexpected(closed_error());
         if (has_room(bytes, purpose)) co_return Result<void>{};
-        if (purpose == Purpose::kCommit && stalled_) co_return std::unexpected(*stalled_);
-        if (purpose == Purpose::kCleaning) cleaner_starves_ = true;
-        source_empty_ = false;
+        // There may be an empty segment by now, which is asked for once.
+        if (is_first) ask_source_again();
+        const bool is_stuck =
+            purpose == Purpose::kCleaning || (purpose == Purpose::kFreeing && exhausted_);
+        if (is_stuck && !space_.fits(entry_blocks(bytes), left_to_others(purpose))) {
+            starving_ = true;
+        }
+        ++waiting_for_room_;
         look_after_space();
-        const auto woken = co_await room_.wait(wait);
+        const std::optional<Error> why_not = why_no_room(purpose);
+        Result<void> woken{};
+        if (!why_not) woken = co_await room_.wait(wait);
+        --waiting_for_room_;
+        if (why_not) {
+            starving_ = false;
+            co_return std::unexpected(*why_not);
+        }
         if (!woken && !has_room(bytes, purpose)) co_return std::unexpected(woken.error());
     }
+}
+
+// Nothing that is under way will make room.
+std::optional<Error> LogCore::why_no_room(Purpose purpose) const {
+    if (upkeep_runs_) return std::nullopt;
+    const bool cleans = purpose == Purpose::kCleaning;
+    if (!cleans && stalled_) return stalled_;
+    // What is promised may turn out to be less, and what is on its way gives its memory back.
+    if (reserved_bytes_ > 0 || in_flight() > 0 || space_.is_held()) return std::nullopt;
+    if (!cleans && (!exhausted_ || cleaning_wanted())) return std::nullopt;
+    return Error{.code = Errc::kNoSpace, .context = "the log of its disk is full"};
 }
 
 void LogCore::wake_room() {
@@ -88,9 +122,9 @@ void LogCore::stall(const Error& why) {
     wake_room();
 }
 
-void LogCore::give_up(std::uint32_t bytes) {
-    reserved_bytes_ -= bytes;
-    space_.release(entry_blocks(bytes));
+void LogCore::give_up(const Reservation& reservation) {
+    reserved_bytes_ -= reservation.bytes_;
+    space_.release(entry_blocks(reservation.bytes_));
     wake_room();
 }
 
@@ -105,12 +139,18 @@ void LogCore::begin(Commit& commit, Reservation reservation, std::span<const std
     commit.data_pending_ = data == Data::kPending;
     if (failed_) return begin_failed(commit);  // The reservation is given up.
 
-    if (gathering().payload_bytes + size > payload_max_) spawn(write_entry(close_entry()));
+    const bool cleans = reservation.purpose_ == Purpose::kCleaning;
+    if (!fits_into_gathering(size, cleans)) spawn(write_entry(close_entry()));
     Slot& slot = gathering();
     reservation.core_ = nullptr;
     reserved_bytes_ -= reservation.bytes_;
     in_use_bytes_ += size;
-    slot.promised_blocks += entry_blocks(reservation.bytes_);
+    // What was promised and is not needed is others'.
+    const std::uint32_t had_blocks = slot.commit_count > 0 ? entry_blocks(slot.payload_bytes) : 0;
+    const std::uint32_t spare_blocks =
+        had_blocks + entry_blocks(reservation.bytes_) - entry_blocks(slot.payload_bytes + size);
+    space_.release(spare_blocks);
+    if (spare_blocks > 0) wake_room();
     if (size > 0) {
         std::memcpy(slot.buffer.data + kEntryHeaderBytes + slot.payload_bytes, records.data(),
                     size);
@@ -128,7 +168,23 @@ void LogCore::begin(Commit& commit, Reservation reservation, std::span<const std
     } else {
         arm_timer();
     }
-    close_soon();
+    if (!cleans) {
+        ++changes_;
+        exhausted_ =
+            exhausted_ && space_.capacity() + space_.worth_cleaning() >= exhausted_capacity_;
+    }
+    if (!cleans || durability == Durability::kDurable) leave_soon();
+}
+
+// What cleaning commits again fills the segment up: when an entry of it would have to lie in the
+// next one, what gathers is closed before.
+bool LogCore::fits_into_gathering(std::uint32_t size, bool cleans) const {
+    const Slot& slot = gathering();
+    const std::uint32_t together = slot.payload_bytes + size;
+    if (together > payload_max_) return false;
+    if (!cleans || slot.commit_count == 0) return true;
+    return space_.stays_in_segment(entry_blocks(together)) ||
+           !space_.stays_in_segment(entry_blocks(slot.payload_bytes));
 }
 
 void LogCore::begin_failed(Commit& commit) {
@@ -139,7 +195,7 @@ void LogCore::begin_failed(Commit& commit) {
 }
 
 bool LogCore::may_close() const {
-    if (failed_ || gathering().commit_count == 0) return false;
+    if (failed_ || !gathering().leaves_soon) return false;
     return in_flight() < options_.entries_in_flight_max;
 }
 
@@ -151,6 +207,11 @@ Instant LogCore::close_at() const {
 // timer makes another one.
 void LogCore::close_soon() {
     if (may_close()) reactor_.arm(close_timer_, close_at());
+}
+
+void LogCore::leave_soon() {
+    gathering().leaves_soon = gathering().commit_count > 0;
+    close_soon();
 }
 
 // What was begun in this turn leaves with its data.
@@ -165,8 +226,7 @@ std::uint64_t LogCore::close_entry() {
     Slot& slot = gathering();
     const std::uint64_t seq = closed_ + 1;
     const std::uint32_t blocks = entry_blocks(slot.payload_bytes);
-    const LogSpace::Placed placed =
-        space_.place({.seq = seq, .blocks = blocks, .promised = slot.promised_blocks});
+    const LogSpace::Placed placed = space_.place({.seq = seq, .blocks = blocks});
     slot.offset = byte_offset(placed.position, options_.segment_blocks);
     slot.mark = durable_;
     seal_entry(slot.buffer.span().first(blocks * devices::kBlockBytes), options_.disk_id,
@@ -183,7 +243,7 @@ std::uint64_t LogCore::close_entry() {
     gathering() = Slot{.buffer = gathering().buffer};
     if (placed.new_segment) {
         ++entered_since_superblock_;
-        source_empty_ = false;
+        ask_source_again();
         look_after_space();
         fill_ahead();
     }
@@ -313,6 +373,7 @@ Error LogCore::closed_error() {
 
 Task<Result<void>> LogCore::sync(core::WaitOptions wait) {
     const std::uint64_t seq = begun_seq();
+    leave_soon();
     sync_wanted_ = std::max(sync_wanted_, seq);
     start_flusher();
     for (;;) {
@@ -330,7 +391,8 @@ Task<Result<void>> LogCore::settle(std::uint64_t seq, core::WaitOptions wait) {
         const auto synced = co_await sync(wait);
         if (!synced) co_return synced;
         if (trusted_ >= seq) break;
-        auto room = co_await reserve(0, wait, Purpose::kCleaning);
+        // Not of what cleaning is given, which comes back only by cleaning.
+        auto room = co_await reserve(0, wait, Purpose::kFreeing);
         if (!room) co_return std::unexpected(room.error());
         Commit mark;
         begin(mark, std::move(*room), {}, 0, Durability::kDurable, Data::kNone);
@@ -367,6 +429,7 @@ void LogCore::on_time(core::Timer& timer) {
     if (self.failed_ || self.closing_) return;
     const std::uint64_t begun = self.begun_seq();
     if (begun > self.durable_) {
+        self.leave_soon();
         self.sync_wanted_ = begun;
         self.start_flusher();
     } else if (self.last_records_seq_ > self.trusted_) {

@@ -39,9 +39,11 @@ namespace fopd::store {
 // another is on its way it gathers a while longer: a device that is fast is done by then, and the
 // more commits share an entry and a flush the less each of them costs; one that is slow has the
 // next entry written while it still flushes. When the next commit does not fit it is closed at
-// once. The memory that is promised is limited so that there is always a slot: of two entries
-// closed for want of room that follow each other the payloads exceed one entry's, and at most
-// in_flight_max of the others are on their way.
+// once. What cleaning commits again waits for company: an entry of nothing else is closed when it
+// is full, or somebody waits until it is durable, so that what lives takes less room than it had.
+// The memory that is promised is limited so that there is always a slot: of two entries closed for
+// want of room that follow each other the payloads exceed one entry's, and at most in_flight_max of
+// the others are on their way.
 class LogCore final : core::Timer, core::Poller {
 public:
     LogCore(core::Reactor& reactor, devices::Device& device, SegmentSource& source,
@@ -53,7 +55,7 @@ public:
     Task<Result<void>> close();
 
     Task<Result<Reservation>> reserve(std::uint32_t bytes, core::WaitOptions wait, Purpose purpose);
-    void give_up(std::uint32_t bytes);
+    void give_up(const Reservation& reservation);
     void begin(Commit& commit, Reservation reservation, std::span<const std::byte> records,
                std::uint32_t record_count, Durability durability, Data data);
     void data_done(Commit& commit, const Result<void>& result);
@@ -83,10 +85,12 @@ public:
 
     void set_applied(std::uint64_t seq);
     void set_segments_max(std::uint32_t count);
+    void set_live_bytes(std::uint64_t bytes);
     void stall(const Error& why);
     void unstall() { stalled_.reset(); }
     const LogSpace& space() const { return space_; }
     std::uint32_t segments_max() const { return segments_max_; }
+    bool is_full() const { return full_ && !has_space_to_add(); }
     bool cleaning_wanted() const;
     Task<Result<void>> wait_cleaning_wanted(core::WaitOptions wait);
     Task<Result<void>> clean(CleanVisitor* visitor);
@@ -100,10 +104,10 @@ private:
         std::uint32_t record_count = 0;
         std::uint32_t commit_count = 0;
         std::uint32_t data_pending = 0;
-        std::uint32_t promised_blocks = 0;
         std::uint64_t mark = 0;
         std::uint64_t offset = 0;  // On the disk.
         bool wants_flush = false;  // It has durable commits.
+        bool leaves_soon = false;  // It has more than what cleaning commits again.
         bool written = false;
     };
 
@@ -112,11 +116,13 @@ private:
     Slot& gathering() { return slot_of(closed_ + 1); }
     const Slot& gathering() const { return slots_[(closed_ + 1) % kSlots]; }
     std::uint64_t in_flight() const { return closed_ - retired_; }
+    bool fits_into_gathering(std::uint32_t size, bool cleans) const;
     void begin_failed(Commit& commit);
     std::uint64_t close_entry();
     bool may_close() const;
     Instant close_at() const;
     void close_soon();
+    void leave_soon();
     bool poll() override { return false; }
     void flush() override;
     Duration sleep_max() override { return Duration::max(); }
@@ -138,8 +144,20 @@ private:
     Task<void> write_idle_mark();
 
     // -- room --
+    // The first in line stands at the door until there is room for it, so that nobody is overtaken.
+    struct Line {
+        explicit Line(core::Reactor& reactor) : others(reactor) {}
+        core::WaitQueue others;
+        bool at_door = false;
+    };
+    Line& line_of(Purpose purpose) {
+        return purpose == Purpose::kAdding ? adding_line_ : freeing_line_;
+    }
+    std::uint64_t left_to_others(Purpose purpose) const;
+    bool has_space_to_add() const { return space_.fits(1, left_to_others(Purpose::kAdding)); }
     bool has_room(std::uint32_t bytes, Purpose purpose) const;
     Task<Result<void>> wait_for_room(std::uint32_t bytes, core::WaitOptions wait, Purpose purpose);
+    std::optional<Error> why_no_room(Purpose purpose) const;
     void wake_room();
 
     // -- superblocks, segments --
@@ -155,16 +173,23 @@ private:
     void unlock_superblock();
     void look_after_space();
     bool growth_due() const;
+    void ask_source_again() { source_empty_ = source_dry_ = false; }
     bool superblock_due() const { return entered_since_superblock_ >= kEnteredMax; }
     Task<void> look_after_space_until_done();
     Task<Result<void>> grow();
+    bool shrinking_due() const;
+    Task<Result<void>> shrink();
     Task<Result<void>> zero_segment(std::uint32_t segment);
     Task<void> fill_head();
     std::optional<std::size_t> segment_to_fill() const;
     void fill_ahead();
     Task<void> fill_ahead_until_done();
     Task<Result<void>> hand_out_oldest(CleanVisitor* visitor, std::uint64_t end_seq);
+    bool is_cleaned_note_due() const;
+    Task<Result<void>> note_cleaned(std::uint64_t seq);
     Task<Result<void>> drop_oldest();
+    void begin_round();
+    void end_round();
 
     // -- looking through it: log_look.cc --
     struct Stretch {
@@ -180,9 +205,6 @@ private:
     // A superblock is written at the latest when the log has entered so many segments: replay
     // looks for its beginning through no more.
     static constexpr std::uint32_t kEnteredMax = 16;
-    // Records that are asked about in a turn; a segment of them would keep commits waiting.
-    static constexpr std::uint32_t kCleanedInATurn = 128;
-
     core::Reactor& reactor_;
     devices::Device& device_;
     SegmentSource& source_;
@@ -220,14 +242,28 @@ private:
 
     std::uint64_t reserved_bytes_ = 0;
     std::uint64_t in_use_bytes_ = 0;
-    bool at_door_ = false;  // Somebody waits for room; others queue behind.
-    core::WaitQueue door_;
+    Line adding_line_;
+    Line freeing_line_;
+    std::uint32_t waiting_for_room_ = 0;
     core::WaitQueue room_;
+
+    // A round of cleaning takes every segment that there was when it began. When nothing was begun
+    // meanwhile but what cleaning commits again, another one would gain nothing.
+    std::uint64_t changes_ = 0;  // Commits but those.
+    std::uint64_t round_changes_ = UINT64_MAX;
+    std::uint64_t round_last_seq_ = 0;
+    std::uint64_t exhausted_capacity_ = 0;  // At the end of the last round that gained nothing.
+    std::uint64_t exhausted_live_bytes_ = 0;
+    std::uint64_t live_bytes_ = 0;  // See Log.
+    bool exhausted_ = false;
+    bool full_ = false;                 // The last round has left no room for what adds.
+    std::uint64_t cleaned_seq_ = 0;     // See Superblock.
+    std::uint64_t noted_capacity_ = 0;  // When it was written last.
 
     std::uint64_t generation_ = 0;
     std::uint64_t epoch_ = 0;
     std::uint64_t epoch_first_seq_ = 0;
-    std::array<std::uint64_t, 6> earlier_first_seqs_{};
+    std::array<std::uint64_t, 5> earlier_first_seqs_{};
     std::uint64_t applied_ = 0;
     std::uint32_t schema_version_ = 0;
     std::uint32_t segments_max_;
@@ -236,9 +272,10 @@ private:
     bool closing_ = false;
     bool superblock_locked_ = false;
     bool upkeep_runs_ = false;
-    bool source_empty_ = false;
+    bool source_empty_ = false;     // For more room,
+    bool source_dry_ = false;       // and for what cannot go on.
     std::optional<Error> stalled_;  // Why there will be no room for commits.
-    bool cleaner_starves_ = false;  // Grow beyond segments_max_ rather than stand still.
+    bool starving_ = false;         // Grow by what is left rather than stand still.
     core::WaitQueue superblock_free_;
     core::WaitQueue cleaning_;
     LogDamage damage_;

@@ -50,9 +50,8 @@ void LogSpace::release(std::uint32_t blocks) {
 LogSpace::Placed LogSpace::place(const Wanted& entry) {
     ENSURE(entry.blocks > 0);
     ENSURE(entry.blocks <= limits_.entry_blocks_max);
-    ENSURE(entry.blocks <= entry.promised);
-    release(entry.promised);
-    const bool new_segment = entry.blocks > limits_.segment_blocks - head_block_;
+    release(entry.blocks);
+    const bool new_segment = !stays_in_segment(entry.blocks);
     if (new_segment) {
         ENSURE(free_count() > 0);
         ++head_;
@@ -79,6 +78,12 @@ void LogSpace::remove_oldest() {
     segments_.erase(segments_.begin());
     --head_;
     if (held_ > 0) --held_;
+}
+
+void LogSpace::remove_newest() {
+    ENSURE(free_count() > 0 && held_ == 0);
+    segments_.pop_back();
+    ENSURE(promised_ <= capacity_now());
 }
 
 }  // namespace fopd::store

@@ -43,11 +43,25 @@ public:
     std::uint64_t promised() const { return promised_; }
     // What only cleaning may be promised: it commits again up to a segment before it frees one.
     std::uint64_t cleaning_reserve() const;
+    // Enough for one segment that was all alive: it is committed again in few entries, of which
+    // each wastes less than a block.
+    std::uint64_t cleaning_least() const { return limits_.segment_blocks * 5ULL / 4; }
+    // What those that add leave to what frees. Whoever finds no more than that finds cleaning
+    // wanted.
+    std::uint64_t freeing_reserve() const {
+        return (segments_.size() < kShort ? 1ULL : 2ULL) * limits_.entry_blocks_max;
+    }
     // What can be promised to commits.
     std::uint64_t headroom() const;
     // Too little to go on for long.
     bool low() const { return headroom() < 2ULL * usable(); }
     bool very_low() const { return headroom() < usable(); }
+    // One segment less would not be too little.
+    bool is_ample() const { return headroom() >= 3ULL * usable(); }
+    // What a round of cleaning is worth.
+    std::uint64_t worth_cleaning() const { return usable() / 4; }
+    // What may be committed again for nothing when the power goes.
+    std::uint64_t worth_noting() const { return usable() / 8; }
 
     bool fits(std::uint32_t blocks, std::uint64_t left_over) const {
         return promised_ + blocks + left_over <= capacity_now();
@@ -61,9 +75,12 @@ public:
     };
     struct Wanted {
         std::uint64_t seq = 0;
-        std::uint32_t blocks = 0;
-        std::uint32_t promised = 0;  // No fewer.
+        std::uint32_t blocks = 0;  // They were promised.
     };
+    // Whether an entry of so many blocks would lie in the segment that is being written.
+    bool stays_in_segment(std::uint32_t blocks) const {
+        return blocks <= limits_.segment_blocks - head_block_;
+    }
     // The place of the next entry.
     Placed place(const Wanted& entry);
 
@@ -72,12 +89,17 @@ public:
     // when that is not so. One at a time.
     bool hold(std::size_t index);
     void end_hold() { held_ = 0; }
+    bool is_held() const { return held_ != 0; }
 
     void add(std::uint32_t number) { segments_.push_back({.number = number}); }
     // Requires: it is not the one being written.
     void remove_oldest();
+    // Requires: nothing was written into it, and none is held.
+    void remove_newest();
 
 private:
+    static constexpr std::size_t kShort = 8;  // Segments: such a log has little to give away.
+
     std::uint64_t usable() const { return limits_.segment_blocks - limits_.entry_blocks_max + 1; }
 
     std::uint64_t capacity_of(std::size_t free_segments) const;

@@ -103,6 +103,7 @@ void LogCore::take_over(const Superblock& superblock, LogReplay::Outcome outcome
     epoch_first_seq_ = superblock.epoch_first_seq;
     earlier_first_seqs_ = superblock.earlier_first_seqs;
     schema_version_ = superblock.schema_version;
+    cleaned_seq_ = superblock.cleaned_seq;
     retired_ = complete_ = complete_mark_ = durable_ = trusted_ = closed_ = outcome.last_seq;
     last_records_seq_ = flush_wanted_ = sync_wanted_ = outcome.last_seq;
     space_.restore(std::move(outcome.segments), outcome.head, outcome.head_block);
@@ -213,6 +214,7 @@ Superblock LogCore::current_superblock() const {
             .epoch_first_seq = epoch_first_seq_,
             .earlier_first_seqs = earlier_first_seqs_,
             .trusted_seq = durable_,
+            .cleaned_seq = cleaned_seq_,
             .segments = space_.segments()};
 }
 
@@ -256,19 +258,38 @@ void LogCore::set_applied(std::uint64_t seq) {
 void LogCore::set_segments_max(std::uint32_t count) {
     ENSURE(count <= Log::kSegmentsMax);
     segments_max_ = count;
-    source_empty_ = false;
+    ask_source_again();
+    look_after_space();
+}
+
+void LogCore::set_live_bytes(std::uint64_t bytes) {
+    live_bytes_ = bytes;
+    const std::uint64_t worth = space_.worth_cleaning() * devices::kBlockBytes;
+    if (exhausted_ && live_bytes_ + worth <= exhausted_live_bytes_) {
+        exhausted_ = false;
+        round_changes_ = UINT64_MAX;
+    }
     look_after_space();
 }
 
 bool LogCore::growth_due() const {
     const std::size_t count = space_.segments().size();
-    if (source_empty_ || count >= Log::kSegmentsMax) return false;
-    return cleaner_starves_ || (space_.low() && count < segments_max_);
+    if (count >= Log::kSegmentsMax) return false;
+    if (starving_) return !source_dry_;
+    if (source_empty_) return false;
+    return (count < segments_max_ && space_.low()) || (exhausted_ && space_.very_low());
+}
+
+// What lives has become less. Where all the room is ahead, the newest segments go; before, cleaning
+// brings the room there.
+bool LogCore::shrinking_due() const {
+    return space_.segments().size() > segments_max_ && space_.is_ample() &&
+           space_.free_count() > 1 && !space_.is_held() && !growth_due();
 }
 
 void LogCore::look_after_space() {
     if (!serving_ || closing_ || failed_ || upkeep_runs_) return;
-    if (growth_due() || superblock_due()) {
+    if (growth_due() || shrinking_due() || superblock_due()) {
         upkeep_runs_ = true;
         spawn(look_after_space_until_done());
     } else if (cleaning_wanted()) {
@@ -278,17 +299,22 @@ void LogCore::look_after_space() {
 
 Task<void> LogCore::look_after_space_until_done() {
     co_await lock_superblock();
-    while (!failed_ && !closing_ && (growth_due() || superblock_due())) {
+    while (!failed_ && !closing_) {
+        Result<void> done{};
         if (growth_due()) {
-            const auto grown = co_await grow();
-            if (!grown) break;  // The log has failed.
+            done = co_await grow();
+        } else if (shrinking_due()) {
+            done = co_await shrink();
+        } else if (superblock_due()) {
+            done = co_await write_superblock(current_superblock());
         } else {
-            const auto written = co_await write_superblock(current_superblock());
-            if (!written) break;
+            break;
         }
+        if (!done) break;  // The log has failed.
     }
     unlock_superblock();
     upkeep_runs_ = false;
+    wake_room();
     if (cleaning_wanted()) cleaning_.wake_all();
 }
 
@@ -296,16 +322,18 @@ Task<void> LogCore::look_after_space_until_done() {
 // like entries, and space that was written once is faster in files. Where there is no room for
 // that, the log stays as it is.
 Task<Result<void>> LogCore::grow() {
-    const auto taken = source_.take_segment();
-    cleaner_starves_ = false;
+    const auto need = starving_ ? SegmentNeed::kToGoOn : SegmentNeed::kMore;
+    const auto taken = source_.take_segment(need);
+    starving_ = false;
     if (!taken) {
         source_empty_ = true;
+        source_dry_ = need == SegmentNeed::kToGoOn;
         co_return Result<void>{};
     }
     const auto zeroed = co_await zero_segment(*taken);
     if (!zeroed && zeroed.error().code == Errc::kNoSpace) {
         source_.give_back_segment(*taken);
-        source_empty_ = true;
+        source_empty_ = source_dry_ = true;
         co_return Result<void>{};
     }
     if (!zeroed) {
@@ -321,6 +349,17 @@ Task<Result<void>> LogCore::grow() {
     space_.add(*taken);
     filled_.insert(*taken);
     wake_room();
+    co_return Result<void>{};
+}
+
+// Nobody comes to the segment before the superblock that does not name it is in force.
+Task<Result<void>> LogCore::shrink() {
+    const std::uint32_t newest = space_.segments().back().number;
+    space_.remove_newest();
+    const auto written = co_await write_superblock(current_superblock());
+    if (!written) co_return written;
+    filled_.erase(newest);
+    source_.give_back_segment(newest);
     co_return Result<void>{};
 }
 
@@ -341,7 +380,11 @@ Task<Result<void>> LogCore::zero_segment(std::uint32_t segment) {
 
 bool LogCore::cleaning_wanted() const {
     if (!serving_ || failed_ || space_.head() == 0 || growth_due()) return false;
-    return space_.very_low();
+    // Somebody waits for what was begun since.
+    const bool may_gain = !exhausted_ || (waiting_for_room_ > 0 && changes_ != round_changes_);
+    if (!may_gain) return false;
+    const bool is_long = space_.segments().size() > segments_max_ && !space_.is_ample();
+    return space_.very_low() || is_long;
 }
 
 Task<Result<void>> LogCore::wait_cleaning_wanted(core::WaitOptions wait) {
@@ -361,12 +404,14 @@ Task<Result<void>> LogCore::clean(CleanVisitor* visitor) {
         co_return std::unexpected(
             Error{.code = Errc::kBusy, .context = "the log is in its only segment"});
     }
+    begin_round();
     const std::uint64_t end_seq = space_.segments()[1].first_seq;
     if (end_seq > applied_ + 1) {
         co_return std::unexpected(
             Error{.code = Errc::kBusy, .context = "the index does not hold the oldest segment"});
     }
     const auto handed_out = co_await hand_out_oldest(visitor, end_seq);
+    if (!handed_out && handed_out.error().code == Errc::kNoSpace) end_round();
     if (!handed_out) co_return handed_out;
     // What was committed again is durable before what it was is gone.
     const auto synced = co_await sync({});
@@ -374,9 +419,29 @@ Task<Result<void>> LogCore::clean(CleanVisitor* visitor) {
     co_await lock_superblock();
     const auto dropped = co_await drop_oldest();
     unlock_superblock();
+    const bool is_whole = space_.segments().front().first_seq > round_last_seq_;
+    ask_source_again();
+    if (dropped && is_whole && round_changes_ == changes_) end_round();
+    if (has_space_to_add()) full_ = false;
     wake_room();
     look_after_space();
     co_return dropped;
+}
+
+void LogCore::begin_round() {
+    if (round_changes_ == changes_) return;
+    round_changes_ = changes_;
+    round_last_seq_ = begun_seq();
+    exhausted_ = false;
+}
+
+void LogCore::end_round() {
+    round_changes_ = changes_;
+    exhausted_ = true;
+    exhausted_capacity_ = space_.capacity();
+    exhausted_live_bytes_ = live_bytes_;
+    full_ = !has_space_to_add();
+    wake_room();
 }
 
 Task<Result<void>> LogCore::hand_out_oldest(CleanVisitor* visitor, std::uint64_t end_seq) {
@@ -387,8 +452,8 @@ Task<Result<void>> LogCore::hand_out_oldest(CleanVisitor* visitor, std::uint64_t
     const auto allocated = reader.allocate();
     if (!allocated) co_return allocated;
     LogPosition at{.segment = space_.segments().front().number};
+    noted_capacity_ = space_.capacity();
     std::uint64_t epoch = 0;
-    std::uint32_t records = 0;  // Of this turn.
     for (std::uint64_t seq = space_.segments().front().first_seq; seq < end_seq; ++seq) {
         const auto found = co_await reader.at(at);
         if (!found) co_return std::unexpected(found.error());
@@ -401,27 +466,46 @@ Task<Result<void>> LogCore::hand_out_oldest(CleanVisitor* visitor, std::uint64_t
         }
         epoch = (*found)->header.epoch;
         at.block += (*found)->blocks;
-        if ((*found)->header.record_count == 0) continue;  // A mark.
+        const bool is_mark = (*found)->header.record_count == 0;
+        if (is_mark || seq <= cleaned_seq_) continue;
         const auto kept = co_await visitor->keep((*found)->entry);
         if (!kept) co_return kept;
-        records += (*found)->header.record_count;
-        if (records < kCleanedInATurn) continue;
-        co_await reactor_.yield();
-        records = 0;
+        if (!is_cleaned_note_due()) continue;
+        const auto noted = co_await note_cleaned(seq);
+        if (!noted) co_return noted;
     }
     co_return Result<void>{};
+}
+
+// A start that does not know how far cleaning had come commits everything again once more. Where
+// there is little room it must not cost much, however often the power goes.
+bool LogCore::is_cleaned_note_due() const {
+    return space_.very_low() && space_.capacity() + space_.worth_noting() <= noted_capacity_;
+}
+
+Task<Result<void>> LogCore::note_cleaned(std::uint64_t seq) {
+    const auto synced = co_await sync({});
+    if (!synced) co_return synced;
+    cleaned_seq_ = seq;
+    co_await lock_superblock();
+    const auto written = co_await write_superblock(current_superblock());
+    unlock_superblock();
+    noted_capacity_ = space_.capacity();
+    co_return written;
 }
 
 Task<Result<void>> LogCore::drop_oldest() {
     if (failed_) co_return std::unexpected(failure());
     if (closing_) co_return std::unexpected(closed_error());
     Superblock superblock = current_superblock();
+    superblock.cleaned_seq = 0;
     const std::uint32_t oldest = superblock.segments.front().number;
     superblock.segments.erase(superblock.segments.begin());
-    const bool stays = superblock.segments.size() < segments_max_;
+    const bool stays = superblock.segments.size() < segments_max_ || !space_.is_ample();
     if (stays) superblock.segments.push_back({.number = oldest});
     const auto written = co_await write_superblock(std::move(superblock));
     if (!written) co_return written;
+    cleaned_seq_ = 0;
     space_.remove_oldest();
     if (stays) {
         space_.add(oldest);

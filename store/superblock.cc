@@ -28,9 +28,11 @@ constexpr std::size_t kSegmentBlocksAt = 68;
 constexpr std::size_t kSegmentCountAt = 72;
 constexpr std::size_t kChecksumAt = 76;
 constexpr std::size_t kEarlierFirstSeqsAt = 80;
+constexpr std::size_t kCleanedSeqAt = 120;
 constexpr std::size_t kSegmentsAt = 128;
 constexpr std::size_t kSegmentBytes = 12;
-static_assert(kEarlierFirstSeqsAt + sizeof(Superblock::earlier_first_seqs) == kSegmentsAt);
+static_assert(kEarlierFirstSeqsAt + sizeof(Superblock::earlier_first_seqs) == kCleanedSeqAt);
+static_assert(kCleanedSeqAt + sizeof(Superblock::cleaned_seq) == kSegmentsAt);
 
 std::uint32_t checksum_of(std::span<const std::byte> bytes, std::size_t segment_count) {
     const std::uint32_t before = core::crc32c(bytes.first(kChecksumAt));
@@ -56,7 +58,7 @@ bool in_order(const std::vector<LogSegment>& segments) {
     return true;
 }
 
-bool come_down(const std::array<std::uint64_t, 6>& earlier, std::uint64_t from) {
+bool come_down(const std::array<std::uint64_t, 5>& earlier, std::uint64_t from) {
     for (const std::uint64_t each : earlier) {
         if (each > from) return false;
         from = each;
@@ -100,6 +102,7 @@ std::size_t encode_superblock(const Superblock& superblock, std::span<std::byte>
     for (std::size_t i = 0; i < superblock.earlier_first_seqs.size(); ++i) {
         put_little(out, kEarlierFirstSeqsAt + 8 * i, superblock.earlier_first_seqs[i]);
     }
+    put_little(out, kCleanedSeqAt, superblock.cleaned_seq);
     for (std::size_t i = 0; i < superblock.segments.size(); ++i) {
         const std::size_t at = kSegmentsAt + kSegmentBytes * i;
         put_little(out, at, superblock.segments[i].first_seq);
@@ -130,7 +133,8 @@ Result<Superblock> parse_superblock(std::span<const std::byte> bytes) {
                      .epoch = get_little<std::uint64_t>(bytes, kEpochAt),
                      .epoch_first_seq = get_little<std::uint64_t>(bytes, kEpochFirstSeqAt),
                      .trusted_seq = get_little<std::uint64_t>(bytes, kTrustedSeqAt),
-                     .clean = (flags & kClean) != 0};
+                     .clean = (flags & kClean) != 0,
+                     .cleaned_seq = get_little<std::uint64_t>(bytes, kCleanedSeqAt)};
     std::ranges::copy(bytes.subspan(kDiskIdAt, found.disk_id.size()), found.disk_id.begin());
     for (std::size_t i = 0; i < found.earlier_first_seqs.size(); ++i) {
         found.earlier_first_seqs[i] = get_little<std::uint64_t>(bytes, kEarlierFirstSeqsAt + 8 * i);

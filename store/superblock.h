@@ -32,9 +32,11 @@ struct Superblock {
     std::uint64_t epoch_first_seq = 0;
     // The same of the epochs before, the latest first: each of them ended where the next one began.
     // 0: not known, nor of those before.
-    std::array<std::uint64_t, 6> earlier_first_seqs{};
+    std::array<std::uint64_t, 5> earlier_first_seqs{};
     std::uint64_t trusted_seq = 0;  // Everything up to here was flushed.
     bool clean = false;             // The log ended behind trusted_seq, and nothing was lost.
+    // Of the oldest segment: what is of use in the entries up to here was committed again, durably.
+    std::uint64_t cleaned_seq = 0;
     // In their order. What was written into them since this superblock is found out at replay.
     std::vector<LogSegment> segments{};
 

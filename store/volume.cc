@@ -17,8 +17,21 @@ constexpr std::uint32_t kClearedMax = 256;
 constexpr std::uint64_t kOverlayReserve = 4;
 constexpr std::uint64_t kCheckpointChanges = 500'000;
 constexpr Duration kRetryAfter = 1s;
-// Without log nothing can be deleted.
+// Reads say nothing when they end.
+constexpr Duration kReadWait = 5ms;
+// Empty segments that are the log's at least, beside those that it begins with.
 constexpr std::uint32_t kLogReserveSegments = 2;
+// Of those, what is left for a log that cannot go on.
+constexpr std::uint32_t kLastSegments = 1;
+// Of a segment: for the blocks that are written anew at the edges of what is cut off.
+constexpr std::uint32_t kFreeingReservePart = 16;
+// What cleaning looks at, and commits again, in one turn; commits wait meanwhile.
+constexpr std::uint32_t kCleanedInATurn = 128;
+constexpr std::uint32_t kKeptBytesMax = 12'000;  // In three blocks.
+// As large as a record can be.
+constexpr std::size_t kRecordBytesMax =
+    std::max(kPutRecordBytesMax, extent_record_bytes(kExtentBlocksMax));
+static_assert(kRecordBytesMax <= kKeptBytesMax);
 
 std::uint32_t segment_count(const devices::Geometry& geometry, std::uint32_t segment_blocks) {
     const std::uint64_t blocks = geometry.size_bytes / devices::kBlockBytes;
@@ -168,7 +181,8 @@ Volume::Volume(const VolumeParts& parts, const VolumeOptions& options)
       checkpoint_wanted_(parts.reactor),
       checkpoint_made_(parts.reactor),
       sweep_wanted_(parts.reactor),
-      swept_(parts.reactor) {
+      swept_(parts.reactor),
+      blocks_used_(parts.reactor) {
     reactor_.add_poller(*this);
 }
 
@@ -251,7 +265,7 @@ Task<Result<void>> Volume::count_space() {
         .disk_blocks = device_.geometry().size_bytes / devices::kBlockBytes,
         .first_block = Log::kSegmentsBlock,
         .segment_blocks = options_.segment_blocks,
-        .log_reserve_segments = kLogReserveSegments,
+        .freeing_reserve_blocks = options_.segment_blocks / kFreeingReservePart,
     });
     for (const std::uint32_t segment : log_.segments()) {
         const Result<void> taken = space_->take_segment(segment);
@@ -319,6 +333,7 @@ void Volume::fail(const Error& error) {
     serving_ = false;
     failure_ = error;
     swept_.wake_all();
+    blocks_used_.wake_all();
     core::emit(events_, core::Level::kError, "store.volume_failed",
                {{"device", device_.name()}, {"reason", std::string_view(error.context)}});
 }
@@ -357,9 +372,11 @@ bool Volume::is_uncertain(Fid fid) {
 
 // -- segments --
 
-Result<std::uint32_t> Volume::take_segment() {
+Result<std::uint32_t> Volume::take_segment(SegmentNeed need) {
     if (!space_) return no_space("segments before they are counted");
     settle();
+    const std::uint32_t kept = need == SegmentNeed::kToGoOn ? 0 : kLastSegments;
+    if (space_->empty_segments() <= kept) return no_space("an empty segment for the log");
     const std::optional<std::uint32_t> segment = space_->allocate_segment();
     if (!segment) return no_space("an empty segment for the log");
     return *segment;
@@ -374,10 +391,14 @@ void Volume::size_log() {
     const std::uint64_t segment_bytes = std::uint64_t{options_.segment_blocks} * 4096;
     const std::uint64_t live = index_.figures().size_bytes + index_.changed_bytes();
     const std::uint32_t least =
-        log_segments(segment_count(device_.geometry(), options_.segment_blocks));
+        log_segments(segment_count(device_.geometry(), options_.segment_blocks)) +
+        kLogReserveSegments;
     const std::uint64_t wanted = std::max<std::uint64_t>(least, 2 * live / segment_bytes + 2);
-    log_.set_segments_max(
-        static_cast<std::uint32_t>(std::min<std::uint64_t>(wanted, Log::kSegmentsMax)));
+    const auto count =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(wanted, Log::kSegmentsMax));
+    space_->set_log_claim(count);
+    log_.set_segments_max(count);
+    log_.set_live_bytes(live);
 }
 
 // -- what a record does --
@@ -575,7 +596,8 @@ bool Volume::has_memory(std::uint64_t more_bytes) const {
     return changed == 0 || changed + coming <= options_.overlay_bytes;
 }
 
-Task<Result<Reservation>> Volume::reserve(std::uint32_t bytes, core::WaitOptions wait) {
+Task<Result<Reservation>> Volume::reserve(std::uint32_t bytes, core::WaitOptions wait,
+                                          Purpose purpose) {
     for (;;) {
         while (serving() && !has_memory(bytes)) {
             if (index_failure_) co_return std::unexpected(*index_failure_);
@@ -584,21 +606,38 @@ Task<Result<Reservation>> Volume::reserve(std::uint32_t bytes, core::WaitOptions
             if (!made) co_return std::unexpected(made.error());
         }
         if (!serving()) co_return std::unexpected(failure());
-        auto room = co_await log_.reserve(bytes, wait);
+        auto room = co_await log_.reserve(bytes, wait, purpose);
         // Others may have had the memory while this one waited for the log.
         if (!room || has_memory(0)) co_return std::move(room);
     }
 }
 
-Result<Place> Volume::allocate(std::uint32_t blocks) {
-    std::optional<Place> place = space_->allocate(blocks);
+Result<Place> Volume::allocate(std::uint32_t blocks, Purpose purpose) {
+    std::optional<Place> place = space_->allocate(blocks, purpose);
     if (!place) {
         settle();
-        place = space_->allocate(blocks);
+        place = space_->allocate(blocks, purpose);
     }
     if (!place) return no_space("free blocks");
     zeros_.follow(*place, space_->current_segment());
     return *place;
+}
+
+void Volume::give_back(Place place) {
+    space_->give_back(place);
+    blocks_used_.wake_all();
+}
+
+Task<Result<bool>> Volume::wait_for_blocks(core::WaitOptions wait) {
+    if (space_->promised_blocks() == 0 && space_->use().waiting_blocks == 0) co_return false;
+    if (space_->has_unsettled()) co_return true;
+    const Instant later = after(reactor_.now(), kReadWait);
+    const core::WaitOptions soon{.deadline = std::min(wait.deadline, later), .cancel = wait.cancel};
+    const auto woken = co_await blocks_used_.wait(soon);
+    const bool may_go_on =
+        woken || (woken.error().code == Errc::kTimedOut && later < wait.deadline);
+    if (!may_go_on) co_return std::unexpected(woken.error());
+    co_return true;
 }
 
 Task<Result<void>> Volume::settle_space(core::WaitOptions wait) {
@@ -608,9 +647,12 @@ Task<Result<void>> Volume::settle_space(core::WaitOptions wait) {
         const auto swept = co_await swept_.wait(wait);
         if (!swept) co_return swept;
     }
-    const auto settled = co_await log_.settle(log_.begun_seq(), wait);
-    if (!settled) co_return settled;
     settle();
+    if (space_->has_unsettled()) {
+        const auto settled = co_await log_.settle(space_->newest_waiting(), wait);
+        if (!settled) co_return settled;
+        settle();
+    }
     co_return co_await zeros_.wait_released(&*space_, wait);
 }
 
@@ -675,6 +717,7 @@ Result<void> Volume::begin(Change& change, Reservation reservation, Durability d
     for (const Place place : change.freed_) space_->release(place, change.commit_->seq());
     change.freed_.clear();
     settle();
+    blocks_used_.wake_all();
     if (checkpoint_due()) checkpoint_wanted_.wake_all();
     return {};
 }
@@ -776,7 +819,9 @@ Task<void> Volume::keep_log_short() {
         const auto wanted = co_await log_.wait_cleaning_wanted(wait);
         if (!wanted) co_return;
         const auto cleaned = co_await log_.clean(this);
-        if (cleaned) continue;
+        note_log_room();
+        // Without room to clean it is full, and that is not tried again before something changes.
+        if (cleaned || cleaned.error().code == Errc::kNoSpace) continue;
         if (cleaned.error().code == Errc::kBusy) {
             // The index must have what the segment holds.
             checkpoint_wanted_.wake_all();
@@ -792,50 +837,71 @@ Task<void> Volume::keep_log_short() {
     }
 }
 
+// Once when it is full, once when it is not any more.
+void Volume::note_log_room() {
+    if (log_.is_full() == log_was_full_) return;
+    log_was_full_ = !log_was_full_;
+    const LogSpaceFigures space = log_.space();
+    core::emit(events_, log_was_full_ ? core::Level::kWarn : core::Level::kInfo,
+               log_was_full_ ? "store.log_full" : "store.log_has_room",
+               {{"device", device_.name()},
+                {"segments", std::uint64_t{space.segments}},
+                {"segments_max", std::uint64_t{space.segments_max}}});
+}
+
+// In short pieces, each of which is decided about in the turn in which it is begun.
 Task<Result<void>> Volume::keep(LogEntry entry) {
-    if (entry.payload.empty()) co_return Result<void>{};
+    RecordReader reader(entry.payload);
     const core::WaitOptions wait{.cancel = &stop_};
-    auto reserved = co_await log_.reserve(static_cast<std::uint32_t>(entry.payload.size()), wait,
-                                          Purpose::kCleaning);
-    if (!reserved) co_return std::unexpected(reserved.error());
-    kept_.clear();
-    const Result<void> sorted = keep_what_lives(entry);
-    if (!sorted) co_return sorted;
-    if (kept_.count() == 0) co_return Result<void>{};
-    Commit commit;
-    log_.begin(commit, std::move(*reserved), kept_.bytes(), kept_.count(), Durability::kBuffered,
-               Data::kNone);
+    const auto bytes = std::min(kKeptBytesMax, static_cast<std::uint32_t>(entry.payload.size()));
+    for (bool has_more = bytes > 0; has_more;) {
+        auto reserved = co_await log_.reserve(bytes, wait, Purpose::kCleaning);
+        if (!reserved) co_return std::unexpected(reserved.error());
+        kept_.clear();
+        const auto sorted = keep_what_lives(reader);
+        if (!sorted) co_return std::unexpected(sorted.error());
+        has_more = *sorted;
+        if (kept_.count() > 0) {
+            Commit commit;
+            log_.begin(commit, std::move(*reserved), kept_.bytes(), kept_.count(),
+                       Durability::kBuffered, Data::kNone);
+        }
+        if (has_more) co_await reactor_.yield();
+    }
     co_return Result<void>{};
 }
 
-// A hole, or that something is gone, is of no use any more: what it undid was before it in the log.
-Result<void> Volume::keep_what_lives(LogEntry entry) {
-    RecordReader reader(entry.payload);
-    for (;;) {
+// Whether there are more records than it has looked at.
+Result<bool> Volume::keep_what_lives(RecordReader& reader) {
+    for (std::uint32_t looked_at = 0; looked_at < kCleanedInATurn; ++looked_at) {
+        if (kept_.bytes().size() + kRecordBytesMax > kKeptBytesMax) return true;
         const auto record = reader.next();
         if (!record) return std::unexpected(record.error());
-        if (!record->has_value()) return {};
-        switch ((*record)->kind) {
-            case RecordKind::kPut:
-            case RecordKind::kCommit: {
-                const auto current = index_.get((*record)->key);
-                if (!current) return std::unexpected(current.error());
-                if (current->has_value() && std::ranges::equal(**current, (*record)->value)) {
-                    kept_.put((*record)->key, (*record)->value);
-                }
-                break;
-            }
-            case RecordKind::kExtent: {
-                const Result<void> kept = keep_extent(**record);
-                if (!kept) return kept;
-                break;
-            }
-            case RecordKind::kPunch:
-            case RecordKind::kClear:
-            case RecordKind::kRemove:
-            case RecordKind::kForget: break;
-        }
+        if (!record->has_value()) return false;
+        const Result<void> kept = keep_if_alive(**record);
+        if (!kept) return std::unexpected(kept.error());
     }
+    return true;
+}
+
+// A hole, or that something is gone, is of no use any more: what it undid was before it in the log.
+Result<void> Volume::keep_if_alive(const Record& record) {
+    switch (record.kind) {
+        case RecordKind::kPut:
+        case RecordKind::kCommit: {
+            const auto current = index_.get(record.key);
+            if (!current) return std::unexpected(current.error());
+            const bool lives = current->has_value() && std::ranges::equal(**current, record.value);
+            if (lives) kept_.put(record.key, record.value);
+            return {};
+        }
+        case RecordKind::kExtent: return keep_extent(record);
+        case RecordKind::kPunch:
+        case RecordKind::kClear:
+        case RecordKind::kRemove:
+        case RecordKind::kForget: break;
+    }
+    return {};
 }
 
 Result<void> Volume::keep_extent(const Record& record) {
@@ -911,7 +977,7 @@ Task<void> Volume::sweep() {
 Task<Result<void>> Volume::sweep_some() {
     swept_places_.clear();
     const core::WaitOptions wait{.cancel = &stop_};
-    auto reserved = co_await reserve(kPunchRecordBytes, wait);
+    auto reserved = co_await reserve(kPunchRecordBytes, wait, Purpose::kFreeing);
     if (!reserved) co_return std::unexpected(reserved.error());
     const auto swept = map_.sweep(options_.sweep.extents_a_turn, swept_places_);
     if (!swept) co_return std::unexpected(swept.error());

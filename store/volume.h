@@ -152,15 +152,25 @@ public:
 
     // -- changes --
 
-    // Room in the log for records of so many bytes, and in memory for what they change.
-    Task<Result<Reservation>> reserve(std::uint32_t bytes, core::WaitOptions wait);
+    // Room in the log for records of so many bytes, and in memory for what they change. kNoSpace:
+    // there is none for the purpose, and none will come by itself.
+    Task<Result<Reservation>> reserve(std::uint32_t bytes, core::WaitOptions wait,
+                                      Purpose purpose = Purpose::kAdding);
     std::uint32_t records_bytes_max() const { return log_.payload_max(); }
     // Up to `blocks` consecutive blocks; kNoSpace when there is none.
-    Result<Place> allocate(std::uint32_t blocks);
+    Result<Place> allocate(std::uint32_t blocks, Purpose purpose = Purpose::kAdding);
+    // Whether allocate() gives so many blocks now to what frees more than it takes.
+    bool can_allocate_to_free(std::uint32_t blocks) {
+        settle();
+        return space_->blocks_for_data() >= blocks;
+    }
     // Of a change that does not begin.
-    void give_back(Place place) { space_->give_back(place); }
+    void give_back(Place place);
     // Waits until what was freed by now can be had, and a piece of what is still to be freed.
     Task<Result<void>> settle_space(core::WaitOptions wait);
+    // After settle_space(): waits a while for those who were given blocks, and will free others or
+    // give them back, and for reads that keep some from being free. False, at once: there are none.
+    Task<Result<bool>> wait_for_blocks(core::WaitOptions wait);
     // Adds a hole to a change, by a record of kPunchRecordBytes. One of many extents takes several
     // turns to be counted, and its places are free only some time after the change. Requires:
     // nobody else changes the object until the change has begun.
@@ -197,6 +207,8 @@ public:
     // Memory that changes take until they are in the index.
     std::uint64_t changed_bytes() const { return index_.changed_bytes(); }
     LogSpaceFigures log_space() const { return log_.space(); }
+    // What only adds is refused, until something is freed.
+    bool is_log_full() const { return log_.is_full(); }
     std::uint64_t discarded_segments() const { return discards_.discarded_segments(); }
     std::uint64_t checkpoint_count() const { return checkpoint_count_; }
 
@@ -206,7 +218,7 @@ private:
     class ObjectCounter;
     class ClearedCounter;
 
-    Result<std::uint32_t> take_segment() override;
+    Result<std::uint32_t> take_segment(SegmentNeed need) override;
     void give_back_segment(std::uint32_t segment) override;
     Task<Result<bool>> data_ok(LogEntry entry) override;
     Task<Result<void>> replay(LogEntry entry) override;
@@ -236,7 +248,8 @@ private:
     Task<Result<void>> flush_replayed();
     Result<void> apply_reply(const Record& record);
     Task<Result<bool>> blocks_match(Extent extent);
-    Result<void> keep_what_lives(LogEntry entry);
+    Result<bool> keep_what_lives(RecordReader& reader);
+    Result<void> keep_if_alive(const Record& record);
     Result<void> keep_extent(const Record& record);
     Task<Result<void>> count_space();
     Task<Result<void>> count_owners();
@@ -255,6 +268,7 @@ private:
     bool checkpoint_due() const;
     Task<Result<void>> checkpoint();
     void note_checkpoint(const Result<void>& made);
+    void note_log_room();
     Task<void> keep_index_up();
     Task<void> keep_log_short();
     Task<void> sweep();
@@ -302,9 +316,11 @@ private:
     core::WaitQueue checkpoint_made_;
     core::WaitQueue sweep_wanted_;
     core::WaitQueue swept_;         // A piece, or not.
+    core::WaitQueue blocks_used_;   // That were given out, or they were given back.
     std::uint64_t sweep_news_ = 0;  // Something was freed, or nothing could be.
     bool has_to_sweep_ = true;
     std::optional<Error> index_failure_;
+    bool log_was_full_ = false;
     std::uint64_t checkpoint_count_ = 0;
 };
 

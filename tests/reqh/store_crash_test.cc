@@ -616,10 +616,8 @@ private:
         }
     }
 
-    // By data, and what the log may yet need.
     std::uint64_t used_blocks(std::uint32_t disk) {
-        const store::SpaceUse use = node_.volume(disk).space_use();
-        return use.total_blocks - use.free_blocks - use.waiting_blocks - use.log_blocks;
+        return node_.volume(disk).space_use().used_blocks;
     }
 
     core::Random random_;

@@ -19,12 +19,12 @@ namespace {
 
 constexpr std::uint64_t kSegmentBlocks = 64;
 
-Allocator::Options small_disk(std::uint32_t segments, std::uint32_t reserve = 0) {
+Allocator::Options small_disk(std::uint32_t segments, std::uint32_t freeing_reserve = 0) {
     // The first segment is not the allocator's, and the end is no whole segment.
     return {.disk_blocks = (segments + 1) * kSegmentBlocks + 5,
             .first_block = kSegmentBlocks,
             .segment_blocks = kSegmentBlocks,
-            .log_reserve_segments = reserve};
+            .freeing_reserve_blocks = freeing_reserve};
 }
 
 TEST_CASE("allocator: what is asked for in turn lies side by side", "[store]") {
@@ -60,7 +60,8 @@ TEST_CASE("allocator: a full disk gives nothing, and has no free block", "[store
 }
 
 TEST_CASE("allocator: data leaves the log's reserve alone", "[store]") {
-    Allocator allocator(small_disk(3, 2));
+    Allocator allocator(small_disk(3));
+    allocator.set_log_claim(2);
     std::uint64_t blocks = 0;
     while (const auto place = allocator.allocate(50)) blocks += place->count;
 
@@ -68,6 +69,31 @@ TEST_CASE("allocator: data leaves the log's reserve alone", "[store]") {
     REQUIRE(allocator.use().free_blocks == 0);
     REQUIRE(allocator.allocate_segment().has_value());
     REQUIRE(allocator.allocate_segment().has_value());
+}
+
+TEST_CASE("allocator: what the log has of its claim is nobody's loss", "[store]") {
+    Allocator allocator(small_disk(4));
+    allocator.set_log_claim(2);
+    const std::uint64_t free_blocks = allocator.use().free_blocks;
+    REQUIRE(free_blocks == 2 * kSegmentBlocks);
+
+    REQUIRE(allocator.allocate_segment().has_value());
+    REQUIRE(allocator.use().free_blocks == free_blocks);
+    REQUIRE(allocator.allocate_segment().has_value());
+    REQUIRE(allocator.use().free_blocks == free_blocks);
+    REQUIRE(allocator.allocate_segment().has_value());
+    REQUIRE(allocator.use().free_blocks == free_blocks - kSegmentBlocks);
+}
+
+TEST_CASE("allocator: the last blocks are for those who free", "[store]") {
+    Allocator allocator(small_disk(2, 5));
+    std::uint64_t blocks = 0;
+    while (const auto place = allocator.allocate(50)) blocks += place->count;
+    REQUIRE(blocks == 2 * kSegmentBlocks - 5);
+    REQUIRE(allocator.use().free_blocks == 0);
+
+    for (int i = 0; i < 5; ++i) REQUIRE(allocator.allocate(1, Purpose::kFreeing).has_value());
+    REQUIRE_FALSE(allocator.allocate(1, Purpose::kFreeing).has_value());
 }
 
 TEST_CASE("allocator: what was freed waits for its record", "[store]") {
@@ -214,7 +240,8 @@ TEST_CASE("allocator: what lies ahead is held in its order, and filled once", "[
 }
 
 TEST_CASE("allocator: few empty segments are left to data", "[store]") {
-    Allocator allocator(small_disk(5, 1));
+    Allocator allocator(small_disk(5));
+    allocator.set_log_claim(1);
     REQUIRE_FALSE(allocator.hold_ahead(4 * kSegmentBlocks).has_value());
 }
 
@@ -243,7 +270,9 @@ TEST_CASE("allocator: what stays empty is held once, and not what comes next", "
 // Every block, and who has it.
 class Model {
 public:
-    explicit Model(std::uint64_t seed) : random_(seed), allocator_(small_disk(8, 1)) {}
+    explicit Model(std::uint64_t seed) : random_(seed), allocator_(small_disk(8)) {
+        allocator_.set_log_claim(1);
+    }
 
     void step() {
         switch (random_.below(8)) {

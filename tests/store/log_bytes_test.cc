@@ -189,7 +189,8 @@ TEST_CASE("store log space: what was promised fits, whatever the sizes", "[store
                 promised.pop_back();
             }
             const auto used = static_cast<std::uint32_t>(1 + random.below(together));
-            space.place({.seq = ++seq, .blocks = used, .promised = together});
+            space.release(together - used);
+            space.place({.seq = ++seq, .blocks = used});
         }
         if (space.head() > 0 && random.below(2) == 0) {
             space.remove_oldest();

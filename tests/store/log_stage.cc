@@ -162,7 +162,7 @@ void Machine::violated(std::string what) {
 
 // -- what the log asks for --
 
-Result<std::uint32_t> Machine::take_segment() {
+Result<std::uint32_t> Machine::take_segment(SegmentNeed /*need*/) {
     if (free_segments_.empty()) {
         return std::unexpected(Error{.code = Errc::kNoSpace, .context = "no segment is free"});
     }
@@ -459,7 +459,7 @@ Stage::Stage(const Plan& plan)
 
 void Stage::format() {
     class NoSource final : public SegmentSource {
-        Result<std::uint32_t> take_segment() override {
+        Result<std::uint32_t> take_segment(SegmentNeed /*need*/) override {
             return std::unexpected(Error{.code = Errc::kNoSpace});
         }
         void give_back_segment(std::uint32_t) override {}

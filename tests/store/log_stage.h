@@ -115,7 +115,7 @@ private:
         std::uint64_t block;
     };
 
-    Result<std::uint32_t> take_segment() override;
+    Result<std::uint32_t> take_segment(SegmentNeed need) override;
     void give_back_segment(std::uint32_t segment) override;
     Task<Result<bool>> data_ok(LogEntry entry) override;
     Task<Result<void>> replay(LogEntry entry) override;

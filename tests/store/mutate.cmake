@@ -22,9 +22,10 @@ elseif(MUTANT STREQUAL "marks_ignored")
 ]==])
     set(instead "")
 elseif(MUTANT STREQUAL "cleaning_drops_values")
-    set(rule [==[                    kept_.put((*record)->key, (*record)->value);
+    set(rule [==[            if (lives) kept_.put(record.key, record.value);
 ]==])
-    set(instead "")
+    set(instead [==[            static_cast<void>(lives);
+]==])
 elseif(MUTANT STREQUAL "cleaning_drops_extents")
     set(rule [==[    if (live.any()) kept_.rest_of_extent(record, live);
 ]==])

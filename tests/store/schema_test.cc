@@ -45,7 +45,7 @@ void put_old(RecordWriter& records, const ReplyKey& key, std::string_view reply)
 
 class FirstSegments final : public SegmentSource {
 public:
-    Result<std::uint32_t> take_segment() override {
+    Result<std::uint32_t> take_segment(SegmentNeed) override {
         return std::unexpected(Error{.code = Errc::kNoSpace});
     }
     void give_back_segment(std::uint32_t /*segment*/) override {}
