@@ -1,0 +1,130 @@
+"""Disks that are full to the last byte are emptied again, by calls that all end soon, and are then as they were."""
+
+import concurrent.futures
+import os
+import random
+import time
+import unittest
+from pathlib import Path
+
+from fopd_process import wait_until
+from object_library import NO_SPACE, OK, Objects
+from storage_process import StorageTestCase
+
+IS_LONG = os.environ.get("FOPD_FULL_DISK_ROUNDS") is not None
+ROUNDS = int(os.environ.get("FOPD_FULL_DISK_ROUNDS", "1"))
+THREADS = 16
+SMALLEST = "16MiB"
+CALL_SECONDS = 30
+IDLE_SECONDS, IDLE_CPU_MAX = 2, 0.1
+
+
+class FullDiskTestCase(StorageTestCase):
+    def start_anew(self, size):
+        self.daemon.kill()
+        config = self.dir / "fopd.yaml"
+        config.write_text(config.read_text().replace("8GiB", size))
+        for image in self.dir.glob("*.img"):
+            image.unlink()
+        self.start()
+
+    def client(self):
+        client = Objects(self.address, self.environment["FOPD_KEY"], CALL_SECONDS)
+        self.addCleanup(client.close)
+        return client
+
+    def in_parallel(self, action, items):
+        """The results, and how long the slowest of them took."""
+        def timed(item):
+            begun = time.monotonic()
+            result = action(item)
+            return result, time.monotonic() - begun
+        with concurrent.futures.ThreadPoolExecutor(THREADS) as pool:
+            done = list(pool.map(timed, items))
+        return [each for each, _ in done], max((seconds for _, seconds in done), default=0)
+
+    def fill(self, client, round_number, size_max):
+        """Until nothing more is taken; the objects by name."""
+        objects = {}
+
+        def fill_one(thread):
+            randomness = random.Random(f"{round_number}-{thread}")
+            for number in range(1_000_000):
+                name = f"o-{round_number}-{thread}-{number}"
+                status, words, fid = client.put(name, randomness.randbytes(randomness.randint(min(1, size_max), size_max)))
+                if status == NO_SPACE:
+                    return
+                self.assertEqual(status, OK, words)
+                objects[name] = fid
+        self.in_parallel(fill_one, range(THREADS))
+        return objects
+
+    def change(self, client, objects):
+        randomness = random.Random(len(objects))
+        chosen = randomness.sample(sorted(objects), min(2000, len(objects)))
+
+        def change_one(name):
+            fid, size = objects[name], 1 + hash(name) % 5000
+            for status, words in (client.append(fid, bytes(size)), client.write(fid, size, bytes(size))):
+                self.assertIn(status, (OK, NO_SPACE), words)
+            for status, words in (client.punch(fid, 1, size), client.truncate(fid, size // 2)):
+                self.assertEqual(status, OK, words)
+        return self.in_parallel(change_one, chosen)[1]
+
+    def remove(self, client, objects):
+        def remove_one(name):
+            status, words = client.remove(name)
+            self.assertEqual(status, OK, f"{name}: {words}")
+        return self.in_parallel(remove_one, objects)[1]
+
+    def cpu_seconds(self):
+        fields = Path(f"/proc/{self.daemon.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def expect_idle(self):
+        """A full disk is waited for, not turned around."""
+        begun, used = time.monotonic(), self.cpu_seconds()
+        wait_until(lambda: time.monotonic() - begun > IDLE_SECONDS, "some seconds are over")
+        share = (self.cpu_seconds() - used) / (time.monotonic() - begun)
+        self.assertLess(share, IDLE_CPU_MAX)
+        return share
+
+    def check(self, size, size_max):
+        self.start_anew(size)
+        before = self.client().space()
+        for round_number in range(ROUNDS):
+            client = self.client()
+            objects = self.fill(client, round_number, size_max)
+            share = self.expect_idle()
+            changes_seconds = self.change(client, objects)
+            if round_number % 2 == 0:
+                self.kill_and_start()
+                client = self.client()
+            deletes_seconds = self.remove(client, objects)
+            wait_until(lambda client=client: client.space() == before, "all the space is back", seconds=120)
+            print(f"{len(objects)} objects of up to {size_max} bytes: idle {share:.1%}, slowest change "
+                  f"{changes_seconds:.2f} s, slowest delete {deletes_seconds:.2f} s", end="; ", flush=True)
+
+
+class FullDiskTest(FullDiskTestCase):
+    def test_tiny_objects(self):
+        self.check(SMALLEST, 600)
+
+    def test_objects_of_some_blocks(self):
+        self.check(SMALLEST, 30_000)
+
+
+@unittest.skipUnless(IS_LONG, "takes minutes")
+class FullLargerDiskTest(FullDiskTestCase):
+    def test_empty_objects(self):
+        self.check(SMALLEST, 0)
+
+    def test_tiny_objects(self):
+        self.check("64MiB", 600)
+
+    def test_large_objects(self):
+        self.check("64MiB", 2 << 20)
+
+
+if __name__ == "__main__":
+    unittest.main()
