@@ -97,6 +97,9 @@ public:
     virtual Task<Result<void>> show_all(IndexShow* show) = 0;
 
     virtual IndexFigures figures() const = 0;
+    // Whether the medium keeps room that apply() can still take when everything else on it is used
+    // up. Without that room only changes that free space should go on. Each apply() looks anew.
+    virtual bool has_reserve() const = 0;
 };
 
 }  // namespace fopd::store

@@ -76,6 +76,7 @@ public:
     Task<Result<void>> checkpoint(ChangeLog* log);
     std::uint64_t applied() const { return index_.applied(); }
     IndexFigures figures() const { return index_.figures(); }
+    bool has_reserve() const { return index_.has_reserve(); }
 
 private:
     enum class Direction : std::uint8_t { kUp, kDown };

@@ -25,6 +25,11 @@ namespace {
 constexpr unsigned kFlags = MDB_NOSUBDIR | MDB_NOTLS | MDB_NORDAHEAD;
 constexpr mdb_mode_t kFileMode = 0600;
 
+// LMDB copies each page that it changes, and uses what that frees two changes later. An index keeps
+// room to copy all of itself within these bounds.
+constexpr std::uint64_t kReserveBytesMin = 4UL << 20;
+constexpr std::uint64_t kReserveBytesMax = 256UL << 20;
+
 // The entry before all others says what the file is.
 constexpr std::array<std::byte, 1> kHeadKey{std::byte{0}};
 constexpr std::uint64_t kHeadMagic = 0x7865646e69706f66;  // "fopindex"
@@ -129,6 +134,7 @@ Result<void> LmdbIndex::open_file() {
     while (map_bytes_ < 2 * checked->size_bytes) map_bytes_ *= 2;
     const int code = open_environment();
     if (code != MDB_SUCCESS) return std::unexpected(lmdb_error(code, "open the index"));
+    keep_reserve();
     return read_head();
 }
 
@@ -149,6 +155,7 @@ Result<void> LmdbIndex::create_file() {
         }
     }
     if (code != MDB_SUCCESS) return std::unexpected(lmdb_error(code, "create the index"));
+    keep_reserve();
     return sync_directory_of(options_.path);
 }
 
@@ -255,7 +262,33 @@ int LmdbIndex::write(const Step& step) {
         mdb_txn_abort(transaction);
         return code;
     }
-    return mdb_txn_commit(transaction);
+    code = mdb_txn_commit(transaction);
+    if (code == MDB_SUCCESS) keep_reserve();
+    return code;
+}
+
+// The pages of the file that hold nothing, and blocks beyond its end that the file system has given
+// it already. A file system that cannot give blocks ahead is trusted.
+void LmdbIndex::keep_reserve() {
+    MDB_envinfo info{};
+    MDB_stat stat{};
+    int fd = -1;
+    ENSURE(mdb_env_info(environment_, &info) == MDB_SUCCESS);
+    ENSURE(mdb_env_stat(environment_, &stat) == MDB_SUCCESS);
+    ENSURE(mdb_env_get_fd(environment_, &fd) == MDB_SUCCESS);
+    const std::uint64_t end = (info.me_last_pgno + 1) * stat.ms_psize;
+    const std::uint64_t live = figures().size_bytes;
+    const std::uint64_t wanted = std::clamp(live, kReserveBytesMin, kReserveBytesMax);
+    const std::uint64_t ahead = std::max(reserved_end_, end) - end;
+    has_reserve_ = end - live + ahead >= wanted / 2;
+    if (has_reserve_) return;
+    has_reserve_ = ::fallocate(fd, FALLOC_FL_KEEP_SIZE, static_cast<off_t>(end),
+                               static_cast<off_t>(wanted)) == 0;
+    if (has_reserve_) {
+        reserved_end_ = end + wanted;
+    } else if (errno == EOPNOTSUPP) {
+        has_reserve_ = true;
+    }
 }
 
 int LmdbIndex::write_changes(MDB_txn* transaction, const Step& step) const {

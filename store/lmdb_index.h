@@ -51,6 +51,7 @@ public:
     Task<Result<void>> apply(Step step) override;
     Task<Result<void>> show_all(IndexShow* show) override;
     IndexFigures figures() const override;
+    bool has_reserve() const override { return has_reserve_; }
 
 private:
     class Reader final : public IndexReader {
@@ -89,6 +90,7 @@ private:
     Result<void> read_head();
     int write_head(MDB_txn* transaction, std::uint64_t applied) const;
     Result<void> grow_map();
+    void keep_reserve();
 
     const World world_;
     const Options options_;
@@ -97,6 +99,9 @@ private:
     std::size_t map_bytes_;
     Reader reader_;
     std::uint64_t applied_ = 0;
+    // Up to here the file system has given the file blocks, beyond its end too.
+    std::uint64_t reserved_end_ = 0;
+    bool has_reserve_ = false;
     bool failed_ = false;
     bool applying_ = false;
     bool showing_ = false;

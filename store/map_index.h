@@ -19,6 +19,7 @@ struct MapImage {
     std::uint64_t size_bytes = 0;
     // What every apply() ends with, without having changed anything, as long as it is set.
     std::optional<Error> refusal{};
+    bool has_reserve = true;
 };
 
 // The index of the simulated world. A change takes a while, drawn from the seed, and happens at
@@ -38,6 +39,7 @@ public:
     Task<Result<void>> apply(Step step) override;
     Task<Result<void>> show_all(IndexShow* show) override;
     IndexFigures figures() const override;
+    bool has_reserve() const override { return image_.has_reserve; }
 
 private:
     class Reader final : public IndexReader {

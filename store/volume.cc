@@ -16,6 +16,8 @@ constexpr std::uint32_t kClearedMax = 256;
 // The map may grow by this much for each byte of a record.
 constexpr std::uint64_t kOverlayReserve = 4;
 constexpr std::uint64_t kCheckpointChanges = 500'000;
+// Few pages change, so that what an index has left is enough for the next checkpoint.
+constexpr std::uint64_t kChangesWithoutReserve = 128;
 constexpr Duration kRetryAfter = 1s;
 // Reads say nothing when they end.
 constexpr Duration kReadWait = 5ms;
@@ -239,6 +241,7 @@ Task<Result<void>> Volume::open(Mode mode) {
         co_return kept;
     }
     serving_ = true;
+    note_checkpoint(kept);
     reactor_.spawn(duties_, keep_index_up());
     reactor_.spawn(duties_, keep_log_short());
     reactor_.spawn(duties_, sweep());
@@ -599,8 +602,11 @@ bool Volume::has_memory(std::uint64_t more_bytes) const {
 Task<Result<Reservation>> Volume::reserve(std::uint32_t bytes, core::WaitOptions wait,
                                           Purpose purpose) {
     for (;;) {
+        if (purpose == Purpose::kAdding && index_failure_) {
+            co_return std::unexpected(*index_failure_);
+        }
         while (serving() && !has_memory(bytes)) {
-            if (index_failure_) co_return std::unexpected(*index_failure_);
+            if (checkpoint_fails_) co_return std::unexpected(*index_failure_);
             checkpoint_wanted_.wake_all();
             const auto made = co_await checkpoint_made_.wait(wait);
             if (!made) co_return std::unexpected(made.error());
@@ -750,7 +756,7 @@ Task<Result<void>> Volume::make_durable() {
 bool Volume::checkpoint_due() const {
     const SpaceUse use = space_->use();
     return index_.changed_bytes() * 2 > options_.overlay_bytes ||
-           index_.change_count() > kCheckpointChanges ||
+           index_.change_count() > (index_failure_ ? kChangesWithoutReserve : kCheckpointChanges) ||
            use.waiting_blocks * 10 > use.free_blocks + use.waiting_blocks;
 }
 
@@ -767,26 +773,36 @@ Task<Result<void>> Volume::checkpoint() {
     co_return Result<void>{};
 }
 
-// Once when it begins to fail, once when it goes on: a full file system stays full for long.
+// Tells once that the index is full, and once that it is not any more: a full file system stays
+// full for long.
 void Volume::note_checkpoint(const Result<void>& made) {
-    if (made && index_failure_) {
-        core::emit(events_, core::Level::kInfo, "store.checkpoints_go_on",
-                   {{"device", device_.name()}});
-        index_failure_.reset();
+    const bool may_pass = made || made.error().code == Errc::kNoSpace;
+    if (!may_pass) {
+        core::emit(events_, core::Level::kError, "store.checkpoint_failed",
+                   {{"device", device_.name()},
+                    {"reason", std::string_view(made.error().context)},
+                    {"errno", std::int64_t{made.error().os_errno}}});
+        return;
+    }
+    const bool was_full = index_failure_.has_value();
+    const bool is_full = !made || !index_.has_reserve();
+    index_failure_.reset();
+    if (is_full) {
+        index_failure_ = Error{.code = Errc::kNoSpace,
+                               .context = "there is no space left for the index of its disk"};
+    }
+    if (!made) {
+        log_.stall(*index_failure_);
+    } else if (checkpoint_fails_) {
         log_.unstall();
     }
-    if (made) return;
-    const bool may_pass = made.error().code == Errc::kNoSpace;
-    if (may_pass && index_failure_) return;
-    core::emit(events_, core::Level::kError, "store.checkpoint_failed",
+    checkpoint_fails_ = !made;
+    if (was_full == is_full) return;
+    core::emit(events_, is_full ? core::Level::kError : core::Level::kInfo,
+               is_full ? "store.index_full" : "store.index_has_room",
                {{"device", device_.name()},
-                {"reason", std::string_view(made.error().context)},
-                {"errno", std::int64_t{made.error().os_errno}}});
-    if (!may_pass) return;
-    index_failure_ = Error{.code = Errc::kNoSpace,
-                           .os_errno = made.error().os_errno,
-                           .context = "there is no space left for the index of its disk"};
-    log_.stall(*index_failure_);
+                {"bytes", index_.figures().size_bytes},
+                {"changes_waiting", std::uint64_t{index_.change_count()}}});
 }
 
 Task<void> Volume::keep_index_up() {
@@ -797,7 +813,8 @@ Task<void> Volume::keep_index_up() {
         if (!woken && woken.error().code == Errc::kCancelled) co_return;
         next = after(reactor_.now(), options_.checkpoint_interval);
         settle();
-        if (log_.begun_seq() == index_.applied()) continue;
+        // A full index is asked again whether it has room.
+        if (log_.begun_seq() == index_.applied() && !index_failure_) continue;
         const auto made = co_await checkpoint();
         if (stop_.cancelled()) continue;
         note_checkpoint(made);

@@ -127,10 +127,10 @@ public:
 
     // Whether changes are taken. Once they are not, they will not be again.
     bool serving() const { return serving_ && log_.failed() == nullptr; }
-    // Why not.
-    // Why the index could not follow when it was last tried, while it may yet: changes are taken as
-    // long as the log has room for them.
+    // Set while the index has no room, or no reserve: then only changes that free space are taken,
+    // as long as the index or the log has room for them.
     const std::optional<Error>& index_failure() const { return index_failure_; }
+    // Why serving() is false.
     const Error& failure() const { return log_.failed() != nullptr ? *log_.failed() : failure_; }
     // Whether the map shows of an object what may be lost, and nobody will know before the next
     // start: it was changed, and the volume's end came before that was durable. Others are as they
@@ -320,6 +320,7 @@ private:
     std::uint64_t sweep_news_ = 0;  // Something was freed, or nothing could be.
     bool has_to_sweep_ = true;
     std::optional<Error> index_failure_;
+    bool checkpoint_fails_ = false;
     bool log_was_full_ = false;
     std::uint64_t checkpoint_count_ = 0;
 };

@@ -1,5 +1,9 @@
-// Goal: an index that cannot follow, since its file system is full, stops nobody before the log is
-// full, and then everybody at once with the reason; and it goes on when there is space.
+// Goal: when the file system of an index is full, what adds is refused at once with the reason,
+// what frees space goes on as long as index or log have room, and all goes on when there is space
+// again.
+
+#include <string>
+#include <vector>
 
 #include "tests/catch.h"
 #include "tests/reqh/store_stage.h"
@@ -22,8 +26,7 @@ fop::Status write_until_refused(StoreStage& stage, fop::Fid fid) {
 
 }  // namespace
 
-TEST_CASE("reqh index: one that is full says so when the log is, and goes on afterwards",
-          "[reqh]") {
+TEST_CASE("reqh index: one that is full says so, and goes on afterwards", "[reqh]") {
     StoreStage stage({.disk_bytes = 8UL << 20});
     const auto fid = stage.create("one");
     stage.index_image().refusal = Error{.code = Errc::kNoSpace, .os_errno = 28, .context = "map"};
@@ -56,6 +59,41 @@ TEST_CASE("reqh index: nothing is lost when the power goes while it is full", "[
     REQUIRE(stage.read(fid, 0, kBlock) == pattern(kBlock, 1));
     stage.write(fid, 0, pattern(kBlock, 2));
     REQUIRE(stage.read(fid, 0, kBlock) == pattern(kBlock, 2));
+}
+
+// The index takes what frees from its reserve.
+TEST_CASE("reqh index: one without a reserve takes deletes, truncates and punches only", "[reqh]") {
+    StoreStage stage({.disk_bytes = 8UL << 20});
+    std::vector<fop::Fid> fids;
+    for (int i = 0; i < 600; ++i) {
+        fids.push_back(stage.create(std::to_string(i)));
+        if (i % 4 == 0) stage.write(fids.back(), 0, pattern(kBlock, 1));
+    }
+    stage.index_image().has_reserve = false;
+    stage.run_for(10s);
+    REQUIRE(stage.event_count("store.index_full") == 1);
+    const WriteSpec refused(fids[0], {{.offset = 0, .length = kBlock}}, pattern(kBlock, 2));
+    FakeFop& write = stage.call(refused.spec(WriteSpec::Way::kInline));
+    REQUIRE(write.status() == fop::Status::kNoSpace);
+    REQUIRE(write.answer->words == "there is no space left for the index of its disk");
+    REQUIRE(stage.call(truncate(fids[0], 100)).status() == fop::Status::kDone);
+    REQUIRE(stage.call(punch(fids[4], {.offset = 10, .length = 50})).status() ==
+            fop::Status::kDone);
+    for (const fop::Fid fid : fids) {
+        FakeFop& removed = stage.call({.type = type_of("delete"), .body = fop::Delete{.fid = fid}});
+        REQUIRE(removed.status() == fop::Status::kDone);
+    }
+    stage.lose_power();
+    stage.start();
+    REQUIRE(stage
+                .call({.type = type_of("create"),
+                       .body = fop::Create{.slot = kFirstSlot, .mode = 0600}})
+                .status() == fop::Status::kNoSpace);
+
+    stage.index_image().has_reserve = true;
+    stage.run_for(10s);
+    REQUIRE(stage.event_count("store.index_has_room") == 1);
+    stage.create("again");
 }
 
 // The log is full with removals, and what frees their space is a record, too.

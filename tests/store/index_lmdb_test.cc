@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -155,6 +156,19 @@ TEST_CASE("store lmdb index: a flipped bit is found, or does not matter", "[stor
     }
     // The rest was where nobody looks.
     REQUIRE(found > 20);
+}
+
+TEST_CASE("store lmdb index: the file system keeps blocks for it beyond its end", "[store]") {
+    IndexStage stage(IndexKind::kLmdb);
+    REQUIRE(stage.apply({{"a", "1"}}, 1).has_value());
+    REQUIRE(stage.index().has_reserve());
+    struct stat file{};
+    REQUIRE(::stat(stage.file().c_str(), &file) == 0);
+    REQUIRE(static_cast<std::uint64_t>(file.st_blocks) * 512 >=
+            static_cast<std::uint64_t>(file.st_size) + (3UL << 20));
+    stage.close();
+    REQUIRE(stage.open().has_value());
+    REQUIRE(stage.index().has_reserve());
 }
 
 TEST_CASE("store lmdb index: after a kill it is what it was after a change", "[store]") {

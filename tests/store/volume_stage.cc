@@ -177,6 +177,7 @@ public:
     }
     Task<Result<void>> show_all(IndexShow* show) override { return index_->show_all(show); }
     IndexFigures figures() const override { return index_->figures(); }
+    bool has_reserve() const override { return index_->has_reserve(); }
 
 private:
     class Half final : public IndexChanges {
