@@ -288,23 +288,21 @@ class DeviceChangesTest(ProcessTestCase):
 
     def test_killed_while_it_comes(self):
         for count in range(1, 7):
-            self.configure(self.fopd, "d0", "d1")
-            self.start()
-            self.configure(self.fopd, "d0", "d1", "d2")
+            node = self.node(f"killed{count}")
+            self.configure(node, "d0", "d1")
+            self.start(node)
+            self.configure(node, "d0", "d1", "d2")
             events = len(self.daemon.events())
             adding = subprocess.Popen(self.command("device", "add", "d2"), stdout=subprocess.PIPE,
                                       stderr=subprocess.PIPE)
             wait_until(lambda: len(self.daemon.events()) >= events + count // 2 or adding.poll() is not None, "events")
             self.daemon.kill()
             adding.communicate()
-            self.start()
+            self.start(node)
             self.assertEqual(self.states(), {"d0": "good", "d1": "good", "d2": "good"})
             self.assertEqual(len({each["slot"] for each in self.devices().values()}), 3)
             self.put_until_on("d2")
-            self.empty("d0", "d1", "d2")
-            self.remove("d2")
             self.stop()
-            self.image("d2").unlink()
 
     def test_killed_while_it_goes(self):
         self.start()
