@@ -51,8 +51,6 @@ Task<Granted<std::uint64_t>> count_blocks(Operation* operation, store::Fid fid) 
 }
 
 Task<Granted<fop::Attributes>> look_at_object(Operation* operation, store::Fid fid) {
-    const auto homed = operation->find_home(fid.slot());
-    if (!homed) co_return refused(homed.error());
     const auto locked = co_await operation->lock_to_look(fid);
     if (!locked) co_return refused(locked.error());
     const auto loaded = operation->load_object(fid, Access::kRead);
@@ -85,14 +83,6 @@ Task<fop::Reply> run_stat(Operation* operation) {
 Task<fop::Reply> run_set_attributes(Operation* operation) {
     const auto& set = operation->body<fop::SetAttributes>();
     const store::Fid fid = store_fid(set.fid);
-    const auto homed = operation->find_home(fid.slot());
-    if (!homed) co_return operation->refuse(homed.error());
-    const auto earlier = co_await operation->recall();
-    if (!earlier) co_return operation->refuse(earlier.error());
-    if (earlier->has_value()) {
-        co_return fop::Reply{
-            .body = fop::SetAttributesReply{.changed = operation->changed_then(**earlier)}};
-    }
     const LockRequest needed{.fid = fid, .range = kWholeObject, .mode = LockMode::kExclusive};
     const auto locked = co_await operation->lock(needed);
     if (!locked) co_return operation->refuse(locked.error());

@@ -9,8 +9,10 @@
 #include "core/crc32c.h"
 #include "fop/range.h"
 #include "lrs/request.h"
+#include "reqh/fids.h"
 #include "reqh/object_fops.h"
 #include "reqh/operation.h"
+#include "reqh/reply_record.h"
 
 namespace fopd::reqh {
 
@@ -79,6 +81,18 @@ store::Slot slot_named(const fop::Request& request) {
     return std::get<Body>(request.body).slot;
 }
 
+// Of its body, what was recorded.
+template <typename Body>
+fop::Reply told_again(const Operation& operation, const RecordedReply& reply) {
+    Body body;
+    if constexpr (requires { body.fid; }) body.fid = fop_fid(reply.fid);
+    if constexpr (requires { body.offset; }) body.offset = reply.offset;
+    if constexpr (requires { body.version; }) body.version = reply.version;
+    if constexpr (requires { body.receipt; }) body.receipt = operation.durable_receipt();
+    if constexpr (requires { body.changed; }) body.changed = operation.changed_then(reply);
+    return {.body = body};
+}
+
 std::uint64_t bulk_of_bulk_echo(const fop::Request& request) {
     return std::get<fop::BulkEcho>(request.body).bytes;
 }
@@ -114,6 +128,7 @@ constexpr std::array kExecutors{
              .needs_stores = true,
              .about = About::kPool,
              .slot = &slot_named<fop::Create>,
+             .told_again = &told_again<fop::CreateReply>,
              .run = &run_create},
     Executor{.type = 7, .needs_stores = true, .about = About::kName, .run = &run_lookup},
     Executor{.type = 8,
@@ -132,18 +147,21 @@ constexpr std::array kExecutors{
              .about = About::kObject,
              .slot = &slot_of_fid<fop::SetAttributes>,
              .aim = &aim_of<fop::SetAttributes>,
+             .told_again = &told_again<fop::SetAttributesReply>,
              .run = &run_set_attributes},
     Executor{.type = 11,
              .needs_stores = true,
              .about = About::kObject,
              .slot = &slot_of_fid<fop::Rename>,
              .aim = &aim_of<fop::Rename>,
+             .told_again = &told_again<fop::RenameReply>,
              .run = &run_rename},
     Executor{.type = 12,
              .needs_stores = true,
              .about = About::kObject,
              .slot = &slot_of_fid<fop::Delete>,
              .aim = &aim_of<fop::Delete>,
+             .told_again = &told_again<fop::DeleteReply>,
              .run = &run_delete},
     Executor{.type = 13,
              .needs_stores = true,
@@ -160,6 +178,7 @@ constexpr std::array kExecutors{
              .slot = &slot_of_fid<fop::Write>,
              .aim = &aim_of<fop::Write>,
              .bulk_bytes = &bulk_of_write,
+             .told_again = &told_again<fop::WriteReply>,
              .run = &run_write},
     Executor{.type = 15,
              .needs_stores = true,
@@ -168,6 +187,7 @@ constexpr std::array kExecutors{
              .slot = &slot_of_fid<fop::Append>,
              .aim = &aim_of<fop::Append>,
              .bulk_bytes = &bulk_of_append,
+             .told_again = &told_again<fop::AppendReply>,
              .run = &run_append},
     Executor{.type = 16,
              .needs_stores = true,
@@ -175,6 +195,7 @@ constexpr std::array kExecutors{
              .needs_piece = true,
              .slot = &slot_of_fid<fop::Truncate>,
              .aim = &aim_of<fop::Truncate>,
+             .told_again = &told_again<fop::TruncateReply>,
              .run = &run_truncate},
     Executor{.type = 17,
              .needs_stores = true,
@@ -182,12 +203,14 @@ constexpr std::array kExecutors{
              .needs_piece = true,
              .slot = &slot_of_fid<fop::Punch>,
              .aim = &aim_of<fop::Punch>,
+             .told_again = &told_again<fop::PunchReply>,
              .run = &run_punch},
     Executor{.type = 18, .needs_stores = true, .about = About::kAnything, .run = &run_sync},
     Executor{.type = 19,
              .needs_stores = true,
              .about = About::kPool,
              .slot = &slot_named<fop::UploadBegin>,
+             .told_again = &told_again<fop::UploadBeginReply>,
              .run = &run_upload_begin},
     Executor{.type = 20,
              .needs_stores = true,
@@ -196,6 +219,7 @@ constexpr std::array kExecutors{
              .slot = &slot_of_fid<fop::UploadWrite>,
              .aim = &aim_of<fop::UploadWrite>,
              .bulk_bytes = &bulk_of_upload_write,
+             .told_again = &told_again<fop::UploadWriteReply>,
              .run = &run_upload_write},
     Executor{.type = 21,
              .needs_stores = true,
@@ -203,6 +227,7 @@ constexpr std::array kExecutors{
              .needs_piece = true,
              .slot = &slot_of_fid<fop::UploadCommit>,
              .aim = &aim_of<fop::UploadCommit>,
+             .told_again = &told_again<fop::UploadCommitReply>,
              .run = &run_upload_commit},
     Executor{.type = 22,
              .needs_stores = true,

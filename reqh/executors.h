@@ -16,6 +16,7 @@
 namespace fopd::reqh {
 
 class Operation;
+struct RecordedReply;
 
 // The object a fop names, and where its data begins there.
 struct Aim {
@@ -45,7 +46,11 @@ struct Executor {
     Aim (*aim)(const fop::Request& request) = nullptr;
     // How many bytes it moves besides its payload; null: none.
     std::uint64_t (*bulk_bytes)(const fop::Request& request) = nullptr;
-    // All its steps after the local resources. The reply may borrow from the operation.
+    // What is answered when it was made before. Null: it does no harm when it is made again. Only
+    // where there is a slot, which remembers it.
+    fop::Reply (*told_again)(const Operation& operation, const RecordedReply& reply) = nullptr;
+    // All its steps after the local resources, and after its home was found if it has a slot. The
+    // reply may borrow from the operation.
     Task<fop::Reply> (*run)(Operation* operation);
 };
 

@@ -77,15 +77,6 @@ Granted<std::string_view> group_for(const Operation& operation, PoolId pool,
 
 Task<fop::Reply> run_create(Operation* operation) {
     const auto& create = operation->body<fop::Create>();
-    const auto homed = operation->find_home(create.slot);
-    if (!homed) co_return operation->refuse(homed.error());
-    const auto earlier = co_await operation->recall();
-    if (!earlier) co_return operation->refuse(earlier.error());
-    if (earlier->has_value()) {
-        co_return fop::Reply{.body = fop::CreateReply{.fid = fop_fid((*earlier)->fid),
-                                                      .version = (*earlier)->version,
-                                                      .receipt = operation->durable_receipt()}};
-    }
     const auto placed = operation->check_takes_new();
     if (!placed) co_return operation->refuse(placed.error());
     const auto group = group_for(*operation, *placed, create.group);
@@ -133,6 +124,8 @@ Task<fop::Reply> run_create(Operation* operation) {
 namespace {
 
 Task<Granted<fop::Attributes>> look_and_leave(Operation* operation, store::Fid fid) {
+    const auto homed = operation->find_home(fid.slot());
+    if (!homed) co_return refused(homed.error());
     const auto attributes = co_await look_at_object(operation, fid);
     operation->leave();
     co_return attributes;
@@ -392,14 +385,6 @@ Task<Granted<bool>> take_for_rename(Operation* operation, const fop::Rename* ren
 Task<fop::Reply> run_rename(Operation* operation) {
     const auto& rename = operation->body<fop::Rename>();
     const store::Fid fid = store_fid(rename.fid);
-    const auto homed = operation->find_home(fid.slot());
-    if (!homed) co_return operation->refuse(homed.error());
-    const auto earlier = co_await operation->recall();
-    if (!earlier) co_return operation->refuse(earlier.error());
-    if (earlier->has_value()) {
-        co_return fop::Reply{.body =
-                                 fop::RenameReply{.changed = operation->changed_then(**earlier)}};
-    }
     bool is_taken = false;
     for (unsigned tries = 0; tries < kTriesMax && !is_taken; ++tries) {
         const auto taken = co_await take_for_rename(operation, &rename);
@@ -461,13 +446,6 @@ Task<Granted<bool>> take_for_delete(Operation* operation, const fop::Delete* del
 Task<fop::Reply> run_delete(Operation* operation) {
     const auto& deletion = operation->body<fop::Delete>();
     const store::Fid fid = store_fid(deletion.fid);
-    const auto homed = operation->find_home(fid.slot());
-    if (!homed) co_return operation->refuse(homed.error());
-    const auto earlier = co_await operation->recall();
-    if (!earlier) co_return operation->refuse(earlier.error());
-    if (earlier->has_value()) {
-        co_return fop::Reply{.body = fop::DeleteReply{.receipt = operation->durable_receipt()}};
-    }
     bool is_taken = false;
     for (unsigned tries = 0; tries < kTriesMax && !is_taken; ++tries) {
         const auto taken = co_await take_for_delete(operation, &deletion);

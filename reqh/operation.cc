@@ -44,10 +44,24 @@ Task<Granted<fop::Reply>> Operation::run_granted() {
 }
 
 Task<fop::Reply> Operation::run_here() {
-    const fop::Reply reply = co_await executor_of(*origin_.type).run(this);
+    const fop::Reply reply = co_await run_once();
     leave();
     co_await let_go_names();
     co_return reply;
+}
+
+Task<fop::Reply> Operation::run_once() {
+    const Executor& executor = executor_of(*origin_.type);
+    if (executor.slot != nullptr) {
+        const auto homed = find_home(executor.slot(request()));
+        if (!homed) co_return refuse(homed.error());
+    }
+    if (executor.told_again != nullptr) {
+        const auto earlier = co_await recall();
+        if (!earlier) co_return refuse(earlier.error());
+        if (earlier->has_value()) co_return **earlier;
+    }
+    co_return co_await executor.run(this);
 }
 
 void Operation::move_to(const Site& site) {

@@ -145,11 +145,11 @@ public:
     // Whether the disk could have so many blocks: kNoSpace. It promises nothing.
     Granted<> check_room(std::uint64_t blocks) const;
 
-    // What was answered when the request came before, if it did, and what is durable by now; while
-    // this one is at work, the same request waits here. For what must not happen twice. Before
-    // anything that could refuse a request that was carried out. kCancelled when its client has had
-    // the reply, and only the network has not.
-    Task<Granted<std::optional<RecordedReply>>> recall();
+    // What was answered when the request was made before, if it was, and what is durable by now;
+    // while this one is at work, the same request waits here. For what must not happen twice.
+    // Before anything that could refuse a request that was carried out. kCancelled when its client
+    // has had the reply, and only the network has not.
+    Task<Granted<std::optional<fop::Reply>>> recall();
     // Waits for names, in their order; all of them are let go at the end of the operation, or by
     // let_go_names(). Requires: it holds none yet.
     struct WantedName {
@@ -310,6 +310,8 @@ private:
     template <typename Value, typename Job>
     Task<Granted<Value>> run_and_let_go(Job* job);
     Task<fop::Reply> run_here();
+    // What was answered when it was made before, or its steps.
+    Task<fop::Reply> run_once();
     Refusal why_not_there(store::Slot slot);
     Refusal medium_missing(std::string_view words, std::string_view disks);
     Task<Granted<fop::Reply>> run_granted();

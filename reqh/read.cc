@@ -286,8 +286,6 @@ fop::Reply ObjectRead::reply() const {
 Task<fop::Reply> run_read(Operation* operation) {
     const auto& read = operation->body<fop::Read>();
     const store::Fid fid = store_fid(read.fid);
-    const auto homed = operation->find_home(fid.slot());
-    if (!homed) co_return operation->refuse(homed.error());
     const store::BlockRange blocks = blocks_of(read.ranges);
     const LockRequest needed{.fid = fid, .range = blocks.count == 0 ? kAttributes : blocks};
     const auto locked = co_await operation->lock(needed);

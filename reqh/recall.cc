@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "reqh/executors.h"
 #include "reqh/operation.h"
 
 namespace fopd::reqh {
@@ -23,7 +24,7 @@ store::Fid fid_of_request(const store::ReplyKey& key) {
 
 }  // namespace
 
-Task<Granted<std::optional<RecordedReply>>> Operation::recall() {
+Task<Granted<std::optional<fop::Reply>>> Operation::recall() {
     enter(Phase::kDistributedResources);
     reply_key_ = reply_key(caller().owner, request().id);
     const LockRequest same{
@@ -50,7 +51,7 @@ Task<Granted<std::optional<RecordedReply>>> Operation::recall() {
     }
     // The map may have what the log has lost, when it has failed.
     const auto synced = co_await volume().sync(wait());
-    if (synced) co_return *reply;
+    if (synced) co_return executor_of(*origin_.type).told_again(*this, *reply);
     if (volume().serving()) co_return refused(synced.error());
     co_return refused(fop::Status::kOutcomeUnknown, "the disk failed its log");
 }

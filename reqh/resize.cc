@@ -181,14 +181,6 @@ Task<Granted<>> lock_whole(Operation* operation, store::Fid fid) {
 Task<fop::Reply> run_truncate(Operation* operation) {
     const auto& truncate = operation->body<fop::Truncate>();
     const store::Fid fid = store_fid(truncate.fid);
-    const auto homed = operation->find_home(fid.slot());
-    if (!homed) co_return operation->refuse(homed.error());
-    const auto earlier = co_await operation->recall();
-    if (!earlier) co_return operation->refuse(earlier.error());
-    if (earlier->has_value()) {
-        co_return fop::Reply{.body =
-                                 fop::TruncateReply{.changed = operation->changed_then(**earlier)}};
-    }
     const auto locked = co_await lock_whole(operation, fid);
     if (!locked) co_return operation->refuse(locked.error());
     Clearing job(*operation, {.fid = fid,
@@ -203,14 +195,6 @@ Task<fop::Reply> run_truncate(Operation* operation) {
 Task<fop::Reply> run_punch(Operation* operation) {
     const auto& punch = operation->body<fop::Punch>();
     const store::Fid fid = store_fid(punch.fid);
-    const auto homed = operation->find_home(fid.slot());
-    if (!homed) co_return operation->refuse(homed.error());
-    const auto earlier = co_await operation->recall();
-    if (!earlier) co_return operation->refuse(earlier.error());
-    if (earlier->has_value()) {
-        co_return fop::Reply{.body =
-                                 fop::PunchReply{.changed = operation->changed_then(**earlier)}};
-    }
     const auto locked = co_await lock_whole(operation, fid);
     if (!locked) co_return operation->refuse(locked.error());
     Clearing job(*operation,

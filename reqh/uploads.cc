@@ -29,13 +29,6 @@ Task<Granted<>> lock_upload(Operation* operation, LockRequest needed) {
 
 Task<fop::Reply> run_upload_begin(Operation* operation) {
     const auto& begin = operation->body<fop::UploadBegin>();
-    const auto homed = operation->find_home(begin.slot);
-    if (!homed) co_return operation->refuse(homed.error());
-    const auto earlier = co_await operation->recall();
-    if (!earlier) co_return operation->refuse(earlier.error());
-    if (earlier->has_value()) {
-        co_return fop::Reply{.body = fop::UploadBeginReply{.fid = fop_fid((*earlier)->fid)}};
-    }
     const auto placed = operation->check_takes_new();
     if (!placed) co_return operation->refuse(placed.error());
     const auto group = group_for(*operation, *placed, begin.group);
@@ -120,14 +113,6 @@ Task<Granted<fop::Receipt>> write_upload(Operation* operation, BlockWriter* writ
 Task<fop::Reply> run_upload_write(Operation* operation) {
     const auto& write = operation->body<fop::UploadWrite>();
     const store::Fid fid = store_fid(write.fid);
-    const auto homed = operation->find_home(fid.slot());
-    if (!homed) co_return operation->refuse(homed.error());
-    const auto earlier = co_await operation->recall();
-    if (!earlier) co_return operation->refuse(earlier.error());
-    if (earlier->has_value()) {
-        co_return fop::Reply{.body =
-                                 fop::UploadWriteReply{.receipt = operation->durable_receipt()}};
-    }
     const std::array ranges{write.range};
     const store::BlockRange blocks = blocks_of(ranges);
     const bool is_empty = blocks.count == 0;
@@ -244,15 +229,6 @@ Task<Granted<fop::UploadCommitReply>> commit_upload(Operation* operation,
 Task<fop::Reply> run_upload_commit(Operation* operation) {
     const auto& commit = operation->body<fop::UploadCommit>();
     const store::Fid fid = store_fid(commit.fid);
-    const auto homed = operation->find_home(fid.slot());
-    if (!homed) co_return operation->refuse(homed.error());
-    const auto earlier = co_await operation->recall();
-    if (!earlier) co_return operation->refuse(earlier.error());
-    if (earlier->has_value()) {
-        co_return fop::Reply{.body =
-                                 fop::UploadCommitReply{.version = (*earlier)->version,
-                                                        .receipt = operation->durable_receipt()}};
-    }
     const auto held = co_await hold_name_of_upload(operation, fid);
     if (!held) co_return operation->refuse(held.error());
     const LockRequest whole{.fid = fid, .range = kWholeObject, .mode = LockMode::kExclusive};
@@ -282,8 +258,6 @@ Task<fop::Reply> run_upload_commit(Operation* operation) {
 
 Task<fop::Reply> run_upload_abort(Operation* operation) {
     const store::Fid fid = store_fid(operation->body<fop::UploadAbort>().fid);
-    const auto homed = operation->find_home(fid.slot());
-    if (!homed) co_return operation->refuse(homed.error());
     const LockRequest whole{.fid = fid, .range = kWholeObject, .mode = LockMode::kExclusive};
     const auto locked = co_await lock_upload(operation, whole);
     // Asked for twice, it is done once.

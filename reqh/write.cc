@@ -145,14 +145,6 @@ Task<Granted<>> check_before_pull(Operation* operation, store::Fid fid) {
 Task<fop::Reply> run_write(Operation* operation) {
     const auto& write = operation->body<fop::Write>();
     const store::Fid fid = store_fid(write.fid);
-    const auto homed = operation->find_home(fid.slot());
-    if (!homed) co_return operation->refuse(homed.error());
-    const auto earlier = co_await operation->recall();
-    if (!earlier) co_return operation->refuse(earlier.error());
-    if (earlier->has_value()) {
-        co_return fop::Reply{.body =
-                                 fop::WriteReply{.changed = operation->changed_then(**earlier)}};
-    }
     const auto planned = operation->work().plan.begin(write.ranges);
     if (!planned) co_return operation->refuse(refusal_of(planned.error()));
     const store::BlockRange blocks = blocks_of(write.ranges);
@@ -195,15 +187,6 @@ Task<fop::Reply> run_write(Operation* operation) {
 Task<fop::Reply> run_append(Operation* operation) {
     const auto& append = operation->body<fop::Append>();
     const store::Fid fid = store_fid(append.fid);
-    const auto homed = operation->find_home(fid.slot());
-    if (!homed) co_return operation->refuse(homed.error());
-    const auto earlier = co_await operation->recall();
-    if (!earlier) co_return operation->refuse(earlier.error());
-    if (earlier->has_value()) {
-        co_return fop::Reply{.body =
-                                 fop::AppendReply{.offset = (*earlier)->offset,
-                                                  .changed = operation->changed_then(**earlier)}};
-    }
     std::array ranges{fop::Range{.offset = 0, .length = append.length}};
     if (append.source) {
         const auto allowed = co_await check_before_pull(operation, fid);

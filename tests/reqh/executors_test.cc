@@ -178,6 +178,17 @@ std::string quoted(const std::string& value) {
 
 }  // namespace
 
+TEST_CASE("reqh executors: what the store remembers is told again by its slot, and nothing else is",
+          "[reqh]") {
+    for (const fop::FopType& type : fop::kFopTypes) {
+        CAPTURE(type.name);
+        const Executor& executor = executor_of(type);
+        const bool is_recorded = type.repeat == fop::Repeat::kRecorded;
+        CHECK((executor.told_again != nullptr) == is_recorded);
+        if (is_recorded) CHECK(executor.slot != nullptr);
+    }
+}
+
 TEST_CASE("reqh rules: what is said of a fop of any type, by any key, is what happens", "[reqh]") {
     Both both;
     for_each_ruled_type([&both](const fop::FopType& type) {
