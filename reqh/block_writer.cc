@@ -28,9 +28,16 @@ constexpr std::size_t kMovedBlocks = WritePlan::kChunkBlocks / 2 - 1;
 
 // -- the bytes of the write --
 
-Task<Granted<>> BlockWriter::bring() {
+// A client may have lost the session over which it was asked for its bytes, and have sent the
+// request again over another: whichever has them first is made, and the other is told the same.
+Task<Granted<std::optional<fop::Reply>>> BlockWriter::bring() {
     brought_offset_ = source_.ranges.empty() ? 0 : source_.ranges.front().offset;
-    return bring_chunks();
+    const bool waits_for_client = source_.memory != nullptr;
+    if (waits_for_client) operation_.let_same_run();
+    const auto brought = co_await bring_chunks();
+    if (!brought) co_return refused(brought.error());
+    if (!waits_for_client) co_return std::nullopt;
+    co_return co_await operation_.recall();
 }
 
 // The last chunk stays in the piece.

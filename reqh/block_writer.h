@@ -37,8 +37,9 @@ public:
     BlockWriter(Operation& operation, WritePlan& plan, store::Fid fid, const WriteSource& source)
         : operation_(operation), plan_(plan), fid_(fid), source_(source) {}
 
-    // Returns when all bytes have arrived from the client. Requires: no lock is held.
-    Task<Granted<>> bring();
+    // Returns when all bytes have arrived from the client; with the reply when the same request has
+    // come again meanwhile, and was made. Requires: no lock is held.
+    Task<Granted<std::optional<fop::Reply>>> bring();
     // The one range of the source has another offset by now; what was brought goes there. Requires:
     // bring() has ended, pieces_from_zero.
     Task<Granted<>> move();

@@ -150,6 +150,9 @@ public:
     // Before anything that could refuse a request that was carried out. kCancelled when its client
     // has had the reply, and only the network has not.
     Task<Granted<std::optional<fop::Reply>>> recall();
+    // While this one waits for its client the same request need not wait for it: ends what recall()
+    // has begun, which has to be asked again before anything is changed.
+    void let_same_run() { once_lock_.release(); }
     // Waits for names, in their order; all of them are let go at the end of the operation, or by
     // let_go_names(). Requires: it holds none yet.
     struct WantedName {

@@ -128,6 +128,7 @@ Task<fop::Reply> run_upload_write(Operation* operation) {
                         .memory = write.source ? &*write.source : nullptr});
     const auto brought = co_await writer.bring();
     if (!brought) co_return operation->refuse(brought.error());
+    if (brought->has_value()) co_return **brought;
     const LockRequest needed{.fid = fid,
                              .range = is_empty ? kAttributes : blocks,
                              .mode = is_empty ? LockMode::kShared : LockMode::kExclusive};

@@ -159,6 +159,7 @@ Task<fop::Reply> run_write(Operation* operation) {
                         .memory = write.source ? &*write.source : nullptr});
     const auto brought = co_await writer.bring();
     if (!brought) co_return operation->refuse(brought.error());
+    if (brought->has_value()) co_return **brought;
     const LockRequest needed{.fid = fid,
                              .range = is_empty ? kAttributes : blocks,
                              .mode = is_empty ? LockMode::kShared : LockMode::kExclusive};
@@ -202,6 +203,7 @@ Task<fop::Reply> run_append(Operation* operation) {
                         .pieces_from_zero = true});
     const auto brought = co_await writer.bring();
     if (!brought) co_return operation->refuse(brought.error());
+    if (brought->has_value()) co_return **brought;
     const LockRequest needed{.fid = fid, .range = kWholeObject, .mode = LockMode::kExclusive};
     const auto locked = co_await operation->lock(needed);
     if (!locked) co_return operation->refuse(locked.error());

@@ -4,6 +4,7 @@
 if(MUTANT STREQUAL "lock_before_pull")
     set(rule [==[    const auto brought = co_await writer.bring();
     if (!brought) co_return operation->refuse(brought.error());
+    if (brought->has_value()) co_return **brought;
     const LockRequest needed{.fid = fid, .range = kWholeObject, .mode = LockMode::kExclusive};
     const auto locked = co_await operation->lock(needed);
     if (!locked) co_return operation->refuse(locked.error());
@@ -13,6 +14,7 @@ if(MUTANT STREQUAL "lock_before_pull")
     if (!locked) co_return operation->refuse(locked.error());
     const auto brought = co_await writer.bring();
     if (!brought) co_return operation->refuse(brought.error());
+    if (brought->has_value()) co_return **brought;
 ]==])
 elseif(MUTANT STREQUAL "resend_unrecorded")
     set(rule [==[    if (*newest < reply_key_.request_number) co_return std::nullopt;

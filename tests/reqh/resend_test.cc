@@ -85,6 +85,31 @@ private:
     std::deque<AppendSpec> appends_;
 };
 
+// A block of an upload, from memory of the client.
+class UploadPart {
+public:
+    explicit UploadPart(StoreStage& node) {
+        const FakeFop& begun =
+            node.call({.type = type_of("upload_begin"),
+                       .body = fop::UploadBegin{.slot = kFirstSlot, .mode = 0600}});
+        fid_ = std::get<fop::UploadBeginReply>(begun.answer->body).fid;
+    }
+    FopSpec spec(const Bytes& bytes) {
+        const fop::Range range{.offset = 0, .length = bytes.size()};
+        checksums_ = checksums_of({range}, bytes);
+        fop::UploadWrite body{
+            .fid = fid_,
+            .range = range,
+            .checksums = fop::List<std::uint32_t>(checksums_.data(), checksums_.size())};
+        body.source.emplace();
+        return {.type = type_of("upload_write"), .body = body, .source = bytes};
+    }
+
+private:
+    fop::Fid fid_{};
+    std::vector<std::uint32_t> checksums_;
+};
+
 }  // namespace
 
 TEST_CASE("reqh resend: what comes again undoes nothing that others did since", "[reqh]") {
@@ -182,8 +207,40 @@ TEST_CASE("reqh resend: a request that is still at work is made once, wherever i
     CHECK(first.status() == fop::Status::kDone);
     CHECK(again.status() == fop::Status::kDone);
     CHECK(changed_by(again).version == changed_by(first).version);
-    CHECK(again.transfers.empty());
     CHECK(node.stat(fid).size_bytes == 5000);
+}
+
+TEST_CASE("reqh resend: who sends its bytes slowly keeps the same request waiting nowhere",
+          "[reqh]") {
+    StoreStage node({.localities = 2});
+    const fop::Fid fid = node.create();
+    Sources sources;
+    UploadPart part(node);
+    const std::array specs{sources.append(fid, pattern(5000, 1)),
+                           sources.write(fid, 100, pattern(9000, 2)),
+                           part.spec(pattern(kBlock, 3))};
+    const auto which = GENERATE(range(0, 3));
+    CAPTURE(which);
+    FopSpec slow = from(kFirst, 0x107, specs[static_cast<std::size_t>(which)]);
+    slow.transfer_time = 4s;
+    FakeFop& first = node.send(slow, 0);
+    node.run_for(100ms);
+    REQUIRE(first.transfers.size() == 1);
+    FopSpec quick = slow;
+    quick.transfer_time = 1ms;
+    FakeFop& again = node.send(quick, 1);
+    node.run_for(100ms);
+    REQUIRE(again.answer.has_value());
+    CHECK(again.status() == fop::Status::kDone);
+    REQUIRE_FALSE(first.answer.has_value());
+    const auto version = node.stat(fid).version;
+
+    node.wait_for(first);
+
+    CHECK(first.status() == fop::Status::kDone);
+    CHECK(changed_by(first).version == changed_by(again).version);
+    CHECK(node.stat(fid).version == version);
+    CHECK(node.all_pieces_are_back());
 }
 
 TEST_CASE("reqh resend: a request that arrives after a later one in its place does nothing",
