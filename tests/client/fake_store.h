@@ -96,6 +96,7 @@ public:
     std::set<std::uint16_t> missing;  // Likewise: what was done there is not known either.
     // What is lost is not taken again that begins here.
     std::set<std::uint64_t> overtaken;
+    std::set<std::uint64_t> denied;       // Likewise: its writer may not write any more.
     std::set<std::uint16_t> written_off;  // Likewise: what was there is lost.
     std::set<std::uint16_t> offline;      // Likewise: in the table only.
     std::set<std::size_t> away;           // Localities: nobody gets a session there.
@@ -377,6 +378,7 @@ private:
         if (body.lost_in != 0 && overtaken.contains(body.ranges.front().offset)) {
             return refuse(fop::Status::kLost);
         }
+        if (denied.contains(body.ranges.front().offset)) return refuse(fop::Status::kDenied);
         std::size_t at = 0;
         for (const fop::Range& range : body.ranges) {
             put(*found, range.offset, std::span(data).subspan(at, range.length));

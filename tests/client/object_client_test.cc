@@ -394,6 +394,35 @@ TEST_CASE("client objects: what others have changed since is said to be lost, on
     REQUIRE(stage.read(fid).substr(50) == "second");
 }
 
+TEST_CASE("client objects: what its writer may not write any more is said to be lost, once",
+          "[client]") {
+    Stage stage;
+    const fop::Fid fid = stage.create("a");
+    stage.write(fid, 3, "first", kBuffered);
+    stage.write(fid, 50, "second", kBuffered);
+    stage.store.denied = {3};
+    stage.crash();
+    const bool reads_first = GENERATE(false, true);
+    CAPTURE(reads_first);
+
+    Outcome<void> lost;
+    if (reads_first) {
+        std::array<std::byte, 200> into{};
+        const auto read = stage.run(stage.client->read(fid, 0, into, kNoWait));
+        if (!read) lost = std::unexpected(read.error());
+    } else {
+        lost = stage.run(stage.client->sync(kNoWait));
+    }
+
+    REQUIRE_FALSE(lost.has_value());
+    REQUIRE(lost.error().status == fop::Status::kLost);
+    REQUIRE(lost.error().lost->fid == fid);
+    REQUIRE(lost.error().lost->ranges == std::vector{fop::Range{.offset = 3, .length = 5}});
+    stage.done(stage.client->sync(kNoWait));
+    REQUIRE(stage.client->held_bytes() == 0);
+    REQUIRE(stage.read(fid).substr(50) == "second");
+}
+
 TEST_CASE("client objects: a change does nothing when it says that something is lost", "[client]") {
     Stage stage;
     const fop::Fid fid = stage.create("a");
