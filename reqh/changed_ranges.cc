@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <utility>
 
 #include "core/ensure.h"
@@ -17,19 +18,30 @@ constexpr ChangedRanges::Writer kSeveral{};
 
 ChangedRanges::ChangedRanges(const Life& life, const Limits& limits)
     : life_(life), limits_(limits) {
+    ENSURE(life_.incarnation <= std::numeric_limits<std::uint32_t>::max());
     ENSURE(limits_.of_object < limits_.in_all);
 }
 
-// A record that does not say it was written before this incarnation began.
-std::uint64_t ChangedRanges::known_age(std::uint32_t changed_in) const {
-    return changed_in == 0 ? life_.incarnation - 1 : changed_in;
+std::uint32_t ChangedRanges::last_by_others(const store::LastWriter& record,
+                                            const Writer& writer) const {
+    // One that does not say it was written before this incarnation began.
+    if (record.incarnation == 0) return static_cast<std::uint32_t>(life_.incarnation - 1);
+    return record.who == writer ? record.others_in : record.incarnation;
+}
+
+store::LastWriter ChangedRanges::last_writer(const store::LastWriter& before,
+                                             const Writer& writer) const {
+    return {.incarnation = static_cast<std::uint32_t>(life_.incarnation),
+            .others_in = last_by_others(before, writer),
+            .who = writer};
 }
 
 bool ChangedRanges::may_be_newer(const Change& change, std::uint64_t lost_in) const {
     if (lost_in >= life_.incarnation || lost_in < life_.first_known) return true;
+    if (last_by_others(change.before, change.writer) <= lost_in) return false;
     const auto object = objects_.find(change.fid);
-    if (object == objects_.end()) return known_age(change.object_changed_in) > lost_in;
-    if (object->second.changed_before > lost_in) return true;
+    if (object == objects_.end()) return true;
+    if (last_by_others(object->second.before, change.writer) > lost_in) return true;
     const Parts& parts = object->second.parts;
     auto part = parts.upper_bound(change.range.offset);
     if (part != parts.begin() && std::prev(part)->second.end > change.range.offset) --part;
@@ -44,7 +56,7 @@ void ChangedRanges::add(const Change& change) {
     const auto [place, is_new] = objects_.try_emplace(change.fid);
     Object& object = place->second;
     if (is_new) {
-        object.changed_before = known_age(change.object_changed_in);
+        object.before = change.before;
         object.place = by_age_.insert(by_age_.end(), change.fid);
         ++size_;
     } else {

@@ -17,11 +17,11 @@ namespace fopd::reqh {
 //
 // A log that ends in a crash keeps a prefix of its changes. Whatever was there when the write was
 // lost is therefore older than it, and only changes of later incarnations are newer: of those of
-// the present one this class knows, of those in between the object's own record says when the last
-// one was.
+// the present one this class knows which bytes they are of, and of all of them the object's own
+// record says when the last one by somebody else was, whichever bytes that has changed.
 //
 // The memory is bounded. Of an object of too many ranges it is only known that it was changed, and
-// of the objects that were not changed for longest nothing at all: both count as changed by others.
+// of the objects that were not changed for longest nothing at all: then the record has to do.
 // Pure, but for what it remembers.
 class ChangedRanges {
 public:
@@ -45,9 +45,7 @@ public:
         store::Fid fid{};
         fop::Range range{};
         Writer writer{};
-        // In which incarnation the object was changed last, as its record says before the change;
-        // 0: in one before the present.
-        std::uint32_t object_changed_in = 0;
+        store::LastWriter before{};  // As the object's record says before the change.
     };
 
     // Whether somebody else than the writer may have changed something of the range after
@@ -57,6 +55,8 @@ public:
     // In the turn in which the change begins. What is cut off, or comes behind the end, is a range
     // up to fop::kOffsetMax.
     void add(const Change& change);
+    // What the object's record says after a change by the writer.
+    store::LastWriter last_writer(const store::LastWriter& before, const Writer& writer) const;
     // The object is gone: nobody changes it any more.
     void forget(store::Fid fid);
 
@@ -69,7 +69,7 @@ private:
     };
     using Parts = std::map<std::uint64_t, Part>;  // By offset; apart from each other.
     struct Object {
-        std::uint64_t changed_before = 0;  // The last incarnation before this one that changed it.
+        store::LastWriter before;  // What its record said before the first of its parts.
         Parts parts;
         std::list<store::Fid>::iterator place;
     };
@@ -79,7 +79,8 @@ private:
     static void mark(Parts& parts, const fop::Range& range, const Writer& writer);
     static void split(Parts& parts, std::uint64_t at);
     static Parts::iterator join(Parts& parts, Parts::iterator part);
-    std::uint64_t known_age(std::uint32_t changed_in) const;
+    // The last incarnation in which anybody but this one has changed the object; 0: none.
+    std::uint32_t last_by_others(const store::LastWriter& record, const Writer& writer) const;
 
     const Life life_;
     const Limits limits_;

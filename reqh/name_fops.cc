@@ -104,7 +104,7 @@ Task<fop::Reply> run_create(Operation* operation) {
                                .changed = now,
                                .pool = *placed,
                                .mode = create.mode,
-                               .incarnation = operation->incarnation(),
+                               .last_writer = operation->last_writer({}),
                                .owner = acting_user(operation->caller()),
                                .group = *group,
                                .name = create.name,

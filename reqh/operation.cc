@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
-#include <limits>
 #include <utility>
 
 #include "core/ensure.h"
@@ -182,12 +181,6 @@ Granted<> Operation::check_room(std::uint64_t blocks) const {
 Granted<> Operation::check_serving() const {
     if (volume().serving()) return {};
     return refused(fop::Status::kReadOnly, volume().failure().context);
-}
-
-std::uint32_t Operation::incarnation() const {
-    const std::uint64_t epoch = volume().newest().epoch;
-    ENSURE(epoch <= std::numeric_limits<std::uint32_t>::max());
-    return static_cast<std::uint32_t>(epoch);
 }
 
 // -- what others use --
@@ -536,9 +529,12 @@ Granted<> Operation::begin_change(store::Reservation reservation, store::Durabil
 }
 
 ChangedRanges::Change Operation::changed_range(store::Fid fid, const fop::Range& range,
-                                               std::uint32_t changed_in) const {
-    return {
-        .fid = fid, .range = range, .writer = {caller().owner}, .object_changed_in = changed_in};
+                                               const store::LastWriter& before) const {
+    return {.fid = fid, .range = range, .writer = {caller().owner}, .before = before};
+}
+
+store::LastWriter Operation::last_writer(const store::LastWriter& before) const {
+    return home_->changed_ranges().last_writer(before, {caller().owner});
 }
 
 Task<Granted<fop::Receipt>> Operation::finish_change(store::Data data) {

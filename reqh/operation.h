@@ -101,8 +101,6 @@ public:
     core::Reactor& reactor() const { return *site_.reactor; }
     Stores& stores() const { return *site_.stores; }
     WallTime wall() const { return stores().parts().clock.wall(); }
-    // The life of the disk's log, as records of objects have it.
-    std::uint32_t incarnation() const;
     const core::Buffer& piece() const { return piece_; }
 
     // Runs `job()`, a task of steps, at another locality; they see what it has, and leave nothing
@@ -236,10 +234,12 @@ public:
     // The change has begun, or nothing of it is left.
     Granted<> begin_change(store::Reservation reservation, store::Durability durability,
                            store::Data data);
-    // Describes a change by the caller for ChangedRanges. `changed_in` is the incarnation in which
-    // the object was last changed before.
+    // Describes a change by the caller for ChangedRanges; `before` is from the object's record.
     ChangedRanges::Change changed_range(store::Fid fid, const fop::Range& range,
-                                        std::uint32_t changed_in) const;
+                                        const store::LastWriter& before) const;
+    // What the record says when the caller has changed the bytes. `before` is empty for an object
+    // that is new.
+    store::LastWriter last_writer(const store::LastWriter& before) const;
     // Waits until the change is what its durability says. From begin_change() on nobody can give
     // the operation up any more.
     Task<Granted<fop::Receipt>> finish_change(store::Data data);

@@ -145,7 +145,8 @@ Task<Granted<>> Clearing::commit(store::Reservation room) {
     object.size_bytes = what_.size_bytes;
     ++object.version;
     object.changed = operation_.wall();
-    const auto changed_in = std::exchange(object.incarnation, operation_.incarnation());
+    const auto before =
+        std::exchange(object.last_writer, operation_.last_writer(object.last_writer));
     operation_.put_object(what_.fid, object);
     operation_.put_reply({.type = operation_.request().type,
                           .version = object.version,
@@ -160,7 +161,7 @@ Task<Granted<>> Clearing::commit(store::Reservation room) {
         co_return begun;
     }
     operation_.home().changed_ranges().add(
-        operation_.changed_range(what_.fid, what_.bytes, changed_in));
+        operation_.changed_range(what_.fid, what_.bytes, before));
     const auto receipt = co_await operation_.finish_change(data);
     if (!receipt) co_return refused(receipt.error());
     changed_ = {.version = object.version, .size_bytes = object.size_bytes, .receipt = *receipt};

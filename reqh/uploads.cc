@@ -215,7 +215,7 @@ Task<Granted<fop::UploadCommitReply>> commit_upload(Operation* operation,
     object.size_bytes = commit->size_bytes;
     object.version = 1;
     object.changed = operation->wall();
-    object.incarnation = operation->incarnation();
+    object.last_writer = operation->last_writer({});
     object.name_version = object.name.empty() ? 0 : operation->name_hold(0).version;
     operation->put_commit(fid, object);
     operation->will_come(fid);

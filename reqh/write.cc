@@ -43,7 +43,7 @@ private:
     Operation& operation_;
     const What what_;
     BlockWriter& writer_;
-    std::uint32_t changed_in_ = 0;  // The object's incarnation before.
+    store::LastWriter last_writer_;  // Before.
     ObjectState before_;
     ObjectState after_;
 };
@@ -91,7 +91,7 @@ Granted<> ObjectWrite::put_grown_object() {
     }
     ++object.version;
     object.changed = operation_.wall();
-    changed_in_ = std::exchange(object.incarnation, operation_.incarnation());
+    last_writer_ = std::exchange(object.last_writer, operation_.last_writer(object.last_writer));
     after_ = {
         .size_bytes = object.size_bytes, .version = object.version, .changed = object.changed};
     operation_.put_object(what_.fid, object);
@@ -107,7 +107,7 @@ Granted<> ObjectWrite::check_still_newest() const {
     if (what_.lost_in == 0) return {};
     const ChangedRanges& changed = operation_.home().changed_ranges();
     for (const fop::Range& range : what_.ranges) {
-        const auto change = operation_.changed_range(what_.fid, range, changed_in_);
+        const auto change = operation_.changed_range(what_.fid, range, last_writer_);
         if (changed.may_be_newer(change, what_.lost_in)) {
             return refused(fop::Status::kLost, "others may have changed these bytes since");
         }
@@ -118,7 +118,7 @@ Granted<> ObjectWrite::check_still_newest() const {
 void ObjectWrite::note_changed() const {
     for (const fop::Range& range : what_.ranges) {
         operation_.home().changed_ranges().add(
-            operation_.changed_range(what_.fid, range, changed_in_));
+            operation_.changed_range(what_.fid, range, last_writer_));
     }
 }
 

@@ -91,7 +91,7 @@ void ObjectBook::lose_memory() {
     tell("the server loses its memory");
     for (Change& change : changes_) {
         if (!change.buffered || change.state == ObjectChange::State::kRefused) continue;
-        change.lost = true;
+        change.lost = change.was_lost = true;
         change.sure = kNotYet;
     }
 }
@@ -461,17 +461,18 @@ void ObjectBook::tell_lost(std::uint32_t life, const client::LostWrite& lost) {
 }
 
 // Whether the server may refuse to have the change written again: others have changed the range
-// since, or, in a life of the server that it has survived, anything of the object.
+// since, or, in a life of the server that it has survived, anything of the object. Where disks move
+// a client may be taken for another.
 bool ObjectBook::may_be_overtaken(const Change& change, const fop::Range& range) const {
     const bool long_ago = moves_excused_ || server_lives_ > change.server_life + 1;
     return std::ranges::any_of(changes_, [&](const Change& other) {
         if (other.fid != change.fid || !changes_bytes(other.wish.kind)) return false;
         if (&other == &change || !other.may_show()) return false;
-        const bool is_over =
-            other.state == ObjectChange::State::kDone && !other.lost && other.ended < change.begun;
+        const bool is_over = other.state == ObjectChange::State::kDone && !other.was_lost &&
+                             other.ended < change.begun;
         if (is_over) return false;
-        return long_ago ||
-               (other.life != change.life && (!other.placed || overlap(other.range, range)));
+        const bool is_by_another = moves_excused_ || other.life != change.life;
+        return is_by_another && (long_ago || !other.placed || overlap(other.range, range));
     });
 }
 

@@ -38,6 +38,7 @@ struct ObjectChange {
     // Buffered, and lost by the server since: its client writes it again where nobody else has
     // changed anything, or is told that it is lost.
     bool lost = false;
+    bool was_lost = false;  // Also when it is known by now that it came back.
     // So it was told, of all or some of it: nobody can say what of it there is.
     bool told_lost = false;
     std::uint32_t server_life = 0;  // In which it began.

@@ -15,8 +15,13 @@ namespace {
 constexpr std::size_t kFidKeyBytes = 17;
 constexpr std::size_t kNumberKeyBytes = 25;
 
-constexpr std::byte kObjectLayout{1};
-constexpr std::size_t kObjectHeadBytes = 56;
+// An older object's head is shorter: it does not say who has changed it.
+constexpr std::byte kOldObjectLayout{1};
+constexpr std::byte kObjectLayout{2};
+constexpr std::byte kUploadLayout{1};
+constexpr std::size_t kOldObjectHeadBytes = 56;
+constexpr std::size_t kObjectHeadBytes = 76;
+constexpr std::size_t kLastWriterAt = 60;
 constexpr std::size_t kUploadHeadBytes = 24;
 constexpr std::size_t kExtentHeadBytes = 8;
 constexpr std::size_t kReplyMadeAt = 7;
@@ -65,13 +70,16 @@ void append_object(ValueBuffer& into, const Object& object) {
     value[3] = std::byte{0};
     put_little(value, 4, static_cast<std::uint16_t>(object.name.size()));
     put_little(value, 6, object.mode);
-    put_little(value, 8, object.incarnation);
+    put_little(value, 8, object.last_writer.incarnation);
     put_little(value, 12, object.pool);
     put_little(value, 16, object.size_bytes);
     put_little(value, 24, object.version);
     put_little(value, 32, static_cast<std::uint64_t>(object.created.unix_ns));
     put_little(value, 40, static_cast<std::uint64_t>(object.changed.unix_ns));
     put_little(value, 48, object.name_version);
+    put_little(value, kOldObjectHeadBytes, object.last_writer.others_in);
+    std::ranges::copy(object.last_writer.who.bytes, value.begin() + kLastWriterAt);
+    value[kObjectHeadBytes - 1] = std::byte{0};
     std::byte* text = value.subspan(kObjectHeadBytes).data();
     text = put_text(text, object.owner);
     text = put_text(text, object.group);
@@ -148,26 +156,27 @@ void StoredExtent::copy_checksums(std::uint32_t skip, std::span<std::uint32_t> i
 }
 
 Result<Object> read_object(Bytes value) {
-    if (value.size() < kObjectHeadBytes || value[0] != kObjectLayout) {
-        return corrupt("layout of an object in the index");
-    }
+    const bool is_old = value.size() >= kOldObjectHeadBytes && value[0] == kOldObjectLayout;
+    const bool is_new = value.size() >= kObjectHeadBytes && value[0] == kObjectLayout;
+    if (!is_old && !is_new) return corrupt("layout of an object in the index");
+    const std::size_t head_bytes = is_old ? kOldObjectHeadBytes : kObjectHeadBytes;
     const auto owner_bytes = static_cast<std::size_t>(value[1]);
     const auto group_bytes = static_cast<std::size_t>(value[2]);
     const auto name_bytes = std::size_t{get_little<std::uint16_t>(value, 4)};
     if (owner_bytes > kPrincipalBytesMax || group_bytes > kPrincipalBytesMax ||
         name_bytes > kObjectNameBytesMax ||
-        value.size() != kObjectHeadBytes + owner_bytes + group_bytes + name_bytes) {
+        value.size() != head_bytes + owner_bytes + group_bytes + name_bytes) {
         return corrupt("length of an object in the index");
     }
-    const auto text = value.subspan(kObjectHeadBytes);
-    const Object object{
+    const auto text = value.subspan(head_bytes);
+    Object object{
         .size_bytes = get_little<std::uint64_t>(value, 16),
         .version = get_little<std::uint64_t>(value, 24),
         .created = {static_cast<std::int64_t>(get_little<std::uint64_t>(value, 32))},
         .changed = {static_cast<std::int64_t>(get_little<std::uint64_t>(value, 40))},
         .pool = get_little<std::uint32_t>(value, 12),
         .mode = get_little<std::uint16_t>(value, 6),
-        .incarnation = get_little<std::uint32_t>(value, 8),
+        .last_writer = {.incarnation = get_little<std::uint32_t>(value, 8)},
         .owner = as_text(text.first(owner_bytes)),
         .group = as_text(text.subspan(owner_bytes, group_bytes)),
         .name = as_text(text.subspan(owner_bytes + group_bytes)),
@@ -177,11 +186,18 @@ Result<Object> read_object(Bytes value) {
         object.name.contains('\0') || object.name_version >= kNameVersionEnd) {
         return corrupt("object in the index");
     }
+    if (is_old) return object;
+    LastWriter& last = object.last_writer;
+    last.others_in = get_little<std::uint32_t>(value, kOldObjectHeadBytes);
+    std::ranges::copy(value.subspan(kLastWriterAt, last.who.bytes.size()), last.who.bytes.begin());
+    if (value[kObjectHeadBytes - 1] != std::byte{0} || last.others_in > last.incarnation) {
+        return corrupt("last writer of an object in the index");
+    }
     return object;
 }
 
 Result<Upload> read_upload(Bytes value) {
-    if (value.size() < kUploadHeadBytes || value[0] != kObjectLayout) {
+    if (value.size() < kUploadHeadBytes || value[0] != kUploadLayout) {
         return corrupt("layout of an upload in the index");
     }
     const auto rule = static_cast<std::uint8_t>(value[1]);
@@ -277,7 +293,7 @@ Bytes write_object(ValueBuffer& into, const Object& object) {
 Bytes write_upload(ValueBuffer& into, const Upload& upload) {
     into.clear();
     const auto head = into.grow(kUploadHeadBytes);
-    head[0] = kObjectLayout;
+    head[0] = kUploadLayout;
     head[1] = static_cast<std::byte>(upload.rule);
     put_little(head, 2, std::uint16_t{0});
     put_little(head, 4, std::uint32_t{0});

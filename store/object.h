@@ -43,6 +43,18 @@ struct ClientId {
     friend auto operator<=>(const ClientId&, const ClientId&) = default;
 };
 
+// Who has changed an object's bytes, or its size, last, by epochs of the log.
+struct LastWriter {
+    // Of the last change. 0: an older program wrote the record, in an epoch before the present one.
+    std::uint32_t incarnation = 0;
+    // The last one in which somebody else has changed them. 0: nobody has.
+    std::uint32_t others_in = 0;
+    // Whose the last change was. Zeros: it is not known.
+    ClientId who{};
+
+    friend bool operator==(const LastWriter&, const LastWriter&) = default;
+};
+
 struct Object {
     std::uint64_t size_bytes = 0;
     std::uint64_t version = 0;
@@ -50,9 +62,7 @@ struct Object {
     WallTime changed{};
     std::uint32_t pool = 0;
     std::uint16_t mode = 0;  // Nine permission bits.
-    // The epoch of the log in which its bytes, or its size, changed last. 0: an older program wrote
-    // the record, in an epoch before the present one.
-    std::uint32_t incarnation = 0;
+    LastWriter last_writer{};
     std::string_view owner{};  // Borrowed, as the other two.
     std::string_view group{};
     std::string_view name{};  // Empty: it has none.

@@ -51,6 +51,11 @@ public:
         stage_.user(who).sync();
         stage_.must(stage_.play());
     }
+    // While this happens.
+    void syncs_over(std::uint32_t who, const ObjectFault& fault) {
+        stage_.user(who).sync();
+        stage_.must(stage_.play({fault}));
+    }
     // Without power, so that what is not durable may be lost.
     void crashes() { stage_.must(stage_.restart(ObjectFault::Kind::kPowerCut)); }
     std::uint64_t size_on_disk() {
@@ -210,6 +215,21 @@ TEST_CASE("sim shared objects: what is lost twice comes back twice", "[sim]") {
         }
         sharing.syncs(kAnn);
         sharing.syncs(kBob);
+        sharing.was("told lost", 0);
+    });
+}
+
+// Killed while a part has been written again, and what there was of it is on the disk.
+TEST_CASE("sim shared objects: what one alone has written comes back when its replay is cut short",
+          "[sim]") {
+    const auto begin = [](Sharing& sharing) {
+        for (std::uint64_t i = 0; i < 8; ++i) sharing.buffers(kAnn, bytes(100 + i * 9000, 5000));
+    };
+    const auto steps = static_cast<std::uint32_t>(GENERATE(range(10, 250, 20)));
+    CAPTURE(steps);
+    lose_and(begin, [steps](Sharing& sharing) {
+        sharing.syncs_over(kAnn, {.kind = ObjectFault::Kind::kCrash, .steps = steps});
+        sharing.was("sync done", 1);
         sharing.was("told lost", 0);
     });
 }

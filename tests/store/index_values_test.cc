@@ -15,6 +15,14 @@ namespace {
 
 constexpr Fid kFid{.high = 0x0001020304050607, .low = 0x08090a0b0c0d0e0f};
 
+ClientId example_client() {
+    ClientId client;
+    for (std::size_t i = 0; i < client.bytes.size(); ++i) {
+        client.bytes[i] = static_cast<std::byte>(0x20 + i);
+    }
+    return client;
+}
+
 Object documented_object() {
     return {.size_bytes = 10'000,
             .version = 3,
@@ -22,7 +30,7 @@ Object documented_object() {
             .changed = {1'700'000'001'000'000'000},
             .pool = 1,
             .mode = 0640,
-            .incarnation = 9,
+            .last_writer = {.incarnation = 9, .others_in = 7, .who = example_client()},
             .owner = "ann",
             .group = "staff",
             .name = "reports/2026",
@@ -30,11 +38,7 @@ Object documented_object() {
 }
 
 ReplyKey example_reply_key() {
-    ReplyKey key{.client = {}, .request_number = 0x1'4d07};
-    for (std::size_t i = 0; i < key.client.bytes.size(); ++i) {
-        key.client.bytes[i] = static_cast<std::byte>(0x20 + i);
-    }
-    return key;
+    return {.client = example_client(), .request_number = 0x1'4d07};
 }
 
 constexpr std::array<std::uint32_t, 2> kChecksums{0x11223344, 0x55667788};
@@ -103,12 +107,28 @@ TEST_CASE("store index values: an object is read back, and only whole", "[store]
     REQUIRE(object->changed.unix_ns == 1'700'000'001'000'000'000);
     REQUIRE(object->pool == 1);
     REQUIRE(object->mode == 0640);
-    REQUIRE(object->incarnation == 9);
+    REQUIRE(object->last_writer == documented_object().last_writer);
     REQUIRE(object->owner == "ann");
     REQUIRE(object->group == "staff");
     REQUIRE(object->name == "reports/2026");
     REQUIRE(object->name_version == 2);
     require_refused_unless_whole(value, value.size(), read_object);
+}
+
+TEST_CASE("store index values: an older program's object does not say who has changed it",
+          "[store]") {
+    ValueBuffer buffer;
+    const auto value = write_object(buffer, documented_object());
+    std::vector<std::byte> older(value.begin(), value.begin() + 56);
+    older.insert(older.end(), value.begin() + 76, value.end());
+    older[0] = std::byte{1};
+    const auto object = read_object(Bytes(older));
+
+    REQUIRE(object.has_value());
+    REQUIRE(object->last_writer == LastWriter{.incarnation = 9});
+    REQUIRE(object->owner == "ann");
+    REQUIRE(object->name == "reports/2026");
+    require_refused_unless_whole(Bytes(older), older.size(), read_object);
 }
 
 TEST_CASE("store index values: the longest names fit into an upload", "[store]") {
