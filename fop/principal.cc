@@ -12,6 +12,15 @@ bool is_name(std::string_view text) {
     return text.size() <= kNameBytesMax && core::is_utf8(text) && !core::has_control(text);
 }
 
+std::string share_name(const Identity& identity) {
+    switch (identity.kind) {
+        case AuthKind::kPrincipal: return "principal " + identity.name;
+        case AuthKind::kPeer: return "peers";
+        case AuthKind::kNone: break;
+    }
+    return "unauthenticated";
+}
+
 std::expected<KeyRing, std::string> KeyRing::make(Contents contents) {
     KeyRing ring;
     std::set<std::string_view> names;

@@ -51,6 +51,11 @@ struct Identity {
     friend bool operator==(const Identity&, const Identity&) = default;
 };
 
+// Whose share of what a node has only so much of: "principal ann". Only a principal has proved its
+// name; peers, and clients that do not authenticate, name themselves as they like, so that each of
+// these two kinds has one share.
+std::string share_name(const Identity& identity);
+
 struct KnownKey {
     Key key = {};
     Identity identity = {};

@@ -90,10 +90,7 @@ bool RequestHandler::is_held_up() const {
 bool RequestHandler::has_share(Fom& fom) {
     if (draining_ || !fom.needs_piece()) return true;
     const fabric::Caller& caller = fom.fop().caller();
-    // Only a principal has proved its name.
-    const bool is_proved = caller.kind == fop::AuthKind::kPrincipal;
-    const std::string_view principal = is_proved ? std::string_view(caller.principal) : "";
-    Shares::Client& client = shares_.client_of(principal, caller.client);
+    Shares::Client& client = shares_.client_of(caller.share, caller.client);
     fom.set_share(&client);
     // Whoever asks how the node is, is to hear it.
     const bool is_data = fom.attributes.lane == lrs::Lane::kData;

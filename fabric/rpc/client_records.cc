@@ -24,17 +24,12 @@ std::uint64_t cost_of(const RememberedFop& fop) {
     return kRememberedBytes + (fop.reply ? fop.reply->size_bytes() : 0);
 }
 
-PrincipalShare::Name share_name(const fop::Identity& identity) {
-    const bool is_proved = identity.kind == fop::AuthKind::kPrincipal;
-    return {identity.kind, is_proved ? identity.name : std::string()};
-}
-
 }  // namespace
 
 // -- sessions --
 
 PrincipalShare* ClientRecords::take_session(const fop::Identity& identity) {
-    PrincipalShare::Name name = share_name(identity);
+    std::string name = fop::share_name(identity);
     const auto [place, is_new] = shares_.try_emplace(name);
     PrincipalShare& share = place->second;
     if (is_new) share.name = std::move(name);
@@ -60,7 +55,7 @@ void ClientRecords::give_back(PrincipalShare& share) {
 
 void ClientRecords::release_if_empty(PrincipalShare& share) {
     if (share.sessions > 0 || share.clients > 0) return;
-    const PrincipalShare::Name name = share.name;
+    const std::string name = share.name;
     shares_.erase(name);
 }
 
@@ -115,7 +110,7 @@ void ClientRecords::forget(ClientRecord& client) {
     PrincipalShare& share = client.share_;
     set_idle(client, false);
     while (!client.fops_.empty()) erase_fop(client, client.fops_.begin());
-    clients_.erase(Key{client.id_, share.name.first, client.principal_});
+    clients_.erase(Key{client.id_, share.name, client.principal_});
     --share.clients;
     release_if_empty(share);
 }

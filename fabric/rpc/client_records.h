@@ -46,10 +46,7 @@ struct RememberedFop {
 
 // What a principal has of a locality: sessions, clients that may come back, replies kept for them.
 struct PrincipalShare {
-    // One for all peers, who share a key, and one for all who do not authenticate.
-    using Name = std::pair<fop::AuthKind, std::string>;
-
-    Name name;
+    std::string name;            // fop::share_name().
     std::uint32_t sessions = 0;  // Whose memory is not all back, too.
     std::uint32_t clients = 0;
     std::uint64_t reply_bytes = 0;
@@ -144,10 +141,10 @@ public:
     }
 
 private:
-    using Key = std::tuple<fop::ClientId, fop::AuthKind, std::string>;
+    using Key = std::tuple<fop::ClientId, std::string, std::string>;  // Share, principal.
 
     static Key key_of(const fop::ClientId& id, const fop::Identity& identity) {
-        return {id, identity.kind, identity.name};
+        return {id, fop::share_name(identity), identity.name};
     }
     bool may_remember_more(const PrincipalShare& share) const;
     void set_idle(ClientRecord& client, bool is_idle);
@@ -157,10 +154,10 @@ private:
     void release_if_empty(PrincipalShare& share);
 
     const Limits limits_;
-    std::map<PrincipalShare::Name, PrincipalShare> shares_;
+    std::map<std::string, PrincipalShare> shares_;
     std::map<Key, std::unique_ptr<ClientRecord>> clients_;
     // Those with idle clients, who has most of them last.
-    std::set<std::pair<std::uint32_t, PrincipalShare::Name>> by_idle_;
+    std::set<std::pair<std::uint32_t, std::string>> by_idle_;
     std::uint32_t sessions_ = 0;
     std::uint32_t idle_count_ = 0;
     std::uint64_t reply_bytes_ = 0;

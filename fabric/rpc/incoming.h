@@ -34,6 +34,7 @@ struct Caller {
     fop::AuthKind kind = fop::AuthKind::kPrincipal;
     std::string principal{};
     RequestOwner owner{};               // Of those two.
+    std::string share{};                // fop::share_name().
     std::string user{};                 // For whom it acts: itself, unless it may say another.
     std::vector<std::string> groups{};  // Its own.
     fop::Rights rights{};

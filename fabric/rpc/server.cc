@@ -277,6 +277,7 @@ void Server::Peer::on_open(Session& opened) {
               .kind = identity.kind,
               .principal = identity.name,
               .owner = request_owner(opened.client_id(), identity.name),
+              .share = fop::share_name(identity),
               .user = identity.user,
               .groups = identity.groups,
               .rights = identity.rights,

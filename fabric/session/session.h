@@ -237,7 +237,7 @@ private:
     std::string disbelief_;
     std::string peer_;
     fop::Identity identity_;
-    std::string loan_name_;  // Whose share of the loans it uses.
+    std::string share_name_;  // Of its identity.
     fop::ClientId client_id_{};
     fop::AcceptHello accepted_{};
     bool resumed_ = false;

@@ -24,17 +24,6 @@ Errc error_of(fop::RefusalReason reason) {
     return Errc::kDenied;
 }
 
-// A principal's name was proved with its key. Peers, and clients that do not authenticate, name
-// themselves as they like: each of these two kinds has one share.
-std::string loan_name_of(const fop::Identity& identity) {
-    switch (identity.kind) {
-        case fop::AuthKind::kPrincipal: return "principal " + identity.name;
-        case fop::AuthKind::kPeer: return "peers";
-        case fop::AuthKind::kNone: break;
-    }
-    return "unauthenticated";
-}
-
 }  // namespace
 
 // For the server. Takes only the ClientHello that the connect data promised, and then only a
@@ -98,7 +87,7 @@ void Session::follow(const fop::HandshakeStep& step) {
         case fop::HandshakeState::kRunning: return;
         case fop::HandshakeState::kProved: {
             identity_ = server_handshake_->session().identity;
-            loan_name_ = loan_name_of(identity_);
+            share_name_ = fop::share_name(identity_);
             const SessionUser::Verdict verdict = user_.on_proved(*this);
             return follow(
                 verdict.refusal.empty()

@@ -16,7 +16,7 @@ void Session::fop_waits() {
 // False: the session still lacks loans, and may have more once other sessions return some.
 bool Session::borrow_for_waiting() {
     CreditGrant& grant = fop_grant(fop::Lane::kData);
-    while (grant.lacks_loan() && host_.loans_.take(loan_name_, grant.lent())) grant.lend();
+    while (grant.lacks_loan() && host_.loans_.take(share_name_, grant.lent())) grant.lend();
     if (grant.urgent()) wants_turn();
     return !grant.lacks_loan() || host_.loans_.is_most(grant.lent());
 }
@@ -34,7 +34,7 @@ void Session::settle_loans() {
 }
 
 void Session::give_loans_back(std::uint32_t count) {
-    host_.loans_.give_back(loan_name_, count);
+    host_.loans_.give_back(share_name_, count);
 }
 
 }  // namespace fopd::fabric

@@ -96,6 +96,7 @@ public:
                    .kind = spec_.kind,
                    .principal = spec_.principal,
                    .owner = fabric::request_owner(spec_.client, spec_.principal),
+                   .share = fop::share_name({.kind = spec_.kind, .name = spec_.principal}),
                    .user = spec_.user.empty() ? spec_.principal : spec_.user,
                    .groups = spec_.groups,
                    .rights = spec_.rights,
