@@ -12,6 +12,11 @@ namespace fopd::fabric {
 namespace {
 
 constexpr Duration kSweepInterval = 10s;
+
+fop::Lane lane_of(const fop::FopType* type) {
+    return type != nullptr ? type->lane : fop::Lane::kData;
+}
+
 }  // namespace
 
 // One session of a client, and what it is waiting for. Stays until nothing refers to it.
@@ -36,9 +41,9 @@ public:
     // end of its credits.
     void reply(const fop::Reply& reply, fop::Lane lane) override;
     void leave(Incoming& incoming);
-    // What has done nothing may come again as if it had never been there.
     // The store may remember it from now on.
     void note_started(const Incoming& incoming);
+    // What has done nothing may come again as if it had never been there.
     void forget(Incoming& incoming);
     void join(Incoming& incoming);
 
@@ -71,7 +76,7 @@ public:
     explicit Incoming(Server& server) : server_(server) {}
 
     void begin(Peer& peer, const fop::RequestHeader& header, const fop::Request& request,
-               fop::Lane lane);
+               const fop::FopType* type);
 
     const fop::Request& request() const override { return request_; }
     const fop::RequestHeader& header() const override { return header_; }
@@ -98,6 +103,7 @@ public:
 
     Peer* peer() { return peer_; }
     RememberedFop* remembered = nullptr;
+    const fop::FopType* type = nullptr;  // Null: nobody knows it.
     fop::Lane lane = fop::Lane::kData;
 
 private:
@@ -305,7 +311,7 @@ bool Server::Peer::on_requests(Session& session_now, const fop::RequestsView& re
 bool Server::Peer::take(Session& session_now, const fop::RequestHeader& header,
                         const fop::Request& request) {
     const fop::FopType* const type = fop::find_fop_type(request.type);
-    const fop::Lane lane = type != nullptr ? type->lane : fop::Lane::kData;
+    const fop::Lane lane = lane_of(type);
     CreditGrant& grant = session_now.fop_grant(lane);
     if (!grant.use()) return false;
     grant.grow();
@@ -332,7 +338,7 @@ bool Server::Peer::take(Session& session_now, const fop::RequestHeader& header,
     }
     Incoming& incoming = server_.take_incoming();
     incoming.remembered = remembered;
-    incoming.begin(*this, header, request, lane);
+    incoming.begin(*this, header, request, type);
     server_.user_.on_incoming(incoming);
     if (session != &session_now) return false;  // The fop brought the session to its end.
     if (incoming.peer() == this) incoming.begin_to_wait();
@@ -409,7 +415,7 @@ void Server::Peer::join(Incoming& incoming) {
 }
 
 void Server::Peer::note_started(const Incoming& incoming) {
-    const fop::FopType* const type = fop::find_fop_type(incoming.request().type);
+    const fop::FopType* const type = incoming.type;
     const bool is_recorded = type != nullptr && type->repeat == fop::Repeat::kRecorded;
     if (is_recorded && record != nullptr) record->note_recorded(incoming.request().id);
 }
@@ -466,9 +472,10 @@ Bytes Server::Incoming::keep(Bytes bytes) {
 }
 
 void Server::Incoming::begin(Peer& peer, const fop::RequestHeader& header,
-                             const fop::Request& request, fop::Lane of_lane) {
+                             const fop::Request& request, const fop::FopType* known) {
     peer_ = &peer;
-    lane = of_lane;
+    type = known;
+    lane = lane_of(type);
     started_ = waits_ = replied_ = cancelling_ = is_given_up_ = false;
     cancel_.emplace();
     peer.join(*this);
