@@ -13,8 +13,23 @@ namespace {
 
 constexpr Duration kSweepInterval = 10s;
 
+// What is not counted of what a fop brings that waits. Enough for one that looks at something.
+constexpr std::size_t kUncountedBytes = 512;
+// How many fops that are done keep the memory of a large one.
+constexpr std::size_t kLargeKept = 64;
+
 fop::Lane lane_of(const fop::FopType* type) {
     return type != nullptr ? type->lane : fop::Lane::kData;
+}
+
+// What is kept of a request as long as the fop is there.
+std::size_t kept_bytes(const fop::RequestHeader& header, const fop::Request& request) {
+    return fop::borrowed_bytes(request.body) + header.job.size() + header.pool.size() +
+           header.user.size() + request.token.size() + request.payload.size();
+}
+
+std::uint32_t waiting_bytes(std::size_t kept) {
+    return static_cast<std::uint32_t>(kept - std::min(kept, kUncountedBytes));
 }
 
 }  // namespace
@@ -59,6 +74,9 @@ private:
     void replaced() override { session->end(Errc::kClosed, "its client has connected again"); }
     bool take(Session& session, const fop::RequestHeader& header, const fop::Request& request);
     bool put(Session& session, const fop::Reply& reply, fop::Lane lane);
+    void put_off(const fop::Request& request, fop::Lane lane, std::string_view words) {
+        reply({.id = request.id, .status = fop::Status::kTryAgain, .words = words}, lane);
+    }
 
     struct Waiting {
         KeptReply reply;
@@ -258,6 +276,9 @@ void Server::release(Incoming& incoming) {
     Peer* const peer = std::exchange(incoming.peer_, nullptr);
     incoming.remembered = nullptr;
     incoming.cancel_.reset();
+    if (free_incoming_.size() >= kLargeKept && incoming.storage_.capacity() > kUncountedBytes) {
+        incoming.storage_ = {};
+    }
     free_incoming_.push_back(&incoming);
     peer->leave(incoming);
 }
@@ -315,16 +336,18 @@ bool Server::Peer::take(Session& session_now, const fop::RequestHeader& header,
     CreditGrant& grant = session_now.fop_grant(lane);
     if (!grant.use()) return false;
     grant.grow();
+    const bool on_loan = lane == fop::Lane::kData && grant.uses_loans();
+    if (on_loan && !session_now.may_wait(waiting_bytes(kept_bytes(header, request)))) {
+        put_off(request, lane, "too many bytes wait for their turn");
+        return true;
+    }
 
     RememberedFop* remembered = nullptr;
     const bool is_once = type != nullptr && type->repeat == fop::Repeat::kOnce;
     if (is_once) {
         const auto [fop, is_new] = server_.clients_.remember(*record, request.id);
         if (fop == nullptr) {
-            reply({.id = request.id,
-                   .status = fop::Status::kTryAgain,
-                   .words = "too many replies that its clients have not acknowledged"},
-                  lane);
+            put_off(request, lane, "too many replies that its clients have not acknowledged");
             return true;
         }
         remembered = fop;
@@ -485,8 +508,7 @@ void Server::Incoming::begin(Peer& peer, const fop::RequestHeader& header,
     // Reserved at once: what is kept refers to it.
     const std::size_t of_body = fop::borrowed_bytes(request.body);
     storage_.clear();
-    storage_.reserve(of_body + header.job.size() + header.pool.size() + header.user.size() +
-                     request.token.size() + request.payload.size());
+    storage_.reserve(kept_bytes(header, request));
     request_ = request;
     header_ = header;
     storage_.resize(of_body);
@@ -507,12 +529,12 @@ void Server::Incoming::begin(Peer& peer, const fop::RequestHeader& header,
 void Server::Incoming::begin_to_wait() {
     if (started_ || replied_ || lane != fop::Lane::kData) return;
     waits_ = true;
-    peer_->session->fop_waits();
+    peer_->session->fop_waits(waiting_bytes(storage_.size()));
 }
 
 void Server::Incoming::end_waiting() {
     if (std::exchange(waits_, false) && peer_->session != nullptr) {
-        peer_->session->fop_waits_no_more();
+        peer_->session->fop_waits_no_more(waiting_bytes(storage_.size()));
     }
 }
 

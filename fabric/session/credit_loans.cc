@@ -4,15 +4,24 @@
 
 namespace fopd::fabric {
 
-bool CreditLoans::take(const std::string& principal, std::uint32_t has) {
-    if (is_most(has)) return false;
+CreditLoans::Taken CreditLoans::taken_by(const std::string& principal) const {
     const auto known = taken_by_.find(principal);
-    const std::uint32_t of_principal = known == taken_by_.end() ? 0 : known->second;
+    return known == taken_by_.end() ? Taken{} : known->second;
+}
+
+void CreditLoans::release_if_empty(TakenBy::iterator principal) {
+    if (principal->second.count == 0 && principal->second.bytes == 0) taken_by_.erase(principal);
+}
+
+bool CreditLoans::take(const std::string& principal, std::uint32_t has, std::uint32_t bytes) {
+    if (is_most(has)) return false;
+    const Taken own = taken_by(principal);
     // A principal has no more than are free, a session no more than half of what is left of that.
-    const std::uint32_t free = total_ - taken_;
-    if (of_principal >= free || has >= (free - of_principal) / 2) return false;
-    ++taken_;
-    ++taken_by_[principal];
+    const std::uint32_t free = limits_.total - taken_.count;
+    if (own.count >= free || has >= (free - own.count) / 2) return false;
+    if (!take_bytes(principal, bytes)) return false;
+    ++taken_.count;
+    ++taken_by_[principal].count;
     return true;
 }
 
@@ -20,10 +29,30 @@ void CreditLoans::give_back(const std::string& principal, std::uint32_t count) {
     if (count == 0) return;
     const auto known = taken_by_.find(principal);
     ENSURE(known != taken_by_.end());
-    ENSURE(count <= known->second);
-    taken_ -= count;
-    known->second -= count;
-    if (known->second == 0) taken_by_.erase(known);
+    ENSURE(count <= known->second.count);
+    taken_.count -= count;
+    known->second.count -= count;
+    release_if_empty(known);
+}
+
+bool CreditLoans::take_bytes(const std::string& principal, std::uint32_t bytes) {
+    if (bytes == 0) return true;
+    const std::uint32_t free = limits_.bytes - taken_.bytes;
+    const std::uint32_t of_principal = taken_by(principal).bytes;
+    if (of_principal >= free || bytes > free - of_principal) return false;
+    taken_.bytes += bytes;
+    taken_by_[principal].bytes += bytes;
+    return true;
+}
+
+void CreditLoans::give_bytes_back(const std::string& principal, std::uint32_t bytes) {
+    if (bytes == 0) return;
+    const auto known = taken_by_.find(principal);
+    ENSURE(known != taken_by_.end());
+    ENSURE(bytes <= known->second.bytes);
+    taken_.bytes -= bytes;
+    known->second.bytes -= bytes;
+    release_if_empty(known);
 }
 
 }  // namespace fopd::fabric

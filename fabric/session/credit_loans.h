@@ -11,24 +11,45 @@ namespace fopd::fabric {
 // their turn, so that what a policy holds back does not keep the same client's other fops from
 // being sent. Each is a fop in memory, so there are only so many. The fewer are left, the fewer one
 // principal may have, and one session of it: those that come later find some, too.
+//
+// Each is lent with the bytes that a fop may bring which comes on it. There are only so many, too,
+// of which a principal likewise has no more than are left.
 class CreditLoans {
 public:
-    CreditLoans(std::uint32_t total, std::uint16_t of_session_max)
-        : total_(total), of_session_max_(of_session_max) {}
+    struct Limits {
+        std::uint32_t total = 0;
+        std::uint16_t of_session = 0;
+        std::uint32_t bytes = 0;
+    };
+    explicit CreditLoans(const Limits& limits) : limits_(limits) {}
 
-    // Whether a session of that principal that has `has` may have one more; then it has it.
-    [[nodiscard]] bool take(const std::string& principal, std::uint32_t has);
+    // Whether a session of that principal that has `has` may have one more, with so many bytes;
+    // then it has it.
+    [[nodiscard]] bool take(const std::string& principal, std::uint32_t has, std::uint32_t bytes);
     // Whether no session ever has more than this.
-    bool is_most(std::uint32_t has) const { return has >= of_session_max_; }
+    bool is_most(std::uint32_t has) const { return has >= limits_.of_session; }
     void give_back(const std::string& principal, std::uint32_t count);
 
-    std::uint32_t taken() const { return taken_; }
+    // Only bytes.
+    [[nodiscard]] bool take_bytes(const std::string& principal, std::uint32_t bytes);
+    void give_bytes_back(const std::string& principal, std::uint32_t bytes);
+
+    std::uint32_t taken() const { return taken_.count; }
+    std::uint32_t taken_bytes() const { return taken_.bytes; }
 
 private:
-    const std::uint32_t total_;
-    const std::uint16_t of_session_max_;
-    std::uint32_t taken_ = 0;
-    std::map<std::string, std::uint32_t, std::less<>> taken_by_;  // Principals that have some.
+    struct Taken {
+        std::uint32_t count = 0;
+        std::uint32_t bytes = 0;
+    };
+    using TakenBy = std::map<std::string, Taken, std::less<>>;
+
+    Taken taken_by(const std::string& principal) const;
+    void release_if_empty(TakenBy::iterator principal);
+
+    const Limits limits_;
+    Taken taken_;
+    TakenBy taken_by_;  // Principals that have some.
 };
 
 }  // namespace fopd::fabric

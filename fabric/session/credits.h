@@ -107,6 +107,8 @@ public:
         ENSURE(waiting_ > 0);
         --waiting_;
     }
+    // Whether the last that arrived came on a loan: it has used all credits of its own.
+    bool uses_loans() const { return used_ > target_; }
     // As many loans as wait are what keeps the peer's own credits for what does not wait.
     bool lacks_loan() const { return waiting_ > lent_; }
     std::uint16_t spare_loans() const {

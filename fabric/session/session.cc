@@ -185,7 +185,7 @@ bool Session::on_control(const fop::Control& control) {
         CreditGrant& grant = fop_grant(fop::Lane::kData);
         const std::uint32_t lent_before = grant.lent();
         if (!grant.given_up(control.surrendered_fops)) return false;
-        give_loans_back(lent_before - grant.lent());
+        give_loans_back(lent_before - grant.lent(), lent_before);
     }
     if (!(role_ == Role::kServer ? control.let_go : control.cancel).empty()) return false;
     for (const std::uint64_t request : control.cancel) user_.on_cancelled(*this, request);
@@ -445,7 +445,7 @@ void Session::fail(const Error& error, std::string_view words, bool leaving) {
     if (state_ == State::kOpen) {
         host_.statistics_.sessions.set(host_.statistics_.sessions.get() - 1);
         if (role_ == Role::kServer) {
-            give_loans_back(fop_grant(fop::Lane::kData).lent());
+            give_all_loans_back();
             emit(host_.events_, core::Level::kInfo, "fabric.session_ended",
                  {{"peer", std::string_view(peer_)},
                   {"principal", std::string_view(identity_.name)},

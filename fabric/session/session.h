@@ -148,10 +148,14 @@ public:
 
     // The server's book of what the client may send.
     CreditGrant& fop_grant(fop::Lane lane) { return *fop_grants_[index_of(lane)]; }
-    // A fop that came with a data credit waits for its turn: the client may send another one
-    // beside it, if there is a loan for it, now or later.
-    void fop_waits();
-    void fop_waits_no_more() { fop_grant(fop::Lane::kData).ended_waiting(); }
+    // A fop that came with a data credit, and so many bytes, waits for its turn: the client may
+    // send another one like it beside it, if there is a loan for that, now or later.
+    void fop_waits(std::uint32_t bytes);
+    void fop_waits_no_more(std::uint32_t bytes);
+    // Whether one that came on a loan may wait with so many bytes: not when those that wait have
+    // all that the session's own credits and its loans are for, and no more is left. Requires:
+    // open.
+    [[nodiscard]] bool may_wait(std::uint32_t bytes);
     void count_fops(std::uint64_t count) { statistics_.fops += count; }
     // Tells the client to send no more requests.
     void say_bye(std::string_view words);
@@ -209,7 +213,10 @@ private:
     bool owes_fop_credits() const;
     bool borrow_for_waiting();
     void settle_loans();
-    void give_loans_back(std::uint32_t count);
+    void give_loans_back(std::uint32_t count, std::uint32_t had);
+    void give_all_loans_back();
+    // How many of the waiting bytes are beyond what its own credits are for.
+    std::uint32_t bytes_on_loans(std::uint32_t waiting);
     void end_turn();
     void on_deadline();
     void on_handshake_deadline();
@@ -237,7 +244,10 @@ private:
     std::string disbelief_;
     std::string peer_;
     fop::Identity identity_;
-    std::string share_name_;  // Of its identity.
+    std::string share_name_;           // Of its identity.
+    std::uint32_t loan_bytes_ = 0;     // That its loans are for.
+    std::uint32_t loan_size_ = 0;      // How many the next loan is for.
+    std::uint32_t waiting_bytes_ = 0;  // Of all fops that wait.
     fop::ClientId client_id_{};
     fop::AcceptHello accepted_{};
     bool resumed_ = false;

@@ -57,7 +57,9 @@ SessionHost::SessionHost(core::Reactor& reactor, core::EventSink& events, core::
       // One buffer is always free for a message of control.
       message_credits_(options.machine.receive_buffer_count - 1),
       fop_credits_(options.fop_credits_total),
-      loans_(options.fop_loans_total, options.fop_loans_max),
+      loans_({.total = options.fop_loans_total,
+              .of_session = options.fop_loans_max,
+              .bytes = options.fop_loan_bytes_total}),
       empty_(reactor),
       all_sent_(reactor) {
     ENSURE(options_.send_buffer_bytes >= fop::kMessageBytesMin);
@@ -207,7 +209,8 @@ bool SessionHost::at_rest() const {
     return count_ == 0 && ends_.empty() && transfers_in_flight_ == 0 &&
            free_buffers_.size() == buffers_.size() &&
            message_credits_.free() == message_credits_.total() &&
-           fop_credits_.free() == fop_credits_.total() && loans_.taken() == 0;
+           fop_credits_.free() == fop_credits_.total() && loans_.taken() == 0 &&
+           loans_.taken_bytes() == 0;
 }
 
 Session* SessionHost::find(std::uint64_t handle) {

@@ -34,6 +34,8 @@ struct HostOptions {
     // Fops that may wait for their turn beyond these credits: of a session, and of all together.
     std::uint16_t fop_loans_max = 256;
     std::uint32_t fop_loans_total = 8192;
+    // What those may bring, all together, beyond a few hundred bytes each.
+    std::uint32_t fop_loan_bytes_total = 8U << 20;
     std::uint32_t inline_max = 12U << 10;
     // Fewer only show what sending them together brings.
     std::uint32_t fops_per_message_max = fop::kFopsMax;

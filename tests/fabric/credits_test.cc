@@ -168,10 +168,10 @@ TEST_CASE("fabric credits: for what waits there are loans, which an idle peer gi
 
 TEST_CASE("fabric credits: loans are bounded, and never all of one principal or one session",
           "[fabric]") {
-    CreditLoans loans(1024, 64);
+    CreditLoans loans({.total = 1024, .of_session = 64, .bytes = 0});
     const auto take_all = [&loans](const std::string& principal) {
         std::uint32_t has = 0;
-        while (loans.take(principal, has)) ++has;
+        while (loans.take(principal, has, 0)) ++has;
         return has;
     };
     REQUIRE(take_all("one") == 64);
@@ -189,6 +189,33 @@ TEST_CASE("fabric credits: loans are bounded, and never all of one principal or 
     loans.give_back("one", of_one);
     REQUIRE(loans.taken() == before - of_one);
     REQUIRE(take_all("one") > 0);
+}
+
+TEST_CASE("fabric credits: what comes on loans brings bounded bytes, never all of one principal",
+          "[fabric]") {
+    CreditLoans loans({.total = 0, .of_session = 0, .bytes = 1000});
+    REQUIRE(loans.take_bytes("one", 0));
+    REQUIRE_FALSE(loans.take_bytes("one", 1001));
+    REQUIRE(loans.take_bytes("one", 300));
+    REQUIRE(loans.take_bytes("one", 200));
+    REQUIRE_FALSE(loans.take_bytes("one", 1));
+    REQUIRE(loans.take_bytes("two", 250));
+    REQUIRE_FALSE(loans.take_bytes("two", 1));
+    REQUIRE(loans.take_bytes("three", 250));
+    REQUIRE_FALSE(loans.take_bytes("four", 1));
+    REQUIRE(loans.taken_bytes() == 1000);
+
+    loans.give_bytes_back("one", 500);
+    loans.give_bytes_back("two", 250);
+    loans.give_bytes_back("three", 250);
+    REQUIRE(loans.taken_bytes() == 0);
+    REQUIRE(loans.take_bytes("four", 1000));
+
+    CreditLoans both({.total = 100, .of_session = 100, .bytes = 1000});
+    std::uint32_t has = 0;
+    while (both.take("one", has, 100)) ++has;
+    REQUIRE(has == 5);
+    REQUIRE(both.take("one", has, 0));
 }
 
 }  // namespace fopd::fabric

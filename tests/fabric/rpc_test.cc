@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <deque>
 #include <functional>
 #include <string>
 #include <utility>
@@ -736,6 +737,73 @@ TEST_CASE("fabric rpc: what waits for its turn leaves room for what does not, up
     REQUIRE(idle.at(0).fop_loans == 0);
     REQUIRE(idle.at(0).fop_credits == 8);
     REQUIRE(stage.server->host.statistics().broken.get() == 0);
+}
+
+TEST_CASE("fabric rpc: what waits for its turn on loans has brought bounded bytes", "[fabric]") {
+    constexpr std::size_t kLarge = 8000;
+    constexpr std::size_t kBytesMax = 256U << 10;
+    RpcStage stage;
+    stage.stop_server();
+    stage.server_options.fop_loan_bytes_total = kBytesMax;
+    stage.start_server(2);
+    Client& client = stage.connected();
+    TestFoms& foms = stage.server->foms;
+    std::deque<EchoResult> results;
+    const auto hold = [&](bool holds) { foms.hold = foms.queue = holds; };
+    const auto send = [&](std::size_t count, std::size_t bytes) {
+        for (std::size_t i = 0; i < count; ++i) {
+            stage.client_reactor->spawn(
+                stage.gate, echo(&client, std::string(bytes, 'w'), &results.emplace_back()));
+        }
+        stage.world.run_for(100ms);
+    };
+    const auto let_run = [&] {
+        stage.in_server([&foms] {
+            for (IncomingFop* each : std::exchange(foms.held, {})) {
+                each->started();
+                TestFoms::echo(*each);
+            }
+        });
+    };
+    const auto count_told = [&](fop::Status status) {
+        return std::ranges::count_if(results, [status](const EchoResult& each) {
+            return each.done && each.answer && each.answer->status == status;
+        });
+    };
+    // What those on its own credits may bring, and half of what there is, for one principal.
+    const auto bytes_max = [&] {
+        const std::size_t credits = stage.server->server.sessions().at(0).fop_credits;
+        return credits * stage.server_options.inline_max + kBytesMax / 2;
+    };
+
+    hold(true);
+    send(300, kLarge);
+    // What does not fit waits at the client, as without loans.
+    const auto waiting = stage.server->server.sessions().at(0);
+    CHECK(waiting.fop_loans > 10);
+    CHECK(waiting.fop_loans * (kLarge - 512) <= kBytesMax / 2 + kLarge);
+    CHECK(foms.held.size() == waiting.fop_credits + waiting.fop_loans);
+    CHECK(count_told(fop::Status::kTryAgain) == 0);
+    hold(false);
+    let_run();
+    stage.world.run_for(1s);
+    REQUIRE(count_told(fop::Status::kDone) == 300);
+
+    // Small ones have as many loans as there are, and large ones come on these.
+    results.clear();
+    hold(true);
+    send(300, 10);
+    REQUIRE(foms.held.size() == 300);
+    let_run();
+    send(300, kLarge);
+    CHECK(foms.held.size() * (kLarge - 512) <= bytes_max() + kLarge);
+    CHECK(count_told(fop::Status::kTryAgain) > 100);
+    CHECK(foms.held.size() + static_cast<std::size_t>(count_told(fop::Status::kTryAgain)) == 300);
+    hold(false);
+    let_run();
+    EchoResult last;
+    REQUIRE(stage.world.run(*stage.client_reactor, echo(&client, std::string(kLarge, 'l'), &last)));
+    CHECK(last.answer->status == fop::Status::kDone);
 }
 
 TEST_CASE("fabric rpc: loans that one does not need any more are there for another who lacks them",

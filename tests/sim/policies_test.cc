@@ -49,6 +49,10 @@ public:
     Client(const Client&) = delete;
     Client& operator=(const Client&) = delete;
 
+    // A ping, a look at the object, and a write that is given up at once.
+    void ask() { reactor_->spawn(gate_, ask_one_after_another(this)); }
+    std::size_t answers() const { return answers_; }
+
     // What took how long, from now on.
     void forget() { took_.clear(); }
     std::size_t count() const { return took_.size(); }
@@ -85,6 +89,21 @@ private:
             ENSURE(written.has_value());
         }
     }
+    static Task<void> ask_one_after_another(Client* self) {
+        const fabric::CallRequest ping{.type = fop::find_fop_type("ping"), .body = fop::Ping{}};
+        const auto pong = co_await self->objects_->home().call(ping);
+        if (pong && pong->status == fop::Status::kDone) ++self->answers_;
+        const auto info = co_await self->objects_->stat(self->fid_, {});
+        if (info) ++self->answers_;
+        core::CancelSource cancel;
+        self->reactor_->spawn(self->gate_, give_up(self, &cancel));
+        const auto written = co_await self->objects_->write(self->wish(0), {.cancel = &cancel});
+        if (!written && written.error().status == fop::Status::kCancelled) ++self->answers_;
+    }
+    static Task<void> give_up(Client* self, core::CancelSource* cancel) {
+        [[maybe_unused]] const auto slept = co_await self->reactor_->sleep_for(1ms);
+        cancel->cancel();
+    }
     ObjectClient::WriteWish wish(std::uint32_t index) {
         const std::uint64_t offset = work_.size_bytes * index;
         return {.fid = fid_, .offset = offset, .from = part(index)};
@@ -118,6 +137,7 @@ private:
     fop::Fid fid_{};
     std::vector<std::byte> bytes_;
     std::vector<Duration> took_;
+    std::size_t answers_ = 0;
 };
 
 struct StageOptions {
@@ -321,6 +341,24 @@ TEST_CASE("sim policies: writes that a limit holds back leave room for the same 
     INFO(client.count() << " reads, " << in_seconds(client.took(100)) << " s");
     REQUIRE(client.count() >= 400);
     CHECK(client.took(100) < 5ms);
+}
+
+TEST_CASE("sim policies: a client all of whose fops wait for their turn can ask and give up",
+          "[sim]") {
+    Stage stage(37, "policy: tbf, tbf: { rules: [\"slow op=write rate=1/s burst=1\"] }",
+                {.disk_delay = 500us});
+    const std::uint64_t size_bytes = GENERATE(4096, 12288);
+    Client& client =
+        stage.add({.name = "client", .size_bytes = size_bytes, .at_once = 250, .writes = true});
+    // All of them but a few have been sent, and none of these has anything to wait for but its
+    // turn.
+    stage.run_for(3s);
+    REQUIRE(client.count() < 5);
+
+    client.ask();
+    stage.run_for(100ms);
+
+    CHECK(client.answers() == 3);
 }
 
 // It waits nowhere else, such as for credits.
