@@ -127,79 +127,90 @@ std::vector<std::byte> some_bytes(std::size_t count, std::uint8_t seed) {
     return bytes;
 }
 
+// How the first one comes to ask again.
 enum class End : std::uint8_t { kLost, kKilled, kForgotten };
+
+// An object of the other one's, and a change by the first one whose reply does not arrive.
+struct Resend {
+    Stage stage;
+    Caller first{stage.world, stage.transport, "first"};
+    Caller other{stage.world, stage.transport, "other"};
+    fop::Fid fid{};
+
+    Resend() {
+        fid = other.done(other.objects().create({.name = "shared", .mode = 0600}, other.wait()));
+        // It has its session before it is cut off.
+        REQUIRE(first.done(first.objects().stat(fid, first.wait())).size_bytes == 0);
+    }
+
+    void begin_unheard(Task<client::Outcome<void>> change) {
+        network().block(back_);
+        first.begin(std::move(change));
+        stage.world.run_for(1s);
+        REQUIRE_FALSE(first.has_ended());
+    }
+    void come_again(End end) {
+        if (end == End::kForgotten) stage.world.run_for(7min);
+        if (end == End::kKilled) stage.restart();
+        network().lose_connections(there_, fabric::LossNotice::kBoth);
+        network().unblock(back_);
+        stage.world.run_for(kCallMax);
+        REQUIRE(first.has_ended());
+        CHECK(first.problem().empty());
+    }
+    // By the other one.
+    std::uint64_t size() { return other.done(other.objects().stat(fid, other.wait())).size_bytes; }
+    std::vector<std::byte> read() {
+        std::vector<std::byte> bytes(size());
+        REQUIRE(other.done(other.objects().read(fid, 0, bytes, other.wait())) == bytes.size());
+        return bytes;
+    }
+    void write(std::span<const std::byte> bytes) {
+        other.must(other.objects().write({.fid = fid, .from = bytes}, other.wait()));
+    }
+
+private:
+    fabric::MemNetwork& network() { return stage.transport.network(); }
+
+    const fabric::MemRoute there_{.from = "first", .to = kNode};
+    const fabric::MemRoute back_{.from = kNode, .to = "first"};
+};
 
 }  // namespace
 
 TEST_CASE("sim resend: a truncate whose reply was lost does not cut off what came since", "[sim]") {
     const End end = GENERATE(End::kLost, End::kKilled, End::kForgotten);
     CAPTURE(static_cast<int>(end));
-    Stage stage;
-    Caller first(stage.world, stage.transport, "first");
-    Caller other(stage.world, stage.transport, "other");
-    const auto fid =
-        other.done(other.objects().create({.name = "shared", .mode = 0600}, other.wait()));
-    const auto bytes = some_bytes(20'000, 1);
-    other.must(other.objects().write({.fid = fid, .from = bytes}, other.wait()));
-    REQUIRE(first.done(first.objects().stat(fid, first.wait())).size_bytes == bytes.size());
+    Resend resend;
+    resend.write(some_bytes(20'000, 1));
+    Caller& first = resend.first;
+    Caller& other = resend.other;
 
-    const fabric::MemRoute there{.from = "first", .to = kNode};
-    const fabric::MemRoute back{.from = kNode, .to = "first"};
-    stage.transport.network().block(back);
-    first.begin(first.objects().truncate(fid, 5000, first.wait()));
-    stage.world.run_for(1s);
-    REQUIRE_FALSE(first.has_ended());
-    REQUIRE(other.done(other.objects().stat(fid, other.wait())).size_bytes == 5000);
+    resend.begin_unheard(first.objects().truncate(resend.fid, 5000, first.wait()));
+    REQUIRE(resend.size() == 5000);
     const auto more = some_bytes(3000, 2);
-    REQUIRE(other.done(other.objects().append(fid, more, other.wait())) == 5000);
+    REQUIRE(other.done(other.objects().append(resend.fid, more, other.wait())) == 5000);
+    resend.come_again(end);
 
-    if (end == End::kForgotten) stage.world.run_for(7min);
-    if (end == End::kKilled) stage.restart();
-    stage.transport.network().lose_connections(there, fabric::LossNotice::kBoth);
-    stage.transport.network().unblock(back);
-    stage.world.run_for(kCallMax);
-
-    REQUIRE(first.has_ended());
-    CHECK(first.problem().empty());
-    CHECK(other.done(other.objects().stat(fid, other.wait())).size_bytes == 8000);
-    std::vector<std::byte> read(8000);
-    REQUIRE(other.done(other.objects().read(fid, 0, read, other.wait())) == read.size());
-    CHECK(std::ranges::equal(std::span(read).subspan(5000), more));
+    CHECK(resend.size() == 8000);
+    const auto bytes = resend.read();
+    CHECK(std::ranges::equal(std::span(bytes).subspan(5000), more));
 }
 
 TEST_CASE("sim resend: a write whose reply was lost is not made over another's", "[sim]") {
     const End end = GENERATE(End::kLost, End::kKilled, End::kForgotten);
     CAPTURE(static_cast<int>(end));
-    Stage stage;
-    Caller first(stage.world, stage.transport, "first");
-    Caller other(stage.world, stage.transport, "other");
-    const auto fid =
-        other.done(other.objects().create({.name = "shared", .mode = 0600}, other.wait()));
-    REQUIRE(first.done(first.objects().stat(fid, first.wait())).size_bytes == 0);
-    const auto bytes = some_bytes(20'000, 1);
+    Resend resend;
+    Caller& first = resend.first;
+    const auto small = some_bytes(3000, 1);
     const auto others = some_bytes(20'000, 2);
 
-    const fabric::MemRoute there{.from = "first", .to = kNode};
-    const fabric::MemRoute back{.from = kNode, .to = "first"};
-    stage.transport.network().block(back);
-    const std::span<const std::byte> small = std::span(bytes).first(3000);
-    first.begin(first.objects().write({.fid = fid, .from = small}, first.wait()));
-    stage.world.run_for(1s);
-    REQUIRE_FALSE(first.has_ended());
-    REQUIRE(other.done(other.objects().stat(fid, other.wait())).size_bytes == small.size());
-    other.must(other.objects().write({.fid = fid, .from = others}, other.wait()));
+    resend.begin_unheard(first.objects().write({.fid = resend.fid, .from = small}, first.wait()));
+    REQUIRE(resend.size() == small.size());
+    resend.write(others);
+    resend.come_again(end);
 
-    if (end == End::kForgotten) stage.world.run_for(7min);
-    if (end == End::kKilled) stage.restart();
-    stage.transport.network().lose_connections(there, fabric::LossNotice::kBoth);
-    stage.transport.network().unblock(back);
-    stage.world.run_for(kCallMax);
-
-    REQUIRE(first.has_ended());
-    CHECK(first.problem().empty());
-    std::vector<std::byte> read(others.size());
-    REQUIRE(other.done(other.objects().read(fid, 0, read, other.wait())) == read.size());
-    CHECK(read == others);
+    CHECK(resend.read() == others);
 }
 
 }  // namespace fopd::sim
