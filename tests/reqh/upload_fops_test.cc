@@ -196,7 +196,7 @@ TEST_CASE("reqh sync: what was lost is said to be", "[reqh]") {
         const bool is_there = node.read(fid, 0, kBlock) == pattern(kBlock, 1);
         CHECK((fop.status() == fop::Status::kDone) == is_there);
         was_lost = was_lost || !is_there;
-        for (int lives_ago = 2; lives_ago <= 7; ++lives_ago) {
+        for (int lives_ago = 2; lives_ago <= 6; ++lives_ago) {
             node.restart();
             const auto status = node.call(sync({receipt})).status();
             CHECK((status == fop::Status::kDone) == is_there);
