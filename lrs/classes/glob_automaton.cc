@@ -1,6 +1,9 @@
 #include "lrs/classes/glob_automaton.h"
 
 #include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
 
 #include "core/ensure.h"
 
@@ -8,7 +11,20 @@ namespace fopd::lrs {
 
 namespace {
 
+using Word = BitRows::Word;
+
 constexpr std::uint32_t kByteCount = 256;
+// Words that every machine has instructions for.
+using Words = Word __attribute__((vector_size(16)));
+constexpr std::size_t kTogether = sizeof(Words) / sizeof(Word);
+constexpr std::size_t kBitsTogether = kTogether * BitRows::kWordBits;
+static_assert(GlobAutomaton::kPlacesMax % kBitsTogether == 0);
+
+Words words_at(const Word* from) {
+    Words words;
+    std::memcpy(&words, from, sizeof(words));
+    return words;
+}
 
 }  // namespace
 
@@ -27,8 +43,9 @@ void GlobAutomaton::add(const Glob& glob, std::uint32_t number) {
 
 void GlobAutomaton::finish() {
     if (empty()) return;
-    words_ = BitRows::words_for(place_count_);
-    by_byte_ = BitRows(place_count_);
+    const std::size_t together = (place_count_ + kBitsTogether - 1) / kBitsTogether;
+    by_byte_ = BitRows(together * kBitsTogether);
+    words_ = by_byte_.words();
     for (std::uint32_t byte = 0; byte < kByteCount; ++byte) by_byte_.add();
     first_.resize(words_);
     gaps_.resize(words_);
@@ -53,18 +70,25 @@ void GlobAutomaton::finish() {
 }
 
 void GlobAutomaton::run(std::string_view text, Places& places) const {
-    Places before;
-    std::ranges::copy(first_, places.begin());
+    // Nothing moves on from in front of the first place.
+    std::array<Word, 1 + kPlacesMax / BitRows::kWordBits> rows[2];
+    rows[0][0] = rows[1][0] = 0;
+    const Word* const gaps = gaps_.data();
+    Word* before = &rows[0][1];
+    Word* after = &rows[1][1];
+    std::ranges::copy(first_, before);
     for (const char byte : text) {
-        std::copy_n(places.begin(), words_, before.begin());
-        const auto reached = by_byte_.at(static_cast<unsigned char>(byte));
-        places[0] = ((before[0] << 1) & reached[0]) | (before[0] & gaps_[0]);
-        for (std::size_t i = 1; i < words_; ++i) {
-            const Word moved = (before[i] << 1) | (before[i - 1] >> (BitRows::kWordBits - 1));
-            places[i] = (moved & reached[i]) | (before[i] & gaps_[i]);
+        const Word* const reached = by_byte_.at(static_cast<unsigned char>(byte)).data();
+        for (std::size_t i = 0; i < words_; i += kTogether) {
+            const Words here = words_at(before + i);
+            const Words moved =
+                (here << 1) | (words_at(before + i - 1) >> (BitRows::kWordBits - 1));
+            const Words next = (moved & words_at(reached + i)) | (here & words_at(gaps + i));
+            std::memcpy(after + i, &next, sizeof(next));
         }
+        std::swap(before, after);
     }
-    for (std::size_t i = 0; i < words_; ++i) places[i] &= last_[i];
+    for (std::size_t i = 0; i < words_; ++i) places[i] = before[i] & last_[i];
 }
 
 }  // namespace fopd::lrs

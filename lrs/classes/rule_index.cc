@@ -103,17 +103,23 @@ void RuleIndex::finish() {
     }
 }
 
-void RuleIndex::find_hits(Key key, const RequestAttributes& attributes,
+void RuleIndex::find_hits(Key key, const RequestAttributes& attributes, RuleMemo* memo,
                           std::span<BitRows::Word> hits) const {
-    const ValueIndex& values = keys_[static_cast<std::size_t>(key)].values;
+    const auto place = static_cast<std::size_t>(key);
+    const ValueIndex& values = keys_[place].values;
     if (key == Key::kSize) return values.find(attributes.size_bytes, hits);
     for_each_text(key, attributes, [&](std::string_view text) {
-        values.find(text, hits);
+        if (memo != nullptr && values.is_dear()) {
+            memo->by_key[place].find(values, text, hits);
+        } else {
+            values.find(text, hits);
+        }
         return true;
     });
 }
 
-std::optional<std::size_t> RuleIndex::first_for(const RequestAttributes& attributes) const {
+std::optional<std::size_t> RuleIndex::first_for(const RequestAttributes& attributes,
+                                                RuleMemo* memo) const {
     const std::size_t count = expression_of_.size();
     const std::size_t words = BitRows::words_for(count);
     Alternatives left;
@@ -123,7 +129,7 @@ std::optional<std::size_t> RuleIndex::first_for(const RequestAttributes& attribu
         if (!by.is_asked) continue;
         Alternatives hits;
         std::fill_n(hits.begin(), words, BitRows::Word{0});
-        find_hits(static_cast<Key>(i), attributes, std::span(hits).first(words));
+        find_hits(static_cast<Key>(i), attributes, memo, std::span(hits).first(words));
         // A value that is listed lets those pass that it would not without, and holds back those
         // that ask for none of the list.
         for (std::size_t word = 0; word < words; ++word)

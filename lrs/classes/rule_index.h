@@ -10,6 +10,7 @@
 #include "lrs/classes/expression.h"
 #include "lrs/classes/rule_lexer.h"
 #include "lrs/classes/value_index.h"
+#include "lrs/classes/value_memo.h"
 
 namespace fopd::lrs {
 
@@ -17,7 +18,7 @@ namespace fopd::lrs {
 // index and the time of a lookup.
 class RuleSum {
 public:
-    static constexpr std::size_t kAlternativesMax = 4096;
+    static constexpr std::size_t kAlternativesMax = ValueMemo::kOwnersMax;
     static constexpr std::size_t kValuesMax = 16384;
     static constexpr std::size_t kRangesMax = 4096;
     // Of patterns that have more than a start or an end.
@@ -38,6 +39,12 @@ private:
     std::size_t doubles_ = 0;
 };
 
+// What one core remembers of the values that it looked up in an index. For another index it has to
+// be a new one.
+struct RuleMemo {
+    std::array<ValueMemo, kKeyCount> by_key;
+};
+
 // Finds the first of many expressions that is for a request, in a time that hardly depends on how
 // many there are: the request's value of each key is looked up once, which tells at once for all
 // alternatives which of them it lets pass.
@@ -52,7 +59,8 @@ public:
     }
 
     // Its number. Nothing: none is for it.
-    std::optional<std::size_t> first_for(const RequestAttributes& attributes) const;
+    std::optional<std::size_t> first_for(const RequestAttributes& attributes,
+                                         RuleMemo* memo = nullptr) const;
 
 private:
     // What one key has to say about the alternatives.
@@ -67,7 +75,7 @@ private:
     void add(const Expression& expression);
     void add(const Conjunction& conjunction);
     void finish();
-    void find_hits(Key key, const RequestAttributes& attributes,
+    void find_hits(Key key, const RequestAttributes& attributes, RuleMemo* memo,
                    std::span<BitRows::Word> hits) const;
 
     std::size_t expression_count_ = 0;

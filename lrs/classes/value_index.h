@@ -25,6 +25,8 @@ public:
     // After the last was added, before the first is looked for.
     void finish(std::size_t owner_count);
 
+    // Whether it takes much longer to find a value than to remember it.
+    bool is_dear() const { return !globs_.empty() || !addresses_.empty(); }
     // Adds the owners of those that have the value. Requires: `owners` has a bit for each owner.
     void find(std::string_view text, std::span<BitRows::Word> owners) const;
     void find(std::uint64_t number, std::span<BitRows::Word> owners) const;

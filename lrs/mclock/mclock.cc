@@ -132,7 +132,7 @@ void Mclock::push(Request& request, Instant now) {
     now_ = now;
     classes_.forget_idle(now, options_.forget_after,
                          [this](TrafficClass& idle) { drop_class(idle); });
-    TrafficClass& to = class_of(request, share_.rules->rule_for(request.attributes), now);
+    TrafficClass& to = class_of(request, share_.rules->rule_for(request.attributes, &memo_), now);
     static_cast<PolicyPlace&>(request).queue = &to;
     to.waiting.push_back(request);
     ++queued_;

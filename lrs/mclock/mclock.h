@@ -133,6 +133,7 @@ private:
     ClassView view_of(TrafficClass& known, Instant now) const;
 
     const MclockShare share_;
+    RuleMemo memo_;  // Of the share's rules.
     const Options options_;
 
     ClassTable<TrafficClass> classes_;

@@ -69,8 +69,8 @@ void MclockRules::settle(MclockRule& rule, const MclockRules* before) {
     if (rule.class_count > 0) rule.reserved = std::make_shared<ReservedClasses>(rule.class_count);
 }
 
-const MclockRule& MclockRules::rule_for(const RequestAttributes& attributes) const {
-    const auto first = index_.first_for(attributes);
+const MclockRule& MclockRules::rule_for(const RequestAttributes& attributes, RuleMemo* memo) const {
+    const auto first = index_.first_for(attributes, memo);
     ENSURE(first.has_value());  // The default rule at least.
     return rules_[*first];
 }

@@ -32,7 +32,7 @@ public:
     // Each change has a version of its own, higher than all before.
     std::uint64_t version() const { return version_; }
     const std::vector<MclockRule>& rules() const { return rules_; }
-    const MclockRule& rule_for(const RequestAttributes& attributes) const;
+    const MclockRule& rule_for(const RequestAttributes& attributes, RuleMemo* memo = nullptr) const;
 
     // What all classes reserve together.
     std::uint64_t reserved_per_second() const;

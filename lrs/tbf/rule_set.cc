@@ -19,8 +19,8 @@ constexpr std::size_t kLineBytesMax = kRuleBytesMax + 1;
 
 }  // namespace
 
-const Rule& RuleSet::rule_for(const RequestAttributes& attributes) const {
-    const auto first = index_.first_for(attributes);
+const Rule& RuleSet::rule_for(const RequestAttributes& attributes, RuleMemo* memo) const {
+    const auto first = index_.first_for(attributes, memo);
     ENSURE(first.has_value());  // The default rule at least.
     return rules_[*first];
 }

@@ -26,7 +26,7 @@ public:
     // Each change has a version of its own, higher than all before.
     std::uint64_t version() const { return version_; }
     const std::vector<Rule>& rules() const { return rules_; }
-    const Rule& rule_for(const RequestAttributes& attributes) const;
+    const Rule& rule_for(const RequestAttributes& attributes, RuleMemo* memo = nullptr) const;
     // Null: there is none.
     const Rule* find(std::string_view name) const;
     const Rule* find(std::uint64_t id) const;

@@ -134,7 +134,7 @@ Tbf::~Tbf() {
 void Tbf::push(Request& request, Instant now) {
     now_ = now;
     forget_idle(now);
-    enter(class_of(request, rules_->rule_for(request.attributes), now), request, now);
+    enter(class_of(request, rules_->rule_for(request.attributes, &memo_), now), request, now);
 }
 
 void Tbf::enter(TrafficClass& to, Request& request, Instant now) {
@@ -408,6 +408,7 @@ Policy::Adapted Tbf::set_rules(RuleSetPtr rules, Instant now) {
     ENSURE(rules != nullptr);
     now_ = now;
     const RuleSetPtr before = std::exchange(rules_, std::move(rules));
+    memo_ = {};
     const bool must_move = adopt_rules(*before, now);
     std::erase_if(past_,
                   [this](const auto& entry) { return rules_->find(entry.first) == nullptr; });
@@ -420,8 +421,9 @@ void Tbf::move(Request& request, Instant now) {
     ENSURE(is_unmoved(request));
     now_ = now;
     auto& from = *static_cast<TrafficClass*>(static_cast<PolicyPlace&>(request).queue);
-    TrafficClass& to =
-        from.must_move ? class_of(request, rules_->rule_for(request.attributes), now) : from;
+    TrafficClass& to = from.must_move
+                           ? class_of(request, rules_->rule_for(request.attributes, &memo_), now)
+                           : from;
     static_cast<PolicyPlace&>(request).unlink();
     enter(to, request, now);
     end_unmoved(from, now);

@@ -151,6 +151,7 @@ private:
 
     const std::shared_ptr<BucketTable> buckets_;
     RuleSetPtr rules_;
+    RuleMemo memo_;  // Of these rules.
     const Options options_;
 
     ClassTable<TrafficClass> classes_;

@@ -136,8 +136,9 @@ TEST_CASE("lrs rule index: it finds what a plain list finds", "[lrs]") {
              ++part, rules.erase(rules.begin(),
                                  rules.begin() + static_cast<std::ptrdiff_t>(rules.size() / 2))) {
             const RuleIndex index(rules);
+            RuleMemo memo;
             for (std::size_t i = 0; i < 300; ++i) {
-                const std::string job = random.word();
+                const std::string job = random.word() + std::string(i % 11 == 0 ? 60 : 0, 'a');
                 const std::string user = i % 7 == 0 ? "" : random.word();
                 const std::vector<std::string> groups{random.word(), random.word(), random.word()};
                 const std::string host = random.address();
@@ -155,6 +156,9 @@ TEST_CASE("lrs rule index: it finds what a plain list finds", "[lrs]") {
                 const auto wanted = first_in_list(rules, about);
                 CAPTURE(job, user, groups, i % 4, host, about.size_bytes);
                 REQUIRE(index.first_for(about) == wanted);
+                // The second time it may be remembered.
+                REQUIRE(index.first_for(about, &memo) == wanted);
+                REQUIRE(index.first_for(about, &memo) == wanted);
                 if (wanted) ++found_count;
             }
         }

@@ -59,6 +59,18 @@ TEST_CASE("lrs tbf rules: a new rule takes over what it is for", "[lrs]") {
     CHECK(stage.pop_all(kRulesStart) == Numbers{1});
 }
 
+TEST_CASE("lrs tbf rules: what a text matched before counts nothing among other rules", "[lrs]") {
+    TbfStage stage({"held job=a*b rate=block", "free job=a*c rate=unlimited"});
+    stage.push("job=axb", kRulesStart);
+    CHECK(stage.pop_all(kRulesStart).empty());
+    stage.del("held", kRulesStart);
+    CHECK(stage.pop_all(kRulesStart) == Numbers{0});
+    stage.add("held job=a*b rate=block rank=1", kRulesStart);
+    stage.push("job=axb", kRulesStart);
+    stage.push("job=axc", kRulesStart);
+    CHECK(stage.pop_all(kRulesStart) == Numbers{2});
+}
+
 TEST_CASE("lrs tbf rules: a rule that is gone leaves nothing waiting", "[lrs]") {
     TbfStage stage({"a job=* rate=block"});
     for (int i = 0; i < 100; ++i) stage.push("job=j" + std::to_string(i % 10), kRulesStart);
