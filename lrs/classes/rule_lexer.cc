@@ -38,12 +38,7 @@ public:
                                                .wrong = "the rule is longer than 4096 bytes",
                                                .right = "make several rules of it"});
         }
-        if (!core::is_utf8(text_) || has_control()) {
-            return std::unexpected(RuleMistake{
-                .column = 1,
-                .wrong = "the rule has bytes that are no text",
-                .right = "write UTF-8 without control characters, tabs but for blanks"});
-        }
+        if (auto mistake = find_no_text()) return std::unexpected(*std::move(mistake));
         for (;;) {
             while (!at_end() && is_blank(here())) advance();
             RuleToken token;
@@ -59,10 +54,24 @@ public:
 
 private:
     static bool is_blank(char c) { return c == ' ' || c == '\t'; }
-    bool has_control() const {
-        std::string with_blanks(text_);
-        std::ranges::replace(with_blanks, '\t', ' ');
-        return core::has_control(with_blanks);
+    // The first byte or character that is no text, if there is one.
+    std::optional<RuleMistake> find_no_text() const {
+        std::string_view left = text_;
+        for (std::size_t column = 1; !left.empty(); ++column) {
+            const auto character = core::decode_utf8(left);
+            if (!character) {
+                return RuleMistake{.column = column,
+                                   .wrong = "a byte here is not UTF-8",
+                                   .right = "save the rules as UTF-8"};
+            }
+            if (core::is_control(character->code_point) && left.front() != '\t') {
+                return RuleMistake{.column = column,
+                                   .wrong = "a control character, which nobody sees, stands here",
+                                   .right = "remove it; blanks and tabs may stand between words"};
+            }
+            left.remove_prefix(character->size_bytes);
+        }
+        return std::nullopt;
     }
     bool at_end() const { return position_ == text_.size(); }
     char here() const { return text_[position_]; }

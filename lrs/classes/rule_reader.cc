@@ -149,8 +149,9 @@ bool RuleReader::read_name(std::string& name) {
     }
     if (token.text == kAllClasses || token.text == kOtherClasses) {
         return fail(token.column,
-                    "figures call something else " + token.shown() +
-                        ": all of a policy without classes, or those beside the named ones",
+                    "in figures " + token.shown() + " stands for " +
+                        (token.text == kAllClasses ? "all classes together"
+                                                   : "the classes that they do not name"),
                     "give the rule another name");
     }
     name = token.text;
