@@ -61,12 +61,20 @@ bool check_address(RuleReader& reader, const RuleToken& token) {
     return reader.fail(token.column, token.shown() + " is more than one address", "write one");
 }
 
+// As clients come.
+bool check_network(RuleReader& reader, const RuleToken& token) {
+    Test::Values unused;
+    std::string unused_text;
+    return reader.add_value(Key::kNetwork, token, unused, unused_text);
+}
+
 // What is no text in a request, or not any.
 bool read_number(RuleReader& reader, Key key, const RuleToken& token,
                  RequestAttributes& attributes) {
     std::array<std::uint64_t, 2> words{};
     switch (key) {
         case Key::kAddress: return check_address(reader, token);
+        case Key::kNetwork: return check_network(reader, token);
         case Key::kSize: return reader.read_size(token, attributes.size_bytes);
         case Key::kOp: return read_op(reader, token, attributes.type);
         case Key::kClient:
