@@ -88,6 +88,19 @@ void ClassLedger::tell(const lrs::ClassNews& news, Instant now) {
                 {"throttled_s", in_seconds(news.added.throttled)}});
 }
 
+void ClassLedger::complete(std::span<lrs::ClassFigures> classes) const {
+    const std::lock_guard lock(mutex_);
+    for (lrs::ClassFigures& each : classes) {
+        const auto named = named_.find(each.name);
+        if (named == named_.end()) continue;
+        const lrs::ClassTotals& totals = named->second.totals;
+        // What came before it had its name here is in the policy's figures alone.
+        each.served = std::max(each.served, totals.served);
+        each.bytes = std::max(each.bytes, totals.bytes);
+        each.throttled = std::max(each.throttled, totals.throttled);
+    }
+}
+
 void ClassLedger::collect(core::MetricSink& sink) const {
     const std::lock_guard lock(mutex_);
     const auto show = [&sink](std::string_view name, const Entry& entry) {

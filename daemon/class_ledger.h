@@ -38,6 +38,10 @@ public:
 
     void collect(core::MetricSink& sink) const;
 
+    // What classes that have names here had is what it was since the node started, also when their
+    // policy forgot them meanwhile.
+    void complete(std::span<lrs::ClassFigures> classes) const;
+
 private:
     struct Entry {
         lrs::ClassTotals totals;

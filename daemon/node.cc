@@ -511,11 +511,16 @@ Task<std::vector<Node::LocalSession>> Node::sessions() {
 Task<std::vector<lrs::ClassFigures>> Node::class_figures(std::size_t count_max) {
     std::vector<lrs::ClassFigures> all;
     for (const auto& locality : localities_) {
-        auto ask = [&locality] { return locality->class_figures(); };
+        auto ask = [&locality] {
+            return std::pair(locality->class_figures(), locality->take_class_news());
+        };
         auto some = co_await core::run_on(world_.control, locality->reactor(), ask);
-        std::ranges::move(some, std::back_inserter(all));
+        std::ranges::move(some.first, std::back_inserter(all));
+        class_ledger_.take(locality->index(), some.second, world_.control.now());
     }
-    co_return lrs::together(std::move(all), count_max);
+    std::vector<lrs::ClassFigures> classes = lrs::together(std::move(all), count_max);
+    class_ledger_.complete(classes);
+    co_return classes;
 }
 
 Task<std::vector<reqh::FopRecord>> Node::running() {

@@ -140,6 +140,22 @@ TEST_CASE("class ledger: beyond a hundred names they are others, until one was l
     CHECK(stage.figures().all.size() == 5 * (ClassLedger::kNamedMax + 1));
 }
 
+TEST_CASE("class ledger: what a class had never falls when its policy forgets it", "[daemon]") {
+    LedgerStage stage;
+    stage.take(0, {news_of("a", 7, 0, 2s)}, 0s);
+    stage.take(1, {news_of("a", 2)}, 0s);
+    std::vector<lrs::ClassFigures> classes(2);
+    classes[0] = {.name = "a", .queued = 4, .served = 1, .bytes = 10};
+    classes[1] = {.name = "new", .served = 5, .bytes = 50, .throttled = 1s};
+    stage.ledger.complete(classes);
+    CHECK(classes[0].queued == 4);
+    CHECK(classes[0].served == 9);
+    CHECK(classes[0].bytes == 90);
+    CHECK(classes[0].throttled == 2s);
+    CHECK(classes[1].served == 5);
+    CHECK(classes[1].throttled == 1s);
+}
+
 TEST_CASE("class ledger: that a class is held back is told when it begins, and now and then",
           "[daemon]") {
     LedgerStage stage;

@@ -63,6 +63,23 @@ class LrsAdminTest(LrsTestCase):
         ended()
         self.fopd.stop(self.daemon)
 
+    def test_what_a_class_had_lasts_when_its_policy_forgets_it(self):
+        self.start(policy="tbf", tbf={"rules": ["held op=write&job=held rate=20/s burst=1"]})
+        self.write(seconds=0.3, job="held")
+        name = "held{job=held op=write}"
+        before = self.class_named(name)
+        self.assertGreater(before["throttled_s"], 0)
+        self.ctl("lrs", "set", "fifo")
+        self.ctl("lrs", "set", "tbf")
+        self.write(seconds=0.1, depth=1, jobs=1, job="held")
+        after = self.class_named(name)
+        for key in ("served", "bytes", "throttled_s"):
+            self.assertGreaterEqual(after[key], before[key])
+        self.assertGreater(after["served"], before["served"])
+        served = self.daemon.metrics()["fopd_lrs_served_total" + '{class="' + name + '"}']
+        self.assertGreaterEqual(served, before["served"])
+        self.fopd.stop(self.daemon)
+
     def test_the_classes_of_crr_are_the_clients(self):
         self.start(policy="crr")
         first = self.write(seconds=0.3)
