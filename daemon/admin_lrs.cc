@@ -28,14 +28,15 @@ constexpr const char* kVersionKey = "if_version";
 constexpr const char* kRulesKey = "rules";
 
 // By the names that rules have for it.
-void write_shares(JsonWriter& json, const lrs::ClassShares& shares) {
+void write_shares(JsonWriter& json, const lrs::ClassFigures& figures) {
+    const lrs::ClassShares& shares = *figures.shares;
     json.key("shares").begin_object();
     if (shares.reservation) json.field("reservation", *shares.reservation);
     json.field("weight", shares.weight);
     if (shares.limit) json.field(shares.is_soft ? "soft_limit" : "limit", *shares.limit);
-    json.field("served_reserved", shares.as_reserved)
-        .field("served_by_weight", shares.by_weight)
-        .field("served_over_limit", shares.over_limit)
+    json.field("served_reserved", figures.as_reserved)
+        .field("served_by_weight", figures.by_weight)
+        .field("served_over_limit", figures.over_limit)
         .end_object();
 }
 
@@ -50,7 +51,7 @@ void write_class(JsonWriter& json, const lrs::ClassFigures& figures) {
         .field("throttled", figures.is_throttled)
         .field("throttled_s", in_seconds(figures.throttled))
         .field("oldest_s", in_seconds(figures.oldest));
-    if (figures.shares) write_shares(json, *figures.shares);
+    if (figures.shares) write_shares(json, figures);
     json.end_object();
 }
 

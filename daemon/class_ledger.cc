@@ -92,12 +92,8 @@ void ClassLedger::complete(std::span<lrs::ClassFigures> classes) const {
     const std::lock_guard lock(mutex_);
     for (lrs::ClassFigures& each : classes) {
         const auto named = named_.find(each.name);
-        if (named == named_.end()) continue;
-        const lrs::ClassTotals& totals = named->second.totals;
         // What came before it had its name here is in the policy's figures alone.
-        each.served = std::max(each.served, totals.served);
-        each.bytes = std::max(each.bytes, totals.bytes);
-        each.throttled = std::max(each.throttled, totals.throttled);
+        if (named != named_.end()) each.raise_to(named->second.totals);
     }
 }
 

@@ -10,7 +10,10 @@ ClassTotals ClassTally::take_news(Duration throttled_now) {
     const Duration throttled = throttled_with(throttled_now);
     const ClassTotals news{.served = totals_.served - told_.served,
                            .bytes = totals_.bytes - told_.bytes,
-                           .throttled = throttled - told_.throttled};
+                           .throttled = throttled - told_.throttled,
+                           .as_reserved = totals_.as_reserved - told_.as_reserved,
+                           .by_weight = totals_.by_weight - told_.by_weight,
+                           .over_limit = totals_.over_limit - told_.over_limit};
     told_ = totals_;
     told_.throttled = throttled;
     return news;
@@ -32,7 +35,18 @@ void ClassFigures::add(const ClassFigures& other) {
     is_throttled = is_throttled || other.is_throttled;
     throttled += other.throttled;
     oldest = std::max(oldest, other.oldest);
-    if (shares && other.shares) shares->add(*other.shares);
+    as_reserved += other.as_reserved;
+    by_weight += other.by_weight;
+    over_limit += other.over_limit;
+}
+
+void ClassFigures::raise_to(const ClassTotals& totals) {
+    served = std::max(served, totals.served);
+    bytes = std::max(bytes, totals.bytes);
+    throttled = std::max(throttled, totals.throttled);
+    as_reserved = std::max(as_reserved, totals.as_reserved);
+    by_weight = std::max(by_weight, totals.by_weight);
+    over_limit = std::max(over_limit, totals.over_limit);
 }
 
 ClassFigures figures_of(const ClassView& of, Instant now) {
@@ -46,6 +60,9 @@ ClassFigures figures_of(const ClassView& of, Instant now) {
                          .operations_per_second = recent.requests,
                          .bytes_per_second = recent.bytes,
                          .is_throttled = of.is_throttled,
+                         .as_reserved = totals.as_reserved,
+                         .by_weight = totals.by_weight,
+                         .over_limit = totals.over_limit,
                          .shares = of.shares};
     figures.throttled = of.tally.throttled_with(of.throttled_now);
     if (of.oldest != kNever) figures.oldest = now - of.oldest;

@@ -14,16 +14,22 @@
 
 namespace fopd::lrs {
 
-// What was done for a class.
+// What was done for a class, by a policy of shares also because of which of them.
 struct ClassTotals {
     std::uint64_t served = 0;
     std::uint64_t bytes = 0;
     Duration throttled{};  // How long it had something waiting, and was held back.
+    std::uint64_t as_reserved = 0;
+    std::uint64_t by_weight = 0;
+    std::uint64_t over_limit = 0;  // That is soft.
 
     void add(const ClassTotals& other) {
         served += other.served;
         bytes += other.bytes;
         throttled += other.throttled;
+        as_reserved += other.as_reserved;
+        by_weight += other.by_weight;
+        over_limit += other.over_limit;
     }
     bool is_nothing() const { return served == 0 && bytes == 0 && throttled == Duration::zero(); }
 };
@@ -37,6 +43,10 @@ public:
         recent_.add_request(bytes, now);
     }
     void add_throttled(Duration span) { totals_.throttled += span; }
+    // Of a request that is added, too: why it was served.
+    void note_reserved() { ++totals_.as_reserved; }
+    void note_by_weight() { ++totals_.by_weight; }
+    void note_over_limit() { ++totals_.over_limit; }
 
     const ClassTotals& totals() const { return totals_; }
     // How long the class was held back, with `now`, the time that is not counted yet. Never less
@@ -57,23 +67,12 @@ private:
     Duration told_throttled_{};
 };
 
-// What a class is granted by a policy of shares, in requests without data a second, and how many of
-// its requests were served because of which of them.
+// What a class is granted by a policy of shares, in requests without data a second.
 struct ClassShares {
     std::optional<std::uint64_t> reservation{};
     std::uint32_t weight = 1;
     std::optional<std::uint64_t> limit{};
     bool is_soft = false;  // The limit.
-    std::uint64_t as_reserved = 0;
-    std::uint64_t by_weight = 0;
-    std::uint64_t over_limit = 0;  // That is soft.
-
-    // Requires: of the same class.
-    void add(const ClassShares& other) {
-        as_reserved += other.as_reserved;
-        by_weight += other.by_weight;
-        over_limit += other.over_limit;
-    }
 };
 
 // The name of the one class of a policy that has none.
@@ -107,7 +106,13 @@ struct ClassFigures {
     bool is_throttled = false;
     Duration throttled{};  // Of localities together: of two that hold it back for 1 s, 2 s.
     Duration oldest{};     // How long the oldest has waited.
+    std::uint64_t as_reserved = 0;  // As in the totals.
+    std::uint64_t by_weight = 0;
+    std::uint64_t over_limit = 0;
     std::optional<ClassShares> shares{};
+
+    // What was done for it is what these are, where they are more.
+    void raise_to(const ClassTotals& totals);
 
     void add(const ClassFigures& other);
 };

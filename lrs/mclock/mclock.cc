@@ -51,7 +51,7 @@ ClassShares granted_by(const MclockRule& rule) {
 
 struct alignas(64) Mclock::TrafficClass : KnownClass {
     TrafficClass(const ClassHash& of, const MclockRule& by)
-        : KnownClass(of), rule(&by), step(share_step(by.shares.weight)), shares(granted_by(by)) {}
+        : KnownClass(of), rule(&by), step(share_step(by.shares.weight)) {}
 
     Request& head() { return static_cast<Request&>(waiting.front()); }
     bool is_soft() const { return rule->shares.is_soft; }
@@ -86,7 +86,6 @@ struct alignas(64) Mclock::TrafficClass : KnownClass {
     bool is_limited = false;  // Counts among those for whom there is no room for ever.
     bool is_new = true;       // It never waited.
     ClassTally tally;
-    ClassShares shares;
 
     Bucket* bucket = nullptr;  // Of the table, if it has one there.
     std::string name;
@@ -212,7 +211,7 @@ Request* Mclock::pop_reserved(Ticks now) {
             continue;
         }
         charge_share_reserved(*first, cost);
-        ++first->shares.as_reserved;
+        first->tally.note_reserved();
         return &serve(*first, now, throttled);
     }
     return nullptr;
@@ -230,7 +229,7 @@ Request* Mclock::pop_by_share(Ticks now) {
             continue;
         }
         charge_share(*first, cost);
-        ++first->shares.by_weight;
+        first->tally.note_by_weight();
         return &serve(*first, now, throttled);
     }
     return nullptr;
@@ -243,7 +242,7 @@ Request* Mclock::pop_over_limit(Ticks now) {
         TrafficClass* const first = settle_top(kOverLimits);
         if (first == nullptr) continue;
         charge_share(*first, cost_of(first->head()));
-        ++first->shares.over_limit;
+        first->tally.note_over_limit();
         return &serve(*first, now, first->throttled_ticks(now));
     }
     return nullptr;
@@ -429,9 +428,7 @@ bool Mclock::make_room() {
 // Its meters stay where they are: a bucket until it is full, others for as long as the rule.
 void Mclock::drop_class(TrafficClass& gone) {
     ENSURE(gone.queued == 0);
-    Past& past = past_[gone.rule->id];
-    past.totals.add(gone.tally.totals());
-    past.shares.add(gone.shares);
+    past_[gone.rule->id].add(gone.tally.totals());
     if (gone.bucket != nullptr) share_.buckets->release(*gone.bucket);
     if (gone.is_limited) --limited_count_;
     stale_count_ += static_cast<std::size_t>(std::ranges::count(gone.has_entry, true));
@@ -452,7 +449,7 @@ ClassView Mclock::view_of(TrafficClass& known, Instant now) const {
             .throttled_now = in_duration_of(known.throttled_ticks(ticks)),
             .oldest = known.queued > 0 ? known.head().arrived_at() : kNever,
             .tally = known.tally,
-            .shares = known.shares};
+            .shares = granted_by(*known.rule)};
 }
 
 bool Mclock::is_held_back(const Request& request, Instant now) const {
@@ -483,10 +480,7 @@ std::vector<ClassFigures> Mclock::rule_figures(Instant now) {
         figures.shares = granted_by(rule);
         const auto past = past_.find(rule.id);
         if (past == past_.end()) continue;
-        figures.served = past->second.totals.served;
-        figures.bytes = past->second.totals.bytes;
-        figures.throttled = past->second.totals.throttled;
-        figures.shares->add(past->second.shares);
+        figures.raise_to(past->second);
     }
     visit_classes(now, [&](const ClassView& of) { all[of.place].add(figures_of(of, now)); });
     return all;

@@ -97,10 +97,6 @@ private:
     enum Queue : std::size_t { kReserved, kByShare, kAtLimits, kOverLimits };
     static constexpr std::size_t kQueueCount = 4;
     struct TrafficClass;
-    struct Past {
-        ClassTotals totals{};
-        ClassShares shares{};
-    };
 
     TrafficClass& class_of(const Request& request, const MclockRule& rule, Instant now);
     TrafficClass& own_class_of(const MclockRule& rule);
@@ -144,8 +140,8 @@ private:
     Virtual virtual_now_ = 0;   // How far those are that are served by their shares.
     Virtual virtual_most_ = 0;  // How far the farthest is.
     std::uint64_t queued_ = 0;
-    Instant now_{};                       // The last that was said.
-    std::map<std::uint64_t, Past> past_;  // Of forgotten classes, by their rule's id.
+    Instant now_{};                              // The last that was said.
+    std::map<std::uint64_t, ClassTotals> past_;  // Of forgotten classes, by their rule's id.
 };
 
 }  // namespace fopd::lrs

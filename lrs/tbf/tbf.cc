@@ -583,9 +583,7 @@ std::vector<ClassFigures> Tbf::rule_figures(Instant now) {
         ClassFigures& figures = all.emplace_back(ClassFigures{.name = rule.name});
         const auto past = past_.find(rule.id);
         if (past == past_.end()) continue;
-        figures.served = past->second.served;
-        figures.bytes = past->second.bytes;
-        figures.throttled = past->second.throttled;
+        figures.raise_to(past->second);
     }
     visit_classes(now, [&](const ClassView& of) {
         if (of.place < all.size()) all[of.place].add(figures_of(of, now));

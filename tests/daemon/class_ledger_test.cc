@@ -142,7 +142,9 @@ TEST_CASE("class ledger: beyond a hundred names they are others, until one was l
 
 TEST_CASE("class ledger: what a class had never falls when its policy forgets it", "[daemon]") {
     LedgerStage stage;
-    stage.take(0, {news_of("a", 7, 0, 2s)}, 0s);
+    lrs::ClassNews reserved = news_of("a", 7, 0, 2s);
+    reserved.added.as_reserved = 7;
+    stage.take(0, {reserved}, 0s);
     stage.take(1, {news_of("a", 2)}, 0s);
     std::vector<lrs::ClassFigures> classes(2);
     classes[0] = {.name = "a", .queued = 4, .served = 1, .bytes = 10};
@@ -151,6 +153,7 @@ TEST_CASE("class ledger: what a class had never falls when its policy forgets it
     CHECK(classes[0].queued == 4);
     CHECK(classes[0].served == 9);
     CHECK(classes[0].bytes == 90);
+    CHECK(classes[0].as_reserved == 7);
     CHECK(classes[0].throttled == 2s);
     CHECK(classes[1].served == 5);
     CHECK(classes[1].throttled == 1s);

@@ -178,19 +178,19 @@ TEST_CASE("lrs classes: those of mclock show what they are granted, and what it 
     CHECK(some.weight == 3);
     CHECK(some.limit == 20);
     CHECK(some.is_soft);
-    CHECK(some.as_reserved == 1);
-    CHECK(some.by_weight == 0);
-    CHECK(some.over_limit == 4);
+    CHECK(classes[0].as_reserved == 1);
+    CHECK(classes[0].by_weight == 0);
+    CHECK(classes[0].over_limit == 4);
     REQUIRE(classes[1].shares.has_value());
     CHECK_FALSE(classes[1].shares->limit.has_value());
-    CHECK(classes[1].shares->by_weight == 1);
+    CHECK(classes[1].by_weight == 1);
 
     // Of all localities together; those for which there is no room are granted nothing.
     std::vector<ClassFigures> both = classes;
     both.insert(both.end(), classes.begin(), classes.end());
     const auto all = together(both, 1);
     REQUIRE(all.size() == 2);
-    CHECK(all[0].shares->over_limit == 8);
+    CHECK(all[0].over_limit == 8);
     CHECK(all[0].shares->limit == 20);
     CHECK(all[1].name == kOtherClasses);
     CHECK_FALSE(all[1].shares.has_value());

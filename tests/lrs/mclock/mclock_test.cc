@@ -122,7 +122,7 @@ TEST_CASE("lrs mclock: a class that reserves something always has room", "[lrs]"
     const auto figures = stage.policy().class_figures(kMclockStart);
     CHECK(figures[0].name == "gold{user=ann}");
     CHECK(figures[1].name == "gold{user=bob}");
-    CHECK(figures[1].shares->as_reserved == 1);
+    CHECK(figures[1].as_reserved == 1);
 }
 
 TEST_CASE("lrs mclock: classes that come and go leave nothing behind", "[lrs]") {
@@ -193,7 +193,7 @@ TEST_CASE("lrs mclock: it tells what its classes have had", "[lrs]") {
     CHECK(figures[0].operations_per_second > 1);
     CHECK(figures[1].served == 3);
     CHECK(figures[1].bytes == 300);
-    CHECK(figures[1].shares->over_limit == 2);
+    CHECK(figures[1].over_limit == 2);
     CHECK(stage.policy().rule_figures(kMclockStart)[0].served == 2);
     CHECK(stage.policy().rule_figures(kMclockStart).back().name == "default");
 }

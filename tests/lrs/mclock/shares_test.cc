@@ -129,7 +129,7 @@ TEST_CASE("lrs mclock shares: what is reserved is part of the share, not added t
     CHECK(within(served["a"], 5000, 0.01));
     CHECK(within(served["b"], 5000, 0.01));
     const auto figures = stage.policy().class_figures(server.now());
-    CHECK(within(static_cast<double>(figures[0].shares->as_reserved), 3000, 0.01));
+    CHECK(within(static_cast<double>(figures[0].as_reserved), 3000, 0.01));
 }
 
 TEST_CASE("lrs mclock shares: a reservation above the share is owed to nobody", "[lrs]") {
