@@ -275,6 +275,20 @@ const Executor& executor_of(const fop::FopType& type) {
     return kExecutors[static_cast<std::size_t>(&type - fop::kFopTypes.data())];
 }
 
+bool moves_client_memory(const fop::Request& request) {
+    return std::visit(
+        [](const auto& body) {
+            if constexpr (requires { body.target.has_value(); }) {
+                return body.target.has_value();
+            } else if constexpr (requires { body.source.has_value(); }) {
+                return body.source.has_value();
+            } else {
+                return requires { body.source; };
+            }
+        },
+        request.body);
+}
+
 const PoolPlace* pool_of(const Executor& executor, const fop::Request& request,
                          std::string_view header_pool, const StoreLayout& layout) {
     if (!is_about_pool(executor)) return nullptr;

@@ -56,6 +56,10 @@ struct Executor {
 
 const Executor& executor_of(const fop::FopType& type);
 
+// Whether it has to wait for its client once it runs: its bytes come from, or go to, memory of the
+// client instead of travelling in the messages.
+bool moves_client_memory(const fop::Request& request);
+
 // The pool a fop is about: that of its slot, or else the one its header names. Null: it is about
 // none, or about one that is not there.
 const PoolPlace* pool_of(const Executor& executor, const fop::Request& request,

@@ -223,6 +223,10 @@ bool Fom::needs_piece() const {
     return executor_of(*type_).needs_piece;
 }
 
+bool Fom::waits_for_client() const {
+    return moves_client_memory(fop_->request());
+}
+
 void Fom::wait_for_share() {
     ENSURE(state_ == State::kQueued);
     services_.reactor.arm(*this, wait_for_piece().deadline);

@@ -139,6 +139,8 @@ public:
 
     // Whether it borrows a piece of buffer.
     bool needs_piece() const;
+    // Whether it keeps that until its client has sent or taken bytes.
+    bool waits_for_client() const;
     // Whose share it uses, or waits for; null: nobody's.
     Shares::Client* share() const { return share_; }
     void set_share(Shares::Client* share) { share_ = share; }

@@ -92,9 +92,10 @@ bool RequestHandler::has_share(Fom& fom) {
     const fabric::Caller& caller = fom.fop().caller();
     Shares::Client& client = shares_.client_of(caller.share, caller.client);
     fom.set_share(&client);
-    // Whoever asks how the node is, is to hear it.
-    const bool is_data = fom.attributes.lane == lrs::Lane::kData;
-    if (!is_data || shares_.may_take(client, buffers_.total_count())) {
+    // Whoever asks how the node is, is to hear it. What does not wait for its client gives its
+    // piece back soon, whatever that client does.
+    const bool is_short = fom.attributes.lane != lrs::Lane::kData || !fom.waits_for_client();
+    if (is_short || shares_.may_take(client, buffers_.total_count())) {
         shares_.take(client);
         return true;
     }

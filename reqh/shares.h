@@ -20,7 +20,7 @@ namespace fopd::reqh {
 // as make it a half of what its principal has left, and all principals together always leave some.
 // So there is room for the next client, however many hold their shares. A client that is not slow
 // may have three times as many as are free, until slow clients hold half of all pieces: then it has
-// a share, too.
+// a share, too, and one piece of what its principal's slow clients must leave to the others.
 //
 // Pure. Fops of one client have their turn in the order of arrival, and clients take turns.
 class Shares {
@@ -156,10 +156,14 @@ private:
         const Principal& principal = client.principal_->second;
         if (principal.held == 0) return true;
         const std::uint64_t free = total - held_;
-        // Alone it may have three quarters of all, else as much as would be left.
+        // Alone it may have three quarters of all, else as much as would be left; half of the rest
+        // is for its clients that are not slow.
         const bool is_alone = principal.held == held_ && principals_.size() == 1;
         const std::uint64_t times = is_alone ? 3 : 1;
-        if (principal.held >= times * free) return false;
+        if (principal.held >= times * free) {
+            const bool is_quick = !client.is_slow() && client.held_ == 0;
+            return is_quick && principal.held < (2 * times + 1) * free;
+        }
         const std::uint64_t left = (times * free - principal.held) / (times + 1);
         return client.held_ == 0 || 2 * client.held_ < left;
     }

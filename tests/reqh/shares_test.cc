@@ -114,6 +114,25 @@ TEST_CASE("reqh shares: a client that is not slow may have more, until slow ones
     CHECK(shares.may_take(other, kTotal));
 }
 
+TEST_CASE("reqh shares: slow clients leave a piece for a quick one of their principal", "[reqh]") {
+    const bool is_alone = GENERATE(true, false);
+    Shares shares;
+    if (!is_alone) REQUIRE(fill(shares, "bob", 0) == 64);
+    for (std::uint32_t client = 1; client < 200; ++client) fill(shares, "alice", client);
+    Shares::Client& slow = shares.client_of("alice", number(1));
+    CHECK_FALSE(shares.may_take(slow, kTotal));
+    Shares::Client& quick = shares.client_of("alice", number(1000));
+    CHECK(shares.may_take(quick, kTotal));
+    shares.take(quick);
+    CHECK_FALSE(shares.may_take(quick, kTotal));
+    // Others have room still, whatever more of these come before it shows that they are slow.
+    for (std::uint32_t client = 1001; client < 1200; ++client) {
+        Shares::Client& next = shares.client_of("alice", number(client));
+        if (shares.may_take(next, kTotal)) shares.take(next);
+    }
+    CHECK(fill(shares, "carol", 0) >= 2);
+}
+
 TEST_CASE("reqh shares: who waits is served in order, and clients by turns", "[reqh]") {
     Shares shares;
     Shares::Client& first = shares.client_of("alice", number(1));

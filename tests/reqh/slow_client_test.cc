@@ -65,6 +65,30 @@ Task<bool> let_go(RangeLock* lock) {
 
 }  // namespace
 
+TEST_CASE("reqh slow client: what is sent in messages does not wait behind clients that are slow",
+          "[reqh]") {
+    StoreStage node({.piece_count = 64});
+    const fop::Fid fid = node.create();
+    node.write(fid, 0, pattern(4 * kBlock, 1));
+    const ReadSpec read(fid, {{.offset = 0, .length = kBlock}});
+    for (std::uint8_t client = 1; client <= 32; ++client) {
+        FopSpec kept = slow(read.spec(Way::kMemory));
+        kept.client[0] = static_cast<std::byte>(client);
+        for (int i = 0; i < 16; ++i) node.send(kept);
+    }
+    node.run_for(200ms);  // Until it shows that they are slow.
+    for (int i = 0; i < 40; ++i) {
+        node.run_for(25ms);
+        FakeFop* fops[4]{};
+        for (FakeFop*& fop : fops) fop = &node.send(read.spec(Way::kInline));
+        node.run_for(1ms);
+        for (const FakeFop* fop : fops) {
+            REQUIRE(fop->answer.has_value());
+            REQUIRE(fop->status() == fop::Status::kDone);
+        }
+    }
+}
+
 TEST_CASE("reqh slow client: an append whose client does not send holds no lock", "[reqh]") {
     StoreStage node;
     const fop::Fid fid = node.create();
