@@ -169,7 +169,8 @@ void LogCore::begin(Commit& commit, Reservation reservation, std::span<const std
         arm_timer();
     }
     if (!cleans) {
-        ++changes_;
+        // A mark, which cleaning itself brings about, changes nothing that it could gain by.
+        if (size > 0) ++changes_;
         exhausted_ =
             exhausted_ && space_.capacity() + space_.worth_cleaning() >= exhausted_capacity_;
     }
@@ -394,6 +395,7 @@ Task<Result<void>> LogCore::settle(std::uint64_t seq, core::WaitOptions wait) {
         // Not of what cleaning is given, which comes back only by cleaning.
         auto room = co_await reserve(0, wait, Purpose::kFreeing);
         if (!room) co_return std::unexpected(room.error());
+        if (trusted_ >= seq) break;  // By another entry, while this one waited for room.
         Commit mark;
         begin(mark, std::move(*room), {}, 0, Durability::kDurable, Data::kNone);
         const auto durable = co_await Log::DurableAwaiter(mark);

@@ -470,6 +470,7 @@ Task<Result<void>> LogCore::hand_out_oldest(CleanVisitor* visitor, std::uint64_t
         if (is_mark || seq <= cleaned_seq_) continue;
         const auto kept = co_await visitor->keep((*found)->entry);
         if (!kept) co_return kept;
+        noted_capacity_ = std::max(noted_capacity_, space_.capacity());  // The log may grow.
         if (!is_cleaned_note_due()) continue;
         const auto noted = co_await note_cleaned(seq);
         if (!noted) co_return noted;

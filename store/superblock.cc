@@ -76,6 +76,8 @@ bool makes_sense(const Superblock& superblock) {
     if (!come_down(s.earlier_first_seqs, s.epoch_first_seq)) return false;
     const std::uint64_t tail_seq = s.segments.front().first_seq;
     if (tail_seq == 0 || tail_seq > trusted_end) return false;
+    // Cleaning leaves out the entries up to there.
+    if (s.cleaned_seq > s.trusted_seq) return false;
     return all_different(s.segments) && in_order(s.segments);
 }
 
