@@ -15,7 +15,7 @@ constexpr std::uint64_t kSeeds = 100;
 Plan plan_of(std::uint64_t seed) {
     switch (seed % 4) {
         case 0:
-            return {.seed = seed, .boots = 3, .operations = 500, .orderly = true, .rescue = true};
+            return {.seed = seed, .boots = 3, .operations = 2000, .orderly = true, .rescue = true};
         case 1:
             return {.seed = seed,
                     .boots = 4,
