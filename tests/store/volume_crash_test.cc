@@ -111,7 +111,7 @@ TEST_CASE("volume: a log that has come around several times still says everythin
         Remains remains(kDiskBytes);
 
         const std::string violation = carry_out(
-            {.seed = seed, .boots = 3, .operations = 500, .orderly = true, .rescue = true},
+            {.seed = seed, .boots = 3, .operations = 2000, .orderly = true, .rescue = true},
             remains);
 
         REQUIRE(violation == kNothing);
