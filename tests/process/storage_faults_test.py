@@ -5,7 +5,6 @@ import contextlib
 import json
 import os
 import shutil
-import signal
 import subprocess
 import unittest
 
@@ -78,21 +77,6 @@ class FaultsTestCase(StorageTestCase):
         done = self.daemon.ctl("--json", "devices")
         self.assertEqual(done.returncode, DONE, done.stderr)
         return json.loads(done.stdout)
-
-    def stop(self):
-        self.daemon.signal(signal.SIGTERM)
-        self.assertEqual(self.daemon.wait_end(), DONE, self.daemon.log())
-
-    def start_anew(self, size="64MiB"):
-        """With disks of this size, and nothing on them."""
-        self.stop()
-        config = self.dir / "fopd.yaml"
-        config.write_text(config.read_text().replace("8GiB", size))
-        for image in self.dir.glob("*.img"):
-            image.unlink()
-        shutil.rmtree(self.dir / "data")
-        (self.dir / "data").mkdir(mode=0o700)
-        self.start()
 
 
 class DamageTest(FaultsTestCase):

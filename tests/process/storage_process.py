@@ -4,6 +4,7 @@ import hashlib
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 
@@ -50,10 +51,24 @@ class StorageTestCase(ProcessTestCase):
         self.daemon.kill()
         self.start()
 
+    def stop(self):
+        self.daemon.signal(signal.SIGTERM)
+        self.assertEqual(self.daemon.wait_end(), DONE, self.daemon.log())
+
+    def start_anew(self, size="64MiB"):
+        """With disks of this size, and nothing on them."""
+        self.stop()
+        config = self.dir / "fopd.yaml"
+        config.write_text(config.read_text().replace("8GiB", size))
+        for image in self.dir.glob("*.img"):
+            image.unlink()
+        shutil.rmtree(self.dir / "data")
+        (self.dir / "data").mkdir(mode=0o700)
+        self.start()
+
     def tearDown(self):
         if self.daemon.process.poll() is None:
-            self.daemon.signal(signal.SIGTERM)
-            self.assertEqual(self.daemon.wait_end(), DONE, self.daemon.log())
+            self.stop()
 
     def ctl_bytes(self, *arguments, data=b"", **options):
         """With bytes in and out."""
