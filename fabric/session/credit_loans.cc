@@ -9,10 +9,6 @@ CreditLoans::Taken CreditLoans::taken_by(const std::string& principal) const {
     return known == taken_by_.end() ? Taken{} : known->second;
 }
 
-void CreditLoans::release_if_empty(TakenBy::iterator principal) {
-    if (principal->second.count == 0 && principal->second.bytes == 0) taken_by_.erase(principal);
-}
-
 bool CreditLoans::take(const std::string& principal, std::uint32_t has, std::uint32_t bytes) {
     if (is_most(has)) return false;
     const Taken own = taken_by(principal);
@@ -25,16 +21,6 @@ bool CreditLoans::take(const std::string& principal, std::uint32_t has, std::uin
     return true;
 }
 
-void CreditLoans::give_back(const std::string& principal, std::uint32_t count) {
-    if (count == 0) return;
-    const auto known = taken_by_.find(principal);
-    ENSURE(known != taken_by_.end());
-    ENSURE(count <= known->second.count);
-    taken_.count -= count;
-    known->second.count -= count;
-    release_if_empty(known);
-}
-
 bool CreditLoans::take_bytes(const std::string& principal, std::uint32_t bytes) {
     if (bytes == 0) return true;
     const std::uint32_t free = limits_.bytes - taken_.bytes;
@@ -45,14 +31,16 @@ bool CreditLoans::take_bytes(const std::string& principal, std::uint32_t bytes) 
     return true;
 }
 
-void CreditLoans::give_bytes_back(const std::string& principal, std::uint32_t bytes) {
-    if (bytes == 0) return;
+void CreditLoans::give_back(const std::string& principal, std::uint32_t Taken::* what,
+                            std::uint32_t amount) {
+    if (amount == 0) return;
     const auto known = taken_by_.find(principal);
     ENSURE(known != taken_by_.end());
-    ENSURE(bytes <= known->second.bytes);
-    taken_.bytes -= bytes;
-    known->second.bytes -= bytes;
-    release_if_empty(known);
+    Taken& own = known->second;
+    ENSURE(amount <= own.*what);
+    taken_.*what -= amount;
+    own.*what -= amount;
+    if (own.count == 0 && own.bytes == 0) taken_by_.erase(known);
 }
 
 }  // namespace fopd::fabric

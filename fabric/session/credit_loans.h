@@ -28,11 +28,15 @@ public:
     [[nodiscard]] bool take(const std::string& principal, std::uint32_t has, std::uint32_t bytes);
     // Whether no session ever has more than this.
     bool is_most(std::uint32_t has) const { return has >= limits_.of_session; }
-    void give_back(const std::string& principal, std::uint32_t count);
+    void give_back(const std::string& principal, std::uint32_t count) {
+        give_back(principal, &Taken::count, count);
+    }
 
     // Only bytes.
     [[nodiscard]] bool take_bytes(const std::string& principal, std::uint32_t bytes);
-    void give_bytes_back(const std::string& principal, std::uint32_t bytes);
+    void give_bytes_back(const std::string& principal, std::uint32_t bytes) {
+        give_back(principal, &Taken::bytes, bytes);
+    }
 
     std::uint32_t taken() const { return taken_.count; }
     std::uint32_t taken_bytes() const { return taken_.bytes; }
@@ -45,7 +49,7 @@ private:
     using TakenBy = std::map<std::string, Taken, std::less<>>;
 
     Taken taken_by(const std::string& principal) const;
-    void release_if_empty(TakenBy::iterator principal);
+    void give_back(const std::string& principal, std::uint32_t Taken::* what, std::uint32_t amount);
 
     const Limits limits_;
     Taken taken_;
