@@ -197,7 +197,7 @@ public:
     // The first so many are not needed any more. Requires: nobody reads or writes there.
     void give_back_first(std::size_t places);
     // So many, each for itself, of those that are there for what frees more: all of them or none,
-    // so that nobody keeps some while it waits for others. They are the last of allocated().
+    // so that nobody keeps some while it waits for others. Requires: nothing is allocated yet.
     Task<Granted<>> allocate_to_free(std::uint32_t count);
     std::span<const store::Place> allocated() const { return allocated_; }
 

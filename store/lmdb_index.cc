@@ -72,6 +72,10 @@ int erase(MDB_cursor* cursor, Bytes key) {
     return code == MDB_SUCCESS ? mdb_cursor_del(cursor, 0) : code;
 }
 
+std::uint64_t live_bytes(const MDB_stat& stat) {
+    return (stat.ms_branch_pages + stat.ms_leaf_pages + stat.ms_overflow_pages) * stat.ms_psize;
+}
+
 struct Outcome {
     Result<void> result;
 };
@@ -277,7 +281,7 @@ void LmdbIndex::keep_reserve() {
     ENSURE(mdb_env_stat(environment_, &stat) == MDB_SUCCESS);
     ENSURE(mdb_env_get_fd(environment_, &fd) == MDB_SUCCESS);
     const std::uint64_t end = (info.me_last_pgno + 1) * stat.ms_psize;
-    const std::uint64_t live = figures().size_bytes;
+    const std::uint64_t live = live_bytes(stat);
     const std::uint64_t wanted = std::clamp(live, kReserveBytesMin, kReserveBytesMax);
     const std::uint64_t ahead = std::max(reserved_end_, end) - end;
     has_reserve_ = end - live + ahead >= wanted / 2;
@@ -357,8 +361,7 @@ Result<void> LmdbIndex::show_entries(IndexShow& show) const {
 IndexFigures LmdbIndex::figures() const {
     MDB_stat stat{};
     ENSURE(mdb_env_stat(environment_, &stat) == MDB_SUCCESS);
-    const auto pages = stat.ms_branch_pages + stat.ms_leaf_pages + stat.ms_overflow_pages;
-    return {.entry_count = stat.ms_entries - 1, .size_bytes = pages * stat.ms_psize};
+    return {.entry_count = stat.ms_entries - 1, .size_bytes = live_bytes(stat)};
 }
 
 // -- reading --

@@ -263,7 +263,7 @@ private:
     std::uint64_t generation_ = 0;
     std::uint64_t epoch_ = 0;
     std::uint64_t epoch_first_seq_ = 0;
-    std::array<std::uint64_t, 5> earlier_first_seqs_{};
+    EarlierFirstSeqs earlier_first_seqs_{};
     std::uint64_t applied_ = 0;
     std::uint32_t schema_version_ = 0;
     std::uint32_t segments_max_;

@@ -8,7 +8,9 @@ namespace fopd::store {
 // frees, and both leave what cleaning needs, so that whatever is full can be emptied.
 enum class Purpose : std::uint8_t {
     kAdding,
-    kFreeing,  // In the end no more is used than before, but for a few bytes.
+    // Deletes, truncates, punches, the sweep, forgetting replies: they give back what they take,
+    // except for the recorded reply, and an extent record for each edge.
+    kFreeing,
     kCleaning,
 };
 

@@ -58,7 +58,7 @@ bool in_order(const std::vector<LogSegment>& segments) {
     return true;
 }
 
-bool come_down(const std::array<std::uint64_t, 5>& earlier, std::uint64_t from) {
+bool come_down(const EarlierFirstSeqs& earlier, std::uint64_t from) {
     for (const std::uint64_t each : earlier) {
         if (each > from) return false;
         from = each;

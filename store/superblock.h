@@ -20,6 +20,9 @@ struct LogSegment {
     friend bool operator==(const LogSegment&, const LogSegment&) = default;
 };
 
+// Of epochs before the present, the latest first; 0: not known, nor of those before.
+using EarlierFirstSeqs = std::array<std::uint64_t, 5>;
+
 // Where the log of a disk lies and from where it counts; docs/formats/log.md. There are two copies
 // of it, written one after the other, each durable before the other is touched.
 struct Superblock {
@@ -30,9 +33,8 @@ struct Superblock {
     std::uint64_t epoch = 0;       // Counts the times the log was opened to be written.
     // Entries from here on are of this epoch or leftovers; those before are of earlier ones.
     std::uint64_t epoch_first_seq = 0;
-    // The same of the epochs before, the latest first: each of them ended where the next one began.
-    // 0: not known, nor of those before.
-    std::array<std::uint64_t, 5> earlier_first_seqs{};
+    // The same of the epochs before: each of them ended where the next one began.
+    EarlierFirstSeqs earlier_first_seqs{};
     std::uint64_t trusted_seq = 0;  // Everything up to here was flushed.
     bool clean = false;             // The log ended behind trusted_seq, and nothing was lost.
     // Of the oldest segment: what is of use in the entries up to here was committed again, durably.
