@@ -4,6 +4,7 @@ FOPD and FOPCTL name the programs; FOPD_CXX_FLAGS says how they were built. Noth
 waited for is looked at again and again until a deadline, which is far above what is needed.
 """
 
+import atexit
 import collections
 import ctypes
 import http.client
@@ -14,6 +15,7 @@ import resource
 import shutil
 import signal
 import socket
+import stat
 import struct
 import subprocess
 import tempfile
@@ -21,8 +23,20 @@ import time
 import unittest
 from pathlib import Path
 
-FOPD = os.environ.get("FOPD", "build/release/bin/fopd")
-FOPCTL = os.environ.get("FOPCTL", "build/release/bin/fopctl")
+
+def reachable_by_all(program):
+    """The program, or a copy of it: some tests are another user, who may not enter each directory that root may."""
+    path = Path(program).resolve()
+    if os.geteuid() != 0 or all(each.stat().st_mode & stat.S_IXOTH for each in path.parents):
+        return program
+    directory = Path(tempfile.mkdtemp(prefix="fopd-programs-"))
+    atexit.register(shutil.rmtree, directory)
+    directory.chmod(0o755)
+    return shutil.copy(path, directory)
+
+
+FOPD = reachable_by_all(os.environ.get("FOPD", "build/release/bin/fopd"))
+FOPCTL = reachable_by_all(os.environ.get("FOPCTL", "build/release/bin/fopctl"))
 CXX_FLAGS = os.environ.get("FOPD_CXX_FLAGS", "")
 IS_SANITIZED = "-fsanitize=" in CXX_FLAGS
 
