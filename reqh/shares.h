@@ -21,6 +21,8 @@ namespace fopd::reqh {
 // So there is room for the next client, however many hold their shares. A client that is not slow
 // may have three times as many as are free, until slow clients hold half of all pieces: then it has
 // a share, too, and one piece of what its principal's slow clients must leave to the others.
+// Clients that are not slow leave an eighth to fops that wait for no client, which take pieces
+// without asking for a share: however many clients stop at the same moment, these go on.
 //
 // Pure. Fops of one client have their turn in the order of arrival, and clients take turns.
 class Shares {
@@ -149,9 +151,11 @@ public:
 private:
     bool has_share(const Client& client, std::uint64_t total) const {
         if (held_ >= total) return false;
-        return is_limited(client, total) ? has_room(client, total)
-                                         : client.held_ < 3 * (total - held_);
+        if (is_limited(client, total)) return has_room(client, total);
+        return held_ < total - kept_back(total) && client.held_ < 3 * (total - held_);
     }
+    // By clients that are not slow: it may show too late that they are.
+    static std::uint64_t kept_back(std::uint64_t total) { return total > 1 ? (total + 7) / 8 : 0; }
     bool has_room(const Client& client, std::uint64_t total) const {
         const Principal& principal = client.principal_->second;
         if (principal.held == 0) return true;

@@ -114,6 +114,18 @@ TEST_CASE("reqh shares: a client that is not slow may have more, until slow ones
     CHECK(shares.may_take(other, kTotal));
 }
 
+TEST_CASE("reqh shares: some pieces are for fops that wait for no client", "[reqh]") {
+    const std::uint64_t total = GENERATE(2, 8, 256);
+    Shares shares;
+    std::uint64_t sum = 0;
+    for (std::uint32_t client = 0; client < 100; ++client) {
+        Shares::Client& quick = shares.client_of("alice", number(client));
+        for (; shares.may_take(quick, total); ++sum) shares.take(quick);
+    }
+    CHECK(sum < total);
+    CHECK(sum >= total / 2);
+}
+
 TEST_CASE("reqh shares: slow clients leave a piece for a quick one of their principal", "[reqh]") {
     const bool is_alone = GENERATE(true, false);
     Shares shares;

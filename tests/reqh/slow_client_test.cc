@@ -67,7 +67,8 @@ Task<bool> let_go(RangeLock* lock) {
 
 TEST_CASE("reqh slow client: what is sent in messages does not wait behind clients that are slow",
           "[reqh]") {
-    StoreStage node({.piece_count = 64});
+    const std::size_t pieces = GENERATE(8, 64);
+    StoreStage node({.piece_count = pieces});
     const fop::Fid fid = node.create();
     node.write(fid, 0, pattern(4 * kBlock, 1));
     const ReadSpec read(fid, {{.offset = 0, .length = kBlock}});
@@ -81,7 +82,8 @@ TEST_CASE("reqh slow client: what is sent in messages does not wait behind clien
         node.run_for(25ms);
         FakeFop* fops[4]{};
         for (FakeFop*& fop : fops) fop = &node.send(read.spec(Way::kInline));
-        node.run_for(1ms);
+        node.run_for(2ms);
+        INFO("pieces " << pieces << ", time " << i);
         for (const FakeFop* fop : fops) {
             REQUIRE(fop->answer.has_value());
             REQUIRE(fop->status() == fop::Status::kDone);
