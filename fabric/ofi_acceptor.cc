@@ -13,12 +13,15 @@ namespace {
 // A lost wake-up of the library's descriptor costs at most this.
 constexpr Duration kWatchCap = 100ms;
 // libfabric accepts one connection for each read of the event queue. One wake makes at most
-// kReadsPerWake rounds of reads. Wakes are a token bucket: kWakesSaved at once, then one each
-// kWakePause. So a flood of connections takes about a twentieth of the locality's time, and the
-// rest of them waits in the kernel's queue.
+// kReadsPerWake rounds of as many reads, as long as there is a share of the locality's time left
+// for it: a token bucket, kReadsSaved at once and then kReadsPerRest for each kRest. A wake takes
+// one for each request, and at least kReadsPerWake, which it costs without any. So a flood of
+// connections takes less than a tenth of the locality's time, and the rest of them waits in the
+// kernel's queue.
 constexpr unsigned kReadsPerWake = 8;
-constexpr unsigned kWakesSaved = 1024;
-constexpr Duration kWakePause = 10ms;
+constexpr unsigned kReadsSaved = 1024;
+constexpr unsigned kReadsPerRest = 64;
+constexpr Duration kRest = 20ms;
 // Wakes without a request. Many in a row mean that there is no descriptor left for the connection
 // that waits: then there is no hurry.
 constexpr unsigned kFruitlessMax = 64;
@@ -152,22 +155,23 @@ Task<void> OfiAcceptor::stop() {
 Task<void> OfiAcceptor::watch_requests() {
     fid* const waited[] = {&events_->fid};
     unsigned fruitless = 0;
-    unsigned wakes_left = kWakesSaved;
-    Instant saved_at = reactor_.now();  // When the last of them was counted.
+    unsigned reads_left = kReadsSaved;
+    Instant rested_at = reactor_.now();  // Up to here it is counted in `reads_left`.
     auto woken = core::FdWatch::Wake::kReady;
     while (woken != core::FdWatch::Wake::kCancelled) {
-        const auto saved = static_cast<std::uint64_t>((reactor_.now() - saved_at) / kWakePause);
-        saved_at = after(saved_at, static_cast<std::int64_t>(saved) * kWakePause);
-        wakes_left =
-            static_cast<unsigned>(std::min<std::uint64_t>(wakes_left + saved, kWakesSaved));
-        if (wakes_left == 0) {
-            const auto slept = co_await reactor_.sleep_for(kWakePause, &stopping_);
+        const auto rests = static_cast<std::uint64_t>((reactor_.now() - rested_at) / kRest);
+        rested_at = after(rested_at, static_cast<std::int64_t>(rests) * kRest);
+        reads_left = static_cast<unsigned>(
+            std::min<std::uint64_t>(reads_left + rests * kReadsPerRest, kReadsSaved));
+        if (reads_left == 0) {
+            const auto slept = co_await reactor_.sleep_for(kRest, &stopping_);
             if (!slept) co_return;
             continue;
         }
-        --wakes_left;
         std::uint32_t requests = 0;
-        for (unsigned i = 0; i < kReadsPerWake; ++i) requests += read_requests();
+        for (unsigned i = 0; i < kReadsPerWake && requests < reads_left; ++i)
+            requests += read_requests();
+        reads_left -= std::min(reads_left, std::max(requests, kReadsPerWake));
         if (woken == core::FdWatch::Wake::kCap && requests > 0) watch_->missed_wake();
         fruitless = requests > 0 || woken == core::FdWatch::Wake::kCap ? 0 : fruitless + 1;
         if (fruitless == kFruitlessMax) {
