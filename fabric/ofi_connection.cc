@@ -25,7 +25,7 @@ OfiConnection::~OfiConnection() {
     ENSURE(in_flight_ == 0);
     machine_.connections_.erase(id_);
     if (visit_) visit_->store(false, std::memory_order_release);
-    if (endpoint_) machine_.closing_.push_back(std::move(endpoint_));
+    if (endpoint_) machine_.closing_.emplace(id_, std::move(endpoint_));
 }
 
 void OfiConnection::start(TransferOp& op, TransferOp::Kind kind) {

@@ -22,6 +22,9 @@ constexpr std::uint32_t kCompletionsPerPoll = 1024;
 // Each costs system calls.
 constexpr std::size_t kEndsPerPoll = 32;
 constexpr std::size_t kClosesPerPoll = 16;
+// For each endpoint that is closed the library searches the lists of all there are. So many are
+// passed in one poll, at most; one is closed in any case.
+constexpr std::size_t kSearchedPerPoll = 32'768;
 // Beyond the receives; the tcp provider's queue grows when it must.
 constexpr std::size_t kSendsExpected = 4096;
 // The event queue is asked at least this often, because asking is a system call.
@@ -263,9 +266,8 @@ void OfiMachine::close_endpoint(OwnedFid<fid_ep> endpoint) {
 
 void OfiMachine::close_endpoints(std::size_t count_max) {
     for (std::size_t i = 0; i < count_max && !closing_.empty(); ++i) {
-        OwnedFid<fid_ep> endpoint = std::move(closing_.front());
-        closing_.pop_front();
-        close_endpoint(std::move(endpoint));
+        auto oldest = closing_.extract(closing_.begin());
+        close_endpoint(std::move(oldest.mapped()));
     }
 }
 
@@ -299,7 +301,10 @@ bool OfiMachine::poll() {
     if (dry_) found += settle();
     parked_.for_each([](OfiConnection& connection) { connection.post_parked(); });
     post_receives();
-    close_endpoints(kClosesPerPoll);
+    if (!closing_.empty()) {
+        const std::size_t all = std::max(ids_.size(), closing_.size());
+        close_endpoints(std::clamp<std::size_t>(kSearchedPerPoll / all, 1, kClosesPerPoll));
+    }
 
     if (slept && !woken && found > 0 && reactor_.now() >= sleep_end_) {
         completion_watch_->missed_wake();
@@ -528,7 +533,7 @@ std::uint32_t OfiMachine::settle() {
         }
         if (connection != nullptr && connection->posted_ == 0 && connection->endpoint_) {
             if (connection->visit_) connection->visit_->store(false, std::memory_order_release);
-            closing_.push_back(std::move(connection->endpoint_));
+            closing_.emplace(id, std::move(connection->endpoint_));
         }
     }
     return found;

@@ -119,8 +119,10 @@ private:
     std::deque<Event> ends_;                               // Likewise.
     std::vector<TransferOp*> failed_;                      // To be completed as kClosed.
     std::deque<std::uint64_t> ended_;                      // Connections with something to settle.
-    std::deque<OwnedFid<fid_ep>> closing_;                 // To be closed, some in each poll.
-    core::IntrusiveList<OfiConnection> parked_;            // Those with operations not begun.
+    // To be closed, some in each poll, the oldest first: for each of them the library searches
+    // lists that have the oldest in front.
+    std::map<std::uint64_t, OwnedFid<fid_ep>> closing_;
+    core::IntrusiveList<OfiConnection> parked_;  // Those with operations not begun.
     std::uint32_t connecting_ = 0;
     std::uint32_t in_flight_ = 0;
     std::uint32_t transfers_in_flight_ = 0;  // Of these, reads and writes.

@@ -1,0 +1,63 @@
+"""Very many sessions that end at once: others do not notice."""
+
+import os
+import resource
+import signal
+import unittest
+
+from fopd_process import IS_SANITIZED, wait_until
+from network_process import P99_FACTOR_MAX, P99_FLOOR_US, NetworkTestCase
+
+# Thousands are of the long tier, where the machine is quiet.
+SESSIONS = int(os.environ.get("FOPD_ENDING_SESSIONS", "200"))
+IS_QUIET = SESSIONS > 200 and not IS_SANITIZED
+
+
+class EndsTest(NetworkTestCase):
+    LEASE_SECONDS = 600  # The clients are stopped, and nobody is to miss them before they are killed.
+    OF_ONE_CLIENT = min(SESSIONS, 500)
+    FILES_COUNT = 2 * SESSIONS + 1000
+    # libfabric settles all ends that it finds at once in one call, about 0.1 s for thousands.
+    PING_US_MAX = 500_000 if IS_QUIET else 1_000_000
+
+    def setUp(self):
+        super().setUp()
+        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        wanted = max(limits[0], self.FILES_COUNT)
+        if limits[1] not in (resource.RLIM_INFINITY, max(limits[1], wanted)):
+            raise unittest.SkipTest(f"needs {wanted} open files")
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, limits[1]))
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, limits)
+
+    def open_sessions(self):
+        """Beside that of the witness. They say nothing any more."""
+        clients = []
+        for count in range(self.OF_ONE_CLIENT, SESSIONS + 1, self.OF_ONE_CLIENT):
+            clients.append(self.fopctl("bench", "--op", "ping", "--jobs", self.OF_ONE_CLIENT, "--depth", "1",
+                                       "--seconds", "600"))
+            wait_until(lambda: self.daemon.metrics()["fopd_sessions"] == 1 + count, f"{count} sessions", seconds=120)
+            clients[-1].signal(signal.SIGSTOP)
+        return clients
+
+    def test_others_do_not_notice(self):
+        self.start()
+        witness = self.witness()
+        files = self.daemon.files_count()
+        clients = self.open_sessions()
+        p99 = witness.p99_us()
+        since = len(witness.times_us())
+        for each in clients:
+            each.process.kill()
+        wait_until(lambda: self.daemon.metrics()["fopd_sessions"] == 1, "they have ended")
+        self.wait_files(files)
+        wait_until(lambda: len(witness.times_us()) > since + 10, "pings")
+        pings = sorted(witness.times_us()[since:])
+        meanwhile = pings[len(pings) * 99 // 100]
+        print(f"{SESSIONS} sessions: p99 {p99:.0f} us, while they end {meanwhile:.0f} us and {pings[-1]:.0f} at most "
+              f"of {len(pings)}", end="; ")
+        if not IS_SANITIZED:
+            self.assertLess(pings[-1], self.PING_US_MAX)
+        if IS_QUIET:
+            self.assertLess(meanwhile, P99_FACTOR_MAX * max(p99, P99_FLOOR_US))
+        self.expect_content(witness)
+        self.wait_at_rest()
