@@ -23,7 +23,7 @@ public:
     Crr(const Turns::Rule& rule, Key by) : turns_(rule), by_(by), hash_key_(made_of(rule.seed)) {}
 
     void push(Request& request, Instant /*now*/) override {
-        std::string& name = turns_.push(request, key_of(request.attributes));
+        std::string& name = push_by_key(request);
         if (name.empty()) name = crr_class_name(request.attributes, by_);
     }
     Next pop(Instant now) override {
@@ -59,12 +59,21 @@ private:
         const std::uint64_t first = random.next();
         return {.first = first, .second = random.next()};
     }
+    std::string& push_by_key(Request& request) {
+        const QueueKey key = hash_of(by_, request.attributes);
+        if (by_ != Key::kClient) return turns_.push(request, key);
+        // Two principals that name the same client have a queue each.
+        const QueueKey principal = hash_of(Key::kPrincipal, request.attributes);
+        return turns_.push(request,
+                           {.high = key.high ^ principal.high, .low = key.low ^ principal.low},
+                           &principal);
+    }
     // What makes a client's id is random, what makes other texts is not.
-    QueueKey key_of(const RequestAttributes& attributes) const {
-        if (by_ == Key::kClient) return std::bit_cast<QueueKey>(attributes.client);
+    QueueKey hash_of(Key key, const RequestAttributes& attributes) const {
+        if (key == Key::kClient) return std::bit_cast<QueueKey>(attributes.client);
         KeyedHash hash(hash_key_);
         Digits digits;
-        hash.add(text_of(by_, attributes, digits));
+        hash.add(text_of(key, attributes, digits));
         return std::bit_cast<QueueKey>(hash.result());
     }
     static void count(const Request& request, Instant now) {
@@ -91,7 +100,8 @@ config::Record<CrrSettings> crr_record() {
                  config::integer<std::uint32_t>({.min = 1, .max = 65535}),
                  "Fops of one in a row, before the next one has its turn.",
                  {.reload = config::Reload::kLive});
-    record.field("by", &CrrSettings::by, those_who_ask(), "Whose turns they are.",
+    record.field("by", &CrrSettings::by, those_who_ask(),
+                 "Whose turns they are; clients are in the turns of their principals.",
                  {.reload = config::Reload::kLive});
     return record;
 }

@@ -18,7 +18,9 @@ struct CrrSettings {
 config::Record<CrrSettings> crr_record();
 
 // Those who ask take turns of up to `quantum` requests; the requests of each are in the order of
-// arrival. A client is all its sessions. The seed is that of the table of those who ask.
+// arrival. A client is all its sessions. With Key::kClient, principals take turns, and in the turn
+// of a principal it is the turn of its next client: who comes as many clients has no more. The seed
+// is that of the table of those who ask.
 std::unique_ptr<Policy> make_crr(const CrrSettings& settings, std::uint64_t seed);
 
 // Whose turn such a request would have: a client by its id, others as "job=dd.0".

@@ -126,8 +126,8 @@ static_assert(std::ranges::is_sorted(kPolicies, {}, &PolicyEntry::name));
 static_assert(std::ranges::adjacent_find(kPolicies, {}, &PolicyEntry::name) == kPolicies.end(),
               "two policies share a name");
 
-constexpr std::size_t kDefault = 3;
-static_assert(kPolicies[kDefault].name == "fifo");
+constexpr std::size_t kDefault = 0;
+static_assert(kPolicies[kDefault].name == "crr");
 
 }  // namespace
 

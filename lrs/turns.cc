@@ -12,46 +12,45 @@ constexpr std::size_t kFirstBuckets = 16;
 
 }  // namespace
 
-Turns::Turns(const Rule& rule) : rule_(rule), buckets_(kFirstBuckets) {
+Turns::Turns(const Rule& rule)
+    : rule_(rule), buckets_(kFirstBuckets), groups_(0, HashOfGroup{rule.seed}) {
     ENSURE(rule_.quantum > 0);
     if (by_place()) sorting_.reserve(rule_.quantum);
 }
 
-std::string& Turns::push(Request& request, const QueueKey& key) {
-    Queue& queue = find_or_make(key);
+std::string& Turns::push(Request& request, const QueueKey& key, const QueueKey* group) {
+    Queue& queue = find_or_make(key, group);
     request.PolicyPlace::queue = &queue;
     queue.arrived.push_back(request);
     if (++queue.queued > 1) return queue.name;
-    // It comes in last.
     if (queue.linked()) --idle_count_;
     queue.unlink();
     queue.left = 0;
-    ring_.push_back(queue);
+    enter_ring(queue);
     return queue.name;
 }
 
 Request* Turns::pop() {
     if (ring_.empty()) return nullptr;
-    Queue& queue = ring_.front();
+    Queue& queue = ring_.front().ring.front();
     if (queue.left == 0) begin_turn(queue);
     PolicyPlace* const next = by_place() ? queue.turn.pop_front() : queue.arrived.pop_front();
     --queue.left;
-    if (--queue.queued == 0) {
-        rest(queue);
-    } else if (queue.left == 0 || (by_place() && queue.turn.empty())) {
+    if (--queue.queued == 0 || queue.left == 0 || (by_place() && queue.turn.empty()))
         end_turn(queue);
-    }
     return static_cast<Request*>(next);
 }
 
 void Turns::remove(Request& request) {
     auto& queue = *static_cast<Queue*>(request.PolicyPlace::queue);
     request.PolicyPlace::unlink();
+    --queue.queued;
     const bool has_turn = queue.left > 0;
-    if (--queue.queued == 0) {
-        rest(queue);
-    } else if (has_turn && by_place() && queue.turn.empty()) {
+    if (has_turn && (queue.queued == 0 || (by_place() && queue.turn.empty()))) {
         end_turn(queue);
+    } else if (queue.queued == 0) {
+        leave_ring(queue);
+        rest(queue);
     }
 }
 
@@ -76,10 +75,30 @@ bool Turns::is_before(const Placed& one, const Placed& other) {
     return one.number < other.number;
 }
 
+// The group goes behind the others, and the queue behind those of its group.
 void Turns::end_turn(Queue& queue) {
     queue.left = 0;
+    leave_ring(queue);
+    if (queue.group->linked()) {
+        queue.group->unlink();
+        ring_.push_back(*queue.group);
+    }
+    if (queue.queued > 0) {
+        enter_ring(queue);
+    } else {
+        rest(queue);
+    }
+}
+
+// As the last of its group, and the group last if it had no other.
+void Turns::enter_ring(Queue& queue) {
+    queue.group->ring.push_back(queue);
+    if (!queue.group->linked()) ring_.push_back(*queue.group);
+}
+
+void Turns::leave_ring(Queue& queue) {
     queue.unlink();
-    ring_.push_back(queue);
+    if (queue.group->ring.empty()) queue.group->unlink();
 }
 
 // -- the queues by their keys --
@@ -89,7 +108,7 @@ Turns::Queue*& Turns::bucket_of(const QueueKey& key) {
     return buckets_[hash & (buckets_.size() - 1)];
 }
 
-Turns::Queue& Turns::find_or_make(const QueueKey& key) {
+Turns::Queue& Turns::find_or_make(const QueueKey& key, const QueueKey* group) {
     for (Queue* queue = bucket_of(key); queue != nullptr; queue = queue->next_alike) {
         if (queue->key == key) return *queue;
     }
@@ -97,6 +116,8 @@ Turns::Queue& Turns::find_or_make(const QueueKey& key) {
     Queue* const free = free_.pop_front();
     Queue& queue = free != nullptr ? *free : queues_.emplace_back();
     queue.key = key;
+    queue.group = &group_of(group);
+    ++queue.group->count;
     queue.name.clear();
     queue.tally = {};
     Queue*& bucket = bucket_of(key);
@@ -106,8 +127,15 @@ Turns::Queue& Turns::find_or_make(const QueueKey& key) {
     return queue;
 }
 
+Turns::Group& Turns::group_of(const QueueKey* key) {
+    if (key == nullptr) return alone_;
+    Group& group = groups_[*key];
+    group.key = *key;
+    return group;
+}
+
+// Requires: it is in no list.
 void Turns::rest(Queue& queue) {
-    queue.unlink();
     idle_.push_back(queue);
     if (++idle_count_ <= rule_.idle_max) return;
     --idle_count_;
@@ -119,6 +147,8 @@ void Turns::forget(Queue& queue) {
     Queue** place = &bucket_of(queue.key);
     while (*place != &queue) place = &(*place)->next_alike;
     *place = queue.next_alike;
+    if (--queue.group->count == 0 && queue.group != &alone_) groups_.erase(queue.group->key);
+    queue.group = nullptr;
     free_.push_back(queue);
     --count_;
 }
@@ -130,7 +160,7 @@ void Turns::grow() {
         queue.next_alike = bucket;
         bucket = &queue;
     };
-    ring_.for_each(enter);
+    ring_.for_each([&enter](Group& group) { group.ring.for_each(enter); });
     idle_.for_each(enter);
 }
 

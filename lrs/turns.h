@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <deque>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "core/intrusive_list.h"
+#include "core/random.h"
 #include "lrs/class_figures.h"
 #include "lrs/request.h"
 
@@ -22,6 +24,9 @@ struct QueueKey {
 
 // Requests in queues, one for each key, that take turns: the queue whose turn it is gives out up to
 // a quantum of requests and goes behind the others. One that was empty comes in last.
+//
+// Queues may be in groups: then groups take turns, and in each turn of a group it is the turn of
+// its next queue. So a group of a thousand queues has as much as a group of one.
 //
 // In the order of arrival, a turn also takes what arrives during it. By place, those that wait when
 // the turn begins, the oldest quantum of them, are given out in the order of their places, and of
@@ -51,8 +56,9 @@ public:
     void set_quantum(std::uint32_t quantum) { rule_.quantum = quantum; }
 
     bool empty() const { return ring_.empty(); }
-    // What its queue is called, for whoever pushes to say: empty for a new one.
-    std::string& push(Request& request, const QueueKey& key);
+    // What its queue is called, for whoever pushes to say: empty for a new one. All queues without
+    // a group are of one. Requires: requests of one key are of one group.
+    std::string& push(Request& request, const QueueKey& key, const QueueKey* group = nullptr);
     // Null: there is none.
     Request* pop();
     void remove(Request& request);
@@ -79,14 +85,16 @@ public:
                         .oldest = oldest,
                         .tally = queue.tally});
         };
-        ring_.for_each(show);
+        ring_.for_each([&show](Group& group) { group.ring.for_each(show); });
         idle_.for_each(show);
     }
 
 private:
-    // In ring_ while it has requests, else in idle_ or free_.
+    struct Group;
+    // In its group's ring while it has requests, else in idle_ or free_.
     struct Queue : core::ListNode {
         QueueKey key;
+        Group* group = nullptr;  // Null: it is free.
         std::string name;
         Queue* next_alike = nullptr;               // In the same bucket.
         std::uint32_t left = 0;                    // Of its turn; 0: it has none.
@@ -95,6 +103,19 @@ private:
         std::uint64_t queued = 0;
         ClassTally tally;
     };
+    // In ring_ while one of its queues has requests. Forgotten with the last of its queues, unless
+    // it is alone_.
+    struct Group : core::ListNode {
+        core::IntrusiveList<Queue> ring;  // The first has its turn, or is about to.
+        std::size_t count = 0;            // Of its queues, those that are empty, too.
+        QueueKey key;
+    };
+    struct HashOfGroup {
+        std::uint64_t seed;
+        std::size_t operator()(const QueueKey& key) const {
+            return core::mix(core::mix(seed, key.high), key.low);
+        }
+    };
     struct Placed {
         Place place;
         std::size_t number;  // By arrival.
@@ -102,7 +123,10 @@ private:
     };
 
     Queue*& bucket_of(const QueueKey& key);
-    Queue& find_or_make(const QueueKey& key);
+    Queue& find_or_make(const QueueKey& key, const QueueKey* group);
+    Group& group_of(const QueueKey* key);
+    void enter_ring(Queue& queue);
+    void leave_ring(Queue& queue);
     void rest(Queue& queue);
     void forget(Queue& queue);
     void grow();
@@ -114,12 +138,14 @@ private:
     Rule rule_;
     std::deque<Queue> queues_;
     core::IntrusiveList<Queue> free_;
-    core::IntrusiveList<Queue> ring_;  // The first has its turn, or is about to.
+    core::IntrusiveList<Group> ring_;  // The first has its turn, or is about to.
     core::IntrusiveList<Queue> idle_;  // Empty and remembered, the longest first.
     std::size_t idle_count_ = 0;
-    std::size_t count_ = 0;        // In the ring, or idle.
+    std::size_t count_ = 0;        // Of queues in a ring, or idle.
     std::vector<Queue*> buckets_;  // A power of two.
     std::vector<Placed> sorting_;  // For the time of one sorting.
+    Group alone_;                  // Of queues without a group.
+    std::unordered_map<QueueKey, Group, HashOfGroup> groups_;
 };
 
 }  // namespace fopd::lrs

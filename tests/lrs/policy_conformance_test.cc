@@ -257,7 +257,7 @@ TEST_CASE("lrs policies: each has a name and a summary, and can be made", "[lrs]
         REQUIRE(entry.is_same != nullptr);
         CHECK(entry.is_same({}, {}));
     }
-    CHECK(default_policy().name == "fifo");
+    CHECK(default_policy().name == "crr");
 }
 
 TEST_CASE("lrs policy: what is pushed is popped once, each client's and each class's in its order",
@@ -300,7 +300,8 @@ TEST_CASE("lrs policy: what is removed is not popped, and nothing else is lost",
 
 TEST_CASE("lrs policy: fifo's order is that of arrival", "[lrs]") {
     RequestMaker requests(3);
-    const SetPolicy fifo{.name = "fifo"};
+    SetPolicy fifo{.name = "fifo"};
+    fifo.choice.policy = &*std::ranges::find(policies(), fifo.name, &PolicyEntry::name);
     AlonePolicy policy(fifo, requests);
     policy.push_many(50);
 

@@ -29,10 +29,11 @@ TEST_CASE("lrs settings: every policy can be named", "[lrs]") {
     }
 }
 
-TEST_CASE("lrs settings: without a word it is fifo and 128 foms", "[lrs]") {
+TEST_CASE("lrs settings: without a word it is crr by client and 128 foms", "[lrs]") {
     const auto loaded = load("");
     REQUIRE(loaded.has_value());
-    CHECK((*loaded)->get<LrsSettings>().policy->name == "fifo");
+    CHECK((*loaded)->get<LrsSettings>().policy->name == "crr");
+    CHECK((*loaded)->get<LrsSettings>().crr.by == Key::kClient);
     CHECK((*loaded)->get<LrsSettings>().max_foms == 128);
 }
 
@@ -180,12 +181,12 @@ TEST_CASE("lrs settings: by hand a policy is set as in the file, and the rest st
 
 TEST_CASE("lrs settings: by hand the section is set, whatever the policy", "[lrs]") {
     LrsSettings settings =
-        changed_by(LrsSettings{}, "fifo", {{"max_foms", "4"}, {"io_wait_goal", "none"}});
+        changed_by(LrsSettings{}, "crr", {{"max_foms", "4"}, {"io_wait_goal", "none"}});
     CHECK(settings.max_foms == 4);
     CHECK_FALSE(settings.io_wait_goal.has_value());
     CHECK(keys_that_differ(LrsSettings{}, settings) ==
           std::vector<std::string>{"lrs.max_foms", "lrs.io_wait_goal"});
-    CHECK(to_yaml(settings) == "lrs:\n  policy: fifo\n  max_foms: 4\n  io_wait_goal: none\n");
+    CHECK(to_yaml(settings) == "lrs:\n  policy: crr\n  max_foms: 4\n  io_wait_goal: none\n");
 
     settings = changed_by(settings, "deadline", {{"io_wait_goal", "2ms"}, {"policy", "crr"}});
     CHECK(settings.io_wait_goal == 2ms);
@@ -207,7 +208,7 @@ TEST_CASE("lrs settings: what is set is told as it is set by hand", "[lrs]") {
           Values{{"max_foms", "128"}, {"io_wait_goal", "1ms"}});
     CHECK(of("fifo").empty());
     CHECK(of("crr") == Values{{"quantum", "1"}, {"by", "client"}});
-    CHECK(of("deadline") == Values{{"policy", "fifo"}, {"wait_max", "1s"}});
+    CHECK(of("deadline") == Values{{"policy", "crr"}, {"wait_max", "1s"}});
     CHECK(of("mclock") == Values{{"capacity", "none"}, {"cost_unit", "64KiB"}});
     CHECK(of("tbf").empty());
 }
@@ -239,7 +240,7 @@ TEST_CASE("lrs settings: a policy takes over together with its rules", "[lrs]") 
     CHECK(said("mclock", {}, "a job=a rate=1/s\nb jbo=b\n").find("\nline 2, column 3: ") !=
           std::string::npos);
     CHECK(said("crr", {}, "") == "the policy crr has no rules; tbf and mclock have some");
-    CHECK(said("deadline", {}, "") == "the policy fifo has no rules; tbf and mclock have some");
+    CHECK(said("deadline", {}, "") == "the policy crr has no rules; tbf and mclock have some");
     CHECK(settings.mclock.rules == std::vector<std::string>{"gold user=ann weight=4"});
 }
 
@@ -267,7 +268,7 @@ TEST_CASE("lrs settings: what the file may not say cannot be set by hand", "[lrs
 
 TEST_CASE("lrs settings: what is written of them reads back, and is no longer than need be",
           "[lrs]") {
-    CHECK(to_yaml(LrsSettings{}) == "lrs:\n  policy: fifo\n");
+    CHECK(to_yaml(LrsSettings{}) == "lrs:\n  policy: crr\n");
     LrsSettings settings = changed_by(LrsSettings{}, "crr", {{"quantum", "16"}});
     settings = changed_by(settings, "tbf", {{"rules", R"(["a job={\"x y\" z} rate=1/s"])"}});
     const std::string text = to_yaml(settings);
@@ -306,13 +307,13 @@ TEST_CASE("lrs settings: of which class a described request would be", "[lrs]") 
         return settings.class_of((*request)->attributes(),
                                  {.share = settings.share(node, Instant{})});
     };
-    CHECK(class_with("") == "all");
-    CHECK(class_with("lrs: { policy: crr }") == std::string(32, '0'));
+    CHECK(class_with("") == std::string(32, '0'));
+    CHECK(class_with("lrs: { policy: fifo }") == "all");
     const std::string tbf = "tbf: { rules: [ \"mine job=* rate=1/s\" ] }";
     CHECK(class_with("lrs: { policy: tbf, " + tbf + " }") == "mine{job=a}");
     CHECK(class_with("lrs: { policy: deadline, deadline: { policy: tbf }, " + tbf + " }") ==
           "mine{job=a}");
-    CHECK(class_with("lrs: { policy: deadline, " + tbf + " }") == "all");
+    CHECK(class_with("lrs: { policy: deadline, " + tbf + " }") == std::string(32, '0'));
     CHECK(class_with("lrs: { policy: mclock, mclock: { rules: [ \"mine job=* weight=2\" ] } }") ==
           "mine{job=a}");
     CHECK(class_with("lrs: { policy: mclock }") == "default");

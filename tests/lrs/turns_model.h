@@ -9,21 +9,26 @@
 
 namespace fopd::lrs::testing {
 
-// What Turns is to do, in the plainest way: one vector of queues, the first has the turn.
+// What Turns is to do, in the plainest way: one vector of queues in the order of their last turns.
+// The first queue of the first group has the turn; then its group goes behind the others.
 class TurnsModel {
 public:
     TurnsModel(std::size_t quantum, Turns::Place (*place)(const Request& request))
         : quantum_(quantum), place_(place) {}
 
-    void push(Request& request, const QueueKey& key) {
-        auto queue = std::ranges::find(queues_, key, &Queue::key);
-        if (queue == queues_.end()) queue = queues_.insert(queues_.end(), Queue{.key = key});
+    void push(Request& request, const QueueKey& key, const QueueKey* group_key = nullptr) {
+        const QueueKey wanted = group_key == nullptr ? QueueKey{} : *group_key;
+        auto group = std::ranges::find(groups_, wanted, &Group::key);
+        if (group == groups_.end()) group = groups_.insert(groups_.end(), Group{.key = wanted});
+        auto& queues = group->queues;
+        auto queue = std::ranges::find(queues, key, &Queue::key);
+        if (queue == queues.end()) queue = queues.insert(queues.end(), Queue{.key = key});
         queue->arrived.push_back(&request);
     }
 
     Request* pop() {
-        if (queues_.empty()) return nullptr;
-        Queue& queue = queues_.front();
+        if (groups_.empty()) return nullptr;
+        Queue& queue = groups_.front().queues.front();
         if (place_ != nullptr && turn_.empty()) {
             const std::size_t count = std::min(quantum_, queue.arrived.size());
             const auto end = queue.arrived.begin() + static_cast<std::ptrdiff_t>(count);
@@ -45,16 +50,22 @@ public:
     }
 
     void remove(Request& request) {
-        const bool was_in_turn = std::erase(turn_, &request) > 0;
-        for (auto queue = queues_.begin(); queue != queues_.end(); ++queue) {
-            if (std::erase(queue->arrived, &request) == 0) continue;
-            const bool has_turn = queue == queues_.begin();
-            if (!queue->arrived.empty() || (has_turn && !turn_.empty())) return;
-            if (has_turn) taken_ = 0;
-            queues_.erase(queue);
+        if (std::erase(turn_, &request) > 0) {
+            end_turn_if(turn_.empty());
             return;
         }
-        end_turn_if(was_in_turn && turn_.empty());
+        for (auto group = groups_.begin(); group != groups_.end(); ++group) {
+            for (auto queue = group->queues.begin(); queue != group->queues.end(); ++queue) {
+                if (std::erase(queue->arrived, &request) == 0) continue;
+                if (taken_ > 0 && queue == groups_.front().queues.begin()) {
+                    end_turn_if(false);
+                } else if (queue->arrived.empty()) {
+                    group->queues.erase(queue);
+                    if (group->queues.empty()) groups_.erase(group);
+                }
+                return;
+            }
+        }
     }
 
 private:
@@ -62,19 +73,30 @@ private:
         QueueKey key;
         std::vector<Request*> arrived{};
     };
+    struct Group {
+        QueueKey key;
+        std::vector<Queue> queues{};
+    };
 
     void end_turn_if(bool is_over) {
-        const bool is_empty = queues_.front().arrived.empty() && turn_.empty();
-        if (!is_over && !is_empty) return;
+        Group group = std::move(groups_.front());
+        Queue queue = std::move(group.queues.front());
+        const bool is_done = queue.arrived.empty() && turn_.empty();
+        if (!is_over && !is_done) {
+            group.queues.front() = std::move(queue);
+            groups_.front() = std::move(group);
+            return;
+        }
         taken_ = 0;
-        Queue queue = std::move(queues_.front());
-        queues_.erase(queues_.begin());
-        if (!is_empty) queues_.push_back(std::move(queue));
+        groups_.erase(groups_.begin());
+        group.queues.erase(group.queues.begin());
+        if (!is_done) group.queues.push_back(std::move(queue));
+        if (!group.queues.empty()) groups_.push_back(std::move(group));
     }
 
     const std::size_t quantum_;
     Turns::Place (*const place_)(const Request& request);
-    std::vector<Queue> queues_;
+    std::vector<Group> groups_;
     std::vector<Request*> turn_;  // Of the first queue, by place.
     std::size_t taken_ = 0;       // In the turn of the first queue.
 };

@@ -3,6 +3,7 @@
 
 #include "lrs/turns.h"
 
+#include <optional>
 #include <vector>
 
 #include "core/random.h"
@@ -32,6 +33,12 @@ std::vector<std::uint64_t> numbers_from(Turns& turns) {
     return numbers;
 }
 
+// Of so many groups.
+std::optional<QueueKey> group_key(std::uint64_t groups, const Request& request) {
+    if (groups == 0) return std::nullopt;
+    return QueueKey{.low = client_key(request).low % groups};
+}
+
 void compare_with_model(std::uint64_t seed, Turns::Place (*place)(const Request& request)) {
     core::Random random(seed);
     const auto quantum = static_cast<std::uint32_t>(1 + random.below(6));
@@ -40,12 +47,14 @@ void compare_with_model(std::uint64_t seed, Turns::Place (*place)(const Request&
     RequestMaker requests(seed);
     std::vector<NumberedRequest*> waiting;
     const std::uint64_t pushes = 3 + random.below(4);  // Of ten operations.
+    const std::uint64_t groups = random.below(4);
     for (int step = 0; step < 3000; ++step) {
         const std::uint64_t what = random.below(10);
         if (what < pushes) {
             NumberedRequest& request = requests.make();
-            turns.push(request, client_key(request));
-            model.push(request, client_key(request));
+            const auto group = group_key(groups, request);
+            turns.push(request, client_key(request), group ? &*group : nullptr);
+            model.push(request, client_key(request), group ? &*group : nullptr);
             waiting.push_back(&request);
         } else if (what < 9) {
             Request* const popped = turns.pop();
@@ -129,6 +138,26 @@ TEST_CASE("lrs turns: many queues come and go", "[lrs]") {
         CHECK(numbers.size() == 5000);
         CHECK(std::ranges::is_sorted(numbers));
     }
+}
+
+TEST_CASE("lrs crr: a principal with many clients gets no more than its turn", "[lrs]") {
+    const auto policy = make_crr({}, 1);
+    RequestMaker requests(1);
+    const auto push = [&](std::string_view principal, std::uint8_t client) {
+        NumberedRequest& request = requests.make();
+        request.attributes.principal = principal;
+        request.attributes.client = client_of(client);
+        policy->push(request, Instant{});
+    };
+    for (std::uint8_t client = 0; client < 250; ++client) push("many", client);
+    // The second takes the id of a client of the first.
+    for (int i = 0; i < 100; ++i) push("one", 7);
+    std::uint64_t of_one = 0;
+    for (int i = 0; i < 100; ++i) {
+        const Request* const request = policy->pop(Instant{}).request;
+        if (request->attributes.principal == "one") ++of_one;
+    }
+    CHECK(of_one == 50);
 }
 
 TEST_CASE("lrs crr: a client with much gets no more than its turn", "[lrs]") {

@@ -257,11 +257,12 @@ TEST_CASE("sim node: another request scheduler takes over while clients are serv
     };
     std::uint64_t expected = 0;
     for (const Row& row :
-         {Row{"policy: crr"}, Row{"policy: crr, crr: { quantum: 2 }", true}, Row{"policy: orr"},
-          Row{"policy: trr"}, Row{"policy: delay, delay: { min: 1ms, max: 30ms }"},
+         {Row{"policy: fifo"}, Row{"policy: crr"}, Row{"policy: crr, crr: { quantum: 2 }", true},
+          Row{"policy: orr"}, Row{"policy: trr"},
+          Row{"policy: delay, delay: { min: 1ms, max: 30ms }"},
           Row{"policy: deadline, deadline: { policy: crr, wait_max: 5ms }"}, Row{"policy: mclock"},
           Row{"policy: tbf"}, Row{"policy: tbf, tbf: { rules: [ \"a op=echo rate=9/s\" ] }", true},
-          Row{"policy: fifo"}}) {
+          Row{"policy: crr"}}) {
         CAPTURE(row.words);
         node.set_configuration(common + "lrs: { " + row.words + " }\n");
         REQUIRE(reload(cluster, node).has_value());
