@@ -28,6 +28,7 @@ RawPeer::RawPeer(Process& process, const Address& server, Options options)
 }
 
 bool RawPeer::connect() {
+    process_.run([this] { heard_before_ = process_.messages.size(); });
     end_ = &process_.connect(server_, text_of(fop::encode(connect_hello)));
     REQUIRE(process_.wait([this] { return end_->connected || end_->closed; }));
     bool connected = false;
@@ -139,7 +140,7 @@ void RawPeer::send_all(const std::vector<std::string>& messages) {
 // On the process's reactor: what came for this session.
 std::vector<std::string> RawPeer::mine() {
     std::vector<std::string> found;
-    for (const std::string& each : process_.messages) {
+    for (const std::string& each : std::span(process_.messages).subspan(heard_before_)) {
         const auto read = fop::read_prefix(bytes_of(each));
         if (read && read->session == connect_hello.session) found.push_back(each);
     }

@@ -120,6 +120,7 @@ private:
     End* end_ = nullptr;
     fop::AcceptHello accepted_;
     std::optional<fop::ClientHandshake> handshake_;
+    std::size_t heard_before_ = 0;  // Of the process's messages: those of other peers.
     std::size_t greetings_read_ = 0;
     std::string refusal_words_;
     std::vector<std::string> said_;

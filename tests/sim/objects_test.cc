@@ -17,7 +17,7 @@ using FaultKind = ObjectFault::Kind;
 
 namespace {
 
-constexpr std::uint64_t kFewObjectSeeds = 40;
+constexpr std::uint64_t kFewObjectSeeds = 24;
 ObjectFault draw_fault(core::Random& random, const ObjectStageOptions& options) {
     constexpr std::array kKinds{
         FaultKind::kCrash,       FaultKind::kCrash,        FaultKind::kPowerCut,

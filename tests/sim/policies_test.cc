@@ -211,7 +211,7 @@ private:
 
 struct Beside {
     Duration median{};
-    Duration p99{};
+    Duration p90{};
     std::size_t reads = 0;
     std::size_t writes = 0;
 };
@@ -223,7 +223,7 @@ Beside reader_beside_writer(const std::string& lrs, Duration span, Duration disk
     const Client& reader = stage.add({.name = "reader"});
     stage.measure(span);
     return {.median = reader.took(50),
-            .p99 = reader.took(99),
+            .p90 = reader.took(90),
             .reads = reader.count(),
             .writes = writer.count()};
 }
@@ -232,30 +232,29 @@ Beside reader_beside_writer(const std::string& lrs, Duration span, Duration disk
 
 TEST_CASE("sim policies: a reader beside a streaming writer waits for its turn, not for the writer",
           "[sim]") {
-    constexpr Duration kSpan = 20s;
+    constexpr Duration kSpan = 8s;
     const Beside fifo = reader_beside_writer("policy: fifo", kSpan);
     const Beside crr = reader_beside_writer("policy: crr", kSpan);
-    INFO("fifo " << in_seconds(fifo.median) << " s, 99 of 100 within " << in_seconds(fifo.p99)
+    INFO("fifo " << in_seconds(fifo.median) << " s, 9 of 10 within " << in_seconds(fifo.p90)
                  << " s, " << fifo.reads << " reads, " << fifo.writes << " writes; crr "
-                 << in_seconds(crr.median) << " s, " << in_seconds(crr.p99) << " s, " << crr.reads
+                 << in_seconds(crr.median) << " s, " << in_seconds(crr.p90) << " s, " << crr.reads
                  << " reads, " << crr.writes << " writes");
-    // Enough that one of a hundred is one.
-    CHECK(fifo.reads >= 110);
+    CHECK(fifo.reads >= 40);
     CHECK(crr.median * 5 <= fifo.median);
-    CHECK(crr.p99 * 5 <= fifo.p99);
+    CHECK(crr.p90 * 5 <= fifo.p90);
     // The disk is busy all the time, whatever the order.
     CHECK(crr.writes * 10 >= fifo.writes * 9);
 }
 
 // So slow that the writer's fops run for longer than they count for what may run.
 TEST_CASE("sim policies: a reader waits for its turn beside a very slow disk, too", "[sim]") {
-    constexpr Duration kSpan = 120s;
+    constexpr Duration kSpan = 60s;
     const Beside fifo = reader_beside_writer("policy: fifo", kSpan, 60ms);
     const Beside crr = reader_beside_writer("policy: crr", kSpan, 60ms);
     INFO("fifo " << in_seconds(fifo.median) << " s, " << fifo.reads << " reads, " << fifo.writes
                  << " writes; crr " << in_seconds(crr.median) << " s, " << crr.reads << " reads, "
                  << crr.writes << " writes");
-    CHECK(fifo.reads >= 20);
+    CHECK(fifo.reads >= 10);
     CHECK(crr.median * 5 <= fifo.median);
     // The reader, who has more of the disk than before, has it from the writer.
     CHECK(crr.writes * 10 >= fifo.writes * 8);

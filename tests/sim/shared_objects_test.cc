@@ -14,7 +14,7 @@ namespace {
 
 using WishOf = ObjectWish::Kind;
 
-constexpr std::uint64_t kFewSharedSeeds = 100;
+constexpr std::uint64_t kFewSharedSeeds = 60;
 constexpr std::uint32_t kAnn = 0;
 constexpr std::uint32_t kBob = 1;
 constexpr std::uint32_t kEve = 2;

@@ -16,8 +16,8 @@ using fopd::sim::testing::ReplayedCluster;
 
 namespace {
 
-constexpr std::uint64_t kFewSeeds = 200;
-constexpr std::uint64_t kFewSeedsWithClients = 8;
+constexpr std::uint64_t kFewSeeds = 100;
+constexpr std::uint64_t kFewSeedsWithClients = 5;
 constexpr std::uint64_t kSeedsForEachWithClients = 10;
 
 struct SwarmPlan {
