@@ -19,9 +19,6 @@ namespace {
 // Classes in an answer; the others are one.
 constexpr std::size_t kClassesShownMax = 1000;
 
-// Whose rules are there whoever decides.
-constexpr std::string_view kRulesPolicy = "tbf";
-constexpr std::string_view kMclock = "mclock";
 constexpr const char* kPolicyKey = "policy";
 constexpr const char* kVersionKey = "if_version";
 // The body has the policy's rules.
@@ -74,36 +71,31 @@ void write_settings(JsonWriter& json, const lrs::LrsSettings& settings) {
     json.end_object();
 }
 
-// Whose rules there are, which, and how many.
-template <typename Rules>
-void write_which_rules(JsonWriter& json, const Rules& rules, std::string_view policy,
-                       bool is_used) {
-    json.field("uses_rules", is_used)
-        .field("rules_of", policy)
-        .field("version", rules.version())
-        .field("rules", std::uint64_t{rules.rules().size()});
+// The policy whose rules these are, and whether it decides.
+void write_policy_of_rules(JsonWriter& json, const lrs::LrsSettings& settings) {
+    const lrs::PolicyEntry& policy = settings.with_rules();
+    json.field("uses_rules", &policy == &settings.decides()).field("rules_of", policy.name);
 }
 
-template <typename Rules>
-void write_rules(JsonWriter& json, const Rules& rules) {
+void write_rules(JsonWriter& json, const lrs::OrderedRules& rules) {
     json.key("rules").begin_array();
-    for (const auto& rule : rules.rules()) {
+    for (std::size_t i = 0; i < rules.count(); ++i) {
         json.begin_object()
-            .field("name", std::string_view(rule.name))
-            .field("text", std::string_view(rule.text()))
+            .field("name", std::string_view(rules.at(i).name))
+            .field("text", std::string_view(rules.text(i)))
             .end_object();
     }
     json.end_array();
 }
 
-template <typename Rules>
-void write_rule_for(JsonWriter& json, const Rules& rules,
+void write_rule_for(JsonWriter& json, const lrs::OrderedRules& rules,
                     const lrs::RequestAttributes& attributes) {
-    const auto& rule = rules.rule_for(attributes);
+    const std::size_t index = rules.index_for(attributes);
+    const lrs::ClassRule& rule = rules.at(index);
     json.key("by_rules")
         .begin_object()
         .field("rule", std::string_view(rule.name))
-        .field("text", std::string_view(rule.text()))
+        .field("text", std::string_view(rules.text(index)))
         .field("class", std::string_view(rule.class_name(attributes)))
         .end_object();
 }
@@ -139,12 +131,9 @@ AdminReply AdminApi::lrs_changed(const Node::LrsResult& result) const {
     const auto& settings = parts_.configuration.current()->get<lrs::LrsSettings>();
     JsonWriter json;
     json.begin_object().field("policy", settings.policy->name);
-    if (const auto mclock_rules = parts_.node.mclock_rules()) {
-        write_which_rules(json, *mclock_rules, kMclock, true);
-    } else {
-        write_which_rules(json, parts_.node.rules(), kRulesPolicy,
-                          settings.decides().name == kRulesPolicy);
-    }
+    const auto rules = parts_.node.rules();
+    write_policy_of_rules(json, settings);
+    json.field("version", rules->version()).field("rules", std::uint64_t{rules->count()});
     json.list("changed", *result);
     json.list("differs", parts_.configuration.differing_lrs_keys());
     json.end_object();
@@ -177,9 +166,7 @@ AdminReply AdminApi::edit_rules(const AdminRequest& request, lrs::RuleEdit::Verb
     if (request.query.contains(kVersionKey)) {
         edit.only_at = number_in(request, kVersionKey);
         if (!edit.only_at) return failure(kBadRequest, "if_version is a number");
-        const auto mclock_rules = parts_.node.mclock_rules();
-        const std::uint64_t version =
-            mclock_rules != nullptr ? mclock_rules->version() : parts_.node.rules().version();
+        const std::uint64_t version = parts_.node.rules()->version();
         if (*edit.only_at != version) {
             return failure(kConflict, "not changed: the rules have version " +
                                           std::to_string(version) + " meanwhile, not " +
@@ -208,19 +195,12 @@ Task<AdminReply> AdminApi::lrs_rule_load(AdminRequest request) {
 // NOLINTNEXTLINE(readability-make-member-function-const)
 Task<AdminReply> AdminApi::lrs_rules(AdminRequest) {
     const auto& settings = parts_.configuration.current()->get<lrs::LrsSettings>();
-    const auto mclock_rules = parts_.node.mclock_rules();
+    const auto rules = parts_.node.rules();
     JsonWriter json;
     json.begin_object().field("policy", settings.policy->name);
-    if (mclock_rules != nullptr) {
-        json.field("uses_rules", true).field("rules_of", kMclock);
-        json.field("version", mclock_rules->version());
-        write_rules(json, *mclock_rules);
-    } else {
-        const lrs::RuleSet& rules = parts_.node.rules();
-        json.field("uses_rules", settings.decides().name == kRulesPolicy);
-        json.field("rules_of", kRulesPolicy).field("version", rules.version());
-        write_rules(json, rules);
-    }
+    write_policy_of_rules(json, settings);
+    json.field("version", rules->version());
+    write_rules(json, *rules);
     json.end_object();
     co_return json_reply(kOk, json.text());
 }
@@ -237,19 +217,12 @@ Task<AdminReply> AdminApi::lrs_which(AdminRequest request) {
     const auto wrong = reqh::complete(attributes, *layout);
     if (wrong) co_return failure(kBadRequest, "there is no such request: " + *wrong);
     const auto& settings = parts_.configuration.current()->get<lrs::LrsSettings>();
-    const auto mclock_rules = parts_.node.mclock_rules();
     const std::string of_class = parts_.node.class_of(attributes);
     JsonWriter json;
     json.begin_object().field("policy", settings.policy->name);
     json.field("class", std::string_view(of_class));
-    if (mclock_rules != nullptr) {
-        json.field("uses_rules", true).field("rules_of", kMclock);
-        write_rule_for(json, *mclock_rules, attributes);
-    } else {
-        json.field("uses_rules", settings.decides().name == kRulesPolicy);
-        json.field("rules_of", kRulesPolicy);
-        write_rule_for(json, parts_.node.rules(), attributes);
-    }
+    write_policy_of_rules(json, settings);
+    write_rule_for(json, *parts_.node.rules(), attributes);
     json.end_object();
     co_return json_reply(kOk, json.text());
 }

@@ -415,11 +415,13 @@ LiveSettings Node::live_settings() {
     const config::Snapshot& settings = *world_.configuration.current();
     const auto& policy = settings.get<lrs::LrsSettings>();
     lrs::PolicyShare share = policy.share(policies_, world_.control.now());
-    class_ledger_.set_rules(share.rule_names());
+    std::vector<std::string> rules;
+    if (policy.decides().rule_book != nullptr) rules = this->rules()->names();
+    class_ledger_.set_rules(rules);
     return {.limits = {.max_foms = policy.max_foms,
                        .io_wait_goal = policy.io_wait_goal,
                        .slow_fop = settings.get<LogSettings>().slow_fop},
-            .policy = static_cast<const lrs::PolicyChoice&>(policy),
+            .policy = policy.for_localities(),
             .share = std::move(share),
             .access = access_};
 }

@@ -134,12 +134,9 @@ public:
     using LrsResult = std::expected<std::vector<std::string>, Configuration::Refused>;
     LrsResult set_policy(std::string_view policy, std::span<const lrs::NamedValue> values,
                          std::optional<std::string_view> rules = std::nullopt);
-    // The rules of mclock if it decides, else those of tbf.
+    // The rules of the policy that decides, or of tbf where that one has none.
+    lrs::OrderedRulesPtr rules();
     LrsResult edit_rules(const lrs::RuleEdit& edit);
-    // Those of tbf, whether it decides or not.
-    const lrs::RuleSet& rules();
-    // Those of mclock; null unless it decides.
-    lrs::MclockRules::Ptr mclock_rules();
     // The name of the class such a request would be of.
     std::string class_of(const lrs::RequestAttributes& request);
     // Its pools and slots, as they are now; null before it has any.

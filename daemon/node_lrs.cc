@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "daemon/node.h"
-#include "lrs/mclock/edit.h"
 #include "lrs/settings.h"
 
 namespace fopd::daemon {
@@ -46,25 +45,14 @@ Node::LrsResult Node::set_policy(std::string_view policy, std::span<const lrs::N
 Node::LrsResult Node::edit_rules(const lrs::RuleEdit& edit) {
     if (auto ready = check_ready(); !ready) return std::unexpected(std::move(ready.error()));
     lrs::LrsSettings next = lrs_settings();
-    if (const auto rules = mclock_rules()) {
-        auto edited = lrs::edit_mclock(next.mclock, rules, edit);
-        if (!edited) return not_valid(edited.error());
-        next.mclock = *std::move(edited);
-        return use_lrs(std::move(next));
-    }
-    auto edited = policies_.tbf.edit(next.tbf, now(),
-                                     [&](lrs::RuleBook& book) { return book.apply(edit, now()); });
-    if (!edited) return not_valid(edited.error());
-    next.tbf = *std::move(edited);
+    const auto mistakes = next.with_rules().rule_book(policies_).edit(next, edit, now());
+    if (mistakes) return not_valid(*mistakes);
     return use_lrs(std::move(next));
 }
 
-const lrs::RuleSet& Node::rules() {
-    return *policies_.tbf.rules(lrs_settings().tbf, now());
-}
-
-lrs::MclockRules::Ptr Node::mclock_rules() {
-    return lrs_settings().share(policies_, now()).mclock.rules;
+lrs::OrderedRulesPtr Node::rules() {
+    const lrs::LrsSettings& settings = lrs_settings();
+    return settings.with_rules().rule_book(policies_).rules(settings, now());
 }
 
 std::string Node::class_of(const lrs::RequestAttributes& request) {

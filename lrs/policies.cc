@@ -21,6 +21,15 @@ bool same(const PolicySettings& one, const PolicySettings& other) {
     return one.*Part == other.*Part;
 }
 
+template <typename AnyRule>
+std::optional<RuleMistakes> put_texts(std::vector<std::string>& texts, std::string_view file,
+                                      const RuleGrammar<AnyRule>& grammar) {
+    const auto rules = read_rules(file, grammar);
+    if (!rules) return rules.error();
+    texts = texts_of(*rules, grammar);
+    return std::nullopt;
+}
+
 // The only place that knows every policy. To add one: write it, add its row, and its settings to
 // PolicySettings and to the section.
 constexpr std::array kPolicies{
@@ -85,6 +94,11 @@ constexpr std::array kPolicies{
                 .share =
                     [](PolicyNode& node, const PolicySettings& settings, Instant /*now*/) {
                         return PolicyShare{.mclock = node.mclock.share(settings.mclock)};
+                    },
+                .rule_book = [](PolicyNode& node) -> RuleBook& { return node.mclock; },
+                .set_rules =
+                    [](PolicySettings& settings, std::string_view file) {
+                        return put_texts(settings.mclock.rules, file, kMclockGrammar);
                     }},
     PolicyEntry{
         .name = "orr",
@@ -111,7 +125,13 @@ constexpr std::array kPolicies{
                 return parts.share.tbf.rules->rule_for(request).class_name(request);
             },
         .share = [](PolicyNode& node, const PolicySettings& settings,
-                    Instant now) { return PolicyShare{.tbf = node.tbf.share(settings.tbf, now)}; }},
+                    Instant now) { return PolicyShare{.tbf = node.tbf.share(settings.tbf, now)}; },
+        .rule_book = [](PolicyNode& node) -> RuleBook& { return node.tbf; },
+        .set_rules =
+            [](PolicySettings& settings, std::string_view file) {
+                return put_texts(settings.tbf.rules, file, kTbfGrammar);
+            },
+    },
     PolicyEntry{
         .name = "trr",
         .summary = "Devices take turns, each in the order of its objects and offsets.",
@@ -139,19 +159,26 @@ const PolicyEntry& default_policy() {
     return kPolicies[kDefault];
 }
 
-std::vector<std::string> PolicyShare::rule_names() const {
-    if (mclock.rules != nullptr) return names_of(mclock.rules->rules());
-    if (tbf.rules != nullptr) return names_of(tbf.rules->rules());
-    return {};
-}
-
 const PolicyEntry& PolicyChoice::decides() const {
     return policy->inner == nullptr ? *policy : *policy->inner(*this);
+}
+
+const PolicyEntry& PolicyChoice::with_rules() const {
+    const PolicyEntry& entry = decides();
+    if (entry.rule_book != nullptr) return entry;
+    return *std::ranges::find(kPolicies, "tbf", &PolicyEntry::name);
 }
 
 PolicyShare PolicyChoice::share(PolicyNode& node, Instant now) const {
     const PolicyEntry& entry = decides();
     return entry.share == nullptr ? PolicyShare{} : entry.share(node, *this, now);
+}
+
+PolicyChoice PolicyChoice::for_localities() const {
+    PolicyChoice choice = *this;
+    choice.mclock.rules.clear();
+    choice.tbf.rules.clear();
+    return choice;
 }
 
 std::string PolicyChoice::class_of(const RequestAttributes& request,

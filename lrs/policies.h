@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 #include "lrs/delay.h"
 #include "lrs/mclock/mclock.h"
 #include "lrs/policy.h"
+#include "lrs/rule_book.h"
 #include "lrs/tbf/tbf.h"
 
 namespace fopd::lrs {
@@ -46,9 +48,6 @@ struct PolicySettings {
 struct PolicyShare {
     TbfShare tbf{};
     MclockShare mclock{};
-
-    // Of the rules in force, if there are some.
-    std::vector<std::string> rule_names() const;
 
     friend bool operator==(const PolicyShare&, const PolicyShare&) = default;
 };
@@ -88,6 +87,11 @@ struct PolicyEntry {
     const PolicyEntry* (*inner)(const PolicySettings& settings) = nullptr;
     // What localities have in common. Null: nothing.
     PolicyShare (*share)(PolicyNode& node, const PolicySettings& settings, Instant now) = nullptr;
+    // Null, both: it has no rules.
+    RuleBook& (*rule_book)(PolicyNode& node) = nullptr;
+    // Replaces the rules of `settings` by those of a file, as far as each can be read by itself.
+    std::optional<RuleMistakes> (*set_rules)(PolicySettings& settings,
+                                             std::string_view file) = nullptr;
 };
 
 // Which policy, and how it is set; the settings of the others do not count.
@@ -99,8 +103,13 @@ struct PolicyChoice : PolicySettings {
     }
     // That which decides: the inner one, where there is one.
     const PolicyEntry& decides() const;
+    // The policy whose rules are shown and changed: the one that decides, or tbf where that one has
+    // no rules.
+    const PolicyEntry& with_rules() const;
     // What localities have in common. Requires: the settings were checked.
     PolicyShare share(PolicyNode& node, Instant now) const;
+    // The same without the texts of rules, which localities have in their share.
+    PolicyChoice for_localities() const;
     // Whether that is something.
     bool is_of_node() const { return decides().scope == PolicyEntry::Scope::kNode; }
     // Whether a policy made of the one may adapt to the other.

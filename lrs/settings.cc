@@ -9,8 +9,6 @@
 #include "config/nearest.h"
 #include "config/types.h"
 #include "config/yaml_reader.h"
-#include "lrs/classes/rule_list.h"
-#include "lrs/classes/rule_reader.h"
 
 namespace fopd::lrs {
 
@@ -195,17 +193,6 @@ std::expected<LrsSettings, config::Problems> with_policy(const LrsSettings& sett
 
 namespace {
 
-// As the section has them.
-template <typename AnyRule>
-std::vector<std::string> texts_of(const std::vector<AnyRule>& rules, std::string_view usual) {
-    std::vector<std::string> texts;
-    for (const AnyRule& rule : rules) {
-        std::string text = rule.text();
-        if (text != usual) texts.push_back(std::move(text));
-    }
-    return texts;
-}
-
 // The one that decides.
 std::string_view decider_of(const LrsSettings& settings, std::string_view policy,
                             std::span<const NamedValue> values) {
@@ -219,20 +206,10 @@ std::string_view decider_of(const LrsSettings& settings, std::string_view policy
 
 std::optional<RuleMistakes> set_rules(LrsSettings& settings, std::string_view policy,
                                       std::span<const NamedValue> values, std::string_view file) {
-    const std::vector<RuleLine> lines = rule_lines(file);
     const std::string_view decider = decider_of(settings, policy, values);
-    if (decider == kTbfOptions.policy) {
-        const auto rules = read_rules<Rule>(lines, parse_rule);
-        if (!rules) return rules.error();
-        settings.tbf.rules = texts_of(*rules, kUnlimitedDefault);
-        return std::nullopt;
-    }
-    if (decider == kMclockOptions.policy) {
-        const auto rules = read_rules<MclockRule>(lines, parse_mclock_rule);
-        if (!rules) return rules.error();
-        settings.mclock.rules = texts_of(*rules, kPlainDefault);
-        return std::nullopt;
-    }
+    const auto entry = std::ranges::find(policies(), decider, &PolicyEntry::name);
+    if (entry != policies().end() && entry->set_rules != nullptr)
+        return entry->set_rules(settings, file);
     return RuleMistake{.column = 0,
                        .wrong = "the policy " + config::shown_key(decider) + " has no rules",
                        .right = "tbf and mclock have some"};

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <expected>
 #include <map>
 #include <optional>
@@ -9,9 +10,11 @@
 #include <vector>
 
 #include "lrs/classes/class_rule.h"
+#include "lrs/classes/ordered_rules.h"
 #include "lrs/classes/rule_edit.h"
 #include "lrs/classes/rule_index.h"
 #include "lrs/classes/rule_mistakes.h"
+#include "lrs/classes/rule_reader.h"
 
 namespace fopd::lrs {
 
@@ -55,6 +58,76 @@ std::expected<std::vector<AnyRule>, RuleMistakes> read_rules(std::span<const Rul
     }
     if (!check.is_good()) return std::unexpected(std::move(check).mistakes());
     return rules;
+}
+
+// How the rules of one policy are read and changed by hand.
+template <typename AnyRule>
+struct RuleGrammar {
+    std::expected<AnyRule, RuleMistake> (*parse)(std::string_view text);
+    // "NAME [EXPRESSION] [OPTION=…] …": what is not said stays as it is in `old`.
+    std::expected<AnyRule, RuleMistake> (*parse_change)(std::string_view text, const AnyRule& old);
+    std::string_view plain_default;  // The default rule where nobody gives one.
+    std::string_view keep_default;   // What to do in place of removing it.
+};
+
+// The rules of a file, or all that is wrong with them.
+template <typename AnyRule>
+std::expected<std::vector<AnyRule>, RuleMistakes> read_rules(std::string_view file,
+                                                             const RuleGrammar<AnyRule>& grammar) {
+    if (file.size() > kRuleFileBytesMax) return std::unexpected(too_many_rules());
+    return read_rules<AnyRule>(rule_lines(file), grammar.parse);
+}
+
+// The rules after a change by hand, in an order that sort_by_rank() completes.
+template <typename AnyRule>
+std::expected<std::vector<AnyRule>, RuleMistakes> edited_rules(
+    const OrderedRulesOf<AnyRule>& before, const RuleEdit& edit,
+    const RuleGrammar<AnyRule>& grammar) {
+    if (edit.only_at && *edit.only_at != before.version())
+        return std::unexpected(other_version(before.version(), *edit.only_at));
+    if (edit.verb == RuleEdit::Verb::kLoad) return read_rules(edit.text, grammar);
+    std::vector<AnyRule> rules = before.rules();
+    if (edit.verb == RuleEdit::Verb::kAdd) {
+        auto parsed = grammar.parse(edit.text);
+        if (!parsed) return std::unexpected(std::move(parsed.error()));
+        if (before.find(parsed->name) != nullptr) return std::unexpected(double_rule(parsed->name));
+        rules.push_back(*std::move(parsed));
+        return rules;
+    }
+    std::string name(edit.text);
+    if (edit.verb == RuleEdit::Verb::kChange) {
+        const auto named = parse_rule_name(edit.text);
+        if (!named) return std::unexpected(named.error());
+        name = *named;
+    }
+    const auto old = std::ranges::find(rules, name, &AnyRule::name);
+    if (old == rules.end()) return std::unexpected(unknown_rule(name, before.names()));
+    if (edit.verb == RuleEdit::Verb::kDel) {
+        if (name == kDefaultRule) {
+            return std::unexpected(RuleMistake{.wrong = "the rule default cannot be removed",
+                                               .right = std::string(grammar.keep_default)});
+        }
+        rules.erase(old);
+        return rules;
+    }
+    auto parsed = grammar.parse_change(edit.text, *old);
+    if (!parsed) return std::unexpected(std::move(parsed.error()));
+    const bool has_same_place = parsed->rank == old->rank;
+    *old = *std::move(parsed);
+    if (!has_same_place) std::rotate(old, old + 1, rules.end());
+    return rules;
+}
+
+// As the configuration has them: without the default rule that nobody gave.
+template <typename AnyRule>
+std::vector<std::string> texts_of(const std::vector<AnyRule>& rules,
+                                  const RuleGrammar<AnyRule>& grammar) {
+    std::vector<std::string> texts;
+    for (const AnyRule& rule : rules) {
+        std::string text = rule.text();
+        if (text != grammar.plain_default) texts.push_back(std::move(text));
+    }
+    return texts;
 }
 
 // Of rules that were read one by one.

@@ -7,6 +7,8 @@
 
 #include "core/ensure.h"
 #include "core/random.h"
+#include "lrs/mclock/edit.h"
+#include "lrs/policies.h"
 
 namespace fopd::lrs {
 
@@ -97,7 +99,7 @@ std::unique_ptr<Policy> make_mclock(const MclockSettings& settings, const Mclock
     return std::make_unique<Mclock>(used, Mclock::Options{});
 }
 
-MclockShare MclockNode::share(const MclockSettings& settings) {
+const MclockShare& MclockNode::share(const MclockSettings& settings) {
     const bool is_first = share_.buckets == nullptr;
     if (is_first) {
         core::Random random(seed_);
@@ -113,6 +115,18 @@ MclockShare MclockNode::share(const MclockSettings& settings) {
     share_.costs = CostModel(settings.cost_unit);
     settings_ = settings;
     return share_;
+}
+
+OrderedRulesPtr MclockNode::rules(const PolicySettings& settings, Instant /*now*/) {
+    return share(settings.mclock).rules;
+}
+
+std::optional<RuleMistakes> MclockNode::edit(PolicySettings& settings, const RuleEdit& edit,
+                                             Instant /*now*/) {
+    auto edited = edit_mclock(settings.mclock, share(settings.mclock).rules, edit);
+    if (!edited) return edited.error();
+    settings.mclock = *std::move(edited);
+    return std::nullopt;
 }
 
 Mclock::Mclock(MclockShare share, const Options& options)

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "lrs/mclock/rule_set.h"
 #include "lrs/mclock/settings.h"
 #include "lrs/policy.h"
+#include "lrs/rule_book.h"
 
 namespace fopd::lrs {
 
@@ -33,14 +35,18 @@ std::unique_ptr<Policy> make_mclock(const MclockSettings& settings, const Mclock
                                     std::uint64_t seed);
 
 // Makes the share, and keeps up with the settings. One thread.
-class MclockNode {
+class MclockNode final : public RuleBook {
 public:
     // The rules have higher versions than that.
     explicit MclockNode(std::uint64_t seed, std::uint64_t version = 0)
         : seed_(seed), version_(version) {}
 
     // Rules that are as before keep their classes and meters. Requires: the settings were checked.
-    MclockShare share(const MclockSettings& settings);
+    const MclockShare& share(const MclockSettings& settings);
+
+    OrderedRulesPtr rules(const PolicySettings& settings, Instant now) override;
+    std::optional<RuleMistakes> edit(PolicySettings& settings, const RuleEdit& edit,
+                                     Instant now) override;
 
 private:
     const std::uint64_t seed_;

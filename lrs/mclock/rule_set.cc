@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "core/ensure.h"
-#include "lrs/classes/rule_list.h"
 
 namespace fopd::lrs {
 
@@ -14,6 +13,11 @@ namespace {
 constexpr std::size_t kNamedMax = 16;
 
 }  // namespace
+
+const RuleGrammar<MclockRule> kMclockGrammar{.parse = parse_mclock_rule,
+                                             .parse_change = parse_mclock_change,
+                                             .plain_default = "default *",
+                                             .keep_default = "change it; its weight is 1 at least"};
 
 MclockRules::Loaded MclockRules::load(std::span<const std::string> rules, const Ptr& before) {
     auto set = std::make_shared<MclockRules>();
@@ -41,7 +45,7 @@ MclockRules::Ptr MclockRules::none(std::uint64_t version) {
 
 void MclockRules::put_in_order() {
     if (std::ranges::find(rules_, kDefaultRule, &MclockRule::name) == rules_.end()) {
-        auto parsed = parse_mclock_rule(kPlainDefault);
+        auto parsed = parse_mclock_rule(kMclockGrammar.plain_default);
         ENSURE(parsed.has_value());
         rules_.push_back(*std::move(parsed));
     }
@@ -50,11 +54,8 @@ void MclockRules::put_in_order() {
 }
 
 void MclockRules::settle(MclockRule& rule, const MclockRules* before) {
-    const MclockRule* old = nullptr;
-    if (before != nullptr) {
-        const auto same = std::ranges::find(before->rules_, rule.name, &MclockRule::name);
-        if (same != before->rules_.end() && rule.has_same_classes_as(*same)) old = &*same;
-    }
+    const MclockRule* old = before == nullptr ? nullptr : before->find(rule.name);
+    if (old != nullptr && !rule.has_same_classes_as(*old)) old = nullptr;
     rule.id = old != nullptr ? old->id : ++last_id_;
     if (rule.shares.reservation) rule.reservation_pace = CostPace(*rule.shares.reservation);
     if (rule.shares.limit) rule.limit_pace = CostPace(*rule.shares.limit);
@@ -67,12 +68,6 @@ void MclockRules::settle(MclockRule& rule, const MclockRules* before) {
     rule.limits_id = ++last_id_;
     rule.own_bucket = std::make_shared<Bucket>();
     if (rule.class_count > 0) rule.reserved = std::make_shared<ReservedClasses>(rule.class_count);
-}
-
-const MclockRule& MclockRules::rule_for(const RequestAttributes& attributes, RuleMemo* memo) const {
-    const auto first = index_.first_for(attributes, memo);
-    ENSURE(first.has_value());  // The default rule at least.
-    return rules_[*first];
 }
 
 std::uint64_t MclockRules::reserved_per_second() const {

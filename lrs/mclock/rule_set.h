@@ -5,20 +5,16 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <string_view>
-#include <vector>
 
-#include "lrs/classes/rule_index.h"
+#include "lrs/classes/ordered_rules.h"
+#include "lrs/classes/rule_list.h"
 #include "lrs/mclock/rule.h"
 
 namespace fopd::lrs {
 
-// The default rule where nobody gives one.
-inline constexpr std::string_view kPlainDefault = "default *";
+extern const RuleGrammar<MclockRule> kMclockGrammar;
 
-// Rules in the order they are looked at, of which the first that is for a request decides. The last
-// is the default rule, which is for every request. Never changed, only replaced; any thread.
-class MclockRules {
+class MclockRules final : public OrderedRulesOf<MclockRule> {
 public:
     using Ptr = std::shared_ptr<const MclockRules>;
     using Loaded = std::expected<Ptr, RuleMistakes>;
@@ -29,11 +25,6 @@ public:
     // The default rule alone.
     static Ptr none(std::uint64_t version);
 
-    // Each change has a version of its own, higher than all before.
-    std::uint64_t version() const { return version_; }
-    const std::vector<MclockRule>& rules() const { return rules_; }
-    const MclockRule& rule_for(const RequestAttributes& attributes, RuleMemo* memo = nullptr) const;
-
     // What all classes reserve together.
     std::uint64_t reserved_per_second() const;
     // "gold 2 x 500/s, silver 100/s".
@@ -43,9 +34,6 @@ private:
     void settle(MclockRule& rule, const MclockRules* before);
     void put_in_order();
 
-    std::uint64_t version_ = 0;
-    std::vector<MclockRule> rules_;
-    RuleIndex index_;
     std::uint64_t last_id_ = 0;
 };
 

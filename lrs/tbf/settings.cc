@@ -25,8 +25,8 @@ config::TypePtr<std::string> rule_type() {
 
 // What only all rules together show.
 void check_rules(const TbfSettings& settings, config::Complaints& complaints) {
-    RuleBook book;
-    const auto loaded = book.load(settings.rules, {.now = Instant{}});
+    RuleRevisions revisions;
+    const auto loaded = revisions.load(settings.rules, Instant{});
     if (!loaded) complain_of(loaded.error(), complaints);
 }
 

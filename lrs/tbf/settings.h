@@ -7,7 +7,7 @@
 
 namespace fopd::lrs {
 
-// What there is to set of tbf. The rules are such as RuleBook::load() takes.
+// What there is to set of tbf. The rules are such as RuleRevisions::load() takes.
 struct TbfSettings {
     std::vector<std::string> rules;
 

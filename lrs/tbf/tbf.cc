@@ -81,38 +81,40 @@ TbfShare TbfNode::share(const TbfSettings& settings, Instant now) {
         const HashKey key{.first = random.next(), .second = random.next()};
         buckets_ = std::make_shared<BucketTable>(key);
     }
-    return {.buckets = buckets_, .rules = rules(settings, now)};
+    return {.buckets = buckets_, .rules = revision(settings, now)};
 }
 
-const RuleSetPtr& TbfNode::rules(const TbfSettings& settings, Instant now) {
+const RuleSetPtr& TbfNode::revision(const TbfSettings& settings, Instant now) {
     if (settings != settings_) {
-        const auto loaded = rules_.load(settings.rules, {.now = now});
+        const auto loaded = revisions_.load(settings.rules, now);
         ENSURE(loaded.has_value());
         settings_ = settings;
     }
-    return rules_.current();
+    return revisions_.current();
 }
 
-std::expected<TbfSettings, RuleMistakes> TbfNode::edit(const TbfSettings& settings, Instant now,
-                                                       const Edit& edit) {
-    rules(settings, now);
-    RuleBook changed = rules_;
-    const auto edited = edit(changed);
-    if (!edited) return std::unexpected(edited.error());
-    TbfSettings next;
-    const std::unordered_set<std::string> known(settings.rules.begin(), settings.rules.end());
-    for (const Rule& rule : (*edited)->rules()) {
-        std::string text = rule.text();
-        // It must read back, also where it is longer than what was said.
-        if (!known.contains(text)) {
-            const auto parsed = parse_rule(text);
-            if (!parsed) return std::unexpected(parsed.error());
-        }
-        if (text != kUnlimitedDefault) next.rules.push_back(std::move(text));
+OrderedRulesPtr TbfNode::rules(const PolicySettings& settings, Instant now) {
+    return revision(settings.tbf, now);
+}
+
+std::optional<RuleMistakes> TbfNode::edit(PolicySettings& settings, const RuleEdit& edit,
+                                          Instant now) {
+    revision(settings.tbf, now);
+    RuleRevisions changed = revisions_;
+    const auto edited = changed.apply(edit, now);
+    if (!edited) return edited.error();
+    std::vector<std::string> texts = texts_of((*edited)->rules(), kTbfGrammar);
+    // They must read back, also where they are longer than what was said.
+    const std::unordered_set<std::string> known(settings_.rules.begin(), settings_.rules.end());
+    for (const std::string& text : texts) {
+        if (known.contains(text)) continue;
+        const auto parsed = parse_rule(text);
+        if (!parsed) return parsed.error();
     }
-    rules_ = std::move(changed);
-    settings_ = std::move(next);
-    return settings_;
+    revisions_ = std::move(changed);
+    settings_.rules = std::move(texts);
+    settings.tbf = settings_;
+    return std::nullopt;
 }
 
 Tbf::Tbf(std::shared_ptr<BucketTable> buckets, RuleSetPtr rules, const Options& options)

@@ -2,10 +2,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <expected>
-#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +12,7 @@
 #include "lrs/classes/class_table.h"
 #include "lrs/classes/ready_heap.h"
 #include "lrs/policy.h"
+#include "lrs/rule_book.h"
 #include "lrs/tbf/rule_set.h"
 #include "lrs/tbf/settings.h"
 
@@ -32,27 +32,25 @@ std::unique_ptr<Policy> make_tbf(const TbfSettings& settings, const TbfShare& sh
                                  std::uint64_t seed);
 
 // Makes the share, and keeps up with the settings. One thread.
-class TbfNode {
+class TbfNode final : public RuleBook {
 public:
     // The rules have higher versions than that.
     explicit TbfNode(std::uint64_t seed, std::uint64_t version = 0)
-        : seed_(seed), rules_(version + 1) {}
+        : seed_(seed), revisions_(version + 1) {}
 
+    TbfShare share(const TbfSettings& settings, Instant now);
     // What is the same as before keeps its classes and buckets. Requires: the settings were
     // checked.
-    TbfShare share(const TbfSettings& settings, Instant now);
-    const RuleSetPtr& rules(const TbfSettings& settings, Instant now);
+    const RuleSetPtr& revision(const TbfSettings& settings, Instant now);
 
-    // Changes the rules of `settings` by hand: with which settings they are the same then. A change
-    // that is refused changes nothing.
-    using Edit = std::function<RuleBook::Edited(RuleBook& book)>;
-    std::expected<TbfSettings, RuleMistakes> edit(const TbfSettings& settings, Instant now,
-                                                  const Edit& edit);
+    OrderedRulesPtr rules(const PolicySettings& settings, Instant now) override;
+    std::optional<RuleMistakes> edit(PolicySettings& settings, const RuleEdit& edit,
+                                     Instant now) override;
 
 private:
     const std::uint64_t seed_;
     std::shared_ptr<BucketTable> buckets_;  // Made when somebody wants it.
-    RuleBook rules_;
+    RuleRevisions revisions_;
     TbfSettings settings_{};
 };
 

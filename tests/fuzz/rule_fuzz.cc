@@ -13,14 +13,15 @@
 #include "lrs/classes/described_request.h"
 #include "lrs/mclock/edit.h"
 #include "lrs/mclock/rule.h"
-#include "lrs/tbf/rule_set.h"
+#include "tests/lrs/tbf/rule_edits.h"
 
 using namespace fopd;
 using namespace fopd::lrs;
+using fopd::lrs::testing::RuleEdits;
 
 namespace {
 
-constexpr RuleBook::Edit kNow{.now = Instant{1s}};
+constexpr RuleEdits::Edit kNow{.now = Instant{1s}};
 
 void check_mistake(const RuleMistake& mistake, std::string_view text) {
     ENSURE(mistake.column >= 1);
@@ -72,7 +73,7 @@ void check_mclock_rule(const MclockRule& rule) {
 }
 
 void check_edits(std::string_view text) {
-    RuleBook book;
+    RuleEdits book;
     ENSURE(book.add("a job=a* rate=1/s", kNow).has_value());
     const RuleSetPtr before = book.current();
     if (const auto changed = book.change(text, kNow); !changed) {
@@ -126,7 +127,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                 RuleIndex(std::vector<Rule>{*rule}).first_for(attributes).has_value();
             ENSURE(is_found == rule->matches(attributes));
         }
-        RuleBook book;
+        RuleEdits book;
         ENSURE(book.current()->rule_for(attributes).name == kDefaultRule);
     } else {
         check_mistake(described.error(), text);

@@ -121,9 +121,9 @@ TEST_CASE("lrs mclock edit: rules that stay keep their meters, and the same rule
 TEST_CASE("lrs rules: versions go on from the one that was said", "[lrs]") {
     PolicyNode node(1, 5000);
     const TbfSettings tbf{.rules = {"a job=a rate=1/s"}};
-    const std::uint64_t first = node.tbf.rules({}, Instant{})->version();
+    const std::uint64_t first = node.tbf.revision({}, Instant{})->version();
     CHECK(first > 5000);
-    CHECK(node.tbf.rules(tbf, Instant{})->version() == first + 1);
+    CHECK(node.tbf.revision(tbf, Instant{})->version() == first + 1);
     const std::uint64_t second = node.mclock.share({}).rules->version();
     CHECK(second > 5000);
     CHECK(node.mclock.share({.rules = {"a job=a"}}).rules->version() == second + 1);

@@ -8,13 +8,15 @@
 #include "core/random.h"
 #include "lrs/classes/described_request.h"
 #include "tests/catch.h"
+#include "tests/lrs/tbf/rule_edits.h"
 
 using namespace fopd;
 using namespace fopd::lrs;
+using namespace fopd::lrs::testing;
 
 namespace {
 
-constexpr RuleBook::Edit kNow{.now = Instant{1s}};
+constexpr RuleEdits::Edit kNow{.now = Instant{1s}};
 
 std::vector<std::string> names_of(const RuleSet& rules) {
     std::vector<std::string> names;
@@ -32,15 +34,15 @@ std::string rule_for(const RuleSet& rules, std::string_view request) {
 }  // namespace
 
 TEST_CASE("lrs rules: without any there is the default rule, which limits nobody", "[lrs]") {
-    const RuleBook book;
+    const RuleEdits book;
     CHECK(names_of(*book.current()) == Names{"default"});
     CHECK(book.current()->rules().back().limits.is_unlimited());
-    CHECK(to_text(*book.current()) == "default * rate=unlimited\n");
+    CHECK(file_of(*book.current()) == "default * rate=unlimited\n");
 }
 
 TEST_CASE("lrs rules: the lowest rank is first, then who was there first, and default is last",
           "[lrs]") {
-    RuleBook book;
+    RuleEdits book;
     REQUIRE(book.add("b job=b rate=1/s", kNow));
     REQUIRE(book.add("c job=c rate=1/s rank=2000", kNow));
     REQUIRE(book.add("a job=a rate=1/s rank=5", kNow));
@@ -59,7 +61,7 @@ TEST_CASE("lrs rules: any row of changes keeps each rule once, in the order of r
     for (std::uint64_t seed = 1; seed <= 20; ++seed) {
         CAPTURE(seed);
         core::Random random(seed);
-        RuleBook book;
+        RuleEdits book;
         // The names, each behind those of its rank, as the plainest list has them.
         std::vector<std::pair<std::uint64_t, std::string>> plain;
         const auto place = [&plain](std::uint64_t rank, const std::string& name) {
@@ -93,7 +95,7 @@ TEST_CASE("lrs rules: any row of changes keeps each rule once, in the order of r
 }
 
 TEST_CASE("lrs rules: the first rule that is for a request decides", "[lrs]") {
-    RuleBook book;
+    RuleEdits book;
     REQUIRE(book.add("reads op=read rate=1/s", kNow));
     REQUIRE(book.add("dd job=dd* rate=1/s", kNow));
     CHECK(rule_for(*book.current(), "op=read job=dd.0") == "reads");
@@ -104,10 +106,10 @@ TEST_CASE("lrs rules: the first rule that is for a request decides", "[lrs]") {
 }
 
 TEST_CASE("lrs rules: what is refused changes nothing", "[lrs]") {
-    RuleBook book;
+    RuleEdits book;
     REQUIRE(book.add("a job=a rate=1/s", kNow));
     const RuleSetPtr before = book.current();
-    const auto check_refused = [&](const RuleBook::Edited& edited, std::string_view words) {
+    const auto check_refused = [&](const RuleRevisions::Edited& edited, std::string_view words) {
         REQUIRE_FALSE(edited.has_value());
         CAPTURE(to_string(edited.error()));
         CHECK(to_string(edited.error()).find(words) != std::string::npos);
@@ -125,18 +127,18 @@ TEST_CASE("lrs rules: what is refused changes nothing", "[lrs]") {
     check_refused(book.del("default", kNow), "cannot be removed");
     const std::vector<std::string> doubles{"x job=a rate=1/s", "y job=b rate=1/s",
                                            "x job=c rate=1/s"};
-    check_refused(book.load(doubles, kNow), "line 3, column 1: there is a rule \"x\" already");
+    check_refused(book.load(doubles, kNow.now), "line 3, column 1: there is a rule \"x\" already");
     check_refused(book.load_text("# rules\n\n  x job=a rate=1/s\ny job={b rate=1/s\n", kNow),
                   "line 4, column 14");
-    const RuleBook::Edit late{.now = Instant{1s}, .only_at = before->version() - 1};
+    const RuleEdits::Edit late{.now = Instant{1s}, .only_at = before->version() - 1};
     check_refused(book.add("b job=b rate=1/s", late), "have version");
-    check_refused(book.load(std::vector<std::string>{}, late), "have version");
+    check_refused(book.load_text("", late), "have version");
     check_refused(book.del("a", late), "have version");
     check_refused(book.change("a rate=2/s", late), "have version");
 }
 
 TEST_CASE("lrs rules: a change at the version that was seen is made, and has the next", "[lrs]") {
-    RuleBook book;
+    RuleEdits book;
     const std::uint64_t seen = book.current()->version();
     const auto changed = book.add("a job=a rate=1/s", {.now = Instant{1s}, .only_at = seen});
     REQUIRE(changed.has_value());
@@ -145,24 +147,24 @@ TEST_CASE("lrs rules: a change at the version that was seen is made, and has the
 }
 
 TEST_CASE("lrs rules: there is a limit to how many there are", "[lrs]") {
-    RuleBook book;
+    RuleEdits book;
     std::vector<std::string> rules;
     for (std::size_t i = 0; i < kRulesMax; ++i) {
         rules.push_back("r" + std::to_string(i) + " job=a rate=1/s");
     }
-    REQUIRE(book.load(rules, kNow));
+    REQUIRE(book.load(rules, kNow.now));
     CHECK_FALSE(book.add("another job=a rate=1/s", kNow).has_value());
     rules.emplace_back("another job=a rate=1/s");
-    CHECK_FALSE(book.load(rules, kNow).has_value());
+    CHECK_FALSE(book.load(rules, kNow.now).has_value());
     CHECK_FALSE(book.load_text(std::string(std::size_t{8} << 20, '\n'), kNow).has_value());
 }
 
 TEST_CASE("lrs rules: what stays the same keeps its classes, what gets other limits its tokens",
           "[lrs]") {
-    RuleBook book;
+    RuleEdits book;
     const std::vector<std::string> rules{"a job=a rate=1/s", "b job=b rate=1/s",
                                          "c job=c rate=1/s"};
-    REQUIRE(book.load(rules, kNow));
+    REQUIRE(book.load(rules, kNow.now));
     const RuleSetPtr before = book.current();
     REQUIRE(book.load_text("c job=c rate=1/s\na job=a rate=2/s\nb job=x rate=1/s\n", kNow));
     const RuleSetPtr after = book.current();
@@ -178,18 +180,18 @@ TEST_CASE("lrs rules: what stays the same keeps its classes, what gets other lim
 }
 
 TEST_CASE("lrs rules: a file of rules is what a list of them prints", "[lrs]") {
-    RuleBook book;
+    RuleEdits book;
     REQUIRE(book.load_text("default * rate=100/s by=client\nx op={read write} rate=5MB/s rank=7\n",
                            kNow));
-    const std::string text = to_text(*book.current());
+    const std::string text = file_of(*book.current());
     CHECK(text == "x op={read write} rate=5MB/s rank=7\ndefault * rate=100/s by=client\n");
-    RuleBook other;
+    RuleEdits other;
     REQUIRE(other.load_text(text, kNow));
-    CHECK(to_text(*other.current()) == text);
+    CHECK(file_of(*other.current()) == text);
 }
 
 TEST_CASE("lrs rules: a file has all its mistakes told at once", "[lrs]") {
-    RuleBook book;
+    RuleEdits book;
     const auto edited = book.load_text(
         "a job=a rate=1/s\n"
         "b jbo=b rate=1/s\n"
@@ -214,7 +216,7 @@ TEST_CASE("lrs rules: a file has all its mistakes told at once", "[lrs]") {
 
 TEST_CASE("lrs rules: a file may have tabs, the ends of lines of DOS and a mark in front",
           "[lrs]") {
-    RuleBook book;
+    RuleEdits book;
     const auto edited = book.load_text(
         "\xef\xbb\xbf# rules\r\n"
         "\r\n"
@@ -223,7 +225,7 @@ TEST_CASE("lrs rules: a file may have tabs, the ends of lines of DOS and a mark 
         "b\tjob={x\ty}\trate=2/s",
         kNow);
     REQUIRE(edited.has_value());
-    CHECK(to_text(**edited) ==
+    CHECK(file_of(**edited) ==
           "a job=\"a b\" rate=1/s\nb job={x y} rate=2/s\ndefault * rate=unlimited\n");
 
     const auto in_quotes = book.load_text("a job=\"a\tb\" rate=1/s", kNow);

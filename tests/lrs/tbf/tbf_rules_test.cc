@@ -127,7 +127,7 @@ TEST_CASE("lrs tbf rules: the same rules again change nothing for anybody", "[lr
     for (int i = 0; i < 20; ++i) stage.push(i % 2 == 0 ? "job=a" : "user=u", kRulesStart);
     CHECK(stage.pop_all(kRulesStart).size() == 10);
     for (int i = 0; i < 10; ++i)
-        stage.put_in_force(stage.book.load(rules, {.now = kRulesStart}), kRulesStart);
+        stage.put_in_force(stage.book.load(rules, kRulesStart), kRulesStart);
     CHECK(stage.pop_all(kRulesStart).empty());
     CHECK(stage.pop_all(kRulesStart + 100ms).size() == 2);
 }
@@ -190,30 +190,29 @@ TEST_CASE("lrs tbf rules: changes of rules while there is no room for classes lo
 TEST_CASE("lrs tbf node: rules by hand are settings, and keep what the others had used", "[lrs]") {
     TbfNode node(1);
     const TbfSettings file{.rules = {"a   job=a rate=1/s"}};
-    const RuleSetPtr before = node.rules(file, kRulesStart);
-    const auto add = [](RuleBook& book) {
-        return book.add("b job=b rate={2/s 1MB/s} by=none rank=7", {.now = kRulesStart});
-    };
-    const auto edited = node.edit(file, kRulesStart, add);
-    REQUIRE(edited.has_value());
-    CHECK(edited->rules ==
+    const RuleSetPtr before = node.revision(file, kRulesStart);
+    PolicySettings settings;
+    settings.tbf = file;
+    const RuleEdit add{.text = "b job=b rate={2/s 1MB/s} by=none rank=7"};
+    REQUIRE_FALSE(node.edit(settings, add, kRulesStart).has_value());
+    CHECK(settings.tbf.rules ==
           std::vector<std::string>{"b job=b rate={2/s 1MB/s} by=none rank=7", "a job=a rate=1/s"});
-    const RuleSetPtr after = node.rules(*edited, kRulesStart);
+    const RuleSetPtr after = node.revision(settings.tbf, kRulesStart);
     CHECK(after->version() == before->version() + 1);
     CHECK(after->find("a")->own_bucket == before->find("a")->own_bucket);
     // What is in the file again keeps it as well.
-    CHECK(node.rules(file, kRulesStart)->find("a")->own_bucket == before->find("a")->own_bucket);
+    CHECK(node.revision(file, kRulesStart)->find("a")->own_bucket == before->find("a")->own_bucket);
 }
 
 TEST_CASE("lrs tbf node: a change that is refused changes nothing", "[lrs]") {
     TbfNode node(1);
     const TbfSettings file{.rules = {"a job=a rate=1/s"}};
-    const RuleSetPtr before = node.rules(file, kRulesStart);
-    const auto refused = node.edit(file, kRulesStart, [](RuleBook& book) {
-        return book.add("a job=b rate=1/s", {.now = kRulesStart});
-    });
-    REQUIRE(!refused.has_value());
-    CHECK(node.rules(file, kRulesStart) == before);
+    const RuleSetPtr before = node.revision(file, kRulesStart);
+    PolicySettings settings;
+    settings.tbf = file;
+    REQUIRE(node.edit(settings, {.text = "a job=b rate=1/s"}, kRulesStart).has_value());
+    CHECK(settings.tbf == file);
+    CHECK(node.revision(file, kRulesStart) == before);
 }
 
 TEST_CASE("lrs tbf: it adapts to other rules of its node, and keeps what classes had", "[lrs]") {

@@ -11,6 +11,7 @@
 #include "lrs/tbf/tbf.h"
 #include "tests/catch.h"
 #include "tests/lrs/policy_stage.h"
+#include "tests/lrs/tbf/rule_edits.h"
 
 namespace fopd::lrs::testing {
 
@@ -28,7 +29,7 @@ public:
     explicit TbfStage(std::vector<std::string> rules = {}, const Tbf::Options& options = {},
                       std::size_t locality_count = 1, std::size_t bucket_count = 4096) {
         buckets = std::make_shared<BucketTable>(HashKey{.first = 3, .second = 4}, bucket_count);
-        const auto loaded = book.load(rules, {.now = Instant{}});
+        const auto loaded = book.load(rules, Instant{});
         if (!loaded) INFO(to_string(loaded.error()));
         REQUIRE(loaded.has_value());
         for (std::size_t i = 0; i < locality_count; ++i) {
@@ -45,7 +46,7 @@ public:
         }
     }
 
-    using Edited = RuleBook::Edited;
+    using Edited = RuleRevisions::Edited;
     void put_in_force(const Edited& edited, Instant now) {
         if (!edited) INFO(to_string(edited.error()));
         REQUIRE(edited.has_value());
@@ -61,7 +62,7 @@ public:
         put_in_force(book.del(rule, {.now = now}), now);
     }
 
-    RuleBook book;
+    RuleEdits book;
     std::shared_ptr<BucketTable> buckets;
 };
 

@@ -270,10 +270,10 @@ TEST_CASE("lrs tbf: the scheduler drains what is throttled, and forgets no remov
         fopd::testing::Replay replay(seed);
         core::VirtualWorld world(seed);
         const auto reactor = world.make_reactor();
-        RuleBook book;
+        RuleEdits book;
         REQUIRE(book.load(
             std::vector<std::string>{"a op=* rate=200/s by=client", "b op=echo rate=block rank=1"},
-            {.now = Instant{}}));
+            Instant{}));
         const auto buckets = std::make_shared<BucketTable>(HashKey{}, 64);
         Scheduler scheduler(*reactor,
                             std::make_unique<Tbf>(buckets, book.current(), Tbf::Options{}));
@@ -501,7 +501,7 @@ std::string drawn_expression(core::Random& random) {
     return text;
 }
 
-std::string drawn_change(core::Random& random, RuleBook& book) {
+std::string drawn_change(core::Random& random, RuleEdits& book) {
     const auto& rules = book.current()->rules();
     const std::string name = rules[random.below(rules.size())].name;
     if (name == kDefaultRule || random.below(2) == 0) return name + " rate=" + drawn_rate(random);
@@ -509,7 +509,7 @@ std::string drawn_change(core::Random& random, RuleBook& book) {
     return name + " " + drawn_expression(random);
 }
 
-RuleBook::Edited drawn_edit(core::Random& random, RuleBook& book, Instant now) {
+RuleRevisions::Edited drawn_edit(core::Random& random, RuleEdits& book, Instant now) {
     const auto& rules = book.current()->rules();
     const std::uint64_t what = random.below(10);
     if (what < 4 || rules.size() == 1) {

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/ensure.h"
+#include "lrs/classes/class_rule.h"
+#include "lrs/classes/rule_index.h"
+
+namespace fopd::lrs {
+
+// Rules in the order they are looked at, of which the first that is for a request decides. The last
+// is the default rule, which is for every request. Never changed, only replaced; any thread.
+class OrderedRules {
+public:
+    virtual ~OrderedRules() = default;
+
+    // Each change has a version of its own, higher than all before.
+    std::uint64_t version() const { return version_; }
+    virtual std::size_t count() const = 0;
+    // Requires: `index` is below count(), here and below.
+    virtual const ClassRule& at(std::size_t index) const = 0;
+    // As a file of rules has it.
+    virtual std::string text(std::size_t index) const = 0;
+    // The index of the rule for such a request.
+    std::size_t index_for(const RequestAttributes& attributes, RuleMemo* memo = nullptr) const {
+        const auto first = index_.first_for(attributes, memo);
+        ENSURE(first.has_value());  // The default rule at least.
+        return *first;
+    }
+    std::vector<std::string> names() const {
+        std::vector<std::string> names;
+        for (std::size_t i = 0; i < count(); ++i) names.push_back(at(i).name);
+        return names;
+    }
+
+protected:
+    std::uint64_t version_ = 0;
+    RuleIndex index_;
+};
+using OrderedRulesPtr = std::shared_ptr<const OrderedRules>;
+
+// Those of one policy.
+template <typename AnyRule>
+class OrderedRulesOf : public OrderedRules {
+public:
+    const std::vector<AnyRule>& rules() const { return rules_; }
+    const AnyRule& rule_for(const RequestAttributes& attributes, RuleMemo* memo = nullptr) const {
+        return rules_[index_for(attributes, memo)];
+    }
+    // Null: there is none.
+    const AnyRule* find(std::string_view name) const {
+        const auto rule = std::ranges::find(rules_, name, &AnyRule::name);
+        return rule == rules_.end() ? nullptr : &*rule;
+    }
+
+    std::size_t count() const override { return rules_.size(); }
+    const ClassRule& at(std::size_t index) const override { return rules_[index]; }
+    std::string text(std::size_t index) const override { return rules_[index].text(); }
+
+protected:
+    std::vector<AnyRule> rules_;
+};
+
+}  // namespace fopd::lrs
