@@ -34,7 +34,8 @@ enum fopd_status {
     FOPD_INVALID = 1,          /* The request makes no sense, whenever it is made. */
     FOPD_UNREACHABLE = 2,      /* No fopd answers at the address. */
     FOPD_DENIED = 3,           /* The key is not accepted, or a right is missing. */
-    FOPD_TRY_AGAIN = 4,        /* The server is busy or draining; nothing was begun. */
+    FOPD_TRY_AGAIN = 4,        /* The server is busy or draining, and still was when it was asked
+                                  again for 10 s; nothing was begun. */
     FOPD_TIMED_OUT = 5,        /* The time was over first. */
     FOPD_CLOSED = 6,           /* The client was closed first. */
     FOPD_CANCELLED = 7,        /* It was given up. */

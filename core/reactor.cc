@@ -133,6 +133,7 @@ bool Reactor::turn(Instant now) {
         --timers;
     }
     if (!std::exchange(pollers_asked_, false)) ask_pollers();
+    begin_long_step();
     resume_ready();
     pollers_.for_each([](Poller& poller) { poller.flush(); });
     return work_waiting();
@@ -142,6 +143,13 @@ bool Reactor::ask_pollers() {
     bool found = false;
     pollers_.for_each([&found](Poller& poller) { found = poller.poll() || found; });
     return found;
+}
+
+// Behind what is ready, so that it is not in the way of what the pollers have brought.
+void Reactor::begin_long_step() {
+    LongStepAwaiter* const next = long_steps_.pop_front();
+    long_step_taken_ = next != nullptr;
+    if (next != nullptr) schedule(next->handle_);
 }
 
 void Reactor::resume_ready() {

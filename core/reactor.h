@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <sys/uio.h>
@@ -54,6 +55,7 @@ class SleepAwaiter;
 class PlainIoAwaiter;
 class IoAwaiter;
 class YieldAwaiter;
+class LongStepAwaiter;
 
 // One thread's event loop: coroutines that are ready, timers, messages from other threads, I/O. In
 // a turn it delivers messages, fires timers, asks its pollers, resumes what was ready by then, lets
@@ -88,6 +90,10 @@ public:
     YieldAwaiter maybe_yield();
     // Lets everything run that is ready now.
     YieldAwaiter yield();
+    // Before a step of work that takes long, such as looking at some hundred entries: of all who
+    // ask one goes on in a turn, in the order of these calls. So what is short waits for one such
+    // step, however many there are to do.
+    LongStepAwaiter long_step();
 
     // -- time --
 
@@ -154,7 +160,9 @@ public:
     // once.
     bool turn(Instant now);
     // True when a turn would find a coroutine to resume or a message.
-    bool work_waiting() const { return ready_count() > 0 || !mailbox_.empty(); }
+    bool work_waiting() const {
+        return ready_count() > 0 || !long_steps_.empty() || !mailbox_.empty();
+    }
     // When the next turn is due at the latest.
     Instant next_deadline() const { return timers_.next_deadline(); }
     // For the simulated world: from now on a message wakes the backend.
@@ -167,12 +175,14 @@ public:
 
 private:
     friend YieldAwaiter;
+    friend LongStepAwaiter;
     friend PlainIoAwaiter;
     friend IoAwaiter;
     struct Root;
 
     static Root run_root(Reactor* reactor, Gate::Holder holder, Task<void> task);
     void schedule_growing(std::coroutine_handle<> handle);
+    void begin_long_step();
     void resume_ready();
     std::size_t ready_count() const { return ready_tail_ - ready_head_; }
     bool ask_pollers();
@@ -193,6 +203,8 @@ private:
     std::size_t ready_head_ = 0;
     std::size_t ready_tail_ = 0;
     std::uint32_t turn_budget_ = 0;
+    IntrusiveList<LongStepAwaiter> long_steps_;  // That wait for their turn.
+    bool long_step_taken_ = false;               // In this turn.
 
     TimerHeap timers_;
     Mailbox mailbox_;
@@ -219,6 +231,24 @@ public:
 private:
     Reactor& reactor_;
     bool ready_;
+};
+
+class LongStepAwaiter final : public ListNode {
+public:
+    explicit LongStepAwaiter(Reactor& reactor) : reactor_(reactor) {}
+    bool await_ready() {
+        return reactor_.long_steps_.empty() && !std::exchange(reactor_.long_step_taken_, true);
+    }
+    void await_suspend(std::coroutine_handle<> handle) {
+        handle_ = handle;
+        reactor_.long_steps_.push_back(*this);
+    }
+    void await_resume() const noexcept {}
+
+private:
+    friend Reactor;
+    Reactor& reactor_;
+    std::coroutine_handle<> handle_;
 };
 
 class SleepAwaiter final : Timer, CancelHook {
@@ -382,6 +412,9 @@ inline IoAwaiter Reactor::poll(int fd, std::uint32_t events, WaitOptions wait) {
     return {*this, IoCode::kPoll, File{.fd = fd}, {}, 0, events, wait};
 }
 
+inline LongStepAwaiter Reactor::long_step() {
+    return LongStepAwaiter{*this};
+}
 inline YieldAwaiter Reactor::yield() {
     return {*this, false};
 }

@@ -7,6 +7,8 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <string_view>
@@ -14,6 +16,7 @@
 #include <vector>
 
 #include <microhttpd.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include "config/units.h"
@@ -32,8 +35,9 @@ constexpr AdminRoute kMetricsRoute{.method = "GET", .path = "/metrics"};
 // A body that is too large is read to its end, so that its sender listens to the refusal; beyond
 // this the connection is cut.
 constexpr std::size_t kBodyReadMax = 8UL << 20;
-// Places that are free for those who come while connections are ended.
-constexpr std::uint32_t kSpareConnections = 16;
+// Connections beyond kConnectionsMax, which are ended, until their threads are: libmicrohttpd
+// closes what comes when there are more.
+constexpr std::uint32_t kEndedMax = 512;
 // Bodies beyond kBodyMax that are kept at a time, on each surface.
 constexpr std::uint32_t kLargeBodiesMax = 4;
 
@@ -133,20 +137,33 @@ private:
     std::size_t count_ = 0;
 };
 
+// An IPv6 address, an IPv4 address, or zeros for all who come to the admin socket.
+using PeerHost = std::array<std::byte, 16>;
+
 // The connections of a surface, in the order they came.
 class Connections {
 public:
-    // When there are more than `count_max`, ends the oldest of those that the handler does not
-    // have.
-    void add(int fd, std::size_t count_max) {
+    // When there are more than `count_max`, ends one of the host that has the most: the oldest of
+    // those that the handler does not have.
+    void add(int fd, const PeerHost& host, std::size_t count_max) {
         const std::lock_guard lock(mutex_);
-        all_.push_back({.fd = fd});
-        const auto ended = std::ranges::count(all_, State::kEnded, &Each::state);
-        if (all_.size() - static_cast<std::size_t>(ended) <= count_max) return;
-        const auto oldest = std::ranges::find(all_, State::kAwaited, &Each::state);
-        if (oldest == all_.end()) return;
-        oldest->state = State::kEnded;
-        ::shutdown(oldest->fd, SHUT_RDWR);
+        all_.push_back({.fd = fd, .host = host});
+        std::map<PeerHost, std::size_t> counts;
+        std::size_t open_count = 0;
+        for (const Each& each : all_) {
+            if (each.state == State::kEnded) continue;
+            ++counts[each.host];
+            ++open_count;
+        }
+        if (open_count <= count_max) return;
+        Each* to_end = nullptr;
+        for (Each& each : all_) {
+            if (each.state != State::kAwaited) continue;
+            if (to_end == nullptr || counts[each.host] > counts[to_end->host]) to_end = &each;
+        }
+        if (to_end == nullptr) return;
+        to_end->state = State::kEnded;
+        ::shutdown(to_end->fd, SHUT_RDWR);
     }
     // While the handler has its request, the connection waits for nobody else.
     void enter_handler(int fd) { change(fd, State::kAwaited, State::kWithHandler); }
@@ -161,6 +178,7 @@ private:
     enum class State : std::uint8_t { kAwaited, kWithHandler, kEnded };
     struct Each {
         int fd;
+        PeerHost host;
         State state = State::kAwaited;
     };
     void change(int fd, State from, State to) {
@@ -197,11 +215,10 @@ public:
         daemon_ = MHD_start_daemon(
             kFlags, 0, nullptr, nullptr, &Surface::serve, this, MHD_OPTION_EXTERNAL_LOGGER,
             &Surface::log, this, MHD_OPTION_LISTEN_SOCKET, socket.release(),
-            MHD_OPTION_CONNECTION_LIMIT, AdminServer::kConnectionsMax,
+            MHD_OPTION_CONNECTION_LIMIT, AdminServer::kConnectionsMax + kEndedMax,
             MHD_OPTION_CONNECTION_TIMEOUT, idle_seconds_, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
             AdminServer::kHeaderMax, MHD_OPTION_NOTIFY_COMPLETED, &Surface::completed, this,
-            MHD_OPTION_NOTIFY_CONNECTION, &Surface::connection_changed, this,
-            MHD_OPTION_PER_IP_CONNECTION_LIMIT, connections_of_address_max(), MHD_OPTION_END);
+            MHD_OPTION_NOTIFY_CONNECTION, &Surface::connection_changed, this, MHD_OPTION_END);
         return daemon_ != nullptr;
     }
 
@@ -270,17 +287,12 @@ private:
         surface.under_way_.leave();
     }
 
-    // Those of the admin socket have no address.
-    unsigned connections_of_address_max() const {
-        return serves_ == Serves::kMetrics ? AdminServer::kConnectionsOfAddressMax : 0;
-    }
-
     static void connection_changed(void* self, MHD_Connection* connection, void**,
                                    MHD_ConnectionNotificationCode what) noexcept {
         auto& surface = *static_cast<Surface*>(self);
         const int fd = descriptor_of(connection);
         if (what == MHD_CONNECTION_NOTIFY_STARTED) {
-            surface.connections_.add(fd, AdminServer::kConnectionsMax - kSpareConnections);
+            surface.connections_.add(fd, host_of(connection), AdminServer::kConnectionsMax);
         } else {
             surface.connections_.remove(fd);
         }
@@ -288,6 +300,20 @@ private:
 
     static int descriptor_of(MHD_Connection* connection) {
         return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    }
+
+    static PeerHost host_of(MHD_Connection* connection) {
+        const sockaddr* const address =
+            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
+        PeerHost host{};
+        if (address->sa_family == AF_INET) {
+            std::memcpy(host.data(), &reinterpret_cast<const sockaddr_in*>(address)->sin_addr,
+                        sizeof(in_addr));
+        } else if (address->sa_family == AF_INET6) {
+            std::memcpy(host.data(), &reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr,
+                        sizeof(in6_addr));
+        }
+        return host;
     }
 
     static void log(void* self, const char* format, va_list arguments) noexcept {

@@ -66,11 +66,9 @@ class AdminServer {
 public:
     static constexpr std::size_t kBodyMax = kAdminBodyMax;
     static constexpr std::size_t kHeaderMax = 16UL << 10;
-    // On the socket and on TCP, each. When nearly all are taken, a new connection ends the oldest
-    // one whose request the handler does not have, so that slow peers keep nobody out.
+    // On the socket and on TCP, each. One more ends another one: of the address that has the most,
+    // the oldest whose request the handler does not have. So slow peers keep nobody out.
     static constexpr std::uint32_t kConnectionsMax = 128;
-    // Of one address, over TCP; further ones are closed.
-    static constexpr std::uint32_t kConnectionsOfAddressMax = 32;
 
     struct Options {
         std::string socket = {};                      // Path of the UNIX socket.

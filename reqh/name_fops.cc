@@ -10,6 +10,7 @@
 #include "reqh/attributes.h"
 #include "reqh/fids.h"
 #include "reqh/object_fops.h"
+#include "reqh/remote_task.h"
 
 namespace fopd::reqh {
 
@@ -175,14 +176,13 @@ struct Listed {
     bool is_uncertain = false;
 };
 
-// Runs at the home of all of them; one whose disk is missing, or that the caller may not read,
-// stays as it is.
-void look_at_all(const Operation& operation, Stores& stores, std::uint32_t locality,
-                 std::span<Listed> listed) {
+// Those whose home is there; one whose disk is missing, or that the caller may not read, stays as
+// it is.
+void look_at_homed(const Operation& operation, Stores& there, std::span<Listed> listed) {
     for (Listed& each : listed) {
-        const SlotPlace* const place = stores.layout().find_slot(each.fid.slot());
-        if (place == nullptr || place->locality != locality) continue;
-        HomeVolume* const home = stores.find(each.fid.slot());
+        const SlotPlace* const place = there.layout().find_slot(each.fid.slot());
+        if (place == nullptr || place->locality != there.parts().locality) continue;
+        HomeVolume* const home = there.find(each.fid.slot());
         if (home == nullptr) continue;
         each.is_uncertain = home->volume().is_uncertain(each.fid);
         const auto object = home->volume().map().find(each.fid);
@@ -198,26 +198,36 @@ void look_at_all(const Operation& operation, Stores& stores, std::uint32_t local
     }
 }
 
-Task<void> look_everywhere(Operation* operation, std::span<Listed> listed) {
+// Runs there.
+Task<bool> look_there(const Operation* operation, Stores* there, std::span<Listed> listed) {
+    co_await there->parts().reactor.long_step();
+    look_at_homed(*operation, *there, listed);
+    co_return true;
+}
+
+Task<Granted<>> look_everywhere(Operation* operation, std::span<Listed> listed) {
     for (Stores* const there : operation->stores().all()) {
-        const std::uint32_t locality = there->parts().locality;
-        auto job = [operation, there, locality, listed] {
-            look_at_all(*operation, *there, locality, listed);
-        };
         if (there == &operation->stores()) {
-            job();
-        } else {
-            co_await core::run_on(operation->reactor(), there->parts().reactor, job);
+            co_await look_there(operation, there, listed);
+            continue;
         }
+        const auto job = [operation, there, listed] {
+            return look_there(operation, there, listed);
+        };
+        const auto looked = co_await run_task_on<bool>(operation->reactor(), there->parts().reactor,
+                                                       there->duties(), job);
+        if (!looked) co_return refused(fop::Status::kTryAgain, "the server is stopping");
     }
+    co_return Granted<>{};
 }
 
 // A name whose object went in between may have another one by now: it was never without.
 Task<Granted<>> look_at_successors(Operation* operation, PoolId pool, const NameList* names,
                                    std::span<Listed> listed) {
-    bool is_any = true;
-    for (unsigned tries = 0; tries < kTriesMax && is_any; ++tries) {
-        is_any = false;
+    for (unsigned tries = 0; tries < kTriesMax; ++tries) {
+        if (std::ranges::none_of(listed, &Listed::is_gone)) break;
+        co_await operation->reactor().long_step();
+        bool is_any = false;
         for (std::size_t i = 0; i < listed.size(); ++i) {
             if (!listed[i].is_gone) continue;
             const ObjectName name{.pool = pool, .name = names->entries[i].name};
@@ -227,7 +237,9 @@ Task<Granted<>> look_at_successors(Operation* operation, PoolId pool, const Name
             listed[i] = {.fid = (*found)->fid};
             is_any = true;
         }
-        if (is_any) co_await look_everywhere(operation, listed);
+        if (!is_any) break;
+        const auto looked = co_await look_everywhere(operation, listed);
+        if (!looked) co_return looked;
     }
     co_return Granted<>{};
 }
@@ -256,9 +268,10 @@ Task<fop::Reply> run_list(Operation* operation) {
         if (!names) co_return operation->refuse(untraced(names.error()));
         listed.clear();
         for (const ListedName& each : names->entries) listed.push_back({.fid = each.fid});
-        co_await look_everywhere(operation, listed);
-        const auto looked = co_await look_at_successors(operation, *pool, &*names, listed);
+        const auto looked = co_await look_everywhere(operation, listed);
         if (!looked) co_return operation->refuse(looked.error());
+        const auto replaced = co_await look_at_successors(operation, *pool, &*names, listed);
+        if (!replaced) co_return operation->refuse(replaced.error());
         if (std::ranges::any_of(listed, &Listed::is_uncertain)) {
             co_return operation->refuse(
                 {.status = fop::Status::kReadOnly,

@@ -216,6 +216,22 @@ bool ObjectBytes::find_append(ObjectLook& look, std::uint64_t at,
     return false;
 }
 
+bool ObjectBytes::may_be_append(const ObjectLook& look, std::uint64_t at,
+                                std::span<const std::byte> bytes) const {
+    for (const ObjectChange* const append : appends_) {
+        if (!append->may_show()) continue;
+        const std::uint64_t before = std::min(at, append->range.length - 1);
+        for (std::uint64_t offset = at - before; offset < at + bytes.size(); ++offset) {
+            ObjectBytes supposed = *this;
+            ObjectChange placed = *append;
+            std::erase(supposed.appends_, append);
+            const std::string wrong = supposed.place_append(placed, offset);
+            if (wrong.empty() && !supposed.find_wrong(look, at, bytes)) return true;
+        }
+    }
+    return false;
+}
+
 std::string ObjectBytes::explain(const ObjectLook& look, std::uint64_t at, std::byte found) const {
     const auto number = [](std::byte byte) { return std::to_string(static_cast<unsigned>(byte)); };
     const Changes& changes = std::prev(changes_.upper_bound(at))->second;
@@ -240,7 +256,7 @@ std::string ObjectBytes::judge(ObjectLook& look, const fop::Range& range,
         witness(look, range.offset, bytes);
         wrong = find_wrong(look, range.offset, bytes);
     } while (wrong && find_append(look, *wrong, bytes.subspan(*wrong - range.offset)));
-    if (wrong) {
+    if (wrong && !may_be_append(look, *wrong, bytes.subspan(*wrong - range.offset))) {
         // Which byte of the part it is.
         const Changes& changes = std::prev(changes_.upper_bound(*wrong))->second;
         std::uint64_t at = *wrong;

@@ -53,6 +53,10 @@ private:
     bool shows(const ObjectChange* change, const Changes& changes, const ObjectLook& look) const;
     // Whether an append whose place nobody knows has left these bytes.
     bool find_append(ObjectLook& look, std::uint64_t at, std::span<const std::byte> bytes);
+    // Whether there is a place for one of them where it explains the read, of which too few of its
+    // bytes are to tell the place.
+    bool may_be_append(const ObjectLook& look, std::uint64_t at,
+                       std::span<const std::byte> bytes) const;
     std::string explain(const ObjectLook& look, std::uint64_t at, std::byte found) const;
 
     std::uint64_t known_size_ = 0;

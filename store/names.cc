@@ -248,10 +248,10 @@ Task<Result<NamePage>> NameShard::replaced(Replaced which) {
 Task<Result<NamePage>> NameShard::walk(Walk* walk) {
     ENSURE(walk->count_max > 0);
     for (;;) {
+        co_await reactor_.long_step();
         const auto more = walk_on(*walk);
         if (!more) co_return std::unexpected(more.error());
         if (!*more) co_return std::move(walk->page);
-        co_await reactor_.yield();
     }
 }
 

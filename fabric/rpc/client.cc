@@ -129,7 +129,7 @@ void Client::on_open(Session& session) {
         session.resumed() && accepted.incarnation == incarnation_ && accepted.locality == locality_;
     incarnation_ = accepted.incarnation;
     locality_ = accepted.locality;
-    leaving_ = false;
+    turned_away_ = false;
     backoff_ = options_.backoff_min;
     if (std::exchange(was_open_, true)) ++reconnects_;
 
@@ -176,7 +176,11 @@ void Client::on_end(Session&, const Error& error, std::string_view words) {
     last_error_ = error;
     last_problem_ = words.empty() ? words_of(error) : std::string(words);
     // It may have to be another one: the server has fewer after a restart, or this one is full.
-    if (error.code == Errc::kBusy) locality_.reset();
+    turned_away_ = false;
+    if (error.code == Errc::kBusy) {
+        locality_.reset();
+        turn_away();
+    }
     for (LaneCalls& lane : lanes_) {
         lane.sent.for_each([](InCalls& each) { static_cast<Call&>(each).sent_ = false; });
     }
@@ -218,14 +222,35 @@ void Client::on_gone(Session&) {
 }
 
 void Client::on_bye(Session& session, std::string_view words) {
-    leaving_ = true;
     last_problem_ = words;
+    turn_away();
     leave_if_done(session);
 }
 
 // A server that drains gets no new requests, and the session ends when the last answer is there.
 void Client::leave_if_done(Session& session) {
-    if (leaving_ && !has_sent()) session.end(Errc::kBusy, "the server drains");
+    if (turned_away_ && !has_sent()) session.end(Errc::kBusy, "the server drains");
+}
+
+// What was sent before may have been begun: whether it was is known when there is a session again.
+void Client::turn_away() {
+    turned_away_ = true;
+    core::IntrusiveList<InCalls> unsent;
+    for (LaneCalls& lane : lanes_) {
+        lane.waiting.for_each([&unsent](InCalls& each) {
+            if (static_cast<Call&>(each).first_sent_at_ != kNever) return;
+            each.unlink();
+            unsent.push_back(each);
+        });
+    }
+    while (InCalls* each = unsent.pop_front()) {
+        static_cast<Call*>(each)->finish(not_taken());
+    }
+}
+
+// Says what the server said to all of them.
+Answer Client::not_taken() const {
+    return {.status = fop::Status::kTryAgain, .body = {}, .words = last_problem_};
 }
 
 void Client::fail_all(const Error& error) {
@@ -246,7 +271,7 @@ Client::Call Client::call(const CallRequest& request) {
 }
 
 void Client::on_turn_end(Session& session) {
-    if (leaving_) return;
+    if (turned_away_) return;
     for (const fop::Lane each : kLanes) {
         LaneCalls& lane = lanes_[static_cast<std::size_t>(each)];
         while (!lane.waiting.empty()) {
@@ -426,6 +451,7 @@ void Client::Call::await_suspend(std::coroutine_handle<> handle) {
                       : client_.refusal_ ? std::unexpected(*client_.refusal_)
                                          : failure(Errc::kClosed));
     }
+    if (client_.turned_away_) return finish(client_.not_taken());
     if (request_.deadline != kNever) client_.host_.reactor().arm(*this, request_.deadline);
     if (request_.cancel != nullptr) request_.cancel->add(*this);
     client_.calls_of(*this).waiting.push_back(*this);

@@ -94,7 +94,8 @@ public:
     // Every call ends as kClosed. Awaited once, before the client is destroyed.
     Task<void> close();
 
-    // Result<Answer>: the server's answer, whatever its status; an error when there is none:
+    // Result<Answer>: the server's answer, whatever its status, or kTryAgain for a request that it
+    // has not had, as long as it drains or lets nobody in for now; an error when there is none:
     // kTimedOut, kCancelled, kClosed, kDenied when the server refuses the session, kInvalid when
     // the request does not fit. Allocates nothing where the answer has no words, and its body
     // neither texts nor lists.
@@ -142,6 +143,8 @@ private:
     void keep_header(const fop::RequestHeader& header);
     void forget(Slot& slot);
     void leave_if_done(Session& session);
+    void turn_away();
+    Answer not_taken() const;
 
     SessionHost& host_;
     const ClientOptions options_;
@@ -154,7 +157,9 @@ private:
     std::optional<std::uint16_t> locality_;
     bool was_open_ = false;
     bool closing_ = false;
-    bool leaving_ = false;  // The server drains: no new requests on this session.
+    // The server takes no new requests for now: it drains, or lets nobody in. What it has not had
+    // is answered kTryAgain in its place.
+    bool turned_away_ = false;
     Duration backoff_;
     std::uint64_t reconnects_ = 0;
 

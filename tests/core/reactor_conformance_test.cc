@@ -345,6 +345,40 @@ Task<void> stop_after(Reactor* reactor, int rounds) {
 }
 }  // namespace
 
+namespace {
+Task<void> take_long_steps(Reactor* reactor, Log* log, std::string text) {
+    for (int i = 0; i < 2; ++i) {
+        co_await reactor->long_step();
+        log->push_back(text);
+    }
+}
+Task<void> note_turns(Reactor* reactor, Log* log, const Log* until) {
+    while (until->size() < 6) {
+        log->push_back(std::to_string(until->size()));
+        co_await reactor->yield();
+    }
+}
+}  // namespace
+
+TEST_CASE("core reactor: of those with long steps to take one goes on in a turn", "[core]") {
+    const Kind kind = any_kind();
+    CAPTURE(kind);
+    Harness harness(kind);
+    Gate gate;
+    Log steps;
+    Log turns;
+    for (const char* const each : {"a", "b", "c"}) {
+        harness->spawn(gate, take_long_steps(&harness.reactor(), &steps, each));
+    }
+    harness->spawn(gate, note_turns(&harness.reactor(), &turns, &steps));
+
+    drain(harness, gate);
+
+    // The second that the first one asks for was asked for before the others' first ones.
+    REQUIRE(steps == Log{"a", "a", "b", "c", "b", "c"});
+    REQUIRE(turns == Log{"1", "1", "2", "3", "4", "5"});
+}
+
 TEST_CASE("core reactor: run ends after stop, and what runs later still ends", "[core]") {
     const Kind kind = real_kind();
     CAPTURE(kind);

@@ -905,6 +905,7 @@ TEST_CASE("fabric rpc: a server that drains is left, and what it has is answered
     stage.server->foms.hold = true;
     EchoResult held;
     EchoResult later;
+    EchoResult last;
     stage.client_reactor->spawn(stage.gate, echo(&client, "held", &held));
     stage.world.run_for(1ms);
 
@@ -913,14 +914,67 @@ TEST_CASE("fabric rpc: a server that drains is left, and what it has is answered
     stage.client_reactor->spawn(stage.gate, echo(&client, "later", &later));
     stage.world.run_for(1ms);
     REQUIRE(stage.server->foms.arrived == 1);
+    REQUIRE(later.done);
+    REQUIRE(later.answer->status == fop::Status::kTryAgain);
+    REQUIRE(later.answer->words == "the node drains");
     stage.in_server([&stage] {
         for (IncomingFop* each : std::exchange(stage.server->foms.held, {})) TestFoms::echo(*each);
     });
     stage.world.run_for(10ms);
-
     REQUIRE(held.text == "held");
-    REQUIRE_FALSE(later.done);
     REQUIRE_FALSE(client.open());
+    // Long after the session, and while it tries to have another one.
+    stage.world.run_for(20s);
+    stage.client_reactor->spawn(stage.gate, echo(&client, "last", &last));
+    stage.world.run_for(1ms);
+
+    REQUIRE(last.done);
+    REQUIRE(last.answer->status == fop::Status::kTryAgain);
+}
+
+TEST_CASE("fabric rpc: what waits to be sent when the server drains is answered", "[fabric]") {
+    RpcStage stage;
+    Client& client = stage.connected();
+    stage.server->foms.hold = true;
+    std::vector<EchoResult> results(500);
+    for (EchoResult& each : results) {
+        stage.client_reactor->spawn(stage.gate, echo(&client, "one of many", &each));
+    }
+    stage.world.run_for(1ms);
+    const auto sent = static_cast<std::ptrdiff_t>(stage.server->foms.arrived);
+    REQUIRE(sent < 500);
+
+    stage.in_server([&stage] { stage.server->server.drain(); });
+    stage.world.run_for(1ms);
+
+    REQUIRE(std::ranges::count_if(results, &EchoResult::done) == 500 - sent);
+    for (const EchoResult& each : results) {
+        if (each.done) REQUIRE(each.answer->status == fop::Status::kTryAgain);
+    }
+    stage.in_server([&stage] {
+        for (IncomingFop* each : std::exchange(stage.server->foms.held, {})) TestFoms::echo(*each);
+    });
+    stage.world.run_for(10ms);
+    REQUIRE(std::ranges::count(results, "one of many", &EchoResult::text) == sent);
+}
+
+TEST_CASE("fabric rpc: who waits while nobody answers is served by the server's next life",
+          "[fabric]") {
+    RpcStage stage;
+    Client& client = stage.connected();
+    EchoResult waiting;
+    stage.in_server([&stage] { stage.server->server.drain(); });
+    stage.world.run_for(1ms);
+
+    stage.stop_server();
+    stage.world.run_for(10s);
+    stage.client_reactor->spawn(stage.gate, echo(&client, "waiting", &waiting));
+    stage.world.run_for(10s);
+    REQUIRE_FALSE(waiting.done);
+    stage.start_server(2);
+    stage.world.run_for(10s);
+
+    REQUIRE(waiting.text == "waiting");
 }
 
 TEST_CASE("fabric rpc: what has not left is given up at once, with memory lent or not",

@@ -7,6 +7,8 @@ import time
 import unittest
 
 from fopd_process import DONE, FOPCTL, NO_SERVER, ProcessTestCase, run_program
+from object_library import OK, TRY_AGAIN, Objects
+from storage_process import StorageTestCase
 
 TRY_LATER = 75
 
@@ -61,6 +63,34 @@ class DrainTest(ProcessTestCase):
         done = run_program(FOPCTL, "--admin", self.fopd.socket_path, "status")
         self.assertEqual(done.returncode, NO_SERVER)
         self.assertIn(str(self.fopd.socket_path), done.stderr)
+
+
+class LibraryTest(StorageTestCase):
+    CALL_SECONDS = 120
+    # The library asks a server again for 10 seconds.
+    ANSWER_SECONDS = 40
+
+    def test_calls_end_while_it_drains_and_go_on_after_a_restart(self):
+        client = Objects(self.address, self.environment["FOPD_KEY"], self.CALL_SECONDS)
+        self.addCleanup(client.close)
+        status, words, fid = client.put("a", b"before")
+        self.assertEqual(status, OK, words)
+        done = self.daemon.ctl("drain")
+        self.assertEqual(done.returncode, DONE, done.stderr)
+
+        begun = time.monotonic()
+        status, words = client.append(fid, b"meanwhile")
+        self.assertEqual(status, TRY_AGAIN, words)
+        self.assertIn("drains", words)
+        self.assertLess(time.monotonic() - begun, self.ANSWER_SECONDS)
+        waiting = threading.Thread(target=lambda: appended.append(client.append(fid, b"after")))
+        appended = []
+        waiting.start()
+        self.daemon.signal(signal.SIGTERM)
+        self.assertEqual(self.daemon.wait_end(), DONE)
+        self.start()
+        waiting.join()
+        self.assertEqual(appended[0][0], OK, appended)
 
 
 class KillTest(ProcessTestCase):

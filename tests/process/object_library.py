@@ -4,7 +4,7 @@ import ctypes
 import os
 
 LIBRARY = os.environ.get("LIBFOPD", "build/release/lib/libfopd.so")
-OK, NO_SPACE = 0, 9
+OK, TRY_AGAIN, NO_SPACE = 0, 4, 9
 
 
 class Fid(ctypes.Structure):

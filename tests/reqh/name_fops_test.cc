@@ -344,6 +344,33 @@ TEST_CASE("reqh names: a list that fills its reply ends before, and goes on", "[
     CHECK(page->size() + fop::read_list(second.answer->payload)->size() == names.size());
 }
 
+TEST_CASE("reqh names: many lists at once take a step of work each turn, and all end", "[reqh]") {
+    constexpr std::size_t kLists = 40;
+    StoreStage node({.piece_count = 2 * kLists});
+    for (int i = 0; i < 20; ++i) node.create("n-" + std::to_string(i));
+    // Until there is room for all, and they begin together.
+    node.handler().set_limits({.max_foms = 1});
+    node.send(bulk_echo(1, 1ms));
+    for (std::size_t i = 0; i < kLists; ++i) {
+        node.send({.type = type_of("list"), .body = fop::ListObjects{}});
+    }
+    node.handler().set_limits({});
+    const auto answered = [&node] {
+        return static_cast<std::size_t>(std::ranges::count_if(node.fops, [](const FakeFop& fop) {
+            return fop.request().type == type_of("list") && fop.answer.has_value();
+        }));
+    };
+
+    for (std::size_t before = answered(); before < kLists;) {
+        REQUIRE(node.world.step());
+        const std::size_t now = answered();
+        REQUIRE(now <= before + 1);
+        before = now;
+    }
+    node.run_for(1s);
+    REQUIRE(node.all_pieces_are_back());
+}
+
 TEST_CASE("reqh names: objects far away are written and read like near ones", "[reqh]") {
     StoreStage node({.localities = 3, .disks = 3});
     const fop::Fid fid = node.create("far", kFirstSlot + 2);
