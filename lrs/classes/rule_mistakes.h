@@ -19,11 +19,4 @@ RuleMistake other_version(std::uint64_t version, std::uint64_t wanted);
 // Where each stands in the list `rules` of a configuration.
 void complain_of(const RuleMistakes& mistakes, config::Complaints& complaints);
 
-template <typename Rules>
-std::vector<std::string> names_of(const Rules& rules) {
-    std::vector<std::string> names;
-    for (const auto& rule : rules) names.push_back(rule.name);
-    return names;
-}
-
 }  // namespace fopd::lrs
