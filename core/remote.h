@@ -3,8 +3,10 @@
 #include <coroutine>
 #include <optional>
 #include <type_traits>
+#include <utility>
 
 #include "core/reactor.h"
+#include "core/round_trip.h"
 
 namespace fopd::core {
 
@@ -14,17 +16,16 @@ namespace fopd::core {
 // Allocates nothing. It has no deadline: `there` turns as long as the process lives, and the job is
 // short and does not wait. `job` is named by the caller and lives until then.
 template <typename Job>
-class RemoteCall final : Message {
+class RemoteCall final : RoundTrip {
 public:
     using Value = std::invoke_result_t<Job&>;
 
-    RemoteCall(Reactor& here, Reactor& there, Job& job)
-        : Message(&deliver), here_(here), there_(there), job_(job) {}
+    RemoteCall(Reactor& here, Reactor& there, Job& job) : RoundTrip(here, there), job_(job) {}
 
     bool await_ready() const noexcept { return false; }
     void await_suspend(std::coroutine_handle<> handle) {
         handle_ = handle;
-        there_.post(*this);
+        depart();
     }
     Value await_resume() {
         if constexpr (!std::is_void_v<Value>) return std::move(*value_);
@@ -34,24 +35,16 @@ private:
     struct Nothing {};
     using Stored = std::conditional_t<std::is_void_v<Value>, Nothing, Value>;
 
-    // Comes by twice: on the way there, and on the way back.
-    static void deliver(Message& message) {
-        auto& self = static_cast<RemoteCall&>(message);
-        if (self.value_.has_value()) {
-            self.here_.schedule(self.handle_);
-            return;
-        }
+    void arrive() override {
         if constexpr (std::is_void_v<Value>) {
-            self.job_();
-            self.value_.emplace();
+            job_();
         } else {
-            self.value_.emplace(self.job_());
+            value_.emplace(job_());
         }
-        self.here_.post(self);
+        go_back();
     }
+    void come_back() override { here().schedule(handle_); }
 
-    Reactor& here_;
-    Reactor& there_;
     Job& job_;
     std::coroutine_handle<> handle_;
     std::optional<Stored> value_;

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "core/remote.h"
-#include "reqh/remote_task.h"
+#include "core/remote_task.h"
 
 namespace fopd::daemon {
 
@@ -124,7 +124,7 @@ Task<DeviceOutcome> DeviceChanges::remove_open(NodeDisk* disk) {
                               there->holds_only_replies());
     }
     auto end = [&leaving] { return leaving.departure.end(); };
-    const auto ended = co_await reqh::run_task_on<Result<void>>(
+    const auto ended = co_await core::run_task_on<Result<void>>(
         parts_.control, disk->place().reactor, disk->duties(), end);
     ENSURE(ended && *ended);
     parts_.disks.note_released(*disk);
@@ -137,7 +137,7 @@ Task<Result<void>> DeviceChanges::make_leave(Leaving* leaving) {
     NodeDisk* const disk = leaving->disk;
     const Instant deadline = after(parts_.control.now(), kFopsEndWithin);
     auto begin = [leaving, deadline] { return leaving->departure.begin(deadline); };
-    const auto begun = co_await reqh::run_task_on<Result<void>>(
+    const auto begun = co_await core::run_task_on<Result<void>>(
         parts_.control, disk->place().reactor, disk->duties(), begin);
     if (!begun) co_return stopping();
     co_return *begun;
@@ -170,7 +170,7 @@ Task<Result<reqh::DiskContents>> DeviceChanges::look(Leaving* leaving) {
     }
     NodeDisk* const disk = leaving->disk;
     auto job = [leaving, &unheard] { return leaving->departure.look(&unheard); };
-    const auto looked = co_await reqh::run_task_on<Result<reqh::DiskContents>>(
+    const auto looked = co_await core::run_task_on<Result<reqh::DiskContents>>(
         parts_.control, disk->place().reactor, disk->duties(), job);
     if (!looked) co_return stopping();
     co_return *looked;

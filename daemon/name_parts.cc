@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "reqh/remote_task.h"
+#include "core/remote_task.h"
 
 namespace fopd::daemon {
 
@@ -17,7 +17,7 @@ Task<Result<void>> NameParts::open() {
     for (std::uint32_t number = 0; number < parts_.size(); ++number) {
         Part& part = *parts_[number];
         auto job = [this, number] { return open_part(number); };
-        const auto opened = co_await reqh::run_task_on<Result<void>>(world_.control, part.reactor,
+        const auto opened = co_await core::run_task_on<Result<void>>(world_.control, part.reactor,
                                                                      part.errands, job);
         if (!*opened) co_return *opened;
     }
@@ -29,7 +29,7 @@ Task<Result<void>> NameParts::show(std::uint32_t number, store::IndexShow* show)
     Part& part = *parts_[number];
     auto job = [&part, show] { return part.index->show_all(show); };
     const auto shown =
-        co_await reqh::run_task_on<Result<void>>(world_.control, part.reactor, part.gate, job);
+        co_await core::run_task_on<Result<void>>(world_.control, part.reactor, part.gate, job);
     if (!shown) {
         co_return std::unexpected(Error{.code = Errc::kClosed, .context = "the node is stopping"});
     }
@@ -117,7 +117,7 @@ Task<bool> NameParts::close(Instant deadline) {
     for (const auto& each : parts_) {
         auto job = [&each, deadline] { return close_part(each.get(), deadline); };
         const auto ended =
-            co_await reqh::run_task_on<bool>(world_.control, each->reactor, each->errands, job);
+            co_await core::run_task_on<bool>(world_.control, each->reactor, each->errands, job);
         closed = closed && *ended;
     }
     co_return closed;

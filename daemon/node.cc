@@ -5,10 +5,11 @@
 #include <iterator>
 
 #include "core/remote.h"
+#include "core/remote_task.h"
+#include "daemon/locality_messages.h"
 #include "daemon/store_layout.h"
 #include "fabric/settings.h"
 #include "lrs/settings.h"
-#include "reqh/remote_task.h"
 
 namespace fopd::daemon {
 
@@ -36,143 +37,6 @@ const char* to_string(NodeState state) {
     }
     return "unknown";
 }
-
-// A message that goes to a locality and comes back when the locality has had a turn. It waits for
-// nobody: a locality that does not answer keeps it, and the control reactor goes on.
-class Node::Pulse final : core::Message {
-public:
-    Pulse(core::Reactor& control, Locality& locality, ClassLedger& classes)
-        : Message(&deliver),
-          control_(control),
-          locality_(locality),
-          classes_(classes),
-          answered_at_(control.now()) {}
-
-    bool under_way() const { return under_way_; }
-    Instant answered_at() const { return answered_at_; }
-
-    void send() {
-        ENSURE(!under_way_);
-        under_way_ = true;
-        on_its_way_back_ = false;
-        locality_.reactor().post(*this);
-    }
-
-    bool answered = false;  // Since the watchdog was last fed.
-    bool stuck = false;     // And the log says so.
-
-private:
-    static void deliver(Message& message) {
-        auto& self = static_cast<Pulse&>(message);
-        if (!self.on_its_way_back_) {
-            self.on_its_way_back_ = true;
-            self.locality_.publish();
-            self.news_ = self.locality_.take_class_news();
-            self.control_.post(self);
-            return;
-        }
-        self.under_way_ = false;
-        self.answered = true;
-        self.answered_at_ = self.control_.now();
-        self.classes_.take(self.locality_.index(), self.news_, self.answered_at_);
-    }
-
-    core::Reactor& control_;
-    Locality& locality_;
-    ClassLedger& classes_;
-    Instant answered_at_;
-    bool under_way_ = false;
-    // These belong to whoever has the message.
-    bool on_its_way_back_ = false;
-    std::vector<lrs::ClassNews> news_;
-};
-
-// Something a locality is to do and to report on. Like a pulse it waits for nobody.
-class Node::Order final : core::Message {
-public:
-    using What = Task<std::uint64_t> (*)(Locality*, Instant);
-
-    Order(core::Reactor& control, Locality& locality, core::WaitQueue& answered)
-        : Message(&deliver), control_(control), locality_(locality), answered_(answered) {}
-
-    bool under_way() const { return under_way_; }
-    std::uint64_t answer() const { return answer_; }
-
-    void send(What what, Instant argument) {
-        ENSURE(!under_way_);
-        under_way_ = true;
-        done_ = false;
-        what_ = what;
-        argument_ = argument;
-        locality_.reactor().post(*this);
-    }
-
-private:
-    static void deliver(Message& message) {
-        auto& self = static_cast<Order&>(message);
-        if (!self.done_) {
-            self.locality_.reactor().spawn(self.locality_.duties(), carry_out(&self));
-            return;
-        }
-        self.under_way_ = false;
-        self.answered_.wake_all();
-    }
-    static Task<void> carry_out(Order* self) {
-        self->answer_ = co_await self->what_(&self->locality_, self->argument_);
-        self->done_ = true;
-        self->control_.post(*self);
-    }
-
-    core::Reactor& control_;
-    Locality& locality_;
-    core::WaitQueue& answered_;
-    bool under_way_ = false;
-    // From send() to the answer these belong to the locality.
-    bool done_ = false;
-    What what_ = nullptr;
-    Instant argument_;
-    std::uint64_t answer_ = 0;
-};
-
-// New settings on their way to a locality. It waits for nobody: settings that come while it is
-// under way are sent when it is back.
-class Node::Update final : core::Message {
-public:
-    Update(core::Reactor& control, Locality& locality)
-        : Message(&deliver), control_(control), locality_(locality) {}
-
-    void send(LiveSettings settings) {
-        next_ = std::move(settings);
-        if (!under_way_) leave();
-    }
-
-private:
-    void leave() {
-        under_way_ = true;
-        on_its_way_back_ = false;
-        settings_ = *std::exchange(next_, std::nullopt);
-        locality_.reactor().post(*this);
-    }
-    static void deliver(Message& message) {
-        auto& self = static_cast<Update&>(message);
-        if (!self.on_its_way_back_) {
-            self.on_its_way_back_ = true;
-            self.locality_.apply(self.settings_);
-            self.control_.post(self);
-            return;
-        }
-        self.under_way_ = false;
-        if (self.next_) self.leave();
-    }
-
-    core::Reactor& control_;
-    Locality& locality_;
-    bool under_way_ = false;
-    std::optional<LiveSettings> next_;
-    // From leave() until it is back these belong to the locality.
-    bool on_its_way_back_ = false;
-    LiveSettings settings_;
-};
 
 namespace {
 
@@ -626,7 +490,7 @@ Task<Result<void>> Node::back_up_disks(StoreBackup* backup) {
         backup->use_tree(
             {.kind = store::BackupTree::Kind::kIndex, .part = 0, .owner = disk->disk_id()});
         auto job = [&disk, backup] { return disk->show_index(backup); };
-        const auto shown = co_await reqh::run_task_on<Result<void>>(
+        const auto shown = co_await core::run_task_on<Result<void>>(
             world_.control, disk->place().reactor, stores.duties(), job);
         if (!shown) {
             co_return std::unexpected(

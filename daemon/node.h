@@ -73,6 +73,10 @@ struct NodeOptions {
     store::SweepOptions sweep = {};
 };
 
+class Order;
+class Pulse;
+class Update;
+
 // The daemon without the process around it: starts the localities, watches them, reloads, drains
 // and stops. The same code runs as a systemd service and by the dozen in the simulated world.
 // Everything happens on the control reactor.
@@ -197,10 +201,6 @@ public:
     static constexpr Duration kStuckAfter = 5s;
 
 private:
-    class Pulse;
-    class Order;
-    class Update;
-
     // What changes the node's disks, or counts on them: one at a time, each waits for the one
     // before.
     Task<std::expected<void, Configuration::Refused>> begin_change();

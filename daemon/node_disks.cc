@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/ensure.h"
+#include "core/round_trip.h"
 #include "reqh/home_volume.h"
 
 namespace fopd::daemon {
@@ -29,38 +30,25 @@ const char* scrub_state_name(std::uint64_t state) {
 
 // A disk's task on its way to the disk's locality, and its end on the way back. It waits for
 // nobody: a locality or a disk that does not answer keeps it, and the control reactor goes on.
-class NodeDisks::Errand final : core::Message {
+class NodeDisks::Errand final : public core::RoundTrip {
 public:
     using What = Errands;
 
     Errand(core::Reactor& control, NodeDisk& disk, core::WaitQueue& answered)
-        : Message(&deliver), control_(control), disk_(disk), answered_(answered) {}
-
-    bool under_way() const { return under_way_; }
+        : RoundTrip(control, disk.place().reactor), disk_(disk), answered_(answered) {}
 
     void send(What what) {
-        ENSURE(!under_way_);
-        under_way_ = true;
-        done_ = false;
         what_ = what;
-        disk_.place().reactor.post(*this);
+        depart();
     }
 
 private:
-    static void deliver(Message& message) {
-        auto& self = static_cast<Errand&>(message);
-        if (!self.done_) {
-            self.disk_.place().reactor.spawn(self.disk_.duties(), carry_out(&self));
-            return;
-        }
-        self.under_way_ = false;
-        self.answered_.wake_all();
-    }
+    void arrive() override { there().spawn(disk_.duties(), carry_out(this)); }
+    void come_back() override { answered_.wake_all(); }
     static Task<void> carry_out(Errand* self) {
         Task<void> task = self->task();
         co_await std::move(task);
-        self->done_ = true;
-        self->control_.post(*self);
+        self->go_back();
     }
     Task<void> task() {
         switch (what_) {
@@ -72,13 +60,9 @@ private:
         return disk_.close();
     }
 
-    core::Reactor& control_;
     NodeDisk& disk_;
     core::WaitQueue& answered_;
-    bool under_way_ = false;
-    // From send() to the answer these belong to the locality.
-    bool done_ = false;
-    What what_ = What::kLook;
+    What what_ = What::kLook;  // Of the locality, until it is back.
 };
 
 NodeDisks::NodeDisks(const DiskWorld& world, const std::vector<core::Reactor*>& localities,

@@ -6,11 +6,11 @@
 #include <string_view>
 #include <utility>
 
+#include "core/remote_task.h"
 #include "fop/listing.h"
 #include "reqh/attributes.h"
 #include "reqh/fids.h"
 #include "reqh/object_fops.h"
-#include "reqh/remote_task.h"
 
 namespace fopd::reqh {
 
@@ -214,8 +214,8 @@ Task<Granted<>> look_everywhere(Operation* operation, std::span<Listed> listed) 
         const auto job = [operation, there, listed] {
             return look_there(operation, there, listed);
         };
-        const auto looked = co_await run_task_on<bool>(operation->reactor(), there->parts().reactor,
-                                                       there->duties(), job);
+        const auto looked = co_await core::run_task_on<bool>(
+            operation->reactor(), there->parts().reactor, there->duties(), job);
         if (!looked) co_return refused(fop::Status::kTryAgain, "the server is stopping");
     }
     co_return Granted<>{};

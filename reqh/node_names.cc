@@ -7,7 +7,7 @@
 #include "core/cancel.h"
 #include "core/ensure.h"
 #include "core/remote.h"
-#include "reqh/remote_task.h"
+#include "core/remote_task.h"
 #include "store/name_key.h"
 
 namespace fopd::reqh {
@@ -76,8 +76,8 @@ Task<Result<NameList>> NodeNames::list(NameListRequest request) {
                                        .behind = std::string(request.cursor),
                                        .count_max = request.count_max});
         };
-        auto page = co_await run_task_on<Result<store::NamePage>>(here_, part->reactor(),
-                                                                  part->gate(), job);
+        auto page = co_await core::run_task_on<Result<store::NamePage>>(here_, part->reactor(),
+                                                                        part->gate(), job);
         if (!page) co_return std::unexpected(kNamesStop);
         if (!*page) co_return std::unexpected(page->error());
         pages.push_back(std::move(**page));
@@ -109,11 +109,11 @@ Task<Result<NameHold>> NodeNames::hold_at(std::uint32_t number, NamePart::Wanted
     core::CancelSource never;
     core::CancelSource cancel;
     core::CancelSource& asked = wanted.wait.cancel != nullptr ? *wanted.wait.cancel : never;
-    CancelThere forwarded(asked, here_, part.reactor(), cancel);
+    core::CancelThere forwarded(asked, here_, part.reactor(), cancel);
     wanted.wait.cancel = &cancel;
     auto job = [&part, &wanted] { return part.hold(std::move(wanted)); };
     const auto held =
-        co_await run_task_on<Result<NameHold>>(here_, part.reactor(), part.gate(), job);
+        co_await core::run_task_on<Result<NameHold>>(here_, part.reactor(), part.gate(), job);
     co_await forwarded.end();
     if (!held) co_return std::unexpected(kNamesStop);
     if (!*held) co_return std::unexpected(held->error());
@@ -141,8 +141,8 @@ bool NodeNames::before(const ObjectName& one, const ObjectName& other) const {
 
 Task<Result<std::uint64_t>> DistantNames::known(devices::DiskId disk) {
     auto job = [this, disk] { return part_.shard().known(disk); };
-    const auto known =
-        co_await run_task_on<Result<std::uint64_t>>(here_, part_.reactor(), part_.gate(), job);
+    const auto known = co_await core::run_task_on<Result<std::uint64_t>>(here_, part_.reactor(),
+                                                                         part_.gate(), job);
     if (!known) co_return std::unexpected(kNamesStop);
     co_return *known;
 }
@@ -150,35 +150,39 @@ Task<Result<std::uint64_t>> DistantNames::known(devices::DiskId disk) {
 Task<Result<void>> DistantNames::forget(Origin origin) {
     auto job = [this, origin] { return part_.shard().forget(origin); };
     const auto forgotten =
-        co_await run_task_on<Result<void>>(here_, part_.reactor(), part_.gate(), job);
+        co_await core::run_task_on<Result<void>>(here_, part_.reactor(), part_.gate(), job);
     if (!forgotten) co_return std::unexpected(kNamesStop);
     co_return *forgotten;
 }
 
 Task<Result<void>> DistantNames::tell(const store::NameChanges* changes) {
     auto job = [this, changes] { return part_.shard().tell(changes); };
-    const auto told = co_await run_task_on<Result<void>>(here_, part_.reactor(), part_.gate(), job);
+    const auto told =
+        co_await core::run_task_on<Result<void>>(here_, part_.reactor(), part_.gate(), job);
     if (!told) co_return std::unexpected(kNamesStop);
     co_return *told;
 }
 
 Task<Result<void>> DistantNames::keep(Kept kept) {
     auto job = [this, kept] { return part_.shard().keep(kept); };
-    const auto done = co_await run_task_on<Result<void>>(here_, part_.reactor(), part_.gate(), job);
+    const auto done =
+        co_await core::run_task_on<Result<void>>(here_, part_.reactor(), part_.gate(), job);
     if (!done) co_return std::unexpected(kNamesStop);
     co_return *done;
 }
 
 Task<Result<store::NameSink::ClaimPage>> DistantNames::claims(store::Slot slot, ClaimPlace from) {
     auto job = [this, slot, &from] { return part_.shard().claims(slot, std::move(from)); };
-    auto page = co_await run_task_on<Result<ClaimPage>>(here_, part_.reactor(), part_.gate(), job);
+    auto page =
+        co_await core::run_task_on<Result<ClaimPage>>(here_, part_.reactor(), part_.gate(), job);
     if (!page) co_return std::unexpected(kNamesStop);
     co_return std::move(*page);
 }
 
 Task<Result<void>> DistantNames::leave_unknown(std::vector<store::NameClaim>* claims) {
     auto job = [this, claims] { return part_.shard().leave_unknown(claims); };
-    const auto left = co_await run_task_on<Result<void>>(here_, part_.reactor(), part_.gate(), job);
+    const auto left =
+        co_await core::run_task_on<Result<void>>(here_, part_.reactor(), part_.gate(), job);
     if (!left) co_return std::unexpected(kNamesStop);
     co_return *left;
 }

@@ -7,10 +7,10 @@
 
 #include "core/ensure.h"
 #include "core/events.h"
+#include "core/remote_task.h"
 #include "reqh/denial.h"
 #include "reqh/executors.h"
 #include "reqh/fids.h"
-#include "reqh/remote_task.h"
 
 namespace fopd::reqh {
 
@@ -356,8 +356,8 @@ Task<Result<void>> Operation::move(ClientMemory::Move what) const {
         waits_for({.what = is_pull ? WaitsFor::kClientSends : WaitsFor::kClientTakes});
     if (origin_.reactor == site_.reactor) co_return co_await client->move(what);
     auto job = [client, what] { return client->move(what); };
-    const auto moved = co_await run_task_on<Result<void>>(reactor(), *origin_.reactor,
-                                                          origin_.stores->duties(), job);
+    const auto moved = co_await core::run_task_on<Result<void>>(reactor(), *origin_.reactor,
+                                                                origin_.stores->duties(), job);
     if (moved) co_return *moved;
     co_return std::unexpected(Error{.code = Errc::kClosed, .context = "the server is stopping"});
 }

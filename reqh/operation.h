@@ -13,6 +13,7 @@
 #include "core/cancel.h"
 #include "core/io.h"
 #include "core/reactor.h"
+#include "core/remote_task.h"
 #include "core/task.h"
 #include "fabric/rpc/incoming.h"
 #include "fop/fop_type.h"
@@ -29,7 +30,6 @@
 #include "reqh/progress.h"
 #include "reqh/range_locks.h"
 #include "reqh/refusal.h"
-#include "reqh/remote_task.h"
 #include "reqh/reply_record.h"
 #include "reqh/staged_blocks.h"
 #include "reqh/stores.h"
@@ -375,12 +375,12 @@ Task<Granted<Value>> Operation::run_at(std::uint32_t locality, Job job) {
     const Site here = site_;
     PhaseTimes times = *here.times;
     core::CancelSource cancel;
-    CancelThere forwarded(*here.cancel, *here.reactor, there.parts().reactor, cancel);
+    core::CancelThere forwarded(*here.cancel, *here.reactor, there.parts().reactor, cancel);
     move_to(
         {.reactor = &there.parts().reactor, .stores = &there, .times = &times, .cancel = &cancel});
     auto visit = [this, &job] { return run_and_let_go<Value>(&job); };
-    auto ran = co_await run_task_on<Granted<Value>>(*here.reactor, there.parts().reactor,
-                                                    there.duties(), visit);
+    auto ran = co_await core::run_task_on<Granted<Value>>(*here.reactor, there.parts().reactor,
+                                                          there.duties(), visit);
     co_await forwarded.end();
     move_to(here);
     hold_ = std::move(own);

@@ -4,13 +4,13 @@
 #include <utility>
 
 #include "core/events.h"
+#include "core/remote_task.h"
 #include "core/utf8.h"
 #include "fop/name.h"
 #include "reqh/access.h"
 #include "reqh/fids.h"
 #include "reqh/home_volume.h"
 #include "reqh/range_locks.h"
-#include "reqh/remote_task.h"
 
 namespace fopd::reqh {
 
@@ -207,7 +207,7 @@ Task<Result<Value>> ReplacedObjects::run_at_home(store::Slot slot, Job* job) {
     if (place == nullptr) co_return std::unexpected(kNoDisk);
     Stores& home = stores_.at(place->locality);
     auto there = [&home, job] { return (*job)(&home); };
-    const auto done = co_await run_task_on<Result<Value>>(
+    const auto done = co_await core::run_task_on<Result<Value>>(
         stores_.parts().reactor, home.parts().reactor, home.duties(), there);
     if (!done) {
         co_return std::unexpected(
