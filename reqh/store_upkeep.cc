@@ -4,14 +4,12 @@
 #include <array>
 #include <utility>
 
-#include "reqh/range_locks.h"
+#include "reqh/abandoned_uploads.h"
 
 namespace fopd::reqh {
 
 namespace {
 
-// What one pass finds at most; the next one finds the rest.
-constexpr std::size_t kUploadsMax = 4096;
 constexpr std::size_t kForgottenAtOnce = 512;
 
 // Forgets the replies up to a stamp as they are shown.
@@ -68,16 +66,6 @@ private:
     const core::WaitOptions wait_;
     std::vector<store::ReplyKey> keys_;  // Of one turn.
     std::int64_t newest_ = 0;
-};
-
-class Uploads final : public store::MapVisitor {
-public:
-    Result<void> upload(store::Fid fid, const store::Upload& /*upload*/) override {
-        if (fids.size() < kUploadsMax) fids.push_back(fid);
-        return {};
-    }
-
-    std::vector<store::Fid> fids;
 };
 
 }  // namespace
@@ -157,45 +145,11 @@ Task<Result<void>> StoreUpkeep::forget_replies(HomeVolume* home) {
 }
 
 Task<Result<void>> StoreUpkeep::give_up_uploads(HomeVolume* home) {
-    Uploads uploads;
-    const auto looked = co_await home->volume().map().for_each(store::KeyKind::kUpload, &uploads);
-    if (!looked) co_return looked;
-    home->keep_upload_times(uploads.fids);
-    for (const store::Fid fid : uploads.fids) {
-        const Instant last = home->upload_time(fid, now());
-        if (after(last, options_.upload_timeout) > now()) continue;
-        const auto given_up = co_await give_up_upload(home, fid);
-        if (!given_up) co_return given_up;
-    }
-    co_return Result<void>{};
-}
-
-Task<Result<void>> StoreUpkeep::give_up_upload(HomeVolume* home, store::Fid fid) {
-    const core::WaitOptions wait{.cancel = &home->ending()};
-    RangeLock lock;
-    const LockRequest whole{.fid = fid, .range = kWholeObject, .mode = LockMode::kExclusive};
-    const auto locked = co_await home->locks().acquire(lock, whole, wait);
-    if (!locked) co_return locked;
-    auto room =
-        co_await home->volume().reserve(store::kRemoveRecordBytes, wait, store::Purpose::kFreeing);
-    if (!room) co_return std::unexpected(room.error());
-    const auto found = home->volume().map().find_upload(fid);
-    if (!found) co_return std::unexpected(found.error());
-    const bool is_idle = found->has_value() &&
-                         after(home->upload_time(fid, now()), options_.upload_timeout) <= now();
-    if (!is_idle) co_return Result<void>{};
-    DiskUse::Owner& owner = home->use().owner((*found)->object.owner);
-    const auto blocks = co_await home->volume().count_blocks(fid, wait);
-    if (!blocks) co_return std::unexpected(blocks.error());
-    store::Change change;
-    change.records.remove(fid);
-    const Result<void> begun = home->volume().begin(
-        change, std::move(*room), store::Durability::kDurable, store::Data::kNone);
-    if (!begun) co_return begun;
-    const auto finished = co_await home->volume().finish(&change);
-    if (!finished) co_return std::unexpected(finished.error());
-    home->use().put_back(owner, {.blocks = *blocks, .objects = 1}, DiskUse::Scope::kPoolAndOwner);
-    co_return Result<void>{};
+    home->upload_times().mark(home->newest_fid(), now(), options_.upload_timeout);
+    AbandonedUploads abandoned(*home, stores_.parts().reactor, options_.upload_timeout);
+    store::MapVisitor* const visitor = &abandoned;
+    const auto looked = co_await home->volume().map().for_each(store::KeyKind::kUpload, visitor);
+    co_return looked;
 }
 
 }  // namespace fopd::reqh
