@@ -24,7 +24,8 @@ HomeVolume::HomeVolume(const HomeDisk& disk, core::Reactor& reactor)
       free_(reactor),
       locks_(reactor),
       changed_ranges_(life_of(*disk.volume)),
-      use_(disk.volume->owners_at_open()) {
+      use_(disk.volume->owners_at_open()),
+      reply_shares_(disk.volume->replies_at_open(), disk.volume->space_use().total_blocks) {
     endings_.emplace_back();
 }
 

@@ -15,6 +15,7 @@
 #include "reqh/changed_ranges.h"
 #include "reqh/disk_use.h"
 #include "reqh/range_locks.h"
+#include "reqh/reply_shares.h"
 #include "reqh/stores.h"
 #include "reqh/upload_times.h"
 #include "store/fid.h"
@@ -128,6 +129,9 @@ public:
     // Another count of them, by who doubts that one; null: nobody does.
     void set_recount(ObjectCount* recount) { recount_ = recount; }
     DiskUse& use() { return use_; }
+    // Whose the replies are that it remembers.
+    ReplyShares& reply_shares() { return reply_shares_; }
+    const ReplyShares& reply_shares() const { return reply_shares_; }
     // Any thread.
     core::Counter& checksum_errors() { return checksum_errors_; }
     const core::Counter& checksum_errors() const { return checksum_errors_; }
@@ -169,6 +173,7 @@ private:
     ObjectCount objects_;
     ObjectCount* recount_ = nullptr;
     DiskUse use_;
+    ReplyShares reply_shares_;
     core::Counter checksum_errors_;
     core::Counter coalesced_blocks_;
     ScrubProgress scrub_;

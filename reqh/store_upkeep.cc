@@ -10,13 +10,15 @@ namespace fopd::reqh {
 
 namespace {
 
-constexpr std::size_t kForgottenAtOnce = 512;
+// In one change, all of which is made in one turn.
+constexpr std::size_t kForgottenAtOnce = 64;
 
 // Forgets the replies up to a stamp as they are shown.
 class OldReplies final : public store::MapVisitor {
 public:
-    OldReplies(store::Volume& volume, std::int64_t up_to, core::WaitOptions wait)
-        : volume_(volume), up_to_(up_to), wait_(wait) {}
+    // Requires: the disk is held.
+    OldReplies(HomeVolume& home, std::int64_t up_to)
+        : home_(home), up_to_(up_to), wait_{.cancel = &home.ending()} {}
 
     Result<void> reply(const store::ReplyRecord& record) override {
         newest_ = std::max(newest_, record.made.unix_ns);
@@ -38,30 +40,38 @@ public:
 
 private:
     Task<Result<void>> forget(std::size_t at, std::size_t count) {
+        store::Volume& volume = home_.volume();
         auto room =
-            co_await volume_.reserve(static_cast<std::uint32_t>(count * store::kForgetRecordBytes),
-                                     wait_, store::Purpose::kFreeing);
+            co_await volume.reserve(static_cast<std::uint32_t>(count * store::kForgetRecordBytes),
+                                    wait_, store::Purpose::kFreeing);
         if (!room) co_return std::unexpected(room.error());
         store::Change change;
+        std::array<store::ClientId, kForgottenAtOnce> whose;
         for (const store::ReplyKey& key : std::span(keys_).subspan(at, count)) {
             // Another may have its place by now.
-            const auto found = volume_.map().find_reply(key);
+            const auto found = volume.map().find_reply(key);
             if (!found) co_return std::unexpected(found.error());
             const bool is_there = found->has_value() && is_old(**found);
-            if (is_there) change.records.forget(store::Key::reply(key));
+            if (!is_there) continue;
+            whose[change.records.count()] = key.client;
+            change.records.forget(store::Key::reply(key));
         }
         if (change.records.count() == 0) co_return Result<void>{};
-        const Result<void> begun = volume_.begin(change, std::move(*room),
-                                                 store::Durability::kDurable, store::Data::kNone);
+        const std::size_t forgotten = change.records.count();
+        const Result<void> begun =
+            volume.begin(change, std::move(*room), store::Durability::kDurable, store::Data::kNone);
         if (!begun) co_return begun;
-        const auto finished = co_await volume_.finish(&change);
+        for (const store::ClientId& client : std::span(whose).first(forgotten)) {
+            home_.reply_shares().give_back(client);
+        }
+        const auto finished = co_await volume.finish(&change);
         if (!finished) co_return std::unexpected(finished.error());
         co_return Result<void>{};
     }
 
     bool is_old(const store::ReplyRecord& record) const { return record.made.unix_ns <= up_to_; }
 
-    store::Volume& volume_;
+    HomeVolume& home_;
     const std::int64_t up_to_;
     const core::WaitOptions wait_;
     std::vector<store::ReplyKey> keys_;  // Of one turn.
@@ -133,7 +143,7 @@ Task<Result<void>> StoreUpkeep::forget_replies(HomeVolume* home) {
         const bool is_old = after(note.at, options_.replies_kept) <= now();
         if (note.slot == slot && is_old) up_to = note.stamp;
     }
-    OldReplies old(home->volume(), up_to, {.cancel = &home->ending()});
+    OldReplies old(*home, up_to);
     store::MapVisitor* const visitor = &old;
     const auto looked = co_await home->volume().map().for_each(store::KeyKind::kReply, visitor);
     if (!looked) co_return looked;
