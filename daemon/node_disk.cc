@@ -325,6 +325,10 @@ void NodeDisk::publish() {
     if (const reqh::HomeVolume* const found = home_->stores.find(*slot_); found != nullptr) {
         figures_.checksum_errors.set(found->checksum_errors().get());
         figures_.coalesced_bytes.set(found->coalesced_blocks().get() * devices::kBlockBytes);
+        const reqh::ReplyShares& replies = found->reply_shares();
+        figures_.recorded_replies.set(replies.count());
+        figures_.recorded_replies_max.set(replies.max());
+        figures_.refused_replies.set(replies.refused_count());
         const reqh::ScrubProgress& scrub = found->scrub();
         figures_.scrub_state.set(scrub.state.get());
         figures_.scrub_total_bytes.set(scrub.total_blocks.get() * devices::kBlockBytes);

@@ -125,7 +125,10 @@ public:
         core::Counter index_is_full;  // 1 while there is no space for it.
         core::Counter log_is_full;    // 1 while what adds is refused for that.
         core::Counter coalesced_bytes;
-        core::Counter scrub_state;  // reqh::ScrubProgress::State
+        core::Counter recorded_replies;
+        core::Counter recorded_replies_max;
+        core::Counter refused_replies;  // For which there was no room.
+        core::Counter scrub_state;      // reqh::ScrubProgress::State
         core::Counter scrub_total_bytes;
         core::Counter scrub_read_bytes;
         core::Counter scrub_damaged_blocks;

@@ -542,6 +542,15 @@ void NodeDisks::collect(core::MetricSink& sink) const {
             sink.gauge("fopd_device_busy_ratio",
                        "The part of the last second or so in which the device had work.", labels,
                        static_cast<double>(figures.busy_ppm.get()) / 1e6);
+            sink.gauge("fopd_recorded_replies",
+                       "Replies to changes that the device remembers for clients that ask again.",
+                       labels, static_cast<double>(figures.recorded_replies.get()));
+            sink.gauge("fopd_recorded_replies_max",
+                       "The most that it remembers; a principal may have as many as are left.",
+                       labels, static_cast<double>(figures.recorded_replies_max.get()));
+            sink.counter("fopd_recorded_replies_refused",
+                         "Changes that were refused because their principal had its share.", labels,
+                         static_cast<double>(figures.refused_replies.get()));
         }
         if (health == nullptr) continue;
         sink.counter("fopd_checksum_errors", "Blocks that were read and are not what was written.",

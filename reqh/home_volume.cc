@@ -24,7 +24,8 @@ HomeVolume::HomeVolume(const HomeDisk& disk, core::Reactor& reactor)
       free_(reactor),
       locks_(reactor),
       changed_ranges_(life_of(*disk.volume)),
-      use_(disk.volume->owners_at_open()) {
+      use_(disk.volume->owners_at_open()),
+      reply_shares_(disk.volume->replies_at_open(), disk.volume->space_use().total_blocks) {
     endings_.emplace_back();
 }
 
@@ -57,21 +58,20 @@ void HomeVolume::stay() {
 }
 
 store::Fid HomeVolume::make_fid() {
+    ENSURE(fids_made_ < kNumberMax);
+    ++fids_made_;
+    return newest_fid();
+}
+
+store::Fid HomeVolume::newest_fid() const {
     const std::uint64_t epoch = volume().newest().epoch;
     ENSURE(epoch < 1ULL << kSlotShift);
-    ENSURE(fids_made_ < kNumberMax);
     std::uint64_t tag = 0;
     for (std::size_t i = 0; i < 3; ++i) {
         tag = tag << 8 | std::to_integer<std::uint64_t>(disk_.disk_id[i]);
     }
     return {.high = std::uint64_t{slot()} << kSlotShift | epoch,
-            .low = tag << kDiskShift | ++fids_made_};
-}
-
-void HomeVolume::keep_upload_times(const std::vector<store::Fid>& fids) {
-    std::erase_if(upload_times_, [&fids](const auto& each) {
-        return !std::ranges::binary_search(fids, each.first);
-    });
+            .low = tag << kDiskShift | fids_made_};
 }
 
 }  // namespace fopd::reqh

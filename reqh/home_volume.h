@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <deque>
-#include <map>
 #include <utility>
 #include <vector>
 
@@ -16,7 +15,9 @@
 #include "reqh/changed_ranges.h"
 #include "reqh/disk_use.h"
 #include "reqh/range_locks.h"
+#include "reqh/reply_shares.h"
 #include "reqh/stores.h"
+#include "reqh/upload_times.h"
 #include "store/fid.h"
 #include "store/object_map.h"
 
@@ -128,6 +129,9 @@ public:
     // Another count of them, by who doubts that one; null: nobody does.
     void set_recount(ObjectCount* recount) { recount_ = recount; }
     DiskUse& use() { return use_; }
+    // Whose the replies are that it remembers.
+    ReplyShares& reply_shares() { return reply_shares_; }
+    const ReplyShares& reply_shares() const { return reply_shares_; }
     // Any thread.
     core::Counter& checksum_errors() { return checksum_errors_; }
     const core::Counter& checksum_errors() const { return checksum_errors_; }
@@ -142,6 +146,8 @@ public:
     // A fid that no object had before and none will have: the slot, the life of its log, and a
     // number in that; some bits of the disk tell it from others that had the slot.
     store::Fid make_fid();
+    // The last of those; before the first of this life it is above all that were made earlier.
+    store::Fid newest_fid() const;
 
     // When a reply was recorded: the time, but never before another of this disk.
     WallTime next_stamp(WallTime wall) {
@@ -151,13 +157,7 @@ public:
     std::int64_t stamp() const { return stamp_; }
     void raise_stamp(std::int64_t stamp) { stamp_ = std::max(stamp, stamp_); }
 
-    // When an upload was written to last, as far as it is known: else it is now.
-    void touch_upload(store::Fid fid, Instant now) { upload_times_[fid] = now; }
-    Instant upload_time(store::Fid fid, Instant now) {
-        return upload_times_.try_emplace(fid, now).first->second;
-    }
-    // Forgets all others.
-    void keep_upload_times(const std::vector<store::Fid>& fids);
+    UploadTimes& upload_times() { return upload_times_; }
 
 private:
     void let_go();
@@ -173,12 +173,13 @@ private:
     ObjectCount objects_;
     ObjectCount* recount_ = nullptr;
     DiskUse use_;
+    ReplyShares reply_shares_;
     core::Counter checksum_errors_;
     core::Counter coalesced_blocks_;
     ScrubProgress scrub_;
     std::uint64_t fids_made_ = 0;
     std::int64_t stamp_ = 0;
-    std::map<store::Fid, Instant> upload_times_;  // As many as there are uploads.
+    UploadTimes upload_times_;
 };
 
 }  // namespace fopd::reqh

@@ -83,6 +83,8 @@ void Operation::leave() {
     reading_.unlink();
     lock_.release();
     once_lock_.release();
+    reply_room_.give_back();
+    puts_reply_ = false;
     hold_ = HomeVolume::Hold();
 }
 
@@ -511,12 +513,14 @@ void Operation::give_back() {
 
 Granted<> Operation::begin_change(store::Reservation reservation, store::Durability durability,
                                   store::Data data) {
+    const bool has_one_reply_more = fills_reply_place();
     const Result<void> begun = volume().begin(change_, std::move(reservation), durability, data);
     if (!begun) {
         const auto serving = check_serving();
         if (!serving) return refused(serving.error());
         return refused(untraced(begun.error()));
     }
+    if (has_one_reply_more) keep_reply_room();
     allocated_.clear();
     const auto more = static_cast<std::int64_t>(grown_) - change_.net_blocks();
     ENSURE(more >= 0);

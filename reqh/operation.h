@@ -31,6 +31,7 @@
 #include "reqh/range_locks.h"
 #include "reqh/refusal.h"
 #include "reqh/reply_record.h"
+#include "reqh/reply_shares.h"
 #include "reqh/staged_blocks.h"
 #include "reqh/stores.h"
 #include "reqh/write_plan.h"
@@ -146,7 +147,8 @@ public:
     // What was answered when the request was made before, if it was, and what is durable by now;
     // while this one is at work, the same request waits here. For what must not happen twice.
     // Before anything that could refuse a request that was carried out. kCancelled when its client
-    // has had the reply, and only the network has not.
+    // has had the reply, and only the network has not. kTryAgain when there is no room for its
+    // reply: its principal has its share.
     Task<Granted<std::optional<fop::Reply>>> recall();
     // While this one waits for its client the same request need not wait for it: ends what recall()
     // has begun, which has to be asked again before anything is changed.
@@ -323,6 +325,10 @@ private:
     Refusal why_over_quota(const DiskUse::Owner& owner, DiskUse::Verdict verdict);
     void put_back_charge();
     void free_what_is_gone();
+    Granted<> take_reply_room();
+    // Whether the change puts a reply in a place that has none yet.
+    bool fills_reply_place();
+    void keep_reply_room();
     Refusal why_not_held(const Error& error) const;
     Task<Result<void>> move(ClientMemory::Move what) const;
     Granted<> check_object(store::Fid fid, const store::Object& object, const Wish& wish);
@@ -337,6 +343,8 @@ private:
     std::array<std::optional<NameHold>, 2> holds_;
     store::ReplyKey reply_key_{};  // Of what must not happen twice.
     RangeLock once_lock_;
+    ReplyRoom reply_room_;
+    bool puts_reply_ = false;
     RangeLock lock_;
     LoadedObject loaded_;
     BlockIo io_;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/events.h"
 #include "reqh/executors.h"
 #include "reqh/operation.h"
 
@@ -36,6 +37,10 @@ Task<Granted<std::optional<fop::Reply>>> Operation::recall() {
     if (!locked) co_return refused(locked.error());
     const auto newest = volume().map().newest_request(reply_key_);
     if (!newest) co_return refused(newest.error());
+    if (*newest == 0) {
+        const auto taken = take_reply_room();
+        if (!taken) co_return refused(taken.error());
+    }
     if (*newest < reply_key_.request_number) co_return std::nullopt;
     if (*newest > reply_key_.request_number) {
         // Late, by a session that its client has left: the client has had the reply.
@@ -56,12 +61,43 @@ Task<Granted<std::optional<fop::Reply>>> Operation::recall() {
     co_return refused(fop::Status::kOutcomeUnknown, "the disk failed its log");
 }
 
+Granted<> Operation::take_reply_room() {
+    ReplyShares& shares = home_->reply_shares();
+    const std::string& principal = caller().share;
+    // A disk that takes no changes refuses this one, too, and says why.
+    if (!volume().serving() || reply_room_.held()) return {};
+    if (reply_room_.take(shares, reply_key_.client, principal)) return {};
+    if (shares.is_to_tell(reactor().now())) {
+        core::emit(stores().parts().events, core::Level::kWarn, "reqh.too_many_replies",
+                   {{"slot", std::int64_t{home_->slot()}},
+                    {"principal", principal},
+                    {"remembered", static_cast<std::int64_t>(shares.count())},
+                    {"most", static_cast<std::int64_t>(shares.max())},
+                    {"refused", static_cast<std::int64_t>(shares.refused_count())}});
+    }
+    return refused(fop::Status::kTryAgain,
+                   "its principal has its share of the replies that the disk remembers");
+}
+
+// Another request may have had the place, or left it, since recall().
+bool Operation::fills_reply_place() {
+    if (!puts_reply_) return false;
+    const auto newest = volume().map().newest_request(reply_key_);
+    return newest && *newest == 0;
+}
+
+void Operation::keep_reply_room() {
+    if (!reply_room_.held()) home_->reply_shares().add(reply_key_.client, caller().share);
+    reply_room_.keep();
+}
+
 void Operation::put_reply(const RecordedReply& reply) {
     std::array<std::byte, kRecordedReplyBytesMax> bytes;
     const store::ReplyRecord record{.key = reply_key_,
                                     .made = home_->next_stamp(wall()),
                                     .reply = write_recorded_reply(reply, bytes)};
     change_.records.put(store::Key::reply(reply_key_), store::write_reply(value_, record));
+    puts_reply_ = true;
 }
 
 fop::Changed Operation::changed_then(const RecordedReply& reply) const {

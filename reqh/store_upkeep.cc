@@ -4,21 +4,21 @@
 #include <array>
 #include <utility>
 
-#include "reqh/range_locks.h"
+#include "reqh/abandoned_uploads.h"
 
 namespace fopd::reqh {
 
 namespace {
 
-// What one pass finds at most; the next one finds the rest.
-constexpr std::size_t kUploadsMax = 4096;
-constexpr std::size_t kForgottenAtOnce = 512;
+// In one change, all of which is made in one turn.
+constexpr std::size_t kForgottenAtOnce = 64;
 
 // Forgets the replies up to a stamp as they are shown.
 class OldReplies final : public store::MapVisitor {
 public:
-    OldReplies(store::Volume& volume, std::int64_t up_to, core::WaitOptions wait)
-        : volume_(volume), up_to_(up_to), wait_(wait) {}
+    // Requires: the disk is held.
+    OldReplies(HomeVolume& home, std::int64_t up_to)
+        : home_(home), up_to_(up_to), wait_{.cancel = &home.ending()} {}
 
     Result<void> reply(const store::ReplyRecord& record) override {
         newest_ = std::max(newest_, record.made.unix_ns);
@@ -40,44 +40,42 @@ public:
 
 private:
     Task<Result<void>> forget(std::size_t at, std::size_t count) {
+        store::Volume& volume = home_.volume();
         auto room =
-            co_await volume_.reserve(static_cast<std::uint32_t>(count * store::kForgetRecordBytes),
-                                     wait_, store::Purpose::kFreeing);
+            co_await volume.reserve(static_cast<std::uint32_t>(count * store::kForgetRecordBytes),
+                                    wait_, store::Purpose::kFreeing);
         if (!room) co_return std::unexpected(room.error());
         store::Change change;
+        std::array<store::ClientId, kForgottenAtOnce> whose;
         for (const store::ReplyKey& key : std::span(keys_).subspan(at, count)) {
             // Another may have its place by now.
-            const auto found = volume_.map().find_reply(key);
+            const auto found = volume.map().find_reply(key);
             if (!found) co_return std::unexpected(found.error());
             const bool is_there = found->has_value() && is_old(**found);
-            if (is_there) change.records.forget(store::Key::reply(key));
+            if (!is_there) continue;
+            whose[change.records.count()] = key.client;
+            change.records.forget(store::Key::reply(key));
         }
         if (change.records.count() == 0) co_return Result<void>{};
-        const Result<void> begun = volume_.begin(change, std::move(*room),
-                                                 store::Durability::kDurable, store::Data::kNone);
+        const std::size_t forgotten = change.records.count();
+        const Result<void> begun =
+            volume.begin(change, std::move(*room), store::Durability::kDurable, store::Data::kNone);
         if (!begun) co_return begun;
-        const auto finished = co_await volume_.finish(&change);
+        for (const store::ClientId& client : std::span(whose).first(forgotten)) {
+            home_.reply_shares().give_back(client);
+        }
+        const auto finished = co_await volume.finish(&change);
         if (!finished) co_return std::unexpected(finished.error());
         co_return Result<void>{};
     }
 
     bool is_old(const store::ReplyRecord& record) const { return record.made.unix_ns <= up_to_; }
 
-    store::Volume& volume_;
+    HomeVolume& home_;
     const std::int64_t up_to_;
     const core::WaitOptions wait_;
     std::vector<store::ReplyKey> keys_;  // Of one turn.
     std::int64_t newest_ = 0;
-};
-
-class Uploads final : public store::MapVisitor {
-public:
-    Result<void> upload(store::Fid fid, const store::Upload& /*upload*/) override {
-        if (fids.size() < kUploadsMax) fids.push_back(fid);
-        return {};
-    }
-
-    std::vector<store::Fid> fids;
 };
 
 }  // namespace
@@ -145,7 +143,7 @@ Task<Result<void>> StoreUpkeep::forget_replies(HomeVolume* home) {
         const bool is_old = after(note.at, options_.replies_kept) <= now();
         if (note.slot == slot && is_old) up_to = note.stamp;
     }
-    OldReplies old(home->volume(), up_to, {.cancel = &home->ending()});
+    OldReplies old(*home, up_to);
     store::MapVisitor* const visitor = &old;
     const auto looked = co_await home->volume().map().for_each(store::KeyKind::kReply, visitor);
     if (!looked) co_return looked;
@@ -157,45 +155,11 @@ Task<Result<void>> StoreUpkeep::forget_replies(HomeVolume* home) {
 }
 
 Task<Result<void>> StoreUpkeep::give_up_uploads(HomeVolume* home) {
-    Uploads uploads;
-    const auto looked = co_await home->volume().map().for_each(store::KeyKind::kUpload, &uploads);
-    if (!looked) co_return looked;
-    home->keep_upload_times(uploads.fids);
-    for (const store::Fid fid : uploads.fids) {
-        const Instant last = home->upload_time(fid, now());
-        if (after(last, options_.upload_timeout) > now()) continue;
-        const auto given_up = co_await give_up_upload(home, fid);
-        if (!given_up) co_return given_up;
-    }
-    co_return Result<void>{};
-}
-
-Task<Result<void>> StoreUpkeep::give_up_upload(HomeVolume* home, store::Fid fid) {
-    const core::WaitOptions wait{.cancel = &home->ending()};
-    RangeLock lock;
-    const LockRequest whole{.fid = fid, .range = kWholeObject, .mode = LockMode::kExclusive};
-    const auto locked = co_await home->locks().acquire(lock, whole, wait);
-    if (!locked) co_return locked;
-    auto room =
-        co_await home->volume().reserve(store::kRemoveRecordBytes, wait, store::Purpose::kFreeing);
-    if (!room) co_return std::unexpected(room.error());
-    const auto found = home->volume().map().find_upload(fid);
-    if (!found) co_return std::unexpected(found.error());
-    const bool is_idle = found->has_value() &&
-                         after(home->upload_time(fid, now()), options_.upload_timeout) <= now();
-    if (!is_idle) co_return Result<void>{};
-    DiskUse::Owner& owner = home->use().owner((*found)->object.owner);
-    const auto blocks = co_await home->volume().count_blocks(fid, wait);
-    if (!blocks) co_return std::unexpected(blocks.error());
-    store::Change change;
-    change.records.remove(fid);
-    const Result<void> begun = home->volume().begin(
-        change, std::move(*room), store::Durability::kDurable, store::Data::kNone);
-    if (!begun) co_return begun;
-    const auto finished = co_await home->volume().finish(&change);
-    if (!finished) co_return std::unexpected(finished.error());
-    home->use().put_back(owner, {.blocks = *blocks, .objects = 1}, DiskUse::Scope::kPoolAndOwner);
-    co_return Result<void>{};
+    home->upload_times().mark(home->newest_fid(), now(), options_.upload_timeout);
+    AbandonedUploads abandoned(*home, stores_.parts().reactor, options_.upload_timeout);
+    store::MapVisitor* const visitor = &abandoned;
+    const auto looked = co_await home->volume().map().for_each(store::KeyKind::kUpload, visitor);
+    co_return looked;
 }
 
 }  // namespace fopd::reqh

@@ -53,7 +53,6 @@ private:
     // Requires: the disk is held.
     Task<Result<void>> forget_replies(HomeVolume* home);
     Task<Result<void>> give_up_uploads(HomeVolume* home);
-    Task<Result<void>> give_up_upload(HomeVolume* home, store::Fid fid);
     Instant now() const { return stores_.parts().reactor.now(); }
 
     Stores& stores_;

@@ -58,7 +58,6 @@ Task<fop::Reply> run_upload_begin(Operation* operation) {
     if (!wanted) co_return operation->refuse(wanted.error());
 
     const store::Fid fid = operation->home().make_fid();
-    operation->home().touch_upload(fid, operation->reactor().now());
     const WallTime now = operation->wall();
     operation->put_upload(
         fid, {.object = {.size_bytes = begin.size_bytes,
@@ -134,7 +133,7 @@ Task<fop::Reply> run_upload_write(Operation* operation) {
                              .mode = is_empty ? LockMode::kShared : LockMode::kExclusive};
     const auto locked = co_await lock_upload(operation, needed);
     if (!locked) co_return operation->refuse(locked.error());
-    operation->home().touch_upload(fid, operation->reactor().now());
+    operation->home().upload_times().written(fid, operation->reactor().now());
     if (is_empty) {
         co_return fop::Reply{.body =
                                  fop::UploadWriteReply{.receipt = operation->durable_receipt()}};
@@ -222,6 +221,7 @@ Task<Granted<fop::UploadCommitReply>> commit_upload(Operation* operation,
     operation->put_reply({.type = operation->request().type, .version = object.version});
     const auto receipt = co_await operation->commit_durable(std::move(*room));
     if (!receipt) co_return refused(receipt.error());
+    operation->home().upload_times().gone(fid);
     co_return fop::UploadCommitReply{.version = object.version, .receipt = *receipt};
 }
 
@@ -276,6 +276,7 @@ Task<fop::Reply> run_upload_abort(Operation* operation) {
     operation->remove(fid);
     const auto receipt = co_await operation->commit_durable(std::move(*room));
     if (!receipt) co_return operation->refuse(receipt.error());
+    operation->home().upload_times().gone(fid);
     co_return fop::Reply{.body = fop::UploadAbortReply{}};
 }
 

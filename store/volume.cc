@@ -140,6 +140,22 @@ private:
     Volume& volume_;
 };
 
+// Counts whose replies are stored; those of a client come one behind the other.
+class Volume::ReplyCounter final : public MapVisitor {
+public:
+    explicit ReplyCounter(Volume& volume) : counted_(volume.replies_at_open_) {}
+    Result<void> reply(const ReplyRecord& record) override {
+        if (counted_.empty() || counted_.back().client != record.key.client) {
+            counted_.push_back({.client = record.key.client});
+        }
+        ++counted_.back().count;
+        return {};
+    }
+
+private:
+    std::vector<ClientReplies>& counted_;
+};
+
 // Takes from those who have them the blocks that count no more.
 class Volume::ClearedCounter final : public MapVisitor {
 public:
@@ -289,7 +305,10 @@ Task<Result<void>> Volume::count_owners() {
     ObjectCounter counter(*this);
     const auto objects = co_await map_.for_each(KeyKind::kObject, &counter);
     if (!objects) co_return objects;
-    co_return co_await map_.for_each(KeyKind::kUpload, &counter);
+    const auto uploads = co_await map_.for_each(KeyKind::kUpload, &counter);
+    if (!uploads) co_return uploads;
+    ReplyCounter replies(*this);
+    co_return co_await map_.for_each(KeyKind::kReply, &replies);
 }
 
 OwnerShare& Volume::share_of(std::string_view owner) {

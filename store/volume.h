@@ -62,6 +62,12 @@ struct OwnerShare {
 };
 using OwnerShares = std::map<std::string, OwnerShare, std::less<>>;
 
+// How many replies are stored for a client.
+struct ClientReplies {
+    ClientId client{};
+    std::uint32_t count = 0;
+};
+
 // What it works with; all of it outlives the volume.
 struct VolumeParts {
     core::Reactor& reactor;
@@ -149,6 +155,8 @@ public:
     bool sweeping() const { return has_to_sweep_; }
     // Who had how much when open() had ended.
     const OwnerShares& owners_at_open() const { return owners_at_open_; }
+    // Whose replies were stored then, by ascending client.
+    const std::vector<ClientReplies>& replies_at_open() const { return replies_at_open_; }
 
     // -- changes --
 
@@ -216,6 +224,7 @@ private:
     friend class VolumeCheck;
     class SpaceMaker;
     class ObjectCounter;
+    class ReplyCounter;
     class ClearedCounter;
 
     Result<std::uint32_t> take_segment(SegmentNeed need) override;
@@ -294,6 +303,7 @@ private:
     Error failure_{.code = Errc::kClosed, .context = "volume"};
     Replayed replayed_;
     OwnerShares owners_at_open_;
+    std::vector<ClientReplies> replies_at_open_;
 
     // Objects that were changed by what may not be durable yet, in the order of the changes.
     struct Changed {

@@ -110,6 +110,24 @@ TEST_CASE("reqh quota: an owner has no more than it may, and others what they ma
     REQUIRE(stage.quota().whole().used() == Amount{.blocks = 10, .objects = 3});
 }
 
+TEST_CASE("reqh quota: an upload counts as an object of who began it until it is given up",
+          "[reqh]") {
+    StoreStage stage({.owner_limits = {{"alice", {.blocks = 10, .objects = 2}}},
+                      .upkeep = {.interval = 1s, .upload_timeout = 4s}});
+    const FopSpec begin{.type = type_of("upload_begin"),
+                        .body = fop::UploadBegin{.slot = kFirstSlot, .mode = 0600}};
+    REQUIRE(stage.call(begin).status() == fop::Status::kDone);
+    REQUIRE(stage.call(begin).status() == fop::Status::kDone);
+    FakeFop& refused = stage.call(begin);
+    REQUIRE(refused.status() == fop::Status::kQuota);
+    REQUIRE(refused.answer->words == "quota of alice in pool fast: 2 of 2 objects used");
+    stage.restart();
+    REQUIRE(stage.call(begin).status() == fop::Status::kQuota);
+    stage.run_for(8s);
+    REQUIRE(stage.quota().account_of("alice").used() == Amount{});
+    REQUIRE(stage.call(begin).status() == fop::Status::kDone);
+}
+
 TEST_CASE("reqh quota: who is given an object must have room for it", "[reqh]") {
     StoreStage stage({.quota_blocks = 8, .owner_limits = {{"bob", {.blocks = 5, .objects = 9}}}});
     const auto fid = stage.create("one");

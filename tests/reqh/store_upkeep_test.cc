@@ -31,6 +31,33 @@ fop::Fid created(const FakeFop& fop) {
     return std::get<fop::CreateReply>(fop.answer->body).fid;
 }
 
+FopSpec upload_begin() {
+    return {.type = type_of("upload_begin"),
+            .body = fop::UploadBegin{.slot = kFirstSlot, .mode = 0600}};
+}
+
+fop::Fid begun(const FakeFop& fop) {
+    REQUIRE(fop.status() == fop::Status::kDone);
+    return std::get<fop::UploadBeginReply>(fop.answer->body).fid;
+}
+
+// They are under way at the same time.
+std::vector<fop::Fid> begin_uploads(StoreStage& node, std::size_t count) {
+    std::vector<FakeFop*> sent;
+    for (std::size_t i = 0; i < count; ++i) sent.push_back(&node.send(upload_begin()));
+    std::vector<fop::Fid> fids;
+    for (FakeFop* fop : sent) {
+        node.wait_for(*fop);
+        fids.push_back(begun(*fop));
+    }
+    return fids;
+}
+
+fop::Status write_nothing(StoreStage& node, fop::Fid fid) {
+    return node.call({.type = type_of("upload_write"), .body = fop::UploadWrite{.fid = fid}})
+        .status();
+}
+
 std::uint64_t object_count(StoreStage& node) {
     const FakeFop& fop = node.call({.type = type_of("statfs"), .body = fop::Statfs{}});
     return std::get<fop::StatfsReply>(fop.answer->body).objects;
@@ -106,6 +133,42 @@ TEST_CASE("reqh upkeep: an upload to which nobody writes any more leaves its roo
     node.run_for(4s);
     CHECK(node.call(write).status() == fop::Status::kNotFound);
     CHECK(node.volume().space_use().free_blocks == before);
+}
+
+TEST_CASE("reqh upkeep: of very many uploads those that are due are given up, and only those",
+          "[reqh]") {
+    constexpr std::size_t kMany = 5000;
+    StoreStage node({.disk_bytes = 64UL << 20,
+                     .upkeep = {.interval = 2s, .upload_timeout = 20s, .replies_kept = 3s}});
+    const auto uploads = [&node] { return node.quota().account_of("alice").used().objects; };
+    const auto early = begin_uploads(node, kMany);
+    node.run_for(10s);
+    const auto late = begin_uploads(node, 100);
+    REQUIRE(write_nothing(node, early.front()) == fop::Status::kDone);
+    REQUIRE(write_nothing(node, early.back()) == fop::Status::kDone);
+    CHECK(uploads() == kMany + late.size());
+
+    node.run_for(15s);
+    CHECK(uploads() == late.size() + 2);
+    CHECK(write_nothing(node, early[1]) == fop::Status::kNotFound);
+    CHECK(write_nothing(node, early.front()) == fop::Status::kDone);
+    CHECK(write_nothing(node, late.front()) == fop::Status::kDone);
+    node.run_for(10s);
+    CHECK(uploads() == 2);
+    node.run_for(15s);
+    CHECK(uploads() == 0);
+}
+
+TEST_CASE("reqh upkeep: the time before a start does not count for an upload", "[reqh]") {
+    StoreStage node({.upkeep = {.interval = 2s, .upload_timeout = 20s}});
+    const auto fids = begin_uploads(node, 10);
+    node.run_for(15s);
+    node.restart();
+    CHECK(node.quota().account_of("alice").used() == Amount{.objects = 10});
+    node.run_for(15s);
+    CHECK(write_nothing(node, fids[3]) == fop::Status::kDone);
+    node.run_for(10s);
+    CHECK(node.quota().account_of("alice").used() == Amount{.objects = 1});
 }
 
 }  // namespace fopd::reqh::testing
