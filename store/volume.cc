@@ -662,8 +662,8 @@ Task<Result<void>> Volume::settle_space(core::WaitOptions wait) {
     co_return co_await zeros_.wait_released(&*space_, wait);
 }
 
-Task<Result<void>> Volume::punch(Change* change, Fid fid, BlockRange range,
-                                 core::WaitOptions wait) {
+Task<Result<std::uint64_t>> Volume::punch(Change* change, Fid fid, BlockRange range,
+                                          core::WaitOptions wait) {
     for (;;) {
         const auto counted = co_await count_range(fid, range, Which::kLiving, wait);
         if (!counted) co_return std::unexpected(counted.error());
@@ -671,7 +671,7 @@ Task<Result<void>> Volume::punch(Change* change, Fid fid, BlockRange range,
             // What writes have left of it goes first.
             if (!serving()) co_return std::unexpected(failure());
             const auto swept = co_await swept_.wait(wait);
-            if (!swept) co_return swept;
+            if (!swept) co_return std::unexpected(swept.error());
             continue;
         }
         if (counted->turns == 1 && counted->cleared == 0) {
@@ -680,7 +680,7 @@ Task<Result<void>> Volume::punch(Change* change, Fid fid, BlockRange range,
             change->records.clear_range(fid, range.first, range.count);
             change->cleared_blocks_ += counted->blocks;
         }
-        co_return Result<void>{};
+        co_return counted->blocks;
     }
 }
 

@@ -174,7 +174,9 @@ public:
     // Adds a hole to a change, by a record of kPunchRecordBytes. One of many extents takes several
     // turns to be counted, and its places are free only some time after the change. Requires:
     // nobody else changes the object until the change has begun.
-    Task<Result<void>> punch(Change* change, Fid fid, BlockRange range, core::WaitOptions wait);
+    // Returns how many blocks that frees.
+    Task<Result<std::uint64_t>> punch(Change* change, Fid fid, BlockRange range,
+                                      core::WaitOptions wait);
     // The map has the change from now on. An error that is not the volume's end left everything as
     // it was; the records are the caller's to be right.
     Result<void> begin(Change& change, Reservation reservation, Durability durability, Data data);

@@ -67,7 +67,7 @@ TEST_CASE("reqh index: one without a reserve takes deletes, truncates and punche
     std::vector<fop::Fid> fids;
     for (int i = 0; i < 600; ++i) {
         fids.push_back(stage.create(std::to_string(i)));
-        if (i % 4 == 0) stage.write(fids.back(), 0, pattern(kBlock, 1));
+        if (i % 4 == 0) stage.write(fids.back(), 0, pattern(4 * kBlock, 1));
     }
     stage.index_image().has_reserve = false;
     stage.run_for(10s);
@@ -77,7 +77,9 @@ TEST_CASE("reqh index: one without a reserve takes deletes, truncates and punche
     REQUIRE(write.status() == fop::Status::kNoSpace);
     REQUIRE(write.answer->words == "there is no space left for the index of its disk");
     REQUIRE(stage.call(truncate(fids[0], 100)).status() == fop::Status::kDone);
-    REQUIRE(stage.call(punch(fids[4], {.offset = 10, .length = 50})).status() ==
+    REQUIRE(stage.call(punch(fids[4], {.offset = 10, .length = 3 * kBlock})).status() ==
+            fop::Status::kNoSpace);
+    REQUIRE(stage.call(punch(fids[4], {.offset = 10, .length = 4 * kBlock})).status() ==
             fop::Status::kDone);
     for (const fop::Fid fid : fids) {
         FakeFop& removed = stage.call({.type = type_of("delete"), .body = fop::Delete{.fid = fid}});

@@ -456,7 +456,7 @@ Task<Result<void>> Machine::truncate(Fid fid, core::Random* random) {
     Change change;
     put_object(change.records, fid, state, remains_.version);
     const auto punched = co_await volume_->punch(&change, fid, hole, wait);
-    if (!punched) co_return punched;
+    if (!punched) co_return std::unexpected(punched.error());
     remains_.objects[fid].push_back(state);
     const Result<void> begun =
         volume_->begin(change, std::move(*reserved), Durability::kDurable, Data::kNone);
