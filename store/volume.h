@@ -267,6 +267,9 @@ private:
     Result<void> check_wanted(core::WaitOptions wait) const;
     OwnerShare& share_of(std::string_view owner);
     bool has_memory(std::uint64_t more_bytes) const;
+    static std::uint64_t index_changes(std::uint32_t bytes, Purpose purpose);
+    bool index_takes(std::uint64_t changes) const;
+    std::uint32_t extents_a_turn() const;
     bool checkpoint_due() const;
     Task<Result<void>> checkpoint();
     void note_checkpoint(const Result<void>& made);
@@ -323,6 +326,7 @@ private:
     bool has_to_sweep_ = true;
     std::optional<Error> index_failure_;
     bool checkpoint_fails_ = false;
+    std::uint64_t let_in_changes_ = 0;  // Of a full index, by reserve(), since the last checkpoint.
     bool log_was_full_ = false;
     std::uint64_t checkpoint_count_ = 0;
 };

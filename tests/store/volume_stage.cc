@@ -178,6 +178,7 @@ public:
     Task<Result<void>> show_all(IndexShow* show) override { return index_->show_all(show); }
     IndexFigures figures() const override { return index_->figures(); }
     bool has_reserve() const override { return index_->has_reserve(); }
+    std::uint64_t room_bytes() const override { return index_->room_bytes(); }
 
 private:
     class Half final : public IndexChanges {
