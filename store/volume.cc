@@ -179,8 +179,17 @@ Volume::Volume(const VolumeParts& parts, const VolumeOptions& options)
       log_(parts.reactor, parts.device, *this, log_options(options)),
       names_({.reactor = parts.reactor, .index = index_, .map = map_, .sink = parts.names},
              options.disk_id, options.slot),
-      zeros_(parts.reactor, parts.device, parts.events, options.zeros_ahead_bytes),
-      discards_(parts.reactor, parts.device, parts.events, discard_options(options, parts.device)),
+      released_(parts.reactor),
+      zeros_({.reactor = parts.reactor,
+              .device = parts.device,
+              .events = parts.events,
+              .released = released_},
+             options.zeros_ahead_bytes),
+      discards_({.reactor = parts.reactor,
+                 .device = parts.device,
+                 .events = parts.events,
+                 .released = released_},
+                discard_options(options, parts.device)),
       checkpoint_wanted_(parts.reactor),
       checkpoint_made_(parts.reactor),
       sweep_wanted_(parts.reactor),
@@ -684,7 +693,8 @@ Task<Result<void>> Volume::settle_space(core::WaitOptions wait) {
         if (!settled) co_return settled;
         settle();
     }
-    co_return co_await zeros_.wait_released(&*space_, wait);
+    if (!space_->is_holding()) co_return Result<void>{};
+    co_return co_await released_.wait(wait);
 }
 
 Task<Result<std::uint64_t>> Volume::punch(Change* change, Fid fid, BlockRange range,

@@ -293,6 +293,7 @@ private:
     Log log_;
     VolumeNames names_;
     std::optional<Allocator> space_;
+    core::WaitQueue released_;  // An empty segment, which zeros or a discard held.
     ZerosAhead zeros_;
     Discards discards_;
     bool serving_ = false;
