@@ -58,13 +58,18 @@ struct Loser {
     std::optional<store::Reservation> room;
 };
 
-Task<Result<void>> hold_loser(Loser* loser, const store::NameClaim* claim, std::size_t record_bytes,
+struct RecordRoom {
+    std::size_t bytes = 0;
+    store::Purpose purpose = store::Purpose::kAdding;
+};
+
+Task<Result<void>> hold_loser(Loser* loser, const store::NameClaim* claim, RecordRoom wanted,
                               core::WaitOptions wait) {
     const LockRequest whole{.fid = claim->fid, .range = kWholeObject, .mode = LockMode::kExclusive};
     const auto locked = co_await loser->home.locks().acquire(loser->lock, whole, wait);
     if (!locked) co_return locked;
-    auto room = co_await loser->home.volume().reserve(static_cast<std::uint32_t>(record_bytes),
-                                                      wait, store::Purpose::kFreeing);
+    auto room = co_await loser->home.volume().reserve(static_cast<std::uint32_t>(wanted.bytes),
+                                                      wait, wanted.purpose);
     if (!room) co_return std::unexpected(room.error());
     loser->room.emplace(std::move(*room));
     co_return Result<void>{};
@@ -92,7 +97,9 @@ Task<Result<bool>> remove_at_home(Stores* stores, const store::NameClaim* claim,
     if (home == nullptr) co_return std::unexpected(kNoDisk);
     const core::WaitOptions wait{.cancel = &stores->stopping()};
     Loser loser(*home);
-    const auto held = co_await hold_loser(&loser, claim, store::kRemoveRecordBytes, wait);
+    const RecordRoom wanted{.bytes = store::kRemoveRecordBytes,
+                            .purpose = store::Purpose::kFreeing};
+    const auto held = co_await hold_loser(&loser, claim, wanted, wait);
     if (!held) co_return std::unexpected(held.error());
     const auto blocks = co_await home->volume().count_blocks(claim->fid, wait);
     if (!blocks) co_return std::unexpected(blocks.error());
@@ -123,7 +130,9 @@ Task<Result<bool>> name_at_home(Stores* stores, const store::NameClaim* claim, c
     if (home == nullptr) co_return std::unexpected(kNoDisk);
     const core::WaitOptions wait{.cancel = &stores->stopping()};
     Loser loser(*home);
-    const auto held = co_await hold_loser(&loser, claim, store::kPutRecordBytesMax, wait);
+    // A name of its own may be longer than the one it had.
+    const RecordRoom wanted{.bytes = store::kPutRecordBytesMax, .purpose = store::Purpose::kAdding};
+    const auto held = co_await hold_loser(&loser, claim, wanted, wait);
     if (!held) co_return std::unexpected(held.error());
     const auto found = find_loser(loser, *claim);
     if (!found) co_return std::unexpected(found.error());

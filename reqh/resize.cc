@@ -52,18 +52,22 @@ private:
     std::array<Edge, 2> edges_;
     std::size_t edge_count_ = 0;
     store::BlockRange hole_{};
+    std::uint64_t freed_blocks_ = 0;
     fop::Changed changed_;
 };
 
 Task<Granted<fop::Changed>> Clearing::run() {
     find_edges();
     operation_.enter(Phase::kFetch);
-    const auto rewritten = co_await rewrite_edges();
-    if (!rewritten) co_return refused(rewritten.error());
     const auto punched = co_await punch();
     if (!punched) co_return refused(punched.error());
-    auto room = co_await operation_.reserve(store::kPutRecordBytesMax + kReplyRecordBytesMax,
-                                            store::Purpose::kFreeing);
+    const auto rewritten = co_await rewrite_edges();
+    if (!rewritten) co_return refused(rewritten.error());
+    // What frees no more than it writes could be repeated until the room left for deletes is gone.
+    const bool frees = freed_blocks_ > edge_count_;
+    const auto purpose = frees ? store::Purpose::kCutting : store::Purpose::kAdding;
+    const std::size_t bytes = store::kPutRecordBytesMax + kReplyRecordBytesMax;
+    auto room = co_await operation_.reserve(bytes, purpose);
     if (!room) co_return refused(room.error());
     operation_.enter(Phase::kExecute);
     const auto wanted = operation_.check_wanted();
@@ -137,6 +141,7 @@ Task<Granted<>> Clearing::punch() {
     const auto punched = co_await operation_.volume().punch(&operation_.change(), what_.fid, hole_,
                                                             operation_.wait());
     if (!punched) co_return refused(untraced(punched.error()));
+    freed_blocks_ = *punched;
     co_return Granted<>{};
 }
 

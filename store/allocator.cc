@@ -181,7 +181,8 @@ std::optional<Place> Allocator::take_run(std::uint32_t count) {
 }
 
 std::uint64_t Allocator::blocks_for_data() const {
-    return free_blocks_ - std::uint64_t{std::min(empty_segments_, log_reserve())} * segment_blocks_;
+    const std::uint64_t of_log = std::uint64_t{std::min(empty_segments_, log_reserve())};
+    return free_blocks_ - of_log * segment_blocks_ - held_blocks();
 }
 
 std::optional<Place> Allocator::allocate(std::uint32_t count, Purpose purpose) {
@@ -393,7 +394,7 @@ bool Allocator::are_sums_right() const {
 }
 
 SpaceUse Allocator::use() const {
-    const std::uint64_t for_data = blocks_for_data();
+    const std::uint64_t for_data = blocks_for_data() + held_blocks();
     const std::uint64_t total = segments_.size() * segment_blocks_;
     const std::uint64_t log = std::uint64_t{log_segments_} * segment_blocks_;
     return {.total_blocks = total,

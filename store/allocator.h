@@ -22,7 +22,8 @@ private:
 
 struct SpaceUse {
     std::uint64_t total_blocks = 0;
-    std::uint64_t free_blocks = 0;     // For data, at once.
+    // For data: at once, or when what is being done to an empty segment has ended.
+    std::uint64_t free_blocks = 0;
     std::uint64_t waiting_blocks = 0;  // Freed, and not to be had yet.
     std::uint64_t log_blocks = 0;
     std::uint64_t used_blocks = 0;  // By what objects have.
@@ -117,7 +118,8 @@ public:
     // The segment whose blocks are given out.
     std::uint32_t current_segment() const { return current_; }
     SpaceUse use() const;
-    // Those that are free, but for the empty segments that are the log's.
+    // Those that allocate() may give now: free, and neither in the empty segments that are the
+    // log's nor in one that is held.
     std::uint64_t blocks_for_data() const;
     bool is_used(std::uint64_t block) const;
     // Anybody may have it, at once: nothing will ever look at what it holds.
@@ -189,6 +191,7 @@ private:
     std::uint32_t log_reserve() const {
         return log_claim_ > log_segments_ ? log_claim_ - log_segments_ : 0;
     }
+    std::uint64_t held_blocks() const { return std::uint64_t{held_segments_} * segment_blocks_; }
     void take_over(Segment& segment, Owner owner);
     bool may_hold() const;
     std::uint32_t steps_ahead(std::uint64_t blocks) const;

@@ -30,6 +30,7 @@ Task<Result<void>> Discards::discard_some(Allocator* space, core::CancelSource* 
         const auto discarded = co_await device_.discard(place.block * devices::kBlockBytes,
                                                         place.count * devices::kBlockBytes);
         space->end_hold(*segment, Allocator::Content::kDiscarded);
+        released_.wake_all();
         if (!discarded) co_return discarded;
         ++discarded_segments_;
         const auto slept = co_await reactor_.sleep_for(options_.pause, stop);

@@ -6,6 +6,7 @@
 #include "core/events.h"
 #include "core/reactor.h"
 #include "core/task.h"
+#include "core/wait_queue.h"
 #include "devices/device.h"
 #include "store/allocator.h"
 
@@ -24,9 +25,18 @@ public:
         std::uint64_t ahead_blocks = 0;
     };
     // All outlive it.
-    Discards(core::Reactor& reactor, devices::Device& device, core::EventSink& events,
-             const Options& options)
-        : reactor_(reactor), device_(device), events_(events), options_(options) {}
+    struct Parts {
+        core::Reactor& reactor;
+        devices::Device& device;
+        core::EventSink& events;
+        core::WaitQueue& released;  // Woken when a segment is held no more.
+    };
+    Discards(const Parts& parts, const Options& options)
+        : reactor_(parts.reactor),
+          device_(parts.device),
+          events_(parts.events),
+          released_(parts.released),
+          options_(options) {}
 
     // Until it is cancelled; the allocator outlives it.
     Task<void> run(Allocator* space, core::CancelSource* stop);
@@ -38,6 +48,7 @@ private:
     core::Reactor& reactor_;
     devices::Device& device_;
     core::EventSink& events_;
+    core::WaitQueue& released_;
     const Options options_;
     std::uint64_t discarded_segments_ = 0;
 };

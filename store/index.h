@@ -100,6 +100,9 @@ public:
     // Whether the medium keeps room that apply() can still take when everything else on it is used
     // up. Without that room only changes that free space should go on. Each apply() looks anew.
     virtual bool has_reserve() const = 0;
+    // What apply() can write for sure, unless others take what the medium has free beside the
+    // reserve. A change writes a copy of each page that it touches.
+    virtual std::uint64_t room_bytes() const = 0;
 };
 
 }  // namespace fopd::store

@@ -9,6 +9,11 @@ namespace fopd::store {
 
 namespace {
 
+// Few pages change, so that what an index has left is enough for the next checkpoint.
+constexpr std::size_t kChangesWithoutReserve = 128;
+// A page, and as much for the pages above it and those that are split.
+constexpr std::uint64_t kCopiedByChange = 2 * 4096;
+
 int compare(Bytes a, Bytes b) {
     const int order = std::memcmp(a.data(), b.data(), std::min(a.size(), b.size()));
     if (order != 0 || a.size() == b.size()) return order;
@@ -21,7 +26,14 @@ bool equal(Bytes a, Bytes b) {
 
 }  // namespace
 
-LayeredIndex::LayeredIndex(Index& index) : index_(index) {}
+LayeredIndex::LayeredIndex(Index& index)
+    : index_(index), index_bytes_(index.figures().size_bytes) {}
+
+bool LayeredIndex::wants_checkpoint() const {
+    if (!index_.has_reserve()) return change_count() > kChangesWithoutReserve;
+    const std::uint64_t copied = std::min(index_bytes_, change_count() * kCopiedByChange);
+    return copied + changed_bytes() > index_.room_bytes() / 2;
+}
 
 Result<std::optional<Bytes>> LayeredIndex::get(Bytes key) {
     const auto found = at_or_before({.from = key, .to = key});
@@ -189,6 +201,7 @@ Task<Result<void>> LayeredIndex::apply_frozen(ChangeLog* log) {
     const Index::Step step{.changes = frozen_, .applied = frozen_applied_};
     const auto applied = co_await index_.apply(step);
     if (applied) frozen_->clear();
+    if (applied) index_bytes_ = index_.figures().size_bytes;
     co_return applied;
 }
 

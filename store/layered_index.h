@@ -39,6 +39,10 @@ public:
     // bounded: put() takes what it needs.
     std::size_t changed_bytes() const { return active_->bytes() + frozen_->bytes(); }
     std::size_t change_count() const { return active_->count() + frozen_->count(); }
+    // Whether a checkpoint of what has changed may write more of the index's medium than it should.
+    // LMDB has the space that one checkpoint frees only two later, so it should be half of the
+    // room.
+    bool wants_checkpoint() const;
 
     Result<std::optional<Bytes>> get(Bytes key);
 
@@ -108,6 +112,7 @@ private:
     Overlay* active_ = &first_;
     Overlay* frozen_ = &second_;  // Empty when no checkpoint is under way or has failed.
     std::uint64_t frozen_applied_ = 0;
+    std::uint64_t index_bytes_ = 0;  // After the last checkpoint of this life.
     bool checkpointing_ = false;
 
     Direction direction_ = Direction::kUp;

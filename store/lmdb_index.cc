@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <lmdb.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "core/crc32c.h"
@@ -138,7 +139,7 @@ Result<void> LmdbIndex::open_file() {
     while (map_bytes_ < 2 * checked->size_bytes) map_bytes_ *= 2;
     const int code = open_environment();
     if (code != MDB_SUCCESS) return std::unexpected(lmdb_error(code, "open the index"));
-    keep_reserve();
+    reserve_ = keep_reserve();
     return read_head();
 }
 
@@ -159,7 +160,7 @@ Result<void> LmdbIndex::create_file() {
         }
     }
     if (code != MDB_SUCCESS) return std::unexpected(lmdb_error(code, "create the index"));
-    keep_reserve();
+    reserve_ = keep_reserve();
     return sync_directory_of(options_.path);
 }
 
@@ -228,13 +229,13 @@ Task<Result<void>> LmdbIndex::apply(Step step) {
     auto write_step = [this, step] { return write(step); };
     Result<void> applied{};
     for (;;) {
-        const auto code = co_await world_.offload.run(world_.reactor, write_step);
+        const auto written = co_await world_.offload.run(world_.reactor, write_step);
         applied = {};
-        if (!code) {
-            applied = std::unexpected(code.error());
+        if (!written) {
+            applied = std::unexpected(written.error());
             break;
         }
-        if (*code == MDB_MAP_FULL) {
+        if (written->code == MDB_MAP_FULL) {
             while (showing_) {
                 // It looks at the map; the call of another thread cannot be cut short.
                 const core::WaitOptions wait{};
@@ -245,9 +246,11 @@ Task<Result<void>> LmdbIndex::apply(Step step) {
             if (applied) continue;
             break;
         }
-        if (*code != MDB_SUCCESS) {
-            applied = std::unexpected(lmdb_error(*code, "write the index"));
+        if (written->code != MDB_SUCCESS) {
+            applied = std::unexpected(lmdb_error(written->code, "write the index"));
             failed_ = applied.error().code != Errc::kNoSpace;
+        } else {
+            reserve_ = written->reserve;
         }
         break;
     }
@@ -256,24 +259,25 @@ Task<Result<void>> LmdbIndex::apply(Step step) {
     co_return applied;
 }
 
-int LmdbIndex::write(const Step& step) {
+LmdbIndex::Written LmdbIndex::write(const Step& step) {
     MDB_txn* transaction = nullptr;
     int code = mdb_txn_begin(environment_, nullptr, 0, &transaction);
-    if (code != MDB_SUCCESS) return code;
+    if (code != MDB_SUCCESS) return {.code = code};
     code = write_changes(transaction, step);
     if (code == MDB_SUCCESS) code = write_head(transaction, step.applied);
     if (code != MDB_SUCCESS) {
         mdb_txn_abort(transaction);
-        return code;
+        return {.code = code};
     }
     code = mdb_txn_commit(transaction);
-    if (code == MDB_SUCCESS) keep_reserve();
-    return code;
+    if (code != MDB_SUCCESS) return {.code = code};
+    return {.reserve = keep_reserve()};
 }
 
-// The pages of the file that hold nothing, and blocks beyond its end that the file system has given
-// it already. A file system that cannot give blocks ahead is trusted.
-void LmdbIndex::keep_reserve() {
+// The reserve is the pages of the file that hold nothing, and blocks beyond its end that the file
+// system has given it already. It is filled up whenever it is less than wanted; half of that is
+// enough to go on with. A file system that cannot give blocks ahead is trusted.
+LmdbIndex::Reserve LmdbIndex::keep_reserve() {
     MDB_envinfo info{};
     MDB_stat stat{};
     int fd = -1;
@@ -283,16 +287,24 @@ void LmdbIndex::keep_reserve() {
     const std::uint64_t end = (info.me_last_pgno + 1) * stat.ms_psize;
     const std::uint64_t live = live_bytes(stat);
     const std::uint64_t wanted = std::clamp(live, kReserveBytesMin, kReserveBytesMax);
-    const std::uint64_t ahead = std::max(reserved_end_, end) - end;
-    has_reserve_ = end - live + ahead >= wanted / 2;
-    if (has_reserve_) return;
-    has_reserve_ = ::fallocate(fd, FALLOC_FL_KEEP_SIZE, static_cast<off_t>(end),
-                               static_cast<off_t>(wanted)) == 0;
-    if (has_reserve_) {
-        reserved_end_ = end + wanted;
-    } else if (errno == EOPNOTSUPP) {
-        has_reserve_ = true;
+    const auto reserve_bytes = [&] { return std::max(reserved_end_, end) - live; };
+    bool is_trusted = false;
+    // After a start it is not known what the file has beyond its end; asked again, it is given.
+    for (std::uint64_t bytes = wanted;
+         reserve_bytes() < wanted && bytes >= wanted / 2 && !is_trusted; bytes /= 2) {
+        const int given = ::fallocate(fd, FALLOC_FL_KEEP_SIZE, static_cast<off_t>(end),
+                                      static_cast<off_t>(bytes));
+        if (given == 0) reserved_end_ = std::max(reserved_end_, end + bytes);
+        if (given == 0) break;
+        is_trusted = errno == EOPNOTSUPP;
     }
+    struct statvfs file_system{};
+    std::uint64_t free_bytes = 0;
+    if (::fstatvfs(fd, &file_system) == 0) {
+        free_bytes = std::uint64_t{file_system.f_bavail} * file_system.f_frsize;
+    }
+    return {.is_kept = is_trusted || reserve_bytes() >= wanted / 2,
+            .room_bytes = reserve_bytes() + free_bytes / 2};
 }
 
 int LmdbIndex::write_changes(MDB_txn* transaction, const Step& step) const {

@@ -51,7 +51,8 @@ public:
     Task<Result<void>> apply(Step step) override;
     Task<Result<void>> show_all(IndexShow* show) override;
     IndexFigures figures() const override;
-    bool has_reserve() const override { return has_reserve_; }
+    bool has_reserve() const override { return reserve_.is_kept; }
+    std::uint64_t room_bytes() const override { return reserve_.room_bytes; }
 
 private:
     class Reader final : public IndexReader {
@@ -84,13 +85,21 @@ private:
     Result<void> open_file();
     Result<void> create_file();
     int open_environment();
-    int write(const Step& step);
+    struct Reserve {
+        bool is_kept = false;
+        std::uint64_t room_bytes = 0;
+    };
+    struct Written {
+        int code = 0;
+        Reserve reserve{};
+    };
+    Written write(const Step& step);
     Result<void> show_entries(IndexShow& show) const;
     int write_changes(MDB_txn* transaction, const Step& step) const;
     Result<void> read_head();
     int write_head(MDB_txn* transaction, std::uint64_t applied) const;
     Result<void> grow_map();
-    void keep_reserve();
+    Reserve keep_reserve();
 
     const World world_;
     const Options options_;
@@ -101,7 +110,7 @@ private:
     std::uint64_t applied_ = 0;
     // Up to here the file system has given the file blocks, beyond its end too.
     std::uint64_t reserved_end_ = 0;
-    bool has_reserve_ = false;
+    Reserve reserve_;
     bool failed_ = false;
     bool applying_ = false;
     bool showing_ = false;

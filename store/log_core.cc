@@ -22,6 +22,7 @@ LogCore::LogCore(core::Reactor& reactor, devices::Device& device, SegmentSource&
           {.segment_blocks = options.segment_blocks, .entry_blocks_max = options.entry_blocks_max}),
       progress_(reactor),
       adding_line_(reactor),
+      cutting_line_(reactor),
       freeing_line_(reactor),
       room_(reactor),
       segments_max_(options.segments_max),
@@ -40,7 +41,9 @@ LogCore::~LogCore() = default;
 std::uint64_t LogCore::left_to_others(Purpose purpose) const {
     switch (purpose) {
         case Purpose::kAdding: return space_.cleaning_reserve() + space_.freeing_reserve();
-        // Where nothing else helps, what frees has what one segment more can be cleaned without.
+        case Purpose::kCutting: return space_.cleaning_reserve();
+        // When another round of cleaning would gain nothing, deletes may use a part of the room for
+        // cleaning: cleaning_least() is still enough to clean the segment that they make worth it.
         case Purpose::kFreeing:
             return exhausted_ ? space_.cleaning_least() : space_.cleaning_reserve();
         case Purpose::kCleaning: break;

@@ -151,7 +151,8 @@ private:
         bool at_door = false;
     };
     Line& line_of(Purpose purpose) {
-        return purpose == Purpose::kAdding ? adding_line_ : freeing_line_;
+        if (purpose == Purpose::kAdding) return adding_line_;
+        return purpose == Purpose::kCutting ? cutting_line_ : freeing_line_;
     }
     std::uint64_t left_to_others(Purpose purpose) const;
     bool has_space_to_add() const { return space_.fits(1, left_to_others(Purpose::kAdding)); }
@@ -243,6 +244,7 @@ private:
     std::uint64_t reserved_bytes_ = 0;
     std::uint64_t in_use_bytes_ = 0;
     Line adding_line_;
+    Line cutting_line_;
     Line freeing_line_;
     std::uint32_t waiting_for_room_ = 0;
     core::WaitQueue room_;

@@ -20,12 +20,23 @@ Task<Result<void>> MapIndex::apply(Step step) {
         slept = std::unexpected(*image_.refusal);
         failed_ = image_.refusal->code != Errc::kNoSpace;
     }
+    if (slept && count(step) > image_.changes_max) {
+        ++image_.refused_count;
+        slept = std::unexpected(Error{.code = Errc::kNoSpace, .context = "too many changes"});
+    }
     if (slept) {
         change(step);
         slept = co_await world_.reactor.sleep_for(behind);
     }
     applying_ = false;
     co_return slept;
+}
+
+std::size_t MapIndex::count(const Step& step) {
+    std::size_t count = 0;
+    step.changes->rewind();
+    while (step.changes->next()) ++count;
+    return count;
 }
 
 void MapIndex::change(const Step& step) {

@@ -19,6 +19,9 @@ struct MapImage {
     std::uint64_t size_bytes = 0;
     // What every apply() ends with, without having changed anything, as long as it is set.
     std::optional<Error> refusal{};
+    // An apply() of more changes ends with kNoSpace, as on a full file system.
+    std::size_t changes_max = SIZE_MAX;
+    std::uint64_t refused_count = 0;  // Calls of apply() that ended so.
     bool has_reserve = true;
 };
 
@@ -40,6 +43,7 @@ public:
     Task<Result<void>> show_all(IndexShow* show) override;
     IndexFigures figures() const override;
     bool has_reserve() const override { return image_.has_reserve; }
+    std::uint64_t room_bytes() const override { return UINT64_MAX; }
 
 private:
     class Reader final : public IndexReader {
@@ -61,6 +65,7 @@ private:
         bool viewing_ = false;
     };
 
+    static std::size_t count(const Step& step);
     void change(const Step& step);
 
     const World world_;

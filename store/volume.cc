@@ -15,9 +15,10 @@ namespace {
 constexpr std::uint32_t kClearedMax = 256;
 // The map may grow by this much for each byte of a record.
 constexpr std::uint64_t kOverlayReserve = 4;
-constexpr std::uint64_t kCheckpointChanges = 500'000;
-// Few pages change, so that what an index has left is enough for the next checkpoint.
-constexpr std::uint64_t kChangesWithoutReserve = 128;
+// While the index has no reserve: how many changes may wait for a checkpoint,
+constexpr std::uint64_t kChangesWaitingMax = 256;
+// and how many extents one change frees.
+constexpr std::uint32_t kExtentsWithoutReserve = 64;
 constexpr Duration kRetryAfter = 1s;
 // Reads say nothing when they end.
 constexpr Duration kReadWait = 5ms;
@@ -194,8 +195,17 @@ Volume::Volume(const VolumeParts& parts, const VolumeOptions& options)
       log_(parts.reactor, parts.device, *this, log_options(options)),
       names_({.reactor = parts.reactor, .index = index_, .map = map_, .sink = parts.names},
              options.disk_id, options.slot),
-      zeros_(parts.reactor, parts.device, parts.events, options.zeros_ahead_bytes),
-      discards_(parts.reactor, parts.device, parts.events, discard_options(options, parts.device)),
+      released_(parts.reactor),
+      zeros_({.reactor = parts.reactor,
+              .device = parts.device,
+              .events = parts.events,
+              .released = released_},
+             options.zeros_ahead_bytes),
+      discards_({.reactor = parts.reactor,
+                 .device = parts.device,
+                 .events = parts.events,
+                 .released = released_},
+                discard_options(options, parts.device)),
       checkpoint_wanted_(parts.reactor),
       checkpoint_made_(parts.reactor),
       sweep_wanted_(parts.reactor),
@@ -326,7 +336,7 @@ Task<Result<std::uint64_t>> Volume::count_blocks(Fid fid, core::WaitOptions wait
 
 Task<Result<Volume::Counted>> Volume::count_range(Fid fid, BlockRange range, Which which,
                                                   core::WaitOptions wait) {
-    const std::uint32_t steps_max = options_.sweep.extents_a_turn;
+    const std::uint32_t steps_max = extents_a_turn();
     Counted all;
     for (BlockRange rest = range;;) {
         const auto counted = which == Which::kLiving ? map_.count(fid, rest, steps_max)
@@ -470,6 +480,12 @@ Result<void> Volume::apply_punch(const Record& record, Effects effects) {
     return {};
 }
 
+// A full index takes few changes at a time.
+std::uint32_t Volume::extents_a_turn() const {
+    const std::uint32_t wanted = options_.sweep.extents_a_turn;
+    return index_failure_ ? std::min(wanted, kExtentsWithoutReserve) : wanted;
+}
+
 void Volume::will_sweep() {
     has_to_sweep_ = true;
     sweep_wanted_.wake_all();
@@ -591,7 +607,8 @@ Task<Result<void>> Volume::replay(LogEntry entry) {
         const auto told = co_await names_.tell_replayed(&names, entry.seq);
         if (!told) co_return told;
     }
-    if (index_.changed_bytes() * 2 < options_.overlay_bytes) co_return Result<void>{};
+    const bool is_much = index_.changed_bytes() * 2 >= options_.overlay_bytes;
+    if (!is_much && !index_.wants_checkpoint()) co_return Result<void>{};
     const auto flushed = co_await flush_replayed();
     if (!flushed) co_return flushed;
     const auto kept = co_await names_.keep(entry.seq, &stop_);
@@ -618,13 +635,27 @@ bool Volume::has_memory(std::uint64_t more_bytes) const {
     return changed == 0 || changed + coming <= options_.overlay_bytes;
 }
 
+// How many changes of the index one of the log may be.
+std::uint64_t Volume::index_changes(std::uint32_t bytes, Purpose purpose) {
+    return bytes / kForgetRecordBytes + (purpose == Purpose::kCutting ? kExtentsWithoutReserve : 0);
+}
+
+// Without a reserve a checkpoint must be small. Some of those that were let in have not begun yet.
+// While checkpoints fail, waiting for one would only keep deletes from the log.
+bool Volume::index_takes(std::uint64_t changes) const {
+    if (!index_failure_ || checkpoint_fails_) return true;
+    const std::uint64_t waiting = index_.change_count() + let_in_changes_;
+    return waiting == 0 || waiting + changes <= kChangesWaitingMax;
+}
+
 Task<Result<Reservation>> Volume::reserve(std::uint32_t bytes, core::WaitOptions wait,
                                           Purpose purpose) {
+    const std::uint64_t changes = index_changes(bytes, purpose);
     for (;;) {
         if (purpose == Purpose::kAdding && index_failure_) {
             co_return std::unexpected(*index_failure_);
         }
-        while (serving() && !has_memory(bytes)) {
+        while (serving() && (!has_memory(bytes) || !index_takes(changes))) {
             if (checkpoint_fails_) co_return std::unexpected(*index_failure_);
             checkpoint_wanted_.wake_all();
             const auto made = co_await checkpoint_made_.wait(wait);
@@ -632,8 +663,11 @@ Task<Result<Reservation>> Volume::reserve(std::uint32_t bytes, core::WaitOptions
         }
         if (!serving()) co_return std::unexpected(failure());
         auto room = co_await log_.reserve(bytes, wait, purpose);
+        if (!room) co_return std::move(room);
         // Others may have had the memory while this one waited for the log.
-        if (!room || has_memory(0)) co_return std::move(room);
+        if (!has_memory(0) || !index_takes(changes)) continue;
+        if (index_failure_) let_in_changes_ += changes;
+        co_return std::move(room);
     }
 }
 
@@ -678,11 +712,12 @@ Task<Result<void>> Volume::settle_space(core::WaitOptions wait) {
         if (!settled) co_return settled;
         settle();
     }
-    co_return co_await zeros_.wait_released(&*space_, wait);
+    if (!space_->is_holding()) co_return Result<void>{};
+    co_return co_await released_.wait(wait);
 }
 
-Task<Result<void>> Volume::punch(Change* change, Fid fid, BlockRange range,
-                                 core::WaitOptions wait) {
+Task<Result<std::uint64_t>> Volume::punch(Change* change, Fid fid, BlockRange range,
+                                          core::WaitOptions wait) {
     for (;;) {
         const auto counted = co_await count_range(fid, range, Which::kLiving, wait);
         if (!counted) co_return std::unexpected(counted.error());
@@ -690,7 +725,7 @@ Task<Result<void>> Volume::punch(Change* change, Fid fid, BlockRange range,
             // What writes have left of it goes first.
             if (!serving()) co_return std::unexpected(failure());
             const auto swept = co_await swept_.wait(wait);
-            if (!swept) co_return swept;
+            if (!swept) co_return std::unexpected(swept.error());
             continue;
         }
         if (counted->turns == 1 && counted->cleared == 0) {
@@ -699,7 +734,7 @@ Task<Result<void>> Volume::punch(Change* change, Fid fid, BlockRange range,
             change->records.clear_range(fid, range.first, range.count);
             change->cleared_blocks_ += counted->blocks;
         }
-        co_return Result<void>{};
+        co_return counted->blocks;
     }
 }
 
@@ -774,8 +809,7 @@ Task<Result<void>> Volume::make_durable() {
 
 bool Volume::checkpoint_due() const {
     const SpaceUse use = space_->use();
-    return index_.changed_bytes() * 2 > options_.overlay_bytes ||
-           index_.change_count() > (index_failure_ ? kChangesWithoutReserve : kCheckpointChanges) ||
+    return index_.changed_bytes() * 2 > options_.overlay_bytes || index_.wants_checkpoint() ||
            use.waiting_blocks * 10 > use.free_blocks + use.waiting_blocks;
 }
 
@@ -783,6 +817,7 @@ bool Volume::checkpoint_due() const {
 Task<Result<void>> Volume::checkpoint() {
     ChangeLog* const log = this;
     const auto made = co_await index_.checkpoint(log);
+    let_in_changes_ = 0;
     checkpoint_made_.wake_all();
     if (!made) co_return made;
     ++checkpoint_count_;
@@ -1015,7 +1050,7 @@ Task<Result<void>> Volume::sweep_some() {
     const core::WaitOptions wait{.cancel = &stop_};
     auto reserved = co_await reserve(kPunchRecordBytes, wait, Purpose::kFreeing);
     if (!reserved) co_return std::unexpected(reserved.error());
-    const auto swept = map_.sweep(options_.sweep.extents_a_turn, swept_places_);
+    const auto swept = map_.sweep(extents_a_turn(), swept_places_);
     if (!swept) co_return std::unexpected(swept.error());
     has_to_sweep_ = swept->has_value();
     if (!has_to_sweep_) co_return Result<void>{};

@@ -182,7 +182,9 @@ public:
     // Adds a hole to a change, by a record of kPunchRecordBytes. One of many extents takes several
     // turns to be counted, and its places are free only some time after the change. Requires:
     // nobody else changes the object until the change has begun.
-    Task<Result<void>> punch(Change* change, Fid fid, BlockRange range, core::WaitOptions wait);
+    // Returns how many blocks that frees.
+    Task<Result<std::uint64_t>> punch(Change* change, Fid fid, BlockRange range,
+                                      core::WaitOptions wait);
     // The map has the change from now on. An error that is not the volume's end left everything as
     // it was; the records are the caller's to be right.
     Result<void> begin(Change& change, Reservation reservation, Durability durability, Data data);
@@ -274,6 +276,9 @@ private:
     Result<void> check_wanted(core::WaitOptions wait) const;
     OwnerShare& share_of(std::string_view owner);
     bool has_memory(std::uint64_t more_bytes) const;
+    static std::uint64_t index_changes(std::uint32_t bytes, Purpose purpose);
+    bool index_takes(std::uint64_t changes) const;
+    std::uint32_t extents_a_turn() const;
     bool checkpoint_due() const;
     Task<Result<void>> checkpoint();
     void note_checkpoint(const Result<void>& made);
@@ -297,6 +302,7 @@ private:
     Log log_;
     VolumeNames names_;
     std::optional<Allocator> space_;
+    core::WaitQueue released_;  // An empty segment, which zeros or a discard held.
     ZerosAhead zeros_;
     Discards discards_;
     bool serving_ = false;
@@ -331,6 +337,7 @@ private:
     bool has_to_sweep_ = true;
     std::optional<Error> index_failure_;
     bool checkpoint_fails_ = false;
+    std::uint64_t let_in_changes_ = 0;  // Of a full index, by reserve(), since the last checkpoint.
     bool log_was_full_ = false;
     std::uint64_t checkpoint_count_ = 0;
 };

@@ -11,14 +11,13 @@ constexpr std::uint64_t kShortBlocks = 4;
 
 }  // namespace
 
-ZerosAhead::ZerosAhead(core::Reactor& reactor, devices::Device& device, core::EventSink& events,
-                       std::uint64_t ahead_bytes)
-    : device_(device),
+ZerosAhead::ZerosAhead(const Parts& parts, std::uint64_t ahead_bytes)
+    : device_(parts.device),
       ahead_blocks_(ahead_bytes / devices::kBlockBytes),
-      events_(events),
-      filler_(device),
-      moved_(reactor),
-      released_(reactor) {}
+      events_(parts.events),
+      filler_(parts.device),
+      moved_(parts.reactor),
+      released_(parts.released) {}
 
 void ZerosAhead::follow(Place place, std::uint32_t segment) {
     if (segment != segment_) {
@@ -61,11 +60,6 @@ Task<Result<bool>> ZerosAhead::fill(Place place) {
     const devices::Stretch range{.offset = place.block * devices::kBlockBytes,
                                  .size_bytes = place.count * devices::kBlockBytes};
     co_return co_await filler_.fill(range);
-}
-
-Task<Result<void>> ZerosAhead::wait_released(Allocator* space, core::WaitOptions wait) {
-    if (!space->is_holding()) co_return Result<void>{};
-    co_return co_await released_.wait(wait);
 }
 
 // Whoever writes there will find out what it is.

@@ -20,8 +20,13 @@ namespace fopd::store {
 class ZerosAhead {
 public:
     // All outlive it.
-    ZerosAhead(core::Reactor& reactor, devices::Device& device, core::EventSink& events,
-               std::uint64_t ahead_bytes);
+    struct Parts {
+        core::Reactor& reactor;
+        devices::Device& device;
+        core::EventSink& events;
+        core::WaitQueue& released;  // Woken when a segment is held no more.
+    };
+    ZerosAhead(const Parts& parts, std::uint64_t ahead_bytes);
 
     // So much was given out, in that segment.
     void follow(Place place, std::uint32_t segment);
@@ -29,9 +34,6 @@ public:
     Task<void> run(Allocator* space, core::CancelSource* stop);
     // What is being written is written; the rest is not. Before the cancelling.
     void stop() { filler_.stop(); }
-
-    // What was held when this was called is not any more.
-    Task<Result<void>> wait_released(Allocator* space, core::WaitOptions wait);
 
 private:
     Task<Result<bool>> fill(Place place);
@@ -45,7 +47,7 @@ private:
     std::uint64_t blocks_ = 0;   // so many blocks
     std::uint64_t pieces_ = 0;   // in so many pieces.
     core::WaitQueue moved_;
-    core::WaitQueue released_;
+    core::WaitQueue& released_;
 };
 
 }  // namespace fopd::store

@@ -29,7 +29,8 @@ enum class Filling : std::uint8_t { kEmptyObjects, kTiny, kLarge, kFragmented };
 
 struct Object {
     fop::Fid fid{};
-    std::uint64_t size_bytes = 0;
+    std::uint64_t size_bytes = 0;  // At most, once cuts were refused.
+    bool has_holes = false;        // But for those that it was made with.
 };
 
 struct Plan {
@@ -121,7 +122,48 @@ public:
         REQUIRE(stage_.volume().newest().seq <= newest + kIdleMarks);
     }
 
+    // Truncates that free nothing, of many clients, each of which may have a thousand replies
+    // recorded.
+    void fill_and_truncate_to_the_same_size() {
+        stage_.run_for(60s);
+        fill();
+        const Object first = objects_.front();
+        bool is_refused = false;
+        for (unsigned client = 1; client <= kClients && !is_refused; ++client) {
+            for (unsigned i = 0; i < kRepliesOfClient && !is_refused; ++i) {
+                FopSpec spec = truncate(first.fid, first.size_bytes);
+                spec.client.fill(static_cast<std::byte>(client));
+                is_refused = !has_added(stage_.send(std::move(spec)));
+            }
+        }
+        REQUIRE(is_refused);
+        remove_all();
+    }
+
+    // A byte of each block of an object: each block becomes an extent of its own.
+    void fill_and_punch_bytes() {
+        stage_.run_for(60s);
+        const auto fid = create();
+        REQUIRE(fid.has_value());
+        Object large{.fid = *fid};
+        for (std::uint64_t block = 0; block < kPunchedBlocks; block += 32) {
+            REQUIRE(write(large, {.offset = block * kBlock, .length = 32 * kBlock}));
+        }
+        fill();
+        objects_.push_back(large);
+        bool is_refused = false;
+        for (std::uint64_t block = 0; block < kPunchedBlocks && !is_refused; ++block) {
+            const fop::Range byte{.offset = block * kBlock + 1, .length = 1};
+            is_refused = !has_added(stage_.send(punch(*fid, byte)));
+        }
+        REQUIRE(is_refused);
+        remove_all();
+    }
+
 private:
+    static constexpr unsigned kClients = 40;
+    static constexpr unsigned kRepliesOfClient = 1024;
+    static constexpr std::uint64_t kPunchedBlocks = 768;
     static constexpr std::uint64_t kIdleMarks = 2;
     static constexpr int kFillsMax = 5;
 
@@ -130,10 +172,12 @@ private:
         std::uint64_t used_bytes = 0;
         std::uint64_t objects = 0;
     };
-    struct UnderWay {
+    struct Cut {
         FakeFop* fop = nullptr;
-        std::size_t object = 0;
+        bool frees = false;  // More than it takes, for sure.
     };
+    // As many blocks hold some of a fragmented object for sure, and two are more than the edges.
+    static constexpr std::uint64_t kFreeingBytes = 8 * kBlock;
 
     Use use() {
         const FakeFop& statfs = stage_.call({.type = type_of("statfs"), .body = fop::Statfs{}});
@@ -202,7 +246,9 @@ private:
             const auto fid = create();
             if (!fid) return;
             objects_.push_back({.fid = *fid});
-            if (!fill_object(objects_.back())) break;
+            if (fill_object(objects_.back())) continue;
+            objects_.back().has_holes = true;
+            break;
         }
         // What has no space for bytes may have it for names.
         while (const auto fid = create()) objects_.push_back({.fid = *fid});
@@ -225,29 +271,33 @@ private:
         }
     }
 
-    // In the midst of blocks, of several objects at once; all are done.
+    // In the midst of blocks, of several objects at once. Those that free more than they take are
+    // done.
     void cut_what_is_there() {
         for (int i = 0; i < 40; ++i) {
-            std::vector<UnderWay> under_way;
-            for (int j = 0; j < 8; ++j) {
-                const std::size_t which = random_.below(objects_.size());
-                Object& object = objects_[which];
-                const std::uint64_t size = object.size_bytes;
-                const std::uint64_t from = random_.below(size + 1);
-                if (random_.below(2) == 0) {
-                    under_way.push_back({&stage_.send(truncate(object.fid, from)), which});
-                    object.size_bytes = from;
-                } else {
-                    const fop::Range hole{.offset = from, .length = 1 + random_.below(9000)};
-                    under_way.push_back({&stage_.send(punch(object.fid, hole)), which});
-                }
-            }
-            for (const UnderWay& each : under_way) {
-                const fop::Status status = wait_for(*each.fop);
-                INFO(each.fop->answer->words);
-                REQUIRE(status == fop::Status::kDone);
+            std::vector<Cut> under_way;
+            for (int j = 0; j < 8; ++j) under_way.push_back(cut(any()));
+            for (const Cut& each : under_way) {
+                const bool is_done = has_added(*each.fop);
+                if (each.frees) REQUIRE(is_done);
+                if (each.frees) ++freeing_cuts_;
             }
         }
+    }
+
+    Cut cut(Object& object) {
+        const std::uint64_t size = object.size_bytes;
+        const std::uint64_t from = random_.below(size + 1);
+        if (random_.below(2) == 0) {
+            const bool frees = !object.has_holes && size - from >= kFreeingBytes;
+            object.size_bytes = from;
+            return {&stage_.send(truncate(object.fid, from)), frees};
+        }
+        const std::uint64_t length = 1 + random_.below(2 * kFreeingBytes);
+        const std::uint64_t cut_bytes = std::min(length, size - from);
+        const bool frees = !object.has_holes && cut_bytes >= kFreeingBytes;
+        object.has_holes = true;
+        return {&stage_.send(punch(object.fid, {.offset = from, .length = length})), frees};
     }
 
     void remove_all() {
@@ -280,6 +330,7 @@ private:
     core::Random random_;
     StoreStage stage_;
     std::vector<Object> objects_;
+    std::uint64_t freeing_cuts_ = 0;
     bool was_killed_ = false;
 };
 
@@ -299,6 +350,18 @@ TEST_CASE("reqh full disk: a log that is full says so, waits, and goes on when i
 
 TEST_CASE("reqh full disk: writes that find no space take none of its log", "[reqh]") {
     FullDisk(Plan{.disk_bytes = kSmallestDisk, .filling = Filling::kLarge}).fill_and_write_on();
+}
+
+TEST_CASE("reqh full disk: truncates that free nothing leave room for deletes", "[reqh]") {
+    FullDisk(Plan{.disk_bytes = kSmallestDisk, .filling = Filling::kTiny, .replies_kept = 1500s})
+        .fill_and_truncate_to_the_same_size();
+}
+
+TEST_CASE("reqh full disk: punches of single bytes leave room for deletes", "[reqh]") {
+    FullDisk(Plan{.disk_bytes = kSmallestDisk + 1024 * std::uint64_t{kBlock},
+                  .filling = Filling::kEmptyObjects,
+                  .replies_kept = 1500s})
+        .fill_and_punch_bytes();
 }
 
 // FOPD_SWARM_SEEDS sets how many seeds, a fiftieth of them; FOPD_SEED runs one.

@@ -14,6 +14,9 @@ using namespace fopd::reqh::testing;
 
 namespace {
 
+// That one checkpoint may have.
+constexpr std::size_t kFewChanges = 400;
+
 // Buffered writes of a block, until one is refused.
 fop::Status write_until_refused(StoreStage& stage, fop::Fid fid) {
     const WriteSpec write(fid, {{.offset = 0, .length = kBlock}}, pattern(kBlock, 1));
@@ -67,7 +70,7 @@ TEST_CASE("reqh index: one without a reserve takes deletes, truncates and punche
     std::vector<fop::Fid> fids;
     for (int i = 0; i < 600; ++i) {
         fids.push_back(stage.create(std::to_string(i)));
-        if (i % 4 == 0) stage.write(fids.back(), 0, pattern(kBlock, 1));
+        if (i % 4 == 0) stage.write(fids.back(), 0, pattern(4 * kBlock, 1));
     }
     stage.index_image().has_reserve = false;
     stage.run_for(10s);
@@ -77,7 +80,9 @@ TEST_CASE("reqh index: one without a reserve takes deletes, truncates and punche
     REQUIRE(write.status() == fop::Status::kNoSpace);
     REQUIRE(write.answer->words == "there is no space left for the index of its disk");
     REQUIRE(stage.call(truncate(fids[0], 100)).status() == fop::Status::kDone);
-    REQUIRE(stage.call(punch(fids[4], {.offset = 10, .length = 50})).status() ==
+    REQUIRE(stage.call(punch(fids[4], {.offset = 10, .length = 3 * kBlock})).status() ==
+            fop::Status::kNoSpace);
+    REQUIRE(stage.call(punch(fids[4], {.offset = 10, .length = 4 * kBlock})).status() ==
             fop::Status::kDone);
     for (const fop::Fid fid : fids) {
         FakeFop& removed = stage.call({.type = type_of("delete"), .body = fop::Delete{.fid = fid}});
@@ -94,6 +99,50 @@ TEST_CASE("reqh index: one without a reserve takes deletes, truncates and punche
     stage.run_for(10s);
     REQUIRE(stage.event_count("store.index_has_room") == 1);
     stage.create("again");
+}
+
+// The index has room for checkpoints of few changes.
+TEST_CASE("reqh index: one without a reserve is given few changes at a time", "[reqh]") {
+    StoreStage stage({.disk_bytes = 32UL << 20});
+    std::vector<fop::Fid> fids;
+    for (int i = 0; i < 2000; ++i) fids.push_back(stage.create());
+    // Two of hundreds of extents.
+    for (std::uint64_t i = 0; i < 300; ++i) {
+        stage.write(fids[0], 2 * i * kBlock, pattern(kBlock, 1));
+        stage.write(fids[1], 2 * i * kBlock, pattern(kBlock, 1));
+    }
+    stage.index_image().has_reserve = false;
+    stage.run_for(20s);
+    REQUIRE(stage.event_count("store.index_full") == 1);
+    stage.index_image().changes_max = kFewChanges;
+
+    std::vector<FakeFop*> under_way;
+    under_way.push_back(&stage.send(truncate(fids[0], 100)));
+    for (std::size_t i = 1; i < fids.size(); ++i) {
+        under_way.push_back(
+            &stage.send({.type = type_of("delete"), .body = fop::Delete{.fid = fids[i]}}));
+    }
+    for (FakeFop* const fop : under_way) {
+        stage.wait_for(*fop);
+        INFO(fop->answer->words);
+        REQUIRE(fop->status() == fop::Status::kDone);
+    }
+    stage.run_for(20s);
+    REQUIRE_FALSE(stage.volume().sweeping());
+    REQUIRE(stage.index_image().refused_count == 0);
+}
+
+TEST_CASE("reqh index: one without a reserve is given few changes at a time by a start", "[reqh]") {
+    StoreStage stage({.disk_bytes = 32UL << 20});
+    stage.run_for(6s);
+    for (int i = 0; i < 300; ++i) stage.create();
+    stage.index_image().has_reserve = false;
+    stage.index_image().changes_max = kFewChanges;
+    stage.lose_power();
+    stage.start();
+
+    REQUIRE(stage.volume().serving());
+    REQUIRE(stage.index_image().refused_count == 0);
 }
 
 // The log is full with removals, and what frees their space is a record, too.

@@ -59,6 +59,17 @@ TEST_CASE("allocator: a full disk gives nothing, and has no free block", "[store
     REQUIRE_FALSE(allocator.allocate_segment().has_value());
 }
 
+TEST_CASE("allocator: a segment that is held is free, and not to be had yet", "[store]") {
+    Allocator allocator(small_disk(8));
+    const auto held = allocator.hold_ahead(kSegmentBlocks);
+    REQUIRE(held.has_value());
+
+    REQUIRE(allocator.use().free_blocks == 8 * kSegmentBlocks);
+    REQUIRE(allocator.blocks_for_data() == 7 * kSegmentBlocks);
+    allocator.end_hold(*held, Allocator::Content::kFilled);
+    REQUIRE(allocator.blocks_for_data() == 8 * kSegmentBlocks);
+}
+
 TEST_CASE("allocator: data leaves the log's reserve alone", "[store]") {
     Allocator allocator(small_disk(3));
     allocator.set_log_claim(2);

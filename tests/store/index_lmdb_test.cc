@@ -171,6 +171,19 @@ TEST_CASE("store lmdb index: the file system keeps blocks for it beyond its end"
     REQUIRE(stage.index().has_reserve());
 }
 
+TEST_CASE("store lmdb index: blocks beyond its end that it has used are given to it again",
+          "[store]") {
+    IndexStage stage(IndexKind::kLmdb);
+    Changes changes;
+    for (int i = 1000; i < 2000; ++i) changes[std::to_string(i)] = std::string(1500, 'v');
+    REQUIRE(stage.apply(changes, 1).has_value());
+    struct stat file{};
+    REQUIRE(::stat(stage.file().c_str(), &file) == 0);
+    REQUIRE(file.st_size > (1L << 20));
+    REQUIRE(static_cast<std::uint64_t>(file.st_blocks) * 512 >=
+            static_cast<std::uint64_t>(file.st_size) + (7UL << 19));
+}
+
 TEST_CASE("store lmdb index: after a kill it is what it was after a change", "[store]") {
     for (unsigned round = 0; round < 5; ++round) {
         IndexStage stage(IndexKind::kLmdb);

@@ -178,6 +178,7 @@ public:
     Task<Result<void>> show_all(IndexShow* show) override { return index_->show_all(show); }
     IndexFigures figures() const override { return index_->figures(); }
     bool has_reserve() const override { return index_->has_reserve(); }
+    std::uint64_t room_bytes() const override { return index_->room_bytes(); }
 
 private:
     class Half final : public IndexChanges {
@@ -456,7 +457,7 @@ Task<Result<void>> Machine::truncate(Fid fid, core::Random* random) {
     Change change;
     put_object(change.records, fid, state, remains_.version);
     const auto punched = co_await volume_->punch(&change, fid, hole, wait);
-    if (!punched) co_return punched;
+    if (!punched) co_return std::unexpected(punched.error());
     remains_.objects[fid].push_back(state);
     const Result<void> begun =
         volume_->begin(change, std::move(*reserved), Durability::kDurable, Data::kNone);
