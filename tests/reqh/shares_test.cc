@@ -115,7 +115,7 @@ TEST_CASE("reqh shares: a client that is not slow may have more, until slow ones
 }
 
 TEST_CASE("reqh shares: some pieces are for fops that wait for no client", "[reqh]") {
-    const std::uint64_t total = GENERATE(2, 8, 256);
+    const std::uint64_t total = GENERATE(2U, 8U, 256U);
     Shares shares;
     std::uint64_t sum = 0;
     for (std::uint32_t client = 0; client < 100; ++client) {

@@ -67,7 +67,7 @@ Task<bool> let_go(RangeLock* lock) {
 
 TEST_CASE("reqh slow client: what is sent in messages does not wait behind clients that are slow",
           "[reqh]") {
-    const std::size_t pieces = GENERATE(8, 64);
+    const std::size_t pieces = GENERATE(8U, 64U);
     StoreStage node({.piece_count = pieces});
     const fop::Fid fid = node.create();
     node.write(fid, 0, pattern(4 * kBlock, 1));
@@ -189,7 +189,7 @@ TEST_CASE("reqh slow client: as many parts of blocks as a write may have find th
     Bytes expected = pattern(4UL << 20, 1);
     node.write(fid, 0, expected);
     // Each begins and ends within a block; the last two share one.
-    const std::uint64_t length = GENERATE(100, kBlock, 3 * kBlock, 15 * kBlock);
+    const std::uint64_t length = GENERATE(100U, kBlock, 3 * kBlock, 15 * kBlock);
     std::vector<fop::Range> ranges;
     for (std::uint64_t i = 0; i + 1 < fop::kRangesMax; ++i) {
         ranges.push_back({.offset = i * 16 * kBlock + 3000, .length = length});
@@ -216,11 +216,11 @@ TEST_CASE("reqh slow client: as many parts of blocks as a write may have find th
 TEST_CASE("reqh slow client: appends whose bytes come at a time follow each other", "[reqh]") {
     StoreStage node;
     const fop::Fid fid = node.create();
-    Bytes expected = pattern(GENERATE(0, kBlock, 1000), 1);
+    Bytes expected = pattern(GENERATE(0U, kBlock, 1000U), 1);
     if (!expected.empty()) node.write(fid, 0, expected);
     // Lengths that make the others' offsets what they were, whole blocks behind, and neither; in
     // one piece of buffer and in several.
-    const std::uint64_t seed = GENERATE(range(1, 9));
+    const std::uint64_t seed = GENERATE(range(1U, 9U));
     core::Random random(seed);
     std::vector<Bytes> all;
     std::vector<AppendSpec> specs;
