@@ -64,7 +64,8 @@ public:
     std::uint64_t depth() const { return allowed_.get(); }
 
 private:
-    // Two operations may always run, however large, so that the device never idles between them.
+    // Two operations may always run (one at a depth of 1), however large, so that the device does
+    // not idle between them.
     static constexpr std::uint32_t kAlways = 2;
 
     static std::size_t index(IoType type) { return static_cast<std::size_t>(type); }
