@@ -8,9 +8,9 @@
 
 namespace fopd::core {
 
-// A first-in-first-out queue with room for `count_max` items, for coroutines of one reactor. A full
-// queue refuses; whoever pushes decides what that means. close() lets what is inside be taken out
-// and then ends every pop.
+// A FIFO queue of at most `count_max` items, for coroutines of one reactor. Pushing to a full queue
+// fails, and the caller decides what to do. After close(), the remaining items can still be popped;
+// then every pop() fails with kClosed.
 template <typename T>
 class BoundedQueue {
 public:
@@ -23,7 +23,7 @@ public:
     bool full() const { return count_ == slots_.size(); }
     bool closed() const { return closed_; }
 
-    // False, and `item` untouched, when the queue is full or closed.
+    // Returns false, and leaves `item` unchanged, when the queue is full or closed.
     [[nodiscard]] bool try_push(T&& item) {
         if (full() || closed_) return false;
         slots_[(head_ + count_) % slots_.size()] = std::move(item);
@@ -44,7 +44,8 @@ public:
         return item;
     }
 
-    // The oldest item; kClosed when there will be none, kTimedOut or kCancelled.
+    // Waits for the oldest item. kClosed: the queue is closed and empty. Otherwise kTimedOut or
+    // kCancelled, from `options`.
     Task<Result<T>> pop(WaitOptions options) {
         for (;;) {
             if (std::optional<T> item = try_pop(); item.has_value()) co_return std::move(*item);

@@ -10,14 +10,14 @@
 
 namespace fopd::core {
 
-// What every piece of a pool measures: one piece of a bulk transfer.
+// Size of every buffer in a pool: one chunk of a bulk transfer.
 inline constexpr std::size_t kBufferBytes = 256UL << 10;
 
-// The memory one locality does I/O with: page-aligned pieces of one size, mapped once, registered
-// with the ring where the memory lock limit allows. Lives on its reactor.
+// The I/O memory of one locality: page-aligned buffers of kBufferBytes, mapped once, and registered
+// with the io_uring if the memory lock limit allows. Used on one reactor.
 class BufferPool {
 public:
-    // A piece on loan; it goes back on destruction.
+    // A borrowed buffer; the destructor returns it to the pool.
     class Loan {
     public:
         Loan(Loan&& other) noexcept
@@ -42,25 +42,25 @@ public:
     BufferPool(const BufferPool&) = delete;
     BufferPool& operator=(const BufferPool&) = delete;
 
-    // Maps `size_bytes`, rounded down to whole pieces, at least one. kNoSpace when there is no
-    // memory. Not being registered, all of it or none, is no failure: registered() tells, and
-    // registration_error() why.
+    // Maps `size_bytes`, rounded down to whole buffers but at least one. kNoSpace: no memory.
+    // Either all of the memory is registered with the ring or none of it; open() succeeds in both
+    // cases. registered() tells which, and registration_error() why registration failed.
     Result<void> open(std::size_t size_bytes);
-    // Requires: nothing is on loan.
+    // Requires: no buffer is on loan.
     void close();
 
-    // Waits for a free piece, in the order of asking; kTimedOut or kCancelled when there is none in
-    // time.
+    // Waits for a free buffer; callers are served in FIFO order. kTimedOut or kCancelled when the
+    // wait ends first.
     Task<Result<Loan>> borrow(WaitOptions options);
 
     bool is_waited_for() const { return !waiters_.empty(); }
 
-    // All of it, free or not.
+    // All of the pool's memory, free or on loan.
     std::span<std::byte> memory() const { return memory_; }
     bool registered() const { return !regions_.empty(); }
     const Error& registration_error() const { return registration_error_; }
 
-    // Both from any thread.
+    // Thread-safe: the number of buffers, and of free ones.
     std::uint64_t total_count() const { return total_.get(); }
     std::uint64_t free_count() const { return free_.get(); }
 
@@ -72,10 +72,10 @@ private:
     Reactor& reactor_;
     WaitQueue waiters_;
     std::span<std::byte> memory_;
-    std::vector<Buffer> regions_;  // The kernel takes 1 GiB at a time.
+    std::vector<Buffer> regions_;  // One registration covers at most 1 GiB.
     Error registration_error_{.code = Errc::kUnsupported};
-    std::vector<Buffer> pieces_;  // The free ones; the last given back is the first to go.
-    std::size_t promised_ = 0;    // Of the free ones, to those who were woken.
+    std::vector<Buffer> pieces_;  // Free buffers, used in LIFO order.
+    std::size_t promised_ = 0;    // Free buffers reserved for waiters that were woken.
     Counter total_;
     Counter free_;
 };

@@ -4,7 +4,7 @@
 
 namespace fopd::core {
 
-// Told once when its CancelSource is cancelled. Awaiters derive from it.
+// Its callback runs once, when its CancelSource is cancelled. Awaiters derive from it.
 class CancelHook : public ListNode {
 public:
     using Notify = void (*)(CancelHook&);
@@ -15,8 +15,9 @@ private:
     Notify notify_;
 };
 
-// Asks everything that waits under it to give up. What is asked may need time: a buffer the kernel
-// holds comes back first. Lives on one reactor and outlives every wait that names it.
+// Cancels every wait registered with it. A cancelled operation may still take time to end, for
+// example until the kernel has released its buffer. Used on one reactor; must outlive every wait
+// registered with it.
 class CancelSource {
 public:
     CancelSource() = default;
@@ -25,7 +26,7 @@ public:
 
     bool cancelled() const { return cancelled_; }
 
-    // Idempotent. Waits that begin later under this source end at once.
+    // Idempotent. Later waits with this source end at once.
     void cancel() {
         cancelled_ = true;
         while (CancelHook* hook = hooks_.pop_front()) hook->notify_(*hook);

@@ -4,7 +4,7 @@
 
 namespace fopd::core {
 
-// Where the time comes from. Thread-safe.
+// Source of the current time. Thread-safe.
 class Clock {
 public:
     virtual ~Clock() = default;

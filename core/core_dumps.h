@@ -4,9 +4,8 @@
 
 namespace fopd::core {
 
-// From then on this process leaves no core dump, neither in a file nor with a program that the
-// kernel would hand it to. Keys lie in the memory of sessions and on stacks, not in pages of their
-// own that could be left out of a dump.
+// Disables core dumps of this process, both to a file and to a core_pattern program. Secret keys
+// are on stacks and in session objects, so they cannot be excluded from a dump page by page.
 Result<void> forbid_core_dumps();
 
 }  // namespace fopd::core

@@ -5,8 +5,9 @@
 
 namespace fopd::core {
 
-// A number that one thread writes and any thread may read at any time, at the price of plain loads
-// and stores. Readers see each number whole, and several numbers not necessarily of one instant.
+// A number that one thread writes and any thread may read at any time, at the cost of plain loads
+// and stores. Each read is atomic, but values of several counters need not be from the same
+// instant.
 class Counter {
 public:
     void add(std::uint64_t amount) { set(get() + amount); }

@@ -2,7 +2,7 @@
 
 namespace fopd {
 
-// Says which promise was broken, and where, and aborts.
+// Prints the failed expression and its location, and aborts.
 [[noreturn]] void ensure_failed(const char* expression, const char* file, int line);
 
 }  // namespace fopd

@@ -8,7 +8,7 @@
 
 namespace fopd::core {
 
-// Where secrets come from: bytes nobody can guess. Thread-safe in the real world.
+// Source of unpredictable bytes for secrets. SystemEntropy is thread-safe; SeededEntropy is not.
 class Entropy {
 public:
     virtual ~Entropy() = default;

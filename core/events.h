@@ -16,10 +16,10 @@ struct Field {
     std::variant<std::string_view, std::int64_t, std::uint64_t, double, bool> value;
 };
 
-// Where a folder reports what happened. An event is one line of the log: `fopd.<area>.<event>
-// key=value …`. Never keys, tokens or payload. Thread-safe and non-blocking: a sink that cannot
-// keep up drops and counts. Repeats are rate-limited by the sink, by event name, but for those of
-// which each says something of its own.
+// Interface for logging events. An event is one line of the log: `fopd.<area>.<event> key=value …`.
+// Never keys, tokens or payload. Thread-safe and non-blocking: a sink that cannot keep up drops and
+// counts. Repeats are rate-limited by the sink, by event name, but for those of which each says
+// something of its own.
 class EventSink {
 public:
     virtual ~EventSink() = default;

@@ -12,12 +12,12 @@ namespace fopd::core {
 
 class Reactor;
 
-// Counts what runs in the background of one owner. The owner's stop() closes the gate, which lets
-// nobody in any more, and waits until the last has left; then the owner may be destroyed. Lives on
-// one reactor.
+// Counts the background tasks of one owner. The owner's stop() closes the gate, so that no new task
+// can enter, and waits until the last task has left; then the owner may be destroyed. Used on one
+// reactor only.
 class Gate {
 public:
-    // A place inside the gate, left on destruction.
+    // Keeps its owner counted in the gate; the destructor leaves the gate.
     class Holder {
     public:
         Holder(Holder&& other) noexcept : gate_(std::exchange(other.gate_, nullptr)) {}
@@ -86,17 +86,17 @@ public:
         }
     };
 
-    // Lets nobody in any more.
+    // Closes the gate to new tasks without waiting.
     void shut() { closed_ = true; }
 
-    // Shuts the gate; a coroutine of `reactor` awaits it to wait until all have left. It has no
-    // deadline: those inside end because they are told to, each by its own deadline or
-    // CancelSource. One coroutine waits at a time.
+    // Shuts the gate and, when awaited by a coroutine of `reactor`, waits until all tasks have
+    // left. Has no deadline: the tasks inside must end by their own deadlines or CancelSources.
+    // Only one coroutine may wait at a time.
     CloseAwaiter close(Reactor& reactor) {
         closed_ = true;
         return {*this, reactor, kNever};
     }
-    // The same until `deadline` at most: kTimedOut when somebody is still inside by then.
+    // Like close(), but gives kTimedOut if a task is still inside at `deadline`.
     CloseByAwaiter close_by(Reactor& reactor, Instant deadline) {
         closed_ = true;
         return {*this, reactor, deadline};

@@ -8,8 +8,8 @@
 
 namespace fopd::core {
 
-// How often which size of value was seen. Values up to 15 are exact, larger ones fall into buckets
-// at most 1/16 wide. Written by one thread, readable from any, in constant memory (8 KiB).
+// A histogram of values. Values up to 15 are exact; larger values fall into buckets at most 1/16 of
+// the value wide. One thread writes, any thread may read. Uses constant memory (8 KiB).
 class Histogram {
 public:
     void record(std::uint64_t value);

@@ -4,7 +4,7 @@
 
 namespace fopd::core {
 
-// A place in an IntrusiveList. It leaves its list when it is destroyed.
+// Base class of objects in an IntrusiveList. The destructor removes the object from its list.
 class ListNode {
 public:
     ListNode() = default;
@@ -29,8 +29,8 @@ private:
     ListNode* prev_ = this;
 };
 
-// A first-in-first-out list of objects that derive from ListNode, each in one list at most. It owns
-// nothing and allocates nothing; who puts an object in keeps it alive.
+// A FIFO list of objects that derive from ListNode. Each object is in at most one list. The list
+// allocates nothing and does not own its objects; the caller keeps them alive.
 template <typename T>
 class IntrusiveList {
 public:

@@ -6,7 +6,7 @@
 
 namespace fopd::core {
 
-// What Linux transfers at most in one read or write; the rest makes it a short one.
+// The most bytes Linux transfers in one read or write; a larger request is a short one.
 inline constexpr std::size_t kIoBytesMax = 0x7ffff000;
 
 // An open file, and its place in the ring's table of fixed files if it has one. Whoever opened the

@@ -8,10 +8,10 @@ namespace fopd::core {
 
 class Mailbox;
 
-// Something to be done on another reactor's thread. The sender owns it, keeps it until it has been
-// delivered, and posts it at most once at a time: that bounds every mailbox. One that is destroyed
-// all the same leaves its mailbox; that needs a receiver that is not turning just then, as in the
-// simulated world, where it happens when the sender's reactor is dropped.
+// Work to be done on another reactor's thread. The sender owns the message and keeps it until it
+// has been delivered. A message is in at most one mailbox at a time, which bounds every mailbox.
+// Destroying a queued message removes it from the mailbox; this is safe only while the receiver
+// runs no turn, as in the simulation when the sender's reactor is dropped.
 class Message {
 public:
     using Deliver = void (*)(Message&);
@@ -23,11 +23,11 @@ public:
 private:
     friend Mailbox;
     Deliver deliver_;
-    Mailbox* mailbox_ = nullptr;  // Where it waits to be delivered.
+    Mailbox* mailbox_ = nullptr;  // The mailbox it is queued in; null when not queued.
     Message* next_ = nullptr;
 };
 
-// Many senders, one receiver, lock-free, first in first out for each sender.
+// A lock-free queue with many senders and one receiver; FIFO for each sender.
 class Mailbox {
 public:
     Mailbox() = default;
@@ -38,8 +38,9 @@ public:
     Mailbox(const Mailbox&) = delete;
     Mailbox& operator=(const Mailbox&) = delete;
 
-    // From any thread. The order of this store and the receiver's `sleeping` flag matters: both
-    // sides use sequentially consistent operations, so that one of them always sees the other.
+    // Thread-safe. The sender stores the message and then loads the receiver's `sleeping_` flag;
+    // the receiver sets the flag and then checks the mailbox. Both use sequentially consistent
+    // operations, so at least one side sees the other's store and no wake-up is lost.
     void push(Message& message) {
         ENSURE(message.mailbox_ == nullptr);
         message.mailbox_ = this;
@@ -55,14 +56,14 @@ public:
         return newest_.load(std::memory_order_seq_cst) == nullptr && taken_ == nullptr;
     }
 
-    // On the receiver's thread: delivers what is there now, oldest first, and says how much that
-    // was. What arrives meanwhile waits for the next call.
+    // On the receiver's thread: delivers the messages queued now, oldest first, and returns their
+    // number. Messages that arrive meanwhile wait for the next call.
     unsigned deliver() {
         if (newest_.load(std::memory_order_relaxed) != nullptr) take_all();
         unsigned count = 0;
         while (taken_ != nullptr) {
             Message& message = *taken_;
-            // Forgotten first: once delivered, the message may be gone, or posted again.
+            // Unlink the message first: delivery may destroy it or post it again.
             taken_ = message.next_;
             message.mailbox_ = nullptr;
             message.deliver_(message);
@@ -71,7 +72,7 @@ public:
         return count;
     }
 
-    // See Message about its destruction.
+    // Removes a queued message that is being destroyed; see Message.
     void forget(Message& message) {
         take_all();
         for (Message** place = &taken_; *place != nullptr; place = &(*place)->next_) {
@@ -83,7 +84,7 @@ public:
     }
 
 private:
-    // Appends what has arrived to what was taken before, oldest first.
+    // Moves newly arrived messages to the end of `taken_`, oldest first.
     void take_all() {
         Message* oldest = nullptr;
         for (Message* each = newest_.exchange(nullptr, std::memory_order_acquire);
@@ -99,7 +100,7 @@ private:
     }
 
     std::atomic<Message*> newest_ = nullptr;
-    Message* taken_ = nullptr;  // About to be delivered, oldest first.
+    Message* taken_ = nullptr;  // Taken from `newest_`, not yet delivered; oldest first.
 };
 
 inline Message::~Message() {

@@ -12,12 +12,12 @@ namespace fopd::core {
 
 class VirtualWorld;
 
-// Where blocking calls go, so that they never stop a locality: a few named threads with a bounded
-// queue. In the simulated world the calls happen at once and return after a delay drawn from the
+// A thread pool for blocking calls, so that they never block a locality: a few named threads with a
+// bounded queue. In the simulation a call runs at once and returns after a delay drawn from the
 // seed.
 class Offload {
 public:
-    // One call on its way. Its owner keeps it until `done` has been delivered on `home`.
+    // One call, queued or running. The owner keeps it until `done` has been delivered on `home`.
     struct Job {
         using Run = void (*)(Job&);
         Job(Run run_blocking, Message::Deliver deliver, Timer::Fire fire, Reactor& reactor)

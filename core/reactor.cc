@@ -199,7 +199,7 @@ Poller::Look Reactor::look() {
     return always ? Poller::Look::kAlways : Poller::Look::kIfItPays;
 }
 
-// Looks for work without sleeping. Gives up for a while when it mostly looked in vain.
+// Looks for work without sleeping. Skips spinning for a while after spins that mostly failed.
 bool Reactor::spin(Poller::Look look) {
     const bool must_pay = look == Poller::Look::kIfItPays;
     if (must_pay && spin_pause_ > 0) {

@@ -24,13 +24,13 @@
 
 namespace fopd::core {
 
-// How long a wait may last and who may end it early.
+// Limits of one wait: its deadline, and a source that can cancel it early (null: none).
 struct WaitOptions {
     Instant deadline = kNever;
     CancelSource* cancel = nullptr;
 };
 
-// What a reactor has done so far. Written by its thread, readable from any.
+// Counters of a reactor's work. The reactor's thread writes them; any thread may read them.
 struct ReactorStats {
     Counter turns;
     Counter sleeps;
@@ -39,15 +39,15 @@ struct ReactorStats {
     Counter messages;
     Counter io_submitted;
     Counter io_completed;
-    Counter spins_won;     // Spins that ended with something to do.
-    Counter spins_lost;    // Spins that ended in a sleep all the same.
+    Counter spins_won;     // Spins that found work.
+    Counter spins_lost;    // Spins that found nothing, so the reactor slept.
     Counter last_turn_ns;  // When the last turn began, on the reactor's time line.
     Counter missed_wakes;  // See FdWatch::missed_wake().
 };
 
 struct ReactorOptions {
-    // How long to look for work before going to sleep; 0 never spins. Worth it only with a core to
-    // spare.
+    // How long the reactor spins for work before it sleeps; 0 disables spinning. Enable it only
+    // when a core can be spared.
     Duration spin{0};
 };
 
@@ -57,83 +57,89 @@ class IoAwaiter;
 class YieldAwaiter;
 class LongStepAwaiter;
 
-// One thread's event loop: coroutines that are ready, timers, messages from other threads, I/O. In
-// a turn it delivers messages, fires timers, asks its pollers, resumes what was ready by then, lets
-// the pollers send what was gathered, and waits for I/O if nothing is left to do. now() stands
-// still between two waits.
+// One thread's event loop: ready coroutines, timers, messages from other threads, and I/O. One turn
+// delivers messages, fires timers, polls the pollers, resumes the coroutines that are ready at that
+// point, flushes the pollers, and waits for I/O if no work is left. now() changes only at a wait,
+// so it is constant within a turn.
 //
-// Everything but post() and stats() belongs to the thread that calls run(), or turn().
+// Only post() and stats() may be called from any thread. Every other function must be called on the
+// thread that calls run() or turn().
 class Reactor {
 public:
     explicit Reactor(std::unique_ptr<Backend> backend, ReactorOptions options = {});
-    // Drops the coroutines that are still suspended in it. Requires: nothing is in flight that a
-    // kernel could still write to; a real reactor is empty by then because its gates were closed.
+    // Destroys the coroutines that are still suspended on this reactor. Requires: no operation is
+    // in flight whose buffer a kernel could still write to. Outside the simulation, all gates were
+    // closed before, so no coroutine is left.
     ~Reactor();
     Reactor(const Reactor&) = delete;
     Reactor& operator=(const Reactor&) = delete;
 
     // -- coroutines --
 
-    // Runs `task` in the background, from the next turn on. The gate must be open; it cannot be
-    // waited shut before the task has ended.
+    // Runs `task` in the background, from the next turn on. The task holds the gate until it ends.
+    // Requires: the gate is open.
     void spawn(Gate& gate, Task<void> task);
-    // The same from now on: within this call it runs until it waits for something. For what a
-    // poller gathered, so that its I/O leaves with this turn.
+    // Like spawn(), but runs the task at once, within this call, until it first suspends. Pollers
+    // use this in flush(), so that the task's I/O is submitted in the same turn.
     void start(Gate& gate, Task<void> task);
-    // Continues a suspended coroutine in a later turn, in the order of these calls.
+    // Resumes a suspended coroutine in a later turn. Coroutines resume in the order of schedule()
+    // calls.
     void schedule(std::coroutine_handle<> handle);
-    // Destroys every spawned coroutine where it is suspended, the last spawned first, so that what
-    // a coroutine lent to those it spawned outlives them. The end of a process, in the simulated
-    // world: the objects whose coroutines these were can be destroyed next, then the reactor.
+    // Destroys every spawned coroutine at its suspension point, the last spawned first, so that
+    // objects a coroutine lent to its children outlive the children. The simulation uses this to
+    // end a process: it then destroys the objects that had spawned the coroutines, then the
+    // reactor.
     void drop_coroutines();
-    // Lets others run if this turn has resumed enough already. For loops that may not suspend.
+    // Suspends the caller only if this turn's budget of maybe_yield() calls is used up. For loops
+    // that might otherwise run long without suspending.
     YieldAwaiter maybe_yield();
-    // Lets everything run that is ready now.
+    // Suspends the caller behind every coroutine that is ready now.
     YieldAwaiter yield();
-    // Before a step of work that takes long, such as looking at some hundred entries: of all who
-    // ask one goes on in a turn, in the order of these calls. So what is short waits for one such
-    // step, however many there are to do.
+    // Await this before a long step of computation, such as examining some hundred entries. Each
+    // turn lets only one of the waiting coroutines continue, in the order of these calls, so short
+    // work is delayed by at most one long step per turn.
     LongStepAwaiter long_step();
 
     // -- time --
 
     Instant now() const { return now_; }
-    // Result<void>: fine at the deadline, kCancelled before.
+    // Gives a Result<void>: success at the deadline, kCancelled if cancelled earlier.
     SleepAwaiter sleep_until(Instant deadline, CancelSource* cancel = nullptr);
     SleepAwaiter sleep_for(Duration span, CancelSource* cancel = nullptr);
     void arm(Timer& timer, Instant deadline) { timers_.arm(timer, deadline); }
 
     // -- other threads --
 
-    // From any thread: `message` is delivered on this one. The reactor outlives the call, so it is
-    // destroyed only when the threads that post to it have ended.
+    // Thread-safe. Delivers `message` on this reactor's thread. Requires: the reactor outlives the
+    // call, so it is destroyed only after the threads that post to it have ended.
     void post(Message& message);
 
-    // -- libraries that must be asked --
+    // -- pollers: libraries that must be polled for events --
 
-    // From now on `poller` takes part in every turn. It is removed before it is destroyed; its own
-    // destructor does that too.
+    // Calls `poller` in every turn from now on. The poller must be removed before it is destroyed;
+    // its destructor also removes it.
     void add_poller(Poller& poller) { pollers_.push_back(poller); }
     void remove_poller(Poller& poller) { poller.unlink(); }
 
-    // -- I/O. A short read or write is a length, not an error; a wait that ends early still waits
-    // for the buffer to come back. --
+    // -- I/O. A short read or write is not an error: the result is the number of bytes. An
+    // operation that times out or is cancelled still waits until the kernel has released the
+    // buffer. --
 
     PlainIoAwaiter nop();
     PlainIoAwaiter read(File file, Buffer into, std::uint64_t offset);
     IoAwaiter read(File file, Buffer into, std::uint64_t offset, WaitOptions wait);
     PlainIoAwaiter write(File file, Buffer from, std::uint64_t offset);
     IoAwaiter write(File file, Buffer from, std::uint64_t offset, WaitOptions wait);
-    // From all the pieces, one behind the other. They stay until it has ended, as their bytes do.
+    // Writes all `pieces` consecutively, starting at `offset`. The caller keeps the iovecs and the
+    // memory they name until the write has completed.
     PlainIoAwaiter gather(File file, std::span<const iovec> pieces, std::uint64_t offset);
-    // Makes what was written durable, without its meta-data where that is not needed to read it
-    // back.
+    // Like fdatasync(2): makes written data durable, and only the metadata needed to read it back.
     PlainIoAwaiter sync_data(File file);
     IoAwaiter sync_data(File file, WaitOptions wait);
     PlainIoAwaiter sync(File file);
     IoAwaiter sync(File file, WaitOptions wait);
-    // Waits until the descriptor has one of the poll(2) `events`; looks once, now and when it
-    // changes.
+    // Waits until the descriptor has one of the poll(2) `events`. One-shot: the poll must be issued
+    // again for the next event.
     IoAwaiter poll(int fd, std::uint32_t events, WaitOptions wait = {});
 
     void submit(IoOp& op);
@@ -147,28 +153,30 @@ public:
 
     // -- the loop --
 
-    // Turns until stop() was called on this thread; a stop() before that ends it at once. May be
-    // called again.
+    // Runs turns until stop() is called on this thread. If stop() was called before run(), run()
+    // returns at once. May be called again.
     void run();
     void stop() { stopping_ = true; }
-    // Runs `task` to its end on the calling thread, and everything else meanwhile; stop() does not
-    // end it. Not for the simulated world, whose reactors the VirtualWorld turns.
+    // Runs turns on the calling thread until `task` has ended; stop() does not interrupt it. Not
+    // for simulated reactors: the VirtualWorld runs their turns.
     template <typename T>
     T run_until_done(Task<T> task);
 
-    // For the simulated world: one turn at `now`, without waiting. True when there is more to do at
-    // once.
+    // For the simulation: runs one turn at time `now` without waiting. Returns true when more work
+    // is ready.
     bool turn(Instant now);
-    // True when a turn would find a coroutine to resume or a message.
+    // True when a coroutine is ready or a message is waiting.
     bool work_waiting() const {
         return ready_count() > 0 || !long_steps_.empty() || !mailbox_.empty();
     }
-    // When the next turn is due at the latest.
+    // The deadline of the earliest timer, or kNever.
     Instant next_deadline() const { return timers_.next_deadline(); }
-    // For the simulated world: from now on a message wakes the backend.
+    // For the simulation: marks the reactor as sleeping, so that the next message wakes its
+    // backend.
     void expect_wake() { sleeping_.store(true, std::memory_order_relaxed); }
 
-    // From any thread; what is writable, on this one.
+    // The const overload may be called from any thread, the other one only on this reactor's
+    // thread.
     const ReactorStats& stats() const { return stats_; }
     ReactorStats& stats() { return stats_; }
     const char* backend_name() const { return backend_->name(); }
@@ -189,32 +197,35 @@ private:
     void wait_for_work();
     Poller::Look look();
     bool spin(Poller::Look look);
-    // The time went on while nobody turned.
+    // Updates now(), which is stale if no turn has run for a while.
     void begin_run() { now_ = backend_->now(); }
 
     std::unique_ptr<Backend> backend_;
     const ReactorOptions options_;
-    Instant now_;  // As of the end of the last wait.
+    Instant now_;  // The time at the end of the last wait.
 
     // The ready queue: a ring whose size is a power of two. It holds each live coroutine at most
-    // once, and is bounded by what bounds those.
+    // once, so the number of live coroutines bounds it.
     std::unique_ptr<std::coroutine_handle<>[]> ready_;
-    std::size_t ready_mask_;  // Its size less one.
+    std::size_t ready_mask_;  // Size of the ring minus one.
     std::size_t ready_head_ = 0;
     std::size_t ready_tail_ = 0;
     std::uint32_t turn_budget_ = 0;
-    IntrusiveList<LongStepAwaiter> long_steps_;  // That wait for their turn.
-    bool long_step_taken_ = false;               // In this turn.
+    IntrusiveList<LongStepAwaiter> long_steps_;  // Waiting to continue, oldest first.
+    bool long_step_taken_ = false;               // A long step has begun in this turn.
 
     TimerHeap timers_;
     Mailbox mailbox_;
     std::atomic<bool> sleeping_ = false;
     IntrusiveList<Poller> pollers_;
-    bool pollers_asked_ = false;  // A spin ended with what they found: the turn is about that.
+    // A spin already polled the pollers: the next turn does not poll them again.
+    bool pollers_asked_ = false;
     bool stopping_ = false;
-    std::uint8_t spin_history_ = 0xff;  // The last eight spins, a bit each: set when it found work.
+    // One bit for each of the last eight spins: set if it found work.
+    std::uint8_t spin_history_ = 0xff;
     std::uint32_t spin_pause_ = 0;
-    Gate own_tasks_;                 // Of run_until_done(): one that failed goes with its reactor.
+    // Held by tasks of run_until_done(). A task that threw is destroyed with the reactor.
+    Gate own_tasks_;
     IntrusiveList<ListNode> roots_;  // Frames of spawned coroutines that have not ended.
     ReactorStats stats_;
 };
@@ -275,7 +286,7 @@ private:
     bool slept_ = false;
 };
 
-// An operation that nothing but its completion ends.
+// An operation without a deadline or CancelSource: only its completion ends it.
 class PlainIoAwaiter final : IoOp {
 public:
     PlainIoAwaiter(Reactor& reactor, IoCode what, File on = {}, Buffer memory = {},
@@ -295,7 +306,7 @@ public:
         handle_ = handle;
         reactor_.submit(*this);
     }
-    // The number of bytes.
+    // Returns the number of bytes transferred.
     [[nodiscard]] Result<std::uint32_t> await_resume() const {
         if (result < 0) [[unlikely]]
             return std::unexpected(os_error(-result, "I/O"));
@@ -337,7 +348,7 @@ public:
         if (wait_.cancel != nullptr) wait_.cancel->add(*this);
         reactor_.submit(*this);
     }
-    // The number of bytes, or the poll events.
+    // Returns the number of bytes transferred, or the poll events.
     [[nodiscard]] Result<std::uint32_t> await_resume() const {
         if (end_ == End::kNotStarted || result < 0) [[unlikely]]
             return failed();
@@ -359,7 +370,7 @@ private:
     End end_ = End::kNotStarted;
 };
 
-// -- what every operation passes through, kept where the compiler sees it whole --
+// -- the hot path of every operation, inline so that the compiler can optimize it as a whole --
 
 inline void Reactor::schedule(std::coroutine_handle<> handle) {
     if (ready_count() > ready_mask_) [[unlikely]]
@@ -386,7 +397,7 @@ inline PlainIoAwaiter Reactor::write(File file, Buffer from, std::uint64_t offse
 }
 inline PlainIoAwaiter Reactor::gather(File file, std::span<const iovec> pieces,
                                       std::uint64_t offset) {
-    // The kernel reads them, as it does the bytes of a write.
+    // The kernel only reads the iovecs, so the const_cast is safe.
     auto* const first = reinterpret_cast<std::byte*>(const_cast<iovec*>(pieces.data()));
     return {*this, IoCode::kGather, file, {.data = first, .size_bytes = pieces.size()}, offset};
 }

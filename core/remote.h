@@ -13,8 +13,8 @@ namespace fopd::core {
 // Runs `job()` on the reactor `there` and continues on `here` with what it returned:
 //     auto job = [&node] { return node.count(); };
 //     const auto count = co_await run_on(here, there, job);
-// Allocates nothing. It has no deadline: `there` turns as long as the process lives, and the job is
-// short and does not wait. `job` is named by the caller and lives until then.
+// Allocates nothing. Has no deadline: `there` runs as long as the process lives, and the job must
+// be short and must not block. The caller keeps `job` alive until the await returns.
 template <typename Job>
 class RemoteCall final : RoundTrip {
 public:

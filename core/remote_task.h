@@ -14,12 +14,12 @@
 
 namespace fopd::core {
 
-// Runs the task that `job()` makes on another reactor, inside a gate there, and continues here with
-// what it returned; empty when the gate there is closed.
+// Runs the task that `job()` returns on the reactor `there`, inside `gate` of that reactor, and
+// continues on `here` with the task's value. Gives an empty optional when the gate is closed.
 //     auto job = [operation] { return operation->run(); };
 //     const auto reply = co_await run_task_on<fop::Reply>(here, there, gate, job);
-// It has no deadline: the task has its own. `job` is named by the caller and lives until then; it
-// is called there, and what it hands the task stays too.
+// Has no deadline of its own: the task must have one. `job` is called on `there`. The caller keeps
+// `job`, and everything it passes to the task, alive until the await returns.
 template <typename Value, typename Job>
 class RemoteTask final : RoundTrip {
 public:
@@ -60,7 +60,8 @@ RemoteTask<Value, Job> run_task_on(Reactor& here, Reactor& there, Gate& gate, Jo
     return {here, there, gate, job};
 }
 
-// Cancels a source on another reactor when one here is cancelled. Ended before it is destroyed.
+// Cancels `source_there` on another reactor when `source` on this one is cancelled. The owner must
+// await end() before destroying it.
 class CancelThere final : Message, CancelHook {
 public:
     CancelThere(CancelSource& source, Reactor& here, Reactor& there, CancelSource& source_there)
@@ -76,11 +77,11 @@ public:
         }
     }
 
-    // Nothing comes there any more afterwards.
+    // After this returns, `source_there` is no longer used.
     Task<void> end() {
         CancelHook::unlink();
         if (!posted_) co_return;
-        // What was posted before has been delivered then.
+        // Messages arrive in order, so after this round trip the earlier one has been delivered.
         auto nothing = [] {};
         co_await run_on(here_, there_, nothing);
     }

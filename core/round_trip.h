@@ -6,8 +6,9 @@
 
 namespace fopd::core {
 
-// A message to another reactor and back: what derives from it says what happens at either end, and
-// whose its members are meanwhile. It waits for nobody, and allocates nothing.
+// A message that goes to another reactor and comes back. The derived class defines the work at each
+// end (arrive(), come_back()) and which reactor may use its members in between. Neither direction
+// blocks or allocates.
 class RoundTrip : Message {
 public:
     bool under_way() const { return under_way_; }
@@ -16,14 +17,15 @@ protected:
     RoundTrip(Reactor& here, Reactor& there) : Message(&deliver), here_(here), there_(there) {}
     ~RoundTrip() = default;
 
-    // Requires: it is not under way.
+    // Sends the message to `there`. Requires: not under_way().
     void depart() {
         ENSURE(!under_way_);
         under_way_ = true;
         is_outbound_ = true;
         there_.post(*this);
     }
-    // On `there`, once for each arrival: in arrive(), or later.
+    // Sends the message back. Called on `there`, exactly once for each arrive(), within it or
+    // later.
     void go_back() {
         is_outbound_ = false;
         here_.post(*this);
@@ -33,8 +35,9 @@ protected:
     Reactor& there() const { return there_; }
 
 private:
-    virtual void arrive() = 0;     // On `there`.
-    virtual void come_back() = 0;  // On `here`. It may depart again, or destroy this.
+    virtual void arrive() = 0;  // Called on `there`.
+    // Called on `here`. May call depart() again or destroy this object.
+    virtual void come_back() = 0;
 
     static void deliver(Message& message) {
         auto& self = static_cast<RoundTrip&>(message);
@@ -48,8 +51,8 @@ private:
 
     Reactor& here_;
     Reactor& there_;
-    bool under_way_ = false;    // Of `here`.
-    bool is_outbound_ = false;  // Of whoever has the message.
+    bool under_way_ = false;    // Used on `here` only.
+    bool is_outbound_ = false;  // Used by the reactor that holds the message.
 };
 
 }  // namespace fopd::core

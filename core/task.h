@@ -15,12 +15,13 @@ class Task;
 
 namespace detail {
 
-// What every Task's promise has in common: whom to resume at the end.
+// Common part of every Task's promise: the coroutine to resume when the task ends.
 class TaskPromiseBase : public core::CachedFrame {
 public:
-    // Continues the awaiting coroutine, if it is suspended by now. While the child still runs
-    // inside the awaiter's await_suspend there is none: that call then returns false and the stack
-    // does not grow, however many children finish at once.
+    // Resumes the awaiting coroutine if it has suspended. If the task ends synchronously, inside
+    // Awaiter::await_suspend(), no continuation is set yet: await_suspend() then returns false and
+    // the parent goes on. So the stack does not grow, however many tasks end synchronously in a
+    // row.
     struct FinalAwaiter {
         bool await_ready() const noexcept { return false; }
         template <typename Promise>
@@ -34,9 +35,9 @@ public:
     std::suspend_always initial_suspend() const noexcept { return {}; }
     FinalAwaiter final_suspend() const noexcept { return {}; }
 
-    // The I/O path has no exceptions. One that escapes all the same leaves through the reactor's
-    // loop: it fails the test that runs the loop, and ends a daemon, whose thread functions are
-    // noexcept.
+    // The I/O path does not use exceptions. If an exception escapes a task anyway, it propagates
+    // out of the reactor's loop: it fails the test that runs the loop, and terminates a daemon,
+    // whose thread functions are noexcept.
     [[noreturn]] void unhandled_exception() { throw; }
 
     void continue_with(std::coroutine_handle<> continuation) { continuation_ = continuation; }
@@ -73,9 +74,10 @@ public:
 
 }  // namespace detail
 
-// A lazy coroutine: it starts when it is awaited, stays on the reactor it started on, and is
-// awaited at most once. The object owns the frame. Destroying it before its end destroys whatever
-// it is suspended in; only a reactor that is being torn down does that.
+// A lazy coroutine: it starts when it is awaited, stays on the reactor it started on, and may be
+// awaited at most once. The Task object owns the coroutine frame. Destroying a Task before it has
+// ended also destroys the operation it is suspended in; only a reactor that is being torn down does
+// this.
 template <typename T>
 class [[nodiscard]] Task {
 public:

@@ -9,8 +9,8 @@ namespace fopd::core {
 
 class TimerHeap;
 
-// Something that happens at an instant. Derive from it (awaiters do), arm it at a reactor. Neither
-// copies nor moves while armed; it disarms itself when it is destroyed.
+// A one-shot timer: its callback runs at a deadline. Awaiters derive from it; Reactor::arm() arms
+// it. It cannot be copied or moved, and its destructor disarms it.
 class Timer {
 public:
     using Fire = void (*)(Timer&);

@@ -18,7 +18,7 @@ public:
     WaitQueue(const WaitQueue&) = delete;
     WaitQueue& operator=(const WaitQueue&) = delete;
 
-    // Result<void>: fine when woken, kTimedOut or kCancelled else.
+    // Gives a Result<void>: success when woken, otherwise kTimedOut or kCancelled.
     Waiter wait(WaitOptions options);
 
     bool empty() const { return waiters_.empty(); }

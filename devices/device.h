@@ -12,7 +12,7 @@
 
 namespace fopd::devices {
 
-// What everything on a disk is a whole number of.
+// All offsets and lengths on a disk are multiples of this.
 inline constexpr std::size_t kBlockBytes = 4096;
 
 struct Geometry {
@@ -48,17 +48,17 @@ public:
 
     virtual Task<Result<void>> read(core::Buffer into, std::uint64_t offset,
                                     core::WaitOptions wait) = 0;
-    // Cannot be given up: what a half-done write leaves behind is unknown. The kernel bounds it.
-    // After an error the blocks hold anything.
+    // Cannot be cancelled, because an interrupted write leaves unknown content. The kernel bounds
+    // its duration. After an error the content of the blocks is undefined.
     virtual Task<Result<void>> write(core::Buffer from, std::uint64_t offset) = 0;
     // The same from several pieces of memory, one behind the other; they, and the span, stay until
     // it has ended. One operation where the device can do that. Requires: 1 to kPiecesMax.
     virtual Task<Result<void>> gather(std::span<const core::Buffer> pieces, std::uint64_t offset);
-    // Every write that was complete when this began survives a loss of power once this has
-    // succeeded. After a failure none since the last success is known to, and trying again proves
-    // nothing.
+    // When this succeeds, every write that completed before the call is durable. After a failure,
+    // the durability of all writes since the last successful flush is unknown, and a retry does not
+    // restore it.
     virtual Task<Result<void>> flush() = 0;
-    // The content is of no more use. It reads as anything until it is written again.
+    // Discards a range. Its content is undefined until it is written again.
     virtual Task<Result<void>> discard(std::uint64_t offset, std::uint64_t size_bytes) = 0;
     // The first part of the range that was never written, or not since it was discarded; of no
     // bytes, at 0, when there is none. What is being written may still be one. Where nobody knows,

@@ -21,7 +21,7 @@ namespace fopd::devices {
 class DiskImage {
 public:
     using WriteId = std::uint64_t;
-    // Everything that had ended by then.
+    // Covers every write that had ended when the point was taken.
     using FlushPoint = std::uint64_t;
 
     // What discarded blocks read as, so that whoever reads freed space sees it.

@@ -10,7 +10,7 @@
 
 namespace fopd::devices {
 
-// What a disk turned out to be for the node and the pool whose configuration names it.
+// Result of inspecting a disk, for the node and pool whose configuration names it.
 enum class Verdict : std::uint8_t {
     kOurs,
     kBlank,      // Zeros where anything would have left a trace. May be taken.

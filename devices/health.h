@@ -30,8 +30,8 @@ struct HealthRule {
     Duration stuck_after = 10s;    // One that has not ended by then, or twice that, may never end.
 };
 
-// What became of a device's operations, and what to think of the device. Pure: it is told the time.
-// Written by one thread; the figures, state() and reason() may be read by any.
+// Statistics of a device's operations, and the health state derived from them. The caller passes
+// the time. One thread writes; any thread may read the figures, state() and reason().
 class Health {
 public:
     struct Figures {

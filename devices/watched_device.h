@@ -29,7 +29,7 @@ public:
 
     // Figures and state, for any thread.
     const Health& health() const { return health_; }
-    // How long there was something under way so far.
+    // Total time so far during which at least one operation was in flight.
     Duration busy_time() const {
         return under_way_ == 0 ? busy_ : busy_ + (reactor_.now() - busy_since_);
     }

@@ -9,27 +9,28 @@
 
 namespace fopd::eh {
 
-// Positive, rises, and never comes again.
+// Epoch numbers are positive, increase, and are never reused.
 using EpochNumber = std::int64_t;
-// In its place by who does not know which epoch it is.
+// Passed as the current epoch by a participant that does not know it.
 inline constexpr EpochNumber kFirstEpoch = 0;
 
-// What a participant may say for an epoch, at most.
+// Maximum size of the data a participant contributes to an epoch.
 inline constexpr std::size_t kEpochBytesMax = 4096;
 
-// What the participants have agreed on before any epoch.
+// Parameters that all participants share.
 struct EpochRules {
-    // Counted from the first that is ready for the next epoch: who is not by then is left behind.
+    // Starts when the first participant is ready for the next epoch. Participants that are not
+    // ready when it expires are left out of that epoch.
     Duration timeout = 5s;
     // What two have said becomes one, as long as the shorter of them. In any order and grouping the
     // same. `into` may be where `one` is. Null: they have nothing to say.
     void (*combine)(std::span<std::byte> into, std::span<const std::byte> one,
                     std::span<const std::byte> other) = nullptr;
-    // What one of another byte order has said becomes of ours.
+    // Converts data from a participant of the other byte order to this host's order.
     void (*swap_bytes)(std::span<std::byte> data) = nullptr;
 };
 
-// Who takes part in epochs.
+// Callback interface of a participant.
 class Participant {
 public:
     // The epoch that it asked for has begun; `data` is what all have said for it, and borrowed for
@@ -42,7 +43,8 @@ protected:
     ~Participant() = default;
 };
 
-// Lets participants go from epoch to epoch together. One for each participant, on its reactor.
+// Advances all participants from epoch to epoch together. Each participant has its own handler, on
+// its reactor.
 class EpochHandler {
 public:
     virtual ~EpochHandler() = default;

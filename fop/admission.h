@@ -7,10 +7,10 @@
 
 namespace fopd::fop {
 
-// Who may connect: replaced as a whole by a reload.
+// The rules for admitting clients. A configuration reload replaces them as a whole.
 struct Admission {
     std::shared_ptr<const KeyFinder> keys = {};
-    // Given to whoever does not authenticate; without it such clients are refused.
+    // The rights of unauthenticated clients; empty: such clients are refused.
     std::optional<Rights> unauthenticated = {};
 
     // Whom a client becomes that claims this kind, key, name and user, once it has proved the key.

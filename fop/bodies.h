@@ -31,7 +31,7 @@ public:
     }
 };
 
-// Answered as soon as it is read.
+// The server replies as soon as it has read the request.
 struct Ping {
     bool operator==(const Ping&) const = default;
 };
@@ -65,8 +65,8 @@ struct BulkEchoReply {
 // When a change is acknowledged: as soon as all can see it, or when it outlives the server too.
 enum class Durability : std::uint8_t { kDurable = 0, kBuffered = 1 };
 
-// The place of a change in the log of a slot. All changes up to it are durable as soon as one at or
-// behind it is, in the same incarnation.
+// The position of a change in the log of a slot. Within one incarnation, when a change is durable,
+// all changes at lower positions are durable too.
 struct Receipt {
     std::uint64_t incarnation = 0;  // Of the slot: greater each time its log was opened.
     std::uint64_t seq = 0;  // Rises with each change, also from one incarnation to the next.
@@ -77,7 +77,7 @@ inline constexpr std::size_t kReceiptsMax = 256;
 
 inline constexpr std::uint16_t kModeMax = 0777;  // Permission bits.
 
-// What became of the object.
+// The object's state after a change.
 struct Changed {
     std::uint64_t version = 0;
     std::uint64_t size_bytes = 0;

@@ -35,8 +35,8 @@ void store_little(std::byte* to, T value) {
     }
 }
 
-// Takes fixed layouts apart. What is not there reads as zero and leaves ok() false, so that one
-// look at the end is enough.
+// Parses fixed layouts. Reading past the end gives zeros and makes ok() false for good, so the
+// caller needs to check only once, at the end.
 class ByteReader {
 public:
     explicit ByteReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
@@ -75,7 +75,7 @@ private:
     bool ok_ = true;
 };
 
-// Puts fixed layouts together. Requires: what is put fits.
+// Builds fixed layouts. Requires: the buffer has room for everything that is written.
 class ByteWriter {
 public:
     explicit ByteWriter(std::span<std::byte> into) : into_(into) {}

@@ -10,13 +10,13 @@
 
 namespace fopd::fop {
 
-// What the peer may do with the memory.
+// The access to the memory that the peer is granted.
 enum class DescriptorUse : std::uint8_t {
     kPeerReads = 1,
     kPeerWrites = 2,
 };
 
-// A client's memory, lent to the daemon for one operation of one session.
+// A region of client memory that the daemon may access for one operation of one session.
 struct Descriptor {
     static constexpr std::size_t kSizeBytes = 64;
     using Bytes = std::array<std::byte, kSizeBytes>;
@@ -33,7 +33,7 @@ struct Descriptor {
 
 Descriptor::Bytes seal(const Descriptor& descriptor, const MacKey& key);
 
-// What the daemon is about to do.
+// The access that the daemon needs.
 struct DescriptorNeed {
     DescriptorUse use = DescriptorUse::kPeerReads;
     std::uint64_t session = 0;

@@ -5,8 +5,8 @@
 
 namespace fopd::fop {
 
-// An object as fops name it. Its first 16 bits are its slot: the log that holds its records, and
-// with it the disk and the locality. Zero names nothing.
+// The identifier of an object. Its highest 16 bits are the slot: the log that holds the object's
+// records, and so its disk and locality. All zeros: no object.
 struct Fid {
     std::uint64_t high = 0;
     std::uint64_t low = 0;

@@ -11,7 +11,7 @@
 
 namespace fopd::fop {
 
-// Which of the two kinds of credits and queues a fop takes.
+// The lane of a fop: each lane has its own credits and queues.
 enum class Lane : std::uint8_t { kControl, kData };
 
 // What a client that does not know what became of a fop does.

@@ -43,7 +43,7 @@ enum class RefusalReason : std::uint8_t {
     kDraining = 6,              // Connect elsewhere, or later.
 };
 
-// What a client can take.
+// The limits of what a client can receive.
 struct ClientOffer {
     std::uint32_t message_bytes_max = 0;
     std::uint16_t message_credits = 0;
@@ -61,7 +61,7 @@ struct ServerOffer {
     friend bool operator==(const ServerOffer&, const ServerOffer&) = default;
 };
 
-// What a client may send to begin with.
+// The client's initial credits.
 struct Grant {
     std::uint16_t message_credits = 0;
     std::uint16_t fop_credits_data = 0;

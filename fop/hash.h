@@ -18,7 +18,7 @@ Hash hash(HashParts parts);
 Hash keyed_hash(const Key& key, HashParts parts);
 
 // A key for one purpose, named by its label: the start of BLAKE2b keyed with `from` over the label.
-// Different labels give unrelated keys, none of which leads back to `from`.
+// Different labels give independent keys, and `from` cannot be computed from any of them.
 template <typename Secret>
 Secret derive(const Key& from, std::string_view label) {
     static_assert(Secret::kSizeBytes <= std::tuple_size_v<Hash>);

@@ -13,8 +13,7 @@ namespace fopd::fop {
 // "Whichever you choose", in place of a locality.
 inline constexpr std::uint16_t kAnyLocality = 0xffff;
 
-// A client process, for as long as it lives: chosen at random when it starts, kept when it connects
-// again.
+// Identifies a client process: chosen at random when the process starts, and kept over reconnects.
 using ClientId = std::array<std::byte, 16>;
 
 // The start of the hash of a ClientHello.
@@ -40,7 +39,7 @@ struct ConnectHello {
     friend bool operator==(const ConnectHello&, const ConnectHello&) = default;
 };
 
-// What a daemon says when it accepts; a refusal is words.
+// The daemon's connect data when it accepts. A refusal carries text instead.
 struct AcceptHello {
     static constexpr std::size_t kSizeBytes = 32;
     using Bytes = std::array<std::byte, kSizeBytes>;

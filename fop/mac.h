@@ -8,7 +8,8 @@
 
 namespace fopd::fop {
 
-// What proves that whoever made some bytes holds the key. Compared in constant time.
+// A message authentication code: proves that the sender of some bytes holds the key. Compared in
+// constant time.
 struct Mac128 {
     std::array<std::byte, 16> bytes;
 

@@ -28,7 +28,7 @@ inline constexpr std::size_t kWordsBytesMax = 200;
 // earlier one, or will not resend that.
 inline constexpr std::size_t kRequestPlaces = 1024;
 
-// What the requests of one message have in common.
+// Fields common to all requests of one message.
 struct RequestHeader {
     std::string_view job{};
     std::string_view pool{};

@@ -17,7 +17,7 @@ inline constexpr std::size_t kMessageAlignment = 8;
 // What the envelope of a message holds.
 enum class MessageKind : std::uint8_t { kHandshake = 1, kRequests, kReplies, kControl };
 
-// What the session puts into the prefix of a message.
+// The prefix fields that the session sets.
 struct PrefixFields {
     std::uint64_t session = 0;
     std::uint64_t sequence = 0;         // Counts the messages of a direction, from 0.

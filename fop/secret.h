@@ -7,7 +7,7 @@
 
 namespace fopd::fop {
 
-// Overwrites what must not stay in memory; the compiler does not leave it out.
+// Overwrites secret bytes; the compiler cannot optimize the call away.
 void wipe(std::span<std::byte> bytes);
 
 // Compares in a time that depends on the sizes only. Spans of different sizes differ.

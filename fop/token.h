@@ -21,7 +21,7 @@ using TokenId = std::array<std::byte, 16>;
 // Names an object by the bytes of its fid, the highest first; zeros for every object.
 using TokenObject = std::array<std::byte, 16>;
 TokenObject token_object(const Fid& fid);
-// Nothing for every object.
+// Returns nothing if the token is valid for every object.
 std::optional<Fid> fid_of(const TokenObject& object);
 
 // A capability: says that whoever shows it, or only one principal, may do something to a pool or an
@@ -50,7 +50,7 @@ struct IssuerPublic {
 std::string to_text(const IssuerPublic& issuer);
 Result<IssuerPublic> parse_issuer_public(std::string_view text);
 
-// Who signs tokens: Ed25519. The key it is made from has the text form of every other key.
+// Signs tokens with Ed25519. The seed has the same text form as every other key.
 class Issuer {
 public:
     explicit Issuer(const Key& seed);

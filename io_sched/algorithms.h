@@ -40,7 +40,7 @@ std::span<const Algorithm> algorithms();
 std::span<const DispatchAlgorithm> dispatch_algorithms();
 std::span<const RequestAlgorithm> request_algorithms();
 
-// Those in force where the configuration names none.
+// The algorithms used when the configuration names none.
 const Algorithm& default_algorithm();
 const DispatchAlgorithm& default_dispatch_algorithm();
 const RequestAlgorithm& default_request_algorithm();

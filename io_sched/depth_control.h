@@ -17,17 +17,16 @@ struct DepthOptions {
 // both.
 DepthOptions depth_options(bool rotational, Duration latency_goal, std::uint32_t max);
 
-// What an operation weighs among those that run at a time: a long one is as much work as some short
-// ones.
+// The weight of an operation in the queue depth: a large operation counts as several small ones.
 inline constexpr std::uint64_t kBytesPerWeight = 64ULL << 10;
 constexpr std::uint64_t weight_of(std::uint64_t size_bytes) {
     return 1 + size_bytes / kBytesPerWeight;
 }
 
-// How much may run at a time, in weights, so that an operation takes about as long as the goal
-// says. A round is as much as may run at a time. After one whose mean was above the goal a quarter
-// less may; after one whose mean was not, and in which there was no room for more, one more may, or
-// twice as much as long as the goal was never missed. Pure.
+// Adapts a device's queue depth, in weights, so that the mean latency stays near the goal. A round
+// is one depth's worth of completed weight. If the round's mean latency was above the goal, the
+// depth shrinks by a quarter. Otherwise, if the queue was full during the round, the depth grows by
+// one, or doubles as long as the goal was never missed. Does no I/O.
 class DepthControl {
 public:
     explicit DepthControl(DepthOptions options);

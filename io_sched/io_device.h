@@ -11,8 +11,8 @@
 
 namespace fopd::io_sched {
 
-// A device as schedulers see it: which medium is in it, and whether it has room for one more
-// operation. Several schedulers may share it. Lives on its reactor.
+// A device as schedulers see it: its medium, and whether it has room for another operation. Several
+// schedulers may share a device. Used on one reactor.
 class IoDevice {
 public:
     IoDevice(MediumId medium, DepthOptions options) : medium_(medium), depth_(options) {
@@ -22,8 +22,8 @@ public:
     IoDevice& operator=(const IoDevice&) = delete;
 
     MediumId medium() const { return medium_; }
-    // Reads and writes share the depth. A format takes long and says nothing about the others'
-    // latency: one at a time, besides them.
+    // Reads and writes share the queue depth. Formats do not count in it, because a format takes
+    // long and says nothing about read or write latency; one format runs at a time.
     bool has_room(IoType type) const {
         if (type == IoType::kFormat) return running_count(IoType::kFormat) == 0;
         return weight_ < depth_.depth() || in_flight() < std::min(kAlways, depth_.depth());
@@ -36,7 +36,7 @@ public:
         weight_ += weight_of(size_bytes);
         depth_.began(weight_);
     }
-    // What began with so many bytes is joined by more.
+    // A running operation of `size_bytes` is extended by `more_bytes`.
     void grow(std::uint64_t size_bytes, std::uint64_t more_bytes) {
         weight_ += weight_of(size_bytes + more_bytes) - weight_of(size_bytes);
         depth_.began(weight_);
@@ -47,7 +47,8 @@ public:
         running.set(running.get() - 1);
         if (type != IoType::kFormat) weight_ -= weight_of(size_bytes);
     }
-    // How long a read or write took, from begin() on. One that failed teaches nothing.
+    // Reports the latency of a successful read or write, measured from begin(). Failed operations
+    // are not reported.
     void learn(Duration latency, std::uint64_t size_bytes = 0) {
         depth_.ended(latency, weight_of(size_bytes));
         allowed_.set(depth_.depth());
@@ -63,7 +64,8 @@ public:
     std::uint64_t depth() const { return allowed_.get(); }
 
 private:
-    // While one ends the next is there, however long they are.
+    // Two operations may always run (one at a depth of 1), however large, so that the device does
+    // not idle between them.
     static constexpr std::uint32_t kAlways = 2;
 
     static std::size_t index(IoType type) { return static_cast<std::size_t>(type); }

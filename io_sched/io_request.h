@@ -17,24 +17,25 @@
 
 namespace fopd::io_sched {
 
-// What a request wants of its media. A format gives a range up: it reads as anything until it is
-// written again.
+// The type of a request. A format discards a range: its content is undefined until it is written
+// again.
 enum class IoType : std::uint8_t { kRead, kWrite, kFormat };
 inline constexpr std::size_t kIoTypeCount = 3;
 inline constexpr std::array<std::string_view, kIoTypeCount> kIoTypeNames{"read", "write", "format"};
 
-// What somebody waits for goes before what is done for the disk's own good: scrub, cleaning.
+// Foreground requests, which a client waits for, go before background work such as scrub and
+// cleaning.
 enum class IoPriority : std::uint8_t { kForeground, kBackground };
 inline constexpr std::size_t kIoPriorityCount = 2;
 
-// A disk, or a cartridge: what keeps the bytes, wherever it is at the moment. Numbers are given by
-// whoever adds devices.
+// A storage medium: a disk, or a cartridge wherever it is now. The code that adds devices assigns
+// the numbers.
 enum class MediumId : std::uint32_t {};
 
 // One medium of a request, and where the bytes lie on it. A format needs no memory, only a size.
 // Whole blocks, as devices::Device wants them.
 struct IoPart {
-    // What became of it; written by the scheduler. A read leaves its spares kWaiting.
+    // The part's progress, written by the scheduler. Parts that a read did not need stay kWaiting.
     enum class State : std::uint8_t { kWaiting, kTaken, kDone, kFailed };
 
     MediumId medium{};
@@ -45,17 +46,17 @@ struct IoPart {
 
 class MainScheduler;
 
-// A request's place in the order of its scheduler.
+// List node of a request in its scheduler's queue.
 class OrderPlace : public core::ListNode {};
-// Its place among all that wait; the main scheduler's.
+// List node of a request in the main scheduler's list of waiting requests.
 class WaitingPlace : public core::ListNode {};
 
-// Something to be read, written or formatted. Made and owned by whoever pushes it, who keeps it,
-// its parts and their memory until it is completed, which happens exactly once and never within
-// push(). May be used again afterwards. One that is destroyed while it waits is forgotten; one that
-// runs is destroyed only with its world.
+// A read, write or format request. The caller owns it and must keep it, its parts and their memory
+// until it is completed, which happens exactly once and never within push(). It may be reused
+// afterwards. Destroying a waiting request withdraws it; a running request may be destroyed only
+// when the whole simulation is.
 //
-// Requests that touch the same blocks at a time are in no order.
+// Concurrent requests for the same blocks are not ordered.
 class IoRequest : public OrderPlace, public WaitingPlace, core::Timer, core::CancelHook {
 public:
     // May push this request again, or others.
@@ -71,13 +72,13 @@ public:
 
     IoType type = IoType::kRead;
     IoPriority priority = IoPriority::kForeground;
-    // A read needs `required_count` of them, whichever come first, and tries the others when one
-    // fails; its parts may name the same memory when it needs one. The others need all of them.
-    // A format has one.
+    // A read completes once any `required_count` of its parts have succeeded, and tries another
+    // part when one fails; if it needs only one part, all may share the same memory. A write needs
+    // all of its parts. A format has exactly one part.
     std::span<IoPart> parts{};
     std::uint32_t required_count = 1;
-    // Ends the wait for a device, and a read also afterwards; kTimedOut, kCancelled. What a device
-    // has begun to write is seen to its end.
+    // Limits the wait for a device, and for a read also the I/O itself (kTimedOut, kCancelled). A
+    // write that a device has begun always runs to its end.
     core::WaitOptions wait{};
 
     // -- set by the scheduler --

@@ -10,7 +10,7 @@
 
 namespace fopd::io_sched {
 
-// Where one part of a request goes.
+// The device that one part of a request is given to.
 struct DeviceMedium {
     IoDevice* device = nullptr;
     std::size_t part = 0;  // Which of the request's parts, and so which medium.
