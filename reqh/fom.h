@@ -29,7 +29,7 @@ namespace fopd::reqh {
 
 class Fom;
 
-// Its place among those that run.
+// The list node of a fom in the handler's list of running foms.
 class RunningPlace : public core::ListNode {};
 
 // A fom that has waited for its client for this long does not count as running (Admission) until
@@ -63,14 +63,14 @@ public:
     virtual void on_client_in_time(Fom& fom) = 0;
     // Whether another fop of its client is late.
     virtual bool is_client_late(const Fom& fom) const = 0;
-    // Whether others wait for what it holds.
+    // Whether other fops wait for a buffer, which this fom could free by ending.
     virtual bool is_wanted_by_others(const Fom& fom) const = 0;
 
 protected:
     ~FomOwner() = default;
 };
 
-// What all foms of a locality have in common.
+// The services that all foms of a locality share.
 struct FomServices {
     core::Reactor& reactor;
     core::BufferPool& buffers;
@@ -137,7 +137,7 @@ public:
     bool reported() const { return reported_; }
     void set_reported() { reported_ = true; }
 
-    // Whether it borrows a piece of buffer.
+    // Whether the fop needs a buffer.
     bool needs_piece() const;
     // Whether it keeps that until its client has sent or taken bytes.
     bool waits_for_client() const;
@@ -179,7 +179,7 @@ private:
     Progress progress_;
     Shares::Client* share_ = nullptr;
     Instant client_since_{};       // When the wait for its client began.
-    bool client_is_slow_ = false;  // Its owner knows.
+    bool client_is_slow_ = false;  // The owner was told.
     bool client_is_late_ = false;
     bool client_given_up_ = false;
     Lent lent_;         // By the token.

@@ -36,7 +36,7 @@ public:
         up_to_ = fid;
     }
     void all_seen() { up_to_ = kAll; }
-    // All have been.
+    // Whether all objects of the disk have been counted.
     bool is_whole() const { return up_to_ == kAll; }
 
     void has_come(store::Fid fid) {
@@ -51,21 +51,21 @@ private:
     static constexpr store::Fid kAll{.high = ~0ULL, .low = ~0ULL};
 
     std::uint64_t count_ = 0;
-    store::Fid up_to_{};  // What comes behind is still to be seen.
+    store::Fid up_to_{};  // Objects with greater fids are not counted yet.
 };
 
-// How far the newest scrub of a disk is. Any thread may read it, but for `to_end`.
+// Progress of the newest scrub of a disk. Any thread may read the counters, but not `to_end`.
 struct ScrubProgress {
     enum State : std::uint8_t { kNever, kRunning, kDone, kEnded, kFailed };
 
     core::Counter state;
-    core::Counter total_blocks;  // When it began.
+    core::Counter total_blocks;  // When the scrub began.
     core::Counter read_blocks;
     core::Counter damaged_blocks;
     bool to_end = false;
 };
 
-// A disk of a locality, and what its foms share besides.
+// A disk of a locality, and the state that all foms on this disk share.
 class HomeVolume {
 public:
     HomeVolume(const HomeDisk& disk, core::Reactor& reactor);
@@ -73,7 +73,7 @@ public:
     HomeVolume(const HomeVolume&) = delete;
     HomeVolume& operator=(const HomeVolume&) = delete;
 
-    // Held by whoever comes back to it in a later turn: it stays as long.
+    // Keeps the HomeVolume alive. A caller that uses it in more than one reactor turn needs a hold.
     class Hold {
     public:
         Hold() = default;
@@ -91,17 +91,17 @@ public:
         HomeVolume* home_ = nullptr;
     };
     std::uint64_t hold_count() const { return hold_count_; }
-    // kTimedOut: somebody still holds it.
+    // Waits until there is no hold. kTimedOut: there still is one at the deadline.
     Task<Result<void>> wait_until_free(Instant deadline);
 
-    // -- a disk that is to go --
+    // -- removing the disk --
 
-    // From now on nothing new comes to it, and what goes on with it besides fops is told to end.
+    // From now on the disk gets no new objects, and background work on it is cancelled.
     void begin_to_leave();
-    // It stays after all.
+    // Undoes begin_to_leave() and shut().
     void stay();
     bool is_leaving() const { return leaving_; }
-    // Nobody finds it any more.
+    // From now on lookups do not find the disk.
     void shut() { shut_ = true; }
     bool is_shut() const { return shut_; }
     // Cancelled when what goes on with it besides fops is to end. It is there as long as a hold
@@ -113,10 +113,10 @@ public:
     PoolId pool() const { return disk_.pool; }
     io_sched::MediumId medium() const { return disk_.medium; }
     RangeLocks& locks() { return locks_; }
-    // What was changed since the disk was opened.
+    // Ranges of objects that were changed since the disk was opened.
     ChangedRanges& changed_ranges() { return changed_ranges_; }
     ObjectCount& objects() { return objects_; }
-    // In the turn in which a change of the volume begins that makes, or removes, the object.
+    // Call in the reactor turn in which the change that creates or removes the object begins.
     void has_come(store::Fid fid) {
         objects_.has_come(fid);
         if (recount_ != nullptr) recount_->has_come(fid);
@@ -126,17 +126,17 @@ public:
         objects_.has_gone(fid);
         if (recount_ != nullptr) recount_->has_gone(fid);
     }
-    // Another count of them, by who doubts that one; null: nobody does.
+    // A second count, by which a check verifies objects(). Null: no check is running.
     void set_recount(ObjectCount* recount) { recount_ = recount; }
     DiskUse& use() { return use_; }
-    // Whose the replies are that it remembers.
+    // How many of the replies recorded on this disk belong to each principal.
     ReplyShares& reply_shares() { return reply_shares_; }
     const ReplyShares& reply_shares() const { return reply_shares_; }
     // Any thread.
     core::Counter& checksum_errors() { return checksum_errors_; }
     const core::Counter& checksum_errors() const { return checksum_errors_; }
 
-    // What was brought together again. Any thread.
+    // Blocks that the coalescer has moved. Any thread may call this.
     core::Counter& coalesced_blocks() { return coalesced_blocks_; }
     const core::Counter& coalesced_blocks() const { return coalesced_blocks_; }
 
@@ -167,7 +167,7 @@ private:
     core::WaitQueue free_;
     bool leaving_ = false;
     bool shut_ = false;
-    std::deque<core::CancelSource> endings_;  // The last one counts, others may be looked at yet.
+    std::deque<core::CancelSource> endings_;  // The last is current; holders may use older ones.
     RangeLocks locks_;
     ChangedRanges changed_ranges_;
     ObjectCount objects_;

@@ -29,7 +29,7 @@ struct NamedObject {
     std::uint64_t version = 0;  // Of the name: who had it later has a higher one.
 };
 
-// A name whose owner nobody else changes meanwhile.
+// A hold on a name: while it lasts, only its holder may change the name's owner.
 struct NameHold {
     std::optional<NamedObject> owner{};  // Empty: nobody has it.
     std::uint64_t version = 0;           // For whoever gets it.
@@ -48,7 +48,7 @@ struct ListedName {
 };
 struct NameList {
     std::vector<ListedName> entries;
-    bool end = false;  // There is no more.
+    bool end = false;  // The list has no further names.
 };
 
 // The names of the objects of a node, as one of its localities reaches them: what is kept elsewhere
@@ -68,7 +68,7 @@ public:
     virtual Task<Result<NameHold>> hold(ObjectName name, core::WaitOptions wait) = 0;
     // The same, to take the name from its owner; kNotFound when it has none.
     virtual Task<Result<NameHold>> hold_to_leave(ObjectName name, core::WaitOptions wait) = 0;
-    // The end of every hold. Never fails.
+    // Ends a hold. Every hold must end with this call. Never fails.
     virtual Task<void> let_go(NameHold hold) = 0;
     // Whether `one` is to be held before `other`.
     virtual bool before(const ObjectName& one, const ObjectName& other) const = 0;

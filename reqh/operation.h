@@ -39,15 +39,16 @@
 
 namespace fopd::reqh {
 
-// What a fop does once its sender is known and its piece of buffer is there: the steps its
-// executor is made of, and what they have in hand. Each step enters its phase.
+// The execution of one fop after its sender is authenticated and its buffer is allocated: the steps
+// that executors are built from, and the state of these steps. Each step enters its phase.
 //
-// It runs where its object's home is. Its owner is the fom, on the locality of the session: there
-// it begins and ends; in between, the whole of it belongs to the reactor it runs on, and what it
-// wants of the session it asks that locality for. Large, and used again for the next fop.
+// An operation runs on the home locality of its object. The fom owns the operation and lives on the
+// locality of the session, where the operation begins and ends. In between, the operation belongs
+// to the reactor that it runs on, and it reaches the session by messages to the session's locality.
+// An operation is large, so it is reused for the next fop.
 class Operation {
 public:
-    // What the fom knows of the fop. The rest of it stays as it is until the operation has ended.
+    // What the fom passes in. The fom does not change the fop until the operation has ended.
     struct Origin {
         fabric::IncomingFop* fop = nullptr;
         const fop::FopType* type = nullptr;
@@ -58,7 +59,7 @@ public:
         core::Reactor* reactor = nullptr;
         Stores* stores = nullptr;  // Null: the node has no disks.
     };
-    // Where it runs, and with what.
+    // The locality that the operation runs on.
     struct Site {
         core::Reactor* reactor = nullptr;
         Stores* stores = nullptr;  // Null: the node has no disks.
@@ -74,10 +75,10 @@ public:
 
     void begin(const Origin& origin) { origin_ = origin; }
     // The steps of its type, where its slot is at home. The reply may borrow from the operation.
-    // Nothing is held any more afterwards.
+    // When run() ends, the operation holds no locks, names or blocks.
     Task<fop::Reply> run(Site site);
 
-    // Lets go of the locality's things: locks, readings, what was allocated.
+    // Releases locks, reads in progress and allocated blocks of the current locality.
     void leave();
 
     // -- what it is about --
@@ -89,12 +90,12 @@ public:
     }
     const fop::RequestHeader& header() const { return origin_.fop->header(); }
     const fabric::Caller& caller() const { return origin_.fop->caller(); }
-    // Whether the caller has the right to administer this, or it is lent.
+    // Whether the caller has the admin right, or its token lends that right for `matter`.
     bool may_administer(const Matter& matter) const {
         return caller().rights.cover(fop::kAdmin) || origin_.lent.lends(fop::kAdmin, matter);
     }
-    // Whether the caller may read this object, or it is lent. Also for another locality, while this
-    // one waits for it.
+    // Whether the caller may read this object, or its token lends the right to. Another locality
+    // may call this while the operation's own locality waits for it.
     bool may_read(store::Fid fid, const store::Object& object) const;
     core::WaitOptions wait() const {
         return {.deadline = origin_.fop->deadline(), .cancel = site_.cancel};
@@ -123,25 +124,27 @@ public:
         site_.times->enter(phase, reactor().now());
         origin_.progress->enter(phase, reactor().now());
     }
-    // Says what is waited for, as long as it lives.
+    // Shows in the fop's progress what the fop waits for, until the result is destroyed.
     Waiting waits_for(const Wait& wait) const { return {*origin_.progress, reactor(), wait}; }
-    // Whether there is still somebody who wants it done.
+    // kCancelled if the client gave up the fop, kTimedOut if its deadline has passed.
     Granted<> check_wanted() const;
 
-    // The pool of the header; kWrongPool.
+    // The pool that the header names. kWrongPool: there is no such pool.
     Granted<PoolId> find_pool() const;
-    // Whether the caller has what this type of fop needs, or it is lent for this; kDenied.
+    // kDenied unless the caller has the rights that this type of fop needs, or its token lends them
+    // for `matter`.
     Granted<> check_right(const Matter& matter);
     // The disk of this slot, which is here: kMediumMissing, kNotFound when there is no such slot.
     Granted<> find_home(store::Slot slot);
     HomeVolume& home() const { return *home_; }
     store::Volume& volume() const { return home_->volume(); }
-    // kReadOnly with the reason when the disk takes no changes.
+    // kReadOnly, with the reason, if the disk accepts no changes.
     Granted<> check_serving() const;
     // Whether something new may come here: the pool of the header, which is the disk's; kWrongPool,
     // kReadOnly.
     Granted<PoolId> check_takes_new() const;
-    // Whether the disk could have so many blocks: kNoSpace. It promises nothing.
+    // kNoSpace if the disk has fewer blocks than that, free or waiting to be free. Reserves
+    // nothing.
     Granted<> check_room(std::uint64_t blocks) const;
 
     // What was answered when the request was made before, if it was, and what is durable by now;
@@ -160,10 +163,10 @@ public:
         bool to_leave = false;
     };
     Task<Granted<>> hold_names(std::span<const WantedName> wanted);
-    // By their place in `wanted`.
+    // `index` is the index of the name in `wanted`.
     const NameHold& name_hold(std::size_t index) const { return *holds_[index]; }
     Task<void> let_go_names();
-    // Waits for blocks of an object. A lock of the operation; it has one.
+    // Waits for a range lock on blocks of an object. An operation holds at most one range lock.
     Task<Granted<>> lock(LockRequest request);
     // What is no bytes of it, shared: until then the map may have, or not have any more, what could
     // still be lost.
@@ -182,7 +185,7 @@ public:
     // Whether the caller could remove an object that is not what the operation is about.
     Granted<> look_at_replaced(store::Fid fid);
     const store::Object& object() const { return loaded_.get(); }
-    // What may be told of it: nothing that could still be lost.
+    // The newest state of the object that a reply may show: none that a crash could still undo.
     ObjectState durable_state(store::Fid fid) const;
 
     // The disk that home() is about, from memory of the piece or of another.
@@ -193,10 +196,11 @@ public:
                             core::Buffer into) const;
     Task<Result<void>> push(const fop::SealedDescriptor* target, std::uint64_t offset,
                             core::Buffer from) const;
-    // Up to so many blocks; once the disk is full, waits for what is about to be free.
+    // Allocates up to `blocks` consecutive blocks. If the disk is full, waits until blocks that are
+    // being freed become free.
     Task<Granted<store::Place>> allocate(std::uint32_t blocks);
     std::size_t allocated_count() const { return allocated_.size(); }
-    // The first so many are not needed any more. Requires: nobody reads or writes there.
+    // Frees the first `places` allocated places. Requires: no I/O on them is in flight.
     void give_back_first(std::size_t places);
     // So many, each for itself, of those that are there for what frees more: all of them or none,
     // so that nobody keeps some while it waits for others. Requires: nothing is allocated yet.
@@ -210,7 +214,7 @@ public:
                      DiskUse::Scope scope = DiskUse::Scope::kPoolAndOwner);
     // For the blocks of the loaded object that are holes now, and are to be written.
     Granted<> charge_holes(store::Fid fid, store::BlockRange blocks);
-    // What an owner does not have any more once the change is durable.
+    // Refunds `amount` to the owner's quota once the change is durable.
     void will_free(std::string_view owner, Amount amount,
                    DiskUse::Scope scope = DiskUse::Scope::kPoolAndOwner);
 
@@ -220,18 +224,18 @@ public:
     // An object's attributes with a new version, in the change. Called in the turn of the begin.
     void put_object(store::Fid fid, const store::Object& object);
     void put_upload(store::Fid fid, const store::Upload& upload);
-    // What was uploaded is the object from now on.
+    // Turns the upload into the object.
     void put_commit(store::Fid fid, const store::Object& object);
     // Requires: recall().
     void put_reply(const RecordedReply& reply);
     void remove(store::Fid fid) { change_.records.remove(fid); }
-    // An object that the change makes, or removes: to be counted.
+    // The change creates or removes this object: begin_change() updates the disk's object count.
     void will_come(store::Fid fid) { coming_ = fid; }
     void will_go(store::Fid fid) { going_ = fid; }
     // Room in the log for the records so far and `more_bytes`.
     Task<Granted<store::Reservation>> reserve(std::size_t more_bytes,
                                               store::Purpose purpose = store::Purpose::kAdding);
-    // What was allocated is not needed: the change does not begin.
+    // Frees the allocated blocks and refunds the quota charge of a change that does not begin.
     void give_back();
     // The change has begun, or nothing of it is left.
     Granted<> begin_change(store::Reservation reservation, store::Durability durability,
@@ -246,7 +250,7 @@ public:
     // the operation up any more.
     Task<Granted<fop::Receipt>> finish_change(store::Data data);
 
-    // Both, for a change without data.
+    // begin_change() and finish_change() of a durable change without data.
     Task<Granted<fop::Receipt>> commit_durable(store::Reservation reservation);
 
     // -- answers --

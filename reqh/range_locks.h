@@ -19,23 +19,23 @@
 namespace fopd::reqh {
 
 enum class LockMode : std::uint8_t {
-    kShared,     // With others who only look.
-    kExclusive,  // Alone.
+    kShared,     // Compatible with other shared locks.
+    kExclusive,  // Compatible with no other lock.
 };
 
-// Behind the last block of an object: what of it is no bytes.
+// The pseudo-block behind an object's last block stands for the object's attributes.
 inline constexpr std::uint64_t kAttributesBlock = store::kObjectBlocksMax;
 inline constexpr store::BlockRange kAttributes{.first = kAttributesBlock, .count = 1};
 inline constexpr store::BlockRange kWholeObject{.first = 0, .count = kAttributesBlock + 1};
 
-// What is locked: blocks of an object.
+// A range of blocks of an object to lock, and the mode of the lock.
 struct LockRequest {
     store::Fid fid{};
     store::BlockRange range{};
     LockMode mode = LockMode::kShared;
 };
 
-// What changes of an object with each write.
+// The attributes of an object that each write changes.
 struct ObjectState {
     std::uint64_t size_bytes = 0;
     std::uint64_t version = 0;
@@ -49,7 +49,7 @@ struct ObjectState {
 
 class RangeLocks;
 
-// Its place among those of its bucket.
+// The list node of a RangeLock in its hash bucket.
 class LockPlace : public core::ListNode {};
 
 // A lock of one fop, or its wait for one. Belongs to who wants it, stays where it is meanwhile, and
@@ -113,7 +113,7 @@ public:
     void change_begun(RangeLock& lock, const ObjectState& before);
     // It is to be seen although it may still be lost, and so is what was begun before it.
     void change_shown(RangeLock& lock, const ObjectState& after);
-    // What may be told of an object; empty: all there is.
+    // The newest state of the object that replies may show. Empty: the current state in the map.
     std::optional<ObjectState> durable_state(store::Fid fid);
 
     std::size_t waiting_count() const { return waiting_count_; }

@@ -28,7 +28,7 @@
 
 namespace fopd::reqh {
 
-// What may change while it runs.
+// Limits that may change while the handler runs.
 struct RequestHandlerLimits {
     std::uint32_t max_foms = 128;
     std::optional<Duration> io_wait_goal = AdmissionRule{}.io_wait_goal;
@@ -69,7 +69,7 @@ public:
 
     // From now on whatever waits or arrives is answered kTryAgain. Idempotent.
     void drain();
-    // Asks what runs to give up. Requires: drain() was called.
+    // Cancels the running foms. Requires: drain() was called.
     void cut_off();
 
     // The foms that run, the oldest first.
@@ -77,7 +77,7 @@ public:
     // A fop that waits, runs, or is among the last that finished.
     std::optional<FopRecord> trace(FopId id) const;
 
-    // These from any thread.
+    // Any thread may call the functions below.
     std::uint64_t running_count() const { return running_count_.get(); }
     const Admission& admission() const { return admission_; }
     const FopMetrics& metrics() const { return *metrics_; }

@@ -28,7 +28,7 @@ enum class MediumId : std::uint32_t;
 
 namespace fopd::reqh {
 
-// -- what all localities of a node know alike --
+// -- the layout, which is the same on all localities of a node --
 
 struct PoolPlace {
     PoolId id = 0;
@@ -112,7 +112,7 @@ public:
     void set_layout(StoreLayoutPtr layout);
     // Requires: no disk of that slot is here.
     void add(const HomeDisk& disk);
-    // Requires: nobody holds it.
+    // Requires: there is no HomeVolume::Hold on the disk.
     void remove(store::Slot slot);
 
     // What is done here for fops of other localities, and after the reply of others, ends.
@@ -120,7 +120,7 @@ public:
     Task<void> stop();
 
     const StoreLayout& layout() const { return *layout_; }
-    // To look at over several turns.
+    // For a caller that uses the layout in more than one reactor turn.
     const StoreLayoutPtr& layout_ptr() const { return layout_; }
     // A disk of this locality; null when its home is elsewhere, or its disk is not there, or about
     // to go. It is there for this turn: who needs it longer takes a HomeVolume::Hold.
@@ -133,7 +133,7 @@ public:
     Stores& at(std::uint32_t locality) const { return *all_[locality]; }
     std::span<Stores* const> all() const { return all_; }
 
-    // For what goes on here besides foms.
+    // Counts the tasks of this locality that are not foms.
     core::Gate& duties() { return duties_; }
     // Cancelled by stop().
     core::CancelSource& stopping() { return stopping_; }

@@ -29,7 +29,7 @@ struct SpaceUse {
     std::uint64_t used_blocks = 0;  // By what objects have.
 };
 
-// Who wants to know which blocks change hands.
+// Observes which blocks are allocated, recorded, freed and given back.
 class SpaceWatch {
 public:
     virtual ~SpaceWatch() = default;
@@ -106,7 +106,7 @@ public:
     // empty, since without log there is no way to delete anything.
     void set_log_claim(std::uint32_t segments) { log_claim_ = segments; }
     std::uint32_t empty_segments() const { return empty_segments_; }
-    // A segment nobody uses any part of.
+    // Allocates an empty segment for the log. Nothing if there is none.
     std::optional<std::uint32_t> allocate_segment();
     // Requires: nobody will look at what it holds.
     void release_segment(std::uint32_t segment);
@@ -125,7 +125,7 @@ public:
     // Anybody may have it, at once: nothing will ever look at what it holds.
     bool is_free(std::uint64_t block) const;
 
-    // -- to be looked at by those who doubt it --
+    // -- for checks of the allocator's state --
 
     // Null: nobody. One at a time; it outlives its being here.
     void set_watch(SpaceWatch* watch) { watch_ = watch; }

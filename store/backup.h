@@ -58,7 +58,7 @@ public:
     void end_tree();
     void end();
 
-    // What is ready.
+    // The bytes written so far and not yet cleared.
     Bytes bytes() const { return ready_; }
     void clear() { ready_.clear(); }
 

@@ -43,10 +43,10 @@ public:
     virtual void release() = 0;
 };
 
-// One key, and what becomes of it.
+// A change of one key: its new value, or its removal.
 struct IndexChange {
     Bytes key;
-    std::optional<Bytes> value;  // None: the key goes.
+    std::optional<Bytes> value;  // None: the key is removed.
 };
 
 // What is to be changed, by ascending key, each key once. Read on another thread.
@@ -77,9 +77,9 @@ class Index {
 public:
     virtual ~Index() = default;
 
-    // The only one there is.
+    // The index's only reader.
     virtual IndexReader& reader() = 0;
-    // What the last apply() that is durable was told.
+    // `Step::applied` of the last durable apply().
     virtual std::uint64_t applied() const = 0;
 
     struct Step {

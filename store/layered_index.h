@@ -62,7 +62,7 @@ public:
     Result<Found> at_or_before(Range range);
     // Requires: the search has not come to its end.
     Result<Found> next() { return go_on(); }
-    // Goes on for as long as it is erased keys that were found.
+    // Continues the search while next() returns kErasedKeys.
     Result<Found> past_erased(Result<Found> found) {
         while (found && *found == Found::kErasedKeys) found = next();
         return found;
@@ -118,14 +118,14 @@ private:
     Direction direction_ = Direction::kUp;
     Bytes to_{};
     std::array<Layer, kLayerCount> layers_{};
-    std::size_t layers_ready_ = 0;  // The others are sought when they are needed.
+    std::size_t layers_ready_ = 0;  // The other layers are positioned on demand.
     IndexEntry entry_{};
 };
 
-// Of what is looked at in one go before others have their turn.
+// A scan looks at this many entries before it yields to the reactor.
 inline constexpr std::uint32_t kEntriesATurn = 256;
 
-// Nothing is lent when the turn goes on.
+// Calls LayeredIndex::release() on destruction.
 class ReleaseAtEnd {
 public:
     explicit ReleaseAtEnd(LayeredIndex& index) : index_(index) {}

@@ -62,7 +62,7 @@ private:
         Result<std::optional<IndexEntry>> next() override;
         Result<std::optional<IndexEntry>> previous() override;
         void release() override;
-        // Also of what is no entry.
+        // Reads any key, also one that is not an entry of the index.
         Result<std::optional<Bytes>> get(Bytes key);
         bool viewing() const { return viewing_; }
         int prepare(MDB_env* environment, unsigned database);
@@ -81,7 +81,7 @@ private:
     };
 
     LmdbIndex(World world, const Options& options);
-    // These wait for the disk.
+    // These functions block on disk I/O.
     Result<void> open_file();
     Result<void> create_file();
     int open_environment();

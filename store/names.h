@@ -29,7 +29,7 @@ struct NameOwner {
     friend bool operator==(const NameOwner&, const NameOwner&) = default;
 };
 
-// A name that belongs to whoever holds on to it.
+// A name in a pool, with its own copy of the text.
 struct PoolName {
     PoolName(std::uint32_t in_pool, std::string_view text) : pool(in_pool), name(text) {}
 
@@ -42,7 +42,7 @@ struct PoolName {
 
 struct NamePage {
     std::vector<NameClaim> claims;
-    bool end = false;  // Nothing comes behind them.
+    bool end = false;  // There are no further claims.
 };
 // A page of all parts' names, of the pages that NameShard::list() gave for the same question.
 NamePage merge_pages(std::vector<NamePage> pages, std::uint32_t count_max);

@@ -110,7 +110,7 @@ public:
         std::uint64_t blocks = 0;
         std::uint64_t next = 0;  // Where to go on.
         bool finished = false;
-        bool met_cleared = false;  // It went on behind a range that is cleared.
+        bool met_cleared = false;  // The count skipped a cleared range.
     };
     // How many blocks of a range extents have; looks at so many of them at most.
     Result<Counted> count(Fid fid, BlockRange range, std::uint32_t steps_max);

@@ -48,7 +48,7 @@ struct Record {
     Bytes value{};
 };
 
-// The blocks a kExtent record speaks of, run by run.
+// Iterates over the runs of consecutive live blocks of a kExtent record.
 class ExtentRuns {
 public:
     explicit ExtentRuns(const Record& record);
@@ -83,7 +83,7 @@ public:
     void remove(Fid fid);
     void commit(Bytes key, Bytes value) { key_value(RecordKind::kCommit, key, value); }
     void forget(Bytes key) { key_value(RecordKind::kForget, key, {}); }
-    // As it was read.
+    // Appends the bytes of a record that a RecordReader has read, unchanged.
     void copy(Bytes record);
 
     Bytes bytes() const { return bytes_; }
@@ -102,13 +102,13 @@ private:
     std::uint32_t count_ = 0;
 };
 
-// The most that records take.
+// Upper bounds of the encoded sizes of records.
 inline constexpr std::size_t kRecordHeadBytes = 4;
 inline constexpr std::size_t kPutRecordBytesMax = kRecordHeadBytes + 2 + 25 + kIndexValueBytesMax;
 constexpr std::size_t extent_record_bytes(std::size_t blocks) {
     return kRecordHeadBytes + 16 + 8 + 8 + 1 + 4 * blocks;
 }
-// With a reply of so many bytes.
+// The size of a kPut record that stores a reply of `reply_bytes`.
 constexpr std::size_t reply_record_bytes(std::size_t reply_bytes) {
     return kRecordHeadBytes + 2 + kReplyKeyBytes + kReplyHeadBytes + reply_bytes;
 }
@@ -116,7 +116,7 @@ inline constexpr std::size_t kForgetRecordBytes = kRecordHeadBytes + 2 + kReplyK
 inline constexpr std::size_t kPunchRecordBytes = kRecordHeadBytes + 16 + 8 + 8;
 inline constexpr std::size_t kRemoveRecordBytes = kRecordHeadBytes + 16;
 
-// Takes them apart again. What a record lends is the reader's bytes.
+// Parses records. A record that next() returns borrows from the payload.
 class RecordReader {
 public:
     explicit RecordReader(Bytes payload) : rest_(payload) {}
