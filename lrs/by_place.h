@@ -26,8 +26,8 @@ struct ByPlaceSettings {
 // `whose` says in the documentation what has a quantum, such as "an object".
 config::Record<ByPlaceSettings> by_place_record(const char* whose);
 
-// A policy that puts the chosen requests (reads, writes or both) into queues that take turns.
-// Within a turn the requests of a queue are in the order of QueueKey's place. All other requests
+// A policy that puts the chosen requests (reads, writes or both) into queues, one for each `key`.
+// The queues take turns, and `rule` says how the requests of a turn are sorted. All other requests
 // are served in the order of arrival; while both kinds wait, the two kinds alternate. Requests of
 // one client may overtake each other.
 std::unique_ptr<Policy> make_by_place(const ByPlaceSettings& settings,
