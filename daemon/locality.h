@@ -59,7 +59,7 @@ struct LocalityOptions {
     LiveSettings live;
 };
 
-// What all localities of a node work with; it outlives them.
+// What all localities of a node share. All members outlive the localities.
 struct LocalityWorld {
     core::EventSink& events;
     core::Entropy& entropy;
@@ -84,7 +84,7 @@ public:
     core::BufferPool& buffers() { return buffers_; }
     const core::BufferPool& buffers() const { return buffers_; }
 
-    // What runs on behalf of clients is inside this gate; draining closes it.
+    // All work on behalf of clients enters this gate. A drain closes the gate.
     core::Gate& work() { return work_; }
     // What the locality does for the node.
     core::Gate& duties() { return duties_; }
@@ -112,7 +112,7 @@ public:
     void serve_objects(const Beginning& beginning);
     // The same, of one that came later and is open: what is to be done for it at home.
     void serve_disk(NodeDisk& disk);
-    // Some disk of the node came later. Requires: the node has disks.
+    // Called after a disk was added to the running node. Requires: the node has disks.
     void look_at_replaced_again() { store_->replaced.look_again(); }
     void set_layout(reqh::StoreLayoutPtr layout) { store_->stores.set_layout(std::move(layout)); }
     // Null without disks. From any thread after open().

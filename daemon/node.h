@@ -36,31 +36,31 @@ namespace fopd::daemon {
 enum class NodeState : std::uint8_t {
     kStarting,
     kReady,
-    kDraining,  // No new work; what runs may end.
-    kDrained,   // Nothing runs any more; waiting to be stopped.
+    kDraining,  // Takes no new work; running fops may end.
+    kDrained,   // No fop runs any more; waits for stop().
     kStopping,
     kStopped,
 };
 const char* to_string(NodeState state);
 
-// What a node is given of the world it lives in. All of it outlives the node.
+// What a node needs from the real or simulated world. All members outlive the node.
 struct NodeWorld {
-    core::Reactor& control;  // Where the node's own life happens; not a locality.
+    core::Reactor& control;  // Runs Node's own code; not a locality's reactor.
     std::vector<core::Reactor*> localities;
     const core::Clock& clock;
     core::Entropy& entropy;
     core::EventSink& events;
     ServiceManager& manager;
     Configuration& configuration;
-    // Where the disks of the configuration are; null when it has none.
+    // Opens the configured disks; null if none are configured.
     DiskBay* bay = nullptr;
-    // Who the node is to its disks.
+    // The node's id in the labels of its disks.
     devices::NodeId id{};
-    // The transport for a scheme of fabric.listen; null when there is none.
+    // Returns the transport for a scheme of fabric.listen, or null if the scheme has none.
     std::function<fabric::Transport*(std::string_view scheme)> transport;
-    // Reads who may do what, as this configuration says.
+    // Loads the access rules (principals, keys, rights) that the configuration names.
     std::function<Started<AccessPtr>(const config::Snapshot&)> load_access;
-    // Puts settings into force that a reload has changed.
+    // Applies the log level that a reload has changed.
     std::function<void()> apply_settings;
 };
 
@@ -68,7 +68,7 @@ struct NodeOptions {
     // Whether unregistered buffers are good enough; a production node refuses to start with them.
     enum class Buffers : std::uint8_t { kRegistered, kAny };
     Buffers buffers = Buffers::kRegistered;
-    // In place of fabric.listen.
+    // Replaces fabric.listen if set.
     std::optional<std::vector<fabric::Address>> listen{};
     store::SweepOptions sweep = {};
 };
@@ -87,66 +87,68 @@ public:
     Node(const Node&) = delete;
     Node& operator=(const Node&) = delete;
 
-    // Once. Ready when it returns without a problem; a stop() meanwhile ends it early and well.
+    // Starts the node; may be called once. The node is ready when start() returns without a
+    // problem. A request_stop() meanwhile ends start() early and without a problem.
     Task<Started<void>> start();
 
-    // What a drain could not wait for.
+    // What had not ended when the drain timeout passed.
     struct Left {
         std::uint64_t running = 0;     // Operations that outlasted the drain timeout.
-        std::uint64_t localities = 0;  // That have not even answered.
+        std::uint64_t localities = 0;  // Localities that did not answer.
 
         bool nothing() const { return running == 0 && localities == 0; }
     };
-    // Lets no new work in and waits until what runs has ended or the drain timeout is over. Whoever
-    // asks while it drains waits for the same end.
+    // Refuses new work, and waits until all running fops have ended or the drain timeout has
+    // passed. A second call during a drain waits for the end of the same drain.
     Task<Left> drain();
 
-    // Drains, and gives back what start() took. Once. False when a locality does not answer: what
-    // it holds cannot be given back then. After it, and after the localities' loops have ended,
-    // the node may be destroyed.
+    // Drains, and releases what start() acquired; may be called once. Returns false if a locality
+    // does not answer, whose resources cannot be released. The node may be destroyed after stop()
+    // has returned and the reactors of all localities have ended.
     Task<bool> stop();
 
-    // Reads the configuration again and puts into force what can change at run time: disks that are
-    // new in it come, disks that it does not have any more go. Refused as busy unless the node is
-    // ready.
+    // Reads the configuration again and applies the settings that can change at run time. Disks
+    // that are new in the configuration are opened; disks that are no longer in it are removed.
+    // Refused as busy unless the node is ready.
     struct Reloaded : Configuration::Reloaded {
         std::vector<DeviceOutcome> devices;
     };
     using ReloadResult = std::expected<Reloaded, Configuration::Refused>;
     Task<ReloadResult> reload();
 
-    // Opens a disk that the configuration names, as its source says now, and that is not open.
-    // What is wrong with the source, or keeps the disk out, is in the refusal.
+    // Opens a disk that is in the configuration file, as the file is now, and that is not open yet.
+    // The refusal says what is wrong with the file, or why the disk cannot be opened.
     using DeviceResult = std::expected<DeviceOutcome, Configuration::Refused>;
     Task<DeviceResult> add_device(std::string name);
-    // Takes a disk out on which there is nothing. It comes back by add_device(), or with the next
-    // start, if the configuration names it.
+    // Removes a disk that has no objects. add_device() or the next start opens the disk again, if
+    // it is in the configuration.
     Task<DeviceResult> remove_device(std::string name);
-    // Forgets what was on a disk that will not come back, and the disk. One of the two says which:
-    // what the node calls it, or its slot.
+    // Writes off a lost disk: forgets the names of its objects, and the disk. Exactly one of `name`
+    // and `slot` identifies the disk.
     struct LostDevice {
         std::string name = {};
         std::optional<store::Slot> slot = {};
         bool is_sure = false;
     };
     Task<DeviceResult> forget_device(LostDevice which);
-    // Whether the configuration names it, as its source says now.
+    // Whether the configuration file, as it is now, has the device.
     bool is_configured(const std::string& device) const;
 
-    // Other settings of the request scheduler, until the next reload or restart: which keys have
-    // changed. Refused as busy unless the node is ready.
+    // Changes settings of the request scheduler until the next reload or restart. Returns the keys
+    // that have changed. Refused as busy unless the node is ready.
     using LrsResult = std::expected<std::vector<std::string>, Configuration::Refused>;
     LrsResult set_policy(std::string_view policy, std::span<const lrs::NamedValue> values,
                          std::optional<std::string_view> rules = std::nullopt);
-    // The rules of the policy that decides, or of tbf where that one has none.
+    // The rules of the policy in use, or of tbf if the policy in use has no rules.
     lrs::OrderedRulesPtr rules();
     LrsResult edit_rules(const lrs::RuleEdit& edit);
-    // The name of the class such a request would be of.
+    // The name of the class to which such a request would belong.
     std::string class_of(const lrs::RequestAttributes& request);
-    // Its pools and slots, as they are now; null before it has any.
+    // The node's pools and slots at present; null before start() has created them.
     const reqh::StoreLayoutPtr& layout() const { return layout_; }
 
-    // A stop() follows: a start() under way does not take more.
+    // Announces a call of stop(): a running start() returns early, and a running backup is given
+    // up.
     void request_stop() {
         stop_requested_ = true;
         if (backup_ != nullptr) backup_->give_up();
@@ -154,9 +156,9 @@ public:
 
     Instant now() const { return world_.control.now(); }
     NodeState state() const { return state_; }
-    // From any thread: the localities have all they will have.
+    // Whether start() has set up all localities. Any thread.
     bool opened() const { return opened_.load(std::memory_order_acquire); }
-    // Its localities can be asked.
+    // Whether the localities answer questions such as sessions().
     bool serving() const {
         return state_ == NodeState::kReady || state_ == NodeState::kDraining ||
                state_ == NodeState::kDrained;
@@ -170,42 +172,44 @@ public:
     std::vector<std::string> warnings() const;
     // Where clients may connect.
     const std::vector<fabric::Address>& addresses() const { return addresses_; }
-    // Those of the configuration, also what could not be used of them.
+    // All configured disks, also those that could not be opened.
     const NodeDisks& disks() const { return disks_; }
 
-    // These ask the localities, and wait for their answers.
+    // The functions below send messages to the localities, and wait for the answers.
     struct LocalSession {
         std::uint32_t locality;
         fabric::SessionInfo info;
     };
     Task<std::vector<LocalSession>> sessions();
-    // What the request scheduler's classes have seen; at most `count_max`, and one of the others.
+    // The figures of the request scheduler's classes: at most `count_max` classes, and one sum of
+    // all others.
     Task<std::vector<lrs::ClassFigures>> class_figures(std::size_t count_max);
-    // What runs, the oldest first.
+    // The running fops, the oldest first.
     Task<std::vector<reqh::FopRecord>> running();
     Task<std::optional<reqh::FopRecord>> trace(reqh::FopId id);
-    // Begins, or ends, looking through all data of a disk. kNotFound: there is no such disk, or it
-    // is of no use; kBusy: that is under way.
+    // Begins or ends a scrub of a disk. kNotFound: there is no such disk, or it is not usable;
+    // kBusy: a scrub of the disk is under way.
     Task<Result<void>> scrub(std::string disk, bool begin);
-    // The same for holding together what a disk says of itself; and what came of it.
+    // Begins or ends a check of a disk's log, index, space and names; store_check() has its result.
     Task<Result<void>> check_store(std::string disk, bool begin);
     Task<reqh::CheckStatus> store_check(std::string disk);
-    // Writes down what the node keeps beside its disks. What is in the disks' logs and not yet in
-    // their indexes is not in it. One at a time, and no disk comes or goes meanwhile.
+    // Writes a backup of what the node keeps beside its disks. The backup lacks changes that are in
+    // a disk's log and not in its index yet. Only one backup runs at a time, and no disk is added
+    // or removed meanwhile.
     Task<Result<void>> back_up(StoreBackup* backup);
     const devices::NodeId& id() const { return world_.id; }
     // From any thread.
     const ClassLedger& class_ledger() const { return class_ledger_; }
-    // How long ago the locality last answered; what is beyond kStuckAfter counts as stuck.
+    // The time since the locality last answered. Beyond kStuckAfter the locality counts as stuck.
     Duration silent_for(std::size_t locality) const;
     static constexpr Duration kStuckAfter = 5s;
 
 private:
-    // What changes the node's disks, or counts on them: one at a time, each waits for the one
-    // before.
+    // Operations that change the set of disks, or need it unchanged, run one at a time: each calls
+    // begin_change(), which waits until the previous operation has called end_change().
     Task<std::expected<void, Configuration::Refused>> begin_change();
     void end_change();
-    // False: one that is under way has not ended by the deadline.
+    // Returns false if the present operation has not ended by the deadline.
     Task<bool> wait_for_change(Instant deadline);
     std::expected<void, Configuration::Refused> check_ready() const;
     ReloadResult reload_settings(std::vector<devices::DeviceSettings>* wanted);
@@ -237,19 +241,19 @@ private:
     Task<void> ask_for_time();
     Task<Started<void>> listen();
     std::vector<fabric::Address> listen_addresses() const;
-    // Of the snapshot in use.
+    // From the configuration snapshot in use.
     const std::vector<devices::PoolSettings>& pools() const;
     const std::vector<devices::DeviceSettings>& devices() const;
     LiveSettings live_settings();
     LocalityOptions locality_options(std::uint32_t index);
     void apply_live_settings();
-    // What is to be said about who may connect; empty: nothing.
+    // A warning about who may connect; empty if there is none.
     std::string_view access_warning() const;
     void warn_of_access();
     const lrs::LrsSettings& lrs_settings() const;
     std::vector<std::string> use_lrs(lrs::LrsSettings settings);
-    // Sends every locality the same order and waits for the answers. Those that have none to give
-    // by `deadline` keep theirs.
+    // Sends every locality the same order and waits for the answers until `deadline`. The order of
+    // a locality that has not answered by then stays with it.
     Task<Left> order_all(Task<std::uint64_t> (*what)(Locality*, Instant), Instant argument,
                          Instant deadline);
     Task<void> watch();
@@ -269,7 +273,7 @@ private:
     ClassLedger class_ledger_;
     NodeDisks disks_;
     std::unique_ptr<NameParts> names_;  // Null without disks.
-    reqh::StoreLayoutPtr layout_;       // The same.
+    reqh::StoreLayoutPtr layout_;       // Null without disks.
     std::uint64_t incarnation_ = 0;
     std::atomic<bool> opened_ = false;
     AccessPtr access_;
@@ -277,7 +281,7 @@ private:
     std::vector<fabric::Address> addresses_;
     std::unique_ptr<Listener> listener_;
     std::vector<std::string> warnings_;
-    std::map<std::string, std::string> device_warnings_;  // By their names.
+    std::map<std::string, std::string> device_warnings_;  // By device.
     core::Gate background_;
     core::CancelSource disks_open_;
     core::CancelSource stop_watching_;
@@ -288,8 +292,8 @@ private:
     DeviceChanges device_changes_;
     Left left_;
     bool stop_requested_ = false;
-    StoreBackup* backup_ = nullptr;  // While one is made.
-    std::vector<bool> registered_;   // For each locality: its buffers, with the kernel.
+    StoreBackup* backup_ = nullptr;  // Null unless a backup is running.
+    std::vector<bool> registered_;   // By locality: whether the kernel has its buffers registered.
 };
 
 }  // namespace fopd::daemon

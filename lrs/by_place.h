@@ -12,8 +12,9 @@ namespace fopd::lrs {
 // Which data fops a policy puts in order.
 enum class OrderedOps : std::uint8_t { kReads, kWrites, kBoth };
 
-// Whose offsets they are. Those on the disk are known to the index alone, whose file may have to be
-// read for it: not before a fop runs.
+// Which offsets give the order: those in the object. Offsets on the disk are not offered, because
+// only the index has them, and looking them up may read its file, which a fop does only when it
+// runs.
 enum class Offsets : std::uint8_t { kLogical };
 
 struct ByPlaceSettings {
@@ -22,12 +23,13 @@ struct ByPlaceSettings {
     Offsets offsets = Offsets::kLogical;
     friend bool operator==(const ByPlaceSettings&, const ByPlaceSettings&) = default;
 };
-// `whose`: what a quantum is for, "an object".
+// `whose` says in the documentation what has a quantum, such as "an object".
 config::Record<ByPlaceSettings> by_place_record(const char* whose);
 
-// Reads, writes or both in queues that take turns, each turn in the order of places. Everything
-// else passes in the order of arrival: while both wait, every other request is one of those.
-// Requests of a client overtake each other.
+// A policy that puts the chosen requests (reads, writes or both) into queues, one for each `key`.
+// The queues take turns, and `rule` says how the requests of a turn are sorted. All other requests
+// are served in the order of arrival; while both kinds wait, the two kinds alternate. Requests of
+// one client may overtake each other.
 std::unique_ptr<Policy> make_by_place(const ByPlaceSettings& settings,
                                       QueueKey (*key)(const Request& request),
                                       const Turns::Rule& rule);

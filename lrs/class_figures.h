@@ -14,14 +14,15 @@
 
 namespace fopd::lrs {
 
-// What was done for a class, by a policy of shares also because of which of them.
+// What a policy has done for a class. A policy of shares (mclock) also counts for which of the
+// class's shares a request was served.
 struct ClassTotals {
     std::uint64_t served = 0;
     std::uint64_t bytes = 0;
-    Duration throttled{};  // How long it had something waiting, and was held back.
+    Duration throttled{};  // Time in which requests waited and the class was held back.
     std::uint64_t as_reserved = 0;
     std::uint64_t by_weight = 0;
-    std::uint64_t over_limit = 0;  // That is soft.
+    std::uint64_t over_limit = 0;  // Served above a soft limit.
 
     void add(const ClassTotals& other) {
         served += other.served;
@@ -34,7 +35,7 @@ struct ClassTotals {
     bool is_nothing() const { return served == 0 && bytes == 0 && throttled == Duration::zero(); }
 };
 
-// What a policy counts for each of its classes, from the class's first request on.
+// The counters of one class in a policy, from the class's first request on.
 class ClassTally {
 public:
     void add_request(std::uint64_t bytes, Instant now) {
@@ -57,7 +58,8 @@ public:
     }
     RecentRate::PerSecond per_second(Instant now) const { return recent_.per_second(now); }
 
-    // What is new since the last call. `throttled_now` is not counted yet, and will be.
+    // The growth of the totals since the last call. `throttled_now` is held-back time that is not
+    // in the totals yet, but will be.
     ClassTotals take_news(Duration throttled_now);
 
 private:
@@ -67,34 +69,34 @@ private:
     Duration told_throttled_{};
 };
 
-// What a class is granted by a policy of shares, in requests without data a second.
+// What a policy of shares grants a class, in requests without data per second.
 struct ClassShares {
     std::optional<std::uint64_t> reservation{};
     std::uint32_t weight = 1;
     std::optional<std::uint64_t> limit{};
-    bool is_soft = false;  // The limit.
+    bool is_soft = false;  // Whether the limit is soft.
 };
 
 // The name of the one class of a policy that has none.
 inline constexpr std::string_view kAllClasses = "all";
-// Of those for which a list has no room.
+// The name of the sum of all classes for which a list has no room.
 inline constexpr std::string_view kOtherClasses = "other";
 
-// A class as its policy shows it, for the time of a call.
+// A class as its policy shows it to a visitor. Valid during the visitor's call only.
 struct ClassView {
     std::string_view name;    // The same in all localities.
-    std::string_view rule{};  // That made the class, if one did.
+    std::string_view rule{};  // The rule that made the class, if any.
     std::uint32_t place = 0;  // Classes with a lower one stand first.
     std::uint64_t queued = 0;
-    bool is_throttled = false;  // Something waits, and is held back.
+    bool is_throttled = false;  // Requests wait and are held back.
     Duration throttled_now{};   // Not in the tally yet.
-    Instant oldest = kNever;    // When the oldest that waits arrived.
+    Instant oldest = kNever;    // Arrival of the oldest waiting request.
     ClassTally& tally;
-    std::optional<ClassShares> shares{};  // Of a policy that has them.
+    std::optional<ClassShares> shares{};  // Only from a policy of shares.
 };
 using ClassVisitor = std::function<void(const ClassView&)>;
 
-// What a class has seen, in one locality or in all.
+// The figures of a class, in one locality or in all.
 struct ClassFigures {
     std::string name;
     std::uint32_t place = 0;
@@ -122,10 +124,10 @@ ClassFigures figures_of(const ClassView& of, Instant now);
 // which least waits and was done are one, the last.
 std::vector<ClassFigures> together(std::vector<ClassFigures> parts, std::size_t count_max);
 
-// How a class stands.
+// The present state of a class.
 struct ClassNow {
     std::uint64_t queued = 0;
-    Duration oldest{};                 // How long the oldest that waits has waited.
+    Duration oldest{};                 // The wait of the oldest waiting request.
     double operations_per_second = 0;  // Lately.
     double bytes_per_second = 0;
 
@@ -133,10 +135,10 @@ struct ClassNow {
     void add(const ClassNow& other);
 };
 
-// What is new of a class since it was last asked.
+// The growth of a class's figures since the last query.
 struct ClassNews {
     std::string name;
-    std::string rule{};  // That made the class, if one did.
+    std::string rule{};  // The rule that made the class, if any.
     ClassTotals added;
     ClassNow now;
 };

@@ -13,15 +13,17 @@ namespace fopd::lrs {
 struct PolicyParts;
 struct PolicySettings;
 
-// Decides which of the waiting data requests is next. Pure: it is given the time, and does no I/O.
-// It owns nothing; a request it holds stays where it is until it was popped or removed. It may be
-// destroyed when it holds none, also while some that were popped have not ended: it hears no more
-// of them.
+// Decides which of the waiting data requests is served next. A policy is pure: the caller passes in
+// the time, and the policy does no I/O. A policy does not own requests; the caller must keep a
+// pushed request at its address until the request is popped or removed. A policy may be destroyed
+// when no request waits in it, even if popped requests have not ended: complete() is then not
+// called for these requests.
 class Policy {
 public:
     struct Next {
         Request* request = nullptr;
-        // Without a request: when to ask again, unless something is pushed or completed before.
+        // If `request` is null: when to call pop() again. An earlier push() or complete() is
+        // also a reason to call it.
         Instant again = kNever;
     };
 
@@ -29,44 +31,46 @@ public:
 
     virtual void push(Request& request, Instant now) = 0;
     virtual Next pop(Instant now) = 0;
-    // Takes out one that is waiting: its client gave up, or everything must go.
+    // Takes out a waiting request, because its client gave up or the policy is being emptied.
     virtual void remove(Request& request) = 0;
-    // One that was popped has ended.
+    // A popped request has ended.
     virtual void complete(Request& request, Instant now) = 0;
-    // One that waits goes now, whatever the order. It counts as served, but is not popped.
+    // Takes out a waiting request that is served now, out of order. The policy counts the request
+    // as served, but complete() is not called for it.
     virtual void let_pass(Request& request, Instant /*now*/) { remove(request); }
 
     enum class Adapted : std::uint8_t {
-        kNot,     // It is as before, and only a new one can be set so.
-        kAtOnce,  // Also with what waits.
-        // It gives out nothing of what waits until it was moved: each request, the oldest first,
-        // and before any that comes later is pushed.
+        kNot,     // The policy is unchanged. The settings need a new policy.
+        kAtOnce,  // The settings apply now, also to waiting requests.
+        // The settings apply to a waiting request once the caller has passed it to move(); until
+        // then pop() does not return it. The caller moves all waiting requests, the oldest first,
+        // before it pushes newer requests.
         kByMoves,
     };
-    // Goes on as these settings say. Requires: they choose the policy that it is.
+    // Applies new settings. Requires: the settings select this policy.
     virtual Adapted adapt(const PolicySettings& /*settings*/, const PolicyParts& /*parts*/,
                           Instant /*now*/) {
         return Adapted::kNot;
     }
-    // One that waits since before it adapted by moves has its place again.
+    // Puts a request that waited when adapt() returned kByMoves in its new place.
     virtual void move(Request& request, Instant now) {
         remove(request);
         push(request, now);
     }
 
-    // Whether one that waits does so because its class may have no more now.
+    // Whether a waiting request waits because its class has reached its limit.
     virtual bool is_held_back(const Request& /*request*/, Instant /*now*/) const { return false; }
 
-    // -- for those who look on --
+    // -- for status reports --
 
-    // Shows each class it has. False: it has none.
+    // Calls `visitor` for each class. Returns false if the policy has no classes.
     virtual bool visit_classes(Instant /*now*/, const ClassVisitor& /*visitor*/) { return false; }
 
-    // -- for policies that decide together with those of other nodes --
+    // -- for policies that coordinate with the policies of other nodes --
 
-    // What it has to say for the next epoch goes into `room`; how many bytes that is.
+    // Writes this policy's message for the next epoch into `room`. Returns its size in bytes.
     virtual std::size_t write_epoch(std::span<std::byte> /*room*/, Instant /*now*/) { return 0; }
-    // An epoch has begun, for which all together have said `data`.
+    // An epoch has begun. `data` is the combination of the messages of all nodes.
     virtual void start_epoch(std::span<const std::byte> /*data*/, Instant /*now*/) {}
 };
 

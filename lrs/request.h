@@ -16,97 +16,99 @@
 
 namespace fopd::lrs {
 
-// Control requests go before data: they are few and small, and what a client still needs while its
-// data waits.
+// Control requests are served before data requests: control requests are few and small, and a
+// client needs them even while its data requests wait.
 using fop::Lane;
 inline constexpr std::size_t kLaneCount = 2;
 inline constexpr std::array<std::string_view, kLaneCount> kLaneNames{"control", "data"};
 
-// What a client calls itself; the same on all its sessions.
+// The id a client has chosen for itself. A client uses one id on all its sessions.
 using ClientId = std::array<std::byte, 16>;
 
-// Which way the data of an object goes.
+// Whether a request reads or writes the data of an object, or neither.
 enum class Direction : std::uint8_t { kNone, kRead, kWrite };
 
-// Behind the end of the object, wherever that is.
+// An offset that means the end of the object: the request appends.
 inline constexpr std::uint64_t kAtEnd = std::numeric_limits<std::uint64_t>::max();
 
 inline constexpr std::uint32_t kNoDevice = std::numeric_limits<std::uint32_t>::max();
 
-// What a policy may decide by. The text is borrowed from whoever made the request, until the
-// request is completed.
+// The properties of a request that a policy may use. The owner of the request keeps the texts that
+// the members refer to until the request is completed.
 struct RequestAttributes {
-    std::uint16_t type = 0;  // Its number in the table of fop types.
+    std::uint16_t type = 0;  // The number of the fop type.
     Lane lane = Lane::kData;
     std::uint8_t priority = 0;
     Direction direction = Direction::kNone;
-    std::uint32_t device = kNoDevice;  // The slot it goes to.
+    std::uint32_t device = kNoDevice;  // The slot of the disk.
     ClientId client{};
-    fop::Fid object{};         // Zero: it is about none, or one that is yet to be found.
-    std::uint64_t offset = 0;  // In the object: of the first byte that moves.
+    fop::Fid object{};         // Zero: no object, or not known yet.
+    std::uint64_t offset = 0;  // Of the first byte to move, in the object.
     std::string_view principal{};
-    std::string_view user{};  // On whose behalf: the principal, or whom it may act for.
-    std::span<const std::string> groups{};  // The principal's.
+    std::string_view user{};  // The principal, or the user for whom the principal acts.
+    std::span<const std::string> groups{};  // Of the principal.
     std::string_view job{};
     std::string_view pool{};
     std::string_view peer{};       // The client's address.
-    std::uint64_t size_bytes = 0;  // Of data it moves.
+    std::uint64_t size_bytes = 0;  // Of data to move.
     Instant deadline = kNever;
-    Instant arrived_at{};  // The scheduler fills it in.
+    Instant arrived_at{};  // Set by the scheduler.
 };
 
 class Scheduler;
 
-// Its place among those a policy holds, and what the policy notes there, if anything.
+// Links a request into a list of its policy. The members are for the policy's own use.
 class PolicyPlace : public core::ListNode {
 public:
     void* queue = nullptr;
     std::uint64_t number = 0;
 };
-// Its place in a policy that is built on top of another.
+// Links a request into a list of an outer policy, one that is built on top of another policy.
 class OuterPlace : public core::ListNode {
 public:
-    bool is_of_inner = false;  // The inner one gave it out.
+    bool is_of_inner = false;  // The inner policy has popped the request.
 };
-// Its place among those of its lane, by arrival; the scheduler's.
+// Links a request into the scheduler's list of its lane, in the order of arrival.
 class ArrivalPlace : public core::ListNode {};
 
-// Something that waits for its turn. Made and owned by whoever brings it, who keeps it from
-// Scheduler::incoming() until Scheduler::complete() or remove(); it holds none of the network's
-// buffers. May be used again afterwards.
+// A request that waits to be scheduled. The caller of Scheduler::incoming() owns it, and keeps it
+// until Scheduler::complete() or remove(); afterwards the request may be used again. A request
+// holds no network buffer.
 class Request : public PolicyPlace, public OuterPlace, public ArrivalPlace {
 public:
-    // Called when the deadline passes while the request is queued; the scheduler has removed it
-    // then. Says why it was still queued: the limit of its class, or other requests before it.
+    // Called when the deadline passes while the request is queued. The scheduler has already
+    // removed the request. `waited` says why the request was still queued: for the limit of its
+    // class, or for other requests.
     enum class Waited : std::uint8_t { kForLimit, kForOthers };
     using Late = void (*)(Request& request, Waited waited);
 
-    // Null: it waits on.
+    // If `late` is null, the request stays queued after its deadline.
     explicit Request(Late late = nullptr) : late_(late) {}
 
     RequestAttributes attributes;
 
     Instant arrived_at() const { return attributes.arrived_at; }
-    // Whether it waits in a scheduler.
+    // Whether the request waits in a scheduler.
     bool queued() const { return state_ == State::kQueued; }
-    // Whether it was given to a getter and has not ended.
+    // Whether a getter has received the request and the request has not ended.
     bool delivered() const { return state_ == State::kDelivered; }
 
 private:
     friend Scheduler;
     enum class State : std::uint8_t { kOutside, kQueued, kDelivered };
-    // Its place among those that have a deadline.
+    // The timer for the deadline of the request.
     struct DeadlinePlace final : core::Timer {
         explicit DeadlinePlace(Request& owner) : Timer(&on_time), request(owner) {}
         static void on_time(core::Timer& timer);
         Request& request;
-        Scheduler* scheduler = nullptr;  // That it waits in.
+        Scheduler* scheduler = nullptr;  // Where the request is queued.
     };
 
     const Late late_;
     DeadlinePlace deadline_place_{*this};
     State state_ = State::kOutside;
-    // Of those it waits with; then of the policy that gave it out, 0: none did.
+    // While queued: the number of its Scheduler::Waiting. Once delivered: the number of the policy
+    // that popped the request; 0 if no policy did.
     std::uint32_t number_ = 0;
 };
 

@@ -23,105 +23,110 @@ namespace fopd::lrs {
 // Which requests a getter asks for.
 enum class Asked : std::uint8_t { kAny, kControl };
 
-// Its place among those who ask.
+// Links a getter into the scheduler's list of waiting getters.
 class GetterPlace : public core::ListNode {
 private:
     friend class Scheduler;
     Asked asked_ = Asked::kAny;
 };
 
-// Who asks for a request. It stays where it is until it was called; one that is destroyed asks no
-// more.
+// Receives a request from the scheduler. A getter must not move until on_request() is called;
+// destroying the getter withdraws its call of next().
 class Getter : public GetterPlace {
 public:
-    // The request, which is this getter's until it calls Scheduler::complete(); null when the
-    // scheduler is shut down and nothing is left. May ask for the next one from within.
+    // Receives the request, which belongs to this getter until it calls Scheduler::complete().
+    // Null means that the scheduler is shut down and no request is left. May call next() again.
     virtual void on_request(Request* request) = 0;
 
 protected:
     ~Getter() = default;
 };
 
-// What a lane has seen. Readable from any thread.
+// The counters of a lane. Readable from any thread.
 struct LaneFigures {
     core::Counter queued;     // Waiting now.
     core::Counter delivered;  // Ever given to a getter.
-    core::Counter removed;    // Ever taken out: by whoever brought them, or when they were late.
-    core::Counter oldest_ns;  // When the oldest that waits arrived; 0 when none does.
+    core::Counter removed;    // Ever removed: by their owners, or because they were late.
+    core::Counter oldest_ns;  // Arrival of the oldest waiting request; 0: none waits.
     core::Histogram waits;    // From arrival to delivery.
 };
 
-// What the policies have done. Readable from any thread.
+// The counters of the policies. Readable from any thread.
 struct PolicyFigures {
     core::Counter switches;      // Times another policy took over.
-    core::Counter held_back_ns;  // In which somebody asked, data waited, and the policy gave none.
-    core::Counter epoch;         // That it is in; 0: none.
+    core::Counter held_back_ns;  // A getter and data waited, but the policy gave nothing.
+    core::Counter epoch;         // The present epoch; 0: none.
 };
 
-// A locality's request scheduler: what arrives waits here, each request is given to a getter
-// exactly once, and in which order is the policy's choice. What does not depend on the policy is
-// here: lanes, the change from one policy to another, epochs, the drain, the figures. Control
-// requests are served in the order of arrival, before data, and by no policy, so that none can hold
-// them back.
+// The request scheduler of a locality. Arriving requests wait here; each is delivered to a getter
+// exactly once, in the order that the policy chooses. The scheduler implements what is the same for
+// all policies: lanes, the change from one policy to another, epochs, the drain and the figures.
+// Control requests bypass the policy, so that no limit can delay them: the scheduler serves them in
+// the order of arrival, before data requests.
 //
-// Lives on its reactor. Construction starts it; shutdown(), when the getters have had everything,
-// is followed by destruction. One that is destroyed with its world forgets what it holds.
+// A scheduler belongs to one reactor. It runs from its construction on. Destroy it after
+// shutdown(), when all requests were delivered. In the simulated world a scheduler may be destroyed
+// with requests in it, which are then forgotten.
 class Scheduler final : core::Timer, eh::Participant {
 public:
-    // The epoch handler is this scheduler's alone, and outlives it. Null: there are no epochs.
+    // `epochs` is used by this scheduler only, and outlives it. Null: there are no epochs.
     Scheduler(core::Reactor& reactor, std::unique_ptr<Policy> policy,
               eh::EpochHandler* epochs = nullptr);
 
     // Takes in a request; never fails and never waits. May call getters. Requires: not shut down.
     void incoming(Request& request);
-    // The getter is called once, now or later, with the next request there is for it; getters are
-    // served in the order they asked. One that asks already goes on in its place, for what it wants
-    // now.
+    // Calls the getter once, now or later, with the next request of the lanes it asks for. Getters
+    // are served in the order of their calls of next(). A getter that already waits keeps its place
+    // in that order, and `asked` replaces what it asked for before.
     void next(Getter& getter, Asked asked = Asked::kAny);
-    // Takes out a request that waits. Requires: request.queued().
+    // Removes a waiting request. Requires: request.queued().
     void remove(Request& request);
-    // Whether it waits because its class may have no more now, not because others go first.
+    // Whether the request waits because its class has reached its limit, and not because other
+    // requests go first.
     // Requires: request.queued().
     bool is_held_back(const Request& request) const;
-    // A queued request with a handler for lateness is removed when its deadline passes. At most so
-    // many are removed in a turn of the reactor; none is delivered until all late ones are removed.
+    // A queued request with a Late handler is removed when its deadline passes. At most kLateMax
+    // requests are removed in a turn of the reactor; no request is delivered until all late
+    // requests are removed.
     static constexpr std::size_t kLateMax = 128;
     // A request that was delivered has ended: a policy may let others run. May call getters.
     void complete(Request& request);
 
-    // From now on this policy decides, also about what waits already: that is handed over, the
-    // oldest first, so that each client's requests stay in their order, and nothing is given out
-    // before. Not more than kHandedOverMax in a turn of the reactor; what comes meanwhile waits
-    // behind. May call getters.
+    // Replaces the policy. Waiting requests are handed over to the new policy, the oldest first, so
+    // that each client's requests stay in their order; the old policy delivers nothing any more. At
+    // most kHandedOverMax requests are handed over in a turn of the reactor; requests that arrive
+    // meanwhile wait behind the older ones. May call getters.
     void use(std::unique_ptr<Policy> policy);
-    // The policy goes on with other settings, and what it knows of classes. What waits it looks at
-    // again in the same way. False: it cannot. May call getters.
+    // Applies new settings to the present policy, which keeps its classes. If the policy needs it,
+    // waiting requests are passed to Policy::move() in the same order and portions as in use().
+    // Returns false if the policy cannot adapt. May call getters.
     bool adapt(const PolicySettings& settings, const PolicyParts& parts);
-    // A millisecond's work at most.
+    // Handing over this many requests takes at most a millisecond.
     static constexpr std::size_t kHandedOverMax = 128;
     bool is_handing_over() const { return waiting_.size() > 1; }
 
-    // From now on everything that waits is delivered, whatever the policy would hold back, and when
-    // nothing is left every getter gets null. The caller brings nothing any more.
+    // From now on all waiting requests are delivered, even those that the policy would hold back.
+    // When no request is left, every getter receives null. The caller must not call incoming()
+    // afterwards.
     void shutdown();
     bool is_shut_down() const { return is_shut_down_; }
 
     const LaneFigures& figures(Lane lane) const { return figures_[index_of(lane)]; }
     const PolicyFigures& policy_figures() const { return policy_figures_; }
-    // How long the oldest of the lane has waited.
+    // How long the oldest waiting request of the lane has waited.
     Duration oldest_wait(Lane lane) const;
-    // Of the classes of the policy; where it has none, the whole lane as one.
+    // The figures of the policy's classes. A policy without classes has one, the whole data lane.
     std::vector<ClassFigures> class_figures();
-    // Of those of which something is new since the last call, or something waits.
+    // News of the classes that have changed since the last call or have waiting requests.
     std::vector<ClassNews> take_class_news();
     // Any thread.
     void collect(core::MetricSink& sink, std::string_view locality) const;
 
 private:
-    // Data that waits, the oldest first, and what holds it. Null: it came while others were handed
-    // over, and nothing does yet.
+    // Waiting data requests, the oldest first, and the policy that holds them. The policy is null
+    // for requests that arrived during a handover and were not pushed to a policy yet.
     struct Waiting {
-        std::uint32_t number = 0;  // Different for each.
+        std::uint32_t number = 0;  // Unique.
         std::shared_ptr<Policy> policy;
         core::IntrusiveList<ArrivalPlace> requests{};
     };
@@ -143,7 +148,7 @@ private:
     private:
         Scheduler& owner_;
     };
-    // Goes on handing over.
+    // Continues the handover in the next turn of the reactor.
     class HandOverTimer final : public core::Timer {
     public:
         explicit HandOverTimer(Scheduler& owner)
@@ -154,7 +159,7 @@ private:
         Scheduler& owner_;
     };
 
-    // Takes out what is late.
+    // Removes late requests.
     class LateTimer final : public core::Timer {
     public:
         explicit LateTimer(Scheduler& owner)
@@ -189,24 +194,24 @@ private:
 
     core::Reactor& reactor_;
     std::shared_ptr<Policy> policy_;
-    std::uint32_t policy_number_ = 1;  // Another for each policy.
+    std::uint32_t policy_number_ = 1;  // Changes with each policy.
     PolicyFigures policy_figures_;
-    ClassTally tally_;  // Since the policy decides.
+    ClassTally tally_;  // Since the policy was put into use.
     eh::EpochHandler* const epochs_;
     EpochTimer epoch_timer_;
     eh::EpochNumber epoch_ = eh::kFirstEpoch;
     std::array<LaneFigures, kLaneCount> figures_;
-    core::IntrusiveList<ArrivalPlace> control_;  // That waits, the oldest first.
-    // All data that waits, the oldest first. The first is what the policy holds; what is in others
-    // has to be handed over to it.
+    core::IntrusiveList<ArrivalPlace> control_;  // Waiting requests, the oldest first.
+    // All waiting data requests, the oldest first. The first element has the requests that policy_
+    // holds; the requests of all other elements must be handed over to policy_.
     std::list<Waiting> waiting_;
     std::uint32_t last_waiting_number_ = 0;
     HandOverTimer hand_over_timer_;
-    core::TimerHeap deadlines_;  // Of what waits and can be late.
+    core::TimerHeap deadlines_;  // Of queued requests with a Late handler.
     LateTimer late_timer_;
-    Instant late_at_ = kNever;  // When it is armed for, while it is; never later than the first.
+    Instant late_at_ = kNever;  // When late_timer_ fires; not after the first deadline.
     core::IntrusiveList<Getter> getters_;
-    std::uint32_t control_run_ = 0;  // Control requests delivered since the last of data.
+    std::uint32_t control_run_ = 0;  // Control requests since the last data request.
     Instant held_back_since_ = kNever;
     bool dispatching_ = false;
     bool is_shut_down_ = false;

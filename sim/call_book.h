@@ -13,18 +13,18 @@
 
 namespace fopd::sim {
 
-// What a world's clients were promised about their calls, and whether it was kept: each ends, and
-// in time; what must not run twice does not. The first broken promise is kept as a sentence.
+// Checks the promises about the calls of all clients in a simulated world: each call ends in time,
+// and a call that must not run twice runs once. Keeps the first broken promise as a sentence.
 class CallBook {
 public:
     explicit CallBook(core::VirtualWorld& world) : world_(world) {}
     CallBook(const CallBook&) = delete;
     CallBook& operator=(const CallBook&) = delete;
 
-    // A call under way. Destroyed without an end(), it went with its client's process.
+    // A call under way. If it is destroyed without end(), the client's process was killed.
     class Entry {
     public:
-        // It must have ended by `due`.
+        // The call must have ended by `due`.
         Entry(CallBook& book, std::string what, Instant due);
         ~Entry();
         Entry(const Entry&) = delete;
@@ -41,9 +41,9 @@ public:
         bool ended_ = false;
     };
 
-    // The session belongs to this client of the library: `line` is another one for each.
+    // Records that the session belongs to the library client with the unique number `line`.
     void learn_session(std::uint64_t session, std::uint64_t line) { lines_[session] = line; }
-    // A node in its `life`th life has finished a fop, and says so in an event.
+    // Records an event by which a node, started for the `life`th time, reports a finished fop.
     void see_fop(std::uint32_t node, std::uint64_t life, std::span<const core::Field> fields);
     // Looks for calls that should have ended by now.
     void look();
@@ -53,9 +53,9 @@ public:
     std::size_t under_way() const { return due_.size(); }
     std::uint64_t ended() const { return ended_; }
     std::uint64_t count(std::string_view outcome) const;
-    // Executions of what must not run twice.
+    // The number of executions of calls that must not run twice.
     std::uint64_t executions() const { return runs_.size(); }
-    // How calls ended, and how often, for people.
+    // A readable summary of how calls ended, and how often.
     std::string summary() const;
 
 private:

@@ -21,15 +21,16 @@ struct ClusterOptions {
     std::uint32_t disks = 0;  // Of each node.
     Duration watchdog = 10s;
     Duration drain_timeout = 30s;
-    // They call the nodes over a network; without any there is none.
+    // Clients call the nodes over a network; without clients there is no network.
     std::uint32_t clients = 0;
     std::uint32_t lines = 2;          // Nodes a client talks to at a time.
     Duration client_pause_max = 20s;  // Between two rounds of calls there.
-    bool quiet_clients = false;       // They make the calls a test asks for, and no others.
+    bool quiet_clients = false;       // Clients make only the calls that a test asks for.
 };
 
-// Many daemons and their clients in one process, on one time line, and the faults of a plan. After
-// every step it holds them to what they promise; the first broken promise is kept as a sentence.
+// Many daemons and their clients in one process, on one time line, under the faults of a plan.
+// After every step the cluster checks the daemons' promises. It keeps the first broken promise as a
+// sentence.
 class Cluster {
 public:
     Cluster(std::uint64_t seed, ClusterOptions options);
@@ -45,16 +46,19 @@ public:
     CallBook& book() { return book_; }
 
     void start_all();
-    // Runs for `span`, carrying out what is due of `plan`. False when a promise was broken.
+    // Runs for `span` and applies the faults of `plan` when they are due. Returns false if a
+    // promise was broken.
     bool run_for(Duration span, const std::vector<Fault>& plan = {});
-    // Mends every configuration and link, restarts who has ended or will, and gives all `patience`
-    // to be ready and connected. Stalls end by themselves; `patience` is longer than they are.
+    // Repairs all configurations and links, and restarts the nodes and clients that have ended or
+    // are about to end. Returns whether all are ready and connected within `patience`, which must
+    // be longer than any stall.
     bool recover(Duration patience);
-    // Every client calls every node; false unless all of it is done within `patience`.
+    // Makes every client call every node. Returns whether all calls succeed within `patience`.
     bool visit_all(Duration patience);
-    // Every client leaves; false unless they are gone within `patience`, and hold nothing.
+    // Stops all clients. Returns false unless they end within `patience`, and no node holds
+    // anything for a client any more.
     bool part_all(Duration patience);
-    // SIGTERM to every node; false unless all end within `patience`.
+    // Sends SIGTERM to every node. Returns whether all nodes end within `patience`.
     bool stop_all(Duration patience);
 
     // Empty as long as every promise was kept.

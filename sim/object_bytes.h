@@ -16,7 +16,7 @@ namespace fopd::sim {
 // what has been done to them since. Changes outlive it, or are forgotten by settle().
 class ObjectBytes {
 public:
-    // Its range is known.
+    // Adds a change whose range is known.
     void add(const ObjectChange& change);
     // It will lie behind the end of the object, wherever that is.
     void add_append(ObjectChange& change);

@@ -15,13 +15,13 @@ namespace fopd::sim {
 using Moment = std::uint64_t;
 inline constexpr Moment kNotYet = std::numeric_limits<Moment>::max();
 
-// What one fop may change of objects, and what its client came to know of it. Of one that was
-// acknowledged the effect is sure; of one that was not, nobody can say whether and when it comes.
+// The change of objects by one fop, and what its client knows about it. The effect of an
+// acknowledged change is certain; an unacknowledged change may take effect at any time or never.
 struct ObjectChange {
     enum class State : std::uint8_t {
         kUnderWay,
         kDone,
-        kRefused,  // It has had no effect, and will have none.
+        kRefused,  // The change has had no effect, and will have none.
         kUnknown,
     };
 
@@ -29,16 +29,16 @@ struct ObjectChange {
     std::uint32_t life = 0;    // Of the client.
     Moment begun = 0;
     Moment ended = kNotYet;
-    // From then on it has happened for everybody, and stays whatever befalls the server.
+    // From then on the change is visible to all clients, and no fault of the server undoes it.
     Moment sure = kNotYet;
-    // After that it does not happen any more, or again.
+    // After that the change cannot take effect any more, or again.
     Moment over = kNotYet;
     State state = State::kUnderWay;
     bool buffered = false;
     // Buffered, and lost by the server since: its client writes it again where nobody else has
     // changed anything, or is told that it is lost.
     bool lost = false;
-    bool was_lost = false;  // Also when it is known by now that it came back.
+    bool was_lost = false;  // Stays true if the change came back.
     // So it was told, of all or some of it: nobody can say what of it there is.
     bool told_lost = false;
     std::uint32_t server_life = 0;  // In which it began.

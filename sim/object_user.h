@@ -22,14 +22,14 @@ struct ObjectUserOptions {
     // What it draws from.
     std::uint32_t names = 5;
     std::uint64_t object_bytes = 48U << 10;
-    bool tears = false;      // Much of what there is it truncates, or makes holes in it.
-    bool impatient = false;  // Some calls have a deadline they may miss.
-    // Objects mostly stay, and everybody writes to them, much of it buffered.
+    bool tears = false;      // Often truncates objects or punches holes in them.
+    bool impatient = false;  // Some calls have a deadline that they may miss.
+    // Objects are rarely removed, and all users write to them, often buffered.
     bool shares = false;
 };
 
-// A process with libfopd's objects in it: does with them what the seed says, several things at a
-// time, and tells the book. It can be killed and started again.
+// A process that uses libfopd's objects: it makes random calls, drawn from a seed, several at a
+// time, and records them in the book. It can be killed and started again.
 class ObjectUser {
 public:
     ObjectUser(core::VirtualWorld& world, ObjectUserOptions options);
@@ -38,7 +38,7 @@ public:
     ObjectUser& operator=(const ObjectUser&) = delete;
 
     bool running() const { return process_ != nullptr; }
-    // Begins a life. Requires: not running.
+    // Starts the process. Requires: not running.
     void start();
     // kill -9.
     void crash();
@@ -53,7 +53,7 @@ public:
 
     // -- what it is to do, in its own time. Requires: running --
 
-    // So many things one after the other, beside what it does already.
+    // Makes that many calls one after the other, in parallel to the calls it makes already.
     void work(std::uint32_t count);
     void sync();
     // Looks at all there is, tells the book that it is at rest, and removes it if told so.

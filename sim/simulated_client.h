@@ -18,18 +18,18 @@ struct SimulatedClientOptions {
     std::uint32_t nodes = 1;      // It calls node-0 and so on, each listening at port 1.
     fabric::MemTransport* network = nullptr;
     CallBook* book = nullptr;
-    // In which of its lives a node is that takes new work; 0: none.
+    // Returns the number of the node's present life if it takes new work, else 0.
     std::function<std::uint64_t(std::uint32_t node)> life_of;
     // Nodes it talks to at a time; for each it makes calls, then moves on to another.
     std::uint32_t lines = 2;
     // Between two rounds of calls of a line, at most.
     Duration pause_max = 20s;
-    // It keeps to itself and only makes the calls a test asks for.
+    // The client makes only the calls that a test asks for.
     bool quiet = false;
 };
 
-// A process with the client library in it that makes calls of every kind, at times and to nodes
-// drawn from the seed, and looks at what comes of them. It can be killed and started again.
+// A process that uses the client library: it makes calls of every kind, at times and to nodes drawn
+// from the seed, and checks their results. It can be killed and started again.
 class SimulatedClient {
 public:
     SimulatedClient(core::VirtualWorld& world, SimulatedClientOptions options);
@@ -39,7 +39,7 @@ public:
 
     const std::string& name() const { return options_.name; }
     bool running() const { return process_ != nullptr; }
-    // Begins a life. Requires: not running.
+    // Starts the process. Requires: not running.
     void start();
     // kill -9.
     void crash();
@@ -48,7 +48,7 @@ public:
     // Between two steps of the world: takes a process that has ended out of memory.
     void bury();
 
-    // Tells the book which sessions are its; at each new instant.
+    // Tells the book which sessions belong to this client. Called at each new instant.
     void look();
     // How long the one of its connections that has been down the longest has been down.
     Duration longest_disconnection() const;
@@ -81,7 +81,7 @@ private:
     Line& add_line(Process& process, std::uint32_t node);
     Wish draw_wish(Process& process) const;
     void judge_memory(const CallBook::Entry& entry, bool kept);
-    // A word for how it ended; breaks a promise when it may not end so.
+    // A word for the outcome. Breaks a promise if the call must not end in this way.
     struct Outcome;
     std::string_view judge(const Outcome& outcome);
 

@@ -20,21 +20,22 @@ struct SimulatedDiskOptions {
     std::uint64_t size_bytes = 32UL << 20;
 };
 
-// What one simulated node keeps: its disks, their indexes, its names, its table of slots. All of it
-// outlives the node's lives; a loss of power takes from it what was not durable yet.
+// The persistent state of one simulated node: its disks, their indexes, its names and its table of
+// slots. The state outlives each life of the node; a power loss drops what was not durable yet.
 class SimulatedDisks final : public daemon::DiskBay {
 public:
     SimulatedDisks(std::uint64_t seed, std::vector<SimulatedDiskOptions> disks);
 
-    // The sections of a configuration that name them.
+    // The sections of the configuration that name the disks.
     std::string configuration() const;
     const devices::NodeId& node_id() const { return node_id_; }
 
-    // A machine is switched on. Requires: nothing of the one before is left.
+    // Switches the node's machine on. Requires: nothing of its previous life is left in memory.
     void begin_life();
-    // What is under way never ends, and later operations never begin.
+    // The machine's power. Once it is cut, operations under way never end, and later operations
+    // never begin.
     devices::Power& power() { return *power_; }
-    // What that leaves behind. Requires: the machine's coroutines are gone.
+    // Drops what was not durable at the power cut. Requires: the machine's coroutines are gone.
     void crash();
 
     // Where the disk with this name is plugged in.

@@ -39,8 +39,8 @@ private:
     std::vector<std::string> errors_;
 };
 
-// Plays systemd: remembers what it was told, and would have killed a node that did not feed it in
-// time.
+// Plays the part of systemd: records the notifications of a node, and whether the node fed the
+// watchdog in time.
 class SimulatedManager final : public daemon::ServiceManager {
 public:
     SimulatedManager(core::VirtualWorld& world, Duration watchdog)
@@ -61,9 +61,9 @@ public:
     std::uint64_t reloading_count() const { return reloading_count_; }
     std::uint64_t stopping_count() const { return stopping_count_; }
     std::uint64_t fed_count() const { return fed_count_; }
-    // Times it was asked for more time.
+    // How often the node asked for more time.
     std::uint64_t extended_count() const { return extended_count_; }
-    // What `systemctl status` would show.
+    // The status text that `systemctl status` would show.
     const std::string& status() const { return status_; }
     // The longest that this life of the node went without feeding it, from its first ready() to
     // now.
@@ -117,7 +117,7 @@ public:
     void start();
     // SIGTERM: the node drains and stops in its own time, and bury() finds it ended.
     void terminate();
-    // kill -9: at once, wherever each of its coroutines is.
+    // kill -9: ends the node at once, whatever its coroutines are doing.
     void crash();
     // The same, and with it goes what its disks had not made durable. Of one that is not running,
     // only that.
@@ -147,7 +147,7 @@ public:
     bool configuration_is_good() const { return configuration_text_ == good_configuration(); }
     // Between two steps of the world: takes a process that has ended out of memory.
     void bury();
-    // Lives so far.
+    // How often the node was started.
     std::uint64_t life_count() const { return life_count_; }
     bool start_failed() const { return start_failed_; }
 

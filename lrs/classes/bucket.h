@@ -8,8 +8,8 @@
 
 namespace fopd::lrs {
 
-// A bucket of tokens as one number: the time at which all that was taken will have been paid for.
-// Before that time less `depth` nothing can be had. Any thread; nobody waits for anybody.
+// A token bucket as one number: the time at which all tokens taken so far will have been refilled.
+// No token can be taken earlier than that time less `depth`. Any thread; lock-free.
 class Meter {
 public:
     // When `cost` can be had, for all that is known now. What costs more than the bucket holds can
@@ -47,19 +47,19 @@ private:
     std::atomic<Ticks> paid_at_ = 0;
 };
 
-// What a request takes out of both meters of a bucket.
+// The tokens that a request takes from the two meters of a bucket.
 struct Charge {
     Ticks operation = 0;
     Ticks bytes = 0;
 };
 
-// What a bucket begins with; else it is full.
+// The initial state of a bucket that does not begin full.
 struct BucketStart {
     Ticks operations_paid_at = 0;
     Ticks bytes_paid_at = 0;
 };
 
-// The two meters of a class: a request needs room in both.
+// The two meters of a class. A request needs enough tokens in both.
 class Bucket {
 public:
     Ticks ready_at(const Charge& charge, const Paces& paces) const {
@@ -73,7 +73,7 @@ public:
         return ready;
     }
 
-    // Both or neither. Requires: not blocked.
+    // Takes from both meters or from neither. Requires: not blocked.
     bool take(Ticks now, Ticks since, const Charge& charge, const Paces& paces) {
         const bool has_operations = paces.operations.is_limit();
         if (has_operations &&

@@ -14,7 +14,7 @@
 
 namespace fopd::lrs {
 
-// What is noted of a class so that a ClassTable knows it.
+// The part of a class that a ClassTable uses to manage it.
 class KnownClass : public core::ListNode {
 public:
     explicit KnownClass(const ClassHash& of) : hash(of) {}
@@ -30,16 +30,17 @@ private:
     Instant idle_since_{};
 };
 
-// The classes that a locality knows, and which of them wait for nothing, the longest first. `Class`
-// derives from KnownClass. They lie side by side, so that new ones cost little.
+// The classes that a locality knows, and a list of the idle ones (without waiting requests), the
+// longest idle first. `Class` derives from KnownClass. Classes are allocated in chunks, so that a
+// new class costs little.
 template <typename Class>
 class ClassTable {
 public:
-    // About so many are to be known.
+    // `classes` is about how many classes the table should hold.
     explicit ClassTable(std::size_t classes) : chains_(std::bit_ceil(2 * classes + 1), nullptr) {}
 
     std::size_t count() const { return count_; }
-    // Null: there is none with that index.
+    // Returns null if no class has that index.
     Class* at(std::uint32_t index) const {
         const Chunk* const chunk = chunks_[index / kChunkClasses].get();
         if (chunk == nullptr) return nullptr;
@@ -88,12 +89,12 @@ public:
         --count_;
     }
 
-    // It has nothing to wait for any more. It is idle until it is unlinked.
+    // Marks a class without waiting requests as idle, until it is unlinked.
     void fell_idle(Class& idle, Instant now) {
         idle.KnownClass::idle_since_ = now;
         idle_.push_back(idle);
     }
-    // Null: none is idle.
+    // Returns null if no class is idle.
     Class* longest_idle() { return idle_.empty() ? nullptr : static_cast<Class*>(&idle_.front()); }
 
     // Calls `drop` with some of those that have been idle for that time, few in each call, so that

@@ -8,8 +8,8 @@
 
 namespace fopd::lrs {
 
-// What tables of classes are indexed by: whoever does not know the key finds no two that are the
-// same.
+// The hash by which tables of classes are indexed. A client that does not know the key cannot
+// construct two classes with the same hash.
 struct ClassHash {
     std::uint64_t high = 0;
     std::uint64_t low = 0;

@@ -49,7 +49,7 @@ public:
 
 private:
     const std::uint64_t seed_;
-    std::shared_ptr<BucketTable> buckets_;  // Made when somebody wants it.
+    std::shared_ptr<BucketTable> buckets_;  // Made on first use.
     RuleRevisions revisions_;
     TbfSettings settings_{};
 };
@@ -62,10 +62,10 @@ private:
 class Tbf final : public Policy {
 public:
     struct Options {
-        // Classes it knows at a time; those that wait for nothing make room for others, and when
-        // there is none, new ones share the bucket of their rule.
+        // The most classes a locality knows at a time. Idle classes make room for new ones. If no
+        // class is idle, requests of unknown classes share the bucket of their rule.
         std::size_t classes_max = 16384;
-        // A class that is not used for so long is forgotten.
+        // A class that has no requests for this long is forgotten.
         Duration forget_after = 60s;
     };
 
@@ -82,8 +82,8 @@ public:
     bool is_held_back(const Request& request, Instant now) const override;
     bool visit_classes(Instant now, const ClassVisitor& visitor) override;
 
-    // From now on these decide, also about what waits already. Whoever calls it asks with pop()
-    // again. kByMoves when some of it may be of another class now.
+    // Replaces the rules, also for waiting requests. The caller must call pop() again. Returns
+    // kByMoves if a waiting request may belong to another class under the new rules.
     Adapted set_rules(RuleSetPtr rules, Instant now);
     const RuleSet& rules() const { return *rules_; }
 
@@ -160,8 +160,8 @@ private:
     std::vector<RuleLine> lines_;      // One for each rule.
     std::uint32_t last_order_ = 0;
     std::uint64_t generation_ = 1;               // Another after each change of rules that moves.
-    Instant now_{};                              // The last that was said.
-    std::map<std::uint64_t, ClassTotals> past_;  // Of forgotten classes, by their rule's id.
+    Instant now_{};                              // The time of the last call.
+    std::map<std::uint64_t, ClassTotals> past_;  // Sums of forgotten classes, by rule id.
 };
 
 }  // namespace fopd::lrs
