@@ -63,7 +63,8 @@ public:
     virtual void on_client_in_time(Fom& fom) = 0;
     // Whether another fop of its client is late.
     virtual bool is_client_late(const Fom& fom) const = 0;
-    // Whether other fops wait for a buffer, which this fom could free by ending.
+    // Whether fops of other clients wait for a buffer or for their share of the buffers, which this
+    // fom could free by ending.
     virtual bool is_wanted_by_others(const Fom& fom) const = 0;
 
 protected:

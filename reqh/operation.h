@@ -48,7 +48,7 @@ namespace fopd::reqh {
 // An operation is large, so it is reused for the next fop.
 class Operation {
 public:
-    // What the fom passes in. The fom does not change the fop until the operation has ended.
+    // What the fom passes in. The fom leaves `fop` unchanged until the operation has ended.
     struct Origin {
         fabric::IncomingFop* fop = nullptr;
         const fop::FopType* type = nullptr;
@@ -126,7 +126,7 @@ public:
     }
     // Shows in the fop's progress what the fop waits for, until the result is destroyed.
     Waiting waits_for(const Wait& wait) const { return {*origin_.progress, reactor(), wait}; }
-    // kCancelled if the client gave up the fop, kTimedOut if its deadline has passed.
+    // kCancelled if the fop was cancelled, kTimedOut if its deadline has passed.
     Granted<> check_wanted() const;
 
     // The pool that the header names. kWrongPool: there is no such pool.

@@ -18,6 +18,7 @@
 
 namespace fopd::reqh {
 
+// Locks conflict only where their ranges of the same object overlap.
 enum class LockMode : std::uint8_t {
     kShared,     // Compatible with other shared locks.
     kExclusive,  // Compatible with no other lock.

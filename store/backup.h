@@ -58,7 +58,7 @@ public:
     void end_tree();
     void end();
 
-    // The bytes written so far and not yet cleared.
+    // The finished chunks that have not been cleared.
     Bytes bytes() const { return ready_; }
     void clear() { ready_.clear(); }
 

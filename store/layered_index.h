@@ -122,7 +122,8 @@ private:
     IndexEntry entry_{};
 };
 
-// A scan looks at this many entries before it yields to the reactor.
+// A scan looks at this many entries before it yields to the reactor. The size of a page of names,
+// too.
 inline constexpr std::uint32_t kEntriesATurn = 256;
 
 // Calls LayeredIndex::release() on destruction.
