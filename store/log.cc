@@ -121,6 +121,10 @@ void Log::stall(const Error& why) {
     core_->stall(why);
 }
 
+void Log::refuse(const Error& why) {
+    core_->refuse(why);
+}
+
 void Log::unstall() {
     core_->unstall();
 }

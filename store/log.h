@@ -289,9 +289,13 @@ public:
     // What the index takes for everything that lives: once it is less by so much that cleaning is
     // worth it, a round that gained nothing is no reason not to try again.
     void set_live_bytes(std::uint64_t bytes);
-    // Room will not come by itself: until unstall(), reserve() gives `why` where it would wait.
+    // The index will not hold more of the log by itself: until unstall(), reserve() gives `why`
+    // where it would wait, unless the oldest segment can be cleaned all the same.
     void stall(const Error& why);
     void unstall();
+    // The volume has failed, so nobody cleans any more: from now on reserve() returns `why`, also
+    // to the coroutines that wait in it.
+    void refuse(const Error& why);
     // In their order; the volume's allocator leaves them alone.
     std::vector<std::uint32_t> segments() const;
     LogSpaceFigures space() const;

@@ -83,6 +83,7 @@ Task<Result<void>> LogCore::wait_for_room(std::uint32_t bytes, core::WaitOptions
     for (bool is_first = true;; is_first = false) {
         if (failed_) co_return std::unexpected(failure());
         if (!serving_ || closing_) co_return std::unexpected(closed_error());
+        if (refused_) co_return std::unexpected(*refused_);
         if (has_room(bytes, purpose)) co_return Result<void>{};
         // There may be an empty segment by now, which is asked for once.
         if (is_first) ask_source_again();
@@ -109,7 +110,8 @@ Task<Result<void>> LogCore::wait_for_room(std::uint32_t bytes, core::WaitOptions
 std::optional<Error> LogCore::why_no_room(Purpose purpose) const {
     if (upkeep_runs_) return std::nullopt;
     const bool cleans = purpose == Purpose::kCleaning;
-    if (!cleans && stalled_) return stalled_;
+    const bool may_clean = cleaning_wanted() && is_oldest_applied();
+    if (!cleans && stalled_ && !may_clean) return stalled_;
     // What is promised may turn out to be less, and what is on its way gives its memory back.
     if (reserved_bytes_ > 0 || in_flight() > 0 || space_.is_held()) return std::nullopt;
     if (!cleans && (!exhausted_ || cleaning_wanted())) return std::nullopt;
@@ -122,6 +124,11 @@ void LogCore::wake_room() {
 
 void LogCore::stall(const Error& why) {
     stalled_ = why;
+    wake_room();
+}
+
+void LogCore::refuse(const Error& why) {
+    refused_ = why;
     wake_room();
 }
 
@@ -172,7 +179,7 @@ void LogCore::begin(Commit& commit, Reservation reservation, std::span<const std
         arm_timer();
     }
     if (!cleans) {
-        // A mark, which cleaning itself brings about, changes nothing that it could gain by.
+        // A mark says nothing of what lives: cleaning gains nothing by it.
         if (size > 0) ++changes_;
         exhausted_ =
             exhausted_ && space_.capacity() + space_.worth_cleaning() >= exhausted_capacity_;
@@ -180,13 +187,16 @@ void LogCore::begin(Commit& commit, Reservation reservation, std::span<const std
     if (!cleans || durability == Durability::kDurable) leave_soon();
 }
 
-// What cleaning commits again fills the segment up: when an entry of it would have to lie in the
-// next one, what gathers is closed before.
+// What cleaning commits again fills a segment to its end: an entry that would become too long for
+// the rest of the segment is closed, and what comes next begins the next segment. Such an entry may
+// be short, so it counts among those that may be on their way at a time, as there are slots for few
+// short ones.
 bool LogCore::fits_into_gathering(std::uint32_t size, bool cleans) const {
     const Slot& slot = gathering();
     const std::uint32_t together = slot.payload_bytes + size;
     if (together > payload_max_) return false;
     if (!cleans || slot.commit_count == 0) return true;
+    if (in_flight() >= options_.entries_in_flight_max) return true;
     return space_.stays_in_segment(entry_blocks(together)) ||
            !space_.stays_in_segment(entry_blocks(slot.payload_bytes));
 }
@@ -442,9 +452,10 @@ void LogCore::on_time(core::Timer& timer) {
     }
 }
 
-// So that a disk that fell idle is all trusted.
+// The mark shows that all entries before it are durable, so that a start after an idle time trusts
+// the whole log. It is optional: without room for it none is written.
 Task<void> LogCore::write_idle_mark() {
-    if (failed_ || closing_) co_return;
+    if (failed_ || closing_ || !has_room(0, Purpose::kAdding)) co_return;
     const auto settled = co_await settle(last_records_seq_, {});
     if (!settled) co_return;  // The log has failed, or is being closed, which says the same.
 }

@@ -41,9 +41,10 @@ namespace fopd::store {
 // next entry written while it still flushes. When the next commit does not fit it is closed at
 // once. What cleaning commits again waits for company: an entry of nothing else is closed when it
 // is full, or somebody waits until it is durable, so that what lives takes less room than it had.
-// The memory that is promised is limited so that there is always a slot: of two entries closed for
-// want of room that follow each other the payloads exceed one entry's, and at most in_flight_max of
-// the others are on their way.
+// The memory that is promised is limited so that there is always a slot. An entry is closed because
+// the next commit does not fit into it, and then both together have more payload than one entry can
+// have: so two slots in turn take more than that of the limit. Or it is closed for another reason,
+// and then only while fewer than entries_in_flight_max are on their way.
 class LogCore final : core::Timer, core::Poller {
 public:
     LogCore(core::Reactor& reactor, devices::Device& device, SegmentSource& source,
@@ -90,6 +91,7 @@ public:
     void unstall() { stalled_.reset(); }
     const LogSpace& space() const { return space_; }
     std::uint32_t segments_max() const { return segments_max_; }
+    void refuse(const Error& why);
     bool is_full() const { return full_ && !has_space_to_add(); }
     bool cleaning_wanted() const;
     Task<Result<void>> wait_cleaning_wanted(core::WaitOptions wait);
@@ -188,6 +190,7 @@ private:
     Task<Result<void>> hand_out_oldest(CleanVisitor* visitor, std::uint64_t end_seq);
     bool is_cleaned_note_due() const;
     Task<Result<void>> note_cleaned(std::uint64_t seq);
+    bool is_oldest_applied() const;
     Task<Result<void>> drop_oldest();
     void begin_round();
     void end_round();
@@ -276,7 +279,8 @@ private:
     bool upkeep_runs_ = false;
     bool source_empty_ = false;     // For more room,
     bool source_dry_ = false;       // and for what cannot go on.
-    std::optional<Error> stalled_;  // Why there will be no room for commits.
+    std::optional<Error> stalled_;  // Why the index will not have more of the log.
+    std::optional<Error> refused_;  // Why nobody gets a reservation any more.
     bool starving_ = false;         // Grow by what is left rather than stand still.
     core::WaitQueue superblock_free_;
     core::WaitQueue cleaning_;

@@ -46,8 +46,8 @@ public:
     // Enough for one segment that was all alive: it is committed again in few entries, of which
     // each wastes less than a block.
     std::uint64_t cleaning_least() const { return limits_.segment_blocks * 5ULL / 4; }
-    // What those that add leave to what frees. Whoever finds no more than that finds cleaning
-    // wanted.
+    // What those that add leave, beside the room for cleaning, to those that free. So little is
+    // free when they must wait for it that cleaning has been wanted long since.
     std::uint64_t freeing_reserve() const {
         return (segments_.size() < kShort ? 1ULL : 2ULL) * limits_.entry_blocks_max;
     }

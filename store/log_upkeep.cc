@@ -378,6 +378,11 @@ Task<Result<void>> LogCore::zero_segment(std::uint32_t segment) {
 
 // -- cleaning --
 
+// Whether the index has all that the oldest segment holds.
+bool LogCore::is_oldest_applied() const {
+    return space_.head() > 0 && space_.segments()[1].first_seq <= applied_ + 1;
+}
+
 bool LogCore::cleaning_wanted() const {
     if (!serving_ || failed_ || space_.head() == 0 || growth_due()) return false;
     // Somebody waits for what was begun since.
@@ -405,11 +410,11 @@ Task<Result<void>> LogCore::clean(CleanVisitor* visitor) {
             Error{.code = Errc::kBusy, .context = "the log is in its only segment"});
     }
     begin_round();
-    const std::uint64_t end_seq = space_.segments()[1].first_seq;
-    if (end_seq > applied_ + 1) {
+    if (!is_oldest_applied()) {
         co_return std::unexpected(
             Error{.code = Errc::kBusy, .context = "the index does not hold the oldest segment"});
     }
+    const std::uint64_t end_seq = space_.segments()[1].first_seq;
     const auto handed_out = co_await hand_out_oldest(visitor, end_seq);
     if (!handed_out && handed_out.error().code == Errc::kNoSpace) end_round();
     if (!handed_out) co_return handed_out;
@@ -454,6 +459,7 @@ Task<Result<void>> LogCore::hand_out_oldest(CleanVisitor* visitor, std::uint64_t
     LogPosition at{.segment = space_.segments().front().number};
     noted_capacity_ = space_.capacity();
     std::uint64_t epoch = 0;
+    std::uint64_t kept_seq = 0;
     for (std::uint64_t seq = space_.segments().front().first_seq; seq < end_seq; ++seq) {
         const auto found = co_await reader.at(at);
         if (!found) co_return std::unexpected(found.error());
@@ -469,7 +475,13 @@ Task<Result<void>> LogCore::hand_out_oldest(CleanVisitor* visitor, std::uint64_t
         const bool is_mark = (*found)->header.record_count == 0;
         if (is_mark || seq <= cleaned_seq_) continue;
         const auto kept = co_await visitor->keep((*found)->entry);
+        if (!kept && kept.error().code == Errc::kNoSpace && kept_seq > cleaned_seq_) {
+            // What was committed again must not be once more when there is room.
+            const auto noted = co_await note_cleaned(kept_seq);
+            if (!noted) co_return noted;
+        }
         if (!kept) co_return kept;
+        kept_seq = seq;
         noted_capacity_ = std::max(noted_capacity_, space_.capacity());  // The log may grow.
         if (!is_cleaned_note_due()) continue;
         const auto noted = co_await note_cleaned(seq);

@@ -20,13 +20,14 @@ constexpr std::uint64_t kChangesWaitingMax = 256;
 // and how many extents one change frees.
 constexpr std::uint32_t kExtentsWithoutReserve = 64;
 constexpr Duration kRetryAfter = 1s;
-// Reads say nothing when they end.
+// Until blocks that a read may still look at are asked for again: no read wakes anybody at its end.
 constexpr Duration kReadWait = 5ms;
-// Empty segments that are the log's at least, beside those that it begins with.
+// Data leaves the log at least so many empty segments, beside those that the log begins with.
 constexpr std::uint32_t kLogReserveSegments = 2;
-// Of those, what is left for a log that cannot go on.
+// A log that only wants more room leaves so many empty segments; one that cannot free or clean
+// anything without another segment takes those as well.
 constexpr std::uint32_t kLastSegments = 1;
-// Of a segment: for the blocks that are written anew at the edges of what is cut off.
+// This part of a segment is left for blocks that truncates and punches write anew.
 constexpr std::uint32_t kFreeingReservePart = 16;
 // What cleaning looks at, and commits again, in one turn; commits wait meanwhile.
 constexpr std::uint32_t kCleanedInATurn = 128;
@@ -364,8 +365,10 @@ void Volume::fail(const Error& error) {
     if (!serving_) return;
     serving_ = false;
     failure_ = error;
+    log_.refuse(failure_);
     swept_.wake_all();
     blocks_used_.wake_all();
+    checkpoint_made_.wake_all();
     core::emit(events_, core::Level::kError, "store.volume_failed",
                {{"device", device_.name()}, {"reason", std::string_view(error.context)}});
 }
@@ -867,6 +870,7 @@ Task<void> Volume::keep_index_up() {
         if (!woken && woken.error().code == Errc::kCancelled) co_return;
         next = after(reactor_.now(), options_.checkpoint_interval);
         settle();
+        note_log_room();
         // A full index is asked again whether it has room.
         if (log_.begun_seq() == index_.applied() && !index_failure_) continue;
         const auto made = co_await checkpoint();
@@ -1027,7 +1031,8 @@ Task<void> Volume::sweep() {
         if (!swept || !swept_places_.empty()) ++sweep_news_;
         swept_.wake_all();
         if (!swept) {
-            // The log may be full as long as the index has no space.
+            // While the index has no space it takes nothing more of the log, which may then be
+            // full.
             const bool may_pass = swept.error().code == Errc::kNoSpace;
             if (!may_pass && swept.error().code != Errc::kCancelled) fail(swept.error());
             if (!may_pass) co_return;

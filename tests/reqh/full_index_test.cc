@@ -145,6 +145,23 @@ TEST_CASE("reqh index: one without a reserve is given few changes at a time by a
     REQUIRE(stage.index_image().refused_count == 0);
 }
 
+TEST_CASE("reqh index: what waits for room in the log is refused when the index fails", "[reqh]") {
+    StoreStage stage({.disk_bytes = 8UL << 20});
+    const auto fid = stage.create("one");
+    stage.index_image().refusal = Error{.code = Errc::kIo, .context = "map"};
+    const WriteSpec write(fid, {{.offset = 0, .length = kBlock}}, pattern(kBlock, 1));
+    std::vector<FakeFop*> under_way;
+    while (stage.volume().serving()) {
+        REQUIRE(under_way.size() < 10'000);
+        for (int i = 0; i < 8; ++i) {
+            under_way.push_back(&stage.send(write.spec(WriteSpec::Way::kInline)));
+        }
+        stage.run_for(100us);
+    }
+    stage.run_for(1s);
+    for (const FakeFop* const fop : under_way) REQUIRE(fop->answer.has_value());
+}
+
 // The log is full with removals, and what frees their space is a record, too.
 TEST_CASE("reqh index: what was removed before it was full is freed when it goes on", "[reqh]") {
     StoreStage stage({.disk_bytes = 8UL << 20});
