@@ -15,22 +15,23 @@
 
 namespace fopd::fabric {
 
-// What may go wrong with a connection, in the kinds of Error:
-//   kClosed     the peer, the network or this side ended it;
-//   kDenied     the peer's acceptor refused it; Refusal has its words;
-//   kNotFound   nobody listens there;
-//   kInvalid    the address makes no sense. Where a transport can tell: the peer asked for memory
-//               it was not offered, or sent more than a buffer holds; else that is kClosed.
+// The errors of a connection:
+//   kClosed     the peer, the network or this side ended the connection;
+//   kDenied     the peer's acceptor refused the connection; on_closed() has the acceptor's words;
+//   kNotFound   nothing listens at the address;
+//   kInvalid    the address is malformed; or the peer accessed memory that was not opened to it, or
+//               sent a message longer than a receive buffer. Transports that cannot detect the
+//               latter two report kClosed.
 
-// Where a peer's memory is that it has opened for a transfer. Only the peer knows what the numbers
-// mean; they come in a descriptor that the peer has sealed.
+// The place of a memory region that a peer has opened for a transfer. Only the peer interprets the
+// numbers; they arrive in a descriptor that the peer has sealed.
 struct RemoteMemory {
     std::uint64_t address = 0;
     std::uint64_t key = 0;
 };
 
-// Memory this side sends from or transfers from or to. `registration` is what
-// TransferMachine::register_memory() gave for the region it lies in.
+// Local memory of a send or transfer. `registration` is the result of
+// TransferMachine::register_memory() for the region that contains it.
 struct LocalMemory {
     std::span<std::byte> bytes;
     void* registration = nullptr;
@@ -38,56 +39,58 @@ struct LocalMemory {
 
 class Connection;
 
-// Something a connection was asked to do: filled in, started, completed exactly once. Neither moved
-// nor destroyed in between, and neither is its memory: the hardware may be at it until then.
+// One operation of a connection. The caller fills it in and starts it; it completes exactly once.
+// Until then, neither the operation nor its memory may be moved or destroyed, because the hardware
+// may access the memory.
 struct TransferOp {
     using Complete = void (*)(TransferOp&);
     explicit TransferOp(Complete on_complete) : complete(on_complete) {}
     TransferOp(const TransferOp&) = delete;
     TransferOp& operator=(const TransferOp&) = delete;
 
-    // The transport's own. It must stay the first member.
+    // Reserved for the transport. Must stay the first member.
     std::array<void*, 8> provider_space{};
     Complete complete;
     LocalMemory local;
     RemoteMemory remote;  // For read() and write().
-    // The outcome, for complete(). A message is sent when the memory may be used again, which is no
-    // promise that it has arrived; written memory is in place at the peer. What is read has come
-    // whole: a peer that answers with less ends the connection, and leaves the memory with nothing
-    // that was there before in its last bytes.
+    // Valid in complete(). A successful send means only that its memory may be reused, not that the
+    // message has arrived. A successful write has reached the peer's memory. A successful read has
+    // filled all of the local memory: an answer that is too short ends the connection, and the last
+    // bytes of the memory are overwritten before the read, so that they hold no older data.
     Result<void> result;
     bool in_flight = false;
 
-    // The transport's own while it is in flight.
+    // Used by the transport while the operation is in flight.
     enum class Kind : std::uint8_t { kSend, kRead, kWrite };
     Kind kind = Kind::kSend;
     Connection* connection = nullptr;
     TransferOp* next = nullptr;
-    std::array<std::byte, 16> tail{};  // What a read's memory ends with until the last byte came.
+    std::array<std::byte, 16> tail{};  // Pattern at the end of a read's memory, until it is filled.
 };
 
-// Whom a connection tells what becomes of it. Called from the machine's poll(), never from within a
-// call made to the connection; may start operations and close connections.
+// Callbacks of a connection. They are called from the machine's poll(), never from within a call to
+// the connection. A callback may start operations and close connections.
 class ConnectionUser {
 public:
-    // Operations may be started. `answer` is what the acceptor's side gave to accept(); empty at
-    // the side that accepted.
+    // From now on operations may be started. On the connecting side, `answer` is the argument of
+    // the peer's accept(); on the accepting side it is empty.
     virtual void on_connected(std::span<const std::byte> answer) = 0;
-    // It has ended, or never came to be; once, and not after close(). What is in flight completes
-    // as kClosed, before or after. The user then destroys the connection when nothing is in flight.
-    // `words` are the acceptor's when it refused.
+    // The connection has ended, or could not be made. Called at most once, and never after close().
+    // Operations in flight complete as kClosed, before or after this call. The user destroys the
+    // connection once nothing is in flight. `words` is the acceptor's text if it refused.
     virtual void on_closed(const Error& reason, std::string_view words) = 0;
 
 protected:
     ~ConnectionUser() = default;
 };
 
-// One end of a connection: reliable, ordered messages both ways, and transfers from and to memory
-// the peer has opened. Belongs to the machine that made it, and to that machine's reactor. Sends
-// never fail at once: what cannot be started completes with an error from the next poll().
+// One end of a connection: reliable, ordered messages in both directions, and transfers from and to
+// memory that the peer has opened. Belongs to the machine that made it and to that machine's
+// reactor. Starting an operation never fails directly: an operation that cannot be started
+// completes with an error from the next poll().
 class Connection {
 public:
-    // Requires: closed, by either side, and nothing in flight.
+    // Requires: either side has closed the connection, and nothing is in flight.
     virtual ~Connection() = default;
 
     virtual void send(TransferOp& op) = 0;
@@ -96,119 +99,120 @@ public:
     // Writes the local memory into the peer's.
     virtual void write(TransferOp& op) = 0;
 
-    // Ends it, also while it is being made. Everything in flight completes as kClosed within a few
-    // turns, and the user is called no more but for that. When nothing is in flight any more, the
-    // peer has no way left to the memory that was opened to it. Idempotent.
+    // Ends the connection, also one that is still being made. All operations in flight complete as
+    // kClosed within a few turns; the user gets no other calls. Once nothing is in flight, the peer
+    // can no longer reach memory that was opened to it. Idempotent.
     virtual void close() = 0;
 
-    // Operations that have not completed.
+    // The number of operations that have not completed.
     virtual std::uint32_t in_flight() const = 0;
     // The peer's address and port, for logs.
     virtual std::string peer() const = 0;
 };
 
-// What an acceptor may say when it refuses, on every transport.
+// The maximum length of an acceptor's refusal text, on every transport.
 inline constexpr std::size_t kRefusalBytesMax = 64;
 
-// Somebody wants to connect. Made by an acceptor, movable to the thread of the machine that is to
-// accept it; destroyed without that, it refuses.
+// A peer's request to connect. An acceptor makes it; it may be moved to the thread of the machine
+// that accepts it. Destroying a request that was not accepted refuses it.
 class ConnectionRequest {
 public:
     virtual ~ConnectionRequest() = default;
     virtual std::span<const std::byte> hello() const = 0;
     virtual std::string peer() const = 0;
-    // Refuses with words for the peer's log, at most kRefusalBytesMax.
+    // Refuses with a text for the peer's log, at most kRefusalBytesMax long.
     virtual void refuse(std::string_view words) = 0;
 };
 
-// Who gets the messages of all connections of a machine. A message does not say which connection it
-// came from: its sender must prove that in its bytes.
+// Receives the messages of all connections of a machine. A message does not tell which connection
+// delivered it: its content must prove its sender.
 class MessageUser {
 public:
-    // `message` is borrowed for the call; then its buffer takes the next one.
+    // `message` is valid during the call; afterwards its buffer receives another message.
     virtual void on_message(std::span<const std::byte> message) = 0;
 
 protected:
     ~MessageUser() = default;
 };
 
-// What memory that is opened to a peer may be used for.
+// How a peer may use memory that is opened to it.
 enum class Access : std::uint8_t { kRead, kWrite };
 
 struct MachineOptions {
     std::uint32_t receive_buffer_count = 1024;
     std::uint32_t receive_buffer_bytes = 16U << 10;
-    // Where the machine stands, for a transport whose hosts are names.
+    // The name of this host, for transports whose addresses are names.
     std::string host = "localhost";
 };
 
-// Connect and accept data are at most this long, on every transport.
+// The maximum length of the data that accompanies connect() and accept(), on every transport.
 inline constexpr std::size_t kHelloBytesMax = 48;
 
-// A locality's share of a fabric: what its connections have in common — receive buffers, completion
-// queue, event queue. Lives on one reactor, whose every turn it takes part in from its creation on.
+// The state that all connections of a locality share: receive buffers, completion queue, event
+// queue. Lives on one reactor, which polls it in every turn from its creation on.
 class TransferMachine {
 public:
-    // Requires: no connection of it exists, no memory is opened.
+    // Requires: all connections of the machine are destroyed, and all opened memory is closed.
     virtual ~TransferMachine() = default;
 
-    // Registers memory with the hardware for local use, where it wants that; the result goes into
-    // LocalMemory. It stays registered as long as the machine lives.
+    // Registers memory for local use, with hardware that needs it; the result belongs into
+    // LocalMemory::registration. The memory stays registered for the life of the machine.
     virtual Result<void*> register_memory(std::span<std::byte> memory) = 0;
 
-    // Opens memory to the peers, until close_memory(); after that no peer begins to touch it. A
-    // transfer that a peer has begun may go on for a while: so it is closed when the peer has said
-    // that it is done, or when the connection has ended and has nothing in flight.
+    // Opens memory to the peers until close_memory(). After close_memory() no new transfer can
+    // begin, but one that a peer has begun may continue. Therefore close the memory only after the
+    // peer has reported that it is done, or after the connection has ended with nothing in flight.
     virtual Result<RemoteMemory> open_memory(std::span<std::byte> memory, Access access) = 0;
     virtual void close_memory(const RemoteMemory& memory) = 0;
 
-    // Begins to connect; `user` hears how that went. There is no deadline but the user's own: who
-    // gives up calls close(). `hello` is at most kHelloBytesMax long.
+    // Begins to connect and reports the outcome to `user`. There is no timeout: a caller that gives
+    // up calls close(). `hello` is at most kHelloBytesMax long.
     virtual std::unique_ptr<Connection> connect(const Address& peer,
                                                 std::span<const std::byte> hello,
                                                 ConnectionUser& user) = 0;
-    // Takes a request of this transport's acceptor; `user` hears on_connected() or on_closed().
+    // Accepts a request of an acceptor of this transport. Calls on_connected() or on_closed() of
+    // `user`.
     virtual std::unique_ptr<Connection> accept(std::unique_ptr<ConnectionRequest> request,
                                                std::span<const std::byte> answer,
                                                ConnectionUser& user) = 0;
 
-    // Gives back what the machine holds of the kernel, the fd it waits for above all. Awaited once,
-    // after every connection is gone and before the machine is destroyed.
+    // Releases the machine's kernel resources, such as the descriptor it waits for. Await it once,
+    // after all connections are destroyed and before the machine is.
     virtual Task<void> stop() = 0;
 
-    // Whether the connections may take turns of a reactor that looks for work without sleeping.
+    // The number of operations in flight on all connections.
     virtual std::uint32_t in_flight() const = 0;
 };
 
-// Whom an acceptor hands connection requests to, on the acceptor's reactor.
+// Callbacks of an acceptor, on its reactor.
 class RequestUser {
 public:
     virtual void on_request(std::unique_ptr<ConnectionRequest> request) = 0;
-    // `count` sockets had connected and then said nothing until the deadline, and were ended.
+    // `count` sockets were closed because they had connected and then sent nothing in time.
     virtual void on_silent(std::uint32_t count) = 0;
 
 protected:
     ~RequestUser() = default;
 };
 
-// Listens on one address. Lives on one reactor.
+// Listens at one address. Lives on one reactor.
 class Acceptor {
 public:
     virtual ~Acceptor() = default;
-    // Where it listens; says which port where port 0 was asked for.
+    // The address it listens at, with the actual port if port 0 was requested.
     virtual const Address& address() const = 0;
-    // Listens no more. Awaited once, before the acceptor is destroyed; returns when every request
-    // it has handed out was accepted, refused or destroyed.
+    // Stops listening. Await it once, before the acceptor is destroyed; it returns when all
+    // requests that were handed to the user have been accepted, refused or destroyed.
     virtual Task<void> stop() = 0;
 };
 
 struct AcceptorOptions {
-    // Who connects and then stays silent is ended after this; between one and two of it.
+    // A peer that connects and then sends nothing is disconnected after one to two times this.
     Duration silence_max{5s};
 };
 
-// A way to reach others: `ofi` (libfabric) and `mem` (within the process). Safe from any thread;
-// outlives what it made.
+// A kind of network: `ofi` (libfabric) or `mem` (within the process). May be called from any
+// thread. Must outlive the machines and acceptors that it makes.
 class Transport {
 public:
     virtual ~Transport() = default;
@@ -216,7 +220,7 @@ public:
     // `messages` and `reactor` outlive the machine. Called on the reactor's thread.
     virtual Result<std::unique_ptr<TransferMachine>> make_machine(
         core::Reactor& reactor, MessageUser& messages, const MachineOptions& options) = 0;
-    // kBusy when the address is taken. Called on the reactor's thread.
+    // kBusy if the address is in use. Called on the reactor's thread.
     virtual Result<std::unique_ptr<Acceptor>> listen(core::Reactor& reactor, const Address& address,
                                                      RequestUser& requests,
                                                      const AcceptorOptions& options) = 0;

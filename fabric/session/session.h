@@ -24,7 +24,7 @@ class Session;
 class SessionHost;
 struct SendBuffer;
 
-// Whom a session works for. Called from the host's turn. on_gone() is the last call.
+// Callbacks of a session, called from the host's turn. on_gone() is the last one.
 class SessionUser {
 public:
     // For the server: the client has proved its identity; decides whether the session may open.
@@ -35,31 +35,33 @@ public:
     virtual Verdict on_proved(Session& session) = 0;
     // Both sides know who the other is; messages may be sent.
     virtual void on_open(Session& session) = 0;
-    // Each is for one of the two sides. False ends the session: the peer must not send that.
+    // on_requests() is for the server, on_replies() for the client. False means that the peer
+    // violated the protocol, and ends the session.
     virtual bool on_requests(Session& session, const fop::RequestsView& requests) = 0;
     virtual bool on_replies(Session& session, const fop::RepliesView& replies) = 0;
     // The peer no longer wants the answer to a request.
     virtual void on_cancelled(Session& session, std::uint64_t request) = 0;
-    // The server reaches no more for the memory of a request that was cancelled.
+    // The server will not access the memory of a cancelled request any more.
     virtual void on_let_go(Session& session, std::uint64_t request) = 0;
-    // The client has the replies to all requests with smaller ids.
+    // The client has received the replies to all requests with ids below `before`.
     virtual void on_acknowledged(Session& session, std::uint64_t before) = 0;
     // The peer takes no more requests: it drains.
     virtual void on_bye(Session& session, std::string_view words) = 0;
-    // What is waiting to be sent may be added now: it is the end of a turn, and either wants_turn()
-    // was called or there is room again after there was none.
+    // Pending messages may be written now. Called at the end of a turn, if wants_turn() was called
+    // or if there is room again after replies() or requests() returned null.
     virtual void on_turn_end(Session& session) = 0;
-    // `words` say more than the error, for people; the peer's own where it gave any.
+    // The session has ended. `words` explain the error to people; they are the peer's, if it gave
+    // any.
     virtual void on_end(Session& session, const Error& error, std::string_view words) = 0;
-    // Its connection is gone, too: the peer cannot reach memory any more that was opened for it.
-    // The session is destroyed after this.
+    // The connection is gone, too: the peer can no longer reach memory that was opened to it. The
+    // session is destroyed after this call.
     virtual void on_gone(Session& session) = 0;
 
 protected:
     ~SessionUser() = default;
 };
 
-// The lists of its host that a session may be in, a base for each.
+// A session may be in several lists of its host at a time; each list needs a base class.
 class InTurnEnd : public core::ListNode {};
 class InTransferTurn : public core::ListNode {};
 class InGreetings : public core::ListNode {};
@@ -67,13 +69,13 @@ class InBufferQueue : public core::ListNode {};
 class InControlQueue : public core::ListNode {};
 class InEnds : public core::ListNode {};
 
-// A connection both of whose ends know each other: messages that are sealed and counted, credits
-// both ways, a lease, transfers in turn with those of other sessions. Its host owns it, and it
-// lives on the host's reactor.
+// An authenticated connection: sealed and numbered messages, credits in both directions, a lease,
+// and transfers that take turns with those of other sessions. The host owns the session; it lives
+// on the host's reactor.
 //
-// Because receive buffers are shared, a message does not show which connection it came by. One that
-// is not sealed with this session's key is therefore dropped and counted, and says nothing about
-// the session it names.
+// All connections share the receive buffers, so a message does not show which connection delivered
+// it. A message that is not sealed with the session's key is therefore dropped and counted, and has
+// no effect on the session that it names.
 class Session final : ConnectionUser,
                       InTurnEnd,
                       InTransferTurn,
@@ -84,15 +86,15 @@ class Session final : ConnectionUser,
 public:
     enum class Role : std::uint8_t { kServer, kClient };
     enum class State : std::uint8_t {
-        kConnecting,   // The transport has not said yet whether there is a connection.
-        kHandshaking,  // There is one; who the other is has to be proved.
+        kConnecting,   // The transport is making the connection.
+        kHandshaking,  // Connected; the two sides prove who they are.
         kOpen,
-        kEnding,  // Of no use any more; the transport still holds memory, or a last message leaves.
+        kEnding,  // The transport still uses memory of the session, or its last message leaves.
     };
     struct Statistics {
         std::uint64_t messages_in = 0;
         std::uint64_t messages_out = 0;
-        std::uint64_t bytes_in = 0;  // Of messages; transfers count by themselves.
+        std::uint64_t bytes_in = 0;  // Of messages; bytes_transferred counts transfers.
         std::uint64_t bytes_out = 0;
         std::uint64_t bytes_transferred = 0;
         std::uint64_t fops = 0;
@@ -103,17 +105,18 @@ public:
 
     Role role() const { return role_; }
     State state() const { return state_; }
-    // By which the peer names this session in its messages.
+    // The number by which the peer names this session in its messages.
     std::uint64_t handle() const { return handle_; }
-    // By which both sides know it: the server's handle. It stands in descriptors.
+    // The number by which both sides name this session, for example in descriptors: the server's
+    // handle.
     std::uint64_t id() const { return role_ == Role::kServer ? handle_ : peer_handle_; }
     const std::string& peer() const { return peer_; }
-    // Who the client has proved to be; at the client, whom the server took it for.
+    // The identity that the client has proved; at the client, the one that the server has assigned.
     const fop::Identity& identity() const { return identity_; }
     const fop::ClientId& client_id() const { return client_id_; }
-    // What the server said about itself when it accepted; for the client.
+    // For the client: what the server said about itself when it accepted.
     const fop::AcceptHello& accepted() const { return accepted_; }
-    // The server knows what this client has asked before; for the client.
+    // For the client: whether the server remembers earlier requests of this client.
     bool resumed() const { return resumed_; }
     // The largest payload that travels in a message to the server.
     std::uint32_t inline_max() const { return inline_max_; }
@@ -125,36 +128,37 @@ public:
 
     // -- messages; while open --
 
-    // The message that is being put together, to add to; null when none can be sent now: no credit,
-    // too many under way, no buffer. on_turn_end() comes when that has changed. What is in it
-    // leaves at the end of the turn, or with send_message().
+    // The open message, to add to. It leaves at the end of the turn, or with send_message(). Null
+    // if no message can be sent now, for want of a credit or a buffer or because too many are in
+    // flight; on_turn_end() is called when that has changed.
     fop::MessageWriter* replies();
     fop::MessageWriter* requests(const fop::RequestHeader& header);
     void send_message();
-    // on_turn_end() at the end of this turn.
+    // Asks for a call of on_turn_end() at the end of this turn.
     void wants_turn();
 
-    // What the client may send, by the server's word.
+    // For the client: how many fops the server lets it send.
     std::uint32_t fop_credits(fop::Lane lane) const { return fop_credits_[index_of(lane)]; }
     void use_fop_credit(fop::Lane lane);
     void regain_fop_credit(fop::Lane lane) { ++fop_credits_[index_of(lane)]; }
-    // Tells the server, in this turn, that the reply to a request is not wanted any more.
+    // Tells the server, in this turn, that the client has given up a request.
     void cancel_request(std::uint64_t request);
-    // Tells the client, in this turn, that no transfer of a cancelled request is under way, and
-    // that none will be.
+    // Tells the client, in this turn, that a cancelled request has no transfer in flight and will
+    // start none.
     void let_go(std::uint64_t request);
-    // Tells the server, with the next message, that all replies before this one are there.
+    // Tells the server, with the next message, that the replies to all requests with ids below
+    // `before` have arrived.
     void acknowledge(std::uint64_t before) { acknowledged_ = before; }
 
-    // The server's book of what the client may send.
+    // For the server: the credits that the client has for fops.
     CreditGrant& fop_grant(fop::Lane lane) { return *fop_grants_[index_of(lane)]; }
-    // A fop that came with a data credit, and so many bytes, waits for its turn: the client may
-    // send another one like it beside it, if there is a loan for that, now or later.
+    // A fop that came with a data credit and so many bytes waits for its turn. The client may send
+    // another fop meanwhile, once there is a loan for it.
     void fop_waits(std::uint32_t bytes);
     void fop_waits_no_more(std::uint32_t bytes);
-    // Whether one that came on a loan may wait with so many bytes: not when those that wait have
-    // all that the session's own credits and its loans are for, and no more is left. Requires:
-    // open.
+    // Whether a fop that came on a loan may wait with so many bytes. False if the waiting fops have
+    // used up the bytes of the session's own credits and of its loans, and no more can be lent.
+    // Requires: the session is open.
     [[nodiscard]] bool may_wait(std::uint32_t bytes);
     void count_fops(std::uint64_t count) { statistics_.fops += count; }
     // Tells the client to send no more requests.
@@ -162,13 +166,15 @@ public:
 
     // -- transfers; while open --
 
-    // Starts it when it is this session's turn; `done` is called once, from the host's turn.
+    // Starts the transfer when it is this session's turn. Its `done` is called once, from the
+    // host's turn.
     void start(Transfer& transfer);
-    // Takes back what has not been started; its `done` is called at once, cancelled. False: the
-    // transport has it, and only its completion or the session's end brings the memory back.
+    // Cancels a transfer that has not been started, and calls its `done` at once. False if the
+    // transport has it already: then only its completion, or the end of the session, gives the
+    // memory back.
     bool withdraw(Transfer& transfer);
 
-    // Ends it: the user hears on_end() at once, and everything in flight completes.
+    // Ends the session: calls on_end() at once, and completes all operations in flight.
     void end(Errc code, std::string_view words);
 
 private:
@@ -183,11 +189,11 @@ private:
 
     static std::size_t index_of(fop::Lane lane) { return static_cast<std::size_t>(lane); }
 
-    // What the transport says.
+    // -- ConnectionUser --
     void on_connected(std::span<const std::byte> answer) override;
     void on_closed(const Error& reason, std::string_view words) override;
 
-    // What the host found in a message that names this session.
+    // The host calls these with messages that name this session.
     void on_message(const fop::Prefix& prefix, std::span<const std::byte> message);
     void on_greeting(const fop::Prefix& prefix, std::span<const std::byte> message);
     bool take_greeting(std::span<const std::byte> envelope);
@@ -203,7 +209,7 @@ private:
     void note_unfinished(std::string_view reason);
 
     bool may_send(std::uint32_t credits_needed);
-    // Of the message that is being put together, if it takes another fop.
+    // The writer of the open message; null if it has no room for another fop.
     fop::MessageWriter* open_writer();
     fop::MessageWriter* begin_message(fop::MessageKind kind, const fop::RequestHeader& header);
     fop::PrefixFields next_prefix();
@@ -215,13 +221,13 @@ private:
     void settle_loans();
     void give_loans_back(std::uint32_t count, std::uint32_t had);
     void give_all_loans_back();
-    // How many of the waiting bytes are beyond what its own credits are for.
+    // How many of the waiting bytes exceed the bytes of the session's own credits.
     std::uint32_t bytes_on_loans(std::uint32_t waiting);
     void end_turn();
     void on_deadline();
     void on_handshake_deadline();
     void fail(const Error& error, std::string_view words, bool leaving = false);
-    // The host's turn for what is left to be done at the end.
+    // Asks the host for a turn to finish the end of the session.
     void wants_end();
     void disconnect();
     bool can_be_buried() const;
@@ -233,21 +239,21 @@ private:
     const std::uint64_t handle_;
     std::uint64_t peer_handle_ = 0;
     std::unique_ptr<Connection> connection_;
-    // The one of our side, until it is open.
+    // The handshake of this side, until the session is open.
     std::unique_ptr<fop::ServerHandshake> server_handshake_;
     std::unique_ptr<fop::ClientHandshake> client_handshake_;
-    const fop::Admission* admission_ = nullptr;  // In force now; its owner replaces what is in it.
+    const fop::Admission* admission_ = nullptr;  // The current one; its owner updates it in place.
     fop::ConnectHello::Bytes connect_hello_{};
-    std::vector<std::byte> greeting_;  // The client's first one, as long as nobody answered it.
+    std::vector<std::byte> greeting_;  // The client's first message, until it is answered.
     bool greeted_ = false;
-    // Why a handshake message was ignored that the client may have sent; in printable words.
+    // Printable: why a handshake message was ignored that may have been the client's.
     std::string disbelief_;
     std::string peer_;
     fop::Identity identity_;
-    std::string share_name_;           // Of its identity.
-    std::uint32_t loan_bytes_ = 0;     // That its loans are for.
-    std::uint32_t loan_size_ = 0;      // How many the next loan is for.
-    std::uint32_t waiting_bytes_ = 0;  // Of all fops that wait.
+    std::string share_name_;           // The share that the identity counts against.
+    std::uint32_t loan_bytes_ = 0;     // All bytes lent to this session.
+    std::uint32_t loan_size_ = 0;      // The bytes that the next loan lends.
+    std::uint32_t waiting_bytes_ = 0;  // The bytes of all fops that wait for their turn.
     fop::ClientId client_id_{};
     fop::AcceptHello accepted_{};
     bool resumed_ = false;
@@ -264,30 +270,30 @@ private:
 
     std::uint32_t send_credits_ = 0;
     std::uint32_t sends_in_flight_ = 0;
-    Instant send_moved_at_{};   // When one ended, or the first of those in flight began.
-    bool is_leaving_ = false;   // It ends when its last message has left.
-    bool wants_room_ = false;   // A sender was told that nothing can be sent now.
-    bool has_promise_ = false;  // A free buffer is set aside for this session.
+    Instant send_moved_at_{};   // When a send last completed, or sending began.
+    bool is_leaving_ = false;   // The session ends when its last message has left.
+    bool wants_room_ = false;   // The user was refused a message and waits for room.
+    bool has_promise_ = false;  // A free buffer is reserved for this session.
     CreditGrant message_grant_;
     std::array<std::unique_ptr<CreditGrant>, 2> fop_grants_;
     std::array<std::uint32_t, 2> fop_credits_{};
 
     SendBuffer* open_message_ = nullptr;
-    bool at_turn_end_ = false;  // What is added now leaves now.
-    // To tell the peer of: the client of requests it gives up, the server of those it lets go of.
+    bool at_turn_end_ = false;  // In on_turn_end(): messages leave at once.
+    // Requests to report to the peer: cancelled ones (client), or released ones (server).
     std::vector<std::uint64_t> cancelled_;
     std::uint64_t pong_due_ = 0;
     bool ping_due_ = false;
     bool bye_due_ = false;
     std::string bye_words_;
-    std::uint16_t surrender_asked_ = 0;  // Of the peer, with the next control message.
-    std::uint16_t surrender_due_ = 0;    // By the peer, of us.
+    std::uint16_t surrender_asked_ = 0;  // From the peer, with the next control message.
+    std::uint16_t surrender_due_ = 0;    // By this side, to the peer.
     std::uint16_t surrender_fops_asked_ = 0;
     std::uint16_t surrender_fops_due_ = 0;
 
     core::IntrusiveList<Transfer> transfers_waiting_;
     std::uint32_t transfers_in_flight_ = 0;
-    Instant transfer_moved_at_;  // When one ended, or the first of those in flight began.
+    Instant transfer_moved_at_;  // When a transfer last completed, or transferring began.
 
     Duration lease_;
     Deadline deadline_{*this};
