@@ -21,22 +21,22 @@ namespace fopd::fabric {
 
 class Client;
 
-// The list of calls a call is in, beside that of its CancelSource.
+// The base of a call's place in the client's lists of calls.
 class InCalls : public core::ListNode {};
 
-// What a caller wants of a server. Everything borrowed stays until the call has returned.
-// How much earlier than the caller the server gives up a call that has so much time left, so that
-// the caller hears from the server what the fop waited for.
+// The server gives up a call this much earlier than the caller, who has `left` time, so that the
+// reply can still tell the caller what the fop waited for.
 Duration answer_margin(Duration left);
 
+// The arguments of a call. All borrowed memory must stay valid until the call has returned.
 struct CallRequest {
     const fop::FopType* type = nullptr;
     fop::RequestBody body{};
     fop::RequestHeader header{};
     std::span<const std::byte> token{};
     std::span<const std::byte> payload{};  // Travels in the message: at most inline_max().
-    std::span<std::byte> reply_into{};     // Where the payload of the reply goes.
-    // Memory the server may transfer from and to, where the body has room for descriptors.
+    std::span<std::byte> reply_into{};     // Receives the payload of the reply.
+    // Memory that the server may read (source) and write (target), for bodies with descriptors.
     std::span<std::byte> source{};
     std::span<std::byte> target{};
     Instant deadline = kNever;
@@ -46,32 +46,35 @@ struct CallRequest {
 struct Answer {
     fop::Status status = fop::Status::kDone;
     fop::ReplyBody body;
-    std::unique_ptr<std::byte[]> borrowed{};  // What the body refers to.
-    std::size_t payload_bytes = 0;            // Of reply_into.
-    std::string words;                        // Why it failed, for people.
-    // The request was sent before, and must not run twice: whoever had it then may have run it.
+    std::unique_ptr<std::byte[]> borrowed{};  // Memory that the body refers to.
+    std::size_t payload_bytes = 0;            // How much of reply_into was filled.
+    std::string words;                        // The reason of a failure, for people.
+    // The request must not run twice and was sent more than once, so an earlier life of the server
+    // may have run it.
     bool sent_before = false;
 };
 
 struct ClientOptions {
     Address server;
     fop::Credentials credentials;
-    // Between two tries to connect, doubling from the first to the last, and a random part of it.
+    // The pause between attempts to connect doubles from backoff_min to backoff_max; a random part
+    // is added.
     Duration backoff_min{50ms};
     Duration backoff_max{5s};
-    // How long after it was first sent a call may be sent again to a server that remembers it in
-    // its store; well below how long it does.
+    // How long after its first transmission a call may be sent again to a server that records the
+    // reply in its store. Well below the time for which the server keeps it.
     Duration recorded_max{30min};
-    // A call that was given up and has memory open to the server ends the session, so that it is
-    // made again, when the server does not let go of the memory within this.
+    // When a call is given up while its memory is open to the server, the server has this long to
+    // release the memory. Then the client ends the session and connects again.
     Duration let_go_max{50ms};
 };
 
-// Calls to one locality of one server, over one session that is made again whenever it is lost: the
-// locality of the address, or the one that the server has chosen.
-// Calls that were under way then are sent again: those that may run twice and those that the store
-// remembers to any life of the server, others only to the same one, which knows which of them it
-// has run. Where it does not, the outcome is unknown, and the call says so.
+// Makes calls to one locality of one server: the locality of the address, or the one that the
+// server has chosen. The calls share a session, which the client makes again whenever it is lost.
+//
+// Then the client sends the calls in flight again. Calls that may run twice, and calls whose
+// replies the store records, may go to a later life of the server. All others go only to the same
+// life, which knows which of them it has run; if it is gone, the call ends with an unknown outcome.
 //
 // Lives on the reactor of its host.
 class Client final : SessionUser, core::Timer {
@@ -79,42 +82,42 @@ public:
     class Call;
 
     Client(SessionHost& host, ClientOptions options);
-    // Requires: closed, or, in the simulated world, where a process may go at any time, without
-    // calls.
+    // Requires: close() has returned. In the simulated world, where a process may die at any time,
+    // no call may be pending instead.
     ~Client();
     Client(const Client&) = delete;
     Client& operator=(const Client&) = delete;
 
-    // Begins to connect, and goes on doing so until close().
+    // Connects, and connects again whenever the session is lost, until close().
     void start();
-    // Until there is a session. Fails as soon as the server refuses, and at the deadline with what
-    // the last try failed with; with `tries` of kFirst when the first try fails.
+    // Waits until a session is open. Fails as soon as the server refuses, or at the deadline with
+    // the error of the last attempt; with Tries::kFirst, when the first attempt fails.
     enum class Tries : std::uint8_t { kFirst, kUntilDeadline };
     Task<Result<void>> connected(Instant deadline, Tries tries);
-    // Every call ends as kClosed. Awaited once, before the client is destroyed.
+    // Ends every call as kClosed. Await it once, before the client is destroyed.
     Task<void> close();
 
-    // Result<Answer>: the server's answer, whatever its status, or kTryAgain for a request that it
-    // has not had, as long as it drains or lets nobody in for now; an error when there is none:
-    // kTimedOut, kCancelled, kClosed, kDenied when the server refuses the session, kInvalid when
-    // the request does not fit. Allocates nothing where the answer has no words, and its body
-    // neither texts nor lists.
+    // Awaiting the call gives a Result<Answer>. The answer is the server's, whatever its status; or
+    // kTryAgain for a request that was not sent because the server drains or admits nobody for now.
+    // Without an answer the error is kTimedOut, kCancelled, kClosed, kDenied (the server refuses
+    // the session) or kInvalid (the request does not fit into a message). Allocates no memory
+    // unless the answer has words, texts or lists.
     Call call(const CallRequest& request);
 
     bool open() const { return session_ != nullptr && session_->state() == Session::State::kOpen; }
     // Requires: open.
     const Session& session() const { return *session_; }
     const fop::ClientId& id() const { return id_; }
-    // Why there is no session, in the server's words or the network's.
+    // The reason why no session is open, as the server or the network gave it.
     const std::string& last_problem() const { return last_problem_; }
     std::uint64_t reconnects() const { return reconnects_; }
     std::size_t calls_under_way() const { return outstanding_; }
 
 private:
-    // A request the server may have. Its number is id % kSlotCount.
+    // A request that was sent. Its number is id % kSlotCount.
     struct Slot {
         std::uint64_t id = 0;
-        Call* call = nullptr;  // Null: given up, and its answer is still to come.
+        Call* call = nullptr;  // Null: the call was given up, and its answer is pending.
         fop::Lane lane = fop::Lane::kData;
         bool used = false;
     };
@@ -150,33 +153,32 @@ private:
     const ClientOptions options_;
     fop::ClientId id_;
     core::Random jitter_;
-    Session* session_ = nullptr;  // Until it is gone.
-    // Who has what was sent: a life of the server, and one of its localities, to which the client
-    // returns until it is not let in there.
+    Session* session_ = nullptr;  // Until on_gone().
+    // The life and the locality of the server that received the calls. The client returns to this
+    // locality until it is refused there.
     std::uint64_t incarnation_ = 0;
     std::optional<std::uint16_t> locality_;
     bool was_open_ = false;
     bool closing_ = false;
-    // The server takes no new requests for now: it drains, or lets nobody in. What it has not had
-    // is answered kTryAgain in its place.
+    // The server drains or admits nobody for now. Calls that were not sent end with kTryAgain.
     bool turned_away_ = false;
     Duration backoff_;
     std::uint64_t reconnects_ = 0;
 
-    // Of the message that is being put together.
+    // The header of the open message.
     std::string job_;
     std::string pool_;
     std::string user_;
     std::uint8_t priority_ = 0;
 
     std::uint64_t next_number_ = 1;
-    std::vector<Slot> slots_;  // As many as were ever used at a time.
+    std::vector<Slot> slots_;  // Grows to the largest number in use at a time.
     std::vector<std::uint16_t> free_slots_;
     std::size_t outstanding_ = 0;
-    // Each lane has its own credits, so that a call of one never waits behind those of the other.
+    // Each lane has its own credits, so a control call never waits behind data calls.
     struct LaneCalls {
-        core::IntrusiveList<InCalls> waiting;  // To be sent, by their numbers.
-        core::IntrusiveList<InCalls> sent;     // The server may have them; likewise.
+        core::IntrusiveList<InCalls> waiting;  // Not yet sent, in the order of their numbers.
+        core::IntrusiveList<InCalls> sent;     // Sent, in the same order.
     };
     static constexpr std::array kLanes{fop::Lane::kControl, fop::Lane::kData};
     LaneCalls& calls_of(const Call& call);
@@ -214,10 +216,10 @@ private:
     CallRequest request_;
     std::coroutine_handle<> handle_;
     std::uint64_t id_ = 0;
-    bool sent_ = false;  // In the session there is.
+    bool sent_ = false;  // In the current session.
     bool sent_before_ = false;
     Instant first_sent_at_ = kNever;
-    bool given_up_ = false;  // Waits for the server to let go of its memory.
+    bool given_up_ = false;  // Waits until the server releases the call's memory.
     Errc why_given_up_ = Errc::kCancelled;
     std::optional<RemoteMemory> source_;
     std::optional<RemoteMemory> target_;

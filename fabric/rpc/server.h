@@ -18,23 +18,23 @@ namespace fopd::fabric {
 
 struct ServerOptions {
     std::uint16_t locality = 0;
-    // Of the node: another one after each start.
+    // Identifies this life of the node: differs after each start.
     std::uint64_t incarnation = 0;
     std::uint32_t sessions_max = 20'000;
-    // Connections on their way to a session; those that came to nothing count for as long as a
-    // handshake may take.
+    // Connections in the handshake. One that failed counts until the longest handshake would have
+    // ended.
     std::uint32_t handshakes_max = 1024;
-    // How long a client without a session may come back for what it asked, and how many such
-    // clients are kept.
+    // For how long, and for how many clients without a session, the server remembers requests, so
+    // that a client that returns gets its replies.
     Duration client_kept{5min};
     std::uint32_t clients_kept_max = 4096;
-    // Memory for replies that clients may come back for.
+    // Memory for the replies that are kept for such clients.
     std::uint64_t reply_bytes_max = 128U << 20;
 };
 
 using fop::Admission;
 
-// A session as others see it.
+// A session as the administrator sees it.
 struct SessionInfo {
     std::uint64_t id = 0;
     std::string peer;
@@ -45,52 +45,53 @@ struct SessionInfo {
     Duration idle{};
     Session::Statistics statistics;
     std::uint32_t fops_held = 0;
-    std::uint32_t fops_waiting = 0;  // Of them, for their turn.
+    std::uint32_t fops_waiting = 0;  // Those of fops_held that wait for their turn.
     std::uint32_t fop_credits = 0;
-    std::uint32_t fop_loans = 0;  // Beside the credits, for what waits.
+    std::uint32_t fop_loans = 0;  // Credits lent in addition, for fops that wait for their turn.
 };
 
-// A fop that the store remembers, whose reply its client may not have.
+// A fop with a recorded reply that its client has not acknowledged.
 struct UnheardFop {
     fop::ClientId client{};
     std::string principal;
     std::uint64_t request = 0;
 };
 
-// The server's side of RPC at one locality: takes requests out of messages, hands them to whoever
-// runs them, and sends the replies, those of a turn together. A fop that must not run twice, and
-// that the store does not remember, is remembered with its reply until the client has it, so that a
-// client whose session was lost gets the same answer again instead.
+// The server's side of RPC at one locality. It passes the requests in messages to an IncomingUser
+// and sends the replies, all replies of a turn together. If a fop must not run twice and the store
+// does not record its reply, the server keeps the reply in memory until the client has acknowledged
+// it: a client whose session was lost and that sends the request again gets the same reply.
 //
 // Lives on the reactor of its host.
 class Server final : core::Timer {
 public:
     Server(SessionHost& host, IncomingUser& user, const ServerOptions& options);
-    // Requires: the host is closed, and every fop was replied to; or the world ends.
+    // Requires: the host is closed and every fop has been replied to. Does not hold at the end of a
+    // simulated world.
     ~Server();
     Server(const Server&) = delete;
     Server& operator=(const Server&) = delete;
 
-    // What transfers go through: memory of the locality, to be registered with the hardware.
+    // Registers the locality's buffer memory, which transfers use, with the hardware.
     Result<void> use_memory(std::span<std::byte> memory);
     void admit(Admission admission) { admission_ = std::move(admission); }
     void accept(std::unique_ptr<ConnectionRequest> request);
-    // Counts it and says why.
+    // Refuses and counts a request to connect; `words` tell the peer why.
     void refuse(std::unique_ptr<ConnectionRequest> request, std::string_view words);
     void count_silent(std::uint32_t count) { host_.count_silent(count); }
 
-    // New clients are refused from now on, and those there are told to send no more. What arrives
-    // all the same is still handed on.
+    // From now on refuses new clients, and tells connected ones to send no more requests. Requests
+    // that arrive all the same are still passed on.
     void drain();
 
-    // Ends sessions that would not be let in as they were; how many.
+    // Ends the sessions whose keys or rights are no longer valid. Returns how many.
     std::size_t end_outdated();
     std::vector<SessionInfo> sessions();
-    // Fops that have arrived and not been replied to.
+    // The number of fops that have arrived and have not been replied to.
     std::size_t held() const { return held_; }
-    // Of clients that have a session, or had one within `gone_max`.
+    // Of clients that have a session, or had one less than `gone_max` ago.
     std::vector<UnheardFop> unheard(Duration gone_max) const;
-    // Clients that have a session or may come back for what they asked.
+    // The number of clients that have a session or whose requests are remembered.
     std::size_t clients() const { return clients_.size(); }
 
 private:
