@@ -26,8 +26,8 @@ struct PrincipalQuota {
     std::optional<std::uint64_t> objects;
 };
 
-// Who may do what, as the files of `auth` say. Never changed, only replaced by a reload; safe from
-// any thread.
+// The keys, rights and quotas from the files of `auth`. Immutable; a reload makes a new one. Safe
+// from any thread.
 struct Access {
     std::shared_ptr<const fop::KeyRing> keys;
     bool open_to_all = false;  // auth.mode none.
@@ -52,7 +52,7 @@ Started<void> check_quotas(const Access& access, const std::vector<devices::Pool
 // Reads the files. A problem has the file, and the line where there is one; never a key.
 Started<AccessPtr> load_access(const AuthSettings& settings);
 
-// The same from texts, for the simulated world and for tests. Empty: no such file.
+// The contents of these files, for the simulated world and for tests. Empty: no such file.
 struct AccessTexts {
     std::string principals_file;  // What problems call it.
     std::string principals;

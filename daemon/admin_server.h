@@ -61,7 +61,8 @@ public:
 // except of what is no HTTP at all or has headers beyond kHeaderMax: that the HTTP library answers
 // itself.
 //
-// Who may open the socket may do everything: its mode (0660, group fopd) is the protection.
+// Any process that may open the socket may do everything. The socket's mode (0660, group fopd)
+// protects it.
 class AdminServer {
 public:
     static constexpr std::size_t kBodyMax = kAdminBodyMax;

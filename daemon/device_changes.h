@@ -29,8 +29,8 @@ struct DeviceOutcome {
     };
     std::string device;
     Kind kind = Kind::kAdded;
-    std::string words = {};  // Why not; empty when it is done.
-    bool try_later = false;  // Then it may be another answer.
+    std::string words = {};  // Why the change failed; empty if it is done.
+    bool try_later = false;  // A later try may succeed.
     // Of one that is forgotten, with what was known to be on it.
     struct Lost {
         store::Slot slot = 0;

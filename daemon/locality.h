@@ -33,7 +33,7 @@
 
 namespace fopd::daemon {
 
-// Who has lost a session and wants an answer is back by then.
+// A client that has lost its session and wants its replies connects again within this.
 inline constexpr Duration kBackWithin = 10s;
 
 class Listener;
@@ -110,7 +110,7 @@ public:
         reqh::StoreLayoutPtr layout;
     };
     void serve_objects(const Beginning& beginning);
-    // The same, of one that came later and is open: what is to be done for it at home.
+    // Serves a disk that was added later and is open: does what its home locality has to do.
     void serve_disk(NodeDisk& disk);
     // Called after a disk was added to the running node. Requires: the node has disks.
     void look_at_replaced_again() { store_->replaced.look_again(); }
@@ -162,8 +162,8 @@ private:
         void use(const lrs::PolicyChoice& choice, const lrs::PolicyShare& share);
 
         AccessTokens tokens;
-        lrs::PolicyChoice policy;  // In force.
-        lrs::PolicyShare shared;   // Likewise.
+        lrs::PolicyChoice policy;  // The current policy,
+        lrs::PolicyShare shared;   // and its shared state.
         core::Random policy_seeds;
         std::vector<lrs::ClassNews> last_news;  // Of policies, rules and classes that are gone.
         eh::LocalEpochHandler epochs;
@@ -195,7 +195,7 @@ private:
     std::unique_ptr<io_sched::MainScheduler> io_;
     std::unique_ptr<Store> store_;  // Null without disks.
     std::unique_ptr<Fabric> fabric_;
-    std::atomic<const Fabric*> shown_ = nullptr;  // The same, to other threads.
+    std::atomic<const Fabric*> shown_ = nullptr;  // fabric_, for other threads.
     Listener* listener_ = nullptr;
     NameParts* names_ = nullptr;
     std::vector<NodeDisk*> disks_;

@@ -35,7 +35,7 @@ private:
     bool wait_writable();
 
     const int fd_;
-    int nonblocking_fd_ = -1;  // The same pipe or terminal, opened once more for us alone.
+    int nonblocking_fd_ = -1;  // The same pipe or terminal, opened a second time.
     int deadline_fd_ = -1;     // A timerfd; readable when waiting must end.
     bool is_socket_ = false;
     bool is_cut_ = false;  // The last line is not whole.

@@ -46,7 +46,7 @@ public:
     // After open(): what is kept of a part's names, as it is now.
     Task<Result<void>> show(std::uint32_t number, store::IndexShow* show);
 
-    // The same: where what is known of all names is changed from the control reactor.
+    // After open(): changes all parts of the names, from the control reactor.
     store::NameSink& whole() { return *whole_; }
 
     // -- after open(); these live on the locality's reactor --

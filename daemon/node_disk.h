@@ -86,8 +86,8 @@ public:
     Task<void> begin();
     // Requires: nobody holds the volume any more.
     Task<void> close();
-    // The same, and others may take the disk from then on; the same node finds it as it was.
-    // Requires: there is nothing on it.
+    // Closes the disk and lets other nodes take it; this node can open it again. Requires: the disk
+    // is empty.
     Task<void> release();
 
     // -- in between --

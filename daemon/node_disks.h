@@ -94,7 +94,7 @@ public:
     std::string why_missing(const SlotEntry& entry) const;
     // The slots that may have objects and whose disks nobody can find, in words.
     std::vector<std::string> lost_slots() const;
-    // The same of those that were given up and have none, as far as anybody could see.
+    // Slots that were given up and have no objects as far as known, in words.
     std::vector<std::string> strangers_of(const std::string& pool) const;
 
     // Which slots there are, also of disks that are elsewhere. After open().
@@ -140,11 +140,11 @@ private:
     const std::vector<core::Reactor*> localities_;
     const bool began_empty_;
     core::WaitQueue answered_;
-    // Who changes `disks_` holds it, and who looks at it on another thread.
+    // Held while `disks_` is changed, or read by another thread.
     mutable std::mutex shown_;
     std::vector<std::unique_ptr<NodeDisk>> disks_;
-    std::vector<std::unique_ptr<Errand>> errands_;  // Of each.
-    std::vector<Known> known_;                      // The same.
+    std::vector<std::unique_ptr<Errand>> errands_;  // One for each disk.
+    std::vector<Known> known_;                      // Likewise.
     std::vector<Away> away_;
     SlotTable slots_;
     // What is known to be kept of it; nothing after a failure that left the one or the other.

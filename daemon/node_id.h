@@ -8,9 +8,9 @@
 
 namespace fopd::daemon {
 
-// Who this node is to its disks: the file node.id in its data directory, made at the first start.
-// One that is damaged is refused rather than replaced: to a new node the disks would be a
-// stranger's.
+// Loads the id by which the node's disks know it: the file node.id in its data directory, made at
+// the first start. A damaged file is an error and is not replaced, because with a new id the node
+// would not accept its own disks.
 Started<devices::NodeId> load_node_id(const std::string& data_dir, core::Entropy& entropy);
 
 }  // namespace fopd::daemon

@@ -7,7 +7,8 @@
 
 namespace fopd::daemon {
 
-// Who started the daemon and watches over it: systemd, nobody, or a test. From the control thread.
+// The service manager that started the daemon: systemd, none, or a test. Called on the control
+// thread.
 class ServiceManager {
 public:
     virtual ~ServiceManager() = default;

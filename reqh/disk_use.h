@@ -11,8 +11,8 @@
 
 namespace fopd::reqh {
 
-// Whose what is on a disk is, and its part of what the quotas of the pool count. An amount is taken
-// before there is something new, and put back when what is gone can no longer come back.
+// How much of a disk each owner uses; the disk's part of what the pool's quotas count. An amount is
+// taken before an object or block is added, and put back once a removal can no longer be undone.
 // Lives on one reactor.
 class DiskUse {
 public:

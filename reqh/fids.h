@@ -9,7 +9,7 @@
 
 namespace fopd::reqh {
 
-// The same thing, as fops and as the store have it.
+// Convert between the fids of fops and of the store.
 constexpr store::Fid store_fid(const fop::Fid& fid) {
     return {.high = fid.high, .low = fid.low};
 }

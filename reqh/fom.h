@@ -43,7 +43,7 @@ inline constexpr Duration kClientMayTake = 5s;
 // blocks that it reads cannot be freed.
 inline constexpr Duration kClientMayTakeMax = 30s;
 
-// Who makes, starts and takes back foms.
+// Makes, starts and takes back foms: the request handler.
 class FomOwner {
 public:
     // The client gave up a fop that still waits for its turn.
@@ -142,7 +142,7 @@ public:
     bool needs_piece() const;
     // Whether it keeps that until its client has sent or taken bytes.
     bool waits_for_client() const;
-    // Whose share it uses, or waits for; null: nobody's.
+    // The client whose share of the buffers the fom uses or waits for; null: none.
     Shares::Client* share() const { return share_; }
     void set_share(Shares::Client* share) { share_ = share; }
     // It waits for its share from now on: by its deadline, as for a piece. Requires: queued.

@@ -66,7 +66,7 @@ public:
     // Waits until nobody else holds it, first come, first served. kTimedOut, kCancelled; kClosed
     // when the node stops.
     virtual Task<Result<NameHold>> hold(ObjectName name, core::WaitOptions wait) = 0;
-    // The same, to take the name from its owner; kNotFound when it has none.
+    // Like hold(), in order to take the name from its owner; kNotFound if it has no owner.
     virtual Task<Result<NameHold>> hold_to_leave(ObjectName name, core::WaitOptions wait) = 0;
     // Ends a hold. Every hold must end with this call. Never fails.
     virtual Task<void> let_go(NameHold hold) = 0;

@@ -180,7 +180,7 @@ public:
     Granted<> check_certain(store::Fid fid) const;
     // The object, as it is now: kNotFound, kWrongPool, kDenied. It is object() from then on.
     Granted<> load_object(store::Fid fid, Access access);
-    // The same for an upload, which belongs to who has begun it.
+    // Loads an upload, which belongs to the principal that began it.
     Granted<> load_upload(store::Fid fid);
     // Whether the caller could remove an object that is not what the operation is about.
     Granted<> look_at_replaced(store::Fid fid);

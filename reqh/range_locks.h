@@ -87,10 +87,10 @@ private:
     std::uint64_t change_number_ = 0;
 };
 
-// Who may look at, and who may change, which blocks of the objects of a disk. First come, first
-// served: a request waits for every earlier one that it conflicts with, held or waiting, so nobody
-// starves, and passes those by that it does not conflict with. Who holds one of an object takes no
-// other, so that none waits for another in a ring. There are no more than foms times two.
+// Shared and exclusive locks of block ranges of the objects of a disk. First come, first served: a
+// request waits for each earlier request that it conflicts with, held or waiting, so none starves,
+// and passes the others. The holder of a lock of an object takes no second lock of that object, so
+// there are no deadlocks. There are at most two locks for each fom.
 //
 // It also knows what of an object is not durable yet: who writes some blocks of it does not keep
 // others from looking at the rest, and those are not to see a size that may be lost.

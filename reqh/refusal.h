@@ -20,7 +20,7 @@ using Granted = std::expected<T, Refusal>;
 inline Refusal refusal_of(const Error& error) {
     return {.status = fop::status_of(error.code), .words = error.context};
 }
-// The same of what failed before anything had changed: the client may ask again.
+// The refusal for an error before anything was changed: the client may try again.
 inline Refusal untraced(const Error& error) {
     if (error.code != Errc::kClosed) return refusal_of(error);
     return {.status = fop::Status::kTryAgain, .words = error.context};

@@ -10,9 +10,9 @@
 
 namespace fopd::reqh {
 
-// Removes the objects that have lost their names to others, each on its own disk: when the reply of
-// who replaced them has left, and after a crash those that were left over. One for each part of the
-// names, on its locality.
+// Removes objects that lost their names to other objects, each on its own disk: after the reply to
+// the fop that replaced them, and after a crash. There is one for each part of the names, on its
+// locality.
 //
 // Who took a name while the disk of its owner was missing could not know of it. What they could not
 // have replaced is not removed: it is given a name of its own.

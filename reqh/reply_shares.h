@@ -34,7 +34,7 @@ public:
 
     // The client is this principal's, and will have one more. False: its principal has its share.
     bool take(const store::ClientId& client, std::string_view principal);
-    // The same for one that is there in any case.
+    // Counts a reply that exists already, also beyond the share.
     void add(const store::ClientId& client, std::string_view principal);
     // Requires: it was taken, or added, or counted at the start.
     void give_back(const store::ClientId& client);

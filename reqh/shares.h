@@ -135,7 +135,7 @@ public:
         });
         return chosen == nullptr ? nullptr : pop(*chosen);
     }
-    // Likewise, whoever it is.
+    // Like pop(), for the next client in any case.
     Place* pop_any() {
         return turns_.empty() ? nullptr : pop(static_cast<Client&>(turns_.front()));
     }

@@ -19,7 +19,7 @@ namespace fopd::reqh {
 // What a genuine capability token lets be done.
 struct TokenGrant {
     fop::Rights rights{};
-    std::string principal{};           // Who may use it; empty: whoever bears it.
+    std::string principal{};           // Who may use it; empty: any bearer.
     std::string pool{};                // Where; empty: in every pool.
     std::optional<fop::Fid> object{};  // With which one alone; empty: with every one.
     Instant expires_at = kNever;

@@ -76,7 +76,7 @@ public:
     // them durable; changes go on meanwhile. One at a time. After a failure all stays as it is, and
     // the next one begins with what this left behind.
     Task<Result<void>> checkpoint(std::uint64_t applied);
-    // The same for what has changed by now, when the log has made it durable.
+    // Waits until the log has made all changes so far durable, and makes a checkpoint of them.
     Task<Result<void>> checkpoint(ChangeLog* log);
     std::uint64_t applied() const { return index_.applied(); }
     IndexFigures figures() const { return index_.figures(); }

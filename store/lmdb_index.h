@@ -29,7 +29,7 @@ public:
     };
     struct Options {
         std::string path{};
-        std::array<std::byte, 16> disk_id{};  // Whose index it is.
+        std::array<std::byte, 16> disk_id{};  // The disk that the index belongs to.
         // Address space to begin with; it doubles as the file grows.
         std::size_t map_bytes = 1UL << 30;
         std::uint32_t schema_version = kSchema.version;  // Of keys and values.

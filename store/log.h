@@ -26,7 +26,7 @@ class LogCore;
 // For more room, or because nothing can be freed or cleaned without it.
 enum class SegmentNeed : std::uint8_t { kMore, kToGoOn };
 
-// Who owns the segments that are not the log's. Called on the log's reactor, never from within
+// Owns the segments that do not belong to the log. Called on the log's reactor, never from within
 // begin(), data_done() or reserve().
 class SegmentSource {
 public:

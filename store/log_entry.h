@@ -8,8 +8,8 @@
 
 namespace fopd::store {
 
-// Whose log it is: the disk's id. A disk that is made anew gets another, so that what an earlier
-// log left behind is never taken for its own.
+// Identifies the log: the id of its disk. A disk that is formatted again gets a new id, so that
+// entries of its earlier log are never taken for entries of the new one.
 using LogId = std::array<std::byte, 16>;
 
 // What stands before the records of an entry, in 64 bytes; docs/formats/log.md. Behind them zeros

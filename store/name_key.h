@@ -18,7 +18,7 @@ enum class NameKind : std::uint8_t {
     kDisk = 'a',   // How much of a disk's log is known.
     kHead = 'h',   // Which names these are.
     kClaim = 'n',  // An object that claims a name; of several of one name the owner comes first.
-    kOutranked = 'x',  // The same, again, of those that are not the owner.
+    kOutranked = 'x',  // The claims again, without those of the owners.
 };
 
 struct NameRef {

@@ -36,20 +36,20 @@ enum class KeyKind : std::uint8_t {
     kUpload = 'u',  // An object that is not one yet.
 };
 
-// Whose requests they are, as whoever asks says.
+// Identifies the client of a request that is recorded.
 struct ClientId {
     std::array<std::byte, 15> bytes{};
 
     friend auto operator<=>(const ClientId&, const ClientId&) = default;
 };
 
-// Who has changed an object's bytes, or its size, last, by epochs of the log.
+// The last client that changed an object's bytes or size, and in which epoch of the log.
 struct LastWriter {
     // Of the last change. 0: an older program wrote the record, in an epoch before the present one.
     std::uint32_t incarnation = 0;
-    // The last one in which somebody else has changed them. 0: nobody has.
+    // The last epoch in which another client changed them. 0: no other client did.
     std::uint32_t others_in = 0;
-    // Whose the last change was. Zeros: it is not known.
+    // The client of the last change. Zeros: unknown.
     ClientId who{};
 
     friend bool operator==(const LastWriter&, const LastWriter&) = default;

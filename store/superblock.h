@@ -33,7 +33,7 @@ struct Superblock {
     std::uint64_t epoch = 0;       // Counts the times the log was opened to be written.
     // Entries from here on are of this epoch or leftovers; those before are of earlier ones.
     std::uint64_t epoch_first_seq = 0;
-    // The same of the epochs before: each of them ended where the next one began.
+    // The first entries of the epochs before; each epoch ended where the next one began.
     EarlierFirstSeqs earlier_first_seqs{};
     std::uint64_t trusted_seq = 0;  // Everything up to here was flushed.
     bool clean = false;             // The log ended behind trusted_seq, and nothing was lost.

@@ -26,7 +26,7 @@ public:
     Task<Result<Superblock>> read(LogId disk_id);
     // Where a copy lies on the disk.
     static std::uint64_t block_of(unsigned copy) { return offset_of(copy) / devices::kBlockBytes; }
-    // The same of one copy.
+    // Reads one copy; see read().
     Task<Result<Superblock>> read_copy(unsigned copy, LogId disk_id);
     // Writes one; it is durable after a flush.
     Task<Result<void>> write(unsigned copy, Superblock superblock);

@@ -74,7 +74,7 @@ struct VolumeParts {
     devices::Device& device;
     Index& index;
     core::EventSink& events;
-    NameSink* names = nullptr;  // Who wants to know what its objects are called.
+    NameSink* names = nullptr;  // Is told the names of the objects; may be null.
 };
 
 // A change of objects that happens as a whole: its records, and its way into the log. May be used
@@ -107,7 +107,7 @@ private:
 
 // One disk's objects: the log that is the truth, the map of what is where, and the space. The map
 // and the log always say the same: a change is in both from begin() on, and durable a flush later.
-// Who may look at what is being changed is decided by the locks of those who change.
+// Readers and writers of the same blocks exclude each other by locks that the callers take.
 //
 // To change: reserve(), allocate(), then in ONE turn start the writes of the data and begin(); then
 // data_done(), if there is data, and finish(). To read: the extents of map() under a Reading.
@@ -151,11 +151,11 @@ public:
     ObjectMap& map() { return map_; }
     // All blocks of an object, a piece of it a turn. Requires: nobody changes it meanwhile.
     Task<Result<std::uint64_t>> count_blocks(Fid fid, core::WaitOptions wait);
-    // Whether something that is gone has its places still, and they are being freed.
+    // Whether blocks of removed or truncated objects are still to be freed.
     bool sweeping() const { return has_to_sweep_; }
-    // Who had how much when open() had ended.
+    // How much each owner had at the end of open().
     const OwnerShares& owners_at_open() const { return owners_at_open_; }
-    // Whose replies were stored then, by ascending client.
+    // How many recorded replies each client had at the end of open(), by ascending client.
     const std::vector<ClientReplies>& replies_at_open() const { return replies_at_open_; }
 
     // -- changes --

@@ -21,7 +21,7 @@
 
 namespace fopd::store {
 
-// Who counts a volume's objects while it is checked, besides what comes and goes meanwhile.
+// Observes the objects that a check of a volume finds, and those that come and go meanwhile.
 class ObjectWatch {
 public:
     virtual ~ObjectWatch() = default;
@@ -91,7 +91,7 @@ private:
         std::vector<std::byte> to;
     };
     enum class Pass : std::uint8_t { kFirst, kSecond };
-    // Whose the extents of a fid are, in this turn.
+    // What the extents of a fid belong to, in this turn.
     struct Owner {
         enum class Kind : std::uint8_t { kNobody, kObject, kUpload } kind = Kind::kNobody;
         std::uint64_t end_block = 0;  // Behind its last.
@@ -153,8 +153,8 @@ private:
     bool objects_seen_ = false;
 
     std::vector<std::uint64_t> owned_;  // A bit for each block, as the allocator has.
-    std::vector<Place> shared_;         // Blocks that were somebody's already.
-    std::vector<SeenExtent> holders_;   // Who has some of these.
+    std::vector<Place> shared_;         // Blocks that more than one extent claims.
+    std::vector<SeenExtent> holders_;   // The extents that claim blocks in shared_.
     std::vector<Place> unowned_;
     std::uint64_t promised_before_ = 0;  // Blocks, before the second walk; still.
 

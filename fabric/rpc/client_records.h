@@ -39,15 +39,15 @@ protected:
 // A fop that must not run twice, may have started, and that the store does not remember.
 struct RememberedFop {
     ClientRecord* client = nullptr;
-    std::uint64_t line = 0;             // Who is to get the reply, if it is still there.
-    fop::Lane lane = fop::Lane::kData;  // Whose credit was used for it there.
+    std::uint64_t line = 0;             // The session that gets the reply, if it still exists.
+    fop::Lane lane = fop::Lane::kData;  // The lane of the credit that it used.
     std::optional<KeptReply> reply;     // Once it has run.
 };
 
 // What a principal has of a locality: sessions, clients that may come back, replies kept for them.
 struct PrincipalShare {
     std::string name;            // fop::share_name().
-    std::uint32_t sessions = 0;  // Whose memory is not all back, too.
+    std::uint32_t sessions = 0;  // Also ended ones that still hold memory.
     std::uint32_t clients = 0;
     std::uint64_t reply_bytes = 0;
     std::uint32_t idle_count = 0;

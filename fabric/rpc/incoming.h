@@ -20,8 +20,8 @@
 
 namespace fopd::fabric {
 
-// Whose request it is, where it is remembered: made of the client's id and its principal. A
-// client's id is no secret: whoever else says it asks for something of his own.
+// Identifies the client of a remembered request. Computed from the client's id and its principal,
+// because the id is no secret: another principal that uses the same id is a different owner.
 using RequestOwner = std::array<std::byte, 15>;
 RequestOwner request_owner(std::span<const std::byte, 16> client, std::string_view principal);
 

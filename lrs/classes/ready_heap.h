@@ -15,7 +15,7 @@ public:
     struct Entry {
         Ticks at = 0;
         std::uint32_t order = 0;  // Different for each, and later ones have more; it may wrap.
-        std::uint32_t index = 0;  // Whose it is.
+        std::uint32_t index = 0;  // Of the class or line that is ready.
     };
 
     bool empty() const { return entries_.empty(); }

@@ -47,7 +47,7 @@ struct MclockRule : ClassRule {
 // "gold user={ann bob} reservation=500/s weight=4 limit=2000/s": docs/formats/rules.md.
 std::expected<MclockRule, RuleMistake> parse_mclock_rule(std::string_view text);
 
-// The same with parts left out, which stay as they are in `old`: "gold weight=2 limit=none".
+// Parses a change of `old`, whose parts stay where the text leaves them out: "gold weight=2".
 // Requires: the text begins with the name of `old`.
 std::expected<MclockRule, RuleMistake> parse_mclock_change(std::string_view text,
                                                            const MclockRule& old);

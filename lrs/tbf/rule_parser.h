@@ -14,8 +14,8 @@ namespace fopd::lrs {
 // "small op=read&size<64k rate=20000/s burst=64". Its numbers in a set are not given yet.
 std::expected<Rule, RuleMistake> parse_rule(std::string_view text);
 
-// The same with parts left out, which stay as they are in `old`: "small rate=10/s". A new rate
-// without a burst has its default burst. Requires: the text begins with the name of `old`.
+// Parses a change of `old`, whose parts stay where the text leaves them out: "small rate=10/s". A
+// new rate without a burst has its default burst. Requires: the text begins with the name of `old`.
 std::expected<Rule, RuleMistake> parse_change(std::string_view text, const Rule& old);
 
 }  // namespace fopd::lrs
