@@ -4,15 +4,16 @@
 /* libfopd: use a fopd from a C program. C++ programs find the same in <fopd/fopd.hpp>.
  *
  * A client is a session with one server, over one thread of the library's own. It connects in the
- * background, and again whenever the connection is lost: calls under way then are sent again if
- * that can do no harm, and otherwise end as FOPD_OUTCOME_UNKNOWN when the server cannot tell what
- * has become of them.
+ * background, and reconnects whenever the connection is lost: calls in flight are then sent again
+ * if that can do no harm. Otherwise they end as FOPD_OUTCOME_UNKNOWN when the server cannot tell
+ * whether they were executed.
  *
- * Every call may be made from any thread, as many at a time as one likes. It takes a function to be
- * called once, when it has ended, on the library's thread: that function must not block, and may
- * make further calls. All memory named in a call, but for its options, stays as it is until then.
- * Each call has a twin that waits; those are not for the library's thread, where they end at once
- * as FOPD_INVALID.
+ * Every call may be made from any thread, and any number of calls may be in flight. A call takes a
+ * completion function, which the library calls once, on its own thread, when the call has ended.
+ * The completion function must not block; it may make further calls. The caller keeps all memory
+ * named in a call, except the call's options, valid and unchanged until then. Each call has a
+ * blocking variant, whose name ends in _wait. On the library's thread a blocking variant fails at
+ * once as FOPD_INVALID.
  *
  * The library ends no process, touches no signal and writes nothing to the terminal. After fork(2)
  * the child may not use the clients of its parent. */
@@ -36,16 +37,16 @@ enum fopd_status {
     FOPD_DENIED = 3,           /* The key is not accepted, or a right is missing. */
     FOPD_TRY_AGAIN = 4,        /* The server is busy or draining, and still was when it was asked
                                   again for 10 s; nothing was begun. */
-    FOPD_TIMED_OUT = 5,        /* The time was over first. */
-    FOPD_CLOSED = 6,           /* The client was closed first. */
+    FOPD_TIMED_OUT = 5,        /* The timeout passed before the call ended. */
+    FOPD_CLOSED = 6,           /* The client was closed before the call ended. */
     FOPD_CANCELLED = 7,        /* It was given up. */
     FOPD_CORRUPT = 8,          /* Bytes changed on their way or at rest. */
     FOPD_NO_SPACE = 9,         /* A bounded resource is used up: memory, disk, a queue. */
     FOPD_NOT_FOUND = 10,       /* There is no such thing. */
-    FOPD_OUTCOME_UNKNOWN = 11, /* It may have been done, or not. */
+    FOPD_OUTCOME_UNKNOWN = 11, /* The call may or may not have been executed. */
     FOPD_UNSUPPORTED = 12,     /* The server, or this host, cannot do it. */
     FOPD_FAILED = 13,          /* A failure inside the server, of a device, or of the network. */
-    FOPD_EXISTS = 14,          /* There is one of that name already. */
+    FOPD_EXISTS = 14,          /* An object of that name exists already. */
     FOPD_QUOTA = 15,           /* More than the pool or the owner may use. */
     FOPD_READ_ONLY = 16,       /* The medium takes no changes any more. */
     FOPD_MEDIUM_MISSING = 17,  /* It is, or may be, on a medium that is not there, or may have been
@@ -61,7 +62,7 @@ FOPD_API const char* fopd_status_name(int status);
 
 typedef struct fopd_result {
     int status;                 /* enum fopd_status */
-    size_t bytes;               /* How many came back. */
+    size_t bytes;               /* The number of bytes returned. */
     char words[FOPD_WORDS_MAX]; /* Why it failed, for people: one line, safe for a terminal. */
 } fopd_result;
 
@@ -218,7 +219,7 @@ FOPD_API void fopd_stat(fopd_client* client, const fopd_call* call, const fopd_f
 FOPD_API int fopd_stat_wait(fopd_client* client, const fopd_call* call, const fopd_fid* fid,
                             fopd_object* object, fopd_result* result);
 
-/* The result's bytes are fewer only where the object ends. */
+/* Reads bytes of an object. The result has fewer bytes than asked for only at the object's end. */
 FOPD_API void fopd_read(fopd_client* client, const fopd_call* call, const fopd_fid* fid,
                         uint64_t offset, void* into, size_t bytes, fopd_done done, void* context);
 FOPD_API int fopd_read_wait(fopd_client* client, const fopd_call* call, const fopd_fid* fid,
@@ -246,7 +247,7 @@ FOPD_API int fopd_append_wait(fopd_client* client, const fopd_call* call, const 
                               const void* data, size_t bytes, uint64_t* offset,
                               fopd_result* result);
 
-/* Cuts it, or makes it longer with a hole. */
+/* Sets the object's size: cuts its end off, or extends it with a hole. */
 FOPD_API void fopd_truncate(fopd_client* client, const fopd_call* call, const fopd_fid* fid,
                             uint64_t size_bytes, fopd_done done, void* context);
 FOPD_API int fopd_truncate_wait(fopd_client* client, const fopd_call* call, const fopd_fid* fid,
@@ -286,8 +287,9 @@ FOPD_API void fopd_remove(fopd_client* client, const fopd_call* call, const char
 FOPD_API int fopd_remove_wait(fopd_client* client, const fopd_call* call, const char* pool,
                               const char* name, fopd_result* result);
 
-/* Everything this client has written buffered is durable; with FOPD_LOST, everything but what the
- * words name: one object, so that whoever wants to know of all syncs again until it is FOPD_OK. */
+/* Waits until all buffered writes of this client are durable. FOPD_LOST: some are lost, and all
+ * others are durable. Each FOPD_LOST names at most one object: repeat the call until it returns
+ * FOPD_OK to learn of every loss. */
 FOPD_API void fopd_sync(fopd_client* client, const fopd_call* call, fopd_done done, void* context);
 FOPD_API int fopd_sync_wait(fopd_client* client, const fopd_call* call, fopd_result* result);
 
@@ -330,7 +332,7 @@ FOPD_API void fopd_statfs(fopd_client* client, const fopd_call* call, const char
 FOPD_API int fopd_statfs_wait(fopd_client* client, const fopd_call* call, const char* pool,
                               fopd_space* space, fopd_result* result);
 
-/* What somebody has in a pool, and may have. */
+/* The use and the limits of an owner, or of all owners together, in a pool. */
 #define FOPD_NO_LIMIT UINT64_MAX
 typedef struct fopd_quota_use {
     const char* pool;  /* Both are borrowed for the call. */
@@ -342,8 +344,8 @@ typedef struct fopd_quota_use {
 } fopd_quota_use;
 /* Called on the library's thread, before `done` is, under the same rules. */
 typedef void (*fopd_each_quota)(const fopd_quota_use* use, void* context);
-/* Of who asks, in a pool or, if it is null, in each; an administrator is told of everybody.
- * `context` is for both functions. */
+/* Reports the caller's quota use in a pool, or in each pool if `pool` is null. An administrator
+ * gets the use of every owner. `context` is passed to both functions. */
 FOPD_API void fopd_quota(fopd_client* client, const fopd_call* call, const char* pool,
                          fopd_each_quota each, fopd_done done, void* context);
 FOPD_API int fopd_quota_wait(fopd_client* client, const fopd_call* call, const char* pool,

@@ -14,23 +14,24 @@
 
 namespace fopd::client {
 
-// What was written buffered and acknowledged, kept until it is durable, so that it can be written
-// again if the server loses it. The pieces of an object never overlap: whatever changes it later
-// takes from the earlier ones what it covers, so that the order in which they are written again
-// does not matter. Pure.
+// Copies of acknowledged buffered writes, kept until they are durable, so that they can be written
+// again if the server loses them. The pieces of an object never overlap: a later change removes the
+// bytes that it covers from the earlier pieces. So the pieces may be written again in any order.
+// Does no I/O.
 class HeldWrites {
 public:
-    // Copies the bytes. Requires: there are any.
+    // Copies the bytes. Requires: `bytes` is not empty.
     void add(const fop::Fid& fid, std::uint64_t offset, std::span<const std::byte> bytes,
              const fop::Receipt& receipt);
-    // These bytes of the object are others now, or none.
+    // Drops the bytes held for the range: they were overwritten, cut off or given up as lost.
     void cut(const fop::Fid& fid, const fop::Range& range);
-    // These bytes of the object are zeros now. Where it ends because of what is held it still ends:
-    // where that was cleared a zero is held.
+    // The range was set to zeros: drops the bytes held for it. If the last held byte of the object
+    // is in the range, one zero is held in its place, so that writing again reaches as far as
+    // before.
     void clear(const fop::Fid& fid, const fop::Range& range);
-    // There is no such object any more.
+    // The object was removed: drops everything held for it.
     void forget(const fop::Fid& fid);
-    // Everything up to this change is durable.
+    // All changes up to this one, in its slot and incarnation, are durable: drops their bytes.
     void release(const fop::Receipt& durable);
 
     bool holds(const fop::Fid& fid) const { return objects_.contains(fid); }
@@ -46,7 +47,7 @@ public:
 
         fop::Range range() const { return {.offset = offset, .length = bytes.size()}; }
     };
-    // A copy of the oldest piece behind `kept`, in its slot and incarnation.
+    // A copy of the oldest piece later than `kept`, in the slot and incarnation of `kept`.
     std::optional<Piece> first_behind(const fop::Receipt& kept) const;
 
     std::uint64_t bytes() const { return bytes_; }
@@ -71,7 +72,7 @@ private:
     Pieces::iterator erase(const fop::Fid& fid, Pieces& pieces, Pieces::iterator piece);
 
     std::map<fop::Fid, Pieces> objects_;
-    std::set<Place> by_receipt_;  // Every piece.
+    std::set<Place> by_receipt_;  // One entry for each piece.
     std::uint64_t bytes_ = 0;
 };
 

@@ -18,29 +18,29 @@ namespace fopd::client {
 // Buffered writes of one object that are lost for good.
 struct LostWrite {
     fop::Fid fid{};
-    std::vector<fop::Range> ranges{};  // Ascending, and apart from each other.
+    std::vector<fop::Range> ranges{};  // Ascending; they neither overlap nor touch.
     std::string why{};                 // The first reason, for people.
 };
 
-// "object <32 digits>: what was written buffered to bytes 0 to 4095 is lost: <why>"; of many ranges
-// the first ones, and where the last one ends.
+// "object <32 digits>: what was written buffered to bytes 0 to 4095 is lost: <why>". If there are
+// many ranges, names the first ones and the end of the last one.
 std::string describe(const LostWrite& lost);
 
 // Acknowledged buffered writes that are lost for good and were not reported to their writer yet,
-// one entry for each object. Beyond kObjectsMax objects, lost writes are only counted.
-// Pure.
+// one entry for each object. Beyond kObjectsMax objects, lost writes are only counted. Does no I/O.
 class LostWrites {
 public:
     static constexpr std::size_t kObjectsMax = 1024;
-    // Of an object; those behind are taken together.
+    // Per object. Further ranges are merged into the last one.
     static constexpr std::size_t kRangesMax = 64;
 
     void add(const fop::Fid& fid, const fop::Range& range, std::string_view why);
 
     bool empty() const { return objects_.empty() && unnamed_ == 0; }
-    // Of this object. It is told by that.
+    // Removes and returns the entry of this object: the caller reports it.
     std::optional<LostWrite> take(const fop::Fid& fid);
-    // Of any object; none: there are only unnamed ones, or none at all.
+    // Removes and returns the entry of any object. None: no object has an entry, but there may be
+    // writes that were only counted.
     std::optional<LostWrite> take_first();
     std::uint64_t take_unnamed() { return std::exchange(unnamed_, 0); }
 

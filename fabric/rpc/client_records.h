@@ -27,9 +27,9 @@ class ClientRecord;
 // The session of a client, as its record knows it.
 class ClientLine {
 public:
-    virtual std::uint64_t id() const = 0;  // Never that of another one.
+    virtual std::uint64_t id() const = 0;  // Unique: no other session has it.
     virtual void reply(const fop::Reply& reply, fop::Lane lane) = 0;
-    // Its client has another one now.
+    // The client has opened a new session, which takes the place of this one.
     virtual void replaced() = 0;
 
 protected:
@@ -41,20 +41,22 @@ struct RememberedFop {
     ClientRecord* client = nullptr;
     std::uint64_t line = 0;             // The session that gets the reply, if it still exists.
     fop::Lane lane = fop::Lane::kData;  // The lane of the credit that it used.
-    std::optional<KeptReply> reply;     // Once it has run.
+    std::optional<KeptReply> reply;     // Set when the fop has run.
 };
 
-// What a principal has of a locality: sessions, clients that may come back, replies kept for them.
+// The resources of a locality that one principal uses: sessions, clients that may reconnect, and
+// the replies kept for them.
 struct PrincipalShare {
     std::string name;            // fop::share_name().
-    std::uint32_t sessions = 0;  // Also ended ones that still hold memory.
+    std::uint32_t sessions = 0;  // Includes ended sessions that still hold memory.
     std::uint32_t clients = 0;
     std::uint64_t reply_bytes = 0;
     std::uint32_t idle_count = 0;
-    core::IntrusiveList<ClientRecord> idle;  // The longest first.
+    core::IntrusiveList<ClientRecord> idle;  // The longest idle first.
 };
 
-// One client of one principal, as long as it has a session or may come back for what it asked.
+// One client of one principal. Exists while the client has a session, or may reconnect for the
+// replies to its requests.
 class ClientRecord final : public core::ListNode {
 public:
     ClientRecord(const fop::ClientId& id, std::string principal, PrincipalShare& share)
@@ -64,7 +66,8 @@ public:
     const std::string& principal() const { return principal_; }
     PrincipalShare& share() { return share_; }
     const std::map<std::uint64_t, RememberedFop>& fops() const { return fops_; }
-    // Of the fops that the store remembers, the newest in each place of this client's; 0: none.
+    // For each of the client's request places (see fop::kRequestPlaces), the id of the newest
+    // started fop whose reply the store records; 0: none.
     std::span<const std::uint64_t> recorded() const { return recorded_; }
     void note_recorded(std::uint64_t request) {
         const std::size_t place = request % fop::kRequestPlaces;
@@ -73,7 +76,7 @@ public:
     }
     // The client has the replies to all requests before this one.
     std::uint64_t acknowledged_before() const { return acknowledged_before_; }
-    // Null while it has no session.
+    // Null while the client has no session.
     ClientLine* line() const { return line_; }
     Instant idle_since() const { return idle_since_; }
 
@@ -86,14 +89,15 @@ private:
     std::map<std::uint64_t, RememberedFop> fops_;
     std::vector<std::uint64_t> recorded_;
     std::uint64_t acknowledged_before_ = 0;
-    std::uint32_t running_ = 0;  // Of them, those without a reply.
+    std::uint32_t running_ = 0;  // The number of entries in fops_ without a reply.
     ClientLine* line_ = nullptr;
     Instant idle_since_ = kNever;
 };
 
-// What a server knows of its clients beyond their sessions, and the share of it that each principal
-// may have: one that takes all it can get leaves something for those who come later, and its own
-// clients are forgotten first.
+// What a server remembers of its clients beyond their sessions. Each principal may use a limited
+// share, so that one that takes all it can get leaves room for principals that come later. A
+// principal that needs more memory for replies loses its own idle clients first. When there are too
+// many idle clients, the principal with the most of them loses one.
 class ClientRecords {
 public:
     struct Limits {
@@ -112,10 +116,10 @@ public:
     void give_back(PrincipalShare& share);
 
     ClientRecord* find(const fop::ClientId& id, const fop::Identity& identity);
-    // A session of it begins, and takes the place of the one before.
+    // A session of the client begins. It replaces the client's earlier session, if there is one.
     ClientRecord& enter(const fop::ClientId& id, const fop::Identity& identity,
                         PrincipalShare& share, ClientLine& line);
-    // It ends. The record may be gone then.
+    // The client's session ends. May destroy `client`.
     void leave(ClientRecord& client, const ClientLine& line, Instant now);
 
     // A fop to be remembered has arrived. `is_new`: it arrived for the first time. `fop` is null
@@ -125,14 +129,16 @@ public:
         bool is_new = false;
     };
     Found remember(ClientRecord& client, std::uint64_t request);
-    // It has run: the session that asked last gets the reply. The client may be gone then.
+    // The fop has run: the session that sent the request last gets the reply. May destroy the
+    // record of the fop's client.
     void answered(RememberedFop& fop, const fop::Reply& reply, Instant now);
-    // It will not run, and has done nothing: it may come again as if it had never been there.
+    // The fop will not run and has changed nothing: a resend of it counts as a new fop. May destroy
+    // the record of the fop's client.
     void forget(RememberedFop& fop, std::uint64_t request, Instant now);
-    // The client has the replies to all before this one.
+    // The client has the replies to all requests before this one.
     void acknowledged(ClientRecord& client, std::uint64_t before);
 
-    // Forgets who has been idle for too long.
+    // Forgets the clients that have been idle for at least `idle_time`.
     void forget_old(Instant now);
     std::size_t size() const { return clients_.size(); }
     template <typename Visit>
@@ -156,7 +162,8 @@ private:
     const Limits limits_;
     std::map<std::string, PrincipalShare> shares_;
     std::map<Key, std::unique_ptr<ClientRecord>> clients_;
-    // Those with idle clients, who has most of them last.
+    // The number of idle clients and the name of each principal that has any; the most idle clients
+    // last.
     std::set<std::pair<std::uint32_t, std::string>> by_idle_;
     std::uint32_t sessions_ = 0;
     std::uint32_t idle_count_ = 0;

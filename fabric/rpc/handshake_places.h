@@ -10,26 +10,27 @@
 
 namespace fopd::fabric {
 
-// How many connections may be on their way to a session, in all and from one address: they are
-// bounded apart from sessions, because whoever makes them has proved nothing. A handshake that came
-// to nothing keeps its place for as long as one may take, so that places are a rate as well.
+// Bounds the number of connections in the handshake, in total and per host. This limit is separate
+// from the limit on sessions, because a peer in the handshake has proved nothing yet. A failed
+// handshake keeps its slot for another `time_max`, so that failed handshakes are limited in rate,
+// too.
 class HandshakePlaces {
 public:
     struct Limits {
         std::uint32_t count_max = 0;
-        Duration time_max{};  // Of a handshake.
+        Duration time_max{};  // The longest that a handshake may take.
     };
 
     explicit HandshakePlaces(const Limits& limits) : limits_(limits) {}
 
-    // The host in the text of an address with a port.
+    // The host part of an address text that ends with a port.
     static std::string_view host_of(std::string_view peer);
 
-    // False when this host has its share, or there is no place left.
+    // Takes a slot. False when the host has used its share, or no slot is free.
     bool take(std::string_view host, Instant now);
-    // It has come to a session.
+    // Frees the slot of a handshake that became a session.
     void give_back(const std::string& host);
-    // It has come to nothing.
+    // Marks the slot of a failed handshake: the first take() after `time_max` frees it.
     void give_back_later(std::string host, Instant now);
 
     std::uint32_t taken() const { return taken_; }
@@ -42,8 +43,8 @@ private:
 
     const Limits limits_;
     std::map<std::string, std::uint32_t, std::less<>> of_host_;
-    std::deque<Spent> spent_;  // In the order of their time.
-    std::uint32_t taken_ = 0;  // Those that are spent, too.
+    std::deque<Spent> spent_;  // Slots of failed handshakes, the first to be freed first.
+    std::uint32_t taken_ = 0;  // Includes the slots in spent_.
 };
 
 }  // namespace fopd::fabric

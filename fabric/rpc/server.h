@@ -21,8 +21,8 @@ struct ServerOptions {
     // Identifies this life of the node: differs after each start.
     std::uint64_t incarnation = 0;
     std::uint32_t sessions_max = 20'000;
-    // Connections in the handshake. One that failed counts until the longest handshake would have
-    // ended.
+    // Connections in the handshake. One that failed counts for as long again as a handshake may
+    // take.
     std::uint32_t handshakes_max = 1024;
     // For how long, and for how many clients without a session, the server remembers requests, so
     // that a client that returns gets its replies.

@@ -7,9 +7,10 @@
 
 namespace fopd::fabric {
 
-// co_await TransferWait(...): one piece of a transfer. Ends early only while the piece still waits
-// for its turn: what the hardware has begun is waited for, a little while, because the memory is
-// its until then; after that the session ends, which gives the memory back.
+// co_await TransferWait(...): waits for one part of a transfer. A timeout or cancellation ends the
+// wait at once only while the transfer is still queued. A transfer in flight uses the memory until
+// it completes, so the wait goes on for up to kLetGoMax; then the session is ended, which gives the
+// memory back.
 class TransferWait final : Transfer, core::Timer, core::CancelHook {
 public:
     struct What {
