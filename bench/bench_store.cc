@@ -485,7 +485,7 @@ Task<Result<void>> truncate(Stage* stage, Fid fid) {
     Change change;
     const BlockRange all{.first = 0, .count = kObjectBlocksMax};
     const auto punched = co_await volume.punch(&change, fid, all, wait);
-    if (!punched) co_return punched;
+    if (!punched) co_return std::unexpected(punched.error());
     auto reserved = co_await volume.reserve(kPunchRecordBytes, wait);
     if (!reserved) co_return std::unexpected(reserved.error());
     co_return co_await commit(&volume, &change, std::move(*reserved));
