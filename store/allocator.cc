@@ -142,9 +142,15 @@ bool Allocator::next_segment() {
         if (empty_segments_ <= log_reserve()) break;
     }
     if (!found) return false;
-    current_ = *found;
-    cursor_ = block_of_segment(*found);
+    continue_in(*found);
     return true;
+}
+
+void Allocator::borrow_segment() {
+    const auto found = std::ranges::find(segments_, Owner::kNobody, &Segment::owner);
+    ENSURE(found != segments_.end());
+    take_over(*found, Owner::kData);
+    continue_in(static_cast<std::uint32_t>(found - segments_.begin()));
 }
 
 // The next run of free blocks in the current segment, from the cursor on.
@@ -194,7 +200,10 @@ std::optional<Place> Allocator::allocate(std::uint32_t count, Purpose purpose) {
             std::min<std::uint64_t>(count, left - freeing_reserve_blocks_));
     }
     if (std::optional<Place> place = take_run(count)) return place;
-    if (!next_segment()) return std::nullopt;
+    if (!next_segment()) {
+        if (purpose == Purpose::kAdding || !may_borrow_segment()) return std::nullopt;
+        borrow_segment();
+    }
     return take_run(count);
 }
 

@@ -121,6 +121,10 @@ public:
     // Those that allocate() may give now: free, and neither in the empty segments that are the
     // log's nor in one that is held.
     std::uint64_t blocks_for_data() const;
+    // Those that allocate() may give now to a change that frees more blocks than it takes.
+    std::uint64_t blocks_to_free() const {
+        return blocks_for_data() + (may_borrow_segment() ? segment_blocks_ : 0);
+    }
     bool is_used(std::uint64_t block) const;
     // Anybody may have it, at once: nothing will ever look at what it holds.
     bool is_free(std::uint64_t block) const;
@@ -196,6 +200,16 @@ private:
     bool may_hold() const;
     std::uint32_t steps_ahead(std::uint64_t blocks) const;
     bool next_segment();
+    // The log's claim may have risen since the blocks for freeing were left over. Then one of its
+    // empty segments serves instead, but not the last.
+    bool may_borrow_segment() const {
+        return blocks_for_data() < freeing_reserve_blocks_ && empty_segments_ > 1;
+    }
+    void borrow_segment();
+    void continue_in(std::uint32_t segment) {
+        current_ = segment;
+        cursor_ = block_of_segment(segment);
+    }
     std::optional<Place> take_run(std::uint32_t count);
 
     const std::uint64_t first_block_;

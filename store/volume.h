@@ -170,7 +170,7 @@ public:
     // Whether allocate() gives so many blocks now to what frees more than it takes.
     bool can_allocate_to_free(std::uint32_t blocks) {
         settle();
-        return space_->blocks_for_data() >= blocks;
+        return space_->blocks_to_free() >= blocks;
     }
     // Of a change that does not begin.
     void give_back(Place place);

@@ -151,6 +151,37 @@ TEST_CASE("allocator: a place that was never used continues the run", "[store]")
     REQUIRE(allocator.allocate(4)->block == first->block + 8);
 }
 
+TEST_CASE("allocator: a claim of the log that rises leaves blocks for what frees", "[store]") {
+    Allocator allocator(small_disk(5, 4));
+    // All that adding may have of three segments; two are the log's claim.
+    allocator.set_log_claim(2);
+    while (allocator.allocate(kSegmentBlocks)) {}
+    const auto freed = allocator.place_of(1);
+    allocator.release(freed, 1);
+    allocator.settle(1);
+    allocator.set_log_claim(5);
+    for (int i = 0; i < 4; ++i) REQUIRE(allocator.allocate(1, Purpose::kFreeing).has_value());
+
+    REQUIRE(allocator.blocks_for_data() == 0);
+    REQUIRE(allocator.empty_segments() == 3);
+    REQUIRE_FALSE(allocator.allocate(1).has_value());
+    REQUIRE(allocator.blocks_to_free() == kSegmentBlocks);
+    REQUIRE(allocator.allocate(1, Purpose::kFreeing).has_value());
+    REQUIRE(allocator.empty_segments() == 2);
+    REQUIRE(allocator.are_sums_right());
+    for (std::uint32_t i = 0; i < 5; ++i) REQUIRE(allocator.is_counted_well(i));
+}
+
+TEST_CASE("allocator: the last empty segment is the log's, whoever frees", "[store]") {
+    Allocator allocator(small_disk(2, 4));
+    allocator.set_log_claim(1);
+    while (allocator.allocate(kSegmentBlocks)) {}
+    while (allocator.allocate(1, Purpose::kFreeing)) {}
+
+    REQUIRE(allocator.empty_segments() == 1);
+    REQUIRE(allocator.blocks_to_free() == 0);
+}
+
 TEST_CASE("allocator: an index that gives a block to two is corrupt", "[store]") {
     Allocator allocator(small_disk(4));
     REQUIRE(allocator.take({.block = kSegmentBlocks + 4, .count = 8}));
