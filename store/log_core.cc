@@ -92,14 +92,16 @@ Task<Result<void>> LogCore::wait_for_room(std::uint32_t bytes, core::WaitOptions
         if (is_stuck && !space_.fits(entry_blocks(bytes), left_to_others(purpose))) {
             starving_ = true;
         }
-        ++waiting_for_room_;
+        const bool frees = purpose == Purpose::kFreeing || purpose == Purpose::kCutting;
+        if (frees) ++waiting_to_free_;
         look_after_space();
         const std::optional<Error> why_not = why_no_room(purpose);
         Result<void> woken{};
         if (!why_not) woken = co_await room_.wait(wait);
-        --waiting_for_room_;
+        if (frees) --waiting_to_free_;
         if (why_not) {
             starving_ = false;
+            if (exhausted_) full_ = !has_space_to_add();
             co_return std::unexpected(*why_not);
         }
         if (!woken && !has_room(bytes, purpose)) co_return std::unexpected(woken.error());
@@ -180,7 +182,7 @@ void LogCore::begin(Commit& commit, Reservation reservation, std::span<const std
     }
     if (!cleans) {
         // A mark says nothing of what lives: cleaning gains nothing by it.
-        if (size > 0) ++changes_;
+        if (size > 0) changed_blocks_ += entry_blocks(size);
         exhausted_ =
             exhausted_ && space_.capacity() + space_.worth_cleaning() >= exhausted_capacity_;
     }

@@ -193,6 +193,7 @@ private:
     bool is_oldest_applied() const;
     Task<Result<void>> drop_oldest();
     void begin_round();
+    bool is_another_round_worth_it() const;
     void end_round();
 
     // -- looking through it: log_look.cc --
@@ -249,14 +250,16 @@ private:
     Line adding_line_;
     Line cutting_line_;
     Line freeing_line_;
-    std::uint32_t waiting_for_room_ = 0;
+    std::uint32_t waiting_to_free_ = 0;  // For room, to free or to cut.
     core::WaitQueue room_;
 
-    // A round of cleaning takes every segment that there was when it began. When nothing was begun
-    // meanwhile but what cleaning commits again, another one would gain nothing.
-    std::uint64_t changes_ = 0;  // Commits but those.
-    std::uint64_t round_changes_ = UINT64_MAX;
+    // A round of cleaning takes every segment that there was when it began. Another one follows at
+    // once only when enough has changed meanwhile that it is worth its cost.
+    std::uint64_t changed_blocks_ = 0;        // Of all commits but those of cleaning.
+    std::uint64_t round_changed_blocks_ = 0;  // When the round began or, if it gained nothing, ended.
+    std::uint64_t round_live_bytes_ = 0;      // When it began.
     std::uint64_t round_last_seq_ = 0;
+    bool in_round_ = false;
     std::uint64_t exhausted_capacity_ = 0;  // At the end of the last round that gained nothing.
     std::uint64_t exhausted_live_bytes_ = 0;
     std::uint64_t live_bytes_ = 0;  // See Log.

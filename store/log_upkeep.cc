@@ -267,7 +267,6 @@ void LogCore::set_live_bytes(std::uint64_t bytes) {
     const std::uint64_t worth = space_.worth_cleaning() * devices::kBlockBytes;
     if (exhausted_ && live_bytes_ + worth <= exhausted_live_bytes_) {
         exhausted_ = false;
-        round_changes_ = UINT64_MAX;
     }
     look_after_space();
 }
@@ -385,8 +384,9 @@ bool LogCore::is_oldest_applied() const {
 
 bool LogCore::cleaning_wanted() const {
     if (!serving_ || failed_ || space_.head() == 0 || growth_due()) return false;
-    // Somebody waits for what was begun since.
-    const bool may_gain = !exhausted_ || (waiting_for_room_ > 0 && changes_ != round_changes_);
+    // A delete that waits for room is worth a round as soon as anything has changed.
+    const bool may_gain =
+        !exhausted_ || (waiting_to_free_ > 0 && changed_blocks_ != round_changed_blocks_);
     if (!may_gain) return false;
     const bool is_long = space_.segments().size() > segments_max_ && !space_.is_ample();
     return space_.very_low() || is_long;
@@ -426,7 +426,10 @@ Task<Result<void>> LogCore::clean(CleanVisitor* visitor) {
     unlock_superblock();
     const bool is_whole = space_.segments().front().first_seq > round_last_seq_;
     ask_source_again();
-    if (dropped && is_whole && round_changes_ == changes_) end_round();
+    if (dropped && is_whole) {
+        in_round_ = false;
+        if (!is_another_round_worth_it()) end_round();
+    }
     if (has_space_to_add()) full_ = false;
     wake_room();
     look_after_space();
@@ -434,14 +437,24 @@ Task<Result<void>> LogCore::clean(CleanVisitor* visitor) {
 }
 
 void LogCore::begin_round() {
-    if (round_changes_ == changes_) return;
-    round_changes_ = changes_;
+    if (in_round_) return;
+    in_round_ = true;
+    round_changed_blocks_ = changed_blocks_;
+    round_live_bytes_ = live_bytes_;
     round_last_seq_ = begun_seq();
     exhausted_ = false;
 }
 
+// Each changed block may be dead by now, and so may what the changes replaced.
+bool LogCore::is_another_round_worth_it() const {
+    const std::uint64_t worth = space_.worth_cleaning();
+    return changed_blocks_ - round_changed_blocks_ >= worth ||
+           live_bytes_ + worth * devices::kBlockBytes <= round_live_bytes_;
+}
+
 void LogCore::end_round() {
-    round_changes_ = changes_;
+    in_round_ = false;
+    round_changed_blocks_ = changed_blocks_;
     exhausted_ = true;
     exhausted_capacity_ = space_.capacity();
     exhausted_live_bytes_ = live_bytes_;

@@ -666,6 +666,7 @@ Task<Result<Reservation>> Volume::reserve(std::uint32_t bytes, core::WaitOptions
         }
         if (!serving()) co_return std::unexpected(failure());
         auto room = co_await log_.reserve(bytes, wait, purpose);
+        note_log_room();
         if (!room) co_return std::move(room);
         // Others may have had the memory while this one waited for the log.
         if (!has_memory(0) || !index_takes(changes)) continue;

@@ -183,3 +183,30 @@ TEST_CASE("store log: whoever waits for room is told when nobody cleans any more
     REQUIRE(full.waiter->error().context == kWhy.context);
     REQUIRE(full.try_commit(kDead, 1, Purpose::kFreeing).error().context == kWhy.context);
 }
+
+TEST_CASE("store log: a trickle of deletes does not keep a full log cleaning", "[store]") {
+    FullLog full;
+    Keeper keeper(*full.log);
+    std::uint64_t cleaned = 0;
+    full.reactor->spawn(full.gate, Cleaner::run(full.log.get(), &keeper, &cleaned));
+    Result<void> added{};
+    while (added) added = full.try_commit(kLives, 4000, Purpose::kAdding);
+    REQUIRE(added.error().code == Errc::kNoSpace);
+
+    cleaned = 0;
+    std::uint64_t trickled = 0;
+    std::uint64_t refused = 0;
+    full.reactor->spawn(full.gate, Trickle::run(full.reactor.get(), full.log.get(), &trickled));
+    for (int i = 0; i < 1000; ++i) {
+        full.world.run_for(1ms);
+        added = full.try_commit(kLives, 4000, Purpose::kAdding);
+        REQUIRE_FALSE(added.has_value());
+        if (added.error().code == Errc::kNoSpace) ++refused;
+    }
+    // Twelve commits are a quarter of a segment, for which a round through all of the log is worth it.
+    const std::uint64_t rounds_max = trickled / 12 + 1;
+    CAPTURE(cleaned, trickled, refused);
+    REQUIRE(trickled > 500);
+    REQUIRE(refused > 900);
+    REQUIRE(cleaned <= rounds_max * (full.log->space().segments + 1));
+}
