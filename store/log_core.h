@@ -255,9 +255,10 @@ private:
 
     // A round of cleaning takes every segment that there was when it began. Another one follows at
     // once only when enough has changed meanwhile that it is worth its cost.
-    std::uint64_t changed_blocks_ = 0;        // Of all commits but those of cleaning.
-    std::uint64_t round_changed_blocks_ = 0;  // When the round began or, if it gained nothing, ended.
-    std::uint64_t round_live_bytes_ = 0;      // When it began.
+    std::uint64_t changed_blocks_ = 0;  // Of all commits but those of cleaning.
+    std::uint64_t round_changed_blocks_ =
+        0;                                // When the round began or, if it gained nothing, ended.
+    std::uint64_t round_live_bytes_ = 0;  // When it began.
     std::uint64_t round_last_seq_ = 0;
     bool in_round_ = false;
     std::uint64_t exhausted_capacity_ = 0;  // At the end of the last round that gained nothing.

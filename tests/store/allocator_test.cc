@@ -155,7 +155,8 @@ TEST_CASE("allocator: a claim of the log that rises leaves blocks for what frees
     Allocator allocator(small_disk(5, 4));
     // All that adding may have of three segments; two are the log's claim.
     allocator.set_log_claim(2);
-    while (allocator.allocate(kSegmentBlocks)) {}
+    while (allocator.allocate(kSegmentBlocks)) {
+    }
     const auto freed = allocator.place_of(1);
     allocator.release(freed, 1);
     allocator.settle(1);
@@ -175,8 +176,10 @@ TEST_CASE("allocator: a claim of the log that rises leaves blocks for what frees
 TEST_CASE("allocator: the last empty segment is the log's, whoever frees", "[store]") {
     Allocator allocator(small_disk(2, 4));
     allocator.set_log_claim(1);
-    while (allocator.allocate(kSegmentBlocks)) {}
-    while (allocator.allocate(1, Purpose::kFreeing)) {}
+    while (allocator.allocate(kSegmentBlocks)) {
+    }
+    while (allocator.allocate(1, Purpose::kFreeing)) {
+    }
 
     REQUIRE(allocator.empty_segments() == 1);
     REQUIRE(allocator.blocks_to_free() == 0);

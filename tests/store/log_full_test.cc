@@ -203,7 +203,8 @@ TEST_CASE("store log: a trickle of deletes does not keep a full log cleaning", "
         REQUIRE_FALSE(added.has_value());
         if (added.error().code == Errc::kNoSpace) ++refused;
     }
-    // Twelve commits are a quarter of a segment, for which a round through all of the log is worth it.
+    // Twelve commits are a quarter of a segment, for which a round through all of the log is worth
+    // it.
     const std::uint64_t rounds_max = trickled / 12 + 1;
     CAPTURE(cleaned, trickled, refused);
     REQUIRE(trickled > 500);
