@@ -10,6 +10,7 @@
 #include "devices/device.h"
 #include "devices/label.h"
 #include "devices/settings.h"
+#include "reqh/name_parts.h"
 #include "store/index.h"
 
 namespace fopd::daemon {
@@ -26,7 +27,7 @@ public:
 
 // Where a node's disks are plugged in, and what it keeps beside them: files and block devices below
 // the configured paths in the real world, images in the simulated one. Outlives the node.
-class DiskBay {
+class DiskBay : public reqh::NameIndexes {
 public:
     virtual ~DiskBay() = default;
 
@@ -41,16 +42,6 @@ public:
     // An empty one, in the place of whatever is there. Requires: nobody has that open.
     virtual Task<Result<std::unique_ptr<store::Index>>> make_index(core::Reactor* reactor,
                                                                    devices::DiskId disk) = 0;
-
-    // What keeps a part of the node's names; the same errors as for the index of a disk.
-    struct NamePlace {
-        devices::NodeId node{};
-        std::uint32_t part = 0;
-    };
-    virtual Task<Result<std::unique_ptr<store::Index>>> open_names(core::Reactor* reactor,
-                                                                   NamePlace place) = 0;
-    virtual Task<Result<std::unique_ptr<store::Index>>> make_names(core::Reactor* reactor,
-                                                                   NamePlace place) = 0;
 
     // -- on the control reactor, which may wait for a file --
 

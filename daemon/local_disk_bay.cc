@@ -87,12 +87,11 @@ LocalDiskBay::IndexFile LocalDiskBay::index_of(core::Reactor& reactor,
             .owner = disk};
 }
 
-LocalDiskBay::IndexFile LocalDiskBay::names_of(core::Reactor& reactor,
-                                               const NamePlace& place) const {
+LocalDiskBay::IndexFile LocalDiskBay::names_of(core::Reactor& reactor, const Owner& owner) const {
     return {.reactor = reactor,
             .parent = data_dir_ + "/names",
-            .name = std::to_string(place.part),
-            .owner = place.node};
+            .name = std::to_string(owner.part),
+            .owner = owner.node};
 }
 
 Task<Result<std::unique_ptr<store::Index>>> LocalDiskBay::open_index(core::Reactor* reactor,
@@ -106,13 +105,13 @@ Task<Result<std::unique_ptr<store::Index>>> LocalDiskBay::make_index(core::React
 }
 
 Task<Result<std::unique_ptr<store::Index>>> LocalDiskBay::open_names(core::Reactor* reactor,
-                                                                     NamePlace place) {
-    return open_file(names_of(*reactor, place));
+                                                                     Owner owner) {
+    return open_file(names_of(*reactor, owner));
 }
 
 Task<Result<std::unique_ptr<store::Index>>> LocalDiskBay::make_names(core::Reactor* reactor,
-                                                                     NamePlace place) {
-    return make_file(names_of(*reactor, place));
+                                                                     Owner owner) {
+    return make_file(names_of(*reactor, owner));
 }
 
 unsigned LocalDiskBay::threads_for(std::size_t disk_count) {

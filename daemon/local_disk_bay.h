@@ -24,9 +24,9 @@ public:
     Task<Result<std::unique_ptr<store::Index>>> make_index(core::Reactor* reactor,
                                                            devices::DiskId disk) override;
     Task<Result<std::unique_ptr<store::Index>>> open_names(core::Reactor* reactor,
-                                                           NamePlace place) override;
+                                                           Owner owner) override;
     Task<Result<std::unique_ptr<store::Index>>> make_names(core::Reactor* reactor,
-                                                           NamePlace place) override;
+                                                           Owner owner) override;
     // Disks have threads of their own, up to a few: one that does not answer holds up nobody else's
     // calls. And one is for a backup, which takes its time.
     static unsigned threads_for(std::size_t disk_count);
@@ -46,7 +46,7 @@ private:
         std::string path() const { return directory() + "/index.mdb"; }
     };
     IndexFile index_of(core::Reactor& reactor, const devices::DiskId& disk) const;
-    IndexFile names_of(core::Reactor& reactor, const NamePlace& place) const;
+    IndexFile names_of(core::Reactor& reactor, const Owner& owner) const;
     Task<Result<std::unique_ptr<store::Index>>> open_file(IndexFile file);
     Task<Result<std::unique_ptr<store::Index>>> make_file(IndexFile file);
 

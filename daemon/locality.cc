@@ -4,8 +4,8 @@
 #include <iterator>
 
 #include "daemon/listener.h"
-#include "daemon/name_parts.h"
 #include "daemon/node_disk.h"
+#include "reqh/name_parts.h"
 #include "reqh/reply_record.h"
 
 namespace fopd::daemon {
@@ -183,8 +183,8 @@ std::vector<store::ReplyKey> Locality::unheard_replies() const {
     std::vector<store::ReplyKey> keys;
     if (fabric_ == nullptr) return keys;
     for (const fabric::UnheardFop& each : fabric_->server->unheard(kBackWithin)) {
-        keys.push_back(
-            reqh::reply_key(fabric::request_owner(each.client, each.principal), each.request));
+        keys.push_back({.client = {fabric::request_owner(each.client, each.principal)},
+                        .request_number = each.request});
     }
     return keys;
 }

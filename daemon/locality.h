@@ -31,13 +31,16 @@
 #include "reqh/store_upkeep.h"
 #include "reqh/stores.h"
 
+namespace fopd::reqh {
+class NameParts;
+}
+
 namespace fopd::daemon {
 
 // A client that has lost its session and wants its replies connects again within this.
 inline constexpr Duration kBackWithin = 10s;
 
 class Listener;
-class NameParts;
 class NodeDisk;
 
 // What a reload may change of a locality while it runs.
@@ -67,7 +70,7 @@ struct LocalityWorld {
     // Null: the node has no network.
     fabric::Transport* transport = nullptr;
     // Open. Null: the node has no disks.
-    NameParts* names = nullptr;
+    reqh::NameParts* names = nullptr;
 };
 
 // One core's share of the node: a reactor and what belongs to it alone — buffers, sessions, the
@@ -197,7 +200,7 @@ private:
     std::unique_ptr<Fabric> fabric_;
     std::atomic<const Fabric*> shown_ = nullptr;  // fabric_, for other threads.
     Listener* listener_ = nullptr;
-    NameParts* names_ = nullptr;
+    reqh::NameParts* names_ = nullptr;
     std::vector<NodeDisk*> disks_;
 };
 

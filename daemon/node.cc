@@ -182,13 +182,13 @@ Task<Started<void>> Node::open_names() {
     if (disks_.empty()) co_return {};
     const auto slots = world_.bay->read_slots();
     const bool had_disks = slots || slots.error().code != Errc::kNotFound;
-    names_ = std::make_unique<NameParts>(NameParts::World{.control = world_.control,
-                                                          .bay = *world_.bay,
-                                                          .events = world_.events,
-                                                          .clock = world_.clock,
-                                                          .node = world_.id,
-                                                          .had_disks = had_disks},
-                                         world_.localities);
+    names_ = std::make_unique<reqh::NameParts>(reqh::NameParts::World{.control = world_.control,
+                                                                      .indexes = *world_.bay,
+                                                                      .events = world_.events,
+                                                                      .clock = world_.clock,
+                                                                      .node = world_.id,
+                                                                      .had_disks = had_disks},
+                                               world_.localities);
     const auto opened = co_await names_->open();
     if (opened) co_return {};
     co_return std::unexpected(StartProblem{

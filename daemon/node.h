@@ -24,11 +24,11 @@
 #include "daemon/device_changes.h"
 #include "daemon/listener.h"
 #include "daemon/locality.h"
-#include "daemon/name_parts.h"
 #include "daemon/node_disks.h"
 #include "daemon/service_manager.h"
 #include "daemon/start_problem.h"
 #include "daemon/store_backup.h"
+#include "reqh/name_parts.h"
 #include "store/volume.h"
 
 namespace fopd::daemon {
@@ -272,8 +272,8 @@ private:
     lrs::PolicyNode policies_;
     ClassLedger class_ledger_;
     NodeDisks disks_;
-    std::unique_ptr<NameParts> names_;  // Null without disks.
-    reqh::StoreLayoutPtr layout_;       // Null without disks.
+    std::unique_ptr<reqh::NameParts> names_;  // Null without disks.
+    reqh::StoreLayoutPtr layout_;             // Null without disks.
     std::uint64_t incarnation_ = 0;
     std::atomic<bool> opened_ = false;
     AccessPtr access_;

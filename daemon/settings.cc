@@ -10,7 +10,7 @@
 #include "fabric/settings.h"
 #include "io_sched/settings.h"
 #include "lrs/settings.h"
-#include "reqh/names.h"
+#include "reqh/object_name.h"
 #include "store/settings.h"
 
 namespace fopd::daemon {

@@ -13,20 +13,20 @@ constexpr unsigned kGroupShift = 3;
 
 }  // namespace
 
-bool is_in_group(const fabric::Caller& caller, std::string_view group) {
-    const bool is_for_itself = acting_user(caller) == caller.principal;
+bool is_in_group(const Actor& actor, std::string_view group) {
+    const bool is_for_itself = actor.user == actor.principal;
     return is_for_itself && !group.empty() &&
-           std::ranges::find(caller.groups, group) != caller.groups.end();
+           std::ranges::find(actor.groups, group) != actor.groups.end();
 }
 
-bool may(const fabric::Caller& caller, const store::Object& object, Access access) {
-    if (access == Access::kNone || caller.rights.cover(fop::kAdmin)) return true;
-    const bool is_owner = object.owner == acting_user(caller);
+bool may(const Actor& actor, const store::Object& object, Access access) {
+    if (access == Access::kNone || actor.may_administer) return true;
+    const bool is_owner = object.owner == actor.user;
     if (access == Access::kOwn) return is_owner;
     unsigned shift = 0;
     if (is_owner) {
         shift = kOwnerShift;
-    } else if (is_in_group(caller, object.group)) {
+    } else if (is_in_group(actor, object.group)) {
         shift = kGroupShift;
     }
     const unsigned needed = access == Access::kRead ? kReadBit : kWriteBit;

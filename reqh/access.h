@@ -1,30 +1,34 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <string>
 #include <string_view>
 
-#include "fabric/rpc/incoming.h"
 #include "store/object.h"
 
 namespace fopd::reqh {
 
-// What somebody wants of an object.
-enum class Access : std::uint8_t {
-    kNone,   // Only that it is there.
-    kRead,   // Its bytes and what is known of it.
-    kWrite,  // To change its bytes, its name, or to remove it.
-    kOwn,    // To say who may do what.
+// The party on whose behalf an object is used. Borrows its texts.
+struct Actor {
+    std::string_view principal{};
+    std::string_view user{};                // Owns what the actor creates.
+    std::span<const std::string> groups{};  // Of the principal, not of the user it acts for.
+    bool may_administer = false;
 };
 
-// Whom what a caller makes belongs to.
-inline std::string_view acting_user(const fabric::Caller& caller) {
-    return caller.user.empty() ? caller.principal : caller.user;
-}
-// The groups are those of the principal, not of whom it acts for.
-bool is_in_group(const fabric::Caller& caller, std::string_view group);
+// The kind of use.
+enum class Access : std::uint8_t {
+    kNone,   // To learn that the object exists.
+    kRead,   // To read its bytes and attributes.
+    kWrite,  // To change its bytes or its name, or to remove it.
+    kOwn,    // To change its owner, group or mode.
+};
 
-// Whether an object's owner, group and mode let the caller; with the right to administer, anybody
-// may.
-bool may(const fabric::Caller& caller, const store::Object& object, Access access);
+// False for a principal that acts for another user.
+bool is_in_group(const Actor& actor, std::string_view group);
+
+// Whether the object's owner, group and mode permit the access. An administrator may do everything.
+bool may(const Actor& actor, const store::Object& object, Access access);
 
 }  // namespace fopd::reqh

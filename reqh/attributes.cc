@@ -22,7 +22,7 @@ Granted<> may_change(const Operation& operation, const fop::SetAttributes& set) 
         (set.which & fop::SetAttributes::kOwner) != 0 && set.owner != acting_user(caller);
     if (gives_away) return refused(fop::Status::kDenied, "only an administrator gives away");
     const bool has_foreign_group = (set.which & fop::SetAttributes::kGroup) != 0 &&
-                                   !set.group.empty() && !is_in_group(caller, set.group);
+                                   !set.group.empty() && !is_in_group(actor_of(caller), set.group);
     if (has_foreign_group) return refused(fop::Status::kDenied, "not a group of yours");
     return {};
 }

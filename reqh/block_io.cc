@@ -46,12 +46,18 @@ void BlockIo::on_complete(io_sched::IoRequest& request) {
 
 void BlockIo::Awaiter::await_suspend(std::coroutine_handle<> handle) {
     io_.waiter_ = handle;
-    if (io_.progress_ == nullptr) return;
-    waiting_.emplace(*io_.progress_, *io_.disk_.reactor, Wait{.what = WaitsFor::kDisk});
+    if (io_.observer_ == nullptr) return;
+    told_ = io_.observer_;
+    told_->disk_wait_begins(io_.disk_.reactor->now());
+}
+
+void BlockIo::Awaiter::end_wait() {
+    if (told_ == nullptr) return;
+    std::exchange(told_, nullptr)->disk_wait_ends(io_.disk_.reactor->now());
 }
 
 Result<void> BlockIo::Awaiter::await_resume() {
-    waiting_.reset();
+    end_wait();
     Result<void> first{};
     Duration waited{};
     for (std::size_t i = 0; i < io_.count_; ++i) {

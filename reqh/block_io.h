@@ -4,7 +4,6 @@
 #include <coroutine>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <utility>
 
 #include "core/buffer_pool.h"
@@ -14,13 +13,22 @@
 #include "fop/range.h"
 #include "io_sched/io_request.h"
 #include "io_sched/main_scheduler.h"
-#include "reqh/progress.h"
 
 namespace fopd::reqh {
 
 inline constexpr std::size_t kBlock = fop::kBlockBytes;
 // Of one buffer.
 inline constexpr std::uint32_t kPieceBlocks = core::kBufferBytes / kBlock;
+
+// Told when the wait for a disk begins and ends, to show what an operation waits for.
+class DiskWaitObserver {
+public:
+    virtual void disk_wait_begins(Instant now) = 0;
+    virtual void disk_wait_ends(Instant now) = 0;
+
+protected:
+    ~DiskWaitObserver() = default;
+};
 
 // Several reads or writes of a disk at a time, and the wait for all of them. Belongs to one
 // operation, and stays where it is while any is under way. May be used again after the wait.
@@ -40,8 +48,8 @@ public:
     // From now on all is about this disk. Requires: nothing is under way.
     void use(const Disk& disk) { disk_ = disk; }
 
-    // Where the waits are to be seen; it outlives them.
-    void show_in(Progress* progress) { progress_ = progress; }
+    // Null: nothing is told. The observer outlives the waits.
+    void set_observer(DiskWaitObserver* observer) { observer_ = observer; }
 
     // One more is too many before the next wait.
     bool full() const { return count_ == kRequestsMax; }
@@ -76,20 +84,25 @@ private:
     std::size_t running_ = 0;
     Duration waited_{};
     std::coroutine_handle<> waiter_;
-    Progress* progress_ = nullptr;
+    DiskWaitObserver* observer_ = nullptr;
 };
 
 // Used by co_await only.
 class BlockIo::Awaiter {
 public:
     explicit Awaiter(BlockIo& io) : io_(io) {}
+    ~Awaiter() { end_wait(); }
+    Awaiter(const Awaiter&) = delete;
+    Awaiter& operator=(const Awaiter&) = delete;
     bool await_ready() const { return io_.running_ == 0; }
     void await_suspend(std::coroutine_handle<> handle);
     [[nodiscard]] Result<void> await_resume();
 
 private:
+    void end_wait();
+
     BlockIo& io_;
-    std::optional<Waiting> waiting_;
+    DiskWaitObserver* told_ = nullptr;
 };
 
 inline BlockIo::Awaiter BlockIo::wait() {

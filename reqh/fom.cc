@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "reqh/access.h"
+#include "reqh/caller.h"
 #include "reqh/denial.h"
 #include "reqh/executors.h"
 #include "reqh/fids.h"

@@ -68,7 +68,7 @@ Granted<std::string_view> group_for(const Operation& operation, PoolId pool,
         const bool has_none = caller.groups.empty() || acting_user(caller) != caller.principal;
         return has_none ? std::string_view() : std::string_view(caller.groups.front());
     }
-    if (!operation.may_administer({.pool = pool}) && !is_in_group(caller, group)) {
+    if (!operation.may_administer({.pool = pool}) && !is_in_group(actor_of(caller), group)) {
         return refused(fop::Status::kDenied, "not a group of yours");
     }
     return group;

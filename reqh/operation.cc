@@ -65,7 +65,7 @@ Task<fop::Reply> Operation::run_once() {
 
 void Operation::move_to(const Site& site) {
     site_ = site;
-    io_.show_in(origin_.progress);
+    io_.set_observer(origin_.progress);
     home_ = nullptr;
     piece_ = origin_.piece;
     // A region is one reactor's.
@@ -311,7 +311,7 @@ Granted<> Operation::check_right(const Matter& matter) {
 }
 
 Granted<> Operation::check_mode(store::Fid fid, const store::Object& object, const Wish& wish) {
-    if (may(caller(), object, wish.access)) return {};
+    if (may(actor_of(caller()), object, wish.access)) return {};
     const Matter matter{.pool = object.pool, .object = fid};
     const auto why_not = origin_.lent.why_not(wish.lent, matter);
     if (!why_not) return {};
@@ -323,7 +323,8 @@ Granted<> Operation::check_mode(store::Fid fid, const store::Object& object, con
 }
 
 bool Operation::may_read(store::Fid fid, const store::Object& object) const {
-    if (caller().rights.cover(fop::kRead) && may(caller(), object, Access::kRead)) return true;
+    if (caller().rights.cover(fop::kRead) && may(actor_of(caller()), object, Access::kRead))
+        return true;
     return origin_.lent.lends(fop::kRead, {.pool = object.pool, .object = fid});
 }
 

@@ -20,6 +20,7 @@
 #include "fop/message.h"
 #include "reqh/access.h"
 #include "reqh/block_io.h"
+#include "reqh/caller.h"
 #include "reqh/client_memory.h"
 #include "reqh/disk_use.h"
 #include "reqh/home_volume.h"

@@ -63,6 +63,17 @@ void Progress::enter(Phase phase, Instant now) {
     end_write();
 }
 
+void Progress::begin_wait(const Wait& wait, Instant now) {
+    wait_ = wait;
+    wait_began_ = now;
+    set_wait(wait, now);
+}
+
+void Progress::end_wait(Instant now) {
+    if (now - wait_began_ > longest_.span) longest_ = {.wait = wait_, .span = now - wait_began_};
+    set_wait({}, now);
+}
+
 void Progress::set_wait(const Wait& wait, Instant now) {
     begin_write();
     what_.store(wait.what, std::memory_order_release);
@@ -88,14 +99,6 @@ std::optional<Progress::Now> Progress::read() const {
         .waits_since = Instant(Duration(waits_since_ns_.load(std::memory_order_acquire)))};
     if (turn_.load(std::memory_order_relaxed) != turn) return std::nullopt;
     return now;
-}
-
-Waiting::~Waiting() {
-    const Instant now = reactor_.now();
-    if (now - since_ > progress_.longest_.span) {
-        progress_.longest_ = {.wait = wait_, .span = now - since_};
-    }
-    progress_.set_wait({}, now);
 }
 
 }  // namespace fopd::reqh

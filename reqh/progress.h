@@ -7,6 +7,7 @@
 
 #include "core/reactor.h"
 #include "core/time.h"
+#include "reqh/block_io.h"
 #include "reqh/phase.h"
 #include "store/fid.h"
 #include "store/object_map.h"
@@ -43,7 +44,7 @@ std::string to_text(const Wait& wait);
 
 // Where a fop is, and what it waits for. Written where it runs, which is one locality at a time;
 // readable from any thread meanwhile, so that its own locality can tell while it is at another.
-class Progress {
+class Progress final : public DiskWaitObserver {
 public:
     struct Now {
         Phase phase = Phase::kQueued;
@@ -64,8 +65,13 @@ public:
     // The longest of the waits that are over. Where it runs, or when it has ended.
     const Longest& longest() const { return longest_; }
 
+    void disk_wait_begins(Instant now) override { begin_wait({.what = WaitsFor::kDisk}, now); }
+    void disk_wait_ends(Instant now) override { end_wait(now); }
+
 private:
     friend class Waiting;
+    void begin_wait(const Wait& wait, Instant now);
+    void end_wait(Instant now);
     void set_wait(const Wait& wait, Instant now);
     void begin_write() { turn_.fetch_add(1, std::memory_order_acq_rel); }
     void end_write() { turn_.fetch_add(1, std::memory_order_release); }
@@ -80,6 +86,8 @@ private:
     std::atomic<std::uint64_t> object_low_ = 0;
     std::atomic<std::uint64_t> first_ = 0;
     std::atomic<std::uint64_t> count_ = 0;
+    Wait wait_{};
+    Instant wait_began_{};
     Longest longest_;
 };
 
@@ -87,18 +95,16 @@ private:
 class Waiting {
 public:
     Waiting(Progress& progress, core::Reactor& reactor, const Wait& wait)
-        : progress_(progress), reactor_(reactor), wait_(wait), since_(reactor.now()) {
-        progress_.set_wait(wait, since_);
+        : progress_(progress), reactor_(reactor) {
+        progress_.begin_wait(wait, reactor.now());
     }
-    ~Waiting();
+    ~Waiting() { progress_.end_wait(reactor_.now()); }
     Waiting(const Waiting&) = delete;
     Waiting& operator=(const Waiting&) = delete;
 
 private:
     Progress& progress_;
     core::Reactor& reactor_;
-    const Wait wait_;
-    const Instant since_;
 };
 
 }  // namespace fopd::reqh

@@ -27,7 +27,7 @@ store::Fid fid_of_request(const store::ReplyKey& key) {
 
 Task<Granted<std::optional<fop::Reply>>> Operation::recall() {
     enter(Phase::kDistributedResources);
-    reply_key_ = reply_key(caller().owner, request().id);
+    reply_key_ = {.client = {caller().owner}, .request_number = request().id};
     const LockRequest same{
         .fid = fid_of_request(reply_key_), .range = kAttributes, .mode = LockMode::kExclusive};
     std::optional<Waiting> waiting(std::in_place, *origin_.progress, reactor(),

@@ -31,9 +31,7 @@ void report_late(const Stores& stores, std::string_view event, store::Fid object
 }
 
 bool could_replace(const LateOwner& late, const store::Object& object) {
-    fabric::Caller caller;
-    caller.principal = late.principal;
-    return may(caller, object, Access::kWrite);
+    return may({.principal = late.principal, .user = late.principal}, object, Access::kWrite);
 }
 
 // Nobody else's: it has the id in it.

@@ -5,7 +5,7 @@
 
 #include "core/reactor.h"
 #include "core/task.h"
-#include "reqh/node_names.h"
+#include "reqh/name_part.h"
 #include "reqh/stores.h"
 
 namespace fopd::reqh {

@@ -29,10 +29,6 @@ RecordedReply read_old_reply(store::Bytes bytes) {
 
 }  // namespace
 
-store::ReplyKey reply_key(const fabric::RequestOwner& owner, std::uint64_t number) {
-    return {.client = {owner}, .request_number = number};
-}
-
 store::Bytes write_recorded_reply(const RecordedReply& reply,
                                   std::span<std::byte, kRecordedReplyBytesMax> into) {
     std::uint8_t which = 0;

@@ -5,7 +5,6 @@
 #include <span>
 
 #include "core/result.h"
-#include "fabric/rpc/incoming.h"
 #include "store/fid.h"
 #include "store/index.h"
 #include "store/object.h"
@@ -24,8 +23,6 @@ struct RecordedReply {
 
     friend bool operator==(const RecordedReply&, const RecordedReply&) = default;
 };
-
-store::ReplyKey reply_key(const fabric::RequestOwner& owner, std::uint64_t number);
 
 inline constexpr std::size_t kRecordedReplyBytesMax = 2 + 1 + 16 + 3 * 8;
 

@@ -119,9 +119,9 @@ Task<Result<std::unique_ptr<store::Index>>> SimulatedDisks::make_index(core::Rea
 }
 
 Task<Result<std::unique_ptr<store::Index>>> SimulatedDisks::open_names(core::Reactor* reactor,
-                                                                       NamePlace place) {
+                                                                       Owner owner) {
     co_await reactor->yield();
-    const auto image = names_.find(place.part);
+    const auto image = names_.find(owner.part);
     if (image == names_.end()) {
         co_return std::unexpected(Error{.code = Errc::kNotFound, .context = "open the names"});
     }
@@ -129,10 +129,10 @@ Task<Result<std::unique_ptr<store::Index>>> SimulatedDisks::open_names(core::Rea
 }
 
 Task<Result<std::unique_ptr<store::Index>>> SimulatedDisks::make_names(core::Reactor* reactor,
-                                                                       NamePlace place) {
+                                                                       Owner owner) {
     co_await reactor->yield();
     co_return index_on(*reactor,
-                       names_.insert_or_assign(place.part, store::MapImage{}).first->second);
+                       names_.insert_or_assign(owner.part, store::MapImage{}).first->second);
 }
 
 Result<std::unique_ptr<store::Index>> SimulatedDisks::index_on(core::Reactor& reactor,

@@ -65,9 +65,9 @@ public:
     Task<Result<std::unique_ptr<store::Index>>> make_index(core::Reactor* reactor,
                                                            devices::DiskId disk) override;
     Task<Result<std::unique_ptr<store::Index>>> open_names(core::Reactor* reactor,
-                                                           NamePlace place) override;
+                                                           Owner owner) override;
     Task<Result<std::unique_ptr<store::Index>>> make_names(core::Reactor* reactor,
-                                                           NamePlace place) override;
+                                                           Owner owner) override;
     Result<void> make_room(std::size_t /*disk_count*/) override { return {}; }
     Result<std::string> read_slots() override;
     Result<void> write_slots(const std::string& text) override;

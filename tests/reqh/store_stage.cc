@@ -100,7 +100,7 @@ void StoreStage::make_localities() {
     std::vector<Stores*> all;
     for (std::uint32_t i = 0; i < options.localities; ++i) {
         Locality& locality = *localities_[i];
-        locality.names = std::make_unique<NodeNames>(*locality.reactor, parts);
+        locality.names = std::make_unique<Names>(*locality.reactor, parts);
         locality.stores = std::make_unique<Stores>(StoresParts{.locality = i,
                                                                .reactor = *locality.reactor,
                                                                .io = locality.io,
@@ -156,7 +156,7 @@ void StoreStage::make_machine(std::uint32_t number) {
         machine->sinks.push_back(std::make_unique<DistantNames>(*home.reactor, *locality->part));
         sinks.push_back(machine->sinks.back().get());
     }
-    machine->router = std::make_unique<store::NameRouter>(std::move(sinks));
+    machine->router = std::make_unique<NameRouter>(std::move(sinks));
     machine->volume =
         std::make_unique<store::Volume>(store::VolumeParts{.reactor = *home.reactor,
                                                            .device = *machine->disk,

@@ -21,13 +21,13 @@
 #include "lrs/fifo.h"
 #include "reqh/block_io.h"
 #include "reqh/coalescer.h"
-#include "reqh/node_names.h"
+#include "reqh/name_router.h"
+#include "reqh/names.h"
 #include "reqh/replaced_objects.h"
 #include "reqh/request_handler.h"
 #include "reqh/store_upkeep.h"
 #include "reqh/stores.h"
 #include "store/map_index.h"
-#include "store/name_router.h"
 #include "store/names.h"
 #include "store/volume.h"
 #include "tests/reqh/fake_fop.h"
@@ -157,7 +157,7 @@ private:
         std::unique_ptr<store::MapIndex> name_index;
         std::unique_ptr<store::NameShard> shard;
         std::unique_ptr<NamePart> part;
-        std::unique_ptr<NodeNames> names;
+        std::unique_ptr<Names> names;
         std::unique_ptr<Stores> stores;
         std::unique_ptr<ReplacedObjects> replaced;
         std::unique_ptr<StoreUpkeep> upkeep;
@@ -168,7 +168,7 @@ private:
         std::unique_ptr<devices::MemoryDisk> disk;
         std::unique_ptr<store::MapIndex> index;
         std::vector<std::unique_ptr<store::NameSink>> sinks;
-        std::unique_ptr<store::NameRouter> router;
+        std::unique_ptr<NameRouter> router;
         std::unique_ptr<store::Volume> volume;
     };
 

@@ -1,4 +1,4 @@
-#include "store/name_router.h"
+#include "reqh/name_router.h"
 
 #include <algorithm>
 #include <iterator>
@@ -8,15 +8,15 @@
 #include "core/ensure.h"
 #include "store/name_key.h"
 
-namespace fopd::store {
+namespace fopd::reqh {
 
-NameRouter::NameRouter(std::vector<NameSink*> parts) : parts_(std::move(parts)) {
+NameRouter::NameRouter(std::vector<store::NameSink*> parts) : parts_(std::move(parts)) {
     ENSURE(!parts_.empty());
 }
 
 Task<Result<std::uint64_t>> NameRouter::known(devices::DiskId disk) {
     std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
-    for (NameSink* const part : parts_) {
+    for (store::NameSink* const part : parts_) {
         const auto known = co_await part->known(disk);
         if (!known) co_return known;
         least = std::min(least, *known);
@@ -25,19 +25,19 @@ Task<Result<std::uint64_t>> NameRouter::known(devices::DiskId disk) {
 }
 
 Task<Result<void>> NameRouter::forget(Origin origin) {
-    for (NameSink* const part : parts_) {
+    for (store::NameSink* const part : parts_) {
         const auto forgotten = co_await part->forget(origin);
         if (!forgotten) co_return forgotten;
     }
     co_return Result<void>{};
 }
 
-Task<Result<void>> NameRouter::tell(const NameChanges* changes) {
+Task<Result<void>> NameRouter::tell(const store::NameChanges* changes) {
     const auto count = static_cast<std::uint32_t>(parts_.size());
-    std::vector<NameChanges> divided(count);
-    for (const NameChange& change : *changes) {
-        const NameRef name{.pool = change.claim.pool, .name = change.claim.name};
-        divided[shard_of(name, count)].push_back(change);
+    std::vector<store::NameChanges> divided(count);
+    for (const store::NameChange& change : *changes) {
+        const store::NameRef name{.pool = change.claim.pool, .name = change.claim.name};
+        divided[store::shard_of(name, count)].push_back(change);
     }
     for (std::uint32_t i = 0; i < count; ++i) {
         if (divided[i].empty()) continue;
@@ -48,14 +48,14 @@ Task<Result<void>> NameRouter::tell(const NameChanges* changes) {
 }
 
 Task<Result<void>> NameRouter::keep(Kept kept) {
-    for (NameSink* const part : parts_) {
+    for (store::NameSink* const part : parts_) {
         const auto done = co_await part->keep(kept);
         if (!done) co_return done;
     }
     co_return Result<void>{};
 }
 
-Task<Result<NameSink::ClaimPage>> NameRouter::claims(Slot slot, ClaimPlace from) {
+Task<Result<store::NameSink::ClaimPage>> NameRouter::claims(store::Slot slot, ClaimPlace from) {
     const std::uint32_t part = from.part;
     ENSURE(part < parts_.size());
     from.part = 0;
@@ -69,12 +69,12 @@ Task<Result<NameSink::ClaimPage>> NameRouter::claims(Slot slot, ClaimPlace from)
     co_return std::move(*page);
 }
 
-Task<Result<void>> NameRouter::leave_unknown(std::vector<NameClaim>* claims) {
+Task<Result<void>> NameRouter::leave_unknown(std::vector<store::NameClaim>* claims) {
     const auto count = static_cast<std::uint32_t>(parts_.size());
-    std::vector<std::vector<NameClaim>> divided(count);
-    for (NameClaim& claim : *claims) {
-        const NameRef name{.pool = claim.pool, .name = claim.name};
-        divided[shard_of(name, count)].push_back(std::move(claim));
+    std::vector<std::vector<store::NameClaim>> divided(count);
+    for (store::NameClaim& claim : *claims) {
+        const store::NameRef name{.pool = claim.pool, .name = claim.name};
+        divided[store::shard_of(name, count)].push_back(std::move(claim));
     }
     claims->clear();
     for (std::uint32_t i = 0; i < count; ++i) {
@@ -86,4 +86,4 @@ Task<Result<void>> NameRouter::leave_unknown(std::vector<NameClaim>* claims) {
     co_return Result<void>{};
 }
 
-}  // namespace fopd::store
+}  // namespace fopd::reqh

@@ -1,6 +1,5 @@
-#include "reqh/node_names.h"
+#include "reqh/names.h"
 
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -33,33 +32,16 @@ constexpr Error kNamesStop{.code = Errc::kClosed, .context = "the server is stop
 
 }  // namespace
 
-// -- one part --
-
-Task<Result<NameHold>> NamePart::hold(Wanted wanted) {
-    auto task = wanted.to_leave ? shard_.reserve_to_leave(std::move(wanted.name), wanted.wait)
-                                : shard_.reserve(std::move(wanted.name), wanted.wait);
-    auto reserved = co_await std::move(task);
-    if (!reserved) co_return std::unexpected(reserved.error());
-    NameHold hold{.version = reserved->version(), .key = ++keys_given_};
-    if (const auto& owner = reserved->owner()) {
-        hold.owner = NamedObject{.fid = owner->fid, .version = owner->version};
-    }
-    holds_.emplace(hold.key, std::move(*reserved));
-    co_return hold;
-}
-
-// -- all of them --
-
-NodeNames::NodeNames(core::Reactor& here, std::vector<NamePart*> parts)
+Names::Names(core::Reactor& here, std::vector<NamePart*> parts)
     : here_(here), parts_(std::move(parts)) {
     ENSURE(!parts_.empty());
 }
 
-std::uint32_t NodeNames::part_of(const ObjectName& name) const {
+std::uint32_t Names::part_of(const ObjectName& name) const {
     return store::shard_of(ref_of(name), static_cast<std::uint32_t>(parts_.size()));
 }
 
-Task<Result<std::optional<NamedObject>>> NodeNames::find(ObjectName name) {
+Task<Result<std::optional<NamedObject>>> Names::find(ObjectName name) {
     NamePart& part = *parts_[part_of(name)];
     auto job = [&part, &name] { return part.shard().find(ref_of(name)); };
     if (&part.reactor() == &here_) co_return named_object(job());
@@ -67,7 +49,7 @@ Task<Result<std::optional<NamedObject>>> NodeNames::find(ObjectName name) {
     co_return named_object(looked);
 }
 
-Task<Result<NameList>> NodeNames::list(NameListRequest request) {
+Task<Result<NameList>> Names::list(NameListRequest request) {
     std::vector<store::NamePage> pages;
     for (NamePart* const part : parts_) {
         auto job = [part, &request] {
@@ -90,15 +72,15 @@ Task<Result<NameList>> NodeNames::list(NameListRequest request) {
     co_return list;
 }
 
-Task<Result<NameHold>> NodeNames::hold(ObjectName name, core::WaitOptions wait) {
+Task<Result<NameHold>> Names::hold(ObjectName name, core::WaitOptions wait) {
     return hold_at(part_of(name), {store::PoolName(name.pool, name.name), false, wait});
 }
 
-Task<Result<NameHold>> NodeNames::hold_to_leave(ObjectName name, core::WaitOptions wait) {
+Task<Result<NameHold>> Names::hold_to_leave(ObjectName name, core::WaitOptions wait) {
     return hold_at(part_of(name), {store::PoolName(name.pool, name.name), true, wait});
 }
 
-Task<Result<NameHold>> NodeNames::hold_at(std::uint32_t number, NamePart::Wanted wanted) {
+Task<Result<NameHold>> Names::hold_at(std::uint32_t number, NamePart::Wanted wanted) {
     NamePart& part = *parts_[number];
     const std::uint64_t part_bits = std::uint64_t{number} << kPartShift;
     if (&part.reactor() == &here_) {
@@ -122,7 +104,7 @@ Task<Result<NameHold>> NodeNames::hold_at(std::uint32_t number, NamePart::Wanted
     co_return hold;
 }
 
-Task<void> NodeNames::let_go(NameHold hold) {
+Task<void> Names::let_go(NameHold hold) {
     NamePart& part = *parts_[hold.key >> kPartShift];
     const std::uint64_t key = hold.key & ((1ULL << kPartShift) - 1);
     auto job = [&part, key] { part.let_go(key); };
@@ -133,58 +115,8 @@ Task<void> NodeNames::let_go(NameHold hold) {
     co_await core::run_on(here_, part.reactor(), job);
 }
 
-bool NodeNames::before(const ObjectName& one, const ObjectName& other) const {
+bool Names::before(const ObjectName& one, const ObjectName& other) const {
     return store::reserved_before(ref_of(one), ref_of(other));
-}
-
-// -- from a volume to a part elsewhere --
-
-Task<Result<std::uint64_t>> DistantNames::known(devices::DiskId disk) {
-    auto job = [this, disk] { return part_.shard().known(disk); };
-    const auto known = co_await core::run_task_on<Result<std::uint64_t>>(here_, part_.reactor(),
-                                                                         part_.gate(), job);
-    if (!known) co_return std::unexpected(kNamesStop);
-    co_return *known;
-}
-
-Task<Result<void>> DistantNames::forget(Origin origin) {
-    auto job = [this, origin] { return part_.shard().forget(origin); };
-    const auto forgotten =
-        co_await core::run_task_on<Result<void>>(here_, part_.reactor(), part_.gate(), job);
-    if (!forgotten) co_return std::unexpected(kNamesStop);
-    co_return *forgotten;
-}
-
-Task<Result<void>> DistantNames::tell(const store::NameChanges* changes) {
-    auto job = [this, changes] { return part_.shard().tell(changes); };
-    const auto told =
-        co_await core::run_task_on<Result<void>>(here_, part_.reactor(), part_.gate(), job);
-    if (!told) co_return std::unexpected(kNamesStop);
-    co_return *told;
-}
-
-Task<Result<void>> DistantNames::keep(Kept kept) {
-    auto job = [this, kept] { return part_.shard().keep(kept); };
-    const auto done =
-        co_await core::run_task_on<Result<void>>(here_, part_.reactor(), part_.gate(), job);
-    if (!done) co_return std::unexpected(kNamesStop);
-    co_return *done;
-}
-
-Task<Result<store::NameSink::ClaimPage>> DistantNames::claims(store::Slot slot, ClaimPlace from) {
-    auto job = [this, slot, &from] { return part_.shard().claims(slot, std::move(from)); };
-    auto page =
-        co_await core::run_task_on<Result<ClaimPage>>(here_, part_.reactor(), part_.gate(), job);
-    if (!page) co_return std::unexpected(kNamesStop);
-    co_return std::move(*page);
-}
-
-Task<Result<void>> DistantNames::leave_unknown(std::vector<store::NameClaim>* claims) {
-    auto job = [this, claims] { return part_.shard().leave_unknown(claims); };
-    const auto left =
-        co_await core::run_task_on<Result<void>>(here_, part_.reactor(), part_.gate(), job);
-    if (!left) co_return std::unexpected(kNamesStop);
-    co_return *left;
 }
 
 }  // namespace fopd::reqh

@@ -1,10 +1,10 @@
-#include "daemon/name_parts.h"
+#include "reqh/name_parts.h"
 
 #include <utility>
 
 #include "core/remote_task.h"
 
-namespace fopd::daemon {
+namespace fopd::reqh {
 
 NameParts::NameParts(const World& world, const std::vector<core::Reactor*>& localities)
     : world_(world) {
@@ -53,15 +53,15 @@ Task<Result<void>> NameParts::open_part(std::uint32_t number) {
 }
 
 Task<Result<void>> NameParts::find_part(std::uint32_t number) {
-    auto index = co_await world_.bay.open_names(&parts_[number]->reactor,
-                                                {.node = world_.node, .part = number});
+    auto index = co_await world_.indexes.open_names(&parts_[number]->reactor,
+                                                    {.node = world_.node, .part = number});
     if (!index) co_return std::unexpected(index.error());
     co_return use_index(number, *std::move(index));
 }
 
 Task<Result<void>> NameParts::make_part(std::uint32_t number) {
-    auto index = co_await world_.bay.make_names(&parts_[number]->reactor,
-                                                {.node = world_.node, .part = number});
+    auto index = co_await world_.indexes.make_names(&parts_[number]->reactor,
+                                                    {.node = world_.node, .part = number});
     if (!index) co_return std::unexpected(index.error());
     co_return use_index(number, *std::move(index));
 }
@@ -80,31 +80,30 @@ Result<void> NameParts::use_index(std::uint32_t number, std::unique_ptr<store::I
 // -- on the control reactor --
 
 void NameParts::introduce() {
-    std::vector<reqh::NamePart*> all;
+    std::vector<NamePart*> all;
     for (const auto& each : parts_) {
-        each->part = std::make_unique<reqh::NamePart>(each->reactor, each->gate, *each->shard);
+        each->part = std::make_unique<NamePart>(each->reactor, each->gate, *each->shard);
         all.push_back(each->part.get());
     }
     for (const auto& each : parts_) {
-        each->names = std::make_unique<reqh::NodeNames>(each->reactor, all);
+        each->names = std::make_unique<Names>(each->reactor, all);
         std::vector<store::NameSink*> sinks;
         for (const auto& other : parts_) {
             if (other == each) {
                 sinks.push_back(each->shard.get());
                 continue;
             }
-            each->distant.push_back(
-                std::make_unique<reqh::DistantNames>(each->reactor, *other->part));
+            each->distant.push_back(std::make_unique<DistantNames>(each->reactor, *other->part));
             sinks.push_back(each->distant.back().get());
         }
-        each->router = std::make_unique<store::NameRouter>(std::move(sinks));
+        each->router = std::make_unique<NameRouter>(std::move(sinks));
     }
     std::vector<store::NameSink*> sinks;
-    for (reqh::NamePart* const each : all) {
-        distant_.push_back(std::make_unique<reqh::DistantNames>(world_.control, *each));
+    for (NamePart* const each : all) {
+        distant_.push_back(std::make_unique<DistantNames>(world_.control, *each));
         sinks.push_back(distant_.back().get());
     }
-    whole_ = std::make_unique<store::NameRouter>(std::move(sinks));
+    whole_ = std::make_unique<NameRouter>(std::move(sinks));
 }
 
 Task<bool> NameParts::close_part(Part* part, Instant deadline) {
@@ -123,4 +122,4 @@ Task<bool> NameParts::close(Instant deadline) {
     co_return closed;
 }
 
-}  // namespace fopd::daemon
+}  // namespace fopd::reqh

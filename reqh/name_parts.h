@@ -10,12 +10,32 @@
 #include "core/reactor.h"
 #include "core/result.h"
 #include "core/task.h"
-#include "daemon/disk_bay.h"
-#include "reqh/node_names.h"
-#include "store/name_router.h"
+#include "devices/label.h"
+#include "reqh/name_part.h"
+#include "reqh/name_router.h"
+#include "reqh/names.h"
+#include "store/index.h"
 #include "store/names.h"
 
-namespace fopd::daemon {
+namespace fopd::reqh {
+
+// Where the indexes of the parts are stored. What it returns lives on the given reactor.
+class NameIndexes {
+public:
+    struct Owner {
+        devices::NodeId node{};
+        std::uint32_t part = 0;
+    };
+    // kNotFound: there is none yet. kCorrupt, kInvalid: the one that is there is of no use.
+    virtual Task<Result<std::unique_ptr<store::Index>>> open_names(core::Reactor* reactor,
+                                                                   Owner owner) = 0;
+    // An empty one, which replaces any other. REQUIRES: that one is not open.
+    virtual Task<Result<std::unique_ptr<store::Index>>> make_names(core::Reactor* reactor,
+                                                                   Owner owner) = 0;
+
+protected:
+    ~NameIndexes() = default;
+};
 
 // The names of a node's objects: as many parts as there are localities, one on each. They are there
 // before the first volume is opened, and until the last one is closed, which tells its names to the
@@ -25,7 +45,7 @@ public:
     // All of it outlives the parts.
     struct World {
         core::Reactor& control;
-        DiskBay& bay;
+        NameIndexes& indexes;
         core::EventSink& events;
         const core::Clock& clock;
         devices::NodeId node{};
@@ -51,9 +71,9 @@ public:
 
     // -- after open(); these live on the locality's reactor --
 
-    reqh::NamePart& part(std::uint32_t locality) { return *parts_[locality]->part; }
+    NamePart& part(std::uint32_t locality) { return *parts_[locality]->part; }
     // All of them, as the locality reaches them.
-    reqh::Names& names(std::uint32_t locality) { return *parts_[locality]->names; }
+    Names& names(std::uint32_t locality) { return *parts_[locality]->names; }
     // Where the volumes of the locality tell theirs.
     store::NameSink& sink(std::uint32_t locality) { return *parts_[locality]->router; }
 
@@ -66,11 +86,11 @@ private:
         core::Gate errands;  // Its own opening and closing.
         std::unique_ptr<store::Index> index;
         std::unique_ptr<store::NameShard> shard;
-        std::unique_ptr<reqh::NamePart> part;
+        std::unique_ptr<NamePart> part;
         // How the others are reached from here.
-        std::unique_ptr<reqh::NodeNames> names;
-        std::vector<std::unique_ptr<reqh::DistantNames>> distant;
-        std::unique_ptr<store::NameRouter> router;
+        std::unique_ptr<Names> names;
+        std::vector<std::unique_ptr<DistantNames>> distant;
+        std::unique_ptr<NameRouter> router;
     };
 
     Task<Result<void>> open_part(std::uint32_t number);
@@ -83,8 +103,8 @@ private:
     const World world_;
     std::vector<std::unique_ptr<Part>> parts_;
     // How they are reached from the control reactor.
-    std::vector<std::unique_ptr<reqh::DistantNames>> distant_;
-    std::unique_ptr<store::NameRouter> whole_;
+    std::vector<std::unique_ptr<DistantNames>> distant_;
+    std::unique_ptr<NameRouter> whole_;
 };
 
-}  // namespace fopd::daemon
+}  // namespace fopd::reqh

@@ -2,12 +2,13 @@
 
 #include <cstdint>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "core/gate.h"
 #include "core/reactor.h"
 #include "core/task.h"
-#include "reqh/names.h"
+#include "reqh/object_name.h"
 #include "store/name_sink.h"
 #include "store/names.h"
 
@@ -47,27 +48,6 @@ private:
     store::NameShard& shard_;
     std::map<std::uint64_t, store::NameHold> holds_;
     std::uint64_t keys_given_ = 0;
-};
-
-// The names of a node, as one of its localities reaches their parts.
-class NodeNames final : public Names {
-public:
-    // Part n of as many as there are; they outlive it.
-    NodeNames(core::Reactor& here, std::vector<NamePart*> parts);
-
-    Task<Result<std::optional<NamedObject>>> find(ObjectName name) override;
-    Task<Result<NameList>> list(NameListRequest request) override;
-    Task<Result<NameHold>> hold(ObjectName name, core::WaitOptions wait) override;
-    Task<Result<NameHold>> hold_to_leave(ObjectName name, core::WaitOptions wait) override;
-    Task<void> let_go(NameHold hold) override;
-    bool before(const ObjectName& one, const ObjectName& other) const override;
-
-private:
-    std::uint32_t part_of(const ObjectName& name) const;
-    Task<Result<NameHold>> hold_at(std::uint32_t number, NamePart::Wanted wanted);
-
-    core::Reactor& here_;
-    const std::vector<NamePart*> parts_;
 };
 
 // Where a volume tells names that are kept on another locality. Lives on the volume's reactor.
