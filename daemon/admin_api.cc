@@ -410,7 +410,7 @@ Task<AdminReply> AdminApi::store_check_report(AdminRequest request) {
             std::string which = name;
             auto check = co_await parts_.node.store_check(std::move(which));
             if (check.problem.empty()) check.problem = why_not_open(name);
-            runs = runs || check.state == reqh::CheckStatus::State::kRunning;
+            runs = runs || check.state == objects::CheckStatus::State::kRunning;
             write_check(json, name, check);
         }
         json.end_array();

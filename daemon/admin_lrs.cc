@@ -212,7 +212,7 @@ Task<AdminReply> AdminApi::lrs_which(AdminRequest request) {
         co_return failure(kBadRequest, "the request: " + to_string(described.error()));
     }
     lrs::RequestAttributes attributes = (*described)->attributes();
-    const reqh::StoreLayoutPtr layout = parts_.node.layout();
+    const objects::StoreLayoutPtr layout = parts_.node.layout();
     if (layout == nullptr) co_return not_serving();
     const auto wrong = reqh::complete(attributes, *layout);
     if (wrong) co_return failure(kBadRequest, "there is no such request: " + *wrong);

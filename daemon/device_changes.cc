@@ -100,14 +100,14 @@ DeviceOutcome DeviceChanges::not_removed(const NodeDisk& disk, std::string words
 }
 
 Task<DeviceOutcome> DeviceChanges::remove_open(NodeDisk* disk) {
-    reqh::Stores& stores = *parts_.localities[disk->place().locality]->stores();
-    Leaving leaving{.disk = disk, .departure = reqh::DiskDeparture(stores, *disk->slot())};
+    objects::Stores& stores = *parts_.localities[disk->place().locality]->stores();
+    Leaving leaving{.disk = disk, .departure = objects::DiskDeparture(stores, *disk->slot())};
     // Before anybody is disturbed.
     const auto before =
         co_await wait_until_heard(&leaving, after(parts_.control.now(), kHeardWithin));
     if (!before) co_return not_removed(*disk, describe(before.error()), false);
     if (!before->empty()) {
-        co_return not_removed(*disk, "it has " + reqh::describe(*before),
+        co_return not_removed(*disk, "it has " + objects::describe(*before),
                               before->holds_only_replies());
     }
     const auto made = co_await make_leave(&leaving);
@@ -120,7 +120,7 @@ Task<DeviceOutcome> DeviceChanges::remove_open(NodeDisk* disk) {
     if (!there || !there->empty()) {
         co_await call_off(&leaving);
         if (!there) co_return not_removed(*disk, describe(there.error()), false);
-        co_return not_removed(*disk, "it has " + reqh::describe(*there),
+        co_return not_removed(*disk, "it has " + objects::describe(*there),
                               there->holds_only_replies());
     }
     auto end = [&leaving] { return leaving.departure.end(); };
@@ -149,8 +149,8 @@ Task<void> DeviceChanges::call_off(Leaving* leaving) {
 }
 
 // Until there are other things on it than replies, nothing at all, or it has taken too long.
-Task<Result<reqh::DiskContents>> DeviceChanges::wait_until_heard(Leaving* leaving,
-                                                                 Instant deadline) {
+Task<Result<objects::DiskContents>> DeviceChanges::wait_until_heard(Leaving* leaving,
+                                                                    Instant deadline) {
     for (;;) {
         const auto contents = co_await look(leaving);
         if (!contents || contents->empty() || !contents->holds_only_replies()) co_return contents;
@@ -161,8 +161,8 @@ Task<Result<reqh::DiskContents>> DeviceChanges::wait_until_heard(Leaving* leavin
     }
 }
 
-Task<Result<reqh::DiskContents>> DeviceChanges::look(Leaving* leaving) {
-    reqh::DiskDeparture::Unheard unheard{.may_be_any = parts_.clients_may_return()};
+Task<Result<objects::DiskContents>> DeviceChanges::look(Leaving* leaving) {
+    objects::DiskDeparture::Unheard unheard{.may_be_any = parts_.clients_may_return()};
     for (const auto& each : parts_.localities) {
         auto ask = [&each] { return each->unheard_replies(); };
         const auto some = co_await core::run_on(parts_.control, each->reactor(), ask);
@@ -170,7 +170,7 @@ Task<Result<reqh::DiskContents>> DeviceChanges::look(Leaving* leaving) {
     }
     NodeDisk* const disk = leaving->disk;
     auto job = [leaving, &unheard] { return leaving->departure.look(&unheard); };
-    const auto looked = co_await core::run_task_on<Result<reqh::DiskContents>>(
+    const auto looked = co_await core::run_task_on<Result<objects::DiskContents>>(
         parts_.control, disk->place().reactor, disk->duties(), job);
     if (!looked) co_return stopping();
     co_return *looked;

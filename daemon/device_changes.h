@@ -12,7 +12,7 @@
 #include "core/task.h"
 #include "daemon/locality.h"
 #include "daemon/node_disks.h"
-#include "reqh/disk_departure.h"
+#include "objects/disk_departure.h"
 #include "store/name_sink.h"
 
 namespace fopd::daemon {
@@ -89,13 +89,13 @@ public:
 private:
     struct Leaving {
         NodeDisk* disk = nullptr;
-        reqh::DiskDeparture departure;
+        objects::DiskDeparture departure;
     };
 
     Task<DeviceOutcome> remove_open(NodeDisk* disk);
     Task<Result<void>> make_leave(Leaving* leaving);
-    Task<Result<reqh::DiskContents>> look(Leaving* leaving);
-    Task<Result<reqh::DiskContents>> wait_until_heard(Leaving* leaving, Instant deadline);
+    Task<Result<objects::DiskContents>> look(Leaving* leaving);
+    Task<Result<objects::DiskContents>> wait_until_heard(Leaving* leaving, Instant deadline);
     Task<void> call_off(Leaving* leaving);
     Task<void> drop(NodeDisk* disk);
     Task<Result<std::uint64_t>> count_claims(store::Slot slot);

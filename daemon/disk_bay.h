@@ -10,7 +10,7 @@
 #include "devices/device.h"
 #include "devices/label.h"
 #include "devices/settings.h"
-#include "reqh/name_parts.h"
+#include "objects/name_parts.h"
 #include "store/index.h"
 
 namespace fopd::daemon {
@@ -27,7 +27,7 @@ public:
 
 // Where a node's disks are plugged in, and what it keeps beside them: files and block devices below
 // the configured paths in the real world, images in the simulated one. Outlives the node.
-class DiskBay : public reqh::NameIndexes {
+class DiskBay : public objects::NameIndexes {
 public:
     virtual ~DiskBay() = default;
 

@@ -5,8 +5,8 @@
 
 #include "daemon/listener.h"
 #include "daemon/node_disk.h"
-#include "reqh/name_parts.h"
-#include "reqh/reply_record.h"
+#include "objects/name_parts.h"
+#include "objects/reply_record.h"
 
 namespace fopd::daemon {
 

@@ -23,15 +23,15 @@
 #include "io_sched/main_scheduler.h"
 #include "lrs/policies.h"
 #include "lrs/scheduler.h"
-#include "reqh/coalescer.h"
-#include "reqh/replaced_objects.h"
+#include "objects/coalescer.h"
+#include "objects/replaced_objects.h"
+#include "objects/scrub.h"
+#include "objects/store_check.h"
+#include "objects/store_upkeep.h"
+#include "objects/stores.h"
 #include "reqh/request_handler.h"
-#include "reqh/scrub.h"
-#include "reqh/store_check.h"
-#include "reqh/store_upkeep.h"
-#include "reqh/stores.h"
 
-namespace fopd::reqh {
+namespace fopd::objects {
 class NameParts;
 }
 
@@ -56,9 +56,9 @@ struct LocalityOptions {
     fabric::HostOptions host;
     fabric::ServerOptions server;
     io_sched::IoSchedSettings io{};
-    reqh::UpkeepOptions upkeep{};
+    objects::UpkeepOptions upkeep{};
     std::uint64_t scrub_bytes_per_second = 1;
-    reqh::CoalescerOptions coalescer{};
+    objects::CoalescerOptions coalescer{};
     LiveSettings live;
 };
 
@@ -70,7 +70,7 @@ struct LocalityWorld {
     // Null: the node has no network.
     fabric::Transport* transport = nullptr;
     // Open. Null: the node has no disks.
-    reqh::NameParts* names = nullptr;
+    objects::NameParts* names = nullptr;
 };
 
 // One core's share of the node: a reactor and what belongs to it alone — buffers, sessions, the
@@ -109,17 +109,19 @@ public:
     // others those of theirs. When all disks that there are have been opened. Requires: the node
     // has disks.
     struct Beginning {
-        std::vector<reqh::Stores*> all;  // Of each locality.
-        reqh::StoreLayoutPtr layout;
+        std::vector<objects::Stores*> all;  // Of each locality.
+        objects::StoreLayoutPtr layout;
     };
     void serve_objects(const Beginning& beginning);
     // Serves a disk that was added later and is open: does what its home locality has to do.
     void serve_disk(NodeDisk& disk);
     // Called after a disk was added to the running node. Requires: the node has disks.
     void look_at_replaced_again() { store_->replaced.look_again(); }
-    void set_layout(reqh::StoreLayoutPtr layout) { store_->stores.set_layout(std::move(layout)); }
+    void set_layout(objects::StoreLayoutPtr layout) {
+        store_->stores.set_layout(std::move(layout));
+    }
     // Null without disks. From any thread after open().
-    reqh::Stores* stores() { return store_ == nullptr ? nullptr : &store_->stores; }
+    objects::Stores* stores() { return store_ == nullptr ? nullptr : &store_->stores; }
 
     // Lets no new work in, answers what waits with "try again", and waits until none runs any more,
     // at most until `deadline`. Returns how much still does.
@@ -142,8 +144,8 @@ public:
     // What is new of them since the last call.
     std::vector<lrs::ClassNews> take_class_news();
     // Null without disks.
-    reqh::Scrub* scrub() { return store_ == nullptr ? nullptr : &store_->scrub; }
-    reqh::StoreCheck* store_check() { return store_ == nullptr ? nullptr : &store_->check; }
+    objects::Scrub* scrub() { return store_ == nullptr ? nullptr : &store_->scrub; }
+    objects::StoreCheck* store_check() { return store_ == nullptr ? nullptr : &store_->check; }
     // Requires: opened.
     io_sched::MainScheduler& io() { return *io_; }
     // Brings the figures up to date that others read.
@@ -179,12 +181,12 @@ private:
     struct Store {
         Store(Locality& locality, const LocalityOptions& options, const LocalityWorld& world);
 
-        reqh::Stores stores;
-        reqh::ReplacedObjects replaced;
-        reqh::StoreUpkeep upkeep;
-        reqh::Scrub scrub;
-        reqh::StoreCheck check;
-        reqh::Coalescer coalescer;
+        objects::Stores stores;
+        objects::ReplacedObjects replaced;
+        objects::StoreUpkeep upkeep;
+        objects::Scrub scrub;
+        objects::StoreCheck check;
+        objects::Coalescer coalescer;
     };
 
     void introduce(NodeDisk& disk);
@@ -200,7 +202,7 @@ private:
     std::unique_ptr<Fabric> fabric_;
     std::atomic<const Fabric*> shown_ = nullptr;  // fabric_, for other threads.
     Listener* listener_ = nullptr;
-    reqh::NameParts* names_ = nullptr;
+    objects::NameParts* names_ = nullptr;
     std::vector<NodeDisk*> disks_;
 };
 

@@ -182,13 +182,14 @@ Task<Started<void>> Node::open_names() {
     if (disks_.empty()) co_return {};
     const auto slots = world_.bay->read_slots();
     const bool had_disks = slots || slots.error().code != Errc::kNotFound;
-    names_ = std::make_unique<reqh::NameParts>(reqh::NameParts::World{.control = world_.control,
-                                                                      .indexes = *world_.bay,
-                                                                      .events = world_.events,
-                                                                      .clock = world_.clock,
-                                                                      .node = world_.id,
-                                                                      .had_disks = had_disks},
-                                               world_.localities);
+    names_ =
+        std::make_unique<objects::NameParts>(objects::NameParts::World{.control = world_.control,
+                                                                       .indexes = *world_.bay,
+                                                                       .events = world_.events,
+                                                                       .clock = world_.clock,
+                                                                       .node = world_.id,
+                                                                       .had_disks = had_disks},
+                                             world_.localities);
     const auto opened = co_await names_->open();
     if (opened) co_return {};
     co_return std::unexpected(StartProblem{
@@ -226,7 +227,7 @@ std::vector<std::string> Node::warnings() const {
 // All that are there are open: fops may look for objects on them.
 Task<void> Node::serve_objects() {
     if (disks_.empty()) co_return;
-    auto layout = std::make_shared<reqh::StoreLayout>(make_store_layout(pools(), disks_));
+    auto layout = std::make_shared<objects::StoreLayout>(make_store_layout(pools(), disks_));
     set_quotas(*layout, {.of_pools = pools(), .of_principals = access_->quotas});
     // Later starts have later layouts, as long as nobody sets the clock back.
     layout->version = static_cast<std::uint64_t>(world_.clock.wall().unix_ns);
@@ -240,7 +241,7 @@ Task<void> Node::serve_objects() {
 }
 
 Task<void> Node::publish_layout() {
-    auto layout = std::make_shared<reqh::StoreLayout>(make_store_layout(pools(), disks_));
+    auto layout = std::make_shared<objects::StoreLayout>(make_store_layout(pools(), disks_));
     keep_counts(*layout, *layout_);
     set_quotas(*layout, {.of_pools = pools(), .of_principals = access_->quotas});
     layout->version =
@@ -441,11 +442,11 @@ Task<Result<void>> Node::check_store(std::string disk, bool begin) {
     co_return done;
 }
 
-Task<reqh::CheckStatus> Node::store_check(std::string disk) {
+Task<objects::CheckStatus> Node::store_check(std::string disk) {
     const NodeDisk* const which = disks_.find(disk);
-    if (which == nullptr) co_return reqh::CheckStatus{};
+    if (which == nullptr) co_return objects::CheckStatus{};
     Locality& locality = *localities_[which->place().locality];
-    auto ask = [which, &locality]() -> reqh::CheckStatus {
+    auto ask = [which, &locality]() -> objects::CheckStatus {
         if (which->volume() == nullptr) return {};
         return locality.store_check()->status(*which->slot());
     };
@@ -486,7 +487,7 @@ Task<Result<void>> Node::back_up_all(StoreBackup* backup) {
 Task<Result<void>> Node::back_up_disks(StoreBackup* backup) {
     for (const auto& disk : disks_.all()) {
         if (disk->stage() != DiskStage::kServing && disk->stage() != DiskStage::kDamaged) continue;
-        reqh::Stores& stores = *localities_[disk->place().locality]->stores();
+        objects::Stores& stores = *localities_[disk->place().locality]->stores();
         backup->use_tree(
             {.kind = store::BackupTree::Kind::kIndex, .part = 0, .owner = disk->disk_id()});
         auto job = [&disk, backup] { return disk->show_index(backup); };

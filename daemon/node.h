@@ -28,7 +28,7 @@
 #include "daemon/service_manager.h"
 #include "daemon/start_problem.h"
 #include "daemon/store_backup.h"
-#include "reqh/name_parts.h"
+#include "objects/name_parts.h"
 #include "store/volume.h"
 
 namespace fopd::daemon {
@@ -145,7 +145,7 @@ public:
     // The name of the class to which such a request would belong.
     std::string class_of(const lrs::RequestAttributes& request);
     // The node's pools and slots at present; null before start() has created them.
-    const reqh::StoreLayoutPtr& layout() const { return layout_; }
+    const objects::StoreLayoutPtr& layout() const { return layout_; }
 
     // Announces a call of stop(): a running start() returns early, and a running backup is given
     // up.
@@ -192,7 +192,7 @@ public:
     Task<Result<void>> scrub(std::string disk, bool begin);
     // Begins or ends a check of a disk's log, index, space and names; store_check() has its result.
     Task<Result<void>> check_store(std::string disk, bool begin);
-    Task<reqh::CheckStatus> store_check(std::string disk);
+    Task<objects::CheckStatus> store_check(std::string disk);
     // Writes a backup of what the node keeps beside its disks. The backup lacks changes that are in
     // a disk's log and not in its index yet. Only one backup runs at a time, and no disk is added
     // or removed meanwhile.
@@ -272,8 +272,8 @@ private:
     lrs::PolicyNode policies_;
     ClassLedger class_ledger_;
     NodeDisks disks_;
-    std::unique_ptr<reqh::NameParts> names_;  // Null without disks.
-    reqh::StoreLayoutPtr layout_;             // Null without disks.
+    std::unique_ptr<objects::NameParts> names_;  // Null without disks.
+    objects::StoreLayoutPtr layout_;             // Null without disks.
     std::uint64_t incarnation_ = 0;
     std::atomic<bool> opened_ = false;
     AccessPtr access_;

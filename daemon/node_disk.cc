@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "core/ensure.h"
-#include "reqh/home_volume.h"
+#include "objects/home_volume.h"
 
 namespace fopd::daemon {
 
@@ -261,7 +261,7 @@ void NodeDisk::offer() {
     const auto added = home_->io.add_device(medium(), *device_);
     ENSURE(added.has_value());
     home_->stores.add({.disk_id = disk_id_,
-                       .pool = reqh::pool_id(settings_.pool),
+                       .pool = objects::pool_id(settings_.pool),
                        .volume = volume_.get(),
                        .medium = medium()});
     offered_ = true;
@@ -322,14 +322,14 @@ void NodeDisk::publish() {
     figures_.free_bytes.set(use.free_blocks * devices::kBlockBytes);
     figures_.index_is_full.set(volume_->index_failure() ? 1 : 0);
     figures_.log_is_full.set(volume_->is_log_full() ? 1 : 0);
-    if (const reqh::HomeVolume* const found = home_->stores.find(*slot_); found != nullptr) {
+    if (const objects::HomeVolume* const found = home_->stores.find(*slot_); found != nullptr) {
         figures_.checksum_errors.set(found->checksum_errors().get());
         figures_.coalesced_bytes.set(found->coalesced_blocks().get() * devices::kBlockBytes);
-        const reqh::ReplyShares& replies = found->reply_shares();
+        const objects::ReplyShares& replies = found->reply_shares();
         figures_.recorded_replies.set(replies.count());
         figures_.recorded_replies_max.set(replies.max());
         figures_.refused_replies.set(replies.refused_count());
-        const reqh::ScrubProgress& scrub = found->scrub();
+        const objects::ScrubProgress& scrub = found->scrub();
         figures_.scrub_state.set(scrub.state.get());
         figures_.scrub_total_bytes.set(scrub.total_blocks.get() * devices::kBlockBytes);
         figures_.scrub_read_bytes.set(scrub.read_blocks.get() * devices::kBlockBytes);

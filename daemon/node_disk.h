@@ -16,7 +16,7 @@
 #include "devices/disk_label.h"
 #include "devices/watched_device.h"
 #include "io_sched/main_scheduler.h"
-#include "reqh/stores.h"
+#include "objects/stores.h"
 #include "store/name_sink.h"
 #include "store/settings.h"
 #include "store/volume.h"
@@ -73,7 +73,7 @@ public:
     // fops find objects, who wants to know their names. On the locality's reactor, before any task.
     struct Home {
         io_sched::MainScheduler& io;
-        reqh::Stores& stores;
+        objects::Stores& stores;
         store::NameSink& names;
     };
     void use(const Home& home) { home_.emplace(home); }
@@ -128,7 +128,7 @@ public:
         core::Counter recorded_replies;
         core::Counter recorded_replies_max;
         core::Counter refused_replies;  // For which there was no room.
-        core::Counter scrub_state;      // reqh::ScrubProgress::State
+        core::Counter scrub_state;      // objects::ScrubProgress::State
         core::Counter scrub_total_bytes;
         core::Counter scrub_read_bytes;
         core::Counter scrub_damaged_blocks;

@@ -6,7 +6,7 @@
 
 #include "core/ensure.h"
 #include "core/round_trip.h"
-#include "reqh/home_volume.h"
+#include "objects/home_volume.h"
 
 namespace fopd::daemon {
 
@@ -18,10 +18,10 @@ bool is_open(DiskStage stage) {
 
 const char* scrub_state_name(std::uint64_t state) {
     switch (state) {
-        case reqh::ScrubProgress::kRunning: return "running";
-        case reqh::ScrubProgress::kDone: return "done";
-        case reqh::ScrubProgress::kEnded: return "ended";
-        case reqh::ScrubProgress::kFailed: return "failed";
+        case objects::ScrubProgress::kRunning: return "running";
+        case objects::ScrubProgress::kDone: return "done";
+        case objects::ScrubProgress::kEnded: return "ended";
+        case objects::ScrubProgress::kFailed: return "failed";
         default: return "never";
     }
 }

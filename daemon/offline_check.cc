@@ -20,8 +20,8 @@
 #include "daemon/settings.h"
 #include "daemon/status.h"
 #include "devices/disk_label.h"
-#include "reqh/reply_record.h"
-#include "reqh/store_check.h"
+#include "objects/reply_record.h"
+#include "objects/store_check.h"
 #include "store/map_index.h"
 #include "store/volume.h"
 #include "store/volume_check.h"
@@ -30,7 +30,7 @@ namespace fopd::daemon {
 
 namespace {
 
-using State = reqh::CheckStatus::State;
+using State = objects::CheckStatus::State;
 
 // One that is lost is not made anew, as a start would do.
 Started<devices::NodeId> read_node_id(const std::string& data_dir) {
@@ -54,7 +54,7 @@ public:
     OfflineDisk(const World& world, const devices::DeviceSettings& settings)
         : world_(world), settings_(settings) {}
 
-    Task<reqh::CheckStatus> check();
+    Task<objects::CheckStatus> check();
 
 private:
     Task<Result<void>> check_opened();
@@ -71,10 +71,10 @@ private:
     store::MapImage image_;
     std::unique_ptr<store::Index> index_;
     std::unique_ptr<store::Volume> volume_;
-    reqh::CheckStatus status_;
+    objects::CheckStatus status_;
 };
 
-Task<reqh::CheckStatus> OfflineDisk::check() {
+Task<objects::CheckStatus> OfflineDisk::check() {
     status_.state = State::kFailed;
     devices::DeviceSettings settings = settings_;
     settings.size_bytes.reset();  // What is not there is not made.
@@ -175,7 +175,7 @@ Started<OfflineCheck> check_offline(const config::Snapshot& settings) {
     json.begin_array();
     for (const auto& each : settings.get<std::vector<devices::DeviceSettings>>()) {
         OfflineDisk disk({.reactor = reactor, .bay = bay, .node = *node}, each);
-        const reqh::CheckStatus status = reactor.run_until_done(disk.check());
+        const objects::CheckStatus status = reactor.run_until_done(disk.check());
         all.is_well =
             all.is_well && status.state == State::kDone && status.report.finding_count == 0;
         write_check(json, each.name, status);

@@ -10,7 +10,7 @@
 #include "fabric/settings.h"
 #include "io_sched/settings.h"
 #include "lrs/settings.h"
-#include "reqh/object_name.h"
+#include "objects/object_name.h"
 #include "store/settings.h"
 
 namespace fopd::daemon {
@@ -116,9 +116,9 @@ config::Section<LogSettings> log_section() {
 
 // What is in a pool is known by the pool's id, which is made of its name.
 std::optional<config::Mistake> check_pools(const config::Snapshot& settings) {
-    std::map<reqh::PoolId, std::string_view> names;
+    std::map<objects::PoolId, std::string_view> names;
     for (const auto& pool : settings.get<std::vector<devices::PoolSettings>>()) {
-        const auto [other, is_new] = names.try_emplace(reqh::pool_id(pool.name), pool.name);
+        const auto [other, is_new] = names.try_emplace(objects::pool_id(pool.name), pool.name);
         if (is_new) continue;
         return config::Mistake{.wrong = "pools " + std::string(other->second) + " and " +
                                         pool.name + " would have the same id",

@@ -12,7 +12,7 @@
 #include "daemon/version.h"
 #include "fabric/address.h"
 #include "lrs/classes/key.h"
-#include "reqh/fids.h"
+#include "objects/fids.h"
 
 namespace fopd::daemon {
 
@@ -116,7 +116,7 @@ void write_finding(JsonWriter& json, const store::CheckFinding& finding) {
     json.begin_object().field("reason", std::string_view(finding.reason));
     json.key("object");
     if (finding.object) {
-        json.value(std::string_view(reqh::format_fid(*finding.object)));
+        json.value(std::string_view(objects::format_fid(*finding.object)));
     } else {
         json.null();
     }
@@ -132,11 +132,11 @@ void write_finding(JsonWriter& json, const store::CheckFinding& finding) {
 
 }  // namespace
 
-void write_check(JsonWriter& json, std::string_view device, const reqh::CheckStatus& check) {
+void write_check(JsonWriter& json, std::string_view device, const objects::CheckStatus& check) {
     const store::CheckReport& report = check.report;
     json.begin_object()
         .field("device", device)
-        .field("state", reqh::to_string(check.state))
+        .field("state", objects::to_string(check.state))
         .field("stage", std::string_view(check.stage))
         .field("problem", std::string_view(check.problem))
         .field("seconds", in_seconds(check.took))

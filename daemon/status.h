@@ -32,7 +32,7 @@ void write_session(JsonWriter& json, const Node::LocalSession& session);
 void write_fop(JsonWriter& json, const reqh::FopRecord& record, Instant now);
 
 // How far the check of a disk is, and what it found, as GET /v1/store/check-report shows it.
-void write_check(JsonWriter& json, std::string_view device, const reqh::CheckStatus& check);
+void write_check(JsonWriter& json, std::string_view device, const objects::CheckStatus& check);
 
 // The figures of the node and its localities, for GET /metrics. Safe from any thread while the node
 // lives.

@@ -9,21 +9,22 @@ namespace fopd::daemon {
 
 namespace {
 
-reqh::PoolId add_pool(reqh::StoreLayout& layout, const std::string& name) {
-    const reqh::PoolId id = reqh::pool_id(name);
+objects::PoolId add_pool(objects::StoreLayout& layout, const std::string& name) {
+    const objects::PoolId id = objects::pool_id(name);
     if (layout.find_pool(id) == nullptr) layout.pools.push_back({.id = id, .name = name});
     return id;
 }
 
-reqh::SlotState state_of(DiskStage stage) {
-    if (stage == DiskStage::kServing) return reqh::SlotState::kOnline;
-    return stage == DiskStage::kDamaged ? reqh::SlotState::kReadOnly : reqh::SlotState::kMissing;
+objects::SlotState state_of(DiskStage stage) {
+    if (stage == DiskStage::kServing) return objects::SlotState::kOnline;
+    return stage == DiskStage::kDamaged ? objects::SlotState::kReadOnly
+                                        : objects::SlotState::kMissing;
 }
 
-std::string missing_of(const reqh::PoolPlace& pool, const reqh::StoreLayout& layout,
+std::string missing_of(const objects::PoolPlace& pool, const objects::StoreLayout& layout,
                        const NodeDisks& disks) {
     std::vector<std::string> all;
-    for (const reqh::SlotPlace& place : layout.slots) {
+    for (const objects::SlotPlace& place : layout.slots) {
         if (place.pool == pool.id && !place.disk.empty()) all.push_back(place.disk);
     }
     if (all.empty()) return {};
@@ -37,40 +38,41 @@ std::string missing_of(const reqh::PoolPlace& pool, const reqh::StoreLayout& lay
 
 }  // namespace
 
-reqh::StoreLayout make_store_layout(const std::vector<devices::PoolSettings>& pools,
-                                    const NodeDisks& disks) {
-    reqh::StoreLayout layout;
+objects::StoreLayout make_store_layout(const std::vector<devices::PoolSettings>& pools,
+                                       const NodeDisks& disks) {
+    objects::StoreLayout layout;
     for (const devices::PoolSettings& each : pools) add_pool(layout, each.name);
     for (const SlotEntry& entry : disks.slots().entries()) {
-        reqh::SlotPlace place{.slot = entry.slot,
-                              .pool = add_pool(layout, entry.pool),
-                              .state = reqh::SlotState::kMissing};
+        objects::SlotPlace place{.slot = entry.slot,
+                                 .pool = add_pool(layout, entry.pool),
+                                 .state = objects::SlotState::kMissing};
         const auto disk = std::ranges::find_if(
             disks.all(), [&entry](const auto& each) { return each->slot() == entry.slot; });
         if (disk != disks.all().end()) {
             place.locality = (*disk)->place().locality;
             place.state = state_of((*disk)->stage());
         }
-        if (entry.use == SlotUse::kEmpty) place.state = reqh::SlotState::kReleased;
-        if (entry.use == SlotUse::kWrittenOff) place.state = reqh::SlotState::kWrittenOff;
+        if (entry.use == SlotUse::kEmpty) place.state = objects::SlotState::kReleased;
+        if (entry.use == SlotUse::kWrittenOff) place.state = objects::SlotState::kWrittenOff;
         place.disk = disks.why_missing(entry);
         layout.slots.push_back(std::move(place));
     }
-    for (reqh::PoolPlace& pool : layout.pools) pool.missing = missing_of(pool, layout, disks);
+    for (objects::PoolPlace& pool : layout.pools) pool.missing = missing_of(pool, layout, disks);
     return layout;
 }
 
-void keep_counts(reqh::StoreLayout& layout, const reqh::StoreLayout& before) {
-    for (reqh::PoolPlace& pool : layout.pools) {
-        if (const reqh::PoolPlace* const old = before.find_pool(pool.id)) pool.quota = old->quota;
+void keep_counts(objects::StoreLayout& layout, const objects::StoreLayout& before) {
+    for (objects::PoolPlace& pool : layout.pools) {
+        if (const objects::PoolPlace* const old = before.find_pool(pool.id))
+            pool.quota = old->quota;
     }
 }
 
 namespace {
 
 // What is left of a block is no block.
-reqh::Amount limit_of(std::optional<std::uint64_t> bytes, std::optional<std::uint64_t> objects) {
-    constexpr std::uint64_t kUnlimited = reqh::QuotaAccount::kUnlimited;
+objects::Amount limit_of(std::optional<std::uint64_t> bytes, std::optional<std::uint64_t> objects) {
+    constexpr std::uint64_t kUnlimited = objects::QuotaAccount::kUnlimited;
     return {.blocks = bytes ? *bytes / devices::kBlockBytes : kUnlimited,
             .objects = objects.value_or(kUnlimited)};
 }
@@ -84,20 +86,20 @@ const PrincipalQuota* find(const Quotas& quotas, std::string_view pool, std::str
 
 }  // namespace
 
-void set_quotas(const reqh::StoreLayout& layout, const Quotas& quotas) {
-    for (const reqh::PoolPlace& pool : layout.pools) {
+void set_quotas(const objects::StoreLayout& layout, const Quotas& quotas) {
+    for (const objects::PoolPlace& pool : layout.pools) {
         const auto settings =
             std::ranges::find(quotas.of_pools, pool.name, &devices::PoolSettings::name);
         const bool is_configured = settings != quotas.of_pools.end();
         pool.quota->whole().set_limit(
             limit_of(is_configured ? settings->quota_bytes : std::nullopt, std::nullopt));
-        for (const reqh::PoolQuota::Owner& owner : pool.quota->owners()) {
+        for (const objects::PoolQuota::Owner& owner : pool.quota->owners()) {
             const bool has_one = find(quotas, pool.name, owner.name) != nullptr;
             if (!has_one) owner.account->set_limit(limit_of(std::nullopt, std::nullopt));
         }
     }
     for (const PrincipalQuota& each : quotas.of_principals) {
-        const reqh::PoolPlace* const pool = layout.find_pool(reqh::pool_id(each.pool));
+        const objects::PoolPlace* const pool = layout.find_pool(objects::pool_id(each.pool));
         if (pool == nullptr) continue;
         pool->quota->account_of(each.principal).set_limit(limit_of(each.bytes, each.objects));
     }

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "reqh/fids.h"
+#include "objects/fids.h"
 #include "reqh/object_fops.h"
 
 namespace fopd::reqh {
@@ -15,14 +15,15 @@ std::uint64_t unix_ns(WallTime time) {
 
 // The right to own is not enough to give away: an object's owner is who answers for its space.
 Granted<> may_change(const Operation& operation, const fop::SetAttributes& set) {
-    const Matter matter{.pool = operation.object().pool, .object = store_fid(set.fid)};
+    const Matter matter{.pool = operation.object().pool, .object = objects::store_fid(set.fid)};
     if (operation.may_administer(matter)) return {};
     const fabric::Caller& caller = operation.caller();
     const bool gives_away =
         (set.which & fop::SetAttributes::kOwner) != 0 && set.owner != acting_user(caller);
     if (gives_away) return refused(fop::Status::kDenied, "only an administrator gives away");
     const bool has_foreign_group = (set.which & fop::SetAttributes::kGroup) != 0 &&
-                                   !set.group.empty() && !is_in_group(actor_of(caller), set.group);
+                                   !set.group.empty() &&
+                                   !objects::is_in_group(actor_of(caller), set.group);
     if (has_foreign_group) return refused(fop::Status::kDenied, "not a group of yours");
     return {};
 }
@@ -33,12 +34,12 @@ Task<Granted<>> move_charge(Operation* operation, const fop::SetAttributes* set)
     const bool changes_owner =
         (set->which & fop::SetAttributes::kOwner) != 0 && set->owner != owner;
     if (!changes_owner) co_return Granted<>{};
-    const auto blocks = co_await count_blocks(operation, store_fid(set->fid));
+    const auto blocks = co_await count_blocks(operation, objects::store_fid(set->fid));
     if (!blocks) co_return refused(blocks.error());
-    const Amount amount{.blocks = *blocks, .objects = 1};
-    const auto charged = operation->charge(set->owner, amount, DiskUse::Scope::kOwner);
+    const objects::Amount amount{.blocks = *blocks, .objects = 1};
+    const auto charged = operation->charge(set->owner, amount, objects::DiskUse::Scope::kOwner);
     if (!charged) co_return charged;
-    operation->will_free(owner, amount, DiskUse::Scope::kOwner);
+    operation->will_free(owner, amount, objects::DiskUse::Scope::kOwner);
     co_return Granted<>{};
 }
 
@@ -53,14 +54,14 @@ Task<Granted<std::uint64_t>> count_blocks(Operation* operation, store::Fid fid) 
 Task<Granted<fop::Attributes>> look_at_object(Operation* operation, store::Fid fid) {
     const auto locked = co_await operation->lock_to_look(fid);
     if (!locked) co_return refused(locked.error());
-    const auto loaded = operation->load_object(fid, Access::kRead);
+    const auto loaded = operation->load_object(fid, objects::Access::kRead);
     if (!loaded) co_return refused(loaded.error());
     operation->enter(Phase::kExecute);
     const store::Object& object = operation->object();
-    const ObjectState state = operation->durable_state(fid);
+    const objects::ObjectState state = operation->durable_state(fid);
     const auto blocks = co_await count_blocks(operation, fid);
     if (!blocks) co_return refused(blocks.error());
-    co_return fop::Attributes{.fid = fop_fid(fid),
+    co_return fop::Attributes{.fid = objects::fop_fid(fid),
                               .size_bytes = state.size_bytes,
                               .version = state.version,
                               .created_ns = unix_ns(object.created),
@@ -74,7 +75,7 @@ Task<Granted<fop::Attributes>> look_at_object(Operation* operation, store::Fid f
 }
 
 Task<fop::Reply> run_stat(Operation* operation) {
-    const store::Fid fid = store_fid(operation->body<fop::Stat>().fid);
+    const store::Fid fid = objects::store_fid(operation->body<fop::Stat>().fid);
     const auto attributes = co_await look_at_object(operation, fid);
     if (!attributes) co_return operation->refuse(attributes.error());
     co_return fop::Reply{.body = fop::StatReply{.attributes = *attributes}};
@@ -82,11 +83,12 @@ Task<fop::Reply> run_stat(Operation* operation) {
 
 Task<fop::Reply> run_set_attributes(Operation* operation) {
     const auto& set = operation->body<fop::SetAttributes>();
-    const store::Fid fid = store_fid(set.fid);
-    const LockRequest needed{.fid = fid, .range = kWholeObject, .mode = LockMode::kExclusive};
+    const store::Fid fid = objects::store_fid(set.fid);
+    const objects::LockRequest needed{
+        .fid = fid, .range = objects::kWholeObject, .mode = objects::LockMode::kExclusive};
     const auto locked = co_await operation->lock(needed);
     if (!locked) co_return operation->refuse(locked.error());
-    const auto loaded = operation->load_object(fid, Access::kOwn);
+    const auto loaded = operation->load_object(fid, objects::Access::kOwn);
     if (!loaded) co_return operation->refuse(loaded.error());
     const auto allowed = may_change(*operation, set);
     if (!allowed) co_return operation->refuse(allowed.error());
@@ -94,7 +96,8 @@ Task<fop::Reply> run_set_attributes(Operation* operation) {
     if (!serving) co_return operation->refuse(serving.error());
     const auto moved = co_await move_charge(operation, &set);
     if (!moved) co_return operation->refuse(moved.error());
-    auto room = co_await operation->reserve(store::kPutRecordBytesMax + kReplyRecordBytesMax);
+    auto room =
+        co_await operation->reserve(store::kPutRecordBytesMax + objects::kReplyRecordBytesMax);
     if (!room) co_return operation->refuse(room.error());
     operation->enter(Phase::kExecute);
     const auto wanted = operation->check_wanted();

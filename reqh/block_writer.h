@@ -93,7 +93,7 @@ private:
     const StagedBlocks* brought_ = nullptr;
     // Added to the number of each block: it was brought for so many blocks before.
     std::uint64_t shift_ = 0;
-    std::array<Target, BlockIo::kRequestsMax> targets_;  // Not written yet.
+    std::array<Target, objects::BlockIo::kRequestsMax> targets_;  // Not written yet.
     std::size_t target_count_ = 0;
     std::optional<PieceCheck> check_;  // Of the range whose fragment was looked at last.
     std::size_t check_range_ = 0;

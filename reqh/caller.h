@@ -3,7 +3,7 @@
 #include <string_view>
 
 #include "fabric/rpc/incoming.h"
-#include "reqh/access.h"
+#include "objects/access.h"
 
 namespace fopd::reqh {
 
@@ -13,7 +13,7 @@ inline std::string_view acting_user(const fabric::Caller& caller) {
 }
 
 // Borrows from the caller.
-inline Actor actor_of(const fabric::Caller& caller) {
+inline objects::Actor actor_of(const fabric::Caller& caller) {
     return {.principal = caller.principal,
             .user = acting_user(caller),
             .groups = caller.groups,

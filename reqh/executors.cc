@@ -9,10 +9,10 @@
 #include "core/crc32c.h"
 #include "fop/range.h"
 #include "lrs/request.h"
-#include "reqh/fids.h"
+#include "objects/fids.h"
+#include "objects/reply_record.h"
 #include "reqh/object_fops.h"
 #include "reqh/operation.h"
-#include "reqh/reply_record.h"
 
 namespace fopd::reqh {
 
@@ -83,9 +83,9 @@ store::Slot slot_named(const fop::Request& request) {
 
 // Of its body, what was recorded.
 template <typename Body>
-fop::Reply told_again(const Operation& operation, const RecordedReply& reply) {
+fop::Reply told_again(const Operation& operation, const objects::RecordedReply& reply) {
     Body body;
-    if constexpr (requires { body.fid; }) body.fid = fop_fid(reply.fid);
+    if constexpr (requires { body.fid; }) body.fid = objects::fop_fid(reply.fid);
     if constexpr (requires { body.offset; }) body.offset = reply.offset;
     if constexpr (requires { body.version; }) body.version = reply.version;
     if constexpr (requires { body.receipt; }) body.receipt = operation.durable_receipt();
@@ -249,8 +249,8 @@ bool is_about_pool(const Executor& executor) {
     return executor.about != About::kNode && executor.about != About::kAnything;
 }
 
-const PoolPlace* pool_of_slot(store::Slot slot, const StoreLayout& layout) {
-    const SlotPlace* const place = layout.find_slot(slot);
+const objects::PoolPlace* pool_of_slot(store::Slot slot, const objects::StoreLayout& layout) {
+    const objects::SlotPlace* const place = layout.find_slot(slot);
     return place == nullptr ? nullptr : layout.find_pool(place->pool);
 }
 
@@ -289,21 +289,23 @@ bool moves_client_memory(const fop::Request& request) {
         request.body);
 }
 
-const PoolPlace* pool_of(const Executor& executor, const fop::Request& request,
-                         std::string_view header_pool, const StoreLayout& layout) {
+const objects::PoolPlace* pool_of(const Executor& executor, const fop::Request& request,
+                                  std::string_view header_pool,
+                                  const objects::StoreLayout& layout) {
     if (!is_about_pool(executor)) return nullptr;
     if (executor.slot == nullptr) return layout.find_pool(header_pool);
     return pool_of_slot(executor.slot(request), layout);
 }
 
-std::optional<std::string> complete(lrs::RequestAttributes& described, const StoreLayout& layout) {
+std::optional<std::string> complete(lrs::RequestAttributes& described,
+                                    const objects::StoreLayout& layout) {
     const auto wrong = contradiction(described);
     if (wrong) return wrong;
     const std::string_view said = described.pool;
-    const PoolPlace* pool = said.empty() ? nullptr : layout.find_pool(said);
+    const objects::PoolPlace* pool = said.empty() ? nullptr : layout.find_pool(said);
     if (pool == nullptr && !said.empty()) return "there is no pool " + std::string(said);
     if (described.object.is_set()) {
-        const PoolPlace* const actual = pool_of_slot(described.object.slot(), layout);
+        const objects::PoolPlace* const actual = pool_of_slot(described.object.slot(), layout);
         if (actual == nullptr) return std::string("the object is on no slot of this node");
         if (pool != nullptr && pool != actual) return "the object is in the pool " + actual->name;
         pool = actual;

@@ -10,13 +10,16 @@
 #include "fop/fop_type.h"
 #include "fop/message.h"
 #include "lrs/request.h"
-#include "reqh/stores.h"
+#include "objects/stores.h"
 #include "store/fid.h"
+
+namespace fopd::objects {
+struct RecordedReply;
+}
 
 namespace fopd::reqh {
 
 class Operation;
-struct RecordedReply;
 
 // The object a fop names, and where its data begins there.
 struct Aim {
@@ -48,7 +51,8 @@ struct Executor {
     std::uint64_t (*bulk_bytes)(const fop::Request& request) = nullptr;
     // What is answered when it was made before. Null: it does no harm when it is made again. Only
     // where there is a slot, which remembers it.
-    fop::Reply (*told_again)(const Operation& operation, const RecordedReply& reply) = nullptr;
+    fop::Reply (*told_again)(const Operation& operation,
+                             const objects::RecordedReply& reply) = nullptr;
     // All its steps after the local resources, and after its home was found if it has a slot. The
     // reply may borrow from the operation.
     Task<fop::Reply> (*run)(Operation* operation);
@@ -62,12 +66,13 @@ bool moves_client_memory(const fop::Request& request);
 
 // The pool a fop is about: that of its slot, or else the one its header names. Null: it is about
 // none, or about one that is not there.
-const PoolPlace* pool_of(const Executor& executor, const fop::Request& request,
-                         std::string_view header_pool, const StoreLayout& layout);
+const objects::PoolPlace* pool_of(const Executor& executor, const fop::Request& request,
+                                  std::string_view header_pool, const objects::StoreLayout& layout);
 
 // Fills in the pool of a described fop as for one that arrives, so that both match the same rules;
 // the text of the pool is borrowed from the layout. Returns, for people, why no such fop can exist,
 // if so.
-std::optional<std::string> complete(lrs::RequestAttributes& described, const StoreLayout& layout);
+std::optional<std::string> complete(lrs::RequestAttributes& described,
+                                    const objects::StoreLayout& layout);
 
 }  // namespace fopd::reqh

@@ -5,10 +5,10 @@
 #include <string_view>
 #include <utility>
 
+#include "objects/fids.h"
 #include "reqh/caller.h"
 #include "reqh/denial.h"
 #include "reqh/executors.h"
-#include "reqh/fids.h"
 
 namespace fopd::reqh {
 
@@ -55,7 +55,7 @@ void Fom::begin(fabric::IncomingFop& fop, const fop::FopType& type) {
     const std::uint64_t bulk_bytes =
         executor.bulk_bytes == nullptr ? 0 : executor.bulk_bytes(request);
     const Aim aim = executor.aim == nullptr ? Aim{} : executor.aim(request);
-    const PoolPlace* const place = pool();
+    const objects::PoolPlace* const place = pool();
     pool_ = place == nullptr ? std::string_view() : place->name;
     attributes = {.type = type.number,
                   .lane = type.lane,
@@ -165,8 +165,8 @@ Granted<> Fom::check_token() {
         return {};
     }
     lent_.rights = grant.rights;
-    if (!grant.pool.empty()) lent_.pool = pool_id(grant.pool);
-    if (grant.object) lent_.object = store_fid(*grant.object);
+    if (!grant.pool.empty()) lent_.pool = objects::pool_id(grant.pool);
+    if (grant.object) lent_.object = objects::store_fid(*grant.object);
     return {};
 }
 
@@ -179,7 +179,7 @@ Granted<> Fom::check_rights() {
     return refused(fop::Status::kDenied, denial_);
 }
 
-const PoolPlace* Fom::pool() const {
+const objects::PoolPlace* Fom::pool() const {
     if (services_.stores == nullptr) return nullptr;
     return pool_of(executor_of(*type_), fop_->request(), fop_->header().pool,
                    services_.stores->layout());
@@ -192,9 +192,9 @@ Matter Fom::matter() const {
     if (executor.about == About::kAnything) return {.pool = lent_.pool, .object = lent_.object};
     if (executor.about == About::kNode || services_.stores == nullptr) return {};
     Matter matter;
-    if (const PoolPlace* const place = pool()) matter.pool = place->id;
+    if (const objects::PoolPlace* const place = pool()) matter.pool = place->id;
     if (executor.about == About::kObject) {
-        matter.object = store_fid(executor.aim(fop_->request()).object);
+        matter.object = objects::store_fid(executor.aim(fop_->request()).object);
     }
     // Compared where the object is loaded.
     if (executor.about == About::kName) matter.object = lent_.object;

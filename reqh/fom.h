@@ -14,6 +14,7 @@
 #include "fop/fop_type.h"
 #include "fop/message.h"
 #include "lrs/request.h"
+#include "objects/stores.h"
 #include "reqh/client_memory.h"
 #include "reqh/fop_record.h"
 #include "reqh/lent.h"
@@ -22,7 +23,6 @@
 #include "reqh/progress.h"
 #include "reqh/refusal.h"
 #include "reqh/shares.h"
-#include "reqh/stores.h"
 #include "reqh/tokens.h"
 
 namespace fopd::reqh {
@@ -77,7 +77,7 @@ struct FomServices {
     core::BufferPool& buffers;
     TokenCache& tokens;
     OperationPool& operations;
-    Stores* stores;  // Null: the node has no disks.
+    objects::Stores* stores;  // Null: the node has no disks.
     FomOwner& owner;
 };
 
@@ -157,7 +157,7 @@ private:
     Granted<> check_token();
     Granted<> check_rights();
     // That the fop is about, as it is now; null: none that is there.
-    const PoolPlace* pool() const;
+    const objects::PoolPlace* pool() const;
     Matter matter() const;
     core::WaitOptions wait_for_piece() const;
     Error why_no_piece(const Error& error) const;

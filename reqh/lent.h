@@ -4,14 +4,14 @@
 #include <string_view>
 
 #include "fop/rights.h"
-#include "reqh/names.h"
+#include "objects/names.h"
 #include "store/fid.h"
 
 namespace fopd::reqh {
 
 // What a fop is about: an object, or only a pool, or neither.
 struct Matter {
-    std::optional<PoolId> pool{};
+    std::optional<objects::PoolId> pool{};
     std::optional<store::Fid> object{};
 };
 
@@ -19,8 +19,8 @@ struct Matter {
 // token, nothing.
 struct Lent {
     fop::Rights rights{};
-    std::optional<PoolId> pool{};        // Where; empty: in every pool.
-    std::optional<store::Fid> object{};  // With which one alone; empty: with every one.
+    std::optional<objects::PoolId> pool{};  // Where; empty: in every pool.
+    std::optional<store::Fid> object{};     // With which one alone; empty: with every one.
     // Why the token that was shown lends nothing at all; null otherwise. Static.
     const char* fault = nullptr;
 

@@ -8,8 +8,8 @@
 
 #include "core/remote_task.h"
 #include "fop/listing.h"
+#include "objects/fids.h"
 #include "reqh/attributes.h"
-#include "reqh/fids.h"
 #include "reqh/object_fops.h"
 
 namespace fopd::reqh {
@@ -61,14 +61,15 @@ Task<Granted<>> hold_for_new_object(Operation* operation, NewName name) {
     co_return co_await check_may_replace(operation, owner->fid);
 }
 
-Granted<std::string_view> group_for(const Operation& operation, PoolId pool,
+Granted<std::string_view> group_for(const Operation& operation, objects::PoolId pool,
                                     std::string_view group) {
     const fabric::Caller& caller = operation.caller();
     if (group.empty()) {
         const bool has_none = caller.groups.empty() || acting_user(caller) != caller.principal;
         return has_none ? std::string_view() : std::string_view(caller.groups.front());
     }
-    if (!operation.may_administer({.pool = pool}) && !is_in_group(actor_of(caller), group)) {
+    if (!operation.may_administer({.pool = pool}) &&
+        !objects::is_in_group(actor_of(caller), group)) {
         return refused(fop::Status::kDenied, "not a group of yours");
     }
     return group;
@@ -92,7 +93,8 @@ Task<fop::Reply> run_create(Operation* operation) {
     operation->enter(Phase::kAuthorise);
     const auto charged = operation->charge(acting_user(operation->caller()), {.objects = 1});
     if (!charged) co_return operation->refuse(charged.error());
-    auto room = co_await operation->reserve(store::kPutRecordBytesMax + kReplyRecordBytesMax);
+    auto room =
+        co_await operation->reserve(store::kPutRecordBytesMax + objects::kReplyRecordBytesMax);
     if (!room) co_return operation->refuse(room.error());
     operation->enter(Phase::kExecute);
     const auto wanted = operation->check_wanted();
@@ -116,8 +118,9 @@ Task<fop::Reply> run_create(Operation* operation) {
         {.type = operation->request().type, .fid = fid, .version = object.version});
     const auto receipt = co_await operation->commit_durable(std::move(*room));
     if (!receipt) co_return operation->refuse(receipt.error());
-    co_return fop::Reply{.body = fop::CreateReply{
-                             .fid = fop_fid(fid), .version = object.version, .receipt = *receipt}};
+    co_return fop::Reply{.body = fop::CreateReply{.fid = objects::fop_fid(fid),
+                                                  .version = object.version,
+                                                  .receipt = *receipt}};
 }
 
 // -- looking --
@@ -140,7 +143,7 @@ Task<fop::Reply> run_lookup(Operation* operation) {
     if (!pool) co_return operation->refuse(pool.error());
     for (unsigned tries = 0; tries < kTriesMax; ++tries) {
         operation->enter(Phase::kDistributedResources);
-        const ObjectName name{.pool = *pool, .name = lookup.name};
+        const objects::ObjectName name{.pool = *pool, .name = lookup.name};
         const auto found = co_await operation->stores().parts().names.find(name);
         if (!found) co_return operation->refuse(untraced(found.error()));
         const store::Fid fid = found->has_value() ? (*found)->fid : store::Fid{};
@@ -178,11 +181,11 @@ struct Listed {
 
 // Those whose home is there; one whose disk is missing, or that the caller may not read, stays as
 // it is.
-void look_at_homed(const Operation& operation, Stores& there, std::span<Listed> listed) {
+void look_at_homed(const Operation& operation, objects::Stores& there, std::span<Listed> listed) {
     for (Listed& each : listed) {
-        const SlotPlace* const place = there.layout().find_slot(each.fid.slot());
+        const objects::SlotPlace* const place = there.layout().find_slot(each.fid.slot());
         if (place == nullptr || place->locality != there.parts().locality) continue;
-        HomeVolume* const home = there.find(each.fid.slot());
+        objects::HomeVolume* const home = there.find(each.fid.slot());
         if (home == nullptr) continue;
         each.is_uncertain = home->volume().is_uncertain(each.fid);
         const auto object = home->volume().map().find(each.fid);
@@ -199,14 +202,15 @@ void look_at_homed(const Operation& operation, Stores& there, std::span<Listed> 
 }
 
 // Runs there.
-Task<bool> look_there(const Operation* operation, Stores* there, std::span<Listed> listed) {
+Task<bool> look_there(const Operation* operation, objects::Stores* there,
+                      std::span<Listed> listed) {
     co_await there->parts().reactor.long_step();
     look_at_homed(*operation, *there, listed);
     co_return true;
 }
 
 Task<Granted<>> look_everywhere(Operation* operation, std::span<Listed> listed) {
-    for (Stores* const there : operation->stores().all()) {
+    for (objects::Stores* const there : operation->stores().all()) {
         if (there == &operation->stores()) {
             co_await look_there(operation, there, listed);
             continue;
@@ -222,15 +226,15 @@ Task<Granted<>> look_everywhere(Operation* operation, std::span<Listed> listed) 
 }
 
 // A name whose object went in between may have another one by now: it was never without.
-Task<Granted<>> look_at_successors(Operation* operation, PoolId pool, const NameList* names,
-                                   std::span<Listed> listed) {
+Task<Granted<>> look_at_successors(Operation* operation, objects::PoolId pool,
+                                   const objects::NameList* names, std::span<Listed> listed) {
     for (unsigned tries = 0; tries < kTriesMax; ++tries) {
         if (std::ranges::none_of(listed, &Listed::is_gone)) break;
         co_await operation->reactor().long_step();
         bool is_any = false;
         for (std::size_t i = 0; i < listed.size(); ++i) {
             if (!listed[i].is_gone) continue;
-            const ObjectName name{.pool = pool, .name = names->entries[i].name};
+            const objects::ObjectName name{.pool = pool, .name = names->entries[i].name};
             const auto found = co_await operation->stores().parts().names.find(name);
             if (!found) co_return refused(untraced(found.error()));
             if (!found->has_value() || (*found)->fid == listed[i].fid) continue;
@@ -260,14 +264,14 @@ Task<fop::Reply> run_list(Operation* operation) {
     while (!is_full && !is_end) {
         const auto wanted = operation->check_wanted();
         if (!wanted) co_return operation->refuse(wanted.error());
-        const NameListRequest request{.pool = *pool,
-                                      .prefix = list.prefix,
-                                      .cursor = operation->work().text,
-                                      .count_max = kNamesAtATime};
+        const objects::NameListRequest request{.pool = *pool,
+                                               .prefix = list.prefix,
+                                               .cursor = operation->work().text,
+                                               .count_max = kNamesAtATime};
         const auto names = co_await operation->stores().parts().names.list(request);
         if (!names) co_return operation->refuse(untraced(names.error()));
         listed.clear();
-        for (const ListedName& each : names->entries) listed.push_back({.fid = each.fid});
+        for (const objects::ListedName& each : names->entries) listed.push_back({.fid = each.fid});
         const auto looked = co_await look_everywhere(operation, listed);
         if (!looked) co_return operation->refuse(looked.error());
         const auto replaced = co_await look_at_successors(operation, *pool, &*names, listed);
@@ -279,11 +283,11 @@ Task<fop::Reply> run_list(Operation* operation) {
         }
         is_end = names->end;
         for (std::size_t i = 0; i < listed.size() && !is_full; ++i) {
-            const ListedName& name = names->entries[i];
+            const objects::ListedName& name = names->entries[i];
             if (!listed[i].is_gone) {
                 is_full = (list.count_max > 0 && count == list.count_max) ||
                           !writer.add(
-                              {.fid = fop_fid(listed[i].fid),
+                              {.fid = objects::fop_fid(listed[i].fid),
                                .size_bytes = listed[i].size_bytes,
                                .changed_ns = static_cast<std::uint64_t>(listed[i].changed.unix_ns),
                                .name = name.name});
@@ -342,10 +346,11 @@ Task<Granted<bool>> hold_read_name(Operation* operation,
 
 // Locks the object, whose names are held. False: it has another name by now.
 Task<Granted<bool>> lock_named(Operation* operation, store::Fid fid) {
-    const LockRequest needed{.fid = fid, .range = kWholeObject, .mode = LockMode::kExclusive};
+    const objects::LockRequest needed{
+        .fid = fid, .range = objects::kWholeObject, .mode = objects::LockMode::kExclusive};
     const auto locked = co_await operation->lock(needed);
     if (!locked) co_return refused(locked.error());
-    const auto loaded = operation->load_object(fid, Access::kWrite);
+    const auto loaded = operation->load_object(fid, objects::Access::kWrite);
     if (!loaded) co_return refused(loaded.error());
     if (operation->object().name == operation->work().text) co_return true;
     operation->unlock();
@@ -361,12 +366,12 @@ bool is_replaced(const Operation& operation, store::Fid fid) {
 
 // Holds the old name, if there is one, and the new one, and locks the object.
 Task<Granted<bool>> take_for_rename(Operation* operation, const fop::Rename* rename) {
-    const store::Fid fid = store_fid(rename->fid);
+    const store::Fid fid = objects::store_fid(rename->fid);
     const auto read = co_await read_name(operation, fid);
     if (!read) co_return refused(read.error());
     const auto meant = check_meant(*operation, rename->from);
     if (!meant) co_return refused(meant.error());
-    const PoolId pool = operation->home().pool();
+    const objects::PoolId pool = operation->home().pool();
     const bool is_named = !operation->work().text.empty();
     const bool stays = operation->work().text == rename->name;
     const std::array wanted{
@@ -397,7 +402,7 @@ Task<Granted<bool>> take_for_rename(Operation* operation, const fop::Rename* ren
 
 Task<fop::Reply> run_rename(Operation* operation) {
     const auto& rename = operation->body<fop::Rename>();
-    const store::Fid fid = store_fid(rename.fid);
+    const store::Fid fid = objects::store_fid(rename.fid);
     bool is_taken = false;
     for (unsigned tries = 0; tries < kTriesMax && !is_taken; ++tries) {
         const auto taken = co_await take_for_rename(operation, &rename);
@@ -406,15 +411,16 @@ Task<fop::Reply> run_rename(Operation* operation) {
     }
     if (!is_taken) co_return operation->refuse(too_busy());
     store::Object object = operation->object();
-    RecordedReply reply{.type = operation->request().type,
-                        .version = object.version,
-                        .size_bytes = object.size_bytes};
+    objects::RecordedReply reply{.type = operation->request().type,
+                                 .version = object.version,
+                                 .size_bytes = object.size_bytes};
     if (object.name == rename.name) {
         co_return fop::Reply{.body = fop::RenameReply{.changed = operation->changed_then(reply)}};
     }
     const auto serving = operation->check_serving();
     if (!serving) co_return operation->refuse(serving.error());
-    auto room = co_await operation->reserve(store::kPutRecordBytesMax + kReplyRecordBytesMax);
+    auto room =
+        co_await operation->reserve(store::kPutRecordBytesMax + objects::kReplyRecordBytesMax);
     if (!room) co_return operation->refuse(room.error());
     operation->enter(Phase::kExecute);
     const auto wanted = operation->check_wanted();
@@ -436,7 +442,7 @@ Task<fop::Reply> run_rename(Operation* operation) {
 namespace {
 
 Task<Granted<bool>> take_for_delete(Operation* operation, const fop::Delete* deletion) {
-    const store::Fid fid = store_fid(deletion->fid);
+    const store::Fid fid = objects::store_fid(deletion->fid);
     const auto read = co_await read_name(operation, fid);
     if (!read) co_return refused(read.error());
     const auto meant = check_meant(*operation, deletion->from);
@@ -458,7 +464,7 @@ Task<Granted<bool>> take_for_delete(Operation* operation, const fop::Delete* del
 
 Task<fop::Reply> run_delete(Operation* operation) {
     const auto& deletion = operation->body<fop::Delete>();
-    const store::Fid fid = store_fid(deletion.fid);
+    const store::Fid fid = objects::store_fid(deletion.fid);
     bool is_taken = false;
     for (unsigned tries = 0; tries < kTriesMax && !is_taken; ++tries) {
         const auto taken = co_await take_for_delete(operation, &deletion);
@@ -471,8 +477,8 @@ Task<fop::Reply> run_delete(Operation* operation) {
     const auto blocks = co_await count_blocks(operation, fid);
     if (!blocks) co_return operation->refuse(blocks.error());
     operation->will_free(operation->object().owner, {.blocks = *blocks, .objects = 1});
-    auto room = co_await operation->reserve(store::kRemoveRecordBytes + kReplyRecordBytesMax,
-                                            store::Purpose::kFreeing);
+    auto room = co_await operation->reserve(
+        store::kRemoveRecordBytes + objects::kReplyRecordBytesMax, store::Purpose::kFreeing);
     if (!room) co_return operation->refuse(room.error());
     operation->enter(Phase::kExecute);
     const auto wanted = operation->check_wanted();

@@ -15,14 +15,14 @@ namespace fopd::reqh {
 Task<Granted<>> check_may_replace(Operation* operation, store::Fid fid);
 
 struct NewName {
-    ObjectName name{};
+    objects::ObjectName name{};
     bool no_replace = false;
 };
 // Holds the name for a new object: kExists, kDenied when it may not have it.
 Task<Granted<>> hold_for_new_object(Operation* operation, NewName name);
 
 // The group of a new object: the one that was asked for, or the maker's first.
-Granted<std::string_view> group_for(const Operation& operation, PoolId pool,
+Granted<std::string_view> group_for(const Operation& operation, objects::PoolId pool,
                                     std::string_view group);
 
 }  // namespace fopd::reqh

@@ -23,9 +23,9 @@ struct SlotFigures {
     std::uint64_t objects = 0;
 };
 
-void look_at_slots(Stores& stores, std::span<SlotFigures> slots) {
+void look_at_slots(objects::Stores& stores, std::span<SlotFigures> slots) {
     for (SlotFigures& each : slots) {
-        HomeVolume* const home = stores.find(each.slot);
+        objects::HomeVolume* const home = stores.find(each.slot);
         if (home == nullptr) continue;
         const store::SpaceUse use = home->volume().space_use();
         each.is_open = true;
@@ -40,10 +40,10 @@ void look_at_slots(Stores& stores, std::span<SlotFigures> slots) {
 // Of all slots, by asking each locality.
 Task<std::vector<SlotFigures>> look_at_all_slots(Operation* operation) {
     std::vector<SlotFigures> slots;
-    for (const SlotPlace& place : operation->stores().layout().slots) {
+    for (const objects::SlotPlace& place : operation->stores().layout().slots) {
         slots.push_back({.slot = place.slot});
     }
-    for (Stores* const there : operation->stores().all()) {
+    for (objects::Stores* const there : operation->stores().all()) {
         auto job = [there, &slots] { look_at_slots(*there, slots); };
         if (there == &operation->stores()) {
             job();
@@ -54,9 +54,10 @@ Task<std::vector<SlotFigures>> look_at_all_slots(Operation* operation) {
     co_return slots;
 }
 
-fop::SlotState state_of(const SlotPlace& place, const SlotFigures& figures) {
-    if (!figures.is_open || place.state == SlotState::kMissing) return fop::SlotState::kMissing;
-    const bool writes = figures.serves && place.state == SlotState::kOnline;
+fop::SlotState state_of(const objects::SlotPlace& place, const SlotFigures& figures) {
+    if (!figures.is_open || place.state == objects::SlotState::kMissing)
+        return fop::SlotState::kMissing;
+    const bool writes = figures.serves && place.state == objects::SlotState::kOnline;
     return writes ? fop::SlotState::kOnline : fop::SlotState::kReadOnly;
 }
 
@@ -64,13 +65,13 @@ fop::SlotState state_of(const SlotPlace& place, const SlotFigures& figures) {
 
 Task<fop::Reply> run_slots(Operation* operation) {
     operation->enter(Phase::kExecute);
-    const StoreLayoutPtr layout = operation->stores().layout_ptr();
+    const objects::StoreLayoutPtr layout = operation->stores().layout_ptr();
     const auto slots = co_await look_at_all_slots(operation);
     fop::ListingWriter writer(operation->piece().span().first(fop::kListingBytesMax));
     for (std::size_t i = 0; i < slots.size(); ++i) {
-        const SlotPlace& place = layout->slots[i];
-        const PoolPlace* const pool = layout->find_pool(place.pool);
-        const PoolPlace* const by_default = layout->find_pool("");
+        const objects::SlotPlace& place = layout->slots[i];
+        const objects::PoolPlace* const pool = layout->find_pool(place.pool);
+        const objects::PoolPlace* const by_default = layout->find_pool("");
         const bool fits = writer.add({.slot = place.slot,
                                       .locality = static_cast<std::uint16_t>(place.locality),
                                       .state = state_of(place, slots[i]),
@@ -88,11 +89,11 @@ Task<fop::Reply> run_slots(Operation* operation) {
 
 Task<fop::Reply> run_statfs(Operation* operation) {
     operation->enter(Phase::kExecute);
-    const StoreLayoutPtr layout = operation->stores().layout_ptr();
+    const objects::StoreLayoutPtr layout = operation->stores().layout_ptr();
     const auto slots = co_await look_at_all_slots(operation);
     fop::ListingWriter writer(operation->piece().span().first(fop::kListingBytesMax));
     fop::StatfsReply all;
-    for (const PoolPlace& pool : layout->pools) {
+    for (const objects::PoolPlace& pool : layout->pools) {
         fop::PoolEntry entry{.pool = pool.name};
         for (std::size_t i = 0; i < slots.size(); ++i) {
             if (layout->slots[i].pool != pool.id) continue;
@@ -155,7 +156,7 @@ Task<Granted<SyncAnswer>> sync_slot(Operation* operation, SyncQuestion question)
 
 Task<fop::Reply> run_sync(Operation* operation) {
     operation->enter(Phase::kExecute);
-    const StoreLayoutPtr layout = operation->stores().layout_ptr();
+    const objects::StoreLayoutPtr layout = operation->stores().layout_ptr();
     operation->work().receipts.clear();
     const auto asked = operation->body<fop::Sync>().receipts;
     const std::size_t count = asked.empty() ? layout->slots.size() : asked.size();
@@ -164,17 +165,18 @@ Task<fop::Reply> run_sync(Operation* operation) {
         SyncQuestion question{.about_all = asked.empty()};
         if (!asked.empty()) question.asked = asked[i];
         if (asked.empty()) {
-            const SlotState state = layout->slots[i].state;
-            if (state != SlotState::kOnline && state != SlotState::kReadOnly) continue;
+            const objects::SlotState state = layout->slots[i].state;
+            if (state != objects::SlotState::kOnline && state != objects::SlotState::kReadOnly)
+                continue;
             question.asked.slot = layout->slots[i].slot;
         }
-        const SlotPlace* const place = layout->find_slot(question.asked.slot);
-        if (place != nullptr && place->state == SlotState::kReleased) {
+        const objects::SlotPlace* const place = layout->find_slot(question.asked.slot);
+        if (place != nullptr && place->state == objects::SlotState::kReleased) {
             operation->work().receipts.push_back(question.asked);
             continue;
         }
         // What was durable there is lost, too.
-        if (place != nullptr && place->state == SlotState::kWrittenOff) {
+        if (place != nullptr && place->state == objects::SlotState::kWrittenOff) {
             operation->work().receipts.push_back({.slot = question.asked.slot});
             status = fop::Status::kLost;
             continue;

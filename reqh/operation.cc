@@ -8,9 +8,9 @@
 #include "core/ensure.h"
 #include "core/events.h"
 #include "core/remote_task.h"
+#include "objects/fids.h"
 #include "reqh/denial.h"
 #include "reqh/executors.h"
-#include "reqh/fids.h"
 
 namespace fopd::reqh {
 
@@ -85,7 +85,7 @@ void Operation::leave() {
     once_lock_.release();
     reply_room_.give_back();
     puts_reply_ = false;
-    hold_ = HomeVolume::Hold();
+    hold_ = objects::HomeVolume::Hold();
 }
 
 Granted<> Operation::check_wanted() const {
@@ -98,17 +98,17 @@ Granted<> Operation::check_wanted() const {
 
 // -- where --
 
-Granted<PoolId> Operation::find_pool() const {
-    const PoolPlace* const pool = stores().layout().find_pool(header().pool);
+Granted<objects::PoolId> Operation::find_pool() const {
+    const objects::PoolPlace* const pool = stores().layout().find_pool(header().pool);
     if (pool == nullptr) return refused(fop::Status::kWrongPool, "there is no pool of that name");
     return pool->id;
 }
 
 Granted<std::uint32_t> Operation::locality_of(store::Slot slot) {
-    const SlotPlace* const place = stores().layout().find_slot(slot);
+    const objects::SlotPlace* const place = stores().layout().find_slot(slot);
     if (place == nullptr) return refused(fop::Status::kNotFound, "no disk has that slot");
-    const bool is_there =
-        place->state == SlotState::kOnline || place->state == SlotState::kReadOnly;
+    const bool is_there = place->state == objects::SlotState::kOnline ||
+                          place->state == objects::SlotState::kReadOnly;
     if (!is_there) return refused(why_not_there(slot));
     return place->locality;
 }
@@ -124,19 +124,19 @@ Refusal Operation::why_not_there(store::Slot slot) {
         return {.status = fop::Status::kNotFound,
                 .words = "there is no such object any more: its disk was written off"};
     }
-    const SlotPlace* const place = stores().layout().find_slot(slot);
+    const objects::SlotPlace* const place = stores().layout().find_slot(slot);
     return medium_missing("its disk is not there",
                           place == nullptr ? std::string_view() : place->disk);
 }
 
-Refusal Operation::why_no_name(PoolId pool) {
+Refusal Operation::why_no_name(objects::PoolId pool) {
     const auto known = check_names_known(pool);
     if (!known) return known.error();
     return {.status = fop::Status::kNotFound, .words = "nothing has that name"};
 }
 
-Granted<> Operation::check_names_known(PoolId pool, std::string_view words) {
-    const PoolPlace* const place = stores().layout().find_pool(pool);
+Granted<> Operation::check_names_known(objects::PoolId pool, std::string_view words) {
+    const objects::PoolPlace* const place = stores().layout().find_pool(pool);
     if (place == nullptr || place->missing.empty()) return {};
     return refused(medium_missing(words, place->missing));
 }
@@ -154,12 +154,12 @@ Refusal Operation::medium_missing(std::string_view words, std::string_view disks
 Granted<> Operation::find_home(store::Slot slot) {
     home_ = stores().find(slot);
     if (home_ == nullptr) return refused(why_not_there(slot));
-    hold_ = HomeVolume::Hold(*home_);
+    hold_ = objects::HomeVolume::Hold(*home_);
     io_.use({.reactor = &reactor(), .scheduler = &stores().parts().io, .medium = home_->medium()});
     return {};
 }
 
-Granted<PoolId> Operation::check_takes_new() const {
+Granted<objects::PoolId> Operation::check_takes_new() const {
     const auto pool = find_pool();
     if (!pool) return pool;
     if (*pool != home_->pool()) {
@@ -191,7 +191,7 @@ Task<Granted<>> Operation::hold_names(std::span<const WantedName> wanted) {
     ENSURE(!wanted.empty());
     ENSURE(wanted.size() <= holds_.size());
     enter(Phase::kDistributedResources);
-    Names& names = stores().parts().names;
+    objects::Names& names = stores().parts().names;
     const bool turned = wanted.size() == 2 && names.before(wanted[1].name, wanted[0].name);
     for (std::size_t i = 0; i < wanted.size(); ++i) {
         const std::size_t which = turned ? wanted.size() - 1 - i : i;
@@ -221,13 +221,13 @@ Refusal Operation::why_not_held(const Error& error) const {
 Task<void> Operation::let_go_names() {
     for (auto& hold : holds_) {
         if (!hold) continue;
-        const NameHold ended = *hold;
+        const objects::NameHold ended = *hold;
         hold.reset();
         co_await stores().parts().names.let_go(ended);
     }
 }
 
-Task<Granted<>> Operation::lock(LockRequest request) {
+Task<Granted<>> Operation::lock(objects::LockRequest request) {
     enter(Phase::kDistributedResources);
     const Waiting waiting =
         waits_for({.what = WaitsFor::kLock, .object = request.fid, .blocks = request.range});
@@ -244,7 +244,7 @@ Granted<> Operation::check_certain(store::Fid fid) const {
                    "its disk has failed; whether its last change is lost shows after a restart");
 }
 
-Granted<> Operation::load_object(store::Fid fid, Access access) {
+Granted<> Operation::load_object(store::Fid fid, objects::Access access) {
     enter(Phase::kLoadObject);
     const auto certain = check_certain(fid);
     if (!certain) return certain;
@@ -253,7 +253,7 @@ Granted<> Operation::load_object(store::Fid fid, Access access) {
     if (!found->has_value()) return refused(fop::Status::kNotFound, "there is no such object");
     loaded_.set(**found);
     Wish wish{.access = access, .lent = origin_.type->rights, .words = {}};
-    if (access == Access::kOwn) {
+    if (access == objects::Access::kOwn) {
         wish.lent = wish.lent | fop::kAdmin;
         wish.words = "change who may use it";
     }
@@ -268,7 +268,7 @@ Granted<> Operation::load_upload(store::Fid fid) {
     if (!found) return refused(found.error());
     if (!found->has_value()) return refused(fop::Status::kNotFound, "there is no such upload");
     loaded_.set((*found)->object);
-    const Wish wish{.access = Access::kOwn,
+    const Wish wish{.access = objects::Access::kOwn,
                     .lent = origin_.type->rights | fop::kAdmin,
                     .words = "use somebody else's upload"};
     return check_object(fid, loaded_.get(), wish);
@@ -280,7 +280,7 @@ Granted<> Operation::look_at_replaced(store::Fid fid) {
     const auto found = volume().map().find(fid);
     if (!found) return refused(found.error());
     if (!found->has_value()) return refused(fop::Status::kNotFound, "there is no such object");
-    const Wish wish{.access = Access::kWrite,
+    const Wish wish{.access = objects::Access::kWrite,
                     .lent = fop::kWrite,
                     .words = "replace the object that has the name"};
     return check_mode(fid, **found, wish);
@@ -311,7 +311,7 @@ Granted<> Operation::check_right(const Matter& matter) {
 }
 
 Granted<> Operation::check_mode(store::Fid fid, const store::Object& object, const Wish& wish) {
-    if (may(actor_of(caller()), object, wish.access)) return {};
+    if (objects::may(actor_of(caller()), object, wish.access)) return {};
     const Matter matter{.pool = object.pool, .object = fid};
     const auto why_not = origin_.lent.why_not(wish.lent, matter);
     if (!why_not) return {};
@@ -323,12 +323,13 @@ Granted<> Operation::check_mode(store::Fid fid, const store::Object& object, con
 }
 
 bool Operation::may_read(store::Fid fid, const store::Object& object) const {
-    if (caller().rights.cover(fop::kRead) && may(actor_of(caller()), object, Access::kRead))
+    if (caller().rights.cover(fop::kRead) &&
+        objects::may(actor_of(caller()), object, objects::Access::kRead))
         return true;
     return origin_.lent.lends(fop::kRead, {.pool = object.pool, .object = fid});
 }
 
-ObjectState Operation::durable_state(store::Fid fid) const {
+objects::ObjectState Operation::durable_state(store::Fid fid) const {
     if (const auto state = home_->locks().durable_state(fid)) return *state;
     const store::Object& now = object();
     return {.size_bytes = now.size_bytes, .version = now.version, .changed = now.changed};
@@ -402,11 +403,13 @@ Task<Granted<>> Operation::allocate_to_free(std::uint32_t count) {
 
 // -- quotas --
 
-Granted<> Operation::charge(std::string_view owner, Amount amount, DiskUse::Scope scope) {
-    DiskUse::Owner& account = home_->use().owner(owner);
+Granted<> Operation::charge(std::string_view owner, objects::Amount amount,
+                            objects::DiskUse::Scope scope) {
+    objects::DiskUse::Owner& account = home_->use().owner(owner);
     ENSURE(charged_.owner == nullptr || charged_.owner == &account);
     const auto verdict = home_->use().take(account, amount, scope);
-    if (verdict != DiskUse::Verdict::kTaken) return refused(why_over_quota(account, verdict));
+    if (verdict != objects::DiskUse::Verdict::kTaken)
+        return refused(why_over_quota(account, verdict));
     charged_.owner = &account;
     charged_.amount.blocks += amount.blocks;
     charged_.amount.objects += amount.objects;
@@ -428,17 +431,19 @@ Granted<> Operation::charge_holes(store::Fid fid, store::BlockRange blocks) {
     return charged;
 }
 
-void Operation::will_free(std::string_view owner, Amount amount, DiskUse::Scope scope) {
+void Operation::will_free(std::string_view owner, objects::Amount amount,
+                          objects::DiskUse::Scope scope) {
     freed_ = {.owner = &home_->use().owner(owner), .amount = amount, .scope = scope};
 }
 
-Refusal Operation::why_over_quota(const DiskUse::Owner& owner, DiskUse::Verdict verdict) {
-    const bool of_pool = verdict == DiskUse::Verdict::kPoolIsFull;
-    const bool of_objects = verdict == DiskUse::Verdict::kTooManyObjects;
-    const QuotaAccount& account = of_pool ? home_->use().whole() : owner.account();
-    const Amount used = account.used();
-    const Amount limit = account.limit();
-    const PoolPlace* const pool = stores().layout().find_pool(home_->pool());
+Refusal Operation::why_over_quota(const objects::DiskUse::Owner& owner,
+                                  objects::DiskUse::Verdict verdict) {
+    const bool of_pool = verdict == objects::DiskUse::Verdict::kPoolIsFull;
+    const bool of_objects = verdict == objects::DiskUse::Verdict::kTooManyObjects;
+    const objects::QuotaAccount& account = of_pool ? home_->use().whole() : owner.account();
+    const objects::Amount used = account.used();
+    const objects::Amount limit = account.limit();
+    const objects::PoolPlace* const pool = stores().layout().find_pool(home_->pool());
     const std::string_view pool_name = pool == nullptr ? std::string_view() : pool->name;
     const std::string_view name = of_pool ? std::string_view("all") : owner.name();
     const int length = std::snprintf(
@@ -533,8 +538,8 @@ Granted<> Operation::begin_change(store::Reservation reservation, store::Durabil
     return {};
 }
 
-ChangedRanges::Change Operation::changed_range(store::Fid fid, const fop::Range& range,
-                                               const store::LastWriter& before) const {
+objects::ChangedRanges::Change Operation::changed_range(store::Fid fid, const fop::Range& range,
+                                                        const store::LastWriter& before) const {
     return {.fid = fid, .range = range, .writer = {caller().owner}, .before = before};
 }
 

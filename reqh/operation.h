@@ -18,23 +18,23 @@
 #include "fabric/rpc/incoming.h"
 #include "fop/fop_type.h"
 #include "fop/message.h"
-#include "reqh/access.h"
-#include "reqh/block_io.h"
+#include "objects/access.h"
+#include "objects/block_io.h"
+#include "objects/disk_use.h"
+#include "objects/home_volume.h"
+#include "objects/loaded_object.h"
+#include "objects/names.h"
+#include "objects/range_locks.h"
+#include "objects/reply_record.h"
+#include "objects/reply_shares.h"
+#include "objects/stores.h"
 #include "reqh/caller.h"
 #include "reqh/client_memory.h"
-#include "reqh/disk_use.h"
-#include "reqh/home_volume.h"
 #include "reqh/lent.h"
-#include "reqh/loaded_object.h"
-#include "reqh/names.h"
 #include "reqh/phase.h"
 #include "reqh/progress.h"
-#include "reqh/range_locks.h"
 #include "reqh/refusal.h"
-#include "reqh/reply_record.h"
-#include "reqh/reply_shares.h"
 #include "reqh/staged_blocks.h"
-#include "reqh/stores.h"
 #include "reqh/write_plan.h"
 #include "store/volume.h"
 
@@ -58,12 +58,12 @@ public:
         Lent lent{};           // To the sender, by the token.
         core::Buffer piece{};  // Empty for fops that need none.
         core::Reactor* reactor = nullptr;
-        Stores* stores = nullptr;  // Null: the node has no disks.
+        objects::Stores* stores = nullptr;  // Null: the node has no disks.
     };
     // The locality that the operation runs on.
     struct Site {
         core::Reactor* reactor = nullptr;
-        Stores* stores = nullptr;  // Null: the node has no disks.
+        objects::Stores* stores = nullptr;  // Null: the node has no disks.
         PhaseTimes* times = nullptr;
         core::CancelSource* cancel = nullptr;
     };
@@ -102,7 +102,7 @@ public:
         return {.deadline = origin_.fop->deadline(), .cancel = site_.cancel};
     }
     core::Reactor& reactor() const { return *site_.reactor; }
-    Stores& stores() const { return *site_.stores; }
+    objects::Stores& stores() const { return *site_.stores; }
     WallTime wall() const { return stores().parts().clock.wall(); }
     const core::Buffer& piece() const { return piece_; }
 
@@ -114,10 +114,11 @@ public:
     // that was let go.
     Granted<std::uint32_t> locality_of(store::Slot slot);
     // Nobody there has that name: kNotFound, but kMediumMissing when a disk that is not there may.
-    Refusal why_no_name(PoolId pool);
+    Refusal why_no_name(objects::PoolId pool);
     // Whether all names of the pool are known: kMediumMissing, with these words and the disks.
     Granted<> check_names_known(
-        PoolId pool, std::string_view words = "it may be on a disk that is missing or incomplete");
+        objects::PoolId pool,
+        std::string_view words = "it may be on a disk that is missing or incomplete");
 
     // -- the steps --
 
@@ -131,19 +132,19 @@ public:
     Granted<> check_wanted() const;
 
     // The pool that the header names. kWrongPool: there is no such pool.
-    Granted<PoolId> find_pool() const;
+    Granted<objects::PoolId> find_pool() const;
     // kDenied unless the caller has the rights that this type of fop needs, or its token lends them
     // for `matter`.
     Granted<> check_right(const Matter& matter);
     // The disk of this slot, which is here: kMediumMissing, kNotFound when there is no such slot.
     Granted<> find_home(store::Slot slot);
-    HomeVolume& home() const { return *home_; }
+    objects::HomeVolume& home() const { return *home_; }
     store::Volume& volume() const { return home_->volume(); }
     // kReadOnly, with the reason, if the disk accepts no changes.
     Granted<> check_serving() const;
     // Whether something new may come here: the pool of the header, which is the disk's; kWrongPool,
     // kReadOnly.
-    Granted<PoolId> check_takes_new() const;
+    Granted<objects::PoolId> check_takes_new() const;
     // kNoSpace if the disk has fewer blocks than that, free or waiting to be free. Reserves
     // nothing.
     Granted<> check_room(std::uint64_t blocks) const;
@@ -160,37 +161,37 @@ public:
     // Waits for names, in their order; all of them are let go at the end of the operation, or by
     // let_go_names(). Requires: it holds none yet.
     struct WantedName {
-        ObjectName name{};
+        objects::ObjectName name{};
         bool to_leave = false;
     };
     Task<Granted<>> hold_names(std::span<const WantedName> wanted);
     // `index` is the index of the name in `wanted`.
-    const NameHold& name_hold(std::size_t index) const { return *holds_[index]; }
+    const objects::NameHold& name_hold(std::size_t index) const { return *holds_[index]; }
     Task<void> let_go_names();
     // Waits for a range lock on blocks of an object. An operation holds at most one range lock.
-    Task<Granted<>> lock(LockRequest request);
+    Task<Granted<>> lock(objects::LockRequest request);
     // What is no bytes of it, shared: until then the map may have, or not have any more, what could
     // still be lost.
     Task<Granted<>> lock_to_look(store::Fid fid) {
-        return lock({.fid = fid, .range = kAttributes});
+        return lock({.fid = fid, .range = objects::kAttributes});
     }
     void unlock() { lock_.release(); }
-    RangeLock& held_lock() { return lock_; }
+    objects::RangeLock& held_lock() { return lock_; }
 
     // kReadOnly when its disk has failed, and what there is to see of it may be lost.
     Granted<> check_certain(store::Fid fid) const;
     // The object, as it is now: kNotFound, kWrongPool, kDenied. It is object() from then on.
-    Granted<> load_object(store::Fid fid, Access access);
+    Granted<> load_object(store::Fid fid, objects::Access access);
     // Loads an upload, which belongs to the principal that began it.
     Granted<> load_upload(store::Fid fid);
     // Whether the caller could remove an object that is not what the operation is about.
     Granted<> look_at_replaced(store::Fid fid);
     const store::Object& object() const { return loaded_.get(); }
     // The newest state of the object that a reply may show: none that a crash could still undo.
-    ObjectState durable_state(store::Fid fid) const;
+    objects::ObjectState durable_state(store::Fid fid) const;
 
     // The disk that home() is about, from memory of the piece or of another.
-    BlockIo& io() { return io_; }
+    objects::BlockIo& io() { return io_; }
     store::Reading& reading() { return reading_; }
     // Memory of the client, as the fop has opened it. The descriptor is part of the request.
     Task<Result<void>> pull(const fop::SealedDescriptor* source, std::uint64_t offset,
@@ -211,13 +212,13 @@ public:
     // -- quotas: what a change adds is taken before; what does not begin is put back --
 
     // kQuota. Of one owner in an operation, in one scope.
-    Granted<> charge(std::string_view owner, Amount amount,
-                     DiskUse::Scope scope = DiskUse::Scope::kPoolAndOwner);
+    Granted<> charge(std::string_view owner, objects::Amount amount,
+                     objects::DiskUse::Scope scope = objects::DiskUse::Scope::kPoolAndOwner);
     // For the blocks of the loaded object that are holes now, and are to be written.
     Granted<> charge_holes(store::Fid fid, store::BlockRange blocks);
     // Refunds `amount` to the owner's quota once the change is durable.
-    void will_free(std::string_view owner, Amount amount,
-                   DiskUse::Scope scope = DiskUse::Scope::kPoolAndOwner);
+    void will_free(std::string_view owner, objects::Amount amount,
+                   objects::DiskUse::Scope scope = objects::DiskUse::Scope::kPoolAndOwner);
 
     // -- a change: put records together, then commit() --
 
@@ -228,7 +229,7 @@ public:
     // Turns the upload into the object.
     void put_commit(store::Fid fid, const store::Object& object);
     // Requires: recall().
-    void put_reply(const RecordedReply& reply);
+    void put_reply(const objects::RecordedReply& reply);
     void remove(store::Fid fid) { change_.records.remove(fid); }
     // The change creates or removes this object: begin_change() updates the disk's object count.
     void will_come(store::Fid fid) { coming_ = fid; }
@@ -242,8 +243,8 @@ public:
     Granted<> begin_change(store::Reservation reservation, store::Durability durability,
                            store::Data data);
     // Describes a change by the caller for ChangedRanges; `before` is from the object's record.
-    ChangedRanges::Change changed_range(store::Fid fid, const fop::Range& range,
-                                        const store::LastWriter& before) const;
+    objects::ChangedRanges::Change changed_range(store::Fid fid, const fop::Range& range,
+                                                 const store::LastWriter& before) const;
     // What the record says when the caller has changed the bytes. `before` is empty for an object
     // that is new.
     store::LastWriter last_writer(const store::LastWriter& before) const;
@@ -257,7 +258,7 @@ public:
     // -- answers --
 
     // What a change was that recall() has found.
-    fop::Changed changed_then(const RecordedReply& reply) const;
+    fop::Changed changed_then(const objects::RecordedReply& reply) const;
     // All that is durable on the disk. Of a reply that has no change of its own: with the receipt
     // of a durable change the client takes all before it for durable.
     fop::Receipt durable_receipt() const;
@@ -307,14 +308,14 @@ public:
 private:
     // What is wanted of an object, and which rights a token has to lend for it.
     struct Wish {
-        Access access = Access::kNone;
+        objects::Access access = objects::Access::kNone;
         fop::Rights lent{};
         std::string_view words{};  // What one may not; empty: what the fop's right is called.
     };
     struct Charge {
-        DiskUse::Owner* owner = nullptr;
-        Amount amount{};
-        DiskUse::Scope scope = DiskUse::Scope::kPoolAndOwner;
+        objects::DiskUse::Owner* owner = nullptr;
+        objects::Amount amount{};
+        objects::DiskUse::Scope scope = objects::DiskUse::Scope::kPoolAndOwner;
     };
 
     template <typename Value, typename Job>
@@ -327,7 +328,7 @@ private:
     Task<Granted<fop::Reply>> run_granted();
     void move_to(const Site& site);
     core::WaitOptions wait_to_leave() const;
-    Refusal why_over_quota(const DiskUse::Owner& owner, DiskUse::Verdict verdict);
+    Refusal why_over_quota(const objects::DiskUse::Owner& owner, objects::DiskUse::Verdict verdict);
     void put_back_charge();
     void free_what_is_gone();
     Granted<> take_reply_room();
@@ -343,16 +344,16 @@ private:
     Origin origin_;
     Site site_;
     core::Buffer piece_;
-    HomeVolume* home_ = nullptr;
-    HomeVolume::Hold hold_;  // Of it.
-    std::array<std::optional<NameHold>, 2> holds_;
+    objects::HomeVolume* home_ = nullptr;
+    objects::HomeVolume::Hold hold_;  // Of it.
+    std::array<std::optional<objects::NameHold>, 2> holds_;
     store::ReplyKey reply_key_{};  // Of what must not happen twice.
-    RangeLock once_lock_;
-    ReplyRoom reply_room_;
+    objects::RangeLock once_lock_;
+    objects::ReplyRoom reply_room_;
     bool puts_reply_ = false;
-    RangeLock lock_;
-    LoadedObject loaded_;
-    BlockIo io_;
+    objects::RangeLock lock_;
+    objects::LoadedObject loaded_;
+    objects::BlockIo io_;
     Work work_;
     store::Reading reading_;
     store::Change change_;
@@ -371,15 +372,15 @@ private:
 template <typename Value, typename Job>
 Task<Granted<Value>> Operation::run_and_let_go(Job* job) {
     auto ran = co_await (*job)();
-    hold_ = HomeVolume::Hold();
+    hold_ = objects::HomeVolume::Hold();
     co_return ran;
 }
 
 // What it holds here stays, and so does the disk that it is of.
 template <typename Value, typename Job>
 Task<Granted<Value>> Operation::run_at(std::uint32_t locality, Job job) {
-    Stores& there = stores().at(locality);
-    HomeVolume::Hold own = std::move(hold_);
+    objects::Stores& there = stores().at(locality);
+    objects::HomeVolume::Hold own = std::move(hold_);
     if (&there == &stores()) {
         auto ran = co_await run_and_let_go<Value>(&job);
         hold_ = std::move(own);

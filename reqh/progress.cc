@@ -4,7 +4,7 @@
 #include <cstdio>
 
 #include "core/ensure.h"
-#include "reqh/range_locks.h"
+#include "objects/range_locks.h"
 
 namespace fopd::reqh {
 
@@ -34,8 +34,8 @@ std::string to_text(const Wait& wait) {
     std::array<char, 128> text;
     const auto high = static_cast<unsigned long long>(wait.object.high);
     const auto low = static_cast<unsigned long long>(wait.object.low);
-    const bool has_blocks = wait.blocks.first != kAttributesBlock;
-    const bool is_whole = has_blocks && wait.blocks.count == kWholeObject.count;
+    const bool has_blocks = wait.blocks.first != objects::kAttributesBlock;
+    const bool is_whole = has_blocks && wait.blocks.count == objects::kWholeObject.count;
     int length = 0;
     if (is_whole || !has_blocks) {
         length = std::snprintf(text.data(), text.size(), "a lock of %s of object %016llx%016llx",

@@ -7,7 +7,7 @@
 
 #include "core/reactor.h"
 #include "core/time.h"
-#include "reqh/block_io.h"
+#include "objects/block_io.h"
 #include "reqh/phase.h"
 #include "store/fid.h"
 #include "store/object_map.h"
@@ -44,7 +44,7 @@ std::string to_text(const Wait& wait);
 
 // Where a fop is, and what it waits for. Written where it runs, which is one locality at a time;
 // readable from any thread meanwhile, so that its own locality can tell while it is at another.
-class Progress final : public DiskWaitObserver {
+class Progress final : public objects::DiskWaitObserver {
 public:
     struct Now {
         Phase phase = Phase::kQueued;

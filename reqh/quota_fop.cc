@@ -13,27 +13,27 @@ namespace {
 // An account, where it stands in the list. No name has a line feed.
 struct Account {
     std::string place;
-    const PoolPlace* pool = nullptr;
+    const objects::PoolPlace* pool = nullptr;
     std::string_view owner{};
-    const QuotaAccount* account = nullptr;
+    const objects::QuotaAccount* account = nullptr;
     fop::QuotaEntry::Whose whose = fop::QuotaEntry::Whose::kOwner;
 };
 
-std::string place_of(const PoolPlace& pool, std::string_view owner) {
+std::string place_of(const objects::PoolPlace& pool, std::string_view owner) {
     return pool.name + '\n' + std::string(owner);
 }
 
 std::uint64_t bytes_of(std::uint64_t blocks) {
-    return blocks == QuotaAccount::kUnlimited ? fop::QuotaEntry::kNoLimit
-                                              : blocks * fop::kBlockBytes;
+    return blocks == objects::QuotaAccount::kUnlimited ? fop::QuotaEntry::kNoLimit
+                                                       : blocks * fop::kBlockBytes;
 }
 
-void add_all(const PoolPlace& pool, std::vector<Account>& accounts) {
+void add_all(const objects::PoolPlace& pool, std::vector<Account>& accounts) {
     accounts.push_back({.place = pool.name,
                         .pool = &pool,
                         .account = &pool.quota->whole(),
                         .whose = fop::QuotaEntry::Whose::kPool});
-    for (const PoolQuota::Owner& each : pool.quota->owners()) {
+    for (const objects::PoolQuota::Owner& each : pool.quota->owners()) {
         accounts.push_back({.place = place_of(pool, each.name),
                             .pool = &pool,
                             .owner = each.name,
@@ -41,7 +41,8 @@ void add_all(const PoolPlace& pool, std::vector<Account>& accounts) {
     }
 }
 
-void add_own(const PoolPlace& pool, std::string_view owner, std::vector<Account>& accounts) {
+void add_own(const objects::PoolPlace& pool, std::string_view owner,
+             std::vector<Account>& accounts) {
     accounts.push_back({.place = place_of(pool, owner),
                         .pool = &pool,
                         .owner = owner,
@@ -49,8 +50,8 @@ void add_own(const PoolPlace& pool, std::string_view owner, std::vector<Account>
 }
 
 fop::QuotaEntry entry_of(const Account& each) {
-    const Amount used = each.account->used();
-    const Amount limit = each.account->limit();
+    const objects::Amount used = each.account->used();
+    const objects::Amount limit = each.account->limit();
     return {.used_bytes = bytes_of(used.blocks),
             .limit_bytes = bytes_of(limit.blocks),
             .used_objects = used.objects,
@@ -65,14 +66,14 @@ fop::QuotaEntry entry_of(const Account& each) {
 Task<fop::Reply> run_quota(Operation* operation) {
     operation->enter(Phase::kExecute);
     const auto& asked = operation->body<fop::Quota>();
-    const StoreLayoutPtr layout = operation->stores().layout_ptr();
+    const objects::StoreLayoutPtr layout = operation->stores().layout_ptr();
     const std::string_view wanted = operation->header().pool;
     if (!wanted.empty()) {
         const auto pool = operation->find_pool();
         if (!pool) co_return operation->refuse(pool.error());
     }
     std::vector<Account> accounts;
-    for (const PoolPlace& pool : layout->pools) {
+    for (const objects::PoolPlace& pool : layout->pools) {
         if (!wanted.empty() && pool.name != wanted) continue;
         if (operation->may_administer({.pool = pool.id})) {
             add_all(pool, accounts);

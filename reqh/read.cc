@@ -8,8 +8,8 @@
 #include "core/crc32c.h"
 #include "core/ensure.h"
 #include "fop/listing.h"
-#include "reqh/block_io.h"
-#include "reqh/fids.h"
+#include "objects/block_io.h"
+#include "objects/fids.h"
 #include "reqh/object_fops.h"
 #include "reqh/operation.h"
 #include "reqh/write_plan.h"
@@ -23,7 +23,7 @@ constexpr std::size_t kInlineMax = fop::kListingBytesMax;
 
 // The checksum of a block of a hole.
 std::uint32_t zero_block_checksum() {
-    static constexpr std::array<std::byte, kBlock> kZeros{};
+    static constexpr std::array<std::byte, objects::kBlock> kZeros{};
     static const std::uint32_t kChecksum = core::crc32c(kZeros);
     return kChecksum;
 }
@@ -34,7 +34,7 @@ std::uint32_t zero_block_checksum() {
 class ObjectRead {
 public:
     ObjectRead(Operation& operation, const fop::Read& read)
-        : operation_(operation), read_(read), fid_(store_fid(read.fid)) {}
+        : operation_(operation), read_(read), fid_(objects::store_fid(read.fid)) {}
 
     // Requires: the object is loaded, and its blocks are locked.
     Granted<> begin();
@@ -62,13 +62,14 @@ private:
             .data = bytes.data(), .size_bytes = bytes.size(), .region = operation_.piece().region};
     }
     std::span<std::byte> bytes_of(const Part& part) const {
-        return piece_bytes(part.at * kBlock + part.bytes.offset % kBlock, part.bytes.length);
+        return piece_bytes(part.at * objects::kBlock + part.bytes.offset % objects::kBlock,
+                           part.bytes.length);
     }
 
     Operation& operation_;
     const fop::Read& read_;
     const store::Fid fid_;
-    ObjectState state_;
+    objects::ObjectState state_;
     std::uint64_t total_ = 0;
     std::uint32_t out_blocks_ = 0;  // At the front of the piece: what the reply will carry.
 
@@ -87,7 +88,7 @@ Granted<> ObjectRead::begin() {
             return refused(fop::Status::kMalformed,
                            "more than a reply can carry; open memory for it");
         }
-        out_blocks_ = static_cast<std::uint32_t>((total_ + kBlock - 1) / kBlock);
+        out_blocks_ = static_cast<std::uint32_t>((total_ + objects::kBlock - 1) / objects::kBlock);
     }
     const auto noted = note_extents();
     if (noted) operation_.volume().begin_read(operation_.reading());
@@ -139,7 +140,7 @@ bool ObjectRead::next_parts() {
     std::vector<Part>& parts = operation_.work().parts;
     parts.clear();
     std::uint32_t at = out_blocks_;
-    while (range_ < read_.ranges.size() && at < kPieceBlocks) {
+    while (range_ < read_.ranges.size() && at < objects::kPieceBlocks) {
         const fop::Range range = fop::within(read_.ranges[range_], state_.size_bytes);
         next_ = std::max(next_, range.offset);
         if (next_ == range.end()) {
@@ -147,9 +148,10 @@ bool ObjectRead::next_parts() {
             next_ = 0;
             continue;
         }
-        const std::uint64_t first = next_ / kBlock;
-        const std::uint64_t end = std::min(range.end(), (first + kPieceBlocks - at) * kBlock);
-        const auto count = static_cast<std::uint32_t>((end - 1) / kBlock - first + 1);
+        const std::uint64_t first = next_ / objects::kBlock;
+        const std::uint64_t end =
+            std::min(range.end(), (first + objects::kPieceBlocks - at) * objects::kBlock);
+        const auto count = static_cast<std::uint32_t>((end - 1) / objects::kBlock - first + 1);
         parts.push_back({.range = range_,
                          .bytes = {.offset = next_, .length = end - next_},
                          .first = first,
@@ -171,14 +173,14 @@ bool ObjectRead::is_last_chunk() const {
 Task<Granted<>> ObjectRead::read_parts() {
     operation_.work().runs.clear();
     for (const Part& part : operation_.work().parts) lay_out(part);
-    BlockIo& io = operation_.io();
+    objects::BlockIo& io = operation_.io();
     for (const Operation::BlockRun& run : operation_.work().runs) {
         if (io.full()) {
             const auto some = co_await io.wait();
             if (!some) co_return refused(untraced(some.error()));
         }
-        io.read(buffer_of(piece_bytes(run.at * kBlock, run.count * kBlock)), run.block,
-                operation_.wait());
+        io.read(buffer_of(piece_bytes(run.at * objects::kBlock, run.count * objects::kBlock)),
+                run.block, operation_.wait());
     }
     const auto read = co_await io.wait();
     if (!read) co_return refused(untraced(read.error()));
@@ -200,8 +202,8 @@ void ObjectRead::lay_out(const Part& part) {
             continue;
         }
         const std::uint64_t hole_end = std::min(end, std::max(next, extent.first));
-        const auto hole =
-            piece_bytes((part.at + (next - part.first)) * kBlock, (hole_end - next) * kBlock);
+        const auto hole = piece_bytes((part.at + (next - part.first)) * objects::kBlock,
+                                      (hole_end - next) * objects::kBlock);
         std::ranges::fill(hole, std::byte{0});
         next = hole_end;
         if (next == end) break;
@@ -220,7 +222,7 @@ void ObjectRead::lay_out(const Part& part) {
 Granted<> ObjectRead::check_runs() {
     for (const Operation::BlockRun& run : operation_.work().runs) {
         for (std::uint32_t i = 0; i < run.count; ++i) {
-            const auto block = piece_bytes((run.at + i) * kBlock, kBlock);
+            const auto block = piece_bytes((run.at + i) * objects::kBlock, objects::kBlock);
             if (core::crc32c(block) == operation_.work().found_checksums[run.checksums_at + i])
                 continue;
             return refused(operation_.corrupt(fid_, run.first + i));
@@ -249,9 +251,9 @@ Task<Granted<>> ObjectRead::hand_over() {
 void ObjectRead::checksum(const Part& part) {
     const std::uint64_t end = part.bytes.end();
     for (std::uint64_t at = part.bytes.offset; at < end;) {
-        const std::uint64_t piece_end = std::min(end, (at / kBlock + 1) * kBlock);
-        if (piece_end - at == kBlock) {
-            operation_.work().checksums.push_back(checksum_of_block(part, at / kBlock));
+        const std::uint64_t piece_end = std::min(end, (at / objects::kBlock + 1) * objects::kBlock);
+        if (piece_end - at == objects::kBlock) {
+            operation_.work().checksums.push_back(checksum_of_block(part, at / objects::kBlock));
         } else {
             const auto bytes = bytes_of(part).subspan(at - part.bytes.offset, piece_end - at);
             operation_.work().checksums.push_back(core::crc32c(bytes));
@@ -285,12 +287,13 @@ fop::Reply ObjectRead::reply() const {
 
 Task<fop::Reply> run_read(Operation* operation) {
     const auto& read = operation->body<fop::Read>();
-    const store::Fid fid = store_fid(read.fid);
+    const store::Fid fid = objects::store_fid(read.fid);
     const store::BlockRange blocks = blocks_of(read.ranges);
-    const LockRequest needed{.fid = fid, .range = blocks.count == 0 ? kAttributes : blocks};
+    const objects::LockRequest needed{.fid = fid,
+                                      .range = blocks.count == 0 ? objects::kAttributes : blocks};
     const auto locked = co_await operation->lock(needed);
     if (!locked) co_return operation->refuse(locked.error());
-    const auto loaded = operation->load_object(fid, Access::kRead);
+    const auto loaded = operation->load_object(fid, objects::Access::kRead);
     if (!loaded) co_return operation->refuse(loaded.error());
     operation->enter(Phase::kExecute);
     const auto wanted = operation->check_wanted();

@@ -28,8 +28,9 @@ store::Fid fid_of_request(const store::ReplyKey& key) {
 Task<Granted<std::optional<fop::Reply>>> Operation::recall() {
     enter(Phase::kDistributedResources);
     reply_key_ = {.client = {caller().owner}, .request_number = request().id};
-    const LockRequest same{
-        .fid = fid_of_request(reply_key_), .range = kAttributes, .mode = LockMode::kExclusive};
+    const objects::LockRequest same{.fid = fid_of_request(reply_key_),
+                                    .range = objects::kAttributes,
+                                    .mode = objects::LockMode::kExclusive};
     std::optional<Waiting> waiting(std::in_place, *origin_.progress, reactor(),
                                    Wait{.what = WaitsFor::kSameRequest});
     const auto locked = co_await home_->locks().acquire(once_lock_, same, wait());
@@ -49,7 +50,7 @@ Task<Granted<std::optional<fop::Reply>>> Operation::recall() {
     const auto found = volume().map().find_reply(reply_key_);
     if (!found) co_return refused(found.error());
     if (!found->has_value()) co_return std::nullopt;
-    const auto reply = read_recorded_reply((*found)->reply);
+    const auto reply = objects::read_recorded_reply((*found)->reply);
     if (!reply) co_return refused(reply.error());
     if (reply->type != origin_.type->number) {
         co_return refused(fop::Status::kMalformed, "its number was used for another fop before");
@@ -62,7 +63,7 @@ Task<Granted<std::optional<fop::Reply>>> Operation::recall() {
 }
 
 Granted<> Operation::take_reply_room() {
-    ReplyShares& shares = home_->reply_shares();
+    objects::ReplyShares& shares = home_->reply_shares();
     const std::string& principal = caller().share;
     // A disk that takes no changes refuses this one, too, and says why.
     if (!volume().serving() || reply_room_.held()) return {};
@@ -91,16 +92,16 @@ void Operation::keep_reply_room() {
     reply_room_.keep();
 }
 
-void Operation::put_reply(const RecordedReply& reply) {
-    std::array<std::byte, kRecordedReplyBytesMax> bytes;
+void Operation::put_reply(const objects::RecordedReply& reply) {
+    std::array<std::byte, objects::kRecordedReplyBytesMax> bytes;
     const store::ReplyRecord record{.key = reply_key_,
                                     .made = home_->next_stamp(wall()),
-                                    .reply = write_recorded_reply(reply, bytes)};
+                                    .reply = objects::write_recorded_reply(reply, bytes)};
     change_.records.put(store::Key::reply(reply_key_), store::write_reply(value_, record));
     puts_reply_ = true;
 }
 
-fop::Changed Operation::changed_then(const RecordedReply& reply) const {
+fop::Changed Operation::changed_then(const objects::RecordedReply& reply) const {
     return {.version = reply.version, .size_bytes = reply.size_bytes, .receipt = durable_receipt()};
 }
 

@@ -17,13 +17,13 @@
 #include "core/timer_heap.h"
 #include "fabric/rpc/incoming.h"
 #include "lrs/scheduler.h"
+#include "objects/stores.h"
 #include "reqh/admission.h"
 #include "reqh/fom.h"
 #include "reqh/fop_metrics.h"
 #include "reqh/fop_record.h"
 #include "reqh/operation_pool.h"
 #include "reqh/shares.h"
-#include "reqh/stores.h"
 #include "reqh/tokens.h"
 
 namespace fopd::reqh {
@@ -44,7 +44,7 @@ struct RequestHandlerParts {
     lrs::Scheduler& requests;
     TokenVerdicts& tokens;
     core::EventSink& events;
-    Stores* stores = nullptr;  // Null: the node has no disks.
+    objects::Stores* stores = nullptr;  // Null: the node has no disks.
 };
 
 // A fom that has run for this long is called hung, once.

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "core/crc32c.h"
-#include "reqh/block_io.h"
-#include "reqh/fids.h"
+#include "objects/block_io.h"
+#include "objects/fids.h"
 #include "reqh/object_fops.h"
 #include "reqh/operation.h"
 
@@ -44,7 +44,9 @@ private:
     Task<Granted<>> commit(store::Reservation room);
     core::Buffer memory(std::size_t index) const {
         const core::Buffer& piece = operation_.piece();
-        return {.data = piece.data + index * kBlock, .size_bytes = kBlock, .region = piece.region};
+        return {.data = piece.data + index * objects::kBlock,
+                .size_bytes = objects::kBlock,
+                .region = piece.region};
     }
 
     Operation& operation_;
@@ -66,7 +68,7 @@ Task<Granted<fop::Changed>> Clearing::run() {
     // What frees no more than it writes could be repeated until the room left for deletes is gone.
     const bool frees = freed_blocks_ > edge_count_;
     const auto purpose = frees ? store::Purpose::kCutting : store::Purpose::kAdding;
-    const std::size_t bytes = store::kPutRecordBytesMax + kReplyRecordBytesMax;
+    const std::size_t bytes = store::kPutRecordBytesMax + objects::kReplyRecordBytesMax;
     auto room = co_await operation_.reserve(bytes, purpose);
     if (!room) co_return refused(room.error());
     operation_.enter(Phase::kExecute);
@@ -81,20 +83,20 @@ Task<Granted<fop::Changed>> Clearing::run() {
 void Clearing::find_edges() {
     const std::uint64_t size = operation_.object().size_bytes;
     const bool to_the_end = what_.bytes.end() >= size;
-    const std::uint64_t first_whole = (what_.bytes.offset + kBlock - 1) / kBlock;
+    const std::uint64_t first_whole = (what_.bytes.offset + objects::kBlock - 1) / objects::kBlock;
     const std::uint64_t end_whole =
-        to_the_end ? store::kObjectBlocksMax : what_.bytes.end() / kBlock;
+        to_the_end ? store::kObjectBlocksMax : what_.bytes.end() / objects::kBlock;
     if (what_.bytes.length == 0 || what_.bytes.offset >= size) return;
-    if (what_.bytes.offset % kBlock != 0) add_edge(what_.bytes.offset / kBlock);
+    if (what_.bytes.offset % objects::kBlock != 0) add_edge(what_.bytes.offset / objects::kBlock);
     if (first_whole < end_whole) hole_ = {.first = first_whole, .count = end_whole - first_whole};
-    const bool has_tail = !to_the_end && what_.bytes.end() % kBlock != 0;
+    const bool has_tail = !to_the_end && what_.bytes.end() % objects::kBlock != 0;
     if (has_tail && end_whole >= first_whole) add_edge(end_whole);
 }
 
 void Clearing::add_edge(std::uint64_t number) {
-    const std::uint64_t begin = number * kBlock;
+    const std::uint64_t begin = number * objects::kBlock;
     const std::uint64_t from = std::max(what_.bytes.offset, begin);
-    const std::uint64_t to = std::min(what_.bytes.end(), begin + kBlock);
+    const std::uint64_t to = std::min(what_.bytes.end(), begin + objects::kBlock);
     edges_[edge_count_++] = {.number = number, .zero_from = from - begin, .zero_to = to - begin};
 }
 
@@ -174,10 +176,11 @@ Task<Granted<>> Clearing::commit(store::Reservation room) {
 }
 
 Task<Granted<>> lock_whole(Operation* operation, store::Fid fid) {
-    const LockRequest needed{.fid = fid, .range = kWholeObject, .mode = LockMode::kExclusive};
+    const objects::LockRequest needed{
+        .fid = fid, .range = objects::kWholeObject, .mode = objects::LockMode::kExclusive};
     const auto locked = co_await operation->lock(needed);
     if (!locked) co_return locked;
-    const auto loaded = operation->load_object(fid, Access::kWrite);
+    const auto loaded = operation->load_object(fid, objects::Access::kWrite);
     if (!loaded) co_return loaded;
     co_return operation->check_serving();
 }
@@ -186,7 +189,7 @@ Task<Granted<>> lock_whole(Operation* operation, store::Fid fid) {
 
 Task<fop::Reply> run_truncate(Operation* operation) {
     const auto& truncate = operation->body<fop::Truncate>();
-    const store::Fid fid = store_fid(truncate.fid);
+    const store::Fid fid = objects::store_fid(truncate.fid);
     const auto locked = co_await lock_whole(operation, fid);
     if (!locked) co_return operation->refuse(locked.error());
     Clearing job(*operation, {.fid = fid,
@@ -200,7 +203,7 @@ Task<fop::Reply> run_truncate(Operation* operation) {
 
 Task<fop::Reply> run_punch(Operation* operation) {
     const auto& punch = operation->body<fop::Punch>();
-    const store::Fid fid = store_fid(punch.fid);
+    const store::Fid fid = objects::store_fid(punch.fid);
     const auto locked = co_await lock_whole(operation, fid);
     if (!locked) co_return operation->refuse(locked.error());
     Clearing job(*operation,

@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "core/crc32c.h"
+#include "objects/block_io.h"
+#include "objects/fids.h"
 #include "reqh/attributes.h"
-#include "reqh/block_io.h"
 #include "reqh/block_writer.h"
-#include "reqh/fids.h"
 #include "reqh/name_fops.h"
 #include "reqh/object_fops.h"
 #include "reqh/operation.h"
@@ -17,7 +17,7 @@ namespace fopd::reqh {
 namespace {
 
 // Locks the upload, or a part of it, of somebody who may write to it.
-Task<Granted<>> lock_upload(Operation* operation, LockRequest needed) {
+Task<Granted<>> lock_upload(Operation* operation, objects::LockRequest needed) {
     const auto locked = co_await operation->lock(needed);
     if (!locked) co_return locked;
     const auto loaded = operation->load_upload(needed.fid);
@@ -35,7 +35,7 @@ Task<fop::Reply> run_upload_begin(Operation* operation) {
     if (!group) co_return operation->refuse(group.error());
     if (begin.no_replace && !begin.name.empty()) {
         // Only to say it early: the commit decides.
-        const ObjectName name{.pool = *placed, .name = begin.name};
+        const objects::ObjectName name{.pool = *placed, .name = begin.name};
         const auto found = co_await operation->stores().parts().names.find(name);
         if (!found) co_return operation->refuse(untraced(found.error()));
         if (found->has_value()) {
@@ -49,9 +49,11 @@ Task<fop::Reply> run_upload_begin(Operation* operation) {
     const auto charged = operation->charge(acting_user(operation->caller()), {.objects = 1});
     if (!charged) co_return operation->refuse(charged.error());
     // Only to say it before it was sent, while another disk may still be tried.
-    const auto fits = operation->check_room((begin.size_bytes + kBlock - 1) / kBlock);
+    const auto fits =
+        operation->check_room((begin.size_bytes + objects::kBlock - 1) / objects::kBlock);
     if (!fits) co_return operation->refuse(fits.error());
-    auto room = co_await operation->reserve(store::kPutRecordBytesMax + kReplyRecordBytesMax);
+    auto room =
+        co_await operation->reserve(store::kPutRecordBytesMax + objects::kReplyRecordBytesMax);
     if (!room) co_return operation->refuse(room.error());
     operation->enter(Phase::kExecute);
     const auto wanted = operation->check_wanted();
@@ -72,7 +74,7 @@ Task<fop::Reply> run_upload_begin(Operation* operation) {
     operation->put_reply({.type = operation->request().type, .fid = fid});
     const auto receipt = co_await operation->commit_durable(std::move(*room));
     if (!receipt) co_return operation->refuse(receipt.error());
-    co_return fop::Reply{.body = fop::UploadBeginReply{.fid = fop_fid(fid)}};
+    co_return fop::Reply{.body = fop::UploadBeginReply{.fid = objects::fop_fid(fid)}};
 }
 
 // -- write --
@@ -81,7 +83,8 @@ namespace {
 
 // Whether the sender may write there at all, before anything is asked of it.
 Task<Granted<>> check_upload_before_pull(Operation* operation, store::Fid fid) {
-    const auto checked = co_await lock_upload(operation, {.fid = fid, .range = kAttributes});
+    const auto checked =
+        co_await lock_upload(operation, {.fid = fid, .range = objects::kAttributes});
     operation->unlock();
     co_return checked;
 }
@@ -90,7 +93,7 @@ Task<Granted<>> check_upload_before_pull(Operation* operation, store::Fid fid) {
 Task<Granted<fop::Receipt>> write_upload(Operation* operation, BlockWriter* writer) {
     const auto placed = co_await writer->place();
     if (!placed) co_return refused(placed.error());
-    auto room = co_await operation->reserve(kReplyRecordBytesMax);
+    auto room = co_await operation->reserve(objects::kReplyRecordBytesMax);
     if (!room) co_return refused(room.error());
     operation->enter(Phase::kExecute);
     const auto wanted = operation->check_wanted();
@@ -111,7 +114,7 @@ Task<Granted<fop::Receipt>> write_upload(Operation* operation, BlockWriter* writ
 
 Task<fop::Reply> run_upload_write(Operation* operation) {
     const auto& write = operation->body<fop::UploadWrite>();
-    const store::Fid fid = store_fid(write.fid);
+    const store::Fid fid = objects::store_fid(write.fid);
     const std::array ranges{write.range};
     const store::BlockRange blocks = blocks_of(ranges);
     const bool is_empty = blocks.count == 0;
@@ -128,9 +131,10 @@ Task<fop::Reply> run_upload_write(Operation* operation) {
     const auto brought = co_await writer.bring();
     if (!brought) co_return operation->refuse(brought.error());
     if (brought->has_value()) co_return **brought;
-    const LockRequest needed{.fid = fid,
-                             .range = is_empty ? kAttributes : blocks,
-                             .mode = is_empty ? LockMode::kShared : LockMode::kExclusive};
+    const objects::LockRequest needed{
+        .fid = fid,
+        .range = is_empty ? objects::kAttributes : blocks,
+        .mode = is_empty ? objects::LockMode::kShared : objects::LockMode::kExclusive};
     const auto locked = co_await lock_upload(operation, needed);
     if (!locked) co_return operation->refuse(locked.error());
     operation->home().upload_times().written(fid, operation->reactor().now());
@@ -150,9 +154,9 @@ namespace {
 // Whether there is nothing behind the end but zeros in the last block: an object never has more.
 Task<Granted<>> check_end(Operation* operation, const fop::UploadCommit* commit) {
     constexpr const char* kTooMuch = "bytes were written behind the size";
-    const store::Fid fid = store_fid(commit->fid);
+    const store::Fid fid = objects::store_fid(commit->fid);
     store::ObjectMap& map = operation->volume().map();
-    const std::uint64_t end = (commit->size_bytes + kBlock - 1) / kBlock;
+    const std::uint64_t end = (commit->size_bytes + objects::kBlock - 1) / objects::kBlock;
     if (end < store::kObjectBlocksMax) {
         const auto behind =
             map.count(fid, {.first = end, .count = store::kObjectBlocksMax - end}, 1);
@@ -161,7 +165,7 @@ Task<Granted<>> check_end(Operation* operation, const fop::UploadCommit* commit)
             co_return refused(fop::Status::kMalformed, kTooMuch);
         }
     }
-    const std::uint64_t used = commit->size_bytes % kBlock;
+    const std::uint64_t used = commit->size_bytes % objects::kBlock;
     if (used == 0) co_return Granted<>{};
     auto extents = map.extents(fid, {.first = end - 1, .count = 1});
     const auto last = extents.next();
@@ -169,11 +173,12 @@ Task<Granted<>> check_end(Operation* operation, const fop::UploadCommit* commit)
     if (!last->has_value()) co_return Granted<>{};
     const std::uint32_t expected = (*last)->checksums.front();
     const core::Buffer& piece = operation->piece();
-    operation->io().read({.data = piece.data, .size_bytes = kBlock, .region = piece.region},
-                         (*last)->block, operation->wait());
+    operation->io().read(
+        {.data = piece.data, .size_bytes = objects::kBlock, .region = piece.region}, (*last)->block,
+        operation->wait());
     const auto read = co_await operation->io().wait();
     if (!read) co_return refused(untraced(read.error()));
-    const auto bytes = piece.span().first(kBlock);
+    const auto bytes = piece.span().first(objects::kBlock);
     if (core::crc32c(bytes) != expected) co_return refused(operation->corrupt(fid, end - 1));
     const bool is_clean = std::ranges::all_of(bytes.subspan(used),
                                               [](std::byte each) { return each == std::byte{0}; });
@@ -204,8 +209,9 @@ Task<Granted<>> hold_name_of_upload(Operation* operation, store::Fid fid) {
 
 Task<Granted<fop::UploadCommitReply>> commit_upload(Operation* operation,
                                                     const fop::UploadCommit* commit) {
-    const store::Fid fid = store_fid(commit->fid);
-    auto room = co_await operation->reserve(store::kPutRecordBytesMax + kReplyRecordBytesMax);
+    const store::Fid fid = objects::store_fid(commit->fid);
+    auto room =
+        co_await operation->reserve(store::kPutRecordBytesMax + objects::kReplyRecordBytesMax);
     if (!room) co_return refused(room.error());
     operation->enter(Phase::kExecute);
     const auto wanted = operation->check_wanted();
@@ -229,10 +235,11 @@ Task<Granted<fop::UploadCommitReply>> commit_upload(Operation* operation,
 
 Task<fop::Reply> run_upload_commit(Operation* operation) {
     const auto& commit = operation->body<fop::UploadCommit>();
-    const store::Fid fid = store_fid(commit.fid);
+    const store::Fid fid = objects::store_fid(commit.fid);
     const auto held = co_await hold_name_of_upload(operation, fid);
     if (!held) co_return operation->refuse(held.error());
-    const LockRequest whole{.fid = fid, .range = kWholeObject, .mode = LockMode::kExclusive};
+    const objects::LockRequest whole{
+        .fid = fid, .range = objects::kWholeObject, .mode = objects::LockMode::kExclusive};
     const auto locked = co_await lock_upload(operation, whole);
     if (!locked) co_return operation->refuse(locked.error());
     operation->enter(Phase::kFetch);
@@ -258,8 +265,9 @@ Task<fop::Reply> run_upload_commit(Operation* operation) {
 // -- abort --
 
 Task<fop::Reply> run_upload_abort(Operation* operation) {
-    const store::Fid fid = store_fid(operation->body<fop::UploadAbort>().fid);
-    const LockRequest whole{.fid = fid, .range = kWholeObject, .mode = LockMode::kExclusive};
+    const store::Fid fid = objects::store_fid(operation->body<fop::UploadAbort>().fid);
+    const objects::LockRequest whole{
+        .fid = fid, .range = objects::kWholeObject, .mode = objects::LockMode::kExclusive};
     const auto locked = co_await lock_upload(operation, whole);
     // Asked for twice, it is done once.
     const bool has_gone = !locked && locked.error().status == fop::Status::kNotFound;

@@ -3,8 +3,8 @@
 #include <limits>
 #include <utility>
 
+#include "objects/fids.h"
 #include "reqh/block_writer.h"
-#include "reqh/fids.h"
 #include "reqh/object_fops.h"
 #include "reqh/operation.h"
 
@@ -44,14 +44,15 @@ private:
     const What what_;
     BlockWriter& writer_;
     store::LastWriter last_writer_;  // Before.
-    ObjectState before_;
-    ObjectState after_;
+    objects::ObjectState before_;
+    objects::ObjectState after_;
 };
 
 Task<Granted<fop::Changed>> ObjectWrite::run() {
     const auto placed = co_await writer_.place();
     if (!placed) co_return refused(placed.error());
-    auto room = co_await operation_.reserve(store::kPutRecordBytesMax + kReplyRecordBytesMax);
+    auto room =
+        co_await operation_.reserve(store::kPutRecordBytesMax + objects::kReplyRecordBytesMax);
     if (!room) co_return refused(room.error());
     operation_.enter(Phase::kExecute);
     const auto wanted = operation_.check_wanted();
@@ -69,7 +70,7 @@ Task<Granted<fop::Changed>> ObjectWrite::run() {
         co_return refused(begun.error());
     }
     note_changed();
-    RangeLocks& locks = operation_.home().locks();
+    objects::RangeLocks& locks = operation_.home().locks();
     locks.change_begun(operation_.held_lock(), before_);
     const auto receipt = co_await operation_.finish_change(data);
     if (!receipt) co_return refused(receipt.error());
@@ -105,7 +106,7 @@ Granted<> ObjectWrite::put_grown_object() {
 // A write that comes again after it was lost gives way to what others have changed since.
 Granted<> ObjectWrite::check_still_newest() const {
     if (what_.lost_in == 0) return {};
-    const ChangedRanges& changed = operation_.home().changed_ranges();
+    const objects::ChangedRanges& changed = operation_.home().changed_ranges();
     for (const fop::Range& range : what_.ranges) {
         const auto change = operation_.changed_range(what_.fid, range, last_writer_);
         if (changed.may_be_newer(change, what_.lost_in)) {
@@ -134,7 +135,7 @@ fop::Changed unchanged(const Operation& operation) {
 Task<Granted<>> check_before_pull(Operation* operation, store::Fid fid) {
     const auto locked = co_await operation->lock_to_look(fid);
     if (!locked) co_return locked;
-    const auto loaded = operation->load_object(fid, Access::kWrite);
+    const auto loaded = operation->load_object(fid, objects::Access::kWrite);
     operation->unlock();
     if (!loaded) co_return loaded;
     co_return operation->check_serving();
@@ -144,7 +145,7 @@ Task<Granted<>> check_before_pull(Operation* operation, store::Fid fid) {
 
 Task<fop::Reply> run_write(Operation* operation) {
     const auto& write = operation->body<fop::Write>();
-    const store::Fid fid = store_fid(write.fid);
+    const store::Fid fid = objects::store_fid(write.fid);
     const auto planned = operation->work().plan.begin(write.ranges);
     if (!planned) co_return operation->refuse(refusal_of(planned.error()));
     const store::BlockRange blocks = blocks_of(write.ranges);
@@ -160,12 +161,13 @@ Task<fop::Reply> run_write(Operation* operation) {
     const auto brought = co_await writer.bring();
     if (!brought) co_return operation->refuse(brought.error());
     if (brought->has_value()) co_return **brought;
-    const LockRequest needed{.fid = fid,
-                             .range = is_empty ? kAttributes : blocks,
-                             .mode = is_empty ? LockMode::kShared : LockMode::kExclusive};
+    const objects::LockRequest needed{
+        .fid = fid,
+        .range = is_empty ? objects::kAttributes : blocks,
+        .mode = is_empty ? objects::LockMode::kShared : objects::LockMode::kExclusive};
     const auto locked = co_await operation->lock(needed);
     if (!locked) co_return operation->refuse(locked.error());
-    const auto loaded = operation->load_object(fid, Access::kWrite);
+    const auto loaded = operation->load_object(fid, objects::Access::kWrite);
     if (!loaded) co_return operation->refuse(loaded.error());
     if (is_empty) {
         co_return fop::Reply{.body = fop::WriteReply{.changed = unchanged(*operation)}};
@@ -187,7 +189,7 @@ Task<fop::Reply> run_write(Operation* operation) {
 // length meanwhile.
 Task<fop::Reply> run_append(Operation* operation) {
     const auto& append = operation->body<fop::Append>();
-    const store::Fid fid = store_fid(append.fid);
+    const store::Fid fid = objects::store_fid(append.fid);
     std::array ranges{fop::Range{.offset = 0, .length = append.length}};
     if (append.source) {
         const auto allowed = co_await check_before_pull(operation, fid);
@@ -204,10 +206,11 @@ Task<fop::Reply> run_append(Operation* operation) {
     const auto brought = co_await writer.bring();
     if (!brought) co_return operation->refuse(brought.error());
     if (brought->has_value()) co_return **brought;
-    const LockRequest needed{.fid = fid, .range = kWholeObject, .mode = LockMode::kExclusive};
+    const objects::LockRequest needed{
+        .fid = fid, .range = objects::kWholeObject, .mode = objects::LockMode::kExclusive};
     const auto locked = co_await operation->lock(needed);
     if (!locked) co_return operation->refuse(locked.error());
-    const auto loaded = operation->load_object(fid, Access::kWrite);
+    const auto loaded = operation->load_object(fid, objects::Access::kWrite);
     if (!loaded) co_return operation->refuse(loaded.error());
     const std::uint64_t offset = operation->object().size_bytes;
     if (append.length == 0) {

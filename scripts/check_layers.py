@@ -17,7 +17,8 @@ ALLOWED = {
     "io_sched": {"core", "config", "devices"},
     "eh": {"core", "config", "fop", "fabric"},
     "lrs": {"core", "config", "fop"},
-    "reqh": {"core", "config", "fop", "fabric", "store", "io_sched", "lrs"},
+    "objects": {"core", "fop", "devices", "store", "io_sched"},
+    "reqh": {"core", "config", "fop", "fabric", "store", "io_sched", "lrs", "objects"},
     "client": {"core", "fop", "fabric"},
 }
 ALLOWED["daemon"] = set(ALLOWED) - {"client"}

@@ -394,8 +394,8 @@ bool ObjectStage::look_at_checks() {
     for (const auto& disk : node_.node().disks().all()) {
         if (disk->volume() == nullptr) continue;
         daemon::Locality& locality = *node_.node().localities()[disk->place().locality];
-        const reqh::CheckStatus check = locality.store_check()->status(*disk->slot());
-        using State = reqh::CheckStatus::State;
+        const objects::CheckStatus check = locality.store_check()->status(*disk->slot());
+        using State = objects::CheckStatus::State;
         if (check.state == State::kRunning) runs = true;
         if (check.state == State::kFailed) book_.break_promise("a check failed: " + check.problem);
         if (check.report.findings.empty()) continue;

@@ -1,7 +1,7 @@
 // Goal: what is scattered on a disk is brought together, and stays what it was, whatever changes
 // meanwhile. Method: a node over simulated disks; objects that are written a block at a time.
 
-#include "reqh/coalescer.h"
+#include "objects/coalescer.h"
 
 #include "store/extent_move.h"
 #include "tests/catch.h"
@@ -21,13 +21,14 @@ StageOptions hasty() {
 
 // Every other block of the first half, and all of the second, the last one first.
 Bytes scatter(StoreStage& stage, fop::Fid fid) {
-    Bytes whole(kBlocks * kBlock);
+    Bytes whole(kBlocks * objects::kBlock);
     for (std::uint64_t i = kBlocks; i > 0; --i) {
         const std::uint64_t block = i - 1;
         if (block < kBlocks / 2 && block % 2 == 1) continue;
-        const Bytes bytes = pattern(kBlock, 100 + block);
-        stage.write(fid, block * kBlock, bytes);
-        std::ranges::copy(bytes, whole.begin() + static_cast<std::ptrdiff_t>(block * kBlock));
+        const Bytes bytes = pattern(objects::kBlock, 100 + block);
+        stage.write(fid, block * objects::kBlock, bytes);
+        std::ranges::copy(bytes,
+                          whole.begin() + static_cast<std::ptrdiff_t>(block * objects::kBlock));
     }
     return whole;
 }
@@ -57,11 +58,11 @@ TEST_CASE("reqh coalescer: what is scattered is brought together, once", "[reqh]
 
     REQUIRE(breaks_of(stage, fid) <= 1);
     REQUIRE(moved(stage) == 48);
-    REQUIRE(stage.read(fid, 0, kBlocks * kBlock) == whole);
+    REQUIRE(stage.read(fid, 0, kBlocks * objects::kBlock) == whole);
     REQUIRE(stage.volume().space_use().used_blocks == 48);
 
     stage.restart();
-    REQUIRE(stage.read(fid, 0, kBlocks * kBlock) == whole);
+    REQUIRE(stage.read(fid, 0, kBlocks * objects::kBlock) == whole);
     stage.run_for(10s);
     REQUIRE(moved(stage) == 0);  // Since the start.
     REQUIRE(stage.all_pieces_are_back());
@@ -90,14 +91,14 @@ TEST_CASE("reqh coalescer: what is written meanwhile is kept", "[reqh]") {
     Bytes whole = scatter(stage, fid);
 
     for (unsigned i = 0; i < 600; ++i) {
-        const std::uint64_t at = stage.random.below(kBlocks * kBlock - 5000);
+        const std::uint64_t at = stage.random.below(kBlocks * objects::kBlock - 5000);
         const Bytes bytes = pattern(1 + stage.random.below(5000), i);
         stage.write(fid, at, bytes);
         std::ranges::copy(bytes, whole.begin() + static_cast<std::ptrdiff_t>(at));
         if (stage.random.below(4) == 0) stage.run_for(3ms);
     }
 
-    REQUIRE(stage.read(fid, 0, kBlocks * kBlock) == whole);
+    REQUIRE(stage.read(fid, 0, kBlocks * objects::kBlock) == whole);
     REQUIRE(moved(stage) > kBlocks);
 }
 
@@ -109,13 +110,13 @@ TEST_CASE("reqh coalescer: what is damaged stays so", "[reqh]") {
         stage.volume().map().extents({.high = fid.high, .low = fid.low}, {.first = 40, .count = 1});
     const auto extent = extents.next();
     REQUIRE(extent->has_value());
-    stage.image().flip_bit((*extent)->block * kBlock + 9, 2);
+    stage.image().flip_bit((*extent)->block * objects::kBlock + 9, 2);
     stage.volume().map().release();
 
     stage.run_for(10s);
 
     REQUIRE(moved(stage) == 0);
-    const ReadSpec read(fid, {{.offset = 40 * kBlock, .length = kBlock}});
+    const ReadSpec read(fid, {{.offset = 40 * objects::kBlock, .length = objects::kBlock}});
     REQUIRE(stage.call(read.spec(WriteSpec::Way::kMemory)).status() == fop::Status::kCorrupt);
 }
 
@@ -129,8 +130,8 @@ TEST_CASE("reqh coalescer: a disk that is nearly full is left alone", "[reqh]") 
         const store::SpaceUse use = stage.volume().space_use();
         return use.free_blocks < use.total_blocks / 10;
     };
-    for (; !is_nearly_full(); at += 16 * kBlock) {
-        stage.write(filler, at, pattern(16 * kBlock, at));
+    for (; !is_nearly_full(); at += 16 * objects::kBlock) {
+        stage.write(filler, at, pattern(16 * objects::kBlock, at));
     }
 
     stage.run_for(10s);

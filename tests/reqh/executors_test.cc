@@ -9,7 +9,7 @@
 
 #include "lrs/classes/described_request.h"
 #include "lrs/tbf/tbf.h"
-#include "reqh/fids.h"
+#include "objects/fids.h"
 #include "tests/fop/samples.h"
 #include "tests/reqh/store_stage.h"
 
@@ -25,12 +25,12 @@ constexpr const char* kSlotPool = "fast";
 constexpr const char* kNamedPool = "slow";
 constexpr store::Slot kSampleSlot = 7;
 
-StoreLayoutPtr two_pools() {
-    auto layout = std::make_shared<StoreLayout>();
+objects::StoreLayoutPtr two_pools() {
+    auto layout = std::make_shared<objects::StoreLayout>();
     layout->version = 1000;
-    layout->pools.push_back({.id = pool_id(kNamedPool), .name = kNamedPool});
-    layout->pools.push_back({.id = pool_id(kSlotPool), .name = kSlotPool});
-    layout->slots.push_back({.slot = kSampleSlot, .pool = pool_id(kSlotPool)});
+    layout->pools.push_back({.id = objects::pool_id(kNamedPool), .name = kNamedPool});
+    layout->pools.push_back({.id = objects::pool_id(kSlotPool), .name = kSlotPool});
+    layout->slots.push_back({.slot = kSampleSlot, .pool = objects::pool_id(kSlotPool)});
     return layout;
 }
 
@@ -51,7 +51,8 @@ FopSpec sample_of(const fop::FopType& type) {
 std::string object_in(const fop::RequestBody& body) {
     return std::visit(
         [](const auto& each) -> std::string {
-            if constexpr (requires { each.fid; }) return format_fid(store_fid(each.fid));
+            if constexpr (requires { each.fid; })
+                return objects::format_fid(objects::store_fid(each.fid));
             return {};
         },
         body);
@@ -161,7 +162,7 @@ private:
         return std::ranges::find(classes, name, &lrs::ClassFigures::name) != classes.end();
     }
 
-    const StoreLayoutPtr layout_ = two_pools();
+    const objects::StoreLayoutPtr layout_ = two_pools();
     StoreStage stage_;
 };
 
@@ -220,7 +221,7 @@ TEST_CASE("reqh rules: the class by all keys together is the one that is said", 
 }
 
 TEST_CASE("reqh rules: of fops that cannot be nothing is said", "[reqh]") {
-    const StoreLayoutPtr layout = two_pools();
+    const objects::StoreLayoutPtr layout = two_pools();
     const auto wrong = [&layout](std::string_view text) {
         const auto request = lrs::DescribedRequest::parse(text);
         REQUIRE(request.has_value());

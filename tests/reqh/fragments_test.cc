@@ -2,7 +2,7 @@
 // and after a loss of power, though its space comes back in pieces.
 // Method: a volume whose turns look at two extents.
 
-#include "reqh/store_check.h"
+#include "objects/store_check.h"
 #include "tests/catch.h"
 #include "tests/reqh/store_stage.h"
 
@@ -14,20 +14,21 @@ namespace {
 
 constexpr std::uint64_t kExtents = 60;
 constexpr store::SweepOptions kSweep{.extents_a_turn = 2, .pause = 10ms};
-constexpr std::uint64_t kSize = 2 * kExtents * kBlock;
+constexpr std::uint64_t kSize = 2 * kExtents * objects::kBlock;
 
 // Every other block of an object, and what it reads as.
 class Fragments {
 public:
     explicit Fragments(StoreStage& stage) : stage_(stage), fid(stage.create("torn")) {
-        bytes.resize(kSize - kBlock);
+        bytes.resize(kSize - objects::kBlock);
         for (std::uint64_t i = 0; i < kExtents; ++i) write(2 * i, i);
     }
 
     void write(std::uint64_t block, std::uint64_t seed) {
-        const Bytes what = pattern(kBlock, seed);
-        stage_.write(fid, block * kBlock, what);
-        std::ranges::copy(what, bytes.begin() + static_cast<std::ptrdiff_t>(block * kBlock));
+        const Bytes what = pattern(objects::kBlock, seed);
+        stage_.write(fid, block * objects::kBlock, what);
+        std::ranges::copy(what,
+                          bytes.begin() + static_cast<std::ptrdiff_t>(block * objects::kBlock));
     }
     void cut(std::uint64_t size) {
         REQUIRE(stage_.call(truncate(fid, size)).status() == fop::Status::kDone);
@@ -39,7 +40,7 @@ public:
         std::ranges::fill(std::span(bytes).subspan(range.offset, range.length), std::byte{0});
     }
     void check() { REQUIRE(stage_.read(fid, 0, kSize) == bytes); }
-    std::uint64_t blocks() { return stage_.stat(fid).allocated_bytes / kBlock; }
+    std::uint64_t blocks() { return stage_.stat(fid).allocated_bytes / objects::kBlock; }
 
 private:
     StoreStage& stage_;
@@ -57,8 +58,9 @@ std::uint64_t used_blocks(StoreStage& stage) {
 fop::Fid fill_disk(StoreStage& stage) {
     const fop::Fid other = stage.create("other");
     fop::Status status = fop::Status::kDone;
-    for (std::uint64_t at = 0; status == fop::Status::kDone; at += kBlock) {
-        const WriteSpec write(other, {{.offset = at, .length = kBlock}}, pattern(kBlock, at));
+    for (std::uint64_t at = 0; status == fop::Status::kDone; at += objects::kBlock) {
+        const WriteSpec write(other, {{.offset = at, .length = objects::kBlock}},
+                              pattern(objects::kBlock, at));
         status = stage.call(write.spec(WriteSpec::Way::kInline)).status();
     }
     REQUIRE(status == fop::Status::kNoSpace);
@@ -90,11 +92,11 @@ int cleared_ranges(StoreStage& stage) {
 }
 
 void must_fit_together(StoreStage& stage) {
-    StoreCheck check(stage.stores(), 1ULL << 40);
+    objects::StoreCheck check(stage.stores(), 1ULL << 40);
     REQUIRE(check.begin(kFirstSlot).has_value());
-    using State = CheckStatus::State;
+    using State = objects::CheckStatus::State;
     while (check.status(kFirstSlot).state == State::kRunning) REQUIRE(stage.world.step());
-    const CheckStatus status = check.status(kFirstSlot);
+    const objects::CheckStatus status = check.status(kFirstSlot);
     for (const auto& finding : status.report.findings) UNSCOPED_INFO(finding.reason);
     REQUIRE(status.state == State::kDone);
     REQUIRE(status.report.finding_count == 0);
@@ -108,7 +110,7 @@ TEST_CASE("reqh fragments: a truncate is whole at once, and its space comes back
     stage.run_for(1s);
     const std::uint64_t used = used_blocks(stage);
 
-    torn.cut(9 * kBlock + 7);
+    torn.cut(9 * objects::kBlock + 7);
 
     REQUIRE(used_blocks(stage) > used - kExtents + 10);
     REQUIRE(torn.blocks() == 5);
@@ -133,7 +135,7 @@ TEST_CASE("reqh fragments: what is written where blocks are going is there to st
     REQUIRE(stage.volume().sweeping());
     REQUIRE(torn.blocks() == 6);
     torn.check();
-    torn.tear({.offset = 40 * kBlock, .length = 12 * kBlock});
+    torn.tear({.offset = 40 * objects::kBlock, .length = 12 * objects::kBlock});
     REQUIRE(torn.blocks() == 4);
     torn.check();
     must_fit_together(stage);
@@ -222,9 +224,10 @@ TEST_CASE("reqh fragments: a truncate that is given up changes nothing", "[reqh]
 TEST_CASE("reqh fragments: a truncate waits for nobody who has few cleared ranges", "[reqh]") {
     StoreStage stage({.sweep = {.extents_a_turn = 1, .pause = 10s}});
     const fop::Fid fid = stage.create("long");
-    for (std::uint64_t i = 0; i < 400; ++i) stage.write(fid, 2 * i * kBlock, pattern(kBlock, i));
+    for (std::uint64_t i = 0; i < 400; ++i)
+        stage.write(fid, 2 * i * objects::kBlock, pattern(objects::kBlock, i));
     stage.run_for(20s);
-    REQUIRE(stage.call(truncate(fid, 2 * 390 * kBlock)).status() == fop::Status::kDone);
+    REQUIRE(stage.call(truncate(fid, 2 * 390 * objects::kBlock)).status() == fop::Status::kDone);
     const Instant before = stage.world.now();
     REQUIRE(stage.call(truncate(fid, 0)).status() == fop::Status::kDone);
     REQUIRE(stage.world.now() - before < 5s);
@@ -251,8 +254,9 @@ TEST_CASE("reqh fragments: who waits for space hears of it when the disk fails",
     Fragments torn(stage);
     const fop::Fid other = fill_disk(stage);
     torn.cut(0);
-    const Bytes what = pattern(kBlock, 5);
-    const WriteSpec write(torn.fid, {{.offset = 7 * kBlock, .length = kBlock}}, what);
+    const Bytes what = pattern(objects::kBlock, 5);
+    const WriteSpec write(torn.fid, {{.offset = 7 * objects::kBlock, .length = objects::kBlock}},
+                          what);
     const FakeFop& waits = stage.send(write.spec(WriteSpec::Way::kInline));
     stage.run_for(5ms);
     REQUIRE(!waits.answer);
@@ -267,12 +271,14 @@ TEST_CASE("reqh fragments: who waits for space hears of it when the disk fails",
 TEST_CASE("reqh fragments: what has gone does not go again after a replay", "[reqh]") {
     StoreStage stage({.sweep = kSweep});
     const fop::Fid fid = stage.create("short");
-    for (std::uint64_t i = 0; i < 10; ++i) stage.write(fid, 2 * i * kBlock, pattern(kBlock, i));
+    for (std::uint64_t i = 0; i < 10; ++i)
+        stage.write(fid, 2 * i * objects::kBlock, pattern(objects::kBlock, i));
     REQUIRE(stage.call(truncate(fid, 0)).status() == fop::Status::kDone);
     REQUIRE(cleared_ranges(stage) == 1);
     stage.run_for(500ms);
     REQUIRE(cleared_ranges(stage) == 0);
-    for (std::uint64_t i = 1; i < 30; i += 2) stage.write(fid, i * kBlock, pattern(kBlock, i));
+    for (std::uint64_t i = 1; i < 30; i += 2)
+        stage.write(fid, i * objects::kBlock, pattern(objects::kBlock, i));
     stage.lose_power();
     stage.index_image() = {};
     stage.start();

@@ -23,7 +23,7 @@ constexpr std::uint64_t kFewSeeds = 1;
 // Each seed fills and empties disks with tens of thousands of fops.
 constexpr std::uint64_t kSwarmSeedsToOne = 50;
 // What a volume of segments of 64 blocks needs.
-constexpr std::uint64_t kSmallestDisk = (256 + 7 * 64) * std::uint64_t{kBlock};
+constexpr std::uint64_t kSmallestDisk = (256 + 7 * 64) * std::uint64_t{objects::kBlock};
 
 enum class Filling : std::uint8_t { kEmptyObjects, kTiny, kLarge, kFragmented };
 
@@ -147,13 +147,14 @@ public:
         REQUIRE(fid.has_value());
         Object large{.fid = *fid};
         for (std::uint64_t block = 0; block < kPunchedBlocks; block += 32) {
-            REQUIRE(write(large, {.offset = block * kBlock, .length = 32 * kBlock}));
+            REQUIRE(
+                write(large, {.offset = block * objects::kBlock, .length = 32 * objects::kBlock}));
         }
         fill();
         objects_.push_back(large);
         bool is_refused = false;
         for (std::uint64_t block = 0; block < kPunchedBlocks && !is_refused; ++block) {
-            const fop::Range byte{.offset = block * kBlock + 1, .length = 1};
+            const fop::Range byte{.offset = block * objects::kBlock + 1, .length = 1};
             is_refused = !has_added(stage_.send(punch(*fid, byte)));
         }
         REQUIRE(is_refused);
@@ -177,7 +178,7 @@ private:
         bool frees = false;  // More than it takes, for sure.
     };
     // As many blocks hold some of a fragmented object for sure, and two are more than the edges.
-    static constexpr std::uint64_t kFreeingBytes = 8 * kBlock;
+    static constexpr std::uint64_t kFreeingBytes = 8 * objects::kBlock;
 
     Use use() {
         const FakeFop& statfs = stage_.call({.type = type_of("statfs"), .body = fop::Statfs{}});
@@ -231,12 +232,13 @@ private:
             case Filling::kTiny:
                 return write(object, {.offset = 0, .length = 1 + random_.below(5000)});
             case Filling::kLarge:
-                return write(object, {.offset = 0, .length = kBlock * (1 + random_.below(64))});
+                return write(object,
+                             {.offset = 0, .length = objects::kBlock * (1 + random_.below(64))});
             case Filling::kFragmented: break;
         }
         for (std::uint64_t block = 0; block < 16; ++block) {
-            const std::uint64_t at = (block % 2 == 0 ? block : 31 - block) * kBlock;
-            if (!write(object, {.offset = at, .length = kBlock})) return false;
+            const std::uint64_t at = (block % 2 == 0 ? block : 31 - block) * objects::kBlock;
+            if (!write(object, {.offset = at, .length = objects::kBlock})) return false;
         }
         return true;
     }
@@ -358,7 +360,7 @@ TEST_CASE("reqh full disk: truncates that free nothing leave room for deletes", 
 }
 
 TEST_CASE("reqh full disk: punches of single bytes leave room for deletes", "[reqh]") {
-    FullDisk(Plan{.disk_bytes = kSmallestDisk + 1024 * std::uint64_t{kBlock},
+    FullDisk(Plan{.disk_bytes = kSmallestDisk + 1024 * std::uint64_t{objects::kBlock},
                   .filling = Filling::kEmptyObjects,
                   .replies_kept = 1500s})
         .fill_and_punch_bytes();
@@ -378,7 +380,7 @@ TEST_CASE("reqh full disk: one of any size can be emptied, with kills in between
         core::Random random(seed);
         const Plan plan{.seed = seed,
                         .whose_seed = fopd::testing::Replay::Seed::kOfSwarm,
-                        .disk_bytes = kSmallestDisk + random.below(12) * 64 * kBlock,
+                        .disk_bytes = kSmallestDisk + random.below(12) * 64 * objects::kBlock,
                         .filling = static_cast<Filling>(random.below(4)),
                         .rounds = 2,
                         .kills = random.below(2) == 0};

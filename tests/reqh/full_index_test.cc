@@ -19,7 +19,8 @@ constexpr std::size_t kFewChanges = 400;
 
 // Buffered writes of a block, until one is refused.
 fop::Status write_until_refused(StoreStage& stage, fop::Fid fid) {
-    const WriteSpec write(fid, {{.offset = 0, .length = kBlock}}, pattern(kBlock, 1));
+    const WriteSpec write(fid, {{.offset = 0, .length = objects::kBlock}},
+                          pattern(objects::kBlock, 1));
     for (int i = 0; i < 10'000; ++i) {
         const fop::Status status = stage.call(write.spec(WriteSpec::Way::kInline)).status();
         if (status != fop::Status::kDone) return status;
@@ -36,17 +37,18 @@ TEST_CASE("reqh index: one that is full says so, and goes on afterwards", "[reqh
     REQUIRE(write_until_refused(stage, fid) == fop::Status::kNoSpace);
 
     const Instant began = stage.world.now();
-    const WriteSpec write(fid, {{.offset = 0, .length = kBlock}}, pattern(kBlock, 2));
+    const WriteSpec write(fid, {{.offset = 0, .length = objects::kBlock}},
+                          pattern(objects::kBlock, 2));
     FakeFop& refused = stage.call(write.spec(WriteSpec::Way::kInline));
     REQUIRE(refused.status() == fop::Status::kNoSpace);
     REQUIRE(refused.answer->words == "there is no space left for the index of its disk");
     REQUIRE(stage.world.now() - began < 1s);
-    REQUIRE(stage.read(fid, 0, kBlock) == pattern(kBlock, 1));
+    REQUIRE(stage.read(fid, 0, objects::kBlock) == pattern(objects::kBlock, 1));
 
     stage.index_image().refusal.reset();
     stage.run_for(10s);
     REQUIRE(stage.call(write.spec(WriteSpec::Way::kInline)).status() == fop::Status::kDone);
-    REQUIRE(stage.read(fid, 0, kBlock) == pattern(kBlock, 2));
+    REQUIRE(stage.read(fid, 0, objects::kBlock) == pattern(objects::kBlock, 2));
     REQUIRE(stage.all_pieces_are_back());
 }
 
@@ -59,9 +61,9 @@ TEST_CASE("reqh index: nothing is lost when the power goes while it is full", "[
     stage.index_image().refusal.reset();
     stage.start();
 
-    REQUIRE(stage.read(fid, 0, kBlock) == pattern(kBlock, 1));
-    stage.write(fid, 0, pattern(kBlock, 2));
-    REQUIRE(stage.read(fid, 0, kBlock) == pattern(kBlock, 2));
+    REQUIRE(stage.read(fid, 0, objects::kBlock) == pattern(objects::kBlock, 1));
+    stage.write(fid, 0, pattern(objects::kBlock, 2));
+    REQUIRE(stage.read(fid, 0, objects::kBlock) == pattern(objects::kBlock, 2));
 }
 
 // The index takes what frees from its reserve.
@@ -70,19 +72,20 @@ TEST_CASE("reqh index: one without a reserve takes deletes, truncates and punche
     std::vector<fop::Fid> fids;
     for (int i = 0; i < 600; ++i) {
         fids.push_back(stage.create(std::to_string(i)));
-        if (i % 4 == 0) stage.write(fids.back(), 0, pattern(4 * kBlock, 1));
+        if (i % 4 == 0) stage.write(fids.back(), 0, pattern(4 * objects::kBlock, 1));
     }
     stage.index_image().has_reserve = false;
     stage.run_for(10s);
     REQUIRE(stage.event_count("store.index_full") == 1);
-    const WriteSpec refused(fids[0], {{.offset = 0, .length = kBlock}}, pattern(kBlock, 2));
+    const WriteSpec refused(fids[0], {{.offset = 0, .length = objects::kBlock}},
+                            pattern(objects::kBlock, 2));
     FakeFop& write = stage.call(refused.spec(WriteSpec::Way::kInline));
     REQUIRE(write.status() == fop::Status::kNoSpace);
     REQUIRE(write.answer->words == "there is no space left for the index of its disk");
     REQUIRE(stage.call(truncate(fids[0], 100)).status() == fop::Status::kDone);
-    REQUIRE(stage.call(punch(fids[4], {.offset = 10, .length = 3 * kBlock})).status() ==
+    REQUIRE(stage.call(punch(fids[4], {.offset = 10, .length = 3 * objects::kBlock})).status() ==
             fop::Status::kNoSpace);
-    REQUIRE(stage.call(punch(fids[4], {.offset = 10, .length = 4 * kBlock})).status() ==
+    REQUIRE(stage.call(punch(fids[4], {.offset = 10, .length = 4 * objects::kBlock})).status() ==
             fop::Status::kDone);
     for (const fop::Fid fid : fids) {
         FakeFop& removed = stage.call({.type = type_of("delete"), .body = fop::Delete{.fid = fid}});
@@ -108,8 +111,8 @@ TEST_CASE("reqh index: one without a reserve is given few changes at a time", "[
     for (int i = 0; i < 2000; ++i) fids.push_back(stage.create());
     // Two of hundreds of extents.
     for (std::uint64_t i = 0; i < 300; ++i) {
-        stage.write(fids[0], 2 * i * kBlock, pattern(kBlock, 1));
-        stage.write(fids[1], 2 * i * kBlock, pattern(kBlock, 1));
+        stage.write(fids[0], 2 * i * objects::kBlock, pattern(objects::kBlock, 1));
+        stage.write(fids[1], 2 * i * objects::kBlock, pattern(objects::kBlock, 1));
     }
     stage.index_image().has_reserve = false;
     stage.run_for(20s);
@@ -149,7 +152,8 @@ TEST_CASE("reqh index: what waits for room in the log is refused when the index 
     StoreStage stage({.disk_bytes = 8UL << 20});
     const auto fid = stage.create("one");
     stage.index_image().refusal = Error{.code = Errc::kIo, .context = "map"};
-    const WriteSpec write(fid, {{.offset = 0, .length = kBlock}}, pattern(kBlock, 1));
+    const WriteSpec write(fid, {{.offset = 0, .length = objects::kBlock}},
+                          pattern(objects::kBlock, 1));
     std::vector<FakeFop*> under_way;
     while (stage.volume().serving()) {
         REQUIRE(under_way.size() < 10'000);
@@ -166,7 +170,8 @@ TEST_CASE("reqh index: what waits for room in the log is refused when the index 
 TEST_CASE("reqh index: what was removed before it was full is freed when it goes on", "[reqh]") {
     StoreStage stage({.disk_bytes = 8UL << 20});
     const auto kept = stage.create("kept");
-    const WriteSpec again(kept, {{.offset = 0, .length = kBlock}}, pattern(kBlock, 1));
+    const WriteSpec again(kept, {{.offset = 0, .length = objects::kBlock}},
+                          pattern(objects::kBlock, 1));
     const std::uint64_t free_before = stage.volume().space_use().free_blocks;
     stage.index_image().refusal = Error{.code = Errc::kNoSpace, .os_errno = 28, .context = "map"};
     fop::Status status = fop::Status::kDone;
@@ -177,7 +182,8 @@ TEST_CASE("reqh index: what was removed before it was full is freed when it goes
         status = made.status();
         if (status != fop::Status::kDone) break;
         const fop::Fid fid = std::get<fop::CreateReply>(made.answer->body).fid;
-        const WriteSpec write(fid, {{.offset = 0, .length = kBlock}}, pattern(kBlock, 1));
+        const WriteSpec write(fid, {{.offset = 0, .length = objects::kBlock}},
+                              pattern(objects::kBlock, 1));
         stage.call(write.spec(WriteSpec::Way::kInline));
         status = stage.call({.type = type_of("delete"), .body = fop::Delete{.fid = fid}}).status();
     }

@@ -19,8 +19,8 @@ constexpr fop::Rights kAllButAdmin = fop::kRead | fop::kWrite | fop::kCreate | f
 // Alice has two objects, which are for nobody else.
 struct LendingNode {
     LendingNode() {
-        node.write(mine, 0, pattern(kBlock, 1));
-        node.write(other, 0, pattern(kBlock, 2));
+        node.write(mine, 0, pattern(objects::kBlock, 1));
+        node.write(other, 0, pattern(objects::kBlock, 2));
     }
 
     // What bob is told, whose own right this is, and who has this token.

@@ -8,7 +8,7 @@
 
 #include "fop/listing.h"
 #include "fop/name.h"
-#include "reqh/fids.h"
+#include "objects/fids.h"
 #include "tests/catch.h"
 #include "tests/reqh/store_stage.h"
 
@@ -67,7 +67,7 @@ fop::Fid made_in(const FakeFop& fop) {
 }
 
 std::string own_name_of(fop::Fid fid, const std::string& name) {
-    return name + "." + format_fid(store_fid(fid));
+    return name + "." + objects::format_fid(objects::store_fid(fid));
 }
 
 // Two disks, of which the second goes with "away" on it; what was kept of names is lost, or not.

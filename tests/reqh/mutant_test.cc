@@ -9,7 +9,7 @@ namespace fopd::reqh::testing {
 TEST_CASE("reqh mutant: a client that does not send keeps others waiting", "[reqh]") {
     StoreStage node;
     const fop::Fid fid = node.create();
-    const AppendSpec append(fid, pattern(kBlock, 1));
+    const AppendSpec append(fid, pattern(objects::kBlock, 1));
     FopSpec spec = append.spec(WriteSpec::Way::kMemory);
     spec.transfer_time = 1h;
     const FakeFop& stuck = node.send(spec);

@@ -73,7 +73,7 @@ TEST_CASE("reqh names: who creates a name again replaces what had it, which goes
     StoreStage node(few_or_many());
     const std::uint32_t last = node.options.localities - 1;
     const fop::Fid first = node.create("name");
-    node.write(first, 0, pattern(kBlock, 1));
+    node.write(first, 0, pattern(objects::kBlock, 1));
     CHECK(node.call(create_new("name")).status() == fop::Status::kExists);
     const fop::Fid second = node.create("name", static_cast<std::uint16_t>(kFirstSlot + last));
     CHECK(second != first);
@@ -379,7 +379,8 @@ TEST_CASE("reqh names: objects far away are written and read like near ones", "[
     CHECK(node.read(fid, 333, bytes.size()) == bytes);
 
     // A client that goes away takes its fops with it.
-    const WriteSpec slow(fid, {{.offset = 0, .length = kBlock}}, pattern(kBlock, 2));
+    const WriteSpec slow(fid, {{.offset = 0, .length = objects::kBlock}},
+                         pattern(objects::kBlock, 2));
     FopSpec spec = slow.spec(Way::kMemory);
     spec.transfer_time = 1s;
     FakeFop& first = node.send(spec);

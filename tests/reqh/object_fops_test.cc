@@ -3,7 +3,7 @@
 #include <map>
 #include <variant>
 
-#include "reqh/home_volume.h"
+#include "objects/home_volume.h"
 #include "tests/catch.h"
 #include "tests/reqh/store_stage.h"
 
@@ -14,9 +14,9 @@ namespace {
 using Way = WriteSpec::Way;
 
 struct HoldBlocks {
-    RangeLocks* locks;
-    RangeLock* lock;
-    LockRequest request;
+    objects::RangeLocks* locks;
+    objects::RangeLock* lock;
+    objects::LockRequest request;
 };
 Task<bool> hold_blocks(HoldBlocks what) {
     const auto locked = co_await what.locks->acquire(*what.lock, what.request, {});
@@ -29,7 +29,7 @@ TEST_CASE("reqh objects: what was written is read again, also after a loss of po
     StoreStage node;
     const fop::Fid fid = node.create();
     CHECK(fid.slot() == kFirstSlot);
-    const Bytes bytes = pattern(3 * kBlock + 100, 1);
+    const Bytes bytes = pattern(3 * objects::kBlock + 100, 1);
     node.write(fid, 0, bytes);
     CHECK(node.read(fid, 0, 1 << 20) == bytes);
 
@@ -45,14 +45,14 @@ TEST_CASE("reqh objects: what was written is read again, also after a loss of po
 TEST_CASE("reqh objects: holes are zeros, and what is behind the end is not there", "[reqh]") {
     StoreStage node;
     const fop::Fid fid = node.create();
-    node.write(fid, 10 * kBlock + 17, pattern(10, 1));
+    node.write(fid, 10 * objects::kBlock + 17, pattern(10, 1));
     const Bytes bytes = node.read(fid, 0, 1 << 20);
-    REQUIRE(bytes.size() == 10 * kBlock + 27);
-    CHECK(std::ranges::all_of(std::span(bytes).first(10 * kBlock + 17),
+    REQUIRE(bytes.size() == 10 * objects::kBlock + 27);
+    CHECK(std::ranges::all_of(std::span(bytes).first(10 * objects::kBlock + 17),
                               [](std::byte each) { return each == std::byte{0}; }));
-    CHECK(node.read(fid, 10 * kBlock + 27, 100).empty());
+    CHECK(node.read(fid, 10 * objects::kBlock + 27, 100).empty());
     CHECK(node.read(fid, fop::kOffsetMax - 1, 1).empty());
-    CHECK(node.stat(fid).allocated_bytes == kBlock);
+    CHECK(node.stat(fid).allocated_bytes == objects::kBlock);
 }
 
 TEST_CASE("reqh objects: many ranges of a fop, inline and through memory", "[reqh]") {
@@ -137,15 +137,15 @@ TEST_CASE("reqh objects: an append that is asked for again is done once", "[reqh
 TEST_CASE("reqh objects: a truncated object has zeros where it grows again", "[reqh]") {
     StoreStage node;
     const fop::Fid fid = node.create();
-    const Bytes bytes = pattern(10 * kBlock, 1);
+    const Bytes bytes = pattern(10 * objects::kBlock, 1);
     node.write(fid, 0, bytes);
-    REQUIRE(node.call(truncate(fid, 3 * kBlock + 5)).status() == fop::Status::kDone);
-    CHECK(node.stat(fid).size_bytes == 3 * kBlock + 5);
-    CHECK(node.stat(fid).allocated_bytes == 4 * kBlock);
-    REQUIRE(node.call(truncate(fid, 8 * kBlock)).status() == fop::Status::kDone);
+    REQUIRE(node.call(truncate(fid, 3 * objects::kBlock + 5)).status() == fop::Status::kDone);
+    CHECK(node.stat(fid).size_bytes == 3 * objects::kBlock + 5);
+    CHECK(node.stat(fid).allocated_bytes == 4 * objects::kBlock);
+    REQUIRE(node.call(truncate(fid, 8 * objects::kBlock)).status() == fop::Status::kDone);
     Bytes expected = bytes;
-    expected.resize(3 * kBlock + 5);
-    expected.resize(8 * kBlock);
+    expected.resize(3 * objects::kBlock + 5);
+    expected.resize(8 * objects::kBlock);
     CHECK(node.read(fid, 0, 1 << 20) == expected);
     REQUIRE(node.call(truncate(fid, 0)).status() == fop::Status::kDone);
     CHECK(node.stat(fid).allocated_bytes == 0);
@@ -154,7 +154,7 @@ TEST_CASE("reqh objects: a truncated object has zeros where it grows again", "[r
 TEST_CASE("reqh objects: a punched range is zeros, its neighbours stay", "[reqh]") {
     StoreStage node;
     const fop::Fid fid = node.create();
-    Bytes bytes = pattern(10 * kBlock, 1);
+    Bytes bytes = pattern(10 * objects::kBlock, 1);
     node.write(fid, 0, bytes);
     const auto clear = [&](std::uint64_t offset, std::uint64_t length) {
         FakeFop& fop = node.call(punch(fid, {.offset = offset, .length = length}));
@@ -165,11 +165,11 @@ TEST_CASE("reqh objects: a punched range is zeros, its neighbours stay", "[reqh]
         CHECK(node.read(fid, 0, 1 << 20) == bytes);
     };
     clear(100, 50);
-    clear(kBlock - 7, 2 * kBlock + 20);
-    clear(4 * kBlock, kBlock);
-    clear(6 * kBlock, 10);
-    clear(9 * kBlock + 1, 10 * kBlock);
-    clear(20 * kBlock, kBlock);
+    clear(objects::kBlock - 7, 2 * objects::kBlock + 20);
+    clear(4 * objects::kBlock, objects::kBlock);
+    clear(6 * objects::kBlock, 10);
+    clear(9 * objects::kBlock + 1, 10 * objects::kBlock);
+    clear(20 * objects::kBlock, objects::kBlock);
     clear(3, 0);
     CHECK(node.stat(fid).size_bytes == bytes.size());
 }
@@ -177,12 +177,13 @@ TEST_CASE("reqh objects: a punched range is zeros, its neighbours stay", "[reqh]
 TEST_CASE("reqh objects: bytes that are not those of their checksums change nothing", "[reqh]") {
     StoreStage node;
     const fop::Fid fid = node.create();
-    node.write(fid, 0, pattern(kBlock, 1));
-    WriteSpec write(fid, {{.offset = 100, .length = 2 * kBlock}}, pattern(2 * kBlock, 2));
+    node.write(fid, 0, pattern(objects::kBlock, 1));
+    WriteSpec write(fid, {{.offset = 100, .length = 2 * objects::kBlock}},
+                    pattern(2 * objects::kBlock, 2));
     write.checksums()[1] ^= 1;
     FakeFop& fop = node.call(write.spec(Way::kInline));
     CHECK(fop.status() == fop::Status::kCorrupt);
-    CHECK(node.read(fid, 0, 1 << 20) == pattern(kBlock, 1));
+    CHECK(node.read(fid, 0, 1 << 20) == pattern(objects::kBlock, 1));
     CHECK(node.stat(fid).version == 2);
 }
 
@@ -190,25 +191,25 @@ TEST_CASE("reqh objects: a damaged block is reported, by object and block, and n
           "[reqh]") {
     StoreStage node;
     const fop::Fid fid = node.create();
-    node.write(fid, 0, pattern(4 * kBlock, 1));
+    node.write(fid, 0, pattern(4 * objects::kBlock, 1));
     auto extents =
         node.volume().map().extents({.high = fid.high, .low = fid.low}, {.first = 2, .count = 1});
     const auto extent = extents.next();
     REQUIRE(extent->has_value());
-    node.image().flip_bit((*extent)->block * kBlock + 1000, 3);
+    node.image().flip_bit((*extent)->block * objects::kBlock + 1000, 3);
     node.volume().map().release();
 
-    const ReadSpec whole(fid, {{.offset = 0, .length = 4 * kBlock}});
+    const ReadSpec whole(fid, {{.offset = 0, .length = 4 * objects::kBlock}});
     FakeFop& fop = node.call(whole.spec(Way::kMemory));
     CHECK(fop.status() == fop::Status::kCorrupt);
     CHECK(fop.answer->words.starts_with("block 2 of object 0003"));
-    CHECK(node.read(fid, 0, 2 * kBlock).size() == 2 * kBlock);
+    CHECK(node.read(fid, 0, 2 * objects::kBlock).size() == 2 * objects::kBlock);
     // A part of it cannot be kept either; a whole block in its place heals it.
-    const WriteSpec part(fid, {{.offset = 2 * kBlock, .length = 10}}, pattern(10, 2));
+    const WriteSpec part(fid, {{.offset = 2 * objects::kBlock, .length = 10}}, pattern(10, 2));
     CHECK(node.call(part.spec(Way::kInline)).status() == fop::Status::kCorrupt);
-    CHECK(node.call(truncate(fid, 2 * kBlock + 1)).status() == fop::Status::kCorrupt);
-    node.write(fid, 2 * kBlock, pattern(kBlock, 3));
-    CHECK(node.read(fid, 2 * kBlock, kBlock) == pattern(kBlock, 3));
+    CHECK(node.call(truncate(fid, 2 * objects::kBlock + 1)).status() == fop::Status::kCorrupt);
+    node.write(fid, 2 * objects::kBlock, pattern(objects::kBlock, 3));
+    CHECK(node.read(fid, 2 * objects::kBlock, objects::kBlock) == pattern(objects::kBlock, 3));
 }
 
 TEST_CASE("reqh objects: what is not there, or not there any more, is not found", "[reqh]") {
@@ -221,7 +222,7 @@ TEST_CASE("reqh objects: what is not there, or not there any more, is not found"
           fop::Status::kNotFound);
 
     const fop::Fid fid = node.create();
-    node.write(fid, 0, pattern(kBlock, 1));
+    node.write(fid, 0, pattern(objects::kBlock, 1));
     FopSpec removal{.type = type_of("delete"), .body = fop::Delete{.fid = fid}, .number = 500};
     CHECK(node.call(removal).status() == fop::Status::kDone);
     CHECK(node.call(removal).status() == fop::Status::kDone);
@@ -291,11 +292,12 @@ TEST_CASE("reqh objects: a disk that has failed a write takes no more, and is re
     StoreStage node;
     const fop::Fid fid = node.create();
     const fop::Fid other = node.create();
-    const Bytes bytes = pattern(kBlock, 1);
+    const Bytes bytes = pattern(objects::kBlock, 1);
     node.write(fid, 0, bytes);
     node.write(other, 0, bytes);
     node.disk().faults().write_error_ppm = 1'000'000;
-    const WriteSpec write(fid, {{.offset = 0, .length = kBlock}}, pattern(kBlock, 2));
+    const WriteSpec write(fid, {{.offset = 0, .length = objects::kBlock}},
+                          pattern(objects::kBlock, 2));
     CHECK(node.call(write.spec(Way::kInline)).status() == fop::Status::kOutcomeUnknown);
     node.disk().faults().write_error_ppm = 0;
     CHECK(node.call(write.spec(Way::kInline)).status() == fop::Status::kReadOnly);
@@ -303,10 +305,10 @@ TEST_CASE("reqh objects: a disk that has failed a write takes no more, and is re
     CHECK(node.call({.type = type_of("create"),
                      .body = fop::Create{.slot = kFirstSlot, .mode = 0600}})
               .status() == fop::Status::kReadOnly);
-    CHECK(node.read(other, 0, kBlock) == bytes);
+    CHECK(node.read(other, 0, objects::kBlock) == bytes);
     node.restart();
-    const Bytes after = node.read(fid, 0, kBlock);
-    CHECK((after == bytes || after == pattern(kBlock, 2)));
+    const Bytes after = node.read(fid, 0, objects::kBlock);
+    CHECK((after == bytes || after == pattern(objects::kBlock, 2)));
 }
 
 // Each may be there after a restart, or not: until then nobody can say.
@@ -316,14 +318,15 @@ TEST_CASE("reqh objects: what a disk that fails may have lost is shown to nobody
     StoreStage node;
     const fop::Fid fid = node.create("a");
     const fop::Fid other = node.create("b");
-    node.write(fid, 0, pattern(3 * kBlock, 1));
-    node.write(other, 0, pattern(kBlock, 1));
-    const WriteSpec write(fid, {{.offset = 0, .length = 2 * kBlock}}, pattern(2 * kBlock, 2));
+    node.write(fid, 0, pattern(3 * objects::kBlock, 1));
+    node.write(other, 0, pattern(objects::kBlock, 1));
+    const WriteSpec write(fid, {{.offset = 0, .length = 2 * objects::kBlock}},
+                          pattern(2 * objects::kBlock, 2));
     node.disk().faults().flush_error_ppm = 1'000'000;
     FopSpec change = truncate(fid, 5);
     switch (kind) {
         case 0: break;
-        case 1: change = punch(fid, {.offset = 0, .length = kBlock}); break;
+        case 1: change = punch(fid, {.offset = 0, .length = objects::kBlock}); break;
         case 2: change = write.spec(Way::kInline); break;
         case 3: change = write.spec(Way::kInline, fop::Durability::kBuffered); break;
         case 4: change = {.type = type_of("delete"), .body = fop::Delete{.fid = fid}}; break;
@@ -342,7 +345,7 @@ TEST_CASE("reqh objects: what a disk that fails may have lost is shown to nobody
               fop::Status::kLost);
     }
 
-    const ReadSpec read(fid, {{.offset = 0, .length = kBlock}});
+    const ReadSpec read(fid, {{.offset = 0, .length = objects::kBlock}});
     for (const FopSpec& look :
          {read.spec(Way::kMemory), FopSpec{.type = type_of("stat"), .body = fop::Stat{.fid = fid}},
           FopSpec{.type = type_of("lookup"), .body = fop::Lookup{.name = "a"}},
@@ -351,7 +354,7 @@ TEST_CASE("reqh objects: what a disk that fails may have lost is shown to nobody
         CAPTURE(look.type);
         CHECK(node.call(look).status() == fop::Status::kReadOnly);
     }
-    CHECK(node.read(other, 0, kBlock) == pattern(kBlock, 1));
+    CHECK(node.read(other, 0, objects::kBlock) == pattern(objects::kBlock, 1));
     CHECK(node.call({.type = type_of("list"), .body = fop::ListObjects{.prefix = "b"}}).status() ==
           fop::Status::kDone);
 
@@ -390,15 +393,16 @@ TEST_CASE("reqh objects: a full disk says so, and has room again when something 
 TEST_CASE("reqh objects: a fop that is given up while it waits leaves nothing behind", "[reqh]") {
     StoreStage node;
     const fop::Fid fid = node.create();
-    RangeLock held;
+    objects::RangeLock held;
     HoldBlocks hold{.locks = &node.stores().find(kFirstSlot)->locks(),
                     .lock = &held,
                     .request = {.fid = {.high = fid.high, .low = fid.low},
                                 .range = {.first = 0, .count = 1},
-                                .mode = LockMode::kExclusive}};
+                                .mode = objects::LockMode::kExclusive}};
     const auto locked = node.world.run(node.stores().parts().reactor, hold_blocks(hold));
     REQUIRE(locked.has_value());
-    const WriteSpec write(fid, {{.offset = 0, .length = kBlock}}, pattern(kBlock, 1));
+    const WriteSpec write(fid, {{.offset = 0, .length = objects::kBlock}},
+                          pattern(objects::kBlock, 1));
     FopSpec spec = write.spec(Way::kMemory);
     FakeFop& first = node.send(spec);
     spec.deadline = node.world.now() + 100ms;

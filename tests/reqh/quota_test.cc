@@ -22,8 +22,9 @@ namespace {
 
 fop::Status write_status(StoreStage& stage, fop::Fid fid, std::uint64_t first,
                          std::uint64_t blocks) {
-    const Bytes bytes = pattern(blocks * kBlock, 1);
-    const WriteSpec write(fid, {{.offset = first * kBlock, .length = bytes.size()}}, bytes);
+    const Bytes bytes = pattern(blocks * objects::kBlock, 1);
+    const WriteSpec write(fid, {{.offset = first * objects::kBlock, .length = bytes.size()}},
+                          bytes);
     return stage.call(write.spec(WriteSpec::Way::kMemory)).status();
 }
 
@@ -39,7 +40,7 @@ TEST_CASE("reqh quota: what is above it is refused, on every disk of the pool", 
     REQUIRE(write_status(stage, one, 40, 1) == fop::Status::kQuota);
     REQUIRE(write_status(stage, other, 60, 1) == fop::Status::kQuota);
 
-    REQUIRE(stage.read(other, 0, 60 * kBlock) == pattern(60 * kBlock, 1));
+    REQUIRE(stage.read(other, 0, 60 * objects::kBlock) == pattern(60 * objects::kBlock, 1));
     REQUIRE(stage.all_pieces_are_back());
 }
 
@@ -49,8 +50,9 @@ TEST_CASE("reqh quota: what was given up can be had again", "[reqh]") {
     REQUIRE(write_status(stage, fid, 0, 100) == fop::Status::kDone);
     REQUIRE(write_status(stage, fid, 100, 1) == fop::Status::kQuota);
 
-    FakeFop& cut = stage.call({.type = type_of("truncate"),
-                               .body = fop::Truncate{.fid = fid, .size_bytes = 50 * kBlock}});
+    FakeFop& cut =
+        stage.call({.type = type_of("truncate"),
+                    .body = fop::Truncate{.fid = fid, .size_bytes = 50 * objects::kBlock}});
     REQUIRE(cut.status() == fop::Status::kDone);
 
     REQUIRE(write_status(stage, fid, 50, 50) == fop::Status::kDone);
@@ -77,7 +79,7 @@ TEST_CASE("reqh quota: at its very end old bytes can still be written over", "[r
     REQUIRE(write_status(stage, fid, 40, 60) == fop::Status::kDone);
     REQUIRE(write_status(stage, fid, 40, 61) == fop::Status::kQuota);
 
-    REQUIRE(stage.quota().whole().used() == Amount{.blocks = 100, .objects = 1});
+    REQUIRE(stage.quota().whole().used() == objects::Amount{.blocks = 100, .objects = 1});
     REQUIRE(stage.all_pieces_are_back());
 }
 
@@ -91,8 +93,8 @@ TEST_CASE("reqh quota: an owner has no more than it may, and others what they ma
     REQUIRE(write_status(stage, one, 0, 4) == fop::Status::kDone);
     REQUIRE(write_status(stage, other, 0, 6) == fop::Status::kDone);
 
-    const Bytes bytes = pattern(kBlock, 1);
-    const WriteSpec more(one, {{.offset = 4 * kBlock, .length = bytes.size()}}, bytes);
+    const Bytes bytes = pattern(objects::kBlock, 1);
+    const WriteSpec more(one, {{.offset = 4 * objects::kBlock, .length = bytes.size()}}, bytes);
     FakeFop& refused = stage.call(more.spec(WriteSpec::Way::kMemory), 1);
     REQUIRE(refused.status() == fop::Status::kQuota);
     REQUIRE(refused.answer->words == "quota of alice in pool fast: 40960 of 40960 bytes used");
@@ -105,9 +107,10 @@ TEST_CASE("reqh quota: an owner has no more than it may, and others what they ma
                                 .body = fop::Create{.name = "third", .slot = kFirstSlot},
                                 .principal = "bob"});
     REQUIRE(bobs.status() == fop::Status::kDone);
-    REQUIRE(stage.quota().account_of("alice").used() == Amount{.blocks = 10, .objects = 2});
-    REQUIRE(stage.quota().account_of("bob").used() == Amount{.objects = 1});
-    REQUIRE(stage.quota().whole().used() == Amount{.blocks = 10, .objects = 3});
+    REQUIRE(stage.quota().account_of("alice").used() ==
+            objects::Amount{.blocks = 10, .objects = 2});
+    REQUIRE(stage.quota().account_of("bob").used() == objects::Amount{.objects = 1});
+    REQUIRE(stage.quota().whole().used() == objects::Amount{.blocks = 10, .objects = 3});
 }
 
 TEST_CASE("reqh quota: an upload counts as an object of who began it until it is given up",
@@ -124,7 +127,7 @@ TEST_CASE("reqh quota: an upload counts as an object of who began it until it is
     stage.restart();
     REQUIRE(stage.call(begin).status() == fop::Status::kQuota);
     stage.run_for(8s);
-    REQUIRE(stage.quota().account_of("alice").used() == Amount{});
+    REQUIRE(stage.quota().account_of("alice").used() == objects::Amount{});
     REQUIRE(stage.call(begin).status() == fop::Status::kDone);
 }
 
@@ -137,16 +140,16 @@ TEST_CASE("reqh quota: who is given an object must have room for it", "[reqh]") 
                            .fid = fid, .owner = "bob", .which = fop::SetAttributes::kOwner}};
 
     REQUIRE(stage.call(give).status() == fop::Status::kQuota);
-    REQUIRE(stage.quota().account_of("alice").used() == Amount{.blocks = 8, .objects = 1});
+    REQUIRE(stage.quota().account_of("alice").used() == objects::Amount{.blocks = 8, .objects = 1});
     stage.quota().account_of("bob").set_limit({.blocks = 8, .objects = 1});
     REQUIRE(stage.call(give).status() == fop::Status::kDone);
 
-    REQUIRE(stage.quota().account_of("alice").used() == Amount{});
-    REQUIRE(stage.quota().account_of("bob").used() == Amount{.blocks = 8, .objects = 1});
-    REQUIRE(stage.quota().whole().used() == Amount{.blocks = 8, .objects = 1});
+    REQUIRE(stage.quota().account_of("alice").used() == objects::Amount{});
+    REQUIRE(stage.quota().account_of("bob").used() == objects::Amount{.blocks = 8, .objects = 1});
+    REQUIRE(stage.quota().whole().used() == objects::Amount{.blocks = 8, .objects = 1});
     REQUIRE(stage.call({.type = type_of("delete"), .body = fop::Delete{.fid = fid}}).status() ==
             fop::Status::kDone);
-    REQUIRE(stage.quota().whole().used() == Amount{});
+    REQUIRE(stage.quota().whole().used() == objects::Amount{});
 }
 
 TEST_CASE("reqh quota: a limit that is lowered takes nothing away, and lets go on what is there",
@@ -158,9 +161,9 @@ TEST_CASE("reqh quota: a limit that is lowered takes nothing away, and lets go o
 
     REQUIRE(write_status(stage, fid, 0, 10) == fop::Status::kDone);
     REQUIRE(write_status(stage, fid, 10, 1) == fop::Status::kQuota);
-    REQUIRE(stage.call(truncate(fid, 3 * kBlock)).status() == fop::Status::kDone);
+    REQUIRE(stage.call(truncate(fid, 3 * objects::kBlock)).status() == fop::Status::kDone);
     REQUIRE(write_status(stage, fid, 3, 1) == fop::Status::kDone);
-    REQUIRE(stage.read(fid, 0, kBlock) == pattern(kBlock, 1));
+    REQUIRE(stage.read(fid, 0, objects::kBlock) == pattern(objects::kBlock, 1));
 }
 
 TEST_CASE("reqh quota: an administrator sees everybody, others themselves", "[reqh]") {
@@ -173,16 +176,18 @@ TEST_CASE("reqh quota: an administrator sees everybody, others themselves", "[re
     const auto everybody = fop::read_quotas(all.answer->payload);
     REQUIRE(everybody.has_value());
     REQUIRE(everybody->size() == 3);
-    CHECK((*everybody)[0] == fop::QuotaEntry{.used_bytes = 2 * kBlock,
+    CHECK((*everybody)[0] == fop::QuotaEntry{.used_bytes = 2 * objects::kBlock,
                                              .used_objects = 1,
                                              .whose = fop::QuotaEntry::Whose::kPool,
                                              .pool = "fast"});
-    CHECK((*everybody)[1] ==
-          fop::QuotaEntry{
-              .used_bytes = 2 * kBlock, .used_objects = 1, .pool = "fast", .owner = "alice"});
-    CHECK((*everybody)[2] ==
-          fop::QuotaEntry{
-              .limit_bytes = 7 * kBlock, .limit_objects = 8, .pool = "fast", .owner = "carol"});
+    CHECK((*everybody)[1] == fop::QuotaEntry{.used_bytes = 2 * objects::kBlock,
+                                             .used_objects = 1,
+                                             .pool = "fast",
+                                             .owner = "alice"});
+    CHECK((*everybody)[2] == fop::QuotaEntry{.limit_bytes = 7 * objects::kBlock,
+                                             .limit_objects = 8,
+                                             .pool = "fast",
+                                             .owner = "carol"});
     CHECK(std::get<fop::QuotaReply>(all.answer->body).end);
 
     ask.principal = "carol";
@@ -247,17 +252,17 @@ private:
         bool is_upload = false;
     };
 
-    static std::map<std::string, Amount> limits() {
+    static std::map<std::string, objects::Amount> limits() {
         return {{"alice", {.blocks = 100, .objects = 4}},
-                {"bob", {.blocks = QuotaAccount::kUnlimited, .objects = 3}},
-                {"carol", {.blocks = 60, .objects = QuotaAccount::kUnlimited}}};
+                {"bob", {.blocks = objects::QuotaAccount::kUnlimited, .objects = 3}},
+                {"carol", {.blocks = 60, .objects = objects::QuotaAccount::kUnlimited}}};
     }
     std::string somebody() {
         static const std::vector<std::string> kAll{"alice", "bob", "carol", "dave"};
         return kAll[random_.below(kAll.size())];
     }
-    Amount used_by(const std::string& owner) const {
-        Amount sum;
+    objects::Amount used_by(const std::string& owner) const {
+        objects::Amount sum;
         for (const auto& [fid, each] : things_) {
             if (!owner.empty() && each.owner != owner) continue;
             sum.blocks += each.blocks.size();
@@ -265,10 +270,10 @@ private:
         }
         return sum;
     }
-    bool may_have(const std::string& owner, Amount more, bool in_pool = true) const {
+    bool may_have(const std::string& owner, objects::Amount more, bool in_pool = true) const {
         const auto limited = limits();
         const auto limit = limited.find(owner);
-        const Amount has = used_by(owner);
+        const objects::Amount has = used_by(owner);
         if (limit != limited.end() &&
             ((more.blocks > 0 && has.blocks + more.blocks > limit->second.blocks) ||
              (more.objects > 0 && has.objects + more.objects > limit->second.objects))) {
@@ -286,8 +291,8 @@ private:
         stage_.run_for(200ms);
         for (const char* owner : {"alice", "bob", "carol", "dave"}) {
             CAPTURE(owner);
-            const Amount used = stage_.quota().account_of(owner).used();
-            const Amount believed = used_by(owner);
+            const objects::Amount used = stage_.quota().account_of(owner).used();
+            const objects::Amount believed = used_by(owner);
             CHECK(used.blocks == believed.blocks);
             REQUIRE(used.objects == believed.objects);
         }
@@ -337,17 +342,17 @@ private:
         std::set<std::uint64_t> touched;
     };
     Blocks some_blocks(bool whole) {
-        Blocks blocks{.range = {.offset = random_.below(60) * kBlock,
-                                .length = (1 + random_.below(40)) * kBlock},
+        Blocks blocks{.range = {.offset = random_.below(60) * objects::kBlock,
+                                .length = (1 + random_.below(40)) * objects::kBlock},
                       .touched = {}};
-        if (!whole) blocks.range.offset += random_.below(kBlock);
-        for (std::uint64_t at = blocks.range.offset / kBlock; at * kBlock < blocks.range.end();
-             ++at) {
+        if (!whole) blocks.range.offset += random_.below(objects::kBlock);
+        for (std::uint64_t at = blocks.range.offset / objects::kBlock;
+             at * objects::kBlock < blocks.range.end(); ++at) {
             blocks.touched.insert(at);
         }
         return blocks;
     }
-    static Amount growth(const Thing& thing, const Blocks& blocks) {
+    static objects::Amount growth(const Thing& thing, const Blocks& blocks) {
         const auto is_new = [&](std::uint64_t each) { return !thing.blocks.contains(each); };
         return {.blocks =
                     static_cast<std::uint64_t>(std::ranges::count_if(blocks.touched, is_new))};
@@ -435,9 +440,10 @@ private:
         things_.erase(fid);
     }
     void cut(fop::Fid fid, Thing& thing) {
-        const std::uint64_t size = random_.below(80 * kBlock);
+        const std::uint64_t size = random_.below(80 * objects::kBlock);
         expect(stage_.call(truncate(fid, size)), true);
-        std::erase_if(thing.blocks, [size](std::uint64_t each) { return each * kBlock >= size; });
+        std::erase_if(thing.blocks,
+                      [size](std::uint64_t each) { return each * objects::kBlock >= size; });
         thing.size_bytes = size;
     }
     void make_hole(fop::Fid fid, Thing& thing) {
@@ -445,8 +451,8 @@ private:
         expect(stage_.call(punch(fid, range)), true);
         const bool to_the_end = range.end() >= thing.size_bytes;
         std::erase_if(thing.blocks, [&](std::uint64_t each) {
-            return each * kBlock >= range.offset &&
-                   (to_the_end || (each + 1) * kBlock <= range.end());
+            return each * objects::kBlock >= range.offset &&
+                   (to_the_end || (each + 1) * objects::kBlock <= range.end());
         });
     }
     void give(fop::Fid fid, Thing& thing) {
@@ -454,7 +460,7 @@ private:
         const FopSpec spec{.type = type_of("set_attributes"),
                            .body = fop::SetAttributes{
                                .fid = fid, .owner = owner, .which = fop::SetAttributes::kOwner}};
-        const Amount all{.blocks = thing.blocks.size(), .objects = 1};
+        const objects::Amount all{.blocks = thing.blocks.size(), .objects = 1};
         const bool is_allowed = owner == thing.owner || may_have(owner, all, false);
         expect(stage_.call(spec), is_allowed);
         if (is_allowed) thing.owner = owner;

@@ -1,7 +1,7 @@
 // Goal: however many clients a principal invents, what is remembered of their changes is bounded,
 // and other principals have room for theirs; what is remembered is remembered until its time is
 // over. Method: a small disk, on which changes come from ever new clients.
-#include "reqh/reply_shares.h"
+#include "objects/reply_shares.h"
 
 #include <array>
 #include <cstddef>
@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "reqh/home_volume.h"
+#include "objects/home_volume.h"
 #include "tests/catch.h"
 #include "tests/reqh/store_stage.h"
 
@@ -20,7 +20,7 @@ namespace fopd::reqh::testing {
 namespace {
 
 // Of a small disk, of which one principal may have half.
-constexpr std::size_t kPlaces = ReplyShares::kMin;
+constexpr std::size_t kPlaces = objects::ReplyShares::kMin;
 constexpr std::size_t kShare = kPlaces / 2;
 
 StageOptions small_node() {
@@ -95,7 +95,7 @@ TEST_CASE("reqh reply shares: a principal with ever new clients has its share, o
 }
 
 TEST_CASE("reqh reply shares: alone one has a half, the next one a quarter", "[reqh]") {
-    ReplyShares shares({}, 0);
+    objects::ReplyShares shares({}, 0);
     const auto client = [](std::uint64_t number) {
         store::ClientId id;
         std::memcpy(id.bytes.data(), &number, sizeof number);
@@ -116,7 +116,7 @@ TEST_CASE("reqh reply shares: alone one has a half, the next one a quarter", "[r
     // It stays that principal's.
     CHECK(shares.take(client(300'000), "unauthenticated"));
     CHECK(shares.count() == kPlaces / 8 * 3 + 2);
-    CHECK(ReplyShares({}, 1ULL << 40).max() == ReplyShares::kMax);
+    CHECK(objects::ReplyShares({}, 1ULL << 40).max() == objects::ReplyShares::kMax);
 }
 
 TEST_CASE(
@@ -125,7 +125,7 @@ TEST_CASE(
     constexpr store::ClientId kFirst{{std::byte{1}}};
     constexpr store::ClientId kSecond{{std::byte{2}}};
     constexpr std::uint32_t kMany = kPlaces / 8 * 5;
-    ReplyShares shares({{.client = kFirst, .count = kMany}}, 0);
+    objects::ReplyShares shares({{.client = kFirst, .count = kMany}}, 0);
     CHECK(shares.count() == kMany);
     CHECK(shares.take(kSecond, "principal a"));
     // Now they are its own.

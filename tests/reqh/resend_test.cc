@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "reqh/home_volume.h"
+#include "objects/home_volume.h"
 #include "tests/catch.h"
 #include "tests/reqh/store_stage.h"
 
@@ -154,8 +154,8 @@ TEST_CASE("reqh resend: a part of an upload that comes again is not written over
     const FakeFop& begun = node.call({.type = type_of("upload_begin"),
                                       .body = fop::UploadBegin{.slot = kFirstSlot, .mode = 0600}});
     const fop::Fid fid = std::get<fop::UploadBeginReply>(begun.answer->body).fid;
-    const fop::Range range{.offset = 0, .length = kBlock};
-    const std::array bytes{pattern(kBlock, 1), pattern(kBlock, 2)};
+    const fop::Range range{.offset = 0, .length = objects::kBlock};
+    const std::array bytes{pattern(objects::kBlock, 1), pattern(objects::kBlock, 2)};
     const std::array checksums{checksums_of({range}, bytes[0]), checksums_of({range}, bytes[1])};
     const auto part = [&](std::size_t which) {
         return FopSpec{.type = type_of("upload_write"),
@@ -168,18 +168,19 @@ TEST_CASE("reqh resend: a part of an upload that comes again is not written over
     REQUIRE(node.call(from(kFirst, 0x101, part(0))).status() == fop::Status::kDone);
     REQUIRE(node.call(from(kOther, 0x101, part(1))).status() == fop::Status::kDone);
     REQUIRE(node.call(from(kFirst, 0x101, part(0))).status() == fop::Status::kDone);
-    const FakeFop& committed =
-        node.call({.type = type_of("upload_commit"),
-                   .body = fop::UploadCommit{.fid = fid, .size_bytes = kBlock, .blocks = 1}});
+    const FakeFop& committed = node.call(
+        {.type = type_of("upload_commit"),
+         .body = fop::UploadCommit{.fid = fid, .size_bytes = objects::kBlock, .blocks = 1}});
     REQUIRE(committed.status() == fop::Status::kDone);
-    CHECK(node.read(fid, 0, kBlock) == bytes[1]);
+    CHECK(node.read(fid, 0, objects::kBlock) == bytes[1]);
 }
 
 TEST_CASE("reqh resend: a buffered write that was lost is made when it comes again", "[reqh]") {
     StoreStage node;
     const fop::Fid fid = node.create();
-    node.write(fid, 0, pattern(kBlock, 1));
-    const WriteSpec write(fid, {{.offset = 0, .length = kBlock}}, pattern(kBlock, 2));
+    node.write(fid, 0, pattern(objects::kBlock, 1));
+    const WriteSpec write(fid, {{.offset = 0, .length = objects::kBlock}},
+                          pattern(objects::kBlock, 2));
     const FopSpec spec = from(kFirst, 0x107, write.spec(Way::kMemory, fop::Durability::kBuffered));
     REQUIRE(node.call(spec).status() == fop::Status::kDone);
     const bool is_told_durable = GENERATE(false, true);
@@ -187,9 +188,9 @@ TEST_CASE("reqh resend: a buffered write that was lost is made when it comes aga
     // A reply that is told again is durable first.
     if (is_told_durable) REQUIRE(node.call(spec).status() == fop::Status::kDone);
     node.restart();
-    if (is_told_durable) CHECK(node.read(fid, 0, kBlock) == pattern(kBlock, 2));
+    if (is_told_durable) CHECK(node.read(fid, 0, objects::kBlock) == pattern(objects::kBlock, 2));
     REQUIRE(node.call(spec).status() == fop::Status::kDone);
-    CHECK(node.read(fid, 0, kBlock) == pattern(kBlock, 2));
+    CHECK(node.read(fid, 0, objects::kBlock) == pattern(objects::kBlock, 2));
 }
 
 TEST_CASE("reqh resend: a request that is still at work is made once, wherever it comes again",
@@ -218,7 +219,7 @@ TEST_CASE("reqh resend: who sends its bytes slowly keeps the same request waitin
     UploadPart part(node);
     const std::array specs{sources.append(fid, pattern(5000, 1)),
                            sources.write(fid, 100, pattern(9000, 2)),
-                           part.spec(pattern(kBlock, 3))};
+                           part.spec(pattern(objects::kBlock, 3))};
     const auto which = GENERATE(range(0, 3));
     CAPTURE(which);
     FopSpec slow = from(kFirst, 0x107, specs[static_cast<std::size_t>(which)]);
@@ -260,7 +261,7 @@ TEST_CASE("reqh resend: a client has a bounded number of replies, whether it tak
     StoreStage node;
     const fop::Fid fid = node.create();
     Sources sources;
-    const FopSpec write = sources.write(fid, 0, pattern(kBlock, 1));
+    const FopSpec write = sources.write(fid, 0, pattern(objects::kBlock, 1));
     for (std::uint64_t number = 0x100; number < 0x100 + 3000; ++number) {
         REQUIRE(node.call(from(kFirst, number, write)).status() == fop::Status::kDone);
     }

@@ -2,7 +2,7 @@
 // objects change under it. Method: a node over simulated disks whose bits are flipped behind its
 // back.
 
-#include "reqh/scrub.h"
+#include "objects/scrub.h"
 
 #include "tests/catch.h"
 #include "tests/reqh/store_stage.h"
@@ -15,14 +15,15 @@ namespace {
 
 constexpr std::uint64_t kFast = 1UL << 30;
 
-const ScrubProgress& progress_of(StoreStage& stage) {
+const objects::ScrubProgress& progress_of(StoreStage& stage) {
     return stage.stores().find(kFirstSlot)->scrub();
 }
 
 void run_scrub(StoreStage& stage) {
-    Scrub scrub(stage.stores(), kFast);
+    objects::Scrub scrub(stage.stores(), kFast);
     REQUIRE(scrub.begin(kFirstSlot).has_value());
-    while (progress_of(stage).state.get() == ScrubProgress::kRunning) REQUIRE(stage.world.step());
+    while (progress_of(stage).state.get() == objects::ScrubProgress::kRunning)
+        REQUIRE(stage.world.step());
 }
 
 // Where the block of an object is on the disk.
@@ -38,7 +39,7 @@ std::uint64_t place_of(StoreStage& stage, fop::Fid fid, std::uint64_t block) {
 }
 
 void flip_bit(StoreStage& stage, std::uint64_t block) {
-    stage.image().flip_bit(block * kBlock + 77, 3);
+    stage.image().flip_bit(block * objects::kBlock + 77, 3);
 }
 
 }  // namespace
@@ -46,12 +47,12 @@ void flip_bit(StoreStage& stage, std::uint64_t block) {
 TEST_CASE("reqh scrub: what is as it was written is called so", "[reqh]") {
     StoreStage stage;
     const auto fid = stage.create("a");
-    stage.write(fid, 0, pattern(600 * kBlock, 1));
-    stage.write(fid, 1000 * kBlock + 5, pattern(3 * kBlock, 2));
+    stage.write(fid, 0, pattern(600 * objects::kBlock, 1));
+    stage.write(fid, 1000 * objects::kBlock + 5, pattern(3 * objects::kBlock, 2));
 
     run_scrub(stage);
 
-    REQUIRE(progress_of(stage).state.get() == ScrubProgress::kDone);
+    REQUIRE(progress_of(stage).state.get() == objects::ScrubProgress::kDone);
     REQUIRE(progress_of(stage).read_blocks.get() == 604);
     REQUIRE(progress_of(stage).total_blocks.get() == 604);
     REQUIRE(progress_of(stage).damaged_blocks.get() == 0);
@@ -61,19 +62,19 @@ TEST_CASE("reqh scrub: what is as it was written is called so", "[reqh]") {
 TEST_CASE("reqh scrub: each damaged block is found, and only those", "[reqh]") {
     StoreStage stage;
     const auto fid = stage.create("a");
-    stage.write(fid, 0, pattern(300 * kBlock, 1));
+    stage.write(fid, 0, pattern(300 * objects::kBlock, 1));
     for (const std::uint64_t block : {0U, 63U, 64U, 299U}) {
         flip_bit(stage, place_of(stage, fid, block));
     }
 
     run_scrub(stage);
 
-    REQUIRE(progress_of(stage).state.get() == ScrubProgress::kDone);
+    REQUIRE(progress_of(stage).state.get() == objects::ScrubProgress::kDone);
     REQUIRE(progress_of(stage).damaged_blocks.get() == 4);
     REQUIRE(stage.stores().find(kFirstSlot)->checksum_errors().get() == 4);
 
     // Written anew, it is well again.
-    stage.write(fid, 0, pattern(300 * kBlock, 2));
+    stage.write(fid, 0, pattern(300 * objects::kBlock, 2));
     run_scrub(stage);
     REQUIRE(progress_of(stage).damaged_blocks.get() == 0);
 }
@@ -81,25 +82,26 @@ TEST_CASE("reqh scrub: each damaged block is found, and only those", "[reqh]") {
 TEST_CASE("reqh scrub: what changes meanwhile is no damage", "[reqh]") {
     StoreStage stage;
     const auto fid = stage.create("a");
-    stage.write(fid, 0, pattern(900 * kBlock, 1));
-    Scrub scrub(stage.stores(), 20UL << 20);
+    stage.write(fid, 0, pattern(900 * objects::kBlock, 1));
+    objects::Scrub scrub(stage.stores(), 20UL << 20);
     REQUIRE(scrub.begin(kFirstSlot).has_value());
 
     std::uint64_t writes = 0;
-    while (progress_of(stage).state.get() == ScrubProgress::kRunning) {
-        stage.write(fid, stage.random.below(900) * kBlock, pattern(7 * kBlock, ++writes));
+    while (progress_of(stage).state.get() == objects::ScrubProgress::kRunning) {
+        stage.write(fid, stage.random.below(900) * objects::kBlock,
+                    pattern(7 * objects::kBlock, ++writes));
     }
 
     REQUIRE(writes > 20);
-    REQUIRE(progress_of(stage).state.get() == ScrubProgress::kDone);
+    REQUIRE(progress_of(stage).state.get() == objects::ScrubProgress::kDone);
     REQUIRE(progress_of(stage).damaged_blocks.get() == 0);
 }
 
 TEST_CASE("reqh scrub: there is one at a time, and it ends when it is told to", "[reqh]") {
     StoreStage stage;
     const auto fid = stage.create("a");
-    stage.write(fid, 0, pattern(300 * kBlock, 1));
-    Scrub scrub(stage.stores(), 4096);
+    stage.write(fid, 0, pattern(300 * objects::kBlock, 1));
+    objects::Scrub scrub(stage.stores(), 4096);
     REQUIRE(scrub.begin(kFirstSlot + 1).error().code == Errc::kNotFound);
     REQUIRE(scrub.begin(kFirstSlot).has_value());
     REQUIRE(scrub.begin(kFirstSlot).error().code == Errc::kBusy);
@@ -107,7 +109,7 @@ TEST_CASE("reqh scrub: there is one at a time, and it ends when it is told to", 
 
     scrub.end(kFirstSlot);
     stage.run_for(120s);
-    REQUIRE(progress_of(stage).state.get() == ScrubProgress::kEnded);
+    REQUIRE(progress_of(stage).state.get() == objects::ScrubProgress::kEnded);
 
     REQUIRE(scrub.begin(kFirstSlot).has_value());
     stage.run_for(1s);

@@ -50,15 +50,15 @@ struct UploadWriteSpec {
 };
 
 struct HeldBlocks {
-    RangeLocks* locks;
-    RangeLock* lock;
-    LockRequest request;
+    objects::RangeLocks* locks;
+    objects::RangeLock* lock;
+    objects::LockRequest request;
 };
 Task<bool> take_lock(HeldBlocks what) {
     const auto locked = co_await what.locks->acquire(*what.lock, what.request, {});
     co_return locked.has_value();
 }
-Task<bool> let_go(RangeLock* lock) {
+Task<bool> let_go(objects::RangeLock* lock) {
     lock->release();
     co_return true;
 }
@@ -70,8 +70,8 @@ TEST_CASE("reqh slow client: what is sent in messages does not wait behind clien
     const std::size_t pieces = GENERATE(8U, 64U);
     StoreStage node({.piece_count = pieces});
     const fop::Fid fid = node.create();
-    node.write(fid, 0, pattern(4 * kBlock, 1));
-    const ReadSpec read(fid, {{.offset = 0, .length = kBlock}});
+    node.write(fid, 0, pattern(4 * objects::kBlock, 1));
+    const ReadSpec read(fid, {{.offset = 0, .length = objects::kBlock}});
     for (std::uint8_t client = 1; client <= 32; ++client) {
         FopSpec kept = slow(read.spec(Way::kMemory));
         kept.client[0] = static_cast<std::byte>(client);
@@ -94,14 +94,15 @@ TEST_CASE("reqh slow client: what is sent in messages does not wait behind clien
 TEST_CASE("reqh slow client: an append whose client does not send holds no lock", "[reqh]") {
     StoreStage node;
     const fop::Fid fid = node.create();
-    node.write(fid, 0, pattern(2 * kBlock, 1));
+    node.write(fid, 0, pattern(2 * objects::kBlock, 1));
     const AppendSpec append(fid, pattern(3 * core::kBufferBytes, 2));
     FakeFop& stuck = node.send(slow(append.spec(Way::kMemory)));
     node.run_for(1s);
     REQUIRE_FALSE(stuck.transfers.empty());
 
     require_done_soon(node, {.type = type_of("stat"), .body = fop::Stat{.fid = fid}});
-    const WriteSpec write(fid, {{.offset = 0, .length = kBlock}}, pattern(kBlock, 3));
+    const WriteSpec write(fid, {{.offset = 0, .length = objects::kBlock}},
+                          pattern(objects::kBlock, 3));
     require_done_soon(node, write.spec(Way::kInline));
     const AppendSpec other(fid, pattern(100, 4));
     require_done_soon(node, other.spec(Way::kInline));
@@ -116,30 +117,33 @@ TEST_CASE("reqh slow client: an append whose client does not send holds no lock"
 TEST_CASE("reqh slow client: a write whose client does not send holds no lock", "[reqh]") {
     StoreStage node;
     const fop::Fid fid = node.create();
-    node.write(fid, 0, pattern(4 * kBlock, 1));
-    const WriteSpec write(fid, {{.offset = 100, .length = 2 * kBlock}}, pattern(2 * kBlock, 2));
+    node.write(fid, 0, pattern(4 * objects::kBlock, 1));
+    const WriteSpec write(fid, {{.offset = 100, .length = 2 * objects::kBlock}},
+                          pattern(2 * objects::kBlock, 2));
     FakeFop& stuck = node.send(slow(write.spec(Way::kMemory)));
     node.run_for(1s);
     REQUIRE_FALSE(stuck.transfers.empty());
 
-    const WriteSpec same(fid, {{.offset = 0, .length = 4 * kBlock}}, pattern(4 * kBlock, 3));
+    const WriteSpec same(fid, {{.offset = 0, .length = 4 * objects::kBlock}},
+                         pattern(4 * objects::kBlock, 3));
     require_done_soon(node, same.spec(Way::kMemory));
-    const ReadSpec read(fid, {{.offset = 0, .length = 4 * kBlock}});
+    const ReadSpec read(fid, {{.offset = 0, .length = 4 * objects::kBlock}});
     require_done_soon(node, read.spec(Way::kMemory));
-    require_done_soon(node, punch(fid, {.offset = 50, .length = kBlock}));
+    require_done_soon(node, punch(fid, {.offset = 50, .length = objects::kBlock}));
     CHECK_FALSE(stuck.answer.has_value());
 }
 
 TEST_CASE("reqh slow client: an upload's block whose client does not send keeps no other waiting",
           "[reqh]") {
     StoreStage node;
-    FakeFop& begun = node.call(
-        {.type = type_of("upload_begin"),
-         .body = fop::UploadBegin{.size_bytes = 2 * kBlock, .slot = kFirstSlot, .mode = 0600}});
+    FakeFop& begun =
+        node.call({.type = type_of("upload_begin"),
+                   .body = fop::UploadBegin{
+                       .size_bytes = 2 * objects::kBlock, .slot = kFirstSlot, .mode = 0600}});
     REQUIRE(begun.status() == fop::Status::kDone);
     const fop::Fid fid = std::get<fop::UploadBeginReply>(begun.answer->body).fid;
-    const UploadWriteSpec write{.ranges = {{.offset = 0, .length = 2 * kBlock}},
-                                .bytes = pattern(2 * kBlock, 1)};
+    const UploadWriteSpec write{.ranges = {{.offset = 0, .length = 2 * objects::kBlock}},
+                                .bytes = pattern(2 * objects::kBlock, 1)};
     FakeFop& stuck = node.send(slow(write.spec(fid)));
     node.run_for(1s);
     REQUIRE_FALSE(stuck.transfers.empty());
@@ -157,8 +161,9 @@ TEST_CASE("reqh slow client: halves of a block that are written at a time are bo
     Bytes expected = pattern(6 * core::kBufferBytes, 1);
     node.write(fid, 0, expected);
     const std::size_t large = 3 * core::kBufferBytes + 1000;
-    const std::size_t length = GENERATE(kBlock / 2, kBlock, 3 * core::kBufferBytes + 1000);
-    const std::uint64_t offset = kBlock / 2;
+    const std::size_t length =
+        GENERATE(objects::kBlock / 2, objects::kBlock, 3 * core::kBufferBytes + 1000);
+    const std::uint64_t offset = objects::kBlock / 2;
     const Bytes late = pattern(length, 2);
     const WriteSpec slow_write(fid, {{.offset = offset, .length = length}}, late);
     FakeFop& first = node.send(slow(slow_write.spec(Way::kMemory), 50ms));
@@ -175,8 +180,9 @@ TEST_CASE("reqh slow client: halves of a block that are written at a time are bo
     put_over(expected, 0, before);
     put_over(expected, offset + length, behind);
     put_over(expected, offset, late);
-    CHECK(node.read(fid, 0, large + kBlock) ==
-          Bytes(expected.begin(), expected.begin() + static_cast<std::ptrdiff_t>(large + kBlock)));
+    CHECK(node.read(fid, 0, large + objects::kBlock) ==
+          Bytes(expected.begin(),
+                expected.begin() + static_cast<std::ptrdiff_t>(large + objects::kBlock)));
     node.restart();
     CHECK(node.read(fid, 0, large) ==
           Bytes(expected.begin(), expected.begin() + static_cast<std::ptrdiff_t>(large)));
@@ -189,10 +195,11 @@ TEST_CASE("reqh slow client: as many parts of blocks as a write may have find th
     Bytes expected = pattern(4UL << 20, 1);
     node.write(fid, 0, expected);
     // Each begins and ends within a block; the last two share one.
-    const std::uint64_t length = GENERATE(100U, kBlock, 3 * kBlock, 15 * kBlock);
+    const std::uint64_t length =
+        GENERATE(100U, objects::kBlock, 3 * objects::kBlock, 15 * objects::kBlock);
     std::vector<fop::Range> ranges;
     for (std::uint64_t i = 0; i + 1 < fop::kRangesMax; ++i) {
-        ranges.push_back({.offset = i * 16 * kBlock + 3000, .length = length});
+        ranges.push_back({.offset = i * 16 * objects::kBlock + 3000, .length = length});
     }
     ranges.push_back({.offset = ranges.back().end() + 7, .length = 13});
     std::ranges::reverse(ranges);
@@ -216,7 +223,7 @@ TEST_CASE("reqh slow client: as many parts of blocks as a write may have find th
 TEST_CASE("reqh slow client: appends whose bytes come at a time follow each other", "[reqh]") {
     StoreStage node;
     const fop::Fid fid = node.create();
-    Bytes expected = pattern(GENERATE(0U, kBlock, 1000U), 1);
+    Bytes expected = pattern(GENERATE(0U, objects::kBlock, 1000U), 1);
     if (!expected.empty()) node.write(fid, 0, expected);
     // Lengths that make the others' offsets what they were, whole blocks behind, and neither; in
     // one piece of buffer and in several.
@@ -226,8 +233,8 @@ TEST_CASE("reqh slow client: appends whose bytes come at a time follow each othe
     std::vector<AppendSpec> specs;
     std::vector<FakeFop*> fops;
     for (std::uint64_t i = 0; i < 5; ++i) {
-        std::size_t length = 1 + random.below(3 * kBlock);
-        if (random.below(3) == 0) length = (1 + random.below(70)) * kBlock;
+        std::size_t length = 1 + random.below(3 * objects::kBlock);
+        if (random.below(3) == 0) length = (1 + random.below(70)) * objects::kBlock;
         if (random.below(3) == 0) length = core::kBufferBytes + random.below(core::kBufferBytes);
         all.push_back(pattern(length, seed * 100 + i));
         specs.emplace_back(fid, all.back());
@@ -256,7 +263,8 @@ TEST_CASE("reqh slow client: appends whose bytes come at a time follow each othe
         expected.insert(expected.end(), all[i].begin(), all[i].end());
     }
     CHECK(node.read(fid, 0, expected.size() + 1) == expected);
-    CHECK(node.stat(fid).allocated_bytes == (expected.size() + kBlock - 1) / kBlock * kBlock);
+    CHECK(node.stat(fid).allocated_bytes ==
+          (expected.size() + objects::kBlock - 1) / objects::kBlock * objects::kBlock);
     node.restart();
     CHECK(node.read(fid, 0, expected.size() + 1) == expected);
     CHECK(node.all_pieces_are_back());
@@ -265,7 +273,7 @@ TEST_CASE("reqh slow client: appends whose bytes come at a time follow each othe
 TEST_CASE("reqh slow client: what became of the object meanwhile is what counts", "[reqh]") {
     StoreStage node;
     const fop::Fid fid = node.create();
-    node.write(fid, 0, pattern(2 * kBlock + 5, 1));
+    node.write(fid, 0, pattern(2 * objects::kBlock + 5, 1));
     const std::uint64_t free_blocks = node.volume().space_use().free_blocks;
     const Bytes bytes = pattern(2 * core::kBufferBytes, 2);
     const WriteSpec write(fid, {{.offset = 5, .length = bytes.size()}}, bytes);
@@ -298,14 +306,15 @@ TEST_CASE("reqh slow client: what became of the object meanwhile is what counts"
 TEST_CASE("reqh slow client: nothing is asked of a client that may not write", "[reqh]") {
     StoreStage node;
     const fop::Fid fid = node.create();
-    const WriteSpec write(fid, {{.offset = 0, .length = kBlock}}, pattern(kBlock, 1));
+    const WriteSpec write(fid, {{.offset = 0, .length = objects::kBlock}},
+                          pattern(objects::kBlock, 1));
     FopSpec spec = write.spec(Way::kMemory);
     spec.principal = "mallory";
     spec.rights = fop::kRead | fop::kWrite;
     FakeFop& fop = node.call(spec);
     CHECK(fop.status() == fop::Status::kDenied);
     CHECK(fop.transfers.empty());
-    const AppendSpec append({.high = fid.high, .low = fid.low + 1000}, pattern(kBlock, 1));
+    const AppendSpec append({.high = fid.high, .low = fid.low + 1000}, pattern(objects::kBlock, 1));
     FakeFop& other = node.call(append.spec(Way::kMemory));
     CHECK(other.status() == fop::Status::kNotFound);
     CHECK(other.transfers.empty());
@@ -316,15 +325,16 @@ TEST_CASE("reqh progress: what a fop waits for is known while it runs at another
     StoreStage node({.localities = 2, .disks = 2});
     const std::uint16_t far = kFirstSlot + 1;
     const fop::Fid fid = node.create({}, far);
-    Stores& there = node.stores(1);
-    RangeLock held;
+    objects::Stores& there = node.stores(1);
+    objects::RangeLock held;
     const HeldBlocks hold{.locks = &there.find(far)->locks(),
                           .lock = &held,
                           .request = {.fid = {.high = fid.high, .low = fid.low},
                                       .range = {.first = 0, .count = 8},
-                                      .mode = LockMode::kExclusive}};
+                                      .mode = objects::LockMode::kExclusive}};
     REQUIRE(node.world.run(there.parts().reactor, take_lock(hold)).has_value());
-    const WriteSpec write(fid, {{.offset = 0, .length = 2 * kBlock}}, pattern(2 * kBlock, 1));
+    const WriteSpec write(fid, {{.offset = 0, .length = 2 * objects::kBlock}},
+                          pattern(2 * objects::kBlock, 1));
     FakeFop& fop = node.send(slow(write.spec(Way::kMemory), 100ms));
     const auto traced = [&] {
         const auto record = node.handler().trace({.session = 0x5f, .request = fop.request().id});

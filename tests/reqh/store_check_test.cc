@@ -1,7 +1,7 @@
 // Goal: a check of a disk finds each thing that does not fit together, and nothing while objects
 // change under it. Method: a node over simulated disks; what is there is damaged behind its back.
 
-#include "reqh/store_check.h"
+#include "objects/store_check.h"
 
 #include <algorithm>
 #include <array>
@@ -9,8 +9,8 @@
 #include <functional>
 #include <vector>
 
-#include "reqh/fids.h"
-#include "reqh/home_volume.h"
+#include "objects/fids.h"
+#include "objects/home_volume.h"
 #include "store/name_key.h"
 #include "tests/catch.h"
 #include "tests/replay.h"
@@ -22,7 +22,7 @@ using namespace fopd::reqh::testing;
 
 namespace {
 
-using State = CheckStatus::State;
+using State = objects::CheckStatus::State;
 constexpr std::uint64_t kCheckPace = 1UL << 30;
 
 std::string key_text(store::Bytes key) {
@@ -30,11 +30,11 @@ std::string key_text(store::Bytes key) {
 }
 
 // To its end.
-CheckStatus run_check(StoreStage& stage) {
-    StoreCheck check(stage.stores(), kCheckPace);
+objects::CheckStatus run_check(StoreStage& stage) {
+    objects::StoreCheck check(stage.stores(), kCheckPace);
     REQUIRE(check.begin(kFirstSlot).has_value());
     while (check.status(kFirstSlot).state == State::kRunning) REQUIRE(stage.world.step());
-    CheckStatus status = check.status(kFirstSlot);
+    objects::CheckStatus status = check.status(kFirstSlot);
     for (const auto& finding : status.report.findings) UNSCOPED_INFO(finding.reason);
     return status;
 }
@@ -48,7 +48,8 @@ void checkpoint(StoreStage& stage) {
 }
 
 store::Place disk_place_of(StoreStage& stage, fop::Fid fid, std::uint64_t block) {
-    auto extents = stage.volume().map().extents(store_fid(fid), {.first = block, .count = 1});
+    auto extents =
+        stage.volume().map().extents(objects::store_fid(fid), {.first = block, .count = 1});
     const auto extent = extents.next();
     REQUIRE(extent.has_value());
     REQUIRE(extent->has_value());
@@ -70,7 +71,7 @@ void put_cleared(StoreStage& stage, store::Fid fid, std::uint64_t first, std::ui
         key_text(store::write_cleared(value, first));
 }
 
-bool has_found(const CheckStatus& status, std::string_view words) {
+bool has_found(const objects::CheckStatus& status, std::string_view words) {
     return std::ranges::any_of(status.report.findings, [words](const auto& finding) {
         return finding.reason.find(words) != std::string::npos;
     });
@@ -81,11 +82,11 @@ bool has_found(const CheckStatus& status, std::string_view words) {
 TEST_CASE("reqh store check: what fits together is called so, and counted", "[reqh]") {
     StoreStage stage;
     for (const char* name : {"a", "b", "c"}) {
-        stage.write(stage.create(name), 0, pattern(300 * kBlock, 1));
+        stage.write(stage.create(name), 0, pattern(300 * objects::kBlock, 1));
     }
-    stage.write(stage.create(), 5000 * kBlock, pattern(kBlock, 2));
+    stage.write(stage.create(), 5000 * objects::kBlock, pattern(objects::kBlock, 2));
 
-    const CheckStatus status = run_check(stage);
+    const objects::CheckStatus status = run_check(stage);
 
     REQUIRE(status.state == State::kDone);
     REQUIRE(status.report.finding_count == 0);
@@ -100,10 +101,10 @@ TEST_CASE("reqh store check: what fits together is called so, and counted", "[re
 TEST_CASE("reqh store check: a damaged thing is found, and named", "[reqh]") {
     StoreStage stage;
     const auto fid = stage.create("a");
-    const store::Fid object = store_fid(fid);
-    stage.write(fid, 0, pattern(100 * kBlock, 1));
+    const store::Fid object = objects::store_fid(fid);
+    stage.write(fid, 0, pattern(100 * objects::kBlock, 1));
     const auto other = stage.create("b");
-    stage.write(other, 0, pattern(10 * kBlock, 2));
+    stage.write(other, 0, pattern(10 * objects::kBlock, 2));
     checkpoint(stage);
     auto& entries = stage.index_image().entries;
     const store::SpaceUse use = stage.volume().space_use();
@@ -123,19 +124,26 @@ TEST_CASE("reqh store check: a damaged thing is found, and named", "[reqh]") {
         {"an extent on the labels", [&] { put_extent(stage, object, 50, 1); },
          "not in the part of the disk"},
         {"a block with two owners",
-         [&] { put_extent(stage, store_fid(other), 5, disk_place_of(stage, fid, 7).block); },
+         [&] {
+             put_extent(stage, objects::store_fid(other), 5, disk_place_of(stage, fid, 7).block);
+         },
          "another extent has too"},
         {"an overlap", [&] { put_extent(stage, object, 5, disk_place_of(stage, fid, 5).block); },
          "overlaps"},
         {"an extent behind the end",
-         [&] { put_extent(stage, store_fid(other), 10, disk_place_of(stage, fid, 7).block); },
+         [&] {
+             put_extent(stage, objects::store_fid(other), 10, disk_place_of(stage, fid, 7).block);
+         },
          "behind the end"},
-        {"a lost extent", [&] { entries.erase(key_text(store::Key::extent(store_fid(other), 0))); },
+        {"a lost extent",
+         [&] { entries.erase(key_text(store::Key::extent(objects::store_fid(other), 0))); },
          "nobody's"},
-        {"a lost object", [&] { entries.erase(key_text(store::Key::object(store_fid(other)))); },
+        {"a lost object",
+         [&] { entries.erase(key_text(store::Key::object(objects::store_fid(other)))); },
          "of no object"},
         {"a lost object, whose name is known",
-         [&] { entries.erase(key_text(store::Key::object(store_fid(other)))); }, "has it not"},
+         [&] { entries.erase(key_text(store::Key::object(objects::store_fid(other)))); },
+         "has it not"},
         {"cleared ranges that overlap",
          [&] {
              put_cleared(stage, object, 200, 220);
@@ -147,7 +155,7 @@ TEST_CASE("reqh store check: a damaged thing is found, and named", "[reqh]") {
         {"a value that is none", [&] { entries[key_text(store::Key::object(object))].pop_back(); },
          "length of an object"},
         {"an extent that is none",
-         [&] { entries[key_text(store::Key::extent(store_fid(other), 0))].pop_back(); },
+         [&] { entries[key_text(store::Key::extent(objects::store_fid(other), 0))].pop_back(); },
          "length of an extent"},
         {"a key that is none", [&] { entries["q"] = "?"; }, "no known kind"},
         {"an object of another disk",
@@ -174,7 +182,7 @@ TEST_CASE("reqh store check: a damaged thing is found, and named", "[reqh]") {
     CAPTURE(damage.what);
     damage.plant();
 
-    const CheckStatus status = run_check(stage);
+    const objects::CheckStatus status = run_check(stage);
 
     REQUIRE(status.state == State::kDone);
     REQUIRE(has_found(status, damage.words));
@@ -185,49 +193,50 @@ TEST_CASE("reqh store check: a name that was lost, and one too many, are found",
     StoreStage stage;
     const auto fid = stage.create("a");
     stage.create("b");
-    const store::Fid nobody{.high = store_fid(fid).high, .low = store_fid(fid).low + 1'000'000};
-    const PoolId pool = stage.stores().find(kFirstSlot)->pool();
+    const store::Fid nobody{.high = objects::store_fid(fid).high,
+                            .low = objects::store_fid(fid).low + 1'000'000};
+    const objects::PoolId pool = stage.stores().find(kFirstSlot)->pool();
     store::NameChanges changes{
         {.kind = store::NameChange::Kind::kMade,
          .claim = {.pool = pool, .name = "c", .version = 77, .fid = nobody}}};
-    const auto object = stage.volume().map().find(store_fid(fid));
+    const auto object = stage.volume().map().find(objects::store_fid(fid));
     REQUIRE(object.has_value());
     changes.push_back({.kind = store::NameChange::Kind::kEnded,
                        .claim = {.pool = pool,
                                  .name = "a",
                                  .version = (*object)->name_version,
-                                 .fid = store_fid(fid)}});
+                                 .fid = objects::store_fid(fid)}});
     stage.volume().map().release();
     stage.tell_names(&changes);
 
-    const CheckStatus status = run_check(stage);
+    const objects::CheckStatus status = run_check(stage);
 
     REQUIRE(status.report.finding_count == 2);
     REQUIRE(has_found(status, "not known to be its"));
     REQUIRE(has_found(status, "has it not"));
     const auto lost = std::ranges::find(status.report.findings, "a", &store::CheckFinding::name);
     REQUIRE(lost != status.report.findings.end());
-    REQUIRE(lost->object == store_fid(fid));
+    REQUIRE(lost->object == objects::store_fid(fid));
 }
 
 TEST_CASE("reqh store check: a flipped bit of the log is found", "[reqh]") {
     StoreStage stage;
     const auto fid = stage.create("a");
-    for (unsigned i = 0; i < 30; ++i) stage.write(fid, 0, pattern(3 * kBlock, i));
+    for (unsigned i = 0; i < 30; ++i) stage.write(fid, 0, pattern(3 * objects::kBlock, i));
     stage.run_for(5s);
-    const CheckStatus before = run_check(stage);
+    const objects::CheckStatus before = run_check(stage);
     REQUIRE(before.report.finding_count == 0);
     // The first entry, a superblock, and what is no part of either.
-    stage.image().flip_bit(256 * kBlock + 100, 2);
-    const CheckStatus status = run_check(stage);
+    stage.image().flip_bit(256 * objects::kBlock + 100, 2);
+    const objects::CheckStatus status = run_check(stage);
     REQUIRE(status.report.finding_count == 1);
     REQUIRE(has_found(status, "an entry of the log"));
     REQUIRE(status.report.findings.front().entry == 1);
     REQUIRE(status.report.findings.front().place->block == 256);
     REQUIRE(status.report.log_entries < before.report.log_entries);
 
-    stage.image().flip_bit(32 * kBlock + 20, 2);
-    const CheckStatus with_superblock = run_check(stage);
+    stage.image().flip_bit(32 * objects::kBlock + 20, 2);
+    const objects::CheckStatus with_superblock = run_check(stage);
     REQUIRE(with_superblock.report.finding_count == 2);
     REQUIRE(has_found(with_superblock, "a superblock"));
 }
@@ -238,7 +247,7 @@ TEST_CASE("reqh store check: objects counted wrongly are found", "[reqh]") {
     stage.run_for(5s);
     stage.stores().find(kFirstSlot)->objects().has_come({});
 
-    const CheckStatus status = run_check(stage);
+    const objects::CheckStatus status = run_check(stage);
 
     REQUIRE(status.report.finding_count == 1);
     REQUIRE(has_found(status, "are counted"));
@@ -257,10 +266,10 @@ TEST_CASE("reqh store check swarm: nothing is found while fops are under way", "
         const std::array<const char*, 4> names{"a", "b", "c", "d"};
         std::vector<fop::Fid> fids;
         for (const char* name : names) fids.push_back(stage.create(name));
-        StoreCheck check(stage.stores(), kCheckPace);
+        objects::StoreCheck check(stage.stores(), kCheckPace);
         std::deque<WriteSpec> writes;
         for (unsigned round = 0; round < 80; ++round) {
-            const CheckStatus status = check.status(kFirstSlot);
+            const objects::CheckStatus status = check.status(kFirstSlot);
             if (status.state != State::kRunning) {
                 for (const auto& finding : status.report.findings) UNSCOPED_INFO(finding.reason);
                 REQUIRE(status.report.finding_count == 0);
@@ -268,13 +277,15 @@ TEST_CASE("reqh store check swarm: nothing is found while fops are under way", "
                 ++checks;
             }
             const std::size_t which = random.below(fids.size());
-            const std::uint64_t at = random.below(60 * kBlock);
+            const std::uint64_t at = random.below(60 * objects::kBlock);
             switch (random.below(6)) {
                 case 0:  // In the place of another, whose extents go.
                     fids[which] = stage.create(names[which]);
                     break;
                 case 1: stage.send(truncate(fids[which], at)); break;
-                case 2: stage.send(punch(fids[which], {.offset = at, .length = 9 * kBlock})); break;
+                case 2:
+                    stage.send(punch(fids[which], {.offset = at, .length = 9 * objects::kBlock}));
+                    break;
                 default:
                     writes.emplace_back(fids[which],
                                         std::vector<fop::Range>{{.offset = at, .length = 70'000}},
@@ -292,9 +303,9 @@ TEST_CASE("reqh store check swarm: nothing is found while fops are under way", "
 
 TEST_CASE("reqh store check: there is one at a time, and it ends when it is told to", "[reqh]") {
     StoreStage stage;
-    stage.write(stage.create("a"), 0, pattern(100 * kBlock, 1));
+    stage.write(stage.create("a"), 0, pattern(100 * objects::kBlock, 1));
     REQUIRE(stage.volume().allocate(1).has_value());  // For which it waits.
-    StoreCheck check(stage.stores(), kCheckPace);
+    objects::StoreCheck check(stage.stores(), kCheckPace);
     REQUIRE(check.status(kFirstSlot).state == State::kNever);
     REQUIRE(check.begin(kFirstSlot + 1).error().code == Errc::kNotFound);
     REQUIRE(check.begin(kFirstSlot).has_value());

@@ -16,7 +16,7 @@
 #include <variant>
 #include <vector>
 
-#include "reqh/home_volume.h"
+#include "objects/home_volume.h"
 #include "tests/catch.h"
 #include "tests/reqh/store_model.h"
 #include "tests/reqh/store_stage.h"
@@ -282,9 +282,10 @@ private:
         asked_.kind = Kind::kUploadBegin;
         asked_.name = name;
         asked_.no_replace = random.below(3) == 0;
-        next_upload_ = {.name = name,
-                        .no_replace = asked_.no_replace,
-                        .bytes = pattern(kBlock + 1 + random.below(20'000), random.next())};
+        next_upload_ = {
+            .name = name,
+            .no_replace = asked_.no_replace,
+            .bytes = pattern(objects::kBlock + 1 + random.below(20'000), random.next())};
         spec_ = {.type = type_of("upload_begin"),
                  .body = fop::UploadBegin{.name = name,
                                           .slot = some_slot(random),
@@ -307,15 +308,16 @@ private:
                       .bytes = upload_->bytes};
             const std::size_t size = upload_->bytes.size();
             spec_ = {.type = type_of("upload_commit"),
-                     .body = fop::UploadCommit{.fid = upload_->fid,
-                                               .size_bytes = size,
-                                               .blocks = (size + kBlock - 1) / kBlock}};
+                     .body = fop::UploadCommit{
+                         .fid = upload_->fid,
+                         .size_bytes = size,
+                         .blocks = (size + objects::kBlock - 1) / objects::kBlock}};
         }
     }
 
     void choose_upload_write(core::Random& random) {
         what_ = What::kUploadWrite;
-        const std::size_t cut = upload_->bytes.size() / 2 / kBlock * kBlock;
+        const std::size_t cut = upload_->bytes.size() / 2 / objects::kBlock * objects::kBlock;
         const bool is_first = upload_->parts_written == 0;
         const std::size_t from = is_first ? 0 : cut;
         const std::size_t to = is_first ? cut : upload_->bytes.size();

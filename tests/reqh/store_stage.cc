@@ -65,7 +65,7 @@ StoreStage::Locality::Locality(StoreStage& stage, std::uint32_t number)
           store::NameShard::World{.reactor = *reactor, .clock = stage.world.clock()}, *name_index,
           store::NameShardOptions{
               .part = {.shard = number, .shard_count = stage.options.localities}})),
-      part(std::make_unique<NamePart>(*reactor, names_gate, *shard)) {
+      part(std::make_unique<objects::NamePart>(*reactor, names_gate, *shard)) {
     const auto opened = buffers.open(stage.options.piece_count * core::kBufferBytes);
     REQUIRE(opened.has_value());
     const auto names_opened = shard->open();
@@ -73,49 +73,54 @@ StoreStage::Locality::Locality(StoreStage& stage, std::uint32_t number)
 }
 
 void StoreStage::make_localities() {
-    std::vector<NamePart*> parts;
+    std::vector<objects::NamePart*> parts;
     for (std::uint32_t i = 0; i < options.localities; ++i) {
         localities_.push_back(std::make_unique<Locality>(*this, i));
         parts.push_back(localities_.back()->part.get());
     }
-    auto layout = std::make_shared<StoreLayout>();
+    auto layout = std::make_shared<objects::StoreLayout>();
     layout->version = 1;
-    layout->pools = {{.id = pool_id(kPool), .name = std::string(kPool)},
-                     {.id = pool_id("slow"), .name = "slow"}};
+    layout->pools = {{.id = objects::pool_id(kPool), .name = std::string(kPool)},
+                     {.id = objects::pool_id("slow"), .name = "slow"}};
     quota_ = layout->pools[0].quota;
     quota_->whole().set_limit(
-        {.blocks = options.quota_blocks, .objects = QuotaAccount::kUnlimited});
+        {.blocks = options.quota_blocks, .objects = objects::QuotaAccount::kUnlimited});
     for (const auto& [owner, limit] : options.owner_limits)
         quota_->account_of(owner).set_limit(limit);
     for (std::uint32_t i = 0; i < options.disks; ++i) {
         layout->slots.push_back({.slot = static_cast<store::Slot>(kFirstSlot + i),
                                  .locality = home_of(i),
-                                 .pool = pool_id(kPool)});
-        if (remains_[i]->is_written_off) layout->slots.back().state = SlotState::kWrittenOff;
+                                 .pool = objects::pool_id(kPool)});
+        if (remains_[i]->is_written_off)
+            layout->slots.back().state = objects::SlotState::kWrittenOff;
         if (!remains_[i]->is_away || remains_[i]->is_written_off) continue;
-        layout->slots.back().state = SlotState::kMissing;
+        layout->slots.back().state = objects::SlotState::kMissing;
         layout->slots.back().disk = "disk-" + std::to_string(i);
         layout->pools[0].missing = layout->slots.back().disk;
     }
-    std::vector<Stores*> all;
+    std::vector<objects::Stores*> all;
     for (std::uint32_t i = 0; i < options.localities; ++i) {
         Locality& locality = *localities_[i];
-        locality.names = std::make_unique<Names>(*locality.reactor, parts);
-        locality.stores = std::make_unique<Stores>(StoresParts{.locality = i,
-                                                               .reactor = *locality.reactor,
-                                                               .io = locality.io,
-                                                               .buffers = locality.buffers,
-                                                               .clock = world.clock(),
-                                                               .events = locality.events,
-                                                               .names = *locality.names});
+        locality.names = std::make_unique<objects::Names>(*locality.reactor, parts);
+        locality.stores =
+            std::make_unique<objects::Stores>(objects::StoresParts{.locality = i,
+                                                                   .reactor = *locality.reactor,
+                                                                   .io = locality.io,
+                                                                   .buffers = locality.buffers,
+                                                                   .clock = world.clock(),
+                                                                   .events = locality.events,
+                                                                   .names = *locality.names});
         locality.stores->set_layout(layout);
         all.push_back(locality.stores.get());
     }
     for (const auto& locality : localities_) {
         locality->stores->introduce(all);
-        locality->replaced = std::make_unique<ReplacedObjects>(*locality->stores, *locality->part);
-        locality->upkeep = std::make_unique<StoreUpkeep>(*locality->stores, options.upkeep);
-        locality->coalescer = std::make_unique<Coalescer>(*locality->stores, options.coalescer);
+        locality->replaced =
+            std::make_unique<objects::ReplacedObjects>(*locality->stores, *locality->part);
+        locality->upkeep =
+            std::make_unique<objects::StoreUpkeep>(*locality->stores, options.upkeep);
+        locality->coalescer =
+            std::make_unique<objects::Coalescer>(*locality->stores, options.coalescer);
         locality->handler =
             std::make_unique<RequestHandler>(RequestHandlerParts{.reactor = *locality->reactor,
                                                                  .work = locality->work,
@@ -153,10 +158,11 @@ void StoreStage::make_machine(std::uint32_t number) {
             sinks.push_back(locality->shard.get());
             continue;
         }
-        machine->sinks.push_back(std::make_unique<DistantNames>(*home.reactor, *locality->part));
+        machine->sinks.push_back(
+            std::make_unique<objects::DistantNames>(*home.reactor, *locality->part));
         sinks.push_back(machine->sinks.back().get());
     }
-    machine->router = std::make_unique<NameRouter>(std::move(sinks));
+    machine->router = std::make_unique<objects::NameRouter>(std::move(sinks));
     machine->volume =
         std::make_unique<store::Volume>(store::VolumeParts{.reactor = *home.reactor,
                                                            .device = *machine->disk,
@@ -182,7 +188,7 @@ Task<void> StoreStage::open(std::uint32_t number) {
     const auto added = home.io.add_device(medium, *machine.disk);
     REQUIRE(added.has_value());
     home.stores->add({.disk_id = volume_options(number, options).disk_id,
-                      .pool = pool_id(kPool),
+                      .pool = objects::pool_id(kPool),
                       .volume = machine.volume.get(),
                       .medium = medium});
 }

@@ -19,14 +19,14 @@
 #include "fop/bodies.h"
 #include "io_sched/main_scheduler.h"
 #include "lrs/fifo.h"
-#include "reqh/block_io.h"
-#include "reqh/coalescer.h"
-#include "reqh/name_router.h"
-#include "reqh/names.h"
-#include "reqh/replaced_objects.h"
+#include "objects/block_io.h"
+#include "objects/coalescer.h"
+#include "objects/name_router.h"
+#include "objects/names.h"
+#include "objects/replaced_objects.h"
+#include "objects/store_upkeep.h"
+#include "objects/stores.h"
 #include "reqh/request_handler.h"
-#include "reqh/store_upkeep.h"
-#include "reqh/stores.h"
 #include "store/map_index.h"
 #include "store/names.h"
 #include "store/volume.h"
@@ -34,7 +34,7 @@
 
 namespace fopd::reqh::testing {
 
-using reqh::kBlock;
+using objects::kBlock;
 inline constexpr std::uint16_t kFirstSlot = 3;
 
 struct StageOptions {
@@ -44,10 +44,10 @@ struct StageOptions {
     std::uint64_t seed = 7;
     std::size_t piece_count = 8;
     devices::DiskFaults faults{};
-    std::uint64_t quota_blocks = QuotaAccount::kUnlimited;
-    std::map<std::string, Amount> owner_limits{};
-    UpkeepOptions upkeep{};
-    CoalescerOptions coalescer{};
+    std::uint64_t quota_blocks = objects::QuotaAccount::kUnlimited;
+    std::map<std::string, objects::Amount> owner_limits{};
+    objects::UpkeepOptions upkeep{};
+    objects::CoalescerOptions coalescer{};
     bool slow_holes = false;
     std::uint64_t overlay_bytes = 4UL << 20;
     store::SweepOptions sweep{};
@@ -101,7 +101,7 @@ public:
 
     // -- to be looked at --
 
-    Stores& stores(std::uint32_t locality = 0) { return *localities_[locality]->stores; }
+    objects::Stores& stores(std::uint32_t locality = 0) { return *localities_[locality]->stores; }
     store::Volume& volume(std::uint32_t disk = 0) { return *machines_[disk]->volume; }
     // Behind the back of the disk.
     void tell_names(const store::NameChanges* changes, std::uint32_t disk = 0);
@@ -119,7 +119,7 @@ public:
     RequestHandler& handler(std::uint32_t locality = 0) { return *localities_[locality]->handler; }
     lrs::Scheduler& requests(std::uint32_t locality = 0) { return localities_[locality]->requests; }
     devices::Power& power() { return *power_; }
-    PoolQuota& quota() { return *quota_; }
+    objects::PoolQuota& quota() { return *quota_; }
     bool all_pieces_are_back() const;
     // That the first disk remembers.
     std::size_t reply_count();
@@ -156,19 +156,19 @@ private:
         KeptEvents events;
         std::unique_ptr<store::MapIndex> name_index;
         std::unique_ptr<store::NameShard> shard;
-        std::unique_ptr<NamePart> part;
-        std::unique_ptr<Names> names;
-        std::unique_ptr<Stores> stores;
-        std::unique_ptr<ReplacedObjects> replaced;
-        std::unique_ptr<StoreUpkeep> upkeep;
-        std::unique_ptr<Coalescer> coalescer;
+        std::unique_ptr<objects::NamePart> part;
+        std::unique_ptr<objects::Names> names;
+        std::unique_ptr<objects::Stores> stores;
+        std::unique_ptr<objects::ReplacedObjects> replaced;
+        std::unique_ptr<objects::StoreUpkeep> upkeep;
+        std::unique_ptr<objects::Coalescer> coalescer;
         std::unique_ptr<RequestHandler> handler;
     };
     struct Machine {
         std::unique_ptr<devices::MemoryDisk> disk;
         std::unique_ptr<store::MapIndex> index;
         std::vector<std::unique_ptr<store::NameSink>> sinks;
-        std::unique_ptr<NameRouter> router;
+        std::unique_ptr<objects::NameRouter> router;
         std::unique_ptr<store::Volume> volume;
     };
 
@@ -184,7 +184,7 @@ private:
     void destroy();
 
     std::unique_ptr<devices::Power> power_;
-    std::shared_ptr<PoolQuota> quota_;
+    std::shared_ptr<objects::PoolQuota> quota_;
     std::vector<std::unique_ptr<Remains>> remains_;
     std::vector<store::MapImage> name_images_;
     std::vector<std::unique_ptr<Locality>> localities_;

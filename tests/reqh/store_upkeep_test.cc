@@ -117,7 +117,7 @@ TEST_CASE("reqh upkeep: an upload to which nobody writes any more leaves its roo
     REQUIRE(begun.status() == fop::Status::kDone);
     const fop::Fid fid = std::get<fop::UploadBeginReply>(begun.answer->body).fid;
     const std::uint64_t before = node.volume().space_use().free_blocks;
-    const Bytes bytes = pattern(10 * kBlock, 1);
+    const Bytes bytes = pattern(10 * objects::kBlock, 1);
     const fop::Range range{.offset = 0, .length = bytes.size()};
     const std::vector<std::uint32_t> checksums = checksums_of({range}, bytes);
     const FopSpec write{.type = type_of("upload_write"),
@@ -164,11 +164,11 @@ TEST_CASE("reqh upkeep: the time before a start does not count for an upload", "
     const auto fids = begin_uploads(node, 10);
     node.run_for(15s);
     node.restart();
-    CHECK(node.quota().account_of("alice").used() == Amount{.objects = 10});
+    CHECK(node.quota().account_of("alice").used() == objects::Amount{.objects = 10});
     node.run_for(15s);
     CHECK(write_nothing(node, fids[3]) == fop::Status::kDone);
     node.run_for(10s);
-    CHECK(node.quota().account_of("alice").used() == Amount{.objects = 1});
+    CHECK(node.quota().account_of("alice").used() == objects::Amount{.objects = 1});
 }
 
 }  // namespace fopd::reqh::testing

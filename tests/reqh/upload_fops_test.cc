@@ -68,9 +68,10 @@ TEST_CASE("reqh uploads: nobody sees one before its commit, and then all of it",
     StoreStage node;
     const fop::Fid old = node.create("name");
     const fop::Fid fid = begin_upload(node, "name");
-    const Bytes bytes = pattern(5 * kBlock + 100, 1);
-    const auto middle = bytes.begin() + 2 * kBlock;
-    REQUIRE(upload(node, fid, 2 * kBlock, Bytes(middle, bytes.end())) == fop::Status::kDone);
+    const Bytes bytes = pattern(5 * objects::kBlock + 100, 1);
+    const auto middle = bytes.begin() + 2 * objects::kBlock;
+    REQUIRE(upload(node, fid, 2 * objects::kBlock, Bytes(middle, bytes.end())) ==
+            fop::Status::kDone);
     CHECK(node.call(stat(fid)).status() == fop::Status::kNotFound);
     CHECK(node.call(commit(fid, bytes.size(), 6)).status() == fop::Status::kLost);
     REQUIRE(upload(node, fid, 0, Bytes(bytes.begin(), middle), Way::kInline) == fop::Status::kDone);
@@ -100,31 +101,31 @@ TEST_CASE("reqh uploads: one that is larger than what the disk has left does not
                           .body = fop::UploadBegin{
                               .name = "name", .size_bytes = size_bytes, .slot = kFirstSlot}});
     };
-    const FakeFop& refused = begin(left_blocks() * kBlock + 1);
+    const FakeFop& refused = begin(left_blocks() * objects::kBlock + 1);
     CHECK(refused.status() == fop::Status::kNoSpace);
     CHECK(refused.answer->words == "there is not so much space left on its disk");
     CHECK(begin(fop::kOffsetMax).status() == fop::Status::kNoSpace);
-    CHECK(node.quota().whole().used() == Amount{});
-    CHECK(begin(left_blocks() * kBlock).status() == fop::Status::kDone);
+    CHECK(node.quota().whole().used() == objects::Amount{});
+    CHECK(begin(left_blocks() * objects::kBlock).status() == fop::Status::kDone);
     CHECK(begin(0).status() == fop::Status::kDone);
 }
 
 TEST_CASE("reqh uploads: a commit that does not fit what was written is refused", "[reqh]") {
     StoreStage node;
     const fop::Fid fid = begin_upload(node, {});
-    REQUIRE(upload(node, fid, 0, pattern(3 * kBlock, 1)) == fop::Status::kDone);
-    CHECK(node.call(commit(fid, 3 * kBlock, 2)).status() == fop::Status::kMalformed);
-    CHECK(node.call(commit(fid, 2 * kBlock, 3)).status() == fop::Status::kMalformed);
-    CHECK(node.call(commit(fid, 3 * kBlock - 1, 3)).status() == fop::Status::kMalformed);
-    CHECK(node.call(commit(fid, 3 * kBlock, 4)).status() == fop::Status::kLost);
-    CHECK(node.call(commit(fid, 9 * kBlock + 5, 3)).status() == fop::Status::kDone);
-    CHECK(node.stat(fid).size_bytes == 9 * kBlock + 5);
+    REQUIRE(upload(node, fid, 0, pattern(3 * objects::kBlock, 1)) == fop::Status::kDone);
+    CHECK(node.call(commit(fid, 3 * objects::kBlock, 2)).status() == fop::Status::kMalformed);
+    CHECK(node.call(commit(fid, 2 * objects::kBlock, 3)).status() == fop::Status::kMalformed);
+    CHECK(node.call(commit(fid, 3 * objects::kBlock - 1, 3)).status() == fop::Status::kMalformed);
+    CHECK(node.call(commit(fid, 3 * objects::kBlock, 4)).status() == fop::Status::kLost);
+    CHECK(node.call(commit(fid, 9 * objects::kBlock + 5, 3)).status() == fop::Status::kDone);
+    CHECK(node.stat(fid).size_bytes == 9 * objects::kBlock + 5);
 }
 
 TEST_CASE("reqh uploads: what was lost is asked for at the commit", "[reqh]") {
     StoreStage node;
     const fop::Fid fid = begin_upload(node, "name");
-    const Bytes bytes = pattern(2 * kBlock, 1);
+    const Bytes bytes = pattern(2 * objects::kBlock, 1);
     REQUIRE(upload(node, fid, 0, bytes) == fop::Status::kDone);
     node.restart();
     FakeFop& lost = node.call(commit(fid, bytes.size(), 2));
@@ -153,7 +154,7 @@ TEST_CASE("reqh uploads: one that is given up leaves its room", "[reqh]") {
     StoreStage node;
     const auto used = [&node] { return node.volume().space_use().free_blocks; };
     const fop::Fid fid = begin_upload(node, "name");
-    REQUIRE(upload(node, fid, 0, pattern(10 * kBlock, 1)) == fop::Status::kDone);
+    REQUIRE(upload(node, fid, 0, pattern(10 * objects::kBlock, 1)) == fop::Status::kDone);
     const std::uint64_t before = used();
     FopSpec by_bob{.type = type_of("upload_abort"), .body = fop::UploadAbort{.fid = fid}};
     by_bob.principal = "bob";
@@ -162,7 +163,7 @@ TEST_CASE("reqh uploads: one that is given up leaves its room", "[reqh]") {
     const FopSpec abort{.type = type_of("upload_abort"), .body = fop::UploadAbort{.fid = fid}};
     CHECK(node.call(abort).status() == fop::Status::kDone);
     CHECK(node.call(abort).status() == fop::Status::kDone);
-    CHECK(upload(node, fid, 0, pattern(kBlock, 1)) == fop::Status::kNotFound);
+    CHECK(upload(node, fid, 0, pattern(objects::kBlock, 1)) == fop::Status::kNotFound);
     node.run_for(2s);
     CHECK(used() == before + 10);
 }
@@ -171,7 +172,7 @@ TEST_CASE("reqh sync: what was acknowledged before is there after a loss of powe
     StoreStage node({.localities = 2, .disks = 2});
     const fop::Fid one = node.create({}, kFirstSlot);
     const fop::Fid other = node.create({}, kFirstSlot + 1);
-    const std::vector receipts{write_buffered(node, one, pattern(3 * kBlock, 1)),
+    const std::vector receipts{write_buffered(node, one, pattern(3 * objects::kBlock, 1)),
                                write_buffered(node, other, pattern(5000, 2))};
     FakeFop& fop = node.call(sync(receipts));
     REQUIRE(fop.status() == fop::Status::kDone);
@@ -180,7 +181,7 @@ TEST_CASE("reqh sync: what was acknowledged before is there after a loss of powe
     CHECK(reply.receipts[0].incarnation == receipts[0].incarnation);
     CHECK(reply.receipts[0].seq >= receipts[0].seq);
     node.restart();
-    CHECK(node.read(one, 0, 1 << 20) == pattern(3 * kBlock, 1));
+    CHECK(node.read(one, 0, 1 << 20) == pattern(3 * objects::kBlock, 1));
     CHECK(node.read(other, 0, 1 << 20) == pattern(5000, 2));
     CHECK(node.call(sync({})).status() == fop::Status::kDone);
 }
@@ -190,10 +191,10 @@ TEST_CASE("reqh sync: what was lost is said to be", "[reqh]") {
     for (std::uint64_t seed = 1; seed <= 8; ++seed) {
         StoreStage node({.seed = seed});
         const fop::Fid fid = node.create();
-        const fop::Receipt receipt = write_buffered(node, fid, pattern(kBlock, 1));
+        const fop::Receipt receipt = write_buffered(node, fid, pattern(objects::kBlock, 1));
         node.restart();
         FakeFop& fop = node.call(sync({receipt}));
-        const bool is_there = node.read(fid, 0, kBlock) == pattern(kBlock, 1);
+        const bool is_there = node.read(fid, 0, objects::kBlock) == pattern(objects::kBlock, 1);
         CHECK((fop.status() == fop::Status::kDone) == is_there);
         was_lost = was_lost || !is_there;
         for (int lives_ago = 2; lives_ago <= 6; ++lives_ago) {

@@ -68,7 +68,7 @@ public:
     }
     daemon::NodeDisk& disk(std::size_t index) { return *node.node().disks().all()[index]; }
     // As fops find it.
-    const reqh::StoreLayout& layout() { return node.node().localities()[0]->stores()->layout(); }
+    const objects::StoreLayout& layout() { return node.node().localities()[0]->stores()->layout(); }
     void remove(const std::string& name) {
         bool done = false;
         node.remove_device(name, note_done(&done));
@@ -92,8 +92,8 @@ public:
         REQUIRE(outcome.has_value());
         return *outcome;
     }
-    std::optional<reqh::NamedObject> owner_of(const std::string& name) {
-        std::optional<Result<std::optional<reqh::NamedObject>>> found;
+    std::optional<objects::NamedObject> owner_of(const std::string& name) {
+        std::optional<Result<std::optional<objects::NamedObject>>> found;
         daemon::Locality& locality = *node.node().localities()[0];
         locality.reactor().spawn(locality.work(), look_up(&locality, &name, &found));
         const Instant limit = after(world.now(), 10s);
@@ -144,8 +144,8 @@ private:
         return {.high = std::uint64_t{*disk.slot()} << 48, .low = number};
     }
     static Task<void> look_up(daemon::Locality* locality, const std::string* name,
-                              std::optional<Result<std::optional<reqh::NamedObject>>>* found) {
-        const reqh::ObjectName wanted{.pool = reqh::pool_id("fast"), .name = *name};
+                              std::optional<Result<std::optional<objects::NamedObject>>>* found) {
+        const objects::ObjectName wanted{.pool = objects::pool_id("fast"), .name = *name};
         auto owner = co_await locality->stores()->parts().names.find(wanted);
         found->emplace(std::move(owner));
     }
@@ -158,7 +158,7 @@ private:
         store::ValueBuffer buffer;
         store::Object object{.version = 1, .owner = "alice", .group = "users"};
         if (!name->empty()) {
-            object.pool = reqh::pool_id("fast");
+            object.pool = objects::pool_id("fast");
             object.name = *name;
             object.name_version = number;
         }
@@ -334,7 +334,7 @@ TEST_CASE("sim disks: what may have objects and is not there is missed by its po
 
     machine.node.disks().take_away("d1");
     REQUIRE(machine.start());
-    REQUIRE(machine.layout().find_slot(2)->state == reqh::SlotState::kMissing);
+    REQUIRE(machine.layout().find_slot(2)->state == objects::SlotState::kMissing);
     REQUIRE(machine.layout().pools[0].missing ==
             "d1 (given-up: holds something else already), disk " + id);
     machine.stop();
@@ -360,7 +360,7 @@ TEST_CASE("sim disks: what was let go is missed by nobody, and is again once it 
     Machine machine(18);
     REQUIRE(machine.start());
     machine.remove("d1");
-    REQUIRE(machine.layout().find_slot(2)->state == reqh::SlotState::kReleased);
+    REQUIRE(machine.layout().find_slot(2)->state == objects::SlotState::kReleased);
     REQUIRE(machine.layout().pools[0].missing.empty());
     machine.stop();
     devices::DiskImage released = machine.node.disks().image("d1");
@@ -368,7 +368,7 @@ TEST_CASE("sim disks: what was let go is missed by nobody, and is again once it 
 
     REQUIRE(machine.start());
     REQUIRE(machine.report("d1").slot == 3);
-    REQUIRE(machine.layout().find_slot(2)->state == reqh::SlotState::kReleased);
+    REQUIRE(machine.layout().find_slot(2)->state == objects::SlotState::kReleased);
     REQUIRE(machine.layout().pools[0].missing.empty());
     machine.remove("d1");
     machine.stop();
@@ -376,11 +376,11 @@ TEST_CASE("sim disks: what was let go is missed by nobody, and is again once it 
     machine.node.disks().plug_in("d1", std::move(released));
     REQUIRE(machine.start());
     REQUIRE(machine.report("d1").slot == 2);
-    REQUIRE(machine.layout().find_slot(2)->state == reqh::SlotState::kOnline);
+    REQUIRE(machine.layout().find_slot(2)->state == objects::SlotState::kOnline);
     machine.stop();
     machine.node.disks().unplug("d1");
     REQUIRE(machine.start());
-    REQUIRE(machine.layout().find_slot(2)->state == reqh::SlotState::kMissing);
+    REQUIRE(machine.layout().find_slot(2)->state == objects::SlotState::kMissing);
     REQUIRE_FALSE(machine.layout().pools[0].missing.empty());
 }
 
@@ -397,9 +397,9 @@ public:
         node.disks().take_away("d1");
         REQUIRE(start());
     }
-    reqh::SlotState state() { return layout().find_slot(2)->state; }
+    objects::SlotState state() { return layout().find_slot(2)->state; }
     bool is_forgotten() {
-        return state() == reqh::SlotState::kWrittenOff && layout().pools[0].missing.empty() &&
+        return state() == objects::SlotState::kWrittenOff && layout().pools[0].missing.empty() &&
                !owner_of("lost");
     }
 };
@@ -411,7 +411,7 @@ TEST_CASE("sim disks: what is lost is forgotten when it is said so, and stays so
     const auto asked = machine.forget({.slot = 2});
     REQUIRE(asked.kind == daemon::DeviceOutcome::Kind::kNotForgotten);
     REQUIRE_THAT(asked.words, ContainsSubstring("1 object with a name would be lost"));
-    REQUIRE(machine.state() == reqh::SlotState::kMissing);
+    REQUIRE(machine.state() == objects::SlotState::kMissing);
     REQUIRE(machine.owner_of("lost").has_value());
     REQUIRE(machine.node.node().warnings().size() == 2);
 
@@ -427,7 +427,7 @@ TEST_CASE("sim disks: what is lost is forgotten when it is said so, and stays so
     REQUIRE(machine.put(0, 3, "lost"));
     REQUIRE(machine.owner_of("lost")->fid.slot() == 1);
     machine.restart();
-    REQUIRE(machine.state() == reqh::SlotState::kWrittenOff);
+    REQUIRE(machine.state() == objects::SlotState::kWrittenOff);
     REQUIRE(machine.owner_of("lost")->fid.slot() == 1);
     REQUIRE(machine.forget({.slot = 2, .is_sure = true}).lost->object_count == 0);
     machine.stop();
@@ -440,7 +440,7 @@ TEST_CASE("sim disks: what is lost is forgotten when it is said so, and stays so
         REQUIRE(machine.start());
         REQUIRE(machine.report("d1").state == std::string("given-up"));
         REQUIRE_THAT(machine.report("d1").reason, ContainsSubstring("was written off"));
-        REQUIRE(machine.state() == reqh::SlotState::kWrittenOff);
+        REQUIRE(machine.state() == objects::SlotState::kWrittenOff);
         REQUIRE(machine.layout().pools[0].missing.empty());
         REQUIRE(machine.owner_of("lost")->fid.slot() == 1);
         machine.stop();
@@ -503,8 +503,8 @@ TEST_CASE("sim disks: what was begun to be forgotten is finished by saying it ag
         if (steps % 3 == 2) machine.node.disks().bring_back("d1");
         INFO("killed after " << steps << " steps");
         REQUIRE(machine.start());
-        if (says_so) REQUIRE(machine.state() == reqh::SlotState::kWrittenOff);
-        if (machine.state() == reqh::SlotState::kOnline) {
+        if (says_so) REQUIRE(machine.state() == objects::SlotState::kWrittenOff);
+        if (machine.state() == objects::SlotState::kOnline) {
             REQUIRE(machine.owner_of("lost").has_value());
         } else {
             REQUIRE(machine.forget({.slot = 2, .is_sure = true}).done());
@@ -790,14 +790,14 @@ TEST_CASE("sim disks: a write-off that may not be noted is none when the disk is
     machine.node.disks().doubt_slots(true);
     const auto refused = machine.forget({.slot = 2, .is_sure = true});
     REQUIRE(refused.kind == daemon::DeviceOutcome::Kind::kNotForgotten);
-    REQUIRE(machine.state() == reqh::SlotState::kMissing);
+    REQUIRE(machine.state() == objects::SlotState::kMissing);
     machine.node.disks().doubt_slots(false);
     machine.node.disks().bring_back("d1");
     machine.add("d1");
     REQUIRE(machine.owner_of("lost").has_value());
     REQUIRE(machine.put(1, 7, "acknowledged"));
     machine.restart();
-    REQUIRE(machine.state() == reqh::SlotState::kOnline);
+    REQUIRE(machine.state() == objects::SlotState::kOnline);
     REQUIRE(machine.owner_of("acknowledged").has_value());
 }
 

@@ -126,7 +126,7 @@ Node::Node(core::VirtualWorld& world, Remains& remains, const Plan& plan, core::
                              .overlay_bytes = 256UL << 10});
         sinks.push_back(parts_[part].get());
     }
-    router_ = std::make_unique<reqh::NameRouter>(std::move(sinks));
+    router_ = std::make_unique<objects::NameRouter>(std::move(sinks));
     sink_ = std::make_unique<MutatedSink>(*router_, remains, plan.mutation);
     for (unsigned disk = 0; disk < kDisks; ++disk) {
         Remains::DiskRemains& left = remains.disks[disk];

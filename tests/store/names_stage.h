@@ -16,7 +16,7 @@
 #include "core/virtual_world.h"
 #include "devices/disk_image.h"
 #include "devices/memory_disk.h"
-#include "reqh/name_router.h"
+#include "objects/name_router.h"
 #include "store/map_index.h"
 #include "store/names.h"
 #include "store/volume.h"
@@ -163,7 +163,7 @@ private:
     core::NullEventSink events_;
     std::array<std::unique_ptr<MapIndex>, kParts> name_indexes_;
     std::array<std::unique_ptr<NameShard>, kParts> parts_;
-    std::unique_ptr<reqh::NameRouter> router_;
+    std::unique_ptr<objects::NameRouter> router_;
     std::unique_ptr<NameSink> sink_;
     std::array<DiskParts, kDisks> disks_;
     core::CancelSource stop_;

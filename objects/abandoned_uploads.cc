@@ -1,0 +1,82 @@
+#include "objects/abandoned_uploads.h"
+
+#include <algorithm>
+#include <deque>
+
+#include "objects/range_locks.h"
+
+namespace fopd::objects {
+
+namespace {
+
+// In one change, so that a flush is paid for many of them.
+constexpr std::size_t kGivenUpAtOnce = 64;
+
+}  // namespace
+
+Result<void> AbandonedUploads::upload(store::Fid fid, const store::Upload& /*upload*/) {
+    if (is_abandoned(fid)) fids_.push_back(fid);
+    return {};
+}
+
+Task<Result<void>> AbandonedUploads::between_turns() {
+    for (std::size_t at = 0; at < fids_.size(); at += kGivenUpAtOnce) {
+        const std::size_t count = std::min(kGivenUpAtOnce, fids_.size() - at);
+        const auto given_up = co_await give_up(at, count);
+        if (!given_up) co_return given_up;
+    }
+    fids_.clear();
+    co_return Result<void>{};
+}
+
+bool AbandonedUploads::is_abandoned(store::Fid fid) const {
+    return home_.upload_times().is_idle_since(fid, reactor_.now() - timeout_);
+}
+
+Task<Result<void>> AbandonedUploads::give_up(std::size_t at, std::size_t count) {
+    const core::WaitOptions wait{.cancel = &home_.ending()};
+    // Who has the lock of an upload takes no other one, so these cannot wait for each other.
+    std::deque<RangeLock> locks;
+    for (std::size_t i = 0; i < count; ++i) {
+        const LockRequest whole{
+            .fid = fids_[at + i], .range = kWholeObject, .mode = LockMode::kExclusive};
+        const auto locked = co_await home_.locks().acquire(locks.emplace_back(), whole, wait);
+        if (!locked) co_return locked;
+    }
+    auto room = co_await home_.volume().reserve(
+        static_cast<std::uint32_t>(count * store::kRemoveRecordBytes), wait,
+        store::Purpose::kFreeing);
+    if (!room) co_return std::unexpected(room.error());
+    struct Given {
+        store::Fid fid{};
+        DiskUse::Owner* owner = nullptr;
+        Amount amount{};
+    };
+    std::vector<Given> given;
+    store::Change change;
+    for (std::size_t i = 0; i < count; ++i) {
+        const store::Fid fid = fids_[at + i];
+        // It may have been written to, or committed, before it was locked.
+        const auto found = home_.volume().map().find_upload(fid);
+        if (!found) co_return std::unexpected(found.error());
+        if (!found->has_value() || !is_abandoned(fid)) continue;
+        DiskUse::Owner& owner = home_.use().owner((*found)->object.owner);
+        const auto blocks = co_await home_.volume().count_blocks(fid, wait);
+        if (!blocks) co_return std::unexpected(blocks.error());
+        given.push_back({.fid = fid, .owner = &owner, .amount = {.blocks = *blocks, .objects = 1}});
+        change.records.remove(fid);
+    }
+    if (given.empty()) co_return Result<void>{};
+    const Result<void> begun = home_.volume().begin(
+        change, std::move(*room), store::Durability::kDurable, store::Data::kNone);
+    if (!begun) co_return begun;
+    const auto finished = co_await home_.volume().finish(&change);
+    if (!finished) co_return std::unexpected(finished.error());
+    for (const Given& each : given) {
+        home_.upload_times().gone(each.fid);
+        home_.use().put_back(*each.owner, each.amount, DiskUse::Scope::kPoolAndOwner);
+    }
+    co_return Result<void>{};
+}
+
+}  // namespace fopd::objects

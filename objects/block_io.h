@@ -1,0 +1,112 @@
+#pragma once
+
+#include <array>
+#include <coroutine>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "core/buffer_pool.h"
+#include "core/io.h"
+#include "core/reactor.h"
+#include "core/result.h"
+#include "fop/range.h"
+#include "io_sched/io_request.h"
+#include "io_sched/main_scheduler.h"
+
+namespace fopd::objects {
+
+inline constexpr std::size_t kBlock = fop::kBlockBytes;
+// Of one buffer.
+inline constexpr std::uint32_t kPieceBlocks = core::kBufferBytes / kBlock;
+
+// Told when the wait for a disk begins and ends, to show what an operation waits for.
+class DiskWaitObserver {
+public:
+    virtual void disk_wait_begins(Instant now) = 0;
+    virtual void disk_wait_ends(Instant now) = 0;
+
+protected:
+    ~DiskWaitObserver() = default;
+};
+
+// Several reads or writes of a disk at a time, and the wait for all of them. Belongs to one
+// operation, and stays where it is while any is under way. May be used again after the wait.
+class BlockIo {
+public:
+    static constexpr std::size_t kRequestsMax = 16;
+
+    BlockIo();
+    BlockIo(const BlockIo&) = delete;
+    BlockIo& operator=(const BlockIo&) = delete;
+
+    struct Disk {
+        core::Reactor* reactor = nullptr;
+        io_sched::MainScheduler* scheduler = nullptr;
+        io_sched::MediumId medium{};
+    };
+    // From now on all is about this disk. Requires: nothing is under way.
+    void use(const Disk& disk) { disk_ = disk; }
+
+    // Null: nothing is told. The observer outlives the waits.
+    void set_observer(DiskWaitObserver* observer) { observer_ = observer; }
+
+    // One more is too many before the next wait.
+    bool full() const { return count_ == kRequestsMax; }
+    // Whole blocks, at block number `block` of the disk. Requires: not full. A failure is heard of
+    // in the wait.
+    void read(core::Buffer into, std::uint64_t block, core::WaitOptions wait);
+    void write(core::Buffer from, std::uint64_t block, core::WaitOptions wait);
+
+    class Awaiter;
+    // Result<void>: the first failure, by the order in which they were asked for.
+    Awaiter wait();
+
+    // How long they have waited for the disk since this was asked last; of those at a time, the
+    // longest.
+    Duration take_waited() { return std::exchange(waited_, Duration::zero()); }
+
+private:
+    class Request final : public io_sched::IoRequest {
+    public:
+        Request() : IoRequest(&on_complete) {}
+        BlockIo* owner = nullptr;
+        io_sched::IoPart part;
+    };
+
+    static void on_complete(io_sched::IoRequest& request);
+    void push(io_sched::IoType type, core::Buffer buffer, std::uint64_t block,
+              core::WaitOptions wait);
+
+    Disk disk_;
+    std::array<Request, kRequestsMax> requests_;
+    std::size_t count_ = 0;
+    std::size_t running_ = 0;
+    Duration waited_{};
+    std::coroutine_handle<> waiter_;
+    DiskWaitObserver* observer_ = nullptr;
+};
+
+// Used by co_await only.
+class BlockIo::Awaiter {
+public:
+    explicit Awaiter(BlockIo& io) : io_(io) {}
+    ~Awaiter() { end_wait(); }
+    Awaiter(const Awaiter&) = delete;
+    Awaiter& operator=(const Awaiter&) = delete;
+    bool await_ready() const { return io_.running_ == 0; }
+    void await_suspend(std::coroutine_handle<> handle);
+    [[nodiscard]] Result<void> await_resume();
+
+private:
+    void end_wait();
+
+    BlockIo& io_;
+    DiskWaitObserver* told_ = nullptr;
+};
+
+inline BlockIo::Awaiter BlockIo::wait() {
+    return Awaiter(*this);
+}
+
+}  // namespace fopd::objects

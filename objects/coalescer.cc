@@ -1,0 +1,338 @@
+#include "objects/coalescer.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "core/buffer_pool.h"
+#include "objects/block_io.h"
+#include "objects/range_locks.h"
+#include "store/extent_move.h"
+
+namespace fopd::objects {
+
+namespace {
+
+constexpr std::uint32_t kWindowBlocks = store::ExtentMove::kBlocksMax;
+static_assert(kWindowBlocks * kBlock <= core::kBufferBytes);
+// What fops want goes first: memory is waited for this long.
+constexpr Duration kLockPatience = 100ms;
+// Between two looks at some hundred extents.
+constexpr Duration kPause = 2ms;
+
+// A part of an object, and how scattered it is.
+struct Window {
+    store::Fid fid{};
+    std::uint64_t number = 0;
+    std::uint32_t breaks = 0;
+
+    store::BlockRange range() const {
+        return {.first = number * kWindowBlocks, .count = kWindowBlocks};
+    }
+};
+
+}  // namespace
+
+// One way through all extents of a disk.
+class Coalescer::Pass final : public store::MapVisitor {
+public:
+    Pass(Stores& stores, HomeVolume& home, const CoalescerOptions& options)
+        : stores_(stores), home_(home), ending_(home.ending()), options_(options) {
+        if (options.idle == Duration{0}) newest_ = home.volume().newest();
+        io_.use({.reactor = &stores.parts().reactor,
+                 .scheduler = &stores.parts().io,
+                 .medium = home.medium()});
+    }
+    Pass(const Pass&) = delete;
+    Pass& operator=(const Pass&) = delete;
+    ~Pass() override = default;
+
+    Result<void> extent(const store::StoredExtent& extent) override;
+    Task<Result<void>> between_turns() override;
+    // What the last turn left.
+    Task<Result<void>> finish();
+    std::uint64_t moved_blocks() const { return moved_blocks_; }
+    // The newest change, if all others were here before this began.
+    std::optional<store::Receipt> newest() const {
+        if (disturbed_ || newest_.seq == 0) return std::nullopt;
+        return newest_;
+    }
+
+private:
+    void leave_window();
+    Task<Result<void>> gather(Window window);
+    Task<Result<bool>> read(core::Buffer into);
+    Task<Result<void>> move(Window window, core::Buffer bytes);
+    bool allocate();
+    void give_back();
+    Task<Result<bool>> write(core::Buffer from);
+    Task<Result<bool>> commit(Window window);
+    Task<Result<void>> wait_until_idle();
+    Result<void> check_wanted() const;
+    core::WaitOptions wait() const { return {.cancel = &ending_}; }
+    core::Reactor& reactor() const { return stores_.parts().reactor; }
+    store::Volume& volume() const { return home_.volume(); }
+
+    Stores& stores_;
+    HomeVolume& home_;
+    core::CancelSource& ending_;
+    const CoalescerOptions options_;
+    store::Receipt newest_;  // Change that there was at the last look; none before the first.
+    bool disturbed_ = false;
+    BlockIo io_;
+    Window window_;
+    std::uint64_t next_first_ = 0;  // What would be the next block, in the object
+    std::uint64_t next_block_ = 0;  // and on the disk.
+    std::vector<Window> scattered_;
+    store::ExtentMove extents_;
+    std::vector<store::Place> places_;
+    std::uint64_t moved_blocks_ = 0;
+};
+
+// -- what is scattered --
+
+Result<void> Coalescer::Pass::extent(const store::StoredExtent& extent) {
+    for (std::uint32_t at = 0; at < extent.count;) {
+        const std::uint64_t first = extent.first + at;
+        const std::uint64_t number = first / kWindowBlocks;
+        if (extent.fid != window_.fid || number != window_.number) {
+            leave_window();
+            window_ = {.fid = extent.fid, .number = number};
+        } else if (first == next_first_ && extent.block + at != next_block_) {
+            ++window_.breaks;
+        }
+        const auto rest = static_cast<std::uint32_t>((number + 1) * kWindowBlocks - first);
+        at += std::min(rest, extent.count - at);
+        next_first_ = extent.first + at;
+        next_block_ = extent.block + at;
+    }
+    return {};
+}
+
+void Coalescer::Pass::leave_window() {
+    if (window_.breaks > options_.breaks_max) scattered_.push_back(window_);
+    window_ = {};
+}
+
+Task<Result<void>> Coalescer::Pass::between_turns() {
+    for (const Window& window : std::exchange(scattered_, {})) {
+        const auto gathered = co_await gather(window);
+        if (!gathered) co_return gathered;
+    }
+    co_return co_await reactor().sleep_for(kPause, &ending_);
+}
+
+Task<Result<void>> Coalescer::Pass::finish() {
+    leave_window();
+    co_return co_await between_turns();
+}
+
+Result<void> Coalescer::Pass::check_wanted() const {
+    if (ending_.cancelled()) {
+        return std::unexpected(Error{.code = Errc::kCancelled, .context = "coalescing"});
+    }
+    if (!home_.volume().serving()) return std::unexpected(home_.volume().failure());
+    const store::SpaceUse use = home_.volume().space_use();
+    if (use.free_blocks < use.total_blocks / 10) {
+        return std::unexpected(Error{.code = Errc::kNoSpace, .context = "the disk is nearly full"});
+    }
+    return {};
+}
+
+// Nobody else has changed anything for a while.
+Task<Result<void>> Coalescer::Pass::wait_until_idle() {
+    while (options_.idle > Duration{0} && volume().newest() != newest_) {
+        if (newest_.seq > 0) disturbed_ = true;
+        newest_ = volume().newest();
+        const auto slept = co_await reactor().sleep_for(options_.idle, &ending_);
+        if (!slept) co_return slept;
+    }
+    co_return check_wanted();
+}
+
+// -- how it is brought together --
+
+Task<Result<void>> Coalescer::Pass::gather(Window window) {
+    const auto idle = co_await wait_until_idle();
+    if (!idle) co_return idle;
+    core::WaitOptions options = wait();
+    options.deadline = after(reactor().now(), kLockPatience);
+    const auto piece = co_await stores_.parts().buffers.borrow(options);
+    if (!piece && piece.error().code == Errc::kTimedOut) co_return Result<void>{};
+    if (!piece) co_return std::unexpected(piece.error());
+    core::Buffer bytes = piece->buffer();
+    {
+        // What it finds is given to nobody else before it is read.
+        store::Reading reading;
+        volume().begin_read(reading);
+        // What is an upload yet, or gone, stays where it is.
+        const auto object = volume().map().find(window.fid);
+        if (!object) co_return std::unexpected(object.error());
+        if (!object->has_value()) co_return Result<void>{};
+        const auto looked = extents_.look(volume().map(), window.fid, window.range());
+        if (!looked) co_return looked;
+        if (extents_.breaks() <= options_.breaks_max) co_return Result<void>{};
+        bytes.size_bytes = extents_.count() * kBlock;
+        const auto intact = co_await read(bytes);
+        if (!intact) co_return std::unexpected(intact.error());
+        // On its way to the disk, or damaged; whoever reads it will say so.
+        if (!*intact) co_return Result<void>{};
+    }
+    const auto moved = co_await move(window, bytes);
+    if (!moved) co_return moved;
+    const auto share =
+        Duration(static_cast<Duration::rep>(static_cast<double>(bytes.size_bytes) * 1e9 /
+                                            static_cast<double>(options_.bytes_per_second)));
+    co_return co_await reactor().sleep_for(share, &ending_);
+}
+
+Task<Result<bool>> Coalescer::Pass::read(core::Buffer into) {
+    bool is_read = true;
+    for (const store::ExtentMove::Run& run : extents_.runs()) {
+        if (io_.full()) {
+            const auto some = co_await io_.wait();
+            is_read = is_read && some.has_value();
+        }
+        const core::Buffer part{.data = into.data + run.at * kBlock,
+                                .size_bytes = run.count * kBlock,
+                                .region = into.region};
+        io_.read(part, run.block, wait());
+    }
+    const auto rest = co_await io_.wait();
+    const auto wanted = check_wanted();
+    if (!wanted) co_return std::unexpected(wanted.error());
+    co_return is_read&& rest&& extents_.is_intact(into.span());
+}
+
+Task<Result<void>> Coalescer::Pass::move(Window window, core::Buffer bytes) {
+    if (!allocate()) {
+        give_back();
+        co_return std::unexpected(
+            Error{.code = Errc::kNoSpace, .context = "there are no long runs of free blocks"});
+    }
+    const auto written = co_await write(bytes);
+    if (!written || !*written) {
+        give_back();
+        if (!written) co_return std::unexpected(written.error());
+        co_return Result<void>{};
+    }
+    if (volume().newest() != newest_) disturbed_ = true;
+    const auto committed = co_await commit(window);
+    if (!committed) co_return std::unexpected(committed.error());
+    if (!*committed) co_return Result<void>{};
+    moved_blocks_ += extents_.count();
+    home_.coalesced_blocks().add(extents_.count());
+    newest_ = volume().newest();
+    co_return Result<void>{};
+}
+
+// A segment may end within it; more pieces are not worth it.
+bool Coalescer::Pass::allocate() {
+    std::uint32_t left = extents_.count();
+    while (left > 0 && places_.size() < 2) {
+        const auto place = volume().allocate(left);
+        if (!place) return false;
+        places_.push_back(*place);
+        left -= place->count;
+    }
+    return left == 0;
+}
+
+void Coalescer::Pass::give_back() {
+    for (const store::Place place : std::exchange(places_, {})) volume().give_back(place);
+}
+
+Task<Result<bool>> Coalescer::Pass::write(core::Buffer from) {
+    std::size_t at = 0;
+    for (const store::Place place : places_) {
+        const core::Buffer part{
+            .data = from.data + at, .size_bytes = place.count * kBlock, .region = from.region};
+        at += part.size_bytes;
+        io_.write(part, place.block, wait());
+    }
+    const auto written = co_await io_.wait();
+    const auto wanted = check_wanted();
+    if (!wanted) co_return std::unexpected(wanted.error());
+    co_return written.has_value();
+}
+
+// False: somebody has changed what was to be moved. The places are somebody's, or free, afterwards.
+Task<Result<bool>> Coalescer::Pass::commit(Window window) {
+    store::Change change;
+    extents_.write_records(places_, change.records);
+    RangeLock lock;
+    const LockRequest request{
+        .fid = window.fid, .range = window.range(), .mode = LockMode::kExclusive};
+    const auto locked = co_await home_.locks().acquire(lock, request, wait());
+    if (!locked) {
+        give_back();
+        co_return std::unexpected(locked.error());
+    }
+    const auto bytes = static_cast<std::uint32_t>(change.records.bytes().size());
+    auto room = co_await volume().reserve(bytes, wait());
+    if (!room) {
+        give_back();
+        co_return std::unexpected(room.error());
+    }
+    // In the turn in which the change begins.
+    const auto object = volume().map().find(window.fid);
+    const auto unchanged = extents_.is_unchanged(volume().map());
+    if (!object || !unchanged || !object->has_value() || !*unchanged) {
+        give_back();
+        if (!object) co_return std::unexpected(object.error());
+        if (!unchanged) co_return std::unexpected(unchanged.error());
+        co_return false;
+    }
+    const Result<void> begun =
+        volume().begin(change, std::move(*room), store::Durability::kDurable, store::Data::kNone);
+    if (!begun) {
+        give_back();
+        co_return std::unexpected(begun.error());
+    }
+    places_.clear();
+    const auto finished = co_await volume().finish(&change);
+    if (!finished) co_return std::unexpected(finished.error());
+    co_return true;
+}
+
+// -- when --
+
+void Coalescer::start() {
+    if (options_.bytes_per_second > 0) stores_.parts().reactor.spawn(stores_.duties(), run());
+}
+
+Task<void> Coalescer::run() {
+    for (;;) {
+        const auto slept =
+            co_await stores_.parts().reactor.sleep_for(options_.interval, &stores_.stopping());
+        if (!slept) co_return;
+        std::vector<store::Slot> slots;
+        for (const auto& home : stores_.volumes()) slots.push_back(home->slot());
+        for (const store::Slot slot : slots) co_await go_through(slot);
+    }
+}
+
+Task<void> Coalescer::go_through(store::Slot slot) {
+    HomeVolume* const home = stores_.find(slot);
+    if (home == nullptr || home->is_leaving() || !home->volume().serving()) co_return;
+    const HomeVolume::Hold hold(*home);
+    if (home->volume().newest() == seen_[slot]) co_return;
+    const store::Receipt before = home->volume().newest();
+    const Instant began_at = stores_.parts().reactor.now();
+    Pass pass(stores_, *home, options_);
+    auto done = co_await home->volume().map().for_each(store::KeyKind::kExtent, &pass);
+    if (done) done = co_await pass.finish();
+    if (pass.moved_blocks() == 0) {
+        if (done) seen_[slot] = before;
+        co_return;
+    }
+    if (done && pass.newest()) seen_[slot] = *pass.newest();
+    core::emit(stores_.parts().events, core::Level::kInfo, "store.coalesced",
+               {{"slot", std::uint64_t{slot}},
+                {"result", done ? std::string_view("done") : done.error().context},
+                {"blocks", pass.moved_blocks()},
+                {"seconds", in_seconds(stores_.parts().reactor.now() - began_at)}});
+}
+
+}  // namespace fopd::objects

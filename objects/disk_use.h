@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "objects/pool_quota.h"
+#include "store/volume.h"
+
+namespace fopd::objects {
+
+// How much of a disk each owner uses; the disk's part of what the pool's quotas count. An amount is
+// taken before an object or block is added, and put back once a removal can no longer be undone.
+// Lives on one reactor.
+class DiskUse {
+public:
+    // One who owns something here, or did; it stays where it is.
+    class Owner {
+    public:
+        std::string_view name() const { return name_; }
+        Amount amount() const { return amount_; }
+        const QuotaAccount& account() const { return *account_; }
+
+    private:
+        friend class DiskUse;
+        std::string_view name_;
+        QuotaAccount* account_ = nullptr;
+        Amount amount_;
+    };
+
+    explicit DiskUse(const store::OwnerShares& counted);
+    ~DiskUse() { leave(); }
+    DiskUse(const DiskUse&) = delete;
+    DiskUse& operator=(const DiskUse&) = delete;
+
+    // Counts in another quota from now on.
+    void join(std::shared_ptr<PoolQuota> quota);
+    const QuotaAccount& whole() const { return quota_->whole(); }
+
+    Owner& owner(std::string_view name);
+    // What goes from one owner to another is in the pool already.
+    enum class Scope : std::uint8_t { kPoolAndOwner, kOwner };
+    enum class Verdict : std::uint8_t { kTaken, kPoolIsFull, kTooManyBlocks, kTooManyObjects };
+    Verdict take(Owner& owner, Amount amount, Scope scope);
+    // Requires: it was taken, or counted at the start.
+    void put_back(Owner& owner, Amount amount, Scope scope);
+
+private:
+    void leave();
+
+    std::shared_ptr<PoolQuota> quota_;
+    std::map<std::string, Owner, std::less<>> owners_;
+};
+
+}  // namespace fopd::objects

@@ -1,0 +1,185 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <utility>
+#include <vector>
+
+#include "core/cancel.h"
+#include "core/counter.h"
+#include "core/result.h"
+#include "core/task.h"
+#include "core/time.h"
+#include "core/wait_queue.h"
+#include "objects/changed_ranges.h"
+#include "objects/disk_use.h"
+#include "objects/range_locks.h"
+#include "objects/reply_shares.h"
+#include "objects/stores.h"
+#include "objects/upload_times.h"
+#include "store/fid.h"
+#include "store/object_map.h"
+
+namespace fopd::objects {
+
+// How many objects a disk has. They are counted once, after the start; meanwhile, and from then on,
+// what comes and goes is counted with them.
+class ObjectCount final : public store::MapVisitor {
+public:
+    Result<void> object(store::Fid fid, const store::Object& /*object*/) override {
+        seen(fid);
+        return {};
+    }
+    void seen(store::Fid fid) {
+        ++count_;
+        up_to_ = fid;
+    }
+    void all_seen() { up_to_ = kAll; }
+    // Whether all objects of the disk have been counted.
+    bool is_whole() const { return up_to_ == kAll; }
+
+    void has_come(store::Fid fid) {
+        if (fid <= up_to_) ++count_;
+    }
+    void has_gone(store::Fid fid) {
+        if (fid <= up_to_) --count_;
+    }
+    std::uint64_t get() const { return count_; }
+
+private:
+    static constexpr store::Fid kAll{.high = ~0ULL, .low = ~0ULL};
+
+    std::uint64_t count_ = 0;
+    store::Fid up_to_{};  // Objects with greater fids are not counted yet.
+};
+
+// Progress of the newest scrub of a disk. Any thread may read the counters, but not `to_end`.
+struct ScrubProgress {
+    enum State : std::uint8_t { kNever, kRunning, kDone, kEnded, kFailed };
+
+    core::Counter state;
+    core::Counter total_blocks;  // When the scrub began.
+    core::Counter read_blocks;
+    core::Counter damaged_blocks;
+    bool to_end = false;
+};
+
+// A disk of a locality, and the state that all foms on this disk share.
+class HomeVolume {
+public:
+    HomeVolume(const HomeDisk& disk, core::Reactor& reactor);
+    ~HomeVolume();
+    HomeVolume(const HomeVolume&) = delete;
+    HomeVolume& operator=(const HomeVolume&) = delete;
+
+    // Keeps the HomeVolume alive. A caller that uses it in more than one reactor turn needs a hold.
+    class Hold {
+    public:
+        Hold() = default;
+        explicit Hold(HomeVolume& home) : home_(&home) { ++home.hold_count_; }
+        Hold(Hold&& other) noexcept : home_(std::exchange(other.home_, nullptr)) {}
+        Hold& operator=(Hold other) noexcept {
+            std::swap(home_, other.home_);
+            return *this;
+        }
+        ~Hold() {
+            if (home_ != nullptr) home_->let_go();
+        }
+
+    private:
+        HomeVolume* home_ = nullptr;
+    };
+    std::uint64_t hold_count() const { return hold_count_; }
+    // Waits until there is no hold. kTimedOut: there still is one at the deadline.
+    Task<Result<void>> wait_until_free(Instant deadline);
+
+    // -- removing the disk --
+
+    // From now on the disk gets no new objects, and background work on it is cancelled.
+    void begin_to_leave();
+    // Undoes begin_to_leave() and shut().
+    void stay();
+    bool is_leaving() const { return leaving_; }
+    // From now on lookups do not find the disk.
+    void shut() { shut_ = true; }
+    bool is_shut() const { return shut_; }
+    // Cancelled when what goes on with it besides fops is to end. It is there as long as a hold
+    // that was had before it was asked for.
+    core::CancelSource& ending() { return endings_.back(); }
+
+    store::Volume& volume() const { return *disk_.volume; }
+    store::Slot slot() const { return disk_.volume->slot(); }
+    PoolId pool() const { return disk_.pool; }
+    io_sched::MediumId medium() const { return disk_.medium; }
+    RangeLocks& locks() { return locks_; }
+    // Ranges of objects that were changed since the disk was opened.
+    ChangedRanges& changed_ranges() { return changed_ranges_; }
+    ObjectCount& objects() { return objects_; }
+    // Call in the reactor turn in which the change that creates or removes the object begins.
+    void has_come(store::Fid fid) {
+        objects_.has_come(fid);
+        if (recount_ != nullptr) recount_->has_come(fid);
+    }
+    void has_gone(store::Fid fid) {
+        changed_ranges_.forget(fid);
+        objects_.has_gone(fid);
+        if (recount_ != nullptr) recount_->has_gone(fid);
+    }
+    // A second count, by which a check verifies objects(). Null: no check is running.
+    void set_recount(ObjectCount* recount) { recount_ = recount; }
+    DiskUse& use() { return use_; }
+    // How many of the replies recorded on this disk belong to each principal.
+    ReplyShares& reply_shares() { return reply_shares_; }
+    const ReplyShares& reply_shares() const { return reply_shares_; }
+    // Any thread.
+    core::Counter& checksum_errors() { return checksum_errors_; }
+    const core::Counter& checksum_errors() const { return checksum_errors_; }
+
+    // Blocks that the coalescer has moved. Any thread may call this.
+    core::Counter& coalesced_blocks() { return coalesced_blocks_; }
+    const core::Counter& coalesced_blocks() const { return coalesced_blocks_; }
+
+    ScrubProgress& scrub() { return scrub_; }
+    const ScrubProgress& scrub() const { return scrub_; }
+
+    // A fid that no object had before and none will have: the slot, the life of its log, and a
+    // number in that; some bits of the disk tell it from others that had the slot.
+    store::Fid make_fid();
+    // The last of those; before the first of this life it is above all that were made earlier.
+    store::Fid newest_fid() const;
+
+    // When a reply was recorded: the time, but never before another of this disk.
+    WallTime next_stamp(WallTime wall) {
+        stamp_ = std::max(wall.unix_ns, stamp_ + 1);
+        return {.unix_ns = stamp_};
+    }
+    std::int64_t stamp() const { return stamp_; }
+    void raise_stamp(std::int64_t stamp) { stamp_ = std::max(stamp, stamp_); }
+
+    UploadTimes& upload_times() { return upload_times_; }
+
+private:
+    void let_go();
+
+    const HomeDisk disk_;
+    std::uint64_t hold_count_ = 0;
+    core::WaitQueue free_;
+    bool leaving_ = false;
+    bool shut_ = false;
+    std::deque<core::CancelSource> endings_;  // The last is current; holders may use older ones.
+    RangeLocks locks_;
+    ChangedRanges changed_ranges_;
+    ObjectCount objects_;
+    ObjectCount* recount_ = nullptr;
+    DiskUse use_;
+    ReplyShares reply_shares_;
+    core::Counter checksum_errors_;
+    core::Counter coalesced_blocks_;
+    ScrubProgress scrub_;
+    std::uint64_t fids_made_ = 0;
+    std::int64_t stamp_ = 0;
+    UploadTimes upload_times_;
+};
+
+}  // namespace fopd::objects

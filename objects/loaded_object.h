@@ -1,0 +1,43 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <string_view>
+
+#include "core/ensure.h"
+#include "store/object.h"
+
+namespace fopd::objects {
+
+// An object as it was when it was looked at; what the map lends is good for a turn only.
+class LoadedObject {
+public:
+    LoadedObject() = default;
+    LoadedObject(const LoadedObject&) = delete;
+    LoadedObject& operator=(const LoadedObject&) = delete;
+
+    // Requires: texts no longer than an object's may be.
+    void set(const store::Object& object) {
+        object_ = object;
+        object_.owner = keep(object.owner, owner_);
+        object_.group = keep(object.group, group_);
+        object_.name = keep(object.name, name_);
+    }
+    const store::Object& get() const { return object_; }
+
+private:
+    template <std::size_t Size>
+    static std::string_view keep(std::string_view text, std::array<char, Size>& place) {
+        ENSURE(text.size() <= Size);
+        std::ranges::copy(text, place.begin());
+        return {place.data(), text.size()};
+    }
+
+    store::Object object_{};
+    std::array<char, store::kPrincipalBytesMax> owner_;
+    std::array<char, store::kPrincipalBytesMax> group_;
+    std::array<char, store::kObjectNameBytesMax> name_;
+};
+
+}  // namespace fopd::objects

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "core/gate.h"
+#include "core/reactor.h"
+#include "core/task.h"
+#include "objects/object_name.h"
+#include "store/name_sink.h"
+#include "store/names.h"
+
+namespace fopd::objects {
+
+// A locality's part of the node's names, with what others hold of it. Lives on that locality's
+// reactor; the others reach it by messages, and name it in no other way.
+class NamePart {
+public:
+    // All of them outlive the part. What is done for others is in the gate: it is open until all
+    // volumes are closed, which tell their names to the end.
+    NamePart(core::Reactor& reactor, core::Gate& gate, store::NameShard& shard)
+        : reactor_(reactor), gate_(gate), shard_(shard) {}
+    NamePart(const NamePart&) = delete;
+    NamePart& operator=(const NamePart&) = delete;
+
+    // From any thread.
+    core::Reactor& reactor() { return reactor_; }
+    core::Gate& gate() { return gate_; }
+
+    // -- on its reactor --
+
+    store::NameShard& shard() { return shard_; }
+    struct Wanted {
+        Wanted(store::PoolName wanted_name, bool leaves, core::WaitOptions options)
+            : name(std::move(wanted_name)), to_leave(leaves), wait(options) {}
+        store::PoolName name;
+        bool to_leave;
+        core::WaitOptions wait;
+    };
+    Task<Result<NameHold>> hold(Wanted wanted);
+    void let_go(std::uint64_t key) { holds_.erase(key); }
+
+private:
+    core::Reactor& reactor_;
+    core::Gate& gate_;
+    store::NameShard& shard_;
+    std::map<std::uint64_t, store::NameHold> holds_;
+    std::uint64_t keys_given_ = 0;
+};
+
+// Where a volume tells names that are kept on another locality. Lives on the volume's reactor.
+class DistantNames final : public store::NameSink {
+public:
+    DistantNames(core::Reactor& here, NamePart& part) : here_(here), part_(part) {}
+
+    Task<Result<std::uint64_t>> known(devices::DiskId disk) override;
+    Task<Result<void>> forget(Origin origin) override;
+    Task<Result<void>> tell(const store::NameChanges* changes) override;
+    Task<Result<void>> keep(Kept kept) override;
+    Task<Result<ClaimPage>> claims(store::Slot slot, ClaimPlace from) override;
+    Task<Result<void>> leave_unknown(std::vector<store::NameClaim>* claims) override;
+
+private:
+    core::Reactor& here_;
+    NamePart& part_;
+};
+
+}  // namespace fopd::objects

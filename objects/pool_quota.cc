@@ -1,0 +1,85 @@
+#include "objects/pool_quota.h"
+
+#include <algorithm>
+#include <memory>
+#include <span>
+
+#include "core/crc32c.h"
+#include "core/ensure.h"
+
+namespace fopd::objects {
+
+bool QuotaAccount::Number::take(std::uint64_t amount) {
+    if (amount == 0) return true;
+    const std::uint64_t most = limit.load(std::memory_order_relaxed);
+    std::uint64_t now = used.load(std::memory_order_relaxed);
+    do {
+        if (now > most || amount > most - now) return false;
+    } while (!used.compare_exchange_weak(now, now + amount, std::memory_order_relaxed));
+    return true;
+}
+
+QuotaAccount::Verdict QuotaAccount::take(Amount amount) {
+    if (!blocks_.take(amount.blocks)) return Verdict::kTooManyBlocks;
+    if (objects_.take(amount.objects)) return Verdict::kTaken;
+    put_back({.blocks = amount.blocks});
+    return Verdict::kTooManyObjects;
+}
+
+void QuotaAccount::add(Amount amount) {
+    blocks_.used.fetch_add(amount.blocks, std::memory_order_relaxed);
+    objects_.used.fetch_add(amount.objects, std::memory_order_relaxed);
+}
+
+void QuotaAccount::put_back(Amount amount) {
+    const auto blocks = blocks_.used.fetch_sub(amount.blocks, std::memory_order_relaxed);
+    const auto objects = objects_.used.fetch_sub(amount.objects, std::memory_order_relaxed);
+    ENSURE(blocks >= amount.blocks);
+    ENSURE(objects >= amount.objects);
+}
+
+PoolQuota::~PoolQuota() {
+    for (auto& bucket : buckets_) {
+        std::unique_ptr<Entry> first(bucket.load());
+        while (first) first.reset(first->next);
+    }
+}
+
+PoolQuota::Entry* PoolQuota::find(Entry* first, std::string_view owner) {
+    Entry* entry = first;
+    while (entry != nullptr && entry->owner != owner) entry = entry->next;
+    return entry;
+}
+
+QuotaAccount& PoolQuota::account_of(std::string_view owner) {
+    auto& bucket = buckets_[core::crc32c(std::as_bytes(std::span(owner))) % kBucketCount];
+    Entry* first = bucket.load(std::memory_order_acquire);
+    if (Entry* const known = find(first, owner)) return known->account;
+    auto made = std::make_unique<Entry>(owner);
+    for (;;) {
+        made->next = first;
+        if (bucket.compare_exchange_weak(first, made.get(), std::memory_order_acq_rel,
+                                         std::memory_order_acquire)) {
+            return made.release()->account;
+        }
+        if (Entry* const known = find(first, owner)) return known->account;
+    }
+}
+
+std::vector<PoolQuota::Owner> PoolQuota::owners() const {
+    constexpr Amount kNoLimit{.blocks = QuotaAccount::kUnlimited,
+                              .objects = QuotaAccount::kUnlimited};
+    std::vector<Owner> owners;
+    for (const auto& bucket : buckets_) {
+        for (Entry* entry = bucket.load(std::memory_order_acquire); entry != nullptr;
+             entry = entry->next) {
+            QuotaAccount& account = entry->account;
+            if (account.used().is_none() && account.limit() == kNoLimit) continue;
+            owners.push_back({.name = entry->owner, .account = &account});
+        }
+    }
+    std::ranges::sort(owners, {}, &Owner::name);
+    return owners;
+}
+
+}  // namespace fopd::objects

@@ -1,0 +1,145 @@
+#include "objects/range_locks.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/ensure.h"
+
+namespace fopd::objects {
+
+// -- one lock --
+
+bool RangeLock::conflicts_with(const RangeLock& other) const {
+    if (request_.fid != other.request_.fid) return false;
+    if (request_.mode == LockMode::kShared && other.request_.mode == LockMode::kShared) {
+        return false;
+    }
+    return request_.range.first < other.request_.range.end() &&
+           other.request_.range.first < request_.range.end();
+}
+
+void RangeLock::release() {
+    if (state_ == State::kFree) return;
+    if (state_ == State::kWaiting) {
+        leave_waits();
+        --locks_->waiting_count_;
+    }
+    state_ = State::kFree;
+    before_.reset();
+    LockPlace::unlink();
+    locks_->grant_what_can_be(request_.fid);
+}
+
+void RangeLock::leave_waits() {
+    Timer::disarm();
+    CancelHook::unlink();
+}
+
+void RangeLock::give_up(Errc why) {
+    why_not_ = why;
+    release();
+    locks_->reactor_.schedule(std::exchange(handle_, nullptr));
+}
+
+void RangeLock::on_time(core::Timer& timer) {
+    static_cast<RangeLock&>(timer).give_up(Errc::kTimedOut);
+}
+
+void RangeLock::on_cancel(core::CancelHook& hook) {
+    static_cast<RangeLock&>(hook).give_up(Errc::kCancelled);
+}
+
+// -- all of them --
+
+RangeLocks::~RangeLocks() {
+    for (Bucket& bucket : buckets_) ENSURE(bucket.empty());
+}
+
+// Whether none before it in its bucket is in its way.
+bool RangeLocks::is_free_for(const RangeLock& lock) {
+    bool is_free = true;
+    bool is_before = true;
+    for_each(lock.request_.fid, [&](RangeLock& other) {
+        if (&other == &lock) is_before = false;
+        if (is_before && is_free) is_free = !lock.conflicts_with(other);
+    });
+    return is_free;
+}
+
+void RangeLocks::grant_what_can_be(store::Fid fid) {
+    if (waiting_count_ == 0) return;
+    for_each(fid, [this](RangeLock& lock) {
+        if (lock.state_ != RangeLock::State::kWaiting || !is_free_for(lock)) return;
+        lock.state_ = RangeLock::State::kHeld;
+        lock.leave_waits();
+        --waiting_count_;
+        reactor_.schedule(std::exchange(lock.handle_, nullptr));
+    });
+}
+
+void RangeLocks::change_begun(RangeLock& lock, const ObjectState& before) {
+    ENSURE(lock.held());
+    ENSURE(lock.request_.mode == LockMode::kExclusive);
+    ENSURE(!lock.before_.has_value());
+    lock.before_ = before;
+    lock.change_number_ = ++changes_;
+}
+
+void RangeLocks::change_shown(RangeLock& lock, const ObjectState& after) {
+    ENSURE(lock.before_.has_value());
+    for_each(lock.request_.fid, [&](RangeLock& other) {
+        if (other.request_.fid != lock.request_.fid || !other.before_) return;
+        if (other.change_number_ <= lock.change_number_) other.before_ = after;
+    });
+}
+
+std::optional<ObjectState> RangeLocks::durable_state(store::Fid fid) {
+    const RangeLock* oldest = nullptr;
+    for_each(fid, [&](RangeLock& lock) {
+        if (lock.request_.fid != fid || !lock.before_) return;
+        if (oldest == nullptr || lock.change_number_ < oldest->change_number_) oldest = &lock;
+    });
+    if (oldest == nullptr) return std::nullopt;
+    return oldest->before_;
+}
+
+// -- the wait --
+
+RangeLocks::Awaiter::Awaiter(RangeLocks& locks, RangeLock& lock, const LockRequest& request,
+                             core::WaitOptions wait)
+    : locks_(locks), lock_(lock), wait_(wait) {
+    ENSURE(lock_.state_ == RangeLock::State::kFree);
+    ENSURE(request.range.count > 0);
+    lock_.locks_ = &locks;
+    lock_.request_ = request;
+}
+
+bool RangeLocks::Awaiter::await_ready() {
+    if (wait_.cancel != nullptr && wait_.cancel->cancelled()) {
+        lock_.why_not_ = Errc::kCancelled;
+        return true;
+    }
+    if (wait_.deadline <= locks_.reactor_.now()) {
+        lock_.why_not_ = Errc::kTimedOut;
+        return true;
+    }
+    locks_.bucket_of(lock_.request_.fid).push_back(lock_);
+    if (!locks_.is_free_for(lock_)) return false;
+    lock_.state_ = RangeLock::State::kHeld;
+    return true;
+}
+
+void RangeLocks::Awaiter::await_suspend(std::coroutine_handle<> handle) {
+    lock_.state_ = RangeLock::State::kWaiting;
+    lock_.handle_ = handle;
+    ++locks_.waiting_count_;
+    if (wait_.deadline != kNever) locks_.reactor_.arm(lock_, wait_.deadline);
+    if (wait_.cancel != nullptr) wait_.cancel->add(lock_);
+}
+
+Result<void> RangeLocks::Awaiter::await_resume() const {
+    if (lock_.held()) return {};
+    return std::unexpected(Error{.code = lock_.why_not_, .context = "others use the object"});
+}
+
+}  // namespace fopd::objects

@@ -1,0 +1,272 @@
+#include "objects/replaced_objects.h"
+
+#include <string_view>
+#include <utility>
+
+#include "core/events.h"
+#include "core/remote_task.h"
+#include "core/utf8.h"
+#include "fop/name.h"
+#include "objects/access.h"
+#include "objects/fids.h"
+#include "objects/home_volume.h"
+#include "objects/range_locks.h"
+
+namespace fopd::objects {
+
+namespace {
+
+constexpr Duration kRetryAfter = 1s;
+
+using LateOwner = ReplacedObjects::LateOwner;
+
+void report_late(const Stores& stores, std::string_view event, store::Fid object,
+                 const LateOwner& late) {
+    const std::string replaced = format_fid(object);
+    const std::string by = format_fid(late.fid);
+    core::emit(stores.parts().events, core::Level::kWarn, event,
+               {{"slot", std::uint64_t{object.slot()}},
+                {"object", std::string_view(replaced)},
+                {"by", std::string_view(by)}});
+}
+
+bool could_replace(const LateOwner& late, const store::Object& object) {
+    return may({.principal = late.principal, .user = late.principal}, object, Access::kWrite);
+}
+
+// Nobody else's: it has the id in it.
+std::string own_name(std::string_view name, store::Fid fid) {
+    const std::string end = "." + format_fid(fid);
+    std::string own(name.substr(0, fop::kObjectNameBytesMax - end.size()));
+    while (!core::is_utf8(own)) own.pop_back();
+    return own + end;
+}
+
+// -- at the object's home --
+
+constexpr Error kNoDisk{.code = Errc::kNotFound, .context = "the disk"};
+
+// An object that has lost its name, held for a change.
+struct Loser {
+    explicit Loser(HomeVolume& volume) : home(volume), hold(volume) {}
+
+    HomeVolume& home;
+    const HomeVolume::Hold hold;
+    RangeLock lock;
+    std::optional<store::Reservation> room;
+};
+
+struct RecordRoom {
+    std::size_t bytes = 0;
+    store::Purpose purpose = store::Purpose::kAdding;
+};
+
+Task<Result<void>> hold_loser(Loser* loser, const store::NameClaim* claim, RecordRoom wanted,
+                              core::WaitOptions wait) {
+    const LockRequest whole{.fid = claim->fid, .range = kWholeObject, .mode = LockMode::kExclusive};
+    const auto locked = co_await loser->home.locks().acquire(loser->lock, whole, wait);
+    if (!locked) co_return locked;
+    auto room = co_await loser->home.volume().reserve(static_cast<std::uint32_t>(wanted.bytes),
+                                                      wait, wanted.purpose);
+    if (!room) co_return std::unexpected(room.error());
+    loser->room.emplace(std::move(*room));
+    co_return Result<void>{};
+}
+
+// What is no longer there, or has another name by now, is none.
+Result<std::optional<store::Object>> find_loser(const Loser& loser, const store::NameClaim& claim) {
+    const auto object = loser.home.volume().map().find(claim.fid);
+    if (!object) return std::unexpected(object.error());
+    const bool is_it = object->has_value() && (*object)->name == claim.name &&
+                       (*object)->name_version == claim.version;
+    if (!is_it) return std::nullopt;
+    return **object;
+}
+
+Result<void> begin_change(Loser& loser, store::Change& change) {
+    return loser.home.volume().begin(change, std::move(*loser.room), store::Durability::kDurable,
+                                     store::Data::kNone);
+}
+
+// False: it stays, because somebody has its name who could not have replaced it.
+Task<Result<bool>> remove_at_home(Stores* stores, const store::NameClaim* claim,
+                                  const LateOwner* late) {
+    HomeVolume* const home = stores->find(claim->fid.slot());
+    if (home == nullptr) co_return std::unexpected(kNoDisk);
+    const core::WaitOptions wait{.cancel = &stores->stopping()};
+    Loser loser(*home);
+    const RecordRoom wanted{.bytes = store::kRemoveRecordBytes,
+                            .purpose = store::Purpose::kFreeing};
+    const auto held = co_await hold_loser(&loser, claim, wanted, wait);
+    if (!held) co_return std::unexpected(held.error());
+    const auto blocks = co_await home->volume().count_blocks(claim->fid, wait);
+    if (!blocks) co_return std::unexpected(blocks.error());
+    const auto object = find_loser(loser, *claim);
+    if (!object) co_return std::unexpected(object.error());
+    if (!*object) co_return true;
+    if (late != nullptr && !could_replace(*late, **object)) co_return false;
+    DiskUse::Owner& owner = home->use().owner((*object)->owner);
+    store::Change change;
+    change.records.remove(claim->fid);
+    const Result<void> begun = begin_change(loser, change);
+    if (!begun) co_return std::unexpected(begun.error());
+    home->has_gone(claim->fid);
+    const auto finished = co_await home->volume().finish(&change);
+    if (!finished) co_return std::unexpected(finished.error());
+    home->use().put_back(owner, {.blocks = *blocks, .objects = 1}, DiskUse::Scope::kPoolAndOwner);
+    if (late != nullptr) report_late(*stores, "store.replaced_late", claim->fid, *late);
+    co_return true;
+}
+
+struct OwnName {
+    std::string name;
+    std::uint64_t version = 0;
+};
+
+Task<Result<bool>> name_at_home(Stores* stores, const store::NameClaim* claim, const OwnName* own) {
+    HomeVolume* const home = stores->find(claim->fid.slot());
+    if (home == nullptr) co_return std::unexpected(kNoDisk);
+    const core::WaitOptions wait{.cancel = &stores->stopping()};
+    Loser loser(*home);
+    // A name of its own may be longer than the one it had.
+    const RecordRoom wanted{.bytes = store::kPutRecordBytesMax, .purpose = store::Purpose::kAdding};
+    const auto held = co_await hold_loser(&loser, claim, wanted, wait);
+    if (!held) co_return std::unexpected(held.error());
+    const auto found = find_loser(loser, *claim);
+    if (!found) co_return std::unexpected(found.error());
+    if (!*found) co_return false;
+    store::Object object = **found;
+    object.name = own->name;
+    object.name_version = own->version;
+    object.changed = stores->parts().clock.wall();
+    ++object.version;
+    store::ValueBuffer value;
+    store::Change change;
+    change.records.put(store::Key::object(claim->fid), store::write_object(value, object));
+    const Result<void> begun = begin_change(loser, change);
+    if (!begun) co_return std::unexpected(begun.error());
+    const auto finished = co_await home->volume().finish(&change);
+    if (!finished) co_return std::unexpected(finished.error());
+    co_return true;
+}
+
+Task<Result<std::string>> principal_at_home(Stores* stores, store::Fid fid) {
+    HomeVolume* const home = stores->find(fid.slot());
+    if (home == nullptr) co_return std::unexpected(kNoDisk);
+    const auto object = home->volume().map().find(fid);
+    if (!object) co_return std::unexpected(object.error());
+    if (!*object) {
+        co_return std::unexpected(Error{.code = Errc::kNotFound, .context = "who has the name"});
+    }
+    co_return std::string((*object)->owner);
+}
+
+}  // namespace
+
+void ReplacedObjects::start() {
+    stores_.parts().reactor.spawn(stores_.duties(), run());
+}
+
+void ReplacedObjects::look_again() {
+    part_.shard().look_at_replaced_again();
+}
+
+Task<void> ReplacedObjects::run() {
+    const core::WaitOptions wait{.cancel = &stores_.stopping()};
+    while (!stores_.stopping().cancelled()) {
+        const std::uint64_t known = part_.shard().replaced_count();
+        behind_.reset();
+        Result<void> settled{};
+        do {
+            settled = co_await settle_page();
+        } while (settled && behind_ && !stores_.stopping().cancelled());
+        if (!settled) {
+            const auto slept =
+                co_await stores_.parts().reactor.sleep_for(kRetryAfter, &stores_.stopping());
+            if (!slept) co_return;
+            continue;
+        }
+        const auto more = co_await part_.shard().wait_replaced(known, wait);
+        if (!more) co_return;
+    }
+}
+
+Task<Result<void>> ReplacedObjects::settle_page() {
+    store::NameShard::Replaced which{.behind = std::exchange(behind_, std::nullopt)};
+    auto task = part_.shard().replaced(std::move(which));
+    const auto page = co_await std::move(task);
+    if (!page) co_return std::unexpected(page.error());
+    Result<void> all{};
+    for (std::size_t i = 0; i < page->claims.size(); ++i) {
+        if (stores_.stopping().cancelled()) co_return Result<void>{};
+        const auto settled = co_await settle(&page->claims[i]);
+        // Of the log: there will be some.
+        if (!settled && settled.error().code == Errc::kNoSpace) all = settled;
+    }
+    if (!page->end && !page->claims.empty()) behind_ = page->claims.back();
+    co_return all;
+}
+
+// `job` makes a task of the home's stores.
+template <typename Value, typename Job>
+Task<Result<Value>> ReplacedObjects::run_at_home(store::Slot slot, Job* job) {
+    const SlotPlace* const place = stores_.layout().find_slot(slot);
+    if (place == nullptr) co_return std::unexpected(kNoDisk);
+    Stores& home = stores_.at(place->locality);
+    auto there = [&home, job] { return (*job)(&home); };
+    const auto done = co_await core::run_task_on<Result<Value>>(
+        stores_.parts().reactor, home.parts().reactor, home.duties(), there);
+    if (!done) {
+        co_return std::unexpected(
+            Error{.code = Errc::kClosed, .context = "the server is stopping"});
+    }
+    co_return *done;
+}
+
+// One whose disk is missing, or takes no changes, stays until there is a better one.
+Task<Result<void>> ReplacedObjects::settle(const store::NameClaim* claim) {
+    const auto by = part_.shard().find({.pool = claim->pool, .name = claim->name});
+    if (!by) co_return std::unexpected(by.error());
+    if (!*by || (*by)->fid == claim->fid) co_return Result<void>{};
+    if (!part_.shard().was_replaced_knowingly(*claim)) {
+        co_return co_await settle_late(claim, (*by)->fid);
+    }
+    auto remove = [claim](Stores* home) { return remove_at_home(home, claim, nullptr); };
+    const auto removed = co_await run_at_home<bool>(claim->fid.slot(), &remove);
+    if (!removed) co_return std::unexpected(removed.error());
+    co_return Result<void>{};
+}
+
+Task<Result<void>> ReplacedObjects::settle_late(const store::NameClaim* claim, store::Fid by) {
+    auto ask = [by](Stores* home) { return principal_at_home(home, by); };
+    auto principal = co_await run_at_home<std::string>(by.slot(), &ask);
+    if (!principal) co_return std::unexpected(principal.error());
+    const LateOwner late{.fid = by, .principal = std::move(*principal)};
+    auto remove = [claim, &late](Stores* home) { return remove_at_home(home, claim, &late); };
+    const auto removed = co_await run_at_home<bool>(claim->fid.slot(), &remove);
+    if (!removed) co_return std::unexpected(removed.error());
+    if (*removed) co_return Result<void>{};
+    co_return co_await name_anew(claim, &late);
+}
+
+Task<Result<void>> ReplacedObjects::name_anew(const store::NameClaim* claim, const LateOwner* by) {
+    OwnName own{.name = own_name(claim->name, claim->fid)};
+    Names& names = stores_.parts().names;
+    const core::WaitOptions wait{.cancel = &stores_.stopping()};
+    const ObjectName wanted{.pool = claim->pool, .name = own.name};
+    auto hold = names.hold(wanted, wait);
+    const auto held = co_await std::move(hold);
+    if (!held) co_return std::unexpected(held.error());
+    own.version = held->version;
+    Result<bool> named = false;
+    if (!held->owner) {
+        auto name = [claim, &own](Stores* home) { return name_at_home(home, claim, &own); };
+        named = co_await run_at_home<bool>(claim->fid.slot(), &name);
+    }
+    co_await names.let_go(*held);
+    if (!named) co_return std::unexpected(named.error());
+    if (*named) report_late(stores_, "store.renamed_late", claim->fid, *by);
+    co_return Result<void>{};
+}
+
+}  // namespace fopd::objects

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "core/reactor.h"
+#include "core/task.h"
+#include "objects/name_part.h"
+#include "objects/stores.h"
+
+namespace fopd::objects {
+
+// Removes objects that lost their names to other objects, each on its own disk: after the reply to
+// the fop that replaced them, and after a crash. There is one for each part of the names, on its
+// locality.
+//
+// Who took a name while the disk of its owner was missing could not know of it. What they could not
+// have replaced is not removed: it is given a name of its own.
+class ReplacedObjects {
+public:
+    // Who has the name of an object they knew nothing of.
+    struct LateOwner {
+        store::Fid fid{};
+        std::string principal;
+    };
+
+    // All outlive it. Its work is one of the duties of the stores, and ends with them.
+    ReplacedObjects(Stores& stores, NamePart& part) : stores_(stores), part_(part) {}
+
+    // Once, when all disks that there are have been opened.
+    void start();
+    // There is a disk that was missing.
+    void look_again();
+
+private:
+    Task<void> run();
+    Task<Result<void>> settle_page();
+    Task<Result<void>> settle(const store::NameClaim* claim);
+    Task<Result<void>> settle_late(const store::NameClaim* claim, store::Fid by);
+    Task<Result<void>> name_anew(const store::NameClaim* claim, const LateOwner* by);
+    template <typename Value, typename Job>
+    Task<Result<Value>> run_at_home(store::Slot slot, Job* job);
+
+    Stores& stores_;
+    NamePart& part_;
+    std::optional<store::NameClaim> behind_;
+};
+
+}  // namespace fopd::objects

@@ -1,0 +1,88 @@
+#include "objects/stores.h"
+
+#include <algorithm>
+
+#include "core/crc32c.h"
+#include "core/ensure.h"
+#include "objects/home_volume.h"
+
+namespace fopd::objects {
+
+PoolId pool_id(std::string_view pool_name) {
+    return core::crc32c(std::as_bytes(std::span(pool_name)));
+}
+
+const PoolPlace* StoreLayout::find_pool(std::string_view name) const {
+    if (name.empty()) return default_pool < pools.size() ? &pools[default_pool] : nullptr;
+    const auto found = std::ranges::find(pools, name, &PoolPlace::name);
+    return found == pools.end() ? nullptr : &*found;
+}
+
+const PoolPlace* StoreLayout::find_pool(PoolId id) const {
+    const auto found = std::ranges::find(pools, id, &PoolPlace::id);
+    return found == pools.end() ? nullptr : &*found;
+}
+
+const SlotPlace* StoreLayout::find_slot(store::Slot slot) const {
+    const auto found = std::ranges::lower_bound(slots, slot, {}, &SlotPlace::slot);
+    return found == slots.end() || found->slot != slot ? nullptr : &*found;
+}
+
+Stores::Stores(const StoresParts& parts)
+    : parts_(parts), layout_(std::make_shared<const StoreLayout>()) {}
+
+Stores::~Stores() = default;
+
+void Stores::add(const HomeDisk& disk) {
+    ENSURE(place_of(disk.volume->slot()) == volumes_.end());
+    volumes_.push_back(std::make_unique<HomeVolume>(disk, parts_.reactor));
+    join_quota(*volumes_.back());
+}
+
+void Stores::remove(store::Slot slot) {
+    const auto place = place_of(slot);
+    ENSURE(place != volumes_.end());
+    ENSURE((*place)->hold_count() == 0);
+    volumes_.erase(place);
+}
+
+void Stores::set_layout(StoreLayoutPtr layout) {
+    layout_ = std::move(layout);
+    for (const auto& volume : volumes_) join_quota(*volume);
+}
+
+// A disk whose pool nobody knows counts for itself.
+void Stores::join_quota(HomeVolume& volume) {
+    const PoolPlace* const place = layout_->find_pool(volume.pool());
+    if (place != nullptr) volume.use().join(place->quota);
+}
+
+Task<void> Stores::stop() {
+    stopping_.cancel();
+    for (const auto& volume : volumes_) volume->ending().cancel();
+    co_await duties_.close(parts_.reactor);
+}
+
+std::vector<std::unique_ptr<HomeVolume>>::iterator Stores::place_of(store::Slot slot) {
+    return std::ranges::find_if(volumes_,
+                                [slot](const auto& volume) { return volume->slot() == slot; });
+}
+
+bool Stores::was_released(store::Slot slot) {
+    const auto here = place_of(slot);
+    if (here != volumes_.end()) return (*here)->is_shut();
+    const SlotPlace* const place = layout_->find_slot(slot);
+    return place != nullptr && place->state == SlotState::kReleased;
+}
+
+bool Stores::was_written_off(store::Slot slot) const {
+    const SlotPlace* const place = layout_->find_slot(slot);
+    return place != nullptr && place->state == SlotState::kWrittenOff;
+}
+
+HomeVolume* Stores::find(store::Slot slot) {
+    const auto place = place_of(slot);
+    return place == volumes_.end() || (*place)->is_shut() ? nullptr : place->get();
+}
+
+}  // namespace fopd::objects
