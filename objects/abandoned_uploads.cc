@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <deque>
+#include <string>
 
+#include "objects/object_change.h"
 #include "objects/range_locks.h"
 
 namespace fopd::objects {
@@ -43,39 +45,28 @@ Task<Result<void>> AbandonedUploads::give_up(std::size_t at, std::size_t count) 
         const auto locked = co_await home_.locks().acquire(locks.emplace_back(), whole, wait);
         if (!locked) co_return locked;
     }
-    auto room = co_await home_.volume().reserve(
-        static_cast<std::uint32_t>(count * store::kRemoveRecordBytes), wait,
-        store::Purpose::kFreeing);
+    ObjectChange change(home_);
+    auto room =
+        co_await change.reserve(count * store::kRemoveRecordBytes, wait, store::Purpose::kFreeing);
     if (!room) co_return std::unexpected(room.error());
-    struct Given {
-        store::Fid fid{};
-        DiskUse::Owner* owner = nullptr;
-        Amount amount{};
-    };
-    std::vector<Given> given;
-    store::Change change;
+    std::vector<store::Fid> given_up;
     for (std::size_t i = 0; i < count; ++i) {
         const store::Fid fid = fids_[at + i];
         // It may have been written to, or committed, before it was locked.
         const auto found = home_.volume().map().find_upload(fid);
         if (!found) co_return std::unexpected(found.error());
         if (!found->has_value() || !is_abandoned(fid)) continue;
-        DiskUse::Owner& owner = home_.use().owner((*found)->object.owner);
+        const std::string owner((*found)->object.owner);
         const auto blocks = co_await home_.volume().count_blocks(fid, wait);
         if (!blocks) co_return std::unexpected(blocks.error());
-        given.push_back({.fid = fid, .owner = &owner, .amount = {.blocks = *blocks, .objects = 1}});
-        change.records.remove(fid);
+        change.will_free(owner, {.blocks = *blocks, .objects = 1});
+        change.remove(fid);
+        given_up.push_back(fid);
     }
-    if (given.empty()) co_return Result<void>{};
-    const Result<void> begun = home_.volume().begin(
-        change, std::move(*room), store::Durability::kDurable, store::Data::kNone);
-    if (!begun) co_return begun;
-    const auto finished = co_await home_.volume().finish(&change);
+    if (given_up.empty()) co_return Result<void>{};
+    const auto finished = co_await change.commit(std::move(*room));
     if (!finished) co_return std::unexpected(finished.error());
-    for (const Given& each : given) {
-        home_.upload_times().gone(each.fid);
-        home_.use().put_back(*each.owner, each.amount, DiskUse::Scope::kPoolAndOwner);
-    }
+    for (const store::Fid fid : given_up) home_.upload_times().gone(fid);
     co_return Result<void>{};
 }
 

@@ -7,6 +7,7 @@
 
 #include "core/buffer_pool.h"
 #include "objects/block_io.h"
+#include "objects/object_change.h"
 #include "objects/range_locks.h"
 #include "store/extent_move.h"
 
@@ -38,7 +39,7 @@ struct Window {
 class Coalescer::Pass final : public store::MapVisitor {
 public:
     Pass(Stores& stores, HomeVolume& home, const CoalescerOptions& options)
-        : stores_(stores), home_(home), ending_(home.ending()), options_(options) {
+        : stores_(stores), home_(home), ending_(home.ending()), options_(options), change_(home) {
         if (options.idle == Duration{0}) newest_ = home.volume().newest();
         io_.use({.reactor = &stores.parts().reactor,
                  .scheduler = &stores.parts().io,
@@ -65,9 +66,9 @@ private:
     Task<Result<bool>> read(core::Buffer into);
     Task<Result<void>> move(Window window, core::Buffer bytes);
     bool allocate();
-    void give_back();
     Task<Result<bool>> write(core::Buffer from);
     Task<Result<bool>> commit(Window window);
+    Task<Result<bool>> begin_and_finish(Window window);
     Task<Result<void>> wait_until_idle();
     Result<void> check_wanted() const;
     core::WaitOptions wait() const { return {.cancel = &ending_}; }
@@ -86,7 +87,7 @@ private:
     std::uint64_t next_block_ = 0;  // and on the disk.
     std::vector<Window> scattered_;
     store::ExtentMove extents_;
-    std::vector<store::Place> places_;
+    ObjectChange change_;
     std::uint64_t moved_blocks_ = 0;
 };
 
@@ -207,13 +208,13 @@ Task<Result<bool>> Coalescer::Pass::read(core::Buffer into) {
 
 Task<Result<void>> Coalescer::Pass::move(Window window, core::Buffer bytes) {
     if (!allocate()) {
-        give_back();
+        change_.give_back();
         co_return std::unexpected(
             Error{.code = Errc::kNoSpace, .context = "there are no long runs of free blocks"});
     }
     const auto written = co_await write(bytes);
     if (!written || !*written) {
-        give_back();
+        change_.give_back();
         if (!written) co_return std::unexpected(written.error());
         co_return Result<void>{};
     }
@@ -230,22 +231,17 @@ Task<Result<void>> Coalescer::Pass::move(Window window, core::Buffer bytes) {
 // A segment may end within it; more pieces are not worth it.
 bool Coalescer::Pass::allocate() {
     std::uint32_t left = extents_.count();
-    while (left > 0 && places_.size() < 2) {
-        const auto place = volume().allocate(left);
+    while (left > 0 && change_.allocated().size() < 2) {
+        const auto place = change_.allocate(left);
         if (!place) return false;
-        places_.push_back(*place);
         left -= place->count;
     }
     return left == 0;
 }
 
-void Coalescer::Pass::give_back() {
-    for (const store::Place place : std::exchange(places_, {})) volume().give_back(place);
-}
-
 Task<Result<bool>> Coalescer::Pass::write(core::Buffer from) {
     std::size_t at = 0;
-    for (const store::Place place : places_) {
+    for (const store::Place place : change_.allocated()) {
         const core::Buffer part{
             .data = from.data + at, .size_bytes = place.count * kBlock, .region = from.region};
         at += part.size_bytes;
@@ -257,41 +253,30 @@ Task<Result<bool>> Coalescer::Pass::write(core::Buffer from) {
     co_return written.has_value();
 }
 
-// False: somebody has changed what was to be moved. The places are somebody's, or free, afterwards.
+// False: somebody has changed what was to be moved. Either way the blocks are no longer the pass's.
 Task<Result<bool>> Coalescer::Pass::commit(Window window) {
-    store::Change change;
-    extents_.write_records(places_, change.records);
+    const auto committed = co_await begin_and_finish(window);
+    change_.give_back();
+    change_.clear();
+    co_return committed;
+}
+
+Task<Result<bool>> Coalescer::Pass::begin_and_finish(Window window) {
+    extents_.write_records(change_.allocated(), change_.records());
     RangeLock lock;
     const LockRequest request{
         .fid = window.fid, .range = window.range(), .mode = LockMode::kExclusive};
     const auto locked = co_await home_.locks().acquire(lock, request, wait());
-    if (!locked) {
-        give_back();
-        co_return std::unexpected(locked.error());
-    }
-    const auto bytes = static_cast<std::uint32_t>(change.records.bytes().size());
-    auto room = co_await volume().reserve(bytes, wait());
-    if (!room) {
-        give_back();
-        co_return std::unexpected(room.error());
-    }
+    if (!locked) co_return std::unexpected(locked.error());
+    auto room = co_await change_.reserve(0, wait());
+    if (!room) co_return std::unexpected(room.error());
     // In the turn in which the change begins.
     const auto object = volume().map().find(window.fid);
+    if (!object) co_return std::unexpected(object.error());
     const auto unchanged = extents_.is_unchanged(volume().map());
-    if (!object || !unchanged || !object->has_value() || !*unchanged) {
-        give_back();
-        if (!object) co_return std::unexpected(object.error());
-        if (!unchanged) co_return std::unexpected(unchanged.error());
-        co_return false;
-    }
-    const Result<void> begun =
-        volume().begin(change, std::move(*room), store::Durability::kDurable, store::Data::kNone);
-    if (!begun) {
-        give_back();
-        co_return std::unexpected(begun.error());
-    }
-    places_.clear();
-    const auto finished = co_await volume().finish(&change);
+    if (!unchanged) co_return std::unexpected(unchanged.error());
+    if (!object->has_value() || !*unchanged) co_return false;
+    const auto finished = co_await change_.commit(std::move(*room));
     if (!finished) co_return std::unexpected(finished.error());
     co_return true;
 }

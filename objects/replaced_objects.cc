@@ -10,6 +10,7 @@
 #include "objects/access.h"
 #include "objects/fids.h"
 #include "objects/home_volume.h"
+#include "objects/object_change.h"
 #include "objects/range_locks.h"
 
 namespace fopd::objects {
@@ -48,12 +49,12 @@ constexpr Error kNoDisk{.code = Errc::kNotFound, .context = "the disk"};
 
 // An object that has lost its name, held for a change.
 struct Loser {
-    explicit Loser(HomeVolume& volume) : home(volume), hold(volume) {}
+    explicit Loser(HomeVolume& volume) : home(volume), hold(volume), change(volume) {}
 
     HomeVolume& home;
     const HomeVolume::Hold hold;
     RangeLock lock;
-    std::optional<store::Reservation> room;
+    ObjectChange change;
 };
 
 struct RecordRoom {
@@ -61,16 +62,13 @@ struct RecordRoom {
     store::Purpose purpose = store::Purpose::kAdding;
 };
 
-Task<Result<void>> hold_loser(Loser* loser, const store::NameClaim* claim, RecordRoom wanted,
-                              core::WaitOptions wait) {
+Task<Result<store::Reservation>> hold_loser(Loser* loser, const store::NameClaim* claim,
+                                            RecordRoom wanted, core::WaitOptions wait) {
     const LockRequest whole{.fid = claim->fid, .range = kWholeObject, .mode = LockMode::kExclusive};
     const auto locked = co_await loser->home.locks().acquire(loser->lock, whole, wait);
-    if (!locked) co_return locked;
-    auto room = co_await loser->home.volume().reserve(static_cast<std::uint32_t>(wanted.bytes),
-                                                      wait, wanted.purpose);
-    if (!room) co_return std::unexpected(room.error());
-    loser->room.emplace(std::move(*room));
-    co_return Result<void>{};
+    if (!locked) co_return std::unexpected(locked.error());
+    auto room = loser->change.reserve(wanted.bytes, wait, wanted.purpose);
+    co_return co_await std::move(room);
 }
 
 // What is no longer there, or has another name by now, is none.
@@ -83,11 +81,6 @@ Result<std::optional<store::Object>> find_loser(const Loser& loser, const store:
     return **object;
 }
 
-Result<void> begin_change(Loser& loser, store::Change& change) {
-    return loser.home.volume().begin(change, std::move(*loser.room), store::Durability::kDurable,
-                                     store::Data::kNone);
-}
-
 // False: it stays, because somebody has its name who could not have replaced it.
 Task<Result<bool>> remove_at_home(Stores* stores, const store::NameClaim* claim,
                                   const LateOwner* late) {
@@ -97,23 +90,19 @@ Task<Result<bool>> remove_at_home(Stores* stores, const store::NameClaim* claim,
     Loser loser(*home);
     const RecordRoom wanted{.bytes = store::kRemoveRecordBytes,
                             .purpose = store::Purpose::kFreeing};
-    const auto held = co_await hold_loser(&loser, claim, wanted, wait);
-    if (!held) co_return std::unexpected(held.error());
+    auto room = co_await hold_loser(&loser, claim, wanted, wait);
+    if (!room) co_return std::unexpected(room.error());
     const auto blocks = co_await home->volume().count_blocks(claim->fid, wait);
     if (!blocks) co_return std::unexpected(blocks.error());
     const auto object = find_loser(loser, *claim);
     if (!object) co_return std::unexpected(object.error());
     if (!*object) co_return true;
     if (late != nullptr && !could_replace(*late, **object)) co_return false;
-    DiskUse::Owner& owner = home->use().owner((*object)->owner);
-    store::Change change;
-    change.records.remove(claim->fid);
-    const Result<void> begun = begin_change(loser, change);
-    if (!begun) co_return std::unexpected(begun.error());
-    home->has_gone(claim->fid);
-    const auto finished = co_await home->volume().finish(&change);
+    loser.change.will_free((*object)->owner, {.blocks = *blocks, .objects = 1});
+    loser.change.remove(claim->fid);
+    loser.change.will_go(claim->fid);
+    const auto finished = co_await loser.change.commit(std::move(*room));
     if (!finished) co_return std::unexpected(finished.error());
-    home->use().put_back(owner, {.blocks = *blocks, .objects = 1}, DiskUse::Scope::kPoolAndOwner);
     if (late != nullptr) report_late(*stores, "store.replaced_late", claim->fid, *late);
     co_return true;
 }
@@ -130,8 +119,8 @@ Task<Result<bool>> name_at_home(Stores* stores, const store::NameClaim* claim, c
     Loser loser(*home);
     // A name of its own may be longer than the one it had.
     const RecordRoom wanted{.bytes = store::kPutRecordBytesMax, .purpose = store::Purpose::kAdding};
-    const auto held = co_await hold_loser(&loser, claim, wanted, wait);
-    if (!held) co_return std::unexpected(held.error());
+    auto room = co_await hold_loser(&loser, claim, wanted, wait);
+    if (!room) co_return std::unexpected(room.error());
     const auto found = find_loser(loser, *claim);
     if (!found) co_return std::unexpected(found.error());
     if (!*found) co_return false;
@@ -140,12 +129,8 @@ Task<Result<bool>> name_at_home(Stores* stores, const store::NameClaim* claim, c
     object.name_version = own->version;
     object.changed = stores->parts().clock.wall();
     ++object.version;
-    store::ValueBuffer value;
-    store::Change change;
-    change.records.put(store::Key::object(claim->fid), store::write_object(value, object));
-    const Result<void> begun = begin_change(loser, change);
-    if (!begun) co_return std::unexpected(begun.error());
-    const auto finished = co_await home->volume().finish(&change);
+    loser.change.put_object(claim->fid, object);
+    const auto finished = co_await loser.change.commit(std::move(*room));
     if (!finished) co_return std::unexpected(finished.error());
     co_return true;
 }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "objects/abandoned_uploads.h"
+#include "objects/object_change.h"
 
 namespace fopd::objects {
 
@@ -40,31 +41,29 @@ public:
 
 private:
     Task<Result<void>> forget(std::size_t at, std::size_t count) {
-        store::Volume& volume = home_.volume();
-        auto room =
-            co_await volume.reserve(static_cast<std::uint32_t>(count * store::kForgetRecordBytes),
-                                    wait_, store::Purpose::kFreeing);
+        ObjectChange change(home_);
+        auto room = co_await change.reserve(count * store::kForgetRecordBytes, wait_,
+                                            store::Purpose::kFreeing);
         if (!room) co_return std::unexpected(room.error());
-        store::Change change;
         std::array<store::ClientId, kForgottenAtOnce> whose;
         for (const store::ReplyKey& key : std::span(keys_).subspan(at, count)) {
             // Another may have its place by now.
-            const auto found = volume.map().find_reply(key);
+            const auto found = home_.volume().map().find_reply(key);
             if (!found) co_return std::unexpected(found.error());
             const bool is_there = found->has_value() && is_old(**found);
             if (!is_there) continue;
-            whose[change.records.count()] = key.client;
-            change.records.forget(store::Key::reply(key));
+            whose[change.records().count()] = key.client;
+            change.records().forget(store::Key::reply(key));
         }
-        if (change.records.count() == 0) co_return Result<void>{};
-        const std::size_t forgotten = change.records.count();
+        if (change.records().count() == 0) co_return Result<void>{};
+        const std::size_t forgotten = change.records().count();
         const Result<void> begun =
-            volume.begin(change, std::move(*room), store::Durability::kDurable, store::Data::kNone);
+            change.begin(std::move(*room), store::Durability::kDurable, store::Data::kNone);
         if (!begun) co_return begun;
         for (const store::ClientId& client : std::span(whose).first(forgotten)) {
             home_.reply_shares().give_back(client);
         }
-        const auto finished = co_await volume.finish(&change);
+        const auto finished = co_await change.finish();
         if (!finished) co_return std::unexpected(finished.error());
         co_return Result<void>{};
     }

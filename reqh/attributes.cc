@@ -39,7 +39,7 @@ Task<Granted<>> move_charge(Operation* operation, const fop::SetAttributes* set)
     const objects::Amount amount{.blocks = *blocks, .objects = 1};
     const auto charged = operation->charge(set->owner, amount, objects::DiskUse::Scope::kOwner);
     if (!charged) co_return charged;
-    operation->will_free(owner, amount, objects::DiskUse::Scope::kOwner);
+    operation->change().will_free(owner, amount, objects::DiskUse::Scope::kOwner);
     co_return Granted<>{};
 }
 
@@ -99,9 +99,6 @@ Task<fop::Reply> run_set_attributes(Operation* operation) {
     auto room =
         co_await operation->reserve(store::kPutRecordBytesMax + objects::kReplyRecordBytesMax);
     if (!room) co_return operation->refuse(room.error());
-    operation->enter(Phase::kExecute);
-    const auto wanted = operation->check_wanted();
-    if (!wanted) co_return operation->refuse(wanted.error());
 
     store::Object object = operation->object();
     if ((set.which & fop::SetAttributes::kOwner) != 0) object.owner = set.owner;
@@ -109,7 +106,7 @@ Task<fop::Reply> run_set_attributes(Operation* operation) {
     if ((set.which & fop::SetAttributes::kMode) != 0) object.mode = set.mode;
     ++object.version;
     object.changed = operation->wall();
-    operation->put_object(fid, object);
+    operation->change().put_object(fid, object);
     operation->put_reply({.type = operation->request().type,
                           .version = object.version,
                           .size_bytes = object.size_bytes});

@@ -191,7 +191,7 @@ Task<Granted<>> BlockWriter::move_on_disk() {
     const auto written = co_await write_out();
     if (!written) co_return written;
     const StagedBlocks brought = std::exchange(staged(), StagedBlocks());
-    const std::size_t places = operation_.allocated_count();
+    const std::size_t places = operation_.change().allocated().size();
     const auto planned = plan_.begin(source_.ranges, kMovedBlocks);
     ENSURE(planned.has_value());
     brought_ = &brought;
@@ -199,7 +199,7 @@ Task<Granted<>> BlockWriter::move_on_disk() {
     const auto moved = co_await bring_chunks();
     brought_ = nullptr;
     if (!moved) co_return moved;
-    operation_.give_back_first(places);
+    operation_.change().give_back_first(places);
     co_return Granted<>{};
 }
 
@@ -357,7 +357,7 @@ Granted<> BlockWriter::record() {
         const std::uint64_t first = run.first + shift_;
         const auto charged = operation_.charge_holes(fid_, {.first = first, .count = run.count});
         if (!charged) return charged;
-        operation_.change().records.extent(
+        operation_.change().records().extent(
             fid_, {.first = first, .block = run.block, .checksums = staged().checksums_of(run)});
     }
     return {};

@@ -96,9 +96,6 @@ Task<fop::Reply> run_create(Operation* operation) {
     auto room =
         co_await operation->reserve(store::kPutRecordBytesMax + objects::kReplyRecordBytesMax);
     if (!room) co_return operation->refuse(room.error());
-    operation->enter(Phase::kExecute);
-    const auto wanted = operation->check_wanted();
-    if (!wanted) co_return operation->refuse(wanted.error());
 
     const store::Fid fid = operation->home().make_fid();
     const WallTime now = operation->wall();
@@ -112,8 +109,8 @@ Task<fop::Reply> run_create(Operation* operation) {
                                .group = *group,
                                .name = create.name,
                                .name_version = is_named ? operation->name_hold(0).version : 0};
-    operation->put_object(fid, object);
-    operation->will_come(fid);
+    operation->change().put_object(fid, object);
+    operation->change().will_come(fid);
     operation->put_reply(
         {.type = operation->request().type, .fid = fid, .version = object.version});
     const auto receipt = co_await operation->commit_durable(std::move(*room));
@@ -422,15 +419,12 @@ Task<fop::Reply> run_rename(Operation* operation) {
     auto room =
         co_await operation->reserve(store::kPutRecordBytesMax + objects::kReplyRecordBytesMax);
     if (!room) co_return operation->refuse(room.error());
-    operation->enter(Phase::kExecute);
-    const auto wanted = operation->check_wanted();
-    if (!wanted) co_return operation->refuse(wanted.error());
 
     object.name_version = operation->name_hold(object.name.empty() ? 0 : 1).version;
     object.name = rename.name;
     reply.version = ++object.version;
     object.changed = operation->wall();
-    operation->put_object(fid, object);
+    operation->change().put_object(fid, object);
     operation->put_reply(reply);
     const auto receipt = co_await operation->commit_durable(std::move(*room));
     if (!receipt) co_return operation->refuse(receipt.error());
@@ -476,15 +470,12 @@ Task<fop::Reply> run_delete(Operation* operation) {
     if (!serving) co_return operation->refuse(serving.error());
     const auto blocks = co_await count_blocks(operation, fid);
     if (!blocks) co_return operation->refuse(blocks.error());
-    operation->will_free(operation->object().owner, {.blocks = *blocks, .objects = 1});
+    operation->change().will_free(operation->object().owner, {.blocks = *blocks, .objects = 1});
     auto room = co_await operation->reserve(
         store::kRemoveRecordBytes + objects::kReplyRecordBytesMax, store::Purpose::kFreeing);
     if (!room) co_return operation->refuse(room.error());
-    operation->enter(Phase::kExecute);
-    const auto wanted = operation->check_wanted();
-    if (!wanted) co_return operation->refuse(wanted.error());
-    operation->remove(fid);
-    operation->will_go(fid);
+    operation->change().remove(fid);
+    operation->change().will_go(fid);
     operation->put_reply({.type = operation->request().type});
     const auto receipt = co_await operation->commit_durable(std::move(*room));
     if (!receipt) co_return operation->refuse(receipt.error());

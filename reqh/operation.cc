@@ -74,12 +74,9 @@ void Operation::move_to(const Site& site) {
 
 // Nothing of it is in any list of the locality any more.
 void Operation::leave() {
-    give_back();
-    work_.staged.clear();
-    freed_ = {};
+    change_.give_back();
     change_.clear();
-    coming_.reset();
-    going_.reset();
+    work_.staged.clear();
     reading_.unlink();
     lock_.release();
     once_lock_.release();
@@ -155,6 +152,7 @@ Granted<> Operation::find_home(store::Slot slot) {
     home_ = stores().find(slot);
     if (home_ == nullptr) return refused(why_not_there(slot));
     hold_ = objects::HomeVolume::Hold(*home_);
+    change_.use(*home_);
     io_.use({.reactor = &reactor(), .scheduler = &stores().parts().io, .medium = home_->medium()});
     return {};
 }
@@ -252,6 +250,7 @@ Granted<> Operation::load_object(store::Fid fid, objects::Access access) {
     if (!found) return refused(found.error());
     if (!found->has_value()) return refused(fop::Status::kNotFound, "there is no such object");
     loaded_.set(**found);
+    change_.set_block_owner(object().owner);
     Wish wish{.access = access, .lent = origin_.type->rights, .words = {}};
     if (access == objects::Access::kOwn) {
         wish.lent = wish.lent | fop::kAdmin;
@@ -268,6 +267,7 @@ Granted<> Operation::load_upload(store::Fid fid) {
     if (!found) return refused(found.error());
     if (!found->has_value()) return refused(fop::Status::kNotFound, "there is no such upload");
     loaded_.set((*found)->object);
+    change_.set_block_owner(object().owner);
     const Wish wish{.access = objects::Access::kOwn,
                     .lent = origin_.type->rights | fop::kAdmin,
                     .words = "use somebody else's upload"};
@@ -367,77 +367,42 @@ Task<Result<void>> Operation::move(ClientMemory::Move what) const {
 }
 
 Task<Granted<store::Place>> Operation::allocate(std::uint32_t blocks) {
-    auto place = volume().allocate(blocks);
-    if (!place && place.error().code == Errc::kNoSpace) {
-        const Waiting waiting = waits_for({.what = WaitsFor::kSpace});
-        const auto settled = co_await volume().settle_space(wait());
-        if (!settled) co_return refused(untraced(settled.error()));
-        place = volume().allocate(blocks);
-    }
-    if (!place && place.error().code == Errc::kNoSpace) {
-        co_return refused(fop::Status::kNoSpace, "there is no space left on its disk");
-    }
-    if (!place) co_return refused(place.error());
-    allocated_.push_back(*place);
+    const Waiting waiting = waits_for({.what = WaitsFor::kSpace});
+    const auto place = co_await change_.allocate(blocks, wait());
+    if (!place) co_return refused(why_no_space(place.error()));
     co_return *place;
 }
 
 Task<Granted<>> Operation::allocate_to_free(std::uint32_t count) {
-    while (!volume().can_allocate_to_free(count)) {
-        const auto settled = co_await volume().settle_space(wait());
-        if (!settled) co_return refused(untraced(settled.error()));
-        if (volume().can_allocate_to_free(count)) break;
-        const auto waited = co_await volume().wait_for_blocks(wait());
-        if (!waited) co_return refused(untraced(waited.error()));
-        if (!*waited) {
-            co_return refused(fop::Status::kNoSpace, "there is no space left on its disk");
-        }
-    }
-    for (std::uint32_t i = 0; i < count; ++i) {
-        const auto place = volume().allocate(1, store::Purpose::kFreeing);
-        if (!place) co_return refused(place.error());
-        allocated_.push_back(*place);
-    }
+    const Waiting waiting = waits_for({.what = WaitsFor::kSpace});
+    const auto allocated = co_await change_.allocate_to_free(count, wait());
+    if (!allocated) co_return refused(why_no_space(allocated.error()));
     co_return Granted<>{};
+}
+
+Refusal Operation::why_no_space(const Error& error) {
+    if (error.code != Errc::kNoSpace) return untraced(error);
+    return {.status = fop::Status::kNoSpace, .words = "there is no space left on its disk"};
 }
 
 // -- quotas --
 
 Granted<> Operation::charge(std::string_view owner, objects::Amount amount,
                             objects::DiskUse::Scope scope) {
-    objects::DiskUse::Owner& account = home_->use().owner(owner);
-    ENSURE(charged_.owner == nullptr || charged_.owner == &account);
-    const auto verdict = home_->use().take(account, amount, scope);
-    if (verdict != objects::DiskUse::Verdict::kTaken)
-        return refused(why_over_quota(account, verdict));
-    charged_.owner = &account;
-    charged_.amount.blocks += amount.blocks;
-    charged_.amount.objects += amount.objects;
-    charged_.scope = scope;
-    return {};
+    const auto verdict = change_.charge(owner, amount, scope);
+    if (verdict == objects::DiskUse::Verdict::kTaken) return {};
+    return refused(why_over_quota(owner, verdict));
 }
 
 Granted<> Operation::charge_holes(store::Fid fid, store::BlockRange blocks) {
-    std::uint64_t holes = blocks.count;
-    auto extents = volume().map().extents(fid, blocks);
-    for (;;) {
-        const auto extent = extents.next();
-        if (!extent) return refused(extent.error());
-        if (!extent->has_value()) break;
-        holes -= (*extent)->count();
-    }
-    const auto charged = charge(object().owner, {.blocks = holes});
-    if (charged) grown_ += holes;
-    return charged;
+    const auto verdict = change_.charge_holes(fid, blocks);
+    if (!verdict) return refused(verdict.error());
+    if (*verdict == objects::DiskUse::Verdict::kTaken) return {};
+    return refused(why_over_quota(object().owner, *verdict));
 }
 
-void Operation::will_free(std::string_view owner, objects::Amount amount,
-                          objects::DiskUse::Scope scope) {
-    freed_ = {.owner = &home_->use().owner(owner), .amount = amount, .scope = scope};
-}
-
-Refusal Operation::why_over_quota(const objects::DiskUse::Owner& owner,
-                                  objects::DiskUse::Verdict verdict) {
+Refusal Operation::why_over_quota(std::string_view owner_name, objects::DiskUse::Verdict verdict) {
+    const objects::DiskUse::Owner& owner = home_->use().owner(owner_name);
     const bool of_pool = verdict == objects::DiskUse::Verdict::kPoolIsFull;
     const bool of_objects = verdict == objects::DiskUse::Verdict::kTooManyObjects;
     const objects::QuotaAccount& account = of_pool ? home_->use().whole() : owner.account();
@@ -459,82 +424,36 @@ Refusal Operation::why_over_quota(const objects::DiskUse::Owner& owner,
     return {.status = fop::Status::kQuota, .words = std::string_view(words_.data(), size)};
 }
 
-void Operation::put_back_charge() {
-    if (charged_.owner != nullptr) {
-        home_->use().put_back(*charged_.owner, charged_.amount, charged_.scope);
-    }
-    charged_ = {};
-    grown_ = 0;
-}
-
-void Operation::free_what_is_gone() {
-    if (freed_.owner != nullptr) {
-        home_->use().put_back(*freed_.owner, freed_.amount, freed_.scope);
-    }
-    freed_ = {};
-}
-
 // -- changes --
-
-void Operation::put_object(store::Fid fid, const store::Object& object) {
-    change_.records.put(store::Key::object(fid), store::write_object(value_, object));
-}
-
-void Operation::put_upload(store::Fid fid, const store::Upload& upload) {
-    change_.records.put(store::Key::upload(fid), store::write_upload(value_, upload));
-}
-
-void Operation::put_commit(store::Fid fid, const store::Object& object) {
-    change_.records.commit(store::Key::object(fid), store::write_object(value_, object));
-}
 
 Task<Granted<store::Reservation>> Operation::reserve(std::size_t more_bytes,
                                                      store::Purpose purpose) {
     enter(Phase::kTransaction);
-    const std::size_t bytes = change_.records.bytes().size() + more_bytes;
-    if (bytes > volume().records_bytes_max()) {
+    if (change_.records_bytes() + more_bytes > volume().records_bytes_max()) {
         co_return refused(fop::Status::kNoSpace, "its records do not fit into the log at once");
     }
-    const Waiting waiting = waits_for({.what = WaitsFor::kLogRoom});
-    auto reserved = co_await volume().reserve(static_cast<std::uint32_t>(bytes), wait(), purpose);
-    if (!reserved) {
-        const auto serving = check_serving();
-        if (!serving) co_return refused(serving.error());
-        co_return refused(untraced(reserved.error()));
-    }
+    std::optional<Waiting> waiting(std::in_place, *origin_.progress, reactor(),
+                                   Wait{.what = WaitsFor::kLogRoom});
+    auto reserved = co_await change_.reserve(more_bytes, wait(), purpose);
+    waiting.reset();
+    if (!reserved) co_return refused(why_not_changed(reserved.error()));
+    enter(Phase::kExecute);
+    const auto wanted = check_wanted();
+    if (!wanted) co_return refused(wanted.error());
     co_return std::move(*reserved);
 }
 
-void Operation::give_back_first(std::size_t places) {
-    ENSURE(places <= allocated_.size());
-    const auto end = allocated_.begin() + static_cast<std::ptrdiff_t>(places);
-    for (auto place = allocated_.begin(); place != end; ++place) volume().give_back(*place);
-    allocated_.erase(allocated_.begin(), end);
-}
-
-void Operation::give_back() {
-    give_back_first(allocated_.size());
-    put_back_charge();
+Refusal Operation::why_not_changed(const Error& error) const {
+    const auto serving = check_serving();
+    return serving ? untraced(error) : serving.error();
 }
 
 Granted<> Operation::begin_change(store::Reservation reservation, store::Durability durability,
                                   store::Data data) {
     const bool has_one_reply_more = fills_reply_place();
-    const Result<void> begun = volume().begin(change_, std::move(reservation), durability, data);
-    if (!begun) {
-        const auto serving = check_serving();
-        if (!serving) return refused(serving.error());
-        return refused(untraced(begun.error()));
-    }
+    const auto begun = change_.begin(std::move(reservation), durability, data);
+    if (!begun) return refused(why_not_changed(begun.error()));
     if (has_one_reply_more) keep_reply_room();
-    allocated_.clear();
-    const auto more = static_cast<std::int64_t>(grown_) - change_.net_blocks();
-    ENSURE(more >= 0);
-    if (more > 0) will_free(object().owner, {.blocks = static_cast<std::uint64_t>(more)});
-    charged_ = {};
-    grown_ = 0;
-    if (coming_) home_->has_come(*coming_);
-    if (going_) home_->has_gone(*going_);
     return {};
 }
 
@@ -549,14 +468,12 @@ store::LastWriter Operation::last_writer(const store::LastWriter& before) const 
 
 Task<Granted<fop::Receipt>> Operation::finish_change(store::Data data) {
     if (data == store::Data::kPending) {
-        const auto written = co_await io_.wait();
-        volume().data_done(change_, written);
+        const auto written = co_await change_.write_data(&io_);
         if (!written) co_return refused(fop::Status::kOutcomeUnknown, "the disk failed a write");
     }
     const Waiting waiting = waits_for({.what = WaitsFor::kLog});
-    const auto finished = co_await volume().finish(&change_);
+    const auto finished = co_await change_.finish();
     if (!finished) co_return refused(fop::Status::kOutcomeUnknown, "the disk failed its log");
-    free_what_is_gone();
     co_return fop::Receipt{
         .incarnation = finished->epoch, .seq = finished->seq, .slot = home_->slot()};
 }

@@ -24,6 +24,7 @@
 #include "objects/home_volume.h"
 #include "objects/loaded_object.h"
 #include "objects/names.h"
+#include "objects/object_change.h"
 #include "objects/range_locks.h"
 #include "objects/reply_record.h"
 #include "objects/reply_shares.h"
@@ -201,44 +202,27 @@ public:
     // Allocates up to `blocks` consecutive blocks. If the disk is full, waits until blocks that are
     // being freed become free.
     Task<Granted<store::Place>> allocate(std::uint32_t blocks);
-    std::size_t allocated_count() const { return allocated_.size(); }
-    // Frees the first `places` allocated places. Requires: no I/O on them is in flight.
-    void give_back_first(std::size_t places);
     // So many, each for itself, of those that are there for what frees more: all of them or none,
     // so that nobody keeps some while it waits for others. Requires: nothing is allocated yet.
     Task<Granted<>> allocate_to_free(std::uint32_t count);
-    std::span<const store::Place> allocated() const { return allocated_; }
 
     // -- quotas: what a change adds is taken before; what does not begin is put back --
 
     // kQuota. Of one owner in an operation, in one scope.
     Granted<> charge(std::string_view owner, objects::Amount amount,
                      objects::DiskUse::Scope scope = objects::DiskUse::Scope::kPoolAndOwner);
-    // For the blocks of the loaded object that are holes now, and are to be written.
+    // For the blocks of the loaded object that are holes now.
     Granted<> charge_holes(store::Fid fid, store::BlockRange blocks);
-    // Refunds `amount` to the owner's quota once the change is durable.
-    void will_free(std::string_view owner, objects::Amount amount,
-                   objects::DiskUse::Scope scope = objects::DiskUse::Scope::kPoolAndOwner);
 
-    // -- a change: put records together, then commit() --
+    // -- a change: put its records together, reserve(), then begin it --
 
-    store::Change& change() { return change_; }
-    // An object's attributes with a new version, in the change. Called in the turn of the begin.
-    void put_object(store::Fid fid, const store::Object& object);
-    void put_upload(store::Fid fid, const store::Upload& upload);
-    // Turns the upload into the object.
-    void put_commit(store::Fid fid, const store::Object& object);
+    objects::ObjectChange& change() { return change_; }
     // Requires: recall().
     void put_reply(const objects::RecordedReply& reply);
-    void remove(store::Fid fid) { change_.records.remove(fid); }
-    // The change creates or removes this object: begin_change() updates the disk's object count.
-    void will_come(store::Fid fid) { coming_ = fid; }
-    void will_go(store::Fid fid) { going_ = fid; }
-    // Room in the log for the records so far and `more_bytes`.
+    // Room in the log for the records so far and `more_bytes`; the fop executes from then on,
+    // unless it was cancelled meanwhile.
     Task<Granted<store::Reservation>> reserve(std::size_t more_bytes,
                                               store::Purpose purpose = store::Purpose::kAdding);
-    // Frees the allocated blocks and refunds the quota charge of a change that does not begin.
-    void give_back();
     // The change has begun, or nothing of it is left.
     Granted<> begin_change(store::Reservation reservation, store::Durability durability,
                            store::Data data);
@@ -312,12 +296,6 @@ private:
         fop::Rights lent{};
         std::string_view words{};  // What one may not; empty: what the fop's right is called.
     };
-    struct Charge {
-        objects::DiskUse::Owner* owner = nullptr;
-        objects::Amount amount{};
-        objects::DiskUse::Scope scope = objects::DiskUse::Scope::kPoolAndOwner;
-    };
-
     template <typename Value, typename Job>
     Task<Granted<Value>> run_and_let_go(Job* job);
     Task<fop::Reply> run_here();
@@ -328,9 +306,9 @@ private:
     Task<Granted<fop::Reply>> run_granted();
     void move_to(const Site& site);
     core::WaitOptions wait_to_leave() const;
-    Refusal why_over_quota(const objects::DiskUse::Owner& owner, objects::DiskUse::Verdict verdict);
-    void put_back_charge();
-    void free_what_is_gone();
+    Refusal why_over_quota(std::string_view owner_name, objects::DiskUse::Verdict verdict);
+    static Refusal why_no_space(const Error& error);
+    Refusal why_not_changed(const Error& error) const;
     Granted<> take_reply_room();
     // Whether the change puts a reply in a place that has none yet.
     bool fills_reply_place();
@@ -356,14 +334,7 @@ private:
     objects::BlockIo io_;
     Work work_;
     store::Reading reading_;
-    store::Change change_;
-    store::ValueBuffer value_;
-    std::vector<store::Place> allocated_;
-    Charge charged_;           // Of a change that has not begun.
-    Charge freed_;             // Once it is durable.
-    std::uint64_t grown_ = 0;  // Blocks that were charged because they were holes.
-    std::optional<store::Fid> coming_;
-    std::optional<store::Fid> going_;
+    objects::ObjectChange change_;
     std::array<char, fop::kWordsBytesMax> words_;
     std::string denial_;
 };

@@ -94,10 +94,9 @@ void Operation::keep_reply_room() {
 
 void Operation::put_reply(const objects::RecordedReply& reply) {
     std::array<std::byte, objects::kRecordedReplyBytesMax> bytes;
-    const store::ReplyRecord record{.key = reply_key_,
-                                    .made = home_->next_stamp(wall()),
-                                    .reply = objects::write_recorded_reply(reply, bytes)};
-    change_.records.put(store::Key::reply(reply_key_), store::write_reply(value_, record));
+    change_.put_reply({.key = reply_key_,
+                       .made = home_->next_stamp(wall()),
+                       .reply = objects::write_recorded_reply(reply, bytes)});
     puts_reply_ = true;
 }
 

@@ -71,9 +71,6 @@ Task<Granted<fop::Changed>> Clearing::run() {
     const std::size_t bytes = store::kPutRecordBytesMax + objects::kReplyRecordBytesMax;
     auto room = co_await operation_.reserve(bytes, purpose);
     if (!room) co_return refused(room.error());
-    operation_.enter(Phase::kExecute);
-    const auto wanted = operation_.check_wanted();
-    if (!wanted) co_return refused(wanted.error());
     const auto committed = co_await commit(std::move(*room));
     if (!committed) co_return refused(committed.error());
     co_return changed_;
@@ -130,8 +127,8 @@ Task<Granted<>> Clearing::rewrite_edges() {
     if (!allocated) co_return allocated;
     for (std::size_t i = 0; i < edge_count_; ++i) {
         Edge& edge = edges_[i];
-        edge.block = operation_.allocated()[i].block;
-        operation_.change().records.extent(
+        edge.block = operation_.change().allocated()[i].block;
+        operation_.change().records().extent(
             what_.fid,
             {.first = edge.number, .block = edge.block, .checksums = std::span(&edge.checksum, 1)});
     }
@@ -140,8 +137,7 @@ Task<Granted<>> Clearing::rewrite_edges() {
 
 Task<Granted<>> Clearing::punch() {
     if (hole_.count == 0) co_return Granted<>{};
-    const auto punched = co_await operation_.volume().punch(&operation_.change(), what_.fid, hole_,
-                                                            operation_.wait());
+    const auto punched = co_await operation_.change().punch(what_.fid, hole_, operation_.wait());
     if (!punched) co_return refused(untraced(punched.error()));
     freed_blocks_ = *punched;
     co_return Granted<>{};
@@ -154,7 +150,7 @@ Task<Granted<>> Clearing::commit(store::Reservation room) {
     object.changed = operation_.wall();
     const auto before =
         std::exchange(object.last_writer, operation_.last_writer(object.last_writer));
-    operation_.put_object(what_.fid, object);
+    operation_.change().put_object(what_.fid, object);
     operation_.put_reply({.type = operation_.request().type,
                           .version = object.version,
                           .size_bytes = object.size_bytes});

@@ -55,13 +55,10 @@ Task<fop::Reply> run_upload_begin(Operation* operation) {
     auto room =
         co_await operation->reserve(store::kPutRecordBytesMax + objects::kReplyRecordBytesMax);
     if (!room) co_return operation->refuse(room.error());
-    operation->enter(Phase::kExecute);
-    const auto wanted = operation->check_wanted();
-    if (!wanted) co_return operation->refuse(wanted.error());
 
     const store::Fid fid = operation->home().make_fid();
     const WallTime now = operation->wall();
-    operation->put_upload(
+    operation->change().put_upload(
         fid, {.object = {.size_bytes = begin.size_bytes,
                          .created = now,
                          .changed = now,
@@ -95,9 +92,6 @@ Task<Granted<fop::Receipt>> write_upload(Operation* operation, BlockWriter* writ
     if (!placed) co_return refused(placed.error());
     auto room = co_await operation->reserve(objects::kReplyRecordBytesMax);
     if (!room) co_return refused(room.error());
-    operation->enter(Phase::kExecute);
-    const auto wanted = operation->check_wanted();
-    if (!wanted) co_return refused(wanted.error());
     operation->put_reply({.type = operation->request().type});
     const store::Data data =
         writer->start_last_writes() ? store::Data::kPending : store::Data::kNone;
@@ -213,17 +207,14 @@ Task<Granted<fop::UploadCommitReply>> commit_upload(Operation* operation,
     auto room =
         co_await operation->reserve(store::kPutRecordBytesMax + objects::kReplyRecordBytesMax);
     if (!room) co_return refused(room.error());
-    operation->enter(Phase::kExecute);
-    const auto wanted = operation->check_wanted();
-    if (!wanted) co_return refused(wanted.error());
     store::Object object = operation->object();
     object.size_bytes = commit->size_bytes;
     object.version = 1;
     object.changed = operation->wall();
     object.last_writer = operation->last_writer({});
     object.name_version = object.name.empty() ? 0 : operation->name_hold(0).version;
-    operation->put_commit(fid, object);
-    operation->will_come(fid);
+    operation->change().put_commit(fid, object);
+    operation->change().will_come(fid);
     operation->put_reply({.type = operation->request().type, .version = object.version});
     const auto receipt = co_await operation->commit_durable(std::move(*room));
     if (!receipt) co_return refused(receipt.error());
@@ -275,13 +266,10 @@ Task<fop::Reply> run_upload_abort(Operation* operation) {
     if (!locked) co_return operation->refuse(locked.error());
     const auto blocks = co_await count_blocks(operation, fid);
     if (!blocks) co_return operation->refuse(blocks.error());
-    operation->will_free(operation->object().owner, {.blocks = *blocks, .objects = 1});
+    operation->change().will_free(operation->object().owner, {.blocks = *blocks, .objects = 1});
     auto room = co_await operation->reserve(store::kRemoveRecordBytes, store::Purpose::kFreeing);
     if (!room) co_return operation->refuse(room.error());
-    operation->enter(Phase::kExecute);
-    const auto wanted = operation->check_wanted();
-    if (!wanted) co_return operation->refuse(wanted.error());
-    operation->remove(fid);
+    operation->change().remove(fid);
     const auto receipt = co_await operation->commit_durable(std::move(*room));
     if (!receipt) co_return operation->refuse(receipt.error());
     operation->home().upload_times().gone(fid);

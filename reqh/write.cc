@@ -54,9 +54,6 @@ Task<Granted<fop::Changed>> ObjectWrite::run() {
     auto room =
         co_await operation_.reserve(store::kPutRecordBytesMax + objects::kReplyRecordBytesMax);
     if (!room) co_return refused(room.error());
-    operation_.enter(Phase::kExecute);
-    const auto wanted = operation_.check_wanted();
-    if (!wanted) co_return refused(wanted.error());
     const auto grown = put_grown_object();
     if (!grown) co_return refused(grown.error());
     const auto newest = check_still_newest();
@@ -95,7 +92,7 @@ Granted<> ObjectWrite::put_grown_object() {
     last_writer_ = std::exchange(object.last_writer, operation_.last_writer(object.last_writer));
     after_ = {
         .size_bytes = object.size_bytes, .version = object.version, .changed = object.changed};
-    operation_.put_object(what_.fid, object);
+    operation_.change().put_object(what_.fid, object);
     operation_.put_reply({.type = operation_.request().type,
                           .version = after_.version,
                           .size_bytes = after_.size_bytes,

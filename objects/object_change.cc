@@ -1,0 +1,171 @@
+#include "objects/object_change.h"
+
+#include <utility>
+
+#include "core/ensure.h"
+
+namespace fopd::objects {
+
+void ObjectChange::clear() {
+    ENSURE(allocated_.empty());
+    ENSURE(charged_.owner == nullptr);
+    change_.clear();
+    freed_.clear();
+    block_owner_ = {};
+    coming_.reset();
+    going_.reset();
+}
+
+// -- blocks --
+
+Result<store::Place> ObjectChange::allocate(std::uint32_t blocks) {
+    const auto place = volume().allocate(blocks);
+    if (place) allocated_.push_back(*place);
+    return place;
+}
+
+Task<Result<store::Place>> ObjectChange::allocate(std::uint32_t blocks, core::WaitOptions wait) {
+    auto place = allocate(blocks);
+    if (place || place.error().code != Errc::kNoSpace) co_return place;
+    const auto settled = co_await volume().settle_space(wait);
+    if (!settled) co_return std::unexpected(settled.error());
+    co_return allocate(blocks);
+}
+
+Task<Result<void>> ObjectChange::allocate_to_free(std::uint32_t count, core::WaitOptions wait) {
+    ENSURE(allocated_.empty());
+    while (!volume().can_allocate_to_free(count)) {
+        const auto settled = co_await volume().settle_space(wait);
+        if (!settled) co_return settled;
+        if (volume().can_allocate_to_free(count)) break;
+        const auto waited = co_await volume().wait_for_blocks(wait);
+        if (!waited) co_return std::unexpected(waited.error());
+        if (!*waited) {
+            co_return std::unexpected(Error{.code = Errc::kNoSpace, .context = "free blocks"});
+        }
+    }
+    for (std::uint32_t i = 0; i < count; ++i) {
+        const auto place = volume().allocate(1, store::Purpose::kFreeing);
+        if (!place) co_return std::unexpected(place.error());
+        allocated_.push_back(*place);
+    }
+    co_return Result<void>{};
+}
+
+void ObjectChange::give_back_first(std::size_t places) {
+    ENSURE(places <= allocated_.size());
+    const auto end = allocated_.begin() + static_cast<std::ptrdiff_t>(places);
+    for (auto place = allocated_.begin(); place != end; ++place) volume().give_back(*place);
+    allocated_.erase(allocated_.begin(), end);
+}
+
+// -- quota --
+
+DiskUse::Verdict ObjectChange::charge(std::string_view owner, Amount amount, DiskUse::Scope scope) {
+    DiskUse::Owner& account = home_->use().owner(owner);
+    ENSURE(charged_.owner == nullptr || charged_.owner == &account);
+    const auto verdict = home_->use().take(account, amount, scope);
+    if (verdict != DiskUse::Verdict::kTaken) return verdict;
+    charged_.owner = &account;
+    charged_.amount.blocks += amount.blocks;
+    charged_.amount.objects += amount.objects;
+    charged_.scope = scope;
+    return verdict;
+}
+
+Result<DiskUse::Verdict> ObjectChange::charge_holes(store::Fid fid, store::BlockRange range) {
+    std::uint64_t holes = range.count;
+    auto extents = volume().map().extents(fid, range);
+    for (;;) {
+        const auto extent = extents.next();
+        if (!extent) return std::unexpected(extent.error());
+        if (!extent->has_value()) break;
+        holes -= (*extent)->count();
+    }
+    const auto verdict = charge(block_owner_, {.blocks = holes});
+    if (verdict == DiskUse::Verdict::kTaken) grown_ += holes;
+    return verdict;
+}
+
+void ObjectChange::will_free(std::string_view owner, Amount amount, DiskUse::Scope scope) {
+    freed_.push_back({.owner = &home_->use().owner(owner), .amount = amount, .scope = scope});
+}
+
+void ObjectChange::give_back() {
+    give_back_first(allocated_.size());
+    if (charged_.owner != nullptr) {
+        home_->use().put_back(*charged_.owner, charged_.amount, charged_.scope);
+    }
+    charged_ = {};
+    grown_ = 0;
+}
+
+// -- records --
+
+void ObjectChange::put_object(store::Fid fid, const store::Object& object) {
+    change_.records.put(store::Key::object(fid), store::write_object(value_, object));
+}
+
+void ObjectChange::put_upload(store::Fid fid, const store::Upload& upload) {
+    change_.records.put(store::Key::upload(fid), store::write_upload(value_, upload));
+}
+
+void ObjectChange::put_commit(store::Fid fid, const store::Object& object) {
+    change_.records.commit(store::Key::object(fid), store::write_object(value_, object));
+}
+
+void ObjectChange::put_reply(const store::ReplyRecord& reply) {
+    change_.records.put(store::Key::reply(reply.key), store::write_reply(value_, reply));
+}
+
+Task<Result<std::uint64_t>> ObjectChange::punch(store::Fid fid, store::BlockRange range,
+                                                core::WaitOptions wait) {
+    return volume().punch(&change_, fid, range, wait);
+}
+
+// -- into the log --
+
+Task<Result<store::Reservation>> ObjectChange::reserve(std::size_t more_bytes,
+                                                       core::WaitOptions wait,
+                                                       store::Purpose purpose) {
+    const auto bytes = static_cast<std::uint32_t>(records_bytes() + more_bytes);
+    return volume().reserve(bytes, wait, purpose);
+}
+
+Result<void> ObjectChange::begin(store::Reservation reservation, store::Durability durability,
+                                 store::Data data) {
+    const Result<void> begun = volume().begin(change_, std::move(reservation), durability, data);
+    if (!begun) return begun;
+    allocated_.clear();
+    const auto more = static_cast<std::int64_t>(grown_) - change_.net_blocks();
+    ENSURE(more >= 0);
+    if (more > 0) will_free(block_owner_, {.blocks = static_cast<std::uint64_t>(more)});
+    charged_ = {};
+    grown_ = 0;
+    if (coming_) home_->has_come(*coming_);
+    if (going_) home_->has_gone(*going_);
+    return {};
+}
+
+Task<Result<void>> ObjectChange::write_data(BlockIo* writes) {
+    const auto written = co_await writes->wait();
+    volume().data_done(change_, written);
+    co_return written;
+}
+
+Task<Result<store::Receipt>> ObjectChange::finish() {
+    const auto finished = co_await volume().finish(&change_);
+    if (!finished) co_return std::unexpected(finished.error());
+    for (const Charge& each : freed_) home_->use().put_back(*each.owner, each.amount, each.scope);
+    freed_.clear();
+    co_return *finished;
+}
+
+Task<Result<store::Receipt>> ObjectChange::commit(store::Reservation reservation) {
+    const auto begun =
+        begin(std::move(reservation), store::Durability::kDurable, store::Data::kNone);
+    if (!begun) co_return std::unexpected(begun.error());
+    co_return co_await finish();
+}
+
+}  // namespace fopd::objects

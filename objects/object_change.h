@@ -1,0 +1,123 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/reactor.h"
+#include "core/result.h"
+#include "core/task.h"
+#include "objects/block_io.h"
+#include "objects/disk_use.h"
+#include "objects/home_volume.h"
+#include "store/object.h"
+#include "store/volume.h"
+
+namespace fopd::objects {
+
+// A change of objects on one disk, with the space, the quota and the object count that it affects:
+//
+//     use(disk); charge() and allocate() what it adds; put its records; reserve(); begin();
+//     finish()
+//
+// It takes effect as a whole when begin() succeeds, and cannot be undone from then on. Before that,
+// give_back() returns all that it has taken. May be used again after clear(). Lives on the reactor
+// of the disk.
+class ObjectChange {
+public:
+    ObjectChange() = default;
+    explicit ObjectChange(HomeVolume& home) : home_(&home) {}
+    ObjectChange(const ObjectChange&) = delete;
+    ObjectChange& operator=(const ObjectChange&) = delete;
+
+    // REQUIRES: the change is empty. The disk is held until the change has ended.
+    void use(HomeVolume& home) { home_ = &home; }
+    // Makes it empty, after give_back() or finish().
+    void clear();
+
+    // -- blocks --
+
+    // Up to `blocks` consecutive blocks, at least one. kNoSpace: there is none.
+    Result<store::Place> allocate(std::uint32_t blocks);
+    // Like allocate(); waits for blocks that are about to become free.
+    Task<Result<store::Place>> allocate(std::uint32_t blocks, core::WaitOptions wait);
+    // So many single blocks for a change that frees more than it takes: all or none, so that no
+    // change keeps some while it waits for others. REQUIRES: it has none yet.
+    Task<Result<void>> allocate_to_free(std::uint32_t count, core::WaitOptions wait);
+    std::span<const store::Place> allocated() const { return allocated_; }
+    // Frees the first `places` of them. REQUIRES: no I/O on them is in flight.
+    void give_back_first(std::size_t places);
+
+    // -- quota: all charges of a change are for one owner, in one scope --
+
+    DiskUse::Verdict charge(std::string_view owner, Amount amount,
+                            DiskUse::Scope scope = DiskUse::Scope::kPoolAndOwner);
+    // Who owns the blocks that its extents add or remove. Borrowed until begin(), which refunds
+    // what the change frees of them.
+    void set_block_owner(std::string_view owner) { block_owner_ = owner; }
+    // Charges that owner for the blocks of the range that are holes now.
+    Result<DiskUse::Verdict> charge_holes(store::Fid fid, store::BlockRange range);
+    // Refunds the amount to the owner when the change is durable.
+    void will_free(std::string_view owner, Amount amount,
+                   DiskUse::Scope scope = DiskUse::Scope::kPoolAndOwner);
+
+    // -- records --
+
+    store::RecordWriter& records() { return change_.records; }
+    std::size_t records_bytes() const { return change_.records.bytes().size(); }
+    void put_object(store::Fid fid, const store::Object& object);
+    void put_upload(store::Fid fid, const store::Upload& upload);
+    // Makes the upload an object.
+    void put_commit(store::Fid fid, const store::Object& object);
+    void put_reply(const store::ReplyRecord& reply);
+    void remove(store::Fid fid) { change_.records.remove(fid); }
+    // Adds a hole, and returns how many blocks that frees. See store::Volume::punch().
+    Task<Result<std::uint64_t>> punch(store::Fid fid, store::BlockRange range,
+                                      core::WaitOptions wait);
+    // The object that the change creates or removes; begin() counts it. At most one of each.
+    void will_come(store::Fid fid) { coming_ = fid; }
+    void will_go(store::Fid fid) { going_ = fid; }
+
+    // -- into the log --
+
+    // Room in the log for the records so far and `more_bytes`.
+    Task<Result<store::Reservation>> reserve(std::size_t more_bytes, core::WaitOptions wait,
+                                             store::Purpose purpose = store::Purpose::kAdding);
+    // After an error the change has not begun, and nothing has changed.
+    Result<void> begin(store::Reservation reservation, store::Durability durability,
+                       store::Data data);
+    // Waits until its data are written. REQUIRES: begun with kPending. An error is the failure of
+    // the disk, also in finish().
+    Task<Result<void>> write_data(BlockIo* writes);
+    // Waits until the change is as durable as it was begun to be.
+    Task<Result<store::Receipt>> finish();
+    // begin() and finish() of a durable change without data.
+    Task<Result<store::Receipt>> commit(store::Reservation reservation);
+
+    // Frees the blocks and refunds the charge of a change that has not begun.
+    void give_back();
+
+private:
+    struct Charge {
+        DiskUse::Owner* owner = nullptr;
+        Amount amount{};
+        DiskUse::Scope scope = DiskUse::Scope::kPoolAndOwner;
+    };
+    store::Volume& volume() const { return home_->volume(); }
+
+    HomeVolume* home_ = nullptr;
+    store::Change change_;
+    store::ValueBuffer value_;
+    std::vector<store::Place> allocated_;
+    Charge charged_;           // Before the change begins.
+    std::uint64_t grown_ = 0;  // Of those, blocks that were holes.
+    std::string_view block_owner_{};
+    std::vector<Charge> freed_;  // Refunded once it is durable.
+    std::optional<store::Fid> coming_;
+    std::optional<store::Fid> going_;
+};
+
+}  // namespace fopd::objects
