@@ -20,7 +20,7 @@ namespace {
 // One receive buffer for each reply there may be, so that the server never waits for one.
 constexpr std::uint16_t kMessageCredits = 70;
 
-std::unexpected<std::string> refused(std::string_view words) {
+std::unexpected<std::string> unusable(std::string_view words) {
     std::string safe;
     core::append_printable(safe, words);
     return std::unexpected(std::move(safe));
@@ -30,21 +30,21 @@ std::unexpected<std::string> refused(std::string_view words) {
 
 std::expected<Endpoint, std::string> read_endpoint(const EndpointText& text) {
     const auto address = fabric::parse_address(text.server);
-    if (!address) return refused(text.server + ": " + address.error().context);
+    if (!address) return unusable(text.server + ": " + address.error().context);
     if (address->scheme != "tcp" && address->scheme != "verbs") {
-        return refused(text.server + ": an address begins with tcp:// or verbs://");
+        return unusable(text.server + ": an address begins with tcp:// or verbs://");
     }
     Endpoint made{.server = *address};
     made.credentials.user = text.user;
-    if (!fop::is_name(made.credentials.user)) return refused("the user is no name");
+    if (!fop::is_name(made.credentials.user)) return unusable("the user is no name");
     if (!text.token.empty()) {
         auto token = read_token(text.token);
-        if (!token) return refused("token: " + token.error());
+        if (!token) return unusable("token: " + token.error());
         made.token = std::move(*token);
     }
     if (text.key_file.empty()) return made;
     const auto key = read_key_file(text.key_file);
-    if (!key) return refused(key.error());
+    if (!key) return unusable(key.error());
     made.credentials.kind = fop::AuthKind::kPrincipal;
     made.credentials.key = *key;
     return made;

@@ -15,8 +15,8 @@ namespace {
 constexpr int kTries = 4;
 constexpr const char* kLoses = "the server loses what it was sent";
 
-std::unexpected<Problem> lost(std::string words) {
-    return std::unexpected(Problem{.status = fop::Status::kLost, .words = std::move(words)});
+std::unexpected<Problem> lost(const char* words) {
+    return failed(fop::Status::kLost, words);
 }
 
 }  // namespace
@@ -140,14 +140,15 @@ Task<Outcome<fop::Fid>> Put::upload(Window first) {
         fid_ = {};
         forget_all_but(0);
     }
-    if (fid_.is_set()) co_await objects_.abort_upload(fid_);
+    if (fid_.is_set()) co_await objects_.uploads().abort(fid_);
     co_return std::unexpected(std::move(done.error()));
 }
 
 Task<Outcome<void>> Put::upload_once(Window first) {
     if (!fid_.is_set()) {
         NewObject copy = object_;
-        auto begun = co_await objects_.begin_upload(std::move(copy), source_.size_bytes(), wait());
+        auto begun =
+            co_await objects_.uploads().begin(std::move(copy), source_.size_bytes(), wait());
         if (!begun) co_return std::unexpected(std::move(begun.error()));
         fid_ = *begun;
     }
@@ -160,7 +161,7 @@ Task<Outcome<void>> Put::upload_once(Window first) {
     next_ = options_.window_bytes;
     auto sent = co_await send_all();
     if (!sent) co_return sent;
-    auto ended = co_await objects_.commit_upload(fid_, end_, wait());
+    auto ended = co_await objects_.uploads().commit(fid_, end_, wait());
     if (!ended) co_return std::unexpected(std::move(ended.error()));
     if (ended->done) co_return {};
     forget_all_but(ended->incarnation);
@@ -184,12 +185,12 @@ Task<Outcome<void>> Put::send(Window window) {
     Outcome<void> sent = lost(kLoses);
     std::uint64_t incarnation = 0;
     for (int tries = 0; tries < kTries && incarnation == 0; ++tries) {
-        auto written = co_await objects_.write_upload(
+        auto written = co_await objects_.uploads().write(
             {.fid = fid_, .offset = window.offset, .from = window.bytes}, wait());
         if (!written) co_return std::unexpected(std::move(written.error()));
         bool is_kept = true;
         if (!source_.repeats()) {
-            auto asked = co_await objects_.keep_upload(*written, wait());
+            auto asked = co_await objects_.uploads().keep(*written, wait());
             if (!asked) co_return std::unexpected(std::move(asked.error()));
             is_kept = *asked;
         }

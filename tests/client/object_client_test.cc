@@ -120,7 +120,7 @@ TEST_CASE("client objects: a text that no server would take is named, and not se
     is_refused(client.list({.pool = text}, kNoWait), "pool");
     is_refused(client.quota(text, kNoWait), "pool");
     is_refused(client.create(in_pool, kNoWait), "pool");
-    is_refused(client.begin_upload(in_pool, 0, kNoWait), "pool");
+    is_refused(client.uploads().begin(in_pool, 0, kNoWait), "pool");
     is_refused(client.put(in_pool, pattern(10), kNoWait), "pool");
     is_refused(client.rename({.fid = {.high = 1, .low = 1}, .pool = text, .name = "b"}, kNoWait),
                "pool");

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "client/pieces.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace fopd::client {
+
+Pieces::Pieces(Slots& slots, fop::Range whole, Wait wait)
+    : slots_(slots), whole_(whole), wait_(wait) {
+    if (whole.length == 0) return;
+    const std::uint64_t piece_bytes = slots.options().fop_bytes;
+    results_.resize((whole.end() - 1) / piece_bytes - whole.offset / piece_bytes + 1);
+}
+
+fop::Range Pieces::range_of(std::size_t index) const {
+    const std::uint64_t piece_bytes = slots_.options().fop_bytes;
+    const std::uint64_t first = whole_.offset / piece_bytes + index;
+    const std::uint64_t start = std::max(whole_.offset, first * piece_bytes);
+    return {.offset = start, .length = std::min(whole_.end(), (first + 1) * piece_bytes) - start};
+}
+
+Task<Outcome<void>> Pieces::move() {
+    const std::size_t count = results_.size();
+    if (count == 1) co_return co_await move_piece(0);
+    next_ = 0;
+    problem_.reset();
+    core::Gate gate;
+    const std::size_t together = std::min<std::size_t>(slots_.options().window, count);
+    for (std::size_t i = 0; i < together; ++i) slots_.reactor().spawn(gate, move_some());
+    co_await gate.close(slots_.reactor());
+    if (problem_) co_return std::unexpected(std::move(*problem_));
+    co_return {};
+}
+
+Task<void> Pieces::move_some() {
+    while (!problem_ && next_ < results_.size()) {
+        const std::size_t index = next_++;
+        auto moved = co_await move_piece(index);
+        if (!moved && !problem_) problem_ = std::move(moved.error());
+    }
+}
+
+}  // namespace fopd::client

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "client/slots.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "client/request_fault.h"
+#include "core/ensure.h"
+#include "core/printable.h"
+
+namespace fopd::client {
+
+namespace {
+
+constexpr Duration kRetryPauseMin = 1ms;
+constexpr Duration kRetryPauseMax = 500ms;
+// A disk that is added is used for new objects within this time.
+constexpr Duration kFreshFor = 1s;
+// How often a new object is tried, each time with a newer table.
+constexpr unsigned kPlaceTries = 4;
+
+bool is_worth_repeating(const fop::FopType& type, fop::Status status) {
+    if (status == fop::Status::kTryAgain) return true;  // The server has begun nothing.
+    return status == fop::Status::kOutcomeUnknown && type.repeat == fop::Repeat::kIdempotent;
+}
+
+// The slot's disk is about to go, or is gone: a newer table may have another slot.
+bool may_have_moved(const Problem& problem) {
+    if (problem.may_be_done) return false;
+    return problem.status == fop::Status::kReadOnly ||
+           problem.status == fop::Status::kMediumMissing;
+}
+
+template <typename Body>
+void carry_in(Body& body, fabric::CallRequest& request, std::span<const std::byte> data,
+              bool in_message) {
+    if constexpr (requires { body.source.emplace(); }) {
+        if (in_message) {
+            request.payload = data;
+            return;
+        }
+        body.source.emplace();
+        // The server only reads memory that is opened to it as a source.
+        request.source = {const_cast<std::byte*>(data.data()), data.size()};
+    }
+}
+
+}  // namespace
+
+Slots::Slots(fabric::SessionHost& host, const ObjectClientOptions& options)
+    : host_(host), options_(options), turn_(host.entropy().number()), loaded_(host.reactor()) {}
+
+void Slots::start() {
+    if (sessions_.empty()) connect(options_.server.locality);
+}
+
+Task<void> Slots::close() {
+    closing_ = true;
+    // From now on no session is added.
+    for (std::size_t i = 0; i < sessions_.size(); ++i) co_await sessions_[i]->close();
+}
+
+// -- calls --
+
+fabric::CallRequest Slots::request(fop::RequestBody body, Wait wait) const {
+    ENSURE(body.index() > 0);
+    return {.type = &fop::kFopTypes[body.index() - 1],
+            .body = body,
+            .header = {.job = wait.job.empty() ? std::string_view(options_.job) : wait.job},
+            .token = options_.token,
+            .deadline = wait.deadline,
+            .cancel = wait.cancel};
+}
+
+Task<Outcome<fabric::Answer>> Slots::call(fabric::Client* session, fabric::CallRequest request) {
+    std::string fault = fault_of(request);
+    if (!fault.empty()) co_return failed(fop::Status::kMalformed, std::move(fault));
+    Instant patience = request.deadline;
+    Duration pause = kRetryPauseMin;
+    for (;;) {
+        auto answer = co_await session->call(request);
+        if (!answer) co_return std::unexpected(no_answer(*session, answer.error()));
+        if (!is_worth_repeating(*request.type, answer->status)) co_return std::move(*answer);
+        // The time before the first answer does not count.
+        if (pause == kRetryPauseMin) {
+            patience = std::min(patience, after(reactor().now(), options_.patience));
+        }
+        if (after(reactor().now(), pause) > patience) co_return std::move(*answer);
+        const auto slept = co_await reactor().sleep_for(pause, request.cancel);
+        if (!slept) co_return failed(slept.error());
+        pause = std::min(pause * 2, kRetryPauseMax);
+    }
+}
+
+Task<Outcome<fabric::Answer>> Slots::call_slot(std::uint16_t slot, fabric::CallRequest request,
+                                               std::span<const std::byte> data) {
+    const Wait wait{.deadline = request.deadline, .cancel = request.cancel};
+    auto session = co_await session_of(slot, wait);
+    if (!session) co_return std::unexpected(std::move(session.error()));
+    const bool in_message = fits_message(**session, data.size());
+    std::visit([&](auto& body) { carry_in(body, request, data, in_message); }, request.body);
+    co_return co_await call(*session, request);
+}
+
+Task<Outcome<fabric::Answer>> Slots::ask_home(fabric::CallRequest request) {
+    ENSURE(!sessions_.empty());
+    auto answer = co_await call(sessions_.front().get(), request);
+    if (answer && answer->status != fop::Status::kDone) co_return refused(*answer);
+    co_return answer;
+}
+
+Task<Outcome<fabric::Answer>> Slots::ask_slot(std::uint16_t slot, fabric::CallRequest request,
+                                              std::span<const std::byte> data) {
+    auto answer = co_await call_slot(slot, request, data);
+    if (answer && answer->status != fop::Status::kDone) co_return refused(*answer);
+    co_return answer;
+}
+
+Problem Slots::no_answer(const fabric::Client& session, const Error& error) const {
+    Problem problem{.status = fop::status_of(error.code), .answered = false, .words = {}};
+    if (error.code == Errc::kClosed) problem.status = fop::Status::kCancelled;
+    if (error.code == Errc::kInvalid) problem.status = fop::Status::kTooLarge;
+    core::append_printable(problem.words, describe(error));
+    if (!session.open() && !session.last_problem().empty()) {
+        problem.words += "; " + fabric::format_address(options_.server) + ": ";
+        core::append_printable(problem.words, session.last_problem());
+    }
+    return problem;
+}
+
+// -- sessions and the table --
+
+fabric::Client& Slots::connect(std::optional<std::uint16_t> locality) {
+    fabric::ClientOptions options;
+    options.server = options_.server;
+    options.server.locality = locality;
+    options.credentials = options_.credentials;
+    sessions_.push_back(std::make_unique<fabric::Client>(host_, std::move(options)));
+    sessions_.back()->start();
+    return *sessions_.back();
+}
+
+// The table belongs to one life of the server. An outdated table only costs time: a locality passes
+// on fops about objects of another one.
+bool Slots::is_current() const {
+    if (!incarnation_) return false;
+    return !home().open() || home().session().accepted().incarnation == *incarnation_;
+}
+
+Task<Outcome<void>> Slots::load(Wait wait) {
+    while (loading_) {
+        const auto woken = co_await loaded_.wait(wait);
+        if (!woken) co_return failed(woken.error());
+    }
+    if (closing_) co_return failed(Error{.code = Errc::kCancelled, .context = "closed"});
+    if (is_current()) co_return {};
+    co_return co_await load_again(wait);
+}
+
+// Disks are added and removed in one life of the server, too.
+Task<Outcome<void>> Slots::load_for_new_object(Wait wait) {
+    auto loaded = co_await load(wait);
+    if (!loaded) co_return loaded;
+    const bool is_fresh = reactor().now() < fresh_until_;
+    const bool will_do = is_fresh || loading_ || !home().open();
+    if (will_do && !is_outdated_) co_return {};
+    co_return co_await load_again(wait);
+}
+
+Task<Outcome<void>> Slots::load_again(Wait wait) {
+    std::vector<std::byte> payload(fop::kListingBytesMax);
+    fabric::CallRequest asked = request(fop::Slots{}, wait);
+    asked.reply_into = payload;
+    loading_ = true;
+    const auto answer = co_await ask_home(asked);
+    loading_ = false;
+    loaded_.wake_all();
+    if (!answer) co_return std::unexpected(answer.error());
+
+    const auto entries = fop::read_slots(std::span(payload).first(answer->payload_bytes));
+    if (!entries || body_of<fop::SlotsReply>(*answer) == nullptr) co_return nonsense();
+    if (home().open()) {
+        const fop::AcceptHello& accepted = home().session().accepted();
+        incarnation_ = accepted.incarnation;
+        std::erase_if(by_locality_, [this](const auto& each) { return each.second == &home(); });
+        by_locality_.try_emplace(accepted.locality, &home());
+    }
+    slots_.clear();
+    fresh_until_ = after(reactor().now(), kFreshFor);
+    is_outdated_ = false;
+    for (const fop::SlotEntry& entry : *entries) {
+        slots_[entry.slot] = {.locality = entry.locality,
+                              .state = entry.state,
+                              .in_default_pool = entry.in_default_pool,
+                              .pool = std::string(entry.pool)};
+    }
+    co_return {};
+}
+
+Task<Outcome<fabric::Client*>> Slots::session_of(std::uint16_t slot, Wait wait) {
+    ENSURE(!sessions_.empty());
+    if (!is_current()) {
+        auto loaded = co_await load(wait);
+        if (!loaded) co_return std::unexpected(std::move(loaded.error()));
+    }
+    const auto found = slots_.find(slot);
+    if (found == slots_.end() || closing_) co_return &home();
+    const auto [known, is_new] = by_locality_.try_emplace(found->second.locality, nullptr);
+    if (is_new) known->second = &connect(found->second.locality);
+    co_return known->second;
+}
+
+std::uint16_t Slots::locality_of(std::uint16_t slot) const {
+    const auto found = slots_.find(slot);
+    return found == slots_.end() ? std::uint16_t{0} : found->second.locality;
+}
+
+// -- new objects --
+
+Task<Outcome<fop::Fid>> Slots::place(std::string pool, const Attempt* attempt, Wait wait) {
+    for (unsigned tries = 1;; ++tries) {
+        std::string wanted = pool;
+        auto made = co_await try_slots(std::move(wanted), attempt, wait);
+        const bool is_final = made || !may_have_moved(made.error()) || tries == kPlaceTries;
+        if (is_final) co_return made;
+        is_outdated_ = true;
+    }
+}
+
+Task<Outcome<fop::Fid>> Slots::try_slots(std::string pool, const Attempt* attempt, Wait wait) {
+    auto loaded = co_await load_for_new_object(wait);
+    if (!loaded) co_return std::unexpected(std::move(loaded.error()));
+    Outcome<fop::Fid> made = std::unexpected(no_slot(pool));
+    const std::vector<std::uint16_t> slots = slots_for(pool);
+    for (const std::uint16_t slot : slots) {
+        made = co_await (*attempt)(slot);
+        if (made) break;
+        const bool is_full = made.error().status == fop::Status::kNoSpace;
+        if (!is_full && !may_have_moved(made.error())) break;
+    }
+    co_return made;
+}
+
+// The pool's slots that take new objects; each call begins with the next one.
+std::vector<std::uint16_t> Slots::slots_for(const std::string& pool) {
+    std::vector<std::uint16_t> slots;
+    for (const auto& [number, slot] : slots_) {
+        if (slot.state == fop::SlotState::kOnline && slot.is_of(pool)) slots.push_back(number);
+    }
+    if (slots.empty()) return slots;
+    std::ranges::rotate(slots, slots.begin() + static_cast<std::ptrdiff_t>(turn_++ % slots.size()));
+    return slots;
+}
+
+// The reason why slots_for() is empty.
+Problem Slots::no_slot(const std::string& pool) const {
+    if (std::string fault = fault_of_name("pool", pool); !fault.empty()) {
+        return {.status = fop::Status::kMalformed, .words = std::move(fault)};
+    }
+    const bool has_disks =
+        std::ranges::any_of(slots_, [&](const auto& each) { return each.second.is_of(pool); });
+    if (has_disks) {
+        return {.status = fop::Status::kReadOnly,
+                .words = "no disk of " +
+                         (pool.empty() ? "the default pool" : "pool " + core::printable(pool)) +
+                         " takes new objects now"};
+    }
+    return {.status = fop::Status::kWrongPool, .words = "there is no such pool, or no disk in it"};
+}
+
+}  // namespace fopd::client
