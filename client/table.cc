@@ -35,6 +35,10 @@ bool is_column_of_numbers(const std::vector<std::vector<std::string>>& rows, std
 
 }  // namespace
 
+std::string dumped(const nlohmann::ordered_json& value) {
+    return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 std::string shown(const nlohmann::json& value) {
     if (value.is_null()) return "-";
     std::string text;
@@ -45,11 +49,16 @@ std::string shown(const nlohmann::json& value) {
         }
         return text;
     }
-    const std::string raw =
-        value.is_string() ? value.get<std::string>()
-                          : value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-    core::append_printable(text, raw);
+    core::append_printable(text, value.is_string() ? value.get<std::string>() : dumped(value));
     return text;
+}
+
+std::string size_shown(const nlohmann::json& bytes) {
+    return bytes.is_null() ? "-" : size_of(bytes.get<std::uint64_t>());
+}
+
+std::string span_shown(const nlohmann::json& seconds) {
+    return span_of(seconds.get<double>());
 }
 
 std::string fixed(double number, int digits) {
@@ -107,6 +116,20 @@ std::string table(const std::vector<std::vector<std::string>>& rows) {
         text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
     }
     return text;
+}
+
+std::string table(const nlohmann::json& list, std::initializer_list<Column> columns) {
+    std::vector<std::vector<std::string>> rows(1);
+    for (const Column& each : columns) rows.front().emplace_back(each.title);
+    for (const nlohmann::json& at : list) {
+        std::vector<std::string>& row = rows.emplace_back();
+        for (const Column& each : columns) {
+            const std::string path = each.path;
+            const nlohmann::json::json_pointer place(path.empty() ? path : "/" + path);
+            row.push_back(each.text(at.at(place)));
+        }
+    }
+    return table(rows);
 }
 
 }  // namespace fopd::client

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -9,9 +10,15 @@
 
 namespace fopd::client {
 
-// A value of the server's as people read it, safe for a terminal: text without quotes, a list with
-// commas, null as "-".
+// JSON in one line. Bytes that are not UTF-8 are replaced.
+std::string dumped(const nlohmann::ordered_json& value);
+
+// A value as people read it, safe for a terminal: text without quotes, a list with commas, null as
+// "-".
 std::string shown(const nlohmann::json& value);
+// A number of bytes, and one of seconds.
+std::string size_shown(const nlohmann::json& bytes);
+std::string span_shown(const nlohmann::json& seconds);
 
 // A number with `digits` after the point.
 std::string fixed(double number, int digits);
@@ -22,7 +29,15 @@ std::string size_of(std::uint64_t bytes);
 // "3d 4h", "2h 5m", "1m 7s", "3.2s".
 std::string span_of(double seconds);
 
-// Lines of aligned columns; numbers to the right, two blanks between.
+// Lines of aligned columns with two blanks between; numbers are aligned to the right.
 std::string table(const std::vector<std::vector<std::string>>& rows);
+
+// The same for a list of JSON objects.
+struct Column {
+    const char* title;
+    const char* path;  // Of the value in the object, such as "scrub/state"; empty: the object.
+    std::string (*text)(const nlohmann::json& value) = &shown;
+};
+std::string table(const nlohmann::json& list, std::initializer_list<Column> columns);
 
 }  // namespace fopd::client

@@ -217,7 +217,7 @@ std::string json_of(const Rates& rates) {
                                      {"throttled", at.throttled},
                                      {"oldest_s", at.oldest_s}});
     }
-    return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+    return dumped(object) + "\n";
 }
 
 timespec timespec_of(double seconds) {
@@ -373,12 +373,7 @@ int show_rates(const Call& call, Screen& screen) {
 }  // namespace
 
 void declare_top(CLI::App& app, VerbArguments& arguments) {
-    app.add_option("--interval", arguments.interval_s, "Seconds between two looks")
-        ->check(CLI::Range(0.01, 86400.0))
-        ->capture_default_str();
-    app.add_option("--count", arguments.count, "End after so many; 0 goes on")
-        ->check(CLI::Range(std::int64_t{0}, std::int64_t{1'000'000'000}))
-        ->capture_default_str();
+    declare_repetition(app, arguments, "Seconds between two looks", 0.01);
 }
 
 int run_top(const Call& call) {

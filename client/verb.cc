@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <system_error>
 
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "client/exit_code.h"
@@ -14,7 +15,7 @@ namespace fopd::client {
 
 namespace {
 
-// The server's own words, or the bare status.
+// Prints the words of the daemon, or else the bare status.
 void complain_about(const Call& call, int status, const nlohmann::json& body) {
     const std::string verb(call.verb);
     if (!body.is_object() || !body.contains("error")) {
@@ -31,6 +32,16 @@ void complain_about(const Call& call, int status, const nlohmann::json& body) {
 
 }  // namespace
 
+void declare_repetition(CLI::App& app, VerbArguments& arguments, const char* interval_summary,
+                        double interval_min_s) {
+    app.add_option("--interval", arguments.interval_s, interval_summary)
+        ->check(CLI::Range(interval_min_s, 86400.0))
+        ->capture_default_str();
+    app.add_option("--count", arguments.count, "End after so many; 0 goes on")
+        ->check(CLI::Range(std::int64_t{0}, std::int64_t{1'000'000'000}))
+        ->capture_default_str();
+}
+
 int exit_code_of(AdminFailure failure) {
     switch (failure) {
         case AdminFailure::kNoServer: return kExitNoServer;
@@ -45,6 +56,19 @@ void complain(std::string_view text) {
     std::fprintf(stderr, "fopctl: %.*s\n", static_cast<int>(text.size()), text.data());
 }
 
+int complain_about(const Call& call, std::string_view words, int exit_code) {
+    complain(std::string(call.verb) + ": " + std::string(words));
+    return exit_code;
+}
+
+int complain_about(const Call& call, const ReplacedFile::Problem& problem) {
+    using Failure = ReplacedFile::Failure;
+    return complain_about(call, problem.words,
+                          problem.failure == Failure::kBusy     ? kExitTryLater
+                          : problem.failure == Failure::kDenied ? kExitNotAllowed
+                                                                : kExitRefused);
+}
+
 bool print(std::string_view text) {
     if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() &&
         std::fflush(stdout) == 0) {
@@ -54,12 +78,24 @@ bool print(std::string_view text) {
     return false;
 }
 
-int show(const Call& call, const std::string& raw, const std::function<std::string()>& page) {
+int show(const Call& call, const std::string& json, const std::function<std::string()>& page) {
     if (call.output == Output::kQuiet) return kExitDone;
     const std::string text = call.output == Output::kPage
                                  ? page()
-                                 : raw.substr(0, raw.find_last_not_of("\r\n") + 1) + "\n";
+                                 : json.substr(0, json.find_last_not_of("\r\n") + 1) + "\n";
     return print(text) ? kExitDone : kExitRefused;
+}
+
+int show_answer(const Call& call, const std::expected<AdminAnswer, AdminProblem>& answer,
+                const std::function<std::string(const nlohmann::json& body)>& page) {
+    const auto body = checked(call, answer);
+    if (!body) return body.error();
+    return show(call, answer->body, [&] { return page(*body); });
+}
+
+int show_json(const Call& call, const nlohmann::ordered_json& object) {
+    if (call.output != Output::kJson) return kExitDone;
+    return print(dumped(object) + "\n") ? kExitDone : kExitRefused;
 }
 
 std::expected<nlohmann::json, int> checked(const Call& call,

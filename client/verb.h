@@ -12,6 +12,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "client/admin_client.h"
+#include "client/replaced_file.h"
 
 namespace CLI {  // NOLINT(readability-identifier-naming): the library's.
 class App;
@@ -107,22 +108,36 @@ struct Verb {
     int (*run)(const Call& call);
 };
 
-// How fopctl ends when the server cannot be asked.
+// Adds --interval and --count, for verbs that ask again and again.
+void declare_repetition(CLI::App& app, VerbArguments& arguments, const char* interval_summary,
+                        double interval_min_s);
+
+// The exit code when the daemon cannot be asked.
 int exit_code_of(AdminFailure failure);
 
-// The JSON object, or list, of a 200 answer. Otherwise says on standard error why there is none,
-// and gives the exit code.
+// The JSON object, or list, of an answer with status 200. Otherwise prints the reason on standard
+// error, and returns the exit code.
 std::expected<nlohmann::json, int> checked(const Call& call,
                                            const std::expected<AdminAnswer, AdminProblem>& answer);
 
-// "fopctl: …" and a newline on standard error. `text` is safe for a terminal already.
+// Prints "fopctl: " and the text on standard error. `text` is safe for a terminal.
 void complain(std::string_view text);
+// The same with the name of the verb. Returns the exit code.
+int complain_about(const Call& call, std::string_view words, int exit_code);
+int complain_about(const Call& call, const ReplacedFile::Problem& problem);
 
-// What came of an answer that was checked: the server's JSON as it came, or what `page` makes of
-// it, or nothing. The exit code.
-int show(const Call& call, const std::string& raw, const std::function<std::string()>& page);
+// The results of verbs, for people and for --json; with --quiet nothing is printed. They return the
+// exit code.
+//
+// `json` as it is, or what `page` returns.
+int show(const Call& call, const std::string& json, const std::function<std::string()>& page);
+// The answer of the daemon, checked: as it came, or as the page made from it.
+int show_answer(const Call& call, const std::expected<AdminAnswer, AdminProblem>& answer,
+                const std::function<std::string(const nlohmann::json& body)>& page);
+// Of a verb that has nothing to tell people.
+int show_json(const Call& call, const nlohmann::ordered_json& object);
 
-// Writes to standard output at once. False, after a complaint, when that fails.
+// Writes to standard output at once. If that fails, complains and returns false.
 bool print(std::string_view text);
 
 }  // namespace fopd::client

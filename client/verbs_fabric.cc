@@ -20,8 +20,8 @@
 #include "client/interrupts.h"
 #include "client/load.h"
 #include "client/object_load.h"
+#include "client/object_run.h"
 #include "client/table.h"
-#include "client/verbs_object.h"
 #include "core/clock.h"
 #include "core/histogram.h"
 #include "fop/name.h"
@@ -45,18 +45,16 @@ libfopd::Options options_of(const Call& call) {
     return options;
 }
 
-// Says why there is no answer; the exit code.
+// Prints why there is no answer. Returns the exit code.
 int complain_about(const Call& call, const libfopd::Outcome& outcome) {
-    std::string text = std::string(call.verb) + ": " + outcome.words;
-    if (outcome.status == libfopd::Status::kUnreachable) {
-        text += "; is fopd running there? --server ADDR or FOPD_SERVER says where";
-    } else if (outcome.status == libfopd::Status::kDenied && call.remote.key_file.empty()) {
-        text += "; --key FILE or FOPD_KEY says who asks";
-    }
-    complain(text);
-    // Nothing was sent yet when a key file or an address makes no sense.
-    if (outcome.status == libfopd::Status::kInvalid) return kExitUsage;
-    return exit_code_of(outcome.status);
+    using Kind = ObjectSession::Failure::Kind;
+    const Kind kind = outcome.status == libfopd::Status::kUnreachable ? Kind::kUnreachable
+                      : outcome.status == libfopd::Status::kDenied    ? Kind::kDenied
+                                                                      : Kind::kFailed;
+    // A key file or an address is invalid, and nothing was sent.
+    const bool is_misuse = outcome.status == libfopd::Status::kInvalid;
+    return client::complain_about(call, outcome.words + advice(call, kind),
+                                  is_misuse ? kExitUsage : exit_code_of(outcome.status));
 }
 
 double microseconds(std::uint64_t nanoseconds) {
@@ -98,12 +96,7 @@ private:
 };
 
 void declare_ping(CLI::App& app, VerbArguments& arguments) {
-    app.add_option("--interval", arguments.interval_s, "Seconds between two pings")
-        ->check(CLI::Range(0.0, 86400.0))
-        ->capture_default_str();
-    app.add_option("--count", arguments.count, "End after so many; 0 goes on")
-        ->check(CLI::Range(std::int64_t{0}, std::int64_t{1'000'000'000}))
-        ->capture_default_str();
+    declare_repetition(app, arguments, "Seconds between two pings", 0);
 }
 
 struct Pings {
@@ -127,7 +120,7 @@ std::string summary_of(const Call& call, const Pings& pings) {
                                             {"avg_us", average},
                                             {"p99_us", p99},
                                             {"max_us", microseconds(pings.answered.max())}};
-        return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+        return dumped(object) + "\n";
     }
     std::string text =
         std::to_string(pings.sent) + " sent, " + std::to_string(answered) + " answered";
@@ -279,7 +272,7 @@ Measured measure_objects(const Call& call, ObjectOp op) {
          .object_bytes = asked.object_bytes});
     if (done) return std::move(*done);
     if (done.error().no_session) {
-        return std::unexpected(complain_about(call, *done.error().no_session));
+        return std::unexpected(client::complain_about(call, *done.error().no_session));
     }
     const Problem& problem = done.error().problem;
     std::string text = "bench: ";
@@ -327,7 +320,7 @@ int run_bench(const Call& call) {
         {"p99_us", percentile(0.99)},
         {"p999_us", percentile(0.999)},
         {"errors", result.errors}};
-    const int printed = show(call, object.dump(), [&] {
+    const int printed = show(call, dumped(object), [&] {
         return asked.op + "  " + std::to_string(size_bytes) + " B  depth " +
                std::to_string(asked.depth) + "  jobs " + std::to_string(asked.jobs) + "  " +
                fixed(seconds, 1) + " s\n" + std::to_string(result.latency.count()) + " ops, " +

@@ -17,11 +17,11 @@
 
 #include "client/exit_code.h"
 #include "client/key_file.h"
+#include "client/object_run.h"
 #include "client/principals_file.h"
 #include "client/replaced_file.h"
 #include "client/table.h"
 #include "client/token_text.h"
-#include "client/verbs_object.h"
 #include "core/clock.h"
 #include "core/entropy.h"
 #include "core/printable.h"
@@ -36,22 +36,6 @@ namespace fopd::client {
 namespace {
 
 constexpr std::int64_t kExpiresMax = std::int64_t{100} * 365 * 24 * 3600;
-
-int complain_about(const Call& call, std::string_view words, int exit_code) {
-    complain(std::string(call.verb) + ": " + std::string(words));
-    return exit_code;
-}
-
-int complain_about(const Call& call, const ReplacedFile::Problem& problem) {
-    switch (problem.failure) {
-        case ReplacedFile::Failure::kBusy:
-            return complain_about(call, problem.words, kExitTryLater);
-        case ReplacedFile::Failure::kDenied:
-            return complain_about(call, problem.words, kExitNotAllowed);
-        case ReplacedFile::Failure::kProblem: break;
-    }
-    return complain_about(call, problem.words, kExitRefused);
-}
 
 void remark(const Call& call, std::string_view words) {
     if (call.output != Output::kQuiet) complain(words);
@@ -262,13 +246,11 @@ int run_key_create(const Call& call) {
     } else {
         object["file"] = asked.file;
     }
-    if (call.output != Output::kJson) {
-        // What is nowhere else is printed even when little is to be said.
-        if (asked.file.empty()) return print(principal.key + "\n") ? kExitDone : kExitRefused;
-        return kExitDone;
+    // A key that is in no file is printed even with --quiet.
+    if (call.output != Output::kJson && asked.file.empty()) {
+        return print(principal.key + "\n") ? kExitDone : kExitRefused;
     }
-    return show(call, object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),
-                [] { return std::string(); });
+    return show_json(call, object);
 }
 
 nlohmann::ordered_json quotas_json(const std::vector<PrincipalsFile::Quota>& quotas) {
@@ -298,15 +280,15 @@ int run_key_list(const Call& call) {
                         {"quotas", quotas_json(each.quotas)}});
     }
     const nlohmann::ordered_json object{{"principals", list}};
-    return show(call, object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), [&] {
-        std::vector<std::vector<std::string>> rows{
-            {"NAME", "KEY ID", "PREVIOUS", "RIGHTS", "GROUPS", "DELEGATE"}};
-        for (const nlohmann::json each : list) {
-            rows.push_back({shown(each["name"]), shown(each["key_id"]),
-                            shown(each["previous_keys"]), shown(each["rights"]),
-                            shown(each["groups"]), each["delegate"].get<bool>() ? "yes" : "no"});
-        }
-        return table(rows);
+    return show(call, dumped(object), [&] {
+        return table(list, {{"NAME", "name"},
+                            {"KEY ID", "key_id"},
+                            {"PREVIOUS", "previous_keys"},
+                            {"RIGHTS", "rights"},
+                            {"GROUPS", "groups"},
+                            {"DELEGATE", "delegate", [](const nlohmann::json& delegate) {
+                                 return std::string(delegate.get<bool>() ? "yes" : "no");
+                             }}});
     });
 }
 
@@ -436,9 +418,7 @@ int run_token_create(const Call& call) {
                                   {"id", id},
                                   {"not_after", token.not_after},
                                   {"generation", token.generation}};
-    return print(object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n")
-               ? kExitDone
-               : kExitRefused;
+    return show_json(call, object);
 }
 
 void declare_token_revoke(CLI::App& app, VerbArguments& arguments) {

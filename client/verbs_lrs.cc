@@ -97,10 +97,7 @@ std::string lrs_page(const json& lrs) {
 }
 
 int run_lrs_show(const Call& call) {
-    const auto answer = call.client.get("/v1/lrs");
-    const auto lrs = checked(call, answer);
-    if (!lrs) return lrs.error();
-    return show(call, answer->body, [&] { return lrs_page(*lrs); });
+    return show_answer(call, call.client.get("/v1/lrs"), &lrs_page);
 }
 
 // -- changes --
@@ -139,10 +136,7 @@ std::string change_page(const json& done) {
 
 int change(const Call& call, const std::string& target, std::string (*page)(const json& done),
            const std::string& body = {}) {
-    const auto answer = call.client.post(target, body);
-    const auto done = checked(call, answer);
-    if (!done) return done.error();
-    return show(call, answer->body, [&] { return page(*done); });
+    return show_answer(call, call.client.post(target, body), page);
 }
 
 void declare_lrs_set(CLI::App& app, VerbArguments& arguments) {
@@ -270,10 +264,7 @@ std::string rules_page(const json& rules) {
 }
 
 int run_rule_list(const Call& call) {
-    const auto answer = call.client.get("/v1/lrs/rules");
-    const auto rules = checked(call, answer);
-    if (!rules) return rules.error();
-    return show(call, answer->body, [&] { return rules_page(*rules); });
+    return show_answer(call, call.client.get("/v1/lrs/rules"), &rules_page);
 }
 
 // -- which --
@@ -295,30 +286,18 @@ std::string which_page(const json& which) {
 }
 
 int run_lrs_which(const Call& call) {
-    const auto answer =
-        call.client.get("/v1/lrs/which?request=" + in_url(joined_words(call.arguments.words)));
-    const auto which = checked(call, answer);
-    if (!which) return which.error();
-    return show(call, answer->body, [&] { return which_page(*which); });
+    const std::string target = "/v1/lrs/which?request=";
+    return show_answer(call, call.client.get(target + in_url(joined_words(call.arguments.words))),
+                       &which_page);
 }
 
 // -- save --
-
-int refused(const Call& call, const ReplacedFile::Problem& problem) {
-    complain(std::string(call.verb) + ": " + problem.words);
-    switch (problem.failure) {
-        case ReplacedFile::Failure::kBusy: return kExitTryLater;
-        case ReplacedFile::Failure::kDenied: return kExitNotAllowed;
-        case ReplacedFile::Failure::kProblem: break;
-    }
-    return kExitRefused;
-}
 
 // Nothing when the file has it; else the exit code.
 std::optional<int> write_draft(const Call& call, const json& draft) {
     const auto path = draft.at("file").get<std::string>();
     const auto file = ReplacedFile::open(path, ReplacedFile::Missing::kProblem);
-    if (!file) return refused(call, file.error());
+    if (!file) return complain_about(call, file.error());
     if (file->text() != draft.at("before").get<std::string>()) {
         complain("lrs save: " + core::printable(path) + " has just been changed; try again");
         return kExitTryLater;
@@ -326,7 +305,7 @@ std::optional<int> write_draft(const Call& call, const json& draft) {
     const auto after = draft.at("after").get<std::string>();
     if (after == file->text()) return std::nullopt;
     const auto replaced = file->replace(after);
-    if (!replaced) return refused(call, replaced.error());
+    if (!replaced) return complain_about(call, replaced.error());
     return std::nullopt;
 }
 
@@ -338,12 +317,9 @@ int run_lrs_save(const Call& call) {
     if (is_new) {
         if (const auto failed = write_draft(call, *draft)) return *failed;
     }
-    const auto answer = call.client.post("/v1/lrs/saved");
-    const auto saved = checked(call, answer);
-    if (!saved) return saved.error();
-    return show(call, answer->body, [&] {
-        if (!is_new) return shown(saved->at("file")) + " says so already\n";
-        return "saved in " + shown(saved->at("file")) + ": " + shown(draft->at("differs")) + "\n";
+    return show_answer(call, call.client.post("/v1/lrs/saved"), [&](const json& saved) {
+        if (!is_new) return shown(saved.at("file")) + " says so already\n";
+        return "saved in " + shown(saved.at("file")) + ": " + shown(draft->at("differs")) + "\n";
     });
 }
 

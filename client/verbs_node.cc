@@ -25,36 +25,38 @@ void append_list(std::string& line, const char* label, const json& list) {
     if (!list.empty()) line += std::string("  ") + label + " " + shown(list);
 }
 
-std::string locality_table(const json& localities) {
-    std::vector<std::vector<std::string>> rows{{"LOCALITY", "CORE", "STATE", "BACKEND", "LAST TURN",
-                                                "TURNS", "BUSY", "TIMERS", "I/O", "MESSAGES",
-                                                "BUFFERS FREE"}};
-    for (const json& at : localities) {
-        std::string buffers = shown(at.at("buffers_free")) + "/" + shown(at.at("buffers_total"));
-        if (!at.at("buffers_registered").get<bool>()) buffers += " unregistered";
-        rows.push_back({shown(at.at("index")), shown(at.value("core", json())),
-                        shown(at.at("state")), shown(at.at("backend")),
-                        span_of(at.at("since_turn_s").get<double>()), shown(at.at("turns")),
-                        span_of(at.at("busy_s").get<double>()), shown(at.at("timers")),
-                        shown(at.at("io_completed")), shown(at.at("messages")), buffers});
-    }
-    return table(rows);
+std::string buffers_shown(const json& locality) {
+    const std::string text =
+        shown(locality.at("buffers_free")) + "/" + shown(locality.at("buffers_total"));
+    return locality.at("buffers_registered").get<bool>() ? text : text + " unregistered";
 }
 
-std::string size_shown(const json& bytes) {
-    return bytes.is_null() ? "-" : size_of(bytes.get<std::uint64_t>());
+std::string locality_table(const json& localities) {
+    return table(localities,
+                 {{"LOCALITY", "index"},
+                  {"CORE", "", [](const json& at) { return shown(at.value("core", json())); }},
+                  {"STATE", "state"},
+                  {"BACKEND", "backend"},
+                  {"LAST TURN", "since_turn_s", span_shown},
+                  {"TURNS", "turns"},
+                  {"BUSY", "busy_s", span_shown},
+                  {"TIMERS", "timers"},
+                  {"I/O", "io_completed"},
+                  {"MESSAGES", "messages"},
+                  {"BUFFERS FREE", "", buffers_shown}});
 }
 
 std::string device_table(const json& devices) {
-    std::vector<std::vector<std::string>> rows{{"DEVICE", "POOL", "STATE", "CAPACITY", "USED",
-                                                "FREE", "SLOT", "LOCALITY", "ERRORS", "PATH"}};
-    for (const json& at : devices) {
-        rows.push_back({shown(at.at("name")), shown(at.at("pool")), shown(at.at("state")),
-                        size_shown(at.at("capacity")), size_shown(at.at("used")),
-                        size_shown(at.at("free")), shown(at.at("slot")), shown(at.at("locality")),
-                        shown(at.at("errors")), shown(at.at("path"))});
-    }
-    std::string page = table(rows);
+    std::string page = table(devices, {{"DEVICE", "name"},
+                                       {"POOL", "pool"},
+                                       {"STATE", "state"},
+                                       {"CAPACITY", "capacity", size_shown},
+                                       {"USED", "used", size_shown},
+                                       {"FREE", "free", size_shown},
+                                       {"SLOT", "slot"},
+                                       {"LOCALITY", "locality"},
+                                       {"ERRORS", "errors"},
+                                       {"PATH", "path"}});
     for (const json& at : devices) {
         if (at.at("reason").get<std::string>().empty()) continue;
         page += shown(at.at("name")) + ": " + shown(at.at("reason")) + "\n";
@@ -63,10 +65,7 @@ std::string device_table(const json& devices) {
 }
 
 int run_devices(const Call& call) {
-    const auto answer = call.client.get("/v1/devices");
-    const auto devices = checked(call, answer);
-    if (!devices) return devices.error();
-    return show(call, answer->body, [&] { return device_table(*devices); });
+    return show_answer(call, call.client.get("/v1/devices"), &device_table);
 }
 
 // What is no name is not sent: it could be anything in a URL.
@@ -75,22 +74,24 @@ bool is_device_name(const std::string& device) {
         device, [](char c) { return std::isalnum(c) || c == '.' || c == '_' || c == '-'; });
 }
 
-void declare_scrub(CLI::App& app, VerbArguments& arguments) {
+void declare_devices(CLI::App& app, VerbArguments& arguments, const char* show_summary) {
     app.add_option("device", arguments.device, "One of the devices; none: all of them");
     app.add_flag("--end", arguments.end, "End what is under way");
-    app.add_flag("--show", arguments.show, "Only show how far they are");
+    app.add_flag("--show", arguments.show, show_summary);
 }
 
-std::string scrub_table(const json& devices, const std::string& wanted) {
-    std::vector<std::vector<std::string>> rows{{"DEVICE", "SCRUB", "READ", "OF", "DAMAGED"}};
-    for (const json& at : devices) {
-        if (!wanted.empty() && at.at("name") != wanted) continue;
-        const json& scrub = at.at("scrub");
-        rows.push_back({shown(at.at("name")), shown(scrub.at("state")),
-                        size_shown(scrub.at("read")), size_shown(scrub.at("total")),
-                        shown(scrub.at("damaged_blocks"))});
-    }
-    return table(rows);
+void declare_scrub(CLI::App& app, VerbArguments& arguments) {
+    declare_devices(app, arguments, "Only show how far they are");
+}
+
+std::string scrub_table(json devices, const std::string& wanted) {
+    const auto is_other = [&](const json& at) { return at.at("name") != wanted; };
+    if (!wanted.empty()) std::erase_if(devices.get_ref<json::array_t&>(), is_other);
+    return table(devices, {{"DEVICE", "name"},
+                           {"SCRUB", "scrub/state"},
+                           {"READ", "scrub/read", size_shown},
+                           {"OF", "scrub/total", size_shown},
+                           {"DAMAGED", "scrub/damaged_blocks"}});
 }
 
 int run_scrub(const Call& call) {
@@ -152,10 +153,7 @@ int change_device(const Call& call, const std::string& path) {
         complain(std::string(call.verb) + ": a device is named as in the configuration");
         return kExitUsage;
     }
-    const auto answer = call.client.post(path + "?device=" + device);
-    const auto done = checked(call, answer);
-    if (!done) return done.error();
-    return show(call, answer->body, [&] { return device_page(*done); });
+    return show_answer(call, call.client.post(path + "?device=" + device), &device_page);
 }
 
 int run_device_add(const Call& call) {
@@ -193,18 +191,13 @@ int run_device_forget(const Call& call) {
     std::string path = "/v1/device/forget?";
     path += device.empty() ? "slot=" + std::to_string(*call.arguments.slot) : "device=" + device;
     if (call.arguments.is_sure) path += "&sure=yes";
-    const auto answer = call.client.post(path);
-    const auto done = checked(call, answer);
-    if (!done) return done.error();
-    return show(call, answer->body, [&] { return forgotten_page(*done); });
+    return show_answer(call, call.client.post(path), &forgotten_page);
 }
 
 // -- check --
 
 void declare_store_check(CLI::App& app, VerbArguments& arguments) {
-    app.add_option("device", arguments.device, "One of the devices; none: all of them");
-    app.add_flag("--end", arguments.end, "End what is under way");
-    app.add_flag("--show", arguments.show, "Only show how far they are, or what came of it");
+    declare_devices(app, arguments, "Only show how far they are, or what came of it");
 }
 
 std::string finding_line(const json& finding) {
@@ -223,18 +216,21 @@ std::string finding_line(const json& finding) {
     return line + "\n";
 }
 
+std::string check_state(const json& check) {
+    const std::string state = shown(check.at("state"));
+    return state == "running" ? state + " (" + shown(check.at("stage")) + ")" : state;
+}
+
 std::string check_page(const json& checks) {
-    std::vector<std::vector<std::string>> rows{{"DEVICE", "CHECK", "OBJECTS", "UPLOADS", "EXTENTS",
-                                                "BLOCKS", "NAMES", "LOG ENTRIES", "FINDINGS"}};
-    for (const json& at : checks) {
-        std::string state = shown(at.at("state"));
-        if (at.at("state") == "running") state += " (" + shown(at.at("stage")) + ")";
-        rows.push_back({shown(at.at("device")), state, shown(at.at("objects")),
-                        shown(at.at("uploads")), shown(at.at("extents")), shown(at.at("blocks")),
-                        shown(at.at("names")), shown(at.at("log_entries")),
-                        shown(at.at("findings"))});
-    }
-    std::string page = table(rows);
+    std::string page = table(checks, {{"DEVICE", "device"},
+                                      {"CHECK", "", check_state},
+                                      {"OBJECTS", "objects"},
+                                      {"UPLOADS", "uploads"},
+                                      {"EXTENTS", "extents"},
+                                      {"BLOCKS", "blocks"},
+                                      {"NAMES", "names"},
+                                      {"LOG ENTRIES", "log_entries"},
+                                      {"FINDINGS", "findings"}});
     for (const json& at : checks) {
         const std::string device = shown(at.at("device"));
         if (!shown(at.at("problem")).empty())
@@ -313,10 +309,7 @@ std::string status_page(const json& status) {
 }
 
 int run_status(const Call& call) {
-    const auto answer = call.client.get("/v1/status");
-    const auto status = checked(call, answer);
-    if (!status) return status.error();
-    return show(call, answer->body, [&] { return status_page(*status); });
+    return show_answer(call, call.client.get("/v1/status"), &status_page);
 }
 
 std::string device_line(const json& outcome) {
@@ -328,28 +321,23 @@ std::string device_line(const json& outcome) {
     return device + ": not removed, and goes on to serve: " + shown(outcome.at("reason")) + "\n";
 }
 
+std::string reload_page(const json& done) {
+    const json& changed = done.at("changed");
+    const json& restart = done.at("needs_restart");
+    std::string page = changed.empty() ? "nothing changed" : "changed: " + shown(changed);
+    page += "\n";
+    if (!restart.empty()) page += "needs a restart: " + shown(restart) + "\n";
+    for (const json& at : done.at("devices")) page += device_line(at);
+    return page;
+}
+
 int run_reload(const Call& call) {
-    const auto answer = call.client.post("/v1/reload");
-    const auto done = checked(call, answer);
-    if (!done) return done.error();
-    return show(call, answer->body, [&] {
-        const json& changed = done->at("changed");
-        const json& restart = done->at("needs_restart");
-        std::string page = changed.empty() ? "nothing changed" : "changed: " + shown(changed);
-        page += "\n";
-        if (!restart.empty()) page += "needs a restart: " + shown(restart) + "\n";
-        for (const json& at : done->at("devices")) page += device_line(at);
-        return page;
-    });
+    return show_answer(call, call.client.post("/v1/reload"), &reload_page);
 }
 
 int run_drain(const Call& call) {
-    const auto answer = call.client.post("/v1/drain");
-    const auto done = checked(call, answer);
-    if (!done) return done.error();
-    return show(call, answer->body, [&] {
-        return shown(done->at("state")) + " after " + span_of(done->at("seconds").get<double>()) +
-               "\n";
+    return show_answer(call, call.client.post("/v1/drain"), [](const json& done) {
+        return shown(done.at("state")) + " after " + span_shown(done.at("seconds")) + "\n";
     });
 }
 
@@ -360,41 +348,32 @@ void declare_log_level(CLI::App& app, VerbArguments& arguments) {
 }
 
 int run_log_level(const Call& call) {
-    const auto answer = call.client.post("/v1/log-level?level=" + call.arguments.level);
-    const auto done = checked(call, answer);
-    if (!done) return done.error();
-    return show(call, answer->body, [&] {
-        return "log level " + shown(done->at("level")) + ", was " + shown(done->at("was")) + "\n";
+    const std::string path = "/v1/log-level?level=" + call.arguments.level;
+    return show_answer(call, call.client.post(path), [](const json& done) {
+        return "log level " + shown(done.at("level")) + ", was " + shown(done.at("was")) + "\n";
     });
 }
 
-std::string session_table(const json& sessions) {
-    std::vector<std::vector<std::string>> rows{
-        {"SESSION", "LOCALITY", "PEER", "CLIENT", "PRINCIPAL", "USER", "AGE", "IDLE", "FOPS",
-         "HELD", "WAITING", "CREDITS", "BYTES IN", "BYTES OUT", "TRANSFERRED"}};
-    for (const json& at : sessions) {
-        rows.push_back({shown(at.at("id")), shown(at.at("locality")), shown(at.at("peer")),
-                        shown(at.at("client")), shown(at.at("principal")), shown(at.at("user")),
-                        span_of(at.at("age_s").get<double>()),
-                        span_of(at.at("idle_s").get<double>()), shown(at.at("fops")),
-                        shown(at.at("fops_held")), shown(at.at("fops_waiting")),
-                        shown(at.at("fop_credits")), shown(at.at("bytes_in")),
-                        shown(at.at("bytes_out")), shown(at.at("bytes_transferred"))});
-    }
-    return table(rows);
-}
-
-// Asks for a list, and shows it as a table.
-int run_list(const Call& call, const char* path, const char* name,
-             std::string (*table_of)(const json& list)) {
-    const auto answer = call.client.get(path);
-    const auto done = checked(call, answer);
-    if (!done) return done.error();
-    return show(call, answer->body, [&] { return table_of(done->at(name)); });
+std::string session_table(const json& answer) {
+    return table(answer.at("sessions"), {{"SESSION", "id"},
+                                         {"LOCALITY", "locality"},
+                                         {"PEER", "peer"},
+                                         {"CLIENT", "client"},
+                                         {"PRINCIPAL", "principal"},
+                                         {"USER", "user"},
+                                         {"AGE", "age_s", span_shown},
+                                         {"IDLE", "idle_s", span_shown},
+                                         {"FOPS", "fops"},
+                                         {"HELD", "fops_held"},
+                                         {"WAITING", "fops_waiting"},
+                                         {"CREDITS", "fop_credits"},
+                                         {"BYTES IN", "bytes_in"},
+                                         {"BYTES OUT", "bytes_out"},
+                                         {"TRANSFERRED", "bytes_transferred"}});
 }
 
 int run_sessions(const Call& call) {
-    return run_list(call, "/v1/sessions", "sessions", &session_table);
+    return show_answer(call, call.client.get("/v1/sessions"), &session_table);
 }
 
 void declare_trace(CLI::App& app, VerbArguments& arguments) {
@@ -421,22 +400,22 @@ std::string trace_page(const nlohmann::ordered_json& fop) {
     return page + table(rows);
 }
 
-// What hangs stands first: the daemon gives the oldest first.
-std::string running_table(const json& fops) {
-    std::vector<std::vector<std::string>> rows{
-        {"FOP", "OP", "PHASE", "AGE", "PEER", "PRINCIPAL", "WAITS FOR"}};
-    for (const json& at : fops) {
-        rows.push_back({shown(at.at("id")), shown(at.at("op")), shown(at.at("phase")),
-                        span_of(at.at("age_s").get<double>()), shown(at.at("peer")),
-                        shown(at.at("principal")),
-                        at.contains("waits_for") ? shown(at["waits_for"]) : "-"});
-    }
-    return table(rows);
+// The daemon gives the oldest fop first, which may hang.
+std::string running_table(const json& answer) {
+    return table(
+        answer.at("fops"),
+        {{"FOP", "id"},
+         {"OP", "op"},
+         {"PHASE", "phase"},
+         {"AGE", "age_s", span_shown},
+         {"PEER", "peer"},
+         {"PRINCIPAL", "principal"},
+         {"WAITS FOR", "", [](const json& at) { return shown(at.value("waits_for", json())); }}});
 }
 
 int run_trace(const Call& call) {
     const std::string& id = call.arguments.id;
-    if (id.empty()) return run_list(call, "/v1/trace", "fops", &running_table);
+    if (id.empty()) return show_answer(call, call.client.get("/v1/trace"), &running_table);
     // What is no identifier is not sent: it could be anything in a URL.
     if (id.find_first_not_of("0123456789abcdefABCDEF-") != std::string::npos) {
         complain("trace: a fop is named by a session and a request, such as 5f3a-17");

@@ -6,39 +6,29 @@
 #include <charconv>
 #include <cstdio>
 #include <ctime>
-#include <optional>
 #include <string>
 #include <utility>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
-#include <poll.h>
 #include <unistd.h>
 
 #include "client/exit_code.h"
-#include "client/interrupts.h"
 #include "client/local_file.h"
-#include "client/object_session.h"
+#include "client/object_run.h"
 #include "client/progress_line.h"
 #include "client/table.h"
 #include "client/transfer.h"
 #include "core/printable.h"
-#include "fop/name.h"
 
 namespace fopd::client {
 
 namespace {
 
-constexpr std::size_t kLabelMax = 40;
-
 // A name as it is in a pipe, and escaped on a terminal.
 std::string listed(const std::string& name) {
     static const bool kOnTerminal = ::isatty(STDOUT_FILENO) == 1;
     return kOnTerminal ? core::printable(name) : name;
-}
-
-std::string dumped(const nlohmann::ordered_json& value) {
-    return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 std::string hex_of(const fop::Fid& fid) {
@@ -67,119 +57,19 @@ std::string time_of(std::uint64_t since_1970_ns, Output output) {
     return std::string(text.data()) + fraction.data();
 }
 
-// What a run of one of these verbs has: a session, and its way out when a signal comes.
-class Run {
-public:
-    Run(const Call& asked, ObjectSession& connected, core::Offload& files, Interrupts& interrupts)
-        : call(asked),
-          arguments(asked.arguments),
-          session(connected),
-          objects(connected.objects()),
-          reactor(connected.reactor()),
-          offload(files),
-          interrupts_(interrupts) {}
-
-    using Body = Task<int> (*)(Run*);
-    int operator()(Body body) { return session.run(guarded(body)); }
-
-    ObjectClient::Wait wait() {
-        return {.deadline = after(reactor.now(), call.timeout), .cancel = &cancel};
-    }
-    LocalWorld local() { return {.reactor = reactor, .offload = offload, .cancel = cancel}; }
-    TransferOptions transfer() { return {.patience = call.timeout, .cancel = &cancel}; }
-    const std::string& name() const { return arguments.names.front(); }
-
-    // Says why it was not done; the exit code.
-    int complain_about(std::string_view what, const Problem& problem) const {
-        // Whoever has stopped it knows.
-        if (interrupts_.taken()) return kExitRefused;
-        std::string text(call.verb);
-        if (!what.empty()) text += ": " + core::printable(what);
-        if (problem.status == fop::Status::kWrongPool && !arguments.pool.empty()) {
-            text += ": pool " + core::printable(arguments.pool);
-        }
-        complain(text + ": " + problem.words);
-        return client::exit_code_of(problem);
-    }
-    int complain_about(const Problem& problem) const {
-        return complain_about(arguments.names.empty() ? std::string() : name(), problem);
-    }
-    // Once it is done, with --json.
-    int done(const nlohmann::ordered_json& object) const {
-        if (call.output != Output::kJson) return kExitDone;
-        return print(dumped(object) + "\n") ? kExitDone : kExitRefused;
-    }
-    ProgressLine::Options progress(std::uint64_t total_bytes) const {
-        std::string label = core::printable(name()).substr(0, kLabelMax);
-        return {.label = std::string(call.verb) + " " + label,
-                .total_bytes = total_bytes,
-                .wanted = call.output == Output::kPage};
-    }
-
-    const Call& call;
-    const VerbArguments& arguments;
-    ObjectSession& session;
-    ObjectClient& objects;
-    core::Reactor& reactor;
-    core::Offload& offload;
-    core::CancelSource cancel;
-
-private:
-    Task<int> guarded(Body body) {
-        core::Gate gate;
-        reactor.spawn(gate, watch());
-        const int exit_code = co_await body(this);
-        ended_.cancel();
-        co_await gate.close(reactor);
-        co_return exit_code;
-    }
-    Task<void> watch() {
-        const auto readable = co_await reactor.poll(interrupts_.fd(), POLLIN, {.cancel = &ended_});
-        if (!readable) co_return;
-        interrupts_.take();
-        cancel.cancel();
-    }
-
-    Interrupts& interrupts_;
-    core::CancelSource ended_;
-};
-
-// Before anything is sent: the server would say the same, but as a no.
-bool are_names(const Call& call) {
-    std::vector<std::string> all = call.arguments.names;
-    if (call.verb == "mv") all.push_back(call.arguments.new_name);
-    for (const std::string& name : all) {
-        if (const auto good = fop::check_object_name(name); !good) {
-            complain(std::string(call.verb) + ": " + core::printable(name) + ": " +
-                     good.error().context);
-            return false;
-        }
-    }
-    return true;
-}
-
-int with_session(const Call& call, Run::Body body) {
-    if (!are_names(call)) return kExitUsage;
-    Interrupts interrupts(Interrupts::Usual::kNothing);
-    auto session = ObjectSession::open(session_options(call));
-    if (!session) return complain_about(call, session.error());
-    auto offload = core::make_thread_offload({.name = "fopctl-files"});
-    if (!offload) {
-        complain(describe(offload.error()));
-        return kExitInternal;
-    }
-    Run run(call, **session, **offload, interrupts);
-    return run(body);
-}
+using Run = ObjectRun;
 
 template <Run::Body Verb>
 int run_verb(const Call& call) {
-    return with_session(call, Verb);
+    return run_object_verb(call, Verb);
 }
 
-Task<Outcome<ObjectInfo>> find(Run* run, std::string name) {
-    std::string pool = run->arguments.pool;
-    co_return co_await run->objects.lookup(std::move(pool), std::move(name), run->wait());
+// For a verb about one object, which is looked up first.
+template <Task<int> (*Body)(Run*, ObjectInfo)>
+Task<int> on_object(Run* run) {
+    auto info = co_await run->find(run->name());
+    if (!info) co_return run->complain_about(info.error());
+    co_return co_await Body(run, std::move(*info));
 }
 
 // -- what verbs take --
@@ -328,34 +218,28 @@ Task<int> copy_range(Run* run, ObjectInfo info, fop::Range wanted) {
     co_return run->done({{"name", run->name()}, {"fid", hex_of(info.fid)}, {"size", *got}});
 }
 
-Task<int> get(Run* run) {
-    auto info = co_await find(run, run->name());
-    if (!info) co_return run->complain_about(info.error());
-    const fop::Range whole{.offset = 0, .length = info->size_bytes};
-    co_return co_await copy_range(run, std::move(*info), whole);
+Task<int> get(Run* run, ObjectInfo info) {
+    const fop::Range whole{.offset = 0, .length = info.size_bytes};
+    co_return co_await copy_range(run, std::move(info), whole);
 }
 
-Task<int> read(Run* run) {
-    auto info = co_await find(run, run->name());
-    if (!info) co_return run->complain_about(info.error());
+Task<int> read(Run* run, ObjectInfo info) {
     const std::uint64_t offset = run->arguments.offset;
     const fop::Range wanted{.offset = offset,
                             .length = std::min(run->arguments.length.value_or(fop::kOffsetMax),
                                                fop::kOffsetMax - offset)};
-    co_return co_await copy_range(run, std::move(*info), wanted);
+    co_return co_await copy_range(run, std::move(info), wanted);
 }
 
 int run_read(const Call& call) {
     Call to_output = call;
     to_output.arguments.file = "-";
-    return with_session(to_output, &read);
+    return run_object_verb(to_output, &on_object<read>);
 }
 
 // -- parts of objects --
 
-Task<int> write(Run* run) {
-    auto info = co_await find(run, run->name());
-    if (!info) co_return run->complain_about(info.error());
+Task<int> write(Run* run, ObjectInfo info) {
     auto source = LocalSource::open(run->local(), "-");
     if (!source) {
         complain("write: " + source.error());
@@ -366,7 +250,7 @@ Task<int> write(Run* run) {
     Overwrite transfer(run->reactor, run->objects, **source, run->transfer());
     ProgressLine line(run->reactor, transfer, run->progress((*source)->size_bytes()));
     auto written = co_await transfer.run(
-        {.fid = info->fid, .offset = run->arguments.offset, .durability = durability});
+        {.fid = info.fid, .offset = run->arguments.offset, .durability = durability});
     co_await line.close();
     if (!written) co_return run->complain_about(written.error());
     co_return run->done({{"name", run->name()},
@@ -374,9 +258,7 @@ Task<int> write(Run* run) {
                          {"size", transfer.moved_bytes()}});
 }
 
-Task<int> append(Run* run) {
-    auto info = co_await find(run, run->name());
-    if (!info) co_return run->complain_about(info.error());
+Task<int> append(Run* run, ObjectInfo info) {
     auto source = LocalSource::open(run->local(), "-");
     if (!source) {
         complain("append: " + source.error());
@@ -384,7 +266,7 @@ Task<int> append(Run* run) {
     }
     Appending transfer(run->reactor, run->objects, **source, run->transfer());
     ProgressLine line(run->reactor, transfer, run->progress((*source)->size_bytes()));
-    auto first = co_await transfer.run(info->fid);
+    auto first = co_await transfer.run(info.fid);
     co_await line.close();
     if (!first) {
         Problem problem = std::move(first.error());
@@ -400,48 +282,39 @@ Task<int> append(Run* run) {
     co_return run->done(object);
 }
 
-Task<int> truncate(Run* run) {
-    auto info = co_await find(run, run->name());
-    if (!info) co_return run->complain_about(info.error());
-    auto done = co_await run->objects.truncate(info->fid, run->arguments.offset, run->wait());
-    if (!done) co_return run->complain_about(done.error());
-    co_return run->done({{"name", run->name()}, {"size", run->arguments.offset}});
+Task<int> truncate(Run* run, ObjectInfo info) {
+    auto done = co_await run->objects.truncate(info.fid, run->arguments.offset, run->wait());
+    co_return run->done(done, {{"name", run->name()}, {"size", run->arguments.offset}});
 }
 
-Task<int> punch(Run* run) {
-    auto info = co_await find(run, run->name());
-    if (!info) co_return run->complain_about(info.error());
+Task<int> punch(Run* run, ObjectInfo info) {
     const fop::Range range{.offset = run->arguments.offset, .length = *run->arguments.length};
-    auto done = co_await run->objects.punch(info->fid, range, run->wait());
-    if (!done) co_return run->complain_about(done.error());
+    auto done = co_await run->objects.punch(info.fid, range, run->wait());
     co_return run->done(
-        {{"name", run->name()}, {"offset", range.offset}, {"length", range.length}});
+        done, {{"name", run->name()}, {"offset", range.offset}, {"length", range.length}});
 }
 
 // -- attributes --
 
-Task<int> change(Run* run, ObjectClient::AttributeWish wish) {
-    auto info = co_await find(run, run->name());
-    if (!info) co_return run->complain_about(info.error());
-    auto done = co_await run->objects.set_attributes(info->fid, std::move(wish), run->wait());
-    if (!done) co_return run->complain_about(done.error());
-    co_return run->done({{"name", run->name()}, {"fid", hex_of(info->fid)}});
+Task<int> change(Run* run, ObjectInfo info, ObjectClient::AttributeWish wish) {
+    auto done = co_await run->objects.set_attributes(info.fid, std::move(wish), run->wait());
+    co_return run->done(done, {{"name", run->name()}, {"fid", hex_of(info.fid)}});
 }
 
-Task<int> change_mode(Run* run) {
+Task<int> change_mode(Run* run, ObjectInfo info) {
     ObjectClient::AttributeWish wish;
     wish.mode = run->arguments.mode;
-    co_return co_await change(run, std::move(wish));
+    co_return co_await change(run, std::move(info), std::move(wish));
 }
 
 // What is before the colon, and what is behind it.
-Task<int> change_owner(Run* run) {
+Task<int> change_owner(Run* run, ObjectInfo info) {
     const std::string& text = run->arguments.owner;
     const std::size_t colon = text.find(':');
     ObjectClient::AttributeWish wish;
     if (colon != 0) wish.owner = text.substr(0, colon);
     if (colon != std::string::npos) wish.group = text.substr(colon + 1);
-    co_return co_await change(run, std::move(wish));
+    co_return co_await change(run, std::move(info), std::move(wish));
 }
 
 // -- all of it --
@@ -460,20 +333,20 @@ Task<Outcome<std::vector<PoolSpace>>> find_pools(Run* run) {
     co_return std::move(pools);
 }
 
+Task<int> sync_object(Run* run, ObjectInfo info) {
+    const fop::Fid fid = info.fid;
+    auto done = co_await run->objects.sync_object(std::move(info), run->wait());
+    co_return run->done(done, {{"name", run->name()}, {"fid", hex_of(fid)}});
+}
+
 Task<int> sync(Run* run) {
     if (run->arguments.names.empty()) {
         const auto pools = co_await find_pools(run);
         if (!pools) co_return run->complain_about(pools.error());
         auto done = co_await run->objects.sync_node(run->wait());
-        if (!done) co_return run->complain_about(done.error());
-        co_return run->done(nlohmann::ordered_json::object());
+        co_return run->done(done, nlohmann::ordered_json::object());
     }
-    auto info = co_await find(run, run->name());
-    if (!info) co_return run->complain_about(info.error());
-    const fop::Fid fid = info->fid;
-    auto done = co_await run->objects.sync_object(std::move(*info), run->wait());
-    if (!done) co_return run->complain_about(done.error());
-    co_return run->done({{"name", run->name()}, {"fid", hex_of(fid)}});
+    co_return co_await on_object<&sync_object>(run);
 }
 
 // -- names --
@@ -527,39 +400,32 @@ Task<int> list(Run* run) {
     }
 }
 
-Task<int> stat(Run* run) {
-    auto found = co_await find(run, run->name());
-    if (!found) co_return run->complain_about(found.error());
-    const ObjectInfo& info = *found;
+Task<int> stat(Run* run, ObjectInfo info) {
     std::array<char, 8> mode{};
     std::snprintf(mode.data(), mode.size(), "%04o", static_cast<unsigned>(info.mode));
-    if (run->call.output == Output::kJson) {
-        co_return run->done({{"name", info.name},
-                             {"fid", hex_of(info.fid)},
-                             {"size", info.size_bytes},
-                             {"allocated", info.allocated_bytes},
-                             {"version", info.version},
-                             {"owner", info.owner},
-                             {"group", info.group},
-                             {"mode", mode.data()},
-                             {"created", time_of(info.created_ns, Output::kJson)},
-                             {"changed", time_of(info.changed_ns, Output::kJson)}});
-    }
-    if (run->call.output == Output::kQuiet) co_return kExitDone;
-    const std::string text =
-        "name       " + listed(info.name) + "\nsize       " + std::to_string(info.size_bytes) +
-        "\nallocated  " + std::to_string(info.allocated_bytes) + "\nversion    " +
-        std::to_string(info.version) + "\nowner      " + core::printable(info.owner) +
-        "\ngroup      " + core::printable(info.group) + "\nmode       " + mode.data() +
-        "\ncreated    " + time_of(info.created_ns, Output::kPage) + "\nchanged    " +
-        time_of(info.changed_ns, Output::kPage) + "\nfid        " + hex_of(info.fid) + "\n";
-    co_return print(text) ? kExitDone : kExitRefused;
+    const nlohmann::ordered_json object{{"name", info.name},
+                                        {"fid", hex_of(info.fid)},
+                                        {"size", info.size_bytes},
+                                        {"allocated", info.allocated_bytes},
+                                        {"version", info.version},
+                                        {"owner", info.owner},
+                                        {"group", info.group},
+                                        {"mode", mode.data()},
+                                        {"created", time_of(info.created_ns, Output::kJson)},
+                                        {"changed", time_of(info.changed_ns, Output::kJson)}};
+    co_return show(run->call, dumped(object), [&] {
+        return "name       " + listed(info.name) + "\nsize       " +
+               std::to_string(info.size_bytes) + "\nallocated  " +
+               std::to_string(info.allocated_bytes) + "\nversion    " +
+               std::to_string(info.version) + "\nowner      " + core::printable(info.owner) +
+               "\ngroup      " + core::printable(info.group) + "\nmode       " + mode.data() +
+               "\ncreated    " + time_of(info.created_ns, Output::kPage) + "\nchanged    " +
+               time_of(info.changed_ns, Output::kPage) + "\nfid        " + hex_of(info.fid) + "\n";
+    });
 }
 
-Task<int> move(Run* run) {
-    auto info = co_await find(run, run->name());
-    if (!info) co_return run->complain_about(info.error());
-    ObjectClient::RenameWish wish{.fid = info->fid,
+Task<int> move(Run* run, ObjectInfo info) {
+    ObjectClient::RenameWish wish{.fid = info.fid,
                                   .pool = run->arguments.pool,
                                   .from = run->name(),
                                   .name = run->arguments.new_name,
@@ -570,7 +436,7 @@ Task<int> move(Run* run) {
         const std::string& what = is_taken ? run->arguments.new_name : run->name();
         co_return run->complain_about(what, done.error());
     }
-    co_return run->done({{"name", run->arguments.new_name}, {"fid", hex_of(info->fid)}});
+    co_return run->done({{"name", run->arguments.new_name}, {"fid", hex_of(info.fid)}});
 }
 
 // One that fails does not keep the others; the exit code is the first one's.
@@ -579,7 +445,7 @@ Task<int> remove(Run* run) {
     nlohmann::ordered_json removed = nlohmann::ordered_json::array();
     for (const std::string& name : run->arguments.names) {
         std::string from = name;
-        auto info = co_await find(run, name);
+        auto info = co_await run->find(name);
         Outcome<void> done;
         if (info) {
             done = co_await run->objects.remove(info->fid, std::move(from), run->wait());
@@ -601,38 +467,49 @@ Task<int> remove(Run* run) {
 Task<int> free_space(Run* run) {
     const auto pools = co_await find_pools(run);
     if (!pools) co_return run->complain_about(pools.error());
-    if (run->call.output == Output::kQuiet) co_return kExitDone;
     nlohmann::ordered_json all = nlohmann::ordered_json::array();
-    std::vector<std::vector<std::string>> rows{{"POOL", "CAPACITY", "USED", "FREE", "OBJECTS"}};
     for (const PoolSpace& each : *pools) {
         all.push_back({{"pool", each.pool},
                        {"capacity", each.total_bytes},
                        {"used", each.used_bytes},
                        {"free", each.free_bytes},
                        {"objects", each.objects}});
-        rows.push_back({core::printable(each.pool), size_of(each.total_bytes),
-                        size_of(each.used_bytes), size_of(each.free_bytes),
-                        std::to_string(each.objects)});
     }
-    if (run->call.output == Output::kJson) co_return run->done(all);
-    co_return print(table(rows)) ? kExitDone : kExitRefused;
+    co_return show(run->call, dumped(all), [&] {
+        return table(all, {{"POOL", "pool"},
+                           {"CAPACITY", "capacity", size_shown},
+                           {"USED", "used", size_shown},
+                           {"FREE", "free", size_shown},
+                           {"OBJECTS", "objects"}});
+    });
 }
 
-std::string limit_text(std::uint64_t limit, std::string shown) {
-    return limit == QuotaUse::kNoLimit ? "none" : std::move(shown);
-}
 nlohmann::ordered_json limit_json(std::uint64_t limit) {
     return limit == QuotaUse::kNoLimit ? nlohmann::ordered_json(nullptr)
                                        : nlohmann::ordered_json(limit);
 }
 
+std::string quota_table(const nlohmann::json& uses) {
+    return table(uses, {{"POOL", "pool"},
+                        {"OWNER", "owner",
+                         [](const nlohmann::json& owner) {
+                             return owner.is_null() ? std::string("(all)") : shown(owner);
+                         }},
+                        {"USED", "used", size_shown},
+                        {"QUOTA", "quota",
+                         [](const nlohmann::json& limit) {
+                             return limit.is_null() ? std::string("none") : size_shown(limit);
+                         }},
+                        {"OBJECTS", "objects"},
+                        {"QUOTA", "objects_quota", [](const nlohmann::json& limit) {
+                             return limit.is_null() ? std::string("none") : shown(limit);
+                         }}});
+}
+
 Task<int> show_quota(Run* run) {
     const auto uses = co_await run->objects.quota(run->arguments.pool, run->wait());
     if (!uses) co_return run->complain_about(uses.error());
-    if (run->call.output == Output::kQuiet) co_return kExitDone;
     nlohmann::ordered_json all = nlohmann::ordered_json::array();
-    std::vector<std::vector<std::string>> rows{
-        {"POOL", "OWNER", "USED", "QUOTA", "OBJECTS", "QUOTA"}};
     for (const QuotaUse& each : *uses) {
         const nlohmann::ordered_json owner =
             each.owner ? nlohmann::ordered_json(*each.owner) : nlohmann::ordered_json(nullptr);
@@ -642,36 +519,33 @@ Task<int> show_quota(Run* run) {
                        {"quota", limit_json(each.limit_bytes)},
                        {"objects", each.used_objects},
                        {"objects_quota", limit_json(each.limit_objects)}});
-        rows.push_back(
-            {core::printable(each.pool), each.owner ? core::printable(*each.owner) : "(all)",
-             size_of(each.used_bytes), limit_text(each.limit_bytes, size_of(each.limit_bytes)),
-             std::to_string(each.used_objects),
-             limit_text(each.limit_objects, std::to_string(each.limit_objects))});
     }
-    if (run->call.output == Output::kJson) co_return run->done(all);
-    co_return print(table(rows)) ? kExitDone : kExitRefused;
+    co_return show(run->call, dumped(all), [&] { return quota_table(all); });
 }
 
 constexpr std::array kObjectVerbs{
     Verb{"put", "Store a file as an object, durably", kTimeoutDefault, declare_put, run_verb<put>},
-    Verb{"get", "Fetch an object into a file", kTimeoutDefault, declare_get, run_verb<get>},
+    Verb{"get", "Fetch an object into a file", kTimeoutDefault, declare_get,
+         run_verb<on_object<get>>},
     Verb{"read", "Print a part of an object", kTimeoutDefault, declare_read, run_read},
     Verb{"write", "Write standard input into an object", kTimeoutDefault, declare_write,
-         run_verb<write>},
+         run_verb<on_object<write>>},
     Verb{"append", "Write standard input behind the end of an object", kTimeoutDefault, declare_one,
-         run_verb<append>},
+         run_verb<on_object<append>>},
     Verb{"ls", "List objects by their names", kTimeoutDefault, declare_ls, run_verb<list>},
     Verb{"stat", "Show what is known about an object", kTimeoutDefault, declare_one,
-         run_verb<stat>},
-    Verb{"mv", "Give an object another name", kTimeoutDefault, declare_mv, run_verb<move>},
+         run_verb<on_object<stat>>},
+    Verb{"mv", "Give an object another name", kTimeoutDefault, declare_mv,
+         run_verb<on_object<move>>},
     Verb{"rm", "Remove objects", kTimeoutDefault, declare_rm, run_verb<remove>},
     Verb{"truncate", "Cut an object, or make it longer", kTimeoutDefault, declare_truncate,
-         run_verb<truncate>},
-    Verb{"punch", "Make a hole in an object", kTimeoutDefault, declare_punch, run_verb<punch>},
+         run_verb<on_object<truncate>>},
+    Verb{"punch", "Make a hole in an object", kTimeoutDefault, declare_punch,
+         run_verb<on_object<punch>>},
     Verb{"chmod", "Change who may do what with an object", kTimeoutDefault, declare_chmod,
-         run_verb<change_mode>},
+         run_verb<on_object<change_mode>>},
     Verb{"chown", "Give an object another owner or group", kTimeoutDefault, declare_chown,
-         run_verb<change_owner>},
+         run_verb<on_object<change_owner>>},
     Verb{"sync", "Wait until what was written is durable", kTimeoutDefault, declare_sync,
          run_verb<sync>},
     Verb{"df", "Show how much room there is", kTimeoutDefault, declare_pool, run_verb<free_space>},
@@ -683,26 +557,6 @@ constexpr std::array kObjectVerbs{
 
 std::span<const Verb> object_verbs() {
     return kObjectVerbs;
-}
-
-ObjectSession::Options session_options(const Call& call) {
-    return {.endpoint = {.server = call.remote.server,
-                         .key_file = call.remote.key_file,
-                         .token = call.remote.token},
-            .job = call.remote.job,
-            .connect_max = call.timeout};
-}
-
-int complain_about(const Call& call, const ObjectSession::Failure& failure) {
-    std::string text = std::string(call.verb) + ": " + failure.words;
-    using Kind = ObjectSession::Failure::Kind;
-    if (failure.kind == Kind::kUnreachable) {
-        text += "; is fopd running there? --server ADDR or FOPD_SERVER says where";
-    } else if (failure.kind == Kind::kDenied && call.remote.key_file.empty()) {
-        text += "; --key FILE or FOPD_KEY says who asks";
-    }
-    complain(text);
-    return exit_code_of(failure.kind);
 }
 
 }  // namespace fopd::client

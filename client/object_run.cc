@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "client/object_run.h"
+
+#include <vector>
+
+#include <nlohmann/json.hpp>
+#include <poll.h>
+
+#include "client/exit_code.h"
+#include "core/printable.h"
+#include "fop/name.h"
+
+namespace fopd::client {
+
+namespace {
+
+constexpr std::size_t kLabelMax = 40;
+
+// Checks the names before anything is sent: the server would refuse them with another exit code.
+bool are_names(const Call& call) {
+    std::vector<std::string> all = call.arguments.names;
+    if (call.verb == "mv") all.push_back(call.arguments.new_name);
+    for (const std::string& name : all) {
+        if (const auto good = fop::check_object_name(name); !good) {
+            complain(std::string(call.verb) + ": " + core::printable(name) + ": " +
+                     good.error().context);
+            return false;
+        }
+    }
+    return true;
+}
+
+}  // namespace
+
+ObjectSession::Options session_options(const Call& call) {
+    return {.endpoint = {.server = call.remote.server,
+                         .key_file = call.remote.key_file,
+                         .token = call.remote.token},
+            .job = call.remote.job,
+            .connect_max = call.timeout};
+}
+
+std::string advice(const Call& call, ObjectSession::Failure::Kind kind) {
+    using Kind = ObjectSession::Failure::Kind;
+    if (kind == Kind::kUnreachable) {
+        return "; is fopd running there? --server ADDR or FOPD_SERVER says where";
+    }
+    const bool lacks_key = kind == Kind::kDenied && call.remote.key_file.empty();
+    return lacks_key ? "; --key FILE or FOPD_KEY says who asks" : "";
+}
+
+int complain_about(const Call& call, const ObjectSession::Failure& failure) {
+    return complain_about(call, failure.words + advice(call, failure.kind),
+                          exit_code_of(failure.kind));
+}
+
+int ObjectRun::complain_about(std::string_view name, const Problem& problem) const {
+    if (interrupts_.taken()) return kExitRefused;  // The user has stopped it, and knows.
+    std::string text(call.verb);
+    if (!name.empty()) text += ": " + core::printable(name);
+    if (problem.status == fop::Status::kWrongPool && !arguments.pool.empty()) {
+        text += ": pool " + core::printable(arguments.pool);
+    }
+    complain(text + ": " + problem.words);
+    return client::exit_code_of(problem);
+}
+
+int ObjectRun::complain_about(const Problem& problem) const {
+    return complain_about(arguments.names.empty() ? std::string() : this->name(), problem);
+}
+
+int ObjectRun::done(const Outcome<void>& outcome, const nlohmann::ordered_json& result) const {
+    return outcome ? done(result) : complain_about(outcome.error());
+}
+
+ProgressLine::Options ObjectRun::progress(std::uint64_t total_bytes) const {
+    std::string label = core::printable(name()).substr(0, kLabelMax);
+    return {.label = std::string(call.verb) + " " + label,
+            .total_bytes = total_bytes,
+            .wanted = call.output == Output::kPage};
+}
+
+Task<int> ObjectRun::guarded(Body body) {
+    core::Gate gate;
+    reactor.spawn(gate, watch());
+    const int exit_code = co_await body(this);
+    ended_.cancel();
+    co_await gate.close(reactor);
+    co_return exit_code;
+}
+
+Task<void> ObjectRun::watch() {
+    const auto readable = co_await reactor.poll(interrupts_.fd(), POLLIN, {.cancel = &ended_});
+    if (!readable) co_return;
+    interrupts_.take();
+    cancel.cancel();
+}
+
+int run_object_verb(const Call& call, ObjectRun::Body body) {
+    if (!are_names(call)) return kExitUsage;
+    Interrupts interrupts(Interrupts::Usual::kNothing);
+    auto session = ObjectSession::open(session_options(call));
+    if (!session) return complain_about(call, session.error());
+    auto offload = core::make_thread_offload({.name = "fopctl-files"});
+    if (!offload) {
+        complain(describe(offload.error()));
+        return kExitInternal;
+    }
+    ObjectRun run(call, **session, **offload, interrupts);
+    return run(body);
+}
+
+}  // namespace fopd::client

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "client/interrupts.h"
+#include "client/local_file.h"
+#include "client/object_session.h"
+#include "client/progress_line.h"
+#include "client/transfer.h"
+#include "client/verb.h"
+
+namespace fopd::client {
+
+// The options for the sessions of a verb.
+ObjectSession::Options session_options(const Call& call);
+// What the user may do when the server is not reached, or denies the session; empty: nothing.
+std::string advice(const Call& call, ObjectSession::Failure::Kind kind);
+// Prints why there is no session. Returns the exit code.
+int complain_about(const Call& call, const ObjectSession::Failure& failure);
+
+// One run of a verb about objects: its session, and its end when a signal comes.
+class ObjectRun {
+public:
+    ObjectRun(const Call& asked, ObjectSession& connected, core::Offload& files,
+              Interrupts& interrupts)
+        : call(asked),
+          arguments(asked.arguments),
+          session(connected),
+          objects(connected.objects()),
+          reactor(connected.reactor()),
+          offload(files),
+          interrupts_(interrupts) {}
+
+    using Body = Task<int> (*)(ObjectRun*);
+    int operator()(Body body) { return session.run(guarded(body)); }
+
+    ObjectClient::Wait wait() {
+        return {.deadline = after(reactor.now(), call.timeout), .cancel = &cancel};
+    }
+    LocalWorld local() { return {.reactor = reactor, .offload = offload, .cancel = cancel}; }
+    TransferOptions transfer() { return {.patience = call.timeout, .cancel = &cancel}; }
+    const std::string& name() const { return arguments.names.front(); }
+
+    Task<Outcome<ObjectInfo>> find(std::string name) {
+        std::string pool = arguments.pool;
+        return objects.lookup(std::move(pool), std::move(name), wait());
+    }
+
+    // Prints the reason why it was not done, about an object if one is named. Returns the exit
+    // code.
+    int complain_about(std::string_view name, const Problem& problem) const;
+    int complain_about(const Problem& problem) const;
+    // Prints the result with --json. Returns the exit code.
+    int done(const nlohmann::ordered_json& result) const { return show_json(call, result); }
+    int done(const Outcome<void>& outcome, const nlohmann::ordered_json& result) const;
+    ProgressLine::Options progress(std::uint64_t total_bytes) const;
+
+    const Call& call;
+    const VerbArguments& arguments;
+    ObjectSession& session;
+    ObjectClient& objects;
+    core::Reactor& reactor;
+    core::Offload& offload;
+    core::CancelSource cancel;
+
+private:
+    Task<int> guarded(Body body);
+    Task<void> watch();
+
+    Interrupts& interrupts_;
+    core::CancelSource ended_;
+};
+
+// Runs the verb in a session, unless a name among its arguments is invalid. Returns the exit code.
+int run_object_verb(const Call& call, ObjectRun::Body body);
+
+}  // namespace fopd::client
