@@ -187,7 +187,7 @@ Duration duration_of(std::uint64_t microseconds) {
     return std::chrono::microseconds(microseconds);
 }
 
-std::string text_of(const char* given) {
+std::string c_text(const char* given) {
     return given == nullptr ? std::string() : std::string(given);
 }
 

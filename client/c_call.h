@@ -60,7 +60,7 @@ bool is_set_up(const Struct* given) {
 Duration duration_of(std::uint64_t microseconds);
 
 // A null pointer is an empty text.
-std::string text_of(const char* given);
+std::string c_text(const char* given);
 
 }  // namespace fopd::client
 
@@ -70,12 +70,18 @@ std::string text_of(const char* given);
 #define FOPD_CALL(name, asked, ...)                                                               \
     void fopd_##name(fopd_client* client, const fopd_call* call __VA_OPT__(, ) __VA_ARGS__,       \
                      fopd_done done, void* context) {                                             \
-        const auto make = [&] { return asked; };                                                  \
+        const auto make = [&] {                                                                   \
+            using namespace fopd::client;                                                         \
+            return asked;                                                                         \
+        };                                                                                        \
         fopd::client::begin_call(client, call, done, context, std::ref(make));                    \
     }                                                                                             \
     int fopd_##name##_wait(fopd_client* client, const fopd_call* call __VA_OPT__(, ) __VA_ARGS__, \
                            fopd_result* result) {                                                 \
-        const auto make = [&] { return asked; };                                                  \
+        const auto make = [&] {                                                                   \
+            using namespace fopd::client;                                                         \
+            return asked;                                                                         \
+        };                                                                                        \
         return fopd::client::wait_for_call(client, call, result, std::ref(make));                 \
     }
 // NOLINTEND(bugprone-macro-parentheses)

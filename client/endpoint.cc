@@ -7,8 +7,7 @@
 #include <arpa/inet.h>
 #include <netdb.h>
 
-#include "client/key_file.h"
-#include "client/token_text.h"
+#include "client/secret_file.h"
 #include "core/printable.h"
 #include "fabric/ofi_transport.h"
 #include "fop/principal.h"

@@ -15,11 +15,6 @@
 #include "client/admin_client.h"
 #include "client/exit_code.h"
 #include "client/verb.h"
-#include "client/verbs_fabric.h"
-#include "client/verbs_key.h"
-#include "client/verbs_lrs.h"
-#include "client/verbs_node.h"
-#include "client/verbs_object.h"
 #include "core/core_dumps.h"
 #include "core/printable.h"
 

@@ -15,14 +15,9 @@
 #include "client/session_thread.h"
 #include "core/printable.h"
 
+namespace fopd::client {
+
 namespace {
-
-namespace fop = fopd::fop;
-
-using fopd::client::Asked;
-using fopd::client::fill;
-using fopd::client::SessionThread;
-using fopd::client::text_of;
 
 constexpr std::uint64_t kTimeoutDefaultUs = 30'000'000;
 
@@ -66,38 +61,41 @@ Asked bulk_echo_of(const void* data, void* into, std::size_t bytes) {
 // An error is the reason for people, safe for a terminal.
 std::expected<SessionThread::Options, std::string> read_options(const fopd_options& options) {
     if (options.server == nullptr) return std::unexpected("no server is named");
-    auto read = fopd::client::read_endpoint({.server = options.server,
-                                             .key_file = text_of(options.key_file),
-                                             .user = text_of(options.user),
-                                             .token = text_of(options.token)});
-    if (!read) return std::unexpected(fopd::core::printable(read.error()));
-    if (auto fault = fopd::client::fault_of_name("job", text_of(options.job)); !fault.empty()) {
-        return std::unexpected(fopd::core::printable(fault));
+    auto read = read_endpoint({.server = options.server,
+                               .key_file = c_text(options.key_file),
+                               .user = c_text(options.user),
+                               .token = c_text(options.token)});
+    if (!read) return std::unexpected(core::printable(read.error()));
+    if (auto fault = fault_of_name("job", c_text(options.job)); !fault.empty()) {
+        return std::unexpected(core::printable(fault));
     }
     return std::move(*read);
 }
 
-SessionThread::World world_for(const fopd::fabric::Address& server) {
+SessionThread::World world_for(const fabric::Address& server) {
     SessionThread::World world;
-    if (!fopd::client::is_numeric(server.host)) world.resolve = &fopd::client::resolve_host;
-    world.make_transport = [scheme = server.scheme](fopd::core::EventSink& events,
-                                                    fopd::core::Entropy& entropy) {
-        return fopd::client::make_transport(scheme, events, entropy);
+    if (!is_numeric(server.host)) world.resolve = &resolve_host;
+    world.make_transport = [scheme = server.scheme](core::EventSink& events,
+                                                    core::Entropy& entropy) {
+        return client::make_transport(scheme, events, entropy);
     };
     return world;
 }
 
 }  // namespace
 
+}  // namespace fopd::client
+
 const char* fopd_status_name(int status) {
-    const auto* const row = std::ranges::find(kNames, status, &StatusName::status);
-    return row == kNames.end() ? "unknown" : row->name;
+    const auto* const row =
+        std::ranges::find(fopd::client::kNames, status, &fopd::client::StatusName::status);
+    return row == fopd::client::kNames.end() ? "unknown" : row->name;
 }
 
 void fopd_options_init(fopd_options* options) {
     *options = {};
     options->size = sizeof(fopd_options);
-    options->timeout_us = kTimeoutDefaultUs;
+    options->timeout_us = fopd::client::kTimeoutDefaultUs;
 }
 
 void fopd_call_init(fopd_call* call) {
@@ -106,32 +104,33 @@ void fopd_call_init(fopd_call* call) {
 }
 
 int fopd_open(const fopd_options* options, fopd_client** client, fopd_result* why) try {
+    using namespace fopd::client;
     *client = nullptr;
-    if (!fopd::client::is_set_up(options)) {
+    if (!is_set_up(options)) {
         return fill(why, FOPD_INVALID, "fopd_options_init() was not called");
     }
-    fopd_options known = fopd::client::known_part(*options, &fopd_options_init);
+    fopd_options known = known_part(*options, &fopd_options_init);
     const auto read = read_options(known);
     if (!read) return fill(why, FOPD_INVALID, read.error());
     auto made = std::make_unique<fopd_client>();
     if (known.timeout_us == FOPD_TIMEOUT_DEFAULT) known.timeout_us = kTimeoutDefaultUs;
-    made->timeout = fopd::client::duration_of(known.timeout_us);
-    made->job = text_of(known.job);
+    made->timeout = duration_of(known.timeout_us);
+    made->job = c_text(known.job);
     auto thread = SessionThread::start(*read, world_for(read->server));
     if (!thread) return fill(why, FOPD_NO_SPACE, fopd::describe(thread.error()));
     made->thread = std::move(*thread);
     *client = made.release();
     return fill(why, FOPD_OK, {});
 } catch (const std::exception& problem) {
-    return fill(why, FOPD_NO_SPACE, problem.what());
+    return fopd::client::fill(why, FOPD_NO_SPACE, problem.what());
 }
 
 void fopd_close(fopd_client* client) {
     const std::unique_ptr<fopd_client> owned(client);
-    if (owned != nullptr) SessionThread::stop(owned->thread);
+    if (owned != nullptr) fopd::client::SessionThread::stop(owned->thread);
 }
 
 FOPD_CALL(connected, Asked{})
-FOPD_CALL(ping, (Asked{.body = fop::Ping{}}))
+FOPD_CALL(ping, (Asked{.body = fopd::fop::Ping{}}))
 FOPD_CALL(echo, echo_of(data, into, bytes), const void* data, void* into, size_t bytes)
 FOPD_CALL(bulk_echo, bulk_echo_of(data, into, bytes), const void* data, void* into, size_t bytes)

@@ -15,24 +15,10 @@
 #include "fop/name.h"
 #include "fop/range.h"
 
+namespace fopd::client {
+
 namespace {
 
-namespace fop = fopd::fop;
-
-using fopd::Task;
-using fopd::client::Asked;
-using fopd::client::is_set_up;
-using fopd::client::known_part;
-using fopd::client::NewObject;
-using fopd::client::ObjectClient;
-using fopd::client::ObjectInfo;
-using fopd::client::ObjectPage;
-using fopd::client::Outcome;
-using fopd::client::PoolSpace;
-using fopd::client::Problem;
-using fopd::client::QuotaUse;
-using fopd::client::text_of;
-using Wait = ObjectClient::Wait;
 using Done = Outcome<std::uint64_t>;  // How many bytes came back.
 
 fop::Fid fid_of(const fopd_fid& fid) {
@@ -169,20 +155,21 @@ constexpr const char* kNoMemory = "no memory was given";
 bool lacks_memory(const void* memory, std::size_t bytes) {
     return memory == nullptr && bytes > 0;
 }
-std::string fault_of_name(const char* name) {
-    const auto good = fop::check_object_name(text_of(name));
+std::string fault_of_object_name(const char* name) {
+    const auto good = fop::check_object_name(c_text(name));
     return good ? std::string() : std::string(good.error().context);
 }
 
 Asked put_of(const fopd_new_object* given, const void* data, std::size_t bytes, fopd_fid* fid) {
     if (!is_set_up(given)) return wrong("fopd_new_object_init() was not called");
     const fopd_new_object known = known_part(*given, &fopd_new_object_init);
-    if (auto fault = fault_of_name(known.name); !fault.empty()) return wrong(std::move(fault));
+    if (auto fault = fault_of_object_name(known.name); !fault.empty())
+        return wrong(std::move(fault));
     if (known.mode > fop::kModeMax) return wrong("a mode is nine bits");
     if (lacks_memory(data, bytes)) return wrong(kNoMemory);
-    NewObject object{.name = text_of(known.name),
-                     .pool = text_of(known.pool),
-                     .group = text_of(known.group),
+    NewObject object{.name = c_text(known.name),
+                     .pool = c_text(known.pool),
+                     .group = c_text(known.group),
                      .mode = static_cast<std::uint16_t>(known.mode),
                      .no_replace = known.no_replace != 0};
     return work_of([object = std::move(object), from = bytes_of(data, bytes), fid](
@@ -195,10 +182,10 @@ Asked put_of(const fopd_new_object* given, const void* data, std::size_t bytes, 
 
 Asked get_of(const char* pool, const char* name, void* into, std::size_t bytes,
              fopd_object* object) {
-    if (auto fault = fault_of_name(name); !fault.empty()) return wrong(std::move(fault));
+    if (auto fault = fault_of_object_name(name); !fault.empty()) return wrong(std::move(fault));
     if (lacks_memory(into, bytes)) return wrong(kNoMemory);
     if (object != nullptr && !is_set_up(object)) return wrong("fopd_object_init() was not called");
-    return work_of([which = InPool{text_of(pool), text_of(name)},
+    return work_of([which = InPool{c_text(pool), c_text(name)},
                     to = std::span(static_cast<std::byte*>(into), bytes),
                     object](ObjectClient& client, Wait wait) {
         return on_found(client.lookup(which.pool, which.name, wait),
@@ -211,10 +198,10 @@ Asked get_of(const char* pool, const char* name, void* into, std::size_t bytes,
 }
 
 Asked lookup_of(const char* pool, const char* name, fopd_object* object) {
-    if (auto fault = fault_of_name(name); !fault.empty()) return wrong(std::move(fault));
+    if (auto fault = fault_of_object_name(name); !fault.empty()) return wrong(std::move(fault));
     if (!is_set_up(object)) return wrong("fopd_object_init() was not called");
     return work_of(
-        [which = InPool{text_of(pool), text_of(name)}, object](ObjectClient& client, Wait wait) {
+        [which = InPool{c_text(pool), c_text(name)}, object](ObjectClient& client, Wait wait) {
             return then(client.lookup(which.pool, which.name, wait),
                         [object](const ObjectInfo& info) { give_info(object, info); });
         });
@@ -296,10 +283,10 @@ Asked set_attributes_of(const fopd_fid* fid, const fopd_attributes* given) {
 }
 
 Asked rename_of(const char* pool, const char* name, const char* new_name, int no_replace) {
-    if (auto fault = fault_of_name(name); !fault.empty()) return wrong(std::move(fault));
-    if (auto fault = fault_of_name(new_name); !fault.empty()) return wrong(std::move(fault));
-    return work_of([which = InPool{text_of(pool), text_of(name)}, to = text_of(new_name),
-                    no_replace](ObjectClient& client, Wait wait) {
+    if (auto fault = fault_of_object_name(name); !fault.empty()) return wrong(std::move(fault));
+    if (auto fault = fault_of_object_name(new_name); !fault.empty()) return wrong(std::move(fault));
+    return work_of([which = InPool{c_text(pool), c_text(name)}, to = c_text(new_name), no_replace](
+                       ObjectClient& client, Wait wait) {
         ObjectClient::RenameWish wish{
             .pool = which.pool, .from = which.name, .name = to, .no_replace = no_replace != 0};
         return on_found(client.lookup(which.pool, which.name, wait),
@@ -311,8 +298,8 @@ Asked rename_of(const char* pool, const char* name, const char* new_name, int no
 }
 
 Asked remove_of(const char* pool, const char* name) {
-    if (auto fault = fault_of_name(name); !fault.empty()) return wrong(std::move(fault));
-    return work_of([which = InPool{text_of(pool), text_of(name)}](ObjectClient& client, Wait wait) {
+    if (auto fault = fault_of_object_name(name); !fault.empty()) return wrong(std::move(fault));
+    return work_of([which = InPool{c_text(pool), c_text(name)}](ObjectClient& client, Wait wait) {
         return on_found(client.lookup(which.pool, which.name, wait),
                         [&client, from = which.name, wait](const ObjectInfo& info) {
                             return nothing_back(client.remove(info.fid, from, wait));
@@ -329,8 +316,8 @@ Asked list_of(fopd_listing* listing) {
         return wrong("fopd_listing_init() was not called");
     }
     if (listing->each == nullptr) return wrong("nobody is to be told of the names");
-    ObjectClient::ListWish wish{.pool = text_of(listing->pool),
-                                .prefix = text_of(listing->prefix),
+    ObjectClient::ListWish wish{.pool = c_text(listing->pool),
+                                .prefix = c_text(listing->prefix),
                                 .cursor = listing->cursor};
     return work_of([wish = std::move(wish), listing](ObjectClient& client, Wait wait) {
         return then(client.list(wish, wait),
@@ -349,7 +336,7 @@ Asked statfs_of(const char* pool, fopd_space* space) {
 
 Asked quota_of(const char* pool, fopd_each_quota each, void* context) {
     if (each == nullptr) return wrong("nobody is to be told of the quotas");
-    return work_of([which = text_of(pool), each, context](ObjectClient& client, Wait wait) {
+    return work_of([which = c_text(pool), each, context](ObjectClient& client, Wait wait) {
         return then(client.quota(which, wait), [each, context](const std::vector<QuotaUse>& uses) {
             for (const QuotaUse& use : uses) give_use(each, context, use);
         });
@@ -357,6 +344,8 @@ Asked quota_of(const char* pool, fopd_each_quota each, void* context) {
 }
 
 }  // namespace
+
+}  // namespace fopd::client
 
 void fopd_object_init(fopd_object* object) {
     *object = {};
@@ -412,11 +401,11 @@ FOPD_CALL(statfs, statfs_of(pool, space), const char* pool, fopd_space* space)
 // One context serves both callbacks.
 void fopd_quota(fopd_client* client, const fopd_call* call, const char* pool, fopd_each_quota each,
                 fopd_done done, void* context) {
-    const auto make = [&] { return quota_of(pool, each, context); };
+    const auto make = [&] { return fopd::client::quota_of(pool, each, context); };
     fopd::client::begin_call(client, call, done, context, std::ref(make));
 }
 int fopd_quota_wait(fopd_client* client, const fopd_call* call, const char* pool,
                     fopd_each_quota each, void* context, fopd_result* result) {
-    const auto make = [&] { return quota_of(pool, each, context); };
+    const auto make = [&] { return fopd::client::quota_of(pool, each, context); };
     return fopd::client::wait_for_call(client, call, result, std::ref(make));
 }

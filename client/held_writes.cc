@@ -9,12 +9,7 @@
 namespace fopd::client {
 
 void HeldWrites::insert(const fop::Fid& fid, Pieces& pieces, std::uint64_t offset, Held held) {
-    const fop::Receipt& receipt = held.receipt;
-    by_receipt_.insert({.slot = receipt.slot,
-                        .incarnation = receipt.incarnation,
-                        .seq = receipt.seq,
-                        .fid = fid,
-                        .offset = offset});
+    by_receipt_.insert(place_of(fid, offset, held.receipt));
     bytes_ += held.bytes.size();
     const bool is_new = pieces.emplace(offset, std::move(held)).second;
     ENSURE(is_new);
@@ -22,12 +17,7 @@ void HeldWrites::insert(const fop::Fid& fid, Pieces& pieces, std::uint64_t offse
 
 HeldWrites::Pieces::iterator HeldWrites::erase(const fop::Fid& fid, Pieces& pieces,
                                                Pieces::iterator piece) {
-    const fop::Receipt& receipt = piece->second.receipt;
-    const std::size_t erased = by_receipt_.erase({.slot = receipt.slot,
-                                                  .incarnation = receipt.incarnation,
-                                                  .seq = receipt.seq,
-                                                  .fid = fid,
-                                                  .offset = piece->first});
+    const auto erased = by_receipt_.erase(place_of(fid, piece->first, piece->second.receipt));
     ENSURE(erased == 1);
     bytes_ -= piece->second.bytes.size();
     return pieces.erase(piece);

@@ -68,6 +68,9 @@ private:
         friend auto operator<=>(const Place&, const Place&) = default;
     };
 
+    static Place place_of(const fop::Fid& fid, std::uint64_t offset, const fop::Receipt& receipt) {
+        return {receipt.slot, receipt.incarnation, receipt.seq, fid, offset};
+    }
     void insert(const fop::Fid& fid, Pieces& pieces, std::uint64_t offset, Held held);
     Pieces::iterator erase(const fop::Fid& fid, Pieces& pieces, Pieces::iterator piece);
 

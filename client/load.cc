@@ -21,12 +21,6 @@ bool may_pass(libfopd::Status status) {
            status == libfopd::Status::kFailed;
 }
 
-struct Window {
-    Instant begin;
-    Instant end;
-    bool holds(Instant from, Instant to) const { return from >= begin && to <= end; }
-};
-
 // All slots of all jobs: main waits for the last.
 class Running {
 public:
@@ -56,7 +50,7 @@ private:
 // on.
 class Job {
 public:
-    Job(const LoadOptions& options, const core::Clock& clock, const Window& window,
+    Job(const LoadOptions& options, const core::Clock& clock, const LoadWindow& window,
         Running& running)
         : options_(options), clock_(clock), window_(window), running_(running) {}
 
@@ -121,7 +115,7 @@ private:
 
     const LoadOptions& options_;
     const core::Clock& clock_;
-    const Window& window_;
+    const LoadWindow& window_;
     Running& running_;
     std::deque<Slot> slots_;
     core::Histogram latency_;
@@ -133,7 +127,7 @@ private:
 
 std::expected<std::unique_ptr<LoadResult>, libfopd::Outcome> run_load(const LoadOptions& options) {
     const core::PosixClock clock;
-    Window window{};
+    LoadWindow window{};
     Running running;
     std::deque<Job> jobs;
     for (std::uint32_t i = 0; i < options.jobs; ++i) {

@@ -24,6 +24,13 @@ struct LoadOptions {
     Duration window{};
 };
 
+// Calls are counted that lie within it.
+struct LoadWindow {
+    Instant begin;
+    Instant end;
+    bool holds(Instant from, Instant to) const { return from >= begin && to <= end; }
+};
+
 struct LoadResult {
     core::Histogram latency;    // Of calls that lay within the window, from beginning to end.
     std::uint64_t errors = 0;   // Calls that failed, at any time after the warm-up.

@@ -5,7 +5,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include <fcntl.h>
@@ -13,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/printable.h"
+#include "client/replaced_file.h"
 
 namespace fopd::client {
 
@@ -21,19 +20,8 @@ namespace {
 
 constexpr mode_t kNewFileMode = 0666;  // Less the umask.
 
-std::string words_for(const std::string& name, int os_errno) {
-    std::string words;
-    core::append_printable(words, name);
-    return words + ": " + std::system_category().message(os_errno);
-}
-
-std::unexpected<Problem> failed(const std::string& name, int os_errno) {
-    return std::unexpected(
-        Problem{.status = fop::Status::kInternal, .words = words_for(name, os_errno)});
-}
-
-std::unexpected<Problem> given_up(const Error& error) {
-    return std::unexpected(Problem{.status = fop::status_of(error.code), .words = describe(error)});
+std::unexpected<Problem> file_failed(const std::string& name, int os_errno) {
+    return failed(fop::Status::kInternal, file_words(name, os_errno));
 }
 
 // How much was read, or an errno less than zero.
@@ -50,22 +38,6 @@ ssize_t read_at(int fd, std::uint64_t offset, std::span<std::byte> into) {
     return static_cast<ssize_t>(done);
 }
 
-// 0, or an errno.
-int write_all(int fd, std::span<const std::byte> from) {
-    while (!from.empty()) {
-        const ssize_t size = ::write(fd, from.data(), from.size());
-        if (size < 0 && errno == EINTR) continue;
-        if (size < 0 && errno == EAGAIN) {  // Standard output may be so for others' sake.
-            pollfd writable{.fd = fd, .events = POLLOUT, .revents = 0};
-            ::poll(&writable, 1, -1);
-            continue;
-        }
-        if (size < 0) return errno;
-        from = from.subspan(static_cast<std::size_t>(size));
-    }
-    return 0;
-}
-
 }  // namespace
 
 // -- reading --
@@ -79,13 +51,13 @@ std::expected<std::unique_ptr<LocalSource>, std::string> LocalSource::open(
                               : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
     struct stat info{};
     if (source->fd_ < 0 || ::fstat(source->fd_, &info) != 0) {
-        return std::unexpected(words_for(source->name_, errno));
+        return std::unexpected(file_words(source->name_, errno));
     }
-    if (S_ISDIR(info.st_mode)) return std::unexpected(words_for(source->name_, EISDIR));
+    if (S_ISDIR(info.st_mode)) return std::unexpected(file_words(source->name_, EISDIR));
     source->is_regular_ = S_ISREG(info.st_mode);
     if (!source->is_regular_) return source;
     const off_t at = ::lseek(source->fd_, 0, SEEK_CUR);
-    if (at < 0) return std::unexpected(words_for(source->name_, errno));
+    if (at < 0) return std::unexpected(file_words(source->name_, errno));
     source->begin_ = static_cast<std::uint64_t>(at);
     source->size_bytes_ = static_cast<std::uint64_t>(std::max<off_t>(info.st_size - at, 0));
     return source;
@@ -104,8 +76,8 @@ Task<Outcome<std::size_t>> LocalSource::read_regular(std::uint64_t offset,
                                                      std::span<std::byte> into) {
     auto job = [this, offset, into] { return read_at(fd_, begin_ + offset, into); };
     const auto size = co_await world_.offload.run(world_.reactor, job);
-    if (!size) co_return given_up(size.error());
-    if (*size < 0) co_return failed(name_, static_cast<int>(-*size));
+    if (!size) co_return failed(size.error());
+    if (*size < 0) co_return file_failed(name_, static_cast<int>(-*size));
     co_return static_cast<std::size_t>(*size);
 }
 
@@ -115,10 +87,10 @@ Task<Outcome<std::size_t>> LocalSource::read_stream(std::span<std::byte> into) {
     while (done < into.size()) {
         // Its writer takes the time it takes.
         const auto ready = co_await world_.reactor.poll(fd_, POLLIN, {.cancel = &world_.cancel});
-        if (!ready) co_return given_up(ready.error());
+        if (!ready) co_return failed(ready.error());
         const ssize_t size = ::read(fd_, into.data() + done, into.size() - done);
         if (size < 0 && (errno == EINTR || errno == EAGAIN)) continue;
-        if (size < 0) co_return failed(name_, errno);
+        if (size < 0) co_return file_failed(name_, errno);
         if (size == 0) break;
         done += static_cast<std::size_t>(size);
     }
@@ -133,27 +105,24 @@ std::expected<std::unique_ptr<LocalSink>, std::string> LocalSink::open(LocalWorl
     std::unique_ptr<LocalSink> sink(new LocalSink(world, is_standard ? "standard output" : path));
     if (is_standard) {
         sink->fd_ = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
-        if (sink->fd_ < 0) return std::unexpected(words_for(sink->name_, errno));
+        if (sink->fd_ < 0) return std::unexpected(file_words(sink->name_, errno));
         return sink;
     }
     struct stat info{};
     const bool is_there = ::stat(path.c_str(), &info) == 0;
     if (is_there && !S_ISREG(info.st_mode)) {
         sink->fd_ = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
-        if (sink->fd_ < 0) return std::unexpected(words_for(sink->name_, errno));
+        if (sink->fd_ < 0) return std::unexpected(file_words(sink->name_, errno));
         return sink;
     }
-    std::error_code unknown;
-    // What is not there yet, of a name without a directory, would be left as it is.
-    std::filesystem::path whole = std::filesystem::absolute(path, unknown);
-    if (!unknown) whole = std::filesystem::weakly_canonical(whole, unknown);
-    if (unknown) return std::unexpected(words_for(sink->name_, unknown.value()));
+    const auto whole = whole_path(path);
+    if (!whole) return std::unexpected(file_words(sink->name_, whole.error()));
     // As the program that opens a file for writing would be refused.
     if (is_there && ::access(path.c_str(), W_OK) != 0) {
-        return std::unexpected(words_for(sink->name_, errno));
+        return std::unexpected(file_words(sink->name_, errno));
     }
-    if (!sink->open_draft(whole, is_there ? info.st_mode & 07777U : 0)) {
-        return std::unexpected(words_for(sink->name_, errno));
+    if (!sink->open_draft(*whole, is_there ? info.st_mode & 07777U : 0)) {
+        return std::unexpected(file_words(sink->name_, errno));
     }
     return sink;
 }
@@ -182,8 +151,8 @@ Task<Outcome<void>> LocalSink::write(std::span<const std::byte> from) {
     if (from.empty()) co_return {};
     auto job = [this, from] { return write_all(fd_, from); };
     const auto os_errno = co_await world_.offload.run(world_.reactor, job);
-    if (!os_errno) co_return given_up(os_errno.error());
-    if (*os_errno != 0) co_return failed(name_, *os_errno);
+    if (!os_errno) co_return failed(os_errno.error());
+    if (*os_errno != 0) co_return file_failed(name_, *os_errno);
     co_return {};
 }
 
@@ -192,14 +161,14 @@ Outcome<void> LocalSink::finish() {
         const std::string draft = path_ + ".fopctl-" + std::to_string(::getpid());
         const std::string unnamed = "/proc/self/fd/" + std::to_string(fd_);
         if (::linkat(AT_FDCWD, unnamed.c_str(), AT_FDCWD, draft.c_str(), AT_SYMLINK_FOLLOW) != 0) {
-            return failed(name_, errno);
+            return file_failed(name_, errno);
         }
         draft_ = draft;
     }
     // Some file systems tell of a full disk only now.
-    if (::close(std::exchange(fd_, -1)) != 0) return failed(name_, errno);
+    if (::close(std::exchange(fd_, -1)) != 0) return file_failed(name_, errno);
     if (path_.empty()) return {};
-    if (std::rename(draft_.c_str(), path_.c_str()) != 0) return failed(name_, errno);
+    if (std::rename(draft_.c_str(), path_.c_str()) != 0) return file_failed(name_, errno);
     draft_.clear();
     return {};
 }

@@ -2,7 +2,8 @@
 #include "client/lost_writes.h"
 
 #include <algorithm>
-#include <cstdio>
+
+#include "client/object_call.h"
 
 namespace fopd::client {
 
@@ -33,10 +34,7 @@ void join_all(std::vector<fop::Range>& ranges) {
 }  // namespace
 
 std::string describe(const LostWrite& lost) {
-    char fid[40];
-    std::snprintf(fid, sizeof fid, "%016llx%016llx", static_cast<unsigned long long>(lost.fid.high),
-                  static_cast<unsigned long long>(lost.fid.low));
-    std::string words = std::string("object ") + fid + ": what was written buffered to bytes ";
+    std::string words = "object " + hex_of(lost.fid) + ": what was written buffered to bytes ";
     for (std::size_t i = 0; i < std::min(lost.ranges.size(), kRangesShown); ++i) {
         if (i > 0) words += ", ";
         words += text_of(lost.ranges[i]);

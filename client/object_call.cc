@@ -2,6 +2,7 @@
 #include "client/object_call.h"
 
 #include <array>
+#include <cstdio>
 #include <utility>
 
 #include "core/printable.h"
@@ -19,6 +20,14 @@ const fop::Receipt* receipt_in(const Body& body) {
 }
 
 }  // namespace
+
+std::string hex_of(const fop::Fid& fid) {
+    std::array<char, 33> text{};
+    std::snprintf(text.data(), text.size(), "%016llx%016llx",
+                  static_cast<unsigned long long>(fid.high),
+                  static_cast<unsigned long long>(fid.low));
+    return text.data();
+}
 
 std::unexpected<Problem> failed(fop::Status status, std::string words) {
     return std::unexpected(Problem{.status = status, .words = std::move(words)});

@@ -56,6 +56,9 @@ struct Wait {
     operator core::WaitOptions() const { return {.deadline = deadline, .cancel = cancel}; }
 };
 
+// 32 hexadecimal digits.
+std::string hex_of(const fop::Fid& fid);
+
 // Problems that the client itself finds.
 std::unexpected<Problem> failed(fop::Status status, std::string words);
 std::unexpected<Problem> failed(const Error& error);

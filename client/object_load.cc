@@ -59,12 +59,6 @@ private:
     std::array<std::byte, 4096> block_{};
 };
 
-struct ObjectWindow {
-    Instant begin;
-    Instant end;
-    bool holds(Instant from, Instant to) const { return from >= begin && to <= end; }
-};
-
 // What the jobs have in common. The clock starts when all of them are connected.
 class ObjectRunning {
 public:
@@ -107,7 +101,7 @@ public:
     // Can be read from when all jobs have ended.
     int fd() const { return fd_; }
     bool stopped() const { return stopped_; }
-    const ObjectWindow& window() const { return window_; }  // Once all are ready.
+    const LoadWindow& window() const { return window_; }  // Once all are ready.
     std::optional<LoadFailure> take_failure() {
         const std::lock_guard lock(mutex_);
         return std::exchange(failure_, std::nullopt);
@@ -123,7 +117,7 @@ private:
     std::uint32_t unready_ = 0;
     std::atomic<bool> stopped_ = false;
     std::optional<LoadFailure> failure_;
-    ObjectWindow window_{};
+    LoadWindow window_{};
 };
 
 // What is read or written; of objects that are created, how their names begin.
@@ -195,7 +189,7 @@ private:
         co_await gate.close(session_->reactor());  // Each ends with the window.
     }
     Task<void> run_slot(Slot* slot) {
-        const ObjectWindow& window = running_.window();
+        const LoadWindow& window = running_.window();
         const std::uint64_t places = target_.size_bytes / options_.size_bytes;
         Instant begun = clock_.now();
         while (begun < window.end && !running_.stopped()) {
@@ -239,7 +233,7 @@ private:
     // When it ended.
     Instant count(Instant begun, std::optional<Problem> problem) {
         const Instant now = clock_.now();
-        const ObjectWindow& window = running_.window();
+        const LoadWindow& window = running_.window();
         if (!problem) {
             if (window.holds(begun, now)) latency_.record(now - begun);
         } else if (!may_pass(problem->status)) {

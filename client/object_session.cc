@@ -75,12 +75,11 @@ std::expected<void, Failure> ObjectSession::connect(const Options& options) {
 
 std::expected<void, Failure> ObjectSession::try_host(const Options& options,
                                                      const Endpoint& endpoint, Instant deadline) {
-    ObjectClientOptions wanted;
-    wanted.server = endpoint.server;
-    wanted.credentials = endpoint.credentials;
-    wanted.token = endpoint.token;
-    wanted.job = options.job;
-    objects_ = std::make_unique<ObjectClient>(*host_, std::move(wanted));
+    objects_ = std::make_unique<ObjectClient>(
+        *host_, ObjectClientOptions{.server = endpoint.server,
+                                    .credentials = endpoint.credentials,
+                                    .token = endpoint.token,
+                                    .job = options.job});
     objects_->start();
     const auto open = run(objects_->home().connected(deadline, fabric::Client::Tries::kFirst));
     if (open) return {};

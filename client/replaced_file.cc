@@ -10,6 +10,7 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -24,40 +25,52 @@ namespace {
 constexpr std::size_t kTextMax = 64UL << 20;
 
 ReplacedFile::Problem problem_with(const std::string& path, int os_errno) {
-    std::string words;
-    core::append_printable(words, path);
-    words += ": " + std::system_category().message(os_errno);
     const bool denied = os_errno == EACCES || os_errno == EPERM;
     return {.failure = denied ? ReplacedFile::Failure::kDenied : ReplacedFile::Failure::kProblem,
-            .words = std::move(words)};
-}
-
-bool write_all(int fd, std::string_view text) {
-    while (!text.empty()) {
-        const ssize_t size = ::write(fd, text.data(), text.size());
-        if (size < 0 && errno == EINTR) continue;
-        if (size < 0) return false;
-        text.remove_prefix(static_cast<std::size_t>(size));
-    }
-    return true;
-}
-
-bool read_all(int fd, std::string& text) {
-    for (;;) {
-        const std::size_t before = text.size();
-        if (before > kTextMax) {
-            errno = EFBIG;
-            return false;
-        }
-        text.resize(before + 65536);
-        const ssize_t size = ::read(fd, text.data() + before, text.size() - before);
-        text.resize(before + static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
-        if (size < 0 && errno != EINTR) return false;
-        if (size == 0) return true;
-    }
+            .words = file_words(path, os_errno)};
 }
 
 }  // namespace
+
+std::expected<std::string, int> whole_path(const std::string& path) {
+    std::error_code failed;
+    // weakly_canonical() does not make the plain name of a missing file absolute.
+    std::filesystem::path whole = std::filesystem::absolute(path, failed);
+    if (!failed) whole = std::filesystem::weakly_canonical(whole, failed);
+    if (failed) return std::unexpected(failed.value());
+    return whole.string();
+}
+
+std::string file_words(const std::string& path, int os_errno) {
+    return core::printable(path) + ": " + std::system_category().message(os_errno);
+}
+
+int read_all(int fd, std::size_t size_max, std::string& text) {
+    while (text.size() <= size_max) {
+        const std::size_t before = text.size();
+        text.resize(before + 65536);
+        const ssize_t size = ::read(fd, text.data() + before, text.size() - before);
+        text.resize(before + static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
+        if (size < 0 && errno != EINTR) return errno;
+        if (size == 0) break;
+    }
+    return 0;
+}
+
+int write_all(int fd, std::span<const std::byte> from) {
+    while (!from.empty()) {
+        const ssize_t size = ::write(fd, from.data(), from.size());
+        if (size < 0 && errno == EINTR) continue;
+        if (size < 0 && errno == EAGAIN) {  // Another process may have made standard output so.
+            pollfd writable{.fd = fd, .events = POLLOUT, .revents = 0};
+            ::poll(&writable, 1, -1);
+            continue;
+        }
+        if (size < 0) return errno;
+        from = from.subspan(static_cast<std::size_t>(size));
+    }
+    return 0;
+}
 
 ReplacedFile::ReplacedFile(ReplacedFile&& other) noexcept
     : path_(std::move(other.path_)),
@@ -80,12 +93,9 @@ std::unexpected<ReplacedFile::Problem> ReplacedFile::problem(int os_errno) const
 std::expected<ReplacedFile, ReplacedFile::Problem> ReplacedFile::open(const std::string& path,
                                                                       Missing missing) {
     ReplacedFile file;
-    std::error_code failed;
-    // What is not there yet, of a name without a directory, would be left as it is.
-    std::filesystem::path whole = std::filesystem::absolute(path, failed);
-    if (!failed) whole = std::filesystem::weakly_canonical(whole, failed);
-    file.path_ = whole;
-    if (failed) return std::unexpected(problem_with(path, failed.value()));
+    auto whole = whole_path(path);
+    if (!whole) return std::unexpected(problem_with(path, whole.error()));
+    file.path_ = std::move(*whole);
     const std::string directory = std::filesystem::path(file.path_).parent_path();
     file.directory_fd_ = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (file.directory_fd_ < 0) return file.problem(errno);
@@ -105,10 +115,10 @@ std::expected<ReplacedFile, ReplacedFile::Problem> ReplacedFile::open(const std:
         file.mode_ = file.owner_ == 0 ? 0640 : 0600;
         return file;
     }
-    const bool is_read = ::fstat(fd, &info) == 0 && read_all(fd, file.text_);
-    const int os_errno = errno;
+    int os_errno = ::fstat(fd, &info) == 0 ? read_all(fd, kTextMax, file.text_) : errno;
+    if (file.text_.size() > kTextMax) os_errno = EFBIG;
     ::close(fd);
-    if (!is_read) return file.problem(os_errno);
+    if (os_errno != 0) return file.problem(os_errno);
     if (!S_ISREG(info.st_mode)) return file.problem(EINVAL);
     file.existed_ = true;
     file.mode_ = info.st_mode & 07777U;
@@ -122,9 +132,10 @@ std::expected<void, ReplacedFile::Problem> ReplacedFile::replace(std::string_vie
     if (::unlink(made.c_str()) != 0 && errno != ENOENT) return problem(errno);  // Left by a crash.
     const int fd = ::open(made.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0) return problem(errno);
-    const bool written = write_all(fd, text) && ::fchown(fd, owner_, group_) == 0 &&
+    int os_errno = write_all(fd, std::as_bytes(std::span(text)));
+    const bool written = os_errno == 0 && ::fchown(fd, owner_, group_) == 0 &&
                          ::fchmod(fd, mode_) == 0 && ::fsync(fd) == 0;
-    int os_errno = errno;
+    if (os_errno == 0) os_errno = errno;
     ::close(fd);
     if (written && std::rename(made.c_str(), path_.c_str()) == 0) {
         if (::fsync(directory_fd_) == 0) return {};
@@ -145,8 +156,9 @@ std::expected<void, ReplacedFile::Problem> write_new_secret(const std::string& p
                                                             std::string_view text) {
     const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0) return std::unexpected(problem_with(path, errno));
-    const bool written = write_all(fd, text) && ::fsync(fd) == 0;
-    const int os_errno = errno;
+    int os_errno = write_all(fd, std::as_bytes(std::span(text)));
+    const bool written = os_errno == 0 && ::fsync(fd) == 0;
+    if (os_errno == 0) os_errno = errno;
     ::close(fd);
     if (written) return {};
     ::unlink(path.c_str());

@@ -1,11 +1,22 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once
 
+#include <cstddef>
 #include <expected>
+#include <span>
 #include <string>
 #include <string_view>
 
 namespace fopd::client {
+
+// The absolute path of a file, with links followed; the file may be missing. Otherwise an errno.
+std::expected<std::string, int> whole_path(const std::string& path);
+// "<path>: <meaning of the errno>", safe for a terminal.
+std::string file_words(const std::string& path, int os_errno);
+// Reads up to the end, or somewhat more than `size_max` bytes. Returns 0 or an errno.
+int read_all(int fd, std::size_t size_max, std::string& text);
+// Returns 0 or an errno. Blocks, also on a descriptor that others have made non-blocking.
+int write_all(int fd, std::span<const std::byte> from);
 
 // A file that is read, changed and replaced as a whole; meanwhile no other fopctl changes it.
 class ReplacedFile {

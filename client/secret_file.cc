@@ -3,23 +3,40 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
+#include <span>
+#include <string_view>
 #include <system_error>
+#include <utility>
 
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "fop/secret.h"
+#include "fop/token.h"
+
 namespace fopd::client {
 
 namespace {
+
+// More than a key and the white space around it.
+constexpr std::size_t kKeyFileMax = 512;
+// The same for a token in text.
+constexpr std::size_t kTokenFileMax = 1024;
+// Less than any token in text, and more than a usual name of a file.
+constexpr std::size_t kTokenTextMin = 128;
+
+// Whether a file is refused that others can read or change, or that is another user's.
+enum class Guard : std::uint8_t { kNone, kOwnerAlone };
 
 std::unexpected<std::string> cannot_read(const std::string& path, int os_errno) {
     return std::unexpected(path + ": " + std::system_category().message(os_errno));
 }
 
-// Why the file is not its reader's alone; empty when it is. The key is to be replaced because
-// nobody knows who has read it.
+// The reason why others can use the file; empty if they cannot. They may have read the key, so the
+// user is told to replace it.
 std::string why_open_to_others(const std::string& path, int fd) {
     struct stat info{};
     if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) return {};
@@ -34,8 +51,8 @@ std::string why_open_to_others(const std::string& path, int fd) {
            " lets others at it; chmod 0600 it, and replace the key";
 }
 
-}  // namespace
-
+// Returns the number of bytes of a short file, at most as many as there is room for. The mode of a
+// pipe does not matter: nobody else can open it.
 std::expected<std::size_t, std::string> read_secret_file(const std::string& path,
                                                          std::span<char> into, Guard guard) {
     const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
@@ -56,6 +73,43 @@ std::expected<std::size_t, std::string> read_secret_file(const std::string& path
     ::close(fd);
     if (os_errno != 0) return cannot_read(path, os_errno);
     return length;
+}
+
+std::expected<std::vector<std::byte>, std::string> parse_token(std::string_view text) {
+    auto bytes = fop::parse_token_text(text);
+    if (!bytes) return std::unexpected(bytes.error().context);
+    const auto token = fop::read_unverified(*bytes);
+    if (!token) return std::unexpected(token.error().context);
+    return std::move(*bytes);
+}
+
+bool may_be_token(std::string_view text) {
+    return text.size() >= kTokenTextMin && !text.contains('/');
+}
+
+}  // namespace
+
+std::expected<fop::Key, std::string> read_key_file(const std::string& path) {
+    std::array<char, kKeyFileMax> text{};
+    const auto length = read_secret_file(path, text, Guard::kOwnerAlone);
+    const auto key = fop::parse_key(std::string_view(text.data(), length.value_or(0)));
+    fop::wipe(std::as_writable_bytes(std::span(text)));
+    if (!length) return std::unexpected(length.error());
+    if (!key) return std::unexpected(path + ": " + key.error().context);
+    return *key;
+}
+
+std::expected<std::vector<std::byte>, std::string> read_token(const std::string& token_or_file) {
+    if (auto token = parse_token(token_or_file)) return token;
+    std::array<char, kTokenFileMax> text{};
+    const auto length = read_secret_file(token_or_file, text, Guard::kNone);
+    if (!length && may_be_token(token_or_file)) {
+        return std::unexpected("it is neither a token nor a file that can be read");
+    }
+    if (!length) return std::unexpected(length.error());
+    auto token = parse_token(std::string_view(text.data(), *length));
+    if (!token) return std::unexpected(token_or_file + ": " + token.error());
+    return token;
 }
 
 }  // namespace fopd::client

@@ -2,19 +2,21 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <expected>
-#include <span>
 #include <string>
+#include <vector>
+
+#include "fop/key.h"
 
 namespace fopd::client {
 
-// Whether a file is refused that others can read or change, or that is another user's.
-enum class Guard : std::uint8_t { kNone, kOwnerAlone };
+// Errors are reasons for people: they may name the file, and quote nothing of it.
 
-// How many bytes of a short file there are, at most as many as there is room for; or why it cannot
-// be read, which names the file. A pipe is nobody else's whatever its mode.
-std::expected<std::size_t, std::string> read_secret_file(const std::string& path,
-                                                         std::span<char> into, Guard guard);
+// Reads a key from a file of 64 hexadecimal digits. A file that others can read is refused.
+std::expected<fop::Key, std::string> read_key_file(const std::string& path);
+
+// The bytes of a token, which is given as itself or as the name of the file that holds it. An error
+// quotes nothing of a text that may be a token.
+std::expected<std::vector<std::byte>, std::string> read_token(const std::string& token_or_file);
 
 }  // namespace fopd::client

@@ -2,7 +2,7 @@
 #include "client/store_backup.h"
 
 #include <cerrno>
-#include <cstring>
+#include <span>
 #include <string>
 
 #include <CLI/CLI.hpp>
@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "client/exit_code.h"
+#include "client/replaced_file.h"
 #include "client/table.h"
-#include "core/printable.h"
 
 namespace fopd::client {
 
@@ -22,10 +22,7 @@ namespace {
 using nlohmann::json;
 
 int complain_about_file(const std::string& path) {
-    const int os_errno = errno;
-    std::string line;
-    core::append_printable(line, path);
-    complain("store backup: " + line + ": " + std::strerror(os_errno));
+    complain("store backup: " + file_words(path, errno));
     return kExitRefused;
 }
 
@@ -48,13 +45,8 @@ public:
     // What follows is said by errno when these are false.
     bool is_open() const { return fd_ >= 0 && ::fchmod(fd_, 0600) == 0; }
     bool write(std::string_view bytes) const {
-        while (!bytes.empty()) {
-            const ssize_t written = ::write(fd_, bytes.data(), bytes.size());
-            if (written < 0 && errno == EINTR) continue;
-            if (written < 0) return false;
-            bytes.remove_prefix(static_cast<std::size_t>(written));
-        }
-        return true;
+        errno = write_all(fd_, std::as_bytes(std::span(bytes)));
+        return errno == 0;
     }
     bool finish() {
         if (::fsync(fd_) != 0 || ::rename(draft_.c_str(), path_.c_str()) != 0) return false;

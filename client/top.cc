@@ -32,17 +32,21 @@ using nlohmann::json;
 // Shown at a time, of the request scheduler's.
 constexpr std::size_t kClassesMax = 20;
 
-struct LocalitySample {
+// The counts of a locality, or with double their rates.
+template <typename Count>
+struct Locality {
     std::uint64_t index = 0;
     json core;
-    double busy_s = 0;
-    std::uint64_t turns = 0;
-    std::uint64_t sleeps = 0;
-    std::uint64_t resumed = 0;
-    std::uint64_t io = 0;
-    std::uint64_t messages = 0;
+    double busy = 0;  // Seconds, or a share of the time.
+    Count turns = 0;
+    Count sleeps = 0;
+    Count resumed = 0;
+    Count io = 0;
+    Count messages = 0;
     std::uint64_t buffers_free = 0;
 };
+using LocalitySample = Locality<std::uint64_t>;
+using LocalityRates = Locality<double>;
 
 struct ClassSample {
     std::string name;
@@ -86,7 +90,7 @@ Sample sample_of(const json& status) {
     for (const json& at : status.at("localities")) {
         sample.localities.push_back({.index = at.at("index").get<std::uint64_t>(),
                                      .core = at.value("core", json()),
-                                     .busy_s = at.at("busy_s").get<double>(),
+                                     .busy = at.at("busy_s").get<double>(),
                                      .turns = at.at("turns").get<std::uint64_t>(),
                                      .sleeps = at.at("sleeps").get<std::uint64_t>(),
                                      .resumed = at.at("resumed").get<std::uint64_t>(),
@@ -96,18 +100,6 @@ Sample sample_of(const json& status) {
     }
     return sample;
 }
-
-struct LocalityRates {
-    std::uint64_t index = 0;
-    json core;
-    double busy = 0;  // Share of the time.
-    double turns = 0;
-    double sleeps = 0;
-    double resumed = 0;
-    double io = 0;
-    double messages = 0;
-    std::uint64_t buffers_free = 0;
-};
 
 struct ClassRates {
     std::string name;
@@ -138,7 +130,7 @@ Rates rates_between(const Sample& before, const Sample& now) {
     for (std::size_t i = 0; i < now.localities.size(); ++i) {
         const LocalitySample& a = before.localities[i];
         const LocalitySample& b = now.localities[i];
-        const double busy = (b.busy_s - a.busy_s) / rates.interval_s;
+        const double busy = (b.busy - a.busy) / rates.interval_s;
         rates.localities.push_back({.index = b.index,
                                     .core = b.core,
                                     .busy = std::clamp(busy, 0.0, 1.0),

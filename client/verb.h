@@ -5,6 +5,7 @@
 #include <expected>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -107,6 +108,13 @@ struct Verb {
     // The exit code. Throws nlohmann's exceptions when the answer has not the form it should.
     int (*run)(const Call& call);
 };
+
+// All verbs, in the order of --help. The table of x_verbs() is in verbs_x.cc.
+std::span<const Verb> fabric_verbs();
+std::span<const Verb> key_verbs();
+std::span<const Verb> lrs_verbs();
+std::span<const Verb> node_verbs();
+std::span<const Verb> object_verbs();
 
 // Adds --interval and --count, for verbs that ask again and again.
 void declare_repetition(CLI::App& app, VerbArguments& arguments, const char* interval_summary,

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "client/verbs_fabric.h"
-
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -22,6 +20,7 @@
 #include "client/object_load.h"
 #include "client/object_run.h"
 #include "client/table.h"
+#include "client/verb.h"
 #include "core/clock.h"
 #include "core/histogram.h"
 #include "fop/name.h"

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "client/verbs_key.h"
-
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -16,12 +14,12 @@
 #include <unistd.h>
 
 #include "client/exit_code.h"
-#include "client/key_file.h"
 #include "client/object_run.h"
 #include "client/principals_file.h"
 #include "client/replaced_file.h"
+#include "client/secret_file.h"
 #include "client/table.h"
-#include "client/token_text.h"
+#include "client/verb.h"
 #include "core/clock.h"
 #include "core/entropy.h"
 #include "core/printable.h"

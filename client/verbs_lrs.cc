@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "client/verbs_lrs.h"
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdio>
 #include <optional>
 #include <set>
 #include <span>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
+#include <fcntl.h>
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 
 #include "client/exit_code.h"
 #include "client/replaced_file.h"
 #include "client/table.h"
+#include "client/verb.h"
 #include "core/printable.h"
 
 namespace fopd::client {
@@ -108,21 +107,15 @@ constexpr std::size_t kRuleFileBytesMax = 5UL << 20;
 // The rules of a file, or of standard input. Nothing: they cannot be read, and that was said.
 std::optional<std::string> read_rules(const Call& call, const std::string& file) {
     const bool is_stdin = file == "-";
-    std::FILE* const from = is_stdin ? stdin : std::fopen(file.c_str(), "rbe");
-    int os_errno = errno;
+    const int fd = is_stdin ? STDIN_FILENO : ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
     std::string text;
-    std::array<char, 65536> part;
-    while (from != nullptr && std::feof(from) == 0 && std::ferror(from) == 0 &&
-           text.size() <= kRuleFileBytesMax) {
-        text.append(part.data(), std::fread(part.data(), 1, part.size(), from));
-    }
-    const bool is_read = from != nullptr && std::ferror(from) == 0;
-    if (from != nullptr && !is_read) os_errno = errno;
-    if (from != nullptr && !is_stdin) std::fclose(from);
-    if (is_read && text.size() <= kRuleFileBytesMax) return text;
-    complain(std::string(call.verb) + ": " + core::printable(file) + ": " +
-             (is_read ? "it has more than 5 MiB, and no file of rules has"
-                      : std::system_category().message(os_errno)));
+    const int os_errno = fd < 0 ? errno : read_all(fd, kRuleFileBytesMax, text);
+    if (fd >= 0 && !is_stdin) ::close(fd);
+    if (os_errno == 0 && text.size() <= kRuleFileBytesMax) return text;
+    complain(std::string(call.verb) + ": " +
+             (os_errno == 0
+                  ? core::printable(file) + ": it has more than 5 MiB, and no file of rules has"
+                  : file_words(file, os_errno)));
     return std::nullopt;
 }
 

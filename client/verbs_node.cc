@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "client/verbs_node.h"
-
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -14,6 +12,7 @@
 #include "client/store_backup.h"
 #include "client/table.h"
 #include "client/top.h"
+#include "client/verb.h"
 
 namespace fopd::client {
 
@@ -74,6 +73,18 @@ bool is_device_name(const std::string& device) {
         device, [](char c) { return std::isalnum(c) || c == '.' || c == '_' || c == '-'; });
 }
 
+int complain_about_device(const Call& call) {
+    return complain_about(call, "a device is named as in the configuration", kExitUsage);
+}
+
+// Begins or ends the work on the devices that the arguments name. Returns the daemon's answer, or
+// the exit code after a complaint.
+std::expected<json, int> order(const Call& call, std::string path) {
+    path += call.arguments.end ? "?do=end" : "?do=begin";
+    if (!call.arguments.device.empty()) path += "&device=" + call.arguments.device;
+    return checked(call, call.client.post(path));
+}
+
 void declare_devices(CLI::App& app, VerbArguments& arguments, const char* show_summary) {
     app.add_option("device", arguments.device, "One of the devices; none: all of them");
     app.add_flag("--end", arguments.end, "End what is under way");
@@ -96,17 +107,10 @@ std::string scrub_table(json devices, const std::string& wanted) {
 
 int run_scrub(const Call& call) {
     const std::string& device = call.arguments.device;
-    if (!is_device_name(device)) {
-        complain("scrub: a device is named as in the configuration");
-        return kExitUsage;
-    }
+    if (!is_device_name(device)) return complain_about_device(call);
     json problems = json::array();
     if (!call.arguments.show) {
-        std::string path = "/v1/scrub?do=";
-        path += call.arguments.end ? "end" : "begin";
-        if (!device.empty()) path += "&device=" + device;
-        const auto ordered = call.client.post(path);
-        const auto done = checked(call, ordered);
+        const auto done = order(call, "/v1/scrub");
         if (!done) return done.error();
         // There is nothing to be ended on a disk that is not open.
         if (!call.arguments.end) problems = done->value("problems", problems);
@@ -149,10 +153,7 @@ std::string device_page(const json& done) {
 
 int change_device(const Call& call, const std::string& path) {
     const std::string& device = call.arguments.device;
-    if (device.empty() || !is_device_name(device)) {
-        complain(std::string(call.verb) + ": a device is named as in the configuration");
-        return kExitUsage;
-    }
+    if (device.empty() || !is_device_name(device)) return complain_about_device(call);
     return show_answer(call, call.client.post(path + "?device=" + device), &device_page);
 }
 
@@ -263,16 +264,9 @@ std::expected<AdminAnswer, AdminProblem> wait_for_checks(const Call& call,
 
 int run_store_check(const Call& call) {
     const std::string& device = call.arguments.device;
-    if (!is_device_name(device)) {
-        complain("store check: a device is named as in the configuration");
-        return kExitUsage;
-    }
+    if (!is_device_name(device)) return complain_about_device(call);
     if (!call.arguments.show) {
-        std::string path = "/v1/store/check?do=";
-        path += call.arguments.end ? "end" : "begin";
-        if (!device.empty()) path += "&device=" + device;
-        const auto ordered = call.client.post(path);
-        const auto done = checked(call, ordered);
+        const auto done = order(call, "/v1/store/check");
         if (!done) return done.error();
     }
     const auto answer = wait_for_checks(call, device.empty() ? "" : "&device=" + device);

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "client/verbs_object.h"
-
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -19,6 +17,7 @@
 #include "client/progress_line.h"
 #include "client/table.h"
 #include "client/transfer.h"
+#include "client/verb.h"
 #include "core/printable.h"
 
 namespace fopd::client {
@@ -29,14 +28,6 @@ namespace {
 std::string listed(const std::string& name) {
     static const bool kOnTerminal = ::isatty(STDOUT_FILENO) == 1;
     return kOnTerminal ? core::printable(name) : name;
-}
-
-std::string hex_of(const fop::Fid& fid) {
-    std::array<char, 33> text{};
-    std::snprintf(text.data(), text.size(), "%016llx%016llx",
-                  static_cast<unsigned long long>(fid.high),
-                  static_cast<unsigned long long>(fid.low));
-    return text.data();
 }
 
 // "2026-11-21T09:30:00.123456789Z", for programs, or local time to the second, for people.
