@@ -16,7 +16,7 @@ namespace fopd::client {
 
 namespace {
 
-// One receive buffer for each reply there may be, so that the server never waits for one.
+// There is a receive buffer for every possible reply, so that the server never waits for one.
 constexpr std::uint16_t kMessageCredits = 70;
 
 std::unexpected<std::string> unusable(std::string_view words) {

@@ -17,33 +17,33 @@
 
 namespace fopd::client {
 
-// Where a server is, and who asks it.
+// The address of a server, and the identity of the client.
 struct Endpoint {
     fabric::Address server{};  // Its host may be a name.
     fop::Credentials credentials{};
-    std::vector<std::byte> token{};  // Goes with each fop; empty: none.
+    std::vector<std::byte> token{};  // Sent with each fop; empty: none.
 };
 
 struct EndpointText {
     std::string server{};    // "tcp://host:port", or "tcp://host:port/locality".
-    std::string key_file{};  // Empty: nobody in particular asks.
-    std::string user{};      // For whom; empty: for oneself.
+    std::string key_file{};  // Empty: the client is anonymous.
+    std::string user{};      // On whose behalf; empty: the key's principal.
     std::string token{};     // A token, or the file it is in; empty: none.
 };
 
-// Reads the key and the token, too. An error is what makes no sense, safe for a terminal.
+// Also reads the key and the token. An error is the reason for people, safe for a terminal.
 std::expected<Endpoint, std::string> read_endpoint(const EndpointText& text);
 
-// Whether the address can be connected to as it is.
+// Whether the host is an IP address.
 bool is_numeric(const std::string& host);
-// The numeric hosts of a name, at least one, or why there is none. Blocks.
+// The IP addresses of a host name, at least one, or the reason why there is none. Blocks.
 std::expected<std::vector<std::string>, std::string> resolve_host(const std::string& host);
 
-// The real network.
+// A transport over the real network.
 std::unique_ptr<fabric::Transport> make_transport(const std::string& scheme,
                                                   core::EventSink& events, core::Entropy& entropy);
 
-// How much memory and how many messages a client's sessions have.
+// The buffers and message credits of a client's sessions.
 fabric::HostOptions client_host_options();
 
 }  // namespace fopd::client

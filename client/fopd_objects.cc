@@ -19,7 +19,7 @@ namespace fopd::client {
 
 namespace {
 
-using Done = Outcome<std::uint64_t>;  // How many bytes came back.
+using Done = Outcome<std::uint64_t>;  // The number of bytes that were read.
 
 fop::Fid fid_of(const fopd_fid& fid) {
     return {.high = fid.high, .low = fid.low};

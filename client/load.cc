@@ -15,13 +15,13 @@ namespace fopd::client {
 
 namespace {
 
-// Another try can turn out differently.
+// The failure may pass: the load goes on.
 bool may_pass(libfopd::Status status) {
     return status == libfopd::Status::kTryAgain || status == libfopd::Status::kTimedOut ||
            status == libfopd::Status::kFailed;
 }
 
-// All slots of all jobs: main waits for the last.
+// Counts the slots of all jobs that have not ended; main waits for the last one.
 class Running {
 public:
     void begin(std::size_t count) { left_ = count; }
@@ -46,8 +46,8 @@ private:
     std::optional<libfopd::Outcome> failure_;
 };
 
-// A session, and `depth` calls under way on it. Its thread alone counts, from the first call's end
-// on.
+// A session with `depth` calls in flight. From the end of the first call on, only its thread uses
+// the counts.
 class Job {
 public:
     Job(const LoadOptions& options, const core::Clock& clock, const LoadWindow& window,
@@ -106,7 +106,7 @@ private:
             slot.answered = true;
             if (window_.holds(slot.begun, now)) latency_.record(now - slot.begun);
         } else if (now >= window_.begin) {
-            // A call that waits in vain reaches beyond any window that is shorter than its time.
+            // Not holds(): a call that times out may be longer than the window.
             ++errors_;
         }
         if (now >= window_.end || running_.stopped()) return running_.one_ended(nullptr);

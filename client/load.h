@@ -18,13 +18,13 @@ struct LoadOptions {
     libfopd::Options server;
     LoadOp op = LoadOp::kEcho;
     std::size_t size_bytes = 0;
-    std::uint32_t depth = 1;  // Calls under way in each job.
+    std::uint32_t depth = 1;  // Calls in flight in each job.
     std::uint32_t jobs = 1;   // Sessions, each with a thread of its own.
     Duration warm_up{};
     Duration window{};
 };
 
-// Calls are counted that lie within it.
+// The time of the measurement.
 struct LoadWindow {
     Instant begin;
     Instant end;
@@ -32,14 +32,14 @@ struct LoadWindow {
 };
 
 struct LoadResult {
-    core::Histogram latency;    // Of calls that lay within the window, from beginning to end.
+    core::Histogram latency;    // Of calls that began and ended within the window.
     std::uint64_t errors = 0;   // Calls that failed, at any time after the warm-up.
-    std::string first_error{};  // Of objects: what was said to one of them.
+    std::string first_error{};  // For people; only of object loads.
     Duration window{};
 };
 
-// Keeps a server busy. Ends early, with why, when there is no session or a call shows that there is
-// no use in going on.
+// Keeps a server busy. Ends early with the reason if there is no session, or a call fails in a way
+// that cannot pass.
 std::expected<std::unique_ptr<LoadResult>, libfopd::Outcome> run_load(const LoadOptions& options);
 
 }  // namespace fopd::client

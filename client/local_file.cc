@@ -18,13 +18,13 @@ namespace fopd::client {
 
 namespace {
 
-constexpr mode_t kNewFileMode = 0666;  // Less the umask.
+constexpr mode_t kNewFileMode = 0666;  // The umask is applied.
 
 std::unexpected<Problem> file_failed(const std::string& name, int os_errno) {
     return failed(fop::Status::kInternal, file_words(name, os_errno));
 }
 
-// How much was read, or an errno less than zero.
+// Returns the number of bytes, or a negative errno.
 ssize_t read_at(int fd, std::uint64_t offset, std::span<std::byte> into) {
     std::size_t done = 0;
     while (done < into.size()) {
@@ -81,11 +81,11 @@ Task<Outcome<std::size_t>> LocalSource::read_regular(std::uint64_t offset,
     co_return static_cast<std::size_t>(*size);
 }
 
-// What a pipe has is there at once.
+// Does not block: reads only when the stream is readable.
 Task<Outcome<std::size_t>> LocalSource::read_stream(std::span<std::byte> into) {
     std::size_t done = 0;
     while (done < into.size()) {
-        // Its writer takes the time it takes.
+        // No deadline: the writer of a pipe may be slow.
         const auto ready = co_await world_.reactor.poll(fd_, POLLIN, {.cancel = &world_.cancel});
         if (!ready) co_return failed(ready.error());
         const ssize_t size = ::read(fd_, into.data() + done, into.size() - done);
@@ -117,7 +117,7 @@ std::expected<std::unique_ptr<LocalSink>, std::string> LocalSink::open(LocalWorl
     }
     const auto whole = whole_path(path);
     if (!whole) return std::unexpected(file_words(sink->name_, whole.error()));
-    // As the program that opens a file for writing would be refused.
+    // The file is replaced, not opened for writing, but the same permission is required.
     if (is_there && ::access(path.c_str(), W_OK) != 0) {
         return std::unexpected(file_words(sink->name_, errno));
     }
@@ -127,7 +127,7 @@ std::expected<std::unique_ptr<LocalSink>, std::string> LocalSink::open(LocalWorl
     return sink;
 }
 
-// `mode` is that of the file that is replaced, or 0.
+// `mode` is the mode of the file that is replaced, or 0.
 bool LocalSink::open_draft(const std::string& path, unsigned mode) {
     path_ = path;
     const std::string directory = std::filesystem::path(path).parent_path();
@@ -165,7 +165,7 @@ Outcome<void> LocalSink::finish() {
         }
         draft_ = draft;
     }
-    // Some file systems tell of a full disk only now.
+    // Some file systems report a full disk only here.
     if (::close(std::exchange(fd_, -1)) != 0) return file_failed(name_, errno);
     if (path_.empty()) return {};
     if (std::rename(draft_.c_str(), path_.c_str()) != 0) return file_failed(name_, errno);

@@ -13,14 +13,14 @@
 
 namespace fopd::client {
 
-// What local files need: what blocks is done elsewhere, so that the sessions live on meanwhile.
+// What local files use: blocking calls run on the offload, so that the sessions stay alive.
 struct LocalWorld {
     core::Reactor& reactor;
     core::Offload& offload;
     core::CancelSource& cancel;
 };
 
-// A file, or with "-" standard input. What is no regular file, such as a pipe, is read once.
+// A file, or with "-" standard input. Only a regular file can be read again.
 class LocalSource final : public ByteSource {
 public:
     // The error is for people, and names the file.
@@ -41,7 +41,7 @@ private:
     const std::string name_;
     int fd_ = -1;
     bool is_regular_ = false;
-    std::uint64_t begin_ = 0;  // Standard input may stand anywhere in a file.
+    std::uint64_t begin_ = 0;  // Standard input may be a file that was read up to here.
     std::uint64_t size_bytes_ = 0;
 };
 
@@ -51,7 +51,7 @@ class LocalSink final : public ByteSink {
 public:
     static std::expected<std::unique_ptr<LocalSink>, std::string> open(LocalWorld world,
                                                                        const std::string& path);
-    // What was not finished is gone.
+    // Drops the file unless it was finished.
     ~LocalSink() override;
 
     Task<Outcome<void>> write(std::span<const std::byte> from) override;
@@ -63,8 +63,8 @@ private:
 
     LocalWorld world_;
     const std::string name_;
-    std::string path_{};   // Of the file that is made or replaced; empty: it is written as it is.
-    std::string draft_{};  // The name it has meanwhile, if it has any.
+    std::string path_{};   // Of the file that is made or replaced; empty: written directly.
+    std::string draft_{};  // The temporary name; empty: none.
     int fd_ = -1;
 };
 

@@ -15,7 +15,7 @@ std::string text_of(const fop::Range& range) {
     return std::to_string(range.offset) + " to " + std::to_string(range.end() - 1);
 }
 
-// The first and all that touch it are one.
+// Joins ranges that overlap or touch. Beyond kRangesMax, extends the last range.
 void join_all(std::vector<fop::Range>& ranges) {
     std::ranges::sort(ranges, {}, &fop::Range::offset);
     std::vector<fop::Range> apart;

@@ -24,7 +24,7 @@ namespace fopd::client {
 
 namespace {
 
-// Another try can turn out differently.
+// The failure may pass: the load goes on.
 bool may_pass(fop::Status status) {
     return status == fop::Status::kTryAgain || status == fop::Status::kBusy ||
            status == fop::Status::kTimedOut || status == fop::Status::kInternal;
@@ -34,7 +34,7 @@ void fill(std::span<std::byte> bytes, core::Random& random) {
     for (std::byte& each : bytes) each = static_cast<std::byte>(random.below(256));
 }
 
-// What nobody can compress, the same block after the other.
+// Repeats one block of random bytes, so that no block can be compressed.
 class Noise final : public ByteSource {
 public:
     Noise(std::uint64_t size_bytes, std::uint64_t seed) : size_bytes_(size_bytes), random_(seed) {
@@ -59,7 +59,7 @@ private:
     std::array<std::byte, 4096> block_{};
 };
 
-// What the jobs have in common. The clock starts when all of them are connected.
+// The state that all jobs share. The warm-up begins when all of them are connected.
 class ObjectRunning {
 public:
     ObjectRunning(const ObjectLoadOptions& options, const core::Clock& clock)
@@ -72,7 +72,7 @@ public:
     ObjectRunning(const ObjectRunning&) = delete;
     ObjectRunning& operator=(const ObjectRunning&) = delete;
 
-    // False when some job cannot run.
+    // False if a job has failed.
     bool wait_for_all() {
         std::unique_lock lock(mutex_);
         if (--unready_ == 0) {
@@ -98,10 +98,10 @@ public:
         const std::lock_guard lock(mutex_);
         if (--left_ == 0) eventfd_write(fd_, 1);
     }
-    // Can be read from when all jobs have ended.
+    // Readable when all jobs have ended.
     int fd() const { return fd_; }
     bool stopped() const { return stopped_; }
-    const LoadWindow& window() const { return window_; }  // Once all are ready.
+    const LoadWindow& window() const { return window_; }  // Requires: wait_for_all() has returned.
     std::optional<LoadFailure> take_failure() {
         const std::lock_guard lock(mutex_);
         return std::exchange(failure_, std::nullopt);
@@ -120,14 +120,14 @@ private:
     LoadWindow window_{};
 };
 
-// What is read or written; of objects that are created, how their names begin.
+// An object to read or write; for the creation of objects, the prefix of their names.
 struct Target {
     std::string name;
     fop::Fid fid{};
     std::uint64_t size_bytes = 0;
 };
 
-// The session outlives it: the caller waits.
+// Failures are printed, and otherwise ignored.
 Task<void> remove_one(ObjectSession* session, Target target, Duration timeout) {
     std::string name = target.name;
     const auto removed = co_await session->objects().remove(
@@ -137,7 +137,7 @@ Task<void> remove_one(ObjectSession* session, Target target, Duration timeout) {
                  removed.error().words.c_str());
 }
 
-// Operations under way on sessions of its own. All of it happens on its thread.
+// A thread with its own sessions, on which `depth` operations are in flight.
 class ObjectJob {
 public:
     ObjectJob(const ObjectLoadOptions& options, const core::Clock& clock, ObjectRunning& running,
@@ -186,7 +186,7 @@ private:
             session_->reactor().spawn(
                 gate, options_.op == ObjectOp::kCreate ? create_objects() : run_slot(&slot));
         }
-        co_await gate.close(session_->reactor());  // Each ends with the window.
+        co_await gate.close(session_->reactor());  // Each slot ends with the window.
     }
     Task<void> run_slot(Slot* slot) {
         const LoadWindow& window = running_.window();
@@ -230,7 +230,7 @@ private:
     ObjectClient::Wait wait() {
         return {.deadline = after(session_->reactor().now(), options_.timeout)};
     }
-    // When it ended.
+    // Counts an operation that ends now. Returns the time.
     Instant count(Instant begun, std::optional<Problem> problem) {
         const Instant now = clock_.now();
         const LoadWindow& window = running_.window();
@@ -248,8 +248,8 @@ private:
     const core::Clock& clock_;
     ObjectRunning& running_;
     const Target& target_;
-    const std::string prefix_;   // Of the names of what is created.
-    std::uint64_t created_ = 0;  // At least tried.
+    const std::string prefix_;   // Of the names of the objects that are created.
+    std::uint64_t created_ = 0;  // Including failures.
     std::thread thread_;
     ObjectSession* session_ = nullptr;
     std::vector<Slot> slots_;
@@ -258,7 +258,7 @@ private:
     std::string first_error_;
 };
 
-// The objects of a run, on the sessions of the thread that makes and removes them.
+// The objects of a run. The main thread makes and removes them, with its own sessions.
 class Targets {
 public:
     Targets(const ObjectLoadOptions& options, ObjectSession& session)

@@ -25,39 +25,39 @@ public:
     enum class Failure { kProblem, kBusy, kDenied };
     struct Problem {
         Failure failure = Failure::kProblem;
-        std::string words;  // They name the file.
+        std::string words;  // For people; they name the file.
     };
 
-    // A file that is not there counts as an empty one, or is a problem.
+    // Treats a missing file as empty, or as a problem.
     static std::expected<ReplacedFile, Problem> open(const std::string& path, Missing missing);
     ReplacedFile(ReplacedFile&& other) noexcept;
     ReplacedFile(const ReplacedFile&) = delete;
     ReplacedFile& operator=(const ReplacedFile&) = delete;
     ReplacedFile& operator=(ReplacedFile&&) = delete;
-    // Wipes what was read.
+    // Wipes the text, which may have keys.
     ~ReplacedFile();
 
     const std::string& text() const { return text_; }
-    // Durable on return, with mode and owner of the file there was; of a new one, its directory's
-    // group may read it if that is root's doing, and otherwise nobody.
+    // The new text is durable on return. Mode and owner stay. A new file is readable by its owner,
+    // and if root makes it, by the group of the directory.
     std::expected<void, Problem> replace(std::string_view text) const;
-    // As it was.
+    // Restores the file as it was opened.
     std::expected<void, Problem> put_back() const;
 
 private:
     ReplacedFile() = default;
     std::unexpected<Problem> problem(int os_errno) const;
 
-    std::string path_;  // Of the file itself, where a link led to it.
+    std::string path_;  // With links followed.
     std::string text_;
     bool existed_ = false;
     unsigned mode_ = 0600;
     unsigned owner_ = 0;
     unsigned group_ = 0;
-    int directory_fd_ = -1;  // Locked.
+    int directory_fd_ = -1;  // Holds the lock.
 };
 
-// Writes a file of mode 0600 that must not be there yet.
+// Makes a file with mode 0600. It is a problem if the file exists.
 std::expected<void, ReplacedFile::Problem> write_new_secret(const std::string& path,
                                                             std::string_view text);
 

@@ -8,11 +8,11 @@
 
 namespace fopd::client {
 
-// Why no server would take this as the name of a pool, job, user or group, whichever `what` says:
-// with its beginning, and safe for a terminal. Empty when one may.
+// The reason why no server would accept the name of a pool, job, user or group, as `what` says. It
+// quotes the beginning of the name, and is safe for a terminal. Empty if the name is valid.
 std::string fault_of_name(std::string_view what, std::string_view text);
 
-// The same for a request and what it borrows, but for the names of objects.
+// The same for all names in a request, except the names of objects.
 std::string fault_of(const fabric::CallRequest& request);
 
 }  // namespace fopd::client

@@ -26,7 +26,7 @@ int complain_about_file(const std::string& path) {
     return kExitRefused;
 }
 
-// A file under a name of its own, until all of it is there.
+// A file that has a temporary name until it is complete.
 class Draft {
 public:
     explicit Draft(const std::string& path)
@@ -42,7 +42,7 @@ public:
     Draft(const Draft&) = delete;
     Draft& operator=(const Draft&) = delete;
 
-    // What follows is said by errno when these are false.
+    // When these return false, errno has the reason.
     bool is_open() const { return fd_ >= 0 && ::fchmod(fd_, 0600) == 0; }
     bool write(std::string_view bytes) const {
         errno = write_all(fd_, std::as_bytes(std::span(bytes)));

@@ -15,7 +15,7 @@ namespace fopd::client {
 
 namespace {
 
-// In characters; all of what we print is one column wide or nearly so.
+// The number of characters: nearly all that are printed are one column wide.
 std::size_t width_of(const std::string& text) {
     return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
         return (static_cast<unsigned char>(c) & 0xc0U) != 0x80;
@@ -26,7 +26,7 @@ bool is_number(const std::string& text) {
     return !text.empty() && text.front() >= '0' && text.front() <= '9';
 }
 
-// "-" stands for a number that is not known.
+// A column of numbers may also have "-", for an unknown number.
 bool is_column_of_numbers(const std::vector<std::vector<std::string>>& rows, std::size_t column) {
     return std::any_of(rows.begin() + 1, rows.end(), [column](const auto& row) {
         return column < row.size() && is_number(row[column]);
@@ -73,7 +73,7 @@ std::string size_of(std::uint64_t bytes) {
     if (bytes < 1024) return std::to_string(bytes) + kUnits[0];
     auto size = static_cast<double>(bytes);
     std::size_t unit = 0;
-    // What would be shown as 1024.0 is one of the next.
+    // 1023.95 would be rounded to 1024.0: it is 1.0 of the next unit.
     while (size >= 1023.95) {
         size /= 1024;
         ++unit;

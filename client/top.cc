@@ -29,15 +29,15 @@ namespace {
 
 using nlohmann::json;
 
-// Shown at a time, of the request scheduler's.
+// How many classes of the request scheduler are shown.
 constexpr std::size_t kClassesMax = 20;
 
-// The counts of a locality, or with double their rates.
+// The counters of a locality; with double, their rates per second.
 template <typename Count>
 struct Locality {
     std::uint64_t index = 0;
     json core;
-    double busy = 0;  // Seconds, or a share of the time.
+    double busy = 0;  // Seconds; of rates, the share of the time.
     Count turns = 0;
     Count sleeps = 0;
     Count resumed = 0;
@@ -57,7 +57,7 @@ struct ClassSample {
     double oldest_s = 0;
 };
 
-// What one look at the daemon shows.
+// The figures of the daemon at one time.
 struct Sample {
     std::string name;
     std::string state;
@@ -113,10 +113,10 @@ struct ClassRates {
 struct Rates {
     double interval_s = 0;
     std::vector<LocalityRates> localities;
-    std::vector<ClassRates> classes;  // Those of most weight.
+    std::vector<ClassRates> classes;  // Those with the most requests queued first.
 };
 
-// Of one daemon: after a restart there is nothing to compare.
+// False after a restart of the daemon.
 bool are_comparable(const Sample& before, const Sample& now) {
     return before.pid == now.pid && now.uptime_s > before.uptime_s &&
            before.localities.size() == now.localities.size();
@@ -143,7 +143,7 @@ Rates rates_between(const Sample& before, const Sample& now) {
     }
     for (const ClassSample& b : now.classes) {
         const auto known = std::ranges::find(before.classes, b.name, &ClassSample::name);
-        // What began to count anew is not compared.
+        // The counters of a class may have begun again at 0.
         const bool is_same = known != before.classes.end() && known->served <= b.served;
         const ClassSample a = is_same ? *known : ClassSample{};
         const double throttled = (b.throttled_s - a.throttled_s) / rates.interval_s;
@@ -219,14 +219,14 @@ timespec timespec_of(double seconds) {
     return time;
 }
 
-// Where the blocks go, and how the time between them passes.
+// The output of the blocks of figures, and the wait between them.
 class Screen {
 public:
     virtual ~Screen() = default;
     virtual bool show(const std::string& block) = 0;
-    // False when nobody is looking any more.
+    // False when the user has ended the program, or the reader has gone.
     virtual bool wait(double seconds) = 0;
-    // Can be read from when wait() has something to do at once; -1 when that never is.
+    // Readable when wait() is to be called at once; -1: never.
     virtual int interrupt_fd() const = 0;
 };
 
@@ -236,7 +236,7 @@ public:
     bool show(const std::string& block) override {
         return output_ == Output::kQuiet || print(block);
     }
-    // A pipe whose reader has gone says so at once.
+    // Ends at once when the reader of a pipe has gone.
     bool wait(double seconds) override {
         const timespec time = timespec_of(seconds);
         pollfd reader{.fd = STDOUT_FILENO, .events = 0, .revents = 0};
@@ -258,7 +258,7 @@ public:
             sigaddset(&taken_, number);
         }
         sigprocmask(SIG_BLOCK, &taken_, &before_);
-        // Without it a request is not interrupted, and ends with its time.
+        // If this fails, a signal does not interrupt a request.
         signal_fd_ = signalfd(-1, &taken_, SFD_CLOEXEC | SFD_NONBLOCK);
         print(kEnter);
     }
@@ -267,7 +267,7 @@ public:
         if (signal_fd_ >= 0) close(signal_fd_);
         sigprocmask(SIG_SETMASK, &before_, nullptr);
         if (ended_by_ != 0) {
-            // As if it had not been taken: the parent sees what ended us.
+            // Ends by the same signal, so that the parent process sees it.
             std::signal(ended_by_, SIG_DFL);
             std::raise(ended_by_);
         }
@@ -308,8 +308,7 @@ private:
     int ended_by_ = 0;
 };
 
-// The answer, or nothing when nobody is looking any more. A signal is answered while the daemon is
-// silent.
+// Gets an answer. None: the user has ended the program. Signals are handled while waiting.
 std::optional<std::expected<AdminAnswer, AdminProblem>> ask(const Call& call, Screen& screen,
                                                             const char* path) {
     for (;;) {
@@ -319,13 +318,13 @@ std::optional<std::expected<AdminAnswer, AdminProblem>> ask(const Call& call, Sc
     }
 }
 
-// The classes are asked of the localities: one that is stuck keeps them, and is shown without.
+// The localities answer for the classes: while one is stuck, classes are not asked for.
 bool may_have_classes(const json& status) {
     return std::ranges::none_of(status.at("localities"),
                                 [](const json& at) { return at.at("state") == "stuck"; });
 }
 
-// Or the exit code.
+// The figures, or the exit code after a complaint.
 std::expected<Sample, int> look(const Call& call, Screen& screen) {
     const auto answer = ask(call, screen, "/v1/status");
     if (!answer) return std::unexpected(kExitDone);
@@ -335,7 +334,7 @@ std::expected<Sample, int> look(const Call& call, Screen& screen) {
     if (!may_have_classes(*status)) return sample;
     const auto lrs = ask(call, screen, "/v1/lrs");
     if (!lrs) return std::unexpected(kExitDone);
-    // While the node starts or stops there are none.
+    // There are no classes while the node starts or stops.
     const bool has_classes = lrs->has_value() && (*lrs)->status == 200;
     if (has_classes) sample.classes = classes_of(json::parse((*lrs)->body));
     return sample;

@@ -11,7 +11,7 @@ namespace fopd::client {
 
 namespace {
 
-// How often a server may lose the same window, or an upload as a whole.
+// How often the same window, or an upload as a whole, is sent because the server loses it.
 constexpr int kTries = 4;
 constexpr const char* kLoses = "the server loses what it was sent";
 
@@ -43,12 +43,12 @@ Task<Outcome<void>> Transfer::run_lanes(Lane lane, std::uint64_t bytes_max) {
     for (std::uint64_t i = 0; i < std::min<std::uint64_t>(options_.lanes, windows); ++i) {
         reactor_.spawn(gate, run_lane(lane));
     }
-    co_await gate.close(reactor_);  // Each ends by its waits' deadlines.
+    co_await gate.close(reactor_);  // Every lane ends: its waits have deadlines.
     if (problem_) co_return std::unexpected(*problem_);
     co_return {};
 }
 
-// Of its memory it uses as much as there are bytes.
+// The kernel provides only those pages of the memory that are written.
 Task<void> Transfer::run_lane(Lane lane) {
     const auto memory = std::make_unique_for_overwrite<std::byte[]>(options_.window_bytes);
     auto done = co_await (this->*lane)({memory.get(), options_.window_bytes});
@@ -59,7 +59,7 @@ Task<void> Transfer::run_lane(Lane lane) {
 
 Task<bool> Transfer::take_turn(std::uint64_t offset) {
     while (turn_ != offset && !finished_) {
-        // The one whose turn it is has a deadline, or waits for its source as long as that takes.
+        // No deadline: the lane whose turn it is has one, or waits for its source.
         [[maybe_unused]] const auto woken = co_await turns_.wait({});
     }
     co_return !finished_;
@@ -227,7 +227,7 @@ Task<Outcome<void>> Overwrite::send(Window window) {
 
 namespace {
 
-// One piece after the other, none of which is cut.
+// Sends one piece at a time, so that the pieces are appended in order.
 TransferOptions in_one_lane(TransferOptions options) {
     options.lanes = 1;
     options.window_bytes = fop::kTransferBytesMax;
@@ -269,7 +269,7 @@ Task<Outcome<std::uint64_t>> Get::run(fop::Fid fid, fop::Range range) {
     co_return moved_;
 }
 
-// Windows begin where multiples of their length do, so that they consist of whole fops.
+// Windows begin at multiples of their length, so that they consist of whole fops.
 Task<Outcome<void>> Get::lane(std::span<std::byte> memory) {
     while (!finished() && next_ < range_.end()) {
         const std::uint64_t offset = next_;

@@ -13,19 +13,19 @@
 
 namespace fopd::client {
 
-// Where the bytes of a transfer come from.
+// The source of the bytes of a transfer.
 class ByteSource {
 public:
     virtual ~ByteSource() = default;
-    // Fills `into`; fewer bytes are the last ones. Called for one place after the other, and again
-    // for what was read before only if it repeats().
+    // Fills `into`; returns fewer bytes only at the end. The offsets of the calls ascend, unless
+    // the source repeats().
     virtual Task<Outcome<std::size_t>> read(std::uint64_t offset, std::span<std::byte> into) = 0;
     virtual bool repeats() const = 0;
-    // As far as it is known; 0: it is not.
+    // 0: not known.
     virtual std::uint64_t size_bytes() const = 0;
 };
 
-// Where they go to, one behind the other.
+// The destination of the bytes of a transfer, which are written in order.
 class ByteSink {
 public:
     virtual ~ByteSink() = default;
@@ -33,19 +33,19 @@ public:
 };
 
 struct TransferOptions {
-    // Memory: so much for each of those that move bytes side by side.
+    // Each lane has memory for one window, and moves one window at a time.
     std::uint64_t window_bytes = 8U << 20;  // A multiple of fop::kBlockBytes.
     std::uint32_t lanes = 3;
-    // How long the server may take for one window.
+    // The time limit of the server for one window.
     Duration patience{30s};
     core::CancelSource* cancel = nullptr;
 };
 
-// Moves what may be larger than memory: windows of it are read, and several are on their way at a
-// time. Objects of one window are moved in it as a whole. One transfer each; it outlives run().
+// Moves data that may be larger than memory, in windows, several of which are in flight at a time.
+// An instance makes one transfer, and outlives run().
 class Transfer {
 public:
-    // How far it is; a window that is sent again counts once.
+    // The progress; a window that is sent again counts once.
     std::uint64_t moved_bytes() const { return moved_; }
 
 protected:
@@ -58,17 +58,17 @@ protected:
         std::uint64_t offset = 0;
         std::span<std::byte> bytes{};
     };
-    // What a lane does: it ends when there are no more windows, or with a problem.
+    // Moves windows until there are no more, or one fails.
     using Lane = Task<Outcome<void>> (Transfer::*)(std::span<std::byte> memory);
     Task<Outcome<void>> run_lanes(Lane lane, std::uint64_t bytes_max);
     Task<void> run_lane(Lane lane);
 
     ObjectClient::Wait wait() const;
-    // Until the source or the sink, which take one call at a time, is this window's; false when the
-    // end was reached meanwhile, or something failed.
+    // The source and the sink take one call at a time, in order of the windows. Waits for the turn
+    // of this window; false if the end was reached meanwhile, or a window failed.
     Task<bool> take_turn(std::uint64_t offset);
     void end_turn(std::uint64_t next_offset);
-    // No more windows.
+    // Lets the lanes begin no more windows.
     void finish();
     bool finished() const { return finished_; }
 
@@ -76,7 +76,7 @@ protected:
     ObjectClient& objects_;
     const TransferOptions options_;
     std::uint64_t moved_ = 0;
-    std::uint64_t next_ = 0;  // Where the next window begins.
+    std::uint64_t next_ = 0;  // The offset of the next window.
 
 private:
     std::uint64_t turn_ = 0;
@@ -85,7 +85,7 @@ private:
     std::optional<Problem> problem_;
 };
 
-// From a source to the server, in order of reading.
+// A transfer from a source to the server.
 class Sending : public Transfer {
 protected:
     Sending(core::Reactor& reactor, ObjectClient& objects, ByteSource& source,
@@ -93,21 +93,22 @@ protected:
         : Transfer(reactor, objects, options), source_(source) {}
     ~Sending() = default;
 
-    // Reads from `next_` on to the end and sends all of it.
+    // Reads the source from `next_` to its end, and sends all of it.
     Task<Outcome<void>> send_all();
     virtual Task<Outcome<void>> send(Window window) = 0;
-    // Whether the window needs neither be read nor sent.
+    // The server has the window: it is neither read nor sent.
     virtual bool is_sent(std::uint64_t /*offset*/) const { return false; }
 
     ByteSource& source_;
-    std::uint64_t end_ = 0;  // Of what was read.
+    std::uint64_t end_ = 0;  // The end of the bytes that were read.
 
 private:
     Task<Outcome<void>> lane(std::span<std::byte> memory);
 };
 
-// A whole object. A server that starts anew meanwhile is sent again what it has lost; of a source
-// that does not repeat itself nothing is forgotten before it is durable.
+// Stores a whole object. If the server starts anew meanwhile, the windows that it has lost are sent
+// again; those of a source that does not repeat are kept until they are durable. An object that
+// fits into one window is put at once.
 class Put final : public Sending {
 public:
     Put(core::Reactor& reactor, ObjectClient& objects, ByteSource& source,
@@ -116,7 +117,7 @@ public:
 
 private:
     Task<Outcome<fop::Fid>> upload(Window first);
-    // kLost: what is missing now is to be sent again; kNotFound: everything.
+    // After kLost the missing windows are to be sent again, after kNotFound all of them.
     Task<Outcome<void>> upload_once(Window first);
     Task<Outcome<void>> send(Window window) override;
     bool is_sent(std::uint64_t offset) const override;
@@ -124,11 +125,11 @@ private:
 
     NewObject object_;
     fop::Fid fid_{};
-    bool first_only_ = true;                   // What was read is still in memory.
-    std::vector<std::uint64_t> incarnations_;  // In which each window was taken; 0: in none.
+    bool first_only_ = true;  // Only the first window was read; it is still in memory.
+    std::vector<std::uint64_t> incarnations_;  // The one that took each window; 0: not sent.
 };
 
-// Into an object that is there, from an offset on.
+// Writes into an existing object, beginning at an offset.
 class Overwrite final : public Sending {
 public:
     struct Place {
@@ -146,12 +147,12 @@ private:
     Place place_{};
 };
 
-// Behind the end of an object, in pieces of fop::kTransferBytesMax, each of which is atomic.
+// Appends to an object in pieces of fop::kTransferBytesMax; each piece is atomic.
 class Appending final : public Sending {
 public:
     Appending(core::Reactor& reactor, ObjectClient& objects, ByteSource& source,
               TransferOptions options = {});
-    // Where the first piece lies; nothing when there was none.
+    // Returns the offset of the first piece; none if the source was empty.
     Task<Outcome<std::optional<std::uint64_t>>> run(fop::Fid fid);
 
 private:
@@ -161,12 +162,12 @@ private:
     std::optional<std::uint64_t> first_;
 };
 
-// A range of an object into a sink. What lies behind the end of the object is left out.
+// Reads a range of an object, up to the end of the object, into a sink.
 class Get final : public Transfer {
 public:
     Get(core::Reactor& reactor, ObjectClient& objects, ByteSink& sink,
         TransferOptions options = {});
-    // How many bytes there were.
+    // Returns the number of bytes.
     Task<Outcome<std::uint64_t>> run(fop::Fid fid, fop::Range range);
 
 private:

@@ -21,10 +21,10 @@ class App;
 
 namespace fopd::client {
 
-// For one fop, for one window of a transfer, for one question to a daemon.
+// The time limit for one fop, one window of a transfer, or one request to a daemon.
 inline constexpr Duration kTimeoutDefault = 30s;
 
-// What verbs take besides the global options; each declares what it uses.
+// The arguments of all verbs, besides the global options. Each verb declares those that it uses.
 struct VerbArguments {
     std::string level;
     double interval_s = 1;
@@ -36,7 +36,7 @@ struct VerbArguments {
     std::uint32_t jobs = 1;
     double seconds = 10;
     bool durable = false;
-    std::string object;  // Empty: those it makes itself.
+    std::string object;  // Empty: bench makes its own.
     std::uint64_t object_bytes = 64U << 20;
 
     std::string device;
@@ -49,7 +49,7 @@ struct VerbArguments {
     std::string new_name;
     std::string prefix;
     std::string group;
-    std::string owner;  // Or OWNER:GROUP.
+    std::string owner;  // OWNER, OWNER:GROUP or :GROUP.
     std::uint16_t mode = 0;
     std::uint64_t offset = 0;
     std::optional<std::uint64_t> length;
@@ -77,11 +77,11 @@ struct VerbArguments {
     std::uint64_t generation = 0;
 };
 
-// Where and as whom fops are sent.
+// The server of the fops, and the identity of the client.
 struct Remote {
     std::string server = "tcp://127.0.0.1:31470";
     std::string key_file;
-    std::string token;  // Or the file it is in.
+    std::string token;  // The token, or the file that holds it.
     std::string job;
 };
 
@@ -99,13 +99,13 @@ struct Call {
 
 // A verb of fopctl.
 struct Verb {
-    std::string_view name;  // Of several words, the last is what is done to the others.
+    std::string_view name;  // Of several words: the groups, and last the verb.
     std::string_view summary;
-    // How long it waits for the server without --timeout; 0: as long as it takes.
+    // The time limit without --timeout; 0: none.
     Duration timeout;
-    // Adds its own options, or null.
+    // Adds the options of the verb; null: it has none.
     void (*declare)(CLI::App& app, VerbArguments& arguments);
-    // The exit code. Throws nlohmann's exceptions when the answer has not the form it should.
+    // Returns the exit code. Throws exceptions of nlohmann-json if an answer has another form.
     int (*run)(const Call& call);
 };
 

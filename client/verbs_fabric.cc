@@ -30,7 +30,7 @@ namespace fopd::client {
 
 namespace {
 
-// Until connections, credits and caches are what they will be.
+// The warm-up ends before the measurement: connections, credits and caches are settled by then.
 constexpr double kWarmUpShare = 0.1;
 constexpr double kWarmUpMax = 1;
 
@@ -62,7 +62,7 @@ double microseconds(std::uint64_t nanoseconds) {
 
 // -- ping --
 
-// The answer to one ping, which a descriptor announces.
+// The answer to one ping. The descriptor becomes readable when it arrives.
 class Pong {
 public:
     Pong() : fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
@@ -177,7 +177,7 @@ int run_ping(const Call& call) {
 
 // -- bench --
 
-// What is measured: messages, or objects.
+// An operation that bench measures, on messages or on objects.
 struct OpName {
     const char* name;
     std::optional<LoadOp> op;
@@ -227,7 +227,7 @@ Duration in_ns(double seconds) {
     return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
 }
 
-// What came of it, or an exit code.
+// The measurement, or the exit code after a complaint.
 using Measured = std::expected<std::unique_ptr<LoadResult>, int>;
 
 Measured measure_messages(const Call& call, LoadOp op, std::uint64_t size_bytes) {

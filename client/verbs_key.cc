@@ -46,7 +46,7 @@ fop::Key new_key() {
     return key;
 }
 
-// Names with commas between, each a name and there once; nothing otherwise.
+// Reads different names with commas between them. None: the text has another form.
 std::optional<std::vector<std::string>> names_in(std::string_view text) {
     std::vector<std::string> names;
     if (text.empty()) return names;
@@ -61,7 +61,7 @@ std::optional<std::vector<std::string>> names_in(std::string_view text) {
     return names;
 }
 
-// "90s", "15min", "12h", "7d" in seconds.
+// Reads a time such as "90s", "15min", "12h" or "7d". None: the text has another form.
 std::optional<std::int64_t> seconds_in(std::string_view text) {
     struct Unit {
         std::string_view name;
@@ -89,7 +89,7 @@ std::string date_of(std::int64_t unix_seconds) {
 
 // -- the file of principals --
 
-// The file, read and understood. Otherwise the exit code, after a complaint.
+// The file and its parsed text, or the exit code after a complaint.
 struct Opened {
     ReplacedFile file;
     PrincipalsFile principals;
@@ -110,7 +110,8 @@ std::expected<Opened, int> open_principals(const Call& call, ReplacedFile::Missi
     return Opened{.file = std::move(*file), .principals = std::move(*principals)};
 }
 
-// Replaces the file and has the daemon read it, or leaves all as it was. The exit code.
+// Replaces the file and has the daemon read it. If the daemon refuses it, restores the file.
+// Returns the exit code.
 int take_effect(const Call& call, const Opened& opened) {
     if (const auto done = opened.file.replace(opened.principals.text()); !done) {
         return complain_about(call, done.error());
@@ -179,7 +180,7 @@ void declare_key_create(CLI::App& app, VerbArguments& arguments) {
     app.add_option("--out", arguments.file, "A new file for the key; else it is printed");
 }
 
-// One for each pool; nothing otherwise.
+// Reads one quota for each pool. None: a text has another form, or a pool is named twice.
 std::optional<std::vector<PrincipalsFile::Quota>> quotas_in(const std::vector<std::string>& texts) {
     std::vector<PrincipalsFile::Quota> quotas;
     for (const std::string& text : texts) {
@@ -329,7 +330,7 @@ void declare_token_create(CLI::App& app, VerbArguments& arguments) {
         ->capture_default_str();
 }
 
-// 32 hexadecimal digits that name an object; nothing otherwise.
+// Reads 32 hexadecimal digits. None: the text has another form, or names no object.
 std::optional<fop::Fid> parse_fid(std::string_view text) {
     constexpr std::size_t kHalf = 16;
     if (text.size() != 2 * kHalf) return std::nullopt;
@@ -354,7 +355,7 @@ std::expected<fop::Fid, int> look_up(const Call& call, const std::string& name) 
                                           exit_code_of(found.error().status)));
 }
 
-// Why nothing can be asked for that is called so; empty: it can.
+// The reason why the arguments cannot name an object; empty if they can, or name none.
 std::string fault_of_object(const VerbArguments& asked) {
     if (!asked.fid.empty() && !parse_fid(asked.fid)) {
         return "--fid is 32 hexadecimal digits, as stat shows them";
@@ -364,7 +365,7 @@ std::string fault_of_object(const VerbArguments& asked) {
     return good ? std::string() : "--object: " + std::string(good.error().context);
 }
 
-// What the token is to be for; the exit code, after a complaint, when there is no such thing.
+// The object for which the token is asked, or the exit code after a complaint.
 std::expected<fop::TokenObject, int> object_asked(const Call& call) {
     const VerbArguments& asked = call.arguments;
     if (const auto fid = parse_fid(asked.fid)) return fop::token_object(*fid);

@@ -28,7 +28,7 @@ using nlohmann::json;
 
 // -- show --
 
-// As rules have it: "500/s x4 2000/s".
+// The shares of a class: "500/s x4 limit 2000/s".
 std::string granted(const json& shares) {
     std::string text;
     if (shares.contains("reservation")) text += shown(shares.at("reservation")) + "/s ";
@@ -72,7 +72,8 @@ std::string difference_line(const json& differs) {
     return "other than in the file: " + shown(differs) + "; `fopctl lrs save` writes it there\n";
 }
 
-// As `lrs set` takes them: a line of the section's, and one of each policy's that has some.
+// The settings in the form that `lrs set` takes: one line for the section, and one for each policy
+// that has settings.
 std::string settings_lines(const json& settings) {
     const auto add = [](std::string& line, const std::string& key, const json& value) {
         line += (line.empty() ? "" : " ") + key + "=" + shown(value);
@@ -101,10 +102,10 @@ int run_lrs_show(const Call& call) {
 
 // -- changes --
 
-// The file has as many bytes at most that the daemon reads of one.
+// The daemon accepts no larger body.
 constexpr std::size_t kRuleFileBytesMax = 5UL << 20;
 
-// The rules of a file, or of standard input. Nothing: they cannot be read, and that was said.
+// Reads the rules of a file, or of standard input. None: they cannot be read; it has complained.
 std::optional<std::string> read_rules(const Call& call, const std::string& file) {
     const bool is_stdin = file == "-";
     const int fd = is_stdin ? STDIN_FILENO : ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
@@ -149,7 +150,7 @@ int run_lrs_set(const Call& call) {
         return kExitUsage;
     }
     std::string target = "/v1/lrs/set";
-    std::string policy;  // Empty: the one that is in force.
+    std::string policy;  // Empty: the policy in force.
     if (!words.empty() && words.front().find('=') == std::string::npos) {
         policy = words.front();
         words = words.subspan(1);
@@ -248,7 +249,7 @@ int run_rule_load(const Call& call) {
     return text ? change_rules(call, "/v1/lrs/rule/load", *text) : kExitRefused;
 }
 
-// As `lrs rule load` reads it.
+// Prints the rules in the form that `lrs rule load` reads.
 std::string rules_page(const json& rules) {
     std::string page = "# rules of " + shown(rules.at("rules_of")) + ", version " +
                        shown(rules.at("version")) + "\n";
@@ -286,7 +287,7 @@ int run_lrs_which(const Call& call) {
 
 // -- save --
 
-// Nothing when the file has it; else the exit code.
+// Writes the draft into the file. Returns the exit code if that fails, none otherwise.
 std::optional<int> write_draft(const Call& call, const json& draft) {
     const auto path = draft.at("file").get<std::string>();
     const auto file = ReplacedFile::open(path, ReplacedFile::Missing::kProblem);

@@ -67,7 +67,7 @@ int run_devices(const Call& call) {
     return show_answer(call, call.client.get("/v1/devices"), &device_table);
 }
 
-// What is no name is not sent: it could be anything in a URL.
+// Other text is not sent: it could change the meaning of the URL.
 bool is_device_name(const std::string& device) {
     return std::ranges::all_of(
         device, [](char c) { return std::isalnum(c) || c == '.' || c == '_' || c == '-'; });
@@ -112,7 +112,7 @@ int run_scrub(const Call& call) {
     if (!call.arguments.show) {
         const auto done = order(call, "/v1/scrub");
         if (!done) return done.error();
-        // There is nothing to be ended on a disk that is not open.
+        // A disk that is not open has no scrub to end: that is no problem.
         if (!call.arguments.end) problems = done->value("problems", problems);
     }
     const auto answer = call.client.get("/v1/devices");
@@ -245,11 +245,11 @@ std::string check_page(const json& checks) {
     return page;
 }
 
-// Those that were asked for; waits until none runs any more.
+// Gets the report of the checks; without --show, waits until none is running.
 std::expected<AdminAnswer, AdminProblem> wait_for_checks(const Call& call,
                                                          const std::string& query) {
     for (;;) {
-        // The server answers when nothing runs any more, or after a moment.
+        // The daemon answers when no check is running, or after a moment.
         auto answer = call.client.get("/v1/store/check-report?wait=" +
                                       std::string(call.arguments.show ? "no" : "yes") + query);
         if (!answer || exit_code_of(answer->status) != kExitDone || call.arguments.show) {
@@ -274,7 +274,7 @@ int run_store_check(const Call& call) {
     if (!checks) return checks.error();
     const int code = show(call, answer->body, [&] { return check_page(*checks); });
     if (code != kExitDone) return code;
-    // What was not finished, or is a disk that is not there, has not shown that all is well.
+    // A check that was not finished, or whose disk is missing, does not show that all is well.
     const bool only_looks = call.arguments.show || call.arguments.end;
     const bool is_well = std::ranges::all_of(*checks, [only_looks](const json& at) {
         const json& state = at.at("state");
@@ -374,7 +374,7 @@ void declare_trace(CLI::App& app, VerbArguments& arguments) {
     app.add_option("fop", arguments.id, "The fop, as the log names it; none: all that run");
 }
 
-// In the order in which the fop went through its phases.
+// `fop` keeps the order in which the fop went through its phases.
 std::string trace_page(const nlohmann::ordered_json& fop) {
     std::string page =
         "fop " + shown(fop.at("id")) + "  " + shown(fop.at("op")) + "  " + shown(fop.at("state"));
@@ -410,7 +410,7 @@ std::string running_table(const json& answer) {
 int run_trace(const Call& call) {
     const std::string& id = call.arguments.id;
     if (id.empty()) return show_answer(call, call.client.get("/v1/trace"), &running_table);
-    // What is no identifier is not sent: it could be anything in a URL.
+    // Other text is not sent: it could change the meaning of the URL.
     if (id.find_first_not_of("0123456789abcdefABCDEF-") != std::string::npos) {
         complain("trace: a fop is named by a session and a request, such as 5f3a-17");
         return kExitUsage;
@@ -429,26 +429,26 @@ constexpr std::array kNodeVerbs{
          run_top},
     Verb{"sessions", "Show who is connected", kTimeoutDefault, nullptr, run_sessions},
     Verb{"devices", "Show the node's disks", kTimeoutDefault, nullptr, run_devices},
-    // As long as its log takes to be read, and clients to hear their replies.
+    // No limit: the daemon reads the disk's log first, or sends pending replies.
     Verb{"device add", "Open a disk that the configuration names", Duration{0}, declare_device,
          run_device_add},
     Verb{"device remove", "Let a disk go that has nothing on it", Duration{0}, declare_device,
          run_device_remove},
-    // As long as it takes to forget many names.
+    // No limit: the daemon may have many names to forget.
     Verb{"device forget", "Write off a disk that is lost, and what was on it", Duration{0},
          declare_device_forget, run_device_forget},
     Verb{"scrub", "Read all data of disks and compare it with its checksums", kTimeoutDefault,
          declare_scrub, run_scrub},
     Verb{"store check", "Hold together what disks say of themselves", kTimeoutDefault,
          declare_store_check, run_store_check},
-    // As long as it takes.
+    // No limit: a backup may be large.
     Verb{"store backup", "Save what the daemon keeps beside its disks", Duration{0},
          declare_store_backup, run_store_backup},
     Verb{"trace", "Show what runs, or where a fop spent its time", kTimeoutDefault, declare_trace,
          run_trace},
-    // As long as disks take to come or to go.
+    // No limit: disks may be added or removed.
     Verb{"reload", "Read the configuration again", Duration{0}, nullptr, run_reload},
-    // As long as the daemon's own drain_timeout says.
+    // No limit here: the daemon has its own drain_timeout.
     Verb{"drain", "Take nothing new and wait until the daemon is idle", Duration{0}, nullptr,
          run_drain},
     Verb{"log-level", "Change what is logged, until the next reload", kTimeoutDefault,

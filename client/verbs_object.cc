@@ -24,13 +24,13 @@ namespace fopd::client {
 
 namespace {
 
-// A name as it is in a pipe, and escaped on a terminal.
+// The name of an object: escaped for a terminal, unchanged for a pipe.
 std::string listed(const std::string& name) {
     static const bool kOnTerminal = ::isatty(STDOUT_FILENO) == 1;
     return kOnTerminal ? core::printable(name) : name;
 }
 
-// "2026-11-21T09:30:00.123456789Z", for programs, or local time to the second, for people.
+// With kJson "2026-11-21T09:30:00.123456789Z", for programs; otherwise local time, for people.
 std::string time_of(std::uint64_t since_1970_ns, Output output) {
     const auto seconds = static_cast<std::time_t>(since_1970_ns / 1'000'000'000);
     std::tm parts{};
@@ -183,7 +183,7 @@ Task<int> put(Run* run) {
         {{"name", run->name()}, {"fid", hex_of(*fid)}, {"size", transfer.moved_bytes()}});
 }
 
-// Of an object that is read: what of the range lies before its end, into the file.
+// Copies the range of the object, as far as the object reaches, into the file.
 Task<int> copy_range(Run* run, ObjectInfo info, fop::Range wanted) {
     auto sink = LocalSink::open(run->local(), run->arguments.file);
     if (!sink) {
@@ -205,7 +205,7 @@ Task<int> copy_range(Run* run, ObjectInfo info, fop::Range wanted) {
         co_return run->complain_about(finished.error());
     }
     const bool is_output = run->arguments.file == "-";
-    if (is_output) co_return kExitDone;  // Nothing but the bytes.
+    if (is_output) co_return kExitDone;  // Standard output has the bytes alone.
     co_return run->done({{"name", run->name()}, {"fid", hex_of(info.fid)}, {"size", *got}});
 }
 
@@ -298,7 +298,7 @@ Task<int> change_mode(Run* run, ObjectInfo info) {
     co_return co_await change(run, std::move(info), std::move(wish));
 }
 
-// What is before the colon, and what is behind it.
+// The owner stands before the colon, the group behind it.
 Task<int> change_owner(Run* run, ObjectInfo info) {
     const std::string& text = run->arguments.owner;
     const std::size_t colon = text.find(':');
@@ -310,7 +310,7 @@ Task<int> change_owner(Run* run, ObjectInfo info) {
 
 // -- all of it --
 
-// The pool that was asked for, or all.
+// The pool that the arguments name, or all pools.
 Task<Outcome<std::vector<PoolSpace>>> find_pools(Run* run) {
     auto pools = co_await run->objects.statfs(run->wait());
     const std::string& wanted = run->arguments.pool;
@@ -362,7 +362,7 @@ std::string line_of(const ObjectPage::Entry& entry, bool is_long) {
     return line + listed(entry.name) + "\n";
 }
 
-// Page by page, so that memory does not grow with the names.
+// Prints page by page, so that memory does not grow with the number of names.
 Task<int> list(Run* run) {
     const Output output = run->call.output;
     ObjectClient::ListWish wish{.pool = run->arguments.pool, .prefix = run->arguments.prefix};
@@ -371,7 +371,7 @@ Task<int> list(Run* run) {
         ObjectClient::ListWish next = wish;
         auto page = co_await run->objects.list(std::move(next), run->wait());
         if (!page) {
-            // What there is has come.
+            // With a disk missing, the names on the other disks were all listed before.
             const bool is_whole = page.error().status == fop::Status::kMediumMissing;
             const bool is_open = is_whole && output == Output::kJson;
             if (is_open && !print(is_first ? "[]\n" : "]\n")) co_return kExitRefused;
@@ -430,7 +430,7 @@ Task<int> move(Run* run, ObjectInfo info) {
     co_return run->done({{"name", run->arguments.new_name}, {"fid", hex_of(info.fid)}});
 }
 
-// One that fails does not keep the others; the exit code is the first one's.
+// Goes on after a failure; the exit code is that of the first failure.
 Task<int> remove(Run* run) {
     int exit_code = kExitDone;
     nlohmann::ordered_json removed = nlohmann::ordered_json::array();
