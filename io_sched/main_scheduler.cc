@@ -408,37 +408,4 @@ void MainScheduler::collect(core::MetricSink& sink, std::string_view locality) c
     }
 }
 
-// -- for coroutines --
-
-MainScheduler::Awaiter::Awaiter(MainScheduler& scheduler, IoType what, const IoPart& part,
-                                const IoOptions& options)
-    : IoRequest(&on_complete), scheduler_(scheduler), part_(part) {
-    type = what;
-    priority = options.priority;
-    wait = options.wait;
-    parts = std::span(&part_, 1);
-    result = std::unexpected(error_of(Errc::kClosed, "the I/O scheduler stopped"));
-}
-
-void MainScheduler::Awaiter::on_complete(IoRequest& request) {
-    auto& self = static_cast<Awaiter&>(request);
-    self.scheduler_.reactor_.schedule(self.handle_);
-}
-
-MainScheduler::Awaiter MainScheduler::read(MediumId medium, core::Buffer into, std::uint64_t offset,
-                                           IoOptions options) {
-    return {*this, IoType::kRead, {.medium = medium, .buffer = into, .offset = offset}, options};
-}
-
-MainScheduler::Awaiter MainScheduler::write(MediumId medium, core::Buffer from,
-                                            std::uint64_t offset, IoOptions options) {
-    return {*this, IoType::kWrite, {.medium = medium, .buffer = from, .offset = offset}, options};
-}
-
-MainScheduler::Awaiter MainScheduler::format(MediumId medium, std::uint64_t offset,
-                                             std::uint64_t size_bytes, IoOptions options) {
-    const core::Buffer range{.size_bytes = size_bytes};
-    return {*this, IoType::kFormat, {.medium = medium, .buffer = range, .offset = offset}, options};
-}
-
 }  // namespace fopd::io_sched

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <array>
-#include <coroutine>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -26,12 +25,6 @@ namespace fopd::io_sched {
 class IoDevice;
 class IoSchedulers;
 
-// What may be said of one read, write or format besides what and where.
-struct IoOptions {
-    core::WaitOptions wait{};
-    IoPriority priority = IoPriority::kForeground;
-};
-
 // A locality's way to its devices: requests are pushed here, wait in the I/O scheduler of their
 // type, and are given to a device when it has room. At the end of every turn all that can go goes.
 //
@@ -39,8 +32,6 @@ struct IoOptions {
 // destruction. One that is destroyed with its world forgets what it holds.
 class MainScheduler final : core::Poller, core::Timer {
 public:
-    class Awaiter;
-
     MainScheduler(core::Reactor& reactor, const IoSchedSettings& settings);
     ~MainScheduler();
     MainScheduler(const MainScheduler&) = delete;
@@ -63,12 +54,6 @@ public:
     // Gives up a request, as its CancelSource would: it completes with kCancelled if a part of it
     // waits for a device; what runs runs on.
     void cancel(IoRequest& request);
-
-    // For coroutines: `co_await scheduler.read(…)` gives a Result<void>; kClosed when closed().
-    Awaiter read(MediumId medium, core::Buffer into, std::uint64_t offset, IoOptions options = {});
-    Awaiter write(MediumId medium, core::Buffer from, std::uint64_t offset, IoOptions options = {});
-    Awaiter format(MediumId medium, std::uint64_t offset, std::uint64_t size_bytes,
-                   IoOptions options = {});
 
     // Takes nothing in any more; what waits fails with kClosed, what runs ends first. No deadline:
     // the kernel bounds what a device does. Devices are removed by it.
@@ -139,26 +124,6 @@ private:
     std::uint64_t arrivals_ = 0;
     bool changed_ = false;  // Since the last pass: something may be able to go.
     bool closed_ = false;
-};
-
-// Waits for a request of one part. Lives in the frame of the coroutine that waits.
-class MainScheduler::Awaiter final : IoRequest {
-public:
-    Awaiter(MainScheduler& scheduler, IoType type, const IoPart& part, const IoOptions& options);
-
-    bool await_ready() const { return scheduler_.closed(); }
-    void await_suspend(std::coroutine_handle<> handle) {
-        handle_ = handle;
-        scheduler_.push(*this);
-    }
-    [[nodiscard]] Result<void> await_resume() const { return result; }
-
-private:
-    static void on_complete(IoRequest& request);
-
-    MainScheduler& scheduler_;
-    IoPart part_;
-    std::coroutine_handle<> handle_;
 };
 
 }  // namespace fopd::io_sched

@@ -15,6 +15,7 @@
 #include "io_sched/io_device.h"
 #include "tests/catch.h"
 #include "tests/devices/blocks.h"
+#include "tests/io_sched/awaited_io.h"
 #include "tests/io_sched/manual_device.h"
 #include "tests/io_sched/requests.h"
 #include "tests/replay.h"
@@ -120,7 +121,7 @@ TEST_CASE("io_sched main: what was written is read back, through the simulated d
     devices::MemoryDisk disk(*world.reactor, image, {});
     MainScheduler main(*world.reactor, {});
     REQUIRE(main.add_device(kA, disk).has_value());
-    const auto all = [](MainScheduler* io) -> Task<bool> {
+    const auto all = [](AwaitedIo* io) -> Task<bool> {
         const Blocks from(4, 0x5a);
         const Blocks into(4);
         const auto written = co_await io->write(kA, from.buffer(), 8 * kBlockBytes);
@@ -129,13 +130,14 @@ TEST_CASE("io_sched main: what was written is read back, through the simulated d
         const auto formatted = co_await io->format(kA, 8 * kBlockBytes, 4 * kBlockBytes);
         const auto beyond = co_await io->read(kA, into.buffer(), 62 * kBlockBytes);
         const bool refused = !beyond && beyond.error().code == Errc::kInvalid;
-        co_await io->stop();
+        co_await io->scheduler().stop();
         const auto late = co_await io->read(kA, into.buffer(), 0);
         const bool closed = !late && late.error().code == Errc::kClosed;
         co_return written&& read&& same&& formatted&& refused&& closed;
     };
 
-    CHECK(world.world.run(*world.reactor, all(&main)) == true);
+    AwaitedIo io(*world.reactor, main);
+    CHECK(world.world.run(*world.reactor, all(&io)) == true);
     CHECK(disk.counts().writes == 1);
     CHECK(disk.counts().discards == 1);
 }
@@ -486,14 +488,15 @@ TEST_CASE("io_sched main: its world may end at any time", "[io_sched]") {
     CountedRequest runs(IoType::kRead, {kA});
     CountedRequest waits(IoType::kRead, {kA});
     CountedRequest over(IoType::kRead, {kA});
-    const auto wait_for_it = [](MainScheduler* io) -> Task<void> {
+    const auto wait_for_it = [](AwaitedIo* io) -> Task<void> {
         const Blocks into(1);
         const auto result = co_await io->read(kA, into.buffer(), 0);
         CHECK_FALSE(result.has_value());  // Never reached.
     };
+    AwaitedIo io(*stage.reactor, *stage.main);
     stage.push(runs);
     stage.push(waits);
-    stage.reactor->spawn(stage.gate, wait_for_it(&*stage.main));
+    stage.reactor->spawn(stage.gate, wait_for_it(&io));
     stage.settle();
     stage.main->push(over);
     stage.main->cancel(over);
@@ -649,6 +652,7 @@ public:
         disk_b_.emplace(*world_.reactor, image_b_,
                         devices::MemoryDiskOptions{.seed = seed + 1, .faults = faults});
         main_.emplace(*world_.reactor, settings);
+        io_.emplace(*world_.reactor, *main_);
         REQUIRE(main_->add_device(kA, *disk_a_).has_value());
         REQUIRE(main_->add_device(kB, *disk_b_).has_value());
     }
@@ -687,17 +691,17 @@ private:
             const std::uint64_t what = random.below(10);
             if (what < 5) {
                 const Blocks into(1);
-                const auto read = co_await main_->read(medium, into.buffer(), offset, options);
+                const auto read = co_await io_->read(medium, into.buffer(), offset, options);
                 note(read);
                 if (read && holds && !into.all(*holds)) ++wrong_;
             } else if (what < 9) {
                 const auto fill = static_cast<std::uint8_t>(1 + random.below(255));
                 const Blocks from(1, fill);
-                const auto written = co_await main_->write(medium, from.buffer(), offset, options);
+                const auto written = co_await io_->write(medium, from.buffer(), offset, options);
                 note(written);
                 if (written) holds = fill;
             } else {
-                const auto formatted = co_await main_->format(medium, offset, kBlockBytes, options);
+                const auto formatted = co_await io_->format(medium, offset, kBlockBytes, options);
                 note(formatted);
                 if (formatted) holds.reset();
             }
@@ -721,6 +725,7 @@ private:
     std::optional<devices::MemoryDisk> disk_b_;
     core::Gate gate_;
     std::optional<MainScheduler> main_;
+    std::optional<AwaitedIo> io_;
     std::uint64_t operations_ = 0;
     std::uint64_t failed_ = 0;
     std::uint64_t timed_out_ = 0;
