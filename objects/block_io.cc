@@ -25,6 +25,7 @@ void BlockIo::push(io_sched::IoType type, core::Buffer buffer, std::uint64_t blo
     ENSURE(!full());
     Request& request = requests_[count_++];
     request.type = type;
+    request.priority = disk_.priority;
     request.part = {.medium = disk_.medium, .buffer = buffer, .offset = block * fop::kBlockBytes};
     request.parts = std::span(&request.part, 1);
     request.wait = wait;

@@ -44,6 +44,7 @@ public:
         core::Reactor* reactor = nullptr;
         io_sched::MainScheduler* scheduler = nullptr;
         io_sched::MediumId medium{};
+        io_sched::IoPriority priority = io_sched::IoPriority::kForeground;
     };
     // From now on all is about this disk. Requires: nothing is under way.
     void use(const Disk& disk) { disk_ = disk; }

@@ -43,7 +43,8 @@ public:
         if (options.idle == Duration{0}) newest_ = home.volume().newest();
         io_.use({.reactor = &stores.parts().reactor,
                  .scheduler = &stores.parts().io,
-                 .medium = home.medium()});
+                 .medium = home.medium(),
+                 .priority = io_sched::IoPriority::kBackground});
     }
     Pass(const Pass&) = delete;
     Pass& operator=(const Pass&) = delete;

@@ -33,7 +33,8 @@ public:
           bytes_per_second_(bytes_per_second) {
         io_.use({.reactor = &stores.parts().reactor,
                  .scheduler = &stores.parts().io,
-                 .medium = home.medium()});
+                 .medium = home.medium(),
+                 .priority = io_sched::IoPriority::kBackground});
     }
     Pass(const Pass&) = delete;
     Pass& operator=(const Pass&) = delete;
