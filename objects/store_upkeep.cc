@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
 #include <utility>
 
+#include "core/events.h"
 #include "objects/abandoned_uploads.h"
 #include "objects/object_change.h"
 
@@ -80,18 +82,19 @@ private:
 }  // namespace
 
 void StoreUpkeep::start() {
+    for (const auto& home : stores_.volumes()) count(home->slot());
     stores_.parts().reactor.spawn(stores_.duties(), run());
 }
 
 Task<void> StoreUpkeep::run() {
-    for (const store::Slot slot : slots()) {
-        const auto counted = co_await count_objects(slot);
-        if (!counted && counted.error().code == Errc::kCancelled) co_return;
-    }
     while (!stores_.stopping().cancelled()) {
-        for (const store::Slot slot : slots()) {
-            // A disk that fails takes no more changes, and says so itself.
-            [[maybe_unused]] const auto done = co_await look_after(slot);
+        const auto is_gone = [this](const auto& each) {
+            return !each.second.busy && stores_.find(each.first) == nullptr;
+        };
+        std::erase_if(disks_, is_gone);
+        for (const auto& home : stores_.volumes()) {
+            if (std::exchange(disks_[home->slot()].busy, true)) continue;
+            stores_.parts().reactor.spawn(stores_.duties(), look_after(home->slot()));
         }
         const auto slept =
             co_await stores_.parts().reactor.sleep_for(interval_, &stores_.stopping());
@@ -100,56 +103,61 @@ Task<void> StoreUpkeep::run() {
 }
 
 void StoreUpkeep::count(store::Slot slot) {
-    stores_.parts().reactor.spawn(stores_.duties(), count_later(slot));
+    stores_.parts().reactor.spawn(stores_.duties(), count_objects(slot));
 }
 
-Task<void> StoreUpkeep::count_later(store::Slot slot) {
-    // Of what cannot be counted its fops will say so.
-    [[maybe_unused]] const auto counted = co_await count_objects(slot);
-}
-
-std::vector<store::Slot> StoreUpkeep::slots() const {
-    std::vector<store::Slot> slots;
-    for (const auto& home : stores_.volumes()) slots.push_back(home->slot());
-    return slots;
-}
-
-Task<Result<void>> StoreUpkeep::count_objects(store::Slot slot) {
+Task<void> StoreUpkeep::count_objects(store::Slot slot) {
     HomeVolume* const home = stores_.find(slot);
-    if (home == nullptr) co_return Result<void>{};
+    if (home == nullptr) co_return;
     const HomeVolume::Hold hold(*home);
     const auto counted =
         co_await home->volume().map().for_each(store::KeyKind::kObject, &home->objects());
     if (counted) home->objects().all_seen();
-    co_return counted;
+    report(*home, "count objects", counted);
 }
 
-Task<Result<void>> StoreUpkeep::look_after(store::Slot slot) {
+Task<void> StoreUpkeep::look_after(store::Slot slot) {
     HomeVolume* const home = stores_.find(slot);
-    const bool is_there = home != nullptr && !home->is_leaving();
-    if (!is_there || !home->volume().serving()) co_return Result<void>{};
+    const bool is_there = home != nullptr && !home->is_leaving() && home->volume().serving();
+    if (is_there) co_await look_after_held(home);
+    disks_[slot].busy = false;
+}
+
+Task<void> StoreUpkeep::look_after_held(HomeVolume* home) {
     const HomeVolume::Hold hold(*home);
     const auto forgotten = co_await forget_replies(home);
-    if (!forgotten) co_return forgotten;
-    co_return co_await give_up_uploads(home);
+    report(*home, "forget replies", forgotten);
+    const auto given_up = co_await give_up_uploads(home);
+    report(*home, "give up uploads", given_up);
+}
+
+// A disk that fails or is full reports that itself.
+void StoreUpkeep::report(const HomeVolume& home, std::string_view task,
+                         const Result<void>& result) {
+    if (result || !home.volume().serving()) return;
+    const Errc code = result.error().code;
+    if (code == Errc::kCancelled || code == Errc::kNoSpace || code == Errc::kClosed) return;
+    const std::string reason = fopd::describe(result.error());
+    core::emit(stores_.parts().events, core::Level::kError, "store.upkeep_failed",
+               {{"slot", std::uint64_t{home.slot()}},
+                {"task", task},
+                {"reason", std::string_view(reason)}});
 }
 
 // By their stamps, which only ever rise on a disk; the wall clock alone may go back.
 Task<Result<void>> StoreUpkeep::forget_replies(HomeVolume* home) {
-    const store::Slot slot = home->slot();
     std::int64_t up_to = 0;
-    for (const Note& note : notes_) {
-        const bool is_old = after(note.at, options_.replies_kept) <= now();
-        if (note.slot == slot && is_old) up_to = note.stamp;
+    for (const Note& note : disks_[home->slot()].notes) {
+        if (after(note.at, options_.replies_kept) <= now()) up_to = note.stamp;
     }
     OldReplies old(*home, up_to);
     store::MapVisitor* const visitor = &old;
     const auto looked = co_await home->volume().map().for_each(store::KeyKind::kReply, visitor);
     if (!looked) co_return looked;
     home->raise_stamp(old.newest());
-    std::erase_if(notes_,
-                  [&](const Note& note) { return note.slot == slot && note.stamp < up_to; });
-    notes_.push_back({.slot = slot, .at = now(), .stamp = home->stamp()});
+    std::deque<Note>& notes = disks_[home->slot()].notes;
+    std::erase_if(notes, [&](const Note& note) { return note.stamp < up_to; });
+    notes.push_back({.at = now(), .stamp = home->stamp()});
     co_return Result<void>{};
 }
 

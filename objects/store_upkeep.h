@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <deque>
+#include <map>
+#include <string_view>
 #include <vector>
 
 #include "core/task.h"
@@ -20,9 +22,10 @@ struct UpkeepOptions {
     Duration replies_kept = 1h;
 };
 
-// What fops leave behind on the disks of a locality and nobody will ask for again goes: replies to
-// fops that must not run twice, uploads that were never committed. The time before a start does not
-// count. It counts the objects, too.
+// Removes what fops have left on the disks of a locality and no client will ask for again: replies
+// to fops that must not run twice, and uploads that were never committed. Their age counts from the
+// start of the daemon at the earliest. Also counts the objects of each disk. Each disk has a task
+// of its own, so that one that does not answer delays no other.
 class StoreUpkeep {
 public:
     // The stores outlive it; its work is one of their duties.
@@ -38,27 +41,30 @@ public:
     void count(store::Slot slot);
 
 private:
-    // When replies up to this stamp were there already.
+    // Replies up to this stamp existed at this time.
     struct Note {
-        store::Slot slot = 0;
         Instant at{};
         std::int64_t stamp = 0;
     };
+    struct Disk {
+        bool busy = false;
+        std::deque<Note> notes;  // One for each interval within replies_kept.
+    };
 
     Task<void> run();
-    std::vector<store::Slot> slots() const;
-    Task<Result<void>> count_objects(store::Slot slot);
-    Task<void> count_later(store::Slot slot);
-    Task<Result<void>> look_after(store::Slot slot);
-    // Requires: the disk is held.
+    Task<void> count_objects(store::Slot slot);
+    Task<void> look_after(store::Slot slot);
+    Task<void> look_after_held(HomeVolume* home);
+    // REQUIRES: the disk is held.
     Task<Result<void>> forget_replies(HomeVolume* home);
     Task<Result<void>> give_up_uploads(HomeVolume* home);
+    void report(const HomeVolume& home, std::string_view task, const Result<void>& result);
     Instant now() const { return stores_.parts().reactor.now(); }
 
     Stores& stores_;
     const UpkeepOptions options_;
     const Duration interval_;
-    std::deque<Note> notes_;  // As many as there are intervals in the time replies are kept.
+    std::map<store::Slot, Disk> disks_;
 };
 
 }  // namespace fopd::objects

@@ -65,6 +65,25 @@ std::uint64_t object_count(StoreStage& node) {
 
 }  // namespace
 
+TEST_CASE("reqh upkeep: a disk that does not answer delays no other", "[reqh]") {
+    StageOptions options = hasty();
+    options.disks = 2;
+    StoreStage node(options);
+    for (const std::uint16_t slot : {kFirstSlot, static_cast<std::uint16_t>(kFirstSlot + 1)}) {
+        FopSpec spec = create_again();
+        std::get<fop::Create>(spec.body).slot = slot;
+        spec.number += slot;
+        REQUIRE(node.call(spec).status() == fop::Status::kDone);
+    }
+    const auto remembered = [&node](std::uint16_t slot) {
+        return node.stores().find(slot)->reply_shares().count();
+    };
+    node.disk(0).faults().delay_min = node.disk(0).faults().delay_max = 10h;
+    node.run_for(30s);
+
+    CHECK(remembered(kFirstSlot + 1) == 0);
+}
+
 TEST_CASE("reqh volume: what is reserved counts as memory that changes take", "[reqh]") {
     constexpr std::uint64_t kOverlay = 256UL << 10;
     StoreStage node({.overlay_bytes = kOverlay});
