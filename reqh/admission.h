@@ -53,7 +53,7 @@ public:
         control_->ended(io_wait, io_sched::weight_of(size_bytes));
         allowed_.set(control_->depth());
     }
-    // It runs on, and does not count while it waits for its client.
+    // It runs on, and does not count while it waits for its client, or is parked.
     void leave(std::uint64_t size_bytes) {
         running_.set(running_.get() - 1);
         weight_ -= io_sched::weight_of(size_bytes);

@@ -42,6 +42,7 @@ void Fom::begin(fabric::IncomingFop& fop, const fop::FopType& type) {
     ENSURE(!fop.cancel_source().cancelled());
     state_ = State::kQueued;
     reported_ = false;
+    parked_ = false;
     client_is_slow_ = false;
     client_given_up_ = false;
     share_ = nullptr;

@@ -137,6 +137,9 @@ public:
     // Whether it was called hung; once is enough.
     bool reported() const { return reported_; }
     void set_reported() { reported_ = true; }
+    // Parked: it waits for a name or a lock, and does not count as running meanwhile.
+    bool parked() const { return parked_; }
+    void set_parked(bool parked) { parked_ = parked; }
 
     // Whether the fop needs a buffer.
     bool needs_piece() const;
@@ -174,6 +177,7 @@ private:
     const fop::FopType* type_ = nullptr;
     State state_ = State::kFree;
     bool reported_ = false;
+    bool parked_ = false;
     Instant started_at_{};
     Duration io_wait_{};
     PhaseTimes times_;  // Without what it does at another locality, until that has ended.

@@ -37,6 +37,8 @@ struct Wait {
     bool is_for_client() const {
         return what == WaitsFor::kClientSends || what == WaitsFor::kClientTakes;
     }
+    // For what another fop holds.
+    bool is_for_other_fop() const { return what == WaitsFor::kName || what == WaitsFor::kLock; }
 };
 
 // "a lock of object 0003…, blocks 0 to 7", "its client to send its bytes"; empty for nothing.

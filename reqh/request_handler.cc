@@ -69,6 +69,9 @@ Fom& RequestHandler::take_fom() {
 void RequestHandler::ask() {
     start_those_with_share();
     const bool has_any = has_room() && !is_held_up();
+    if (!has_room() && !park_timer_.armed()) {
+        reactor_.arm(park_timer_, after(reactor_.now(), kParkAfter));
+    }
     if (!has_any && !admission_.has_control_room()) return Getter::unlink();
     requests_.next(*this, has_any ? lrs::Asked::kAny : lrs::Asked::kControl);
 }
@@ -161,7 +164,33 @@ void RequestHandler::leave_queues(Fom& fom) {
     requests_.complete(fom);
 }
 
+void RequestHandler::park() {
+    const Instant now = reactor_.now();
+    running_.for_each([&](RunningPlace& place) {
+        Fom& fom = static_cast<Fom&>(place);
+        // Empty while its locality writes it, which is not waiting.
+        const auto progress = fom.progress().read();
+        const bool waits = progress && progress->wait.is_for_other_fop() &&
+                           after(progress->waits_since, kParkAfter) <= now;
+        if (!waits) return unpark(fom);
+        if (fom.parked()) return;
+        fom.set_parked(true);
+        ++parked_count_;
+        admission_.leave(fom.attributes.size_bytes);
+    });
+    if (parked_count_ > 0) reactor_.arm(park_timer_, after(now, kParkAfter));
+    ask();
+}
+
+void RequestHandler::unpark(Fom& fom) {
+    if (!fom.parked()) return;
+    fom.set_parked(false);
+    --parked_count_;
+    admission_.come_back(fom.attributes.size_bytes);
+}
+
 void RequestHandler::on_client_slow(Fom& fom) {
+    unpark(fom);
     if (fom.share() != nullptr) shares_.begin_slow(*fom.share());
     admission_.leave(fom.attributes.size_bytes);
     ask();
@@ -191,6 +220,7 @@ bool RequestHandler::is_wanted_by_others(const Fom& fom) const {
 }
 
 void RequestHandler::on_finished(Fom& fom, fop::Reply reply) {
+    unpark(fom);
     fom.RunningPlace::unlink();
     running_count_.set(running_count_.get() - 1);
     admission_.ended(fom.attributes.size_bytes, fom.io_wait());

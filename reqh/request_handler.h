@@ -49,6 +49,8 @@ struct RequestHandlerParts {
 
 // A fom that has run for this long is called hung, once.
 inline constexpr Duration kHungAfter = 2min;
+// A fom that has waited for another fop for this long does not count among those that may run.
+inline constexpr Duration kParkAfter = 100ms;
 
 // A locality's request handler: puts each fop that arrives into the request scheduler, takes the
 // next one when there is room for one more fom, and runs it to its reply. Every fop is answered
@@ -106,8 +108,18 @@ private:
     bool has_room() const { return draining_ || admission_.has_room(); }
     void finish(Fom& fom, const fop::Reply& reply);
     void look_for_hung();
+    // While no fom may start, looks for those that have waited for another fop for kParkAfter: they
+    // use neither core nor disk, so others may run beside them.
+    void park();
+    void unpark(Fom& fom);
     void report_slow(const FopRecord& record);
     void report_hung(const Fom& fom);
+
+    struct ParkTimer final : core::Timer {
+        explicit ParkTimer(RequestHandler& owner) : Timer(&on_time), handler(owner) {}
+        static void on_time(core::Timer& timer) { static_cast<ParkTimer&>(timer).handler.park(); }
+        RequestHandler& handler;
+    };
 
     core::Reactor& reactor_;
     core::Gate& work_;
@@ -127,6 +139,8 @@ private:
     Fom* held_up_ = nullptr;  // The last that came to wait for its share, while it waits.
     const std::unique_ptr<FopMetrics> metrics_;
     FopHistory history_;
+    ParkTimer park_timer_{*this};
+    std::size_t parked_count_ = 0;
     bool draining_ = false;
     bool cut_off_ = false;
 };

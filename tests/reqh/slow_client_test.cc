@@ -320,6 +320,41 @@ TEST_CASE("reqh slow client: nothing is asked of a client that may not write", "
     CHECK(other.transfers.empty());
 }
 
+TEST_CASE("reqh admission: fops that wait for a lock keep no others from running", "[reqh]") {
+    StoreStage node;
+    node.handler().set_limits({.max_foms = 4});
+    const fop::Fid wanted = node.create();
+    const fop::Fid other = node.create();
+    objects::Stores& stores = node.stores();
+    objects::RangeLock held;
+    const HeldBlocks hold{.locks = &stores.find(kFirstSlot)->locks(),
+                          .lock = &held,
+                          .request = {.fid = {.high = wanted.high, .low = wanted.low},
+                                      .range = objects::kWholeObject,
+                                      .mode = objects::LockMode::kExclusive}};
+    REQUIRE(node.world.run(stores.parts().reactor, take_lock(hold)).has_value());
+    std::vector<FakeFop*> waiting;
+    for (int i = 0; i < 20; ++i) {
+        waiting.push_back(
+            &node.send({.type = type_of("set_attributes"),
+                        .body = fop::SetAttributes{
+                            .fid = wanted, .which = fop::SetAttributes::kMode, .mode = 0600}}));
+    }
+    node.run_for(1ms);
+    REQUIRE(node.handler().running_count() == 4);
+
+    FakeFop& stat = node.send({.type = type_of("stat"), .body = fop::Stat{.fid = other}});
+    node.run_for(1s);
+    CHECK(stat.answer.has_value());
+    REQUIRE(node.world.run(stores.parts().reactor, let_go(&held)).has_value());
+    for (FakeFop* const each : waiting) {
+        node.wait_for(*each);
+        CHECK(each->status() == fop::Status::kDone);
+    }
+    CHECK(node.handler().running_count() == 0);
+    CHECK(node.handler().admission().running() == 0);
+}
+
 TEST_CASE("reqh progress: what a fop waits for is known while it runs at another locality",
           "[reqh]") {
     StoreStage node({.localities = 2, .disks = 2});
