@@ -46,7 +46,7 @@ private:
     core::Reactor& reactor_;
     core::Gate& gate_;
     store::NameShard& shard_;
-    std::map<std::uint64_t, store::NameHold> holds_;
+    std::map<std::uint64_t, store::ReservedName> holds_;
     std::uint64_t keys_given_ = 0;
 };
 

@@ -66,13 +66,13 @@ NamePage merge_pages(std::vector<NamePage> pages, std::uint32_t count_max) {
 
 // -- holds --
 
-NameHold::NameHold(NameHold&& other) noexcept
+ReservedName::ReservedName(ReservedName&& other) noexcept
     : shard_(std::exchange(other.shard_, nullptr)),
       place_(other.place_),
       owner_(other.owner_),
       version_(other.version_) {}
 
-NameHold::~NameHold() {
+ReservedName::~ReservedName() {
     if (shard_ != nullptr) shard_->release(place_);
 }
 
@@ -113,7 +113,7 @@ Result<void> NameShard::check(NameRef name) const {
     return checked;
 }
 
-Task<Result<NameHold>> NameShard::reserve(PoolName name, core::WaitOptions wait) {
+Task<Result<ReservedName>> NameShard::reserve(PoolName name, core::WaitOptions wait) {
     const Result<void> checked = check(name.ref());
     if (!checked) co_return std::unexpected(checked.error());
     const auto room = co_await make_room();
@@ -124,13 +124,13 @@ Task<Result<NameHold>> NameShard::reserve(PoolName name, core::WaitOptions wait)
         const auto handed = co_await place->second.waiters.wait(wait);
         if (!handed) co_return std::unexpected(handed.error());
     }
-    NameHold hold(this, place);
+    ReservedName hold(this, place);
     const Result<void> filled = fill_in(hold);
     if (!filled) co_return std::unexpected(filled.error());
     co_return std::move(hold);
 }
 
-Task<Result<NameHold>> NameShard::reserve_to_leave(PoolName name, core::WaitOptions wait) {
+Task<Result<ReservedName>> NameShard::reserve_to_leave(PoolName name, core::WaitOptions wait) {
     auto hold = co_await reserve(std::move(name), wait);
     if (!hold) co_return std::unexpected(hold.error());
     for (;;) {
@@ -156,7 +156,7 @@ Task<Result<NameHold>> NameShard::reserve_to_leave(PoolName name, core::WaitOpti
 // The time decides only between claims that did not know of each other: one on a disk that was
 // missing while its name was given again, by a shard that had been made anew. The clock may go
 // back: what is known is never outranked by what was before it.
-Result<void> NameShard::fill_in(NameHold& hold) {
+Result<void> NameShard::fill_in(ReservedName& hold) {
     const auto owner = look_up(hold.place_->first.ref());
     if (!owner) return std::unexpected(owner.error());
     const auto now = static_cast<std::uint64_t>(std::max<std::int64_t>(clock_.wall().unix_ns, 0));
@@ -172,7 +172,7 @@ Result<void> NameShard::fill_in(NameHold& hold) {
     return {};
 }
 
-void NameShard::release(NameHold::Table::iterator place) {
+void NameShard::release(ReservedName::Table::iterator place) {
     if (!place->second.waiters.wake_one()) holds_.erase(place);
 }
 

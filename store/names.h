@@ -57,13 +57,13 @@ struct NameShardOptions {
 class NameShard;
 
 // Nobody else changes who has a name until this is destroyed. It does not outlive its shard.
-class NameHold {
+class ReservedName {
 public:
-    NameHold(NameHold&& other) noexcept;
-    NameHold(const NameHold&) = delete;
-    NameHold& operator=(const NameHold&) = delete;
-    NameHold& operator=(NameHold&&) = delete;
-    ~NameHold();
+    ReservedName(ReservedName&& other) noexcept;
+    ReservedName(const ReservedName&) = delete;
+    ReservedName& operator=(const ReservedName&) = delete;
+    ReservedName& operator=(ReservedName&&) = delete;
+    ~ReservedName();
 
     const std::optional<NameOwner>& owner() const { return owner_; }
     // Of a claim that is to have the name: higher than any that was told or given.
@@ -80,7 +80,7 @@ private:
         std::uint64_t version = 0;
     };
     using Table = std::map<PoolName, State>;
-    NameHold(NameShard* shard, Table::iterator place) : shard_(shard), place_(place) {}
+    ReservedName(NameShard* shard, Table::iterator place) : shard_(shard), place_(place) {}
 
     NameShard* shard_;
     Table::iterator place_;
@@ -132,10 +132,10 @@ public:
     //    Let go after Volume::finish(). Several names: in the order of reserved_before(). --
 
     // First come, first served; kTimedOut, kCancelled. As many wait as there are who do.
-    Task<Result<NameHold>> reserve(PoolName name, core::WaitOptions wait);
+    Task<Result<ReservedName>> reserve(PoolName name, core::WaitOptions wait);
     // To take the name away from its owner, by removing it or by giving it another name. Waits too
     // until what the owner replaced is gone. kNotFound: nobody has the name.
-    Task<Result<NameHold>> reserve_to_leave(PoolName name, core::WaitOptions wait);
+    Task<Result<ReservedName>> reserve_to_leave(PoolName name, core::WaitOptions wait);
 
     // -- objects that were replaced: somebody removes them. --
 
@@ -166,7 +166,7 @@ public:
     Task<Result<void>> leave_unknown(std::vector<NameClaim>* claims) override;
 
 private:
-    friend NameHold;
+    friend ReservedName;
     struct Walk;
 
     Result<void> check(NameRef name) const;
@@ -180,8 +180,8 @@ private:
     Result<void> erase_if_there(const NameKey& key);
     void put(Bytes key, Bytes value);
     void erase(Bytes key);
-    Result<void> fill_in(NameHold& hold);
-    void release(NameHold::Table::iterator place);
+    Result<void> fill_in(ReservedName& hold);
+    void release(ReservedName::Table::iterator place);
     Task<Result<NamePage>> walk(Walk* walk);
     Result<bool> walk_on(Walk& walk);
     Task<Result<void>> make_room();
@@ -192,7 +192,7 @@ private:
     const NameShardOptions options_;
     LayeredIndex index_;
     ValueBuffer value_;
-    NameHold::Table holds_;
+    ReservedName::Table holds_;
     core::WaitQueue more_replaced_;
     std::uint64_t replaced_count_ = 0;
     std::set<Fid> knowingly_replaced_;  // Of those that are still there.

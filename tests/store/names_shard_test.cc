@@ -160,7 +160,7 @@ struct ByKey {
 
 // Someone who wants a name and keeps it until it is told to let go.
 struct Wanting {
-    std::optional<Result<NameHold>> hold;
+    std::optional<Result<ReservedName>> hold;
 };
 
 Task<void> want(NameShard* names, std::string name, core::WaitOptions wait, Wanting* wanting) {

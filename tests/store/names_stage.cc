@@ -258,7 +258,7 @@ Task<void> Node::work() {
 // -- what is done --
 
 // Who holds a name finds it as it was left.
-Result<NameHold> Node::as_reserved(Result<NameHold> hold, const std::string& name) {
+Result<ReservedName> Node::as_reserved(Result<ReservedName> hold, const std::string& name) {
     if (!hold) return hold;
     const Owner owner = hold->owner() ? Owner{hold->owner()->fid} : std::nullopt;
     std::deque<Owner>& states = remains_.owners[name];
@@ -364,8 +364,8 @@ Task<Result<void>> Node::rename(std::string from, std::string to) {
     const core::WaitOptions wait{.deadline = after(reactor_->now(), kPatience)};
     const bool from_first =
         reserved_before({.pool = kPool, .name = from}, {.pool = kPool, .name = to});
-    std::optional<NameHold> from_hold;
-    std::optional<NameHold> to_hold;
+    std::optional<ReservedName> from_hold;
+    std::optional<ReservedName> to_hold;
     for (const bool takes_from : {from_first, !from_first}) {
         const std::string& name = takes_from ? from : to;
         PoolName reserved_name(kPool, name);

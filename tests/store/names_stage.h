@@ -148,7 +148,7 @@ private:
     Task<Result<void>> sweep_all();
     Task<Result<void>> sweep_one(NameClaim claim);
     Task<void> compare();
-    Result<NameHold> as_reserved(Result<NameHold> hold, const std::string& name);
+    Result<ReservedName> as_reserved(Result<ReservedName> hold, const std::string& name);
     void acknowledge(const std::string& name, Owner owner);
     void violate(const std::string& what);
     Volume& volume_of(Fid fid) { return *disks_[fid.slot()].volume; }
