@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/ensure.h"
+#include "store/log.h"
 
 namespace fopd::store {
 

@@ -7,9 +7,9 @@
 #include "core/task.h"
 #include "devices/device.h"
 #include "store/aligned_memory.h"
-#include "store/log.h"
 #include "store/log_entry.h"
 #include "store/log_space.h"
+#include "store/log_visitor.h"
 #include "store/schema.h"
 
 namespace fopd::store {

@@ -2,24 +2,21 @@
 
 #include <algorithm>
 
-#include "store/log_core.h"
+#include "store/log.h"
 
 namespace fopd::store {
 
-Task<Result<void>> LogCore::look_through(LogVisitor* visitor) {
+Task<Result<void>> Log::look_through(LogVisitor* visitor) {
     if (damage_.first_seq != 0) {
         visitor->fault({.reason = "entries of the log were found damaged",
                         .first_seq = damage_.first_seq,
                         .last_seq = damage_.last_seq});
     }
     co_await look_at_superblocks(visitor);
-    EntryReader reader(device_, {.id = options_.disk_id,
-                                 .schema = options_.schema,
-                                 .segment_blocks = options_.segment_blocks,
-                                 .entry_blocks_max = options_.entry_blocks_max});
+    EntryReader reader(device_, reader_options());
     const auto allocated = reader.allocate();
     if (!allocated) co_return allocated;
-    const std::uint64_t end_seq = durable_;
+    const std::uint64_t end_seq = durable_seq();
     std::uint64_t seq = space_.segments().front().first_seq;
     while (const std::optional<Stretch> stretch = stretch_with(seq, end_seq)) {
         const auto looked = co_await look_at_segment(visitor, &reader, *stretch);
@@ -30,24 +27,23 @@ Task<Result<void>> LogCore::look_through(LogVisitor* visitor) {
 }
 
 // A log that serves has written both copies, and they say the same.
-Task<void> LogCore::look_at_superblocks(LogVisitor* visitor) {
+Task<void> Log::look_at_superblocks(LogVisitor* visitor) {
     co_await lock_superblock();
     for (unsigned copy = 0; copy < SuperblockCopies::kCount; ++copy) {
         const auto read = co_await copies_.read_copy(copy, options_.disk_id);
         const std::uint64_t block = SuperblockCopies::block_of(copy);
         if (!read) {
             visitor->fault({.reason = read.error().context, .block = block});
-        } else if (serving_ && !failed_ && read->generation != generation_) {
+        } else if (is_serving() && failed() == nullptr && read->generation != generation_) {
             visitor->fault({.reason = "a superblock that is not the newest", .block = block});
         }
     }
     unlock_superblock();
 }
 
-// What the segment has of the log that holds the entry, up to `end_seq`. When the entry was cleaned
-// away, the oldest there is.
-std::optional<LogCore::Stretch> LogCore::stretch_with(std::uint64_t seq,
-                                                      std::uint64_t end_seq) const {
+// The segment that holds the entry `seq`, and its last entry up to `end_seq`. If the entry was
+// cleaned away, the oldest segment.
+std::optional<Log::Stretch> Log::stretch_with(std::uint64_t seq, std::uint64_t end_seq) const {
     const std::vector<LogSegment>& segments = space_.segments();
     seq = std::max(seq, segments.front().first_seq);
     if (seq > end_seq) return std::nullopt;
@@ -60,25 +56,22 @@ std::optional<LogCore::Stretch> LogCore::stretch_with(std::uint64_t seq,
     return stretch;
 }
 
-// Once it is not the log's any more, or is anew, what was read of it says nothing.
-bool LogCore::has(const LogSegment& segment) const {
+// False once the segment was cleaned: entries read from it may be damaged without any fault.
+bool Log::has(const LogSegment& segment) const {
     return std::ranges::find(space_.segments(), segment) != space_.segments().end();
 }
 
-std::uint64_t LogCore::block_of(LogPosition at) const {
+std::uint64_t Log::block_of(LogPosition at) const {
     return byte_offset(at, options_.segment_blocks) / devices::kBlockBytes;
 }
 
-Task<Result<void>> LogCore::look_at_segment(LogVisitor* visitor, EntryReader* reader,
-                                            Stretch stretch) {
+Task<Result<void>> Log::look_at_segment(LogVisitor* visitor, EntryReader* reader, Stretch stretch) {
     LogPosition at{.segment = stretch.segment.number};
-    std::uint64_t epoch = 0;
+    std::uint64_t epoch_min = 0;
     for (std::uint64_t seq = stretch.segment.first_seq; seq <= stretch.last_seq; ++seq) {
         const auto found = co_await reader->at(at);
         if (!has(stretch.segment)) co_return Result<void>{};
-        const bool is_right = found && found->has_value() && (*found)->header.seq == seq &&
-                              (*found)->header.epoch >= epoch && (*found)->header.epoch <= epoch_;
-        if (!is_right) {
+        if (!found || !is_entry(*found, seq, epoch_min)) {
             visitor->fault({.reason = found ? "is not whole, or is another" : "cannot be read",
                             .first_seq = seq,
                             .last_seq = stretch.last_seq,
@@ -86,7 +79,7 @@ Task<Result<void>> LogCore::look_at_segment(LogVisitor* visitor, EntryReader* re
             co_return Result<void>{};
         }
         const std::uint64_t block = block_of(at);
-        epoch = (*found)->header.epoch;
+        epoch_min = (*found)->header.epoch;
         at.block += (*found)->blocks;
         const auto taken = co_await visitor->entry((*found)->entry, block);
         if (!taken) co_return taken;

@@ -8,10 +8,26 @@
 #include "core/result.h"
 #include "core/task.h"
 #include "store/entry_reader.h"
-#include "store/log.h"
+#include "store/log_visitor.h"
 #include "store/superblock.h"
 
 namespace fopd::store {
+
+struct ReplayOptions {
+    // The index holds everything up to this entry, so replay begins behind it. 0: it holds nothing,
+    // and everything is replayed.
+    std::uint64_t applied_seq = 0;
+    // Everything up to this entry was flushed, as a source other than log and index knows. 0: there
+    // is no such source.
+    std::uint64_t flushed_seq = 0;
+    enum class Mode : std::uint8_t { kServe, kReadOnly } mode = Mode::kServe;
+};
+
+// Entries that should be there and are not whole. Empty when first_seq is 0.
+struct LogDamage {
+    std::uint64_t first_seq = 0;
+    std::uint64_t last_seq = 0;
+};
 
 // Finds out what a log holds. The chain: the first entry of a segment whose beginning is known,
 // then always the one with the next number, which stands behind the last or, where it did not fit,

@@ -1,22 +1,23 @@
-// Space of the log that was never written is written before the log comes there. That is of use to
-// nobody but those who would wait: one that cannot be written is found out when the log is there.
+// Writes zeros into blocks that were never written, before the log reaches them, so that commits do
+// not wait for slow first writes. A failed write is ignored here: the log meets it again when it
+// writes an entry there.
 
 #include <algorithm>
 
-#include "store/log_core.h"
+#include "store/log.h"
 
 namespace fopd::store {
 
 namespace {
 
 constexpr std::uint64_t kAheadBytes = 16ULL << 20;
-// What comes before it holds all that may be promised when it is held.
+// The segments before a held one have room for everything that is promised then.
 constexpr std::size_t kDistanceMin = 3;
 
 }  // namespace
 
-// Where the log begins to write, while nobody waits but the start.
-Task<void> LogCore::fill_head() {
+// Fills the segments where the log begins to write, during the start.
+Task<void> Log::fill_head() {
     if (!options_.fills_holes || !filler_.is_of_use()) co_return;
     const std::vector<LogSegment>& segments = space_.segments();
     std::uint32_t first_block = space_.head_block();
@@ -31,8 +32,8 @@ Task<void> LogCore::fill_head() {
     }
 }
 
-// Which of the next ones is not known to be filled.
-std::optional<std::size_t> LogCore::segment_to_fill() const {
+// The next segment that is not known to be filled.
+std::optional<std::size_t> Log::segment_to_fill() const {
     const std::vector<LogSegment>& segments = space_.segments();
     const std::size_t ahead = std::max<std::size_t>(
         kDistanceMin, kAheadBytes / (options_.segment_blocks * devices::kBlockBytes));
@@ -43,15 +44,15 @@ std::optional<std::size_t> LogCore::segment_to_fill() const {
     return std::nullopt;
 }
 
-void LogCore::fill_ahead() {
+void Log::fill_ahead() {
     if (filling_ || !options_.fills_holes || !filler_.is_of_use() || !segment_to_fill()) return;
     filling_ = true;
     spawn(fill_ahead_until_done());
 }
 
-// The segment is held meanwhile: the log does not come there, and nobody is promised that it will.
-Task<void> LogCore::fill_ahead_until_done() {
-    while (!failed_ && !closing_) {
+// The segment is held meanwhile: the log does not enter it, and promises no room behind it.
+Task<void> Log::fill_ahead_until_done() {
+    while (failed() == nullptr && !is_closing()) {
         const std::optional<std::size_t> index = segment_to_fill();
         if (!index || !space_.hold(*index)) break;
         const std::uint32_t segment = space_.segments()[*index].number;

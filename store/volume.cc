@@ -37,12 +37,6 @@ constexpr std::size_t kRecordBytesMax =
     std::max(kPutRecordBytesMax, extent_record_bytes(kExtentBlocksMax));
 static_assert(kRecordBytesMax <= kKeptBytesMax);
 
-std::uint32_t segment_count(const devices::Geometry& geometry, std::uint32_t segment_blocks) {
-    const std::uint64_t blocks = geometry.size_bytes / devices::kBlockBytes;
-    if (blocks < Log::kSegmentsBlock) return 0;
-    return static_cast<std::uint32_t>((blocks - Log::kSegmentsBlock) / segment_blocks);
-}
-
 // One percent of the disk.
 std::uint32_t log_segments(std::uint32_t segments) {
     return std::clamp(segments / 100, Log::kSegmentsMin, Log::kSegmentsMax);
@@ -222,7 +216,7 @@ Volume::~Volume() {
 // -- coming and going --
 
 Task<Result<void>> Volume::format() {
-    const std::uint32_t count = segment_count(device_.geometry(), options_.segment_blocks);
+    const std::uint32_t count = Log::segments_on(device_.geometry(), options_.segment_blocks);
     if (count < Log::kSegmentsMin + kLogReserveSegments + 1) {
         co_return no_space("a disk of a few segments");
     }
@@ -426,7 +420,7 @@ void Volume::size_log() {
     const std::uint64_t segment_bytes = std::uint64_t{options_.segment_blocks} * 4096;
     const std::uint64_t live = index_.figures().size_bytes + index_.changed_bytes();
     const std::uint32_t least =
-        log_segments(segment_count(device_.geometry(), options_.segment_blocks)) +
+        log_segments(Log::segments_on(device_.geometry(), options_.segment_blocks)) +
         kLogReserveSegments;
     const std::uint64_t wanted = std::max<std::uint64_t>(least, 2 * live / segment_bytes + 2);
     const auto count =

@@ -1,140 +1,155 @@
-#include "store/log_core.h"
+#include "store/commit_path.h"
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
+#include "store/entry_reader.h"
+#include "store/log_entry.h"
+
 namespace fopd::store {
 
-LogCore::LogCore(core::Reactor& reactor, devices::Device& device, SegmentSource& source,
-                 const LogOptions& options)
+void Reservation::give_up() {
+    path_->give_up(*this);
+}
+
+Result<void> CommitPath::DurableAwaiter::await_resume() const {
+    if (commit_.failed_) return std::unexpected(commit_.error_);
+    return {};
+}
+
+CommitPath::CommitPath(core::Reactor& reactor, devices::Device& device, LogUpkeep& upkeep,
+                       const LogOptions& options)
     : Timer(&on_time),
       reactor_(reactor),
       device_(device),
-      source_(source),
       options_(options),
+      space_(
+          {.segment_blocks = options.segment_blocks, .entry_blocks_max = options.entry_blocks_max}),
+      rounds_(space_),
+      upkeep_(upkeep),
       payload_max_(static_cast<std::uint32_t>(options.entry_blocks_max * devices::kBlockBytes -
                                               kEntryHeaderBytes)),
       bytes_max_((kSlots - options.entries_in_flight_max - 1) * payload_max_ / 2),
-      filler_(device),
-      copies_(device),
-      space_(
-          {.segment_blocks = options.segment_blocks, .entry_blocks_max = options.entry_blocks_max}),
       progress_(reactor),
       adding_line_(reactor),
       cutting_line_(reactor),
       freeing_line_(reactor),
-      room_(reactor),
-      segments_max_(options.segments_max),
-      superblock_free_(reactor),
-      cleaning_(reactor) {
+      room_(reactor) {
     ENSURE(options.entries_in_flight_max >= 1);
     ENSURE(options.entries_in_flight_max <= kSlots / 2);
-    ENSURE(options.segments_max <= Log::kSegmentsMax);
     reactor.add_poller(*this);
 }
 
-LogCore::~LogCore() = default;
+// -- opening and closing --
+
+Result<void> CommitPath::allocate_entries() {
+    const std::size_t size = options_.entry_blocks_max * devices::kBlockBytes;
+    auto memory = AlignedMemory::allocate(kSlots * size);
+    if (!memory) return std::unexpected(memory.error());
+    memory_ = std::move(*memory);
+    for (std::size_t i = 0; i < kSlots; ++i) {
+        slots_[i].buffer = {.data = memory_.span().data() + i * size, .size_bytes = size};
+    }
+    return {};
+}
+
+void CommitPath::continue_behind(std::uint64_t seq) {
+    retired_ = complete_ = complete_mark_ = durable_ = trusted_ = closed_ = seq;
+    last_records_seq_ = flush_wanted_ = sync_wanted_ = seq;
+}
+
+void CommitPath::set_epoch(std::uint64_t epoch, std::uint32_t schema_version) {
+    epoch_ = epoch;
+    schema_version_ = schema_version;
+}
+
+void CommitPath::begin_close() {
+    closing_ = true;
+    disarm();
+    wake_room();
+}
+
+Task<void> CommitPath::end_close() {
+    co_await gate_.close(reactor_);
+    serving_ = false;
+}
 
 // -- room --
 
-std::uint64_t LogCore::left_to_others(Purpose purpose) const {
+CommitPath::Line& CommitPath::line_of(Purpose purpose) {
+    if (purpose == Purpose::kAdding) return adding_line_;
+    return purpose == Purpose::kCutting ? cutting_line_ : freeing_line_;
+}
+
+std::uint64_t CommitPath::left_to_others(Purpose purpose) const {
     switch (purpose) {
         case Purpose::kAdding: return space_.cleaning_reserve() + space_.freeing_reserve();
         case Purpose::kCutting: return space_.cleaning_reserve();
         // When another round of cleaning would gain nothing, deletes may use a part of the room for
-        // cleaning: cleaning_least() is still enough to clean the segment that they make worth it.
+        // cleaning: cleaning_least() is still enough to clean the segment whose records they end.
         case Purpose::kFreeing:
-            return exhausted_ ? space_.cleaning_least() : space_.cleaning_reserve();
+            return rounds_.is_exhausted() ? space_.cleaning_least() : space_.cleaning_reserve();
         case Purpose::kCleaning: break;
     }
     return 0;
 }
 
-bool LogCore::has_room(std::uint32_t bytes, Purpose purpose) const {
+bool CommitPath::has_room(std::uint32_t bytes, Purpose purpose) const {
     const std::uint64_t bytes_left_over = purpose == Purpose::kCleaning ? 0 : payload_max_;
     if (reserved_bytes_ + in_use_bytes_ + bytes + bytes_left_over > bytes_max_) return false;
     return space_.fits(entry_blocks(bytes), left_to_others(purpose));
 }
 
-Task<Result<Reservation>> LogCore::reserve(std::uint32_t bytes, core::WaitOptions wait,
-                                           Purpose purpose) {
+Task<Result<Reservation>> CommitPath::reserve(std::uint32_t bytes, core::WaitOptions wait,
+                                              Purpose purpose) {
     if (bytes > payload_max_) {
         co_return std::unexpected(
             Error{.code = Errc::kNoSpace, .context = "more records than an entry takes"});
     }
     const bool in_line = purpose != Purpose::kCleaning;
     Line& line = line_of(purpose);
-    if (in_line && line.at_door) {
+    if (in_line && line.has_first) {
         const auto turn = co_await line.others.wait(wait);
         if (!turn) co_return std::unexpected(turn.error());
     }
-    if (in_line) line.at_door = true;
+    if (in_line) line.has_first = true;
     const auto found = co_await wait_for_room(bytes, wait, purpose);
-    if (in_line && !line.others.wake_one()) line.at_door = false;
+    if (in_line && !line.others.wake_one()) line.has_first = false;
     if (!found) co_return std::unexpected(found.error());
     reserved_bytes_ += bytes;
     space_.promise(entry_blocks(bytes));
     co_return Reservation(this, bytes, purpose);
 }
 
-Task<Result<void>> LogCore::wait_for_room(std::uint32_t bytes, core::WaitOptions wait,
-                                          Purpose purpose) {
+Task<Result<void>> CommitPath::wait_for_room(std::uint32_t bytes, core::WaitOptions wait,
+                                             Purpose purpose) {
     for (bool is_first = true;; is_first = false) {
-        if (failed_) co_return std::unexpected(failure());
+        if (failed_) co_return std::unexpected(*failed_);
         if (!serving_ || closing_) co_return std::unexpected(closed_error());
         if (refused_) co_return std::unexpected(*refused_);
         if (has_room(bytes, purpose)) co_return Result<void>{};
-        // There may be an empty segment by now, which is asked for once.
-        if (is_first) ask_source_again();
-        const bool is_stuck =
-            purpose == Purpose::kCleaning || (purpose == Purpose::kFreeing && exhausted_);
-        if (is_stuck && !space_.fits(entry_blocks(bytes), left_to_others(purpose))) {
-            starving_ = true;
-        }
+        const bool is_stuck = purpose == Purpose::kCleaning ||
+                              (purpose == Purpose::kFreeing && rounds_.is_exhausted());
+        const bool has_space = space_.fits(entry_blocks(bytes), left_to_others(purpose));
         const bool frees = purpose == Purpose::kFreeing || purpose == Purpose::kCutting;
         if (frees) ++waiting_to_free_;
-        look_after_space();
-        const std::optional<Error> why_not = why_no_room(purpose);
+        const std::optional<Error> why_not = upkeep_.make_room(
+            {.purpose = purpose, .is_first = is_first, .is_stuck = is_stuck && !has_space});
         Result<void> woken{};
         if (!why_not) woken = co_await room_.wait(wait);
         if (frees) --waiting_to_free_;
-        if (why_not) {
-            starving_ = false;
-            if (exhausted_) full_ = !has_space_to_add();
-            co_return std::unexpected(*why_not);
-        }
+        if (why_not) co_return std::unexpected(*why_not);
         if (!woken && !has_room(bytes, purpose)) co_return std::unexpected(woken.error());
     }
 }
 
-// Nothing that is under way will make room.
-std::optional<Error> LogCore::why_no_room(Purpose purpose) const {
-    if (upkeep_runs_) return std::nullopt;
-    const bool cleans = purpose == Purpose::kCleaning;
-    const bool may_clean = cleaning_wanted() && is_oldest_applied();
-    if (!cleans && stalled_ && !may_clean) return stalled_;
-    // What is promised may turn out to be less, and what is on its way gives its memory back.
-    if (reserved_bytes_ > 0 || in_flight() > 0 || space_.is_held()) return std::nullopt;
-    if (!cleans && (!exhausted_ || cleaning_wanted())) return std::nullopt;
-    return Error{.code = Errc::kNoSpace, .context = "the log of its disk is full"};
-}
-
-void LogCore::wake_room() {
-    room_.wake_all();
-}
-
-void LogCore::stall(const Error& why) {
-    stalled_ = why;
-    wake_room();
-}
-
-void LogCore::refuse(const Error& why) {
+void CommitPath::refuse(const Error& why) {
     refused_ = why;
     wake_room();
 }
 
-void LogCore::give_up(const Reservation& reservation) {
+void CommitPath::give_up(const Reservation& reservation) {
     reserved_bytes_ -= reservation.bytes_;
     space_.release(entry_blocks(reservation.bytes_));
     wake_room();
@@ -142,9 +157,17 @@ void LogCore::give_up(const Reservation& reservation) {
 
 // -- from commits to entries --
 
-void LogCore::begin(Commit& commit, Reservation reservation, std::span<const std::byte> records,
-                    std::uint32_t record_count, Durability durability, Data data) {
-    ENSURE(reservation.core_ == this);
+void CommitPath::begin(Commit& commit, Reservation reservation, std::span<const std::byte> records,
+                       std::uint32_t record_count, Durability durability, Data data) {
+    ENSURE(!records.empty());
+    ENSURE(record_count > 0);
+    add(commit, std::move(reservation), records, record_count, durability, data);
+}
+
+// Adds a commit, or a mark, which has no records, to the gathering entry.
+void CommitPath::add(Commit& commit, Reservation reservation, std::span<const std::byte> records,
+                     std::uint32_t record_count, Durability durability, Data data) {
+    ENSURE(reservation.path_ == this);
     ENSURE(records.size() <= reservation.bytes_);
     ENSURE(commit.stage_ == Commit::Stage::kIdle);
     const auto size = static_cast<std::uint32_t>(records.size());
@@ -154,10 +177,10 @@ void LogCore::begin(Commit& commit, Reservation reservation, std::span<const std
     const bool cleans = reservation.purpose_ == Purpose::kCleaning;
     if (!fits_into_gathering(size, cleans)) spawn(write_entry(close_entry()));
     Slot& slot = gathering();
-    reservation.core_ = nullptr;
+    reservation.path_ = nullptr;
     reserved_bytes_ -= reservation.bytes_;
     in_use_bytes_ += size;
-    // What was promised and is not needed is others'.
+    // Other commits may have what was promised and is not needed.
     const std::uint32_t had_blocks = slot.commit_count > 0 ? entry_blocks(slot.payload_bytes) : 0;
     const std::uint32_t spare_blocks =
         had_blocks + entry_blocks(reservation.bytes_) - entry_blocks(slot.payload_bytes + size);
@@ -180,20 +203,15 @@ void LogCore::begin(Commit& commit, Reservation reservation, std::span<const std
     } else {
         arm_timer();
     }
-    if (!cleans) {
-        // A mark says nothing of what lives: cleaning gains nothing by it.
-        if (size > 0) changed_blocks_ += entry_blocks(size);
-        exhausted_ =
-            exhausted_ && space_.capacity() + space_.worth_cleaning() >= exhausted_capacity_;
-    }
+    // A mark has no records that could be live, so cleaning gains nothing by it.
+    if (!cleans) rounds_.note_commit(size > 0 ? entry_blocks(size) : 0);
     if (!cleans || durability == Durability::kDurable) leave_soon();
 }
 
-// What cleaning commits again fills a segment to its end: an entry that would become too long for
-// the rest of the segment is closed, and what comes next begins the next segment. Such an entry may
-// be short, so it counts among those that may be on their way at a time, as there are slots for few
-// short ones.
-bool LogCore::fits_into_gathering(std::uint32_t size, bool cleans) const {
+// Commits of cleaning fill a segment to its end: an entry that would become too long for the rest
+// of the segment is closed, and the next entry begins the next segment. Such an entry may be short,
+// so it is limited by entries_in_flight_max: there are slots for few short entries.
+bool CommitPath::fits_into_gathering(std::uint32_t size, bool cleans) const {
     const Slot& slot = gathering();
     const std::uint32_t together = slot.payload_bytes + size;
     if (together > payload_max_) return false;
@@ -203,42 +221,42 @@ bool LogCore::fits_into_gathering(std::uint32_t size, bool cleans) const {
            !space_.stays_in_segment(entry_blocks(slot.payload_bytes));
 }
 
-void LogCore::begin_failed(Commit& commit) {
+void CommitPath::begin_failed(Commit& commit) {
     commit.seq_ = closed_ + 1;
     commit.failed_ = true;
-    commit.error_ = failure();
+    commit.error_ = *failed_;
     end(commit);
 }
 
-bool LogCore::may_close() const {
+bool CommitPath::may_close() const {
     if (failed_ || !gathering().leaves_soon) return false;
     return in_flight() < options_.entries_in_flight_max;
 }
 
-Instant LogCore::close_at() const {
+Instant CommitPath::close_at() const {
     return in_flight() == 0 ? closed_at_ : after(closed_at_, options_.gather_time);
 }
 
-// At the end of this turn if it is time; otherwise, or if this turn is past its end already, the
-// timer makes another one.
-void LogCore::close_soon() {
+// Closes the entry at the end of this turn if it is time. Otherwise, or if the end of this turn has
+// passed already, the timer makes another turn.
+void CommitPath::close_soon() {
     if (may_close()) reactor_.arm(close_timer_, close_at());
 }
 
-void LogCore::leave_soon() {
+void CommitPath::leave_soon() {
     gathering().leaves_soon = gathering().commit_count > 0;
     close_soon();
 }
 
-// What was begun in this turn leaves with its data.
-void LogCore::flush() {
+// Writes the commits of this turn together with their data.
+void CommitPath::flush() {
     while (may_close() && close_at() <= reactor_.now()) {
         reactor_.start(gate_, write_entry(close_entry()));
     }
 }
 
-// Chooses the place of the gathering entry and completes its bytes; the next begins to gather.
-std::uint64_t LogCore::close_entry() {
+// Chooses the place of the gathering entry and completes its bytes; the next slot begins to gather.
+std::uint64_t CommitPath::close_entry() {
     Slot& slot = gathering();
     const std::uint64_t seq = closed_ + 1;
     const std::uint32_t blocks = entry_blocks(slot.payload_bytes);
@@ -257,16 +275,11 @@ std::uint64_t LogCore::close_entry() {
     close_timer_.disarm();
     ENSURE(closed_ + 1 - retired_ <= kSlots);
     gathering() = Slot{.buffer = gathering().buffer};
-    if (placed.new_segment) {
-        ++entered_since_superblock_;
-        ask_source_again();
-        look_after_space();
-        fill_ahead();
-    }
+    if (placed.new_segment) upkeep_.segment_entered();
     return seq;
 }
 
-Task<void> LogCore::write_entry(std::uint64_t seq) {
+Task<void> CommitPath::write_entry(std::uint64_t seq) {
     Slot& slot = slot_of(seq);
     core::Buffer bytes = slot.buffer;
     bytes.size_bytes = entry_blocks(slot.payload_bytes) * devices::kBlockBytes;
@@ -282,7 +295,7 @@ Task<void> LogCore::write_entry(std::uint64_t seq) {
     co_await flush_while_due();
 }
 
-void LogCore::data_done(Commit& commit, const Result<void>& result) {
+void CommitPath::data_done(Commit& commit, const Result<void>& result) {
     ENSURE(commit.data_pending_);
     commit.data_pending_ = false;
     if (failed_) return;
@@ -298,7 +311,7 @@ void LogCore::data_done(Commit& commit, const Result<void>& result) {
 
 // -- from entries to what is durable --
 
-void LogCore::advance() {
+void CommitPath::advance() {
     while (complete_ < closed_) {
         const Slot& slot = slot_of(complete_ + 1);
         if (!slot.written || slot.data_pending > 0) break;
@@ -309,7 +322,7 @@ void LogCore::advance() {
     retire();
 }
 
-void LogCore::retire() {
+void CommitPath::retire() {
     const std::uint64_t before = retired_;
     while (retired_ < complete_) {
         const Slot& slot = slot_of(retired_ + 1);
@@ -322,15 +335,15 @@ void LogCore::retire() {
     close_soon();
 }
 
-bool LogCore::flush_due() const {
+bool CommitPath::flush_due() const {
     if (failed_) return false;
     if (flush_wanted_ > durable_ || flush_tickets_ > flush_tickets_done_) return true;
     return sync_wanted_ > durable_ && complete_ >= sync_wanted_;
 }
 
-Task<void> LogCore::flush_while_due() {
+Task<void> CommitPath::flush_while_due() {
     while (flush_due()) {
-        // What is complete now is what the flush, which begins now, makes durable.
+        // The flush that begins now makes durable the entries that are complete now.
         const std::uint64_t seq = complete_;
         const std::uint64_t mark = complete_mark_;
         const std::uint64_t tickets = flush_tickets_;
@@ -348,52 +361,53 @@ Task<void> LogCore::flush_while_due() {
     if (!failed_ && last_records_seq_ > trusted_) arm_timer();
 }
 
-void LogCore::became_durable(std::uint64_t seq) {
+void CommitPath::became_durable(std::uint64_t seq) {
     durable_ = seq;
     while (!waiting_.empty() && waiting_.front().seq_ <= seq) end(*waiting_.pop_front());
     progress_.wake_all();
     retire();
 }
 
-void LogCore::end(Commit& commit) {
+void CommitPath::trust(std::uint64_t seq) {
+    trusted_ = std::max(trusted_, seq);
+    progress_.wake_all();
+}
+
+void CommitPath::end(Commit& commit) {
     commit.stage_ = Commit::Stage::kEnded;
     if (commit.waiter_) reactor_.schedule(commit.waiter_);
 }
 
-void LogCore::fail(const Error& error, const char* what) {
+void CommitPath::fail(const Error& error, const char* what) {
     if (failed_) return;
-    // What had been written by then may be there or not: nobody is told that there was no space.
+    // Whether the writes so far reached the disk is unknown, so no caller gets kNoSpace.
     const char* const why = error.code == Errc::kNoSpace ? "no space where the disk lies" : what;
     failed_ = Error{.code = Errc::kIo, .os_errno = error.os_errno, .context = why};
     while (Commit* commit = waiting_.pop_front()) {
         commit->failed_ = true;
-        commit->error_ = failure();
+        commit->error_ = *failed_;
         end(*commit);
     }
     disarm();
     close_timer_.disarm();
     progress_.wake_all();
     wake_room();
-    cleaning_.wake_all();
+    upkeep_.path_failed();
 }
 
-Error LogCore::failure() const {
-    return *failed_;
-}
-
-Error LogCore::closed_error() {
+Error CommitPath::closed_error() {
     return {.code = Errc::kClosed, .context = "the log is closing"};
 }
 
-// -- what is not awaited commit by commit --
+// -- waiting for all commits --
 
-Task<Result<void>> LogCore::sync(core::WaitOptions wait) {
+Task<Result<void>> CommitPath::sync(core::WaitOptions wait) {
     const std::uint64_t seq = begun_seq();
     leave_soon();
     sync_wanted_ = std::max(sync_wanted_, seq);
     start_flusher();
     for (;;) {
-        if (failed_) co_return std::unexpected(failure());
+        if (failed_) co_return std::unexpected(*failed_);
         if (durable_ >= seq) co_return Result<void>{};
         const auto woken = co_await progress_.wait(wait);
         if (!woken) co_return std::unexpected(woken.error());
@@ -401,48 +415,47 @@ Task<Result<void>> LogCore::sync(core::WaitOptions wait) {
 }
 
 // An entry that is closed when `seq` is durable has a mark that says so.
-Task<Result<void>> LogCore::settle(std::uint64_t seq, core::WaitOptions wait) {
+Task<Result<void>> CommitPath::settle(std::uint64_t seq, core::WaitOptions wait) {
     ENSURE(seq <= begun_seq());
     while (trusted_ < seq) {
         const auto synced = co_await sync(wait);
         if (!synced) co_return synced;
         if (trusted_ >= seq) break;
-        // Not of what cleaning is given, which comes back only by cleaning.
+        // Not from the room for cleaning, which only cleaning returns.
         auto room = co_await reserve(0, wait, Purpose::kFreeing);
         if (!room) co_return std::unexpected(room.error());
-        if (trusted_ >= seq) break;  // By another entry, while this one waited for room.
+        if (trusted_ >= seq) break;  // Another entry did it while this one waited for room.
         Commit mark;
-        begin(mark, std::move(*room), {}, 0, Durability::kDurable, Data::kNone);
-        const auto durable = co_await Log::DurableAwaiter(mark);
+        add(mark, std::move(*room), {}, 0, Durability::kDurable, Data::kNone);
+        const auto durable = co_await DurableAwaiter(mark);
         if (!durable) co_return durable;
     }
     co_return Result<void>{};
 }
 
-// Succeeds when a flush that began after this call has.
-Task<Result<void>> LogCore::flush_device() {
+Task<Result<void>> CommitPath::flush_device() {
     const std::uint64_t ticket = ++flush_tickets_;
     start_flusher();
     for (;;) {
-        if (failed_) co_return std::unexpected(failure());
+        if (failed_) co_return std::unexpected(*failed_);
         if (flush_tickets_done_ >= ticket) co_return Result<void>{};
         const auto woken = co_await progress_.wait({});  // It ends or the log fails.
         if (!woken) co_return std::unexpected(woken.error());
     }
 }
 
-void LogCore::start_flusher() {
+void CommitPath::start_flusher() {
     if (flushing_ || !flush_due()) return;
     flushing_ = true;
     spawn(flush_while_due());
 }
 
-void LogCore::arm_timer() {
+void CommitPath::arm_timer() {
     if (!armed()) reactor_.arm(*this, after(reactor_.now(), options_.flush_interval));
 }
 
-void LogCore::on_time(core::Timer& timer) {
-    auto& self = static_cast<LogCore&>(timer);
+void CommitPath::on_time(core::Timer& timer) {
+    auto& self = static_cast<CommitPath&>(timer);
     if (self.failed_ || self.closing_) return;
     const std::uint64_t begun = self.begun_seq();
     if (begun > self.durable_) {
@@ -456,7 +469,7 @@ void LogCore::on_time(core::Timer& timer) {
 
 // The mark shows that all entries before it are durable, so that a start after an idle time trusts
 // the whole log. It is optional: without room for it none is written.
-Task<void> LogCore::write_idle_mark() {
+Task<void> CommitPath::write_idle_mark() {
     if (failed_ || closing_ || !has_room(0, Purpose::kAdding)) co_return;
     const auto settled = co_await settle(last_records_seq_, {});
     if (!settled) co_return;  // The log has failed, or is being closed, which says the same.
