@@ -30,4 +30,13 @@ struct Extent {
     std::uint64_t end() const { return first + checksums.size(); }
 };
 
+// Blocks of an object.
+struct BlockRange {
+    std::uint64_t first = 0;
+    std::uint64_t count = 0;
+
+    std::uint64_t end() const { return first + count; }
+    friend bool operator==(const BlockRange&, const BlockRange&) = default;
+};
+
 }  // namespace fopd::store

@@ -43,21 +43,17 @@ Place place_within(const StoredExtent& extent, BlockRange range) {
             .count = static_cast<std::uint32_t>(end - first)};
 }
 
-// No further than an object can go.
+// The part of the range that an object can have.
 BlockRange within_object(BlockRange range) {
     ENSURE(range.first <= kObjectBlocksMax);
     range.count = std::min(range.count, kObjectBlocksMax - range.first);
     return range;
 }
 
-bool comes_before(const Key& one, const Key& other) {
-    return std::ranges::lexicographical_compare(one.bytes(), other.bytes());
-}
-
 }  // namespace
 
 ObjectMap::ObjectMap(core::Reactor& reactor, LayeredIndex& index)
-    : reactor_(reactor), index_(index) {}
+    : reactor_(reactor), index_(index), cleared_(index) {}
 
 // -- objects, uploads, replies --
 
@@ -91,7 +87,7 @@ void ObjectMap::commit_upload(Fid fid, const Object& object) {
 void ObjectMap::remove(Fid fid) {
     index_.erase(Key::object(fid));
     index_.erase(Key::upload(fid));
-    put_cleared({.fid = fid, .end = kObjectBlocksMax});
+    cleared_.add_all(fid);
 }
 
 Result<std::optional<ReplyRecord>> ObjectMap::find_reply(const ReplyKey& key) {
@@ -149,8 +145,8 @@ ObjectMap::Extents::Extents(ObjectMap& map, Fid fid, BlockRange range)
     ENSURE(range.first <= kObjectBlocksMax - range.count);
 }
 
-// Part by part: first the extent that holds the first block, if one does; then those that begin in
-// the part.
+// Goes through the parts between cleared ranges: in each, first the extent that holds the first
+// block, if there is one, then the extents that begin in the part.
 Result<std::optional<Extent>> ObjectMap::Extents::next() {
     LayeredIndex& index = map_.index_;
     while (state_ != State::kEnd) {
@@ -188,12 +184,12 @@ Result<std::optional<Extent>> ObjectMap::Extents::next() {
     return std::nullopt;
 }
 
-// From where the last one ended up to what is cleared next. False when there is none.
+// Begins the part from the end of the last one to the next cleared range. False at the end.
 Result<bool> ObjectMap::Extents::begin_part() {
     state_ = State::kFirst;
     while (next_ < range_.end()) {
         part_ = {.first = next_, .count = range_.end() - next_};
-        const auto cleared = map_.next_cleared(fid_, next_);
+        const auto cleared = map_.cleared_.next(fid_, next_);
         if (!cleared) return std::unexpected(cleared.error());
         const bool is_whole = !*cleared || (*cleared)->first >= range_.end();
         if (!is_whole && (*cleared)->first <= next_) {
@@ -232,7 +228,7 @@ Extent ObjectMap::Extents::cut(const StoredExtent& extent) {
 Result<ObjectMap::Counted> ObjectMap::count(Fid fid, BlockRange range, std::uint32_t steps_max) {
     range = within_object(range);
     const ReleaseAtEnd release(index_);
-    const auto cleared = next_cleared(fid, range.first);
+    const auto cleared = cleared_.next(fid, range.first);
     if (!cleared) return std::unexpected(cleared.error());
     if (!*cleared || (*cleared)->first >= range.end()) return count_all(fid, range, steps_max);
     if ((*cleared)->first <= range.first) {
@@ -281,95 +277,22 @@ Result<ObjectMap::Counted> ObjectMap::count_all(Fid fid, BlockRange range,
     return counted;
 }
 
-// -- what is cleared --
-
-// Ranges that neither overlap nor touch each other, of an object that is there.
-Result<bool> ObjectMap::has_cleared() {
-    if (has_cleared_) return *has_cleared_;
-    const auto to = Key::last_of(KeyKind::kCleared);
-    const auto found = index_.past_erased(
-        index_.at_or_after({.from = Key::first_of(KeyKind::kCleared), .to = to}));
-    if (!found) return std::unexpected(found.error());
-    has_cleared_ = *found == Found::kEntry;
-    return *has_cleared_;
-}
-
-// The first that ends behind `from`.
-Result<std::optional<Cleared>> ObjectMap::next_cleared(Fid fid, std::uint64_t from) {
-    const auto any = has_cleared();
-    if (!any) return std::unexpected(any.error());
-    if (!*any || from >= kObjectBlocksMax) return std::nullopt;
-    const auto to = Key::cleared(fid, kObjectBlocksMax);
-    auto first = Key::cleared(fid, from + 1);
-    // What has gone already is not looked at again.
-    if (comes_before(first, sweep_from_)) first = sweep_from_;
-    if (comes_before(to, first)) return std::nullopt;
-    const auto found = index_.past_erased(index_.at_or_after({.from = first, .to = to}));
-    if (!found) return std::unexpected(found.error());
-    if (*found == Found::kNothing) return std::nullopt;
-    return read_cleared(index_.entry().key, index_.entry().value);
-}
-
-Result<void> ObjectMap::find_cleared(Fid fid, BlockRange range) {
-    cleared_.clear();
-    for (auto from = range.first;;) {
-        const auto next = next_cleared(fid, from);
-        if (!next) return std::unexpected(next.error());
-        if (!*next || (*next)->first >= range.end()) return {};
-        cleared_.push_back(**next);
-        from = (*next)->end;
-    }
-}
-
-void ObjectMap::put_cleared(const Cleared& cleared) {
-    const auto key = Key::cleared(cleared.fid, cleared.end);
-    ValueBuffer value;
-    index_.put(key, write_cleared(value, cleared.first));
-    if (comes_before(key, sweep_from_)) sweep_from_ = key;
-}
-
-// What find_cleared() has found is without the range from now on.
-void ObjectMap::cut_cleared(BlockRange range) {
-    for (const Cleared& each : cleared_) {
-        if (each.end > range.end()) {
-            put_cleared({.fid = each.fid, .first = range.end(), .end = each.end});
-        } else {
-            index_.erase(Key::cleared(each.fid, each.end));
-        }
-        if (each.first < range.first) {
-            put_cleared({.fid = each.fid, .first = each.first, .end = range.first});
-        }
-    }
-}
+// -- cleared ranges --
 
 Result<void> ObjectMap::clear(Fid fid, BlockRange range) {
     range = within_object(range);
     if (range.count == 0) return {};
     const ReleaseAtEnd release(index_);
-    const auto before = std::min<std::uint64_t>(range.first, 1);
-    const auto found =
-        find_cleared(fid, {.first = range.first - before, .count = before + range.count + 1});
-    if (!found) return found;
-    Cleared all{.fid = fid, .first = range.first, .end = range.end()};
-    for (const Cleared& each : cleared_) {
-        all.first = std::min(all.first, each.first);
-        all.end = std::max(all.end, each.end);
-    }
-    for (const Cleared& each : cleared_) {
-        if (each.end != all.end) index_.erase(Key::cleared(fid, each.end));
-    }
-    put_cleared(all);
-    has_cleared_ = true;
-    return {};
+    return cleared_.add(fid, range);
 }
 
 Result<void> ObjectMap::forget_cleared(Fid fid, BlockRange hole) {
     hole = within_object(hole);
     if (hole.count == 0) return {};
     const ReleaseAtEnd release(index_);
-    const auto found = find_cleared(fid, hole);
+    const auto found = cleared_.find(fid, hole);
     if (!found) return found;
-    cut_cleared(hole);
+    cleared_.cut(hole);
     return {};
 }
 
@@ -381,7 +304,7 @@ Result<std::uint64_t> ObjectMap::insert(Fid fid, const Extent& extent, std::vect
     ENSURE(extent.first <= kObjectBlocksMax - extent.count());
     const BlockRange range{.first = extent.first, .count = extent.count()};
     const ReleaseAtEnd release(index_);
-    const auto cleared = find_cleared(fid, range);
+    const auto cleared = cleared_.find(fid, range);
     if (!cleared) return std::unexpected(cleared.error());
     const auto around = find_around(fid, range);
     if (!around) return std::unexpected(around.error());
@@ -393,7 +316,7 @@ Result<std::uint64_t> ObjectMap::insert(Fid fid, const Extent& extent, std::vect
     const bool joins =
         left && left->block + ahead == extent.block && ahead + extent.count() <= kExtentBlocksMax;
     const bool cuts_left = left && !joins && left->end() > extent.first;
-    // The values are made before the first change, since they are made of what is lent.
+    // The values are made before the first change, which ends the view of the index.
     const auto kept = left ? checksums_to(*left, extent.first) : Bytes{};
     const auto cut_left = cuts_left ? write_extent(left_, left->block, kept) : Bytes{};
     const auto whole = joins ? write_extent(middle_, left->block, kept, checksums)
@@ -402,27 +325,27 @@ Result<std::uint64_t> ObjectMap::insert(Fid fid, const Extent& extent, std::vect
 
     put_right(fid, range, around->right);
     for (const auto& piece : std::span(pieces_).first(around->piece_count)) {
-        // A log that is replayed may bring what is there already.
+        // A replay may insert an extent that is there already.
         const auto skipped = std::max(piece.first, extent.first) - extent.first;
         if (piece.place.block != extent.block + skipped) freed.push_back(piece.place);
-        // What is written below needs no other change.
+        // The keys written below need no erasure.
         const bool stays = piece.first < extent.first || piece.first == begin;
         if (!stays) index_.erase(Key::extent(fid, piece.first));
     }
     if (cuts_left) index_.put(Key::extent(fid, left->first), cut_left);
     index_.put(Key::extent(fid, begin), whole);
-    cut_cleared(range);
+    cleared_.cut(range);
     return range.count - had;
 }
 
-// How many blocks of the range the object has; what is cleared is not among them.
+// How many blocks of the range the object has, without cleared ones.
 std::uint64_t ObjectMap::count_pieces(const Around& around, BlockRange range) const {
     std::uint64_t blocks = 0;
     for (const auto& piece : std::span(pieces_).first(around.piece_count)) {
         const auto first = std::max(piece.first, range.first);
         const auto end = first + piece.place.count;
         blocks += piece.place.count;
-        for (const Cleared& each : cleared_) {
+        for (const Cleared& each : cleared_.found()) {
             const auto from = std::max(first, each.first);
             const auto to = std::min(end, each.end);
             if (from < to) blocks -= to - from;
@@ -431,7 +354,7 @@ std::uint64_t ObjectMap::count_pieces(const Around& around, BlockRange range) co
     return blocks;
 }
 
-// What a range overlaps, from behind, down to the extent that begins before it.
+// The extents that a range overlaps, backwards down to the one that begins before it.
 Result<ObjectMap::Around> ObjectMap::find_around(Fid fid, BlockRange range) {
     Around around;
     const auto from = Key::extent(fid, range.end() - 1);
@@ -508,7 +431,7 @@ Result<void> ObjectMap::find_left(Fid fid, BlockRange range, Around& around) {
     return {};
 }
 
-// The extents that begin in a range, as many as may be.
+// The extents that begin in a range, up to the limit of steps.
 Result<ObjectMap::Punched> ObjectMap::find_within(Fid fid, BlockRange range,
                                                   std::uint32_t steps_max, Around& around) {
     const Punched whole{.next = range.end(), .finished = true};
@@ -535,35 +458,21 @@ Result<ObjectMap::Punched> ObjectMap::find_within(Fid fid, BlockRange range,
     }
 }
 
-// Where it was is remembered, so that it does not look again at all that it has erased already.
 Result<std::optional<ObjectMap::Swept>> ObjectMap::sweep(std::uint32_t steps_max,
                                                          std::vector<Place>& freed) {
     const ReleaseAtEnd release(index_);
-    const auto to = Key::last_of(KeyKind::kCleared);
-    const auto found = index_.at_or_after({.from = sweep_from_, .to = to});
-    if (!found) return std::unexpected(found.error());
-    if (*found == Found::kNothing) {
-        has_cleared_ = false;
-        return std::nullopt;
-    }
-    const auto& entry = index_.entry();
-    const bool is_erased = *found == Found::kErasedKeys;
-    const auto cleared =
-        is_erased ? read_cleared_key(entry.key) : read_cleared(entry.key, entry.value);
-    if (!cleared) return std::unexpected(cleared.error());
-    const Fid fid = cleared->fid;
-    sweep_from_ = Key::cleared(fid, cleared->end);
-    if (is_erased) return Swept{.fid = fid};
+    const auto first = cleared_.first();
+    if (!first) return std::unexpected(first.error());
+    if (!*first) return std::nullopt;
+    const Cleared cleared = (*first)->range;
+    if ((*first)->is_erased) return Swept{.fid = cleared.fid};
 
-    const BlockRange rest{.first = cleared->first, .count = cleared->end - cleared->first};
-    const auto punched = punch(fid, rest, steps_max, freed);
+    const BlockRange rest{.first = cleared.first, .count = cleared.end - cleared.first};
+    const auto punched = punch(cleared.fid, rest, steps_max, freed);
     if (!punched) return std::unexpected(punched.error());
-    if (punched->finished) {
-        index_.erase(sweep_from_);
-    } else {
-        put_cleared({.fid = fid, .first = punched->next, .end = cleared->end});
-    }
-    return Swept{.fid = fid, .range = {.first = rest.first, .count = punched->next - rest.first}};
+    cleared_.shorten(cleared, punched->finished ? cleared.end : punched->next);
+    return Swept{.fid = cleared.fid,
+                 .range = {.first = rest.first, .count = punched->next - rest.first}};
 }
 
 // -- all --

@@ -8,6 +8,7 @@
 #include "core/reactor.h"
 #include "core/result.h"
 #include "core/task.h"
+#include "store/cleared_ranges.h"
 #include "store/extent.h"
 #include "store/fid.h"
 #include "store/layered_index.h"
@@ -16,16 +17,8 @@
 
 namespace fopd::store {
 
-// Blocks of an object.
-struct BlockRange {
-    std::uint64_t first = 0;
-    std::uint64_t count = 0;
-
-    std::uint64_t end() const { return first + count; }
-    friend bool operator==(const BlockRange&, const BlockRange&) = default;
-};
-
-// Whom for_each() shows what there is; an error ends it. What is lent is good for the call.
+// Receives the entries that ObjectMap::for_each() finds; an error ends the walk. What is lent is
+// valid during the call only.
 class MapVisitor {
 public:
     virtual ~MapVisitor() = default;
@@ -34,20 +27,21 @@ public:
     virtual Result<void> upload(Fid, const Upload&) { return {}; }
     virtual Result<void> reply(const ReplyRecord&) { return {}; }
     virtual Result<void> cleared(const Cleared&) { return {}; }
-    // Called between the turns that show something; it may take its time.
+    // Called after the entries of each turn; it may suspend.
     virtual Task<Result<void>> between_turns() { co_return Result<void>{}; }
 };
 
-// The objects of a disk and where their bytes lie. Every operation is a bounded number of steps,
-// whatever the size of the object, and what is found is checked (kCorrupt). An operation that fails
-// has changed nothing.
+// The objects of a disk and where their bytes lie. Every operation takes a bounded number of steps,
+// whatever the size of the object, and checks what it reads (kCorrupt). An operation that fails has
+// changed nothing.
 //
-// What is cleared is a hole to whoever looks, while its extents still have their places: they go a
-// piece at a time, see sweep().
+// A cleared range reads as a hole at once, while its extents keep their blocks until sweep() frees
+// them a piece at a time. See ClearedRanges.
 //
 // The same operations in the same order make the same map, so that a log of them can be replayed,
-// and again over a map that has some of them already.
-// Lives on one reactor; what it lends is good until the next change or release(), and for one turn.
+// also over a map that has some of them already.
+// Lives on one reactor. What it lends is valid until the next change or release(), and for one
+// turn.
 class ObjectMap {
 public:
     ObjectMap(core::Reactor& reactor, LayeredIndex& index);
@@ -58,9 +52,9 @@ public:
     void put(Fid fid, const Object& object);
     Result<std::optional<Upload>> find_upload(Fid fid);
     void put_upload(Fid fid, const Upload& upload);
-    // What was uploaded is the object from now on.
+    // Makes the upload an object.
     void commit_upload(Fid fid, const Object& object);
-    // The object, or the upload, is gone at once, and all of it is cleared.
+    // Removes the object, or the upload, and clears all of it.
     void remove(Fid fid);
     // The number of the request whose reply is stored in the place of `key`: this request, an
     // earlier or a later one. 0: no reply is stored there.
@@ -69,19 +63,21 @@ public:
     Result<std::optional<ReplyRecord>> find_reply(const ReplyKey& key);
     // Does nothing if the place has the reply to a later request.
     Result<void> put_reply(const ReplyRecord& record);
-    // The one that has the place.
+    // Removes the reply that is stored in the place of `key`.
     void forget_reply(const ReplyKey& key);
-    // The newest record that changed a name, as the volume says; zero: none did.
+    // The number that put_newest_name() has stored: the newest entry of the log that changed a
+    // name; zero: none.
     Result<std::uint64_t> newest_name();
     void put_newest_name(std::uint64_t seq);
 
-    // -- extents. They never overlap; what none covers is a hole. Places that are free from now on
-    //    are added to `freed`. --
+    // -- extents: they never overlap, and blocks that none covers are a hole. Changes add the
+    // places
+    //    that become free to `freed`. --
 
     // The extents of a range of an object, in order, cut to it.
     class Extents {
     public:
-        // None at the end. Its checksums are good until the next call.
+        // None at the end. The checksums are valid until the next call.
         Result<std::optional<Extent>> next();
 
     private:
@@ -97,12 +93,12 @@ public:
         const Fid fid_;
         const BlockRange range_;
         State state_;
-        BlockRange part_;     // Of the range: nothing of it is cleared.
-        std::uint64_t next_;  // Behind what was given out.
+        BlockRange part_;     // Of the range: between two cleared ranges.
+        std::uint64_t next_;  // Behind the last extent returned.
         Key to_;
         std::array<std::uint32_t, kExtentBlocksMax> checksums_;
     };
-    // Requires: at most kReadBlocksMax blocks. One at a time; it ends with a change.
+    // REQUIRES: at most kReadBlocksMax blocks. One at a time; a change ends it.
     static constexpr std::uint64_t kReadBlocksMax = 2048;
     Extents extents(Fid fid, BlockRange range) { return {*this, fid, range}; }
 
@@ -112,14 +108,15 @@ public:
         bool finished = false;
         bool met_cleared = false;  // The count skipped a cleared range.
     };
-    // How many blocks of a range extents have; looks at so many of them at most.
+    // Counts the blocks of a range that extents have, without cleared ones. Looks at `steps_max`
+    // extents at most; call again for the rest of the range until it is finished.
     Result<Counted> count(Fid fid, BlockRange range, std::uint32_t steps_max);
-    // Of extents that count no more, too.
+    // The same with cleared blocks.
     Result<Counted> count_all(Fid fid, BlockRange range, std::uint32_t steps_max);
 
-    // Puts an extent in the place of whatever was there, and says how many blocks more the object
-    // has. One that goes on where the one before it ends, in the object and on the disk, is joined
-    // to it.
+    // Replaces what the object has in the range of the extent, and returns how many blocks more the
+    // object has. An extent that continues the one before it, in the object and on the disk, is
+    // joined to it.
     Result<std::uint64_t> insert(Fid fid, const Extent& extent, std::vector<Place>& freed);
 
     struct Punched {
@@ -131,45 +128,45 @@ public:
     Result<Punched> punch(Fid fid, BlockRange range, std::uint32_t steps_max,
                           std::vector<Place>& freed);
 
-    // Makes a hole at once, however many extents there are: they are left for sweep(). Takes a step
-    // for each range that was cleared before and is in it, or beside it.
+    // Makes a hole at once, however many extents there are: sweep() frees them later. Takes a step
+    // for each range that was cleared before and overlaps or touches this one.
     Result<void> clear(Fid fid, BlockRange range);
 
-    // A range has no extents any more, so that nothing of it has to go.
+    // The range has no extents any more, so sweep() has nothing to free there.
     Result<void> forget_cleared(Fid fid, BlockRange hole);
 
     struct Swept {
         Fid fid{};
-        BlockRange range{};  // It is a hole now, of which nothing is left.
+        BlockRange range{};  // Has no extents any more.
     };
-    // A piece of what was cleared, at most `steps_max` extents; none when there is none. What is
-    // cleared keeps its places until then: after a replay everything is swept before the blocks in
-    // use are counted, unless the sweeps were logged too (and are then replayed as punches).
+    // Frees a piece of a cleared range, at most `steps_max` extents; none when nothing is cleared.
+    // The caller logs each piece as a punch, so that a replay makes the same map.
     Result<std::optional<Swept>> sweep(std::uint32_t steps_max, std::vector<Place>& freed);
 
     // -- all --
 
-    // Shows the visitor, which lives until the end, everything of one kind by ascending key, a
-    // bounded number a turn. What changes meanwhile is seen or not; it ends in the turn in which it
-    // has seen the last, unless the visitor takes its time then.
+    // Calls the visitor for every entry of one kind, by ascending key, a bounded number a turn.
+    // Entries that change meanwhile may be missed. Ends in the turn of the last entry, unless the
+    // visitor suspends then. The visitor outlives it.
     Task<Result<void>> for_each(KeyKind kind, MapVisitor* visitor);
 
-    // Ends what was lent, which a change does too. Whoever has looked does it before its turn ends.
+    // Ends the view of the index, as a change does. REQUIRES: called before the turn ends, after
+    // anything was read.
     void release() { index_.release(); }
 
 private:
-    // What becomes free where a range overlaps the extent that begins at `first`.
+    // The blocks that become free where a range overlaps the extent that begins at `first`.
     struct Piece {
         std::uint64_t first;
         Place place;
     };
-    // What there is where something else comes; the pieces are in pieces_.
+    // What a range overlaps; the pieces are in pieces_.
     struct Around {
         std::size_t piece_count = 0;
         std::optional<StoredExtent> left{};  // Begins before the range, and reaches up to it.
-        std::optional<Bytes> right{};        // The value of what is left behind the range.
+        std::optional<Bytes> right{};        // The value of the extent that is left behind it.
     };
-    // How far for_each() is.
+    // Where for_each() continues.
     class Position {
     public:
         explicit Position(KeyKind kind);
@@ -184,12 +181,7 @@ private:
         std::size_t size_;
     };
 
-    Result<std::optional<Cleared>> next_cleared(Fid fid, std::uint64_t from);
-    Result<bool> has_cleared();
-    Result<void> find_cleared(Fid fid, BlockRange range);
     std::uint64_t count_pieces(const Around& around, BlockRange range) const;
-    void put_cleared(const Cleared& cleared);
-    void cut_cleared(BlockRange range);
     Result<Around> find_around(Fid fid, BlockRange range);
     Result<void> find_left(Fid fid, BlockRange range, Around& around);
     Result<Punched> find_within(Fid fid, BlockRange range, std::uint32_t steps_max, Around& around);
@@ -205,11 +197,8 @@ private:
     ValueBuffer left_;
     ValueBuffer middle_;
     ValueBuffer right_;
-    std::vector<Cleared> cleared_;
+    ClearedRanges cleared_;
     ReplyPlaces reply_places_;
-    // Nothing that is cleared comes before this.
-    Key sweep_from_ = Key::first_of(KeyKind::kCleared);
-    std::optional<bool> has_cleared_;  // Of objects that are still there; perhaps.
 };
 
 }  // namespace fopd::store

@@ -1,30 +1,19 @@
 #include "store/volume_check.h"
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
-#include "core/ensure.h"
 #include "store/record.h"
 
 namespace fopd::store {
 
-using Found = LayeredIndex::Found;
+using Found = VolumeView::Found;
 
 namespace {
 
-constexpr std::size_t kWordsATurn = 16'384;
 constexpr std::uint32_t kSegmentsATurn = 64;
-constexpr std::size_t kWordBits = 64;
 constexpr Duration kLookAgainAfter = 1s;
 constexpr std::uint64_t kPaidAtOnce = 1UL << 20;
-// What is damaged as a whole is not told piece by piece.
-constexpr std::size_t kSharedMax = 4096;
-constexpr std::size_t kHoldersMax = 65'536;
-
-bool comes_first(const Place& a, const Place& b) {
-    return a.block < b.block;
-}
 
 bool is_kind(const IndexEntry& entry, KeyKind kind) {
     return entry.key.front() == static_cast<std::byte>(kind);
@@ -37,20 +26,21 @@ std::string with_reason(const char* what, const char* reason) {
 }  // namespace
 
 VolumeCheck::VolumeCheck(Volume& volume, const VolumeCheckOptions& options)
-    : volume_(volume), options_(options), served_(volume.serving()) {
-    ENSURE(volume.space_.has_value());
-}
+    : volume_(volume.view()),
+      options_(options),
+      served_(volume.serving()),
+      owners_(volume_.space()),
+      claim_check_(volume_, options.cancel) {}
 
 VolumeCheck::~VolumeCheck() {
-    if (volume_.space_) volume_.space_->set_watch(nullptr);
+    volume_.watch_space(nullptr);
 }
 
 Task<Result<void>> VolumeCheck::run() {
     LogVisitor* const visitor = this;
-    const auto looked = co_await volume_.log_.look_through(visitor);
+    const auto looked = co_await volume_.look_through_log(visitor);
     if (!looked) co_return looked;
     stage_ = "index";
-    owned_.assign(volume_.space_->used().size(), 0);
     Position all{.from = {std::byte{1}}, .to = {std::byte{0xff}}};
     const auto walked = co_await walk(std::move(all), Pass::kFirst);
     if (!walked) co_return walked;
@@ -78,13 +68,13 @@ Result<void> VolumeCheck::check_wanted() const {
     if (options_.cancel != nullptr && options_.cancel->cancelled()) {
         return std::unexpected(Error{.code = Errc::kCancelled, .context = "check of a disk"});
     }
-    // What was begun when the disk failed is in the map, and will never be anywhere else.
+    // The map of a failed volume has changes that are not in its log.
     if (served_ && !volume_.serving()) return std::unexpected(volume_.failure());
     return {};
 }
 
 Task<Result<void>> VolumeCheck::pause() {
-    co_await volume_.reactor_.yield();
+    co_await volume_.reactor().yield();
     co_return check_wanted();
 }
 
@@ -114,10 +104,10 @@ Task<Result<void>> VolumeCheck::entry(LogEntry entry, std::uint64_t block) {
         const auto share = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(
             static_cast<double>(paid_bytes_) / static_cast<double>(options_.bytes_per_second)));
         paid_bytes_ = 0;
-        const auto slept = co_await volume_.reactor_.sleep_for(share, options_.cancel);
+        const auto slept = co_await volume_.reactor().sleep_for(share, options_.cancel);
         if (!slept) co_return slept;
     }
-    co_await volume_.reactor_.maybe_yield();
+    co_await volume_.reactor().maybe_yield();
     co_return check_wanted();
 }
 
@@ -141,11 +131,11 @@ void VolumeCheck::fault(const LogFault& fault) {
 Task<Result<void>> VolumeCheck::walk(Position position, Pass pass) {
     for (bool more = true; more;) {
         const auto some = walk_some(position, pass);
-        volume_.map_.release();
+        volume_.release();
         const auto judged = some ? judge(pass) : std::unexpected(some.error());
-        volume_.map_.release();
+        volume_.release();
         if (!judged) {
-            // What is behind it cannot be told from what is not there.
+            // The rest of the index is unknown, so blocks without an owner cannot be told.
             walked_all_ = false;
             find({.reason = with_reason("the index cannot be read", judged.error().context)});
             break;
@@ -163,11 +153,11 @@ Result<bool> VolumeCheck::walk_some(Position& position, Pass pass) {
     seen_.clear();
     seen_objects_.clear();
     seen_cleared_.clear();
-    auto found = volume_.index_.at_or_after({.from = position.from, .to = position.to});
+    auto found = volume_.at_or_after({.from = position.from, .to = position.to});
     for (std::uint32_t count = 1;; ++count) {
         if (!found) return std::unexpected(found.error());
         const bool end = *found == Found::kNothing;
-        const IndexEntry& entry = volume_.index_.entry();
+        const IndexEntry& entry = volume_.entry();
         const bool behind_objects = end || entry.key.front() > std::byte{'o'};
         if (pass == Pass::kFirst && behind_objects && !std::exchange(objects_seen_, true)) {
             if (options_.objects != nullptr) options_.objects->all_seen();
@@ -182,7 +172,7 @@ Result<bool> VolumeCheck::walk_some(Position& position, Pass pass) {
             position.from.push_back(std::byte{0});
             return true;
         }
-        found = volume_.index_.next();
+        found = volume_.next();
     }
 }
 
@@ -238,7 +228,7 @@ Result<void> VolumeCheck::see_object(const IndexEntry& entry) {
     const auto object = read_object(entry.value);
     if (!object) return std::unexpected(object.error());
     seen_objects_.push_back(*fid);
-    if (object->name.empty() || volume_.names_.sink() == nullptr) return {};
+    if (object->name.empty() || volume_.names() == nullptr) return {};
     claims_.push_back({.pool = object->pool,
                        .name = std::string(object->name),
                        .version = object->name_version,
@@ -270,13 +260,13 @@ void VolumeCheck::see_unreadable(const IndexEntry& entry, const Error& error) {
     find(std::move(finding));
 }
 
-// -- what was seen in a turn, in the same turn --
+// -- judging the entries of a turn, in the same turn --
 
 Result<void> VolumeCheck::judge(Pass pass) {
     if (pass == Pass::kSecond) {
         for (const SeenExtent& extent : seen_) {
-            note_holder(extent);
-            set_owned(extent.place());
+            shared_.note_holder(extent);
+            owners_.set_owned(extent.place());
         }
         return {};
     }
@@ -326,7 +316,7 @@ Result<void> VolumeCheck::judge_extent(const SeenExtent& extent, const Owner& ow
     report_.blocks += extent.count;
     const char* problem = nullptr;
     std::uint64_t wrong_from = extent.first;
-    if (owner.kind == Owner::Kind::kNobody) {
+    if (owner.kind == Owner::Kind::kNone) {
         problem = "an extent of no object";
     } else if (owner.kind == Owner::Kind::kObject && extent.end() > owner.end_block) {
         problem = "an extent behind the end of its object";
@@ -343,7 +333,7 @@ Result<void> VolumeCheck::judge_extent(const SeenExtent& extent, const Owner& ow
               .object_block = extent.first,
               .place = extent.place()});
     }
-    if (const auto fault = volume_.space_->fault_of(extent.place()); fault) {
+    if (const auto fault = volume_.space().fault_of(extent.place()); fault) {
         find({.reason = std::string("a block of an extent ") + fault->reason,
               .object = extent.fid,
               .object_block = extent.first + (fault->block - extent.block),
@@ -353,24 +343,23 @@ Result<void> VolumeCheck::judge_extent(const SeenExtent& extent, const Owner& ow
     return {};
 }
 
-// Whether what an extent has from a block on is going.
+// Whether a cleared range covers the extent from this block on.
 Result<bool> VolumeCheck::is_cleared(const SeenExtent& extent, std::uint64_t from) {
     const Key to = Key::cleared(extent.fid, kObjectBlocksMax);
-    auto found =
-        volume_.index_.at_or_after({.from = Key::cleared(extent.fid, extent.end()), .to = to});
-    for (;; found = volume_.index_.next()) {
+    auto found = volume_.at_or_after({.from = Key::cleared(extent.fid, extent.end()), .to = to});
+    for (;; found = volume_.next()) {
         if (!found) return std::unexpected(found.error());
         if (*found == Found::kNothing) return false;
         if (*found == Found::kErasedKeys) continue;
-        const auto cleared = read_cleared(volume_.index_.entry().key, volume_.index_.entry().value);
+        const auto cleared = read_cleared(volume_.entry().key, volume_.entry().value);
         if (cleared && cleared->first <= from) return true;
     }
 }
 
-// The one before may be of an earlier turn.
+// Looks up the extent before again, which may be from an earlier turn.
 Result<bool> VolumeCheck::overlaps(const SeenExtent& before, const SeenExtent& extent) {
     const Key key = Key::extent(before.fid, before.first);
-    const auto value = volume_.index_.get(key);
+    const auto value = volume_.get(key);
     if (!value) return std::unexpected(value.error());
     if (!*value) return false;
     const auto now = read_extent(key, **value);
@@ -378,15 +367,15 @@ Result<bool> VolumeCheck::overlaps(const SeenExtent& before, const SeenExtent& e
 }
 
 Result<VolumeCheck::Owner> VolumeCheck::owner_of(Fid fid) {
-    const auto object = volume_.index_.get(Key::object(fid));
+    const auto object = volume_.get(Key::object(fid));
     if (!object) return std::unexpected(object.error());
     if (*object) {
-        // Of one that is damaged, which is told elsewhere, nobody knows the end.
+        // The end of a damaged object, which is a finding of its own, is unknown.
         const auto read = read_object(**object);
         const std::uint64_t bytes = read ? read->size_bytes : kObjectBytesMax;
         return Owner{.kind = Owner::Kind::kObject, .end_block = (bytes + 4095) / 4096};
     }
-    const auto upload = volume_.index_.get(Key::upload(fid));
+    const auto upload = volume_.get(Key::upload(fid));
     if (!upload) return std::unexpected(upload.error());
     if (*upload) return Owner{.kind = Owner::Kind::kUpload};
     return Owner{};
@@ -395,7 +384,7 @@ Result<VolumeCheck::Owner> VolumeCheck::owner_of(Fid fid) {
 Result<void> VolumeCheck::judge_object(Fid fid) {
     unsigned kinds = 0;
     for (const Key& key : {Key::object(fid), Key::upload(fid)}) {
-        const auto value = volume_.index_.get(key);
+        const auto value = volume_.get(key);
         if (!value) return std::unexpected(value.error());
         if (*value) ++kinds;
     }
@@ -406,81 +395,60 @@ Result<void> VolumeCheck::judge_object(Fid fid) {
     return {};
 }
 
-// Of an object that is gone nobody asks.
+// Cleared ranges of removed objects may overlap.
 Result<void> VolumeCheck::judge_cleared(const Cleared& cleared) {
     const Fid fid = cleared.fid;
     if (fid.slot() != volume_.slot())
         find({.reason = "a cleared range of another disk", .object = fid});
-    const auto object = volume_.index_.get(Key::object(fid));
+    const auto object = volume_.get(Key::object(fid));
     if (!object) return std::unexpected(object.error());
     if (!*object) return {};
     const Key to = Key::cleared(fid, kObjectBlocksMax);
-    const auto found = volume_.index_.past_erased(
-        volume_.index_.at_or_after({.from = Key::cleared(fid, cleared.end + 1), .to = to}));
+    const auto found = volume_.past_erased(
+        volume_.at_or_after({.from = Key::cleared(fid, cleared.end + 1), .to = to}));
     if (!found) return std::unexpected(found.error());
     if (*found == Found::kNothing) return {};
-    const auto next = read_cleared(volume_.index_.entry().key, volume_.index_.entry().value);
+    const auto next = read_cleared(volume_.entry().key, volume_.entry().value);
     if (next && next->first <= cleared.end) {
         find({.reason = "cleared ranges overlap", .object = fid, .object_block = next->first});
     }
     return {};
 }
 
-// -- who has a block --
-
-bool VolumeCheck::owned(std::uint64_t block) const {
-    block -= volume_.space_->first_block();
-    return (owned_[block / kWordBits] >> (block % kWordBits) & 1) != 0;
-}
-
-void VolumeCheck::set_owned(Place place) {
-    const std::uint64_t first = volume_.space_->first_block();
-    const std::uint64_t end = first + owned_.size() * kWordBits;
-    for (std::uint64_t block = place.block; block < place.block + place.count; ++block) {
-        if (block < first || block >= end) continue;
-        owned_[(block - first) / kWordBits] |= 1ULL << ((block - first) % kWordBits);
-    }
-}
+// -- which extents have a block --
 
 void VolumeCheck::count_owned(const SeenExtent& extent) {
-    const std::uint64_t first = volume_.space_->first_block();
-    const std::uint64_t end = first + owned_.size() * kWordBits;
-    for (std::uint64_t block = extent.block; block < extent.block + extent.count; ++block) {
-        if (block < first || block >= end || !owned(block)) continue;
-        if (!shared_.empty() && shared_.back().block + shared_.back().count == block) {
-            ++shared_.back().count;
-        } else if (shared_.size() < kSharedMax) {
-            shared_.push_back({.block = block, .count = 1});
-        }
+    const Place place = extent.place();
+    for (std::uint64_t block = place.block; block < place.block + place.count; ++block) {
+        if (owners_.covers(block) && owners_.is_owned(block)) shared_.add(block);
     }
-    set_owned(extent.place());
+    owners_.set_owned(place);
 }
 
-// What was given out since the walk began is marked already.
+// Blocks allocated since the walk began are marked already.
 void VolumeCheck::settled(Place place) {
     for (std::uint64_t block = place.block; block < place.block + place.count; ++block) {
-        if (!owned(block) && promised_before_ > 0) --promised_before_;
+        if (!owners_.is_owned(block) && promised_before_ > 0) --promised_before_;
     }
-    set_owned(place);
+    owners_.set_owned(place);
 }
 
 Task<Result<void>> VolumeCheck::forget_owned() {
-    for (std::size_t word = 0; word < owned_.size(); word += kWordsATurn) {
-        const std::size_t count = std::min(kWordsATurn, owned_.size() - word);
-        std::ranges::fill(std::span(owned_).subspan(word, count), 0);
+    for (std::size_t word = 0; word < owners_.words(); word += BlockOwners::kWordsATurn) {
+        owners_.forget(word);
         const auto wanted = co_await pause();
         if (!wanted) co_return wanted;
     }
     co_return Result<void>{};
 }
 
-// Everything that is in use is somebody's, seen on the way or touched meanwhile.
+// Marks the blocks that extents have, or that are allocated or freed meanwhile.
 Task<Result<void>> VolumeCheck::walk_again() {
-    join_shared();
+    shared_.join();
     const auto forgotten = co_await forget_owned();
     if (!forgotten) co_return forgotten;
-    volume_.space_->set_watch(this);
-    promised_before_ = volume_.space_->promised_blocks();
+    volume_.watch_space(this);
+    promised_before_ = volume_.space().promised_blocks();
     const Key from = Key::first_of(KeyKind::kExtent);
     const Key to = Key::last_of(KeyKind::kExtent);
     Position extents{.from = {from.bytes().begin(), from.bytes().end()},
@@ -488,97 +456,35 @@ Task<Result<void>> VolumeCheck::walk_again() {
     co_return co_await walk(std::move(extents), Pass::kSecond);
 }
 
-// A block may have been somebody's twice already.
-void VolumeCheck::join_shared() {
-    std::ranges::sort(shared_, comes_first);
-    std::vector<Place> joined;
-    for (const Place& place : shared_) {
-        const std::uint64_t end = joined.empty() ? 0 : joined.back().block + joined.back().count;
-        if (joined.empty() || place.block > end) {
-            joined.push_back(place);
-        } else if (place.block + place.count > end) {
-            joined.back().count += static_cast<std::uint32_t>(place.block + place.count - end);
-        }
-    }
-    shared_ = std::move(joined);
-}
-
-void VolumeCheck::note_holder(const SeenExtent& extent) {
-    const auto place = std::ranges::lower_bound(
-        shared_, extent.block, {}, [](const Place& each) { return each.block + each.count - 1; });
-    if (place == shared_.end() || place->block >= extent.block + extent.count) return;
-    if (holders_.size() < kHoldersMax) holders_.push_back(extent);
-}
-
 Task<Result<void>> VolumeCheck::judge_shared() {
-    std::ranges::sort(holders_, {}, &SeenExtent::block);
-    for (const Place place : shared_) {
-        const auto judged = judge_shared_place(place);
-        volume_.map_.release();
-        if (!judged) co_return judged;
+    shared_.sort_holders();
+    for (const Place place : shared_.places()) {
+        auto judged = shared_.judge(place, volume_);
+        volume_.release();
+        if (!judged) co_return std::unexpected(judged.error());
+        if (*judged) find(**std::move(judged));
         const auto wanted = co_await pause();
         if (!wanted) co_return wanted;
     }
     co_return Result<void>{};
 }
 
-Result<void> VolumeCheck::judge_shared_place(Place place) {
-    std::uint64_t shared = 0;
-    std::optional<CheckFinding> finding;
-    const std::uint64_t reach = kExtentBlocksMax - 1;
-    for (std::uint64_t block = place.block; block < place.block + place.count; ++block) {
-        const SeenExtent* first = nullptr;
-        auto holder = std::ranges::lower_bound(holders_, block - std::min(block, reach), {},
-                                               &SeenExtent::block);
-        for (; holder != holders_.end() && holder->block <= block; ++holder) {
-            if (holder->block + holder->count <= block) continue;
-            const auto has = still_has(*holder, block);
-            if (!has) return std::unexpected(has.error());
-            if (!*has) continue;
-            const std::uint64_t at = holder->first + (block - holder->block);
-            const bool is_other = first != nullptr && (first->fid != holder->fid ||
-                                                       first->first + (block - first->block) != at);
-            if (is_other) {
-                ++shared;
-                if (finding) break;
-                finding = CheckFinding{.object = holder->fid, .object_block = at};
-                finding->place = Place{.block = block, .count = 1};
-                break;
-            }
-            first = &*holder;
-        }
-    }
-    if (!finding) return {};
-    finding->reason = "a block that another extent has too";
-    finding->place->count = static_cast<std::uint32_t>(shared);
-    find(*std::move(finding));
-    return {};
-}
-
-Result<bool> VolumeCheck::still_has(const SeenExtent& extent, std::uint64_t block) {
-    const std::uint64_t at = extent.first + (block - extent.block);
-    ObjectMap::Extents extents = volume_.map_.extents(extent.fid, {.first = at, .count = 1});
-    const auto found = extents.next();
-    if (!found) return std::unexpected(found.error());
-    return found->has_value() && (*found)->block == block;
-}
-
-// -- blocks that are nobody's --
+// -- blocks without an owner --
 
 Task<Result<void>> VolumeCheck::judge_unowned() {
     if (!walked_all_) co_return Result<void>{};
-    volume_.space_->each_waiting([this](Place place) { set_owned(place); });
-    for (std::size_t word = 0; word < owned_.size(); word += kWordsATurn) {
-        look_for_unowned(word);
+    volume_.space().each_waiting([this](Place place) { owners_.set_owned(place); });
+    for (std::size_t word = 0; word < owners_.words(); word += BlockOwners::kWordsATurn) {
+        owners_.look_for_unowned(word);
         const auto wanted = co_await pause();
         if (!wanted) co_return wanted;
     }
-    const Instant end = after(volume_.reactor_.now(), options_.patience);
+    const Instant end = after(volume_.reactor().now(), options_.patience);
     for (;;) {
-        std::erase_if(unowned_, [this](Place place) { return !is_unowned(place); });
-        const bool is_certain = unowned_.empty() || promised_before_ == 0;
-        if (is_certain || volume_.reactor_.now() >= end) break;
-        const auto slept = co_await volume_.reactor_.sleep_for(kLookAgainAfter, options_.cancel);
+        owners_.drop_owned();
+        const bool is_certain = owners_.unowned().empty() || promised_before_ == 0;
+        if (is_certain || volume_.reactor().now() >= end) break;
+        const auto slept = co_await volume_.reactor().sleep_for(kLookAgainAfter, options_.cancel);
         if (!slept) co_return slept;
         const auto wanted = check_wanted();
         if (!wanted) co_return wanted;
@@ -586,42 +492,17 @@ Task<Result<void>> VolumeCheck::judge_unowned() {
     const char* const reason = promised_before_ == 0
                                    ? "blocks that are in use, and nobody's"
                                    : "blocks that are nobody's, or given out since long";
-    for (const Place place : unowned_) find({.reason = reason, .place = place});
-    volume_.space_->set_watch(nullptr);
+    for (const Place place : owners_.unowned()) find({.reason = reason, .place = place});
+    volume_.watch_space(nullptr);
     co_return Result<void>{};
 }
 
-void VolumeCheck::look_for_unowned(std::size_t word) {
-    const auto used = volume_.space_->used();
-    const std::size_t end = std::min(used.size(), word + kWordsATurn);
-    for (; word < end; ++word) {
-        std::uint64_t bits = used[word] & ~owned_[word];
-        for (; bits != 0; bits &= bits - 1) {
-            const std::uint64_t block = volume_.space_->first_block() + word * kWordBits +
-                                        static_cast<std::uint64_t>(std::countr_zero(bits));
-            if (!unowned_.empty() && unowned_.back().block + unowned_.back().count == block) {
-                ++unowned_.back().count;
-            } else if (unowned_.size() < kSharedMax) {
-                unowned_.push_back({.block = block, .count = 1});
-            }
-        }
-    }
-}
-
-// Some of it.
-bool VolumeCheck::is_unowned(Place place) const {
-    for (std::uint64_t block = place.block; block < place.block + place.count; ++block) {
-        if (volume_.space_->is_used(block) && !owned(block)) return true;
-    }
-    return false;
-}
-
 Task<Result<void>> VolumeCheck::check_counts() {
-    for (std::uint32_t segment = 0; segment < volume_.space_->segment_count(); ++segment) {
-        if (!volume_.space_->is_counted_well(segment)) {
-            const std::uint32_t blocks = volume_.space_->segment_blocks();
+    for (std::uint32_t segment = 0; segment < volume_.space().segment_count(); ++segment) {
+        if (!volume_.space().is_counted_well(segment)) {
+            const std::uint32_t blocks = volume_.space().segment_blocks();
             const std::uint64_t first =
-                volume_.space_->first_block() + std::uint64_t{segment} * blocks;
+                volume_.space().first_block() + std::uint64_t{segment} * blocks;
             find({.reason = "the blocks in use of a segment are counted wrongly",
                   .place = Place{.block = first, .count = blocks}});
         }
@@ -629,7 +510,7 @@ Task<Result<void>> VolumeCheck::check_counts() {
         const auto wanted = co_await pause();
         if (!wanted) co_return wanted;
     }
-    if (!volume_.space_->are_sums_right()) {
+    if (!volume_.space().are_sums_right()) {
         find({.reason = "the free space of the disk is counted wrongly"});
     }
     co_return Result<void>{};
@@ -637,87 +518,34 @@ Task<Result<void>> VolumeCheck::check_counts() {
 
 // -- names --
 
-Result<bool> VolumeCheck::is_made(const NameClaim& claim) {
-    const auto value = volume_.index_.get(Key::object(claim.fid));
-    if (!value) return std::unexpected(value.error());
-    if (!*value) return false;
-    const auto object = read_object(**value);
-    return object && object->pool == claim.pool && object->name == claim.name &&
-           object->name_version == claim.version;
-}
-
-// Those that an object makes in this turn, or those that none does.
-Result<void> VolumeCheck::keep_only(std::vector<NameClaim>& claims, Claimed claimed) {
-    Result<void> result;
-    std::erase_if(claims, [&](const NameClaim& claim) {
-        const auto made = is_made(claim);
-        if (!made) result = std::unexpected(made.error());
-        return made && *made != (claimed == Claimed::kByObject);
-    });
-    volume_.map_.release();
-    return result;
-}
-
-void VolumeCheck::find_claim(const NameClaim& claim, const char* reason) {
-    find({.reason = reason, .object = claim.fid, .name = claim.name});
+void VolumeCheck::find_claims(const std::vector<NameClaim>& claims, const char* reason) {
+    for (const NameClaim& claim : claims) {
+        find({.reason = reason, .object = claim.fid, .name = claim.name});
+    }
 }
 
 Task<Result<void>> VolumeCheck::judge_claims_of_objects() {
     std::vector<NameClaim> claims = std::exchange(claims_, {});
-    if (claims.empty()) co_return Result<void>{};
-    NameSink& names = *volume_.names_.sink();
-    const auto asked = co_await names.leave_unknown(&claims);
-    if (!asked) co_return asked;
-    if (claims.empty()) co_return Result<void>{};
-    const auto kept = keep_only(claims, Claimed::kByObject);
-    if (!kept) co_return kept;
-    const auto told = co_await volume_.names_.wait_told(options_.cancel);
-    if (!told) co_return told;
-    const auto again = co_await names.leave_unknown(&claims);
-    if (!again) co_return again;
-    const auto still = keep_only(claims, Claimed::kByObject);
-    if (!still) co_return still;
-    for (const NameClaim& claim : claims) {
-        find_claim(claim, "the name of an object is not known to be its");
-    }
+    const auto unknown = co_await claim_check_.unknown(std::move(claims));
+    if (!unknown) co_return std::unexpected(unknown.error());
+    find_claims(*unknown, "the name of an object is not known to be its");
     co_return Result<void>{};
 }
 
 Task<Result<void>> VolumeCheck::judge_known_claims() {
-    if (volume_.names_.sink() == nullptr) co_return Result<void>{};
+    if (volume_.names() == nullptr) co_return Result<void>{};
     NameSink::ClaimPlace place;
     for (bool end = false; !end;) {
-        auto page = co_await volume_.names_.sink()->claims(volume_.slot(), std::move(place));
+        auto page = co_await volume_.names()->claims(volume_.slot(), std::move(place));
         if (!page) co_return std::unexpected(page.error());
         report_.names += page->claims.size();
         place = std::move(page->next);
         end = page->end;
-        const auto judged = co_await judge_unclaimed(std::move(page->claims));
-        if (!judged) co_return judged;
+        const auto unmade = co_await claim_check_.unmade(std::move(page->claims));
+        if (!unmade) co_return std::unexpected(unmade.error());
+        find_claims(*unmade, "a name is known of an object that has it not");
         const auto wanted = co_await pause();
         if (!wanted) co_return wanted;
-    }
-    co_return Result<void>{};
-}
-
-Task<Result<void>> VolumeCheck::judge_unclaimed(std::vector<NameClaim> claims) {
-    constexpr unsigned kLooks = 2;
-    const auto kept = keep_only(claims, Claimed::kByNobody);
-    if (!kept) co_return kept;
-    for (unsigned look = 0; look < kLooks && !claims.empty(); ++look) {
-        const auto told = co_await volume_.names_.wait_told(options_.cancel);
-        if (!told) co_return told;
-        std::vector<NameClaim> unknown = claims;
-        const auto asked = co_await volume_.names_.sink()->leave_unknown(&unknown);
-        if (!asked) co_return asked;
-        std::erase_if(claims, [&unknown](const NameClaim& claim) {
-            return std::ranges::find(unknown, claim) != unknown.end();
-        });
-        const auto still = keep_only(claims, Claimed::kByNobody);
-        if (!still) co_return still;
-    }
-    for (const NameClaim& claim : claims) {
-        find_claim(claim, "a name is known of an object that has it not");
     }
     co_return Result<void>{};
 }

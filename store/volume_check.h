@@ -13,52 +13,55 @@
 #include "core/task.h"
 #include "core/time.h"
 #include "store/allocator.h"
+#include "store/block_owners.h"
 #include "store/check_report.h"
-#include "store/log.h"
+#include "store/claim_check.h"
+#include "store/log_visitor.h"
 #include "store/name_sink.h"
 #include "store/object.h"
+#include "store/shared_blocks.h"
 #include "store/volume.h"
+#include "store/volume_view.h"
 
 namespace fopd::store {
 
-// Observes the objects that a check of a volume finds, and those that come and go meanwhile.
+// Observes the objects that a check of a volume finds.
 class ObjectWatch {
 public:
     virtual ~ObjectWatch() = default;
-    // In their order; each in the turn in which it is seen.
+    // Called for each object, by ascending fid, in the turn in which it is seen.
     virtual void seen(Fid fid) = 0;
-    // There is none behind the last. In the turn in which that is seen.
+    // Called in the turn in which it is seen that no object follows.
     virtual void all_seen() = 0;
 };
 
 struct VolumeCheckOptions {
-    // Of the log; what is in memory or in the index is looked at in short turns.
+    // How fast the log is read. Index and memory are looked at in short turns.
     std::uint64_t bytes_per_second = 50ULL << 20;
-    // How long it is waited for those who have blocks of which no record speaks yet, if some seem
-    // to be nobody's. Whoever needs longer is told of.
+    // If blocks seem to have no owner, how long the check waits for changes that were given blocks
+    // and have no record yet. Blocks of slower changes are reported.
     Duration patience = 120s;
     core::CancelSource* cancel = nullptr;
-    // Whether the bytes of a recorded reply are one; null: nobody knows.
+    // Checks the bytes of a recorded reply; null: they are not checked.
     Result<void> (*check_reply)(Bytes reply) = nullptr;
-    ObjectWatch* objects = nullptr;  // Null: nobody counts.
+    ObjectWatch* objects = nullptr;  // Null: no observer.
 };
 
-// Holds what a volume says of its disk together: index, space, log, and the names that are kept
-// elsewhere. The volume goes on meanwhile, so each thing is looked at in one turn, in which all of
-// it fits together; and what cannot be seen in one turn is a finding only when nothing that happens
-// meanwhile could explain it:
+// Checks that a volume's index, space, log and names, which are kept elsewhere, agree. The volume
+// continues meanwhile, so each entry is judged in one turn, in which everything must agree. What
+// cannot be seen in one turn is a finding only when no change meanwhile could explain it:
 //
-// - Blocks with two owners are noted on a first walk through all extents, who has them on a second,
-//   and whether both still have them is asked in one turn.
-// - Blocks without an owner: the second walk sees every extent that is there all the time, the
-//   allocator tells of all blocks that anybody touches meanwhile. What is in use after it, was not
-//   seen, was not touched and does not wait is nobody's; unless it was given to somebody before the
-//   walk who has not used it yet. How much of that is left is counted, and waited for.
-// - A claim to a name is unique, and once ended it is never made again. So an object that claims a
-//   name before all names were told, and does so after the names were asked in vain, did all the
-//   time. The other way round it takes two looks: the claim may have been made between them.
+// - Blocks with two owners: a first walk through all extents notes the blocks, a second walk the
+//   extents that have them, and whether both still have them is looked up in one turn. See
+//   SharedBlocks.
+// - Blocks without an owner: the second walk sees every extent that exists all the time, and the
+//   allocator reports every block that is allocated or freed meanwhile. A block that is in use
+//   after the walk, was neither seen nor reported, and does not wait to become free, has no owner;
+//   unless it was allocated before the walk and is not recorded yet. The number of such blocks is
+//   known, and the check waits until it is zero. See BlockOwners.
+// - Names: see ClaimCheck.
 //
-// Lives on the volume's reactor. One of a volume at a time.
+// Lives on the volume's reactor. One check of a volume at a time.
 class VolumeCheck final : SpaceWatch, LogVisitor {
 public:
     // The volume is open, and outlives it.
@@ -70,22 +73,13 @@ public:
     // Once. An error says why it was not finished: kCancelled, or the volume's end.
     Task<Result<void>> run();
     const CheckReport& report() const { return report_; }
-    // For what others find out with it.
+    // Adds a finding of the caller's own.
     void find(CheckFinding finding);
     // What it is looking at, in a word or two.
     const char* stage() const { return stage_; }
 
 private:
-    struct SeenExtent {
-        Fid fid{};
-        std::uint64_t first = 0;
-        std::uint64_t block = 0;
-        std::uint32_t count = 0;
-
-        std::uint64_t end() const { return first + count; }
-        Place place() const { return {.block = block, .count = count}; }
-    };
-    // A key, where a walk goes on.
+    // Where a walk continues.
     struct Position {
         std::vector<std::byte> from;
         std::vector<std::byte> to;
@@ -93,11 +87,11 @@ private:
     enum class Pass : std::uint8_t { kFirst, kSecond };
     // What the extents of a fid belong to, in this turn.
     struct Owner {
-        enum class Kind : std::uint8_t { kNobody, kObject, kUpload } kind = Kind::kNobody;
+        enum class Kind : std::uint8_t { kNone, kObject, kUpload } kind = Kind::kNone;
         std::uint64_t end_block = 0;  // Behind its last.
     };
 
-    void touched(Place place) override { set_owned(place); }
+    void touched(Place place) override { owners_.set_owned(place); }
     void settled(Place place) override;
     Task<Result<void>> entry(LogEntry entry, std::uint64_t block) override;
     void fault(const LogFault& fault) override;
@@ -118,47 +112,35 @@ private:
     Result<void> judge_object(Fid fid);
     Result<Owner> owner_of(Fid fid);
     void count_owned(const SeenExtent& extent);
-    void note_holder(const SeenExtent& extent);
 
-    void join_shared();
     Task<Result<void>> judge_shared();
-    Result<void> judge_shared_place(Place place);
-    Result<bool> still_has(const SeenExtent& extent, std::uint64_t block);
     Task<Result<void>> walk_again();
     Task<Result<void>> forget_owned();
     Task<Result<void>> judge_unowned();
-    void look_for_unowned(std::size_t word);
-    bool is_unowned(Place place) const;
 
-    enum class Claimed : std::uint8_t { kByObject, kByNobody };
     Task<Result<void>> judge_claims_of_objects();
     Task<Result<void>> judge_known_claims();
-    Task<Result<void>> judge_unclaimed(std::vector<NameClaim> claims);
-    Result<void> keep_only(std::vector<NameClaim>& claims, Claimed claimed);
-    Result<bool> is_made(const NameClaim& claim);
     Task<Result<void>> check_counts();
-    void find_claim(const NameClaim& claim, const char* reason);
+    void find_claims(const std::vector<NameClaim>& claims, const char* reason);
 
-    bool owned(std::uint64_t block) const;
-    void set_owned(Place place);
     Result<void> check_wanted() const;
     Task<Result<void>> pause();
 
-    Volume& volume_;
+    const VolumeView volume_;
     const VolumeCheckOptions options_;
     CheckReport report_;
     const char* stage_ = "log";
-    const bool served_;       // When it began.
-    bool walked_all_ = true;  // The walks have seen all extents there are.
+    const bool served_;       // The volume served when the check began.
+    bool walked_all_ = true;  // The walks have seen all extents.
     bool objects_seen_ = false;
 
-    std::vector<std::uint64_t> owned_;  // A bit for each block, as the allocator has.
-    std::vector<Place> shared_;         // Blocks that more than one extent claims.
-    std::vector<SeenExtent> holders_;   // The extents that claim blocks in shared_.
-    std::vector<Place> unowned_;
-    std::uint64_t promised_before_ = 0;  // Blocks, before the second walk; still.
+    BlockOwners owners_;
+    SharedBlocks shared_;
+    ClaimCheck claim_check_;
+    std::uint64_t promised_before_ =
+        0;  // Blocks allocated before the second walk without a record yet.
 
-    // Of one turn.
+    // Seen in this turn.
     std::vector<SeenExtent> seen_;
     std::vector<Fid> seen_objects_;
     std::vector<Cleared> seen_cleared_;

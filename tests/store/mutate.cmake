@@ -31,7 +31,7 @@ elseif(MUTANT STREQUAL "cleaning_drops_extents")
 ]==])
     set(instead "")
 elseif(MUTANT STREQUAL "cleared_swallows_writes")
-    set(rule [==[    cut_cleared(range);
+    set(rule [==[    cleared_.cut(range);
 ]==])
     set(instead "")
 elseif(MUTANT STREQUAL "data_unchecked")

@@ -1,0 +1,62 @@
+#include "store/block_owners.h"
+
+#include <algorithm>
+#include <bit>
+#include <span>
+
+namespace fopd::store {
+
+namespace {
+
+// Of a disk that is damaged as a whole only so many places are reported.
+constexpr std::size_t kUnownedMax = 4096;
+
+}  // namespace
+
+bool BlockOwners::is_owned(std::uint64_t block) const {
+    block -= space_.first_block();
+    return (owned_[block / kWordBits] >> (block % kWordBits) & 1) != 0;
+}
+
+void BlockOwners::set_owned(Place place) {
+    const std::uint64_t first = space_.first_block();
+    for (std::uint64_t block = place.block; block < place.block + place.count; ++block) {
+        if (!covers(block)) continue;
+        owned_[(block - first) / kWordBits] |= 1ULL << ((block - first) % kWordBits);
+    }
+}
+
+void BlockOwners::forget(std::size_t word) {
+    const std::size_t count = std::min(kWordsATurn, owned_.size() - word);
+    std::ranges::fill(std::span(owned_).subspan(word, count), 0);
+}
+
+void BlockOwners::look_for_unowned(std::size_t word) {
+    const auto used = space_.used();
+    const std::size_t end = std::min(used.size(), word + kWordsATurn);
+    for (; word < end; ++word) {
+        std::uint64_t bits = used[word] & ~owned_[word];
+        for (; bits != 0; bits &= bits - 1) {
+            const std::uint64_t block = space_.first_block() + word * kWordBits +
+                                        static_cast<std::uint64_t>(std::countr_zero(bits));
+            if (!unowned_.empty() && unowned_.back().block + unowned_.back().count == block) {
+                ++unowned_.back().count;
+            } else if (unowned_.size() < kUnownedMax) {
+                unowned_.push_back({.block = block, .count = 1});
+            }
+        }
+    }
+}
+
+void BlockOwners::drop_owned() {
+    std::erase_if(unowned_, [this](Place place) { return !is_unowned(place); });
+}
+
+bool BlockOwners::is_unowned(Place place) const {
+    for (std::uint64_t block = place.block; block < place.block + place.count; ++block) {
+        if (space_.is_used(block) && !is_owned(block)) return true;
+    }
+    return false;
+}
+
+}  // namespace fopd::store

@@ -1,0 +1,39 @@
+#pragma once
+
+#include "core/cancel.h"
+#include "core/reactor.h"
+#include "core/result.h"
+#include "core/task.h"
+#include "store/layered_index.h"
+#include "store/log.h"
+#include "store/object_map.h"
+#include "store/record.h"
+
+namespace fopd::store {
+
+// Commits again the records of a cleaned segment that still describe something.
+class LiveRecords final : public CleanVisitor {
+public:
+    // All outlive it.
+    struct Parts {
+        core::Reactor& reactor;
+        Log& log;
+        LayeredIndex& index;
+        ObjectMap& map;
+        core::CancelSource& stop;
+    };
+    explicit LiveRecords(const Parts& parts) : parts_(parts) {}
+
+    Task<Result<void>> keep(LogEntry entry) override;
+
+private:
+    Result<bool> keep_some(RecordReader& reader);
+    Result<void> keep_if_alive(const Record& record);
+    Result<void> keep_extent(const Record& record);
+    Result<bool> is_there(Fid fid);
+
+    const Parts parts_;
+    RecordWriter kept_;
+};
+
+}  // namespace fopd::store

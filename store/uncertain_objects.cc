@@ -1,0 +1,40 @@
+#include "store/uncertain_objects.h"
+
+#include <algorithm>
+
+namespace fopd::store {
+
+void UncertainObjects::note(const Record& record) {
+    Changed changed{.fid = record.fid, .seq = UINT64_MAX};
+    if (record.kind == RecordKind::kPut || record.kind == RecordKind::kCommit) {
+        const auto kind = static_cast<KeyKind>(record.key.front());
+        const auto fid = read_fid_key(kind, record.key);
+        const bool of_object = kind == KeyKind::kObject || kind == KeyKind::kUpload;
+        if (!of_object || !fid) return;
+        changed.fid = *fid;
+    }
+    if (record.kind == RecordKind::kForget) return;
+    const bool is_known = !changed_.empty() && changed_.back().seq == UINT64_MAX &&
+                          changed_.back().fid == changed.fid;
+    if (!is_known) changed_.push_back(changed);
+}
+
+void UncertainObjects::begun(std::size_t count, std::uint64_t seq) {
+    for (std::size_t i = count; i < changed_.size(); ++i) changed_[i].seq = seq;
+}
+
+void UncertainObjects::note_durable(std::uint64_t seq) {
+    while (!changed_.empty() && changed_.front().seq <= seq) changed_.pop_front();
+}
+
+bool UncertainObjects::contains(Fid fid, std::uint64_t durable_seq) {
+    for (const Changed& each : changed_) {
+        std::uint64_t& last = last_seq_[each.fid];
+        last = std::max(last, each.seq);
+    }
+    changed_.clear();
+    const auto found = last_seq_.find(fid);
+    return found != last_seq_.end() && found->second > durable_seq;
+}
+
+}  // namespace fopd::store

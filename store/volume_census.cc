@@ -1,0 +1,151 @@
+#include "store/volume_census.h"
+
+namespace fopd::store {
+
+// Tells the allocator which blocks the extents use, and counts them for their owners. The extents
+// come object by object.
+class VolumeCensus::ExtentTaker final : public MapVisitor {
+public:
+    ExtentTaker(VolumeCensus& census, ObjectMap& map, Allocator& space, BadExtents bad_extents)
+        : census_(census), map_(map), space_(space), bad_extents_(bad_extents) {}
+
+    Result<void> extent(const StoredExtent& extent) override {
+        if (counted_.empty() || counted_.back().fid != extent.fid) {
+            counted_.push_back({.fid = extent.fid});
+        }
+        counted_.back().blocks += extent.count;
+        const Result<void> taken = space_.take({.block = extent.block, .count = extent.count});
+        if (bad_extents_ == BadExtents::kIgnored) return {};
+        return taken;
+    }
+    // Looks up the owners here, since a visitor must not use the map while it is called.
+    Task<Result<void>> between_turns() override {
+        for (const Counted& each : counted_) {
+            const Result<void> added = add(each);
+            if (!added) co_return added;
+        }
+        counted_.clear();
+        co_return Result<void>{};
+    }
+
+private:
+    struct Counted {
+        Fid fid{};
+        std::uint64_t blocks = 0;
+    };
+
+    Result<void> add(const Counted& counted) {
+        const auto object = map_.find(counted.fid);
+        if (!object) return std::unexpected(object.error());
+        if (object->has_value()) {
+            census_.share_of((*object)->owner).blocks += counted.blocks;
+            return {};
+        }
+        const auto upload = map_.find_upload(counted.fid);
+        if (!upload) return std::unexpected(upload.error());
+        // Blocks of a removed object, which are still to be freed, have no owner.
+        if (!upload->has_value()) return {};
+        census_.share_of((*upload)->object.owner).blocks += counted.blocks;
+        return {};
+    }
+
+    VolumeCensus& census_;
+    ObjectMap& map_;
+    Allocator& space_;
+    const BadExtents bad_extents_;
+    std::vector<Counted> counted_;  // In this turn.
+};
+
+// Subtracts the blocks in cleared ranges of objects from what their owners have.
+class VolumeCensus::ClearedCounter final : public MapVisitor {
+public:
+    ClearedCounter(VolumeCensus& census, ObjectMap& map, BlockCounter& counter,
+                   std::uint32_t extents_a_turn)
+        : census_(census), map_(map), counter_(counter), extents_a_turn_(extents_a_turn) {}
+
+    Result<void> cleared(const Cleared& cleared) override {
+        seen_.push_back(cleared);
+        return {};
+    }
+    Task<Result<void>> between_turns() override {
+        for (const Cleared& each : seen_) {
+            const auto object = map_.find(each.fid);
+            if (!object) co_return std::unexpected(object.error());
+            if (!object->has_value()) continue;
+            OwnerShare& share = census_.share_of((*object)->owner);
+            const BlockRange range{.first = each.first, .count = each.end - each.first};
+            const BlockCounter::Options options{.which = BlockCounter::Which::kAll,
+                                                .extents_a_turn = extents_a_turn_};
+            const auto counted = co_await counter_.count(each.fid, range, options);
+            if (!counted) co_return std::unexpected(counted.error());
+            share.blocks -= counted->blocks;
+        }
+        seen_.clear();
+        co_return Result<void>{};
+    }
+
+private:
+    VolumeCensus& census_;
+    ObjectMap& map_;
+    BlockCounter& counter_;
+    const std::uint32_t extents_a_turn_;
+    std::vector<Cleared> seen_;  // In this turn.
+};
+
+// Counts the objects and uploads of each owner.
+class VolumeCensus::ObjectCounter final : public MapVisitor {
+public:
+    explicit ObjectCounter(VolumeCensus& census) : census_(census) {}
+    Result<void> object(Fid /*fid*/, const Object& object) override {
+        ++census_.share_of(object.owner).objects;
+        return {};
+    }
+    Result<void> upload(Fid /*fid*/, const Upload& upload) override {
+        ++census_.share_of(upload.object.owner).objects;
+        return {};
+    }
+
+private:
+    VolumeCensus& census_;
+};
+
+// Counts the stored replies of each client, which come client by client.
+class VolumeCensus::ReplyCounter final : public MapVisitor {
+public:
+    explicit ReplyCounter(VolumeCensus& census) : counted_(census.replies_) {}
+    Result<void> reply(const ReplyRecord& record) override {
+        if (counted_.empty() || counted_.back().client != record.key.client) {
+            counted_.push_back({.client = record.key.client});
+        }
+        ++counted_.back().count;
+        return {};
+    }
+
+private:
+    std::vector<ClientReplies>& counted_;
+};
+
+Task<Result<void>> VolumeCensus::take(ObjectMap* map, BlockCounter* counter, Allocator* space,
+                                      Options options) {
+    ExtentTaker taker(*this, *map, *space, options.bad_extents);
+    const auto taken = co_await map->for_each(KeyKind::kExtent, &taker);
+    if (!taken) co_return taken;
+    ClearedCounter cleared(*this, *map, *counter, options.extents_a_turn);
+    const auto subtracted = co_await map->for_each(KeyKind::kCleared, &cleared);
+    if (!subtracted) co_return subtracted;
+    ObjectCounter objects(*this);
+    const auto counted = co_await map->for_each(KeyKind::kObject, &objects);
+    if (!counted) co_return counted;
+    const auto uploads = co_await map->for_each(KeyKind::kUpload, &objects);
+    if (!uploads) co_return uploads;
+    ReplyCounter replies(*this);
+    co_return co_await map->for_each(KeyKind::kReply, &replies);
+}
+
+OwnerShare& VolumeCensus::share_of(std::string_view owner) {
+    const auto found = owners_.find(owner);
+    if (found != owners_.end()) return found->second;
+    return owners_[std::string(owner)];
+}
+
+}  // namespace fopd::store

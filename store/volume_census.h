@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/result.h"
+#include "core/task.h"
+#include "store/allocator.h"
+#include "store/block_counter.h"
+#include "store/object_map.h"
+#include "store/record.h"
+
+namespace fopd::store {
+
+// What the objects of an owner use on a disk, with those that are still uploaded.
+struct OwnerShare {
+    std::uint64_t blocks = 0;
+    std::uint64_t objects = 0;
+};
+using OwnerShares = std::map<std::string, OwnerShare, std::less<>>;
+
+// How many replies are stored for a client.
+struct ClientReplies {
+    ClientId client{};
+    std::uint32_t count = 0;
+};
+
+// Walks through the map of a volume that is being opened: tells the allocator which blocks are in
+// use, and counts what each owner and each client has.
+class VolumeCensus {
+public:
+    // What an extent means whose blocks are in use already, or are not on the disk.
+    enum class BadExtents : std::uint8_t {
+        kRefused,
+        kIgnored,  // For a volume that is only read: no block is allocated there.
+    };
+    struct Options {
+        std::uint32_t extents_a_turn = 0;
+        BadExtents bad_extents = BadExtents::kRefused;
+    };
+
+    // Once. REQUIRES: the allocator knows the segments of the log; the map does not change.
+    // kCorrupt: see BadExtents.
+    Task<Result<void>> take(ObjectMap* map, BlockCounter* counter, Allocator* space,
+                            Options options);
+
+    const OwnerShares& owners() const { return owners_; }
+    // By ascending client.
+    const std::vector<ClientReplies>& replies() const { return replies_; }
+
+private:
+    class ExtentTaker;
+    class ClearedCounter;
+    class ObjectCounter;
+    class ReplyCounter;
+
+    OwnerShare& share_of(std::string_view owner);
+
+    OwnerShares owners_;
+    std::vector<ClientReplies> replies_;
+};
+
+}  // namespace fopd::store
