@@ -12,6 +12,7 @@
 #include "core/crc32c.h"
 #include "store/little_endian.h"
 #include "tests/catch.h"
+#include "tests/store/text_bytes.h"
 
 using namespace fopd;
 using namespace fopd::store;
@@ -52,9 +53,7 @@ struct Read {
     std::vector<std::pair<std::string, std::string>> entries;
 };
 
-std::string text_of(Bytes bytes) {
-    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
+using fopd::store::testing::text_of;
 
 Result<Read> read(Bytes bytes) {
     BackupReader reader;

@@ -5,14 +5,6 @@
 
 namespace fopd::store::testing {
 
-Bytes bytes_of(std::string_view text) {
-    return std::as_bytes(std::span(text));
-}
-
-std::string text_of(Bytes bytes) {
-    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
 std::optional<IndexChange> ListedChanges::next() {
     if (at_ == changes_.end()) return std::nullopt;
     const auto& [key, value] = *at_++;

@@ -18,6 +18,7 @@
 #include "store/map_index.h"
 #include "tests/catch.h"
 #include "tests/replay.h"
+#include "tests/store/text_bytes.h"
 #include "tests/temp_dir.h"
 
 namespace fopd::store::testing {
@@ -25,9 +26,6 @@ namespace fopd::store::testing {
 using Entries = std::map<std::string, std::string, std::less<>>;
 // None: the key goes.
 using Changes = std::map<std::string, std::optional<std::string>, std::less<>>;
-
-Bytes bytes_of(std::string_view text);
-std::string text_of(Bytes bytes);
 
 // Changes as an index takes them.
 class ListedChanges final : public IndexChanges {

@@ -11,6 +11,8 @@
 #include "store/log.h"
 #include "tests/catch.h"
 #include "tests/replay.h"
+#include "tests/store/simulated_machine.h"
+#include "tests/store/text_bytes.h"
 
 // A log on a simulated disk, for tests of one promise of it each.
 namespace fopd::store::log_bench {
@@ -27,9 +29,7 @@ inline LogOptions bench_log() {
     return options;
 }
 
-inline std::span<const std::byte> bytes_of(const std::string& text) {
-    return std::as_bytes(std::span(text.data(), text.size()));
-}
+using testing::bytes_of;
 
 class Segments final : public SegmentSource {
 public:
@@ -77,12 +77,9 @@ public:
 
     void plug_in() {
         stop();
-        power = std::make_unique<devices::Power>();
-        reactor = world.make_reactor();
-        disk = std::make_unique<devices::MemoryDisk>(
-            *reactor, image,
-            devices::MemoryDiskOptions{.slow_holes = true, .power = power.get(), .faults = faults});
-        log = std::make_unique<Log>(*reactor, *disk, segments, options);
+        machine = std::make_unique<testing::SimulatedMachine>(world);
+        disk = machine->plug_in(image, {.slow_holes = true, .faults = faults});
+        log = std::make_unique<Log>(reactor(), *disk, segments, options);
         visitor = {};
     }
     // For each operation.
@@ -92,15 +89,17 @@ public:
     }
     // The process is gone, with all it had in memory.
     void stop() {
-        if (!reactor) return;
-        reactor->drop_coroutines();
+        if (!machine) return;
+        machine->drop_coroutines();
         log.reset();
         disk.reset();
-        reactor.reset();
+        machine.reset();
     }
+    core::Reactor& reactor() { return machine->reactor(); }
+    devices::Power& power() { return machine->power(); }
     template <typename T>
     T run(Task<T> task) {
-        auto result = world.run(*reactor, std::move(task));
+        auto result = world.run(reactor(), std::move(task));
         REQUIRE(result.has_value());
         return std::move(*result);
     }
@@ -149,8 +148,7 @@ public:
     devices::DiskFaults faults;
     Segments segments;
     Collector visitor;
-    std::unique_ptr<devices::Power> power;
-    std::unique_ptr<core::Reactor> reactor;
+    std::unique_ptr<testing::SimulatedMachine> machine;
     std::unique_ptr<devices::MemoryDisk> disk;
     std::unique_ptr<Log> log;
 };

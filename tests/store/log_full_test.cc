@@ -146,7 +146,7 @@ TEST_CASE("store log: one that waits for its index serves deletes as long as it 
     full.fill_without_cleaning();
     full.log->set_applied(full.log->durable_seq());
     full.log->stall(kWhy);
-    full.reactor->spawn(full.gate, Waiter::run(full.log.get(), &full.waiter));
+    full.reactor().spawn(full.gate, Waiter::run(full.log.get(), &full.waiter));
     full.world.run_for(1s);
     REQUIRE_FALSE(full.waiter.has_value());
 
@@ -159,7 +159,7 @@ TEST_CASE("store log: one that waits for its index serves deletes as long as it 
 TEST_CASE("store log: one that waits for its index and cannot be cleaned says why", "[store]") {
     FullLog full;
     full.fill_without_cleaning();
-    full.reactor->spawn(full.gate, Waiter::run(full.log.get(), &full.waiter));
+    full.reactor().spawn(full.gate, Waiter::run(full.log.get(), &full.waiter));
     full.world.run_for(1s);
     REQUIRE_FALSE(full.waiter.has_value());
 
@@ -173,7 +173,7 @@ TEST_CASE("store log: whoever waits for room is told when nobody cleans any more
     FullLog full;
     full.fill_without_cleaning();
     full.log->set_applied(full.log->durable_seq());
-    full.reactor->spawn(full.gate, Waiter::run(full.log.get(), &full.waiter));
+    full.reactor().spawn(full.gate, Waiter::run(full.log.get(), &full.waiter));
     full.world.run_for(1s);
     REQUIRE_FALSE(full.waiter.has_value());
 
@@ -188,7 +188,7 @@ TEST_CASE("store log: a trickle of deletes does not keep a full log cleaning", "
     FullLog full;
     Keeper keeper(*full.log);
     std::uint64_t cleaned = 0;
-    full.reactor->spawn(full.gate, Cleaner::run(full.log.get(), &keeper, &cleaned));
+    full.reactor().spawn(full.gate, Cleaner::run(full.log.get(), &keeper, &cleaned));
     Result<void> added{};
     while (added) added = full.try_commit(kLives, 4000, Purpose::kAdding);
     REQUIRE(added.error().code == Errc::kNoSpace);
@@ -196,7 +196,7 @@ TEST_CASE("store log: a trickle of deletes does not keep a full log cleaning", "
     cleaned = 0;
     std::uint64_t trickled = 0;
     std::uint64_t refused = 0;
-    full.reactor->spawn(full.gate, Trickle::run(full.reactor.get(), full.log.get(), &trickled));
+    full.reactor().spawn(full.gate, Trickle::run(&full.reactor(), full.log.get(), &trickled));
     for (int i = 0; i < 1000; ++i) {
         full.world.run_for(1ms);
         added = full.try_commit(kLives, 4000, Purpose::kAdding);

@@ -116,7 +116,7 @@ TEST_CASE("store log: a disk that flushes slowly is written to meanwhile", "[sto
     bench.open();
     bench.disk_takes(10ms);
     std::deque<Commit> commits(2);
-    const Instant begun = bench.reactor->now();
+    const Instant begun = bench.reactor().now();
     bench.log->begin(commits[0], bench.reserve(3), bytes_of("one"), 1, Durability::kDurable,
                      Data::kNone);
     bench.world.run_for(100us);
@@ -126,7 +126,7 @@ TEST_CASE("store log: a disk that flushes slowly is written to meanwhile", "[sto
     for (const auto& result : results) REQUIRE(result.has_value());
     REQUIRE(commits[1].seq() == commits[0].seq() + 1);
     // A write and two flushes; one after the other it would be 40 ms.
-    REQUIRE(bench.reactor->now() - begun < 35ms);
+    REQUIRE(bench.reactor().now() - begun < 35ms);
 }
 
 TEST_CASE("store log: nothing is durable before the data of the commit, and of those before",
@@ -464,8 +464,8 @@ TEST_CASE(
             order->push_back(name);
         }
     };
-    bench.reactor->spawn(gate, Taker::take(bench.log.get(), 16'000, 1, &order));
-    bench.reactor->spawn(gate, Taker::take(bench.log.get(), 1, 2, &order));
+    bench.reactor().spawn(gate, Taker::take(bench.log.get(), 16'000, 1, &order));
+    bench.reactor().spawn(gate, Taker::take(bench.log.get(), 1, 2, &order));
     bench.world.run_for(1s);
     REQUIRE(order.empty());
     bench.log->set_applied(bench.log->durable_seq());
@@ -562,9 +562,9 @@ TEST_CASE("store log: what only a cache held is made durable before a superblock
         bench.world.run_for(20ms);
         REQUIRE(bench.image.unflushed_bytes() > 0);
         bench.plug_in();
-        bench.power->cut_at(step);
-        const auto opened = bench.world.run(*bench.reactor, bench.log->open(&bench.visitor, {}));
-        if (bench.power->on()) {
+        bench.power().cut_at(step);
+        const auto opened = bench.world.run(bench.reactor(), bench.log->open(&bench.visitor, {}));
+        if (bench.power().on()) {
             REQUIRE(opened->value().last_seq == 1);
             break;
         }

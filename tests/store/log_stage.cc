@@ -7,6 +7,7 @@
 #include "store/little_endian.h"
 #include "store/log_entry.h"
 #include "store/superblock.h"
+#include "tests/store/forwarding_device.h"
 
 namespace fopd::store::testing {
 
@@ -14,7 +15,6 @@ namespace {
 
 constexpr std::size_t kPutBytes = 24;
 constexpr std::uint32_t kFiller = 0xffffffff;  // A record that says nothing.
-constexpr std::uint64_t kStepsMax = 3'000'000;
 
 std::vector<std::byte> encode(const std::vector<Put>& puts) {
     std::vector<std::byte> bytes(puts.size() * kPutBytes);
@@ -60,31 +60,20 @@ LogOptions small_log() {
 }
 
 // The disk as somebody would see it who left something out.
-class Machine::MutatedDisk final : public devices::Device {
+class Machine::MutatedDisk final : public ForwardingDevice {
 public:
-    MutatedDisk(devices::Device& disk, Mutation mutation) : disk_(disk), mutation_(mutation) {}
+    MutatedDisk(devices::Device& disk, Mutation mutation)
+        : ForwardingDevice(disk), mutation_(mutation) {}
 
-    std::string_view name() const override { return disk_.name(); }
-    const devices::Geometry& geometry() const override { return disk_.geometry(); }
     Task<Result<void>> read(core::Buffer into, std::uint64_t offset,
                             core::WaitOptions wait) override {
-        const auto read = co_await disk_.read(into, offset, wait);
+        const auto read = co_await device().read(into, offset, wait);
         if (read) mutate(into.span(), offset);
         co_return read;
     }
-    Task<Result<void>> write(core::Buffer from, std::uint64_t offset) override {
-        return disk_.write(from, offset);
-    }
     Task<Result<void>> flush() override {
         if (mutation_ == Mutation::kNoFlush) co_return Result<void>{};
-        co_return co_await disk_.flush();
-    }
-    Task<Result<void>> discard(std::uint64_t offset, std::uint64_t size_bytes) override {
-        return disk_.discard(offset, size_bytes);
-    }
-    Task<Result<devices::Stretch>> find_hole(std::uint64_t offset,
-                                             std::uint64_t size_bytes) override {
-        return disk_.find_hole(offset, size_bytes);
+        co_return co_await device().flush();
     }
 
 private:
@@ -109,7 +98,6 @@ private:
         }
     }
 
-    devices::Device& disk_;
     const Mutation mutation_;
     Superblock superblock_;
 };
@@ -124,36 +112,28 @@ struct Machine::Operation {
 };
 
 Machine::Machine(core::VirtualWorld& world, Remains& remains, const Plan& plan, core::Random random)
-    : world_(world),
-      remains_(remains),
+    : remains_(remains),
       plan_(plan),
       random_(random),
-      reactor_(world.make_reactor()),
-      disk_(std::make_unique<devices::MemoryDisk>(
-          *reactor_, remains.image,
-          devices::MemoryDiskOptions{
-              .seed = random_.next(), .power = &power_, .faults = plan.faults})),
+      machine_(world),
+      disk_(machine_.plug_in(remains.image, {.seed = random_.next(), .faults = plan.faults})),
       mutated_(std::make_unique<MutatedDisk>(*disk_, plan.mutation)),
-      ended_(*reactor_),
+      ended_(machine_.reactor()),
       scratch_(std::move(AlignedMemory::allocate(devices::kBlockBytes).value())) {
     LogOptions options = small_log();
     options.segments_max = plan.segments_max;
     if (plan.seed / 2 % 2 == 0) options.gather_time = Duration{0};  // More entries at once.
-    log_ = std::make_unique<Log>(*reactor_, *mutated_, static_cast<SegmentSource&>(*this), options);
+    log_ = std::make_unique<Log>(machine_.reactor(), *mutated_, static_cast<SegmentSource&>(*this),
+                                 options);
 }
 
 Machine::~Machine() {
-    reactor_->drop_coroutines();
+    machine_.drop_coroutines();
     log_.reset();
 }
 
 void Machine::run(std::uint64_t cut_at, bool rescue) {
-    if (cut_at != 0) power_.cut_at(cut_at);
-    reactor_->spawn(gate_, live(rescue));
-    for (std::uint64_t step = 0; !done_ && power_.on(); ++step) {
-        if (step > kStepsMax) return violated("it never ends");
-        if (!world_.step()) return violated("it waits for what will never happen");
-    }
+    if (!machine_.live(live(rescue), cut_at)) violated("it never ends");
 }
 
 void Machine::violated(std::string what) {
@@ -237,7 +217,6 @@ Task<void> Machine::live(bool rescue) {
     const auto replayed = co_await open(rescue);
     if (!replayed) {
         open_error_ = replayed.error();
-        done_ = true;
         co_return;
     }
     co_await compare(*replayed);
@@ -251,8 +230,8 @@ Task<void> Machine::live(bool rescue) {
     }
 
     workers_left_ = kWorkers;
-    for (unsigned i = 0; i < kWorkers; ++i) reactor_->spawn(gate_, work(i));
-    reactor_->spawn(gate_, clean_when_wanted());
+    for (unsigned i = 0; i < kWorkers; ++i) machine_.reactor().spawn(gate_, work(i));
+    machine_.reactor().spawn(gate_, clean_when_wanted());
     while (workers_left_ > 0) {
         const auto woken = co_await ended_.wait({});
         ENSURE(woken.has_value());
@@ -264,7 +243,6 @@ Task<void> Machine::live(bool rescue) {
     const auto closed = co_await log_->close();
     const bool may_fail = plan_.faults.write_error_ppm > 0 || plan_.faults.flush_error_ppm > 0;
     if (!closed && !may_fail) violated("close: " + describe(closed.error()));
-    done_ = true;
 }
 
 Task<void> Machine::compare(Replayed replayed) {
@@ -317,7 +295,7 @@ Task<void> Machine::work(unsigned worker) {
         const Duration pause =
             random_.below(40) == 0 ? 12ms : Duration{random_.between(0, 300'000)};
         if (random_.below(2) == 0) {
-            const auto slept = co_await reactor_->sleep_for(pause);
+            const auto slept = co_await machine_.reactor().sleep_for(pause);
             ENSURE(slept.has_value());
         }
     }
@@ -352,7 +330,7 @@ Task<Result<void>> Machine::put(unsigned worker) {
     const bool durable = random_.below(4) != 0;
     const auto fillers = random_.below(8) == 0 ? random_.below(500) : random_.below(4);
     Operation operation;
-    core::WaitQueue written(*reactor_);
+    core::WaitQueue written(machine_.reactor());
     operation.written = &written;
     const auto count = 1 + random_.below(2);
     const auto wait = core::WaitOptions{};
@@ -377,7 +355,7 @@ Task<Result<void>> Machine::put(unsigned worker) {
     operation.left = operation.puts.size();
     for (std::size_t i = 0; i < operation.puts.size(); ++i) {
         ++writes_left_;
-        reactor_->spawn(gate_, write_data(&operation, i));
+        machine_.reactor().spawn(gate_, write_data(&operation, i));
     }
     std::vector<Put> records = operation.puts;
     for (std::uint64_t i = 0; i < fillers; ++i) records.push_back({.object = kFiller});
@@ -483,8 +461,7 @@ std::string Stage::run() {
     core::Random random = world.random().fork();
     for (unsigned boot = 0; boot <= plan_.boots; ++boot) {
         const bool last = boot == plan_.boots;
-        std::uint64_t cut_at = plan_.orderly || last ? 0 : 1 + random.below(plan_.cut_within);
-        if (boot == 0 && plan_.first_cut != 0) cut_at = plan_.first_cut;
+        const std::uint64_t cut_at = draw_cut(plan_, boot, plan_.boots + 1, random);
         Plan plan = plan_;
         if (last) plan.operations = 2;
         std::uint64_t steps = 0;

@@ -19,6 +19,7 @@
 #include "store/aligned_memory.h"
 #include "store/log.h"
 #include "tests/replay.h"
+#include "tests/store/simulated_machine.h"
 
 namespace fopd::store::testing {
 
@@ -104,7 +105,7 @@ public:
 
     // At which step the power goes; 0: never.
     void run(std::uint64_t cut_at, bool rescue);
-    std::uint64_t steps() const { return power_.steps(); }
+    std::uint64_t steps() const { return machine_.power().steps(); }
     const std::optional<Error>& open_error() const { return open_error_; }
 
 private:
@@ -135,12 +136,10 @@ private:
     void note_begun(std::uint64_t seq, const std::vector<Put>& puts);
     void violated(std::string what);
 
-    core::VirtualWorld& world_;
     Remains& remains_;
     const Plan plan_;
     core::Random random_;
-    std::unique_ptr<core::Reactor> reactor_;
-    devices::Power power_;
+    SimulatedMachine machine_;
     std::unique_ptr<devices::MemoryDisk> disk_;
     std::unique_ptr<MutatedDisk> mutated_;
     std::unique_ptr<Log> log_;
@@ -155,7 +154,6 @@ private:
     std::set<std::uint32_t> free_segments_;
     unsigned workers_left_ = 0;
     unsigned writes_left_ = 0;
-    bool done_ = false;
     core::Gate gate_;
 };
 

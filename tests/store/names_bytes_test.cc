@@ -11,6 +11,7 @@
 #include "core/random.h"
 #include "store/name_key.h"
 #include "tests/catch.h"
+#include "tests/store/text_bytes.h"
 
 using namespace fopd;
 using namespace fopd::store;
@@ -30,9 +31,7 @@ std::string hex(Bytes bytes) {
     return text;
 }
 
-std::string text_of(Bytes bytes) {
-    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
+using fopd::store::testing::text_of;
 
 // Relative to the root of the project, where tests run.
 std::string document() {

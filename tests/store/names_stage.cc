@@ -9,7 +9,6 @@ namespace fopd::store::names_testing {
 
 namespace {
 
-constexpr std::uint64_t kStepsMax = 2'000'000;
 constexpr Duration kPatience = 5s;
 
 devices::DiskId id_of(unsigned disk) {
@@ -110,18 +109,15 @@ private:
 };
 
 Node::Node(core::VirtualWorld& world, Remains& remains, const Plan& plan, core::Random random)
-    : world_(world),
-      remains_(remains),
-      plan_(plan),
-      random_(random),
-      reactor_(world.make_reactor()) {
+    : world_(world), remains_(remains), plan_(plan), random_(random), machine_(world) {
+    core::Reactor& reactor = machine_.reactor();
     std::vector<NameSink*> sinks;
     for (unsigned part = 0; part < kParts; ++part) {
         name_indexes_[part] = std::make_unique<MapIndex>(
-            MapIndex::World{.reactor = *reactor_, .random = random_, .delay_max = 5ms},
+            MapIndex::World{.reactor = reactor, .random = random_, .delay_max = 5ms},
             remains.names[part]);
         parts_[part] = std::make_unique<NameShard>(
-            NameShard::World{.reactor = *reactor_, .clock = world.clock()}, *name_indexes_[part],
+            NameShard::World{.reactor = reactor, .clock = world.clock()}, *name_indexes_[part],
             NameShardOptions{.part = {.shard = part, .shard_count = kParts},
                              .overlay_bytes = 256UL << 10});
         sinks.push_back(parts_[part].get());
@@ -131,12 +127,10 @@ Node::Node(core::VirtualWorld& world, Remains& remains, const Plan& plan, core::
     for (unsigned disk = 0; disk < kDisks; ++disk) {
         Remains::DiskRemains& left = remains.disks[disk];
         DiskParts& parts = disks_[disk];
-        parts.device = std::make_unique<devices::MemoryDisk>(
-            *reactor_, left.image,
-            devices::MemoryDiskOptions{.seed = random_.next(), .power = &power_});
+        parts.device = machine_.plug_in(left.image, {.seed = random_.next()});
         parts.index = std::make_unique<MapIndex>(
-            MapIndex::World{.reactor = *reactor_, .random = random_, .delay_max = 5ms}, left.index);
-        parts.volume = std::make_unique<Volume>(VolumeParts{.reactor = *reactor_,
+            MapIndex::World{.reactor = reactor, .random = random_, .delay_max = 5ms}, left.index);
+        parts.volume = std::make_unique<Volume>(VolumeParts{.reactor = reactor,
                                                             .device = *parts.device,
                                                             .index = *parts.index,
                                                             .events = events_,
@@ -146,7 +140,7 @@ Node::Node(core::VirtualWorld& world, Remains& remains, const Plan& plan, core::
 }
 
 Node::~Node() {
-    reactor_->drop_coroutines();
+    machine_.reactor().drop_coroutines();
 }
 
 void Node::violate(const std::string& what) {
@@ -165,15 +159,8 @@ bool Node::serving() {
 // -- a life --
 
 void Node::run(std::uint64_t cut_at) {
-    if (cut_at > 0) power_.cut_at(cut_at);
-    reactor_->spawn(lives_, live());
-    for (std::uint64_t step = 0; power_.on() && !done_; ++step) {
-        if (!world_.step() || step > kStepsMax) {
-            violate("the node hangs");
-            break;
-        }
-    }
-    reactor_->drop_coroutines();
+    if (!machine_.live(live(), cut_at)) violate("the node hangs");
+    machine_.drop_coroutines();
 }
 
 Task<void> Node::start(std::vector<unsigned> disks) {
@@ -193,12 +180,12 @@ Task<void> Node::start(std::vector<unsigned> disks) {
         if (!opened) violate(std::string("a volume does not open: ") + opened.error().context);
         disks_[disk].open = opened.has_value();
     }
-    reactor_->spawn(sweepers_, sweep());
+    machine_.reactor().spawn(sweepers_, sweep());
 }
 
 Task<void> Node::stop() {
     stop_.cancel();
-    co_await sweepers_.close(*reactor_);
+    co_await sweepers_.close(machine_.reactor());
     for (DiskParts& disk : disks_) {
         if (!disk.open) continue;
         const auto closed = co_await disk.volume->close();
@@ -214,13 +201,13 @@ Task<void> Node::live() {
         ++remains_.recoveries;
         co_await compare();
         core::Gate gate;
-        for (unsigned worker = 0; worker < kWorkers; ++worker) reactor_->spawn(gate, work());
-        co_await gate.close(*reactor_);
+        for (unsigned worker = 0; worker < kWorkers; ++worker)
+            machine_.reactor().spawn(gate, work());
+        co_await gate.close(machine_.reactor());
         co_await settle();
         co_await compare();
     }
     co_await stop();
-    done_ = true;
 }
 
 Task<void> Node::work() {
@@ -248,8 +235,8 @@ Task<void> Node::work() {
             co_return;
         }
         if (random.below(3) == 0) {
-            const auto slept =
-                co_await reactor_->sleep_for(Duration{random.between(0, Duration{2ms}.count())});
+            const auto slept = co_await machine_.reactor().sleep_for(
+                Duration{random.between(0, Duration{2ms}.count())});
             ENSURE(slept.has_value());
         }
     }
@@ -277,7 +264,7 @@ void Node::acknowledge(const std::string& name, Owner owner) {
 }
 
 Task<Result<void>> Node::commit(Fid fid, Change* change, std::uint32_t bytes) {
-    const core::WaitOptions wait{.deadline = after(reactor_->now(), kPatience)};
+    const core::WaitOptions wait{.deadline = after(machine_.reactor().now(), kPatience)};
     auto reserved = co_await volume_of(fid).reserve(bytes, wait);
     if (!reserved) co_return std::unexpected(reserved.error());
     co_return co_await commit(fid, change, std::move(*reserved), Durability::kDurable);
@@ -320,7 +307,7 @@ Task<Result<void>> Node::take_away(Fid fid) {
 }
 
 Task<Result<std::optional<Fid>>> Node::create(std::string name, Existing existing, unsigned disk) {
-    const core::WaitOptions wait{.deadline = after(reactor_->now(), kPatience)};
+    const core::WaitOptions wait{.deadline = after(machine_.reactor().now(), kPatience)};
     PoolName reserved_name(kPool, name);
     auto reserved = co_await part_of(name).reserve(std::move(reserved_name), wait);
     const auto hold = as_reserved(std::move(reserved), name);
@@ -340,7 +327,7 @@ Task<Result<std::optional<Fid>>> Node::create(std::string name, Existing existin
 }
 
 Task<Result<void>> Node::remove(std::string name, Duration patience) {
-    const core::WaitOptions wait{.deadline = after(reactor_->now(), patience)};
+    const core::WaitOptions wait{.deadline = after(machine_.reactor().now(), patience)};
     PoolName reserved_name(kPool, name);
     const bool at_once = plan_.mutation == Mutation::kLeftAtOnce;
     NameShard& part = part_of(name);
@@ -361,7 +348,7 @@ Task<Result<void>> Node::remove(std::string name, Duration patience) {
 
 Task<Result<void>> Node::rename(std::string from, std::string to) {
     if (from == to) co_return Result<void>{};
-    const core::WaitOptions wait{.deadline = after(reactor_->now(), kPatience)};
+    const core::WaitOptions wait{.deadline = after(machine_.reactor().now(), kPatience)};
     const bool from_first =
         reserved_before({.pool = kPool, .name = from}, {.pool = kPool, .name = to});
     std::optional<ReservedName> from_hold;
@@ -394,7 +381,7 @@ Task<Result<void>> Node::rename(std::string from, std::string to) {
 
 // Something else of the object changes, and nobody waits for that.
 Task<Result<void>> Node::touch(std::string name) {
-    const core::WaitOptions wait{.deadline = after(reactor_->now(), kPatience)};
+    const core::WaitOptions wait{.deadline = after(machine_.reactor().now(), kPatience)};
     PoolName reserved_name(kPool, name);
     auto reserved = co_await part_of(name).reserve(std::move(reserved_name), wait);
     const auto hold = as_reserved(std::move(reserved), name);
@@ -426,7 +413,7 @@ Task<void> Node::sweep() {
         std::uint64_t now = 0;
         for (const auto& part : parts_) now += part->replaced_count();
         if (now != seen) continue;
-        const auto slept = co_await reactor_->sleep_for(1ms, &stop_);
+        const auto slept = co_await machine_.reactor().sleep_for(1ms, &stop_);
         if (!slept) co_return;
     }
 }
@@ -474,7 +461,7 @@ Task<void> Node::settle() {
             if (!page->claims.empty()) any = true;
         }
         if (!any) co_return;
-        const auto slept = co_await reactor_->sleep_for(1ms);
+        const auto slept = co_await machine_.reactor().sleep_for(1ms);
         ENSURE(slept.has_value());
     }
 }
@@ -558,10 +545,7 @@ std::string carry_out(const Plan& plan, Remains& remains) {
     core::VirtualWorld world(plan.seed);
     core::Random random(plan.seed);
     for (unsigned boot = 0; boot < plan.boots && remains.violation.empty(); ++boot) {
-        const bool cuts = !plan.orderly && boot + 1 < plan.boots;
-        std::uint64_t cut_at = 0;
-        if (cuts) cut_at = 1 + random.below(plan.cut_within);
-        if (cuts && boot == 0 && plan.first_cut > 0) cut_at = plan.first_cut;
+        const std::uint64_t cut_at = testing::draw_cut(plan, boot, plan.boots, random);
         for (MapImage& part : remains.names) {
             // A part of the names is lost, with all that it knew.
             const bool is_lost = !plan.orderly && random.below(5) == 0;

@@ -21,6 +21,7 @@
 #include "store/names.h"
 #include "store/volume.h"
 #include "tests/replay.h"
+#include "tests/store/simulated_machine.h"
 
 namespace fopd::store::names_testing {
 
@@ -98,7 +99,7 @@ public:
 
     // At which step the power goes; 0: never.
     void run(std::uint64_t cut_at);
-    bool was_cut() const { return !power_.on(); }
+    bool was_cut() const { return !machine_.power().on(); }
 
     // -- for tests of single things --
 
@@ -107,13 +108,13 @@ public:
     Task<void> stop();
     template <typename T>
     T finish(Task<T> task) {
-        auto result = world_.run(*reactor_, std::move(task));
+        auto result = world_.run(machine_.reactor(), std::move(task));
         ENSURE(result.has_value());
         return std::move(*result);
     }
-    void finish(Task<void> task) { ENSURE(world_.run(*reactor_, std::move(task))); }
+    void finish(Task<void> task) { ENSURE(world_.run(machine_.reactor(), std::move(task))); }
 
-    core::Reactor& reactor() { return *reactor_; }
+    core::Reactor& reactor() { return machine_.reactor(); }
     NameShard& part_of(std::string_view name);
     Volume& volume(unsigned disk) { return *disks_[disk].volume; }
 
@@ -158,8 +159,7 @@ private:
     Remains& remains_;
     const Plan& plan_;
     core::Random random_;
-    devices::Power power_;
-    std::unique_ptr<core::Reactor> reactor_;
+    testing::SimulatedMachine machine_;
     core::NullEventSink events_;
     std::array<std::unique_ptr<MapIndex>, kParts> name_indexes_;
     std::array<std::unique_ptr<NameShard>, kParts> parts_;
@@ -168,8 +168,6 @@ private:
     std::array<DiskParts, kDisks> disks_;
     core::CancelSource stop_;
     core::Gate sweepers_;
-    core::Gate lives_;
-    bool done_ = false;
 };
 
 // A whole plan; what was violated, or nothing.

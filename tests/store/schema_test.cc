@@ -15,6 +15,7 @@
 #include "store/map_index.h"
 #include "store/volume.h"
 #include "tests/catch.h"
+#include "tests/store/text_bytes.h"
 
 namespace fopd::store {
 namespace {
@@ -22,9 +23,7 @@ namespace {
 constexpr std::uint64_t kDiskBytes = 16UL << 20;
 constexpr ReplyKey kFirst{.client = {{std::byte{0xa}}}, .request_number = 0x0102'0304'0506'0708};
 
-Bytes bytes_of(std::string_view text) {
-    return std::as_bytes(std::span(text));
-}
+using fopd::store::testing::bytes_of;
 
 std::vector<std::byte> old_key(const ReplyKey& key) {
     std::vector<std::byte> bytes{std::byte{'r'}};

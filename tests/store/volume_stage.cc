@@ -5,13 +5,13 @@
 #include <utility>
 
 #include "core/crc32c.h"
+#include "tests/store/forwarding_device.h"
 
 namespace fopd::store::testing {
 
 namespace {
 
 constexpr std::size_t kBlock = devices::kBlockBytes;
-constexpr std::uint64_t kStepsMax = 2'000'000;
 constexpr std::uint64_t kStepsUnpoisoned = 64;
 constexpr std::uint64_t kOverlayBytes = 512UL << 10;
 constexpr SweepOptions kSlowSweep{.extents_a_turn = 2, .pause = 1ms};
@@ -103,39 +103,28 @@ std::string show(Fid fid, const ObjectState& state) {
 }  // namespace
 
 // The disk as somebody would see it who left something out.
-class Machine::MutatedDisk final : public devices::Device {
+class Machine::MutatedDisk final : public ForwardingDevice {
 public:
-    MutatedDisk(core::Reactor& reactor, std::unique_ptr<devices::Device> disk, Remains& remains,
-                Mutation mutation)
-        : reactor_(reactor), disk_(std::move(disk)), remains_(remains), mutation_(mutation) {}
+    MutatedDisk(core::Reactor& reactor, devices::Device& disk, Remains& remains, Mutation mutation)
+        : ForwardingDevice(disk), reactor_(reactor), remains_(remains), mutation_(mutation) {}
 
-    std::string_view name() const override { return disk_->name(); }
-    const devices::Geometry& geometry() const override { return disk_->geometry(); }
-    Task<Result<void>> read(core::Buffer into, std::uint64_t offset,
-                            core::WaitOptions wait) override {
-        return disk_->read(into, offset, wait);
-    }
     Task<Result<void>> write(core::Buffer from, std::uint64_t offset) override {
         const auto is_zero = [](std::byte byte) { return byte == std::byte{0}; };
-        if (!std::ranges::all_of(from.span(), is_zero)) return disk_->write(from, offset);
+        if (!std::ranges::all_of(from.span(), is_zero)) return device().write(from, offset);
         remains_.zeros += from.size_bytes / kBlock;
-        if (mutation_ != Mutation::kZerosLate) return disk_->write(from, offset);
+        if (mutation_ != Mutation::kZerosLate) return device().write(from, offset);
         reactor_.spawn(late_, write_late(from, offset));
         return say_done();
     }
     Task<Result<void>> flush() override {
         if (mutation_ == Mutation::kNoFlush) co_return Result<void>{};
-        co_return co_await disk_->flush();
+        co_return co_await device().flush();
     }
     Task<Result<void>> discard(std::uint64_t offset, std::uint64_t size_bytes) override {
         ++remains_.discards;
-        if (mutation_ != Mutation::kDiscardsLate) return disk_->discard(offset, size_bytes);
+        if (mutation_ != Mutation::kDiscardsLate) return device().discard(offset, size_bytes);
         reactor_.spawn(late_, discard_late(offset, size_bytes));
         return say_done();
-    }
-    Task<Result<devices::Stretch>> find_hole(std::uint64_t offset,
-                                             std::uint64_t size_bytes) override {
-        return disk_->find_hole(offset, size_bytes);
     }
 
 private:
@@ -143,19 +132,18 @@ private:
     Task<void> write_late(core::Buffer from, std::uint64_t offset) {
         const auto slept = co_await reactor_.sleep_for(3ms);
         ENSURE(slept.has_value());
-        const auto written = co_await disk_->write(from, offset);
+        const auto written = co_await device().write(from, offset);
         ENSURE(written.has_value());
     }
 
     Task<void> discard_late(std::uint64_t offset, std::uint64_t size_bytes) {
         const auto slept = co_await reactor_.sleep_for(3ms);
         ENSURE(slept.has_value());
-        const auto discarded = co_await disk_->discard(offset, size_bytes);
+        const auto discarded = co_await device().discard(offset, size_bytes);
         ENSURE(discarded.has_value());
     }
 
     core::Reactor& reactor_;
-    const std::unique_ptr<devices::Device> disk_;
     Remains& remains_;
     const Mutation mutation_;
     core::Gate late_;
@@ -200,28 +188,21 @@ private:
 };
 
 Machine::Machine(core::VirtualWorld& world, Remains& remains, const Plan& plan, core::Random random)
-    : world_(world),
-      remains_(remains),
-      plan_(plan),
-      random_(random),
-      reactor_(world.make_reactor()) {
-    auto disk =
-        std::make_unique<devices::MemoryDisk>(*reactor_, remains.image,
-                                              devices::MemoryDiskOptions{.seed = random_.next(),
-                                                                         .slow_holes = plan.sparse,
-                                                                         .power = &power_,
-                                                                         .faults = plan.faults});
-    disk_ = std::make_unique<MutatedDisk>(*reactor_, std::move(disk), remains, plan.mutation);
+    : remains_(remains), plan_(plan), random_(random), machine_(world) {
+    core::Reactor& reactor = machine_.reactor();
+    whole_disk_ = machine_.plug_in(
+        remains.image, {.seed = random_.next(), .slow_holes = plan.sparse, .faults = plan.faults});
+    disk_ = std::make_unique<MutatedDisk>(reactor, *whole_disk_, remains, plan.mutation);
     auto index = std::make_unique<MapIndex>(
-        MapIndex::World{.reactor = *reactor_, .random = random_, .delay_max = 5ms}, remains.index);
+        MapIndex::World{.reactor = reactor, .random = random_, .delay_max = 5ms}, remains.index);
     index_ = std::make_unique<MutatedIndex>(std::move(index), plan.mutation);
     volume_ = std::make_unique<Volume>(
-        VolumeParts{.reactor = *reactor_, .device = *disk_, .index = *index_, .events = events_},
+        VolumeParts{.reactor = reactor, .device = *disk_, .index = *index_, .events = events_},
         small_volume(plan, remains.version));
 }
 
 Machine::~Machine() {
-    reactor_->drop_coroutines();
+    machine_.drop_coroutines();
 }
 
 void Machine::violate(const std::string& what) {
@@ -229,22 +210,18 @@ void Machine::violate(const std::string& what) {
 }
 
 void Machine::run(std::uint64_t cut_at, bool rescue) {
-    if (cut_at > 0) power_.cut_at(cut_at);
     if (rescue) {
         remains_.index.entries.clear();
         remains_.index.applied = 0;
     }
-    reactor_->spawn(workers_, live());
-    for (std::uint64_t step = 0; power_.on() && !done_; ++step) {
-        if (!world_.step() || step > kStepsMax) {
-            violate("the volume hangs");
-            break;
-        }
+    const auto observe = [this](std::uint64_t step) {
         if (step % kStepsUnpoisoned == 0) look_at_memory();
-    }
+    };
+    if (!machine_.live(live(), cut_at, observe)) violate("the volume hangs");
     look_at_memory();
-    if (!power_.on() && volume_->serving() && volume_->sweeping()) ++remains_.sweeps;
-    reactor_->drop_coroutines();
+    const bool is_cut = !machine_.power().on();
+    if (is_cut && volume_->serving() && volume_->sweeping()) ++remains_.sweeps;
+    machine_.drop_coroutines();
 }
 
 // What is free is of no use to anybody, whatever happens next; and what changes take is bounded.
@@ -271,7 +248,7 @@ Task<void> Machine::live() {
             violate(std::string("the volume does not open: ") + open_error_->context);
         }
         const auto closed = co_await volume_->close();
-        done_ = closed.has_value() || !closed.has_value();
+        static_cast<void>(closed);
         co_return;
     }
     ++remains_.recoveries;
@@ -281,8 +258,9 @@ Task<void> Machine::live() {
     check_owners();
 
     core::Gate gate;
-    for (unsigned worker = 0; worker < kWorkers; ++worker) reactor_->spawn(gate, work(worker));
-    co_await gate.close(*reactor_);
+    for (unsigned worker = 0; worker < kWorkers; ++worker)
+        machine_.reactor().spawn(gate, work(worker));
+    co_await gate.close(machine_.reactor());
     remains_.checkpoints += volume_->checkpoint_count();
     remains_.entries = volume_->newest().seq;
     remains_.log_entries = std::uint64_t{volume_->log_space().segments} * kSegmentBlocks;
@@ -295,7 +273,6 @@ Task<void> Machine::live() {
     } else if (plan_.faults.write_error_ppm + plan_.faults.flush_error_ppm == 0) {
         violate(std::string("the volume does not close: ") + closed.error().context);
     }
-    done_ = true;
 }
 
 Task<void> Machine::work(unsigned worker) {
@@ -331,8 +308,8 @@ Task<void> Machine::work(unsigned worker) {
             co_return;
         }
         if (random.below(3) == 0) {
-            const auto slept =
-                co_await reactor_->sleep_for(Duration{random.between(0, Duration{2ms}.count())});
+            const auto slept = co_await machine_.reactor().sleep_for(
+                Duration{random.between(0, Duration{2ms}.count())});
             ENSURE(slept.has_value());
         }
     }
@@ -370,7 +347,7 @@ void Machine::check_net(Fid fid, const Change& change) {
 // The state is noted before it can be found, and acknowledged when it is durable.
 Task<Result<void>> Machine::commit(Fid fid, Change* change, std::uint32_t bytes, ObjectState state,
                                    bool durable) {
-    const core::WaitOptions wait{.deadline = after(reactor_->now(), 5s)};
+    const core::WaitOptions wait{.deadline = after(machine_.reactor().now(), 5s)};
     auto reserved = co_await volume_->reserve(bytes, wait);
     if (!reserved) co_return std::unexpected(reserved.error());
     remains_.objects[fid].push_back(state);
@@ -389,7 +366,7 @@ Task<Result<void>> Machine::write(Fid fid, core::Random* random, AlignedMemory* 
     const auto count = static_cast<std::uint32_t>(
         1 + random->below(std::min<std::uint64_t>(kBlocksOfWrite, kBlocksOfObject - first)));
     const bool durable = random->below(3) > 0;
-    const core::WaitOptions wait{.deadline = after(reactor_->now(), 5s)};
+    const core::WaitOptions wait{.deadline = after(machine_.reactor().now(), 5s)};
     auto reserved = co_await volume_->reserve(
         static_cast<std::uint32_t>(count * extent_record_bytes(1) + kPutRecordBytesMax), wait);
     if (!reserved) co_return std::unexpected(reserved.error());
@@ -449,7 +426,7 @@ Task<Result<void>> Machine::truncate(Fid fid, core::Random* random) {
     ObjectState state = remains_.objects[fid].back();
     if (!state.exists) co_return Result<void>{};
     const BlockRange hole = choose_hole(*random);
-    const core::WaitOptions wait{.deadline = after(reactor_->now(), 5s)};
+    const core::WaitOptions wait{.deadline = after(machine_.reactor().now(), 5s)};
     auto reserved = co_await volume_->reserve(kPunchRecordBytes + kPutRecordBytesMax, wait);
     if (!reserved) co_return std::unexpected(reserved.error());
     if (hole.end() == kObjectBlocksMax) state.size_bytes = hole.first * kBlock;
@@ -585,10 +562,7 @@ std::string carry_out(const Plan& plan, Remains& remains) {
     core::VirtualWorld world(plan.seed);
     core::Random random(plan.seed);
     for (unsigned boot = 0; boot < plan.boots && remains.violation.empty(); ++boot) {
-        const bool cuts = !plan.orderly && boot + 1 < plan.boots;
-        std::uint64_t cut_at = 0;
-        if (cuts) cut_at = 1 + random.below(plan.cut_within);
-        if (cuts && boot == 0 && plan.first_cut > 0) cut_at = plan.first_cut;
+        const std::uint64_t cut_at = draw_cut(plan, boot, plan.boots, random);
         const bool newer = plan.upgrade && boot > 0 && boot < 8 && random.below(2) == 0;
         if (newer) ++remains.version;
         // An index of an older version is of no use.

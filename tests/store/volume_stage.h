@@ -18,6 +18,7 @@
 #include "store/map_index.h"
 #include "store/volume.h"
 #include "tests/replay.h"
+#include "tests/store/simulated_machine.h"
 
 namespace fopd::store::testing {
 
@@ -102,7 +103,7 @@ public:
 
     // At which step the power goes; 0: never. `rescue`: without an index.
     void run(std::uint64_t cut_at, bool rescue);
-    std::uint64_t steps() const { return power_.steps(); }
+    std::uint64_t steps() const { return machine_.power().steps(); }
     const std::optional<Error>& open_error() const { return open_error_; }
     Volume& volume() { return *volume_; }
 
@@ -126,19 +127,16 @@ private:
     void violate(const std::string& what);
     void acknowledge(Fid fid, const ObjectState& state);
 
-    core::VirtualWorld& world_;
     Remains& remains_;
     const Plan& plan_;
     core::Random random_;
-    devices::Power power_;
-    std::unique_ptr<core::Reactor> reactor_;
+    SimulatedMachine machine_;
+    std::unique_ptr<devices::Device> whole_disk_;
     std::unique_ptr<devices::Device> disk_;
     std::unique_ptr<Index> index_;
     std::unique_ptr<Volume> volume_;
     core::NullEventSink events_;
-    core::Gate workers_;
     std::optional<Error> open_error_;
-    bool done_ = false;
 };
 
 // A whole plan; what was violated, or nothing.
