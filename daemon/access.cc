@@ -18,7 +18,7 @@ namespace fopd::daemon {
 
 namespace {
 
-// A file of principals as it is written.
+// The entries of a principals file.
 struct QuotaEntry {
     std::string pool;
     std::optional<std::uint64_t> bytes;
@@ -42,7 +42,7 @@ struct PrincipalsFile {
     Revoked revoked;
 };
 
-// Says nothing of what stands there: it may be most of a key.
+// The messages do not quote the text: it may be most of a key.
 config::TypePtr<fop::Key> key_type() {
     return std::make_shared<config::ScalarType<fop::Key>>(
         "64 hexadecimal digits",
@@ -59,7 +59,7 @@ config::TypePtr<fop::TokenId> token_id_type() {
     return std::make_shared<config::ScalarType<fop::TokenId>>(
         "the 32 hexadecimal digits of a token",
         [](const config::Node& scalar) -> std::expected<fop::TokenId, config::Mistake> {
-            // Half of what keys are read with.
+            // fop::parse_hex() reads keys, which are twice as long; so the id is padded.
             std::array<std::byte, 2 * std::tuple_size_v<fop::TokenId>> wide{};
             const std::string padded = scalar.text + std::string(wide.size(), '0');
             if (scalar.text.size() == wide.size() && fop::parse_hex(padded, wide)) {
@@ -243,7 +243,8 @@ Started<AccessPtr> load_access(const AuthSettings& settings) {
         texts.peer_keys.push_back(*key);
     }
     if (settings.issuer_public) {
-        // No secret, but whoever can write it decides what is believed: it is read as one.
+        // Not secret, but whoever can write the file decides which tokens are accepted; so it gets
+        // the checks of a secret file.
         const auto text = read_secret_file(*settings.issuer_public);
         if (!text) return std::unexpected(text.error());
         const auto issuer = fop::parse_issuer_public(*text);
@@ -267,12 +268,13 @@ Result<reqh::TokenGrant> AccessTokens::check(std::span<const std::byte> token, I
             Error{.code = Errc::kDenied, .context = "the server knows no issuer of tokens"});
     }
     const WallTime wall = clock_.wall();
-    // Whom it is bound to is compared where the caller is known.
+    // The token's own principal passes this check; the caller compares it with the session's
+    // principal.
     const auto read = fop::read_unverified(token);
     const std::string principal = read ? read->principal : std::string();
     const auto checked = access_->tokens->check(token, {.now = wall, .principal = principal});
     if (!checked) return std::unexpected(checked.error());
-    // A token may be good for longer than there are nanoseconds to count.
+    // A token's expiry in nanoseconds may exceed the range of Duration.
     constexpr std::int64_t kLastSecond = Duration::max().count() / 1'000'000'000 - 1;
     const std::int64_t last_second = std::min(checked->not_after, kLastSecond);
     const Duration left = Duration(std::chrono::seconds(last_second + 1)) - Duration(wall.unix_ns);

@@ -34,8 +34,8 @@ struct Access {
     std::optional<fop::TokenChecker> tokens;
     std::size_t principal_count = 0;
     std::vector<PrincipalQuota> quotas;
-    std::string principals_file;  // What problems call it.
-    fop::Hash principals_hash{};  // Of what the files said.
+    std::string principals_file;  // The file's name in problem messages.
+    fop::Hash principals_hash{};  // Hash of the files' contents.
     fop::Hash peer_keys_hash{};
     fop::Hash issuer_hash{};
 
@@ -43,26 +43,28 @@ struct Access {
 };
 using AccessPtr = std::shared_ptr<const Access>;
 
-// The keys of the configuration whose files say something else now.
+// The configuration keys whose files have different contents now.
 std::vector<std::string> changed_files(const Access& before, const Access& now);
 
-// A quota of a pool that is none would be no quota.
+// Refuses a quota for a pool that is not configured: it would never apply.
 Started<void> check_quotas(const Access& access, const std::vector<devices::PoolSettings>& pools);
 
-// Reads the files. A problem has the file, and the line where there is one; never a key.
+// Reads the files. A problem message names the file, and the line if there is one; it never
+// contains a key.
 Started<AccessPtr> load_access(const AuthSettings& settings);
 
-// The contents of these files, for the simulated world and for tests. Empty: no such file.
+// File contents for the simulated world and for tests. Empty text: no such file.
 struct AccessTexts {
-    std::string principals_file;  // What problems call it.
+    std::string principals_file;  // The file's name in problem messages.
     std::string principals;
-    std::vector<fop::Key> peer_keys;  // The current one first, then those still accepted.
+    std::vector<fop::Key>
+        peer_keys;  // The current key first, then older keys that are still accepted.
     std::optional<fop::IssuerPublic> issuer;
     AuthSettings::Mode mode = AuthSettings::Mode::kRequired;
 };
 Started<AccessPtr> make_access(const AccessTexts& texts);
 
-// What a locality asks about tokens. Belongs to its reactor.
+// Verifies tokens for one locality. Used only on the locality's reactor.
 class AccessTokens final : public reqh::TokenVerdicts {
 public:
     AccessTokens(const core::Clock& clock, AccessPtr access)

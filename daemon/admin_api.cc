@@ -31,7 +31,7 @@ std::string_view in_words(DeviceOutcome::Kind kind) {
     }
 }
 
-// Of a disk that is not open.
+// For a disk that is not open.
 std::string state_and_reason(const DiskReport& disk) {
     return disk.reason.empty() ? disk.state : std::string(disk.state) + ": " + disk.reason;
 }
@@ -41,7 +41,7 @@ std::string state_and_reason(const DiskReport& disk) {
 struct AdminApi::Verb {
     AdminRoute route;
     Task<AdminReply> (AdminApi::*run)(AdminRequest request);
-    // How long the server's thread waits for the answer; 0: for ever, as the verb has an end.
+    // How long the server's thread waits for the answer; 0: no limit, because the verb always ends.
     Duration patience;
 };
 
@@ -57,7 +57,7 @@ constexpr std::array<AdminApi::Verb, 26> AdminApi::kVerbs{{
     {{.method = "POST", .path = "/v1/device/forget", .answers = AdminRoute::Answers::kLate},
      &AdminApi::device_forget,
      0s},
-    // With the disks that come and go.
+    // Includes adding and removing disks.
     {{.method = "POST", .path = "/v1/reload", .answers = AdminRoute::Answers::kLate},
      &AdminApi::reload,
      10min},
@@ -102,8 +102,8 @@ std::span<const AdminRoute> AdminApi::routes() const {
     return kRoutes;
 }
 
-// One request on its way to the control reactor. The server's thread may give up waiting, so
-// whoever comes last ends it.
+// One request on its way to the control reactor. The server's thread may stop waiting, so the
+// request is shared and destroyed with its last reference.
 class AdminApi::Call final : public core::Message, public std::enable_shared_from_this<Call> {
 public:
     Call(AdminApi& api, const Verb& verb, AdminRequest request)
@@ -136,13 +136,13 @@ private:
     const Verb& verb_;
     AdminRequest request_;
     std::promise<AdminReply> reply_;
-    std::shared_ptr<Call> self_;  // While it is on its way.
+    std::shared_ptr<Call> self_;  // Set while it is in transit.
 };
 
 AdminReply AdminApi::handle(const AdminRequest& request) {
     const auto verb =
         std::ranges::find(kVerbs, request.path, [](const Verb& each) { return each.route.path; });
-    ENSURE(verb != kVerbs.end());  // The server lets nothing else through.
+    ENSURE(verb != kVerbs.end());  // The server passes on only known routes.
     return on_control(*verb, request);
 }
 
@@ -363,7 +363,7 @@ Task<AdminReply> AdminApi::store_check(AdminRequest request) {
     return order_disks(std::move(request), Order::kCheck);
 }
 
-// Those that are the node's now, what was removed is not; all of them when none is named.
+// The node's present disks, without removed ones; all of them if none is named.
 std::vector<std::string> AdminApi::disk_names(std::string_view wanted) const {
     std::vector<std::string> names;
     for (const auto& disk : parts_.node.disks().all()) {
@@ -380,7 +380,7 @@ std::string AdminApi::why_not_open(std::string_view device) const {
     return state_and_reason(*report);
 }
 
-// When there is nothing that disk_names() could name.
+// The reply if disk_names() finds no disk.
 AdminReply AdminApi::no_disk(std::string_view wanted) const {
     if (wanted.empty()) return failure(kConflict, "the node has no devices");
     const std::string device(wanted);
@@ -389,7 +389,7 @@ AdminReply AdminApi::no_disk(std::string_view wanted) const {
     return failure(kConflict, "device " + device + " is " + why);
 }
 
-// Asked to wait, it answers when no check runs any more, or after a while: whoever waits asks
+// If asked to wait, answers when no check runs any more, or after kWaitMax; the client then asks
 // again.
 Task<AdminReply> AdminApi::store_check_report(AdminRequest request) {
     constexpr Duration kWaitMax = 1s;
@@ -455,8 +455,8 @@ Task<AdminReply> AdminApi::order_disks(AdminRequest request, Order order) {
     co_return json_reply(kOk, json.text());
 }
 
-// -- backups: made in a file without a name, fetched piece by piece by whoever asked, who writes
-//    them where they may --
+// -- backups: written to a file without a name, and fetched in pieces by the client, which writes
+//    them to a file of its own --
 
 Task<AdminReply> AdminApi::store_backup(AdminRequest) {
     if (!parts_.node.serving()) co_return not_serving();

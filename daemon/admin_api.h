@@ -17,9 +17,9 @@
 
 namespace fopd::daemon {
 
-// The verbs of the admin socket. A request comes in on one of the server's threads, which waits for
-// the answer; the verb itself runs on the control reactor. Localities are asked only by the verbs
-// that say so; a locality that does not answer costs such a request its patience.
+// The verbs of the admin socket. A request arrives on one of the server's threads, which waits for
+// the answer; the verb itself runs on the control reactor. Only a few verbs ask the localities; if
+// a locality does not answer, such a request fails after its time limit.
 class AdminApi final : public AdminHandler {
 public:
     struct Parts {
@@ -38,7 +38,7 @@ public:
     AdminReply handle(const AdminRequest& request) override;
     std::string metrics() override;
 
-    // On the control reactor: refuses new requests and waits for those under way.
+    // On the control reactor: refuses new requests and waits for those in progress.
     Task<void> close();
 
 private:
@@ -47,7 +47,7 @@ private:
     static const std::array<Verb, 26> kVerbs;
 
     AdminReply on_control(const Verb& verb, const AdminRequest& request);
-    // A row of the table of verbs like the others, which are not const.
+    // Not const, because all verbs in the table have the same signature.
     Task<AdminReply> status(
         AdminRequest request);  // NOLINT(readability-make-member-function-const)
     Task<AdminReply> devices(
@@ -87,18 +87,19 @@ private:
 
     AdminReply not_serving() const;
     std::vector<std::string> disk_names(std::string_view wanted) const;
-    // Empty when it is open, or unknown.
+    // The disk's state and reason; empty if it is open or unknown.
     std::string why_not_open(std::string_view device) const;
     AdminReply no_disk(std::string_view wanted) const;
     AdminReply device_reply(const Node::DeviceResult& result) const;
-    // Orders something of one disk, or of all that are there, as the request says.
-    // No pointer to a member: as a parameter of a coroutine GCC 12 reads it wrongly.
+    // Starts a scrub or check on one disk, or on all present disks, as the request says. Takes an
+    // enum, not a pointer to a member: GCC 12 miscompiles a member pointer as a coroutine
+    // parameter.
     enum class Order : std::uint8_t { kScrub, kCheck };
     Task<AdminReply> order_disks(AdminRequest request, Order order);
 
     Parts parts_;
     core::Gate calls_;
-    // The newest backup, until it is fetched.
+    // The newest backup, until it has been fetched.
     std::unique_ptr<StoreBackup> backup_;
     std::uint64_t backup_number_ = 0;
     bool backing_up_ = false;

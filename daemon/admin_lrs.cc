@@ -16,15 +16,15 @@ namespace fopd::daemon {
 
 namespace {
 
-// Classes in an answer; the others are one.
+// At most this many classes in an answer; the others are summed up as one.
 constexpr std::size_t kClassesShownMax = 1000;
 
 constexpr const char* kPolicyKey = "policy";
 constexpr const char* kVersionKey = "if_version";
-// The body has the policy's rules.
+// With this parameter, the request's body has the policy's rules.
 constexpr const char* kRulesKey = "rules";
 
-// By the names that rules have for it.
+// Under the names that rules use.
 void write_shares(JsonWriter& json, const lrs::ClassFigures& figures) {
     const lrs::ClassShares& shares = *figures.shares;
     json.key("shares").begin_object();
@@ -59,8 +59,8 @@ void write_values(JsonWriter& json, std::string_view key,
     json.end_object();
 }
 
-// As the configuration has them: the section's own, and those of the policy that is in force and
-// of the one it is on top of.
+// In the form of the configuration: the section's own settings, those of the policy in force, and
+// those of the policy below it.
 void write_settings(JsonWriter& json, const lrs::LrsSettings& settings) {
     json.key("settings").begin_object();
     for (const lrs::NamedValue& each : lrs::section_values(settings))
@@ -71,7 +71,7 @@ void write_settings(JsonWriter& json, const lrs::LrsSettings& settings) {
     json.end_object();
 }
 
-// The policy whose rules these are, and whether it decides.
+// The policy that has these rules, and whether it is in force.
 void write_policy_of_rules(JsonWriter& json, const lrs::LrsSettings& settings) {
     const lrs::PolicyEntry& policy = settings.with_rules();
     json.field("uses_rules", &policy == &settings.decides()).field("rules_of", policy.name);
@@ -125,7 +125,7 @@ Task<AdminReply> AdminApi::lrs_show(AdminRequest) {
 
 // -- changes --
 
-// What was changed, and what is not in the file now.
+// The reply to a change: the keys changed, and those that differ from the file.
 AdminReply AdminApi::lrs_changed(const Node::LrsResult& result) const {
     if (!result) return not_changed(result.error());
     const auto& settings = parts_.configuration.current()->get<lrs::LrsSettings>();
@@ -144,8 +144,8 @@ Task<AdminReply> AdminApi::lrs_set(AdminRequest request) {
     if (request.query.empty()) co_return failure(kBadRequest, "nothing to set was said");
     const auto named = request.query.find(kPolicyKey);
     const bool has_policy = named != request.query.end();
-    // A key that is called `policy`, too, comes with its policy's name in front; without a name
-    // they are those of the policy that is in force.
+    // A policy setting that is itself called `policy` is given with its policy's name as a prefix;
+    // without a policy's name, settings belong to the policy in force.
     const std::string own = (has_policy ? named->second : std::string()) + ".";
     std::vector<lrs::NamedValue> values;
     for (const auto& [key, value] : request.query) {
@@ -227,7 +227,7 @@ Task<AdminReply> AdminApi::lrs_which(AdminRequest request) {
     co_return json_reply(kOk, json.text());
 }
 
-// -- save: who asks writes the file, as only they may --
+// -- save: the client writes the file, because the daemon has no permission to --
 
 // NOLINTNEXTLINE(readability-make-member-function-const)
 Task<AdminReply> AdminApi::lrs_draft(AdminRequest) {

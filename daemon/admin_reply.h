@@ -22,7 +22,7 @@ AdminReply json_reply(int status, std::string body);
 AdminReply failure(int status, std::string_view message);
 AdminReply not_valid(std::string_view message, const std::vector<std::string>& problems);
 
-// Nothing when there is none, or it is no number.
+// The query parameter as a number; nothing if it is missing or not a number.
 std::optional<std::uint64_t> number_in(const AdminRequest& request, const std::string& key);
 
 }  // namespace fopd::daemon

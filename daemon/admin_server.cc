@@ -32,13 +32,13 @@ namespace {
 
 constexpr AdminRoute kMetricsRoute{.method = "GET", .path = "/metrics"};
 
-// A body that is too large is read to its end, so that its sender listens to the refusal; beyond
-// this the connection is cut.
+// An oversized body is read up to this size, so that its sender reads the refusal; beyond it the
+// connection is cut.
 constexpr std::size_t kBodyReadMax = 8UL << 20;
-// Connections beyond kConnectionsMax, which are ended, until their threads are: libmicrohttpd
-// closes what comes when there are more.
+// Room for connections beyond kConnectionsMax that were ended and whose threads have not finished:
+// when libmicrohttpd has no room left, it closes each new connection.
 constexpr std::uint32_t kEndedMax = 512;
-// Bodies beyond kBodyMax that are kept at a time, on each surface.
+// Bodies larger than kBodyMax that are held at a time, per surface.
 constexpr std::uint32_t kLargeBodiesMax = 4;
 
 struct Refusal {
@@ -59,7 +59,7 @@ struct Exchange {
     std::size_t body_max() const {
         return route == nullptr ? AdminServer::kBodyMax : route->body_max;
     }
-    // So much of the body is kept.
+    // The number of bytes of the body that are kept.
     std::size_t room_bytes() const {
         return has_large_place ? body_max() : std::min(body_max(), AdminServer::kBodyMax);
     }
@@ -102,7 +102,7 @@ std::size_t announced_bytes(MHD_Connection* connection) {
 
 struct Arguments {
     std::map<std::string, std::string>& query;
-    std::string doubled{};  // That is there twice.
+    std::string doubled{};  // A parameter that was given twice.
 };
 
 MHD_Result take_argument(void* to, MHD_ValueKind, const char* key, const char* value) noexcept {
@@ -114,7 +114,7 @@ MHD_Result take_argument(void* to, MHD_ValueKind, const char* key, const char* v
 
 }  // namespace
 
-// The requests that are being answered, on all surfaces.
+// The requests in progress, on all surfaces.
 class RequestsUnderWay {
 public:
     void enter() {
@@ -137,14 +137,14 @@ private:
     std::size_t count_ = 0;
 };
 
-// An IPv6 address, an IPv4 address, or zeros for all who come to the admin socket.
+// An IPv6 address, an IPv4 address, or zeros for all peers on the admin socket.
 using PeerHost = std::array<std::byte, 16>;
 
-// The connections of a surface, in the order they came.
+// The connections of a surface, in the order of arrival.
 class Connections {
 public:
-    // When there are more than `count_max`, ends one of the host that has the most: the oldest of
-    // those that the handler does not have.
+    // When there are more than `count_max`, ends one of the host with the most connections: the
+    // oldest whose request the handler does not have.
     void add(int fd, const PeerHost& host, std::size_t count_max) {
         const std::lock_guard lock(mutex_);
         all_.push_back({.fd = fd, .host = host});
@@ -165,10 +165,10 @@ public:
         to_end->state = State::kEnded;
         ::shutdown(to_end->fd, SHUT_RDWR);
     }
-    // While the handler has its request, the connection waits for nobody else.
+    // While the handler has the connection's request, the connection is not ended for being slow.
     void enter_handler(int fd) { change(fd, State::kAwaited, State::kWithHandler); }
     void leave_handler(int fd) { change(fd, State::kWithHandler, State::kAwaited); }
-    // Called before the descriptor is closed, so that no other connection can have it yet.
+    // Called before the descriptor is closed, so that its number cannot be reused yet.
     void remove(int fd) {
         const std::lock_guard lock(mutex_);
         std::erase_if(all_, [fd](const Each& each) { return each.fd == fd; });
@@ -205,13 +205,13 @@ public:
           soon_{.count_max = options.requests_max},
           late_{.count_max = options.late_requests_max} {}
 
-    // False when the threads cannot be had.
+    // Returns false if the threads cannot be created.
     bool start(ListenSocket socket) {
         const SignalsBlocked blocked;
         constexpr unsigned kFlags = MHD_USE_THREAD_PER_CONNECTION |
                                     MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | MHD_USE_ITC |
                                     MHD_USE_ERROR_LOG;
-        // The logger comes first: it is used for what is wrong with the other options.
+        // The logger comes first, because problems with later options are reported to it.
         daemon_ = MHD_start_daemon(
             kFlags, 0, nullptr, nullptr, &Surface::serve, this, MHD_OPTION_EXTERNAL_LOGGER,
             &Surface::log, this, MHD_OPTION_LISTEN_SOCKET, socket.release(),
@@ -225,7 +225,7 @@ public:
     void refuse_new() {
         if (daemon_ != nullptr) quiet_ = ListenSocket(MHD_quiesce_daemon(daemon_));
     }
-    // Returns when no thread is left; until then one may look at the listening socket.
+    // Returns when no thread is left; until then a thread may still use the listening socket.
     void stop() {
         if (daemon_ != nullptr) MHD_stop_daemon(std::exchange(daemon_, nullptr));
         quiet_ = ListenSocket();
@@ -244,8 +244,8 @@ private:
         void give_back() { taken_count.fetch_sub(1); }
     };
 
-    // Entered by libmicrohttpd: once with the headers, once for each part of the body, once at the
-    // end. Nothing may be thrown through it.
+    // Called by libmicrohttpd: once with the headers, once for each part of the body, once at the
+    // end. Must not throw.
     static MHD_Result serve(void* self, MHD_Connection* connection, const char* path,
                             const char* method, const char*, const char* data, size_t* data_size,
                             void** exchange) noexcept {
@@ -359,7 +359,7 @@ private:
         if (!arguments.doubled.empty())
             return refuse(connection, {MHD_HTTP_BAD_REQUEST, core::printable(arguments.doubled) +
                                                                  " is there twice; say it once"});
-        // The time the handler takes is not the connection's idleness.
+        // The time spent in the handler does not count as idle time.
         MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, 0U);
         const int fd = descriptor_of(connection);
         connections_.enter_handler(fd);
@@ -380,7 +380,7 @@ private:
         return route == routes.end() ? nullptr : &*route;
     }
 
-    // Nothing when the handler has enough to do.
+    // Nothing if the handler already has its maximum of requests.
     std::optional<AdminReply> ask(const AdminRoute& route, const AdminRequest& request) {
         Places& places = route.answers == AdminRoute::Answers::kLate ? late_ : soon_;
         std::optional<AdminReply> reply;
@@ -416,7 +416,7 @@ public:
     ~Surfaces() { stop(); }
 
     Started<void> start(const Options& options) {
-        // TCP first: it leaves nothing behind if the other fails.
+        // TCP first: it leaves no file behind if the other fails.
         TcpListener tcp;
         if (options.metrics.has_value()) {
             auto listener = listen_tcp(*options.metrics);

@@ -30,10 +30,10 @@ struct AdminReply {
 
 inline constexpr std::size_t kAdminBodyMax = 64UL << 10;
 
-// A path that is answered, and the one method it takes; HEAD goes wherever GET does.
+// A served path and the one method it accepts; HEAD is accepted wherever GET is.
 struct AdminRoute {
-    // Whether the answer may be long in coming. Those that wait are counted apart, so that they
-    // cannot keep the others out.
+    // Whether the answer may take long. Slow requests are counted separately, so that they cannot
+    // use up the places of the fast ones.
     enum class Answers : std::uint8_t { kSoon, kLate };
 
     std::string_view method;
@@ -42,47 +42,49 @@ struct AdminRoute {
     std::size_t body_max = kAdminBodyMax;
 };
 
-// What the requests mean. Called on the server's threads, on several at once and never on a
-// locality's; may wait. Throws nothing.
+// Handles the requests. Called on the server's threads, several at once, never on a locality's
+// thread; may block. Must not throw.
 class AdminHandler {
 public:
     virtual ~AdminHandler() = default;
-    // Every path but /metrics. The same at each call.
+    // Every path except /metrics. Returns the same routes at each call.
     virtual std::span<const AdminRoute> routes() const = 0;
     virtual AdminReply handle(const AdminRequest& request) = 0;
     // The text of /metrics, in OpenMetrics form.
     virtual std::string metrics() = 0;
 };
 
-// HTTP/1.1 on the admin socket, and `GET /metrics` alone on a TCP address. One thread for each
-// connection, one request on each connection. Unknown paths, wrong methods and bodies beyond
-// kBodyMax, or what the route says, never reach the handler, nor do more than a few larger bodies
-// at a time; every refusal is JSON with an "error",
-// except of what is no HTTP at all or has headers beyond kHeaderMax: that the HTTP library answers
-// itself.
+// HTTP/1.1 on the admin socket, and only `GET /metrics` on a TCP address. One thread per
+// connection, one request per connection. The handler never sees unknown paths, wrong methods, or
+// bodies beyond kBodyMax (or the route's own limit); only a few bodies larger than kBodyMax are
+// held at a time. Every refusal is JSON with an "error", except that the HTTP library itself
+// answers input that is not HTTP or has headers beyond kHeaderMax.
 //
-// Any process that may open the socket may do everything. The socket's mode (0660, group fopd)
+// Any process that can open the socket may do everything. The socket's mode (0660, group fopd)
 // protects it.
 class AdminServer {
 public:
     static constexpr std::size_t kBodyMax = kAdminBodyMax;
     static constexpr std::size_t kHeaderMax = 16UL << 10;
-    // On the socket and on TCP, each. One more ends another one: of the address that has the most,
-    // the oldest whose request the handler does not have. So slow peers keep nobody out.
+    // Separate limits for the socket and for TCP. A connection beyond the limit ends another one:
+    // of the address with the most connections, the oldest whose request the handler does not have.
+    // So slow peers cannot keep others out.
     static constexpr std::uint32_t kConnectionsMax = 128;
 
     struct Options {
         std::string socket = {};                      // Path of the UNIX socket.
         std::optional<config::Address> metrics = {};  // None: no TCP.
-        // With the handler, of each kind of route; others are told to come later.
+        // Requests the handler may have at a time, for each kind of route; more are refused with
+        // "try later".
         std::uint32_t requests_max = 32;
         std::uint32_t late_requests_max = 32;
-        Duration idle_timeout = 10s;  // Of a connection that neither sends nor takes.
-        Duration stop_wait = 2s;      // For replies under way.
+        Duration idle_timeout = 10s;  // For a connection that neither sends nor receives.
+        Duration stop_wait = 2s;      // For replies still being sent.
     };
 
-    // `handler` and `events` outlive the server. The problem has one line: 73 the socket cannot be
-    // made, 75 socket or port in use (by whom), 78 the address is not one of this host.
+    // `handler` and `events` outlive the server. The problem is one line with an exit code: 73 the
+    // socket cannot be created, 75 socket or port in use (with its holder), 78 the address does not
+    // belong to this host.
     static Started<std::unique_ptr<AdminServer>> start(const Options& options,
                                                        AdminHandler& handler,
                                                        core::EventSink& events);
@@ -91,9 +93,9 @@ public:
     AdminServer(const AdminServer&) = delete;
     AdminServer& operator=(const AdminServer&) = delete;
 
-    // Removes the socket file, takes no new connections, gives requests under way `stop_wait`, and
-    // closes. A call of the handler cannot be cut short: whoever stops the server makes waiting
-    // ones return first. Later calls do nothing. From one thread.
+    // Removes the socket file, accepts no more connections, gives requests in progress `stop_wait`,
+    // and closes. A handler call cannot be interrupted: the caller first makes waiting handler
+    // calls return. Later calls do nothing. From one thread.
     void stop();
 
     // Removes the socket file if it is still the server's own, for a process that ends without

@@ -8,9 +8,9 @@ namespace fopd::daemon {
 
 namespace {
 
-// One that was not held back for so long begins to be when it is again.
+// A class that is throttled again after this time without throttling is logged anew.
 constexpr Duration kQuietAfter = 10s;
-// Classes that may be known to be in the log; while there are more, others are not.
+// Classes whose logging is remembered; further throttled classes are not logged.
 constexpr std::size_t kToldMax = 1024;
 
 }  // namespace
@@ -92,7 +92,7 @@ void ClassLedger::complete(std::span<lrs::ClassFigures> classes) const {
     const std::lock_guard lock(mutex_);
     for (lrs::ClassFigures& each : classes) {
         const auto named = named_.find(each.name);
-        // What came before it had its name here is in the policy's figures alone.
+        // What was counted before the class had an entry here is only in the policy's own figures.
         if (named != named_.end()) each.raise_to(named->second.totals);
     }
 }

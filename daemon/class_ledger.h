@@ -16,36 +16,37 @@
 
 namespace fopd::daemon {
 
-// What the classes of a node have had since it started, whatever became of classes, rules and
-// policies. So many classes are counted by their names, the others together: one that was not heard
-// of for a while makes room for another. The rules in force are counted each. One thread takes
-// news, any thread collects.
+// Totals of the node's classes since it started; they outlive changes of classes, rules and
+// policies. Up to kNamedMax classes are counted by name and all others together; when a new class
+// appears, a class that had no news for kForgottenAfter moves to "others". Each rule in force is
+// counted too. One thread adds news, any thread collects.
 class ClassLedger {
 public:
     static constexpr std::size_t kNamedMax = 100;
     static constexpr Duration kForgottenAfter = 10min;
-    // A class that is held back all the time is in the log this often.
+    // A class that is throttled all the time is logged this often.
     static constexpr Duration kToldAgainAfter = 1min;
 
     explicit ClassLedger(core::EventSink& events) : events_(events) {}
 
-    // All that a locality has to tell at `now`: of classes that are not in it nothing waits.
+    // Takes all news of a locality at `now`: a class that is not in `news` has no requests waiting
+    // there.
     void take(std::size_t locality, std::span<const lrs::ClassNews> news, Instant now);
 
-    // The rules in force, whose classes are counted together by them too, from their first request
-    // on; those that are not among them are forgotten.
+    // Sets the rules in force. The requests of their classes are also counted per rule, from the
+    // first request on; counts of other rules are dropped.
     void set_rules(std::span<const std::string> names);
 
     void collect(core::MetricSink& sink) const;
 
-    // What classes that have names here had is what it was since the node started, also when their
-    // policy forgot them meanwhile.
+    // Raises the figures of classes that have an entry here to their totals since the node started,
+    // which the policy may have forgotten meanwhile.
     void complete(std::span<lrs::ClassFigures> classes) const;
 
 private:
     struct Entry {
         lrs::ClassTotals totals;
-        std::map<std::size_t, lrs::ClassNow> now;  // By locality; in others nothing waits.
+        std::map<std::size_t, lrs::ClassNow> now;  // By locality; no entry: nothing waits there.
         Instant heard_at{};
 
         void add(const lrs::ClassNews& news, std::size_t locality, Instant at);
@@ -61,7 +62,7 @@ private:
     std::map<std::string, Entry, std::less<>> named_;
     Entry others_;
     std::map<std::string, Entry, std::less<>> rules_;
-    // When a class was last held back, and in the log; those of the last minute.
+    // When a class was last throttled and last logged; entries expire after kQuietAfter.
     struct Told {
         Instant last{};
         Instant logged{};

@@ -22,7 +22,7 @@ public:
     // Loads the newest state of the source: a file, or a text in the simulated world.
     using Load = std::function<std::expected<config::SnapshotPtr, config::Problems>()>;
 
-    // `file` is what status and log call the source.
+    // `file` is the source's name in status and log.
     static std::expected<std::unique_ptr<Configuration>, config::Problems> open(std::string file,
                                                                                 Load load);
 
@@ -33,37 +33,39 @@ public:
     struct Reloaded {
         std::vector<std::string> changed;  // In force now.
         std::vector<std::string>
-            needs_restart;  // Still waiting, from this reload or an earlier one.
+            needs_restart;  // Not in force yet, from this reload or an earlier one.
         std::string hash;
     };
     struct Refused {
-        bool busy = false;  // Not now; nothing is wrong with the file.
+        bool busy = false;  // Try again later; nothing is wrong with the file.
         std::vector<std::string> problems;
     };
-    // Loads again and puts into force what can change at run time, all at once. A bad source
-    // changes nothing. What was set by hand until the next reload is over.
-    // `check` says what else is wrong with the new one.
+    // Loads the source again and applies all settings that can change at run time, at once. A bad
+    // source changes nothing. Values that were set by hand until the next reload are reset. `check`
+    // returns further problems of the new configuration.
     using Check = std::function<std::vector<std::string>(const config::Snapshot& next)>;
     std::expected<Reloaded, Refused> reload(const Check& check);
-    // What the source says now. Changes nothing.
+    // Loads the source as it is now. Changes nothing.
     std::expected<config::SnapshotPtr, Refused> read() const;
 
     // The log level in force, and one set by hand until the next reload.
     core::Level log_level() const;
     void set_log_level(core::Level level) { log_level_by_hand_ = level; }
 
-    // Puts other settings of the request scheduler into force, until the next reload or restart.
-    // Requires: they would be read from the file. Which keys have changed.
+    // Applies other settings of the request scheduler until the next reload or restart, and returns
+    // the keys that changed. REQUIRES: the settings are valid, as if read from the file.
     std::vector<std::string> set_lrs(lrs::LrsSettings settings);
-    // The keys of the request scheduler whose value in force is not that of the file.
+    // The request scheduler's keys whose value in force differs from the file's.
     std::vector<std::string> differing_lrs_keys() const;
-    // The file with what is in force of the request scheduler, or why it cannot be had.
+    // The file's text with the request scheduler's settings in force, or why that text cannot be
+    // made.
     struct Draft {
         std::string before;  // The text of the file.
         std::string after;
     };
     std::expected<Draft, std::string> draft_lrs() const;
-    // Somebody has put the draft into the place of the file. False: the file says something else.
+    // Called after an administrator has replaced the file with the draft. Returns false if the file
+    // says something else.
     bool note_lrs_saved();
 
     // Keys whose value in force was set by hand.
@@ -79,7 +81,7 @@ private:
 
     const std::string file_;
     const Load load_;
-    lrs::LrsSettings lrs_in_file_;  // When it was last read.
+    lrs::LrsSettings lrs_in_file_;  // As last read from the file.
     config::Current current_;
     std::vector<std::string> waiting_;
     std::optional<core::Level> log_level_by_hand_;

@@ -18,13 +18,14 @@ std::unexpected<StartProblem> refuse_dir(std::string message) {
     return std::unexpected(StartProblem{.exit_code = kExitDataDir, .message = std::move(message)});
 }
 
-// Somebody put something else in its place, which is theirs: it is neither followed nor removed.
+// The lock file was replaced by something else, which is not ours: it is neither followed nor
+// removed.
 std::unexpected<StartProblem> refuse_lock_file(const std::string& lock_path) {
     return refuse_dir("lock file " + lock_path + " is not a regular file; remove it");
 }
 
-// A lock of the open file rather than of the process (F_OFD_SETLK): a second daemon in the same
-// process, as tests have them, is refused too. 0, or the errno of why not.
+// Locks the open file, not the process (F_OFD_SETLK), so that a second daemon in the same process,
+// as in tests, is refused too. Returns 0 or the errno.
 int try_lock(int fd) {
     struct flock lock{};
     lock.l_type = F_WRLCK;
@@ -100,7 +101,7 @@ Started<std::unique_ptr<DataDir>> DataDir::open(const std::string& path) {
                 .message =
                     "data directory " + path + " is in use by another fopd (" + holder + ")"});
         }
-        // The holder before us may have removed the file between our open and our lock.
+        // The previous holder may have removed the file between our open and our lock.
         if (!same_file(fd, lock_path)) {
             ::close(fd);
             continue;
@@ -122,7 +123,8 @@ DataDir::~DataDir() {
 
 void DataDir::release() {
     if (lock_fd_ < 0) return;
-    ::unlink(lock_path_.c_str());  // Before the lock goes: nobody else has it yet.
+    ::unlink(
+        lock_path_.c_str());  // While the lock is held, so that no other holder's file is removed.
     ::close(lock_fd_);
     lock_fd_ = -1;
 }

@@ -7,9 +7,8 @@
 
 namespace fopd::daemon {
 
-// The directory a daemon keeps its data in, locked for as long as this object lives. The kernel
-// gives the lock back when the process dies, however it dies; the lock file says who holds it and
-// goes away at a clean end.
+// The daemon's data directory, locked while this object lives. The kernel releases the lock when
+// the process ends in any way; the lock file names the holder and is removed at a clean end.
 class DataDir {
 public:
     static Started<std::unique_ptr<DataDir>> open(const std::string& path);
@@ -19,7 +18,7 @@ public:
 
     const std::string& path() const { return path_; }
 
-    // Removes the lock file and gives the lock back, for an end without destructors.
+    // Removes the lock file and releases the lock, for a process that exits without destructors.
     void release();
 
 private:

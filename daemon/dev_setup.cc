@@ -27,7 +27,7 @@ std::unexpected<StartProblem> refuse_dev(const std::string& path, const char* wh
         StartProblem{.exit_code = kExitDataDir, .message = "--dev: " + path + ": " + why});
 }
 
-// 0, or the errno. A short write is not an error yet: the next one says what stopped it.
+// Returns 0 or the errno. A short write is retried; the next write reports the cause.
 int write_all(int fd, std::string_view text) {
     while (!text.empty()) {
         const ssize_t size = ::write(fd, text.data(), text.size());
@@ -39,7 +39,7 @@ int write_all(int fd, std::string_view text) {
 
 enum class Existing : std::uint8_t { kKeep, kReplace };
 
-// Written beside its place and renamed, so that nobody ever reads half of it.
+// Written under a temporary name and renamed, so that a partial file is never read.
 Started<void> write_file(const std::string& path, std::string_view text, mode_t mode,
                          Existing existing) {
     std::error_code ignored;
@@ -61,8 +61,7 @@ Started<void> write_file(const std::string& path, std::string_view text, mode_t 
 std::string random_key() {
     static constexpr std::string_view kDigits = "0123456789abcdef";
     std::array<unsigned char, 32> bytes{};
-    // At most 256 bytes come whole, once the system has gathered enough of them since it was
-    // started.
+    // Up to 256 bytes are returned whole once the kernel's generator is initialised.
     while (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
     }
     std::string text;
@@ -74,7 +73,7 @@ std::string random_key() {
     return text;
 }
 
-// For a shell: within single quotes everything is itself, but for the quote.
+// For a shell: within single quotes only the quote itself is special.
 std::string shell_quoted(const std::string& text) {
     std::string out = "'";
     for (const char each : text) {
@@ -97,8 +96,8 @@ std::string yaml_quoted(const std::string& text) {
     return out + "'";
 }
 
-// Whoever can write into the directory, or put another in its place, chooses the configuration and
-// the key. A symlink counts as its maker's, too. Empty when the directory is ours alone.
+// A user who can write to the directory, or replace it, chooses the configuration and the key. A
+// symlink's owner counts, too. Empty if the directory is ours alone.
 std::string why_not_ours(const std::string& dir) {
     struct stat link{};
     struct stat info{};
@@ -115,7 +114,7 @@ std::string why_not_ours(const std::string& dir) {
     return {};
 }
 
-// A file that takes space as it fills.
+// A sparse file, which takes space as it fills.
 std::string device_text(const std::string& dir, const std::string& name) {
     return "  - { name: " + name + ", path: " + yaml_quoted(dir + '/' + name + ".img") +
            ", size: 8GiB, thin: true, pool: fast }\n";
@@ -142,7 +141,8 @@ std::string config_text(const std::string& dir) {
            device_text(dir, "d0") + device_text(dir, "d1");
 }
 
-// Both halves, or what there is stays: each is of no use without the other.
+// Creates both halves of the key pair, unless there is one already: one half is useless without the
+// other.
 Started<void> make_issuer(const std::string& dir) {
     std::error_code ignored;
     if (fs::exists(dir + "/issuer.pub", ignored)) return {};
@@ -155,14 +155,14 @@ Started<void> make_issuer(const std::string& dir) {
     return write_file(dir + "/issuer.pub", public_half, 0600, Existing::kReplace);
 }
 
-// One client that may do everything.
+// One client with all rights.
 std::string principals_text(const std::string& key) {
     return "# Who may connect; written once by fopd --dev. fopctl key create|list|revoke edits "
            "it.\n"
            "principals:\n"
            "  - name: dev\n"
            "    key: " +
-           key +  // With its newline.
+           key +  // Ends with a newline.
            "    rights: [read, write, create, delete, admin]\n";
 }
 
@@ -178,7 +178,7 @@ Started<DevSetup> make_dev_setup(const std::string& dir_given) {
     std::error_code failed;
     fs::path path = fs::absolute(dir_given, failed).lexically_normal();
     if (failed) return refuse_dev(dir_given, failed.message().c_str());
-    if (!path.has_filename()) path = path.parent_path();  // It ended in a slash.
+    if (!path.has_filename()) path = path.parent_path();  // The path ended in a slash.
     const std::string dir = path.string();
     std::string printable;
     core::append_printable(printable, dir);
@@ -202,7 +202,8 @@ Started<DevSetup> make_dev_setup(const std::string& dir_given) {
         return std::unexpected(key.error());
     }
     if (auto issuer = make_issuer(dir); !issuer) return std::unexpected(issuer.error());
-    // The key first: principals that were written for another one would lock their owner out.
+    // The client's key is written first: with principals made for another key, the owner would be
+    // locked out.
     const std::string client_key = random_key();
     std::error_code ignored;
     if (!fs::exists(dir + "/principals.yaml", ignored)) {

@@ -12,17 +12,17 @@ struct DevSetup {
     std::string config_file;
 };
 
-// Where --dev keeps its things when no directory is named.
+// The directory --dev uses when none is given.
 std::string default_dev_dir();
 
-// Makes what is missing below `dir_given`: a data directory, keys, and a configuration file that
-// can be edited and is not written again. A directory that is there already must belong to this
-// user, and nobody else may write into it: whoever was there first must not choose the
-// configuration and the key.
+// Creates what is missing below `dir_given`: a data directory, keys, and a configuration file,
+// which the user may edit and which is never overwritten. An existing directory must belong to this
+// user and not be writable by others: another user who creates the directory first must not choose
+// the configuration and the key.
 Started<DevSetup> make_dev_setup(const std::string& dir_given);
 
-// Writes env.sh, after which every client finds the daemon. `server` is where it listens; empty
-// when it does not, or on a port nobody knows yet.
+// Writes env.sh; a shell that sources it has the settings with which clients find the daemon.
+// `server` is the address it listens at; empty if it does not listen, or its port is not known yet.
 Started<void> write_dev_environment(const DevSetup& setup, const std::string& server);
 
 }  // namespace fopd::daemon

@@ -9,10 +9,10 @@ namespace fopd::daemon {
 
 namespace {
 
-// What a client may take to say that it has its reply, or to come back for it.
+// How long a client may take to acknowledge its reply, or to reconnect for it.
 constexpr Duration kHeardWithin = 15s;
 constexpr Duration kLookAgainAfter = 100ms;
-// What fops may take that run on a disk with nothing on it.
+// How long running fops may take on a disk that is empty.
 constexpr Duration kFopsEndWithin = 10s;
 
 std::string count_of_objects(std::uint64_t count) {
@@ -37,7 +37,7 @@ const char* to_string(DeviceOutcome::Kind kind) {
     return "unknown";
 }
 
-// -- a disk that comes --
+// -- adding a disk --
 
 Task<DeviceOutcome> DeviceChanges::add(devices::DeviceSettings settings) {
     const std::string name = settings.name;
@@ -65,7 +65,7 @@ Task<DeviceOutcome> DeviceChanges::add(devices::DeviceSettings settings) {
     co_return DeviceOutcome{.device = name, .kind = DeviceOutcome::Kind::kAdded};
 }
 
-// What another disk has may be what some of them wait for, or the lack of it.
+// Replaced objects may be waiting for an object on another disk, or for its absence.
 Task<void> DeviceChanges::look_at_replaced_again() {
     for (const auto& each : parts_.localities) {
         auto look_again = [&each] { each->look_at_replaced_again(); };
@@ -73,7 +73,7 @@ Task<void> DeviceChanges::look_at_replaced_again() {
     }
 }
 
-// -- a disk that goes --
+// -- removing a disk --
 
 Task<DeviceOutcome> DeviceChanges::remove(std::string name, Keep keep) {
     NodeDisk* const disk = parts_.disks.find(name);
@@ -102,7 +102,7 @@ DeviceOutcome DeviceChanges::not_removed(const NodeDisk& disk, std::string words
 Task<DeviceOutcome> DeviceChanges::remove_open(NodeDisk* disk) {
     objects::Stores& stores = *parts_.localities[disk->place().locality]->stores();
     Leaving leaving{.disk = disk, .departure = objects::DiskDeparture(stores, *disk->slot())};
-    // Before anybody is disturbed.
+    // A first look, before the disk stops accepting fops.
     const auto before =
         co_await wait_until_heard(&leaving, after(parts_.control.now(), kHeardWithin));
     if (!before) co_return not_removed(*disk, describe(before.error()), false);
@@ -148,7 +148,8 @@ Task<void> DeviceChanges::call_off(Leaving* leaving) {
     co_await core::run_on(parts_.control, leaving->disk->place().reactor, job);
 }
 
-// Until there are other things on it than replies, nothing at all, or it has taken too long.
+// Returns as soon as the disk holds anything besides replies, or nothing at all, or at the
+// deadline.
 Task<Result<objects::DiskContents>> DeviceChanges::wait_until_heard(Leaving* leaving,
                                                                     Instant deadline) {
     for (;;) {
@@ -176,7 +177,8 @@ Task<Result<objects::DiskContents>> DeviceChanges::look(Leaving* leaving) {
     co_return *looked;
 }
 
-// Nobody finds it any more, and who has found it has had a turn, when it is destroyed.
+// The disk cannot be found any more, and coroutines of its locality that had found it have had a
+// turn before it is destroyed.
 Task<void> DeviceChanges::drop(NodeDisk* disk) {
     const std::unique_ptr<NodeDisk> dropped = parts_.disks.take_out(disk);
     Locality* const home = parts_.localities[disk->place().locality].get();
@@ -184,10 +186,10 @@ Task<void> DeviceChanges::drop(NodeDisk* disk) {
     co_await core::run_on(parts_.control, home->reactor(), disown);
 }
 
-// -- a disk that is lost --
+// -- forgetting a lost disk --
 
-// The names go first: as long as the table misses the disk nobody takes their absence for an
-// answer, and a disk that comes back after all tells them again.
+// The names are forgotten first: as long as the table lists the disk as missing, a name that is not
+// found is not reported as absent, and a disk that comes back after all adds its names again.
 Task<DeviceOutcome> DeviceChanges::forget(Lost lost) {
     const SlotEntry entry = *parts_.disks.slots().find(lost.slot);
     ENSURE(entry.use != SlotUse::kEmpty);
@@ -248,7 +250,7 @@ Task<Result<std::uint64_t>> DeviceChanges::count_claims(store::Slot slot) {
     }
 }
 
-// Durably, in all parts.
+// Durable in all name shards.
 Task<Result<void>> DeviceChanges::forget_names(store::NameSink::Origin origin) {
     store::NameSink& names = parts_.names();
     const auto forgotten = co_await names.forget(origin);

@@ -17,7 +17,7 @@
 
 namespace fopd::daemon {
 
-// What became of a disk that was to come, or to go.
+// The outcome of adding, removing or forgetting a disk.
 struct DeviceOutcome {
     enum class Kind : std::uint8_t {
         kAdded,
@@ -31,7 +31,7 @@ struct DeviceOutcome {
     Kind kind = Kind::kAdded;
     std::string words = {};  // Why the change failed; empty if it is done.
     bool try_later = false;  // A later try may succeed.
-    // Of one that is forgotten, with what was known to be on it.
+    // A forgotten disk, with what was known to be on it.
     struct Lost {
         store::Slot slot = 0;
         std::string disk = {};
@@ -44,10 +44,9 @@ struct DeviceOutcome {
 };
 const char* to_string(DeviceOutcome::Kind kind);
 
-// Disks that come to a node which runs, and go. One that comes is opened like those at the start,
-// and serves from then on; one goes only when nothing is on it, and is then free for any node, or
-// when it is lost, and what was on it with it.
-// Lives on the control reactor.
+// Adds disks to a running node and removes them. An added disk is opened as at the start, and
+// serves from then on. A disk is removed only when it is empty, and may then be taken by any node;
+// a lost disk is forgotten together with its objects. Lives on the control reactor.
 class DeviceChanges {
 public:
     // All of it outlives this.
@@ -56,33 +55,33 @@ public:
         core::EventSink& events;
         NodeDisks& disks;
         std::vector<std::unique_ptr<Locality>>& localities;
-        // Tells all localities which disks there are.
+        // Sends the new set of disks to all localities.
         std::function<Task<void>()> publish_layout;
-        // All names of the node, as they are reached from here.
+        // All names of the node, as reached from the control reactor.
         std::function<store::NameSink&()> names;
-        // Clients of an earlier life of the node may be on their way back: what they want is not
-        // known.
+        // Clients of an earlier life of the node may still reconnect; which replies they need is
+        // unknown.
         std::function<bool()> clients_may_return;
-        // Nobody stops the node.
+        // False once the node has been asked to stop.
         std::function<bool()> goes_on;
     };
     explicit DeviceChanges(Parts parts) : parts_(std::move(parts)) {}
 
-    // One at a time. Requires for both: the node has disks, and serves.
-    // The disk is among the node's afterwards, also when it had to be given up.
+    // One call at a time. REQUIRES for both: the node has disks, and serves. Afterwards the disk is
+    // one of the node's disks, even if it had to be given up.
     Task<DeviceOutcome> add(devices::DeviceSettings settings);
-    // `keep`: it stays in the reports, as removed. Requires: there is such a disk.
+    // `keep`: the disk stays in the reports, as removed. REQUIRES: the node has such a disk.
     enum class Keep : std::uint8_t { kNo, kYes };
     Task<DeviceOutcome> remove(std::string name, Keep keep);
 
-    // Forgets the objects of a disk that is lost, and that it was the node's: should it turn up
-    // again, it is a stranger's. A crash leaves a disk that is missing, or one that is forgotten;
-    // what was begun is finished by doing it again. Requires: the slot is in the table, is not
-    // empty, and has no disk that is open.
+    // Forgets the objects of a lost disk, and writes off its slot: if the disk turns up again, it
+    // is treated as a foreign disk. After a crash the disk is either still missing or already
+    // forgotten; calling this again completes the work. REQUIRES: the slot is in the table, is not
+    // empty, and its disk is not open.
     struct Lost {
         store::Slot slot = 0;
-        std::string device = {};  // As it was called; empty: nobody knows.
-        bool is_sure = false;     // Else it is only said what would be lost.
+        std::string device = {};  // The device's configured name; empty if unknown.
+        bool is_sure = false;     // If false, only reports what would be lost.
     };
     Task<DeviceOutcome> forget(Lost lost);
 

@@ -15,41 +15,42 @@
 
 namespace fopd::daemon {
 
-// A disk as a bay gives it: open, and nobody else's. Lives on the reactor it was opened for.
+// A disk opened by a bay, for exclusive use. Lives on the reactor it was opened for.
 class BayDisk {
 public:
     virtual ~BayDisk() = default;
     // Lives as long as this.
     virtual devices::Device& device() = 0;
-    // Waits for what is under way; others may have it from then on. Once.
+    // Waits for I/O in flight, and releases the disk to others. Called once.
     virtual Task<void> close() = 0;
 };
 
-// Where a node's disks are plugged in, and what it keeps beside them: files and block devices below
-// the configured paths in the real world, images in the simulated one. Outlives the node.
+// Opens a node's disks, and keeps the data that belongs to them but is not on them: in the real
+// world, devices and files below configured paths; in the simulated world, images. Outlives the
+// node.
 class DiskBay : public objects::NameIndexes {
 public:
     virtual ~DiskBay() = default;
 
-    // -- on any reactor, which is the one what they give lives on --
+    // -- on any reactor; the returned object lives on that reactor --
 
     virtual Task<Result<std::unique_ptr<BayDisk>>> open(core::Reactor* reactor,
                                                         devices::DeviceSettings settings) = 0;
-    // The index that belongs to a disk. kNotFound: there is none; kCorrupt and kInvalid: none that
-    // is of use. All three can be made anew.
+    // The index that belongs to a disk. kNotFound: there is none; kCorrupt, kInvalid: it is
+    // unusable. In all three cases the index can be rebuilt.
     virtual Task<Result<std::unique_ptr<store::Index>>> open_index(core::Reactor* reactor,
                                                                    devices::DiskId disk) = 0;
-    // An empty one, in the place of whatever is there. Requires: nobody has that open.
+    // Creates an empty index, replacing an existing one. REQUIRES: the existing one is not open.
     virtual Task<Result<std::unique_ptr<store::Index>>> make_index(core::Reactor* reactor,
                                                                    devices::DiskId disk) = 0;
 
-    // -- on the control reactor, which may wait for a file --
+    // -- on the control reactor, which may block on a file --
 
-    // There will be so many disks; until now there were fewer.
+    // Prepares for `disk_count` disks, more than before.
     virtual Result<void> make_room(std::size_t disk_count) = 0;
-    // The table of slots as text; kNotFound before it was written for the first time.
+    // The table of slots as text; kNotFound if it was never written.
     virtual Result<std::string> read_slots() = 0;
-    // Durable when it returns; after a failure the old one is there.
+    // Durable on return; after a failure the old table is kept.
     virtual Result<void> write_slots(const std::string& text) = 0;
 };
 

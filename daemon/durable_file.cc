@@ -45,7 +45,7 @@ Result<void> write_whole(int fd, std::string_view text, mode_t mode) {
 }  // namespace
 
 Result<std::string> read_small_file(const std::string& path) {
-    // Non-blocking, so that a FIFO in its place does not hang the start.
+    // Non-blocking, so that a FIFO at this path does not hang the start.
     const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (file.get() < 0) return last_error("open a file");
     struct stat info{};

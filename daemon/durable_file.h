@@ -9,18 +9,19 @@
 
 namespace fopd::daemon {
 
-// Of what the daemon makes for itself: all may read its files, and none but itself finds them.
+// Modes of what the daemon creates: files are readable by all, but directories can be entered only
+// by the daemon's own user.
 constexpr mode_t kFileMode = 0644;
 constexpr mode_t kDirectoryMode = 0700;
 
-// A small regular file as a whole; kNotFound, kInvalid for something else or more than 1 MiB.
+// Reads a whole small file. kNotFound; kInvalid: not a regular file, or larger than 1 MiB.
 Result<std::string> read_small_file(const std::string& path);
 
-// Puts `text` into the place of whatever was there, at once: a crash leaves the old file or the
-// new one. Durable when it returns. Has `mode` whatever the umask says.
+// Replaces the file, if any, by `text`, atomically: a crash leaves the old file or the new one.
+// Durable on return. The file gets `mode` whatever the umask is.
 Result<void> replace_file(const std::string& path, std::string_view text, mode_t mode);
 
-// What was renamed in it, or made, is durable when it returns.
+// Makes renames and new entries in the directory durable.
 Result<void> sync_directory(const std::string& path);
 
 }  // namespace fopd::daemon

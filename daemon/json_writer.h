@@ -8,7 +8,7 @@
 
 namespace fopd::daemon {
 
-// Writes one JSON value piece by piece. The caller keeps begin and end in step.
+// Writes one JSON value incrementally. The caller balances begin and end.
 class JsonWriter {
 public:
     JsonWriter& begin_object() { return open('{'); }
@@ -20,7 +20,7 @@ public:
     JsonWriter& value(std::string_view text);
     JsonWriter& value(const char* text) { return value(std::string_view(text)); }
     JsonWriter& value(bool truth);
-    JsonWriter& value(double number);  // null where JSON has no word for it.
+    JsonWriter& value(double number);  // null for NaN and infinity.
     JsonWriter& null() { return raw("null"); }
     template <std::integral T>
     JsonWriter& value(T number) {
@@ -42,12 +42,12 @@ private:
     void separate();
 
     std::string text_;
-    bool first_ = true;  // Nothing stands before the next element of this level.
+    bool first_ = true;  // The next element is the first of its level.
     bool after_key_ = false;
 };
 
-// Appends `text` in double quotes. What is not UTF-8 becomes U+FFFD; control characters are
-// escaped, so that the result is fit for a line of a log.
+// Appends `text` in double quotes. Invalid UTF-8 becomes U+FFFD; control characters are escaped, so
+// that the result can be written to a line of a log.
 void append_json_string(std::string& out, std::string_view text);
 
 }  // namespace fopd::daemon

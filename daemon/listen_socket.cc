@@ -54,8 +54,8 @@ std::optional<gid_t> group_id() {
     return found->gr_gid;
 }
 
-// Others who start with a socket in the same directory hold the lock for a few system calls. Who
-// holds it longer is no fopd; a start does not wait for them for ever, which flock() alone would.
+// Another start with a socket in the same directory holds the lock for a few system calls. A longer
+// holder is not fopd; this gives up after a while, which flock() alone would not.
 bool lock_soon(int fd) {
     for (int tries = 0; tries < kLockTriesMax; ++tries) {
         if (flock(fd, LOCK_EX | LOCK_NB) == 0) return true;
@@ -65,7 +65,7 @@ bool lock_soon(int fd) {
     return false;
 }
 
-// Whoever listens at the path, or nobody: then the file is left over from one that was killed.
+// Checks that nothing listens at the path: then the file was left by a killed process.
 Started<void> require_unused(const std::string& path) {
     struct stat status{};
     if (lstat(path.c_str(), &status) != 0) {
@@ -113,13 +113,14 @@ Started<UnixListener> bind_unix(const std::string& path) {
     if (bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
         return problem(kExitDataDir, "admin socket " + path + ": " + words_of(errno));
     }
-    // Nobody can connect before listen(), so the mode needs no umask to be right in time.
+    // No client can connect before listen(), so setting the mode here is early enough without a
+    // umask.
     struct stat status{};
     if (lstat(path.c_str(), &status) == 0 && chmod(path.c_str(), kSocketMode) == 0) {
         listener.device = status.st_dev;
         listener.inode = status.st_ino;
         const std::optional<gid_t> group = group_id();
-        // Under systemd it is our own group, and chown() is not allowed.
+        // Under systemd it is our own group already, and chown() is not allowed.
         listener.has_group = group && (status.st_gid == *group ||
                                        lchown(path.c_str(), static_cast<uid_t>(-1), *group) == 0);
         if (listen(fd, kBacklog) == 0) return listener;
@@ -137,7 +138,7 @@ std::uint16_t bound_port(int fd) {
     sockaddr_storage bound{};
     socklen_t size = sizeof(bound);
     if (getsockname(fd, reinterpret_cast<sockaddr*>(&bound), &size) != 0) return 0;
-    // The port lies at the same place in both families.
+    // The port has the same offset in both address families.
     return ntohs(reinterpret_cast<const sockaddr_in*>(&bound)->sin_port);
 }
 
@@ -150,7 +151,7 @@ std::string numeric_host(const addrinfo& address) {
     return address.ai_family == AF_INET6 ? "[" + std::string(host.data()) + "]" : host.data();
 }
 
-// A listener, or the errno of what failed.
+// A listener, or the errno of the failed call.
 std::expected<TcpListener, int> bind_tcp(const addrinfo& address) {
     TcpListener listener;
     listener.socket =
@@ -189,7 +190,8 @@ Started<UnixListener> listen_unix(const std::string& path) {
     const std::string directory = slash == std::string::npos ? "."
                                   : slash == 0               ? "/"
                                                              : path.substr(0, slash);
-    // The lock makes "is it stale?" and "replace it" one step. It goes with the descriptor.
+    // The lock makes the stale check and the replacement one step. It is released with the
+    // descriptor.
     const ListenSocket guard(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (guard.fd() < 0) {
         return problem(exit_code_for(errno, kExitDataDir), "admin socket " + path + ": directory " +

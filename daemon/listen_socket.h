@@ -11,7 +11,7 @@
 
 namespace fopd::daemon {
 
-// A descriptor that is closed with its owner.
+// Owns a descriptor and closes it.
 class ListenSocket {
 public:
     ListenSocket() = default;
@@ -30,8 +30,8 @@ private:
     int fd_ = -1;
 };
 
-// A UNIX socket that listens at a path, mode 0660, of group fopd where there is such a group and we
-// may give it away.
+// A UNIX socket that listens at a path, mode 0660, with group fopd if that group exists and we may
+// set it.
 struct UnixListener {
     ListenSocket socket;
     std::string path;
@@ -43,9 +43,9 @@ struct UnixListener {
     void remove_file() const;
 };
 
-// A socket file nobody answers at is replaced; one in use, and whatever is no socket, is left
-// alone. Two processes that start at the same path at once do not disturb each other: one of them
-// fails.
+// Replaces a socket file on which nothing listens. A socket in use, or a file that is not a socket,
+// is left alone. If two processes start at the same path at once, one of them fails and the other
+// is not disturbed.
 Started<UnixListener> listen_unix(const std::string& path);
 
 struct TcpListener {
@@ -54,7 +54,7 @@ struct TcpListener {
     std::uint16_t port = 0;
 };
 
-// Port 0 takes any that is free. Looks the host's name up, which may take its time.
+// Port 0 takes any free port. Resolves the host's name, which may block.
 Started<TcpListener> listen_tcp(const config::Address& address);
 
 }  // namespace fopd::daemon

@@ -4,7 +4,7 @@
 
 namespace fopd::daemon {
 
-// A request on its way to its locality. It comes back to be freed where it was made.
+// A request in transit to its locality. It returns to be freed on the reactor that allocated it.
 class Listener::Handover final : public core::Message {
 public:
     Handover(Listener& listener, Locality& locality,

@@ -12,8 +12,8 @@
 
 namespace fopd::daemon {
 
-// Takes the connection requests of a node and hands each to the locality it asks for, or to the
-// next one in turn. Lives on the reactor of the first locality.
+// Accepts the node's connection requests and hands each to the locality it names, otherwise
+// round-robin. Lives on the reactor of the first locality.
 class Listener final : fabric::RequestUser {
 public:
     Listener(std::vector<Locality*> localities, core::EventSink& events);
@@ -23,7 +23,7 @@ public:
 
     Result<fabric::Address> listen(fabric::Transport& transport, const fabric::Address& address,
                                    const fabric::AcceptorOptions& options);
-    // Once, if it ever listened; before the localities are closed.
+    // Called once, if listen() was ever called, before the localities are closed.
     Task<void> stop();
 
 private:
@@ -36,7 +36,7 @@ private:
     core::EventSink& events_;
     std::vector<std::unique_ptr<fabric::Acceptor>> acceptors_;
     std::size_t next_ = 0;
-    std::list<Handover> handovers_;  // On their way, there or back.
+    std::list<Handover> handovers_;  // In transit to a locality or back.
 };
 
 }  // namespace fopd::daemon

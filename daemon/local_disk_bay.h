@@ -9,12 +9,12 @@
 
 namespace fopd::daemon {
 
-// This machine's disks, and below the data directory what is kept beside them: index/ID/ has the
-// index of the disk with that id, names/N that of a part of the names, the file slots the table of
-// slots. Safe from all threads of localities.
+// This machine's disks, and their files below the data directory: index/ID/ has the index of the
+// disk with that id, names/N the index of part N of the names, and the file `slots` the table of
+// slots. May be called from every locality's thread.
 class LocalDiskBay final : public DiskBay {
 public:
-    // All outlive it. The directory is there, and this process's alone.
+    // `offload` and `events` outlive it. The directory exists and is used by this process only.
     LocalDiskBay(core::Offload& offload, core::EventSink& events, std::string data_dir);
 
     Task<Result<std::unique_ptr<BayDisk>>> open(core::Reactor* reactor,
@@ -27,15 +27,15 @@ public:
                                                            Owner owner) override;
     Task<Result<std::unique_ptr<store::Index>>> make_names(core::Reactor* reactor,
                                                            Owner owner) override;
-    // Disks have threads of their own, up to a few: one that does not answer holds up nobody else's
-    // calls. And one is for a backup, which takes its time.
+    // The number of threads: a few for the disks, so that one disk that does not answer does not
+    // delay calls for others, and one for a backup, which takes long.
     static unsigned threads_for(std::size_t disk_count);
     Result<void> make_room(std::size_t disk_count) override;
     Result<std::string> read_slots() override;
     Result<void> write_slots(const std::string& text) override;
 
 private:
-    // Where an index is, in a directory of its own, and whose it says it is.
+    // The location of an index, in a directory of its own, and the owner id stored in it.
     struct IndexFile {
         core::Reactor& reactor;
         std::string parent;

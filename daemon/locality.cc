@@ -12,7 +12,7 @@ namespace fopd::daemon {
 
 namespace {
 
-// What the last replies may take to leave.
+// How long the last replies may take to be sent.
 constexpr Duration kFarewellMax = 1s;
 
 }  // namespace
@@ -39,7 +39,7 @@ Locality::Fabric::Fabric(Locality& locality, const LocalityOptions& options,
 }
 
 void Locality::Fabric::use(const lrs::PolicyChoice& choice, const lrs::PolicyShare& share) {
-    // Rules that read the same may be others.
+    // Compares identity, not text: rules with equal text may be different objects.
     if (choice == policy && share == shared) return;
     const bool may_adapt = choice.is_kind_of(policy);
     policy = choice;
@@ -133,7 +133,7 @@ Task<std::uint64_t> Locality::close() {
     }
     co_await work_.close(reactor_);
     if (fabric_ != nullptr) {
-        // Who does not take its last replies in time goes without them.
+        // A client that does not take its last replies in time does not get them.
         [[maybe_unused]] const bool sent =
             co_await fabric_->host.sent(after(reactor_.now(), kFarewellMax));
         co_await fabric_->host.close();

@@ -37,7 +37,7 @@ class NameParts;
 
 namespace fopd::daemon {
 
-// A client that has lost its session and wants its replies connects again within this.
+// How long after losing its session a client may take to reconnect and fetch its replies.
 inline constexpr Duration kBackWithin = 10s;
 
 class Listener;
@@ -47,7 +47,7 @@ class NodeDisk;
 struct LiveSettings {
     reqh::RequestHandlerLimits limits;
     lrs::PolicyChoice policy{};
-    lrs::PolicyShare share{};  // Of the policy, where it is the node's.
+    lrs::PolicyShare share{};  // Shared state of the policy, if it has one for the whole node.
     AccessPtr access;
 };
 
@@ -69,7 +69,7 @@ struct LocalityWorld {
     const core::Clock& clock;
     // Null: the node has no network.
     fabric::Transport* transport = nullptr;
-    // Open. Null: the node has no disks.
+    // Already open. Null: the node has no disks.
     objects::NameParts* names = nullptr;
 };
 
@@ -89,27 +89,27 @@ public:
 
     // All work on behalf of clients enters this gate. A drain closes the gate.
     core::Gate& work() { return work_; }
-    // What the locality does for the node.
+    // The locality's work for the node itself, not for clients.
     core::Gate& duties() { return duties_; }
 
-    // Takes its memory, and its share of the network. What failed is the error's context.
+    // Allocates its memory, and its share of the network. The error's context says what failed.
     Result<void> open(const LocalityOptions& options, const LocalityWorld& world);
     void apply(const LiveSettings& live);
-    // Stops it when this locality closes.
+    // The listener is stopped when this locality closes.
     void own(Listener& listener) { listener_ = &listener; }
-    // Has its volume on this locality, which knows it from now on: before open(), or on the
-    // locality's reactor.
+    // Registers a disk whose volume lives on this locality. Before open(), or on the locality's
+    // reactor.
     void own(NodeDisk& disk);
-    // Requires: it is closed, or was given up.
+    // REQUIRES: the disk is closed, or was given up.
     void disown(NodeDisk& disk) { std::erase(disks_, &disk); }
-    // Requires: opened with a transport.
+    // REQUIRES: opened with a transport.
     fabric::Server& server() { return *fabric_->server; }
 
-    // Lets fops find the objects of the node: those of this locality's disks, and through the
-    // others those of theirs. When all disks that there are have been opened. Requires: the node
-    // has disks.
+    // Lets fops find the node's objects: those on this locality's disks directly, others through
+    // their home localities. Called when all present disks have been opened. REQUIRES: the node has
+    // disks.
     struct Beginning {
-        std::vector<objects::Stores*> all;  // Of each locality.
+        std::vector<objects::Stores*> all;  // One per locality.
         objects::StoreLayoutPtr layout;
     };
     void serve_objects(const Beginning& beginning);
@@ -123,54 +123,58 @@ public:
     // Null without disks. From any thread after open().
     objects::Stores* stores() { return store_ == nullptr ? nullptr : &store_->stores; }
 
-    // Lets no new work in, answers what waits with "try again", and waits until none runs any more,
-    // at most until `deadline`. Returns how much still does.
+    // Accepts no new work, answers queued fops with "try again", and waits until no fop runs, at
+    // most until `deadline`. Returns the number still running.
     Task<std::uint64_t> drain(Instant deadline);
-    // Cuts off what is left, ends the sessions and gives the buffers back; how much was cut off.
+    // Cuts off the remaining fops, ends the sessions and releases the buffers. Returns the number
+    // cut off.
     Task<std::uint64_t> close();
-    // What is left of sessions and fops goes, as it is. Requires: closed, or without coroutines.
+    // Destroys the remaining sessions and fops in whatever state they are. REQUIRES: closed, or no
+    // coroutine runs.
     void drop_fops();
-    // Ends what is done for objects besides fops. Requires: all localities have closed.
+    // Stops the work on objects other than fops. REQUIRES: all localities have closed.
     Task<std::uint64_t> close_store();
 
-    // -- on its reactor --
+    // -- on the locality's reactor --
     std::vector<fabric::SessionInfo> sessions();
     std::vector<reqh::FopRecord> running() const;
     std::optional<reqh::FopRecord> trace(reqh::FopId id) const;
-    // Of clients that are here, or were until kBackWithin ago: replies that they may not have.
+    // Replies that clients may not have received: clients with a session now, or within the last
+    // kBackWithin.
     std::vector<store::ReplyKey> unheard_replies() const;
-    // Of the requests that wait or did; none without a network.
+    // The classes of waiting and served requests; empty without a network.
     std::vector<lrs::ClassFigures> class_figures();
-    // What is new of them since the last call.
+    // Changes of the classes since the last call.
     std::vector<lrs::ClassNews> take_class_news();
     // Null without disks.
     objects::Scrub* scrub() { return store_ == nullptr ? nullptr : &store_->scrub; }
     objects::StoreCheck* store_check() { return store_ == nullptr ? nullptr : &store_->check; }
-    // Requires: opened.
+    // REQUIRES: opened.
     io_sched::MainScheduler& io() { return *io_; }
-    // Brings the figures up to date that others read.
+    // Updates the figures that other threads read.
     void publish();
-    // Nothing is held for any client: no session, fop, buffer or credit.
+    // No session, fop, buffer or credit is held for any client.
     bool at_rest() const;
 
-    // -- from any thread; null without a network, and before it is open --
+    // -- from any thread; null without a network, and before open() --
     const fabric::HostStatistics* host_statistics() const;
     const lrs::Scheduler* requests() const;
     const reqh::RequestHandler* handler() const;
-    // Requires: the node has opened() it.
+    // REQUIRES: Node::opened().
     const io_sched::MainScheduler& io() const { return *io_; }
 
 private:
     struct Fabric {
         Fabric(Locality& locality, const LocalityOptions& options, const LocalityWorld& world);
-        // Another policy, or the same one set otherwise, takes over.
+        // Switches to another policy or to other settings of the same one.
         void use(const lrs::PolicyChoice& choice, const lrs::PolicyShare& share);
 
         AccessTokens tokens;
         lrs::PolicyChoice policy;  // The current policy,
         lrs::PolicyShare shared;   // and its shared state.
         core::Random policy_seeds;
-        std::vector<lrs::ClassNews> last_news;  // Of policies, rules and classes that are gone.
+        std::vector<lrs::ClassNews>
+            last_news;  // Of policies, rules and classes that no longer exist.
         eh::LocalEpochHandler epochs;
         lrs::Scheduler requests;
         reqh::RequestHandler handler;

@@ -13,10 +13,10 @@
 
 namespace fopd::daemon {
 
-// What the control reactor sends to a locality. None of these is waited for: a locality that does
-// not answer keeps the message, and the control reactor goes on.
+// Messages of the control reactor to a locality. The control reactor never blocks on one: a
+// locality that does not answer keeps the message.
 
-// Shows whether the locality still has turns, and brings its figures.
+// Checks that the locality's reactor still runs, and brings back its figures.
 class Pulse final : public core::RoundTrip {
 public:
     Pulse(core::Reactor& control, Locality& locality, ClassLedger& classes)
@@ -29,7 +29,7 @@ public:
     Instant answered_at() const { return answered_at_; }
 
     bool answered = false;  // Since the watchdog was last fed.
-    bool stuck = false;     // And the log says so.
+    bool stuck = false;     // The locality is stuck, and that has been logged.
 
 private:
     void arrive() override {
@@ -46,10 +46,10 @@ private:
     Locality& locality_;
     ClassLedger& classes_;
     Instant answered_at_;
-    std::vector<lrs::ClassNews> news_;  // Of the locality, until it is back.
+    std::vector<lrs::ClassNews> news_;  // Owned by the locality until the message is back.
 };
 
-// Something the locality is to do and to report on.
+// A task for the locality; its result comes back.
 class Order final : public core::RoundTrip {
 public:
     using What = Task<std::uint64_t> (*)(Locality*, Instant);
@@ -74,13 +74,14 @@ private:
 
     Locality& locality_;
     core::WaitQueue& answered_;
-    // Of the locality, until it is back.
+    // Owned by the locality until the message is back.
     What what_ = nullptr;
     Instant argument_;
     std::uint64_t answer_ = 0;
 };
 
-// New settings. Those that come while it is under way are sent when it is back.
+// Sends new settings. Settings that arrive while the message is in transit are sent when it is
+// back; only the newest are kept.
 class Update final : public core::RoundTrip {
 public:
     Update(core::Reactor& control, Locality& locality)
@@ -106,7 +107,7 @@ private:
 
     Locality& locality_;
     std::optional<LiveSettings> next_;
-    LiveSettings settings_;  // Of the locality, until it is back.
+    LiveSettings settings_;  // Owned by the locality until the message is back.
 };
 
 }  // namespace fopd::daemon

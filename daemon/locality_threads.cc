@@ -22,9 +22,11 @@ public:
     core::Reactor& reactor() { return reactor_; }
     bool ended() const { return ended_; }
 
-    // The core it now runs on, or -1. Throws std::system_error when there is no thread to be had.
+    // Returns the core the thread runs on, or -1. Throws std::system_error if no thread can be
+    // created.
     int start(std::uint32_t index, int core) {
-        // An exception that gets this far is a defect: noexcept ends the process where it happened.
+        // An exception that gets this far is a defect: noexcept ends the process where it was
+        // thrown.
         thread_ = std::thread([this]() noexcept {
             reactor_.run();
             if (says_end_) owner_.control_.post(end_);
@@ -44,12 +46,12 @@ public:
         clockid_t clock{};
         timespec used{};
         if (pthread_getcpuclockid(thread_id_, &clock) != 0 || ::clock_gettime(clock, &used) != 0) {
-            return Duration{0};  // It has ended.
+            return Duration{0};  // The thread has ended.
         }
         return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
     }
 
-    // Ends it while the control reactor does not run. Blocks for a turn of its loop.
+    // Ends the thread without the control reactor. Blocks for a turn of the thread's loop.
     void end_unheard() {
         if (!thread_.joinable()) return;
         says_end_ = false;
@@ -99,7 +101,7 @@ Started<std::unique_ptr<LocalityThreads>> LocalityThreads::start(LocalityThreads
     const std::vector<int> cores = usable_cores();
     const Duration spin = options.count < cores.size() ? options.spin : Duration{0};
     for (std::uint32_t index = 0; index < options.count; ++index) {
-        // What the kernel lacks it lacks for all of them: the first one says it.
+        // A missing kernel feature affects all rings: only the first reports it.
         auto backend = core::make_uring_backend(clock, index == 0 ? events : silence,
                                                 core::UringOptions{.sqpoll = options.sqpoll});
         if (!backend) {
@@ -109,7 +111,7 @@ Started<std::unique_ptr<LocalityThreads>> LocalityThreads::start(LocalityThreads
         localities->threads_.push_back(
             std::make_unique<Thread>(std::move(*backend), spin, *localities));
     }
-    // Only when all of them exist: a thread that runs must be stopped, a ring need not.
+    // Started only when all rings exist: a running thread must be stopped, a ring need not be.
     for (std::uint32_t index = 0; index < options.count; ++index) {
         const int core = cores[index % cores.size()];
         try {

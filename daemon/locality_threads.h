@@ -15,25 +15,25 @@ namespace fopd::daemon {
 
 struct LocalityThreadsOptions {
     std::uint32_t count = 1;
-    Duration spin{0};  // Only where a core is left for everything else.
+    Duration spin{0};  // Only if a core is left for all other threads.
     bool sqpoll = false;
 };
 
-// The real world's localities: a thread each, pinned to a core of those this process may use, with
-// an io_uring reactor.
+// The localities' threads in the real world, each pinned to one of the cores this process may use,
+// each with an io_uring reactor.
 class LocalityThreads {
 public:
     static Started<std::unique_ptr<LocalityThreads>> start(LocalityThreadsOptions options,
                                                            core::Reactor& control,
                                                            const core::Clock& clock,
                                                            core::EventSink& events);
-    // Waits for the threads. Requires: stop() has said that they ended, or was never called.
+    // Waits for the threads. REQUIRES: stop() returned true, or was never called.
     ~LocalityThreads();
     LocalityThreads(const LocalityThreads&) = delete;
     LocalityThreads& operator=(const LocalityThreads&) = delete;
 
     std::vector<core::Reactor*> reactors();
-    // The core each is pinned to, or -1 where the system refused.
+    // The core of each thread, or -1 where the system refused to pin it.
     const std::vector<int>& cores() const { return cores_; }
     // CPU time the thread has used. From any thread.
     Duration cpu_time(std::size_t index) const;

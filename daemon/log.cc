@@ -20,7 +20,7 @@ namespace fopd::daemon {
 
 namespace {
 
-// How often held-back and dropped events are looked for.
+// How often suppressed and dropped events are checked for.
 constexpr std::chrono::seconds kReportInterval{1};
 // Room for reports beyond kQueueEventsMax.
 constexpr std::size_t kQueueReserve = 64;
@@ -43,11 +43,11 @@ std::string format_event(LogFormat format, const LogEvent& event) {
 
 }  // namespace
 
-// spdlog's thread pool with one thread, and the sink at its end. spdlog's own way with a full queue
-// is to wait or to overwrite; so entries are counted here, and its queue is never full.
+// spdlog's thread pool with one thread, and the sink it writes to. When spdlog's queue is full, it
+// waits or overwrites; so entries are counted here, and its queue never fills.
 class Log::Queue final : public spdlog::sinks::sink {
 public:
-    // Starts the log thread. Throws when there is none to be had.
+    // Starts the log thread. Throws if it cannot be created.
     Queue(std::unique_ptr<LogWriter> writer, std::atomic<std::uint64_t>& lost)
         : writer_(std::move(writer)), lost_(lost) {
         const SignalsBlocked blocked;
@@ -58,7 +58,7 @@ public:
         const std::shared_ptr<spdlog::sinks::sink> borrowed(std::shared_ptr<void>(), this);
         logger_ = std::make_shared<spdlog::async_logger>("fopd", borrowed, pool_);
     }
-    // Writes what is queued.
+    // Writes the queued entries.
     ~Queue() override { pool_.reset(); }
 
     void start_reporting(std::function<void()> report) {
@@ -69,10 +69,10 @@ public:
     void stop_reporting() { reporter_.reset(); }
     void limit_waiting(Duration span) { writer_->limit_waiting(span); }
 
-    // False when there is no room.
+    // Returns false if there is no room.
     bool post(Room room, const std::string& entry) {
         if (!enter(room, entry.size())) return false;
-        // The entry says level and time itself.
+        // The formatted entry already has level and time.
         const spdlog::details::log_msg message(spdlog::log_clock::time_point{},
                                                spdlog::source_loc{}, "fopd", spdlog::level::info,
                                                spdlog::string_view_t(entry.data(), entry.size()));
@@ -160,7 +160,7 @@ Log::Log(const Options& options, const core::Clock& clock)
     : clock_(clock), format_(options.format), level_(options.level) {}
 
 Log::~Log() {
-    if (queue_ != nullptr) close();  // Or it never started.
+    if (queue_ != nullptr) close();  // Null if the start failed.
 }
 
 bool Log::close() {
@@ -171,7 +171,7 @@ bool Log::close() {
     if (!is_written()) return false;
     report(RepeatLimiter::Which::kAll);
     if (!is_written()) return false;
-    // What the output refused meanwhile.
+    // The entries that the output refused meanwhile.
     report(RepeatLimiter::Which::kAll);
     return is_written();
 }
@@ -208,7 +208,7 @@ bool Log::post(Room room, core::Level level, std::string_view name,
     return queue_->post(room, format_event(format_, event));
 }
 
-// Reports are written whatever the level is: they speak of events that were to be written.
+// Reports are written whatever the level is, because the events they count passed it.
 void Log::report(RepeatLimiter::Which which) {
     for (const RepeatLimiter::Repeats& repeats : limiter_.take(which, clock_.now())) {
         const std::string event = "fopd." + repeats.name;

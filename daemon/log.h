@@ -17,9 +17,8 @@ namespace fopd::daemon {
 // The daemon's log. emit() formats the event on the caller's thread and leaves it in a bounded
 // queue; one log thread writes it. The caller never waits for the output and never does I/O.
 //
-// Nothing is lost in silence: of emit(), events beyond the rate of their name are counted and
-// reported as
-// `fopd.log.repeated event=… count=…`; those the full queue or the output refused as
+// Every loss is reported: events of emit() beyond the rate limit of their name as
+// `fopd.log.repeated event=… count=…`; events refused by the full queue or by the output as
 // `fopd.log.dropped count=…`.
 //
 // Thread-safe. Destroyed after everything that may emit.
@@ -27,9 +26,9 @@ class Log final : public core::EventSink {
 public:
     static constexpr std::size_t kQueueEventsMax = 4096;
     static constexpr std::size_t kQueueBytesMax = 8UL << 20;
-    // At the end an output that takes nothing is waited for this long,
+    // close() waits this long for an output that accepts nothing,
     static constexpr Duration kCloseWait = 2s;
-    // and the log thread for so long beyond that, to give up what it has.
+    // and this much longer for the log thread to end.
     static constexpr Duration kCloseMargin = 1s;
 
     struct Options {
@@ -38,15 +37,15 @@ public:
         int fd = 2;  // Borrowed for the life of the log.
     };
 
-    // `clock` outlives the log. Fails when the threads cannot be had.
+    // `clock` outlives the log. Fails if the threads cannot be created.
     static Started<std::unique_ptr<Log>> start(const Options& options, const core::Clock& clock);
     // Closes, and then waits for the log thread.
     ~Log() override;
 
-    // Writes everything that is queued, and what was held back; nothing may be emitted after it.
-    // False when the log thread does not come to an end: a journal that runs but does not read
-    // holds it up for ever, and the log with it. The process must then end without destroying the
-    // log. From one thread; a later call does nothing.
+    // Writes all queued entries and pending reports; nothing may be emitted afterwards. Returns
+    // false if the log thread does not end: a journal that runs but does not read blocks it for
+    // ever. The process must then exit without destroying the log. From one thread; later calls do
+    // nothing.
     bool close();
 
     void emit(core::Level level, std::string_view name,
@@ -60,14 +59,14 @@ public:
     void set_level(core::Level level) { level_.store(level, std::memory_order_relaxed); }
     core::Level level() const { return level_.load(std::memory_order_relaxed); }
 
-    // Waits until everything emitted before, and every report that is due, is written; false when
-    // that took longer than `limit`.
+    // Waits until all events emitted so far, and all reports that are due, are written; false if
+    // that takes longer than `limit`.
     bool flush(Duration limit);
 
 private:
     class Queue;
 
-    // Reports find room where ordinary events no longer do.
+    // Reserved room lets reports in when the queue is full for ordinary events.
     enum class Room : std::uint8_t { kOrdinary, kReserved };
 
     Log(const Options& options, const core::Clock& clock);

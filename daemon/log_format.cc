@@ -19,7 +19,7 @@ namespace {
 struct LevelEntry {
     core::Level level;
     std::string_view name;
-    char journal_priority;  // As syslog(3) counts them.
+    char journal_priority;  // As numbered by syslog(3).
 };
 constexpr std::array kLevels{
     LevelEntry{core::Level::kTrace, "trace", '7'}, LevelEntry{core::Level::kDebug, "debug", '7'},
@@ -71,7 +71,7 @@ void append_number(std::string& out, Number number) {
     out.append(text.data(), written.ptr);
 }
 
-// Calls `text` for a string, and appends everything else as it looks in every format.
+// Calls `text` for a string; appends other values, which look the same in every format.
 template <typename Text>
 void append_value(std::string& out, const core::Field& field, Text&& text) {
     std::visit(
@@ -121,7 +121,7 @@ void append_json_value(std::string& out, const core::Field& field) {
 
 constexpr std::array<std::string_view, 3> kJsonKeys{"time", "level", "event"};
 
-// The journal takes names of A-Z, 0-9 and _, up to 64 characters.
+// Journal field names consist of A-Z, 0-9 and _, at most 64 characters.
 std::string journal_name(std::string_view key) {
     constexpr std::size_t kNameMax = 64;
     std::string name = "FOPD_";
@@ -134,7 +134,7 @@ std::string journal_name(std::string_view key) {
     return name;
 }
 
-// A packed entry is a row of {size, bytes}.
+// A packed entry is a sequence of {size, bytes}.
 using PackedSize = std::uint32_t;
 
 void pack(std::string& packed, std::string_view field) {

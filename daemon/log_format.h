@@ -25,24 +25,25 @@ std::optional<core::Level> level_named(std::string_view name);
 struct LogEvent {
     core::Level level;
     WallTime time;
-    std::string_view name;  // Without the "fopd." in front.
+    std::string_view name;  // Without the prefix "fopd.".
     std::span<const core::Field> fields;
 };
 
-// One line with its newline. Values with blanks, quotes or anything append_printable() escapes
-// stand in double quotes; a line never holds a second newline or a terminal's control characters.
+// One line with its newline. Values with blanks, quotes or characters that append_printable()
+// escapes are put in double quotes; the line never contains another newline or a terminal's control
+// characters.
 std::string format_text(const LogEvent& event);
 
-// One JSON object and a newline, valid whatever the fields hold: bytes that are no UTF-8 become
-// U+FFFD, numbers that JSON does not know (nan, inf) null. A field named like one of the object's
-// own keys (time, level, event) gets a "_" at its end.
+// One JSON object and a newline, always valid: invalid UTF-8 becomes U+FFFD, and numbers JSON
+// cannot represent (nan, inf) become null. A field named like one of the object's own keys (time,
+// level, event) gets a "_" appended.
 std::string format_json(const LogEvent& event);
 
 // The journal entry: MESSAGE (event and fields as in the text, without time and level), PRIORITY,
 // SYSLOG_IDENTIFIER=fopd, FOPD_EVENT, and FOPD_<KEY> for each field, packed into one string.
 std::string format_journal(const LogEvent& event);
-// Takes the next "NAME=value" off a packed entry. Requires: `packed` is not empty and is what
-// format_journal() made, or the rest of it.
+// Removes and returns the next "NAME=value" of a packed entry. REQUIRES: `packed` is the non-empty
+// rest of a result of format_journal().
 std::string_view next_journal_field(std::string_view& packed);
 
 }  // namespace fopd::daemon

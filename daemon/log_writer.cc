@@ -29,7 +29,7 @@ LineWriter::LineWriter(int fd)
     is_socket_ = S_ISSOCK(status.st_mode);
     if (S_ISFIFO(status.st_mode) || S_ISCHR(status.st_mode)) {
         const std::string path = "/proc/self/fd/" + std::to_string(fd);
-        // Refused for somebody else's pipe; then poll() and small writes must do.
+        // Fails for another user's pipe; poll() and small writes are used then.
         nonblocking_fd_ = open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     }
 }
@@ -88,7 +88,7 @@ bool LineWriter::wait_writable() {
 }
 
 bool JournalWriter::write(std::string_view entry) {
-    // sd_journal_sendv() calls it a success when there is no journal at all.
+    // sd_journal_sendv() reports success even if there is no journal.
     const bool is_journal_there = access("/run/systemd/journal/socket", F_OK) == 0;
     std::vector<iovec> fields;
     for (std::string_view rest = entry; !rest.empty();) {

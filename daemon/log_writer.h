@@ -6,19 +6,19 @@
 
 namespace fopd::daemon {
 
-// Where the log thread puts what was formatted. It may wait; nobody else waits for it.
+// The output of the log thread. May block; only the log thread waits for it.
 class LogWriter {
 public:
     virtual ~LogWriter() = default;
-    // False when the entry is lost. From the log thread, with all signals blocked.
+    // Returns false if the entry is lost. Called on the log thread, with all signals blocked.
     virtual bool write(std::string_view entry) = 0;
-    // From any thread, once: from now on write() waits for a slow reader no longer than `span` in
-    // all, and then gives up.
+    // From any thread, once: from now on write() waits for a slow reader at most `span` in total,
+    // and then gives up.
     virtual void limit_waiting(Duration span) = 0;
 };
 
-// Writes lines to a descriptor of any kind: file, pipe, socket, terminal. The descriptor is
-// borrowed and its flags, which other processes may share, are left alone.
+// Writes lines to a descriptor of any kind: file, pipe, socket, terminal. Borrows the descriptor
+// and does not change its flags, which other processes may share.
 class LineWriter final : public LogWriter {
 public:
     explicit LineWriter(int fd);
@@ -36,14 +36,14 @@ private:
 
     const int fd_;
     int nonblocking_fd_ = -1;  // The same pipe or terminal, opened a second time.
-    int deadline_fd_ = -1;     // A timerfd; readable when waiting must end.
+    int deadline_fd_ = -1;     // A timerfd; readable when the wait must end.
     bool is_socket_ = false;
-    bool is_cut_ = false;  // The last line is not whole.
+    bool is_cut_ = false;  // The last line was written only in part.
 };
 
-// Sends what format_journal() packed to the journal; when that fails, the message as a line with
-// the priority in front ("<6>fopd.…") goes to the descriptor. A journal that runs but does not read
-// holds write() up, and sd_journal_sendv(3) offers no limit for that: see Log::close().
+// Sends entries made by format_journal() to the journal; if that fails, writes the message as a
+// line prefixed with its priority ("<6>fopd.…") to the descriptor. A journal that runs but does not
+// read blocks write(), and sd_journal_sendv(3) offers no time limit: see Log::close().
 class JournalWriter final : public LogWriter {
 public:
     explicit JournalWriter(int fallback_fd) : fallback_(fallback_fd) {}

@@ -1,4 +1,4 @@
-// fopd, the daemon: the command line, and nothing else.
+// fopd, the daemon: only the command line.
 
 #include <cerrno>
 #include <cstdio>
@@ -37,14 +37,14 @@ struct Arguments {
     bool print_config = false;
     bool sample_config = false;
     bool dev = false;
-    std::string dev_dir;  // Empty: the default one.
+    std::string dev_dir;  // Empty: the default directory.
     std::string metrics;
     std::string listen;
     std::string restore_file;
     bool check_store = false;
 };
 
-// What is wrong may name a file, and a file's name must not command the terminal.
+// A problem may contain a file's name, which must not send control characters to the terminal.
 void print_problem(const std::string& problem) {
     std::string line;
     core::append_printable(line, problem);
@@ -56,9 +56,9 @@ int complain(const StartProblem& problem) {
     return problem.exit_code;
 }
 
-// A closed standard descriptor would become the next file's that is opened, and the log be written
-// into it. A log may go nowhere; printing must fail rather than be lost, so output cannot be
-// written.
+// If a standard descriptor is closed, the next opened file would get its number, and the log would
+// be written into that file. A log may go to /dev/null; but printing must fail rather than be lost,
+// so standard output is opened without write access.
 bool fill_standard_descriptors() {
     for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
         if (::fcntl(fd, F_GETFD) >= 0) continue;
@@ -67,7 +67,7 @@ bool fill_standard_descriptors() {
     return true;
 }
 
-// The exit code for a run that printed what it was asked for, if it could be printed.
+// The exit code after printing: failure if the output could not be written.
 int exit_printed() {
     errno = 0;
     if (std::cout.flush().good()) return kExitDone;
@@ -76,7 +76,7 @@ int exit_printed() {
                                 (errno == 0 ? "it cannot be written to" : std::strerror(errno))});
 }
 
-// Where a client on this machine finds the daemon.
+// The address at which a client on this machine reaches the daemon.
 std::string dev_server(const ProcessOptions& options, const fabric::FabricSettings& settings) {
     const std::vector<fabric::Address>& listen = options.listen ? *options.listen : settings.listen;
     if (listen.empty() || listen.front().port == 0) return {};
@@ -86,7 +86,7 @@ std::string dev_server(const ProcessOptions& options, const fabric::FabricSettin
     return format_address(address);
 }
 
-// Puts back what is missing of what the node keeps beside its disks.
+// Restores missing parts of the data directory.
 int restore(const config::Snapshot& settings, const std::string& file) {
     const auto restored = restore_store(settings.get<NodeSettings>().data_dir, file);
     if (!restored) return complain(restored.error());

@@ -17,11 +17,12 @@ namespace {
 
 constexpr Duration kPulseInterval = 1s;
 constexpr Duration kPulseIntervalMin = 1ms;
-// A locality that has had its time to work is given this much to say so.
+// How much longer than its own deadline a locality may take to answer.
 constexpr Duration kAnswerPatience = 2s;
-// How often a start that takes long says so.
+// How often a slow start asks the service manager for more time.
 constexpr Duration kStartStep = 20s;
-// One that closes waits for transfers the hardware has begun, and for its last replies to leave.
+// How long a locality may take to close: it waits for transfers the hardware has begun, and for its
+// last replies to be sent.
 constexpr Duration kClosePatience = 4s;
 
 }  // namespace
@@ -40,7 +41,7 @@ const char* to_string(NodeState state) {
 
 namespace {
 
-// So that versions of rules go on from where an earlier start was.
+// Rule versions start from the wall clock, so that they continue to rise after a restart.
 std::uint64_t milliseconds_of(WallTime time) {
     return static_cast<std::uint64_t>(std::max<std::int64_t>(time.unix_ns, 0)) / 1'000'000;
 }
@@ -88,8 +89,8 @@ Node::Node(NodeWorld world, NodeOptions options)
     for (const auto& disk : disks_.all()) localities_[disk->place().locality]->own(*disk);
 }
 
-// Fops hold what belongs to other localities, and do so still when a process of the simulated world
-// is killed.
+// Fops hold resources of other localities, so all fops are destroyed before any locality; they may
+// still exist when a process of the simulated world is killed.
 Node::~Node() {
     listener_.reset();
     for (const auto& locality : localities_) locality->drop_fops();
@@ -197,7 +198,7 @@ Task<Started<void>> Node::open_names() {
         .message = "the names of objects, in node.data_dir: " + describe(opened.error())});
 }
 
-// A disk that cannot be used keeps no other from serving.
+// A disk that cannot be used does not keep the others from serving.
 Task<void> Node::open_disks() {
     if (disks_.empty()) co_return;
     world_.control.spawn(background_, ask_for_time());
@@ -206,7 +207,7 @@ Task<void> Node::open_disks() {
     for (const auto& disk : disks_.all()) note_disk(disk->settings().name);
 }
 
-// What is wrong with a disk when it was opened.
+// Records a warning if the disk could not be opened properly.
 void Node::note_disk(const std::string& name) {
     device_warnings_.erase(name);
     for (const DiskReport& disk : disks_.reports()) {
@@ -224,12 +225,12 @@ std::vector<std::string> Node::warnings() const {
     return all;
 }
 
-// All that are there are open: fops may look for objects on them.
+// All present disks are open: fops may look for objects on them.
 Task<void> Node::serve_objects() {
     if (disks_.empty()) co_return;
     auto layout = std::make_shared<objects::StoreLayout>(make_store_layout(pools(), disks_));
     set_quotas(*layout, {.of_pools = pools(), .of_principals = access_->quotas});
-    // Later starts have later layouts, as long as nobody sets the clock back.
+    // Later starts get higher versions, unless the clock is set back.
     layout->version = static_cast<std::uint64_t>(world_.clock.wall().unix_ns);
     layout_ = layout;
     Locality::Beginning beginning{.all = {}, .layout = std::move(layout)};
@@ -253,7 +254,7 @@ Task<void> Node::publish_layout() {
     }
 }
 
-// A log may take longer to replay than the service manager waits for a start.
+// Replaying a log may take longer than the service manager allows for a start.
 Task<void> Node::ask_for_time() {
     for (;;) {
         const auto slept = co_await world_.control.sleep_for(kStartStep, &disks_open_);
@@ -313,7 +314,7 @@ LocalityOptions Node::locality_options(std::uint32_t index) {
     return options;
 }
 
-// The last step before the node is ready: whoever can connect is served.
+// The last step before the node is ready, because clients that connect are served at once.
 Task<Started<void>> Node::listen() {
     const auto& network = world_.configuration.current()->get<fabric::FabricSettings>();
     std::vector<Locality*> localities;
@@ -472,7 +473,7 @@ Task<Result<void>> Node::back_up(StoreBackup* backup) {
     co_return done;
 }
 
-// The names are copied later, and so have all that the indexes speak of.
+// The names are copied after the disks' indexes, so they include all changes that the indexes have.
 Task<Result<void>> Node::back_up_all(StoreBackup* backup) {
     const Result<void> slots = backup->slots(disks_.slots().text());
     if (!slots) co_return slots;
@@ -483,7 +484,7 @@ Task<Result<void>> Node::back_up_all(StoreBackup* backup) {
     co_return backup->end();
 }
 
-// Of the disks that are there.
+// Only present disks.
 Task<Result<void>> Node::back_up_disks(StoreBackup* backup) {
     for (const auto& disk : disks_.all()) {
         if (disk->stage() != DiskStage::kServing && disk->stage() != DiskStage::kDamaged) continue;
@@ -527,7 +528,7 @@ Task<std::optional<reqh::FopRecord>> Node::trace(reqh::FopId id) {
 
 Task<Node::Left> Node::drain() {
     if (state_ == NodeState::kDraining) {
-        // No deadline of its own: the drain under way has one.
+        // No deadline of its own: the drain in progress has one.
         while (state_ == NodeState::kDraining) {
             [[maybe_unused]] const auto woken = co_await drained_.wait({});
         }
@@ -536,7 +537,7 @@ Task<Node::Left> Node::drain() {
     if (state_ != NodeState::kReady) co_return left_;
 
     enter(NodeState::kDraining);
-    co_await world_.control.yield();  // This thread may have blocked: what is the time now?
+    co_await world_.control.yield();  // This thread may have blocked; updates now().
     const Instant began_at = world_.control.now();
     const Duration timeout = world_.configuration.current()->get<NodeSettings>().drain_timeout;
     emit(world_.events, core::Level::kInfo, "daemon.draining", {{"timeout", in_seconds(timeout)}});
@@ -580,7 +581,7 @@ Task<Node::Left> Node::order_all(Task<std::uint64_t> (*what)(Locality*, Instant)
 Task<bool> Node::stop() {
     request_stop();
     const Instant asked_at = world_.control.now();
-    // Before the drain, which may take its time: the service manager is to know what it waits for.
+    // Before the drain, which may take long: the service manager shall know why it waits.
     world_.manager.stopping();
     if (state_ == NodeState::kReady || state_ == NodeState::kDraining) {
         [[maybe_unused]] const Left left = co_await drain();
@@ -588,7 +589,7 @@ Task<bool> Node::stop() {
     enter(NodeState::kStopping);
     world_.manager.status("stopping");
     stop_watching_.cancel();
-    // What is left of the time that may be drained; a volume that closes has something to write.
+    // The rest of the drain timeout; a volume that is closing still has to write.
     const Duration timeout = world_.configuration.current()->get<NodeSettings>().drain_timeout;
     const bool disks_are_still = co_await wait_for_change(after(asked_at, timeout));
     if (!disks_are_still) {
@@ -597,8 +598,8 @@ Task<bool> Node::stop() {
         co_return false;
     }
     co_await background_.close(world_.control);
-    co_await world_.control.yield();  // This thread may have blocked: what is the time now?
-    // Who does not answer a drain does not hear of a close either.
+    co_await world_.control.yield();  // This thread may have blocked; updates now().
+    // A locality that did not answer the drain will not answer a close either.
     const bool deaf =
         std::ranges::any_of(orders_, [](const auto& order) { return order->under_way(); });
     Left left = co_await order_all([](Locality* locality, Instant) { return locality->close(); },
@@ -618,7 +619,7 @@ Task<bool> Node::stop() {
         std::max(after(asked_at, timeout), after(world_.control.now(), kClosePatience));
     const bool disks_closed = co_await close_disks(deadline);
     if (!disks_closed) co_return false;
-    // Every pulse is at home again: it was sent before the close, and is answered in order.
+    // Every pulse is back: it was sent before the close order, and messages are answered in order.
     for (const auto& pulse : pulses_) ENSURE(!pulse->under_way());
     enter(NodeState::kStopped);
     emit(world_.events, core::Level::kInfo, "daemon.stopped", {{"cut_off", left.running}});
@@ -639,7 +640,7 @@ Duration Node::silent_for(std::size_t locality) const {
     return pulse.under_way() ? world_.control.now() - pulse.answered_at() : Duration{0};
 }
 
-// Asks every locality for a sign of life, at least four times in the watchdog's time.
+// Sends a pulse to every locality, at least four times within the watchdog's timeout.
 Task<void> Node::watch() {
     const Duration timeout = world_.manager.watchdog_timeout();
     const Duration interval =
@@ -675,7 +676,7 @@ void Node::look_at_pulses() {
 }
 
 void Node::enter(NodeState state) {
-    // The states come in the order of their enumerators; some may be left out.
+    // States are entered in the order of their enumerators; some may be skipped.
     ENSURE(state > state_);
     state_ = state;
 }

@@ -1,4 +1,4 @@
-// What changes of a node while it runs: its settings, and its disks.
+// Changes of a node while it runs: its settings and its disks.
 #include <algorithm>
 #include <iterator>
 #include <utility>
@@ -12,7 +12,7 @@ namespace {
 
 using DeviceList = std::vector<devices::DeviceSettings>;
 
-// How long who wants to change the disks waits for who does it already.
+// How long a change of the disks waits for the one in progress.
 constexpr Duration kTurnWithin = 60s;
 
 const devices::DeviceSettings* find_device(const DeviceList& list, const std::string& name) {
@@ -20,7 +20,7 @@ const devices::DeviceSettings* find_device(const DeviceList& list, const std::st
     return found == list.end() ? nullptr : &*found;
 }
 
-// What differs, as its key is called; empty: nothing.
+// The key of the first difference; empty: none.
 std::string difference(const devices::DeviceSettings& one, const devices::DeviceSettings& other) {
     if (one.path != other.path) return "path";
     if (one.size_bytes != other.size_bytes) return "size";
@@ -93,8 +93,8 @@ Task<Node::ReloadResult> Node::reload() {
 Node::ReloadResult Node::reload_settings(DeviceList* wanted) {
     AccessPtr access;
     const auto check = [this, wanted, &access](const config::Snapshot& next) {
-        // A bad file that the configuration names changes nothing either, and the pools themselves
-        // do not change before the next start.
+        // A bad access file that the configuration names changes nothing either. Quotas are checked
+        // against the current pools, because pools change only at a restart.
         auto loaded = world_.load_access(next);
         if (!loaded) return std::vector{loaded.error().message};
         const auto checked = check_quotas(**loaded, pools());
@@ -112,7 +112,7 @@ Node::ReloadResult Node::reload_settings(DeviceList* wanted) {
         return std::unexpected(std::move(reloaded.error()));
     }
     for (std::string& key : changed_files(*access_, *access)) {
-        // The file may be another one, too.
+        // The key is listed already if it also names another file now.
         const bool is_there = std::ranges::find(reloaded->changed, key) != reloaded->changed.end();
         if (!is_there) reloaded->changed.push_back(std::move(key));
     }
@@ -139,7 +139,7 @@ Node::ReloadResult Node::reload_settings(DeviceList* wanted) {
     return all;
 }
 
-// Of a disk that is open nothing can change.
+// No setting of an open disk can change.
 std::vector<std::string> Node::check_open_disks(const config::Snapshot& next) const {
     std::vector<std::string> problems;
     for (const auto& disk : disks_.all()) {
@@ -155,7 +155,8 @@ std::vector<std::string> Node::check_open_disks(const config::Snapshot& next) co
     return problems;
 }
 
-// What is new comes, what is gone goes; what somebody took out and the file still has stays out.
+// Adds new disks and removes those no longer configured; a disk that was removed by hand and is
+// still configured stays out.
 Task<std::vector<DeviceOutcome>> Node::follow(DiskPlan* plan) {
     std::vector<DeviceOutcome> outcomes;
     std::vector<std::string> gone;
@@ -184,7 +185,7 @@ Task<std::vector<DeviceOutcome>> Node::follow(DiskPlan* plan) {
 
 // -- a disk --
 
-// Why it cannot even be tried; empty when it can.
+// Why opening cannot be attempted; empty if it can.
 std::string Node::why_not_openable(const devices::DeviceSettings& settings) const {
     if (names_ == nullptr) return "the node was started without disks: its first needs a restart";
     const auto pool = std::ranges::find(pools(), settings.pool, &devices::PoolSettings::name);
@@ -279,7 +280,7 @@ Task<Node::DeviceResult> Node::forget_device(LostDevice which) {
     co_return std::move(forgotten);
 }
 
-// Who only asks what would be lost has not failed.
+// A call that only asks what would be lost is not reported as a failure.
 Task<DeviceOutcome> Node::forget_lost(LostDevice which) {
     if (!which.slot) which.slot = disks_.slot_of(which.name);
     if (which.name.empty()) which.name = disks_.name_of(which.slot);
@@ -297,7 +298,7 @@ Task<DeviceOutcome> Node::forget_lost(LostDevice which) {
     co_return std::move(outcome);
 }
 
-// Why there is nothing to be forgotten; empty when there is.
+// Why there is nothing to forget; empty if there is.
 std::string Node::why_not_lost(const LostDevice& which) const {
     if (names_ == nullptr) return "the node was started without disks";
     if (!which.slot) return "nobody can see which slot its disk had";

@@ -57,7 +57,7 @@ void NodeDisk::report(core::Level level, std::string_view event, std::string_vie
                {"reason", reason}});
 }
 
-// -- what it is --
+// -- identifying the disk --
 
 Task<void> NodeDisk::look() {
     devices::DeviceSettings settings = settings_;
@@ -86,7 +86,7 @@ Task<void> NodeDisk::look() {
     if (stage() == DiskStage::kGivenUp) co_await let_go();
 }
 
-// -- what is on it --
+// -- opening its contents --
 
 Task<void> NodeDisk::begin() {
     const Instant began_at = place_.reactor.now();
@@ -112,8 +112,8 @@ Task<void> NodeDisk::begin() {
     report_opened(published_at_ - began_at);
 }
 
-// Until there is an empty store on it, the disk says that it holds nothing: one that a crash leaves
-// in the middle is taken anew.
+// Until an empty store has been written, the label marks the disk as empty: after a crash in the
+// middle, the disk is taken again.
 Task<Result<void>> NodeDisk::take() {
     ENSURE(slot_.has_value());
     devices::NewLabel fresh{
@@ -167,7 +167,7 @@ void NodeDisk::make_volume() {
                              .sweep = world_.sweep});
 }
 
-// Before anything else: what is written from now on is nobody else's to take.
+// The first step: data written from now on must not be taken by another node.
 Task<Result<void>> NodeDisk::come_back() {
     if (label_->label().state != devices::LabelState::kReleased) co_return Result<void>{};
     co_return co_await label_->set_state(devices::LabelState::kActive);
@@ -187,7 +187,7 @@ Task<Result<void>> NodeDisk::find_index() {
                                                           : found.error().context);
 }
 
-// The log fills it again when the volume is opened.
+// Opening the volume fills the index again from the log.
 Task<Result<void>> NodeDisk::make_index(const char* why) {
     report(core::Level::kWarn, "daemon.index_rebuilt", why);
     index_.reset();
@@ -207,7 +207,8 @@ Task<Result<void>> NodeDisk::open_volume() {
     }
     auto opened = co_await try_open(store::Volume::Mode::kServe);
     if (!opened && opened.error().code == Errc::kInvalid) {
-        // The index is older than what is left of the log; somebody put back a copy of it.
+        // The index is older than the oldest log entry left, for example an old copy put back by an
+        // administrator.
         const auto made = co_await make_index(opened.error().context);
         if (!made) co_return made;
         opened = co_await try_open(store::Volume::Mode::kServe);
@@ -225,13 +226,13 @@ Task<Result<void>> NodeDisk::try_open(store::Volume::Mode mode) {
     const auto opened = co_await volume_->open(mode);
     damage_ = volume_->damage();
     if (opened) co_return opened;
-    // Nothing was begun, so there is nothing that this could lose.
+    // Nothing was started, so nothing can be lost.
     [[maybe_unused]] const auto closed = co_await volume_->close();
     volume_.reset();
     co_return opened;
 }
 
-// Shows what there is of a disk whose log lacks entries that were flushed.
+// Opens a disk read-only whose log lacks entries that were flushed.
 Task<Result<void>> NodeDisk::open_damaged(Error error) {
     reason_ = std::string(error.context) + " (entries " + std::to_string(damage_.first_seq) +
               " to " + std::to_string(damage_.last_seq) + "); it is only read";
@@ -256,7 +257,7 @@ void NodeDisk::report_opened(Duration took) const {
                {"seconds", in_seconds(took)}});
 }
 
-// Slots are unique, so nobody else has that medium.
+// Slots are unique, so no other device has this medium id.
 void NodeDisk::offer() {
     const auto added = home_->io.add_device(medium(), *device_);
     ENSURE(added.has_value());
@@ -286,13 +287,13 @@ Task<void> NodeDisk::close() {
     }
     co_await let_go();
     enter(DiskStage::kClosed);
-    if (before == DiskStage::kOpening) co_return;  // It never came.
+    if (before == DiskStage::kOpening) co_return;  // It was never opened.
     emit_each(
         world_.events, core::Level::kInfo, "daemon.device_closed",
         {{"device", std::string_view(settings_.name)}, {"path", std::string_view(settings_.path)}});
 }
 
-// Of a volume that does not serve any more nobody knows what else its disk may say.
+// A disk whose volume has failed is not released: its contents are unknown.
 Task<Result<void>> NodeDisk::close_volume() {
     const bool serves = volume_->serving();
     const auto closed = co_await volume_->close();
@@ -313,7 +314,7 @@ Task<void> NodeDisk::let_go() {
 
 void NodeDisk::publish() {
     if (!offered_) return;
-    // What ended the volume may be nothing the device has seen.
+    // The volume may have failed for a reason the device did not see.
     if (stage() == DiskStage::kServing && !volume_->serving()) {
         device_->mark_read_only(volume_->failure().context);
     }

@@ -25,16 +25,16 @@ namespace fopd::daemon {
 
 enum class DiskStage : std::uint8_t {
     kOpening,
-    kServing,  // What its health says of it counts.
-    kDamaged,  // What can be read of it can be read; it is never written to.
-    kGivenUp,  // Of no use, and let go.
+    kServing,  // In use; its devices::Health says how well it works.
+    kDamaged,  // Readable as far as possible; never written to.
+    kGivenUp,  // Unusable; closed.
     kClosed,
 };
 
-// As its administrator sees it.
+// The word shown to administrators.
 const char* to_string(DiskStage stage);
 
-// What all disks of a node work with; it outlives them.
+// Shared by all disks of a node; outlives them.
 struct DiskWorld {
     core::Reactor& control;
     DiskBay* bay = nullptr;  // Null when there are no disks.
@@ -46,13 +46,13 @@ struct DiskWorld {
     store::SweepOptions sweep{};
 };
 
-// One configured disk, from its path to the objects on it: opened, recognised by its label, taken
-// if it is blank, its index found or made anew, its log replayed. A disk that cannot be used is
-// given up with a reason in words, and never written to.
+// One configured disk, from its path to its objects: opens the device, reads its label, takes it if
+// it is blank, finds or rebuilds its index, replays its log. A disk that cannot be used is given up
+// with a reason in words, and is never written to.
 //
-// Its tasks run on its locality's reactor, one at a time; between them it may be looked at and
-// changed from the control reactor. It is destroyed there, when the locality's loop has ended, or
-// after the locality has had a turn since the last task.
+// Its tasks run on its locality's reactor, one at a time; between tasks the control reactor may
+// read and change it. The control reactor destroys it, after the locality's loop has ended or after
+// the locality has had a turn since the last task.
 class NodeDisk {
 public:
     struct Place {
@@ -66,11 +66,12 @@ public:
 
     const devices::DeviceSettings& settings() const { return settings_; }
     const Place& place() const { return place_; }
-    // What its tasks run in.
+    // The gate that its tasks enter.
     core::Gate& duties() { return duties_; }
 
-    // What its locality has for its disks, all of which outlives them: the way to devices, where
-    // fops find objects, who wants to know their names. On the locality's reactor, before any task.
+    // What the disk's locality provides: the I/O scheduler, the stores in which fops find objects,
+    // and the sink for names. All of it outlives the disk. Set on the locality's reactor, before
+    // any task.
     struct Home {
         io_sched::MainScheduler& io;
         objects::Stores& stores;
@@ -80,23 +81,23 @@ public:
 
     // -- tasks, in this order, each once --
 
-    // Opens the device, and finds out what it is. Writes nothing.
+    // Opens the device and identifies it. Writes nothing.
     Task<void> look();
-    // Takes a disk that is to be taken, and opens what is on it.
+    // Takes the disk if it is to be taken, and opens its volume.
     Task<void> begin();
-    // Requires: nobody holds the volume any more.
+    // REQUIRES: the volume is no longer in use.
     Task<void> close();
-    // Closes the disk and lets other nodes take it; this node can open it again. Requires: the disk
+    // Closes the disk and lets other nodes take it; this node can open it again. REQUIRES: the disk
     // is empty.
     Task<void> release();
 
     // -- in between --
 
-    // It is to be taken, for which it needs a slot.
+    // The disk is blank and to be taken; it needs a slot.
     bool is_new() const { return was_blank() && stage() == DiskStage::kOpening; }
     bool was_blank() const { return is_new_; }
     void use_slot(store::Slot slot) { slot_ = slot; }
-    // Of a disk that is ours, or will be.
+    // Set if the disk belongs to this node, or is about to.
     std::optional<store::Slot> slot() const { return slot_; }
     const devices::DiskId& disk_id() const { return disk_id_; }
     void give_up(std::string reason);
@@ -104,13 +105,13 @@ public:
 
     // -- on its locality's reactor, between begin() and close() --
 
-    // Null when the disk was given up. May be read only.
+    // Null if the disk was given up. The volume may be open for reading only.
     store::Volume* volume() const { return volume_.get(); }
-    // What the locality's scheduler calls it.
+    // The disk's id in the locality's I/O scheduler.
     io_sched::MediumId medium() const { return io_sched::MediumId{*slot_}; }
-    // Brings the figures up to date.
+    // Updates the figures.
     void publish();
-    // Of its index, as it is now. Requires: there is a volume, until it ends.
+    // Shows the entries of its index at present. REQUIRES: the volume exists until this ends.
     Task<Result<void>> show_index(store::IndexShow* show) { return index_->show_all(show); }
 
     // -- from any thread --
@@ -122,17 +123,18 @@ public:
         core::Counter capacity_bytes;
         core::Counter free_bytes;
         core::Counter checksum_errors;
-        core::Counter index_is_full;  // 1 while there is no space for it.
-        core::Counter log_is_full;    // 1 while what adds is refused for that.
+        core::Counter index_is_full;  // 1 while the index has no space left.
+        core::Counter
+            log_is_full;  // 1 while changes that add data are refused because the log is full.
         core::Counter coalesced_bytes;
         core::Counter recorded_replies;
         core::Counter recorded_replies_max;
-        core::Counter refused_replies;  // For which there was no room.
+        core::Counter refused_replies;  // Replies refused for lack of room.
         core::Counter scrub_state;      // objects::ScrubProgress::State
         core::Counter scrub_total_bytes;
         core::Counter scrub_read_bytes;
         core::Counter scrub_damaged_blocks;
-        core::Counter busy_ppm;  // Of the time between the last two calls of publish().
+        core::Counter busy_ppm;  // Busy time between the last two calls of publish().
     };
     const Figures& figures() const { return figures_; }
 
@@ -160,19 +162,20 @@ private:
     core::Gate duties_;
 
     std::unique_ptr<BayDisk> bay_disk_;
-    std::optional<devices::WatchedDevice> device_;  // Stays when closed: its health may be asked.
+    std::optional<devices::WatchedDevice>
+        device_;  // Kept after close: its health may still be read.
     std::optional<devices::DiskLabel> label_;
     std::unique_ptr<store::Index> index_;
     std::unique_ptr<store::Volume> volume_;
 
     std::optional<Home> home_;
-    bool offered_ = false;  // The scheduler and the stores have it.
+    bool offered_ = false;  // Registered with the I/O scheduler and the stores.
 
     bool is_new_ = false;
-    bool is_released_ = false;  // When it closes.
+    bool is_released_ = false;  // Set the label to released on close.
     std::optional<store::Slot> slot_;
     devices::DiskId disk_id_{};
-    store::LogDamage damage_;  // That the last try_open() came upon.
+    store::LogDamage damage_;  // Found by the last try_open().
     std::string reason_;
 
     std::atomic<DiskStage> stage_ = DiskStage::kOpening;

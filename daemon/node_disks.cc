@@ -28,8 +28,8 @@ const char* scrub_state_name(std::uint64_t state) {
 
 }  // namespace
 
-// A disk's task on its way to the disk's locality, and its end on the way back. It waits for
-// nobody: a locality or a disk that does not answer keeps it, and the control reactor goes on.
+// A disk's task: travels to the disk's locality, and back when it is done. The control reactor
+// never blocks on it: a locality or a disk that does not answer keeps it.
 class NodeDisks::Errand final : public core::RoundTrip {
 public:
     using What = Errands;
@@ -62,7 +62,7 @@ private:
 
     NodeDisk& disk_;
     core::WaitQueue& answered_;
-    What what_ = What::kLook;  // Of the locality, until it is back.
+    What what_ = What::kLook;  // Owned by the locality until it is back.
 };
 
 NodeDisks::NodeDisks(const DiskWorld& world, const std::vector<core::Reactor*>& localities,
@@ -110,7 +110,8 @@ Task<bool> NodeDisks::close(Instant deadline) {
     co_return false;
 }
 
-// Has every disk do it, and returns how many have not done it by then.
+// Sends the task to every disk, and returns the number of disks that have not done it by the
+// deadline.
 Task<std::size_t> NodeDisks::send_all(Errands what, Instant deadline) {
     for (const auto& errand : errands_) errand->send(what);
     const core::WaitOptions options{.deadline = deadline};
@@ -129,8 +130,8 @@ Task<std::size_t> NodeDisks::send_all(Errands what, Instant deadline) {
     co_return silent;
 }
 
-// No deadline: what a disk does has an end, and who stops the node waits for it no longer than
-// that.
+// No deadline: a disk's task ends by itself, and a stop of the node waits for it only until its own
+// deadline.
 Task<void> NodeDisks::send(std::size_t index, Errands what) {
     Errand* const errand = errands_[index].get();
     errand->send(what);
@@ -180,10 +181,10 @@ Task<void> NodeDisks::open_one(NodeDisk* disk) {
     note_open();
 }
 
-// Durable before its label says so: from then on others may take it.
+// The table is durable before the label says so: after that, other nodes may take the disk.
 void NodeDisks::note_released(const NodeDisk& disk) {
     slots_.set_use(*disk.slot(), SlotUse::kEmpty);
-    // If it is not, it is only taken for one that is missing.
+    // If the write fails, the disk only counts as missing.
     [[maybe_unused]] const auto written = write_slots();
 }
 
@@ -226,13 +227,13 @@ std::string NodeDisks::name_of(std::optional<store::Slot> slot) const {
     return {};
 }
 
-// A stranger may say that it has a slot which is another disk's.
+// A foreign disk may claim a slot that belongs to another disk.
 bool NodeDisks::is_in_table(const DiskReport& report) const {
     const SlotEntry* const entry = report.slot ? slots_.find(*report.slot) : nullptr;
     return entry != nullptr && devices::format_id(entry->disk) == report.disk;
 }
 
-// Of a disk and its copies one may be open.
+// Of a disk and its copies, only one may be open.
 const NodeDisk* NodeDisks::open_disk_of(const SlotEntry& entry) const {
     const auto found = std::ranges::find_if(disks_, [&entry](const auto& disk) {
         return disk->slot() == entry.slot && disk->stage() != DiskStage::kGivenUp;
@@ -268,8 +269,8 @@ void NodeDisks::look_at(std::size_t index) {
 
 // -- slots --
 
-// What cannot be read is made anew from what the disks say; only one that is not there today could
-// then find its slot taken, which is seen when it comes.
+// A damaged table is rebuilt from the disks' labels. Only the slot of an absent disk may then be
+// assigned again, which is detected when that disk appears.
 void NodeDisks::read_slots() {
     const auto text = world_.bay->read_slots();
     if (!text && text.error().code == Errc::kNotFound) return;
@@ -308,7 +309,7 @@ std::string NodeDisks::conflict_of(const NodeDisk& disk) const {
     return {};
 }
 
-// Of disks that cannot be there together the first stays.
+// Of conflicting disks, the first one stays.
 void NodeDisks::sort_out() {
     for (const auto& disk : disks_) sort_out(*disk);
 }
@@ -322,7 +323,7 @@ void NodeDisks::sort_out(NodeDisk& disk) {
     }
 }
 
-// The table is durable before the first disk says what is in it.
+// The table is durable before a new disk's label is written.
 void NodeDisks::give_slots() {
     const SlotTable before = slots_;
     std::vector<NodeDisk*> fresh;
@@ -348,7 +349,8 @@ void NodeDisks::give_slots() {
     slots_ = before;
 }
 
-// Durable before anything can come to them: of one whose slot is empty nobody misses anything.
+// Durable before any object can be on the disks: a disk whose slot is marked empty is not reported
+// as missing.
 void NodeDisks::note_open() {
     const SlotTable before = slots_;
     for (const auto& disk : disks_) {
@@ -379,7 +381,7 @@ const NodeDisk* NodeDisks::disk_of(const SlotEntry& entry) const {
     return found == disks_.end() ? nullptr : found->get();
 }
 
-// -- what is missing --
+// -- missing disks --
 
 namespace {
 
@@ -411,7 +413,7 @@ std::vector<std::string> NodeDisks::lost_slots() const {
     return lost;
 }
 
-// What is blank has nothing that could be missed.
+// A blank disk cannot be a missing one.
 std::vector<std::string> NodeDisks::strangers_of(const std::string& pool) const {
     std::vector<std::string> strangers;
     for (const auto& disk : disks_) {
@@ -425,7 +427,7 @@ std::vector<std::string> NodeDisks::strangers_of(const std::string& pool) const 
     return strangers;
 }
 
-// -- what is seen of them --
+// -- reports --
 
 std::vector<DiskReport> NodeDisks::reports() const {
     std::vector<DiskReport> reports;

@@ -17,7 +17,7 @@
 
 namespace fopd::daemon {
 
-// A disk as its administrator sees it.
+// A disk as shown to administrators.
 struct DiskReport {
     std::string name = {};
     devices::Family family = devices::Family::kDisk;
@@ -25,8 +25,8 @@ struct DiskReport {
     std::string path = {};
     const char* state = "";  // opening, good, suspect, read-only, given-up, closed, removed
     bool read_only = false;
-    std::string reason = {};  // Why it is not good.
-    // Nothing, and empty, as long as nobody knows.
+    std::string reason = {};  // Why it is not in state good.
+    // Empty while unknown.
     std::optional<std::uint64_t> capacity_bytes = {};
     std::optional<std::uint64_t> free_bytes = {};
     std::optional<store::Slot> slot = {};
@@ -41,63 +41,64 @@ struct DiskReport {
 };
 void write_disk(JsonWriter& json, const DiskReport& disk);
 
-// The disks of a node, spread over its localities: opens them all at once, gives new ones their
-// slots, and closes them again; between that one comes or goes at a time. Lives on the control
-// reactor; the disks' own work is done on their localities' reactors. At a stop this never waits
-// for them without a deadline.
+// The disks of a node, spread over its localities. Opens all of them at once, assigns slots to new
+// ones, and closes them; in between, one disk at a time is added or removed. Lives on the control
+// reactor; the disks' own work runs on their localities' reactors. When the node stops, every wait
+// for a disk has a deadline.
 class NodeDisks {
 public:
-    // All but the list outlive it.
+    // `world` and the reactors outlive it.
     NodeDisks(const DiskWorld& world, const std::vector<core::Reactor*>& localities,
               const std::vector<devices::DeviceSettings>& settings);
     ~NodeDisks();
     NodeDisks(const NodeDisks&) = delete;
     NodeDisks& operator=(const NodeDisks&) = delete;
 
-    // None was there at the start.
+    // True if no disk was configured at the start.
     bool empty() const { return began_empty_; }
     const std::vector<std::unique_ptr<NodeDisk>>& all() const { return disks_; }
-    // Null: there is none of this name.
+    // Null if there is no disk of this name.
     NodeDisk* find(const std::string& name) const;
 
-    // Every disk is open, or given up, when it returns. No deadline: a start waits for its disks.
+    // On return every disk is open or given up. No deadline: a start waits for its disks.
     Task<void> open();
-    // Requires: nobody uses the disks any more, and an open() has ended. False when some have not
-    // ended by the deadline: what they hold cannot be given back.
+    // REQUIRES: the disks are no longer in use, and open() has ended. Returns false if some have
+    // not closed by the deadline: their resources cannot be released.
     Task<bool> close(Instant deadline);
 
-    // -- one disk, while no other comes or goes --
+    // -- one disk, while no other is added or removed --
 
-    // One more, where there are the fewest. It is open, or given up, after open_one().
+    // Adds a disk, on the locality with the fewest. After open_one() it is open or given up.
     NodeDisk& add(devices::DeviceSettings settings);
     Task<void> open_one(NodeDisk* disk);
-    // There is nothing on it, and nobody finds it any more: it is let go. Then release().
+    // Records that the disk's slot is empty. The disk has no data and can no longer be found by
+    // fops. Call release() next.
     void note_released(const NodeDisk& disk);
     Task<void> release(NodeDisk* disk);
-    // It is none of these any more. Requires: it is closed, or was given up.
+    // Removes the disk from this set. REQUIRES: it is closed, or was given up.
     std::unique_ptr<NodeDisk> take_out(NodeDisk* disk);
-    // Somebody took it out, and it may come back: it is in the reports.
+    // Keeps a removed disk in the reports, because it may be added again.
     void remember(const NodeDisk& disk);
     bool forget(const std::string& name);
     bool remembers(const std::string& name) const;
-    // Which slot of the table the disk of this name has or had, as far as anybody could see.
+    // The slot in the table that the disk of this name has or had, as far as known.
     std::optional<store::Slot> slot_of(const std::string& name) const;
-    // The other way round; empty when nobody knows.
+    // The name of the slot's disk; empty if unknown.
     std::string name_of(std::optional<store::Slot> slot) const;
-    // Whoever has the slot now; null when nobody is open there.
+    // The disk that has the slot and is not given up; null if there is none.
     const NodeDisk* open_disk_of(const SlotEntry& entry) const;
-    // What is on its disk is forgotten, durably: the disk is not the node's any more. Requires: the
-    // slot is in the table, and its disk is not open.
+    // Writes the slot off, durably: the disk's data is forgotten and the disk is not the node's any
+    // more. REQUIRES: the slot is in the table, and its disk is not open.
     Result<void> write_off(store::Slot slot);
 
-    // Why the disk of a slot cannot be read, as people call it; empty when it can.
+    // In words, why the disk of a slot cannot be read; empty if it can.
     std::string why_missing(const SlotEntry& entry) const;
-    // The slots that may have objects and whose disks nobody can find, in words.
+    // In words, the slots that may have objects and whose disks are missing.
     std::vector<std::string> lost_slots() const;
-    // Slots that were given up and have no objects as far as known, in words.
+    // In words, the given-up disks of the pool that were not blank and cannot be matched to a slot.
     std::vector<std::string> strangers_of(const std::string& pool) const;
 
-    // Which slots there are, also of disks that are elsewhere. After open().
+    // All slots, including those of absent disks. Valid after open().
     const SlotTable& slots() const { return slots_; }
     std::vector<DiskReport> reports() const;
     // From any thread.
@@ -105,13 +106,13 @@ public:
 
 private:
     class Errand;
-    // What is known of a disk besides what it publishes itself.
+    // Facts about a disk beyond what it publishes itself.
     struct Known {
         std::string reason;
         std::optional<store::Slot> slot;
         std::string disk;
     };
-    // One that was taken out.
+    // A disk that was removed.
     struct Away {
         devices::DeviceSettings settings;
         Known known;
@@ -127,13 +128,13 @@ private:
     void read_slots();
     void sort_out();
     void sort_out(NodeDisk& disk);
-    // Why it cannot be one of this node's disks beside those that came before; empty when it can.
+    // Why the disk conflicts with this node's earlier disks; empty if it does not.
     std::string conflict_of(const NodeDisk& disk) const;
     void give_slots();
     bool is_in_table(const DiskReport& report) const;
     Result<void> write_slots();
     void note_open();
-    // Null: it is not one of these.
+    // Null if the disk is not in this set.
     const NodeDisk* disk_of(const SlotEntry& entry) const;
 
     const DiskWorld world_;
@@ -147,7 +148,8 @@ private:
     std::vector<Known> known_;                      // Likewise.
     std::vector<Away> away_;
     SlotTable slots_;
-    // What is known to be kept of it; nothing after a failure that left the one or the other.
+    // The text of the table last written durably; nothing after a failed write, which may have left
+    // the old or the new text.
     std::optional<std::string> slots_written_ = std::string();
 };
 

@@ -1,5 +1,5 @@
-// What somebody changes of the request scheduler while the node runs, and what lasts until the next
-// reload.
+// Changes of the request scheduler by an administrator at run time, some of which last until the
+// next reload.
 #include <utility>
 
 #include "daemon/node.h"

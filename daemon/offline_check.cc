@@ -32,7 +32,7 @@ namespace {
 
 using State = objects::CheckStatus::State;
 
-// One that is lost is not made anew, as a start would do.
+// A lost id is not created anew, as a start would do.
 Started<devices::NodeId> read_node_id(const std::string& data_dir) {
     const std::string path = data_dir + "/node.id";
     const auto text = read_small_file(path);
@@ -66,7 +66,7 @@ private:
     core::NullEventSink events_;
     std::unique_ptr<BayDisk> disk_;
     std::optional<devices::DiskLabel> label_;
-    // In the place of an index that is lost.
+    // Replaces a lost index.
     core::Random random_{1};
     store::MapImage image_;
     std::unique_ptr<store::Index> index_;
@@ -77,7 +77,7 @@ private:
 Task<objects::CheckStatus> OfflineDisk::check() {
     status_.state = State::kFailed;
     devices::DeviceSettings settings = settings_;
-    settings.size_bytes.reset();  // What is not there is not made.
+    settings.size_bytes.reset();  // A missing file is not created.
     auto disk = co_await world_.bay.open(&world_.reactor, std::move(settings));
     if (!disk) {
         status_.problem = describe(disk.error());
@@ -117,7 +117,7 @@ Task<Result<void>> OfflineDisk::check_opened() {
                              .slot = label.slot,
                              .segment_blocks = static_cast<std::uint32_t>(label.segment_bytes /
                                                                           devices::kBlockBytes),
-                             // All of the replay stays in memory.
+                             // The whole replay stays in memory.
                              .overlay_bytes = std::numeric_limits<std::uint64_t>::max()});
     const auto opened = co_await volume_->open(store::Volume::Mode::kReadOnly);
     Result<void> checked = opened;
@@ -137,7 +137,7 @@ Task<Result<void>> OfflineDisk::check_volume() {
     co_return done;
 }
 
-// Without one all of the log is replayed, as at a start.
+// Without an index the whole log is replayed, as at a start.
 Task<Result<void>> OfflineDisk::find_index() {
     const devices::DiskId disk = label_->label().disk;
     auto found = co_await world_.bay.open_index(&world_.reactor, disk);

@@ -7,14 +7,15 @@
 
 namespace fopd::daemon {
 
-// What a check of all disks of a configuration found, of which no fopd makes use.
+// The result of checking all disks of a configuration while no fopd uses them.
 struct OfflineCheck {
     std::string json;  // As GET /v1/store/check-report has it.
     bool is_well = true;
 };
 
-// Looks at each disk as it is: its log is replayed in memory, and nothing is written, neither on
-// the disk nor beside it. Names are not looked at: nobody has told them what the log has last.
+// Checks each disk as it is: replays its log in memory and writes nothing, neither to the disk nor
+// to the data directory. Does not check names: the names index may lack the newest changes of the
+// log.
 Started<OfflineCheck> check_offline(const config::Snapshot& settings);
 
 }  // namespace fopd::daemon

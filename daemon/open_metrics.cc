@@ -16,7 +16,7 @@ namespace {
 
 struct Bucket {
     std::uint64_t limit_ns;
-    std::string_view seconds;  // As the specification wants its numbers.
+    std::string_view seconds;  // In the number format of the specification.
 };
 constexpr std::array kBuckets{
     Bucket{1'000, "1e-06"},           Bucket{2'500, "2.5e-06"},
@@ -48,7 +48,7 @@ std::string_view unit_of(std::string_view name) {
     return {};
 }
 
-// Bytes that are no UTF-8 become U+FFFD; the format allows no others.
+// Invalid UTF-8 becomes U+FFFD, because the format requires UTF-8.
 void append_escaped(std::string& out, std::string_view text) {
     while (!text.empty()) {
         const auto character = core::decode_utf8(text);
@@ -95,7 +95,7 @@ public:
         append_sample(family(name, "gauge", help), name, "", labels, {}, value);
     }
 
-    // The histogram is written to meanwhile: what is counted must not fall from bucket to bucket.
+    // The histogram changes meanwhile: cumulative counts must not fall from one bucket to the next.
     void time_histogram(std::string_view name, std::string_view help,
                         std::span<const core::Label> labels,
                         const core::Histogram& value) override {
@@ -125,7 +125,7 @@ private:
         std::string samples;
     };
 
-    // Where the family's samples go.
+    // The text to which the family's samples are appended.
     std::string& family(std::string_view name, std::string_view type, std::string_view help) {
         const auto [at, is_new] = families_.try_emplace(std::string(name));
         Family& family = at->second;

@@ -30,15 +30,15 @@ namespace fopd::daemon {
 
 namespace {
 
-// Beyond the drain timeout, a stop may take this long before the process ends without its leave.
+// How much longer than the drain timeout a stop may take before the process is ended by force.
 constexpr Duration kStopGrace = 10s;
-// How often the signal descriptor is looked at although nothing was said; a matter of principle.
+// An upper limit of each wait for signals, because every wait has one.
 constexpr Duration kSignalCap = 1h;
-// The same signal again within this is the same request: timeout(1) signals the process, and then
-// its group.
+// The same signal again within this time counts as one request: timeout(1) signals the process and
+// then its group.
 constexpr Duration kSameRequestWithin = 500ms;
 constexpr Duration kLogFlushLimit = 2s;
-// What the end of the log may take after that.
+// How long closing the log may take after that.
 constexpr Duration kLogEndLimit = 3 * (Log::kCloseWait + Log::kCloseMargin);
 
 sigset_t signals_to_read() {
@@ -65,7 +65,7 @@ public:
     Signals& operator=(const Signals&) = delete;
 
     int fd() const { return fd_; }
-    // The next one that has come, or 0.
+    // The next pending signal, or 0.
     int next() const {
         signalfd_siginfo info{};
         const ssize_t size = ::read(fd_, &info, sizeof info);
@@ -82,7 +82,7 @@ std::uint32_t locality_count(const LocalitySettings& settings) {
     return std::max<std::uint32_t>(1, static_cast<std::uint32_t>(usable_cores().size() / 2));
 }
 
-// Pinning more memory than there is ends with the kernel killing whomever it likes.
+// Pinning more memory than the machine has would make the kernel kill arbitrary processes.
 Started<void> check_memory(const LocalitySettings& settings) {
     const auto machine = static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
                          static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
@@ -101,7 +101,7 @@ LogFormat log_format(const LogSettings& settings) {
     return stderr_is_journal() ? LogFormat::kJournald : LogFormat::kText;
 }
 
-// Everything a running daemon consists of, in the order it is made; it goes in the opposite order.
+// All parts of a running daemon in the order of creation; destroyed in reverse order.
 class Process {
 public:
     Process(std::unique_ptr<Configuration> configuration, const ProcessOptions& options, Log& log)
@@ -135,7 +135,7 @@ private:
     Log& log_;
     const core::PosixClock clock_;
     core::SystemEntropy entropy_;
-    std::unique_ptr<fabric::Transport> transport_;  // Of the scheme the node listens with.
+    std::unique_ptr<fabric::Transport> transport_;  // For the scheme of the listen addresses.
     std::unique_ptr<Signals> signals_;
     std::unique_ptr<DataDir> data_dir_;
     std::unique_ptr<ServiceManager> manager_;
@@ -143,7 +143,7 @@ private:
     std::unique_ptr<core::Offload> offload_;
     std::unique_ptr<LocalityThreads> threads_;
     std::unique_ptr<core::Offload> disk_offload_;  // Null without disks.
-    std::unique_ptr<LocalDiskBay> bay_;            // As well.
+    std::unique_ptr<LocalDiskBay> bay_;            // Likewise.
     std::unique_ptr<Node> node_;
     std::unique_ptr<NodeMetrics> node_metrics_;
     std::unique_ptr<AdminApi> api_;
@@ -151,8 +151,8 @@ private:
     std::unique_ptr<core::WaitQueue> told_to_stop_;
     core::Gate background_;
     core::CancelSource end_background_;
-    bool stopping_ = false;  // Somebody asked for it.
-    int stop_signal_ = 0;    // Which asked, and when.
+    bool stopping_ = false;  // A stop was requested.
+    int stop_signal_ = 0;    // The signal that requested it, and when.
     Instant stop_asked_at_;
     bool end_expected_ = false;  // limit_stop() runs.
 };
@@ -221,7 +221,7 @@ Started<std::unique_ptr<core::Offload>> Process::make_offload(core::OffloadOptio
         .message = "threads for blocking calls: " + describe(offload.error()) + kThreadAdvice});
 }
 
-// For what blocks about disks: opening them, and writing to their indexes.
+// Creates threads for blocking calls on disks: opening them, and writing to their indexes.
 Started<void> Process::make_bay(std::size_t disk_count) {
     if (disk_count == 0) return {};
     auto offload =
@@ -261,7 +261,7 @@ void Process::make_api() {
                         .clock = clock_});
 }
 
-// Looks names up and waits for a lock, so another thread does it.
+// Resolves names and waits for a lock, so it runs on another thread.
 Task<Started<void>> Process::start_admin() {
     const AdminSettings& settings = configuration_->current()->get<AdminSettings>();
     const AdminServer::Options options{
@@ -275,8 +275,8 @@ Task<Started<void>> Process::start_admin() {
     co_return Started<void>{};
 }
 
-// The daemon's life, on the control reactor. Whatever goes wrong at the start, what was made so far
-// is taken apart in the same way as at a stop.
+// The daemon's life, on the control reactor. After a failed start, the parts created so far are
+// stopped as at a normal stop.
 Task<int> Process::live() {
     control_->spawn(background_, watch_signals());
     make_api();
@@ -288,7 +288,7 @@ Task<int> Process::live() {
             // No deadline: a daemon runs until it is told to stop.
             [[maybe_unused]] const auto told = co_await told_to_stop_->wait({});
         }
-    } else if (!stopping_) {  // Nobody wants a start any more that was to be stopped.
+    } else if (!stopping_) {  // A start that was interrupted by a stop request has not failed.
         exit_code = fail(started.error());
     }
     expect_end();
@@ -305,7 +305,7 @@ Task<int> Process::live() {
     co_return exit_code;
 }
 
-// The server's threads wait for answers from this reactor, so another thread waits for them.
+// The server's threads wait for answers from this reactor, so another thread waits for their end.
 Task<void> Process::stop_admin() {
     if (api_ == nullptr) co_return;
     if (server_ != nullptr) {
@@ -347,7 +347,7 @@ void Process::on_signal(int signal) {
     expect_end();
 }
 
-// Node::reload() logs what became of it, but for a refusal that is not the file's fault.
+// Node::reload() logs its outcome, except when it was refused as busy.
 Task<void> Process::reload() {
     const auto reloaded = co_await node_->reload();
     if (reloaded || !reloaded.error().busy) co_return;
@@ -377,13 +377,14 @@ int Process::fail(const StartProblem& problem) {
     return problem.exit_code;
 }
 
-// Ends the process without taking it apart, as threads or requests may never end. What others would
-// stumble over goes with it; a socket that is just being made may stay, and the next start replaces
-// it. Everything acknowledged is durable already.
+// Exits without destructors, because threads or requests may never end. Removes the socket file and
+// the lock file first; a socket being created at this moment may remain, and the next start
+// replaces it. Everything acknowledged is durable already.
 void Process::leave(int exit_code) {
     log_.flush(kLogFlushLimit);
     if (server_ != nullptr) server_->remove_file();
-    // Last, as the localities may still run: whoever takes the lock next finds them gone.
+    // Last, because the localities may still run: the process exits right after the lock is
+    // released.
     if (data_dir_ != nullptr) data_dir_->release();
     ::_exit(exit_code);
 }

@@ -5,8 +5,8 @@
 
 namespace fopd::daemon {
 
-// Each event moves next_free on by one interval; one may come as long as that is less than a burst
-// ahead of now.
+// Each event advances next_free by one interval; an event is admitted while next_free is less than
+// a full burst ahead of now.
 bool RepeatLimiter::admit(std::string_view name, core::Level level, Instant now) {
     constexpr Duration kInterval = Duration(1s) / kRatePerSecond;
     const std::lock_guard lock(mutex_);

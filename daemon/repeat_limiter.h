@@ -12,21 +12,21 @@
 
 namespace fopd::daemon {
 
-// Lets each kind of event through at most kRatePerSecond times a second, kBurst at once, and counts
-// the others. Thread-safe; its lock is held for a look-up only.
+// Lets events of each name through at kRatePerSecond, with bursts of kBurst, and counts the others.
+// Thread-safe; the lock is held for a look-up only.
 class RepeatLimiter {
 public:
     static constexpr std::uint32_t kRatePerSecond = 10;
     static constexpr std::uint32_t kBurst = 20;
-    // A flood that was quiet for this long is over, and is reported.
+    // A flood ends, and is reported, when no event was held back for this long.
     static constexpr Duration kQuietAfter = 1s;
-    // One that goes on is reported this often.
+    // A flood that continues is reported this often.
     static constexpr Duration kReportEvery = 10s;
-    // Names beyond these share one limit; there is one for each emit() in the source.
+    // Further names share one limit; each emit() in the source has its own name.
     static constexpr std::size_t kNamesMax = 1024;
     static constexpr std::string_view kOtherNames = "other";
 
-    // What was held back of one name.
+    // The events held back under one name.
     struct Repeats {
         std::string name;
         core::Level level = core::Level::kInfo;  // Of the last of them.
@@ -34,16 +34,16 @@ public:
     };
     enum class Which : std::uint8_t { kDue, kAll };
 
-    // May this event be written? If not, it is counted.
+    // Whether this event may be written; if not, it is counted.
     bool admit(std::string_view name, core::Level level, Instant now);
-    // Takes what is to be reported.
+    // Takes the counts to be reported.
     std::vector<Repeats> take(Which which, Instant now);
-    // Puts back what could not be reported.
+    // Returns a count that could not be reported.
     void give_back(const Repeats& repeats);
 
 private:
     struct Kind {
-        Instant next_free;  // When the burst is whole again.
+        Instant next_free;  // When the full burst is available again.
         Repeats held_back;
         Instant first_held_back;
         Instant last_held_back;

@@ -18,13 +18,13 @@ std::unexpected<StartProblem> refuse(const std::string& path, const std::string&
         StartProblem{.exit_code = kExitKeyFile, .message = "key file " + path + ": " + why});
 }
 
-// Larger than any file of keys.
+// More than any file of keys needs.
 constexpr std::size_t kSecretBytesMax = 4UL << 20;
 
 }  // namespace
 
 Started<std::string> read_secret_file(const std::string& path) {
-    // Non-blocking, so that a FIFO in its place does not hang the start.
+    // Non-blocking, so that a FIFO at this path does not hang the start.
     const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) {
         return std::unexpected(

@@ -7,11 +7,11 @@
 
 namespace fopd::daemon {
 
-// What a regular file holds that its owner alone can read; root may let its group read it too. The
-// message of a refusal names the file and never its contents. The caller wipes the text.
+// Reads a regular file that only its owner can read; a file of root may also be readable by its
+// group. A refusal's message names the file and never its contents. The caller wipes the text.
 Started<std::string> read_secret_file(const std::string& path);
 
-// Reads 64 hexadecimal digits, and white space around them or none, from such a file.
+// Reads 64 hexadecimal digits, with optional white space around them, from such a file.
 Started<fop::Key> read_key_file(const std::string& path);
 
 }  // namespace fopd::daemon

@@ -17,9 +17,9 @@ namespace fopd::daemon {
 
 namespace {
 
-// Speaks to the socket named in NOTIFY_SOCKET, as sd_notify(3) describes it. sd_notify() itself
-// waits while the manager does not read and its queue is full, and would take the control thread
-// with it; here what finds no room is said with the next message, of each kind the newest.
+// Writes to the socket named in NOTIFY_SOCKET, as sd_notify(3) describes. sd_notify() itself blocks
+// the control thread while the manager does not read and its queue is full; here a message that
+// finds no room is sent with the next one, keeping the newest of each kind.
 class SystemdManager final : public ServiceManager {
 public:
     SystemdManager() {
@@ -30,7 +30,7 @@ public:
         if (path[0] != '/' && path[0] != '@') return;
         address_.sun_family = AF_UNIX;
         std::memcpy(address_.sun_path, path, size);
-        if (path[0] == '@') address_.sun_path[0] = '\0';  // An abstract name.
+        if (path[0] == '@') address_.sun_path[0] = '\0';  // An abstract socket name.
         address_size_ = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + size);
         fd_ = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     }
@@ -67,7 +67,7 @@ private:
         const ssize_t sent =
             ::sendto(fd_, message.data(), message.size(), MSG_DONTWAIT | MSG_NOSIGNAL,
                      reinterpret_cast<const sockaddr*>(&address_), address_size_);
-        // Any other failure means that nobody listens; the daemon is no worse for it.
+        // Any other failure means that nothing listens; the daemon works without it.
         if (sent < 0 && (errno == EAGAIN || errno == ENOBUFS)) return;
         unsaid_.fill({});
     }

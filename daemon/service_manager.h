@@ -15,13 +15,14 @@ public:
     virtual void ready() = 0;
     virtual void reloading() = 0;
     virtual void stopping() = 0;
-    // For a stop, in place of the time that it gives by itself, if that is longer.
+    // Extends the time that the service manager allows for a stop, if `span` is longer than its own
+    // limit.
     virtual void extend_timeout(Duration span) = 0;
     // One line for `systemctl status`.
     virtual void status(std::string_view line) = 0;
-    // "All is well": only while every locality turns.
+    // Reports that all is well; called only while every locality's reactor runs.
     virtual void feed_watchdog() = 0;
-    // How long it waits for that before it ends the daemon; 0 when it does not watch.
+    // How long it waits for feed_watchdog() before it ends the daemon; 0: no watchdog.
     virtual Duration watchdog_timeout() const = 0;
 };
 

@@ -114,7 +114,8 @@ config::Section<LogSettings> log_section() {
     return section;
 }
 
-// What is in a pool is known by the pool's id, which is made of its name.
+// A pool's contents are identified by the pool's id, which is derived from its name; so ids must
+// differ.
 std::optional<config::Mistake> check_pools(const config::Snapshot& settings) {
     std::map<objects::PoolId, std::string_view> names;
     for (const auto& pool : settings.get<std::vector<devices::PoolSettings>>()) {

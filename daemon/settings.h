@@ -21,7 +21,7 @@ struct NodeSettings {
 };
 
 struct LocalitySettings {
-    std::optional<std::uint32_t> cores;  // Nothing: half of the cores the process may use.
+    std::optional<std::uint32_t> cores;  // Unset: half of the cores the process may use.
     std::uint64_t buffers_bytes = 64ULL << 20;
     std::uint32_t receive_buffers = 1024;
     Duration spin{50us};
@@ -32,7 +32,7 @@ struct AuthSettings {
     enum class Mode : std::uint8_t { kRequired, kNone };
     Mode mode = Mode::kRequired;
     std::optional<std::string> principals{};
-    std::vector<std::string> peer_keys{};  // Files: the current key's first.
+    std::vector<std::string> peer_keys{};  // Files; the current key's file first.
     std::optional<std::string> issuer_public{};
 };
 
@@ -44,10 +44,11 @@ struct AdminSettings {
 struct LogSettings {
     core::Level level = core::Level::kInfo;
     Duration slow_fop = 500ms;
-    std::optional<LogFormat> format;  // Nothing: the journal's where standard error leads there.
+    std::optional<LogFormat>
+        format;  // Unset: kJournald if standard error is connected to the journal.
 };
 
-// Every section there is: the daemon's, and those of the folders it wires together.
+// All sections: the daemon's own, and those of the folders it uses.
 config::Schema make_schema();
 
 }  // namespace fopd::daemon

@@ -4,8 +4,8 @@
 
 namespace fopd::daemon {
 
-// While it lives, threads started from this one block every signal, so that signals reach only the
-// thread that waits for them.
+// During its lifetime, threads started by this thread block every signal, so that signals reach
+// only the thread that waits for them.
 class SignalsBlocked {
 public:
     SignalsBlocked() {

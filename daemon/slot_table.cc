@@ -12,7 +12,7 @@ namespace fopd::daemon {
 
 namespace {
 
-// Behind the pool, which has no blank in its name.
+// Follows the pool's name, which contains no blank.
 struct UseWord {
     SlotUse use;
     std::string_view word;
@@ -20,7 +20,7 @@ struct UseWord {
 constexpr std::array kUseWords{UseWord{SlotUse::kEmpty, " empty"},
                                UseWord{SlotUse::kWrittenOff, " written-off"}};
 
-// The text up to the next `end`, which must be there; `rest` goes on behind it.
+// The text up to the next `end`, or nothing if `end` does not occur; `rest` continues after it.
 std::optional<std::string_view> take_until(std::string_view& rest, char end) {
     const std::size_t size = rest.find(end);
     if (size == std::string_view::npos) return std::nullopt;

@@ -12,9 +12,9 @@
 namespace fopd::daemon {
 
 enum class SlotUse : std::uint8_t {
-    kInUse,       // There may be objects on the disk.
-    kEmpty,       // There are none: it was let go, or never opened.
-    kWrittenOff,  // Those on it are forgotten, and it is not the node's any more.
+    kInUse,       // The disk may have objects.
+    kEmpty,       // The disk has no objects: it was released, or never opened.
+    kWrittenOff,  // The disk's objects are forgotten, and it is not the node's any more.
 };
 
 struct SlotEntry {
@@ -26,28 +26,28 @@ struct SlotEntry {
     friend bool operator==(const SlotEntry&, const SlotEntry&) = default;
 };
 
-// Which disk has which slot of a node, now or ever before. A slot is in the name of every object of
-// its disk, so the slot of a disk that is not there today is given to no other. Each disk's label
-// says the same of itself.
+// Which disk has each slot of a node, now or in the past. Because a slot is part of every object id
+// of its disk, the slot of an absent disk is not given to another. Each disk's label records its
+// slot, too.
 class SlotTable {
 public:
-    // The first slot there is: 0 is nobody's.
+    // The lowest slot; 0 is never assigned.
     static constexpr store::Slot kFirst = 1;
 
-    // Nothing when the text is no table.
+    // Nothing if the text is not a table.
     static std::optional<SlotTable> parse(std::string_view text);
-    // A line for each slot: the slot, the disk's id, the pool, and what it is if not in use.
+    // One line per slot: the slot, the disk's id, the pool, and its use unless it is in use.
     std::string text() const;
 
     // By ascending slot.
     const std::vector<SlotEntry>& entries() const { return entries_; }
     const SlotEntry* find(store::Slot slot) const;
     const SlotEntry* find(const devices::DiskId& disk) const;
-    // Requires: neither the slot nor the disk is in the table.
+    // REQUIRES: neither the slot nor the disk is in the table.
     void add(SlotEntry entry);
-    // Requires: the slot is in the table.
+    // REQUIRES: the slot is in the table.
     void set_use(store::Slot slot, SlotUse use);
-    // One that nobody ever had; nothing when there is none.
+    // A slot that was never assigned; nothing if there is none.
     std::optional<store::Slot> unused() const;
 
 private:

@@ -7,28 +7,27 @@
 
 namespace fopd::daemon {
 
-// How fopd ends. What is not here is a signal's doing.
+// The exit codes of fopd. Any other end is by a signal.
 enum ExitCode : std::uint8_t {
     kExitDone = 0,
-    kExitFindings = 1,  // Of --check-store: something is wrong with the disks.
+    kExitFindings = 1,  // --check-store found something wrong with the disks.
     kExitUsage = 2,
-    kExitInternal = 70,  // A defect of ours.
-    kExitSystem = 71,    // The operating system refuses something needed.
-    kExitDataDir = 73,   // The data directory or the socket's place cannot be used.
-    kExitInUse = 75,     // Somebody else holds it; it may work later.
-    kExitKeyFile = 77,   // A key file that cannot be read, or that too many can.
+    kExitInternal = 70,  // A defect in fopd.
+    kExitSystem = 71,    // The operating system refuses a needed resource.
+    kExitDataDir = 73,   // The data directory or the socket's path cannot be used.
+    kExitInUse = 75,     // In use by another process; a later start may succeed.
+    kExitKeyFile = 77,   // A key file is unreadable, or readable by others.
     kExitConfig = 78,
 };
 
-// Why the daemon cannot start, in one line that says what to do, and the exit code that goes with
-// it.
+// Why the daemon cannot start, in one line that says what to do, with the exit code.
 struct StartProblem {
     int exit_code = kExitInternal;
     std::string message;
 };
 
-// The exit code for a failed system call. What the machine has too little of for now is no fault of
-// the thing that was to be used; service managers do not try again after some of the others.
+// The exit code for a failed system call. A shortage of resources is kExitSystem and not the code
+// for the file or socket in question: service managers do not restart after some of those codes.
 constexpr int exit_code_for(int os_errno, ExitCode otherwise) {
     const bool is_shortage =
         os_errno == EMFILE || os_errno == ENFILE || os_errno == ENOMEM || os_errno == ENOBUFS;

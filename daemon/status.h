@@ -11,7 +11,7 @@
 
 namespace fopd::daemon {
 
-// What a status answer tells besides what the node knows itself.
+// Facts for the status answer that the node itself does not know.
 struct StatusFacts {
     core::Level log_level;
     Duration watchdog_timeout;
@@ -22,8 +22,8 @@ struct StatusFacts {
     std::vector<Thread> threads;  // Of the localities; empty in the simulated world.
 };
 
-// The answer to GET /v1/status. On the control thread; of the localities it reads only figures they
-// publish, so that one that is stuck is reported and not waited for.
+// The answer to GET /v1/status. Runs on the control thread and reads only the localities' published
+// figures, so that a stuck locality is reported and not waited for.
 std::string status_json(const Node& node, const Configuration& configuration,
                         const StatusFacts& facts);
 
@@ -31,14 +31,14 @@ std::string status_json(const Node& node, const Configuration& configuration,
 void write_session(JsonWriter& json, const Node::LocalSession& session);
 void write_fop(JsonWriter& json, const reqh::FopRecord& record, Instant now);
 
-// How far the check of a disk is, and what it found, as GET /v1/store/check-report shows it.
+// The progress and findings of a disk's check, as in GET /v1/store/check-report.
 void write_check(JsonWriter& json, std::string_view device, const objects::CheckStatus& check);
 
 // The figures of the node and its localities, for GET /metrics. Safe from any thread while the node
 // lives.
 class NodeMetrics final : public core::MetricSource {
 public:
-    // `cpu_time` tells how much a locality's thread has used.
+    // `cpu_time` returns the CPU time used by a locality's thread.
     NodeMetrics(const Node& node, const core::Clock& clock,
                 std::function<Duration(std::size_t locality)> cpu_time)
         : node_(node), clock_(clock), cpu_time_(std::move(cpu_time)) {}

@@ -18,7 +18,7 @@ constexpr std::size_t kWrittenAtOnce = 256UL << 10;
 Result<std::unique_ptr<StoreBackup>> StoreBackup::begin(const std::string& directory,
                                                         const store::BackupHead& head) {
     const std::string path = directory + "/backup.tmp";
-    // One that a crash has left between the two calls below.
+    // Left by a crash between the two calls below.
     ::unlink(path.c_str());
     const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, kMode);
     if (fd < 0) return std::unexpected(os_error(errno, "make a file for the backup"));

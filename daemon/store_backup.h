@@ -12,8 +12,8 @@
 
 namespace fopd::daemon {
 
-// A backup in the making: a file without a name, so that nothing is left of one that is given up.
-// Written by one thread at a time.
+// A backup being written, to a file without a name, so that nothing remains of an abandoned one.
+// Used by one thread at a time.
 class StoreBackup final : public store::IndexShow {
 public:
     static Result<std::unique_ptr<StoreBackup>> begin(const std::string& directory,
@@ -23,13 +23,13 @@ public:
     StoreBackup& operator=(const StoreBackup&) = delete;
 
     Result<void> slots(std::string_view text);
-    // What is shown next is this tree, but for what it says itself of `applied`.
+    // The index shown next becomes this tree; its `applied` comes from begin().
     void use_tree(const store::BackupTree& tree) { tree_ = tree; }
     Result<void> begin(std::uint64_t applied) override;
     Result<void> entry(const store::IndexEntry& entry) override;
     Result<void> end_tree();
     Result<void> end();
-    // From any thread: what is being written ends with kCancelled.
+    // From any thread: the write in progress ends with kCancelled.
     void give_up() { given_up_.store(true, std::memory_order_relaxed); }
 
     // -- after end() --
@@ -37,7 +37,7 @@ public:
     std::uint64_t size_bytes() const { return size_bytes_; }
     std::uint64_t tree_count() const { return tree_count_; }
     std::uint64_t entry_count() const { return entry_count_; }
-    // At most so many bytes from there on; fewer at the end.
+    // Reads up to `size_bytes` from `offset`; fewer at the end of the file.
     Result<std::string> read(std::uint64_t offset, std::size_t size_bytes) const;
 
 private:

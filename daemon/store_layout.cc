@@ -28,7 +28,7 @@ std::string missing_of(const objects::PoolPlace& pool, const objects::StoreLayou
         if (place.pool == pool.id && !place.disk.empty()) all.push_back(place.disk);
     }
     if (all.empty()) return {};
-    // One of these is where it was, perhaps.
+    // One of these may be the missing disk.
     const std::vector<std::string> strangers = disks.strangers_of(pool.name);
     all.insert(all.begin(), strangers.begin(), strangers.end());
     std::string text;
@@ -70,7 +70,7 @@ void keep_counts(objects::StoreLayout& layout, const objects::StoreLayout& befor
 
 namespace {
 
-// What is left of a block is no block.
+// Rounded down to whole blocks.
 objects::Amount limit_of(std::optional<std::uint64_t> bytes, std::optional<std::uint64_t> objects) {
     constexpr std::uint64_t kUnlimited = objects::QuotaAccount::kUnlimited;
     return {.blocks = bytes ? *bytes / devices::kBlockBytes : kUnlimited,

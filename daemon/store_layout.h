@@ -10,16 +10,16 @@
 
 namespace fopd::daemon {
 
-// Which pools and slots the fops of a node find: all that the table has, each with its disk if that
-// is there. The pools are those of the configuration, the first of them for who names none, and
-// those of disks that are elsewhere.
+// The pools and slots that the node's fops find: all slots of the table, each with its disk if it
+// is present; the configured pools, the first of which is the default for requests that name none,
+// and the pools of absent disks.
 objects::StoreLayout make_store_layout(const std::vector<devices::PoolSettings>& pools,
                                        const NodeDisks& disks);
 
-// What is counted in pools that both have goes on to be counted.
+// Pools that are in both layouts keep their counts.
 void keep_counts(objects::StoreLayout& layout, const objects::StoreLayout& before);
 
-// Puts the quotas into force: those of the pools, and of principals in them. Others have none.
+// Applies the quotas of pools and of principals in them; all others are unlimited.
 struct Quotas {
     const std::vector<devices::PoolSettings>& of_pools;
     const std::vector<PrincipalQuota>& of_principals;

@@ -33,7 +33,7 @@ Error cut_short() {
     return {.code = Errc::kCorrupt, .context = "the backup ends early"};
 }
 
-// A backup, chunk by chunk, from the start or from where a tree begins.
+// Reads a backup chunk by chunk, from its start or from the start of a tree.
 class BackupFile {
 public:
     static Result<std::unique_ptr<BackupFile>> open(const std::string& path) {
@@ -53,7 +53,7 @@ public:
 
     std::uint64_t position() const { return position_; }
     void seek(std::uint64_t position) { position_ = position; }
-    // Exactly so many bytes, which are good until the next call.
+    // Reads exactly `size_bytes`; the result is valid until the next call.
     Result<store::Bytes> read(std::size_t size_bytes) {
         bytes_.resize(size_bytes);
         for (std::size_t done = 0; done < size_bytes;) {
@@ -82,7 +82,7 @@ private:
 
 struct FoundTree {
     store::BackupTree tree{};
-    std::uint64_t begins_at = 0;  // Its first chunk of entries.
+    std::uint64_t begins_at = 0;  // Offset of its first chunk of entries.
 };
 struct Contents {
     store::BackupHead head{};
@@ -90,7 +90,7 @@ struct Contents {
     std::vector<FoundTree> trees{};
 };
 
-// Looks through all of it; whatever is wrong anywhere is an error.
+// Reads and verifies the whole file; any defect is an error.
 Result<Contents> look_through(BackupFile& file) {
     store::BackupReader reader;
     Contents contents;
@@ -120,8 +120,8 @@ Result<Contents> look_through(BackupFile& file) {
     return contents;
 }
 
-// The entries of a tree that was looked through, as what is to be put into an index. What the file
-// does not give any more ends them: whoever uses them asks for the problem.
+// The entries of a verified tree, as changes to put into an index. Ends at a read error; the user
+// then checks problem().
 class TreeChanges final : public store::IndexChanges {
 public:
     TreeChanges(BackupFile& file, const FoundTree& tree) : file_(file), tree_(tree) {}
@@ -151,7 +151,7 @@ private:
             problem_ = head.error();
             return false;
         }
-        // Looked through before: only the kind and the length are of interest.
+        // Already verified: only the kind and the length are needed.
         std::uint32_t kind = 0;
         std::uint32_t size_bytes = 0;
         std::memcpy(&kind, head->data(), sizeof kind);
@@ -238,8 +238,8 @@ Started<void> Restore::put_slots(const std::string& text) {
     return {};
 }
 
-// In a directory of another name, which then takes the right one: an index is there with all that
-// it says it has, or not at all.
+// Built in a directory with a temporary name and then renamed: an index exists complete or not at
+// all.
 Started<void> Restore::put_tree(const FoundTree& tree) {
     namespace fs = std::filesystem;
     const bool is_index = tree.tree.kind == store::BackupTree::Kind::kIndex;
@@ -264,7 +264,7 @@ Started<void> Restore::put_tree(const FoundTree& tree) {
         fs::remove_all(draft, failed);
         return refuse_file(parent / name, describe(filled.error()));
     }
-    // What may be there is a directory without an index.
+    // A directory without an index may be there.
     fs::remove_all(parent / name, failed);
     fs::rename(draft, parent / name, failed);
     if (failed) return refuse_file(parent / name, failed.message());
@@ -277,7 +277,7 @@ Started<void> Restore::put_tree(const FoundTree& tree) {
 
 Task<Result<void>> Restore::fill(std::string path, const FoundTree* tree) {
     const store::LmdbIndex::World world{.reactor = reactor_, .offload = offload_};
-    // One of an older version is made again when the node starts.
+    // An index of an older version is rebuilt when the node starts.
     store::LmdbIndex::Options options{
         .path = std::move(path), .disk_id = tree->tree.owner, .schema_version = schema_version_};
     auto index = co_await store::LmdbIndex::create(world, std::move(options));
@@ -307,7 +307,7 @@ Started<Restored> restore_store(const std::string& data_dir, const std::string& 
     auto offload = core::make_thread_offload({.name = "fopd-offload"});
     if (!offload) return refuse_file(data_dir, describe(offload.error()));
     Restore restore((*locked)->path(), reactor, **offload, **backup, contents->head.schema_version);
-    // First who the node is: of another one nothing may be taken.
+    // The node's id comes first: nothing of another node's backup may be used.
     Started<void> done = restore.put_node_id(contents->head);
     if (done && contents->slots) done = restore.put_slots(*contents->slots);
     for (const FoundTree& tree : contents->trees) {

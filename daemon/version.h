@@ -4,7 +4,7 @@
 
 namespace fopd::daemon {
 
-// "0.1.0 (3f2a9c1)": the release, and the commit it was built from where that is known.
+// The release and, if known, the commit it was built from: "0.1.0 (3f2a9c1)".
 std::string_view version();
 
 }  // namespace fopd::daemon
