@@ -10,7 +10,7 @@ namespace fopd::lrs {
 
 namespace {
 
-// All of a turn is put in order at once, and nothing else runs meanwhile.
+// A whole turn is sorted at once, which blocks the reactor.
 constexpr std::uint32_t kQuantumMax = 4096;
 
 config::TypePtr<Offsets> offsets_type() {

@@ -9,12 +9,12 @@
 
 namespace fopd::lrs {
 
-// Which data fops a policy puts in order.
+// Which data fops a policy sorts.
 enum class OrderedOps : std::uint8_t { kReads, kWrites, kBoth };
 
-// Which offsets give the order: those in the object. Offsets on the disk are not offered, because
-// only the index has them, and looking them up may read its file, which a fop does only when it
-// runs.
+// The offsets by which requests are sorted: those in the object. Offsets on the disk are not
+// offered: only the index knows them, and a look-up may read the index's file, which a fop may do
+// only while it runs.
 enum class Offsets : std::uint8_t { kLogical };
 
 struct ByPlaceSettings {
@@ -23,7 +23,7 @@ struct ByPlaceSettings {
     Offsets offsets = Offsets::kLogical;
     friend bool operator==(const ByPlaceSettings&, const ByPlaceSettings&) = default;
 };
-// `whose` says in the documentation what has a quantum, such as "an object".
+// `whose` names the owner of a quantum in the documentation, such as "an object".
 config::Record<ByPlaceSettings> by_place_record(const char* whose);
 
 // A policy that puts the chosen requests (reads, writes or both) into queues, one for each `key`.

@@ -44,7 +44,7 @@ public:
         recent_.add_request(bytes, now);
     }
     void add_throttled(Duration span) { totals_.throttled += span; }
-    // Of a request that is added, too: why it was served.
+    // Why a request was served; the request is counted by add_request(), too.
     void note_reserved() { ++totals_.as_reserved; }
     void note_by_weight() { ++totals_.by_weight; }
     void note_over_limit() { ++totals_.over_limit; }
@@ -82,11 +82,11 @@ inline constexpr std::string_view kAllClasses = "all";
 // The name of the sum of all classes for which a list has no room.
 inline constexpr std::string_view kOtherClasses = "other";
 
-// A class as its policy shows it to a visitor. Valid during the visitor's call only.
+// A policy's report on a class, passed to a visitor. Valid during the visitor's call only.
 struct ClassView {
     std::string_view name;    // The same in all localities.
     std::string_view rule{};  // The rule that made the class, if any.
-    std::uint32_t place = 0;  // Classes with a lower one stand first.
+    std::uint32_t place = 0;  // Sort position: lower ones come first.
     std::uint64_t queued = 0;
     bool is_throttled = false;  // Requests wait and are held back.
     Duration throttled_now{};   // Not in the tally yet.
@@ -103,35 +103,36 @@ struct ClassFigures {
     std::uint64_t queued = 0;
     std::uint64_t served = 0;
     std::uint64_t bytes = 0;
-    double operations_per_second = 0;  // Lately.
+    double operations_per_second = 0;  // Recent rate.
     double bytes_per_second = 0;
     bool is_throttled = false;
-    Duration throttled{};  // Of localities together: of two that hold it back for 1 s, 2 s.
-    Duration oldest{};     // How long the oldest has waited.
+    Duration throttled{};  // Summed over localities: two that hold the class back for 1 s make 2 s.
+    Duration oldest{};     // How long the oldest request has waited.
     std::uint64_t as_reserved = 0;  // As in the totals.
     std::uint64_t by_weight = 0;
     std::uint64_t over_limit = 0;
     std::optional<ClassShares> shares{};
 
-    // What was done for it is what these are, where they are more.
+    // Raises each total to that of `totals`, if that is more.
     void raise_to(const ClassTotals& totals);
 
     void add(const ClassFigures& other);
 };
 ClassFigures figures_of(const ClassView& of, Instant now);
 
-// The figures of localities as those of a node, by place and name. Beyond `count_max` those for
-// which least waits and was done are one, the last.
+// Sums up the localities' figures into those of the node, by sort position and name. If there are
+// more than `count_max` classes, those with the least waiting and served are summed up in the last
+// one.
 std::vector<ClassFigures> together(std::vector<ClassFigures> parts, std::size_t count_max);
 
 // The present state of a class.
 struct ClassNow {
     std::uint64_t queued = 0;
     Duration oldest{};                 // The wait of the oldest waiting request.
-    double operations_per_second = 0;  // Lately.
+    double operations_per_second = 0;  // Recent rate.
     double bytes_per_second = 0;
 
-    // Of another locality.
+    // Adds the figures of another locality.
     void add(const ClassNow& other);
 };
 

@@ -15,7 +15,7 @@ namespace fopd::lrs {
 
 namespace {
 
-// Of each locality.
+// Idle queues kept in each locality.
 constexpr std::size_t kIdleMax = 4096;
 
 class Crr final : public Policy {
@@ -62,13 +62,13 @@ private:
     std::string& push_by_key(Request& request) {
         const QueueKey key = hash_of(by_, request.attributes);
         if (by_ != Key::kClient) return turns_.push(request, key);
-        // Two principals that name the same client have a queue each.
+        // Two principals that use the same client id get a queue each.
         const QueueKey principal = hash_of(Key::kPrincipal, request.attributes);
         return turns_.push(request,
                            {.high = key.high ^ principal.high, .low = key.low ^ principal.low},
                            &principal);
     }
-    // What makes a client's id is random, what makes other texts is not.
+    // A client's id is random already; other texts are hashed with a secret key.
     QueueKey hash_of(Key key, const RequestAttributes& attributes) const {
         if (key == Key::kClient) return std::bit_cast<QueueKey>(attributes.client);
         KeyedHash hash(hash_key_);

@@ -12,15 +12,15 @@ namespace fopd::lrs {
 
 struct CrrSettings {
     std::uint32_t quantum = 1;
-    Key by = Key::kClient;  // What takes turns: clients, jobs, principals or users.
+    Key by = Key::kClient;  // What a queue stands for: a client, job, principal or user.
     friend bool operator==(const CrrSettings&, const CrrSettings&) = default;
 };
 config::Record<CrrSettings> crr_record();
 
-// Clients (or jobs, principals, users) take turns of up to `quantum` requests; the requests of each
-// are in the order of arrival. A client is all its sessions. With Key::kClient, principals take
-// turns, and in the turn of a principal it is the turn of its next client: who comes as many
-// clients has no more. The seed is that of the table of those who ask.
+// Clients (or jobs, principals, users) take turns of up to `quantum` requests; each one's requests
+// stay in the order of arrival. All sessions of a client count as one. With Key::kClient,
+// principals take turns, and each turn of a principal goes to its next client: a principal gains
+// nothing by using many client ids. `seed` is for the hash of the queue keys.
 std::unique_ptr<Policy> make_crr(const CrrSettings& settings, std::uint64_t seed);
 
 // The name of the class of such a request: the client's id, or for example "job=dd.0".

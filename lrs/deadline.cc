@@ -43,7 +43,7 @@ public:
         inner_->remove(request);
     }
 
-    // What it gave out itself the other one counts as removed.
+    // For a request that this policy took out itself, inner_ was told let_pass(), not pop().
     void complete(Request& request, Instant now) override {
         if (request.is_of_inner) inner_->complete(request, now);
     }

@@ -6,9 +6,9 @@
 
 namespace fopd::lrs {
 
-// Another policy's order, but what has waited for `wait_max` goes before everything else, the
-// oldest first, whatever the other one would hold back. Keeps each client's order where the other
-// one does.
+// Uses the order of another policy, `inner`, but a request that has waited for `wait_max` is served
+// first, the oldest first, even if `inner` would hold it back. Keeps each client's order if `inner`
+// does.
 std::unique_ptr<Policy> make_deadline(std::unique_ptr<Policy> inner, Duration wait_max);
 
 }  // namespace fopd::lrs

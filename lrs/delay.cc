@@ -22,7 +22,7 @@ public:
         const auto [place, is_new] = waiting_.emplace(
             std::pair(after(request.arrived_at(), span), ++last_number_), &request);
         ENSURE(is_new);
-        // Its key is what it is found by when it is removed.
+        // The map entry, by which remove() finds it.
         request.PolicyPlace::queue = &*place;
     }
     Next pop(Instant now) override {
@@ -41,7 +41,7 @@ public:
     void complete(Request& /*request*/, Instant /*now*/) override {}
 
 private:
-    // By when they are due, then by arrival.
+    // By due time, then by arrival.
     using Waiting = std::map<std::pair<Instant, std::uint64_t>, Request*>;
 
     const DelaySettings settings_;

@@ -16,9 +16,9 @@ struct DelaySettings {
 };
 config::Record<DelaySettings> delay_record();
 
-// A fault to test with: of a hundred requests, `percent` come at a random time between min and max
-// after they arrived, the others at once. Which and when is drawn from the seed. Those of a client
-// overtake each other.
+// A fault for tests: `percent` of a hundred requests are delayed by a random time between min and
+// max, the others are served at once. The choice and the delays are drawn from the seed. Requests
+// of one client may overtake each other.
 std::unique_ptr<Policy> make_delay(const DelaySettings& settings, std::uint64_t seed);
 
 }  // namespace fopd::lrs

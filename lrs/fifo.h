@@ -6,7 +6,7 @@
 
 namespace fopd::lrs {
 
-// In the order of arrival; knows no limits.
+// Serves requests in the order of arrival, without limits.
 std::unique_ptr<Policy> make_fifo();
 
 }  // namespace fopd::lrs

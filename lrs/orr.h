@@ -7,8 +7,8 @@
 
 namespace fopd::lrs {
 
-// Objects take turns, each in the order of its offsets: whoever reads a large object, from however
-// many clients, moves along it.
+// Objects take turns, each in the order of its offsets: a large object that is read by any number
+// of clients is read sequentially.
 std::unique_ptr<Policy> make_orr(const ByPlaceSettings& settings, std::uint64_t seed);
 
 }  // namespace fopd::lrs

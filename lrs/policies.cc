@@ -30,8 +30,8 @@ std::optional<RuleMistakes> put_texts(std::vector<std::string>& texts, std::stri
     return std::nullopt;
 }
 
-// The only place that knows every policy. To add one: write it, add its row, and its settings to
-// PolicySettings and to the section.
+// The only code that knows every policy. To add a policy: write it, add its row here, and add its
+// settings to PolicySettings and to the section.
 constexpr std::array kPolicies{
     PolicyEntry{
         .name = "crr",
@@ -48,7 +48,7 @@ constexpr std::array kPolicies{
     PolicyEntry{.name = "deadline",
                 .summary = "Another policy's order, until something has waited for too long.",
                 .scope = Scope::kLocality,
-                .client_order = ClientOrder::kMixed,  // Kept, where the other one keeps it.
+                .client_order = ClientOrder::kMixed,  // kKept if the inner policy keeps it.
                 .make =
                     [](const PolicySettings& settings, const PolicyParts& parts) {
                         const DeadlineSettings& own = settings.deadline;

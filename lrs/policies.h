@@ -20,19 +20,19 @@ namespace fopd::lrs {
 
 struct PolicyEntry;
 
-// Every policy there is, by name. Lives for ever.
+// All policies, sorted by name. Static.
 std::span<const PolicyEntry> policies();
 
-// The one in force where the configuration names none.
+// The policy if the configuration names none.
 const PolicyEntry& default_policy();
 
 struct DeadlineSettings {
-    const PolicyEntry* policy = &default_policy();  // Another one.
+    const PolicyEntry* policy = &default_policy();  // The inner policy.
     Duration wait_max = 1s;
     friend bool operator==(const DeadlineSettings&, const DeadlineSettings&) = default;
 };
 
-// What there is to set of each policy; in the configuration a map under its name.
+// The settings of each policy; in the configuration, a map under the policy's name.
 struct PolicySettings {
     CrrSettings crr;
     ByPlaceSettings orr;
@@ -44,16 +44,17 @@ struct PolicySettings {
     friend bool operator==(const PolicySettings&, const PolicySettings&) = default;
 };
 
-// What the policies of a node's localities have in common, for those that are the node's.
+// The shared state of the policies of a node's localities, for policies that work for the whole
+// node.
 struct PolicyShare {
     TbfShare tbf{};
     MclockShare mclock{};
 
     friend bool operator==(const PolicyShare&, const PolicyShare&) = default;
 };
-// Makes it. One thread.
+// Creates the shared state. Used by one thread.
 struct PolicyNode {
-    // Rules have higher versions than that.
+    // The versions of rules are higher than `version`.
     explicit PolicyNode(std::uint64_t seed, std::uint64_t version = 0)
         : tbf(seed, version), mclock(seed, version) {}
 
@@ -61,14 +62,14 @@ struct PolicyNode {
     MclockNode mclock;
 };
 
-// What a policy is made of, besides its settings.
+// What a policy is created from, besides its settings.
 struct PolicyParts {
-    std::uint64_t seed = 0;  // All that it draws comes from it.
+    std::uint64_t seed = 0;  // The source of all its random choices.
     PolicyShare share{};
 };
 
 struct PolicyEntry {
-    // What its promises are about: the node as a whole, or what waits in one locality.
+    // Whether its guarantees hold for the whole node, or for the requests of each locality.
     enum class Scope : std::uint8_t { kLocality, kNode };
     // Whether the requests of a client stay in the order of their arrival.
     enum class ClientOrder : std::uint8_t { kKept, kMixed };
@@ -78,45 +79,46 @@ struct PolicyEntry {
     Scope scope;
     ClientOrder client_order;
     std::unique_ptr<Policy> (*make)(const PolicySettings& settings, const PolicyParts& parts);
-    // Whether both settings are the same to it.
+    // Whether both have the same settings for this policy.
     bool (*is_same)(const PolicySettings& one, const PolicySettings& other);
-    // The name of the class that such a request would be of. Null: it has no classes.
+    // The name of the class of such a request. Null: the policy has no classes.
     std::string (*class_of)(const RequestAttributes& request, const PolicySettings& settings,
                             const PolicyParts& parts) = nullptr;
-    // Which policy it is on top of, that is on top of none. Null: of none.
+    // The policy it runs on top of, which itself runs on top of none. Null: none.
     const PolicyEntry* (*inner)(const PolicySettings& settings) = nullptr;
-    // What localities have in common. Null: nothing.
+    // The shared state of the localities. Null: none.
     PolicyShare (*share)(PolicyNode& node, const PolicySettings& settings, Instant now) = nullptr;
-    // Null, both: it has no rules.
+    // Null (this and the next one): the policy has no rules.
     RuleBook& (*rule_book)(PolicyNode& node) = nullptr;
-    // Replaces the rules of `settings` by those of a file, as far as each can be read by itself.
+    // Replaces the rules of `settings` by those of a file. Checks each rule, but not the rules as a
+    // whole.
     std::optional<RuleMistakes> (*set_rules)(PolicySettings& settings,
                                              std::string_view file) = nullptr;
 };
 
-// Which policy, and how it is set; the settings of the others do not count.
+// A policy and its settings; the settings of the other policies are ignored.
 struct PolicyChoice : PolicySettings {
     const PolicyEntry* policy = &default_policy();
 
     std::unique_ptr<Policy> make(const PolicyParts& parts) const {
         return policy->make(*this, parts);
     }
-    // That which decides: the inner one, where there is one.
+    // The policy that decides: the inner one, if there is one.
     const PolicyEntry& decides() const;
-    // The policy whose rules are shown and changed: the one that decides, or tbf where that one has
-    // no rules.
+    // The policy whose rules are shown and changed: the deciding one, or tbf if the deciding one
+    // has no rules.
     const PolicyEntry& with_rules() const;
-    // What localities have in common. Requires: the settings were checked.
+    // The shared state of the localities. REQUIRES: the settings were checked.
     PolicyShare share(PolicyNode& node, Instant now) const;
-    // The same without the texts of rules, which localities have in their share.
+    // A copy without the rules' texts; localities have the rules in their shared state.
     PolicyChoice for_localities() const;
-    // Whether that is something.
+    // Whether the deciding policy has shared state for the node.
     bool is_of_node() const { return decides().scope == PolicyEntry::Scope::kNode; }
-    // Whether a policy made of the one may adapt to the other.
+    // Whether a policy made from one choice can adapt to the other.
     bool is_kind_of(const PolicyChoice& other) const {
         return policy == other.policy && &decides() == &other.decides();
     }
-    // The name of the class that such a request would be of.
+    // The name of the class of such a request.
     std::string class_of(const RequestAttributes& request, const PolicyParts& parts) const;
 
     friend bool operator==(const PolicyChoice& one, const PolicyChoice& other) {

@@ -52,7 +52,7 @@ public:
                           Instant /*now*/) {
         return Adapted::kNot;
     }
-    // Puts a request that waited when adapt() returned kByMoves in its new place.
+    // Moves a request that waited when adapt() returned kByMoves to its new position.
     virtual void move(Request& request, Instant now) {
         remove(request);
         push(request, now);

@@ -11,15 +11,15 @@ namespace fopd::lrs {
 
 struct PolicySettings;
 
-// The rules of a policy that has some, as they are shown and changed. One thread.
+// The rules of a policy, to be shown and changed. Used by one thread.
 class RuleBook {
 public:
     virtual ~RuleBook() = default;
 
-    // Those of the settings. Rules that are the same as before keep their classes and buckets.
-    // Requires: the settings were checked.
+    // The rules in `settings`. Unchanged rules keep their classes and buckets. REQUIRES: the
+    // settings were checked.
     virtual OrderedRulesPtr rules(const PolicySettings& settings, Instant now) = 0;
-    // Changes the rules of `settings`, as a whole or not at all.
+    // Changes the rules of `settings`, completely or not at all.
     virtual std::optional<RuleMistakes> edit(PolicySettings& settings, const RuleEdit& edit,
                                              Instant now) = 0;
 };

@@ -9,8 +9,8 @@ namespace fopd::lrs {
 
 namespace {
 
-// After so many control requests in a row one of data has its turn: a flood of pings must not keep
-// the others' data waiting for ever.
+// After this many control requests in a row, one data request is served: a flood of pings must not
+// block data for ever.
 constexpr std::uint32_t kControlRunMax = 32;
 
 std::uint64_t in_ns(Instant instant) {
@@ -56,7 +56,7 @@ void Scheduler::incoming(Request& request) {
     dispatch();
 }
 
-// While others are handed over it waits behind them, and nothing holds it.
+// During a handover a new request waits behind the older ones, and no policy holds it.
 void Scheduler::wait_for_turn(Request& request, Instant now) {
     if (!is_handing_over()) {
         policy_->push(request, now);
@@ -88,7 +88,7 @@ void Scheduler::remove(Request& request) {
 void Scheduler::complete(Request& request) {
     ENSURE(request.state_ == Request::State::kDelivered);
     request.state_ = Request::State::kOutside;
-    // Others have given it out, or nobody has: those hear nothing of it.
+    // A request popped by an earlier policy, or by none, is not reported to this policy.
     const bool is_of_policy = request.number_ == policy_number_;
     if (is_of_policy) policy_->complete(request, reactor_.now());
     dispatch();
@@ -115,9 +115,9 @@ bool Scheduler::adapt(const PolicySettings& settings, const PolicyParts& parts) 
     return true;
 }
 
-// -- handing over --
+// -- handover --
 
-// All that waits is behind a place where nothing does yet.
+// All waiting requests are now behind a new, empty first element.
 void Scheduler::begin_hand_over() {
     waiting_.emplace_front(++last_waiting_number_, policy_);
     Timer::disarm();
@@ -140,7 +140,7 @@ void Scheduler::hand_over() {
             waiting_.erase(std::next(waiting_.begin()));
             continue;
         }
-        // now() stands still in a turn: this is in the next one.
+        // now() is constant within a turn, so this fires in the next one.
         if (left-- == 0) return reactor_.arm(hand_over_timer_, after(now, 1ns));
         auto& request = static_cast<Request&>(*next.requests.pop_front());
         if (next.policy == policy_) {
@@ -178,8 +178,8 @@ void Scheduler::ask_for_epoch() {
     if (!asked) on_epoch(std::unexpected(asked.error()), {});
 }
 
-// Half of the time that is left for it is enough to be ready again. Where an epoch could not be
-// agreed on it asks again as one that knows none, and schedules on meanwhile.
+// Becomes ready again after half of the remaining time. If the epoch could not be agreed on, asks
+// again as a participant without a known epoch, and continues to schedule meanwhile.
 void Scheduler::on_epoch(Result<eh::EpochNumber> epoch, std::span<const std::byte> data) {
     if (is_shut_down_) return;
     epoch_ = epoch.value_or(eh::kFirstEpoch);
@@ -192,8 +192,8 @@ void Scheduler::on_epoch(Result<eh::EpochNumber> epoch, std::span<const std::byt
 
 // -- requests --
 
-// Getters and those who complete requests may call back into the scheduler: the outermost call
-// serves them all, and the stack does not grow with what waits.
+// Callbacks to getters and to completing callers may call back into the scheduler: the outermost
+// call serves all requests, so the stack does not grow.
 void Scheduler::dispatch() {
     if (dispatching_) return;
     dispatching_ = true;
@@ -206,13 +206,13 @@ void Scheduler::dispatch() {
     note_held_back();
 }
 
-// Before anything is given out. False: there is more of it.
+// Called before anything is delivered. Returns false if late requests are left.
 bool Scheduler::end_late() {
     const Instant now = reactor_.now();
     for (std::size_t left = kLateMax; left > 0 && deadlines_.fire_next(now);) --left;
     const Instant next = deadlines_.next_deadline();
     if (next == kNever) return true;
-    // now() stands still in a turn: what is left is for the next one.
+    // now() is constant within a turn, so the rest is handled in the next one.
     const Instant due = std::max(next, after(now, 1ns));
     if (!late_timer_.armed() || due < late_at_) {
         late_at_ = due;
@@ -322,7 +322,7 @@ void Scheduler::visit_classes(Instant now, const ClassVisitor& visitor) {
     };
     if (policy_->visit_classes(now, show)) {
         if (data.queued.get() == shown) return;
-        // What is not handed over yet is of no class.
+        // Requests that are not handed over yet have no class.
         ClassTally none;
         return visitor({.name = kOtherClasses,
                         .place = std::numeric_limits<std::uint32_t>::max(),

@@ -76,8 +76,8 @@ public:
     // Takes in a request; never fails and never waits. May call getters. Requires: not shut down.
     void incoming(Request& request);
     // Calls the getter once, now or later, with the next request of the lanes it asks for. Getters
-    // are served in the order of their calls of next(). A getter that already waits keeps its place
-    // in that order, and `asked` replaces what it asked for before.
+    // are served in the order of their calls of next(). A getter that already waits keeps its
+    // position in that order, and `asked` replaces what it asked for before.
     void next(Getter& getter, Asked asked = Asked::kAny);
     // Removes a waiting request. Requires: request.queued().
     void remove(Request& request);
@@ -89,7 +89,7 @@ public:
     // requests are removed in a turn of the reactor; no request is delivered until all late
     // requests are removed.
     static constexpr std::size_t kLateMax = 128;
-    // A request that was delivered has ended: a policy may let others run. May call getters.
+    // A delivered request has ended; the policy may now release others. May call getters.
     void complete(Request& request);
 
     // Replaces the policy. Waiting requests are handed over to the new policy, the oldest first, so

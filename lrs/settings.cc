@@ -93,7 +93,7 @@ config::Node& value_of(config::Node& map, std::string_view key) {
     return map.entries.emplace_back(config::NodeEntry{std::string(key), {}, {}}).value;
 }
 
-// What differs from `usual`; both have the same keys.
+// The entries that differ from `usual`; both have the same keys.
 config::Node without_usual(const config::Node& map, const config::Node& usual) {
     config::Node rest = empty_map();
     for (const config::NodeEntry& entry : map.entries) {
@@ -108,7 +108,7 @@ config::Node without_usual(const config::Node& map, const config::Node& usual) {
 
 constexpr std::string_view kPolicy = "policy";
 
-// The keys that stand beside the policy and the maps of policies.
+// The section's own keys, without the policy and the policies' maps.
 std::vector<std::string> section_keys() {
     std::vector<std::string> keys;
     for (const config::KeyDescription& each : the_section().describe()) {
@@ -118,7 +118,7 @@ std::vector<std::string> section_keys() {
     return keys;
 }
 
-// The keys of a policy's map; it may have none.
+// The keys of a policy's map; a policy may have none.
 std::vector<std::string> policy_keys(std::string_view policy) {
     std::vector<std::string> keys;
     for (const config::KeyDescription& each : the_section().describe()) {
@@ -150,7 +150,7 @@ config::Problem unknown_key(std::string_view policy, const std::string& key) {
             .right = std::move(right)};
 }
 
-// A value alone, as it may stand behind a key.
+// Parses a single value, as it would follow a key.
 std::expected<config::Node, config::Problem> read_value(const NamedValue& named,
                                                         std::string_view path) {
     config::Problems problems;
@@ -173,7 +173,7 @@ std::expected<LrsSettings, config::Problems> with_policy(const LrsSettings& sett
     config::Node root = the_section().write(settings);
     value_of(root, kPolicy) = config::plain_scalar(std::string(policy));
     const auto entry = std::ranges::find(policies(), policy, &PolicyEntry::name);
-    // Of a policy that is not there, its keys are not either: that it is not is what is said.
+    // If there is no such policy, only that is reported, not its keys.
     for (const NamedValue& named : values) {
         if (entry == policies().end()) break;
         const bool is_own = has_key(named.key, policy_keys(policy));
@@ -193,7 +193,7 @@ std::expected<LrsSettings, config::Problems> with_policy(const LrsSettings& sett
 
 namespace {
 
-// The one that decides.
+// The deciding policy's name.
 std::string_view decider_of(const LrsSettings& settings, std::string_view policy,
                             std::span<const NamedValue> values) {
     const auto entry = std::ranges::find(policies(), policy, &PolicyEntry::name);

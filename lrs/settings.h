@@ -24,14 +24,14 @@ struct LrsSettings : PolicyChoice {
 
 config::Section<LrsSettings> lrs_section();
 
-// A key of a policy's map, or of the section beside these maps, and its value as the configuration
-// has it: "quantum", "16".
+// A key of a policy's map, or of the section itself, and its value as in the configuration:
+// "quantum", "16".
 struct NamedValue {
     std::string key;
     std::string value;
 };
-// The settings with another policy, and with other values of its keys or the section's; the rest
-// stays.
+// The settings with another policy, and with other values of the policy's or the section's keys;
+// the rest stays.
 std::expected<LrsSettings, config::Problems> with_policy(const LrsSettings& settings,
                                                          std::string_view policy,
                                                          std::span<const NamedValue> values);
@@ -40,15 +40,15 @@ std::expected<LrsSettings, config::Problems> with_policy(const LrsSettings& sett
 // any; then nothing was changed.
 std::optional<RuleMistakes> set_rules(LrsSettings& settings, std::string_view policy,
                                       std::span<const NamedValue> values, std::string_view file);
-// What is set in a policy's map but for lists, which are its rules.
+// The values of a policy's map, except lists, which are its rules.
 std::vector<NamedValue> values_of(const LrsSettings& settings, const PolicyEntry& policy);
-// What is set in the section beside the policy and these maps.
+// The section's own values, without the policy and the policies' maps.
 std::vector<NamedValue> section_values(const LrsSettings& settings);
 
-// The keys that have other values in `next`, "lrs.crr.quantum".
+// The keys whose values differ in `next`, such as "lrs.crr.quantum".
 std::vector<std::string> keys_that_differ(const LrsSettings& settings, const LrsSettings& next);
 
-// The section as it stands in a file: the policy, and what is not as it is without being said.
+// The section as written to a file: the policy, and all settings that are not the default.
 std::string to_yaml(const LrsSettings& settings);
 
 }  // namespace fopd::lrs

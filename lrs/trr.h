@@ -7,8 +7,8 @@
 
 namespace fopd::lrs {
 
-// Devices take turns, each in the order of its objects and their offsets, so that all of them have
-// something to do.
+// Devices take turns, each in the order of its objects and their offsets, so that all devices are
+// kept busy.
 std::unique_ptr<Policy> make_trr(const ByPlaceSettings& settings, std::uint64_t seed);
 
 }  // namespace fopd::lrs

@@ -67,7 +67,7 @@ void Turns::begin_turn(Queue& queue) {
     for (const Placed& each : sorting_) queue.turn.push_back(*each.request);
 }
 
-// By hand: comparing the arrays takes a fifth longer for a whole turn.
+// Written by hand: comparing the arrays makes a whole turn a fifth slower.
 bool Turns::is_before(const Placed& one, const Placed& other) {
     for (std::size_t i = 0; i < one.place.size(); ++i) {
         if (one.place[i] != other.place[i]) return one.place[i] < other.place[i];
@@ -75,7 +75,7 @@ bool Turns::is_before(const Placed& one, const Placed& other) {
     return one.number < other.number;
 }
 
-// The group goes behind the others, and the queue behind those of its group.
+// Moves the group to the end of the ring, and the queue to the end of its group.
 void Turns::end_turn(Queue& queue) {
     queue.left = 0;
     leave_ring(queue);
@@ -90,7 +90,8 @@ void Turns::end_turn(Queue& queue) {
     }
 }
 
-// As the last of its group, and the group last if it had no other.
+// The queue becomes the last of its group; a group without other queues becomes the last of the
+// ring.
 void Turns::enter_ring(Queue& queue) {
     queue.group->ring.push_back(queue);
     if (!queue.group->linked()) ring_.push_back(*queue.group);
@@ -101,7 +102,7 @@ void Turns::leave_ring(Queue& queue) {
     if (queue.group->ring.empty()) queue.group->unlink();
 }
 
-// -- the queues by their keys --
+// -- hash table of the queues --
 
 Turns::Queue*& Turns::bucket_of(const QueueKey& key) {
     const std::uint64_t hash = core::mix(core::mix(rule_.seed, key.high), key.low);
@@ -134,7 +135,7 @@ Turns::Group& Turns::group_of(const QueueKey* key) {
     return group;
 }
 
-// Requires: it is in no list.
+// REQUIRES: the queue is in no list.
 void Turns::rest(Queue& queue) {
     idle_.push_back(queue);
     if (++idle_count_ <= rule_.idle_max) return;
@@ -142,7 +143,7 @@ void Turns::rest(Queue& queue) {
     forget(*idle_.pop_front());
 }
 
-// Requires: it is in no list.
+// REQUIRES: the queue is in no list.
 void Turns::forget(Queue& queue) {
     Queue** place = &bucket_of(queue.key);
     while (*place != &queue) place = &(*place)->next_alike;

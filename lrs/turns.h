@@ -15,64 +15,64 @@
 
 namespace fopd::lrs {
 
-// What those of a queue have in common.
+// Identifies a queue.
 struct QueueKey {
     std::uint64_t high = 0;
     std::uint64_t low = 0;
     friend bool operator==(const QueueKey&, const QueueKey&) = default;
 };
 
-// Requests in queues, one for each key, that take turns: the queue whose turn it is gives out up to
-// a quantum of requests and goes behind the others. One that was empty comes in last.
+// Requests in queues, one per key, that take turns: the queue whose turn it is delivers up to a
+// quantum of requests and then goes to the end of the ring. A queue that was empty enters at the
+// end.
 //
-// Queues may be in groups: then groups take turns, and in each turn of a group it is the turn of
-// its next queue. So a group of a thousand queues has as much as a group of one.
+// Queues may form groups: then groups take turns, and each turn of a group goes to its next queue.
+// So a group of a thousand queues gets as much as a group of one.
 //
-// In the order of arrival, a turn also takes what arrives during it. By place, those that wait when
-// the turn begins, the oldest quantum of them, are given out in the order of their places, and of
-// their arrival where these are the same: so that nothing waits for what came later but within a
-// quantum.
+// In the order of arrival, a turn includes requests that arrive during it. With Rule::place, the
+// requests that wait when the turn begins, at most the oldest quantum, are sorted by place, and by
+// arrival if the place is the same: so a request is overtaken by later ones only within a quantum.
 //
-// Pushing and popping take a time that does not depend on how many there are, but for the sorting
-// of a turn. Keeps memory for each queue that was ever there at the same time as others.
+// The time of a push or pop does not depend on the number of queues and requests, except for the
+// sort at the start of a turn. Uses memory for the largest number of queues that existed at a time.
 //
-// It leaves it to others to count in a queue's tally.
+// The caller updates a queue's tally.
 class Turns {
 public:
-    // Where a request is; greater is behind.
+    // The sort key of a request; lower ones come first.
     using Place = std::array<std::uint64_t, 3>;
     struct Rule {
         std::uint32_t quantum;                             // At least 1.
         Place (*place)(const Request& request) = nullptr;  // Null: in the order of arrival.
-        // Makes it unknown which keys are looked up slowly together.
+        // Makes hash collisions of keys unpredictable.
         std::uint64_t seed = 0;
-        // Queues it remembers while they are empty, with their tallies: those used last.
+        // The number of empty queues to keep, with their tallies: the most recently used ones.
         std::size_t idle_max = 0;
     };
 
     explicit Turns(const Rule& rule);
 
-    // For turns that begin from now on. Requires: in the order of arrival.
+    // For turns that begin from now on. REQUIRES: the order is that of arrival.
     void set_quantum(std::uint32_t quantum) { rule_.quantum = quantum; }
 
     bool empty() const { return ring_.empty(); }
-    // What its queue is called, for whoever pushes to say: empty for a new one. All queues without
-    // a group are of one. Requires: requests of one key are of one group.
+    // Returns the queue's name, which is empty for a new queue; the caller sets it. Queues without
+    // a group form one group together. REQUIRES: all requests of a key have the same group.
     std::string& push(Request& request, const QueueKey& key, const QueueKey* group = nullptr);
-    // Null: there is none.
+    // Null if nothing waits.
     Request* pop();
     void remove(Request& request);
 
-    // Of the queue of a request that waits, or was the last to be popped. Requires: there is room
-    // for idle ones.
+    // The tally of the queue of a request that waits, or that was popped last. REQUIRES: idle_max >
+    // 0.
     static ClassTally& tally_of(const Request& request) {
         return static_cast<Queue*>(request.PolicyPlace::queue)->tally;
     }
-    // Shows each queue that it remembers. Requires: in the order of arrival.
+    // Shows all queues, also the empty ones that are kept. REQUIRES: the order is that of arrival.
     struct Shown {
         const std::string& name;
         std::uint64_t queued;
-        const Request* oldest;  // Null: none waits.
+        const Request* oldest;  // Null: no request waits.
         ClassTally& tally;
     };
     template <typename Visit>
@@ -91,23 +91,22 @@ public:
 
 private:
     struct Group;
-    // In its group's ring while it has requests, else in idle_ or free_.
+    // In its group's ring while it has requests, otherwise in idle_ or free_.
     struct Queue : core::ListNode {
         QueueKey key;
-        Group* group = nullptr;  // Null: it is free.
+        Group* group = nullptr;  // Null: the queue is unused.
         std::string name;
-        Queue* next_alike = nullptr;               // In the same bucket.
-        std::uint32_t left = 0;                    // Of its turn; 0: it has none.
-        core::IntrusiveList<PolicyPlace> turn;     // By place; what is left of its turn.
+        Queue* next_alike = nullptr;               // Next in the same hash bucket.
+        std::uint32_t left = 0;                    // Of its turn; 0: not its turn.
+        core::IntrusiveList<PolicyPlace> turn;     // The rest of its turn, sorted.
         core::IntrusiveList<PolicyPlace> arrived;  // In the order of arrival.
         std::uint64_t queued = 0;
         ClassTally tally;
     };
-    // In ring_ while one of its queues has requests. Forgotten with the last of its queues, unless
-    // it is alone_.
+    // In ring_ while one of its queues has requests. Erased with its last queue, except alone_.
     struct Group : core::ListNode {
-        core::IntrusiveList<Queue> ring;  // The first has its turn, or is about to.
-        std::size_t count = 0;            // Of its queues, those that are empty, too.
+        core::IntrusiveList<Queue> ring;  // It is the turn of the first, or will be next.
+        std::size_t count = 0;            // Of its queues, including empty ones.
         QueueKey key;
     };
     struct HashOfGroup {
@@ -138,13 +137,13 @@ private:
     Rule rule_;
     std::deque<Queue> queues_;
     core::IntrusiveList<Queue> free_;
-    core::IntrusiveList<Group> ring_;  // The first has its turn, or is about to.
-    core::IntrusiveList<Queue> idle_;  // Empty and remembered, the longest first.
+    core::IntrusiveList<Group> ring_;  // It is the turn of the first, or will be next.
+    core::IntrusiveList<Queue> idle_;  // Empty queues that are kept, the longest idle first.
     std::size_t idle_count_ = 0;
-    std::size_t count_ = 0;        // Of queues in a ring, or idle.
-    std::vector<Queue*> buckets_;  // A power of two.
-    std::vector<Placed> sorting_;  // For the time of one sorting.
-    Group alone_;                  // Of queues without a group.
+    std::size_t count_ = 0;        // Queues in a ring or in idle_.
+    std::vector<Queue*> buckets_;  // The size is a power of two.
+    std::vector<Placed> sorting_;  // Used within begin_turn() only.
+    Group alone_;                  // The group of queues without a group.
     std::unordered_map<QueueKey, Group, HashOfGroup> groups_;
 };
 

@@ -37,7 +37,7 @@ void AffixIndex::finish(BitRows& rows) {
 
 bool AffixIndex::is_before(std::string_view text, const Affix& affix) const {
     if (side_ == Side::kBegin) return text < affix.text;
-    // As texts are compared.
+    // In the same order as std::string compares.
     return std::lexicographical_compare(
         text.rbegin(), text.rend(), affix.text.begin(), affix.text.end(), [](char a, char b) {
             return static_cast<unsigned char>(a) < static_cast<unsigned char>(b);
@@ -50,8 +50,9 @@ bool AffixIndex::fits(const Affix& affix, std::string_view text) const {
            std::equal(affix.text.begin(), affix.text.end(), text.rbegin());
 }
 
-// Whatever stands between a text and what it begins with begins with that too: so the last one that
-// is not behind the text is the longest, or begins with it.
+// Any affix sorted between a prefix of the text and the text begins with that prefix. So the last
+// affix that does not sort after the text is the longest match, or begins with it; its `shorter`
+// chain leads to the match.
 const std::uint32_t* AffixIndex::find(std::string_view text) const {
     const auto behind = std::upper_bound(
         affixes_.begin(), affixes_.end(), text,

@@ -11,7 +11,8 @@
 
 namespace fopd::lrs {
 
-// With which of many texts a text begins, or ends; their owners are small numbers.
+// Finds which of many prefixes (or suffixes) a text has. The owners of the affixes are small
+// numbers.
 class AffixIndex {
 public:
     enum class Side : std::uint8_t { kBegin, kEnd };
@@ -24,14 +25,14 @@ public:
     void finish(BitRows& rows);
 
     bool empty() const { return affixes_.empty(); }
-    // The row of the longest there is; null: there is none.
+    // The row of the longest matching affix; null if none matches.
     const std::uint32_t* find(std::string_view text) const;
 
 private:
     struct Affix {
-        std::string text;                   // Of those at the end, from behind.
-        std::vector<std::uint32_t> owners;  // Until it is finished.
-        std::size_t shorter = kNone;        // The longest other one it begins with.
+        std::string text;                   // Suffixes are stored reversed.
+        std::vector<std::uint32_t> owners;  // Empty after finish().
+        std::size_t shorter = kNone;        // The longest other affix that is a prefix of this one.
         std::uint32_t row = 0;
     };
     static constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
@@ -40,7 +41,7 @@ private:
     bool fits(const Affix& affix, std::string_view text) const;
 
     Side side_;
-    std::vector<Affix> affixes_;  // Sorted; where they begin alike they stand side by side.
+    std::vector<Affix> affixes_;  // Sorted, so affixes with a common prefix are adjacent.
 };
 
 }  // namespace fopd::lrs

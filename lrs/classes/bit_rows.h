@@ -8,7 +8,7 @@
 
 namespace fopd::lrs {
 
-// Sets of small numbers, all of one size, that lie side by side.
+// Bit sets of equal size, stored one after the other.
 class BitRows {
 public:
     using Word = std::uint64_t;
@@ -26,7 +26,7 @@ public:
     static bool has(std::span<const Word> row, std::size_t bit) {
         return (row[bit / kWordBits] >> bit % kWordBits & 1) != 0;
     }
-    // Requires: both are of one size.
+    // REQUIRES: both have the same size.
     static void add_all(std::span<Word> to, std::span<const Word> from) {
         for (std::size_t i = 0; i < to.size(); ++i) to[i] |= from[i];
     }
@@ -39,11 +39,11 @@ public:
     }
 
     BitRows() = default;
-    // Of numbers below `bits`.
+    // Sets of numbers below `bits`.
     explicit BitRows(std::size_t bits) : words_(words_for(bits)) {}
 
     std::size_t words() const { return words_; }
-    // An empty one; its number.
+    // Adds an empty set and returns its number.
     std::uint32_t add() {
         bits_.resize(bits_.size() + words_);
         return count_++;

@@ -8,10 +8,10 @@ namespace {
 
 __extension__ using WideSigned = __int128;
 
-// Of a token: what is rounded is rounded to one.
+// Tokens are converted in millionths, to which results are rounded.
 constexpr std::int64_t kParts = 1'000'000;
 
-// Where the new limit has no counterpart the bucket starts full.
+// If the old limit has no such meter, the new one starts full.
 Ticks carried_meter(const Meter& old, const std::optional<Limit>& old_limit,
                     const std::optional<Limit>& limit, Ticks now) {
     if (!old_limit || !limit) return 0;

@@ -12,21 +12,20 @@ namespace fopd::lrs {
 // No token can be taken earlier than that time less `depth`. Any thread; lock-free.
 class Meter {
 public:
-    // When `cost` can be had, for all that is known now. What costs more than the bucket holds can
-    // be had when it is full.
+    // The earliest time at which `cost` can be taken, as far as known now. A cost beyond the
+    // bucket's depth can be taken when the bucket is full.
     Ticks ready_at(Ticks cost, Ticks depth) const {
         return paid_at_.load(std::memory_order_relaxed) + std::min(cost, depth) - depth;
     }
 
-    // Somebody wants it since `since`. What a full bucket would have gained since then is kept, as
-    // far as it is not more than `cost`: whoever comes late to a class that waits takes nothing
-    // from it.
+    // Takes `cost` for a request that has waited since `since`. Tokens that a full bucket gained
+    // since then are not lost, up to `cost`: so a class that is asked late is not slowed down.
     bool take(Ticks now, Ticks since, Ticks cost, Ticks depth) {
         const Ticks needed = std::min(cost, depth);
         const Ticks start = std::min(now, std::max(since, now - needed));
         return take_from(start, now + depth - needed, cost);
     }
-    // It is paid for from `start` on at the earliest; not taken when that would be after `latest`.
+    // Takes `cost` at the time `start` or later; fails if that would be after `latest`.
     bool take_from(Ticks start, Ticks latest, Ticks cost) {
         Ticks paid_at = paid_at_.load(std::memory_order_relaxed);
         for (;;) {
@@ -37,7 +36,7 @@ public:
             }
         }
     }
-    // Requires: it was taken.
+    // REQUIRES: `cost` was taken.
     void give_back(Ticks cost) { paid_at_.fetch_sub(cost, std::memory_order_relaxed); }
 
     Ticks paid_at() const { return paid_at_.load(std::memory_order_relaxed); }
@@ -73,7 +72,7 @@ public:
         return ready;
     }
 
-    // Takes from both meters or from neither. Requires: not blocked.
+    // Takes from both meters or from neither. REQUIRES: not blocked.
     bool take(Ticks now, Ticks since, const Charge& charge, const Paces& paces) {
         const bool has_operations = paces.operations.is_limit();
         if (has_operations &&
@@ -86,7 +85,7 @@ public:
         return false;
     }
 
-    // Requires: it was taken.
+    // REQUIRES: the charge was taken.
     void give_back(const Charge& charge, const Paces& paces) {
         if (paces.operations.is_limit()) operations.give_back(charge.operation);
         if (paces.bytes.is_limit()) bytes.give_back(charge.bytes);
@@ -96,14 +95,15 @@ public:
         operations.set_paid_at(start.operations_paid_at);
         bytes.set_paid_at(start.bytes_paid_at);
     }
-    // Whether it is full at `now`: to forget it is to lose nothing.
+    // Whether it is full at `now`, so that discarding it loses nothing.
     bool is_full(Ticks now) const { return operations.paid_at() <= now && bytes.paid_at() <= now; }
 
     Meter operations;
     Meter bytes;
 };
 
-// With as many tokens as `old` has left under its limits, as far as there is room for them.
+// The start state of a bucket that keeps the tokens `old` has left, as far as the new limits have
+// room for them.
 BucketStart carried_over(const Bucket& old, const Limits& old_limits, const Limits& limits,
                          Ticks now);
 

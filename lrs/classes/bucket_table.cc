@@ -21,8 +21,8 @@ constexpr std::uint64_t with_lane(std::uint64_t group, int lane, std::uint64_t n
     return ((group & ~mask) | (number << (lane * kLaneBits))) + kOneGroupChange;
 }
 
-// How a place is used: the users in the lower 15 bits, whether it is out of use, and above them how
-// often one came. So a place that has the same value twice was not used in between.
+// The state of an entry: the number of users in the lower 15 bits, the retired flag, and above them
+// a count of uses. So an entry whose value is the same twice was not used in between.
 constexpr std::uint64_t kUsersMask = 0x7fff;
 constexpr std::uint64_t kRetired = 0x8000;
 constexpr std::uint64_t kOneUse = 0x10000;
@@ -30,7 +30,7 @@ constexpr std::uint64_t kOneUse = 0x10000;
 constexpr std::uint64_t kFreeMask = 0xffff'ffff;
 constexpr std::uint64_t kOneFreeChange = std::uint64_t{1} << 32;
 
-// Places looked at when a new one is wanted and none is free.
+// Entries examined for retirement when a new one is needed and none is free.
 constexpr std::uint32_t kLooksMax = 64;
 
 }  // namespace
@@ -52,9 +52,9 @@ struct alignas(64) BucketTable::Place : Bucket {
         use.fetch_add(kOneUse + 1, std::memory_order_relaxed);
         use.fetch_and(~kRetired, std::memory_order_release);
     }
-    // Requires: prepare() was called, and nobody was told of it.
+    // REQUIRES: prepare() was called, and the entry was not published.
     void take_back() {
-        // Somebody may just be looking at it who knows it from what it was before.
+        // Another thread that knew the entry from its earlier use may be looking at it.
         use.fetch_or(kRetired, std::memory_order_relaxed);
         leave();
     }
@@ -68,7 +68,7 @@ struct alignas(64) BucketTable::Place : Bucket {
         return true;
     }
     void leave() { use.fetch_sub(1, std::memory_order_release); }
-    // Unless it has a user, has had one meanwhile, or is not full.
+    // Fails if the entry has a user, had one meanwhile, or is not full.
     bool retire(Ticks now) {
         std::uint64_t seen = use.load(std::memory_order_acquire);
         if ((seen & (kUsersMask | kRetired)) != 0) return false;
@@ -96,7 +96,8 @@ Bucket* BucketTable::acquire(const ClassHash& hash, Ticks now, const BucketStart
         std::uint64_t seen = group.load(std::memory_order_acquire);
         if (Place* const place = find(seen, hash)) {
             if (!place->enter()) continue;
-            // In this group still, so it is that of the class, and while it has a user it stays.
+            // The group is unchanged, so the entry belongs to the class; while it has a user, it
+            // stays.
             if (group.load(std::memory_order_acquire) == seen) return place;
             place->leave();
             continue;
@@ -132,7 +133,7 @@ void BucketTable::release(Bucket& bucket) {
     place.leave();
 }
 
-// The one of the class that is not being retired.
+// The class's entry, unless it is being retired.
 BucketTable::Place* BucketTable::find(std::uint64_t group, const ClassHash& hash) {
     for (int lane = 0; lane < kWays; ++lane) {
         const std::uint64_t number = lane_of(group, lane);
@@ -161,7 +162,7 @@ bool BucketTable::retire_some(Ticks now) {
     return false;
 }
 
-// One that nobody uses and that is full leaves its group.
+// Removes an unused full entry from its group and frees it.
 bool BucketTable::retire(Place& place, Ticks now) {
     if (!place.retire(now)) return false;
     const auto number = static_cast<std::uint64_t>(&place - places_.get()) + 1;

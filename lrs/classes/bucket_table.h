@@ -10,15 +10,16 @@
 
 namespace fopd::lrs {
 
-// The buckets of a node, one for each class, which its localities share: so a limit is that of the
-// node however many of them there are. A locality looks a class's bucket up once, and keeps it for
-// as long as it knows the class. Bounded memory; any thread; nobody waits for anybody.
+// The buckets of a node, one per class. All localities share them, so a limit applies to the node,
+// however many localities it has. A locality looks a class's bucket up once, and keeps it as long
+// as it knows the class. Memory is bounded; any thread; lock-free.
 class BucketTable {
 public:
     static constexpr std::size_t kCapacityMax = 65535;
     static constexpr std::size_t kCapacity = 32768;
 
-    // `key` is a secret of the node: without it nobody makes two classes share a bucket.
+    // `key` is a secret of the node: without it, a client cannot construct two classes that share a
+    // bucket.
     explicit BucketTable(const HashKey& key, std::size_t capacity = kCapacity);
     ~BucketTable();
     BucketTable(const BucketTable&) = delete;
@@ -26,19 +27,19 @@ public:
 
     const HashKey& key() const { return key_; }
 
-    // The bucket of the class, which is made, and begins as `start`, when there is none. Null when
-    // no more are to be had. Buckets that nobody uses, and that are full, make room for others.
+    // The bucket of the class; a new one begins with `start`. Null if there is no room. Unused full
+    // buckets make room for new ones.
     Bucket* acquire(const ClassHash& hash, Ticks now, const BucketStart& start = {});
-    // Requires: acquire() gave it out, and it was not released since.
+    // REQUIRES: acquire() returned it, and it was not released since.
     void release(Bucket& bucket);
 
-    // In use, or not full when it was last looked at.
+    // Buckets that are in use, or were not full when last checked.
     std::size_t count() const { return count_.load(std::memory_order_relaxed); }
 
 private:
     struct Place;
-    // Up to three places, by number + 1, and how often that has changed, 16 bits each: what a group
-    // holds changes in one step, so that no class is ever in it twice.
+    // Up to three entries of places_, each as index + 1, and a change count, 16 bits each. All
+    // change in one atomic step, so no class is ever in a group twice.
     using Group = std::atomic<std::uint64_t>;
 
     Group& group_of(const ClassHash& hash) { return groups_[hash.low & group_mask_]; }
@@ -54,7 +55,7 @@ private:
     const std::size_t group_mask_;
     const std::unique_ptr<Place[]> places_;
     const std::unique_ptr<Group[]> groups_;
-    // The first free place by number + 1, and above it how often that has changed.
+    // The first free entry as index + 1, and in the upper half a change count.
     std::atomic<std::uint64_t> free_ = 0;
     std::atomic<std::size_t> count_ = 0;
     std::atomic<std::uint32_t> hand_ = 0;

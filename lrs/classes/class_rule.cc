@@ -19,7 +19,7 @@ std::string words_of(KeySet keys) {
 
 }  // namespace
 
-// One as it is, several in braces.
+// A single word as it is, several words in braces.
 std::string one_or_list(const std::vector<std::string>& words) {
     if (words.size() == 1) return words.front();
     std::string list = "{";
@@ -53,7 +53,7 @@ ClassHash ClassRule::class_of(const RequestAttributes& attributes, const HashKey
     hash.add(id);
     classes_by.for_each([&](Key by) {
         switch (by) {
-            // As they are: the same text comes of the same numbers.
+            // Hashed as numbers: equal numbers have equal text.
             case Key::kClient: {
                 std::array<std::uint64_t, 2> words{};
                 std::memcpy(words.data(), attributes.client.data(), sizeof(words));

@@ -13,11 +13,11 @@
 
 namespace fopd::lrs {
 
-// The rule whose classes take what no other rule is for. Always there, always last.
+// The rule for all requests that no other rule matches. It always exists and is always last.
 inline constexpr std::string_view kDefaultRule = "default";
 
-// For whom a rule is, and into which classes it divides them. What each class may have is for the
-// policy to say.
+// Which requests a rule matches, and how it divides them into classes. The policy defines what each
+// class may have.
 struct ClassRule {
     static constexpr std::uint32_t kRankDefault = 1000;
     static constexpr std::uint32_t kRankMax = 1'000'000;
@@ -25,12 +25,12 @@ struct ClassRule {
     std::string name;
     Expression expression;
     KeySet classes_by;                  // A class for each combination of their values.
-    std::uint32_t rank = kRankDefault;  // The lowest is looked at first.
-    std::string expression_text;        // In the shortest form that reads back to the same.
+    std::uint32_t rank = kRankDefault;  // Rules with lower ranks are tested first.
+    std::string expression_text;        // In the shortest form that parses to the same expression.
 
-    // Given by the set it belongs to. `id` is new when other requests are meant, or other classes;
-    // `limits_id` and the bucket when the classes get other limits. The bucket is that of the one
-    // class there is without `classes_by`, else of those for which there is no room.
+    // Set by the rule set. `id` changes when the matched requests or the classes change;
+    // `limits_id` and the bucket change when the limits do. The bucket is that of the only class,
+    // if `classes_by` is empty; otherwise of the classes for which there is no room.
     std::uint64_t id = 0;
     std::uint64_t limits_id = 0;
     std::shared_ptr<Bucket> own_bucket;
@@ -41,28 +41,29 @@ struct ClassRule {
     bool has_same_classes_as(const ClassRule& other) const {
         return expression == other.expression && classes_by == other.classes_by;
     }
-    // The class of a request that the rule is for. Whoever has other limits has another bucket.
+    // The class of a request that matches the rule. With other limits, the class has another
+    // bucket.
     ClassHash class_of(const RequestAttributes& attributes, const HashKey& key) const;
     ClassHash bucket_of(const ClassHash& of_class, const HashKey& key) const;
     ClassHash own_class(const HashKey& key) const;
     // "jobs{job=dd.0 op=read}", or the rule's name alone.
     std::string class_name(const RequestAttributes& attributes) const;
-    // That of the class with the rule's own bucket.
+    // The name of the class that uses the rule's own bucket.
     std::string own_class_name() const;
 
 protected:
-    // As a parser reads it: around what the policy says.
+    // The rule's text as a parser reads it; `options` is the policy's part.
     std::string text_around(const std::string& options) const;
 
 private:
-    // The request's value of a key that names the class. Of several groups it is the first one that
-    // would match the rule if it were the only group: so all members of a group that a rule asks
+    // The request's value of a key that names the class. For a caller with several groups, it is
+    // the first group that would match the rule alone: so all members of a group that a rule tests
     // for are in one class, whatever other groups they have.
     std::string_view text_for(Key by, const RequestAttributes& attributes, Digits& digits) const;
 };
 
-// The default rule is the last, and each other one behind those of its rank. libstdc++ 12's
-// stable_sort is deprecated code. Requires: there is a default rule.
+// Sorts stably by rank, with the default rule last. Written by hand because libstdc++ 12's
+// stable_sort uses deprecated code. REQUIRES: there is a default rule.
 template <typename AnyRule>
 void sort_by_rank(std::vector<AnyRule>& rules) {
     const auto last = std::ranges::find(rules, kDefaultRule, &AnyRule::name);
@@ -74,7 +75,7 @@ void sort_by_rank(std::vector<AnyRule>& rules) {
     }
 }
 
-// One as it is, several in braces.
+// A single word as it is, several words in braces.
 std::string one_or_list(const std::vector<std::string>& words);
 
 }  // namespace fopd::lrs

@@ -20,7 +20,7 @@ public:
     explicit KnownClass(const ClassHash& of) : hash(of) {}
 
     const ClassHash hash;
-    std::uint32_t index = 0;  // In its table. Another class may have it later.
+    std::uint32_t index = 0;  // In its table. May be reused after the class is dropped.
 
 private:
     template <typename Class>
@@ -47,7 +47,7 @@ public:
         const std::uint32_t place = index % kChunkClasses;
         return (chunk->used >> place & 1) == 0 ? nullptr : chunk->at(place);
     }
-    // In the order of their indices. Requires: `visit` adds and drops none.
+    // In the order of their indices. REQUIRES: `visit` does not add or drop classes.
     template <typename Visit>
     void for_each(Visit visit) const {
         for (const auto& chunk : chunks_) {
@@ -62,7 +62,7 @@ public:
         return static_cast<Class*>(known);
     }
 
-    // A class of that hash, made of it and `rest`. Requires: no other has its hash.
+    // Adds a class, constructed from `hash` and `rest`. REQUIRES: no class has this hash.
     template <typename... Rest>
     Class& add(const ClassHash& hash, Rest&&... rest) {
         if (holes_.empty()) add_holes();
@@ -97,8 +97,8 @@ public:
     // Returns null if no class is idle.
     Class* longest_idle() { return idle_.empty() ? nullptr : static_cast<Class*>(&idle_.front()); }
 
-    // Calls `drop` with some of those that have been idle for that time, few in each call, so that
-    // none takes long.
+    // Calls `drop` for classes that have been idle for `after_idle`, only a few in each call, so
+    // that no call takes long.
     template <typename Drop>
     void forget_idle(Instant now, Duration after_idle, Drop drop) {
         if (now < forget_at_) return;
@@ -113,7 +113,7 @@ private:
     static constexpr std::uint32_t kChunkClasses = 64;
     static constexpr int kForgottenMax = 2;
 
-    // Those it uses are made, the others are raw memory.
+    // A class is constructed where its bit is set in `used`; the rest is raw memory.
     struct Chunk {
         Chunk() = default;
         ~Chunk() {
@@ -145,15 +145,15 @@ private:
     }
 
     std::size_t chain_of(const ClassHash& hash) const { return hash.high & (chains_.size() - 1); }
-    // The lowest is the last, which is used first.
+    // The lowest index is last, because holes_ is used from its end.
     void add_holes() {
         const auto first = static_cast<std::uint32_t>(chunks_.size()) * kChunkClasses;
         chunks_.emplace_back();
         for (std::uint32_t i = kChunkClasses; i > 0; --i) holes_.push_back(first + i - 1);
     }
 
-    std::vector<std::unique_ptr<Chunk>> chunks_;  // Null where none of it is used.
-    std::vector<std::uint32_t> holes_;            // The indices that are free.
+    std::vector<std::unique_ptr<Chunk>> chunks_;  // Null: no index of the chunk is used.
+    std::vector<std::uint32_t> holes_;            // The free indices.
     std::vector<KnownClass*> chains_;             // By hash.
     core::IntrusiveList<KnownClass> idle_;
     std::size_t count_ = 0;

@@ -21,7 +21,7 @@ bool read_value(RuleReader& reader, RuleToken& value) {
     return true;
 }
 
-// One, or several in braces.
+// One group, or several in braces.
 bool read_groups(RuleReader& reader, std::vector<std::string>& groups) {
     std::string unused;
     return reader.read_list(unused, [&reader, &groups] {
@@ -51,7 +51,7 @@ bool read_id(RuleReader& reader, Key key, const RuleToken& token,
     return true;
 }
 
-// One, as a client has it.
+// A single address, as a client has it.
 bool check_address(RuleReader& reader, const RuleToken& token) {
     Test::Values values;
     std::string unused;
@@ -61,14 +61,14 @@ bool check_address(RuleReader& reader, const RuleToken& token) {
     return reader.fail(token.column, token.shown() + " is more than one address", "write one");
 }
 
-// As clients come.
+// A known transport scheme.
 bool check_network(RuleReader& reader, const RuleToken& token) {
     Test::Values unused;
     std::string unused_text;
     return reader.add_value(Key::kNetwork, token, unused, unused_text);
 }
 
-// What is no text in a request, or not any.
+// Keys whose value is a number, or text with a required form.
 bool read_number(RuleReader& reader, Key key, const RuleToken& token,
                  RequestAttributes& attributes) {
     std::array<std::uint64_t, 2> words{};
@@ -133,7 +133,7 @@ void DescribedRequest::borrow_texts() {
     attributes_.pool = text_for(Key::kPool);
     attributes_.principal = text_for(Key::kPrincipal);
     attributes_.user = text_for(Key::kUser);
-    // As the transport writes it.
+    // In the transport's form.
     std::string& peer = text_for(Key::kAddress);
     if (peer.find(':') != std::string::npos) peer = '[' + peer + ']';
     if (const std::string& scheme = text_for(Key::kNetwork); !scheme.empty()) {

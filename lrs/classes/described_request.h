@@ -12,8 +12,8 @@
 
 namespace fopd::lrs {
 
-// A request as somebody describes it, "op=read size=4k job=dd.0 group={staff dev}", and the text it
-// borrows. What is not mentioned is empty.
+// A request described in text, "op=read size=4k job=dd.0 group={staff dev}", with the text it
+// refers to. Keys that are not mentioned are empty.
 class DescribedRequest {
 public:
     const RequestAttributes& attributes() const { return attributes_; }

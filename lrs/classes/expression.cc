@@ -18,7 +18,7 @@ bool is_in(const std::vector<NumberRange>& ranges, std::uint64_t number) {
 
 }  // namespace
 
-// Nothing else is a number: no sign, no blank, no overflow.
+// Only decimal digits: no sign, no blank, no overflow.
 std::optional<std::uint64_t> number_in_rule(std::string_view text) {
     if (text.empty()) return std::nullopt;
     std::uint64_t number = 0;
@@ -31,7 +31,7 @@ std::optional<std::uint64_t> number_in_rule(std::string_view text) {
     return number;
 }
 
-// Behind '%' is the interface of a link-local address.
+// After '%' comes the interface of a link-local address, which is ignored.
 bool address_in_rule(std::string_view text, AddressBytes& bytes) {
     return parse_ip(text.substr(0, text.find('%')), bytes);
 }

@@ -13,14 +13,15 @@
 
 namespace fopd::lrs {
 
-// Numbers, or addresses, from one to another, both included.
+// A range of numbers or addresses; both ends are included.
 struct NumberRange {
     std::uint64_t low = 0;
     std::uint64_t high = 0;
 
     friend bool operator==(const NumberRange&, const NumberRange&) = default;
 };
-using AddressBytes = std::array<unsigned char, 16>;  // IPv4 as IPv6 has it, ::ffff:10.0.0.1.
+using AddressBytes =
+    std::array<unsigned char, 16>;  // IPv4 addresses are mapped to IPv6, ::ffff:10.0.0.1.
 struct AddressRange {
     AddressBytes low{};
     AddressBytes high{};
@@ -28,10 +29,10 @@ struct AddressRange {
     friend bool operator==(const AddressRange&, const AddressRange&) = default;
 };
 
-// Looks at one key: whether its value is one of those listed, or none of them.
+// Tests one key: whether its value is one of those listed, or none of them.
 class Test {
 public:
-    // What a value is compared with. Of each kind in any number, in any order.
+    // The values listed in a test: any number of each kind, in any order.
     struct Values {
         std::vector<std::string> texts;  // Sorted by the test.
         std::vector<Glob> globs;
@@ -48,7 +49,7 @@ public:
     Sense sense() const { return sense_; }
     const Values& values() const { return values_; }
     bool matches(const RequestAttributes& attributes) const;
-    // How many values it lets pass. Nothing: nobody can tell.
+    // The number of values that pass the test. Nothing: unknown.
     std::optional<std::size_t> value_count() const;
 
     friend bool operator==(const Test&, const Test&) = default;
@@ -61,18 +62,18 @@ private:
     Values values_;
 };
 
-// Which requests a rule is for: those for which all tests of one of the conjunctions hold.
+// The requests a rule matches: those that pass all tests of at least one conjunction.
 using Conjunction = std::vector<Test>;  // Empty: any request.
 using Expression = std::vector<Conjunction>;
 bool matches(const Conjunction& conjunction, const RequestAttributes& attributes);
 bool matches(const Expression& expression, const RequestAttributes& attributes);
-// What classes are divided by when nobody says: all that is looked at, but for the size.
+// The default `classes_by`: all keys that the expression tests, except the size.
 KeySet default_classes_by(const Expression& expression);
 
 // False when the text is neither an IPv4 nor an IPv6 address.
 bool parse_ip(std::string_view text, AddressBytes& bytes);
 
-// As ranges compare what a request has. Nothing, or false: it is in no range.
+// A request's text as a value to compare with ranges. Nothing or false: not in any range.
 std::optional<std::uint64_t> number_in_rule(std::string_view text);
 bool address_in_rule(std::string_view text, AddressBytes& bytes);
 

@@ -18,7 +18,7 @@ void find_borders(std::string_view piece, std::span<std::uint32_t> borders) {
     }
 }
 
-// Behind the first place of the piece that is not before `from`; npos when there is none.
+// The end of the first occurrence of the piece at or after `from`; npos if there is none.
 std::size_t end_of(std::string_view piece, std::span<const std::uint32_t> borders,
                    std::string_view text, std::size_t from) {
     if (piece.empty()) return from;
@@ -50,7 +50,8 @@ bool Glob::matches(std::string_view text) const {
     if (text.size() < size_min_) return false;
     if (!text.starts_with(pieces_.front()) || !text.ends_with(pieces_.back())) return false;
 
-    // The leftmost place of a piece leaves most room for the others, so no place is tried twice.
+    // The leftmost match of a piece leaves the most room for the next ones, so there is no
+    // backtracking.
     text.remove_suffix(pieces_.back().size());
     std::size_t from = pieces_.front().size();
     std::span<const std::uint32_t> borders = borders_;

@@ -8,11 +8,11 @@
 
 namespace fopd::lrs {
 
-// Text with gaps in it that stand for any text, also none. To match takes time that is linear in
-// the length of the text, whatever the pattern.
+// A pattern: text with gaps, each matching any text, also the empty one. Matching takes time linear
+// in the length of the text, whatever the pattern is.
 class Glob {
 public:
-    // What stands between the gaps: {"a", "b"} is a*b, {"", ""} is *. Requires: not empty.
+    // The texts between the gaps: {"a", "b"} is a*b, {"", ""} is *. REQUIRES: not empty.
     explicit Glob(std::vector<std::string> pieces);
 
     bool matches(std::string_view text) const;
@@ -22,13 +22,13 @@ public:
 
 private:
     std::vector<std::string> pieces_;
-    // For each byte of each piece between two gaps, one behind the other: how long a start of the
-    // piece ends there.
+    // For each byte of each piece between two gaps, concatenated: the length of the longest proper
+    // prefix of the piece that ends at this byte (as in Knuth-Morris-Pratt).
     std::vector<std::uint32_t> borders_;
     std::size_t size_min_ = 0;
 };
 
-// Whether it is a start alone, sim*, or an end alone, *.log.
+// Whether the glob is only a prefix, sim*, or only a suffix, *.log.
 bool is_begin(const Glob& glob);
 bool is_end(const Glob& glob);
 

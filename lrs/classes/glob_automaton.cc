@@ -14,7 +14,7 @@ namespace {
 using Word = BitRows::Word;
 
 constexpr std::uint32_t kByteCount = 256;
-// Words that every machine has instructions for.
+// Vectors that every supported machine has instructions for.
 using Words = Word __attribute__((vector_size(16)));
 constexpr std::size_t kTogether = sizeof(Words) / sizeof(Word);
 constexpr std::size_t kBitsTogether = kTogether * BitRows::kWordBits;
@@ -28,7 +28,7 @@ Words words_at(const Word* from) {
 
 }  // namespace
 
-// One before its first byte, and one behind each byte.
+// One state before its first byte, and one after each byte.
 std::size_t GlobAutomaton::places_of(const Glob& glob) {
     std::size_t places = 1;
     for (const std::string& piece : glob.pieces()) places += piece.size();
@@ -70,7 +70,7 @@ void GlobAutomaton::finish() {
 }
 
 void GlobAutomaton::run(std::string_view text, Places& places) const {
-    // Nothing moves on from in front of the first place.
+    // Nothing is shifted into the first state.
     std::array<Word, 1 + kPlacesMax / BitRows::kWordBits> rows[2];
     rows[0][0] = rows[1][0] = 0;
     const Word* const gaps = gaps_.data();

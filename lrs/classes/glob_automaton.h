@@ -13,19 +13,19 @@
 
 namespace fopd::lrs {
 
-// Many globs that read a text together. A bit stands for how far a glob has come; all move on with
-// each byte of the text, 64 at a time. What it takes is the length of the text times the places of
-// all globs by 64, whatever the text is.
+// Matches many globs against a text at once, as a bit-parallel automaton. Each state of a glob is a
+// bit; each byte of the text advances 64 states at a time. The time is the length of the text times
+// the number of states divided by 64, whatever the text is.
 class GlobAutomaton {
 public:
     static constexpr std::size_t kPlacesMax = 16384;
 
-    // How many places of the automaton a glob takes.
+    // The number of states a glob needs.
     static std::size_t places_of(const Glob& glob);
 
-    // Requires: there is room for its places.
+    // REQUIRES: there is room for its states.
     void add(const Glob& glob, std::uint32_t number);
-    // After the last was added, before the first is looked for.
+    // After the last add(), before the first find().
     void finish();
 
     bool empty() const { return place_count_ == 0; }
@@ -50,13 +50,13 @@ private:
 
     void run(std::string_view text, Places& places) const;
 
-    std::vector<Added> added_;  // Until it is finished.
+    std::vector<Added> added_;  // Empty after finish().
     std::size_t place_count_ = 0;
     std::size_t words_ = 0;
-    BitRows by_byte_;          // For each byte: the places that are reached with it.
-    std::vector<Word> first_;  // Where each glob begins,
-    std::vector<Word> gaps_;   // where it stays with any byte,
-    std::vector<Word> last_;   // and where it has matched.
+    BitRows by_byte_;          // For each byte: the states it can lead to.
+    std::vector<Word> first_;  // The first state of each glob,
+    std::vector<Word> gaps_;   // the states that any byte keeps (gaps),
+    std::vector<Word> last_;   // and the accepting states.
     std::vector<std::uint32_t> number_at_;
 };
 

@@ -10,7 +10,7 @@
 
 namespace fopd::lrs {
 
-// In which of many ranges a value lies, whose owners are small numbers.
+// Finds which of many ranges contain a value. The owners of the ranges are small numbers.
 template <typename Value>
 class IntervalIndex {
 public:
@@ -20,7 +20,8 @@ public:
         ends_.push_back({.at = {high, true}, .owner = owner, .is_start = false});
     }
 
-    // After the last was added: a row for each span between two ends, with those it is part of.
+    // After the last add(): makes a row for each span between two ends, with the owners of all
+    // ranges that cover it.
     void finish(BitRows& rows, std::size_t owner_count) {
         if (ends_.empty()) return;
         std::ranges::sort(ends_, {}, &End::at);
@@ -40,14 +41,14 @@ public:
     }
 
     bool empty() const { return spans_.empty(); }
-    // The row of the span that the value is in; null: it is before the first.
+    // The row of the span that contains the value; null if the value is before the first span.
     const std::uint32_t* find(const Value& value) const {
         const auto behind = std::ranges::upper_bound(spans_, Edge{value, false}, {}, &Span::from);
         return behind == spans_.begin() ? nullptr : &(behind - 1)->row;
     }
 
 private:
-    // A value, and whether what begins there begins behind it.
+    // A value, and whether the span begins after it rather than at it.
     using Edge = std::pair<Value, bool>;
     struct End {
         Edge at;
@@ -59,7 +60,7 @@ private:
         std::uint32_t row;
     };
 
-    std::vector<End> ends_;  // Until it is finished.
+    std::vector<End> ends_;  // Empty after finish().
     std::vector<Span> spans_;
 };
 

@@ -11,18 +11,18 @@
 
 namespace fopd::lrs {
 
-// What rules can look at.
+// The properties of a request that rules can test.
 enum class Key : std::uint8_t {
     kAddress,    // The client's host, "10.0.0.1".
-    kClient,     // What it calls itself, 32 hexadecimal digits.
+    kClient,     // The client's id, 32 hexadecimal digits.
     kGroup,      //
     kJob,        //
-    kNetwork,    // How the client came, "tcp".
-    kObject,     // Its id, 32 hexadecimal digits; empty where there is none.
+    kNetwork,    // The transport's scheme, "tcp".
+    kObject,     // The object's id, 32 hexadecimal digits; empty if there is none.
     kOp,         // The name of the type of fop.
     kPool,       //
     kPrincipal,  //
-    kSize,       // Bytes of data that move: a number, all others are text.
+    kSize,       // Bytes of data to move: a number; all other keys are texts.
     kUser,       //
 };
 inline constexpr std::size_t kKeyCount = 11;
@@ -40,7 +40,7 @@ constexpr std::optional<Key> find_key(std::string_view name) {
     return std::nullopt;
 }
 
-// Some of the keys.
+// A set of keys.
 class KeySet {
 public:
     constexpr void add(Key key) { bits_ = static_cast<std::uint16_t>(bits_ | bit_of(key)); }
@@ -48,7 +48,7 @@ public:
     constexpr bool has_all_of(KeySet other) const { return (other.bits_ & ~bits_) == 0; }
     constexpr bool is_empty() const { return bits_ == 0; }
 
-    // Calls `visit` with each, in the order of their names.
+    // Calls `visit` with each key, in the order of their names.
     template <typename Visit>
     void for_each(Visit visit) const {
         for (std::size_t i = 0; i < kKeyCount; ++i) {
@@ -65,13 +65,13 @@ private:
     std::uint16_t bits_ = 0;
 };
 
-// The text a request has for a key, in `digits` where it is a number; of its groups the first.
-// Requires: not the size; the request stays as it is for as long as the text is used.
+// The request's text for a key, written into `digits` if it is a number; the first one of several
+// groups. REQUIRES: the key is not kSize; the request does not change while the text is used.
 using Digits = std::array<char, 32>;
 std::string_view text_of(Key key, const RequestAttributes& attributes, Digits& digits);
 
-// Calls `visit` with each text that rules compare for a key, while it returns true. Whether it
-// always did. Requires: not the size.
+// Calls `visit` with each text that rules compare for a key, until it returns false. Returns
+// whether every call returned true. REQUIRES: the key is not kSize.
 template <typename Visit>
 bool for_each_text(Key key, const RequestAttributes& attributes, Visit visit) {
     if (key == Key::kGroup && attributes.groups.size() > 1) {

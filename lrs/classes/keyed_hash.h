@@ -22,8 +22,8 @@ struct HashKey {
     std::uint64_t second = 0;
 };
 
-// In the manner of SipHash-1-3, with a result of 128 bits, over the numbers and texts it is given
-// one by one. Each text counts with its length, so that "a","bc" differs from "ab","c".
+// A hash similar to SipHash-1-3, with a result of 128 bits, of the numbers and texts added one by
+// one. Each text includes its length, so that "a","bc" differs from "ab","c".
 class KeyedHash {
 public:
     explicit KeyedHash(const HashKey& key) : state_(key.first, key.second) {}
@@ -50,7 +50,7 @@ public:
     }
 
 private:
-    // Requires: no more bytes than a word has.
+    // REQUIRES: no more bytes than a word has.
     static std::uint64_t word_of(std::string_view bytes) {
         std::uint64_t word = 0;
         std::memcpy(&word, bytes.data(), bytes.size());

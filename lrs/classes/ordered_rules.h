@@ -14,23 +14,23 @@
 
 namespace fopd::lrs {
 
-// Rules in the order they are looked at, of which the first that is for a request decides. The last
-// is the default rule, which is for every request. Never changed, only replaced; any thread.
+// Rules in the order in which they are tested: the first that matches a request decides. The last
+// is the default rule, which matches every request. Immutable, replaced as a whole; any thread.
 class OrderedRules {
 public:
     virtual ~OrderedRules() = default;
 
-    // Each change has a version of its own, higher than all before.
+    // Each change has its own version, higher than all earlier ones.
     std::uint64_t version() const { return version_; }
     virtual std::size_t count() const = 0;
-    // Requires: `index` is below count(), here and below.
+    // REQUIRES, here and below: `index` is below count().
     virtual const ClassRule& at(std::size_t index) const = 0;
-    // As a file of rules has it.
+    // The rule as in a file of rules.
     virtual std::string text(std::size_t index) const = 0;
-    // The index of the rule for such a request.
+    // The index of the rule that decides for such a request.
     std::size_t index_for(const RequestAttributes& attributes, RuleMemo* memo = nullptr) const {
         const auto first = index_.first_for(attributes, memo);
-        ENSURE(first.has_value());  // The default rule at least.
+        ENSURE(first.has_value());  // The default rule matches every request.
         return *first;
     }
     std::vector<std::string> names() const {
@@ -45,7 +45,7 @@ protected:
 };
 using OrderedRulesPtr = std::shared_ptr<const OrderedRules>;
 
-// Those of one policy.
+// The rules of one policy.
 template <typename AnyRule>
 class OrderedRulesOf : public OrderedRules {
 public:
@@ -53,7 +53,7 @@ public:
     const AnyRule& rule_for(const RequestAttributes& attributes, RuleMemo* memo = nullptr) const {
         return rules_[index_for(attributes, memo)];
     }
-    // Null: there is none.
+    // Null: there is no such rule.
     const AnyRule* find(std::string_view name) const {
         const auto rule = std::ranges::find(rules_, name, &AnyRule::name);
         return rule == rules_.end() ? nullptr : &*rule;

@@ -23,7 +23,7 @@ Pace::Pace(const Limit& limit, Unit unit) {
     ENSURE(limit.burst / kBurstSecondsMax <= limit.per_second);
     const Wide second = static_cast<Wide>(kTicksPerSecond) << kFractionBits;
     cost_ = static_cast<std::uint64_t>((second + limit.per_second - 1) / limit.per_second);
-    // So many operations cost as much as so many times one.
+    // The cost of n operations is exactly n times the rounded cost of one.
     if (unit == Unit::kOperations) cost_ = static_cast<std::uint64_t>(cost_of(1)) << kFractionBits;
     depth_ = cost_of(limit.burst);
 }

@@ -7,7 +7,7 @@
 
 namespace fopd::lrs {
 
-// How much of something may be done: so much in each second, and so much at once after a pause.
+// A rate limit: an amount per second, and a burst that may be used at once after a pause.
 struct Limit {
     std::uint64_t per_second = 0;
     std::uint64_t burst = 0;
@@ -15,22 +15,22 @@ struct Limit {
     friend bool operator==(const Limit&, const Limit&) = default;
 };
 
-// 10 ms of the rate, and at least one.
+// 10 ms of the rate, but at least 1.
 std::uint64_t default_burst(std::uint64_t per_second);
 
-// A limit as the bucket computes with it: what one of the things costs, and how much of the cost
-// may be borrowed from the past.
+// A limit in the form the bucket uses: the cost of one unit, and the depth, up to which unused time
+// accumulates.
 class Pace {
 public:
-    // What is limited: operations are taken one by one, bytes by any number.
+    // The unit that is limited: operations are taken one by one, bytes in any number.
     enum class Unit : std::uint8_t { kOperations, kBytes };
 
     static constexpr std::uint64_t kPerSecondMax = 1'000'000'000'000;
-    // Seconds of the rate.
+    // The largest burst, in seconds of the rate.
     static constexpr std::uint64_t kBurstSecondsMax = 24UL * 60 * 60;
 
     Pace() = default;  // No limit.
-    // Requires: 1 <= per_second <= kPerSecondMax, 1 <= burst <= per_second * kBurstSecondsMax.
+    // REQUIRES: 1 <= per_second <= kPerSecondMax, 1 <= burst <= per_second * kBurstSecondsMax.
     Pace(const Limit& limit, Unit unit);
 
     bool is_limit() const { return depth_ > 0; }
@@ -40,7 +40,7 @@ public:
 private:
     static constexpr int kFractionBits = 24;
 
-    std::uint64_t cost_ = 0;  // Of one, in ticks with kFractionBits behind the point.
+    std::uint64_t cost_ = 0;  // Of one unit, in ticks with kFractionBits fractional bits.
     Ticks depth_ = 0;
 };
 

@@ -8,14 +8,14 @@
 
 namespace fopd::lrs {
 
-// Which of many is next in time; of those with one time, who came in first. Entries are taken out
-// at the top alone: what has become untrue in the middle stays until it gets there.
+// A heap of entries by time, and by order of entry if the time is the same. Entries are removed at
+// the top only; a stale entry stays until it gets there.
 class ReadyHeap {
 public:
     struct Entry {
         Ticks at = 0;
-        std::uint32_t order = 0;  // Different for each, and later ones have more; it may wrap.
-        std::uint32_t index = 0;  // Of the class or line that is ready.
+        std::uint32_t order = 0;  // Unique and increasing; it may wrap.
+        std::uint32_t index = 0;  // Of the ready class or line.
     };
 
     bool empty() const { return entries_.empty(); }

@@ -7,7 +7,7 @@
 
 namespace fopd::lrs {
 
-// How many requests, and how many bytes, there were in each of the last one to two seconds.
+// The rate of requests and bytes during the last one to two seconds.
 class RecentRate {
 public:
     struct Amount {
@@ -29,7 +29,7 @@ public:
         rolled.roll(now);
         const Duration seen = (rolled.has_previous_ ? kWindow : Duration::zero()) +
                               std::max(now - rolled.start_, Duration::zero());
-        // In less than a moment nothing is a rate yet.
+        // At least one window, so that the first requests do not count as a high rate.
         const double seconds = in_seconds(std::max(seen, kWindow));
         const auto sum = [&](std::uint64_t Amount::* part) {
             return static_cast<double>(rolled.previous_.*part + rolled.current_.*part);

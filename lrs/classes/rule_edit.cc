@@ -6,7 +6,7 @@ namespace fopd::lrs {
 
 namespace {
 
-// What some editors put in front of UTF-8.
+// Some editors write it at the start of UTF-8 files.
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 }  // namespace

@@ -8,24 +8,24 @@
 
 namespace fopd::lrs {
 
-// How rules are changed by hand, of whatever policy they are.
+// A change of rules by hand, for any policy.
 struct RuleEdit {
     enum class Verb : std::uint8_t {
-        kAdd,     // A new rule, behind those of its rank.
-        kChange,  // "NAME [EXPRESSION] [OPTION=…] …": what is not said stays.
-        kDel,     // By its name. The default rule stays.
-        kLoad,    // All rules of a file, and no others.
+        kAdd,     // A new rule, after those of the same rank.
+        kChange,  // "NAME [EXPRESSION] [OPTION=…] …": parts not given stay.
+        kDel,     // Removes a rule by its name, except the default rule.
+        kLoad,    // Replaces all rules by those of a file.
     };
 
     Verb verb = Verb::kAdd;
     std::string_view text{};
-    // Refused when the rules have another version meanwhile.
+    // Refused if the rules have a different version now.
     std::optional<std::uint64_t> only_at = std::nullopt;
 };
 
-// No file of rules is longer: it has room for as many as there may be, each as long as may be.
+// The largest file of rules: room for the most and longest rules allowed.
 inline constexpr std::size_t kRuleFileBytesMax = 5UL << 20;
-// Besides the default rule.
+// Without the default rule.
 inline constexpr std::size_t kRulesMax = 1024;
 
 // A rule of a file.
@@ -33,8 +33,8 @@ struct RuleLine {
     std::size_t number;  // From 1.
     std::string_view text;
 };
-// A rule a line, which ends as in UNIX or in DOS; blank lines and those that begin with '#' do not
-// count.
+// One rule per line; lines end with LF or CR LF. Blank lines and lines that begin with '#' are
+// ignored.
 std::vector<RuleLine> rule_lines(std::string_view text);
 
 }  // namespace fopd::lrs

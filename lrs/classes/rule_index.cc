@@ -8,13 +8,13 @@ namespace fopd::lrs {
 
 namespace {
 
-// Whether a test that asks for values follows another test of its key.
+// Whether a key has several tests, at least one of which is kOneOf.
 bool has_doubles(const Conjunction& conjunction) {
     KeySet listed;
     KeySet seen;
     for (const Test& test : conjunction) {
         const bool is_list = test.sense() == Test::Sense::kOneOf;
-        // What has none of several lists has none of all of them together.
+        // Several kNoneOf tests of a key are equal to one with all their values.
         if (listed.has(test.key()) || (is_list && seen.has(test.key()))) return true;
         seen.add(test.key());
         if (is_list) listed.add(test.key());
@@ -76,7 +76,7 @@ void RuleIndex::add(const Conjunction& conjunction) {
     const auto number = static_cast<std::uint32_t>(expression_of_.size());
     for (ByKey& by : keys_) by.else_passes.push_back(true);
     if (has_doubles(conjunction)) {
-        // No key holds it back.
+        // The index lets it always pass; the tests are evaluated one by one.
         doubles_.emplace_back(number, conjunction);
         return;
     }
@@ -130,8 +130,8 @@ std::optional<std::size_t> RuleIndex::first_for(const RequestAttributes& attribu
         Alternatives hits;
         std::fill_n(hits.begin(), words, BitRows::Word{0});
         find_hits(static_cast<Key>(i), attributes, memo, std::span(hits).first(words));
-        // A value that is listed lets those pass that it would not without, and holds back those
-        // that ask for none of the list.
+        // A listed value inverts the result: kOneOf tests that list it pass, kNoneOf tests that
+        // list it fail.
         for (std::size_t word = 0; word < words; ++word)
             left[word] &= by.unlisted[word] ^ hits[word];
     }

@@ -21,12 +21,12 @@ public:
     static constexpr std::size_t kAlternativesMax = ValueMemo::kOwnersMax;
     static constexpr std::size_t kValuesMax = 16384;
     static constexpr std::size_t kRangesMax = 4096;
-    // Of patterns that have more than a start or an end.
+    // States of globs that are not only a prefix or suffix.
     static constexpr std::size_t kGlobPlacesMax = GlobAutomaton::kPlacesMax;
-    // Alternatives that ask one key twice for values: these are looked at one by one.
+    // Alternatives with several tests of one key; these are evaluated one by one.
     static constexpr std::size_t kDoubleMax = 64;
 
-    // One more rule. What is too much then, if anything.
+    // Adds the expression of a rule. Returns the limit that is now exceeded, if any.
     std::optional<RuleMistake> add(const Expression& expression);
 
 private:
@@ -39,34 +39,34 @@ private:
     std::size_t doubles_ = 0;
 };
 
-// What one core remembers of the values that it looked up in an index. For another index it has to
-// be a new one.
+// One core's cache of values looked up in an index. Another index needs a new one.
 struct RuleMemo {
     std::array<ValueMemo, kKeyCount> by_key;
 };
 
-// Finds the first of many expressions that is for a request, in a time that hardly depends on how
-// many there are: the request's value of each key is looked up once, which tells at once for all
-// alternatives which of them it lets pass.
+// Finds the first of many expressions that matches a request, in time that hardly depends on their
+// number: the request's value of each key is looked up once, which yields a bit for each
+// alternative that passes.
 class RuleIndex {
 public:
     RuleIndex() = default;
-    // Requires: they are no more than RuleSum allows.
+    // REQUIRES: within the limits of RuleSum.
     template <typename Rules>
     explicit RuleIndex(const Rules& rules) {
         for (const auto& rule : rules) add(rule.expression);
         finish();
     }
 
-    // Its number. Nothing: none is for it.
+    // Its position in the list of rules. Nothing: none matches.
     std::optional<std::size_t> first_for(const RequestAttributes& attributes,
                                          RuleMemo* memo = nullptr) const;
 
 private:
-    // What one key has to say about the alternatives.
+    // The tests of one key, for all alternatives.
     struct ByKey {
         bool is_asked = false;
-        std::vector<bool> else_passes;  // Without a value that is listed; until it is finished.
+        std::vector<bool> else_passes;  // Per alternative: passes if the value is not listed. Empty
+                                        // after finish().
         std::vector<BitRows::Word> unlisted;
         ValueIndex values;
     };
@@ -79,9 +79,9 @@ private:
                    std::span<BitRows::Word> hits) const;
 
     std::size_t expression_count_ = 0;
-    std::vector<std::uint32_t> expression_of_;  // Of each alternative.
+    std::vector<std::uint32_t> expression_of_;  // For each alternative, its expression.
     std::array<ByKey, kKeyCount> keys_;
-    // Those that the keys alone do not decide, by their numbers.
+    // Alternatives that find_hits() cannot decide, by their numbers.
     std::vector<std::pair<std::uint32_t, Conjunction>> doubles_;
 };
 

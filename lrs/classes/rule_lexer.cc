@@ -54,7 +54,7 @@ public:
 
 private:
     static bool is_blank(char c) { return c == ' ' || c == '\t'; }
-    // The first byte or character that is no text, if there is one.
+    // The first byte or character that is not printable text, if any.
     std::optional<RuleMistake> find_no_text() const {
         std::string_view left = text_;
         for (std::size_t column = 1; !left.empty(); ++column) {
@@ -75,7 +75,7 @@ private:
     }
     bool at_end() const { return position_ == text_.size(); }
     char here() const { return text_[position_]; }
-    // A character has a column however many bytes it has.
+    // Columns count characters, not bytes.
     void advance() {
         ++position_;
         const bool is_start = at_end() || (static_cast<unsigned char>(here()) & 0xc0U) != 0x80U;
@@ -139,7 +139,7 @@ private:
         advance();
         if (!token.has_gaps()) token.pieces.push_back(token.text);
         token.text += '*';
-        // Several gaps side by side are one.
+        // Adjacent gaps are one gap.
         if (token.pieces.size() == 1 || !token.pieces.back().empty()) token.pieces.emplace_back();
     }
 
@@ -176,7 +176,7 @@ private:
 };
 
 void append_piece(std::string& to, std::string_view piece, bool in_quotes) {
-    // Two dots are a range.
+    // Unquoted, two dots are a range.
     in_quotes = in_quotes || piece.find("..") != std::string_view::npos;
     in_quotes =
         in_quotes || std::ranges::any_of(piece, [](char c) { return c == '*' || ends_word(c); });

@@ -10,27 +10,27 @@
 
 namespace fopd::lrs {
 
-// What is wrong with a rule, where, and what would be right.
+// What is wrong with a rule, where, and how to correct it.
 struct RuleMistake {
-    std::size_t line = 0;    // Of a file or a list of rules, from 1; 0: there was one rule alone.
-    std::size_t column = 1;  // Counts characters, from 1; 0: it is about no rule.
+    std::size_t line = 0;    // In a file or list of rules, from 1; 0: a single rule.
+    std::size_t column = 1;  // In characters, from 1; 0: not about a particular rule.
     std::string wrong;
     std::string right;
 };
-// "line 3, column 12: what is wrong; what would be right".
+// "line 3, column 12: what is wrong; how to correct it".
 std::string to_string(const RuleMistake& mistake);
 
-// All that is wrong with several rules, in the order of their lines; or with one.
+// The mistakes of one rule or of several, in the order of their lines.
 class RuleMistakes : public std::vector<RuleMistake> {
 public:
     RuleMistakes() = default;
-    // NOLINTNEXTLINE(google-explicit-constructor): one is some.
+    // NOLINTNEXTLINE(google-explicit-constructor): one mistake is a list of mistakes.
     RuleMistakes(RuleMistake only) { push_back(std::move(only)); }
 };
-// One a line.
+// One mistake per line.
 std::string to_string(const RuleMistakes& mistakes);
 
-// No rule is longer.
+// The longest rule.
 inline constexpr std::size_t kRuleBytesMax = 4096;
 
 // A word or sign of a rule.
@@ -52,20 +52,20 @@ struct RuleToken {
 
     Kind kind = Kind::kEnd;
     std::size_t column = 1;
-    std::string text;  // Of a word, without quotes; a gap is a '*'.
-    // Of a word that has gaps: what stands between them.
+    std::string text;  // Of a word, without quotes; gaps are written as '*'.
+    // The texts between the gaps of a word that has gaps.
     std::vector<std::string> pieces;
     bool has_quotes = false;
 
     bool has_gaps() const { return !pieces.empty(); }
-    // What people wrote, for messages.
+    // As the user wrote it, for messages.
     std::string shown() const;
 };
 
-// The tokens of a rule, of which the last is kEnd.
+// The tokens of a rule; the last is kEnd.
 std::expected<std::vector<RuleToken>, RuleMistake> split_rule(std::string_view text);
 
-// Appends a word that reads back to this text, or to these pieces with gaps between them.
+// Appends a word that parses to this text, or to these pieces with gaps between them.
 void append_rule_word(std::string& to, std::string_view text);
 void append_rule_word(std::string& to, const std::vector<std::string>& pieces);
 

@@ -13,7 +13,7 @@ void RuleListCheck::fail(std::size_t line, RuleMistake mistake) {
 
 void RuleListCheck::add(std::size_t line, const ClassRule& rule) {
     if (!line_of_.try_emplace(rule.name, line).second) return fail(line, double_rule(rule.name));
-    // What is too much is so from its line on, and told once.
+    // An exceeded limit is reported once, at the line that exceeds it.
     if (is_too_much_) return;
     if (rule.name != kDefaultRule) ++count_;
     auto mistake = sum_.add(rule.expression);

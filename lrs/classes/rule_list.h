@@ -18,29 +18,29 @@
 
 namespace fopd::lrs {
 
-// All that is wrong with a list of rules, as it is read line by line.
+// Collects the mistakes of a list of rules while it is read line by line.
 class RuleListCheck {
 public:
-    // What else was found is counted.
+    // Further mistakes are only counted.
     static constexpr std::size_t kMistakesMax = 100;
 
     void fail(std::size_t line, RuleMistake mistake);
-    // A rule that was read.
+    // Adds a rule that was parsed.
     void add(std::size_t line, const ClassRule& rule);
     bool is_good() const { return mistakes_.empty(); }
     RuleMistakes mistakes() &&;
 
 private:
     RuleMistakes mistakes_;
-    std::size_t more_ = 0;  // Beyond those.
+    std::size_t more_ = 0;  // Mistakes beyond kMistakesMax.
     std::size_t more_line_ = 0;
-    std::map<std::string, std::size_t> line_of_;  // Of each name.
-    std::size_t count_ = 0;                       // Besides the default rule.
+    std::map<std::string, std::size_t> line_of_;  // For each name.
+    std::size_t count_ = 0;                       // Without the default rule.
     RuleSum sum_;
     bool is_too_much_ = false;
 };
 
-// The rules, in the order of the lines: all, or all that is wrong with them.
+// The rules in the order of the lines, or all mistakes.
 template <typename AnyRule, typename Parse>
 std::expected<std::vector<AnyRule>, RuleMistakes> read_rules(std::span<const RuleLine> lines,
                                                              Parse parse) {
@@ -53,24 +53,24 @@ std::expected<std::vector<AnyRule>, RuleMistakes> read_rules(std::span<const Rul
             continue;
         }
         check.add(line.number, *parsed);
-        // What is beyond that is read to see what is wrong with it, and not kept.
+        // Rules beyond the limit are parsed for their mistakes, but not kept.
         if (rules.size() <= kRulesMax) rules.push_back(*std::move(parsed));
     }
     if (!check.is_good()) return std::unexpected(std::move(check).mistakes());
     return rules;
 }
 
-// How the rules of one policy are read and changed by hand.
+// How the rules of one policy are parsed and changed by hand.
 template <typename AnyRule>
 struct RuleGrammar {
     std::expected<AnyRule, RuleMistake> (*parse)(std::string_view text);
-    // "NAME [EXPRESSION] [OPTION=…] …": what is not said stays as it is in `old`.
+    // "NAME [EXPRESSION] [OPTION=…] …": parts not given stay as in `old`.
     std::expected<AnyRule, RuleMistake> (*parse_change)(std::string_view text, const AnyRule& old);
-    std::string_view plain_default;  // The default rule where nobody gives one.
-    std::string_view keep_default;   // What to do in place of removing it.
+    std::string_view plain_default;  // The default rule if none is given.
+    std::string_view keep_default;   // What to do instead of removing it.
 };
 
-// The rules of a file, or all that is wrong with them.
+// The rules of a file, or all mistakes.
 template <typename AnyRule>
 std::expected<std::vector<AnyRule>, RuleMistakes> read_rules(std::string_view file,
                                                              const RuleGrammar<AnyRule>& grammar) {
@@ -78,7 +78,7 @@ std::expected<std::vector<AnyRule>, RuleMistakes> read_rules(std::string_view fi
     return read_rules<AnyRule>(rule_lines(file), grammar.parse);
 }
 
-// The rules after a change by hand, in an order that sort_by_rank() completes.
+// The rules after a change by hand; the caller sorts them by rank.
 template <typename AnyRule>
 std::expected<std::vector<AnyRule>, RuleMistakes> edited_rules(
     const OrderedRulesOf<AnyRule>& before, const RuleEdit& edit,
@@ -118,7 +118,7 @@ std::expected<std::vector<AnyRule>, RuleMistakes> edited_rules(
     return rules;
 }
 
-// As the configuration has them: without the default rule that nobody gave.
+// The rules' texts for the configuration, without an implicit default rule.
 template <typename AnyRule>
 std::vector<std::string> texts_of(const std::vector<AnyRule>& rules,
                                   const RuleGrammar<AnyRule>& grammar) {
@@ -130,7 +130,7 @@ std::vector<std::string> texts_of(const std::vector<AnyRule>& rules,
     return texts;
 }
 
-// Of rules that were read one by one.
+// Checks the limits for rules that were parsed one by one.
 template <typename Rules>
 std::optional<RuleMistake> too_much(const Rules& rules) {
     if (rules.size() > kRulesMax + 1) return too_many_rules();

@@ -41,7 +41,7 @@ std::string shown_options(const RuleOptions& options, const char* before_last) {
     return text;
 }
 
-// How other languages join tests.
+// Words and signs that other languages use to combine tests.
 bool is_and_or_or(const RuleToken& token) {
     constexpr std::array<std::string_view, 8> kWords{"and", "AND", "And", "or",
                                                      "OR",  "Or",  "|",   "||"};

@@ -14,7 +14,7 @@
 
 namespace fopd::lrs {
 
-// The options that the rules of a policy have.
+// The option words of a policy's rules.
 struct RuleOptions {
     std::string_view policy{};
     std::span<const std::string_view> words{};
@@ -23,17 +23,17 @@ inline constexpr std::array<std::string_view, 6> kTbfWords{"rate", "each", "burs
                                                            "all",  "rank", "by"};
 inline constexpr std::array<std::string_view, 6> kMclockWords{"reservation", "weight", "limit",
                                                               "soft_limit",  "rank",   "by"};
-// Of all policies: who writes an option of another one is told whose it is.
+// For all policies, so that a message can name the policy an option belongs to.
 inline constexpr RuleOptions kTbfOptions{.policy = "tbf", .words = kTbfWords};
 inline constexpr RuleOptions kMclockOptions{.policy = "mclock", .words = kMclockWords};
 inline constexpr std::array kRuleOptions{kMclockOptions, kTbfOptions};
 
-// Reads the parts that the rules of all policies have, one after the other: docs/formats/rules.md.
-// What reads says whether it was there; if not, there is a mistake.
+// Parses the parts of rules that all policies share, one after the other: docs/formats/rules.md.
+// The read functions return false after recording a mistake.
 class RuleReader {
 public:
     using Kind = RuleToken::Kind;
-    // Without one nothing is to be read but failed().
+    // If the text could not be split into tokens, only failed() may be called.
     explicit RuleReader(std::string_view text, const RuleOptions& options = {});
 
     bool is_split() const { return !mistake_; }
@@ -47,42 +47,43 @@ public:
 
     const RuleToken& here() const { return tokens_[position_]; }
     bool at_end() const { return here().kind == Kind::kEnd; }
-    // What was here.
+    // Returns the current token and advances.
     const RuleToken& next();
     bool take(Kind kind);
     bool expect(Kind kind, const char* right);
     bool read_plain_word(const char* right);
     bool read_size(const RuleToken& token, std::uint64_t& size);
     bool add_value(Key key, const RuleToken& token, Test::Values& values, std::string& text);
-    // One, or several in braces; `read` takes the word here. `text` gets the braces and blanks.
+    // Reads one word, or several in braces; `read` takes the current word. Braces and blanks are
+    // appended to `text`.
     template <typename Read>
     bool read_list(std::string& text, Read read);
 
     // -- parts of a rule --
 
     bool read_name(std::string& name);
-    // Neither at the end nor at an option.
+    // Whether the current token is neither the end nor an option.
     bool begins_expression() const { return !at_end() && !is_option(here()); }
-    // Into the rule, also its text and what classes are divided by when nobody says.
+    // Sets the rule's expression, its text, and the default classes_by.
     bool read_expression(ClassRule& rule);
     bool read_key(Key& key);
-    // The word of an option and its sign. The word stays where it is.
+    // Reads an option's word and its sign. The returned token stays valid.
     const RuleToken* read_option_word(const char* right);
-    // What may follow "rank=" and "by=".
+    // Read the value after "rank=" and "by=".
     bool read_rank(std::uint32_t& rank);
     bool read_classes(KeySet& keys);
-    // That the rule default is for everything. Requires: the rule was read.
+    // Checks that a rule named default matches everything. REQUIRES: the rule was read.
     bool check_default(const ClassRule& rule, const char* example);
 
 private:
     bool is_option(const RuleToken& token) const;
-    // Whether it is one of another policy's rules, which is a mistake then.
+    // Records a mistake and returns true if the token is an option of another policy's rules.
     bool fail_foreign(const RuleToken& token);
     bool read_conjunction(ClassRule& rule);
     bool read_test(Conjunction& conjunction, std::string& text);
     bool read_comparison(const RuleToken& sign, Test::Values& values, std::string& text);
     bool open_list(std::size_t& column, std::string& text);
-    // Whether there is another word in a list, or its end.
+    // The next item of a list: a word or the list's end.
     enum class Item : std::uint8_t { kWord, kEnd, kMistake };
     Item next_item(std::size_t list_column, bool is_first, std::string& text);
 

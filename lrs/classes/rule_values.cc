@@ -14,12 +14,12 @@ namespace fopd::lrs {
 namespace {
 
 constexpr std::string_view kHex = "0123456789abcdef";
-// Of an address, and of one from its first dot on.
+// The characters of an address, and of the part from its first dot on.
 constexpr std::string_view kIp = "0123456789abcdef:.";
 constexpr std::string_view kIpEnd = "0123456789.";
-// How a client may come; mem is within a process.
+// The transports' schemes; mem is within a process.
 constexpr std::array<std::string_view, 3> kNetworks{"mem", "tcp", "verbs"};
-// IPv4 as IPv6 has it, and the addresses beside it.
+// The range of IPv4 addresses mapped to IPv6, and the addresses next to it.
 constexpr AddressBytes kFourFirst{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 constexpr AddressBytes kFourLast{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
 constexpr AddressBytes kBeforeFour{0, 0, 0,    0,    0,    0,    0,    0,
@@ -28,10 +28,10 @@ constexpr AddressBytes kBehindFour{0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
 bool is_four(const AddressBytes& bytes) {
     return kFourFirst <= bytes && bytes <= kFourLast;
 }
-// Nobody means a short word with a longer one.
+// Longer words get no suggestion: they cannot be misspelt short words.
 constexpr std::size_t kNearBytesMax = 64;
 
-// Whether there may be a request for it that a policy sees.
+// Whether requests of this type are seen by policies.
 bool is_ruled(const fop::FopType& type) {
     return type.lane == Lane::kData;
 }
@@ -54,7 +54,7 @@ std::vector<std::string> op_words() {
     return words;
 }
 
-// Both ends of "a..b".
+// The two ends of "a..b".
 std::optional<std::pair<std::string_view, std::string_view>> range_of(const RuleToken& token) {
     if (token.has_quotes || token.has_gaps()) return std::nullopt;
     const std::string_view text = token.text;
@@ -63,8 +63,8 @@ std::optional<std::pair<std::string_view, std::string_view>> range_of(const Rule
     return std::pair(text.substr(0, dots), text.substr(dots + 2));
 }
 
-// An address that is text to whoever compares it: one with its interface, "fe80::1%eth0", or that
-// of a client of which the transport knows none.
+// Addresses that are compared as text: with an interface, "fe80::1%eth0", or "unknown", which the
+// transport reports for a client without a known address.
 bool is_text_of_address(std::string_view text) {
     const std::size_t percent = text.find('%');
     if (percent == std::string_view::npos) return text == "unknown";
@@ -74,7 +74,7 @@ bool is_text_of_address(std::string_view text) {
            percent + 1 < text.size();
 }
 
-// The last `bits` of an address, all zero or all one.
+// Sets the last `bits` of an address to all zeros or all ones.
 void fill_bits(AddressBytes& bytes, unsigned bits, bool ones) {
     for (std::size_t i = bytes.size(); i > 0 && bits > 0; --i) {
         const unsigned here = std::min(bits, 8U);
@@ -102,7 +102,7 @@ private:
             case Key::kNetwork: return add_network(token);
             case Key::kOp: return add_op(token);
             case Key::kObject:
-                // That of a request that is about none yet.
+                // "" matches requests without an object.
                 if (token.has_quotes && token.text.empty()) return add_one(token.text);
                 return add_id(token);
             case Key::kClient: return add_id(token);
@@ -193,7 +193,7 @@ private:
                     did_you_mean(token.text, {kNetworks.begin(), kNetworks.end()}));
     }
 
-    // 32 hexadecimal digits, or some of them.
+    // 32 hexadecimal digits, or a pattern of them.
     bool add_id(const RuleToken& token) {
         std::vector<std::string> pieces = token.pieces;
         if (!token.has_gaps()) pieces.push_back(token.text);
@@ -236,7 +236,7 @@ private:
         return true;
     }
 
-    // Addresses of IPv4 are compared as IPv6 has them, and lie in none of its ranges.
+    // IPv4 addresses are compared in their mapped form, but are not part of any IPv6 range.
     void add_range(const AddressRange& range) {
         if (is_four(range.low) || range.high < kFourFirst || kFourLast < range.low) {
             values_.addresses.push_back(range);
@@ -248,7 +248,7 @@ private:
             values_.addresses.push_back({.low = kBehindFour, .high = range.high});
     }
 
-    // Parts of an address; behind '%' is the name of an interface.
+    // A pattern of an address; after '%' comes an interface's name.
     bool add_address_glob(const RuleToken& token) {
         std::vector<std::string> pieces = token.pieces;
         bool has_dot = false;

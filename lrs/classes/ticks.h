@@ -7,13 +7,13 @@
 
 namespace fopd::lrs {
 
-// Time in sixteenths of a nanosecond: what a request costs is rounded up to a tick, so a million
-// requests a second lose 63 us of each second at most, and a time line of 18 years fits.
+// Time in sixteenths of a nanosecond. A request's cost is rounded up to a tick, so at a million
+// requests a second at most 63 us of each second are lost, and the range is 18 years.
 using Ticks = std::int64_t;
 
 inline constexpr Ticks kTicksPerNs = 16;
 inline constexpr Ticks kTicksPerSecond = 1'000'000'000 * kTicksPerNs;
-// Two of them can be added. Two years and more: nothing that waits so long is worth a figure.
+// The sum of two does not overflow. More than two years, longer than any useful wait.
 inline constexpr Ticks kTicksMax = Ticks{1} << 60;
 inline constexpr Ticks kNeverTicks = Ticks{1} << 62;
 

@@ -17,17 +17,17 @@
 
 namespace fopd::lrs {
 
-// The values that many tests of one key list: which of them have a value is found at once. The
-// tests' owners are small numbers.
+// The values listed by many tests of one key: finds at once which tests list a given value. The
+// owners of the tests are small numbers.
 class ValueIndex {
 public:
     void add(const Test::Values& values, std::uint32_t owner);
-    // After the last was added, before the first is looked for.
+    // After the last add(), before the first find().
     void finish(std::size_t owner_count);
 
-    // Whether it takes much longer to find a value than to remember it.
+    // Whether finding a value takes much longer than a look-up in a ValueMemo.
     bool is_dear() const { return !globs_.empty() || !addresses_.empty(); }
-    // Adds the owners of those that have the value. Requires: `owners` has a bit for each owner.
+    // Sets the bits of the owners that list the value. REQUIRES: `owners` has a bit for each owner.
     void find(std::string_view text, std::span<BitRows::Word> owners) const;
     void find(std::uint64_t number, std::span<BitRows::Word> owners) const;
 
@@ -41,7 +41,7 @@ private:
         using is_transparent = void;
     };
     struct Text {
-        std::vector<std::uint32_t> owners;  // Until it is finished.
+        std::vector<std::uint32_t> owners;  // Empty after finish().
         std::uint32_t row = 0;
     };
 
@@ -49,7 +49,7 @@ private:
     std::unordered_map<std::string, Text, Hash, std::equal_to<>> texts_;
     AffixIndex begins_{AffixIndex::Side::kBegin};
     AffixIndex ends_{AffixIndex::Side::kEnd};
-    GlobAutomaton globs_;  // What is no start and no end: the number is the owner.
+    GlobAutomaton globs_;  // Globs that are neither prefix nor suffix; the number is the owner.
     IntervalIndex<std::uint64_t> numbers_;
     IntervalIndex<AddressBytes> addresses_;
 };

@@ -14,14 +14,14 @@
 
 namespace fopd::lrs {
 
-// Which owners an index found for the texts it was last asked for. Each text has one place, which
-// it takes from another; a long one, and one with many owners, has none. Who asks with new texts
-// all the time pays for the index each time, and little more. One core.
+// Caches which owners an index found for recent texts. Each text has one possible entry, in which
+// it replaces another text; long texts, and texts with many owners, are not cached. A client that
+// always sends new texts costs little more than the look-up in the index. One core.
 class ValueMemo {
 public:
     static constexpr std::size_t kOwnersMax = 4096;
 
-    // Adds the owners of those that have the value. Requires: it is the index of all calls before;
+    // Sets the bits of the owners that list the value. REQUIRES: `index` is the same in all calls;
     // `owners` has a bit for each owner.
     void find(const ValueIndex& index, std::string_view text, std::span<BitRows::Word> owners) {
         if (text.size() > kTextBytesMax) return index.find(text, owners);
@@ -41,7 +41,7 @@ public:
 
 private:
     static constexpr std::size_t kPlaces = 1024;
-    static constexpr std::size_t kTextBytesMax = 40;  // Every address is shorter.
+    static constexpr std::size_t kTextBytesMax = 40;  // All addresses are shorter.
     static constexpr std::uint8_t kRememberedMax = 11;
 
     struct alignas(64) Place {
@@ -52,7 +52,7 @@ private:
             size = static_cast<std::uint8_t>(of.copy(text.data(), text.size()));
             count = 0;
         }
-        // With one too many it is of no text.
+        // With one owner too many, the entry becomes invalid.
         void add(std::size_t owner) {
             if (count < kRememberedMax) owners[count] = static_cast<std::uint16_t>(owner);
             if (count <= kRememberedMax) ++count;
@@ -65,7 +65,7 @@ private:
     };
     static_assert(sizeof(Place) == 64);
 
-    std::vector<Place> places_;  // Made with the first text.
+    std::vector<Place> places_;  // Allocated on first use.
 };
 
 }  // namespace fopd::lrs

@@ -9,14 +9,14 @@
 
 namespace fopd::lrs {
 
-// What a request costs, in parts of what one without data does.
+// The cost of a request, in units of 1/kCostOfOne of a request without data.
 using Cost = std::int64_t;
 
 inline constexpr Cost kCostOfOne = 1024;
-// More than any request has. What costs is multiplied with is less than 2^29.
+// More than any request costs. A cost is multiplied by less than 2^29.
 inline constexpr Cost kCostMax = Cost{1} << 34;
 
-// One for the request, and one for each so many bytes of its data; null: data costs nothing.
+// One for the request, and one for each `unit` bytes of its data; null: data costs nothing.
 class CostModel {
 public:
     static constexpr std::uint64_t kUnit = 64UL * 1024;
@@ -39,13 +39,13 @@ private:
     std::uint64_t unit_ = kUnit;
 };
 
-// So many requests without data in a second, and what that makes of a cost: the time to the next.
+// A rate of requests without data per second; converts a cost to the time until the next request.
 class CostPace {
 public:
     static constexpr std::uint64_t kPerSecondMax = 100'000'000;
 
-    CostPace() = default;  // None.
-    // Requires: 1 <= per_second <= kPerSecondMax.
+    CostPace() = default;  // No rate.
+    // REQUIRES: 1 <= per_second <= kPerSecondMax.
     explicit CostPace(std::uint64_t per_second)
         : pace_({.per_second = per_second * kCostOfOne, .burst = 1}, Pace::Unit::kBytes) {}
 

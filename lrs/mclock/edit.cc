@@ -11,10 +11,11 @@ std::expected<MclockSettings, RuleMistakes> edit_mclock(const MclockSettings& se
     if (!changed) return std::unexpected(std::move(changed.error()));
     MclockSettings next = settings;
     next.rules = texts_of(*changed, kMclockGrammar);
-    // They must read back, also where they are longer than what was said, and fit together.
+    // The generated texts must parse too, as they may be longer than the user's, and must be
+    // consistent.
     const auto loaded = MclockRules::load(next.rules, rules);
     if (!loaded) {
-        // Their places are none in what was said.
+        // Line and column refer to the generated text, not to the user's.
         RuleMistake mistake = loaded.error().front();
         mistake.line = 0;
         mistake.column = 1;

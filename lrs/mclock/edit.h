@@ -8,7 +8,8 @@
 
 namespace fopd::lrs {
 
-// The settings whose rules, which are `rules`, were changed so: as a whole or not at all.
+// The settings after a change of their rules, completely or not at all. `rules` are the parsed
+// rules of `settings`.
 std::expected<MclockSettings, RuleMistakes> edit_mclock(const MclockSettings& settings,
                                                         const MclockRules::Ptr& rules,
                                                         const RuleEdit& edit);

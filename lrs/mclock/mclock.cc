@@ -14,19 +14,19 @@ namespace fopd::lrs {
 
 namespace {
 
-// How far a class that waits may be behind what is reserved, and get it all the same.
+// How far a class with waiting requests may fall behind its reservation and still get all of it.
 constexpr Ticks kReservationLateMax = kTicksPerSecond;
-// And behind its limit: whoever asks late takes nothing from it.
+// The same for its limit: late polling does not reduce the rate.
 constexpr Ticks kLimitLateMax = kTicksPerSecond / 100;
-// How far ahead of the others' shares its reservation takes a class, in such requests: when there
-// is enough for all again, it waits no longer for them than this.
+// The most requests by which a reservation can put a class's share ahead of the others': when there
+// is capacity for all again, the class waits for no more than this.
 constexpr std::int64_t kAheadMax = 64;
-// Classes that get below their limits in one step, so that none takes long.
+// Classes taken out of the at-limit state in one step, so that no step takes long.
 constexpr int kEndedMax = 8;
-// Entries of classes that are gone beside those of others.
+// Stale entries allowed in addition to as many as there are valid ones.
 constexpr std::size_t kStaleMax = 64;
 
-// With 8 bits behind the point the weight 1000 is exact to a part in 4 million.
+// With 8 fractional bits, weight 1000 is exact to one part in 4 million.
 constexpr int kShareBits = 8;
 constexpr std::int64_t share_step(std::uint32_t weight) {
     return (std::int64_t{1} << 24) / weight;
@@ -35,7 +35,7 @@ constexpr std::int64_t share_of(Cost cost, std::int64_t step) {
     return std::max<std::int64_t>(1, (cost * step) >> kShareBits);
 }
 static_assert(kCostMax <= std::numeric_limits<std::int64_t>::max() / share_step(1));
-// Lines are moved back before they come to the end of the numbers.
+// Share lines are moved back before they overflow.
 constexpr std::int64_t kVirtualMax = std::int64_t{1} << 60;
 
 Duration in_duration_of(Ticks ticks) {
@@ -58,7 +58,7 @@ struct alignas(64) Mclock::TrafficClass : KnownClass {
     Request& head() { return static_cast<Request&>(waiting.front()); }
     bool is_soft() const { return rule->shares.is_soft; }
     bool is_at_limit(Ticks now) const { return limit != nullptr && limit->paid_at() > now; }
-    // Its lines begin when it began to wait, or not too long ago.
+    // Its lines start when its requests began to wait, but at most `late_max` ago.
     Ticks start(Ticks now, Ticks late_max) const { return std::max(busy_since, now - late_max); }
     bool take_limit(Ticks now, Ticks time) const {
         return limit == nullptr || limit->take_from(start(now, kLimitLateMax), now, time);
@@ -66,30 +66,30 @@ struct alignas(64) Mclock::TrafficClass : KnownClass {
     bool take_reservation(Ticks now, Ticks time) const {
         return reservation->take_from(start(now, kReservationLateMax), now, time);
     }
-    // What its head has waited for because of the limit.
+    // How long its first request has been delayed by the limit.
     Ticks throttled_ticks(Ticks now) const {
         if (queued == 0 || limit == nullptr) return 0;
         return std::max<Ticks>(0, std::min(limit->paid_at(), now) - since);
     }
 
-    // What each push and pop looks at comes first, side by side.
+    // The members that each push and pop reads come first, in adjacent memory.
     core::IntrusiveList<PolicyPlace> waiting;
     const MclockRule* rule;
-    std::int64_t step;  // Of its share, for a cost of one.
+    std::int64_t step;  // Of its share line, for a cost of one.
     Virtual share = 0;
     std::uint64_t queued = 0;
-    Meter* limit = nullptr;        // Null: none.
-    Meter* reservation = nullptr;  // The same.
-    Ticks busy_since = 0;          // Something has waited since then.
-    Ticks since = 0;               // The head is the head since then.
-    std::uint32_t order = 0;       // Different for each.
+    Meter* limit = nullptr;        // Null: no limit.
+    Meter* reservation = nullptr;  // Null: no reservation.
+    Ticks busy_since = 0;          // Requests have waited without a break since then.
+    Ticks since = 0;               // When the first request became the first.
+    std::uint32_t order = 0;       // Unique.
     State state = State::kIdle;
     std::array<bool, kQueueCount> has_entry{};
-    bool is_limited = false;  // Counts among those for whom there is no room for ever.
-    bool is_new = true;       // It never waited.
+    bool is_limited = false;  // Counted in limited_count_.
+    bool is_new = true;       // It never had a waiting request.
     ClassTally tally;
 
-    Bucket* bucket = nullptr;  // Of the table, if it has one there.
+    Bucket* bucket = nullptr;  // In the table of buckets, if it has one there.
     std::string name;
 };
 
@@ -152,8 +152,8 @@ void Mclock::push(Request& request, Instant now) {
     if (++to.queued > 1) return;
     to.KnownClass::unlink();
     to.since = to.busy_since = ticks_at(now);
-    // A new class begins as if it had just had its turn: new ones that keep coming, each where the
-    // others are, would be before these for ever.
+    // A new class begins as if it had just had a turn: otherwise a stream of new classes, each
+    // starting at the others' share, would always go first.
     const Virtual begin = to.is_new ? share_of(cost_of(request), to.step) : 0;
     to.share = std::max(to.share, virtual_now_ + begin);
     to.is_new = false;
@@ -192,16 +192,17 @@ void Mclock::let_pass(Request& request, Instant now) {
     remove(request);
 }
 
-// -- whose turn it is --
+// -- choosing the next request --
 
-// Those whose limit lets something go again. Whether there may be more of them.
+// Makes classes ready whose limit allows a request again. Returns whether there may be more of
+// them.
 bool Mclock::end_limits(Ticks now) {
     for (int ended = 0; ended < kEndedMax;) {
         if (queues_[kAtLimits].empty() || queues_[kAtLimits].top().at > now) return false;
         TrafficClass* const known = settle_top(kAtLimits);
         if (known == nullptr || known->is_at_limit(now)) continue;
         ++ended;
-        // While it was held back it was no one's turn: it gains none by that but the next.
+        // A class gains no share while it is held back, except for its next turn.
         known->share =
             std::max(known->share, virtual_now_ - share_of(cost_of(known->head()), known->step));
         known->state = State::kReady;
@@ -216,7 +217,8 @@ Request* Mclock::pop_reserved(Ticks now) {
         if (first == nullptr) continue;
         const Cost cost = cost_of(first->head());
         const Ticks throttled = first->throttled_ticks(now);
-        // A soft limit counts it, and holds it back no more than what is over it.
+        // A request from the reservation is charged to a soft limit, too, but is not held back by
+        // it.
         const Ticks limit_time = first->rule->limit_pace.time_of(cost);
         const bool has_limit = first->take_limit(now, limit_time);
         if (!has_limit && !first->is_soft()) continue;
@@ -237,7 +239,7 @@ Request* Mclock::pop_by_share(Ticks now) {
         if (first == nullptr) continue;
         const Cost cost = cost_of(first->head());
         const Ticks throttled = first->throttled_ticks(now);
-        // Another locality may have been here.
+        // Another locality may have taken the tokens.
         if (!first->take_limit(now, first->rule->limit_pace.time_of(cost))) {
             set_state(*first, now);
             continue;
@@ -249,8 +251,8 @@ Request* Mclock::pop_by_share(Ticks now) {
     return nullptr;
 }
 
-// What is over the limit is not counted: when others want something again, what its class may have
-// is what it always was.
+// Requests beyond a soft limit are not charged to the limit: when other classes have requests
+// again, the class still has its full limit.
 Request* Mclock::pop_over_limit(Ticks now) {
     while (!queues_[kOverLimits].empty()) {
         TrafficClass* const first = settle_top(kOverLimits);
@@ -351,7 +353,7 @@ void Mclock::enter_queues(TrafficClass& known) {
     enter(known, kOverLimits);
 }
 
-// Requires: something waits.
+// REQUIRES: a request waits.
 void Mclock::set_state(TrafficClass& known, Ticks now) {
     known.state = known.is_at_limit(now) ? State::kAtLimit : State::kReady;
     enter_queues(known);
@@ -364,7 +366,7 @@ void Mclock::leave_waiting(TrafficClass& from, Request& request) {
         from.state = State::kIdle;
         classes_.fell_idle(from, now_);
     }
-    // When all is done nobody is ahead of anybody.
+    // When nothing waits, no class is ahead of another.
     if (queued_ == 0) virtual_now_ = virtual_most_;
 }
 
@@ -395,7 +397,7 @@ Mclock::TrafficClass& Mclock::class_of(const Request& request, const MclockRule&
         return made;
     }
 
-    // What came before, when there was no room, must go before.
+    // Earlier requests of the rule's own class, from when there was no room, must be served first.
     TrafficClass* const own = classes_.find(rule.own_class(share_.buckets->key()));
     if (own != nullptr && own->queued > 0) return *own;
     if (!make_room()) return own_class_of(rule);
@@ -439,7 +441,7 @@ bool Mclock::make_room() {
     return true;
 }
 
-// Its meters stay where they are: a bucket until it is full, others for as long as the rule.
+// Its meters remain: a bucket until it is full, a reservation's meters as long as the rule.
 void Mclock::drop_class(TrafficClass& gone) {
     ENSURE(gone.queued == 0);
     past_[gone.rule->id].add(gone.tally.totals());
@@ -452,7 +454,7 @@ void Mclock::drop_class(TrafficClass& gone) {
 
 // -- figures --
 
-// The rules of a set stand side by side, in their order.
+// The rules of a set are contiguous, in their order.
 ClassView Mclock::view_of(TrafficClass& known, Instant now) const {
     const Ticks ticks = ticks_at(now);
     return {.name = known.name,

@@ -20,7 +20,7 @@
 
 namespace fopd::lrs {
 
-// What the policies of a node's localities have in common.
+// The shared state of the policies of a node's localities.
 struct MclockShare {
     std::shared_ptr<BucketTable> buckets{};
     MclockRules::Ptr rules{};
@@ -29,19 +29,19 @@ struct MclockShare {
     friend bool operator==(const MclockShare&, const MclockShare&) = default;
 };
 
-// The policy of a locality. Without a share it has rules and meters of its own, whose key is made
-// of the seed. Requires: the settings were checked.
+// Creates the policy of a locality. Without a share it has rules and meters of its own, with a hash
+// key made from the seed. REQUIRES: the settings were checked.
 std::unique_ptr<Policy> make_mclock(const MclockSettings& settings, const MclockShare& share,
                                     std::uint64_t seed);
 
-// Makes the share, and keeps up with the settings. One thread.
+// Creates the shared state, and updates it to the settings. Used by one thread.
 class MclockNode final : public RuleBook {
 public:
-    // The rules have higher versions than that.
+    // The versions of rules are higher than `version`.
     explicit MclockNode(std::uint64_t seed, std::uint64_t version = 0)
         : seed_(seed), version_(version) {}
 
-    // Rules that are as before keep their classes and meters. Requires: the settings were checked.
+    // Unchanged rules keep their classes and meters. REQUIRES: the settings were checked.
     const MclockShare& share(const MclockSettings& settings);
 
     OrderedRulesPtr rules(const PolicySettings& settings, Instant now) override;
@@ -51,29 +51,28 @@ public:
 private:
     const std::uint64_t seed_;
     const std::uint64_t version_;
-    MclockShare share_;  // Made when somebody wants it.
+    MclockShare share_;  // Created on first use.
     MclockSettings settings_{};
 };
 
-// Shares: rules divide the requests into classes, and each class has what is reserved for it first,
-// and of the rest as its weight says, up to its limit. Requests of a class are served in the order
-// they came. What is reserved and what limits are the node's: the classes of all its localities
-// have the same meters. Weights are those of a locality.
+// Reservations, weights and limits: rules divide the requests into classes. Each class first gets
+// what is reserved for it; the rest is divided by weight, up to each class's limit. Requests of a
+// class are served in the order of arrival. Reservations and limits are those of the node: a class
+// has the same meters in all localities. Weights count within a locality.
 //
-// A class may have something reserved: a time line on which it is served once for each request that
-// it pays for, and which falls behind by a second at most while it waits. Its limit is such a line
-// too, which falls behind by 10 ms at most. Neither gains anything while nothing waits. A third
-// line, of no time, is the class's share: what it was served, divided by its weight. The class
-// whose is the least is next, and one that comes begins where the others are; a new one a turn
-// later.
+// A class has up to three time lines. The reservation line advances with each request served from
+// the reservation, and may fall behind real time by one second while requests wait. The limit line
+// works the same way, and may fall behind by 10 ms. Neither accumulates anything while no request
+// waits. The share line is virtual time: the cost served, divided by the weight. The class with the
+// lowest share is next; a class that becomes busy starts at the others' present share, and a new
+// class one turn later.
 class Mclock final : public Policy {
 public:
     struct Options {
-        // Classes it knows at a time, besides those that reserve something; those that wait for
-        // nothing make room for others, and when there is none, new ones are one class of their
-        // rule.
+        // The most classes without a reservation that are known at a time. Idle classes make room
+        // for new ones; if no class is idle, requests of unknown classes of a rule form one class.
         std::size_t classes_max = 16384;
-        // A class that is not used for so long is forgotten.
+        // A class that has no requests for this long is forgotten.
         Duration forget_after = 60s;
     };
 
@@ -89,17 +88,18 @@ public:
     bool visit_classes(Instant now, const ClassVisitor& visitor) override;
 
     std::size_t class_count() const { return classes_.count(); }
-    // Of each class, and of each rule with what its forgotten classes had, by the rules' order.
+    // Figures of each class, and of each rule including its forgotten classes, in the order of the
+    // rules.
     std::vector<ClassFigures> class_figures(Instant now);
     std::vector<ClassFigures> rule_figures(Instant now);
 
 private:
-    // What was served, divided by the weight.
+    // Virtual time: the cost served, divided by the weight.
     using Virtual = std::int64_t;
-    // Where a class is looked for, if anything of it waits.
+    // The state of a class's waiting requests; kIdle: none waits.
     enum class State : std::uint8_t { kIdle, kReady, kAtLimit };
-    // Each class has one entry in each at most. What it says is never later than what is true: it
-    // is looked at again when it gets to the top.
+    // Each class has at most one entry in each queue. An entry's key is never later than the
+    // class's true key; it is checked when it gets to the top.
     enum Queue : std::size_t { kReserved, kByShare, kAtLimits, kOverLimits };
     static constexpr std::size_t kQueueCount = 4;
     struct TrafficClass;
@@ -119,8 +119,8 @@ private:
     void charge_share_reserved(TrafficClass& of, Cost cost);
     void move_lines_back();
 
-    // The class whose entry is at the top; null when that was of no use and is gone, or was early
-    // and is corrected.
+    // The class of the top entry; null if that entry was stale and has been removed, or was too
+    // early and has been corrected.
     TrafficClass* settle_top(Queue queue);
     static bool belongs(const TrafficClass& known, Queue queue);
     static std::int64_t key_of(const TrafficClass& known, Queue queue);
@@ -135,19 +135,19 @@ private:
     ClassView view_of(TrafficClass& known, Instant now) const;
 
     const MclockShare share_;
-    RuleMemo memo_;  // Of the share's rules.
+    RuleMemo memo_;  // Belongs to the share's rules.
     const Options options_;
 
     ClassTable<TrafficClass> classes_;
-    std::size_t limited_count_ = 0;  // Classes that reserve nothing.
+    std::size_t limited_count_ = 0;  // Classes without a reservation.
     std::array<ReadyHeap, kQueueCount> queues_;
-    std::size_t stale_count_ = 0;  // Entries of classes that are gone.
+    std::size_t stale_count_ = 0;  // Entries of dropped classes.
     std::uint32_t last_order_ = 0;
-    Virtual virtual_now_ = 0;   // How far those are that are served by their shares.
-    Virtual virtual_most_ = 0;  // How far the farthest is.
+    Virtual virtual_now_ = 0;   // The share at which classes are served now.
+    Virtual virtual_most_ = 0;  // The highest share of any class.
     std::uint64_t queued_ = 0;
-    Instant now_{};                              // The last that was said.
-    std::map<std::uint64_t, ClassTotals> past_;  // Of forgotten classes, by their rule's id.
+    Instant now_{};                              // The time of the last call.
+    std::map<std::uint64_t, ClassTotals> past_;  // Sums of forgotten classes, by rule id.
 };
 
 }  // namespace fopd::lrs

@@ -10,9 +10,9 @@
 
 namespace fopd::lrs {
 
-// The meters of a rule's classes, of which there are only so many: each has its own from its first
-// request on, and keeps it. So no class that was promised something goes without for want of room.
-// Any thread; nobody waits for anybody.
+// The meters of a rule's classes, whose number is fixed: each class gets its own at its first
+// request, and keeps it. So a class with a reservation never lacks one for want of room. Any
+// thread; lock-free.
 class ReservedClasses {
 public:
     struct Meters {
@@ -22,7 +22,7 @@ public:
 
     explicit ReservedClasses(std::size_t class_count);
 
-    // Those of the class. Null when there are more classes than were announced.
+    // The meters of the class. Null if there are more classes than `class_count`.
     Meters* find_or_add(const ClassHash& hash);
 
 private:

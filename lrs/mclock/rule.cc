@@ -20,7 +20,7 @@ std::uint64_t times(std::uint64_t a, std::uint64_t b) {
     return __builtin_mul_overflow(a, b, &product) ? kUncounted : product;
 }
 
-// How many ops pass all tests of them.
+// The number of fop types that pass all tests of kOp.
 std::uint64_t op_count(const Conjunction& conjunction) {
     return static_cast<std::uint64_t>(
         std::ranges::count_if(fop::kFopTypes, [&](const fop::FopType& type) {
@@ -33,7 +33,7 @@ std::uint64_t op_count(const Conjunction& conjunction) {
         }));
 }
 
-// How many values of `key` there are that a conjunction is for.
+// The number of values of `key` that pass the conjunction.
 std::uint64_t value_count(const Conjunction& conjunction, Key key) {
     if (key == Key::kOp) return op_count(conjunction);
     std::uint64_t count = kUncounted;
@@ -43,7 +43,7 @@ std::uint64_t value_count(const Conjunction& conjunction, Key key) {
     return count;
 }
 
-// At most so many classes does a rule make.
+// The most classes a rule can make.
 std::uint64_t class_count(const ClassRule& rule) {
     if (rule.classes_by.is_empty()) return 1;
     std::uint64_t sum = 0;
@@ -56,9 +56,9 @@ std::uint64_t class_count(const ClassRule& rule) {
     return std::max<std::uint64_t>(sum, 1);
 }
 
-// What the options of a rule say, and where.
+// A rule's options and their columns.
 struct MclockOptions {
-    using Rate = std::optional<std::uint64_t>;  // Nothing: none.
+    using Rate = std::optional<std::uint64_t>;  // Nothing: no rate.
 
     std::size_t reservation_column = 0;
     std::size_t limit_column = 0;
@@ -74,7 +74,7 @@ class MclockRuleParser {
 public:
     explicit MclockRuleParser(std::string_view text) : reader_(text, kMclockOptions) {}
 
-    // A whole rule, or what is different in `old`.
+    // Parses a whole rule, or a change of `old`.
     std::expected<MclockRule, RuleMistake> run(const MclockRule* old) {
         if (!reader_.is_split()) return reader_.failed();
         MclockRule rule;

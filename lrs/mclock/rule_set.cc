@@ -9,7 +9,7 @@ namespace fopd::lrs {
 
 namespace {
 
-// Of the rules that reserve, those that a message names.
+// The most reserving rules that a message lists.
 constexpr std::size_t kNamedMax = 16;
 
 }  // namespace

@@ -19,13 +19,13 @@ public:
     using Ptr = std::shared_ptr<const MclockRules>;
     using Loaded = std::expected<Ptr, RuleMistakes>;
 
-    // These rules, of which those that are as they were in `before` keep their classes and meters.
-    // Without a default rule it has the weight 1.
+    // Parses the rules. Rules that are the same in `before` keep their classes and meters. If no
+    // default rule is given, it has weight 1.
     static Loaded load(std::span<const std::string> rules, const Ptr& before = nullptr);
-    // The default rule alone.
+    // Only the default rule.
     static Ptr none(std::uint64_t version);
 
-    // What all classes reserve together.
+    // The sum of the reservations of all classes.
     std::uint64_t reserved_per_second() const;
     // "gold 2 x 500/s, silver 100/s".
     std::string reservations_text() const;

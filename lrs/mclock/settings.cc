@@ -40,7 +40,7 @@ config::TypePtr<std::uint64_t> operations_per_second() {
         });
 }
 
-// What only all rules together show.
+// Checks that need all rules together.
 void check_mclock(const MclockSettings& settings, config::Complaints& complaints) {
     const auto loaded = MclockRules::load(settings.rules);
     if (!loaded) {

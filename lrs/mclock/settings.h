@@ -11,11 +11,13 @@
 
 namespace fopd::lrs {
 
-// What there is to set of mclock. The rules are such as MclockRules::load() takes.
+// The settings of mclock. The rules are texts for MclockRules::load().
 struct MclockSettings {
-    // What the node can do in a second, in requests without data: what is reserved has to fit.
+    // What the node can do per second, in requests without data: the sum of reservations must not
+    // exceed it.
     std::optional<std::uint64_t> capacity{};
-    std::optional<std::uint64_t> cost_unit = CostModel::kUnit;  // Bytes that cost as much as one.
+    std::optional<std::uint64_t> cost_unit =
+        CostModel::kUnit;  // Bytes that cost as much as a request without data.
     std::vector<std::string> rules{};
 
     friend bool operator==(const MclockSettings&, const MclockSettings&) = default;
@@ -23,7 +25,7 @@ struct MclockSettings {
 
 config::Record<MclockSettings> mclock_record();
 
-// What is wrong with what these rules reserve in all. Nothing: it fits.
+// Why the sum of reservations is not allowed. Nothing: it is.
 std::optional<RuleMistake> overbooked(const MclockSettings& settings, const MclockRules& rules);
 
 }  // namespace fopd::lrs

@@ -23,7 +23,7 @@ std::string rates_of(const Limits& limits) {
     return one_or_list(rates);
 }
 
-// Those that go without saying are not said.
+// Default bursts are omitted.
 std::string bursts_of(const Limits& limits) {
     std::vector<std::string> bursts;
     const auto add = [&bursts](const std::optional<Limit>& limit, auto format) {

@@ -7,18 +7,18 @@
 
 namespace fopd::lrs {
 
-// One rule, and what each of its classes may have.
+// A rule, and the limits of each of its classes.
 struct Rule : ClassRule {
     Limits limits;
-    Limits all_limits;  // Of its classes together.
+    Limits all_limits;  // Of all its classes together.
 
-    // Given by the set it belongs to. The bucket is that of all its classes; with other limits it
-    // is another one.
+    // Set by the rule set. The bucket is shared by all classes of the rule; it is replaced when
+    // `all_limits` changes.
     Paces paces;
     Paces all_paces;
     std::shared_ptr<Bucket> all_bucket;
 
-    // As parse_rule() reads it.
+    // In the form that parse_rule() reads.
     std::string text() const;
 };
 

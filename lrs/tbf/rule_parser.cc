@@ -17,7 +17,7 @@ using Rate = config::Rate;
 constexpr std::uint64_t kOperationsMax = 1'000'000'000;
 constexpr const char* kRatesMax = ", at most 1000000000/s and 1TB/s";
 
-// What an option of rates says.
+// The value of a rate option.
 struct Rates {
     bool is_blocked = false;
     std::optional<std::uint64_t> operations;
@@ -35,7 +35,7 @@ struct Rates {
     }
 };
 
-// What the options of a rule say, as far as they were there.
+// The options that were given.
 struct Options {
     std::optional<Rates> each;
     std::optional<Rates> all;
@@ -50,7 +50,7 @@ class RuleParser {
 public:
     explicit RuleParser(std::string_view text) : reader_(text, kTbfOptions) {}
 
-    // A whole rule, or what is different in `old`.
+    // Parses a whole rule, or a change of `old`.
     std::expected<Rule, RuleMistake> run(const Rule* old) {
         if (!reader_.is_split()) return reader_.failed();
         Rule rule;
@@ -102,7 +102,7 @@ private:
         }
         Rates& rates = said.emplace();
         std::size_t count = 0;
-        bool is_whole = false;  // A word that leaves no room for others.
+        bool is_whole = false;  // A word after which no other is allowed.
         std::string unused;
         return reader_.read_list(unused, [&] {
             const RuleToken& token = reader_.next();
@@ -160,7 +160,7 @@ private:
         });
     }
 
-    // -- all together --
+    // -- all options together --
 
     bool apply(const Options& options, Rule& rule) {
         if (options.each) rule.limits = options.each->limits();

@@ -63,7 +63,7 @@ void RuleRevisions::settle(Rule& rule, const Rule* old, Instant now) {
     rule.own_bucket = bucket;
 }
 
-// The bucket of all its classes. `old` is the rule they are of, if it was there before.
+// Sets up the bucket of all classes. `old` is the same rule before the change, if it existed.
 void RuleRevisions::settle_all(Rule& rule, const Rule* old, Instant now) {
     rule.all_paces = Paces(rule.all_limits);
     if (old != nullptr && old->all_limits == rule.all_limits) {

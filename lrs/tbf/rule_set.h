@@ -21,7 +21,7 @@ extern const RuleGrammar<Rule> kTbfGrammar;
 class RuleSet final : public OrderedRulesOf<Rule> {
 public:
     using OrderedRulesOf::find;
-    // Null: there is none.
+    // Null: there is no such rule.
     const Rule* find(std::uint64_t id) const;
 
 private:
@@ -29,19 +29,19 @@ private:
 };
 using RuleSetPtr = std::shared_ptr<const RuleSet>;
 
-// The rules in force, and how they are changed: as a whole or not at all. A change that is refused
-// changes nothing. One thread; the sets are for all.
+// The rules in force. Changes them completely or not at all. Used by one thread; the rule sets may
+// be used by any.
 class RuleRevisions {
 public:
-    // With the default rule alone, which has no limit.
+    // Begins with the default rule only, which has no limit.
     explicit RuleRevisions(std::uint64_t version = 1);
 
     const RuleSetPtr& current() const { return current_; }
 
     using Edited = std::expected<RuleSetPtr, RuleMistakes>;
     Edited apply(const RuleEdit& edit, Instant now);
-    // These rules and no others; without a default rule it has no limit. What is the same as before
-    // keeps its classes and buckets.
+    // Replaces all rules. If no default rule is given, it has no limit. Unchanged rules keep their
+    // classes and buckets.
     Edited load(std::span<const std::string> rules, Instant now);
 
 private:

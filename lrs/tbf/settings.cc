@@ -23,7 +23,7 @@ config::TypePtr<std::string> rule_type() {
         [](const std::string& rule) { return config::quoted_scalar(rule); });
 }
 
-// What only all rules together show.
+// Checks that need all rules together.
 void check_rules(const TbfSettings& settings, config::Complaints& complaints) {
     RuleRevisions revisions;
     const auto loaded = revisions.load(settings.rules, Instant{});

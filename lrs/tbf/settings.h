@@ -7,7 +7,7 @@
 
 namespace fopd::lrs {
 
-// What there is to set of tbf. The rules are such as RuleRevisions::load() takes.
+// The settings of tbf. The rules are texts for RuleRevisions::load().
 struct TbfSettings {
     std::vector<std::string> rules;
 

@@ -14,9 +14,9 @@ namespace fopd::lrs {
 
 namespace {
 
-// Entries of the heap that may be untrue beside those that are true.
+// Stale heap entries allowed in addition to as many as there are valid ones.
 constexpr std::size_t kUntrueMax = 64;
-// Classes of rules that are gone which go in one step.
+// Classes of removed rules that are dropped in one step.
 constexpr int kDroppedMax = 4;
 
 bool has_limit(const Paces& paces) {
@@ -47,24 +47,24 @@ struct alignas(64) Tbf::TrafficClass : KnownClass, Tbf::LinePlace {
     bool is_own() const { return bucket == rule->own_bucket.get(); }
     bool has_nothing() const { return queued == 0 && unmoved == 0; }
     bool is_throttled(Ticks now) const { return queued > 0 && at > now; }
-    // What it has waited for tokens since it last had some.
+    // How long it has been waiting for tokens.
     Ticks throttled_ticks(Ticks now) const {
         return queued == 0 ? 0 : std::max<Ticks>(0, std::min(at, now) - since);
     }
 
-    // What each push and pop looks at comes first, side by side.
+    // The members that each push and pop reads come first, in adjacent memory.
     core::IntrusiveList<PolicyPlace> waiting;
     Bucket* bucket;
-    const Rule* rule;         // Null: there is no such rule any more.
-    std::uint32_t order = 0;  // Of its entry in the heap; 0: it has none.
+    const Rule* rule;         // Null: the rule was removed.
+    std::uint32_t order = 0;  // Of its entry in the heap; 0: no entry.
     std::uint64_t queued = 0;
-    Ticks since = 0;  // The head is the head since then.
-    Ticks at = 0;     // When it can go.
+    Ticks since = 0;  // When the first request became the first.
+    Ticks at = 0;     // When the first request can be served.
     ClassTally tally;
 
-    bool is_from_table = false;  // Its bucket.
-    std::uint64_t unmoved = 0;   // Of those it had when rules changed.
-    bool must_move = false;      // They may belong elsewhere.
+    bool is_from_table = false;  // Whether the bucket is from the table.
+    std::uint64_t unmoved = 0;   // Requests from before a change of rules, not moved yet.
+    bool must_move = false;      // Those requests may belong to another class.
     std::string name;
 };
 
@@ -104,7 +104,7 @@ std::optional<RuleMistakes> TbfNode::edit(PolicySettings& settings, const RuleEd
     const auto edited = changed.apply(edit, now);
     if (!edited) return edited.error();
     std::vector<std::string> texts = texts_of((*edited)->rules(), kTbfGrammar);
-    // They must read back, also where they are longer than what was said.
+    // The generated texts must parse too, as they may be longer than the user's.
     const std::unordered_set<std::string> known(settings_.rules.begin(), settings_.rules.end());
     for (const std::string& text : texts) {
         if (known.contains(text)) continue;
@@ -172,7 +172,7 @@ Policy::Next Tbf::pop(Instant now) {
             continue;
         }
         switch (take_tokens(*first, ticks)) {
-            // Another locality may have been here.
+            // Another locality may have taken the tokens.
             case Taken::kNoneOfItsOwn: ready_.replace_top(next_entry_of(*first)); continue;
             case Taken::kNoneOfTheRule:
                 ready_.pop_top();
@@ -194,7 +194,7 @@ Policy::Next Tbf::pop(Instant now) {
     return {};
 }
 
-// Requires: it has something that waits. Who comes to a rule whose line is not empty lines up.
+// REQUIRES: a request waits. If the line of its rule is not empty, the class joins the line.
 Tbf::Taken Tbf::take_tokens(TrafficClass& from, Ticks now) const {
     const Rule& rule = *from.rule;
     const bool has_all_limit = has_limit(rule.all_paces);
@@ -210,7 +210,7 @@ Tbf::Taken Tbf::take_tokens(TrafficClass& from, Ticks now) const {
     return Taken::kNoneOfTheRule;
 }
 
-// Requires: it has taken the tokens for its head.
+// REQUIRES: the tokens for its first request were taken.
 Request& Tbf::serve(TrafficClass& from, Instant now) {
     const Ticks ticks = ticks_at(now);
     Request& request = from.head();
@@ -237,7 +237,7 @@ void Tbf::remove(Request& request) {
         from.LinePlace::unlink();
         rest(from, now_);
     } else if (was_head && from.order != 0) {
-        // The one behind it may be smaller, and go earlier.
+        // The next request may be smaller, and may go earlier.
         unschedule(from);
         schedule(from);
     }
@@ -258,7 +258,7 @@ Tbf::TrafficClass& Tbf::class_of(const Request& request, const Rule& rule, Insta
     const ClassHash hash = rule.class_of(request.attributes, buckets_->key());
     if (TrafficClass* const known = classes_.find(hash)) return *known;
 
-    // What came before, when there was no room, must go before.
+    // Earlier requests of the rule's own class, from when there was no room, must be served first.
     TrafficClass* const own = classes_.find(rule.own_class(buckets_->key()));
     if (own != nullptr && !own->has_nothing()) return *own;
     if (!make_room()) return own_class_of(rule);
@@ -316,13 +316,13 @@ void Tbf::forget_idle(Instant now) {
 // -- lines of rules --
 
 void Tbf::line_up(TrafficClass& waiting) {
-    waiting.at = kNeverTicks;  // Nobody knows.
+    waiting.at = kNeverTicks;  // Unknown.
     const std::uint32_t place = place_of(*waiting.rule);
     lines_[place].waiting.push_back(waiting);
     if (lines_[place].order == 0) schedule_line(place);
 }
 
-// Requires: its entry is at the top.
+// REQUIRES: the line's entry is at the top.
 Request* Tbf::pop_line(std::uint32_t place, Instant now) {
     RuleLine& line = lines_[place];
     ready_.pop_top();
@@ -351,7 +351,7 @@ Request* Tbf::pop_line(std::uint32_t place, Instant now) {
     return served;
 }
 
-// For the class that is the first.
+// For the first class of the line.
 void Tbf::schedule_line(std::uint32_t place) {
     RuleLine& line = lines_[place];
     if (line.waiting.empty()) return;
@@ -364,7 +364,7 @@ void Tbf::schedule_line(std::uint32_t place) {
     ++scheduled_count_;
 }
 
-// -- when they can go --
+// -- when classes can be served --
 
 void Tbf::schedule(TrafficClass& waiting) {
     if (waiting.rule->paces.is_blocked) {
@@ -383,7 +383,7 @@ ReadyHeap::Entry Tbf::next_entry_of(TrafficClass& waiting) {
     return {.at = waiting.at, .order = waiting.order, .index = waiting.index};
 }
 
-// Its entry stays where it is, and is untrue.
+// Its entry stays in the heap as a stale one.
 void Tbf::unschedule(TrafficClass& waiting) {
     if (waiting.order == 0) return;
     waiting.order = 0;
@@ -404,7 +404,7 @@ void Tbf::tidy_heap() {
     }
 }
 
-// -- other rules --
+// -- changes of rules --
 
 Policy::Adapted Tbf::set_rules(RuleSetPtr rules, Instant now) {
     ENSURE(rules != nullptr);
@@ -437,8 +437,9 @@ void Tbf::end_unmoved(TrafficClass& from, Instant now) {
     rest(from, now);
 }
 
-// Which classes stay as they are: those whose rule is still there, and before which no rule is now
-// that was not before. True: what waits may be of others now.
+// Keeps the classes of rules that still exist. A class's requests need not be moved unless its rule
+// was removed or now comes after a rule that it did not come after before. Returns whether waiting
+// requests may belong to other classes now.
 bool Tbf::adopt_rules(const RuleSet& before, Instant now) {
     std::unordered_map<std::uint64_t, std::size_t> places_before;
     for (std::size_t i = 0; i < before.rules().size(); ++i) {
@@ -450,7 +451,7 @@ bool Tbf::adopt_rules(const RuleSet& before, Instant now) {
     };
     std::unordered_map<std::uint64_t, Place> places;
     bool has_new = false;
-    std::size_t last_before = 0;  // Of those passed so far, the place they had.
+    std::size_t last_before = 0;  // The highest old position of the rules passed so far.
     for (const Rule& rule : rules_->rules()) {
         const auto place_before = places_before.find(rule.id);
         if (place_before == places_before.end()) {
@@ -472,7 +473,7 @@ bool Tbf::adopt_rules(const RuleSet& before, Instant now) {
         const bool is_gone = place == places.end();
         if (!is_gone) adopt_rule(known, *place->second.rule, now);
         const bool is_other = is_gone || place->second.is_overtaken;
-        // It stays so for those that were not moved the last time.
+        // Stays set for requests that were not moved after the previous change.
         known.must_move = !known.has_nothing() && (is_other || known.must_move);
         must_move = must_move || (is_other && !known.has_nothing());
         if (is_gone) doom(known);
@@ -491,7 +492,7 @@ void Tbf::doom(TrafficClass& gone) {
     doomed_idle_.push_back(gone.index);
 }
 
-// A few at a time, so that it does not take long.
+// A few at a time, so that no call takes long.
 void Tbf::drop_doomed() {
     for (int i = 0; i < kDroppedMax && !doomed_idle_.empty(); ++i) {
         TrafficClass* const gone = classes_.at(doomed_idle_.back());
@@ -500,7 +501,8 @@ void Tbf::drop_doomed() {
     }
 }
 
-// What waits is in no list then: whoever is moved or removed leaves those beside it.
+// Waiting requests become list nodes without a list: a moved or removed one unlinks itself from its
+// neighbours.
 void Tbf::let_go_of_waiting() {
     ++generation_;
     classes_.for_each([](TrafficClass& known) {
@@ -543,7 +545,7 @@ void Tbf::schedule_all() {
 
 // -- figures --
 
-// The rules of a set stand side by side, in their order.
+// The rules of a set are contiguous, in their order.
 ClassView Tbf::view_of(TrafficClass& known, Instant now) const {
     const Ticks ticks = ticks_at(now);
     const auto& rules = rules_->rules();

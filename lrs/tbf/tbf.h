@@ -18,7 +18,7 @@
 
 namespace fopd::lrs {
 
-// What the policies of a node's localities have in common.
+// The shared state of the policies of a node's localities.
 struct TbfShare {
     std::shared_ptr<BucketTable> buckets{};
     RuleSetPtr rules{};
@@ -26,21 +26,20 @@ struct TbfShare {
     friend bool operator==(const TbfShare&, const TbfShare&) = default;
 };
 
-// The policy of a locality. Without a share it has rules and buckets of its own, whose key is made
-// of the seed. Requires: the settings were checked.
+// Creates the policy of a locality. Without a share it has rules and buckets of its own, with a
+// hash key made from the seed. REQUIRES: the settings were checked.
 std::unique_ptr<Policy> make_tbf(const TbfSettings& settings, const TbfShare& share,
                                  std::uint64_t seed);
 
-// Makes the share, and keeps up with the settings. One thread.
+// Creates the shared state, and updates it to the settings. Used by one thread.
 class TbfNode final : public RuleBook {
 public:
-    // The rules have higher versions than that.
+    // The versions of rules are higher than `version`.
     explicit TbfNode(std::uint64_t seed, std::uint64_t version = 0)
         : seed_(seed), revisions_(version + 1) {}
 
     TbfShare share(const TbfSettings& settings, Instant now);
-    // What is the same as before keeps its classes and buckets. Requires: the settings were
-    // checked.
+    // Unchanged rules keep their classes and buckets. REQUIRES: the settings were checked.
     const RuleSetPtr& revision(const TbfSettings& settings, Instant now);
 
     OrderedRulesPtr rules(const PolicySettings& settings, Instant now) override;
@@ -55,10 +54,10 @@ private:
 };
 
 // Token buckets: rules divide the requests into classes, and each class has a bucket. Requests of a
-// class are served in the order they came; a class without tokens holds back no other; among those
-// that have some it goes round. All classes of a rule may have a bucket together, too: those that
-// wait for it do so in a line of the rule, and go round as well. Buckets are those of the node: the
-// policies of all its localities have one table, and one rule set.
+// class are served in the order of arrival. A class without tokens does not hold back others;
+// classes with tokens take turns. A rule may also have one bucket for all its classes together:
+// classes that wait for it stand in the rule's line, and take turns as well. Buckets belong to the
+// node: the policies of all its localities share one table of buckets and one rule set.
 class Tbf final : public Policy {
 public:
     struct Options {
@@ -88,19 +87,19 @@ public:
     const RuleSet& rules() const { return *rules_; }
 
     std::size_t class_count() const { return classes_.count(); }
-    // Of each rule, with what its forgotten classes had, by the rules' order.
+    // Figures of each rule, including its forgotten classes, in the order of the rules.
     std::vector<ClassFigures> rule_figures(Instant now);
 
 private:
     struct TrafficClass;
-    // The place of a class among those of its rule that have tokens of their own, and wait for
-    // those that all classes of the rule have together.
+    // The list node of a class in its rule's line: classes that have tokens of their own and wait
+    // for tokens of the rule's common bucket.
     struct LinePlace : core::ListNode {};
     struct RuleLine {
-        core::IntrusiveList<LinePlace> waiting;  // The longest first.
-        std::uint32_t order = 0;                 // Of its entry in the heap; 0: it has none.
+        core::IntrusiveList<LinePlace> waiting;  // The longest waiting first.
+        std::uint32_t order = 0;                 // Of its entry in the heap; 0: no entry.
     };
-    // In the heap the index of a rule's line, not of a class.
+    // Set in a heap entry's index if it is the index of a rule's line, not of a class.
     static constexpr std::uint32_t kOfLine = std::uint32_t{1} << 31;
 
     std::uint32_t next_order() {
@@ -108,7 +107,7 @@ private:
         return last_order_;
     }
     void enter(TrafficClass& to, Request& request, Instant now);
-    // Whether it waits since before rules changed, and was not moved.
+    // Whether the request has waited since before rules changed, and was not moved yet.
     bool is_unmoved(const Request& request) const {
         return static_cast<const PolicyPlace&>(request).number != generation_;
     }
@@ -121,7 +120,8 @@ private:
     void drop_class(TrafficClass& gone);
     void forget_idle(Instant now);
 
-    // Whether a class gave its head what that takes, or which bucket had too little.
+    // Whether the class and the rule had tokens for the class's first request, or which bucket
+    // lacked them.
     enum class Taken : std::uint8_t { kAll, kNoneOfItsOwn, kNoneOfTheRule };
     Taken take_tokens(TrafficClass& from, Ticks now) const;
     Request& serve(TrafficClass& from, Instant now);
@@ -149,17 +149,17 @@ private:
 
     const std::shared_ptr<BucketTable> buckets_;
     RuleSetPtr rules_;
-    RuleMemo memo_;  // Of these rules.
+    RuleMemo memo_;  // Belongs to rules_.
     const Options options_;
 
     ClassTable<TrafficClass> classes_;
-    std::size_t doomed_count_ = 0;            // Classes whose rule is gone.
-    std::vector<std::uint32_t> doomed_idle_;  // Of those the ones of which nothing waits.
+    std::size_t doomed_count_ = 0;            // Classes of removed rules.
+    std::vector<std::uint32_t> doomed_idle_;  // Indices of those without requests.
     ReadyHeap ready_;
-    std::size_t scheduled_count_ = 0;  // Classes and lines that have an entry which is still true.
+    std::size_t scheduled_count_ = 0;  // Classes and lines with a valid heap entry.
     std::vector<RuleLine> lines_;      // One for each rule.
     std::uint32_t last_order_ = 0;
-    std::uint64_t generation_ = 1;               // Another after each change of rules that moves.
+    std::uint64_t generation_ = 1;               // Increased when a change of rules requires moves.
     Instant now_{};                              // The time of the last call.
     std::map<std::uint64_t, ClassTotals> past_;  // Sums of forgotten classes, by rule id.
 };
