@@ -17,10 +17,10 @@
 namespace fopd::objects {
 
 inline constexpr std::size_t kBlock = fop::kBlockBytes;
-// Of one buffer.
+// The blocks that fit into one buffer.
 inline constexpr std::uint32_t kPieceBlocks = core::kBufferBytes / kBlock;
 
-// Told when the wait for a disk begins and ends, to show what an operation waits for.
+// Is told when a wait for the disk begins and ends, so that the operation's state can be shown.
 class DiskWaitObserver {
 public:
     virtual void disk_wait_begins(Instant now) = 0;
@@ -30,8 +30,8 @@ protected:
     ~DiskWaitObserver() = default;
 };
 
-// Several reads or writes of a disk at a time, and the wait for all of them. Belongs to one
-// operation, and stays where it is while any is under way. May be used again after the wait.
+// Issues several reads or writes of a disk at a time, and waits for all of them. Belongs to one
+// operation; must not move while requests are in flight. May be used again after the wait.
 class BlockIo {
 public:
     static constexpr std::size_t kRequestsMax = 16;
@@ -46,25 +46,25 @@ public:
         io_sched::MediumId medium{};
         io_sched::IoPriority priority = io_sched::IoPriority::kForeground;
     };
-    // From now on all is about this disk. Requires: nothing is under way.
+    // Selects the disk of all further requests. REQUIRES: no request is in flight.
     void use(const Disk& disk) { disk_ = disk; }
 
-    // Null: nothing is told. The observer outlives the waits.
+    // Null: no observer. The observer outlives the waits.
     void set_observer(DiskWaitObserver* observer) { observer_ = observer; }
 
-    // One more is too many before the next wait.
+    // No further request may be added before the next wait().
     bool full() const { return count_ == kRequestsMax; }
-    // Whole blocks, at block number `block` of the disk. Requires: not full. A failure is heard of
-    // in the wait.
+    // Transfer whole blocks, from or to block number `block` of the disk. REQUIRES: not full.
+    // wait() reports failures.
     void read(core::Buffer into, std::uint64_t block, core::WaitOptions wait);
     void write(core::Buffer from, std::uint64_t block, core::WaitOptions wait);
 
     class Awaiter;
-    // Result<void>: the first failure, by the order in which they were asked for.
+    // Result<void>: the first failure, in the order of the requests.
     Awaiter wait();
 
-    // How long they have waited for the disk since this was asked last; of those at a time, the
-    // longest.
+    // The total wait for the disk since the last call; for concurrent requests, the longest wait
+    // counts.
     Duration take_waited() { return std::exchange(waited_, Duration::zero()); }
 
 private:

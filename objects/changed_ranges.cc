@@ -11,7 +11,7 @@ namespace fopd::objects {
 
 namespace {
 
-// Stands for more than one: no hash is zero.
+// Means several writers: no real id is zero.
 constexpr ChangedRanges::Writer kSeveral{};
 
 }  // namespace
@@ -24,7 +24,7 @@ ChangedRanges::ChangedRanges(const Life& life, const Limits& limits)
 
 std::uint32_t ChangedRanges::last_by_others(const store::LastWriter& record,
                                             const Writer& writer) const {
-    // One that does not say it was written before this incarnation began.
+    // A record without an incarnation was written before this incarnation began.
     if (record.incarnation == 0) return static_cast<std::uint32_t>(life_.incarnation - 1);
     return record.who == writer ? record.others_in : record.incarnation;
 }
@@ -69,7 +69,7 @@ void ChangedRanges::add(const Change& change) {
         object.parts[0] = {.end = fop::kOffsetMax, .writer = kSeveral};
     }
     size_ += object.parts.size();
-    // The record of one that is forgotten says that it was changed in this incarnation.
+    // A forgotten object's record still says that it was changed in this incarnation.
     while (size_ > limits_.in_all) forget(by_age_.front());
 }
 
@@ -108,7 +108,7 @@ void ChangedRanges::split(Parts& parts, std::uint64_t at) {
     part->second.end = at;
 }
 
-// With the part before it, when that ends where it begins and is the same one's.
+// Merges the part with the one before it, if they are adjacent and have the same writer.
 ChangedRanges::Parts::iterator ChangedRanges::join(Parts& parts, Parts::iterator part) {
     if (part == parts.begin()) return part;
     const auto before = std::prev(part);

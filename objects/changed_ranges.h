@@ -11,18 +11,18 @@
 
 namespace fopd::objects {
 
-// Which bytes of which objects of a disk were changed since its log was opened, and by whom: so
-// that a buffered write which an earlier incarnation of the log has lost, and which its client
-// sends again, does not land on bytes that somebody else has changed since.
+// Records which bytes of a disk's objects were changed since the disk's log was opened, and by
+// which client. Used when a client resends a buffered write that an earlier incarnation of the log
+// has lost: the write is refused if another client may have changed its bytes since.
 //
-// A log that ends in a crash keeps a prefix of its changes. Whatever was there when the write was
-// lost is therefore older than it, and only changes of later incarnations are newer: of those of
-// the present one this class knows which bytes they are of, and of all of them the object's own
-// record says when the last one by somebody else was, whichever bytes that has changed.
+// A log that ends in a crash keeps a prefix of its changes. All contents that existed when the
+// write was lost are therefore older than the write; only changes of later incarnations are newer.
+// For the present incarnation, this class knows the changed bytes. For earlier ones, the object's
+// own record says in which incarnation another client last changed the object, but not which bytes.
 //
-// The memory is bounded. Of an object of too many ranges it is only known that it was changed, and
-// of the objects that were not changed for longest nothing at all: then the record has to do.
-// Pure, but for what it remembers.
+// Memory is bounded. If an object has too many ranges, only the fact that it was changed is kept;
+// of the objects unchanged for longest, nothing is kept, and only the object's record decides.
+// Pure, apart from this memory.
 class ChangedRanges {
 public:
     struct Limits {
@@ -31,11 +31,11 @@ public:
     };
     struct Life {
         std::uint64_t incarnation = 0;
-        // The earliest incarnation of which the log knows where it ended. Of a change in an earlier
-        // one it is not known whether it was lost, or kept and then overwritten in the same one.
+        // The earliest incarnation whose end in the log is known. For a change in an earlier one,
+        // it is unknown whether it was lost, or kept and then overwritten in the same incarnation.
         std::uint64_t first_known = 0;
     };
-    // Requires: of_object is less than in_all.
+    // REQUIRES: of_object is less than in_all.
     explicit ChangedRanges(const Life& life) : ChangedRanges(life, Limits{}) {}
     ChangedRanges(const Life& life, const Limits& limits);
 
@@ -45,19 +45,19 @@ public:
         store::Fid fid{};
         fop::Range range{};
         Writer writer{};
-        store::LastWriter before{};  // As the object's record says before the change.
+        store::LastWriter before{};  // From the object's record, before the change.
     };
 
-    // Whether somebody else than the writer may have changed something of the range after
-    // incarnation `lost_in` had ended. Called under the lock of the blocks, in the turn in which
-    // the change begins.
+    // Whether another client may have changed part of the range after the end of incarnation
+    // `lost_in`. Called under the lock of the blocks, in the reactor turn in which the change
+    // begins.
     bool may_be_newer(const Change& change, std::uint64_t lost_in) const;
-    // In the turn in which the change begins. What is cut off, or comes behind the end, is a range
-    // up to fop::kOffsetMax.
+    // Called in the reactor turn in which the change begins. A change of the size is given as a
+    // range up to fop::kOffsetMax.
     void add(const Change& change);
-    // What the object's record says after a change by the writer.
+    // The value for the object's record after a change by the writer.
     store::LastWriter last_writer(const store::LastWriter& before, const Writer& writer) const;
-    // The object is gone: nobody changes it any more.
+    // The object was removed.
     void forget(store::Fid fid);
 
     std::size_t size() const { return size_; }
@@ -67,25 +67,26 @@ private:
         std::uint64_t end = 0;
         Writer writer{};
     };
-    using Parts = std::map<std::uint64_t, Part>;  // By offset; apart from each other.
+    using Parts = std::map<std::uint64_t, Part>;  // By offset; ranges do not overlap.
     struct Object {
-        store::LastWriter before;  // What its record said before the first of its parts.
+        store::LastWriter before;  // From its record, before the first of its parts.
         Parts parts;
         std::list<store::Fid>::iterator place;
     };
     using Objects = std::map<store::Fid, Object>;
 
-    // What of the range nobody has changed is the writer's, and what another has, nobody's alone.
+    // Sets the writer of the parts of the range without a writer; parts that another client has
+    // changed get kSeveral as their writer.
     static void mark(Parts& parts, const fop::Range& range, const Writer& writer);
     static void split(Parts& parts, std::uint64_t at);
     static Parts::iterator join(Parts& parts, Parts::iterator part);
-    // The last incarnation in which anybody but this one has changed the object; 0: none.
+    // The last incarnation in which another client changed the object; 0: none.
     std::uint32_t last_by_others(const store::LastWriter& record, const Writer& writer) const;
 
     const Life life_;
     const Limits limits_;
     Objects objects_;
-    std::list<store::Fid> by_age_;  // The one that was changed last is the last.
+    std::list<store::Fid> by_age_;  // The most recently changed one is last.
     std::size_t size_ = 0;          // Objects and their parts.
 };
 

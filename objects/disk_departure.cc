@@ -85,7 +85,7 @@ Task<Result<DiskContents>> DiskDeparture::look(const Unheard* unheard) {
     constexpr std::array kKinds{store::KeyKind::kObject, store::KeyKind::kUpload,
                                 store::KeyKind::kExtent};
     for (const store::KeyKind kind : kKinds) {
-        // Nobody's are those of what was removed.
+        // Without objects and uploads, only extents of removed ones are left, which do not count.
         if (kind == store::KeyKind::kExtent && counter.contents.holds_only_replies()) break;
         const auto counted = co_await map.for_each(kind, &counter);
         if (!counter.contents.is_all) break;

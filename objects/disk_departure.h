@@ -13,14 +13,15 @@
 
 namespace fopd::objects {
 
-// What lives on a disk: who takes it away takes that away.
+// What is on a disk and would be lost with it.
 struct DiskContents {
     std::uint64_t objects = 0;
     std::uint64_t names = 0;
     std::uint64_t uploads = 0;
-    std::uint64_t extents = 0;  // Of those; what was removed has some until they are swept.
-    std::uint64_t replies = 0;  // Of those that somebody may yet ask for.
-    bool is_all = true;         // Otherwise there are more: nobody counts for ever.
+    std::uint64_t extents = 0;  // Of these objects and uploads. Counted only if there are any:
+                                // removed ones keep extents until these are freed.
+    std::uint64_t replies = 0;  // Replies that a client may still ask for.
+    bool is_all = true;         // False: counting stopped early, so there are more.
 
     bool empty() const { return objects == 0 && uploads == 0 && replies == 0; }
     bool holds_only_replies() const { return objects == 0 && uploads == 0; }
@@ -28,28 +29,28 @@ struct DiskContents {
 // "3 objects with 2 names, 1 upload, 17 extents and 4 replies that their clients may yet ask for".
 std::string describe(const DiskContents& contents);
 
-// The way of a disk out of its locality: first nothing new comes to it, then nobody holds it, then
-// nobody finds it. Each step can be taken back but the last. On the reactor of the stores; one at a
-// time for a disk.
+// Takes a disk out of its locality in three steps: no new objects are placed on it; all holds on it
+// end; it can no longer be found. Each step except the last can be undone. Runs on the reactor of
+// the stores; one at a time for a disk.
 class DiskDeparture {
 public:
     // The stores outlive it.
     DiskDeparture(Stores& stores, store::Slot slot) : stores_(stores), slot_(slot) {}
 
-    // Replies that somebody may yet ask for.
+    // Replies that a client may still ask for.
     struct Unheard {
         std::vector<store::ReplyKey> keys{};
-        bool may_be_any = false;  // Nobody knows which.
+        bool may_be_any = false;  // Unknown which: all recorded replies count.
     };
-    // Counts what is there, up to some hundred thousand. kNotFound: the disk is not here.
+    // Counts the contents, up to some hundred thousand entries. kNotFound: the disk is not here.
     Task<Result<DiskContents>> look(const Unheard* unheard);
-    // Nothing new comes any more, and those who were there have ended: what is not there then will
-    // not be. kTimedOut: they have not, and the disk stays.
+    // Stops new objects, and waits until all holds have ended: after that, the contents do not
+    // grow. kTimedOut: some holds have not ended, and the disk stays.
     Task<Result<void>> begin(Instant deadline);
-    // It stays.
+    // Undoes begin(): the disk stays.
     void call_off();
-    // Requires: begun, and nothing was there. Nobody finds it any more when it returns; those who
-    // did have ended. No deadline: each of them has its own.
+    // REQUIRES: begin() succeeded, and the disk is empty. On return, the disk can no longer be
+    // found, and all holds on it have ended. No deadline: each holder has its own.
     Task<Result<void>> end();
 
 private:

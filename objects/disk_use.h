@@ -16,7 +16,7 @@ namespace fopd::objects {
 // Lives on one reactor.
 class DiskUse {
 public:
-    // One who owns something here, or did; it stays where it is.
+    // The use of one owner; never moves, and is kept when the owner has nothing left.
     class Owner {
     public:
         std::string_view name() const { return name_; }
@@ -35,16 +35,16 @@ public:
     DiskUse(const DiskUse&) = delete;
     DiskUse& operator=(const DiskUse&) = delete;
 
-    // Counts in another quota from now on.
+    // Moves its counts to another quota.
     void join(std::shared_ptr<PoolQuota> quota);
     const QuotaAccount& whole() const { return quota_->whole(); }
 
     Owner& owner(std::string_view name);
-    // What goes from one owner to another is in the pool already.
+    // kOwner: a change of owner, which does not change the pool's use.
     enum class Scope : std::uint8_t { kPoolAndOwner, kOwner };
     enum class Verdict : std::uint8_t { kTaken, kPoolIsFull, kTooManyBlocks, kTooManyObjects };
     Verdict take(Owner& owner, Amount amount, Scope scope);
-    // Requires: it was taken, or counted at the start.
+    // REQUIRES: the amount was taken, or counted at the start.
     void put_back(Owner& owner, Amount amount, Scope scope);
 
 private:

@@ -17,7 +17,7 @@ constexpr fop::Fid fop_fid(const store::Fid& fid) {
     return {.high = fid.high, .low = fid.low};
 }
 
-// As people see it: 32 hex digits.
+// The form shown to users: 32 hex digits.
 inline std::string format_fid(store::Fid fid) {
     std::array<char, 33> text{};
     std::snprintf(text.data(), text.size(), "%016llx%016llx",

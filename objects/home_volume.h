@@ -23,8 +23,8 @@
 
 namespace fopd::objects {
 
-// How many objects a disk has. They are counted once, after the start; meanwhile, and from then on,
-// what comes and goes is counted with them.
+// The number of objects on a disk. Objects are counted once, after the start, while creations and
+// removals during and after that count are added.
 class ObjectCount final : public store::MapVisitor {
 public:
     Result<void> object(store::Fid fid, const store::Object& /*object*/) override {
@@ -59,7 +59,7 @@ struct ScrubProgress {
     enum State : std::uint8_t { kNever, kRunning, kDone, kEnded, kFailed };
 
     core::Counter state;
-    core::Counter total_blocks;  // When the scrub began.
+    core::Counter total_blocks;  // As of the start of the scrub.
     core::Counter read_blocks;
     core::Counter damaged_blocks;
     bool to_end = false;
@@ -104,8 +104,8 @@ public:
     // From now on lookups do not find the disk.
     void shut() { shut_ = true; }
     bool is_shut() const { return shut_; }
-    // Cancelled when what goes on with it besides fops is to end. It is there as long as a hold
-    // that was had before it was asked for.
+    // Cancelled when work on the disk other than fops shall end. The reference stays valid while
+    // the caller has a hold that it acquired before this call.
     core::CancelSource& ending() { return endings_.back(); }
 
     store::Volume& volume() const { return *disk_.volume; }
@@ -143,13 +143,15 @@ public:
     ScrubProgress& scrub() { return scrub_; }
     const ScrubProgress& scrub() const { return scrub_; }
 
-    // A fid that no object had before and none will have: the slot, the life of its log, and a
-    // number in that; some bits of the disk tell it from others that had the slot.
+    // Makes a fid that was never used: the slot, the epoch of its log, and a number that is unique
+    // in it. Some bits of the disk's id are included, to tell the disk from others that had the
+    // slot.
     store::Fid make_fid();
-    // The last of those; before the first of this life it is above all that were made earlier.
+    // The last fid made; before the first one of this epoch, a fid above all that were made
+    // earlier.
     store::Fid newest_fid() const;
 
-    // When a reply was recorded: the time, but never before another of this disk.
+    // The time stamp of a reply: wall time, but later than any earlier stamp of this disk.
     WallTime next_stamp(WallTime wall) {
         stamp_ = std::max(wall.unix_ns, stamp_ + 1);
         return {.unix_ns = stamp_};

@@ -10,14 +10,14 @@
 
 namespace fopd::objects {
 
-// An object as it was when it was looked at; what the map lends is good for a turn only.
+// A copy of an object's record; records in the map are only valid within a reactor turn.
 class LoadedObject {
 public:
     LoadedObject() = default;
     LoadedObject(const LoadedObject&) = delete;
     LoadedObject& operator=(const LoadedObject&) = delete;
 
-    // Requires: texts no longer than an object's may be.
+    // REQUIRES: the texts are no longer than an object's may be.
     void set(const store::Object& object) {
         object_ = object;
         object_.owner = keep(object.owner, owner_);

@@ -14,12 +14,12 @@
 
 namespace fopd::objects {
 
-// A locality's part of the node's names, with what others hold of it. Lives on that locality's
-// reactor; the others reach it by messages, and name it in no other way.
+// A locality's part of the node's names, with the holds that other localities have on them. Lives
+// on that locality's reactor; others reach it only by messages.
 class NamePart {
 public:
-    // All of them outlive the part. What is done for others is in the gate: it is open until all
-    // volumes are closed, which tell their names to the end.
+    // All of them outlive the part. Work for other localities enters the gate, which is open until
+    // all volumes are closed: a volume reports names until then.
     NamePart(core::Reactor& reactor, core::Gate& gate, store::NameShard& shard)
         : reactor_(reactor), gate_(gate), shard_(shard) {}
     NamePart(const NamePart&) = delete;
@@ -29,7 +29,7 @@ public:
     core::Reactor& reactor() { return reactor_; }
     core::Gate& gate() { return gate_; }
 
-    // -- on its reactor --
+    // -- on the part's reactor --
 
     store::NameShard& shard() { return shard_; }
     struct Wanted {
@@ -50,7 +50,7 @@ private:
     std::uint64_t keys_given_ = 0;
 };
 
-// Where a volume tells names that are kept on another locality. Lives on the volume's reactor.
+// The sink for names of a part on another locality. Lives on the volume's reactor.
 class DistantNames final : public store::NameSink {
 public:
     DistantNames(core::Reactor& here, NamePart& part) : here_(here), part_(part) {}

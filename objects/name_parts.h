@@ -19,17 +19,17 @@
 
 namespace fopd::objects {
 
-// Where the indexes of the parts are stored. What it returns lives on the given reactor.
+// The storage of the parts' indexes. The returned indexes live on the given reactor.
 class NameIndexes {
 public:
     struct Owner {
         devices::NodeId node{};
         std::uint32_t part = 0;
     };
-    // kNotFound: there is none yet. kCorrupt, kInvalid: the one that is there is of no use.
+    // kNotFound: there is none yet. kCorrupt, kInvalid: the existing one is unusable.
     virtual Task<Result<std::unique_ptr<store::Index>>> open_names(core::Reactor* reactor,
                                                                    Owner owner) = 0;
-    // An empty one, which replaces any other. REQUIRES: that one is not open.
+    // Creates an empty index, replacing an existing one. REQUIRES: the existing one is not open.
     virtual Task<Result<std::unique_ptr<store::Index>>> make_names(core::Reactor* reactor,
                                                                    Owner owner) = 0;
 
@@ -37,9 +37,9 @@ protected:
     ~NameIndexes() = default;
 };
 
-// The names of a node's objects: as many parts as there are localities, one on each. They are there
-// before the first volume is opened, and until the last one is closed, which tells its names to the
-// end. Lives on the control reactor.
+// The names of a node's objects: one part on each locality. They exist before the first volume is
+// opened, and until the last one is closed, because volumes report names until then. Lives on the
+// control reactor.
 class NameParts {
 public:
     // All of it outlives the parts.
@@ -49,32 +49,32 @@ public:
         core::EventSink& events;
         const core::Clock& clock;
         devices::NodeId node{};
-        bool had_disks = false;  // And names of what was on them, then.
+        bool had_disks = false;  // If so, the indexes of names should exist.
     };
     NameParts(const World& world, const std::vector<core::Reactor*>& localities);
     ~NameParts();
     NameParts(const NameParts&) = delete;
     NameParts& operator=(const NameParts&) = delete;
 
-    // Before anything else. A part that is damaged, or was made for another number of localities,
-    // begins empty: the volumes see that it knows nothing of them, and tell it everything.
+    // Called first. A part that is damaged, or was made for another number of localities, begins
+    // empty; the volumes notice that and report all their names to it.
     Task<Result<void>> open();
-    // Requires: open() has ended; all volumes are closed, and nobody asks for a name any more.
-    // False when some part has not ended by the deadline.
+    // REQUIRES: open() has ended; all volumes are closed, and names are no longer used. Returns
+    // false if some part has not ended by the deadline.
     Task<bool> close(Instant deadline);
 
-    // After open(): what is kept of a part's names, as it is now.
+    // After open(): shows the stored index of a part, as it is now.
     Task<Result<void>> show(std::uint32_t number, store::IndexShow* show);
 
-    // After open(): changes all parts of the names, from the control reactor.
+    // After open(): the sink for all parts, for use on the control reactor.
     store::NameSink& whole() { return *whole_; }
 
     // -- after open(); these live on the locality's reactor --
 
     NamePart& part(std::uint32_t locality) { return *parts_[locality]->part; }
-    // All of them, as the locality reaches them.
+    // All names, for use on the locality.
     Names& names(std::uint32_t locality) { return *parts_[locality]->names; }
-    // Where the volumes of the locality tell theirs.
+    // The sink to which the locality's volumes report their names.
     store::NameSink& sink(std::uint32_t locality) { return *parts_[locality]->router; }
 
 private:
@@ -82,12 +82,12 @@ private:
         explicit Part(core::Reactor& on) : reactor(on) {}
 
         core::Reactor& reactor;
-        core::Gate gate;     // What others ask of it.
-        core::Gate errands;  // Its own opening and closing.
+        core::Gate gate;     // Entered by work for other localities.
+        core::Gate errands;  // Entered by its own opening and closing.
         std::unique_ptr<store::Index> index;
         std::unique_ptr<store::NameShard> shard;
         std::unique_ptr<NamePart> part;
-        // How the others are reached from here.
+        // Access from this locality to all parts.
         std::unique_ptr<Names> names;
         std::vector<std::unique_ptr<DistantNames>> distant;
         std::unique_ptr<NameRouter> router;
@@ -102,7 +102,7 @@ private:
 
     const World world_;
     std::vector<std::unique_ptr<Part>> parts_;
-    // How they are reached from the control reactor.
+    // Access from the control reactor to all parts.
     std::vector<std::unique_ptr<DistantNames>> distant_;
     std::unique_ptr<NameRouter> whole_;
 };

@@ -6,17 +6,17 @@
 
 namespace fopd::objects {
 
-// Divides what a volume tells among the parts of a node's names. Lives on the volume's reactor.
+// Distributes a volume's names among the parts of the node's names. Lives on the volume's reactor.
 class NameRouter final : public store::NameSink {
 public:
-    // Part n of as many as there are; they outlive it.
+    // `parts`: all parts, by number; they outlive it.
     explicit NameRouter(std::vector<store::NameSink*> parts);
 
-    // What all of them know.
+    // The least that any part knows.
     Task<Result<std::uint64_t>> known(devices::DiskId disk) override;
     Task<Result<void>> forget(Origin origin) override;
     Task<Result<void>> tell(const store::NameChanges* changes) override;
-    // All of them hear of it, so that each knows that it knows everything.
+    // Sent to all parts, so that each knows that it has received everything.
     Task<Result<void>> keep(Kept kept) override;
     Task<Result<ClaimPage>> claims(store::Slot slot, ClaimPlace from) override;
     Task<Result<void>> leave_unknown(std::vector<store::NameClaim>* claims) override;

@@ -13,7 +13,7 @@ namespace fopd::objects {
 
 namespace {
 
-// A hold's key names its part, too.
+// The upper bits of a hold's key are the number of its part.
 constexpr unsigned kPartShift = 48;
 
 store::NameRef ref_of(const ObjectName& name) {

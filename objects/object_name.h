@@ -10,12 +10,12 @@
 
 namespace fopd::objects {
 
-// A pool, where things are counted and kept: made of its name, and so the same after every start.
-// Two pools of one id are refused by whoever reads the configuration.
+// The id of a pool, derived from its name and so the same after every start. The check of the
+// configuration refuses two pools with the same id.
 using PoolId = std::uint32_t;
 PoolId pool_id(std::string_view pool_name);
 
-// A name in a pool. Borrowed, as long as the task lives that it was handed to.
+// A name in a pool. The text is borrowed, and outlives the task that it is passed to.
 struct ObjectName {
     PoolId pool = 0;
     std::string_view name{};
@@ -23,20 +23,20 @@ struct ObjectName {
 
 struct NamedObject {
     store::Fid fid{};
-    std::uint64_t version = 0;  // Of the name: who had it later has a higher one.
+    std::uint64_t version = 0;  // Increases with each new owner of the name.
 };
 
 // A hold on a name: while it lasts, only its holder may change the name's owner.
 struct NameHold {
-    std::optional<NamedObject> owner{};  // Empty: nobody has it.
-    std::uint64_t version = 0;           // For whoever gets it.
-    std::uint64_t key = 0;               // The keeper's own.
+    std::optional<NamedObject> owner{};  // Empty: the name is free.
+    std::uint64_t version = 0;           // For the next owner.
+    std::uint64_t key = 0;               // Identifies the hold at the name's part.
 };
 
 struct NameListRequest {
     PoolId pool = 0;
     std::string_view prefix{};  // Borrowed, as in ObjectName.
-    std::string_view cursor{};  // Names behind this one; empty: from the first.
+    std::string_view cursor{};  // Names after this one; empty: from the first.
     std::uint32_t count_max = 0;
 };
 struct ListedName {

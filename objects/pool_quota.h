@@ -11,7 +11,7 @@
 
 namespace fopd::objects {
 
-// What objects are, in blocks of data and by their number; uploads count as objects.
+// An amount of storage: blocks of data, and a number of objects. Uploads count as objects.
 struct Amount {
     std::uint64_t blocks = 0;
     std::uint64_t objects = 0;
@@ -20,9 +20,8 @@ struct Amount {
     friend bool operator==(const Amount&, const Amount&) = default;
 };
 
-// What somebody has on all disks of a pool, and the most it may have. One number that all
-// localities count in, so that it is never passed, and nothing is refused that there is room for.
-// Any thread.
+// The use of one owner (or of all) on all disks of a pool, and its limit. All localities update the
+// same number, so the limit is never exceeded, and no request is refused that fits. Any thread.
 class QuotaAccount {
 public:
     static constexpr std::uint64_t kUnlimited = std::numeric_limits<std::uint64_t>::max();
@@ -41,11 +40,12 @@ public:
     }
 
     enum class Verdict : std::uint8_t { kTaken, kTooManyBlocks, kTooManyObjects };
-    // All of it or nothing. Nothing at all can be had always, also above a limit that was lowered.
+    // Takes all or nothing. An amount of zero is always granted, also above a limit that was
+    // lowered.
     Verdict take(Amount amount);
-    // What is there in any case.
+    // Adds an amount that exists already, whatever the limit is.
     void add(Amount amount);
-    // Requires: it was taken, or added.
+    // REQUIRES: the amount was taken or added.
     void put_back(Amount amount);
 
 private:
@@ -59,7 +59,7 @@ private:
     Number objects_;
 };
 
-// What a pool's objects have in all, and those of each owner. Any thread.
+// The use of a pool, in total and for each owner. Any thread.
 class PoolQuota {
 public:
     PoolQuota() = default;
@@ -68,19 +68,19 @@ public:
     PoolQuota& operator=(const PoolQuota&) = delete;
 
     QuotaAccount& whole() { return whole_; }
-    // An owner's, which stays where it is for as long as this lives. Those who own nothing any more
-    // keep theirs: they are as many as have owned something since the start, and who has a limit.
+    // The account of an owner; never moves. An account is kept when its owner has nothing left, so
+    // there is one for each owner since the start and for each one with a limit.
     QuotaAccount& account_of(std::string_view owner);
 
     struct Owner {
         std::string_view name;
         QuotaAccount* account = nullptr;
     };
-    // Those who have something or may not have all, by their names.
+    // The owners that use something or have a limit, by name.
     std::vector<Owner> owners() const;
 
 private:
-    // Only ever put in front of the others, so that who looks needs no lock.
+    // Entries are only added, at the head of the list, so a reader needs no lock.
     struct Entry {
         explicit Entry(std::string_view name) : owner(name) {}
         const std::string owner;

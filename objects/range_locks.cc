@@ -55,7 +55,7 @@ RangeLocks::~RangeLocks() {
     for (Bucket& bucket : buckets_) ENSURE(bucket.empty());
 }
 
-// Whether none before it in its bucket is in its way.
+// Whether the lock conflicts with no earlier one in its bucket.
 bool RangeLocks::is_free_for(const RangeLock& lock) {
     bool is_free = true;
     bool is_before = true;

@@ -24,7 +24,7 @@ enum class LockMode : std::uint8_t {
     kExclusive,  // Compatible with no other lock.
 };
 
-// The pseudo-block behind an object's last block stands for the object's attributes.
+// A pseudo-block after the object's last possible block stands for the object's attributes.
 inline constexpr std::uint64_t kAttributesBlock = store::kObjectBlocksMax;
 inline constexpr store::BlockRange kAttributes{.first = kAttributesBlock, .count = 1};
 inline constexpr store::BlockRange kWholeObject{.first = 0, .count = kAttributesBlock + 1};
@@ -53,8 +53,8 @@ class RangeLocks;
 // The list node of a RangeLock in its hash bucket.
 class LockPlace : public core::ListNode {};
 
-// A lock of one fop, or its wait for one. Belongs to who wants it, stays where it is meanwhile, and
-// may be used again. Released on destruction.
+// A lock of one fop, or its wait for a lock. Owned by the waiting operation; must not move while
+// waiting or held; may be reused. Released on destruction.
 class RangeLock final : LockPlace, core::Timer, core::CancelHook {
 public:
     RangeLock() : Timer(&on_time), CancelHook(&on_cancel) {}
@@ -82,18 +82,18 @@ private:
     State state_ = State::kFree;
     Errc why_not_ = Errc::kCancelled;
     std::coroutine_handle<> handle_;
-    // Of a change that was begun under the lock: what the object was before it, and its number.
+    // For a change begun under the lock: the object's state before it, and the change's number.
     std::optional<ObjectState> before_{};
     std::uint64_t change_number_ = 0;
 };
 
-// Shared and exclusive locks of block ranges of the objects of a disk. First come, first served: a
-// request waits for each earlier request that it conflicts with, held or waiting, so none starves,
-// and passes the others. The holder of a lock of an object takes no second lock of that object, so
-// there are no deadlocks. There are at most two locks for each fom.
+// Shared and exclusive locks on block ranges of a disk's objects. First come, first served: a
+// request waits for each earlier request that it conflicts with, held or waiting, so none starves;
+// it passes all others. The holder of a lock on an object acquires no second lock on that object,
+// so there are no deadlocks. There are at most two locks for each fom.
 //
-// It also knows what of an object is not durable yet: who writes some blocks of it does not keep
-// others from looking at the rest, and those are not to see a size that may be lost.
+// Also keeps the durable state of objects with changes in progress: a writer of some blocks does
+// not block readers of the others, and these must not see a size that may still be lost.
 //
 // Lives on one reactor.
 class RangeLocks {
@@ -105,14 +105,15 @@ public:
     RangeLocks(const RangeLocks&) = delete;
     RangeLocks& operator=(const RangeLocks&) = delete;
 
-    // Result<void>: it is held until it is released; kTimedOut, kCancelled. Requires: `lock` is
-    // free, and the range is not empty.
+    // Result<void>: success, and the lock is held until released; kTimedOut, kCancelled. REQUIRES:
+    // `lock` is free, and the range is not empty.
     Awaiter acquire(RangeLock& lock, const LockRequest& request, core::WaitOptions wait);
 
-    // A change is begun under an exclusive lock of some blocks, of an object that was `before`;
-    // until the lock is released the change may be lost.
+    // Registers a change of an object whose state was `before`, begun under an exclusive lock of
+    // some blocks; until the lock is released, the change may be lost.
     void change_begun(RangeLock& lock, const ObjectState& before);
-    // It is to be seen although it may still be lost, and so is what was begun before it.
+    // From now on the change may be shown although it may still be lost (a buffered write),
+    // together with all changes begun before it.
     void change_shown(RangeLock& lock, const ObjectState& after);
     // The newest state of the object that replies may show. Empty: the current state in the map.
     std::optional<ObjectState> durable_state(store::Fid fid);

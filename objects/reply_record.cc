@@ -12,10 +12,10 @@ namespace {
 constexpr std::size_t kWhichAt = 2;
 constexpr std::size_t kPartsAt = 3;
 
-// What is not zero follows, in this order.
+// Flags of the fields that follow, in this order; fields that are zero are omitted.
 enum Part : std::uint8_t { kFid = 1, kVersion = 2, kSize = 4, kOffset = 8, kAllParts = 15 };
 
-// Before what is zero was left out.
+// The size of the old form, which omitted no fields.
 constexpr std::size_t kOldReplyBytes = 42;
 
 RecordedReply read_old_reply(store::Bytes bytes) {

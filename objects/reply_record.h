@@ -12,12 +12,11 @@
 
 namespace fopd::objects {
 
-// What was answered to a fop that must not run twice, as the store keeps it:
-// docs/formats/reply.md has the bytes. The receipt is left out: when it is asked for, all of it has
-// long been durable.
+// The stored form of the reply to a fop that must not run twice; docs/formats/reply.md has the
+// bytes. The receipt is left out: when a stored reply is sent, the change has long been durable.
 struct RecordedReply {
     std::uint16_t type = 0;  // The number of the fop's type.
-    store::Fid fid{};        // Of what it has made; zero where the request says it.
+    store::Fid fid{};        // The created object; zero if the request names the object.
     std::uint64_t version = 0;
     std::uint64_t size_bytes = 0;
     std::uint64_t offset = 0;
@@ -27,13 +26,13 @@ struct RecordedReply {
 
 inline constexpr std::size_t kRecordedReplyBytesMax = 2 + 1 + 16 + 3 * 8;
 
-// A part of `into`.
+// Returns the part of `into` that was written.
 store::Bytes write_recorded_reply(const RecordedReply& reply,
                                   std::span<std::byte, kRecordedReplyBytesMax> into);
-// kCorrupt for what is none.
+// kCorrupt if the bytes are not a recorded reply.
 Result<RecordedReply> read_recorded_reply(store::Bytes bytes);
 
-// The records of a change of one object in place, and of its reply.
+// For one change of an object in place and the reply to it.
 inline constexpr std::size_t kReplyRecordBytesMax =
     store::reply_record_bytes(kRecordedReplyBytesMax);
 

@@ -27,7 +27,7 @@ ReplyShares::ReplyShares(const std::vector<store::ClientReplies>& counted,
 ReplyShares::Clients::iterator ReplyShares::enter(const store::ClientId& id,
                                                   std::string_view name) {
     const auto client = clients_.try_emplace(id, Client{.principal = nobody_}).first;
-    // Clients of two kinds of sender may call themselves the same: then it stays the first one's.
+    // Two principals may use the same client id; the client stays assigned to the first one.
     if (client->second.principal != nobody_) return client;
     auto principal = principals_.find(name);
     if (principal == principals_.end()) {

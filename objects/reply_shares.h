@@ -12,19 +12,20 @@
 
 namespace fopd::objects {
 
-// How many replies a disk remembers, and the share of them that each principal may have. A reply
-// that takes the place of another one needs no more room; one in a place that had none does, and a
-// principal may have as many as are left for others, however many clients it has: alone a half of
-// all. So all of them are bounded, and who comes next has room.
+// Limits the number of recorded replies on a disk, and each principal's share of them. A reply that
+// replaces another in its request place needs no room; one in an unused place does. A principal may
+// have as many as are left for others, however many clients it has; a single principal may have
+// half of all. So the total is bounded, and there is room for further principals.
 //
-// Nothing on the disk says whose a client is. After a start its replies are nobody's, which is all
-// the same for the others, until it needs room for one more.
+// The disk does not record the principal of a client. After a start, a client's replies belong to
+// no principal until the client needs room for another one; this does not affect other principals.
 //
 // Lives on one reactor.
 class ReplyShares {
 public:
-    // One for each block of the disk, which is a fiftieth of its bytes: no more than many clients
-    // that work have at a time, and no fewer than some with all their places.
+    // The total is one for each block of the disk, which uses a fiftieth of its bytes, within these
+    // bounds: at most what many active clients need at a time, and at least what some clients need
+    // that use all their request places.
     static constexpr std::uint64_t kMax = 1ULL << 19;
     static constexpr std::uint64_t kMin = 1ULL << 14;
 
@@ -32,18 +33,19 @@ public:
     ReplyShares(const ReplyShares&) = delete;
     ReplyShares& operator=(const ReplyShares&) = delete;
 
-    // The client is this principal's, and will have one more. False: its principal has its share.
+    // Assigns the client to the principal, and takes room for one more reply. False: the
+    // principal's share is used up.
     bool take(const store::ClientId& client, std::string_view principal);
     // Counts a reply that exists already, also beyond the share.
     void add(const store::ClientId& client, std::string_view principal);
-    // Requires: it was taken, or added, or counted at the start.
+    // REQUIRES: the reply was taken, or added, or counted at the start.
     void give_back(const store::ClientId& client);
 
     std::uint64_t count() const { return count_; }
     std::uint64_t max() const { return max_; }
-    // Those that were not taken.
+    // The number of take() calls that failed.
     std::uint64_t refused_count() const { return refused_count_; }
-    // Whether it is time to say that somebody was refused: from time to time.
+    // Whether a refusal should be logged now; true at most once per interval.
     bool is_to_tell(Instant now);
 
 private:
@@ -65,13 +67,13 @@ private:
     std::uint64_t count_ = 0;
     std::uint64_t refused_count_ = 0;
     Principals principals_;
-    Clients clients_;  // With at least one each.
+    Clients clients_;  // Each has at least one reply.
     const Principals::iterator nobody_;
     Instant told_at_{};
     bool has_told_ = false;
 };
 
-// Room for one more reply, for a change that has not begun. Given back unless it is kept.
+// Room for one more reply, taken before the change begins. Given back unless it is kept.
 class ReplyRoom {
 public:
     ReplyRoom() = default;
@@ -79,7 +81,7 @@ public:
     ReplyRoom& operator=(const ReplyRoom&) = delete;
     ~ReplyRoom() { give_back(); }
 
-    // Requires: it is not held.
+    // REQUIRES: no room is held.
     bool take(ReplyShares& shares, const store::ClientId& client, std::string_view principal) {
         if (!shares.take(client, principal)) return false;
         shares_ = &shares;
@@ -87,7 +89,7 @@ public:
         return true;
     }
     bool held() const { return shares_ != nullptr; }
-    // The reply has it from now on.
+    // The recorded reply uses the room from now on.
     void keep() { shares_ = nullptr; }
     void give_back() {
         if (held()) shares_->give_back(client_);

@@ -15,15 +15,15 @@ namespace fopd::objects {
 
 namespace {
 
-// What fops want goes first: a scrub waits this long for memory, and then tries again.
+// Fops have priority: a scrub waits this long for a buffer, and then tries again.
 constexpr Duration kPatience = 1s;
 
 }  // namespace
 
-// One way through all extents. Where they are is noted, and they are read in their time; what does
-// not match is looked at again under its lock: it may be on its way to the disk just now, or
-// somebody may have written it anew, and something else is in its place. Places are not kept from
-// being given away meanwhile: a scrub that takes its time would hold up all of them.
+// One pass over all extents. Notes where they are and reads them later, at the given rate. A block
+// that does not match is read again under its lock: it may have been in flight to the disk, or
+// freed and reused meanwhile. The scrub does not hold blocks back from reuse: being slow, it would
+// hold back too many.
 class Scrub::Pass final : public store::MapVisitor {
 public:
     Pass(Stores& stores, HomeVolume& home, std::uint64_t bytes_per_second)
@@ -44,7 +44,7 @@ public:
     Task<Result<void>> between_turns() override;
 
 private:
-    // Blocks that lie together, at most as many as a piece has.
+    // Consecutive blocks, at most as many as fit into a piece of buffer.
     struct Run {
         store::Fid fid{};
         std::uint64_t first = 0;  // In the object.
@@ -77,7 +77,7 @@ private:
 };
 
 Result<void> Scrub::Pass::extent(const store::StoredExtent& stored) {
-    // What was not written in the end is no damage.
+    // Data whose write may not have been completed is not damaged.
     if (home_.volume().is_uncertain(stored.fid)) return {};
     const std::size_t checksums_at = checksums_.size();
     checksums_.resize(checksums_at + stored.count);
@@ -104,7 +104,7 @@ Task<Result<void>> Scrub::Pass::between_turns() {
     co_return check_wanted();
 }
 
-// As many at a time as the piece has room for.
+// Reads as many runs at a time as fit into a piece of buffer.
 Task<Result<void>> Scrub::Pass::read_runs() {
     for (std::size_t at = 0; at < runs_.size();) {
         std::size_t count = 0;
@@ -145,7 +145,8 @@ Task<Result<void>> Scrub::Pass::read_some(std::size_t at, std::size_t count) {
     for (std::size_t i = at; i < at + count; ++i) {
         const Run& run = runs_[i];
         for (std::uint32_t n = 0; n < run.count; ++n, ++next) {
-            // Of several reads one has failed; which, a second look will tell.
+            // If one of several reads failed, all their blocks are read again, which shows the
+            // failed one.
             const bool matches = read.has_value() && core::crc32c(part(next, 1).span()) ==
                                                          checksums_[run.checksums_at + n];
             if (!matches) doubts_.push_back({.fid = run.fid, .block = run.first + n});
@@ -164,7 +165,7 @@ Task<Result<void>> Scrub::Pass::look_again(Doubt doubt) {
     auto extents = home_.volume().map().extents(doubt.fid, request.range);
     const auto found = extents.next();
     if (!found) co_return std::unexpected(found.error());
-    if (!found->has_value()) co_return Result<void>{};  // It is a hole by now.
+    if (!found->has_value()) co_return Result<void>{};  // The block is a hole now.
     const std::uint32_t checksum = (*found)->checksums.front();
     core::Buffer block = piece->buffer();
     block.size_bytes = kBlock;

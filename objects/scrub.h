@@ -14,18 +14,18 @@
 
 namespace fopd::objects {
 
-// Reads all that the objects of a disk have on it, and compares it with the checksums it was
-// written with, no faster than it is told to. What is damaged is an event, and is counted; reading
-// it fails as it would have without. One a disk at a time; its progress is its HomeVolume's.
+// Reads the data of all objects of a disk at a limited rate and compares it with its checksums.
+// Damage is logged and counted; reading a damaged block fails with or without a scrub. One scrub
+// per disk at a time; its progress is in the HomeVolume.
 class Scrub {
 public:
-    // The stores outlive it; its work is one of their duties.
+    // The stores outlive it; its work enters their gate duties().
     Scrub(Stores& stores, std::uint64_t bytes_per_second)
         : stores_(stores), bytes_per_second_(bytes_per_second) {}
 
-    // kNotFound: the disk is not here; kBusy: one is under way. On the reactor of the stores.
+    // kNotFound: the disk is not here; kBusy: a scrub is in progress. On the reactor of the stores.
     Result<void> begin(store::Slot slot);
-    // At the next piece. Without one under way nothing happens.
+    // Ends the scrub after its present piece. No effect if none is in progress.
     void end(store::Slot slot);
 
 private:

@@ -14,7 +14,7 @@ namespace fopd::objects {
 
 namespace {
 
-// The others are in the report.
+// Further findings are only in the report.
 constexpr std::size_t kEventsMax = 20;
 
 Result<void> check_reply(store::Bytes reply) {
@@ -76,7 +76,7 @@ private:
     core::CancelSource cancel_;
     ObjectCount recount_;
     const store::VolumeCheckOptions options_;
-    store::VolumeCheck* check_ = nullptr;  // While it runs.
+    store::VolumeCheck* check_ = nullptr;  // Null unless it runs.
     CheckStatus status_{.state = CheckStatus::State::kRunning};
 };
 
@@ -101,7 +101,7 @@ Task<void> StoreCheck::Run::carry_out(HomeVolume::Hold /*hold*/) {
     report(stores_.parts().reactor.now() - began_at);
 }
 
-// Both have counted what there was, and what came and went since, in the same turns.
+// Both counts include creations and removals, noted in the same reactor turns.
 void StoreCheck::Run::compare_counts() {
     if (!home_.objects().is_whole() || !recount_.is_whole()) return;
     const std::uint64_t there = recount_.get();

@@ -13,31 +13,31 @@
 
 namespace fopd::objects {
 
-// How far the newest check of a disk is, and what it found.
+// The progress and result of the newest check of a disk.
 struct CheckStatus {
     enum class State : std::uint8_t { kNever, kRunning, kDone, kEnded, kFailed };
 
     State state = State::kNever;
-    std::string stage{};    // What it is looking at.
-    std::string problem{};  // Why it could not be done.
+    std::string stage{};    // What is being checked.
+    std::string problem{};  // Why the check failed.
     Duration took{};
     store::CheckReport report{};
 };
 const char* to_string(CheckStatus::State state);
 
-// Checks disks while they are used: that index, space, log, names and counts say the same. What is
-// found is an event and in the report. One a disk at a time. Lives on the reactor of the stores.
+// Checks disks while they are in use: whether index, space, log, names and counts agree. Findings
+// are logged and reported. One check per disk at a time. Lives on the reactor of the stores.
 class StoreCheck {
 public:
-    // The stores outlive it; its work is one of their duties. The rate is for what it reads.
+    // The stores outlive it; its work enters their gate duties(). The rate limits its reading.
     StoreCheck(Stores& stores, std::uint64_t bytes_per_second);
     ~StoreCheck();
     StoreCheck(const StoreCheck&) = delete;
     StoreCheck& operator=(const StoreCheck&) = delete;
 
-    // kNotFound: the disk is not here; kBusy: one is under way.
+    // kNotFound: the disk is not here; kBusy: a check is in progress.
     Result<void> begin(store::Slot slot);
-    // In its own time. Without one under way nothing happens.
+    // Asks the check to end soon. No effect if none is in progress.
     void end(store::Slot slot);
     CheckStatus status(store::Slot slot) const;
 
@@ -46,7 +46,7 @@ private:
 
     Stores& stores_;
     const std::uint64_t bytes_per_second_;
-    std::map<store::Slot, std::unique_ptr<Run>> runs_;  // The newest of each.
+    std::map<store::Slot, std::unique_ptr<Run>> runs_;  // The newest check of each slot.
 };
 
 }  // namespace fopd::objects

@@ -51,7 +51,7 @@ void Stores::set_layout(StoreLayoutPtr layout) {
     for (const auto& volume : volumes_) join_quota(*volume);
 }
 
-// A disk whose pool nobody knows counts for itself.
+// A disk whose pool is unknown keeps a quota of its own.
 void Stores::join_quota(HomeVolume& volume) {
     const PoolPlace* const place = layout_->find_pool(volume.pool());
     if (place != nullptr) volume.use().join(place->quota);

@@ -33,54 +33,54 @@ namespace fopd::objects {
 struct PoolPlace {
     PoolId id = 0;
     std::string name;
-    // Its disks that may have objects nobody knows of, for people; empty: all can be read.
+    // In words, its missing disks, which may have further objects; empty: all disks can be read.
     std::string missing = {};
     std::shared_ptr<PoolQuota> quota = std::make_shared<PoolQuota>();
 };
 
 enum class SlotState : std::uint8_t {
     kOnline,
-    kReadOnly,    // Some of what was on its disk is lost.
-    kMissing,     // Its disk is not there, or of no use.
-    kReleased,    // It was let go, with nothing on it, or there never was anything.
-    kWrittenOff,  // What was on it is forgotten.
+    kReadOnly,    // Some of its disk's data is lost.
+    kMissing,     // Its disk is absent or unusable.
+    kReleased,    // Its disk was released empty, or never had an object.
+    kWrittenOff,  // Its disk's data is forgotten.
 };
 
 struct SlotPlace {
     store::Slot slot = 0;
-    std::uint32_t locality = 0;  // Its home: only there are its objects known.
+    std::uint32_t locality = 0;  // The index of its home locality.
     PoolId pool = 0;
     SlotState state = SlotState::kOnline;
-    std::string disk = {};  // Which disk is missing, for people.
+    std::string disk = {};  // In words, the missing disk.
 };
 
-// Which pools and slots the node has, also those whose disk is missing. Never changed, only
-// replaced as a whole.
+// The pools and slots of the node, including slots whose disk is missing. Immutable, replaced as a
+// whole.
 struct StoreLayout {
-    std::uint64_t version = 0;  // Greater than that of every layout before.
+    std::uint64_t version = 0;  // Greater than that of all earlier layouts.
     std::vector<PoolPlace> pools;
-    std::size_t default_pool = 0;  // Of `pools`: for fops that name none.
+    std::size_t default_pool = 0;  // Index in `pools`; for fops that name none.
     std::vector<SlotPlace> slots;  // By ascending slot.
 
-    // Null: there is none. An empty name is the default pool's.
+    // Null: there is none. An empty name means the default pool.
     const PoolPlace* find_pool(std::string_view name) const;
     const PoolPlace* find_pool(PoolId id) const;
     const SlotPlace* find_slot(store::Slot slot) const;
 };
 using StoreLayoutPtr = std::shared_ptr<const StoreLayout>;
 
-// -- what one of them has --
+// -- the stores of one locality --
 
-// A disk whose objects this locality answers for.
+// A disk whose home is this locality.
 struct HomeDisk {
     std::array<std::byte, 16> disk_id{};
     PoolId pool = 0;
-    // Open, perhaps to be read only; its slot is in the layout. Outlives its being here.
+    // Open, possibly read-only; its slot is in the layout. Must stay open until remove().
     store::Volume* volume = nullptr;
-    io_sched::MediumId medium{};  // What the locality's scheduler calls it.
+    io_sched::MediumId medium{};  // Its id in the locality's I/O scheduler.
 };
 
-// What it works with; all of it outlives the stores.
+// What the stores use; all of it outlives them.
 struct StoresParts {
     std::uint32_t locality = 0;
     core::Reactor& reactor;
@@ -88,16 +88,16 @@ struct StoresParts {
     core::BufferPool& buffers;
     const core::Clock& clock;
     core::EventSink& events;
-    Names& names;  // Of the whole node, as this locality reaches them.
+    Names& names;  // All names of the node, as reached from this locality.
 };
 
 class HomeVolume;
 
-// Where the foms of a locality find objects: those of its own disks at once, others through the
-// locality that is their home. Made before any disk is opened, so that those of all localities can
-// be introduced to each other; disks come later, and go when nobody holds them any more.
+// Where the foms of a locality find objects: on its own disks directly, others through their home
+// localities. Created before any disk is opened, so that the stores of all localities can be
+// introduced to each other; disks are added later, and removed when no hold on them is left.
 //
-// Lives on its reactor, but for what says otherwise.
+// Lives on its reactor, except where stated otherwise.
 class Stores {
 public:
     explicit Stores(const StoresParts& parts);
@@ -105,29 +105,29 @@ public:
     Stores(const Stores&) = delete;
     Stores& operator=(const Stores&) = delete;
 
-    // Those of all localities, by their index, this one among them; they outlive all foms. Before
-    // the first fom.
+    // The stores of all localities, by index, including this one; they outlive all foms. Called
+    // before the first fom.
     void introduce(std::span<Stores* const> all) { all_.assign(all.begin(), all.end()); }
-    // What is in force for fops that start from now on.
+    // Sets the layout for fops that start from now on.
     void set_layout(StoreLayoutPtr layout);
-    // Requires: no disk of that slot is here.
+    // REQUIRES: no disk of that slot is here.
     void add(const HomeDisk& disk);
-    // Requires: there is no HomeVolume::Hold on the disk.
+    // REQUIRES: there is no HomeVolume::Hold on the disk.
     void remove(store::Slot slot);
 
-    // What is done here for fops of other localities, and after the reply of others, ends.
-    // Requires: no fom of any locality runs any more; the disks are still here.
+    // Ends the work done here for fops of other localities and after replies. REQUIRES: no fom runs
+    // on any locality; the disks are still here.
     Task<void> stop();
 
     const StoreLayout& layout() const { return *layout_; }
     // For a caller that uses the layout in more than one reactor turn.
     const StoreLayoutPtr& layout_ptr() const { return layout_; }
-    // A disk of this locality; null when its home is elsewhere, or its disk is not there, or about
-    // to go. It is there for this turn: who needs it longer takes a HomeVolume::Hold.
+    // A disk of this locality; null if its home is elsewhere, its disk is absent, or it is about to
+    // be removed. Valid for this reactor turn; for longer use, take a HomeVolume::Hold.
     HomeVolume* find(store::Slot slot);
-    // Its disk was let go with nothing on it, or is about to be.
+    // Whether its disk was released empty, or is about to be.
     bool was_released(store::Slot slot);
-    // What was on its disk is lost for good.
+    // Whether its disk's data was written off.
     bool was_written_off(store::Slot slot) const;
     std::span<const std::unique_ptr<HomeVolume>> volumes() const { return volumes_; }
     Stores& at(std::uint32_t locality) const { return *all_[locality]; }
@@ -137,7 +137,7 @@ public:
     core::Gate& duties() { return duties_; }
     // Cancelled by stop().
     core::CancelSource& stopping() { return stopping_; }
-    // From any thread.
+    // Any thread.
     const StoresParts& parts() const { return parts_; }
 
 private:

@@ -9,29 +9,30 @@
 
 namespace fopd::objects {
 
-// For how long nobody has written to an upload of a disk. When one was begun is not kept of each:
-// fids rise, so it is enough to know from time to time which one was the newest. Only an upload
-// that was written to since the start has an entry of its own.
+// How long the uploads of a disk have been idle. The start times of uploads are not stored: fids
+// increase, so it is enough to note the newest fid from time to time. Only uploads written to since
+// the start have an entry of their own.
 class UploadTimes {
 public:
-    // Everything up to `newest` had begun by `now`. Marks that are `enough` old are dropped but for
-    // the last of them, so there are as many as calls within that time.
+    // Notes that all uploads up to `newest` had begun by `now`. Of the marks at least `enough` old,
+    // only the newest is kept, so the number of marks is bounded by the calls within that time.
     void mark(store::Fid newest, Instant now, Duration enough) {
         marks_.push_back({.newest = newest, .at = now});
         while (marks_.size() > 1 && after(marks_[1].at, enough) <= now) marks_.pop_front();
     }
-    // Requires: the upload is there.
+    // REQUIRES: the upload exists.
     void written(store::Fid fid, Instant now) { written_[fid] = now; }
-    // It is an object now, or nothing any more.
+    // The upload was committed or removed.
     void gone(store::Fid fid) { written_.erase(fid); }
 
-    // Whether it was begun, and last written to, at `then` or before, as far as it is known.
+    // Whether the upload is known to have begun, and to have been written to last, at `then` or
+    // earlier.
     bool is_idle_since(store::Fid fid, Instant then) const {
         if (marks_.empty() || marks_.front().at > then || marks_.front().newest < fid) return false;
         const auto last = written_.find(fid);
         return last == written_.end() || last->second <= then;
     }
-    // Uploads that were written to.
+    // The number of uploads with an entry.
     std::size_t written_count() const { return written_.size(); }
 
 private:
