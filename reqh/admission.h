@@ -13,21 +13,21 @@ namespace fopd::reqh {
 
 struct AdmissionRule {
     std::uint32_t max_foms = 128;
-    // Fewer run while the reads and writes of one wait longer than this for their devices, on the
-    // mean. None: it does not matter how long.
+    // The target for the mean time a fom's reads and writes wait for devices; fewer foms run while
+    // the mean is above it. None: no target.
     std::optional<Duration> io_wait_goal = 1ms;
 
     friend bool operator==(const AdmissionRule&, const AdmissionRule&) = default;
 };
 
-// How many foms run at a time, so that what is more waits in the request scheduler, where the
-// policy has a say, and not at the devices, where it has none. Where that is adapted to the
-// devices, a fom counts once more for each 64 KiB it moves. Pure.
+// Limits the number of foms that run at a time, so that excess fops wait in the request scheduler,
+// where the policy orders them, and not at the devices, where it cannot. With an io_wait_goal, a
+// fom's weight is one plus one for each 64 KiB it moves. Pure.
 class Admission {
 public:
     explicit Admission(const AdmissionRule& rule) { set(rule); }
 
-    // What runs goes on. Begins anew to adapt when it is another rule.
+    // Running foms continue. The adaptation starts anew if the rule differs.
     void set(const AdmissionRule& rule) {
         ENSURE(rule.max_foms > 0);
         if (control_ && rule == rule_) return;
@@ -40,41 +40,42 @@ public:
         const bool is_below = !rule_.io_wait_goal || weight_ < control_->depth();
         return is_below && running_.get() < rule_.max_foms;
     }
-    // For one of the control lane: few and short, they do not wait for what data waits for.
+    // For a fom of the control lane: these are few and short, and are not held back by data.
     bool has_control_room() const { return running_.get() < rule_.max_foms + kControlRoom; }
     void began(std::uint64_t size_bytes) {
         running_.add(1);
         weight_ += io_sched::weight_of(size_bytes);
         control_->began(weight_);
     }
-    // As it began.
+    // `size_bytes` is the same as for began().
     void ended(std::uint64_t size_bytes, Duration io_wait) {
         leave(size_bytes);
         control_->ended(io_wait, io_sched::weight_of(size_bytes));
         allowed_.set(control_->depth());
     }
-    // It runs on, and does not count while it waits for its client, or is parked.
+    // The fom continues to run, but does not count while it waits for its client or for another
+    // fop.
     void leave(std::uint64_t size_bytes) {
         running_.set(running_.get() - 1);
         weight_ -= io_sched::weight_of(size_bytes);
     }
-    // It does again, whether there is room or not.
+    // The fom counts again, whether there is room or not.
     void come_back(std::uint64_t size_bytes) {
         running_.add(1);
         weight_ += io_sched::weight_of(size_bytes);
     }
 
-    // Any thread. Without those that left.
+    // Any thread. Foms that called leave() are not included.
     std::uint64_t running() const { return running_.get(); }
-    // What the running ones may count together.
+    // The present limit of the total weight.
     std::uint64_t allowed() const { return allowed_.get(); }
 
 private:
-    // So many run whatever the devices do: others than they may be what foms wait for.
+    // The limit is never lower: foms may be waiting for something other than devices.
     static constexpr std::uint32_t kMin = 16;
-    // Besides max_foms.
+    // In addition to max_foms.
     static constexpr std::uint32_t kControlRoom = 16;
-    // On the mean, of those that run.
+    // The mean weight of a fom for which the limit leaves room.
     static constexpr std::uint32_t kWeightMax = 4;
 
     static io_sched::DepthOptions options_of(const AdmissionRule& rule) {
@@ -87,7 +88,7 @@ private:
 
     AdmissionRule rule_;
     std::optional<io_sched::DepthControl> control_;
-    std::uint64_t weight_ = 0;  // Of those that run.
+    std::uint64_t weight_ = 0;  // Total weight of the running foms.
     core::Counter running_;
     core::Counter allowed_;
 };

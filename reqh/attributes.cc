@@ -13,7 +13,8 @@ std::uint64_t unix_ns(WallTime time) {
     return static_cast<std::uint64_t>(time.unix_ns);
 }
 
-// The right to own is not enough to give away: an object's owner is who answers for its space.
+// The right to own an object does not permit giving it away, because the owner is charged for its
+// space.
 Granted<> may_change(const Operation& operation, const fop::SetAttributes& set) {
     const Matter matter{.pool = operation.object().pool, .object = objects::store_fid(set.fid)};
     if (operation.may_administer(matter)) return {};
@@ -28,7 +29,7 @@ Granted<> may_change(const Operation& operation, const fop::SetAttributes& set) 
     return {};
 }
 
-// What an object has counts for its owner.
+// An object's space and number are charged to its owner.
 Task<Granted<>> move_charge(Operation* operation, const fop::SetAttributes* set) {
     const std::string_view owner = operation->object().owner;
     const bool changes_owner =

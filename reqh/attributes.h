@@ -10,11 +10,12 @@
 
 namespace fopd::reqh {
 
-// All there is to say of an object, which is locked for it; texts are the operation's.
+// All attributes of an object, which this locks while it reads them; texts are stored in the
+// operation.
 Task<Granted<fop::Attributes>> look_at_object(Operation* operation, store::Fid fid);
 
-// How many blocks an object or an upload has, several turns for many. What changes meanwhile is
-// counted or not.
+// The number of blocks of an object or upload. Takes several reactor turns if there are many;
+// blocks that change meanwhile may or may not be counted.
 Task<Granted<std::uint64_t>> count_blocks(Operation* operation, store::Fid fid);
 
 }  // namespace fopd::reqh

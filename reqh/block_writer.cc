@@ -11,7 +11,7 @@ namespace fopd::reqh {
 
 namespace {
 
-// How many consecutive blocks of the object that are written as a whole begin at this one.
+// The number of consecutive whole blocks of the object that start at this index.
 std::size_t run_at(std::span<const WritePlan::Block> blocks, std::size_t index) {
     std::size_t count = 1;
     while (index + count < blocks.size() && !blocks[index + count].is_partial() &&
@@ -21,15 +21,17 @@ std::size_t run_at(std::span<const WritePlan::Block> blocks, std::size_t index) 
     return count;
 }
 
-// Of the piece, while what was brought is moved: the rest is for where it comes from.
+// Blocks moved at a time; the rest of the piece of buffer holds the data read from the old
+// location.
 constexpr std::size_t kMovedBlocks = WritePlan::kChunkBlocks / 2 - 1;
 
 }  // namespace
 
-// -- the bytes of the write --
+// -- fetching the bytes of the write --
 
-// A client may have lost the session over which it was asked for its bytes, and have sent the
-// request again over another: whichever has them first is made, and the other is told the same.
+// A client may have lost the session over which its bytes were requested, and have resent the
+// request over another: the request that has the bytes first is executed, and the other gets the
+// same reply.
 Task<Granted<std::optional<fop::Reply>>> BlockWriter::bring() {
     brought_offset_ = source_.ranges.empty() ? 0 : source_.ranges.front().offset;
     const bool waits_for_client = source_.memory != nullptr;
@@ -40,11 +42,11 @@ Task<Granted<std::optional<fop::Reply>>> BlockWriter::bring() {
     co_return co_await operation_.recall();
 }
 
-// The last chunk stays in the piece.
+// The last chunk stays in the piece of buffer.
 Task<Granted<>> BlockWriter::bring_chunks() {
     operation_.enter(Phase::kFetch);
     while (plan_.next_chunk()) {
-        // The chunk before has left the piece.
+        // The previous chunk must leave the piece of buffer first.
         const auto written = co_await write_out();
         if (!written) co_return written;
         const auto fetched = co_await fetch();
@@ -100,7 +102,8 @@ Granted<> BlockWriter::check_pieces() {
     return {};
 }
 
-// Where a piece is a block, its checksum goes with it from the client's memory to the medium.
+// If a piece of the checksums is a whole block, its checksum is used unchanged from the client's
+// memory to the disk.
 void BlockWriter::take_checksums(const WritePlan::Fragment& fragment) {
     const fop::Range& range = source_.ranges[fragment.range];
     if (source_.pieces_from_zero && range.offset % fop::kBlockBytes != 0) return;
@@ -152,7 +155,7 @@ void BlockWriter::keep_parts(const WritePlan::Fragment& fragment) {
     }
 }
 
-// -- when they go elsewhere than they were brought for --
+// -- moving the bytes to another offset --
 
 Task<Granted<>> BlockWriter::move() {
     ENSURE(source_.pieces_from_zero);
@@ -165,7 +168,7 @@ Task<Granted<>> BlockWriter::move() {
     co_return co_await move_on_disk();
 }
 
-// False: it is, or will be, in more than one chunk. Nothing has changed then.
+// Returns false, and changes nothing, if the bytes need more than one chunk.
 bool BlockWriter::move_in_piece() {
     if (!staged().runs.empty() || !staged().left.empty()) return false;
     const fop::Range& range = source_.ranges.front();
@@ -184,7 +187,7 @@ bool BlockWriter::move_in_piece() {
     return true;
 }
 
-// All of it goes to the disk, and from there to other places of it.
+// Writes all bytes to the disk, and copies them from there to other blocks.
 Task<Granted<>> BlockWriter::move_on_disk() {
     const auto placed = co_await place_blocks(plan_.blocks());
     if (!placed) co_return placed;
@@ -203,7 +206,7 @@ Task<Granted<>> BlockWriter::move_on_disk() {
     co_return Granted<>{};
 }
 
-// From where it was brought to, through the upper half of the piece.
+// Reads the bytes back from their first location, through the upper half of the piece of buffer.
 Task<Granted<>> BlockWriter::fetch_brought(WritePlan::Fragment fragment) {
     constexpr std::size_t kAt = (kMovedBlocks + 1) * fop::kBlockBytes;
     const std::uint64_t from = brought_offset_ + fragment.sender_at;
@@ -237,14 +240,14 @@ Task<Granted<>> BlockWriter::fetch_brought(WritePlan::Fragment fragment) {
     co_return Granted<>{};
 }
 
-// -- the places they go to --
+// -- writing to the disk --
 
 Task<Granted<>> BlockWriter::place() {
     const auto last = co_await complete(plan_.blocks());
     if (!last) co_return last;
     const std::span<WritePlan::Block> left = staged().left;
     for (std::size_t at = 0; at < left.size(); at += WritePlan::kChunkBlocks) {
-        // What was in the piece has left it.
+        // The previous contents of the piece of buffer must be written first.
         const auto written = co_await write_out();
         if (!written) co_return written;
         const std::size_t count = std::min(WritePlan::kChunkBlocks, left.size() - at);
@@ -254,7 +257,8 @@ Task<Granted<>> BlockWriter::place() {
     co_return record();
 }
 
-// Blocks that lie in the piece, but for the rest of those that are written in part.
+// Completes and places blocks in the piece of buffer: reads the unwritten rest of partly written
+// ones.
 Task<Granted<>> BlockWriter::complete(std::span<WritePlan::Block> blocks) {
     const auto read = co_await read_around(blocks);
     if (!read) co_return read;
@@ -307,7 +311,7 @@ bool BlockWriter::around_is_intact(std::span<WritePlan::Block> blocks,
     return true;
 }
 
-// They are whole then.
+// After this, the blocks are whole.
 void BlockWriter::put_parts(std::span<WritePlan::Block> blocks) {
     for (const StagedBlocks::Part& part : staged().parts) {
         const auto block =
@@ -325,7 +329,7 @@ void BlockWriter::put_parts(std::span<WritePlan::Block> blocks) {
     }
 }
 
-// Those that are whole.
+// Allocates disk blocks for the whole blocks.
 Task<Granted<>> BlockWriter::place_blocks(std::span<const WritePlan::Block> blocks) {
     for (std::size_t index = 0; index < blocks.size();) {
         if (blocks[index].is_partial()) {
@@ -378,7 +382,7 @@ bool BlockWriter::start_last_writes() {
     return any;
 }
 
-// Without a deadline: what is begun is waited for, and the wait for a device is short.
+// No deadline: a started write must be awaited anyway, and the wait for a device is short.
 void BlockWriter::start_write(const Target& target) {
     const core::Buffer from =
         part_of_piece(target.index * fop::kBlockBytes, target.place.count * fop::kBlockBytes);

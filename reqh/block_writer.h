@@ -16,41 +16,42 @@
 
 namespace fopd::reqh {
 
-// Where the bytes of a write come from: the payload of the request, or memory of the client.
+// The source of a write's bytes: the payload of the request, or the client's memory.
 struct WriteSource {
     std::span<const fop::Range> ranges{};
     std::span<const std::uint32_t> checksums{};
     const fop::SealedDescriptor* memory = nullptr;
-    // Where the pieces of the checksums begin is counted from there, not from the range's offset.
-    // Only for one range.
+    // Whether checksum pieces are counted from the start of the data, not from the range's offset.
+    // Only for a single range.
     bool pieces_from_zero = false;
 };
 
-// Brings the bytes of a write to places of the disk that nobody else knows of, a chunk after the
-// other through the operation's piece, and their records into the operation's change.
+// Fetches the bytes of a write, writes them to newly allocated blocks of the disk, chunk by chunk
+// through the operation's piece of buffer, and adds their records to the operation's change.
 //
-// First bring(), which waits for the client and needs no lock; then, under the lock of the blocks,
-// place(), which waits for nobody but the disk; then the change begins.
+// First bring(), which waits for the client and holds no lock; then, under the lock of the blocks,
+// place(), which waits only for the disk; then the change begins.
 class BlockWriter {
 public:
-    // Both outlive it. Requires: WritePlan::begin() took the ranges.
+    // `operation` and `plan` outlive it. REQUIRES: WritePlan::begin() accepted the ranges.
     BlockWriter(Operation& operation, WritePlan& plan, store::Fid fid, const WriteSource& source)
         : operation_(operation), plan_(plan), fid_(fid), source_(source) {}
 
-    // Returns when all bytes have arrived from the client; with the reply when the same request has
-    // come again meanwhile, and was made. Requires: no lock is held.
+    // Returns when all bytes have arrived from the client. Returns the reply if the same request
+    // arrived again meanwhile and was executed. REQUIRES: no lock is held.
     Task<Granted<std::optional<fop::Reply>>> bring();
-    // The one range of the source has another offset by now; what was brought goes there. Requires:
-    // bring() has ended, pieces_from_zero.
+    // Moves the fetched bytes to the new offset of the source's only range. REQUIRES: bring() has
+    // ended; pieces_from_zero.
     Task<Granted<>> move();
-    // All but the last writes are done when this has ended, and the records are in the change.
-    // Requires: bring() has ended; the object is loaded, and its blocks are locked.
+    // On return, all writes except the last ones have completed, and the records are in the change.
+    // REQUIRES: bring() has ended; the object is loaded, and its blocks are locked.
     Task<Granted<>> place();
-    // The last writes; in the turn in which the change begins. False when there are none.
+    // Starts the remaining writes; called in the reactor turn in which the change begins. False if
+    // there are none.
     bool start_last_writes();
 
 private:
-    // A part of the chunk, and where it goes.
+    // Blocks of the chunk, and their location on the disk.
     struct Target {
         std::size_t index = 0;
         store::Place place{};
@@ -81,21 +82,22 @@ private:
     std::span<std::byte> block_bytes(std::size_t index) const {
         return operation_.piece().span().subspan(index * fop::kBlockBytes, fop::kBlockBytes);
     }
-    // Those of the pieces of one range.
+    // The checksums of one range's pieces.
     std::span<const std::uint32_t> checksums_of(std::size_t range) const;
 
     Operation& operation_;
     WritePlan& plan_;
     const store::Fid fid_;
     const WriteSource source_;
-    std::uint64_t brought_offset_ = 0;  // What the first range's was when it was brought.
-    // What was brought, while it is moved to another offset.
+    std::uint64_t brought_offset_ = 0;  // The first range's offset during bring().
+    // The data at its first location, while it is moved to another offset; otherwise null.
     const StagedBlocks* brought_ = nullptr;
-    // Added to the number of each block: it was brought for so many blocks before.
+    // Added to each block number: the difference between the final and the original offset, in
+    // blocks.
     std::uint64_t shift_ = 0;
-    std::array<Target, objects::BlockIo::kRequestsMax> targets_;  // Not written yet.
+    std::array<Target, objects::BlockIo::kRequestsMax> targets_;  // Writes not started yet.
     std::size_t target_count_ = 0;
-    std::optional<PieceCheck> check_;  // Of the range whose fragment was looked at last.
+    std::optional<PieceCheck> check_;  // For the range of the latest fragment.
     std::size_t check_range_ = 0;
 };
 

@@ -9,19 +9,19 @@
 
 namespace fopd::reqh {
 
-// The memory of the client of a fop, as the fop has opened it. Lives on the reactor of the session.
+// The memory that a fop's client has opened for the fop. Lives on the session's reactor.
 class ClientMemory {
 public:
     enum class Direction : std::uint8_t { kPull, kPush };
     struct Move {
-        const fop::SealedDescriptor* memory = nullptr;  // Part of the request.
+        const fop::SealedDescriptor* memory = nullptr;  // From the request.
         std::uint64_t offset = 0;
         core::Buffer piece{};
         Direction direction = Direction::kPull;
     };
 
-    // Ends by the deadline of the fop, when it is given up, and when the client needs too long:
-    // kTimedOut.
+    // Ends at the fop's deadline, when the fop is cancelled, or when the client takes too long:
+    // kBusy.
     virtual Task<Result<void>> move(Move what) = 0;
 
 protected:

@@ -18,7 +18,7 @@ namespace fopd::reqh {
 
 namespace {
 
-// Nothing here has changed, so that the same request may come again when the session is another.
+// For fops that change nothing: the client may resend the request over another session.
 fop::Reply failed_without_trace(const Error& error) {
     const bool has_lost_session = error.code == Errc::kClosed;
     return {.status = has_lost_session ? fop::Status::kTryAgain : fop::status_of(error.code),
@@ -57,7 +57,7 @@ Task<fop::Reply> run_bulk_echo(Operation* operation) {
     co_return fop::Reply{.body = done};
 }
 
-// -- what the table asks of a request --
+// -- functions for the table --
 
 template <typename Body>
 store::Slot slot_of_fid(const fop::Request& request) {
@@ -81,7 +81,7 @@ store::Slot slot_named(const fop::Request& request) {
     return std::get<Body>(request.body).slot;
 }
 
-// Of its body, what was recorded.
+// Makes the reply's body from the recorded reply.
 template <typename Body>
 fop::Reply told_again(const Operation& operation, const objects::RecordedReply& reply) {
     Body body;
@@ -112,7 +112,7 @@ std::uint64_t bulk_of_upload_write(const fop::Request& request) {
     return write.source ? write.range.length : 0;
 }
 
-// In the order of fop::kFopTypes. To add a type: write its steps, add its row.
+// In the order of fop::kFopTypes. To add a type: write its steps and add its row.
 constexpr std::array kExecutors{
     Executor{.type = 1, .about = About::kAnything, .run = &run_ping},
     Executor{.type = 2, .run = &run_echo},
@@ -254,7 +254,7 @@ const objects::PoolPlace* pool_of_slot(store::Slot slot, const objects::StoreLay
     return place == nullptr ? nullptr : layout.find_pool(place->pool);
 }
 
-// Between the type of a fop and what else is said of it.
+// A contradiction between the fop's type and its other described properties.
 std::optional<std::string> contradiction(const lrs::RequestAttributes& described) {
     const fop::FopType* const type = fop::find_fop_type(described.type);
     if (type == nullptr) return std::nullopt;

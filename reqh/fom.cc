@@ -14,14 +14,15 @@ namespace fopd::reqh {
 
 namespace {
 
-// How long a fop without a deadline waits for a piece of buffer, and one with a distant one.
+// The longest wait of a fop for a piece of buffer, whatever its deadline.
 constexpr Duration kPieceWaitMax = 30s;
 
 std::unexpected<Error> refusal(Errc code, const char* why) {
     return std::unexpected(Error{.code = code, .context = why});
 }
 
-// Whether it is bound to somebody else. A name that nobody's key stands for binds nothing.
+// Whether the token is bound to another principal. A name that was not proved with a key does not
+// satisfy a binding.
 bool is_bound_to_another(const TokenGrant& grant, const fabric::Caller& caller) {
     if (grant.principal.empty()) return false;
     return caller.kind != fop::AuthKind::kPrincipal || grant.principal != caller.principal;
@@ -128,25 +129,25 @@ Task<void> Fom::run() {
                                .cancel = &fop_->cancel_source()};
     reply = co_await operation.run(here);
     io_wait_ = operation.io().take_waited();
-    // When the client hears of the end nothing is held for it any more but what the reply is made
-    // of.
+    // When the client learns of the end, no buffer is held for it, unless the reply's payload is in
+    // it.
     if (reply.payload.empty()) piece.reset();
     services_.owner.on_finished(*this, reply);
     services_.operations.give_back(operation);
 }
 
-// Own rights need no token. What a token says it has to say still when the turn has come.
+// If the caller's own rights suffice, no token is needed. A token must still be valid when the
+// fop's turn comes.
 Granted<> Fom::check_sender() {
     if (fop_->caller().rights.cover(type_->rights)) return {};
     Granted<> checked = check_token();
     if (checked) checked = check_rights();
-    if (!checked) enter(Phase::kAuthenticate);  // And comes no further.
+    if (!checked) enter(Phase::kAuthenticate);  // The fop ends in this phase.
     return checked;
 }
 
-// What the token says is worked out at once: the cache may have forgotten it when a wait is over.
-// One that lends nothing takes nothing either, and is spoken of only where it would have been
-// needed.
+// The token's grant is copied at once, because the cache may forget it during a wait. A token that
+// lends nothing is not an error by itself; its fault is reported only if the token was needed.
 Granted<> Fom::check_token() {
     lent_ = {};
     const fabric::Caller& caller = fop_->caller();
@@ -186,10 +187,10 @@ const objects::PoolPlace* Fom::pool() const {
                    services_.stores->layout());
 }
 
-// As far as it is known before anything is loaded.
+// What is known before an object is loaded.
 Matter Fom::matter() const {
     const Executor& executor = executor_of(*type_);
-    // It will do, whatever it is for.
+    // Any token is enough, whatever it is for.
     if (executor.about == About::kAnything) return {.pool = lent_.pool, .object = lent_.object};
     if (executor.about == About::kNode || services_.stores == nullptr) return {};
     Matter matter;
@@ -197,7 +198,7 @@ Matter Fom::matter() const {
     if (executor.about == About::kObject) {
         matter.object = objects::store_fid(executor.aim(fop_->request()).object);
     }
-    // Compared where the object is loaded.
+    // Checked when the object is loaded.
     if (executor.about == About::kName) matter.object = lent_.object;
     return matter;
 }
@@ -240,12 +241,12 @@ void Fom::on_time() {
                                                                 "could run"}));
 }
 
-// -- its client --
+// -- waiting for the client --
 
 Task<Result<void>> Fom::move(Move what) {
     core::Reactor& reactor = services_.reactor;
     client_since_ = reactor.now();
-    // Behind a fop that has waited too long nobody expects this one to be quick.
+    // If another fop of the client is late, this one counts as slow from the start.
     const bool is_late = services_.owner.is_client_late(*this);
     reactor.arm(*this, after(client_since_, is_late ? Duration::zero() : kClientIsSlowAfter));
     const bool is_pull = what.direction == Direction::kPull;
@@ -314,7 +315,7 @@ void Fom::describe(FopRecord& record) const {
     }
     const Instant now = services_.reactor.now();
     if (share_ != nullptr && state_ == State::kQueued) record.wait.what = WaitsFor::kPiece;
-    // Another locality may write it at the moment; then it is as old as the last look.
+    // Another locality may be writing it at this moment; the record then keeps the previous values.
     const auto progress = progress_.read();
     if (progress && state_ == State::kRunning) {
         record.wait = progress->wait;

@@ -43,22 +43,22 @@ inline constexpr Duration kClientMayTake = 5s;
 // blocks that it reads cannot be freed.
 inline constexpr Duration kClientMayTakeMax = 30s;
 
-// Makes, starts and takes back foms: the request handler.
+// Creates, starts and reuses foms: the request handler.
 class FomOwner {
 public:
     // The client gave up a fop that still waits for its turn.
     virtual void on_cancelled(Fom& fom) = 0;
-    // Its deadline passed while it waited; it is out of the queue.
+    // The fom's deadline passed while it was queued; it has left the queue.
     virtual void on_late(Fom& fom, lrs::Request::Waited waited) = 0;
-    // The fom has run to its end; `reply` is what it has to say. It may be used again at once.
+    // The fom has run to its end with `reply`, and may be reused at once.
     virtual void on_finished(Fom& fom, fop::Reply reply) = 0;
-    // It waited for its share too long.
+    // The fom waited too long for its share of the buffers.
     virtual void on_no_share(Fom& fom, const Error& why) = 0;
-    // It waits for its client since kClientIsSlowAfter, or behind a fop that does; then, that this
-    // wait is over.
+    // The fom has waited for its client for kClientIsSlowAfter, or for less behind another late fop
+    // of this client; then: that wait is over.
     virtual void on_client_slow(Fom& fom) = 0;
     virtual void on_client_back(Fom& fom) = 0;
-    // It waits itself since kClientIsSlowAfter; then, that this wait is over.
+    // The fom itself has waited for its client for kClientIsSlowAfter; then: that wait is over.
     virtual void on_client_late(Fom& fom) = 0;
     virtual void on_client_in_time(Fom& fom) = 0;
     // Whether another fop of its client is late.
@@ -104,25 +104,25 @@ public:
           Timer([](Timer& timer) { static_cast<Fom&>(timer).on_time(); }),
           services_(services) {}
 
-    // Takes over a fop, of a type and without a fault, whose turn is yet to come. Requires: free.
+    // Takes over a queued fop of a known type that was verified. REQUIRES: free.
     void begin(fabric::IncomingFop& fop, const fop::FopType& type);
     // Whether the sender's rights, or its token's, allow this type of fop; the rights on the object
     // are checked when it is loaded. Called before the fop is queued, so that a denied fop costs
     // its class nothing. The words of the refusal belong to the fom.
     Granted<> check_sender();
-    // It is out of the queue, and hears of no cancellation any more but by asking.
+    // The fom has left the queue; from now on, it must check for cancellation itself.
     void leave_queue() {
         CancelHook::unlink();
         Timer::disarm();
     }
-    // Its turn has come; then run() takes it through the phases before the reply.
+    // Starts the fom when its turn has come; run() then executes the phases up to the reply.
     void start();
     Task<void> run();
-    // Whether there is still somebody who wants it done: kCancelled, kTimedOut.
+    // kCancelled or kTimedOut if the fop was given up or its deadline has passed.
     Result<void> check_wanted() const;
-    // The last phase begins, and takes no time.
+    // Enters the last phase, and ends it at once.
     void end_phases();
-    // Answers and lets go of the fop. Requires: end_phases() was called.
+    // Sends the reply and releases the fop. REQUIRES: end_phases() was called.
     void reply(fop::Reply reply);
 
     State state() const { return state_; }
@@ -132,9 +132,9 @@ public:
     FopId id() const { return {.session = fop_->caller().session, .request = fop_->request().id}; }
     const PhaseTimes& times() const { return times_; }
     Instant started_at() const { return started_at_; }
-    // How long its reads and writes have waited for their devices. Of one that has run.
+    // How long its reads and writes have waited for devices. Valid after run().
     Duration io_wait() const { return io_wait_; }
-    // Whether it was called hung; once is enough.
+    // Whether it was reported as hung, which is done once.
     bool reported() const { return reported_; }
     void set_reported() { reported_ = true; }
     // Parked: it waits for a name or a lock, and does not count as running meanwhile.
@@ -143,23 +143,24 @@ public:
 
     // Whether the fop needs a buffer.
     bool needs_piece() const;
-    // Whether it keeps that until its client has sent or taken bytes.
+    // Whether the fop keeps its buffer until the client has sent or received bytes.
     bool waits_for_client() const;
     // The client whose share of the buffers the fom uses or waits for; null: none.
     Shares::Client* share() const { return share_; }
     void set_share(Shares::Client* share) { share_ = share; }
-    // It waits for its share from now on: by its deadline, as for a piece. Requires: queued.
+    // Starts the wait for its share, with the same deadline as for a piece of buffer. REQUIRES:
+    // queued.
     void wait_for_share();
 
     const Progress& progress() const { return progress_; }
 
-    // Writes down what there is to say about it now, but for the status. Requires: not free.
+    // Describes its present state, except the status. REQUIRES: not free.
     void describe(FopRecord& record) const;
 
 private:
     Granted<> check_token();
     Granted<> check_rights();
-    // That the fop is about, as it is now; null: none that is there.
+    // The pool of the fop in the present layout; null: none, or it does not exist.
     const objects::PoolPlace* pool() const;
     Matter matter() const;
     core::WaitOptions wait_for_piece() const;
@@ -180,15 +181,16 @@ private:
     bool parked_ = false;
     Instant started_at_{};
     Duration io_wait_{};
-    PhaseTimes times_;  // Without what it does at another locality, until that has ended.
+    PhaseTimes times_;  // Time at another locality is added when it has ended.
     Progress progress_;
     Shares::Client* share_ = nullptr;
-    Instant client_since_{};       // When the wait for its client began.
-    bool client_is_slow_ = false;  // The owner was told.
+    Instant client_since_{};       // Start of the wait for its client.
+    bool client_is_slow_ = false;  // The owner was notified.
     bool client_is_late_ = false;
     bool client_given_up_ = false;
-    Lent lent_;         // By the token.
-    std::string pool_;  // Its name; the layout may be another one before its turn.
+    Lent lent_;         // From the token.
+    std::string pool_;  // The pool's name; copied, because the layout may be replaced while the fop
+                        // is queued.
     std::string denial_;
 };
 

@@ -12,22 +12,23 @@
 
 namespace fopd::reqh {
 
-// How many fops of a locality ended how, and how long they were in each phase. Written on its
-// reactor, readable from any thread. Large; it does not belong on a stack.
+// Counts of fops by type and status, and the time spent in each phase, for one locality. Written on
+// its reactor, readable from any thread. Too large for a stack.
 class FopMetrics {
 public:
-    // `type` is null for fops of a type nobody knows.
+    // `type` is null for fops of an unknown type.
     void count(const fop::FopType* type, fop::Status status);
     void record(const fop::FopType& type, const PhaseTimes& times);
 
     std::uint64_t counted(const fop::FopType* type, fop::Status status) const;
     const core::Histogram& seconds(const fop::FopType& type, Phase phase) const;
 
-    // The figures of a node: those of its localities as one.
+    // Reports the sums over all localities of a node.
     static void collect(std::span<const FopMetrics* const> localities, core::MetricSink& sink);
 
 private:
-    static constexpr std::size_t kRowCount = fop::kFopTypes.size() + 1;  // The last: unknown ones.
+    static constexpr std::size_t kRowCount =
+        fop::kFopTypes.size() + 1;  // The last row: unknown types.
     static std::size_t row_of(const fop::FopType* type) {
         return type == nullptr ? kRowCount - 1
                                : static_cast<std::size_t>(type - fop::kFopTypes.data());

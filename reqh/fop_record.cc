@@ -8,7 +8,7 @@ namespace {
 
 constexpr char kSeparator = '-';
 
-// The whole of `text`, or nothing.
+// Parses all of `text`, or returns nothing.
 std::optional<std::uint64_t> parse_number(std::string_view text, int base) {
     std::uint64_t number = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, base);

@@ -16,7 +16,7 @@
 
 namespace fopd::reqh {
 
-// Names a fop on its node while the node runs. Both sides of a session know it.
+// Identifies a fop on its node while the node runs. Both sides of a session know it.
 struct FopId {
     std::uint64_t session = 0;
     std::uint64_t request = 0;
@@ -27,7 +27,7 @@ struct FopId {
 std::string format_fop_id(FopId id);
 std::optional<FopId> parse_fop_id(std::string_view text);
 
-// A short text that is copied without allocating; what does not fit is cut off.
+// A short text that is copied without allocation, and truncated if too long.
 class ShortText {
 public:
     static constexpr std::size_t kBytesMax = 63;
@@ -44,38 +44,38 @@ private:
     std::array<char, kBytesMax> bytes_;  // Only the first bytes_count_ are set.
 };
 
-// What became of a fop, or has so far.
+// The state of a fop, or its outcome.
 struct FopRecord {
     enum class State : std::uint8_t { kQueued, kRunning, kFinished };
 
     FopId id;
     const fop::FopType* type = nullptr;
     State state = State::kFinished;
-    fop::Status status = fop::Status::kDone;  // Of one that has finished.
+    fop::Status status = fop::Status::kDone;  // Of a finished fop.
     ShortText peer;
     ShortText principal;
     Instant arrived_at{};
     PhaseTimes times;
     Wait wait{};                 // What it waits for now.
-    Progress::Longest waited{};  // The longest wait that is over; of one that has finished.
+    Progress::Longest waited{};  // The longest completed wait; of a finished fop.
 };
 
-// The fops that finished last.
+// The most recently finished fops.
 class FopHistory {
 public:
     static constexpr std::size_t kCountMax = 256;
 
     FopHistory() { records_.reserve(kCountMax); }
 
-    // Where the next one is written; it takes the place of the oldest.
+    // Returns the record for the next fop, replacing the oldest.
     FopRecord& add();
-    // The newest of that name.
+    // The newest record with that id.
     const FopRecord* find(FopId id) const;
     std::size_t count() const { return records_.size(); }
 
 private:
     std::vector<FopRecord> records_;
-    std::size_t next_ = 0;  // The place of the oldest, once all are taken.
+    std::size_t next_ = 0;  // Index of the oldest, once all are used.
 };
 
 }  // namespace fopd::reqh

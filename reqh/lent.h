@@ -9,23 +9,24 @@
 
 namespace fopd::reqh {
 
-// What a fop is about: an object, or only a pool, or neither.
+// What a fop accesses: an object, only a pool, or neither.
 struct Matter {
     std::optional<objects::PoolId> pool{};
     std::optional<store::Fid> object{};
 };
 
-// What the token that came with a fop lends its sender, beside what that may do anyway. Without a
-// token, nothing.
+// The rights that a fop's token lends its sender, in addition to the sender's own. None without a
+// token.
 struct Lent {
     fop::Rights rights{};
-    std::optional<objects::PoolId> pool{};  // Where; empty: in every pool.
-    std::optional<store::Fid> object{};     // With which one alone; empty: with every one.
-    // Why the token that was shown lends nothing at all; null otherwise. Static.
+    std::optional<objects::PoolId> pool{};  // Only in this pool; empty: in every pool.
+    std::optional<store::Fid> object{};     // Only for this object; empty: for all.
+    // Why the token lends nothing at all; null otherwise. Static.
     const char* fault = nullptr;
 
     bool lends(fop::Rights needed, const Matter& matter) const { return !why_not(needed, matter); }
-    // Why it does not, for people: static, and empty when no token was shown. Nothing when it does.
+    // In words, why the rights are not lent; empty if there was no token. Static. Nothing if they
+    // are lent.
     std::optional<std::string_view> why_not(fop::Rights needed, const Matter& matter) const;
 };
 

@@ -16,7 +16,7 @@ namespace fopd::reqh {
 
 namespace {
 
-// How often somebody else may change what a fop was about to, before it gives up.
+// How often other clients may change the name or object concurrently before the fop gives up.
 constexpr unsigned kTriesMax = 16;
 constexpr std::uint32_t kNamesAtATime = 256;
 
@@ -31,7 +31,7 @@ Task<Granted<>> check_at_home(Operation* operation, store::Fid fid) {
     const auto homed = operation->find_home(fid.slot());
     if (!homed) co_return homed;
     const auto allowed = operation->look_at_replaced(fid);
-    // Gone already: nobody's leave is needed.
+    // The object is gone already: no permission is needed.
     if (!allowed && allowed.error().status == fop::Status::kNotFound) co_return Granted<>{};
     co_return allowed;
 }
@@ -54,7 +54,7 @@ Task<Granted<>> hold_for_new_object(Operation* operation, NewName name) {
     const auto held = co_await operation->hold_names(wanted);
     if (!held) co_return held;
     const auto& owner = operation->name_hold(0).owner;
-    // Who wants the name free is not to have it beside another.
+    // With no_replace, the name must also be free on disks that are missing now.
     if (!owner && name.no_replace) co_return operation->check_names_known(name.name.pool);
     if (!owner) co_return Granted<>{};
     if (name.no_replace) co_return refused(fop::Status::kExists, "the name is taken");
@@ -120,7 +120,7 @@ Task<fop::Reply> run_create(Operation* operation) {
                                                   .receipt = *receipt}};
 }
 
-// -- looking --
+// -- lookup and list --
 
 namespace {
 
@@ -144,7 +144,8 @@ Task<fop::Reply> run_lookup(Operation* operation) {
         const auto found = co_await operation->stores().parts().names.find(name);
         if (!found) co_return operation->refuse(untraced(found.error()));
         const store::Fid fid = found->has_value() ? (*found)->fid : store::Fid{};
-        // Who is lent one object is told the same of every other name, also of one that is free.
+        // If the sender may only access one object, it gets the same refusal for every other name,
+        // including free ones.
         const auto right = operation->check_right({.pool = *pool, .object = fid});
         if (!right) co_return operation->refuse(right.error());
         if (!found->has_value()) co_return operation->refuse(operation->why_no_name(*pool));
@@ -156,7 +157,7 @@ Task<fop::Reply> run_lookup(Operation* operation) {
         if (!locality) co_return operation->refuse(locality.error());
         const auto job = [operation, fid] { return look_and_leave(operation, fid); };
         const auto attributes = co_await operation->run_at<fop::Attributes>(*locality, job);
-        // It may have lost the name, and gone, in between.
+        // The object may have lost the name, and been removed, meanwhile.
         const bool has_gone = !attributes && attributes.error().status == fop::Status::kNotFound;
         if (has_gone || (attributes && attributes->name != lookup.name)) continue;
         if (!attributes) co_return operation->refuse(attributes.error());
@@ -167,7 +168,7 @@ Task<fop::Reply> run_lookup(Operation* operation) {
 
 namespace {
 
-// What a list says of an object besides its name.
+// An object's entry in a list, apart from its name.
 struct Listed {
     store::Fid fid{};
     std::uint64_t size_bytes = fop::kSizeUnknown;
@@ -176,8 +177,8 @@ struct Listed {
     bool is_uncertain = false;
 };
 
-// Those whose home is there; one whose disk is missing, or that the caller may not read, stays as
-// it is.
+// Fills in the entries whose home is this locality. An entry whose disk is missing, or whose object
+// the caller may not read, stays unchanged.
 void look_at_homed(const Operation& operation, objects::Stores& there, std::span<Listed> listed) {
     for (Listed& each : listed) {
         const objects::SlotPlace* const place = there.layout().find_slot(each.fid.slot());
@@ -198,7 +199,7 @@ void look_at_homed(const Operation& operation, objects::Stores& there, std::span
     }
 }
 
-// Runs there.
+// Runs on the other locality.
 Task<bool> look_there(const Operation* operation, objects::Stores* there,
                       std::span<Listed> listed) {
     co_await there->parts().reactor.long_step();
@@ -222,7 +223,8 @@ Task<Granted<>> look_everywhere(Operation* operation, std::span<Listed> listed) 
     co_return Granted<>{};
 }
 
-// A name whose object went in between may have another one by now: it was never without.
+// If an object was removed meanwhile, its name may already belong to another one: the name existed
+// all the time.
 Task<Granted<>> look_at_successors(Operation* operation, objects::PoolId pool,
                                    const objects::NameList* names, std::span<Listed> listed) {
     for (unsigned tries = 0; tries < kTriesMax; ++tries) {
@@ -295,7 +297,7 @@ Task<fop::Reply> run_list(Operation* operation) {
         }
     }
     if (is_end && !is_full) {
-        // What there is comes first, then that it may not be all.
+        // Existing entries are returned first, then the error that the list may be incomplete.
         const auto known = operation->check_names_known(
             *pool, "there may be others, on a disk that is missing or incomplete");
         if (!known && count == 0) co_return operation->refuse(known.error());
@@ -306,11 +308,11 @@ Task<fop::Reply> run_list(Operation* operation) {
         .body = fop::ListObjectsReply{.cursor = operation->work().text, .end = is_end && !is_full}};
 }
 
-// -- rename, delete: fops on an object that may be known by a name --
+// -- rename, delete: fops on an object that may have a name --
 
 namespace {
 
-// The name it has now; it may have another one when that is held.
+// The object's present name; it may change before the name is held.
 Task<Granted<>> read_name(Operation* operation, store::Fid fid) {
     const auto locked = co_await operation->lock_to_look(fid);
     if (!locked) co_return locked;
@@ -324,14 +326,14 @@ Task<Granted<>> read_name(Operation* operation, store::Fid fid) {
     co_return Granted<>{};
 }
 
-// Whether it is still called what the client believes, if that matters to it.
+// Whether the object still has the name that the client expects, if it gave one.
 Granted<> check_meant(Operation& operation, std::string_view from) {
     if (from.empty() || from == operation.work().text) return {};
     return refused(fop::Status::kNotFound, "the object has another name");
 }
 
-// Holds names of which the first is the one that was read. False: nobody has that any more, and the
-// object another one, or it is gone.
+// Holds names, the first of which is the one that was read. False: that name is free now, so the
+// object was renamed or removed.
 Task<Granted<bool>> hold_read_name(Operation* operation,
                                    std::span<const Operation::WantedName> wanted) {
     const auto held = co_await operation->hold_names(wanted);
@@ -341,7 +343,7 @@ Task<Granted<bool>> hold_read_name(Operation* operation,
     co_return false;
 }
 
-// Locks the object, whose names are held. False: it has another name by now.
+// Locks the object after its names are held. False: it has another name now.
 Task<Granted<bool>> lock_named(Operation* operation, store::Fid fid) {
     const objects::LockRequest needed{
         .fid = fid, .range = objects::kWholeObject, .mode = objects::LockMode::kExclusive};
@@ -355,13 +357,13 @@ Task<Granted<bool>> lock_named(Operation* operation, store::Fid fid) {
     co_return false;
 }
 
-// The object has lost its name to another, and is about to go.
+// Another object has the name: this object was replaced and will be removed.
 bool is_replaced(const Operation& operation, store::Fid fid) {
     const auto& owner = operation.name_hold(0).owner;
     return !owner || owner->fid != fid;
 }
 
-// Holds the old name, if there is one, and the new one, and locks the object.
+// Holds the new name and the old one, if any, and locks the object.
 Task<Granted<bool>> take_for_rename(Operation* operation, const fop::Rename* rename) {
     const store::Fid fid = objects::store_fid(rename->fid);
     const auto read = co_await read_name(operation, fid);

@@ -7,21 +7,21 @@
 #include "reqh/refusal.h"
 #include "store/fid.h"
 
-// What fops that give an object its name have in common.
+// Shared by the fops that give a name to an object.
 namespace fopd::reqh {
 
-// Whether the caller may have an object make way for another. It may be at home elsewhere; the
-// operation's own home is here again afterwards.
+// Whether the caller may replace this object, whose home may be another locality. On return, the
+// operation is back at its own home.
 Task<Granted<>> check_may_replace(Operation* operation, store::Fid fid);
 
 struct NewName {
     objects::ObjectName name{};
     bool no_replace = false;
 };
-// Holds the name for a new object: kExists, kDenied when it may not have it.
+// Holds the name for a new object. kExists; kDenied if the caller may not replace its owner.
 Task<Granted<>> hold_for_new_object(Operation* operation, NewName name);
 
-// The group of a new object: the one that was asked for, or the maker's first.
+// The group of a new object: the requested one, or else the creator's first.
 Granted<std::string_view> group_for(const Operation& operation, objects::PoolId pool,
                                     std::string_view group);
 

@@ -13,7 +13,7 @@ namespace fopd::reqh {
 
 namespace {
 
-// What a slot's disk says of itself.
+// The state of a slot's disk.
 struct SlotFigures {
     store::Slot slot = 0;
     bool is_open = false;
@@ -32,12 +32,12 @@ void look_at_slots(objects::Stores& stores, std::span<SlotFigures> slots) {
         each.objects = home->objects().get();
         each.serves = home->volume().serving() && !home->is_leaving();
         each.total_bytes = use.total_blocks * fop::kBlockBytes;
-        // What waits comes back by itself.
+        // Blocks waiting to be freed count as free: they become free by themselves.
         each.free_bytes = (use.free_blocks + use.waiting_blocks) * fop::kBlockBytes;
     }
 }
 
-// Of all slots, by asking each locality.
+// Asks each locality for the figures of its slots.
 Task<std::vector<SlotFigures>> look_at_all_slots(Operation* operation) {
     std::vector<SlotFigures> slots;
     for (const objects::SlotPlace& place : operation->stores().layout().slots) {
@@ -120,18 +120,18 @@ namespace {
 
 struct SyncQuestion {
     fop::Receipt asked{};
-    bool about_all = false;  // Whatever the newest change of the slot is.
+    bool about_all = false;  // Covers the slot's newest change, whatever its number.
 };
 struct SyncAnswer {
     fop::Receipt receipt{};
     bool is_lost = false;
 };
 
-// Makes durable what was begun on a slot, and says what became of the changes of the incarnation
-// that was asked about.
+// Makes a slot's changes durable, and reports how far the changes of the given incarnation are
+// durable.
 Task<Granted<SyncAnswer>> sync_slot(Operation* operation, SyncQuestion question) {
     const auto homed = operation->find_home(question.asked.slot);
-    // What was written to a disk that is let go is gone by now, and it is closed in order.
+    // A released disk was empty and closed in order: nothing that was written to it is lost.
     const bool is_released = !homed && operation->stores().was_released(question.asked.slot);
     if (is_released) co_return SyncAnswer{.receipt = question.asked};
     if (!homed) co_return refused(homed.error());
@@ -140,7 +140,7 @@ Task<Granted<SyncAnswer>> sync_slot(Operation* operation, SyncQuestion question)
     const fop::Receipt now{
         .incarnation = newest.epoch, .seq = newest.seq, .slot = question.asked.slot};
     const fop::Receipt asked = question.about_all ? now : question.asked;
-    // Of an incarnation so long ago that its end is not known anything may be lost.
+    // If the incarnation is so old that its end is unknown, any of its changes may be lost.
     fop::Receipt answer{.incarnation = now.incarnation,
                         .seq = volume.last_seq_of(asked.incarnation).value_or(0),
                         .slot = asked.slot};
@@ -175,7 +175,7 @@ Task<fop::Reply> run_sync(Operation* operation) {
             operation->work().receipts.push_back(question.asked);
             continue;
         }
-        // What was durable there is lost, too.
+        // Changes that were durable there are lost, too.
         if (place != nullptr && place->state == objects::SlotState::kWrittenOff) {
             operation->work().receipts.push_back({.slot = question.asked.slot});
             status = fop::Status::kLost;
@@ -187,7 +187,7 @@ Task<fop::Reply> run_sync(Operation* operation) {
         const auto synced = co_await operation->run_at<SyncAnswer>(*locality, job);
         if (!synced) co_return operation->refuse(synced.error());
         if (synced->is_lost) status = fop::Status::kLost;
-        // Of a disk that went just now there is none where all are asked.
+        // With all slots, a disk that was removed just now has no receipt.
         const bool has_receipt = synced->receipt.incarnation > 0;
         if (has_receipt) operation->work().receipts.push_back(synced->receipt);
     }

@@ -3,7 +3,7 @@
 #include "core/task.h"
 #include "fop/message.h"
 
-// The execute steps of the fops about objects, for the table in executors.cc alone.
+// The execute steps of the fops on objects; used only by the table in executors.cc.
 namespace fopd::reqh {
 
 class Operation;

@@ -7,8 +7,8 @@
 
 namespace fopd::reqh {
 
-// The operations of the foms that run: as many as ever ran at a time. The last that ended is the
-// first to be used.
+// The operations of running foms; grows to the largest number that ever ran at a time. The most
+// recently released one is reused first.
 class OperationPool {
 public:
     Operation& take() {

@@ -11,19 +11,19 @@
 
 namespace fopd::reqh {
 
-// What a fop goes through, in this order for most; what its type has no work for is passed over. A
-// step that is done once more, such as the wait for a lock after the bytes have come, is in its own
-// phase again. It may go from any to the reply.
+// The phases of a fop, usually in this order; phases without work for a type are skipped. A
+// repeated step, such as a second wait for a lock after the bytes have arrived, returns to its
+// phase. Any phase may be followed by the reply.
 enum class Phase : std::uint8_t {
-    kQueued,                // In the request scheduler; all others are the fom's.
-    kAuthenticate,          // Who sends it, and what may they do at all?
-    kLocalResources,        // Waits for a piece of buffer, if it needs one.
-    kDistributedResources,  // Waits for what others use: names, blocks of objects.
-    kLoadObject,            // Is there such an object, in that pool?
-    kAuthorise,             // May its sender do that to the object?
-    kFetch,                 // What is to be written comes, and goes to where nobody looks yet.
+    kQueued,                // In the request scheduler; the fom executes all others.
+    kAuthenticate,          // Identifies the sender and its rights.
+    kLocalResources,        // Waits for a piece of buffer, if needed.
+    kDistributedResources,  // Waits for names and locks that others hold.
+    kLoadObject,            // Finds the object in its pool.
+    kAuthorise,             // Checks the sender's rights on the object.
+    kFetch,                 // Fetches the bytes to write, and writes them to new blocks.
     kTransaction,           // Waits for room in the log.
-    kExecute,               // What its type is about.
+    kExecute,               // The work of the fop's type.
     kReply,
 };
 inline constexpr std::size_t kPhaseCount = 10;
@@ -39,8 +39,8 @@ constexpr std::string_view to_string(Phase phase) {
     return kPhaseNames[index_of(phase)];
 }
 
-// How long a fop was in each phase so far, in all the times it was in it. Time stands still within
-// a turn of the reactor, so a phase that did not wait took none.
+// The total time a fop has spent in each phase. now() is constant within a reactor turn, so a phase
+// that did not wait counts as zero.
 class PhaseTimes {
 public:
     void begin(Instant now) { *this = PhaseTimes(now); }
@@ -57,20 +57,20 @@ public:
 
     Phase phase() const { return phase_; }
     bool reached(Phase phase) const { return (reached_ & bit(phase)) != 0; }
-    // The time in a phase that was left, or up to end().
+    // The time in a phase that has ended; end() ends the last one.
     Duration of(Phase phase) const { return times_[index_of(phase)]; }
     Duration total() const {
         Duration sum{};
         for (const Duration each : times_) sum += each;
         return sum;
     }
-    // Since it had its turn.
+    // Since its turn in the scheduler.
     Duration running() const { return total() - of(Phase::kQueued); }
 
     PhaseTimes() = default;
 
 private:
-    // Another reactor, to which the fop went, may be in an earlier turn.
+    // The fop may have moved to another reactor whose now() is earlier.
     void spend_until(Instant now) {
         times_[index_of(phase_)] += std::max(now - since_, Duration::zero());
     }

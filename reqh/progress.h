@@ -30,7 +30,7 @@ enum class WaitsFor : std::uint8_t {
 
 struct Wait {
     WaitsFor what = WaitsFor::kNothing;
-    // Of a lock.
+    // For a lock.
     store::Fid object{};
     store::BlockRange blocks{};
 
@@ -41,11 +41,12 @@ struct Wait {
     bool is_for_other_fop() const { return what == WaitsFor::kName || what == WaitsFor::kLock; }
 };
 
-// "a lock of object 0003…, blocks 0 to 7", "its client to send its bytes"; empty for nothing.
+// "a lock of object 0003…, blocks 0 to 7", "its client to send its bytes"; empty for kNothing.
 std::string to_text(const Wait& wait);
 
-// Where a fop is, and what it waits for. Written where it runs, which is one locality at a time;
-// readable from any thread meanwhile, so that its own locality can tell while it is at another.
+// The phase of a fop, and what it waits for. Written by the locality that executes it at the
+// moment; any thread may read it, so that the fop's own locality can report it while it runs on
+// another.
 class Progress final : public objects::DiskWaitObserver {
 public:
     struct Now {
@@ -59,12 +60,12 @@ public:
         Duration span{};
     };
 
-    // Requires: nobody reads.
+    // REQUIRES: no concurrent reads.
     void begin(Instant now);
     void enter(Phase phase, Instant now);
-    // Empty: it is being written just now.
+    // Empty: it is being written at this moment.
     std::optional<Now> read() const;
-    // The longest of the waits that are over. Where it runs, or when it has ended.
+    // The longest completed wait. Only where the fop runs, or after it has ended.
     const Longest& longest() const { return longest_; }
 
     void disk_wait_begins(Instant now) override { begin_wait({.what = WaitsFor::kDisk}, now); }
@@ -78,7 +79,7 @@ private:
     void begin_write() { turn_.fetch_add(1, std::memory_order_acq_rel); }
     void end_write() { turn_.fetch_add(1, std::memory_order_release); }
 
-    // Odd while one writes: who reads looks at it before and after.
+    // Odd while it is being written; a reader compares it before and after.
     std::atomic<std::uint32_t> turn_ = 0;
     std::atomic<Phase> phase_ = Phase::kQueued;
     std::atomic<std::int64_t> since_ns_ = 0;
@@ -93,7 +94,7 @@ private:
     Longest longest_;
 };
 
-// Says what a fop waits for, as long as it lives.
+// Marks a fop as waiting during its own lifetime.
 class Waiting {
 public:
     Waiting(Progress& progress, core::Reactor& reactor, const Wait& wait)

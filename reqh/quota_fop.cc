@@ -10,7 +10,7 @@ namespace fopd::reqh {
 
 namespace {
 
-// An account, where it stands in the list. No name has a line feed.
+// An account and its sort key in the list. The separator is a line feed, which no name contains.
 struct Account {
     std::string place;
     const objects::PoolPlace* pool = nullptr;

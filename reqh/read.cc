@@ -18,25 +18,25 @@ namespace fopd::reqh {
 
 namespace {
 
-// What a reply can carry itself.
+// The most data that a reply itself can carry.
 constexpr std::size_t kInlineMax = fop::kListingBytesMax;
 
-// The checksum of a block of a hole.
+// The checksum of a block in a hole.
 std::uint32_t zero_block_checksum() {
     static constexpr std::array<std::byte, objects::kBlock> kZeros{};
     static const std::uint32_t kChecksum = core::crc32c(kZeros);
     return kChecksum;
 }
 
-// Reads what is there of the ranges of a read into the operation's piece, as much at a time as
-// fits, and hands it over. What is read is the object as it is at one moment: where its blocks are
-// is noted at once, and nobody is given their places before the read has ended.
+// Reads the ranges of a read into the operation's piece of buffer, as much at a time as fits, and
+// sends it to the client. The result is the object at one moment: the extents are noted at once,
+// and their disk blocks are not reused before the read has ended.
 class ObjectRead {
 public:
     ObjectRead(Operation& operation, const fop::Read& read)
         : operation_(operation), read_(read), fid_(objects::store_fid(read.fid)) {}
 
-    // Requires: the object is loaded, and its blocks are locked.
+    // REQUIRES: the object is loaded, and its blocks are locked.
     Granted<> begin();
     Task<Granted<>> run();
     fop::Reply reply() const;
@@ -71,10 +71,11 @@ private:
     const store::Fid fid_;
     objects::ObjectState state_;
     std::uint64_t total_ = 0;
-    std::uint32_t out_blocks_ = 0;  // At the front of the piece: what the reply will carry.
+    std::uint32_t out_blocks_ =
+        0;  // Blocks at the start of the piece of buffer that are reserved for the reply's payload.
 
     std::size_t range_ = 0;
-    std::uint64_t next_ = 0;  // In it.
+    std::uint64_t next_ = 0;  // Offset in that range.
     std::uint64_t handed_over_ = 0;
 };
 
@@ -95,7 +96,7 @@ Granted<> ObjectRead::begin() {
     return noted;
 }
 
-// For each range the extents of its blocks, one range after the other.
+// Notes the extents of each range's blocks, range by range.
 Granted<> ObjectRead::note_extents() {
     operation_.work().found.clear();
     operation_.work().found_checksums.clear();
@@ -117,7 +118,7 @@ Granted<> ObjectRead::note_extents() {
             operation_.work().found_checksums.insert(operation_.work().found_checksums.end(),
                                                      checksums.begin(), checksums.end());
         }
-        // Ends the extents of the range.
+        // Terminates the extents of the range.
         operation_.work().found.push_back({.first = store::kObjectBlocksMax});
     }
     return {};
@@ -127,7 +128,7 @@ Task<Granted<>> ObjectRead::run() {
     while (next_parts()) {
         const auto read = co_await read_parts();
         if (!read) co_return read;
-        // All of it is in the piece: however long the client takes for it, no space waits for that.
+        // All data is in the piece of buffer: blocks can be freed however long the client takes.
         if (is_last_chunk()) operation_.reading().unlink();
         const auto handed = co_await hand_over();
         if (!handed) co_return handed;
@@ -135,7 +136,7 @@ Task<Granted<>> ObjectRead::run() {
     co_return Granted<>{};
 }
 
-// As much of the ranges as there are blocks of the piece.
+// Selects as much of the ranges as fits into the piece of buffer.
 bool ObjectRead::next_parts() {
     std::vector<Part>& parts = operation_.work().parts;
     parts.clear();
@@ -169,7 +170,7 @@ bool ObjectRead::is_last_chunk() const {
     return end == total_;
 }
 
-// What the disk has of the parts, and zeros for the rest.
+// Reads the blocks that exist; holes become zeros.
 Task<Granted<>> ObjectRead::read_parts() {
     operation_.work().runs.clear();
     for (const Part& part : operation_.work().parts) lay_out(part);
@@ -247,7 +248,7 @@ Task<Granted<>> ObjectRead::hand_over() {
     co_return Granted<>{};
 }
 
-// Those of whole blocks are the ones the bytes were written with.
+// Whole blocks keep the checksums they were written with.
 void ObjectRead::checksum(const Part& part) {
     const std::uint64_t end = part.bytes.end();
     for (std::uint64_t at = part.bytes.offset; at < end;) {

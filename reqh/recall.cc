@@ -1,4 +1,4 @@
-// What an operation has to do with replies that the store remembers.
+// Operation's functions for recorded replies.
 
 #include <array>
 #include <cstring>
@@ -13,7 +13,7 @@ namespace fopd::reqh {
 
 namespace {
 
-// No object is called that: no slot has as many disks.
+// No object has such an id, because no slot has the number 0xffff.
 store::Fid fid_of_request(const store::ReplyKey& key) {
     std::uint64_t high = 0;
     std::uint64_t low = 0;
@@ -44,7 +44,8 @@ Task<Granted<std::optional<fop::Reply>>> Operation::recall() {
     }
     if (*newest < reply_key_.request_number) co_return std::nullopt;
     if (*newest > reply_key_.request_number) {
-        // Late, by a session that its client has left: the client has had the reply.
+        // The request is late, from a session that its client has left: the client has had the
+        // reply.
         co_return refused(fop::Status::kCancelled, "a later request has taken its place");
     }
     const auto found = volume().map().find_reply(reply_key_);
@@ -55,7 +56,7 @@ Task<Granted<std::optional<fop::Reply>>> Operation::recall() {
     if (reply->type != origin_.type->number) {
         co_return refused(fop::Status::kMalformed, "its number was used for another fop before");
     }
-    // The map may have what the log has lost, when it has failed.
+    // If the log has failed, the map may have a reply that the log has lost.
     const auto synced = co_await volume().sync(wait());
     if (synced) co_return executor_of(*origin_.type).told_again(*this, *reply);
     if (volume().serving()) co_return refused(synced.error());
@@ -65,7 +66,7 @@ Task<Granted<std::optional<fop::Reply>>> Operation::recall() {
 Granted<> Operation::take_reply_room() {
     objects::ReplyShares& shares = home_->reply_shares();
     const std::string& principal = caller().share;
-    // A disk that takes no changes refuses this one, too, and says why.
+    // A disk that accepts no changes refuses this one later, with its reason.
     if (!volume().serving() || reply_room_.held()) return {};
     if (reply_room_.take(shares, reply_key_.client, principal)) return {};
     if (shares.is_to_tell(reactor().now())) {
@@ -80,7 +81,7 @@ Granted<> Operation::take_reply_room() {
                    "its principal has its share of the replies that the disk remembers");
 }
 
-// Another request may have had the place, or left it, since recall().
+// Another request may have used the request place, or vacated it, since recall().
 bool Operation::fills_reply_place() {
     if (!puts_reply_) return false;
     const auto newest = volume().map().newest_request(reply_key_);

@@ -8,10 +8,10 @@
 
 namespace fopd::reqh {
 
-// Why a fop is not done, as its reply says it.
+// Why a fop is refused, as in its reply.
 struct [[nodiscard]] Refusal {
     fop::Status status = fop::Status::kInternal;
-    std::string_view words{};  // Static, or the operation's.
+    std::string_view words{};  // Static, or stored in the operation.
 };
 
 template <typename T = void>

@@ -83,20 +83,21 @@ void RequestHandler::on_request(lrs::Request* request) {
     ask();
 }
 
-// The policy chose a fop for which there is no piece, and its client is not slow: the pieces will
-// be back soon, and no other fop goes before it.
+// The policy chose a fop for which there is no piece of buffer, and whose client is not slow:
+// pieces will be free soon, and no other fop overtakes this one.
 bool RequestHandler::is_held_up() const {
     return held_up_ != nullptr && !shares_.is_limited(*held_up_->share(), buffers_.total_count());
 }
 
-// Whether it can have its turn now; if not, it waits, and those of other clients have theirs.
+// Whether the fom can start now. If not, it waits for its client's share, and fops of other clients
+// go on.
 bool RequestHandler::has_share(Fom& fom) {
     if (draining_ || !fom.needs_piece()) return true;
     const fabric::Caller& caller = fom.fop().caller();
     Shares::Client& client = shares_.client_of(caller.share, caller.client);
     fom.set_share(&client);
-    // Whoever asks how the node is, is to hear it. What does not wait for its client gives its
-    // piece back soon, whatever that client does.
+    // Control fops must always proceed, so that the node's state can be queried. A fop that does
+    // not wait for its client returns its piece soon.
     const bool is_short = fom.attributes.lane != lrs::Lane::kData || !fom.waits_for_client();
     if (is_short || shares_.may_take(client, buffers_.total_count())) {
         shares_.take(client);
@@ -154,7 +155,7 @@ void RequestHandler::on_no_share(Fom& fom, const Error& why) {
     finish(fom, {.status = fop::status_of(why.code), .words = why.context});
 }
 
-// It waits in the scheduler, or has left that and waits for its share.
+// The fom is queued in the scheduler, or has left it and waits for its share.
 void RequestHandler::leave_queues(Fom& fom) {
     fom.leave_queue();
     if (fom.queued()) return requests_.remove(fom);
@@ -235,7 +236,8 @@ void RequestHandler::on_finished(Fom& fom, fop::Reply reply) {
     ask();
 }
 
-// The fop's own words are borrowed from it, so all is written down before it is let go.
+// The reply's words may be borrowed from the fop, so everything is recorded before the fop is
+// released.
 void RequestHandler::finish(Fom& fom, const fop::Reply& reply) {
     fom.end_phases();
     metrics_->count(&fom.type(), reply.status);
@@ -244,7 +246,7 @@ void RequestHandler::finish(Fom& fom, const fop::Reply& reply) {
     fom.describe(record);
     record.state = FopRecord::State::kFinished;
     record.status = reply.status;
-    // How long it waited for its turn is the policy's doing; what it did to whom, the policy tells.
+    // Time in the queue does not count: the policy decides it, and reports it itself.
     if (fom.times().running() >= slow_fop_) report_slow(record);
     if (fom.share() != nullptr) shares_.give_back(*fom.share());
     fom.reply(reply);
@@ -339,7 +341,7 @@ void RequestHandler::report_slow(const FopRecord& record) {
     events_.emit(core::Level::kWarn, "reqh.slow_fop", std::span(fields).first(count));
 }
 
-// Who waits for its client is not held up by the node.
+// A fop that waits for its client is not reported as hung.
 void RequestHandler::report_hung(const Fom& fom) {
     FopRecord record;
     fom.describe(record);

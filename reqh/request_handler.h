@@ -32,14 +32,14 @@ namespace fopd::reqh {
 struct RequestHandlerLimits {
     std::uint32_t max_foms = 128;
     std::optional<Duration> io_wait_goal = AdmissionRule{}.io_wait_goal;
-    Duration slow_fop = 500ms;  // What ran this long is an event.
+    Duration slow_fop = 500ms;  // A fop that runs this long is logged.
 };
 
-// What it works with; all of it outlives the handler, and is of its locality or safe from any
-// thread.
+// What the handler uses; all of it outlives the handler, and belongs to its locality or is
+// thread-safe.
 struct RequestHandlerParts {
     core::Reactor& reactor;
-    core::Gate& work;  // The foms are in it; open until drain() was called.
+    core::Gate& work;  // Entered by the foms; open until drain() was called.
     core::BufferPool& buffers;
     lrs::Scheduler& requests;
     TokenVerdicts& tokens;
@@ -47,36 +47,36 @@ struct RequestHandlerParts {
     objects::Stores* stores = nullptr;  // Null: the node has no disks.
 };
 
-// A fom that has run for this long is called hung, once.
+// A fom that has run for this long is reported as hung, once.
 inline constexpr Duration kHungAfter = 2min;
 // A fom that has waited for another fop for this long does not count among those that may run.
 inline constexpr Duration kParkAfter = 100ms;
 
-// A locality's request handler: puts each fop that arrives into the request scheduler, takes the
-// next one when there is room for one more fom, and runs it to its reply. Every fop is answered
-// exactly once, also those that are given up, come too late, or are still waiting when the node
-// stops.
+// A locality's request handler: passes each arriving fop to the request scheduler, takes the next
+// one when another fom may run, and executes it up to its reply. Every fop is answered exactly
+// once, including fops that are cancelled, late, or still queued when the node stops.
 //
-// Lives on its reactor, but for what says otherwise. drain() ends its work; then the gate is closed
-// and waited for, and the handler may go. It keeps a Fom for each fop that was ever there at the
-// same time; the sessions' credits bound that.
+// Lives on its reactor, except where stated otherwise. To end it: call drain(), close the gate and
+// wait, then destroy the handler. Allocates a Fom for each concurrent fop and keeps it; the
+// sessions' credits bound their number.
 class RequestHandler final : public fabric::IncomingUser, lrs::Getter, FomOwner, core::Timer {
 public:
     RequestHandler(const RequestHandlerParts& parts, const RequestHandlerLimits& limits);
 
     void on_incoming(fabric::IncomingFop& fop) override;
 
-    // At once: with fewer foms allowed than run, none starts until enough have ended.
+    // Takes effect at once: if more foms run than are allowed now, none starts until enough have
+    // ended.
     void set_limits(const RequestHandlerLimits& limits);
 
-    // From now on whatever waits or arrives is answered kTryAgain. Idempotent.
+    // From now on, fops that are queued or arrive are answered kTryAgain. Idempotent.
     void drain();
-    // Cancels the running foms. Requires: drain() was called.
+    // Cancels the running foms. REQUIRES: drain() was called.
     void cut_off();
 
     // The foms that run, the oldest first.
     std::vector<FopRecord> running() const;
-    // A fop that waits, runs, or is among the last that finished.
+    // A fop that is queued, runs, or is among the last that finished.
     std::optional<FopRecord> trace(FopId id) const;
 
     // Any thread may call the functions below.
@@ -130,13 +130,14 @@ private:
     OperationPool operations_;
     const FomServices services_;
     std::deque<Fom> foms_;
-    std::vector<Fom*> free_;  // The last that ended is the first to be used.
-    mutable core::IntrusiveList<RunningPlace> running_;  // In the order they were started.
+    std::vector<Fom*> free_;  // The most recently ended one is reused first.
+    mutable core::IntrusiveList<RunningPlace> running_;  // In the order of their start.
     core::Counter running_count_;
     Admission admission_;
     core::BufferPool& buffers_;
-    Shares shares_;           // Of the pieces of buffer.
-    Fom* held_up_ = nullptr;  // The last that came to wait for its share, while it waits.
+    Shares shares_;  // Of the pieces of buffer.
+    Fom* held_up_ =
+        nullptr;  // The newest fom that waits for its share; null if it no longer waits.
     const std::unique_ptr<FopMetrics> metrics_;
     FopHistory history_;
     ParkTimer park_timer_{*this};

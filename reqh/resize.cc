@@ -13,16 +13,16 @@ namespace fopd::reqh {
 
 namespace {
 
-// Makes bytes of an object zero: whole blocks become a hole, what is left of others is written
-// anew. The size is set with it. An object's last block has zeros behind its end, always.
+// Zeroes bytes of an object: whole blocks become a hole, partly zeroed blocks are rewritten. Also
+// sets the size. The bytes of an object's last block after its end are always zero.
 class Clearing {
 public:
     struct What {
         store::Fid fid{};
-        fop::Range bytes{};            // Up to kOffsetMax, also beyond the end of the object.
-        std::uint64_t size_bytes = 0;  // From now on.
+        fop::Range bytes{};            // Up to kOffsetMax; may extend beyond the end of the object.
+        std::uint64_t size_bytes = 0;  // The new size.
     };
-    // Requires: the object is loaded, and locked as a whole.
+    // REQUIRES: the object is loaded, and locked as a whole.
     Clearing(Operation& operation, const What& what) : operation_(operation), what_(what) {}
 
     Task<Granted<fop::Changed>> run();
@@ -34,7 +34,7 @@ private:
         std::uint64_t zero_from = 0;  // In the block.
         std::uint64_t zero_to = 0;
         std::uint32_t checksum = 0;
-        std::uint64_t block = 0;  // Where it will be.
+        std::uint64_t block = 0;  // Its new location on the disk.
     };
 
     void find_edges();
@@ -65,7 +65,8 @@ Task<Granted<fop::Changed>> Clearing::run() {
     if (!punched) co_return refused(punched.error());
     const auto rewritten = co_await rewrite_edges();
     if (!rewritten) co_return refused(rewritten.error());
-    // What frees no more than it writes could be repeated until the room left for deletes is gone.
+    // A change that frees no more than it writes must not use the room reserved for deletes:
+    // repeating it could use that up.
     const bool frees = freed_blocks_ > edge_count_;
     const auto purpose = frees ? store::Purpose::kCutting : store::Purpose::kAdding;
     const std::size_t bytes = store::kPutRecordBytesMax + objects::kReplyRecordBytesMax;
@@ -76,7 +77,7 @@ Task<Granted<fop::Changed>> Clearing::run() {
     co_return changed_;
 }
 
-// What lies behind the end of the object is zero in any case, or no part of it any more.
+// Bytes after the end of the object are zero already, or no longer part of it.
 void Clearing::find_edges() {
     const std::uint64_t size = operation_.object().size_bytes;
     const bool to_the_end = what_.bytes.end() >= size;

@@ -12,22 +12,23 @@
 
 namespace fopd::reqh {
 
-// Which clients may hold how many of the pieces that the fops of a locality share, and which fops
-// wait until their client may hold one more.
+// Decides how many of a locality's pieces of buffer each client's fops may hold, and which fops
+// wait until their client may hold another one.
 //
-// A client is slow while a fop of its waits for its bytes longer than the network takes: its pieces
-// may come back late. The share of a slow client depends on what is free: a client may hold as many
-// as make it a half of what its principal has left, and all principals together always leave some.
-// So there is room for the next client, however many hold their shares. A client that is not slow
-// may have three times as many as are free, until slow clients hold half of all pieces: then it has
-// a share, too, and one piece of what its principal's slow clients must leave to the others.
-// Clients that are not slow leave an eighth to fops that wait for no client, which take pieces
-// without asking for a share: however many clients stop at the same moment, these go on.
+// A client is slow while one of its fops has waited for its bytes longer than the network takes:
+// its pieces may come back late. The share of a slow client depends on the free pieces: a client
+// may hold half of what its principal has left, and all principals together always leave some. So
+// there is room for the next client, however many hold their shares. A client that is not slow may
+// hold three times as many pieces as are free, until slow clients hold half of all pieces: then it
+// has a share, too, plus one piece from the part that its principal's slow clients must leave to
+// others. Clients that are not slow leave an eighth of the pieces to fops that do not wait for a
+// client; these take pieces without a share: however many clients stop at the same moment, such
+// fops proceed.
 //
-// Pure. Fops of one client have their turn in the order of arrival, and clients take turns.
+// Pure. Fops of one client are served in the order of arrival, and clients take turns.
 class Shares {
 public:
-    // One that waits; in the list of its client.
+    // The list node of a waiting fop in its client's list.
     class Place : public core::ListNode {};
 
 private:
@@ -40,13 +41,14 @@ private:
 public:
     using ClientId = std::array<std::byte, 16>;
 
-    // A client of a principal. Kept as long as it holds something or waits.
+    // A client of a principal. Exists as long as it holds pieces or waits.
     class Client : TurnPlace {
     public:
         std::uint64_t held() const { return held_; }
         bool is_slow() const { return slow_count_ > 0; }
-        // Whether a fop of its has itself waited too long; others that wait behind it only make the
-        // client slow, so that it is slow no longer than such a fop waits.
+        // Whether one of its fops has itself waited too long. Fops that wait behind it make the
+        // client slow, but not late, so that the client stays slow only as long as such a late fop
+        // waits.
         bool is_late() const { return late_count_ > 0; }
         void began_late() { ++late_count_; }
         void ended_late() {
@@ -59,7 +61,7 @@ public:
         friend Shares;
         std::uint64_t held_ = 0;
         std::uint64_t late_count_ = 0;
-        std::uint64_t slow_count_ = 0;  // Of its fops, those that wait for it.
+        std::uint64_t slow_count_ = 0;  // The number of its fops that wait for the client.
         core::IntrusiveList<Place> waiting_;
         std::map<std::string, Principal, std::less<>>::iterator principal_;
         const ClientId* id_ = nullptr;
@@ -69,7 +71,7 @@ public:
     Shares(const Shares&) = delete;
     Shares& operator=(const Shares&) = delete;
 
-    // The client is the caller's until give_back() or leave() for it.
+    // The reference is valid until the matching give_back() or leave().
     Client& client_of(std::string_view principal, const ClientId& id) {
         auto of = principals_.find(principal);
         if (of == principals_.end()) of = principals_.emplace(principal, Principal()).first;
@@ -83,7 +85,8 @@ public:
         return client;
     }
 
-    // Whether one more is its share, of `total` there are. Who waits is not overtaken by the same.
+    // Whether the client may take one more of `total` pieces. A client with waiting fops may not:
+    // they go first.
     bool may_take(const Client& client, std::uint64_t total) const {
         return !client.waits() && has_share(client, total);
     }
@@ -102,11 +105,12 @@ public:
         forget_if_idle(client);
     }
 
-    // Whether it has a share now, which its other fops must not make others wait for.
+    // Whether the client's share is limited now. If so, its waiting fops must not hold up other
+    // clients.
     bool is_limited(const Client& client, std::uint64_t total) const {
         return client.is_slow() || 2 * slow_held_ >= total;
     }
-    // One more of its fops waits for the client's bytes, or one less. The fop holds a piece.
+    // One of the client's fops starts or ends a wait for the client's bytes. The fop holds a piece.
     void begin_slow(Client& client) {
         if (client.slow_count_++ == 0) slow_held_ += client.held_;
     }
@@ -115,7 +119,7 @@ public:
         if (--client.slow_count_ == 0) slow_held_ -= client.held_;
     }
 
-    // It waits until next() returns it, or it leaves.
+    // The fop waits until next() returns it, or until leave().
     void wait(Client& client, Place& place) {
         if (!client.waits()) turns_.push_back(client);
         client.waiting_.push_back(place);
@@ -126,7 +130,8 @@ public:
         static_cast<TurnPlace&>(client).unlink();
         forget_if_idle(client);
     }
-    // One that waits and has its share now; it has left the list, and is to take(). Null: none.
+    // Removes and returns a waiting fop whose client may hold another piece; the caller must
+    // take(). Null: there is none.
     Place* next(std::uint64_t total) {
         Client* chosen = nullptr;
         turns_.for_each([&](TurnPlace& place) {
@@ -140,7 +145,7 @@ public:
         return turns_.empty() ? nullptr : pop(static_cast<Client&>(turns_.front()));
     }
     bool anybody_waits() const { return !turns_.empty(); }
-    // Whether somebody would have what this client holds.
+    // Whether other clients wait for pieces.
     bool others_wait(const Client& client) const {
         bool others = false;
         turns_.for_each(
@@ -154,14 +159,15 @@ private:
         if (is_limited(client, total)) return has_room(client, total);
         return held_ < total - kept_back(total) && client.held_ < 3 * (total - held_);
     }
-    // By clients that are not slow: it may show too late that they are.
+    // Pieces that clients which are not slow must leave free: it may become known too late that
+    // they are slow.
     static std::uint64_t kept_back(std::uint64_t total) { return total > 1 ? (total + 7) / 8 : 0; }
     bool has_room(const Client& client, std::uint64_t total) const {
         const Principal& principal = client.principal_->second;
         if (principal.held == 0) return true;
         const std::uint64_t free = total - held_;
-        // Alone it may have three quarters of all, else as much as would be left; half of the rest
-        // is for its clients that are not slow.
+        // A single principal may hold three quarters of all pieces, otherwise as many as are left
+        // free; half of the rest is for its clients that are not slow.
         const bool is_alone = principal.held == held_ && principals_.size() == 1;
         const std::uint64_t times = is_alone ? 3 : 1;
         if (principal.held >= times * free) {
@@ -186,9 +192,9 @@ private:
 
     std::map<std::string, Principal, std::less<>> principals_;
     std::map<std::pair<std::string_view, ClientId>, Client> clients_;
-    mutable core::IntrusiveList<TurnPlace> turns_;  // Clients that wait.
+    mutable core::IntrusiveList<TurnPlace> turns_;  // Clients with waiting fops.
     std::uint64_t held_ = 0;
-    std::uint64_t slow_held_ = 0;  // Of them, by clients that are slow.
+    std::uint64_t slow_held_ = 0;  // Of these, held by slow clients.
 };
 
 }  // namespace fopd::reqh

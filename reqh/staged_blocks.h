@@ -9,10 +9,9 @@
 
 namespace fopd::reqh {
 
-// What a write has brought so far and no record speaks of yet: whole blocks on places of the disk
-// that nobody else knows of, and bytes of blocks that are written in part, which stay in memory
-// until the rest of their block may be read. Kept by the operation, so that it need not be made
-// again.
+// What a write has fetched so far, without records: whole blocks on newly allocated disk blocks,
+// and bytes of partly written blocks, which stay in memory until the rest of their block may be
+// read. Stored in the operation, so that its memory is reused.
 struct StagedBlocks {
     // Consecutive blocks.
     struct Run {
@@ -31,9 +30,9 @@ struct StagedBlocks {
 
     std::vector<Run> runs;
     std::vector<std::uint32_t> checksums;
-    std::vector<Part> parts;       // Two for each range at most.
-    std::vector<std::byte> bytes;  // Of the parts: as many blocks at most.
-    // The blocks of parts that are in the piece no more.
+    std::vector<Part> parts;       // At most two per range.
+    std::vector<std::byte> bytes;  // Of the parts: at most as many blocks.
+    // Partly written blocks whose bytes are no longer in the piece of buffer.
     std::vector<WritePlan::Block> left;
 
     void clear() {
@@ -41,7 +40,7 @@ struct StagedBlocks {
         checksums.clear();
         parts.clear();
         left.clear();
-        // What few writes need is not kept for all.
+        // Large buffers are freed, because few writes need them.
         bytes.clear();
         if (bytes.capacity() > kBytesKept) bytes.shrink_to_fit();
     }

@@ -16,34 +16,34 @@
 
 namespace fopd::reqh {
 
-// What a genuine capability token lets be done.
+// What a valid capability token allows.
 struct TokenGrant {
     fop::Rights rights{};
-    std::string principal{};           // Who may use it; empty: any bearer.
-    std::string pool{};                // Where; empty: in every pool.
-    std::optional<fop::Fid> object{};  // With which one alone; empty: with every one.
+    std::string principal{};           // The only principal that may use it; empty: any bearer.
+    std::string pool{};                // Only in this pool; empty: in every pool.
+    std::optional<fop::Fid> object{};  // Only for this object; empty: for all.
     Instant expires_at = kNever;
 };
 
-// Tells genuine tokens from others: signature, expiry, revocation. Costs a signature check.
+// Verifies tokens: signature, expiry, revocation. Costs a signature check.
 class TokenVerdicts {
 public:
     virtual ~TokenVerdicts() = default;
-    // kDenied when the token counts for nothing at `now`.
+    // kDenied if the token is not valid at `now`.
     virtual Result<TokenGrant> check(std::span<const std::byte> token, Instant now) = 0;
-    // Another number than before when verdicts given earlier need not hold any more: the issuer's
-    // key or the revocations have changed.
+    // Changes whenever earlier verdicts may no longer hold: when the issuer's key or the
+    // revocations have changed.
     virtual std::uint64_t version() const = 0;
 };
 
-// A locality's memory of the tokens it found genuine. Bounded: a token takes the place of another.
-// Tokens are compared byte by byte, their hash only says where to look.
+// A locality's cache of valid tokens. Bounded: a new token replaces another. The hash selects the
+// entry; tokens are compared byte by byte.
 class TokenCache {
 public:
     explicit TokenCache(TokenVerdicts& verdicts) : verdicts_(verdicts) {}
 
-    // What the token grants, until the next call; kDenied. Requires: not empty, and at most
-    // fop::kTokenBytesMax.
+    // The token's grant, valid until the next call; kDenied. REQUIRES: the token is not empty, and
+    // has at most fop::kTokenBytesMax bytes.
     Result<const TokenGrant*> check(std::span<const std::byte> token, Instant now);
 
 private:
@@ -56,7 +56,7 @@ private:
     };
 
     TokenVerdicts& verdicts_;
-    std::vector<Place> places_;  // Made with the first token.
+    std::vector<Place> places_;  // Allocated on first use.
 };
 
 }  // namespace fopd::reqh

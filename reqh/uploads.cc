@@ -16,7 +16,7 @@ namespace fopd::reqh {
 
 namespace {
 
-// Locks the upload, or a part of it, of somebody who may write to it.
+// Locks the upload, or a part of it, if the caller may write to it.
 Task<Granted<>> lock_upload(Operation* operation, objects::LockRequest needed) {
     const auto locked = co_await operation->lock(needed);
     if (!locked) co_return locked;
@@ -34,7 +34,7 @@ Task<fop::Reply> run_upload_begin(Operation* operation) {
     const auto group = group_for(*operation, *placed, begin.group);
     if (!group) co_return operation->refuse(group.error());
     if (begin.no_replace && !begin.name.empty()) {
-        // Only to say it early: the commit decides.
+        // An early check only: the commit decides.
         const objects::ObjectName name{.pool = *placed, .name = begin.name};
         const auto found = co_await operation->stores().parts().names.find(name);
         if (!found) co_return operation->refuse(untraced(found.error()));
@@ -48,7 +48,7 @@ Task<fop::Reply> run_upload_begin(Operation* operation) {
     operation->enter(Phase::kAuthorise);
     const auto charged = operation->charge(acting_user(operation->caller()), {.objects = 1});
     if (!charged) co_return operation->refuse(charged.error());
-    // Only to say it before it was sent, while another disk may still be tried.
+    // Checked before the bytes are sent, while the client can still try another disk.
     const auto fits =
         operation->check_room((begin.size_bytes + objects::kBlock - 1) / objects::kBlock);
     if (!fits) co_return operation->refuse(fits.error());
@@ -78,7 +78,7 @@ Task<fop::Reply> run_upload_begin(Operation* operation) {
 
 namespace {
 
-// Whether the sender may write there at all, before anything is asked of it.
+// Whether the caller may write to the upload, checked before its bytes are pulled.
 Task<Granted<>> check_upload_before_pull(Operation* operation, store::Fid fid) {
     const auto checked =
         co_await lock_upload(operation, {.fid = fid, .range = objects::kAttributes});
@@ -86,7 +86,7 @@ Task<Granted<>> check_upload_before_pull(Operation* operation, store::Fid fid) {
     co_return checked;
 }
 
-// Requires: the upload is loaded, and its blocks are locked.
+// REQUIRES: the upload is loaded, and its blocks are locked.
 Task<Granted<fop::Receipt>> write_upload(Operation* operation, BlockWriter* writer) {
     const auto placed = co_await writer->place();
     if (!placed) co_return refused(placed.error());
@@ -145,7 +145,7 @@ Task<fop::Reply> run_upload_write(Operation* operation) {
 
 namespace {
 
-// Whether there is nothing behind the end but zeros in the last block: an object never has more.
+// Checks that there is nothing after the end except zeros in the last block, as in every object.
 Task<Granted<>> check_end(Operation* operation, const fop::UploadCommit* commit) {
     constexpr const char* kTooMuch = "bytes were written behind the size";
     const store::Fid fid = objects::store_fid(commit->fid);
@@ -180,7 +180,7 @@ Task<Granted<>> check_end(Operation* operation, const fop::UploadCommit* commit)
     co_return Granted<>{};
 }
 
-// The name is the upload's and never changes, so that it can be held before the lock.
+// An upload's name never changes, so it can be held before the upload is locked.
 Task<Granted<>> hold_name_of_upload(Operation* operation, store::Fid fid) {
     const auto locked = co_await operation->lock_to_look(fid);
     if (!locked) co_return locked;
@@ -260,7 +260,7 @@ Task<fop::Reply> run_upload_abort(Operation* operation) {
     const objects::LockRequest whole{
         .fid = fid, .range = objects::kWholeObject, .mode = objects::LockMode::kExclusive};
     const auto locked = co_await lock_upload(operation, whole);
-    // Asked for twice, it is done once.
+    // A repeated abort succeeds.
     const bool has_gone = !locked && locked.error().status == fop::Status::kNotFound;
     if (has_gone) co_return fop::Reply{.body = fop::UploadAbortReply{}};
     if (!locked) co_return operation->refuse(locked.error());

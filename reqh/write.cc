@@ -17,7 +17,7 @@ store::Durability durability_of(fop::Durability durability) {
                                                     : store::Durability::kDurable;
 }
 
-// The bytes of a write are here, become part of the object, and are durable if they are to be.
+// Makes the fetched bytes of a write part of the object, durably if requested.
 class ObjectWrite {
 public:
     struct What {
@@ -25,11 +25,11 @@ public:
         std::span<const fop::Range> ranges{};
         store::Durability durability = store::Durability::kDurable;
         bool is_append = false;
-        // Not 0: it was made before, in this incarnation of the log, which has lost it.
+        // If not 0: the write is a repetition, and this incarnation of the log has lost it.
         std::uint64_t lost_in = 0;
     };
-    // Requires: the object is loaded, and its blocks are locked; what is written was brought, and
-    // goes where `ranges` say.
+    // REQUIRES: the object is loaded, and its blocks are locked; bring() has fetched the bytes, for
+    // the offsets in `ranges`.
     ObjectWrite(Operation& operation, BlockWriter& writer, const What& what)
         : operation_(operation), what_(what), writer_(writer) {}
 
@@ -43,7 +43,7 @@ private:
     Operation& operation_;
     const What what_;
     BlockWriter& writer_;
-    store::LastWriter last_writer_;  // Before.
+    store::LastWriter last_writer_;  // Before the write.
     objects::ObjectState before_;
     objects::ObjectState after_;
 };
@@ -62,7 +62,7 @@ Task<Granted<fop::Changed>> ObjectWrite::run() {
         writer_.start_last_writes() ? store::Data::kPending : store::Data::kNone;
     const auto begun = operation_.begin_change(std::move(*room), what_.durability, data);
     if (!begun) {
-        // The piece stays until nobody writes from it.
+        // The piece of buffer must stay until all writes from it have ended.
         [[maybe_unused]] const auto ended = co_await operation_.io().wait();
         co_return refused(begun.error());
     }
@@ -76,7 +76,7 @@ Task<Granted<fop::Changed>> ObjectWrite::run() {
         .version = after_.version, .size_bytes = after_.size_bytes, .receipt = *receipt};
 }
 
-// Others have changed the object since it was loaded: its size, its version.
+// Other writes may have changed the object's size and version since it was loaded.
 Granted<> ObjectWrite::put_grown_object() {
     const auto found = operation_.volume().map().find(what_.fid);
     if (!found) return refused(found.error());
@@ -100,7 +100,8 @@ Granted<> ObjectWrite::put_grown_object() {
     return {};
 }
 
-// A write that comes again after it was lost gives way to what others have changed since.
+// A write that is repeated after it was lost is refused if other clients have changed its bytes
+// since.
 Granted<> ObjectWrite::check_still_newest() const {
     if (what_.lost_in == 0) return {};
     const objects::ChangedRanges& changed = operation_.home().changed_ranges();
@@ -127,8 +128,8 @@ fop::Changed unchanged(const Operation& operation) {
             .receipt = operation.durable_receipt()};
 }
 
-// Whether the sender may write there at all, before anything is asked of it. What counts is found
-// out again under the lock.
+// Whether the sender may write to the object, checked before its bytes are pulled. The final check
+// is made under the lock.
 Task<Granted<>> check_before_pull(Operation* operation, store::Fid fid) {
     const auto locked = co_await operation->lock_to_look(fid);
     if (!locked) co_return locked;
@@ -181,9 +182,9 @@ Task<fop::Reply> run_write(Operation* operation) {
     co_return fop::Reply{.body = fop::WriteReply{.changed = *changed}};
 }
 
-// Where the object ends is known under the lock. Until then its end is taken to be where it was
-// when this was looked at, so that the bytes need not be moved unless there was another of an odd
-// length meanwhile.
+// The object's end is only known under the lock. The bytes are fetched for the end as seen by
+// check_before_pull(), so they need not be moved unless an append with an incomplete block came in
+// between.
 Task<fop::Reply> run_append(Operation* operation) {
     const auto& append = operation->body<fop::Append>();
     const store::Fid fid = objects::store_fid(append.fid);

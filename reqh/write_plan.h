@@ -12,38 +12,37 @@
 
 namespace fopd::reqh {
 
-// The blocks from the first to the last that any of the ranges touches; of none when all are empty.
+// All blocks from the first to the last that a range touches; empty if all ranges are empty.
 store::BlockRange blocks_of(std::span<const fop::Range> ranges);
 
-// How the bytes of a write become blocks: the blocks it touches, by their number in the object, cut
+// Maps the bytes of a write to blocks: the touched blocks, by their number in the object, divided
 // into chunks that fit into a piece of buffer. Pure.
 class WritePlan {
 public:
     static constexpr std::size_t kChunkBlocks = core::kBufferBytes / fop::kBlockBytes;
 
-    // A block of the object, which lies in the piece where it stands in the chunk.
+    // A block of the object; its index in the chunk is its position in the piece of buffer.
     struct Block {
         std::uint64_t number = 0;
-        std::uint32_t covered_bytes = 0;  // With bytes of the write.
-        bool checked = false;             // The checksum is there.
+        std::uint32_t covered_bytes = 0;  // The bytes of it that are written.
+        bool checked = false;             // The checksum is set.
         std::uint32_t checksum = 0;
 
         bool is_partial() const { return covered_bytes < fop::kBlockBytes; }
     };
-    // Bytes of one range that lie one behind the other in the memory of the sender, and in the
-    // piece.
+    // Bytes of one range that are contiguous in the sender's memory and in the piece of buffer.
     struct Fragment {
-        std::size_t range = 0;  // Which of the ranges.
+        std::size_t range = 0;  // Index of the range.
         std::uint64_t offset = 0;
         std::uint64_t length = 0;
         std::uint64_t sender_at = 0;  // In the sender's memory.
         std::size_t piece_at = 0;
     };
 
-    // kInvalid when the ranges overlap. They are kept until the end of the plan;
-    // fop::check_ranges() took them. A chunk has so many blocks at most.
+    // kInvalid if the ranges overlap. The ranges must stay valid as long as the plan is used, and
+    // have passed fop::check_ranges(). A chunk has at most `chunk_blocks` blocks.
     Result<void> begin(std::span<const fop::Range> ranges, std::size_t chunk_blocks = kChunkBlocks);
-    // The next chunk; false when there is none.
+    // Advances to the next chunk; false if there is none.
     bool next_chunk();
     bool is_last() const { return at_ == count_; }
 
@@ -58,25 +57,26 @@ private:
 
     std::span<const fop::Range> ranges_;
     std::size_t chunk_blocks_ = kChunkBlocks;
-    std::array<std::uint8_t, fop::kRangesMax> order_;  // Of those that are not empty, by offset.
+    std::array<std::uint8_t, fop::kRangesMax>
+        order_;  // Indices of the ranges that are not empty, sorted by offset.
     std::array<std::uint64_t, fop::kRangesMax> sender_at_;
     std::size_t count_ = 0;
-    std::size_t at_ = 0;      // In the order.
-    std::uint64_t next_ = 0;  // In that range.
+    std::size_t at_ = 0;      // Index in order_.
+    std::uint64_t next_ = 0;  // Offset in that range.
     std::array<Block, kChunkBlocks> blocks_;
     std::size_t block_count_ = 0;
     std::array<Fragment, fop::kRangesMax> fragments_;
     std::size_t fragment_count_ = 0;
 };
 
-// Compares bytes with the checksums of their pieces, as they come: fop/range.h has the pieces.
+// Compares bytes with the checksums of their pieces as they arrive; fop/range.h defines the pieces.
 class PieceCheck {
 public:
-    // Pieces end where a multiple of the block size is reached from `basis` on.
+    // Pieces end at multiples of the block size; the first byte has offset `basis`.
     PieceCheck(std::uint64_t basis, std::uint64_t length, std::span<const std::uint32_t> checksums)
         : basis_(basis), end_(basis + length), next_(basis), checksums_(checksums) {}
 
-    // The bytes that follow. False when a piece that ends in them is not what it should be.
+    // Adds the next bytes. False if a piece that ends in them does not match its checksum.
     bool take(std::span<const std::byte> bytes);
 
 private:
