@@ -363,13 +363,6 @@ std::vector<ClassNews> Scheduler::take_class_news() {
     return all;
 }
 
-Duration Scheduler::oldest_wait(Lane lane) const {
-    const LaneFigures& seen = figures(lane);
-    if (seen.queued.get() == 0) return Duration::zero();
-    const auto arrived = static_cast<std::int64_t>(seen.oldest_ns.get());
-    return reactor_.now() - Instant(Duration(arrived));
-}
-
 void Scheduler::collect(core::MetricSink& sink, std::string_view locality) const {
     for (std::size_t index = 0; index < kLaneCount; ++index) {
         const LaneFigures& seen = figures_[index];

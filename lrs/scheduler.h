@@ -113,8 +113,6 @@ public:
 
     const LaneFigures& figures(Lane lane) const { return figures_[index_of(lane)]; }
     const PolicyFigures& policy_figures() const { return policy_figures_; }
-    // How long the oldest waiting request of the lane has waited.
-    Duration oldest_wait(Lane lane) const;
     // The figures of the policy's classes. A policy without classes has one, the whole data lane.
     std::vector<ClassFigures> class_figures();
     // News of the classes that have changed since the last call or have waiting requests.

@@ -444,7 +444,6 @@ bool Mclock::make_room() {
 // Its meters remain: a bucket until it is full, a reservation's meters as long as the rule.
 void Mclock::drop_class(TrafficClass& gone) {
     ENSURE(gone.queued == 0);
-    past_[gone.rule->id].add(gone.tally.totals());
     if (gone.bucket != nullptr) share_.buckets->release(*gone.bucket);
     if (gone.is_limited) --limited_count_;
     stale_count_ += static_cast<std::size_t>(std::ranges::count(gone.has_entry, true));
@@ -477,29 +476,6 @@ bool Mclock::is_held_back(const Request& request, Instant now) const {
 bool Mclock::visit_classes(Instant now, const ClassVisitor& visitor) {
     classes_.for_each([&](TrafficClass& known) { visitor(view_of(known, now)); });
     return true;
-}
-
-std::vector<ClassFigures> Mclock::class_figures(Instant now) {
-    std::vector<ClassFigures> all;
-    visit_classes(now, [&](const ClassView& of) { all.push_back(figures_of(of, now)); });
-    std::ranges::sort(all, {}, [](const ClassFigures& of) {
-        return std::pair(of.place, std::string_view(of.name));
-    });
-    return all;
-}
-
-std::vector<ClassFigures> Mclock::rule_figures(Instant now) {
-    std::vector<ClassFigures> all;
-    for (const MclockRule& rule : share_.rules->rules()) {
-        ClassFigures& figures = all.emplace_back();
-        figures.name = rule.name;
-        figures.shares = granted_by(rule);
-        const auto past = past_.find(rule.id);
-        if (past == past_.end()) continue;
-        figures.raise_to(past->second);
-    }
-    visit_classes(now, [&](const ClassView& of) { all[of.place].add(figures_of(of, now)); });
-    return all;
 }
 
 }  // namespace fopd::lrs

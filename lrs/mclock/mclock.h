@@ -88,10 +88,6 @@ public:
     bool visit_classes(Instant now, const ClassVisitor& visitor) override;
 
     std::size_t class_count() const { return classes_.count(); }
-    // Figures of each class, and of each rule including its forgotten classes, in the order of the
-    // rules.
-    std::vector<ClassFigures> class_figures(Instant now);
-    std::vector<ClassFigures> rule_figures(Instant now);
 
 private:
     // Virtual time: the cost served, divided by the weight.
@@ -146,8 +142,7 @@ private:
     Virtual virtual_now_ = 0;   // The share at which classes are served now.
     Virtual virtual_most_ = 0;  // The highest share of any class.
     std::uint64_t queued_ = 0;
-    Instant now_{};                              // The time of the last call.
-    std::map<std::uint64_t, ClassTotals> past_;  // Sums of forgotten classes, by rule id.
+    Instant now_{};  // The time of the last call.
 };
 
 }  // namespace fopd::lrs

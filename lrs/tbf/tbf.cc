@@ -292,11 +292,7 @@ bool Tbf::make_room() {
 // Its bucket stays in the table until it is full.
 void Tbf::drop_class(TrafficClass& gone) {
     ENSURE(gone.has_nothing());
-    if (gone.rule == nullptr) {
-        --doomed_count_;
-    } else {
-        past_[gone.rule->id].add(gone.tally.totals());
-    }
+    if (gone.rule == nullptr) --doomed_count_;
     if (gone.is_from_table) buckets_->release(*gone.bucket);
     classes_.drop(gone);
 }
@@ -412,8 +408,6 @@ Policy::Adapted Tbf::set_rules(RuleSetPtr rules, Instant now) {
     const RuleSetPtr before = std::exchange(rules_, std::move(rules));
     memo_ = {};
     const bool must_move = adopt_rules(*before, now);
-    std::erase_if(past_,
-                  [this](const auto& entry) { return rules_->find(entry.first) == nullptr; });
     if (must_move) let_go_of_waiting();
     schedule_all();
     return must_move ? Adapted::kByMoves : Adapted::kAtOnce;
@@ -579,20 +573,6 @@ bool Tbf::visit_classes(Instant now, const ClassVisitor& visitor) {
         if (!is_over) visitor(view_of(known, now));
     });
     return true;
-}
-
-std::vector<ClassFigures> Tbf::rule_figures(Instant now) {
-    std::vector<ClassFigures> all;
-    for (const Rule& rule : rules_->rules()) {
-        ClassFigures& figures = all.emplace_back(ClassFigures{.name = rule.name});
-        const auto past = past_.find(rule.id);
-        if (past == past_.end()) continue;
-        figures.raise_to(past->second);
-    }
-    visit_classes(now, [&](const ClassView& of) {
-        if (of.place < all.size()) all[of.place].add(figures_of(of, now));
-    });
-    return all;
 }
 
 }  // namespace fopd::lrs

@@ -87,8 +87,6 @@ public:
     const RuleSet& rules() const { return *rules_; }
 
     std::size_t class_count() const { return classes_.count(); }
-    // Figures of each rule, including its forgotten classes, in the order of the rules.
-    std::vector<ClassFigures> rule_figures(Instant now);
 
 private:
     struct TrafficClass;
@@ -159,9 +157,8 @@ private:
     std::size_t scheduled_count_ = 0;  // Classes and lines with a valid heap entry.
     std::vector<RuleLine> lines_;      // One for each rule.
     std::uint32_t last_order_ = 0;
-    std::uint64_t generation_ = 1;               // Increased when a change of rules requires moves.
-    Instant now_{};                              // The time of the last call.
-    std::map<std::uint64_t, ClassTotals> past_;  // Sums of forgotten classes, by rule id.
+    std::uint64_t generation_ = 1;  // Increased when a change of rules requires moves.
+    Instant now_{};                 // The time of the last call.
 };
 
 }  // namespace fopd::lrs

@@ -5,13 +5,32 @@
 #include <deque>
 #include <memory>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "lrs/class_figures.h"
 #include "lrs/policy.h"
 #include "tests/catch.h"
 #include "tests/lrs/stage_request.h"
 
 namespace fopd::lrs::testing {
+
+// Of each class that the policy knows, by sort position and name.
+inline std::vector<ClassFigures> class_figures(Policy& policy, Instant now) {
+    std::vector<ClassFigures> all;
+    REQUIRE(policy.visit_classes(now,
+                                 [&](const ClassView& of) { all.push_back(figures_of(of, now)); }));
+    return together(std::move(all), 100);
+}
+
+// The sum of a rule's classes.
+inline ClassFigures rule_figures(Policy& policy, std::string_view rule, Instant now) {
+    ClassFigures sum;
+    REQUIRE(policy.visit_classes(now, [&](const ClassView& of) {
+        if (of.rule == rule) sum.add(figures_of(of, now));
+    }));
+    return sum;
+}
 
 // Policies of one kind, one for each locality, and the requests they were given, which are
 // numbered.

@@ -128,7 +128,7 @@ TEST_CASE("lrs mclock shares: what is reserved is part of the share, not added t
     auto served = server.run(10s);
     CHECK(within(served["a"], 5000, 0.01));
     CHECK(within(served["b"], 5000, 0.01));
-    const auto figures = stage.policy().class_figures(server.now());
+    const auto figures = class_figures(stage.policy(), server.now());
     CHECK(within(static_cast<double>(figures[0].as_reserved), 3000, 0.01));
 }
 

@@ -15,14 +15,6 @@
 
 namespace fopd::lrs::testing {
 
-// Of each class that the policy knows.
-inline std::vector<ClassFigures> class_figures(Policy& policy, Instant now) {
-    std::vector<ClassFigures> all;
-    REQUIRE(policy.visit_classes(now,
-                                 [&](const ClassView& of) { all.push_back(figures_of(of, now)); }));
-    return together(std::move(all), 100);
-}
-
 // Rules, and the policies of as many localities as are wanted, which share the node's buckets.
 class TbfStage : public PolicyStage<Tbf> {
 public:
