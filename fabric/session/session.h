@@ -23,6 +23,7 @@ namespace fopd::fabric {
 class Session;
 class SessionHost;
 struct SendBuffer;
+struct SendShare;
 
 // Callbacks of a session, called from the host's turn. on_gone() is the last one.
 class SessionUser {
@@ -251,6 +252,7 @@ private:
     std::string peer_;
     fop::Identity identity_;
     std::string share_name_;           // The share that the identity counts against.
+    SendShare* send_share_ = nullptr;  // Of the same name; null until the identity is proved.
     std::uint32_t loan_bytes_ = 0;     // All bytes lent to this session.
     std::uint32_t loan_size_ = 0;      // The bytes that the next loan lends.
     std::uint32_t waiting_bytes_ = 0;  // The bytes of all fops that wait for their turn.

@@ -88,6 +88,7 @@ void Session::follow(const fop::HandshakeStep& step) {
         case fop::HandshakeState::kProved: {
             identity_ = server_handshake_->session().identity;
             share_name_ = fop::share_name(identity_);
+            host_.join_share(*this);
             const SessionUser::Verdict verdict = user_.on_proved(*this);
             return follow(
                 verdict.refusal.empty()

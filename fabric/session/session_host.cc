@@ -22,10 +22,12 @@ constexpr Duration kLoansSettledIn = 20ms;
 // Answering a ClientHello takes 0.1 ms of X25519, for a client that has not proved anything yet.
 constexpr std::uint32_t kGreetingsPerTurn = 4;
 
-// One in kReservedPart send buffers is reserved for control messages and handshakes. A session may
-// have in flight at most one in kShareOfSends of the others that are free: the more peers do not
-// read, the fewer buffers each of them holds, and a session whose peer reads always finds one.
-constexpr std::size_t kReservedPart = 8;
+// Of all send buffers, fops leave one in eight to control messages and handshakes, and control
+// messages one in sixteen to handshakes.
+constexpr std::size_t kReservedFromFops = 8;
+constexpr std::size_t kReservedFromControl = 16;
+// A session may have in flight at most one in kShareOfSends of those that its principal may still
+// have: the more peers do not read, the fewer buffers each of them holds.
 constexpr std::size_t kShareOfSends = 2;
 // When none is left, a peer that has taken nothing for this long has to go.
 constexpr Duration kPatience = 1s;
@@ -172,6 +174,7 @@ Session& SessionHost::connect(const Connecting& connecting, SessionUser& user) {
     Session& session = add(Session::Role::kClient, user);
     session.client_id_ = connecting.client;
     session.peer_ = format_address(connecting.server);
+    join_share(session);
     fop::ClientRandom random;
     entropy_.fill(random.writable());
     session.client_handshake_ = std::make_unique<fop::ClientHandshake>(
@@ -268,62 +271,76 @@ void SessionHost::bury(Session& session) {
     const std::uint64_t slot = slot_of(session.handle_);
     session.connection_.reset();
     session.user_.on_gone(session);
+    leave_share(session);
     slots_[slot].reset();
     free_slots_.push_back(static_cast<std::uint32_t>(slot));
     --count_;
     if (count_ == 0) empty_.wake_all();
 }
 
-std::size_t SessionHost::spare_buffers() const {
-    const std::size_t kept = buffers_.size() / kReservedPart + promised_;
+void SessionHost::join_share(Session& session) {
+    SendShare& share = send_shares_[session.share_name_];
+    ++share.sessions;
+    session.send_share_ = &share;
+}
+
+void SessionHost::leave_share(Session& session) {
+    if (session.send_share_ == nullptr || --session.send_share_->sessions > 0) return;
+    send_shares_.erase(session.share_name_);
+}
+
+std::size_t SessionHost::left_for(SendUse use) const {
+    std::size_t kept = promised_;
+    if (use == SendUse::kFops) kept += buffers_.size() / kReservedFromFops;
+    if (use == SendUse::kControl) kept += buffers_.size() / kReservedFromControl;
     return free_buffers_.size() > kept ? free_buffers_.size() - kept : 0;
 }
 
-SendBuffer* SessionHost::take_buffer(Session& session, SendUse use) {
-    if (session.has_promise_) {
-        // It was its turn.
-    } else if (use == SendUse::kFops) {
-        const std::size_t spare = spare_buffers();
-        if (session.sends_in_flight_ >= std::max<std::size_t>(spare / kShareOfSends, 1)) {
-            session.wants_room_ = true;  // Its next turn: when one of those it has was sent.
-            return nullptr;
-        }
-        if (spare == 0 || !want_buffer_.empty()) {
-            InBufferQueue& place = session;
-            if (!place.linked()) want_buffer_.push_back(place);
-            if (!shortage_.armed()) reactor_.arm(shortage_, after(reactor_.now(), kPatience));
-            return nullptr;
-        }
+bool SessionHost::has_room(Session& session, SendUse use) {
+    const std::size_t left = left_for(use);
+    if (use == SendUse::kHandshake) {
+        if (left > 0) return true;
+        handshake_lacked_ = true;
     } else {
-        const std::size_t left =
-            free_buffers_.size() > promised_ ? free_buffers_.size() - promised_ : 0;
-        const bool has_share =
-            session.sends_in_flight_ < std::max<std::size_t>(left / kShareOfSends, 1);
-        if (use == SendUse::kControl && !has_share) {
+        SendShare& share = *session.send_share_;
+        const std::size_t room = share.room(left);
+        if (session.sends_in_flight_ >= std::max<std::size_t>(room / kShareOfSends, 1)) {
             session.wants_room_ = true;  // Its next turn: when one of those it has was sent.
-            return nullptr;
+            return false;
         }
-        if (left == 0) {
-            if (!shortage_.armed()) reactor_.arm(shortage_, after(reactor_.now(), kPatience));
-            if (use == SendUse::kHandshake) {
-                handshake_lacked_ = true;
-                return nullptr;
-            }
-            InControlQueue& place = session;
-            if (!place.linked()) want_control_.push_back(place);
-            return nullptr;
+        const bool is_for_fops = use == SendUse::kFops;
+        if (room > 0 && !(is_for_fops && !share.for_fops.waiting.empty())) return true;
+        if (is_for_fops) {
+            want_buffer_.wait(share.for_fops, session);
+        } else {
+            want_control_.wait(share.for_control, session);
         }
     }
-    if (std::exchange(session.has_promise_, false)) --promised_;
+    if (!shortage_.armed()) reactor_.arm(shortage_, after(reactor_.now(), kPatience));
+    return false;
+}
+
+SendBuffer* SessionHost::take_buffer(Session& session, SendUse use) {
+    SendShare* const share = session.send_share_;
+    if (std::exchange(session.has_promise_, false)) {
+        --promised_;  // It was its turn, and the buffer counts in its share already.
+    } else {
+        if (!has_room(session, use)) return nullptr;
+        if (share != nullptr) ++share->held;
+    }
     SendBuffer* const buffer = free_buffers_.back();
     free_buffers_.pop_back();
     buffer->session = &session;
+    buffer->share = share;
     buffer->sent_at = kNever;
+    if (use == SendUse::kControl) wake_for_control();
     return buffer;
 }
 
 void SessionHost::give_back(SendBuffer& buffer) {
+    if (buffer.share != nullptr) --buffer.share->held;
     buffer.session = nullptr;
+    buffer.share = nullptr;
     free_buffers_.push_back(&buffer);
     wake_waiting();
     if (free_buffers_.size() == buffers_.size()) all_sent_.wake_all();
@@ -332,32 +349,43 @@ void SessionHost::give_back(SendBuffer& buffer) {
 void SessionHost::end_promise(Session& session) {
     if (!std::exchange(session.has_promise_, false)) return;
     --promised_;
+    --session.send_share_->held;
     wake_waiting();
 }
 
 void SessionHost::wake_waiting() {
-    if (InControlQueue* const first = want_control_.pop_front()) {
-        static_cast<Session*>(first)->wants_turn();
+    wake_for_control();
+    while (InBufferQueue* const place = want_buffer_.next(left_for(SendUse::kFops))) {
+        auto& session = static_cast<Session&>(*place);
+        session.has_promise_ = true;
+        ++promised_;
+        ++session.send_share_->held;
+        session.wants_turn();
     }
-    if (spare_buffers() == 0) return;
-    InBufferQueue* const first = want_buffer_.pop_front();
-    if (first == nullptr) return;
-    auto& session = static_cast<Session&>(*first);
-    session.has_promise_ = true;
-    ++promised_;
-    session.wants_turn();
 }
 
-// Somebody waits, and a peer takes nothing of what was sent to it: the slowest of all goes before
-// its lease is over.
+// One at a time: when it has taken its buffer the next one is woken.
+void SessionHost::wake_for_control() {
+    InControlQueue* const place = want_control_.next(left_for(SendUse::kControl));
+    if (place != nullptr) static_cast<Session&>(*place).wants_turn();
+}
+
+// Somebody waits, and a peer takes nothing of what was sent to it: the slowest goes before its
+// lease is over. While some are left for others, it is the slowest of a principal that waits for
+// what its own sessions hold.
 void SessionHost::end_slowest() {
     const bool lacked = std::exchange(handshake_lacked_, false);
-    if (want_buffer_.empty() && want_control_.empty() && !lacked) return;
+    const bool want_fops = want_buffer_.anybody();
+    const bool want_control = want_control_.anybody();
+    if (!want_fops && !want_control && !lacked) return;
+    const bool none_is_left = lacked || (want_fops && left_for(SendUse::kFops) == 0) ||
+                              (want_control && left_for(SendUse::kControl) == 0);
     Session* slowest = nullptr;
     for (const auto& each : buffers_) {
         Session* const session = each->session;
         if (session == nullptr || session->state() != Session::State::kOpen) continue;
         if (session->sends_in_flight_ == 0) continue;
+        if (!none_is_left && !session->send_share_->waits()) continue;
         if (slowest == nullptr || session->send_moved_at_ < slowest->send_moved_at_) {
             slowest = session;
         }

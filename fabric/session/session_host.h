@@ -2,8 +2,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "core/counter.h"
@@ -13,6 +15,7 @@
 #include "core/timer_heap.h"
 #include "core/wait_queue.h"
 #include "fabric/session/credit_loans.h"
+#include "fabric/session/send_share.h"
 #include "fabric/session/session.h"
 #include "fop/message.h"
 
@@ -47,7 +50,7 @@ struct HostOptions {
 enum class SendUse : std::uint8_t {
     kFops,       // Requests and replies.
     kControl,    // What keeps a session going: also when fops find no buffer.
-    kHandshake,  // Likewise; without one it ends.
+    kHandshake,  // Also when neither of those finds one; without one it ends.
 };
 
 // A message on its way out, and the writer that puts it together.
@@ -59,6 +62,7 @@ struct SendBuffer final : TransferOp {
     fop::MessageWriter writer;
     fop::MessageKind kind = fop::MessageKind::kControl;
     Session* session = nullptr;
+    SendShare* share = nullptr;  // That it counts against; null: none.
     Instant sent_at = kNever;
 };
 
@@ -170,17 +174,22 @@ private:
     Session* find(std::uint64_t handle);
     Session& add(Session::Role role, SessionUser& user);
     void bury(Session& session);
-    // Null when there is none for this use, or the session has its share of those left: it gets a
-    // turn when that has changed.
+    // The session's principal is known from now on; at a client, all sessions are one principal's.
+    void join_share(Session& session);
+    void leave_share(Session& session);
+    // Null when there is none for this use, or the session or its principal has its share of those
+    // left: it gets a turn when that has changed.
     SendBuffer* take_buffer(Session& session, SendUse use);
+    bool has_room(Session& session, SendUse use);
     void give_back(SendBuffer& buffer);
     // Starts a timer that asks sessions with unused loans to return them, for sessions that lack
     // some.
     void settle_loans_soon();
     void end_promise(Session& session);
     void wake_waiting();
-    // Buffers that fops may take.
-    std::size_t spare_buffers() const;
+    void wake_for_control();
+    // Buffers that may be taken for this.
+    std::size_t left_for(SendUse use) const;
     void end_slowest();
     void answer_greetings();
     void start_transfers();
@@ -206,10 +215,11 @@ private:
     std::span<std::byte> send_memory_;
     std::vector<std::unique_ptr<SendBuffer>> buffers_;
     std::vector<SendBuffer*> free_buffers_;
-    // Sessions that wait for a send buffer, in order of arrival. promised_ of the free buffers are
-    // set aside for sessions that were woken and have not taken theirs yet.
-    core::IntrusiveList<InBufferQueue> want_buffer_;
-    core::IntrusiveList<InControlQueue> want_control_;
+    std::map<std::string, SendShare> send_shares_;
+    // Sessions that wait for a send buffer. promised_ of the free buffers are set aside for
+    // sessions that were woken and have not taken theirs yet.
+    SendTurns<InBufferQueue> want_buffer_;
+    SendTurns<InControlQueue> want_control_;
     bool handshake_lacked_ = false;  // A handshake ended for want of a buffer.
     std::size_t promised_ = 0;
     Shortage shortage_{*this};

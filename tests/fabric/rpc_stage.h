@@ -75,17 +75,19 @@ public:
             reactor_.spawn(gate, bulk(&fop));
             return;
         }
-        echo(fop);
+        echo(fop, answer.empty() ? fop.request().payload : answer);
     }
-    static void echo(IncomingFop& fop) {
+    static void echo(IncomingFop& fop) { echo(fop, fop.request().payload); }
+    static void echo(IncomingFop& fop, std::span<const std::byte> payload) {
         const bool ping = std::holds_alternative<fop::Ping>(fop.request().body);
-        fop.reply({.payload = fop.request().payload,
+        fop.reply({.payload = payload,
                    .body = ping ? fop::ReplyBody(fop::PingReply{}) : fop::EchoReply{}});
     }
 
     core::Gate gate;
     bool hold = false;
-    bool queue = false;  // What is held has not started.
+    bool queue = false;                 // What is held has not started.
+    std::span<const std::byte> answer;  // What an echo brings back instead of its own bytes.
     std::vector<IncomingFop*> held;
     std::size_t arrived = 0;
     std::size_t bulk_runs = 0;

@@ -1,5 +1,5 @@
 // Goal: sessions that take nothing of what was sent to them leave buffers to send from to the
-// others.
+// others, those of one principal to other principals, and all of them to handshakes.
 #include <deque>
 #include <string>
 
@@ -32,23 +32,23 @@ Task<void> echo_bytes(Client* client, const std::string* text, Echoed* result) {
 // A server with few buffers, and clients each on a host of its own.
 class SendStage {
 public:
-    SendStage()
+    explicit SendStage(HostOptions options = server_host_options())
         : world_(3), server_reactor_(world_.make_reactor()), reactor_(world_.make_reactor()) {
-        HostOptions options = server_host_options();
         options.send_buffer_count = kBuffers;
         server_.emplace(transport_, *server_reactor_,
-                        Admission{.keys = ring_of({principal("tester", {key_of(1)})})}, options, 1,
-                        "mem://server:1");
+                        Admission{.keys = ring_of({principal("tester", {key_of(1)}),
+                                                   principal("greedy", {key_of(2)})})},
+                        options, 1, "mem://server:1");
     }
     ~SendStage() {
         for (ClientSide& each : clients_) CHECK(world_.run(*reactor_, each.stop()));
         CHECK(world_.run(*server_reactor_, server_->stop()));
     }
 
-    Client& add(const std::string& host) {
+    Client& add(const std::string& host, const fop::Key& key = key_of(1)) {
         ClientOptions options;
         options.server = *parse_address("mem://server:1");
-        options.credentials = credentials(key_of(1));
+        options.credentials = credentials(key);
         ClientSide& side = clients_.emplace_back(transport_, *reactor_, options,
                                                  client_host_options(host), 100 + clients_.size());
         side.client.start();
@@ -57,12 +57,20 @@ public:
     void ask(Client& client, Echoed& result) {
         reactor_->spawn(gate_, echo_bytes(&client, &text_, &result));
     }
+    // From now on little is asked and much is answered: what a host that takes nothing asks still
+    // finds its way.
+    void ask_little() {
+        server_->foms.answer = std::as_bytes(std::span(answer_));
+        text_.clear();
+    }
     void run_for(Duration time) { world_.run_for(time); }
     MemNetwork& network() { return transport_.network(); }
     std::size_t echoed() const { return server_->foms.arrived; }
+    std::size_t ended() const { return server_->events.count("fabric.session_ended"); }
 
 private:
-    const std::string text_ = std::string(8000, 'x');
+    std::string text_ = std::string(8000, 'x');
+    const std::string answer_ = text_;
     core::VirtualWorld world_;
     MemTransport transport_{{.seed = 3, .delay = kSimulatedDelay}};
     std::unique_ptr<core::Reactor> server_reactor_;
@@ -115,6 +123,96 @@ TEST_CASE("fabric send buffers: sessions that take nothing leave some to the oth
     for (const std::string& host : hosts) stage.network().unblock({.from = "server", .to = host});
     stage.run_for(2s);
     for (const Echoed& each : unanswered) CHECK(each.done);
+}
+
+namespace {
+
+// Clients may have as much under way from the start as it takes to fill the network.
+HostOptions generous_options() {
+    HostOptions options = server_host_options();
+    options.message_credits_floor = options.message_credits_max = 64;
+    options.fop_credits_floor = options.fop_credits_max = 64;
+    return options;
+}
+
+// Clients of one principal, more than there are buffers, on hosts that take nothing any more.
+class Greedy {
+public:
+    static constexpr std::size_t kCount = kBuffers + 8;
+    // So many answers fill what the network holds of a connection: the next message stays in its
+    // buffer.
+    static constexpr std::size_t kFilling = 33;
+
+    explicit Greedy(SendStage& stage) : stage_(stage) {
+        stage.ask_little();
+        std::vector<std::string> hosts;
+        for (std::size_t i = 0; i < kCount; ++i) {
+            hosts.push_back("greedy" + std::to_string(i));
+            clients_.push_back(&stage.add(hosts.back(), key_of(2)));
+        }
+        stage.run_for(100ms);
+        for (const Client* each : clients_) REQUIRE(each->open());
+        for (const std::string& host : hosts) stage.network().block({.from = "server", .to = host});
+    }
+    void ask(std::size_t each_asks) {
+        for (std::size_t i = 0; i < kCount * each_asks; ++i) {
+            stage_.ask(*clients_[i % kCount], unanswered_.emplace_back());
+        }
+        const std::size_t before = stage_.echoed();
+        stage_.run_for(100ms);
+        REQUIRE(stage_.echoed() == before + kCount * each_asks);
+    }
+
+private:
+    SendStage& stage_;
+    std::vector<Client*> clients_;
+    std::deque<Echoed> unanswered_;
+};
+
+}  // namespace
+
+TEST_CASE("fabric send buffers: many sessions of one principal leave some to another principal",
+          "[fabric]") {
+    std::deque<Echoed> answered(20);
+    std::optional<Greedy> greedy;
+    SendStage stage(generous_options());
+    greedy.emplace(stage);
+    Client& other = stage.add("other");
+    stage.run_for(50ms);
+    greedy->ask(Greedy::kFilling);
+    greedy->ask(1);
+
+    for (Echoed& each : answered) {
+        stage.ask(other, each);
+        stage.run_for(5ms);
+        CHECK(each.done);
+    }
+    CHECK(stage.ended() == 0);
+}
+
+TEST_CASE(
+    "fabric send buffers: what keeps one principal's sessions going leaves room to handshakes",
+    "[fabric]") {
+    std::deque<Echoed> answered(1);
+    std::optional<Greedy> greedy;
+    SendStage stage(generous_options());
+    greedy.emplace(stage);
+    greedy->ask(Greedy::kFilling);
+    // Idle clients ask for a sign of life, which they do not take.
+    stage.run_for(15s + 200ms);
+
+    Client& late = stage.add("late");
+    stage.run_for(50ms);
+    CHECK(late.open());
+    stage.ask(late, answered[0]);
+    stage.run_for(5ms);
+    CHECK(answered[0].done);
+
+    // Those of its sessions that wait for room have the slowest of its sessions ended.
+    CHECK(stage.ended() == 0);
+    stage.run_for(2s);
+    CHECK(stage.ended() > 0);
+    CHECK(late.open());
 }
 
 }  // namespace fopd::fabric::testing
