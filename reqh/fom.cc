@@ -140,10 +140,24 @@ Task<void> Fom::run() {
 // fop's turn comes.
 Granted<> Fom::check_sender() {
     if (fop_->caller().rights.cover(type_->rights)) return {};
-    Granted<> checked = check_token();
-    if (checked) checked = check_rights();
+    Granted<> checked;
+    if (may_check_token()) {
+        checked = check_token();
+        if (checked) checked = check_rights();
+    } else {
+        checked = refused(fop::Status::kTryAgain, "too many tokens that are new to the server");
+    }
     if (!checked) enter(Phase::kAuthenticate);  // The fop ends in this phase.
     return checked;
+}
+
+// A token that is cached, or too long to be one, costs nothing.
+bool Fom::may_check_token() {
+    const std::span<const std::byte> token = fop_->request().token;
+    const Instant now = services_.reactor.now();
+    if (token.empty() || token.size() > fop::kTokenBytesMax) return true;
+    if (services_.tokens.knows(token, now)) return true;
+    return services_.early_checks.take(fop_->caller().share, now);
 }
 
 // The token's grant is copied at once, because the cache may forget it during a wait. A token that

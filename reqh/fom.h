@@ -76,6 +76,7 @@ struct FomServices {
     core::Reactor& reactor;
     core::BufferPool& buffers;
     TokenCache& tokens;
+    TokenChecksBeforeTurn& early_checks;
     OperationPool& operations;
     objects::Stores* stores;  // Null: the node has no disks.
     FomOwner& owner;
@@ -108,7 +109,8 @@ public:
     void begin(fabric::IncomingFop& fop, const fop::FopType& type);
     // Whether the sender's rights, or its token's, allow this type of fop; the rights on the object
     // are checked when it is loaded. Called before the fop is queued, so that a denied fop costs
-    // its class nothing. The words of the refusal belong to the fom.
+    // its class nothing; of a principal's tokens that are not known yet only so many are checked
+    // here. The words of the refusal belong to the fom.
     Granted<> check_sender();
     // The fom has left the queue; from now on, it must check for cancellation itself.
     void leave_queue() {
@@ -158,6 +160,7 @@ public:
     void describe(FopRecord& record) const;
 
 private:
+    bool may_check_token();
     Granted<> check_token();
     Granted<> check_rights();
     // The pool of the fop in the present layout; null: none, or it does not exist.

@@ -26,6 +26,7 @@ RequestHandler::RequestHandler(const RequestHandlerParts& parts, const RequestHa
       services_{.reactor = parts.reactor,
                 .buffers = parts.buffers,
                 .tokens = tokens_,
+                .early_checks = early_checks_,
                 .operations = operations_,
                 .stores = parts.stores,
                 .owner = *this},

@@ -127,6 +127,7 @@ private:
     core::EventSink& events_;
     Duration slow_fop_;
     TokenCache tokens_;
+    TokenChecksBeforeTurn early_checks_;
     OperationPool operations_;
     const FomServices services_;
     std::deque<Fom> foms_;

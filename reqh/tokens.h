@@ -3,9 +3,11 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/result.h"
@@ -45,6 +47,8 @@ public:
     // The token's grant, valid until the next call; kDenied. REQUIRES: the token is not empty, and
     // has at most fop::kTokenBytesMax bytes.
     Result<const TokenGrant*> check(std::span<const std::byte> token, Instant now);
+    // Whether check() would find the token genuine without a signature check. Requires: likewise.
+    bool knows(std::span<const std::byte> token, Instant now) const;
 
 private:
     static constexpr std::size_t kPlaceCount = 256;  // A power of two.
@@ -55,8 +59,27 @@ private:
         TokenGrant grant;
     };
 
+    static std::size_t place_of(std::span<const std::byte> token);
+    bool is_there(const Place& place, std::span<const std::byte> token, Instant now) const;
+
     TokenVerdicts& verdicts_;
     std::vector<Place> places_;  // Allocated on first use.
+};
+
+// Bounds the signature checks that fops cost before their turn, for each principal by itself: what
+// is checked then is charged to no class, and who has no right may send ever new tokens.
+class TokenChecksBeforeTurn {
+public:
+    // A hundred checks take about a hundredth of a locality's time.
+    static constexpr std::uint32_t kMax = 100;
+    static constexpr Duration kInterval{1s};
+
+    // Whether one more token may be checked; the name is fop::share_name().
+    bool take(std::string_view share, Instant now);
+
+private:
+    Instant began_{};
+    std::map<std::string, std::uint32_t, std::less<>> taken_;  // Since then.
 };
 
 }  // namespace fopd::reqh

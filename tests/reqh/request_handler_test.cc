@@ -257,6 +257,36 @@ TEST_CASE("reqh: a name that no key stands for is nobody a token is bound to", "
     CHECK(fop.status() == Status::kDenied);
 }
 
+// A check of a signature costs more than all else that is done before a fop's turn.
+TEST_CASE("reqh: ever new tokens cost a bounded number of checks, and their class nothing",
+          "[reqh]") {
+    HandlerWorld node;
+    const auto send = [&node](std::string token, std::string principal) {
+        FopSpec spec = echo("x");
+        spec.rights = {};
+        spec.token = std::move(token);
+        spec.principal = std::move(principal);
+        const FakeFop& fop = node.send(spec);
+        node.settle();
+        return fop.status();
+    };
+    REQUIRE(send("any known", "mallory") == Status::kDone);
+    for (int i = 0; i < 1000; ++i) {
+        const Status status = send("made up " + std::to_string(i), "mallory");
+        CHECK((status == Status::kDenied || status == Status::kTryAgain));
+    }
+    CHECK(node.verdicts.checks <= 100);
+    CHECK(node.requests.figures(lrs::Lane::kData).delivered.get() == 1);
+
+    // What is known already needs no check, and others have checks of their own.
+    CHECK(send("any new", "mallory") == Status::kTryAgain);
+    CHECK(send("any known", "mallory") == Status::kDone);
+    CHECK(send("any new", "alice") == Status::kDone);
+    CHECK(send("any new", "mallory") == Status::kDone);
+    node.world.run_for(1s);
+    CHECK(send("any newer", "mallory") == Status::kDone);
+}
+
 TEST_CASE("reqh: a token that is too long is malformed", "[reqh]") {
     HandlerWorld node;
     FopSpec spec = echo("x");
