@@ -192,7 +192,10 @@ Request RequestsView::operator[](std::size_t index) const {
     request.fault = fault_of(request, from);
     if (request.fault != Status::kDone) return request;
     Result<void> sound;
-    if (!read_body(from, request.body)) {
+    if (request.id == 0) {
+        // Where requests are remembered by their numbers, it stands for none.
+        sound = invalid("a request has no number");
+    } else if (!read_body(from, request.body)) {
         sound = invalid("a part of the request is missing, or is not what it is");
     } else {
         sound = check_request(request);

@@ -475,12 +475,13 @@ TEST_CASE("fop message: an unknown body is that request's fault alone", "[fop]")
 TEST_CASE("fop message: parts that do not fit the type are that request's fault", "[fop]") {
     const auto payload = bytes_of("payload");
     const auto fault = [](const Request& request) { return only_request(sealed(request)).fault; };
-    REQUIRE(fault({.type = 1, .body = Echo{}}) == Status::kMalformed);
-    REQUIRE(fault({.type = 1}) == Status::kMalformed);
-    REQUIRE(fault({.type = 1, .payload = payload, .body = Ping{}}) == Status::kMalformed);
-    REQUIRE(fault({.type = 3, .payload = payload, .body = BulkEcho{}}) == Status::kMalformed);
-    REQUIRE(fault({.type = 2, .payload = payload, .body = Echo{}}) == Status::kDone);
-    REQUIRE(fault({.type = 0, .body = Ping{}}) == Status::kUnknownFop);
+    REQUIRE(fault({.id = 1, .type = 1, .body = Echo{}}) == Status::kMalformed);
+    REQUIRE(fault({.id = 1, .type = 1}) == Status::kMalformed);
+    REQUIRE(fault({.id = 1, .type = 1, .payload = payload, .body = Ping{}}) == Status::kMalformed);
+    REQUIRE(fault({.id = 1, .type = 3, .payload = payload, .body = BulkEcho{}}) ==
+            Status::kMalformed);
+    REQUIRE(fault({.id = 1, .type = 2, .payload = payload, .body = Echo{}}) == Status::kDone);
+    REQUIRE(fault({.id = 1, .type = 0, .body = Ping{}}) == Status::kUnknownFop);
 
     // The length of the first descriptor.
     auto message = sealed(sample_request(3));
@@ -493,6 +494,15 @@ TEST_CASE("fop message: parts that do not fit the type are that request's fault"
         ++shortened;
     }
     REQUIRE(shortened == 2);
+}
+
+// 0 stands for no request, wherever one is remembered by its number.
+TEST_CASE("fop message: a request without a number is malformed", "[fop]") {
+    const Request request = only_request(sealed(Request{.type = 1, .body = Ping{}}));
+    REQUIRE(request.fault == Status::kMalformed);
+    REQUIRE(request.fault_words == "a request has no number");
+    REQUIRE(only_request(sealed(Request{.id = 1, .type = 1, .body = Ping{}})).fault ==
+            Status::kDone);
 }
 
 TEST_CASE("fop message: a status of a newer peer reads as an internal error", "[fop]") {

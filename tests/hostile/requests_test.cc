@@ -99,6 +99,14 @@ TEST_CASE("hostile request: with another type's body is malformed", "[hostile]")
     expect_echo(peer);
 }
 
+TEST_CASE("hostile request: without a number is malformed, and costs no other", "[hostile]") {
+    HostileStage stage(any_hostile_kind());
+    RawPeer& peer = stage.open_peer();
+
+    REQUIRE(status_of(peer, ping_request(0)) == fop::Status::kMalformed);
+    expect_echo(peer);
+}
+
 TEST_CASE("hostile request: a payload that is too large is said to be", "[hostile]") {
     HostileStage stage(any_hostile_kind(), {.inline_max = 4096});
     RawPeer& peer = stage.open_peer();
