@@ -1,12 +1,14 @@
 #include "lrs/crr.h"
 
 #include <bit>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "config/types.h"
 #include "core/printable.h"
 #include "core/random.h"
+#include "fop/principal.h"
 #include "lrs/classes/keyed_hash.h"
 #include "lrs/policies.h"
 #include "lrs/turns.h"
@@ -17,6 +19,13 @@ namespace {
 
 // Idle queues kept in each locality.
 constexpr std::size_t kIdleMax = 4096;
+
+// Whether the principal has a share of its own.
+bool is_proved(const RequestAttributes& attributes) {
+    const fop::Identity identity{.kind = fop::AuthKind::kPrincipal,
+                                 .name = std::string(attributes.principal)};
+    return attributes.share == fop::share_name(identity);
+}
 
 class Crr final : public Policy {
 public:
@@ -73,7 +82,7 @@ private:
         if (key == Key::kClient) return std::bit_cast<QueueKey>(attributes.client);
         KeyedHash hash(hash_key_);
         Digits digits;
-        hash.add(text_of(key, attributes, digits));
+        hash.add(key == Key::kPrincipal ? attributes.share : text_of(key, attributes, digits));
         return std::bit_cast<QueueKey>(hash.result());
     }
     static void count(const Request& request, Instant now) {
@@ -115,6 +124,7 @@ std::string crr_class_name(const RequestAttributes& attributes, Key by) {
     Digits digits;
     const std::string_view text = text_of(by, attributes, digits);
     if (by == Key::kClient) return std::string(text);
+    if (by == Key::kPrincipal && !is_proved(attributes)) return std::string(attributes.share);
     std::string name(name_of(by));
     name += '=';
     core::append_printable(name, text);

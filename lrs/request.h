@@ -45,6 +45,9 @@ struct RequestAttributes {
     fop::Fid object{};         // Zero: no object, or not known yet.
     std::uint64_t offset = 0;  // Of the first byte to move, in the object.
     std::string_view principal{};
+    // fop::share_name(): all peers have one, and so have all clients without a key, for nothing
+    // proves what they call themselves.
+    std::string_view share{};
     std::string_view user{};  // The principal, or the user for whom the principal acts.
     std::span<const std::string> groups{};  // Of the principal.
     std::string_view job{};

@@ -68,6 +68,7 @@ void Fom::begin(fabric::IncomingFop& fop, const fop::FopType& type) {
                   .object = aim.object,
                   .offset = aim.offset,
                   .principal = caller.principal,
+                  .share = caller.share,
                   .user = acting_user(caller),
                   .groups = caller.groups,
                   .job = fop.header().job,

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <utility>
 
+#include "fop/principal.h"
 #include "lrs/classes/rule_reader.h"
 
 namespace fopd::lrs {
@@ -132,6 +133,9 @@ void DescribedRequest::borrow_texts() {
     attributes_.job = text_for(Key::kJob);
     attributes_.pool = text_for(Key::kPool);
     attributes_.principal = text_for(Key::kPrincipal);
+    share_ =
+        fop::share_name({.kind = fop::AuthKind::kPrincipal, .name = text_for(Key::kPrincipal)});
+    attributes_.share = share_;
     attributes_.user = text_for(Key::kUser);
     // In the transport's form.
     std::string& peer = text_for(Key::kAddress);

@@ -26,6 +26,7 @@ private:
 
     std::array<std::string, kKeyCount> texts_;
     std::vector<std::string> groups_;
+    std::string share_;
     RequestAttributes attributes_;
 };
 

@@ -304,6 +304,7 @@ TEST_CASE("lrs classes: those of crr are whoever it goes round by", "[lrs]") {
             NumberedRequest& request = requests.make();
             request.attributes.client = client_of(i);
             request.attributes.principal = "p";
+            request.attributes.share = "principal p";
             // The first six are one's, who would be served them in a row.
             request.attributes.job = i < 6 ? "dd.0" : "";
             request.attributes.user = i < 6 ? "ann" : "bob";

@@ -3,7 +3,10 @@
 
 #include "lrs/turns.h"
 
+#include <deque>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/random.h"
@@ -146,6 +149,7 @@ TEST_CASE("lrs crr: a principal with many clients gets no more than its turn", "
     const auto push = [&](std::string_view principal, std::uint8_t client) {
         NumberedRequest& request = requests.make();
         request.attributes.principal = principal;
+        request.attributes.share = principal;
         request.attributes.client = client_of(client);
         policy->push(request, Instant{});
     };
@@ -158,6 +162,40 @@ TEST_CASE("lrs crr: a principal with many clients gets no more than its turn", "
         if (request->attributes.principal == "one") ++of_one;
     }
     CHECK(of_one == 50);
+}
+
+// Nothing proves their names.
+TEST_CASE("lrs crr: clients without a key get one turn, whatever they call themselves", "[lrs]") {
+    const Key by = GENERATE(Key::kClient, Key::kPrincipal);
+    const auto policy = make_crr({.by = by}, 1);
+    RequestMaker requests(1);
+    std::deque<std::string> names;
+    const auto push = [&](std::string_view share, std::string name, std::uint8_t client) {
+        NumberedRequest& request = requests.make();
+        request.attributes.principal = names.emplace_back(std::move(name));
+        request.attributes.share = share;
+        request.attributes.client = client_of(client);
+        policy->push(request, Instant{});
+    };
+    for (std::uint8_t client = 0; client < 250; ++client) {
+        push("unauthenticated", "p" + std::to_string(client), client);
+    }
+    for (int i = 0; i < 100; ++i) push("principal p7", "p7", 7);
+    std::uint64_t of_one = 0;
+    for (int i = 0; i < 100; ++i) {
+        const Request* const request = policy->pop(Instant{}).request;
+        if (request->attributes.share == "principal p7") ++of_one;
+    }
+    CHECK(of_one == 50);
+}
+
+TEST_CASE("lrs crr: the classes of those without a name of their own are called by their share",
+          "[lrs]") {
+    CHECK(crr_class_name({.principal = "ann", .share = "principal ann"}, Key::kPrincipal) ==
+          "principal=ann");
+    CHECK(crr_class_name({.principal = "ann", .share = "unauthenticated"}, Key::kPrincipal) ==
+          "unauthenticated");
+    CHECK(crr_class_name({.principal = "ann", .share = "peers"}, Key::kPrincipal) == "peers");
 }
 
 TEST_CASE("lrs crr: a client with much gets no more than its turn", "[lrs]") {
