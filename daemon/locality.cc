@@ -183,8 +183,7 @@ std::vector<store::ReplyKey> Locality::unheard_replies() const {
     std::vector<store::ReplyKey> keys;
     if (fabric_ == nullptr) return keys;
     for (const fabric::UnheardFop& each : fabric_->server->unheard(kBackWithin)) {
-        keys.push_back({.client = {fabric::request_owner(each.client, each.principal)},
-                        .request_number = each.request});
+        keys.push_back({.client = {each.owner}, .request_number = each.request});
     }
     return keys;
 }

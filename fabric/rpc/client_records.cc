@@ -70,7 +70,7 @@ ClientRecord& ClientRecords::enter(const fop::ClientId& id, const fop::Identity&
                                    PrincipalShare& share, ClientLine& line) {
     auto& place = clients_[key_of(id, identity)];
     if (place == nullptr) {
-        place = std::make_unique<ClientRecord>(id, identity.name, share);
+        place = std::make_unique<ClientRecord>(id, identity, share);
         ++share.clients;
     }
     set_idle(*place, false);

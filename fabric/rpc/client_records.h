@@ -59,10 +59,11 @@ struct PrincipalShare {
 // replies to its requests.
 class ClientRecord final : public core::ListNode {
 public:
-    ClientRecord(const fop::ClientId& id, std::string principal, PrincipalShare& share)
-        : id_(id), principal_(std::move(principal)), share_(share) {}
+    ClientRecord(const fop::ClientId& id, const fop::Identity& identity, PrincipalShare& share)
+        : id_(id), kind_(identity.kind), principal_(identity.name), share_(share) {}
 
     const fop::ClientId& id() const { return id_; }
+    fop::AuthKind kind() const { return kind_; }
     const std::string& principal() const { return principal_; }
     PrincipalShare& share() { return share_; }
     const std::map<std::uint64_t, RememberedFop>& fops() const { return fops_; }
@@ -84,6 +85,7 @@ private:
     friend class ClientRecords;
 
     const fop::ClientId id_;
+    const fop::AuthKind kind_;
     const std::string principal_;
     PrincipalShare& share_;
     std::map<std::uint64_t, RememberedFop> fops_;

@@ -6,8 +6,14 @@
 
 namespace fopd::fabric {
 
-RequestOwner request_owner(std::span<const std::byte, 16> client, std::string_view principal) {
-    const fop::Hash whole = fop::hash({client, std::as_bytes(std::span(principal))});
+RequestOwner request_owner(std::span<const std::byte, 16> client, fop::AuthKind kind,
+                           std::string_view principal) {
+    // Disks have owners of principals without a kind. Every other kind is a byte that no name ends
+    // with, as names have no control characters.
+    const std::array kinds{static_cast<std::byte>(kind)};
+    const bool is_proved = kind == fop::AuthKind::kPrincipal;
+    const fop::Hash whole = fop::hash(
+        {client, std::as_bytes(std::span(principal)), std::span(kinds).first(is_proved ? 0 : 1)});
     RequestOwner owner;
     std::copy_n(whole.begin(), owner.size(), owner.begin());
     return owner;

@@ -21,9 +21,11 @@
 namespace fopd::fabric {
 
 // Identifies the client of a remembered request. Computed from the client's id and its principal,
-// because the id is no secret: another principal that uses the same id is a different owner.
+// because the id is no secret: another principal that uses the same id is a different owner. So is
+// a peer, or a client without a key, that calls itself by the principal's name.
 using RequestOwner = std::array<std::byte, 15>;
-RequestOwner request_owner(std::span<const std::byte, 16> client, std::string_view principal);
+RequestOwner request_owner(std::span<const std::byte, 16> client, fop::AuthKind kind,
+                           std::string_view principal);
 
 // The other end of a session, as it has proven itself.
 struct Caller {
@@ -33,7 +35,7 @@ struct Caller {
     // what the other side calls itself.
     fop::AuthKind kind = fop::AuthKind::kPrincipal;
     std::string principal{};
-    RequestOwner owner{};               // Of those two.
+    RequestOwner owner{};               // Of the client, the kind and the name.
     std::string share{};                // fop::share_name().
     std::string user{};                 // For whom it acts: itself, unless it may say another.
     std::vector<std::string> groups{};  // Its own.

@@ -243,10 +243,10 @@ std::vector<UnheardFop> Server::unheard(Duration gone_max) const {
     std::vector<UnheardFop> list;
     clients_.for_each([&](const ClientRecord& client) {
         if (client.line() == nullptr && now - client.idle_since() > gone_max) return;
+        const RequestOwner owner = request_owner(client.id(), client.kind(), client.principal());
         for (const std::uint64_t request : client.recorded()) {
             if (request == 0 || request < client.acknowledged_before()) continue;
-            list.push_back(
-                {.client = client.id(), .principal = client.principal(), .request = request});
+            list.push_back({.owner = owner, .request = request});
         }
     });
     return list;
@@ -303,7 +303,7 @@ void Server::Peer::on_open(Session& opened) {
               .client = opened.client_id(),
               .kind = identity.kind,
               .principal = identity.name,
-              .owner = request_owner(opened.client_id(), identity.name),
+              .owner = request_owner(opened.client_id(), identity.kind, identity.name),
               .share = fop::share_name(identity),
               .user = identity.user,
               .groups = identity.groups,

@@ -52,8 +52,7 @@ struct SessionInfo {
 
 // A fop with a recorded reply that its client has not acknowledged.
 struct UnheardFop {
-    fop::ClientId client{};
-    std::string principal;
+    RequestOwner owner{};
     std::uint64_t request = 0;
 };
 

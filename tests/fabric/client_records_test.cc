@@ -2,10 +2,14 @@
 // principal does takes nothing from another.
 #include "fabric/rpc/client_records.h"
 
+#include <algorithm>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "fabric/rpc/handshake_places.h"
+#include "fabric/rpc/incoming.h"
+#include "fop/hash.h"
 #include "tests/catch.h"
 
 namespace fopd::fabric {
@@ -153,6 +157,21 @@ TEST_CASE("fabric clients: what is remembered for one principal takes no room fr
         ask(records, of_ann, count + i, fop::Status::kDone, words);
     }
     REQUIRE(records.find(client_id(3), identity_of("ann")) == nullptr);
+}
+
+TEST_CASE("fabric clients: who proves no name is another owner of requests than its principal",
+          "[fabric]") {
+    const fop::ClientId client = client_id(7);
+    const RequestOwner ann = request_owner(client, fop::AuthKind::kPrincipal, "ann");
+    const RequestOwner peer = request_owner(client, fop::AuthKind::kPeer, "ann");
+    const RequestOwner nobody = request_owner(client, fop::AuthKind::kNone, "ann");
+    CHECK(ann != peer);
+    CHECK(ann != nobody);
+    CHECK(peer != nobody);
+    // As it is on disks.
+    const std::string_view name = "ann";
+    const fop::Hash whole = fop::hash({client, std::as_bytes(std::span(name))});
+    CHECK(std::ranges::equal(ann, std::span(whole).first(ann.size())));
 }
 
 TEST_CASE("fabric clients: what did not begin leaves nothing, what ran is remembered", "[fabric]") {

@@ -95,7 +95,7 @@ public:
                    .client = spec_.client,
                    .kind = spec_.kind,
                    .principal = spec_.principal,
-                   .owner = fabric::request_owner(spec_.client, spec_.principal),
+                   .owner = fabric::request_owner(spec_.client, spec_.kind, spec_.principal),
                    .share = fop::share_name({.kind = spec_.kind, .name = spec_.principal}),
                    .user = spec_.user.empty() ? spec_.principal : spec_.user,
                    .groups = spec_.groups,
