@@ -21,6 +21,7 @@
 
 #include "config/units.h"
 #include "core/ensure.h"
+#include "core/ip_network.h"
 #include "core/printable.h"
 #include "daemon/listen_socket.h"
 #include "daemon/open_metrics.h"
@@ -137,8 +138,8 @@ private:
     std::size_t count_ = 0;
 };
 
-// An IPv6 address, an IPv4 address, or zeros for all peers on the admin socket.
-using PeerHost = std::array<std::byte, 16>;
+// The /64 network of an IPv6 address, an IPv4 address, or zeros for all peers on the admin socket.
+using PeerHost = core::IpAddress;
 
 // The connections of a surface, in the order of arrival.
 class Connections {
@@ -312,6 +313,7 @@ private:
         } else if (address->sa_family == AF_INET6) {
             std::memcpy(host.data(), &reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr,
                         sizeof(in6_addr));
+            host = core::counted_as(host);
         }
         return host;
     }

@@ -1,11 +1,27 @@
 #include "fabric/rpc/handshake_places.h"
 
+#include <array>
+
+#include <arpa/inet.h>
+
 #include "core/ensure.h"
+#include "core/ip_network.h"
 
 namespace fopd::fabric {
 
-std::string_view HandshakePlaces::host_of(std::string_view peer) {
-    return peer.substr(0, peer.rfind(':'));
+std::string HandshakePlaces::host_of(std::string_view peer) {
+    const std::string host(peer.substr(0, peer.rfind(':')));
+    const std::size_t begin = host.find('[');
+    if (begin == std::string::npos || !host.ends_with(']')) return host;
+    const auto address =
+        core::parse_ipv6(std::string_view(host).substr(begin + 1, host.size() - begin - 2));
+    if (!address) return host;
+    const core::IpAddress counted = core::counted_as(*address);
+    std::array<char, INET6_ADDRSTRLEN> text{};
+    const char* const written =
+        ::inet_ntop(AF_INET6, counted.data(), text.data(), static_cast<socklen_t>(text.size()));
+    ENSURE(written != nullptr);
+    return host.substr(0, begin + 1) + written + ']';
 }
 
 bool HandshakePlaces::take(std::string_view host, Instant now) {

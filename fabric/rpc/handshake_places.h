@@ -23,8 +23,9 @@ public:
 
     explicit HandshakePlaces(const Limits& limits) : limits_(limits) {}
 
-    // The host part of an address text that ends with a port.
-    static std::string_view host_of(std::string_view peer);
+    // What is counted as one host, of an address text that ends with a port: the address without
+    // it; of an IPv6 address the network, since one host may have all addresses of a /64.
+    static std::string host_of(std::string_view peer);
 
     // Takes a slot. False when the host has used its share, or no slot is free.
     bool take(std::string_view host, Instant now);

@@ -176,7 +176,7 @@ void Server::accept(std::unique_ptr<ConnectionRequest> request) {
     const auto hello = fop::decode_connect_hello(request->hello());
     if (!hello) return refuse(std::move(request), hello.error().context);
     if (draining_) return request->refuse("the node drains");
-    std::string host(HandshakePlaces::host_of(request->peer()));
+    std::string host = HandshakePlaces::host_of(request->peer());
     if (!places_.take(host, host_.reactor().now())) {
         return refuse(std::move(request), "too many handshakes");
     }

@@ -242,8 +242,22 @@ TEST_CASE("fabric handshakes: one host has half of the places, and gets them bac
 
 TEST_CASE("fabric handshakes: a host is an address without its port", "[fabric]") {
     REQUIRE(HandshakePlaces::host_of("10.0.0.1:4711") == "10.0.0.1");
-    REQUIRE(HandshakePlaces::host_of("[fe80::1]:4711") == "[fe80::1]");
+    REQUIRE(HandshakePlaces::host_of("tcp://10.0.0.1:4711") == "tcp://10.0.0.1");
     REQUIRE(HandshakePlaces::host_of("client") == "client");
+}
+
+// One machine may have all addresses of its /64.
+TEST_CASE("fabric handshakes: all addresses of an IPv6 network are one host", "[fabric]") {
+    const auto host_of = [](std::string_view peer) {
+        return std::string(HandshakePlaces::host_of(peer));
+    };
+    const std::string host = host_of("tcp://[2001:db8:1:2::1]:4711");
+    REQUIRE(host_of("tcp://[2001:db8:1:2:aaaa:bbbb:cccc:dddd]:1") == host);
+    REQUIRE(host_of("tcp://[2001:db8:1:3::1]:4711") != host);
+    REQUIRE(host_of("tcp://[fe80::1%eth0]:1") == host_of("tcp://[fe80::2%eth0]:2"));
+    // These are addresses of IPv4, each a host of its own.
+    REQUIRE(host_of("tcp://[::ffff:10.0.0.1]:1") != host_of("tcp://[::ffff:10.0.0.2]:1"));
+    REQUIRE(host_of("tcp://[::ffff:10.0.0.1]:1") == host_of("tcp://[::ffff:10.0.0.1]:2"));
 }
 
 }  // namespace fopd::fabric
