@@ -42,7 +42,8 @@ void Fom::begin(fabric::IncomingFop& fop, const fop::FopType& type) {
     ENSURE(state_ == State::kFree);
     ENSURE(!fop.cancel_source().cancelled());
     state_ = State::kQueued;
-    reported_ = false;
+    reported_waiting_ = false;
+    reported_hung_ = false;
     parked_ = false;
     client_is_slow_ = false;
     client_given_up_ = false;

@@ -136,9 +136,11 @@ public:
     Instant started_at() const { return started_at_; }
     // How long its reads and writes have waited for devices. Valid after run().
     Duration io_wait() const { return io_wait_; }
-    // Whether it was reported as hung, which is done once.
-    bool reported() const { return reported_; }
-    void set_reported() { reported_ = true; }
+    // What it was reported as; once each is enough.
+    bool reported_waiting() const { return reported_waiting_; }
+    void set_reported_waiting() { reported_waiting_ = true; }
+    bool reported_hung() const { return reported_hung_; }
+    void set_reported_hung() { reported_hung_ = true; }
     // Parked: it waits for a name or a lock, and does not count as running meanwhile.
     bool parked() const { return parked_; }
     void set_parked(bool parked) { parked_ = parked; }
@@ -180,7 +182,8 @@ private:
     fabric::IncomingFop* fop_ = nullptr;
     const fop::FopType* type_ = nullptr;
     State state_ = State::kFree;
-    bool reported_ = false;
+    bool reported_waiting_ = false;  // For its client.
+    bool reported_hung_ = false;
     bool parked_ = false;
     Instant started_at_{};
     Duration io_wait_{};

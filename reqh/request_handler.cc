@@ -302,16 +302,19 @@ void RequestHandler::look_for_hung() {
     Instant next = kNever;
     running_.for_each([&](RunningPlace& place) {
         Fom& fom = static_cast<Fom&>(place);
-        if (fom.reported()) return;
-        const Instant due = after(fom.started_at(), kHungAfter);
-        if (due > now) {
-            next = std::min(next, due);
-            return;
-        }
-        fom.set_reported();
-        report_hung(fom);
+        if (fom.reported_hung()) return;
+        if (look_at(fom) <= now) report_hung(fom);
+        if (!fom.reported_hung()) next = std::min(next, look_at(fom));
     });
     if (next != kNever) reactor_.arm(*this, next);
+}
+
+// When it is late enough to report it, or to look again.
+Instant RequestHandler::look_at(const Fom& fom) const {
+    if (!fom.reported_waiting()) return after(fom.started_at(), kHungAfter);
+    const auto progress = fom.progress().read();
+    const bool still_waits = !progress || progress->wait.is_for_client();
+    return after(still_waits ? reactor_.now() : progress->waits_since, kHungAfter);
 }
 
 void RequestHandler::report_slow(const FopRecord& record) {
@@ -343,13 +346,20 @@ void RequestHandler::report_slow(const FopRecord& record) {
 }
 
 // A fop that waits for its client is not reported as hung.
-void RequestHandler::report_hung(const Fom& fom) {
+void RequestHandler::report_hung(Fom& fom) {
     FopRecord record;
     fom.describe(record);
+    const bool waits_for_client = record.wait.is_for_client();
+    if (waits_for_client && fom.reported_waiting()) return;  // Again, since it was looked at.
+    if (waits_for_client) {
+        fom.set_reported_waiting();
+    } else {
+        fom.set_reported_hung();
+    }
     const std::string id = format_fop_id(record.id);
     const std::string waits_for = to_text(record.wait);
     core::emit_each(events_, core::Level::kWarn,
-                    record.wait.is_for_client() ? "reqh.waits_for_client" : "reqh.hung_fom",
+                    waits_for_client ? "reqh.waits_for_client" : "reqh.hung_fom",
                     {{"fop", std::string_view(id)},
                      {"op", record.type->name},
                      {"phase", to_string(record.times.phase())},

@@ -47,7 +47,9 @@ struct RequestHandlerParts {
     objects::Stores* stores = nullptr;  // Null: the node has no disks.
 };
 
-// A fom that has run for this long is reported as hung, once.
+// A fom that has run for this long is reported as hung, once. If it waits for its client then, that
+// is reported instead, and it is reported as hung when it has waited for something else for this
+// long.
 inline constexpr Duration kHungAfter = 2min;
 // A fom that has waited for another fop for this long does not count among those that may run.
 inline constexpr Duration kParkAfter = 100ms;
@@ -112,8 +114,9 @@ private:
     // use neither core nor disk, so others may run beside them.
     void park();
     void unpark(Fom& fom);
+    Instant look_at(const Fom& fom) const;
     void report_slow(const FopRecord& record);
-    void report_hung(const Fom& fom);
+    void report_hung(Fom& fom);
 
     struct ParkTimer final : core::Timer {
         explicit ParkTimer(RequestHandler& owner) : Timer(&on_time), handler(owner) {}

@@ -393,4 +393,37 @@ TEST_CASE("reqh progress: what a fop waits for is known while it runs at another
     CHECK(traced().waited.span > 900ms);
 }
 
+TEST_CASE("reqh slow client: who waited for its client, and then sticks on a lock, is hung",
+          "[reqh]") {
+    StoreStage node;
+    const fop::Fid fid = node.create();
+    const std::uint64_t length = 6 * core::kBufferBytes;
+    node.write(fid, 0, pattern(length, 1));
+    Stores& there = node.stores();
+    RangeLock held;
+    const HeldBlocks hold{.locks = &there.find(kFirstSlot)->locks(),
+                          .lock = &held,
+                          .request = {.fid = {.high = fid.high, .low = fid.low},
+                                      .range = {.first = 0, .count = 8},
+                                      .mode = LockMode::kExclusive}};
+    REQUIRE(node.world.run(there.parts().reactor, take_lock(hold)).has_value());
+    const WriteSpec write(fid, {{.offset = 0, .length = length}}, pattern(length, 2));
+    FakeFop& fop = node.send(slow(write.spec(Way::kMemory), 25s));
+    node.run_for(2min + 1s);
+    REQUIRE(node.event_count("reqh.waits_for_client") == 1);
+
+    // Its last bytes came after two and a half minutes.
+    node.run_for(2min);
+    CHECK(node.event_count("reqh.hung_fom") == 0);
+    node.run_for(1min);
+    CHECK(node.event_count("reqh.hung_fom") == 1);
+    node.run_for(10min);
+    CHECK(node.event_count("reqh.hung_fom") == 1);
+    CHECK(node.event_count("reqh.waits_for_client") == 1);
+
+    REQUIRE(node.world.run(there.parts().reactor, let_go(&held)).has_value());
+    node.wait_for(fop);
+    CHECK(fop.status() == fop::Status::kDone);
+}
+
 }  // namespace fopd::reqh::testing
