@@ -11,6 +11,8 @@ namespace {
 
 // Fops of one client that must not run twice, from their arrival until it has the reply.
 constexpr std::size_t kRememberedMax = 1024;
+// Numbers of recorded replies for which an idle client keeps memory.
+constexpr std::size_t kRecordedKept = 16;
 // What one costs beside the bytes of its reply.
 constexpr std::uint64_t kRememberedBytes = 512;
 
@@ -18,6 +20,10 @@ constexpr std::uint64_t kRememberedBytes = 512;
 // times what is free. So a principal that is alone gets at most four fifths of `max`.
 bool may_have_more(std::uint64_t own, std::uint64_t of_all, std::uint64_t max) {
     return of_all < max && own < 4 * (max - of_all);
+}
+
+std::size_t place_of(std::uint64_t request) {
+    return request % fop::kRequestPlaces;
 }
 
 std::uint64_t cost_of(const RememberedFop& fop) {
@@ -110,6 +116,8 @@ void ClientRecords::forget(ClientRecord& client) {
     PrincipalShare& share = client.share_;
     set_idle(client, false);
     while (!client.fops_.empty()) erase_fop(client, client.fops_.begin());
+    client.recorded_ = {};
+    count_recorded(client);
     clients_.erase(Key{client.id_, share.name, client.principal_});
     --share.clients;
     release_if_empty(share);
@@ -134,14 +142,19 @@ bool ClientRecords::may_remember_more(const PrincipalShare& share) const {
     return may_have_more(share.reply_bytes, reply_bytes_, limits_.reply_bytes_max);
 }
 
+// Its own clients that have no session go before it is refused anything.
+bool ClientRecords::make_room(PrincipalShare& share) {
+    while (!may_remember_more(share) && share.idle_count > 0) forget(share.idle.front());
+    return may_remember_more(share);
+}
+
 ClientRecords::Found ClientRecords::remember(ClientRecord& client, std::uint64_t request) {
     if (const auto known = client.fops_.find(request); known != client.fops_.end()) {
         return {.fop = &known->second, .is_new = false};
     }
     if (client.fops_.size() >= kRememberedMax) return {};
     PrincipalShare& share = client.share_;
-    while (!may_remember_more(share) && share.idle_count > 0) forget(share.idle.front());
-    if (!may_remember_more(share)) return {};
+    if (!make_room(share)) return {};
     RememberedFop& fop = client.fops_[request];
     fop.client = &client;
     ++client.running_;
@@ -173,8 +186,42 @@ void ClientRecords::end_running(ClientRecord& client, Instant now) {
     set_idle(client, true);
 }
 
+bool ClientRecords::may_record(ClientRecord& client, std::uint64_t request) {
+    const auto place = std::ranges::lower_bound(client.recorded_, place_of(request), {}, place_of);
+    if (place != client.recorded_.end() && place_of(*place) == place_of(request)) return true;
+    return make_room(client.share_);
+}
+
+void ClientRecords::note_recorded(ClientRecord& client, std::uint64_t request) {
+    if (request < client.acknowledged_before_) return;  // Its client gave it up.
+    auto& recorded = client.recorded_;
+    const auto place = std::ranges::lower_bound(recorded, place_of(request), {}, place_of);
+    if (place != recorded.end() && place_of(*place) == place_of(request)) {
+        *place = request;
+        return;
+    }
+    recorded.insert(place, request);
+    count_recorded(client);
+}
+
+void ClientRecords::count_recorded(ClientRecord& client) {
+    const std::uint64_t bytes = client.recorded_.capacity() * sizeof(std::uint64_t);
+    client.share_.reply_bytes += bytes - client.recorded_bytes_;
+    reply_bytes_ += bytes - client.recorded_bytes_;
+    client.recorded_bytes_ = bytes;
+}
+
 void ClientRecords::acknowledged(ClientRecord& client, std::uint64_t before) {
     client.acknowledged_before_ = std::max(client.acknowledged_before_, before);
+    auto& recorded = client.recorded_;
+    std::erase_if(recorded, [&client](std::uint64_t request) {
+        return request < client.acknowledged_before_;
+    });
+    // Few: what a client has under way all the time stays where it is.
+    if (recorded.capacity() > kRecordedKept && recorded.size() < recorded.capacity() / 4) {
+        recorded.shrink_to_fit();
+        count_recorded(client);
+    }
     auto& fops = client.fops_;
     for (auto each = fops.begin(); each != fops.end() && each->first < before;) {
         const auto next = std::next(each);

@@ -50,7 +50,7 @@ struct PrincipalShare {
     std::string name;            // fop::share_name().
     std::uint32_t sessions = 0;  // Includes ended sessions that still hold memory.
     std::uint32_t clients = 0;
-    std::uint64_t reply_bytes = 0;
+    std::uint64_t reply_bytes = 0;  // Includes the numbers of recorded replies.
     std::uint32_t idle_count = 0;
     core::IntrusiveList<ClientRecord> idle;  // The longest idle first.
 };
@@ -68,13 +68,8 @@ public:
     PrincipalShare& share() { return share_; }
     const std::map<std::uint64_t, RememberedFop>& fops() const { return fops_; }
     // For each of the client's request places (see fop::kRequestPlaces), the id of the newest
-    // started fop whose reply the store records; 0: none.
+    // started fop whose reply the store records, and which the client has not acknowledged.
     std::span<const std::uint64_t> recorded() const { return recorded_; }
-    void note_recorded(std::uint64_t request) {
-        const std::size_t place = request % fop::kRequestPlaces;
-        if (place >= recorded_.size()) recorded_.resize(place + 1);
-        recorded_[place] = request;
-    }
     // The client has the replies to all requests before this one.
     std::uint64_t acknowledged_before() const { return acknowledged_before_; }
     // Null while the client has no session.
@@ -89,7 +84,8 @@ private:
     const std::string principal_;
     PrincipalShare& share_;
     std::map<std::uint64_t, RememberedFop> fops_;
-    std::vector<std::uint64_t> recorded_;
+    std::vector<std::uint64_t> recorded_;  // In the order of their places.
+    std::uint64_t recorded_bytes_ = 0;     // What of recorded_ counts in the share.
     std::uint64_t acknowledged_before_ = 0;
     std::uint32_t running_ = 0;  // The number of entries in fops_ without a reply.
     ClientLine* line_ = nullptr;
@@ -137,6 +133,11 @@ public:
     // The fop will not run and has changed nothing: a resend of it counts as a new fop. May destroy
     // the record of the fop's client.
     void forget(RememberedFop& fop, std::uint64_t request, Instant now);
+    // A fop whose reply the store records has arrived. False when too much is remembered for its
+    // principal already.
+    [[nodiscard]] bool may_record(ClientRecord& client, std::uint64_t request);
+    // The fop has started.
+    void note_recorded(ClientRecord& client, std::uint64_t request);
     // The client has the replies to all requests before this one.
     void acknowledged(ClientRecord& client, std::uint64_t before);
 
@@ -155,6 +156,8 @@ private:
         return {id, fop::share_name(identity), identity.name};
     }
     bool may_remember_more(const PrincipalShare& share) const;
+    bool make_room(PrincipalShare& share);
+    void count_recorded(ClientRecord& client);
     void set_idle(ClientRecord& client, bool is_idle);
     void end_running(ClientRecord& client, Instant now);
     void erase_fop(ClientRecord& client, std::map<std::uint64_t, RememberedFop>::iterator fop);

@@ -245,7 +245,6 @@ std::vector<UnheardFop> Server::unheard(Duration gone_max) const {
         if (client.line() == nullptr && now - client.idle_since() > gone_max) return;
         const RequestOwner owner = request_owner(client.id(), client.kind(), client.principal());
         for (const std::uint64_t request : client.recorded()) {
-            if (request == 0 || request < client.acknowledged_before()) continue;
             list.push_back({.owner = owner, .request = request});
         }
     });
@@ -344,10 +343,16 @@ bool Server::Peer::take(Session& session_now, const fop::RequestHeader& header,
 
     RememberedFop* remembered = nullptr;
     const bool is_once = type != nullptr && type->repeat == fop::Repeat::kOnce;
+    const bool is_recorded = type != nullptr && type->repeat == fop::Repeat::kRecorded;
+    constexpr std::string_view kTooMany = "too many replies that its clients have not acknowledged";
+    if (is_recorded && !server_.clients_.may_record(*record, request.id)) {
+        put_off(request, lane, kTooMany);
+        return true;
+    }
     if (is_once) {
         const auto [fop, is_new] = server_.clients_.remember(*record, request.id);
         if (fop == nullptr) {
-            put_off(request, lane, "too many replies that its clients have not acknowledged");
+            put_off(request, lane, kTooMany);
             return true;
         }
         remembered = fop;
@@ -440,7 +445,9 @@ void Server::Peer::join(Incoming& incoming) {
 void Server::Peer::note_started(const Incoming& incoming) {
     const fop::FopType* const type = incoming.type;
     const bool is_recorded = type != nullptr && type->repeat == fop::Repeat::kRecorded;
-    if (is_recorded && record != nullptr) record->note_recorded(incoming.request().id);
+    if (is_recorded && record != nullptr) {
+        server_.clients_.note_recorded(*record, incoming.request().id);
+    }
 }
 
 void Server::Peer::forget(Incoming& incoming) {

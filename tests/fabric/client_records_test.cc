@@ -3,6 +3,7 @@
 #include "fabric/rpc/client_records.h"
 
 #include <algorithm>
+#include <deque>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -157,6 +158,44 @@ TEST_CASE("fabric clients: what is remembered for one principal takes no room fr
         ask(records, of_ann, count + i, fop::Status::kDone, words);
     }
     REQUIRE(records.find(client_id(3), identity_of("ann")) == nullptr);
+}
+
+TEST_CASE("fabric clients: the numbers of recorded replies count in the principal's share",
+          "[fabric]") {
+    ClientRecords records(kLimits);
+    std::deque<Visitor> of_ann;
+    const std::uint64_t last = fop::kRequestPlaces - 1;
+    Visitor of_bob;
+    of_bob.come(records, 1, "bob");
+    std::uint64_t count = 0;
+    for (std::uint32_t i = 0; i < 60; ++i) {
+        Visitor& visitor = of_ann.emplace_back();
+        visitor.come(records, 100 + i, "ann");
+        // The highest place first.
+        for (std::uint64_t request = last; request > 0; --request) {
+            if (!records.may_record(*visitor.client, request)) break;
+            records.note_recorded(*visitor.client, request);
+            ++count;
+        }
+        REQUIRE(std::ranges::is_sorted(visitor.client->recorded()));
+    }
+
+    // Each is a number of eight bytes, with as much room to grow at most.
+    CHECK(count <= kLimits.reply_bytes_max / 8);
+    CHECK(count >= kLimits.reply_bytes_max / 32);
+    CHECK(of_ann.front().share->reply_bytes >= 8 * count);
+    CHECK(records.may_record(*of_bob.client, 5));
+    CHECK_FALSE(records.may_record(*of_ann.back().client, 5));
+    // A place that is taken needs no room.
+    CHECK(records.may_record(*of_ann.front().client, last));
+    records.note_recorded(*of_ann.front().client, last + fop::kRequestPlaces);
+    CHECK(of_ann.front().client->recorded().back() == last + fop::kRequestPlaces);
+
+    for (Visitor& visitor : of_ann) records.acknowledged(*visitor.client, last + 1);
+    CHECK(of_ann.front().client->recorded().size() == 1);
+    CHECK(of_ann.back().client->recorded().empty());
+    CHECK(of_ann.front().share->reply_bytes <= 60 * 16 * 8);
+    CHECK(records.may_record(*of_ann.back().client, 5));
 }
 
 TEST_CASE("fabric clients: who proves no name is another owner of requests than its principal",
