@@ -55,12 +55,15 @@ bool ReplyShares::take(const store::ClientId& id, std::string_view name) {
         leave_if_empty(client);
         return false;
     }
-    add(id, name);
+    add_to(client);
     return true;
 }
 
 void ReplyShares::add(const store::ClientId& id, std::string_view name) {
-    const auto client = enter(id, name);
+    add_to(enter(id, name));
+}
+
+void ReplyShares::add_to(Clients::iterator client) {
     ++client->second.count;
     ++client->second.principal->second.count;
     ++count_;

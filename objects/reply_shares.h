@@ -61,6 +61,7 @@ private:
     using Clients = std::map<store::ClientId, Client>;
 
     Clients::iterator enter(const store::ClientId& client, std::string_view principal);
+    void add_to(Clients::iterator client);
     void leave_if_empty(Clients::iterator client);
 
     const std::uint64_t max_;
