@@ -45,7 +45,6 @@ private:
     void give_back();
 
     OfiArrival* arrival_;  // Null once it is on its way back.
-    std::string peer_;
 };
 
 // Listens with a passive endpoint and an event queue of its own.
