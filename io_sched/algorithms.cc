@@ -10,7 +10,7 @@ namespace fopd::io_sched {
 
 namespace {
 
-// The only place that knows every algorithm. To add one: write it, add its row.
+// The only code that knows every algorithm. To add one: write it and add its row.
 constexpr std::array kAlgorithms{
     Algorithm{
         "elevator", "By offset, upwards; the overdue first.", {true, true, false}, &make_elevator},
@@ -24,7 +24,7 @@ constexpr std::array kRequestAlgorithms{
                      &oldest_request},
 };
 
-// Sorted, and so without doubles.
+// Sorted, without duplicates.
 constexpr bool in_order(const auto& table) {
     using Row = std::ranges::range_value_t<decltype(table)>;
     return std::ranges::adjacent_find(table, std::ranges::greater_equal{}, &Row::name) ==

@@ -11,31 +11,31 @@ namespace fopd::io_sched {
 
 struct IoSchedSettings;
 
-// How the requests of one type are ordered, and which device and medium each gets.
+// How requests of one type are ordered, and which device and medium each gets.
 struct Algorithm {
     std::string_view name;                  // The word users write in the configuration.
     std::string_view summary;               // One line, for lists and documents.
-    std::array<bool, kIoTypeCount> serves;  // The types it makes sense for.
+    std::array<bool, kIoTypeCount> serves;  // The types it is suitable for.
     std::unique_ptr<IoScheduler> (*make)(const IoSchedSettings& settings);
 };
 
-// Which devices each scheduler may use.
+// Decides which devices each scheduler may use.
 struct DispatchAlgorithm {
     std::string_view name;
     std::string_view summary;
-    // Called before every pass. `devices` are all there are.
+    // Called before every pass. `devices` has all devices.
     void (*dispatch)(std::span<IoDevice* const> devices, std::span<IoScheduler* const> schedulers);
 };
 
-// From which scheduler the next request is taken.
+// Chooses the scheduler whose request goes next.
 struct RequestAlgorithm {
     std::string_view name;
     std::string_view summary;
-    // One of those that are not null; null when all are.
+    // Returns one of the requests that are not null; null if all are.
     IoRequest* (*next)(std::span<IoRequest* const, kIoTypeCount> peeked);
 };
 
-// All there are, by name. They live for ever.
+// All algorithms, by name. Static.
 std::span<const Algorithm> algorithms();
 std::span<const DispatchAlgorithm> dispatch_algorithms();
 std::span<const RequestAlgorithm> request_algorithms();

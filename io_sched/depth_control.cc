@@ -8,8 +8,9 @@ namespace fopd::io_sched {
 
 namespace {
 
-// Fewer than these leave a disk idle: one that turns has nothing to choose from, one that does not
-// has channels without work. So even a disk that is slower than its goal, at any depth, is used.
+// With fewer operations, a disk is not fully used: a rotational one has no choice of order, a
+// solid-state one has idle channels. So the depth stays at least this, even if the disk misses its
+// goal at any depth.
 constexpr std::uint32_t kRotationalMin = 4;
 constexpr std::uint32_t kSolidStateMin = 16;
 

@@ -7,14 +7,14 @@
 namespace fopd::io_sched {
 
 struct DepthOptions {
-    Duration latency_goal = 2ms;  // For the mean of a round of operations.
-    std::uint32_t min = 16;       // Whatever the latency is.
+    Duration latency_goal = 2ms;  // For the mean latency of a round of operations.
+    std::uint32_t min = 16;       // Lower limit, whatever the latency is.
     std::uint32_t max = 128;
-    std::uint32_t start = 0;  // 0: the least.
+    std::uint32_t start = 0;  // 0: start at `min`.
 };
 
-// What suits a disk that turns, or one that does not. An empty goal is the kind's own; `max` bounds
-// both.
+// Options suitable for a rotational or solid-state disk. Without a goal, the default of the kind is
+// used; `max` bounds both.
 DepthOptions depth_options(bool rotational, Duration latency_goal, std::uint32_t max);
 
 // The weight of an operation in the queue depth: a large operation counts as several small ones.
@@ -32,18 +32,18 @@ public:
     explicit DepthControl(DepthOptions options);
 
     std::uint32_t depth() const { return depth_; }
-    // One more runs; together they weigh `in_flight` now.
+    // An operation was started; `in_flight` is the total weight in flight, including it.
     void began(std::uint64_t in_flight) { full_ = full_ || in_flight >= depth_; }
     void ended(Duration latency, std::uint64_t weight = 1);
 
 private:
     const DepthOptions options_;
     std::uint32_t depth_;
-    // Of this round.
+    // Of the current round.
     std::uint64_t weight_ = 0;
     std::uint32_t count_ = 0;
     Duration sum_{0};
-    bool full_ = false;  // In this round.
+    bool full_ = false;  // The queue was full.
     bool missed_ = false;
 };
 

@@ -5,7 +5,8 @@ namespace fopd::io_sched {
 void share_all_devices(std::span<IoDevice* const> devices,
                        std::span<IoScheduler* const> schedulers) {
     for (IoScheduler* const scheduler : schedulers) {
-        // Removed ones are removed by whoever removed them.
+        // Removed devices have already been taken from every scheduler, so equal counts mean equal
+        // sets.
         if (scheduler->device_count() == devices.size()) continue;
         for (IoDevice* const device : devices) scheduler->add_device(*device);
     }

@@ -12,11 +12,11 @@ namespace fopd::io_sched {
 
 namespace {
 
-// How many go in the order of the sweep between two that go for their age.
+// How many requests go in the order of the sweep between two that go because of their age.
 constexpr std::uint32_t kBatch = 16;
 
-// Requests by offset, the lowest first; equal ones by age. A request knows its place in it, so that
-// any can be taken out. Allocates only when it has never held so many before.
+// Requests by offset, the lowest first; equal ones by age. A request knows its index, so that any
+// can be removed. Allocates only when it grows beyond its largest size so far.
 class OffsetHeap {
 public:
     explicit OffsetHeap(std::uint32_t number) : number_(number) {}
@@ -105,7 +105,7 @@ public:
         if (in_sweep && request.place.heap_number != sweep_) sweep_ = 1U - sweep_;
         remove(request);
         if (!in_sweep) {
-            // The sweep goes on where it was.
+            // The sweep continues from its position.
             since_aged_ = 0;
             return;
         }
@@ -129,7 +129,7 @@ private:
 
     const Duration max_wait_;
     AgeList ages_;
-    // One is what lies ahead of the position, the other what this sweep has passed already.
+    // One heap has the requests ahead of the position, the other those that this sweep has passed.
     OffsetHeap heaps_[2] = {OffsetHeap(0), OffsetHeap(1)};
     std::uint32_t sweep_ = 0;
     std::uint64_t position_ = 0;

@@ -8,9 +8,9 @@ namespace fopd::io_sched {
 
 struct IoSchedSettings;
 
-// Each device's requests by offset, upwards, then again from the lowest. One that has waited for
-// longer than `elevator_max_wait` goes first; after it, a batch goes in the order of the sweep, so
-// that a device with too much to do still saves its way.
+// Serves each device's requests in ascending order of offset, then starts again from the lowest. A
+// request that has waited longer than `elevator_max_wait` goes first; after it, a batch follows in
+// the order of the sweep, so that an overloaded device still saves seeks.
 std::unique_ptr<IoScheduler> make_elevator(const IoSchedSettings& settings);
 
 }  // namespace fopd::io_sched

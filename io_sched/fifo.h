@@ -8,7 +8,7 @@ namespace fopd::io_sched {
 
 struct IoSchedSettings;
 
-// Each device's requests by age.
+// Serves each device's requests in the order of arrival.
 std::unique_ptr<IoScheduler> make_fifo(const IoSchedSettings& settings);
 
 }  // namespace fopd::io_sched

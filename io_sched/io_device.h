@@ -41,7 +41,7 @@ public:
         weight_ += weight_of(size_bytes + more_bytes) - weight_of(size_bytes);
         depth_.began(weight_);
     }
-    // As it began and grew.
+    // `size_bytes` is the total given to begin() and grow().
     void end(IoType type, std::uint64_t size_bytes = 0) {
         core::Counter& running = running_[index(type)];
         running.set(running.get() - 1);
@@ -72,7 +72,7 @@ private:
 
     const MediumId medium_;
     DepthControl depth_;
-    std::uint64_t weight_ = 0;  // Of the reads and writes that run.
+    std::uint64_t weight_ = 0;  // Of the reads and writes in flight.
     std::array<core::Counter, kIoTypeCount> running_;
     core::Counter allowed_;
 };

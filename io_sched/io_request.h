@@ -32,8 +32,8 @@ inline constexpr std::size_t kIoPriorityCount = 2;
 // the numbers.
 enum class MediumId : std::uint32_t {};
 
-// One medium of a request, and where the bytes lie on it. A format needs no memory, only a size.
-// Whole blocks, as devices::Device wants them.
+// One medium of a request, and the location of the bytes on it. A format needs no memory, only a
+// size. Consists of whole blocks, as devices::Device requires.
 struct IoPart {
     // The part's progress, written by the scheduler. Parts that a read did not need stay kWaiting.
     enum class State : std::uint8_t { kWaiting, kTaken, kDone, kFailed };
@@ -84,14 +84,14 @@ public:
     // -- set by the scheduler --
 
     // Valid once completed. kNotFound: no device has the medium. kClosed: the scheduler stopped.
-    // Else the first error of those parts that could not be replaced.
+    // Otherwise the first error of a part that could not be replaced by another.
     Result<void> result{};
 
     // Whether a scheduler holds it, because a part of it has no device yet.
     bool waiting() const { return owner_ != nullptr && missing_count_ > 0; }
     // From when it was pushed until every part had a device. Valid once completed.
     Duration waited() const { return waited_; }
-    // When it was pushed, and its number among all that were: what is older comes first.
+    // The time it was pushed, and its sequence number: lower means older.
     Instant arrived_at() const { return arrived_at_; }
     std::uint64_t arrival() const { return arrival_; }
     // How many parts still have to be given to a device.
@@ -99,19 +99,19 @@ public:
 
     // -- for schedulers --
 
-    // It is new: nothing is done of it.
+    // Resets a request that is pushed.
     void stamp(std::uint64_t arrival, Instant now);
-    // A part goes to a device.
+    // Marks a part as given to a device.
     void take(std::size_t part) {
         parts[part].state = IoPart::State::kTaken;
         --missing_count_;
     }
 
-    // Of the scheduler that holds it, for its own structures.
+    // For the data structures of the scheduler that holds the request.
     struct Place {
         static constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
-        std::uint32_t part = 0;      // Which part it waits with.
-        std::uint32_t heap = kNone;  // Where it is in a heap.
+        std::uint32_t part = 0;      // Index of the part it waits with.
+        std::uint32_t heap = kNone;  // Index in a heap.
         std::uint32_t heap_number = 0;
         void* queue = nullptr;
     };
@@ -131,7 +131,7 @@ private:
     std::uint64_t arrival_ = 0;
     std::uint32_t missing_count_ = 0;
     std::uint32_t running_count_ = 0;
-    bool given_up_ = false;  // What runs ends, and nothing is tried again.
+    bool given_up_ = false;  // Running parts end, and no other part is tried.
 };
 
 }  // namespace fopd::io_sched

@@ -13,23 +13,23 @@ namespace fopd::io_sched {
 // The device that one part of a request is given to.
 struct DeviceMedium {
     IoDevice* device = nullptr;
-    std::size_t part = 0;  // Which of the request's parts, and so which medium.
+    std::size_t part = 0;  // Index in the request's parts; determines the medium.
 };
 
 // Orders the requests given to it, and chooses a device and a medium for each. Pure: it is given
 // the time, does no I/O, and owns neither requests nor devices. It may share its devices with other
 // schedulers.
 //
-// A request is with it from push_request() to remove_request(). Not allocated, not copied: a
-// request has its place in itself.
+// A request belongs to the scheduler from push_request() to remove_request(). The scheduler neither
+// allocates nor copies: a request contains its own list node.
 class IoScheduler {
 public:
     virtual ~IoScheduler() = default;
 
     // -- requests --
 
-    // Takes in a request with missing parts: a new one, or one whose part failed on a device and
-    // that has a spare.
+    // Adds a request with missing parts: a new one, or one whose part failed on a device and that
+    // has another part to try.
     virtual void push_request(IoRequest& request) = 0;
     // The next request that can be scheduled, or that cannot be at all; null when there is none
     // now. Once there is one it is the same again, whatever is pushed meanwhile, until one of the
@@ -51,9 +51,11 @@ public:
 
     // Requests may be pushed before a device for them was added. Idempotent.
     virtual void add_device(IoDevice& device) = 0;
-    // No effect when it is not here. What waits for it waits for others, or cannot be scheduled.
+    // No effect if it is not here. Requests that waited for it wait for other devices, or cannot be
+    // scheduled.
     virtual void remove_device(IoDevice& device) = 0;
-    // Gives back one device it can do without, which is removed; null when it needs them all.
+    // Removes and returns one device that the scheduler does not need; null if it needs all of
+    // them.
     virtual IoDevice* reclaim_device() = 0;
     virtual std::size_t device_count() const = 0;
 };

@@ -13,27 +13,27 @@
 
 namespace fopd::io_sched {
 
-// The three I/O schedulers of a locality, one for each type of request, the devices they share, and
-// the two algorithms between them: who may use which device, and whose request is next. Which
-// algorithms these are, whoever uses this need not know. Pure, as they are.
+// The three I/O schedulers of a locality, one for each type of request; the devices they share; and
+// the two algorithms that assign devices to schedulers and choose the next request. Callers need
+// not know which algorithms are used. Pure, like the schedulers.
 class IoSchedulers {
 public:
     static std::unique_ptr<IoSchedulers> load_from_config(const IoSchedSettings& settings);
 
     // -- devices --
 
-    // Given to the schedulers by the next dispatch_devices(). It stays until it is removed.
+    // The device is assigned to schedulers by the next dispatch_devices(), until it is removed.
     void add_device(IoDevice& device);
-    // Takes it from every scheduler.
+    // Removes the device from every scheduler.
     void remove_device(IoDevice& device);
-    // Spreads the devices anew. Called before every pass: devices come and go, and an algorithm may
-    // look at what waits.
+    // Assigns the devices anew. Called before every pass, because devices are added and removed,
+    // and an algorithm may consider the waiting requests.
     void dispatch_devices();
 
-    // -- requests: as IoScheduler has them, each in the scheduler of its type --
+    // -- requests: as in IoScheduler, each in the scheduler of its type --
 
     void push_request(IoRequest& request);
-    // The next one of all types.
+    // The next request of all types.
     IoRequest* peek_request(Instant now);
     Result<std::optional<DeviceMedium>> get_device_medium_pair(IoRequest& request, Instant now);
     void requeue(IoRequest& request);

@@ -26,7 +26,7 @@ Error why_over(const core::WaitOptions& wait) {
     return error_of(cancelled ? Errc::kCancelled : Errc::kTimedOut, "wait for a device");
 }
 
-// Parts nobody has tried, besides those that are still to be given to a device.
+// Whether there are untried parts beyond those that the request still needs.
 bool has_spare(const IoRequest& request) {
     const auto waiting = std::ranges::count(request.parts, IoPart::State::kWaiting, &IoPart::state);
     return static_cast<std::uint64_t>(waiting) > request.missing_count();
@@ -43,15 +43,15 @@ Task<Result<void>> operate(devices::Device& device, const IoRequest& request, co
 
 }  // namespace
 
-// A part of a request that a device is given.
+// A part of a request that is given to a device.
 struct MainScheduler::Share {
     IoRequest* request = nullptr;
     IoPart* part = nullptr;
 };
 
-// Writes of one pass that lie side by side and go to the device as one.
+// Adjacent writes of one pass that are given to the device as one operation.
 struct MainScheduler::Joined {
-    // Larger ones gain nothing by it.
+    // Joining does not make larger operations faster.
     static constexpr std::size_t kBytesMax = 256UL << 10;
 
     std::array<Share, devices::Device::kPiecesMax> shares;
@@ -69,7 +69,7 @@ struct MainScheduler::Joined {
     }
 };
 
-// A device, what the schedulers see of it, and what runs on it.
+// A device with the state that schedulers see, and its operations.
 class MainScheduler::DeviceQueue final : public IoDevice {
 public:
     DeviceQueue(MediumId medium, devices::Device& device, const DepthOptions& depth)
@@ -77,7 +77,7 @@ public:
 
     devices::Device& device() { return device_; }
     core::Gate& gate() { return gate_; }
-    // What has begun and may still grow in this pass.
+    // Writes chosen in this pass, which may still be extended.
     Joined& joined() { return joined_; }
 
 private:
@@ -86,7 +86,7 @@ private:
     Joined joined_;
 };
 
-// -- requests, as they tell their scheduler --
+// -- requests: timer and cancellation --
 
 void IoRequest::on_time(core::Timer& timer) {
     auto& self = static_cast<IoRequest&>(timer);
@@ -118,7 +118,7 @@ void IoRequest::withdraw() {
 // -- devices --
 
 MainScheduler::MainScheduler(core::Reactor& reactor, const IoSchedSettings& settings)
-    // Firing is all it does: the pass comes at the end of the turn.
+    // The timer only starts a reactor turn; the pass runs at the end of the turn.
     : Timer([](Timer&) {}),
       reactor_(reactor),
       latency_goal_(settings.latency_goal.value_or(Duration::zero())),
@@ -176,7 +176,7 @@ const IoDevice* MainScheduler::device(MediumId medium) const {
     return find(medium);
 }
 
-// -- the way in --
+// -- pushing requests --
 
 void MainScheduler::push(IoRequest& request) {
     ENSURE(!closed_);
@@ -200,7 +200,7 @@ void MainScheduler::cancel(IoRequest& request) {
     give_up(request, error_of(Errc::kCancelled, "wait for a device"));
 }
 
-// Requires: its wait is not over.
+// REQUIRES: its deadline has not passed, and it is not cancelled.
 void MainScheduler::let_wait(IoRequest& request) {
     schedulers_->push_request(request);
     waiting_.push_back(request);
@@ -217,7 +217,7 @@ void MainScheduler::leave(IoRequest& request) {
 
 // -- a pass --
 
-// At the end of this turn; if its pass has been, the timer makes another one.
+// Requests a pass at the end of this turn; if that pass is over, the timer makes another turn.
 void MainScheduler::want_pass() {
     changed_ = true;
     if (!armed()) reactor_.arm(*this, reactor_.now());
@@ -230,7 +230,8 @@ void MainScheduler::flush() {
     schedulers_->dispatch_devices();
     while (IoRequest* const request = schedulers_->peek_request(reactor_.now())) schedule(*request);
     for (const auto& device : devices_) choose_joined(*device);
-    // At once, so that the kernel has them with this turn; after the choice, as one may also end.
+    // Started in this turn, so that the kernel gets them at once; after all are chosen, because an
+    // operation may end immediately.
     for (auto& [device, operation] : chosen_) reactor_.start(device->gate(), std::move(operation));
     chosen_.clear();
     end_over();
@@ -268,7 +269,7 @@ void MainScheduler::choose(DeviceQueue& device, IoRequest& request, IoPart& part
     device.joined().add(share);
 }
 
-// It is one operation, and counts as one.
+// Joined writes are one operation, and count as one.
 void MainScheduler::choose_joined(DeviceQueue& device) {
     Joined& joined = device.joined();
     if (joined.count == 0) return;
@@ -310,7 +311,7 @@ void MainScheduler::operation_ended(DeviceQueue& device, const Running& what, bo
     want_pass();
 }
 
-// -- the way out --
+// -- completion --
 
 void MainScheduler::part_ended(IoRequest& request, IoPart& part, const Result<void>& result) {
     --request.running_count_;
@@ -332,7 +333,7 @@ void MainScheduler::part_ended(IoRequest& request, IoPart& part, const Result<vo
     if (request.missing_count_ == 0 && request.running_count_ == 0) complete(request);
 }
 
-// Requires: request.waiting().
+// REQUIRES: request.waiting().
 void MainScheduler::give_up(IoRequest& request, const Error& why) {
     leave(request);
     request.missing_count_ = 0;
@@ -344,7 +345,7 @@ void MainScheduler::give_up(IoRequest& request, const Error& why) {
 }
 
 void MainScheduler::end_over() {
-    // Those that are pushed by the ones completed here have their turn later.
+    // Requests pushed by these completions are completed later.
     core::IntrusiveList<WaitingPlace> ending;
     while (WaitingPlace* const place = over_.pop_front()) ending.push_back(*place);
     while (WaitingPlace* const place = ending.pop_front()) {
@@ -353,7 +354,7 @@ void MainScheduler::end_over() {
 }
 
 void MainScheduler::complete(IoRequest& request) {
-    // An error that a spare made good is none.
+    // The error of a part that another part has replaced does not count.
     const auto done = std::ranges::count(request.parts, IoPart::State::kDone, &IoPart::state);
     const bool all = request.type != IoType::kRead;
     const std::uint64_t required = all ? request.parts.size() : request.required_count;

@@ -25,11 +25,12 @@ namespace fopd::io_sched {
 class IoDevice;
 class IoSchedulers;
 
-// A locality's way to its devices: requests are pushed here, wait in the I/O scheduler of their
-// type, and are given to a device when it has room. At the end of every turn all that can go goes.
+// A locality's access to its devices: requests are pushed here, wait in the I/O scheduler of their
+// type, and are given to a device when it has room. A pass at the end of every reactor turn starts
+// all that can be started.
 //
-// Lives on its reactor. Devices are added before requests name their media; stop() is followed by
-// destruction. One that is destroyed with its world forgets what it holds.
+// Lives on its reactor. A device is added before requests name its medium. Destroyed after stop();
+// if destroyed with the simulated world, it forgets its requests.
 class MainScheduler final : core::Poller, core::Timer {
 public:
     MainScheduler(core::Reactor& reactor, const IoSchedSettings& settings);
@@ -39,20 +40,20 @@ public:
 
     // -- devices --
 
-    // From now on `device` serves what `medium` is asked. It outlives its removal, or stop().
-    // kBusy: another device has that medium. Requires: not closed().
+    // `device` serves requests for `medium` from now on. It must outlive its removal, or stop().
+    // kBusy: another device has that medium. REQUIRES: not closed().
     Result<void> add_device(MediumId medium, devices::Device& device);
-    // What waits for it goes to other media where it can, or fails with kNotFound; what runs on it
-    // ends first. kNotFound: no device has that medium, or it is being removed already. Not
+    // Waiting requests use other media if they can, or fail with kNotFound; running operations end
+    // first. kNotFound: no device has that medium, or it is being removed already. Must not run
     // together with stop().
     Task<Result<void>> remove_device(MediumId medium);
 
-    // -- requests: in a turn of the reactor --
+    // -- requests: called within a reactor turn --
 
-    // Never fails and never waits. Requires: not closed(), and a request that is with no scheduler.
+    // Never fails and never waits. REQUIRES: not closed(), and the request is in no scheduler.
     void push(IoRequest& request);
     // Gives up a request, as its CancelSource would: it completes with kCancelled if a part of it
-    // waits for a device; what runs runs on.
+    // waits for a device; running parts continue.
     void cancel(IoRequest& request);
 
     // Takes nothing in any more; what waits fails with kClosed, what runs ends first. No deadline:
@@ -60,7 +61,8 @@ public:
     Task<void> stop();
     bool closed() const { return closed_; }
 
-    // How much runs on a medium's device and may; null when none has it. Until it is removed.
+    // The state of a medium's device, with its depth and operations in flight; null if there is
+    // none. Valid until the device is removed.
     const IoDevice* device(MediumId medium) const;
 
     // Any thread.
@@ -84,7 +86,7 @@ private:
     };
     struct Figures {
         core::Counter dispatched;  // Parts given to a device.
-        core::Counter joined;      // Of those, parts that went with the one before.
+        core::Counter joined;      // Of these, parts joined with the previous one.
         core::Counter failed;      // Requests that ended with an error.
         core::Histogram wait;      // From push() until every part has a device.
     };
@@ -117,12 +119,12 @@ private:
     const std::uint32_t depth_max_;
     const std::unique_ptr<IoSchedulers> schedulers_;
     std::vector<std::unique_ptr<DeviceQueue>> devices_;
-    std::vector<Chosen> chosen_;                 // By this pass, to be started at its end.
-    core::IntrusiveList<WaitingPlace> waiting_;  // With a scheduler.
+    std::vector<Chosen> chosen_;                 // In this pass; started at its end.
+    core::IntrusiveList<WaitingPlace> waiting_;  // Requests in a scheduler.
     core::IntrusiveList<WaitingPlace> over_;     // To be completed at the end of the turn.
     std::array<Figures, kIoTypeCount> figures_;
     std::uint64_t arrivals_ = 0;
-    bool changed_ = false;  // Since the last pass: something may be able to go.
+    bool changed_ = false;  // Since the last pass; a request may be schedulable now.
     bool closed_ = false;
 };
 

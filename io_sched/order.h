@@ -9,16 +9,16 @@
 
 namespace fopd::io_sched {
 
-// In which order the requests that wait for one device go. Pure, and owns nothing. A request is
-// here with its part `place.part`.
+// The order of the requests that wait for one device. Pure; owns no requests. A request waits here
+// with its part `place.part`.
 class Order {
 public:
     virtual ~Order() = default;
 
     virtual void push(IoRequest& request) = 0;
-    // The next to go; null when there is none. Changes nothing.
+    // The next request; null if there is none. Changes nothing.
     virtual IoRequest* next(Instant now) = 0;
-    // One that next() named goes to the device.
+    // A request returned by next() is given to the device.
     virtual void take(IoRequest& request) = 0;
     virtual void remove(IoRequest& request) = 0;
     virtual IoRequest* oldest() = 0;
@@ -26,7 +26,7 @@ public:
 
 using MakeOrder = std::function<std::unique_ptr<Order>()>;
 
-// Requests by age, whenever they are put in.
+// Requests sorted by age, in whatever order they are added.
 class AgeList {
 public:
     void push(IoRequest& request) {

@@ -10,12 +10,12 @@ namespace fopd::io_sched {
 
 namespace {
 
-// How many of the foreground go before one of the background that waits, too.
+// Foreground requests that go before one waiting background request.
 constexpr std::uint32_t kForegroundRunMax = 8;
 
 }  // namespace
 
-// What waits for one device.
+// The requests that wait for one device.
 class PerDeviceScheduler::Queue {
 public:
     Queue(IoDevice& device, const MakeOrder& make_order)
@@ -151,7 +151,7 @@ IoDevice* PerDeviceScheduler::reclaim_device() {
     return nullptr;
 }
 
-// The part it can wait with best: whose device has room, then the least to do.
+// The best part to wait with: on a device with room, otherwise on the least loaded device.
 PerDeviceScheduler::Choice PerDeviceScheduler::choose(const IoRequest& request) const {
     Choice best;
     std::tuple<bool, std::size_t> least;
@@ -192,7 +192,7 @@ void PerDeviceScheduler::leave(IoRequest& request) {
     if (auto* const queue = static_cast<Queue*>(std::exchange(request.place.queue, nullptr))) {
         queue->remove(request);
     } else {
-        AgeList::remove(request);  // Of no list when its parts are under way.
+        AgeList::remove(request);  // In no list if all its parts are in flight.
     }
 }
 

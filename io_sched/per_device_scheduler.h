@@ -11,13 +11,13 @@
 
 namespace fopd::io_sched {
 
-// For devices that keep their medium: a queue for each, in an order of its own, so that a device
-// without room holds nobody up who wants another. A request that could be served by several waits
-// for the one with the least to do; one that needs several goes to one after the other, each as
-// soon as it can. Requests for media nobody has are peeked before all others, to be refused.
+// For devices with fixed media: one queue per device, each with its own order, so that a device
+// without room does not hold up requests for others. A request that several devices could serve
+// waits for the least loaded one; a request that needs several goes to one after the other, each as
+// soon as it has room. Requests for unknown media are peeked before all others, to be refused.
 //
-// What is foreground goes first, but while both wait a request of the background has its turn after
-// every few.
+// Foreground requests go first, but if both kinds wait, one background request goes after every few
+// foreground ones.
 class PerDeviceScheduler final : public IoScheduler {
 public:
     explicit PerDeviceScheduler(MakeOrder make_order);
@@ -32,7 +32,7 @@ public:
 
     void add_device(IoDevice& device) override;
     void remove_device(IoDevice& device) override;
-    // One for which nothing waits here: its medium stays in it, so nobody else could serve that.
+    // A device without waiting requests: its medium is fixed, so no other device could serve those.
     IoDevice* reclaim_device() override;
     std::size_t device_count() const override { return queues_.size(); }
 
@@ -51,7 +51,7 @@ private:
 
     const MakeOrder make_order_;
     std::vector<std::unique_ptr<Queue>> queues_;
-    AgeList unplaced_;  // No device here has any of their media.
+    AgeList unplaced_;  // Requests for which no device here has a medium.
     IoRequest* peeked_ = nullptr;
 };
 

@@ -17,7 +17,7 @@ struct IoSchedSettings {
     const DispatchAlgorithm* dispatch_algo = &default_dispatch_algorithm();
     const RequestAlgorithm* request_algo = &default_request_algorithm();
     Duration elevator_max_wait = 500ms;
-    std::optional<Duration> latency_goal{};  // Empty: by what kind of disk it is.
+    std::optional<Duration> latency_goal{};  // Empty: the default for the kind of disk.
     std::uint32_t depth_max = 128;
 };
 
