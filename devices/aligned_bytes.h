@@ -11,8 +11,8 @@
 
 namespace fopd::devices {
 
-// Zeroed memory that a device can do I/O with: whole blocks, aligned to one. For what is made when
-// a disk is opened; on the I/O path memory comes from a core::BufferPool.
+// Zeroed memory for device I/O: whole blocks, block-aligned. Used when a disk is opened; on the I/O
+// path, memory comes from a core::BufferPool.
 class AlignedBytes {
 public:
     explicit AlignedBytes(std::size_t block_count)

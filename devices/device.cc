@@ -12,7 +12,7 @@ Result<void> refused(const char* why) {
 
 }  // namespace
 
-// One after the other.
+// Writes one piece after the other.
 Task<Result<void>> Device::gather(std::span<const core::Buffer> pieces, std::uint64_t offset) {
     for (const core::Buffer& piece : pieces) {
         const auto written = co_await write(piece, offset);

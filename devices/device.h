@@ -18,9 +18,9 @@ inline constexpr std::size_t kBlockBytes = 4096;
 struct Geometry {
     std::uint64_t size_bytes = 0;  // Whole blocks.
     bool rotational = false;
-    bool direct = false;    // I/O passes the page cache by.
-    bool discards = false;  // discard() gives space back.
-    // What was never written is written more slowly than what was: find_hole() tells where.
+    bool direct = false;    // I/O bypasses the page cache.
+    bool discards = false;  // discard() frees space.
+    // The first write to a block is slower than later ones: find_hole() finds unwritten blocks.
     bool slow_holes = false;
 };
 
@@ -33,16 +33,16 @@ struct Stretch {
 };
 
 // A disk, or a file used as one: blocks that are read, written and made durable. Lives on one
-// reactor. Offsets and lengths are whole blocks and memory is aligned to one (kInvalid else, and
-// beyond the end); what is done is done whole, or it is an error. Operations under way at the same
-// time are in no order.
+// reactor. Offsets and lengths are whole blocks, and memory is block-aligned (otherwise, or beyond
+// the end: kInvalid). An operation is done completely or returns an error. Concurrent operations
+// are not ordered.
 class Device {
 public:
     static constexpr std::size_t kPiecesMax = 32;
 
     virtual ~Device() = default;
 
-    // As the configuration calls it.
+    // The name in the configuration.
     virtual std::string_view name() const = 0;
     virtual const Geometry& geometry() const = 0;
 
@@ -51,8 +51,9 @@ public:
     // Cannot be cancelled, because an interrupted write leaves unknown content. The kernel bounds
     // its duration. After an error the content of the blocks is undefined.
     virtual Task<Result<void>> write(core::Buffer from, std::uint64_t offset) = 0;
-    // The same from several pieces of memory, one behind the other; they, and the span, stay until
-    // it has ended. One operation where the device can do that. Requires: 1 to kPiecesMax.
+    // Writes several pieces of memory to consecutive blocks; the pieces and the span must stay
+    // until it has ended. A single operation, if the device can do that. REQUIRES: 1 to kPiecesMax
+    // pieces.
     virtual Task<Result<void>> gather(std::span<const core::Buffer> pieces, std::uint64_t offset);
     // When this succeeds, every write that completed before the call is durable. After a failure,
     // the durability of all writes since the last successful flush is unknown, and a retry does not
@@ -60,13 +61,13 @@ public:
     virtual Task<Result<void>> flush() = 0;
     // Discards a range. Its content is undefined until it is written again.
     virtual Task<Result<void>> discard(std::uint64_t offset, std::uint64_t size_bytes) = 0;
-    // The first part of the range that was never written, or not since it was discarded; of no
-    // bytes, at 0, when there is none. What is being written may still be one. Where nobody knows,
-    // nothing is.
+    // The first part of the range that was never written, or not since it was discarded; {0, 0} if
+    // there is none. A block whose write is in flight may be reported. If the device cannot tell,
+    // there are no holes.
     virtual Task<Result<Stretch>> find_hole(std::uint64_t offset, std::uint64_t size_bytes) = 0;
 };
 
-// What every device asks first: kInvalid when the range, or the memory, is not one it can do.
+// The checks of every device: kInvalid if the range or the memory is not valid for it.
 Result<void> check_range(const Geometry& geometry, std::uint64_t offset, std::uint64_t size_bytes);
 Result<void> check_io(const Geometry& geometry, const core::Buffer& buffer, std::uint64_t offset);
 Result<void> check_io(const Geometry& geometry, std::span<const core::Buffer> pieces,

@@ -14,10 +14,10 @@ namespace fopd::devices {
 
 namespace {
 
-// What one operation of the kernel transfers at most; the rest is another one.
+// The most that one kernel operation transfers; the rest needs further operations.
 constexpr std::size_t kPieceBytesMax = 1UL << 30;
 
-// How far a transfer has come that the kernel may end early.
+// The progress of a transfer that the kernel may end early.
 class Transfer {
 public:
     Transfer(const core::Buffer& buffer, std::uint64_t offset) : rest_(buffer), offset_(offset) {}
@@ -29,8 +29,8 @@ public:
         piece.size_bytes = std::min(piece.size_bytes, kPieceBytesMax);
         return piece;
     }
-    // False when that leads nowhere. Goes on at a block, as direct I/O must; what is left of one is
-    // done again.
+    // Returns false if there was no progress. Continues at a block boundary, as direct I/O
+    // requires; a partly transferred block is repeated.
     bool advance(std::size_t size_bytes) {
         const std::size_t whole = size_bytes / kBlockBytes * kBlockBytes;
         rest_.data += whole;
@@ -94,7 +94,7 @@ Task<void> Disk::close() {
     reactor_.detach(std::exchange(file_, {}));
     const auto call = [closing] { close_disk_file(closing); };
     const auto called = co_await offload_.run(reactor_, call);
-    // Too much to do elsewhere: rather block once than leave it open.
+    // The offload is too busy: it is better to block once than to leave the disk open.
     if (!called) close_disk_file(closing);
 }
 
@@ -147,7 +147,7 @@ Task<Result<void>> Disk::gather(std::span<const core::Buffer> pieces, std::uint6
     const std::span gathered(all.data(), pieces.size());
     const auto written = co_await reactor_.gather(file_, gathered, offset);
     if (!written) co_return std::unexpected(written.error());
-    // It rarely ends early; what is left is written piece by piece.
+    // A gather rarely ends early; the rest is written piece by piece.
     std::size_t done = *written;
     for (const core::Buffer& piece : pieces) {
         if (done < piece.size_bytes) {
@@ -171,7 +171,7 @@ Task<Result<void>> Disk::flush() {
 Task<Result<void>> Disk::discard(std::uint64_t offset, std::uint64_t size_bytes) {
     if (const auto open = check_open(); !open) co_return open;
     if (const auto fits = check_range(geometry_, offset, size_bytes); !fits) co_return fits;
-    // Nobody relies on what is read afterwards, so nothing is as good.
+    // Discarded contents are undefined, so doing nothing is correct.
     if (!geometry_.discards) co_return Result<void>{};
     const auto inside = operations_.enter();
     const DiskFile file{.fd = file_.fd, .is_block_device = is_block_device_};

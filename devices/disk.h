@@ -12,40 +12,40 @@
 namespace fopd::devices {
 
 struct DiskOptions {
-    // As the configuration calls it.
+    // The name in the configuration.
     std::string name = {};
     // A block device or a regular file.
     std::string path = {};
-    // What a file that is not there, or is empty, is made with: whole blocks. 0: it must be there.
-    // One that is there keeps its size.
+    // The size of the file to create if it does not exist or is empty: whole blocks. 0: the file
+    // must exist. An existing file keeps its size.
     std::uint64_t create_bytes = 0;
-    // A file that is made takes space only as it is written.
+    // A created file is sparse: it takes space as it is written.
     bool thin = false;
-    // Whether the page cache is passed by where that is possible.
+    // Whether to bypass the page cache, where that is possible.
     enum class Cache : std::uint8_t { kBypass, kUse } cache = Cache::kBypass;
 };
 
-// A disk of the real world. Between open() and close() it is ours alone: another daemon that opens
-// it, by whatever name, is told kBusy. Lives on its reactor.
+// A disk of the real world. Between open() and close() it is locked: another daemon that opens it,
+// under whatever name, gets kBusy. Lives on its reactor.
 class Disk final : public Device {
 public:
-    // Everything outlives the disk.
+    // Reactor, offload and events outlive the disk.
     Disk(core::Reactor& reactor, core::Offload& offload, core::EventSink& events,
          DiskOptions options);
-    // Closes what close() has not. Requires: no operation is under way.
+    // Closes the disk if close() has not. REQUIRES: no operation is in flight.
     ~Disk() override;
     Disk(const Disk&) = delete;
     Disk& operator=(const Disk&) = delete;
 
-    // kNotFound, kDenied, kBusy, kInvalid when it is neither a file nor a block device or is
-    // empty, kUnsupported for sectors larger than a block. Changes nothing on a disk that exists.
-    // Called once.
+    // kNotFound; kDenied; kBusy; kInvalid if it is neither a file nor a block device, or is empty;
+    // kUnsupported if a sector is larger than a block. Does not change an existing disk. Called
+    // once.
     Task<Result<void>> open();
-    // Waits for what is under way, which the kernel bounds; later operations get kClosed.
+    // Waits for operations in flight, which the kernel bounds; later operations return kClosed.
     Task<void> close();
 
     std::string_view name() const override { return options_.name; }
-    // Requires, as for everything below: open() has succeeded.
+    // REQUIRES, as all functions below: open() has succeeded.
     const Geometry& geometry() const override { return geometry_; }
 
     Task<Result<void>> read(core::Buffer into, std::uint64_t offset,

@@ -21,7 +21,7 @@ namespace fopd::devices {
 
 namespace {
 
-// A descriptor that is closed unless somebody takes it.
+// Owns a descriptor until it is released.
 class Descriptor {
 public:
     explicit Descriptor(int fd) : fd_(fd) {}
@@ -45,7 +45,7 @@ std::unexpected<Error> refused(Errc code, const char* context) {
     return std::unexpected(Error{.code = code, .context = context});
 }
 
-// A number the kernel shows of the disk that is, or holds, device `number`; 0 when it shows none.
+// A queue figure that the kernel publishes for the disk of device `number`; 0 if there is none.
 std::uint64_t queue_figure(dev_t number, const std::string& figure) {
     const std::string device =
         "/sys/dev/block/" + std::to_string(major(number)) + ":" + std::to_string(minor(number));
@@ -60,7 +60,7 @@ std::uint64_t queue_figure(dev_t number, const std::string& figure) {
     return 0;
 }
 
-// A new file survives a loss of power only once its directory does.
+// A new file survives a power loss only if its directory was synced.
 Result<void> sync_directory_of(const std::string& path) {
     const std::size_t slash = path.rfind('/');
     const std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
@@ -70,8 +70,7 @@ Result<void> sync_directory_of(const std::string& path) {
     return {};
 }
 
-// Why there is none where the file system has no such thing; that is no reason to do without a
-// disk.
+// Returns the errno if the file system does not support preallocation; the disk is still usable.
 Result<int> take_space(int fd, off_t size) {
     if (::fallocate(fd, 0, 0, size) == 0) return 0;
     const int failed = errno;
@@ -92,11 +91,11 @@ Result<void> give_size(DiskFile& file, int fd, const DiskOptions& options) {
     return sync_directory_of(options.path);
 }
 
-// Some file systems take O_DIRECT when a file is opened, and refuse each read.
+// Some file systems accept O_DIRECT at open, and fail each read.
 int try_direct_read(int fd) {
     alignas(kBlockBytes) std::array<std::byte, kBlockBytes> block;
     if (::pread(fd, block.data(), block.size(), 0) >= 0) return 0;
-    return errno == EINVAL ? errno : 0;  // Whatever else is wrong is for the reader to see.
+    return errno == EINVAL ? errno : 0;  // Other errors are reported by the actual reads.
 }
 
 Result<void> lock_file(int fd) {
@@ -107,8 +106,8 @@ Result<void> lock_file(int fd) {
     return last_error("lock the disk file");
 }
 
-// Those that give a block its place, and note that it was written, when it is written first; from
-// then on they write it where it is. Others write nothing twice in one place, or nowhere for good.
+// File systems that allocate a block at its first write, and record it as written; later writes are
+// in place. Others never write in place, or need not record the first write.
 bool first_writes_are_slow(int fd) {
     constexpr decltype(statfs::f_type) kXfs = 0x58465342;
     struct statfs status{};
@@ -127,7 +126,7 @@ Result<void> measure_file(DiskFile& file, int fd, const DiskOptions& options) {
     const auto size_bytes = static_cast<std::uint64_t>(status.st_size);
     geometry.size_bytes = size_bytes / kBlockBytes * kBlockBytes;
     geometry.rotational = queue_figure(status.st_dev, "rotational") != 0;
-    // Beyond the end there is nothing to lose by asking.
+    // Tested beyond the end, where no data can be lost.
     geometry.discards =
         ::fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                     static_cast<off_t>(geometry.size_bytes + kBlockBytes), kBlockBytes) == 0;
@@ -151,7 +150,8 @@ Result<void> measure_block_device(int fd, Geometry& geometry) {
     return {};
 }
 
-// What is there, or will be made: nothing else is opened, since opening may already do something.
+// Checks the type first: nothing but a file or block device is opened, since opening alone may have
+// side effects.
 Result<bool> is_block_device(const DiskOptions& options) {
     struct stat status{};
     if (::stat(options.path.c_str(), &status) != 0) {
@@ -171,7 +171,7 @@ Result<DiskFile> open_disk_file(const DiskOptions& options) {
     DiskFile result{.is_block_device = *block_device};
 
     int flags = O_RDWR | O_CLOEXEC;
-    // On a block device without O_CREAT: nobody else, mounts included, has it in use.
+    // O_EXCL without O_CREAT on a block device: it must not be in use elsewhere, including mounts.
     if (result.is_block_device) flags |= O_EXCL;
     if (!result.is_block_device && options.create_bytes > 0) flags |= O_CREAT;
     const bool direct = options.cache == DiskOptions::Cache::kBypass;
@@ -221,12 +221,12 @@ Result<void> discard_range(const DiskFile& file, std::uint64_t offset, std::uint
 Result<Stretch> find_hole_in(const DiskFile& file, std::uint64_t offset, std::uint64_t size_bytes) {
     const std::uint64_t end = offset + size_bytes;
     const off_t hole = ::lseek(file.fd, static_cast<off_t>(offset), SEEK_HOLE);
-    if (hole < 0 && errno == ENXIO) return Stretch{};  // Behind the end: the file was cut off.
+    if (hole < 0 && errno == ENXIO) return Stretch{};  // Beyond the end: the file was truncated.
     if (hole < 0) return last_error("look for a hole");
     const std::uint64_t first = static_cast<std::uint64_t>(hole) / kBlockBytes * kBlockBytes;
-    if (first >= end) return Stretch{};  // A file ends with a hole: that is found in the end.
+    if (first >= end) return Stretch{};  // The implicit hole at the end of the file.
     const off_t data = ::lseek(file.fd, hole, SEEK_DATA);
-    // ENXIO: up to the end of the file there is nothing else.
+    // ENXIO: no data up to the end of the file.
     if (data < 0 && errno != ENXIO) return last_error("look for what is behind a hole");
     const std::uint64_t last = data < 0 ? end : std::min(end, static_cast<std::uint64_t>(data));
     const std::uint64_t whole = (last - first) / kBlockBytes * kBlockBytes;
@@ -234,7 +234,7 @@ Result<Stretch> find_hole_in(const DiskFile& file, std::uint64_t offset, std::ui
 }
 
 void close_disk_file(const DiskFile& file) {
-    // The ring may hold its own reference for a while; the lock goes now.
+    // The ring may keep its own reference for a while; the lock is released now.
     if (!file.is_block_device) ::flock(file.fd, LOCK_UN);
     ::close(file.fd);
 }

@@ -29,8 +29,8 @@ void fill_hole(std::span<std::byte> into) {
 
 }  // namespace
 
-// Which sectors of which writes survive. Disks differ in what they keep together and in how much:
-// a cache written back in order loses the newest, one that sorts loses anything.
+// Decides which sectors of which writes survive. Disks differ in what they keep together and how
+// much: a cache written back in order loses the newest data, one that sorts may lose any.
 class DiskImage::Lottery {
 public:
     explicit Lottery(core::Random& random)
@@ -79,7 +79,7 @@ Result<void> DiskImage::read(std::uint64_t offset, std::span<std::byte> into) co
     for (std::uint64_t i = 0; i < count; ++i) {
         const Bytes* const bytes = newest(first + i);
         if (bytes == nullptr) continue;
-        // Holes are most of it, and are filled as one.
+        // Most blocks are holes, which are filled together.
         fill_hole(into.subspan(done * kBlockBytes, (i - done) * kBlockBytes));
         copy_block(bytes, into.data() + i * kBlockBytes);
         done = i + 1;
@@ -199,7 +199,7 @@ void DiskImage::draw(std::uint64_t block, std::span<const Version> versions,
     }
 }
 
-// From now on its sectors may differ.
+// Stores the block explicitly, because its sectors may differ from now on.
 DiskImage::Bytes& DiskImage::spell_out(std::uint64_t block) {
     const auto durable = durable_.find(block);
     if (durable != durable_.end() && !durable->second.empty()) return durable->second;

@@ -14,73 +14,72 @@
 
 namespace fopd::devices {
 
-// What a simulated disk holds: the media, and the volatile cache before it. It belongs to the test
-// and outlives the machine it is plugged into, so it is what a crash leaves behind. The end of a
-// process is end_writes(); a loss of power is crash(). Only what was written takes memory;
-// the rest reads as zeros. A copy is the disk as it was: put back later, it is an older one.
+// The contents of a simulated disk: the media, and the volatile cache in front of them. Owned by
+// the test; outlives the machine it is attached to, and so has what remains after a crash.
+// end_writes() simulates the end of a process, crash() a loss of power. Only written blocks take
+// memory; others read as zeros. A copy is a snapshot of the disk, to which a test can go back.
 class DiskImage {
 public:
     using WriteId = std::uint64_t;
-    // Covers every write that had ended when the point was taken.
+    // Covers every write that had ended when the flush point was taken.
     using FlushPoint = std::uint64_t;
 
-    // What discarded blocks read as, so that whoever reads freed space sees it.
+    // Discarded blocks read as this, so that a reader of freed space notices.
     static constexpr std::byte kPoison{0xdb};
-    // What the media change as a whole: a crash tears writes between two of them.
+    // The unit that the media write atomically: a crash tears writes between sectors.
     static constexpr std::size_t kSectorBytes = 512;
 
-    // Requires: whole blocks.
+    // REQUIRES: whole blocks.
     explicit DiskImage(std::uint64_t size_bytes);
 
     std::uint64_t size_bytes() const { return size_bytes_; }
 
     // -- for the disk. Offsets and lengths are whole blocks inside the disk --
 
-    // What was last begun to be written. kIo over a block that cannot be read.
+    // Reads the newest data, including writes in flight. kIo if a block is unreadable.
     Result<void> read(std::uint64_t offset, std::span<std::byte> into) const;
-    // The first part that nothing was written to, or that was discarded.
+    // The first part that was never written, or was discarded.
     Stretch find_hole(std::uint64_t offset, std::uint64_t size_bytes) const;
-    // Into the cache. It is read from now on; no flush has to cover it before end_write().
+    // Writes into the cache. Reads see it from now on; no flush has to cover it before end_write().
     WriteId begin_write(std::uint64_t offset, std::span<const std::byte> from);
     WriteId begin_discard(std::uint64_t offset, std::uint64_t size_bytes);
     void end_write(WriteId write, std::uint64_t offset, std::uint64_t size_bytes);
 
     FlushPoint flush_point() { return ++sequence_; }
-    // Makes durable all that had ended at `point`.
+    // Makes all writes durable that had ended at `point`.
     void flush(FlushPoint point);
-    // Sector by sector, that is durable or gone, and the cache holds it no more: a flush that
-    // succeeds later covers nothing of it.
+    // Each sector that the flush should cover becomes durable or is lost, and leaves the cache: a
+    // later successful flush does not cover it.
     void fail_flush(FlushPoint point, core::Random& random);
 
     // -- for the test --
 
-    // The process is gone that wrote, and all it had under way has ended: a flush that the next one
-    // begins covers it.
+    // The writing process has ended, and so have all its writes: the next flush covers them.
     void end_writes();
-    // The power is gone: of each write that no flush has covered, sector by sector, what was there
-    // before is left, or what was written. How much is kept, and what is kept or lost as one, is
-    // drawn anew each time. Requires: the machine's coroutines are gone.
+    // Power loss: of each write that no flush has covered, each sector keeps its old or its new
+    // contents. How much survives, and which parts survive or are lost together, is drawn anew each
+    // time. REQUIRES: the machine's coroutines were destroyed.
     void crash(core::Random& random);
-    // An orderly end: everything written becomes durable.
+    // An orderly end: all writes become durable.
     void settle();
     // Bytes in the cache that a crash could lose.
     std::uint64_t unflushed_bytes() const;
 
-    // Changes what is read at one byte, without anybody having written.
+    // Changes a bit without a write.
     void flip_bit(std::uint64_t offset, unsigned bit);
-    // Of what was written these blocks are as if they had been discarded, and that for good:
-    // whoever should not need them sees it.
+    // Makes written blocks that satisfy `is_free` look discarded, permanently: a reader that should
+    // not need them notices.
     void poison_if(const std::function<bool(std::uint64_t block)>& is_free);
     // Reading the block fails until it is written again.
     void make_unreadable(std::uint64_t block) { unreadable_.insert(block); }
-    // Cuts the end off, or adds zeros. Requires: whole blocks.
+    // Truncates, or adds zeros. REQUIRES: whole blocks.
     void resize(std::uint64_t size_bytes);
 
 private:
-    using Bytes = std::vector<std::byte>;  // One block; empty when it was discarded.
+    using Bytes = std::vector<std::byte>;  // One block; empty if discarded.
     struct Version {
         WriteId write;
-        FlushPoint ended;  // 0 while the write is under way.
+        FlushPoint ended;  // 0 while the write is in flight.
         Bytes bytes;
     };
     class Lottery;

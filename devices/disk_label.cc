@@ -13,8 +13,8 @@ namespace fopd::devices {
 
 namespace {
 
-// Partition tables, file systems, volume managers and arrays all leave something this close to the
-// beginning or the end.
+// Partition tables, file systems, volume managers and arrays all leave data this close to the start
+// or the end.
 constexpr std::uint64_t kLookedAtBytes = 1UL << 20;
 constexpr std::size_t kPieceBlocks = 64;
 
@@ -23,7 +23,7 @@ struct Signature {
     std::string_view bytes;
     const char* content;
 };
-// Only so that a refusal can be understood; what is not here is refused just the same.
+// Only for helpful refusals; contents not listed here are refused, too.
 constexpr std::array kSignatures{
     Signature{.offset = 1080, .bytes = "\x53\xef", .content = "an ext2, ext3 or ext4 file system"},
     Signature{.offset = 0, .bytes = "XFSB", .content = "an XFS file system"},
@@ -103,7 +103,7 @@ Task<Result<DiskLabel::Copies>> DiskLabel::read_copies() {
     co_return copies;
 }
 
-// Leaves no verdict when nothing was found that was ever a label.
+// Sets no verdict if there was apparently never a label.
 void DiskLabel::choose(const Copies& copies) {
     verdict_.reset();
     label_.reset();
@@ -115,7 +115,7 @@ void DiskLabel::choose(const Copies& copies) {
         damaged = damaged || (!copy && copy.error() == LabelFlaw::kDamaged);
     }
     copy_lost_ = label_ && !(copies[0] && copies[1]);
-    // A newer program has written over one of our copies.
+    // A newer program has overwritten one of our copies.
     if (newer) {
         label_.reset();
         verdict_ = Verdict::kNewer;
@@ -216,7 +216,7 @@ Task<Result<void>> DiskLabel::take(NewLabel fresh) {
     }
     Label next{.disk = fresh.disk,
                .owner = claim_.node,
-               // After that of a retired disk, whose label is still there.
+               // Follows that of a retired disk, whose label still exists.
                .generation = label_ ? label_->generation : 0,
                .size_bytes = device_.geometry().size_bytes,
                .created_unix_ns = fresh.created_unix_ns,

@@ -10,61 +10,61 @@
 
 namespace fopd::devices {
 
-// Result of inspecting a disk, for the node and pool whose configuration names it.
+// Result of inspecting a disk for the node and pool that have it in their configuration.
 enum class Verdict : std::uint8_t {
     kOurs,
-    kBlank,      // Zeros where anything would have left a trace. May be taken.
+    kBlank,      // Zeros wherever other uses would have left data. May be taken.
     kRetired,    // Was taken out of service, by this node or for any other. May be taken.
-    kOtherNode,  // Everything below is never written to.
+    kOtherNode,  // This and all below are never written to.
     kOtherPool,
     kTruncated,  // Smaller than when it was taken.
-    kForeign,    // Somebody else's content, or nobody can say whose.
+    kForeign,    // Contents that are not ours, or unknown.
     kDamaged,
     kNewer,  // Written by a newer version of this program.
 };
 std::string_view to_string(Verdict verdict);
 
-// Whose disk it is to be.
+// The node and pool that want the disk.
 struct Claim {
     NodeId node{};
     std::string pool;
 };
 
-// What a disk is told that is taken.
+// The label's contents for a disk that is taken.
 struct NewLabel {
     DiskId disk{};
     std::int64_t created_unix_ns = 0;
     std::uint32_t segment_bytes = 0;
     std::uint16_t slot = 0;
-    // Retired for a disk that is not ready for use yet: whoever finds it so may take it anew.
+    // kRetired for a disk that is not ready for use yet: after a crash, it can be taken again.
     LabelState state = LabelState::kActive;
 };
 
-// The label of one open disk: recognises the disk, and alone writes the first two blocks. Lives on
-// the disk's reactor.
+// The label of one open disk: identifies the disk, and is the only writer of its first two blocks.
+// Lives on the disk's reactor.
 class DiskLabel {
 public:
     // The device outlives it.
     DiskLabel(Device& device, Claim claim);
 
-    // Looks at the disk and changes nothing. Fails only when it cannot be read at all.
+    // Inspects the disk without changes. Fails only if the disk cannot be read at all.
     Task<Result<Verdict>> inspect();
 
-    // Requires, as for everything below: inspect() has succeeded.
+    // REQUIRES, as all functions below: inspect() has succeeded.
     Verdict verdict() const { return *verdict_; }
-    // For people: what the disk is, after its name: "belongs to node 01ab…".
+    // In words, to follow the disk's name: "belongs to node 01ab…".
     std::string explain() const;
-    // What whoever cannot use the disk is told.
+    // The error for a disk that cannot be used.
     Error refusal() const;
-    // Requires: a verdict that follows from a label.
+    // REQUIRES: a verdict that is based on a label.
     const Label& label() const;
-    // One of the two copies cannot be read, or is no label; the next that is written mends it.
+    // One of the two copies is unreadable or not a label; the next write repairs it.
     bool copy_lost() const { return copy_lost_; }
 
-    // Makes a blank or retired disk ours, durably and in both copies; kDenied for every other. One
-    // that is taken as retired can be taken again.
+    // Makes a blank or retired disk ours, durably and in both copies; kDenied for all others. A
+    // disk taken as retired can be taken again.
     Task<Result<void>> take(NewLabel fresh);
-    // kDenied for a disk that is not ours.
+    // kDenied if the disk is not ours.
     Task<Result<void>> set_state(LabelState state);
 
 private:
@@ -82,7 +82,7 @@ private:
     std::optional<Verdict> verdict_;
     std::optional<Label> label_;
     bool copy_lost_ = false;
-    const char* content_ = "";  // What a foreign disk seems to hold.
+    const char* content_ = "";  // What a foreign disk seems to contain.
 };
 
 }  // namespace fopd::devices

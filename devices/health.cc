@@ -6,7 +6,7 @@ namespace fopd::devices {
 
 namespace {
 
-// The caller's doing, or the caller's wish: the operating system had no part in it.
+// An error caused or requested by the caller, not by the operating system.
 bool is_lawful(const Error& error) {
     if (error.code == Errc::kClosed) return true;
     if (error.os_errno != 0) return false;
@@ -52,7 +52,7 @@ bool Health::ended(const Ended& what, Instant now) {
         case DeviceOp::kRead: return mark_suspect("a read failed", now) || changed;
         case DeviceOp::kDiscard: return mark_suspect("a discard failed", now) || changed;
         case DeviceOp::kWrite:
-            // What is below it is full. Whoever wrote knows what that means.
+            // The storage below is full. The writer handles that.
             if (what.result.error().code == Errc::kNoSpace) return changed;
             return mark_read_only("a write failed") || changed;
         case DeviceOp::kFlush: return mark_read_only("a flush failed") || changed;
@@ -75,7 +75,7 @@ bool Health::mark_suspect(const char* reason, Instant now) {
 }
 
 bool Health::mark_read_only(const char* reason) {
-    if (state() == DeviceState::kReadOnly) return false;  // The first reason is the reason.
+    if (state() == DeviceState::kReadOnly) return false;  // Keeps the first reason.
     return change(DeviceState::kReadOnly, reason);
 }
 

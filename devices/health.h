@@ -14,8 +14,8 @@ namespace fopd::devices {
 
 enum class DeviceState : std::uint8_t {
     kGood,
-    kSuspect,   // Works, but has failed reads or taken its time lately.
-    kReadOnly,  // What was written last may be lost. For good: only a restart looks again.
+    kSuspect,   // Works, but had failed reads or slow operations recently.
+    kReadOnly,  // Recent writes may be lost. Permanent until a restart.
 };
 const char* to_string(DeviceState state);
 
@@ -24,10 +24,11 @@ inline constexpr std::size_t kDeviceOpCount = 4;
 const char* to_string(DeviceOp op);
 
 struct HealthRule {
-    Duration slow_after = 1s;      // An operation that takes longer is an outlier.
-    std::uint32_t slow_count = 3;  // So many of them within `memory` make a device suspect.
-    Duration memory = 10min;       // So long it stays suspect after the last reason to be.
-    Duration stuck_after = 10s;    // One that has not ended by then, or twice that, may never end.
+    Duration slow_after = 1s;      // An operation that takes longer is slow.
+    std::uint32_t slow_count = 3;  // This many slow ones within `memory` make a device suspect.
+    Duration memory = 10min;       // How long it stays suspect after the last cause.
+    Duration stuck_after =
+        10s;  // An operation that takes this long, at most twice that, may never end.
 };
 
 // Statistics of a device's operations, and the health state derived from them. The caller passes
@@ -35,9 +36,9 @@ struct HealthRule {
 class Health {
 public:
     struct Figures {
-        core::Counter count;   // Ended, failed ones included.
-        core::Counter errors;  // The device's; not what was asked wrongly or given up.
-        core::Counter bytes;   // Of those that succeeded.
+        core::Counter count;   // Ended, including failed ones.
+        core::Counter errors;  // Errors of the device; not invalid requests or cancellations.
+        core::Counter bytes;   // Of successful operations.
         core::Counter slow;
         core::Histogram latency;
     };
@@ -50,15 +51,15 @@ public:
 
     explicit Health(HealthRule rule = {}) : rule_(rule) {}
 
-    // True when the state is another one now.
+    // Returns true if the state has changed.
     bool ended(const Ended& what, Instant now);
-    // What somebody else found out: wrong bytes, a broken log. `reason` is a literal. True when the
-    // state is another one now.
+    // Problems found by other code: wrong bytes, a broken log. `reason` is a literal. Return true
+    // if the state has changed.
     bool mark_suspect(const char* reason, Instant now);
     bool mark_read_only(const char* reason);
 
     DeviceState state() const { return state_.load(std::memory_order_relaxed); }
-    // Why it is what it is; empty when it is good.
+    // The reason for the state; empty if good.
     const char* reason() const { return reason_.load(std::memory_order_relaxed); }
     const Figures& of(DeviceOp op) const { return figures_[static_cast<std::size_t>(op)]; }
 
@@ -72,7 +73,7 @@ private:
     std::atomic<DeviceState> state_ = DeviceState::kGood;
     std::atomic<const char*> reason_ = "";
     Instant suspect_until_{};
-    std::vector<Instant> slow_lately_;  // The last `slow_count` outliers, the oldest first.
+    std::vector<Instant> slow_lately_;  // The last `slow_count` slow operations, oldest first.
 };
 
 }  // namespace fopd::devices

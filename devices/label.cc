@@ -18,7 +18,7 @@ namespace {
 constexpr std::string_view kMagic = "fopddisk";
 constexpr std::uint32_t kVersion = 1;
 
-// Where the fields are. The first three stay there in every version.
+// The offsets of the fields. The first three are the same in every version.
 constexpr std::size_t kMagicAt = 0;
 constexpr std::size_t kVersionAt = 8;
 constexpr std::size_t kChecksumAt = 12;
@@ -46,7 +46,7 @@ T get(ConstLabelBlock block, std::size_t at) {
     return value;
 }
 
-// Of the whole block, with zeros where the checksum itself is.
+// Of the whole block, with the checksum field taken as zeros.
 std::uint32_t checksum_of(ConstLabelBlock block) {
     constexpr std::array<std::byte, sizeof(std::uint32_t)> kZeros{};
     std::uint32_t sum = core::crc32c(block.first(kChecksumAt));
@@ -117,7 +117,8 @@ std::expected<Label, LabelFlaw> read_label(ConstLabelBlock from) {
     if (version > kVersion) return std::unexpected(LabelFlaw::kNewer);
     if (version != kVersion) return damaged;
 
-    // What is checked here somebody has written with a right checksum; it is not ours all the same.
+    // The fields are checked although the checksum is right: the label may have been written by
+    // other software.
     Label label{.generation = get<std::uint64_t>(from, kGenerationAt),
                 .size_bytes = get<std::uint64_t>(from, kSizeAt),
                 .created_unix_ns = get<std::int64_t>(from, kCreatedAt),

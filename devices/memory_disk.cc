@@ -14,7 +14,7 @@ Error failed(const char* context) {
     return {.code = Errc::kIo, .context = context};
 }
 
-// Suspends until the frame is destroyed: what is under way when the power goes.
+// Suspends until the frame is destroyed; used for operations in flight at a power cut.
 struct Forever {
     bool await_ready() const noexcept { return false; }
     void await_suspend(std::coroutine_handle<>) const noexcept {}
@@ -82,7 +82,7 @@ Task<Result<void>> MemoryDisk::read(core::Buffer into, std::uint64_t offset,
     auto read = image_.read(offset, into.span());
     if (random_.chance_ppm(options_.faults.read_error_ppm)) read = std::unexpected(failed("read"));
     if (!read) {
-        // Nobody is to rely on the memory after an error.
+        // Callers must not rely on the memory's contents after an error.
         std::fill_n(into.data, into.size_bytes, DiskImage::kPoison);
         co_return read;
     }
@@ -96,7 +96,7 @@ Task<Result<void>> MemoryDisk::write(core::Buffer from, std::uint64_t offset) {
     co_return co_await put(from, offset);
 }
 
-// Torn as one write is.
+// Torn like a single write.
 Task<Result<void>> MemoryDisk::gather(std::span<const core::Buffer> pieces, std::uint64_t offset) {
     ++counts_.writes;
     if (const auto fits = check_io(geometry_, pieces, offset); !fits) co_return fits;
@@ -120,7 +120,7 @@ Task<Result<void>> MemoryDisk::put(core::Buffer from, std::uint64_t offset) {
     co_return Result<void>{};
 }
 
-// Has the effect that a write to `offset` has, and says where it really was.
+// Applies a write to `offset` with its faults, and sets `offset` to where it really went.
 Result<DiskImage::WriteId> MemoryDisk::store(core::Buffer from, std::uint64_t& offset) {
     const DiskFaults& faults = options_.faults;
     if (random_.chance_ppm(faults.write_error_ppm)) {
@@ -140,7 +140,7 @@ Result<DiskImage::WriteId> MemoryDisk::store(core::Buffer from, std::uint64_t& o
 
 void MemoryDisk::tear(core::Buffer from, std::uint64_t offset) {
     std::vector<std::byte> mixture(from.size_bytes);
-    // What cannot be read is all new.
+    // An unreadable block is written completely.
     if (!image_.read(offset, mixture)) mixture.assign(from.span().begin(), from.span().end());
     for (std::size_t at = 0; at < from.size_bytes; at += DiskImage::kSectorBytes) {
         if (random_.below(2) == 0) continue;

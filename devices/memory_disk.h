@@ -12,39 +12,37 @@
 
 namespace fopd::devices {
 
-// What goes wrong on a simulated disk, each so many times in a million operations; nothing, unless
-// somebody says so.
+// Fault rates of a simulated disk, in faults per million operations; none by default.
 struct DiskFaults {
     std::uint32_t read_error_ppm = 0;
-    std::uint32_t write_error_ppm = 0;        // Each sector is the old or the new one afterwards.
+    std::uint32_t write_error_ppm = 0;        // Each sector has its old or new contents afterwards.
     std::uint32_t flush_error_ppm = 0;        // What it should have covered is durable or lost.
     std::uint32_t lost_flush_ppm = 0;         // Acknowledged, and nothing became durable.
-    std::uint32_t read_flip_ppm = 0;          // A bit is wrong on the way; the next read is right.
-    std::uint32_t write_flip_ppm = 0;         // A bit is wrong for good.
-    std::uint32_t lost_write_ppm = 0;         // Acknowledged, and never done.
-    std::uint32_t misdirected_write_ppm = 0;  // Done in a wrong place.
+    std::uint32_t read_flip_ppm = 0;          // A bit is wrong in transit; the next read is right.
+    std::uint32_t write_flip_ppm = 0;         // A bit is wrong permanently.
+    std::uint32_t lost_write_ppm = 0;         // Acknowledged, but not done.
+    std::uint32_t misdirected_write_ppm = 0;  // Written to a wrong block.
     std::uint32_t slow_ppm = 0;               // Takes `slow_delay` longer.
     Duration slow_delay = 500ms;
-    bool no_space_for_holes = false;  // A write where nothing was written finds no space.
-    // What an operation takes, evenly distributed.
+    bool no_space_for_holes = false;  // A write to a hole fails for lack of space.
+    // Duration of an operation, evenly distributed.
     Duration delay_min = 10us;
     Duration delay_max = 300us;
 };
 
-// The power of one machine, and of all its disks. Once it is cut, what is under way on them never
-// ends and what comes later never begins, so nothing more happens to their images; the test then
-// drops the machine's coroutines, and crashes the images. A machine that starts again has a new
-// one.
+// The power supply of a machine and all its disks. Once it is cut, operations in flight never end
+// and later ones never begin, so the images do not change any more; the test then destroys the
+// machine's coroutines, and crashes the images. A restarted machine gets a new Power.
 //
-// A step is a moment at which the power might go and the difference shows: two of each write, flush
-// and discard, before it has any effect and after it had all of it, when nobody knows yet.
+// A step is a moment at which a power cut makes a difference: two for each write, flush and
+// discard, one before it has any effect, and one after its full effect but before its completion.
 class Power {
 public:
     bool on() const { return on_; }
     std::uint64_t steps() const { return steps_; }
 
-    // Cuts it at step number `step`, counted from 1, and then calls `on_cut`; from within the
-    // reactor's turn, so it may take a note, not drop coroutines.
+    // Cuts the power at step number `step`, counted from 1, and then calls `on_cut`. This is called
+    // within a reactor turn, so it must not destroy coroutines.
     void cut_at(std::uint64_t step, std::function<void()> on_cut = {}) {
         cut_at_ = step;
         on_cut_ = std::move(on_cut);
@@ -62,7 +60,7 @@ private:
     std::function<void()> on_cut_;
 };
 
-// What a simulated disk was asked to do; what failed included.
+// The operations requested of a simulated disk, including failed ones.
 struct DiskCounts {
     std::uint64_t reads = 0;
     std::uint64_t writes = 0;
@@ -72,16 +70,16 @@ struct DiskCounts {
 
 struct MemoryDiskOptions {
     std::string name = "disk";
-    std::uint64_t seed = 1;  // Of delays and faults.
+    std::uint64_t seed = 1;  // For delays and faults.
     bool rotational = false;
     bool slow_holes = false;
-    Power* power = nullptr;  // Of the machine, which the disk does not outlive; never cut if null.
+    Power* power = nullptr;  // The machine's, which outlives the disk. Null: never cut.
     DiskFaults faults = {};
 };
 
-// The disk of the simulated world: a DiskImage plugged into a machine. Operations take their time,
-// have their effect somewhere in the middle of it, and fail as they are told. Lives on its reactor;
-// the image outlives it.
+// The disk of the simulated world: a DiskImage attached to a machine. An operation takes time, has
+// its effect at some moment within it, and fails as configured. Lives on its reactor; the image
+// outlives it.
 class MemoryDisk final : public Device {
 public:
     MemoryDisk(core::Reactor& reactor, DiskImage& image, MemoryDiskOptions options);
@@ -97,13 +95,13 @@ public:
     Task<Result<void>> discard(std::uint64_t offset, std::uint64_t size_bytes) override;
     Task<Result<Stretch>> find_hole(std::uint64_t offset, std::uint64_t size_bytes) override;
 
-    // May be changed at any time; what has begun keeps the delay it drew.
+    // May be changed at any time; an operation in flight keeps the delay it drew.
     DiskFaults& faults() { return options_.faults; }
     const DiskCounts& counts() const { return counts_; }
 
 private:
     struct Delay {
-        Duration before;  // Its effect.
+        Duration before;  // Before its effect.
         Duration after;
     };
     Delay draw_delay();

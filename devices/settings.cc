@@ -10,8 +10,7 @@ namespace fopd::devices {
 
 namespace {
 
-// What a disk needs to be one: the label, the superblocks of what lies on it, and a few units of
-// space.
+// Enough for the label, the superblocks of the log, and a few segments.
 constexpr std::uint64_t kSizeBytesMin = 16ULL << 20;
 constexpr std::uint64_t kSizeBytesMax = 1ULL << 60;
 
@@ -20,8 +19,8 @@ config::TypePtr<std::string> name_type() {
         {.length_min = 1, .length_max = kPoolNameBytesMax, .charset = config::Charset::kName});
 }
 
-// Where a name that is wrong by a letter makes a file in memory that looks like a disk. /dev/shm is
-// memory by its own name.
+// In these directories, a misspelt device name would create a file in memory that looks like a
+// disk. /dev/shm is used for memory on purpose.
 bool is_in_dev(const std::string& path) {
     return path.starts_with("/dev/") && !path.starts_with("/dev/shm/");
 }
@@ -56,7 +55,7 @@ config::ListSection<DeviceSettings> devices_section() {
         if (!device.size_bytes || !is_in_dev(device.path)) return;
         complaints.add("size", "the path is that of a device, which has a size", "leave out size");
     });
-    // Of an open disk nothing changes: the daemon refuses a reload that would.
+    // The settings of an open disk cannot change: the daemon refuses such a reload.
     return {"devices",
             "The disks of this node. A reload opens those that are new, and lets those go that are "
             "left out, when nothing is on them.",

@@ -13,7 +13,7 @@ namespace fopd::devices {
 struct DeviceSettings {
     std::string name = {};
     std::string path = {};
-    std::optional<std::uint64_t> size_bytes = {};  // Of a file that is to be made.
+    std::optional<std::uint64_t> size_bytes = {};  // Of a file that is to be created.
     bool thin = false;
     std::string pool = {};
 };
@@ -30,8 +30,8 @@ struct PoolSettings {
 config::ListSection<DeviceSettings> devices_section();
 config::ListSection<PoolSettings> pools_section();
 
-// What is wrong with the two together, after the sections have passed their own checks: a device
-// whose pool is none, or two devices of one path. Empty when nothing is.
+// Checks both together, after the sections have passed their own checks: finds a device whose pool
+// does not exist, or two devices with one path. Empty if there is no problem.
 std::string check_devices(const std::vector<DeviceSettings>& devices,
                           const std::vector<PoolSettings>& pools);
 

@@ -41,8 +41,8 @@ Task<Result<void>> WatchedDevice::flush() {
     const Begun begun = begin();
     auto result = co_await device_.flush();
     ended(begun, {.op = DeviceOp::kFlush, .result = result});
-    // Of a write that failed meanwhile, or of another flush that took its error along, this one
-    // may know nothing.
+    // This flush may not report the error of a write that failed meanwhile, or one that another
+    // flush has already received.
     if (result) result = check_writable();
     co_return result;
 }
@@ -55,7 +55,7 @@ Task<Result<void>> WatchedDevice::discard(std::uint64_t offset, std::uint64_t si
     co_return result;
 }
 
-// A look at what the file system knows; the disk is not asked.
+// Asks the file system, not the disk.
 Task<Result<Stretch>> WatchedDevice::find_hole(std::uint64_t offset, std::uint64_t size_bytes) {
     return device_.find_hole(offset, size_bytes);
 }
@@ -106,7 +106,8 @@ void WatchedDevice::on_tick(core::Timer& timer) {
     static_cast<WatchedDevice&>(timer).tick();
 }
 
-// What was old a tick ago and is still under way began more than a tick ago.
+// Operations that were old at the previous tick and are still in flight have lasted more than one
+// tick.
 void WatchedDevice::tick() {
     if (old_under_way_ > 0) {
         if (!is_stuck_) {
@@ -115,7 +116,7 @@ void WatchedDevice::tick() {
                 {{"device", name()}, {"operations", static_cast<std::int64_t>(old_under_way_)}});
         }
         is_stuck_ = true;
-        // Each time, so that it is not forgiven meanwhile.
+        // Repeated at each tick, so that the state does not expire meanwhile.
         mark_suspect("it does not answer");
     }
     ++ticks_;

@@ -7,12 +7,12 @@
 
 namespace fopd::devices {
 
-// A device whose operations are counted and timed, and which is not written to any more once a
-// write or a flush has failed: they get kIo from then on. One that does not answer is suspect, and
-// those who wait are let wait: what was written may still arrive. Lives on the device's reactor.
+// Wraps a device: counts and times its operations, and writes nothing more after a write or flush
+// has failed: further writes return kIo. A device that does not answer becomes suspect, but waiting
+// callers keep waiting, because the write may still complete. Lives on the device's reactor.
 class WatchedDevice final : public Device, core::Timer {
 public:
-    // All of them outlive it.
+    // Reactor, device and events outlive it.
     WatchedDevice(core::Reactor& reactor, Device& device, core::EventSink& events,
                   HealthRule rule = {});
 
@@ -33,7 +33,8 @@ public:
     Duration busy_time() const {
         return under_way_ == 0 ? busy_ : busy_ + (reactor_.now() - busy_since_);
     }
-    // What only those above can see: wrong bytes, a log that cannot be trusted. Literals.
+    // For problems that only higher layers can detect: wrong bytes, an untrustworthy log. Reasons
+    // are literals.
     void mark_suspect(const char* reason);
     void mark_read_only(const char* reason);
 
@@ -56,7 +57,7 @@ private:
     Health health_;
     const Duration tick_length_;
     std::uint64_t under_way_ = 0;
-    // While anything is under way a clock ticks: what began before the last tick is old.
+    // While operations are in flight, a timer ticks: operations begun before the last tick are old.
     std::uint64_t ticks_ = 0;
     std::uint64_t old_under_way_ = 0;
     bool is_stuck_ = false;
