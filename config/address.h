@@ -9,7 +9,7 @@
 
 namespace fopd::config {
 
-// Where somebody listens: an IPv4 or IPv6 address or a host name, never resolved here, and a port.
+// An address to listen at: an IPv4 or IPv6 address or a host name, not resolved here, and a port.
 struct Address {
     std::string host;  // Without the brackets of an IPv6 address.
     std::uint16_t port = 0;

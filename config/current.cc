@@ -4,15 +4,15 @@
 
 namespace fopd::config {
 
-// Walks to the end first: were an old version dropped at the start of a long chain, each would end
-// the next one from within its own end.
+// Walks to the end first: if an old version were dropped at the start of a long chain, each
+// destructor would destroy the next version recursively.
 Current::Reader::~Reader() {
     if (version_ != nullptr) latest();
 }
 
 const Current::Version& Current::Reader::latest() {
     while (version_->has_next.load(std::memory_order_acquire)) {
-        // Not in one step: the version that holds `next` may end with the assignment.
+        // In two steps: the assignment may destroy the version that holds `next`.
         std::shared_ptr<Version> next = version_->next;
         version_ = std::move(next);
     }

@@ -7,13 +7,13 @@
 
 namespace fopd::config {
 
-// The configuration in force. Its owner, one thread at a time, replaces it; every other thread has
-// a Reader of its own.
+// The configuration in force. Its owner, one thread at a time, replaces it; every other thread
+// reads it through its own Reader.
 //
-// Each snapshot that is replaced points to the one that came after it, and a reader walks along: to
-// look costs one atomic load, to move on one reference count, nobody waits for anybody, and a
-// snapshot ends with the last reader that still looks at it. A reader that never looks again keeps
-// everything since alive; reloads are rare, and it lets go when it ends.
+// Each replaced snapshot points to its successor, and a reader follows these links: a look costs
+// one atomic load, each step one reference count. Nothing blocks, and a snapshot is freed when its
+// last reader has moved on. A reader that never looks again keeps all later snapshots alive;
+// reloads are rare, and the reader releases them when it ends.
 class Current {
     struct Version;
 
@@ -30,8 +30,8 @@ public:
         }
         ~Reader();
 
-        // The newest snapshot. The reference holds until the next call; whoever needs it longer
-        // takes pointer().
+        // The newest snapshot. The reference is valid until the next call; use pointer() to keep it
+        // longer.
         const Snapshot& snapshot() { return *latest().snapshot; }
         const SnapshotPtr& pointer() { return latest().snapshot; }
 
@@ -53,14 +53,14 @@ public:
     const SnapshotPtr& snapshot() const { return newest_->snapshot; }
     Reader reader() const { return Reader(newest_); }
 
-    // What became of a reload.
+    // The result of a reload.
     struct Applied {
         Changes live;     // In force now.
         Changes waiting;  // The old value stays in force until a restart.
     };
 
-    // Puts into force what can change at run time, all at once: a reader sees everything or nothing
-    // of it. Requires: `next` is of the same schema.
+    // Applies all changes that can take effect at run time, at once: a reader sees all of them or
+    // none. REQUIRES: `next` has the same schema.
     Applied apply(const SnapshotPtr& next);
 
 private:

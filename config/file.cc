@@ -37,7 +37,7 @@ std::unexpected<Mistake> failed(const char* what, int os_errno) {
 
 std::expected<std::string, Mistake> read_file(const std::string& file_name) {
     if (file_name.find('\0') != std::string::npos) return failed("cannot be opened", EINVAL);
-    // Opening a pipe to read waits for a writer unless told not to.
+    // Without O_NONBLOCK, opening a pipe waits for a writer.
     const FileDescriptor file(
         ::open(file_name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
     if (file.get() < 0) return failed("cannot be opened", errno);
@@ -49,7 +49,7 @@ std::expected<std::string, Mistake> read_file(const std::string& file_name) {
                     "name a file that can be read"});
     }
 
-    // One byte more than allowed tells that there is more, also when the file grows meanwhile.
+    // One byte more than allowed detects a larger file, also one that grows meanwhile.
     std::string text(kFileSizeMax + 1, '\0');
     std::size_t size = 0;
     while (size < text.size()) {

@@ -7,8 +7,8 @@
 
 namespace fopd::config {
 
-// What a regular file holds, at most the first kFileSizeMax + 1 bytes of it. Anything else (a
-// directory, a pipe, a device) is refused unread, so this never waits.
+// The contents of a regular file, at most kFileSizeMax + 1 bytes. Anything else (a directory, a
+// pipe, a device) is refused without reading, so this never blocks.
 std::expected<std::string, Mistake> read_file(const std::string& file_name);
 
 }  // namespace fopd::config

@@ -12,7 +12,7 @@
 
 namespace fopd::config {
 
-// A key at the top of the file that holds a list of maps, each with the keys of one record:
+// A top-level key of the file that holds a list of maps, each with the keys of one record:
 //
 //     config::ListSection<Pool> pools_section() {
 //         config::Record<Pool> record;
@@ -20,14 +20,14 @@ namespace fopd::config {
 //         return {"pools", "What clients put objects into.", std::move(record)};
 //     }
 //
-// Without it in the file the list is empty. A changed list is live where its items are the same and
-// their keys are; see ListType.
+// If the file lacks it, the list is empty. A change is live if the list has the same items and the
+// changed keys are live; see ListType.
 template <typename Item>
 class ListSection {
 public:
     using Items = std::vector<Item>;
 
-    // `reload` is for items that come and go; their keys have their own.
+    // `reload` is for adding and removing items; the items' keys have their own.
     ListSection(std::string name, std::string help, Record<Item> item, ListRule rule = {},
                 Reload reload = Reload::kRestart)
         : name_(std::move(name)),
@@ -70,7 +70,7 @@ public:
     }
 
     std::shared_ptr<const void> read(const Node& node, Problems& problems) const override {
-        // Null is an empty list: a section with every item commented out is one.
+        // Null is an empty list, as when every item of a section is commented out.
         if (node.kind == Node::Kind::kNull) return std::make_shared<const Items>();
         auto items = section_.type().read(node, name(), problems);
         if (!items) return nullptr;

@@ -9,14 +9,14 @@ namespace {
 
 constexpr std::size_t kWordMax = 64;
 
-// What does not count as a difference.
+// Maps characters that count as equal to one of them.
 char folded(char c) {
     if (c == '-') return '_';
     return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
 }
 
-// Insertions, deletions, replacements and swaps of neighbours that make `b` of `a`.
-// Requires: both at most kWordMax long.
+// The number of insertions, deletions, replacements and swaps of neighbours that turn `a` into `b`.
+// REQUIRES: both have at most kWordMax characters.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
     using Row = std::array<std::size_t, kWordMax + 1>;
     Row before_last{};
@@ -47,7 +47,7 @@ std::optional<std::string> nearest(std::string_view word,
     if (word.size() > kWordMax) return best;
     for (const std::string& candidate : candidates) {
         if (candidate.size() > kWordMax) continue;
-        // A third of the letters may be wrong; at that, a short word is still recognisable.
+        // A third of the letters may be wrong; then even a short word is recognisable.
         const std::size_t allowed = (std::max(word.size(), candidate.size()) + 2) / 3;
         const std::size_t distance = edit_distance(word, candidate);
         const bool recognisable = distance < std::min(word.size(), candidate.size());

@@ -8,7 +8,7 @@
 namespace fopd::config {
 namespace {
 
-// As a double-quoted YAML scalar. Text that came out of a file is UTF-8 and has few controls.
+// A double-quoted YAML scalar. Text from a file is UTF-8 with few control characters.
 std::string yaml_quoted(std::string_view text) {
     std::string out = "\"";
     for (const char c : text) {
@@ -26,7 +26,7 @@ bool is_flat(const Node& list) {
 
 void write_list(std::string& out, const Node& list, std::size_t indent);
 
-// What follows "key:" or "-": on the same line if it fits there, else on lines of its own.
+// What follows "key:" or "-": on the same line if it fits, otherwise on separate lines.
 void write_value(std::string& out, const Node& value, std::size_t indent) {
     const bool is_block_map = value.kind == Node::Kind::kMap && !value.entries.empty();
     if (is_block_map) {
@@ -47,7 +47,7 @@ void write_value(std::string& out, const Node& value, std::size_t indent) {
 void write_list(std::string& out, const Node& list, std::size_t indent) {
     for (const Node& item : list.items) {
         if (item.kind == Node::Kind::kMap && !item.entries.empty()) {
-            // The first key stands beside the dash.
+            // The first key is on the line of the dash.
             std::string text = to_yaml(item, indent + 2);
             text[indent] = '-';
             out += text;

@@ -8,25 +8,25 @@
 
 namespace fopd::config {
 
-// A piece of a configuration file, or of one to be written: a small tree without aliases, tags or
-// anything else YAML has and a configuration does not need. Positions mean nothing in a tree that
-// was not read from a file.
+// Part of a configuration file, read or to be written: a tree without aliases, tags or other YAML
+// features that a configuration does not need. Positions are meaningful only in a tree that was
+// read from a file.
 struct NodeEntry;
 struct Node {
     enum class Kind : std::uint8_t {
-        kNull,     // "key:" with nothing behind it, or ~.
-        kScalar,   // One word or text.
+        kNull,     // "key:" without a value, or ~.
+        kScalar,   // A word or text.
         kList,     //
         kMap,      //
-        kRefused,  // Something already reported as wrong: say no more about it.
+        kRefused,  // Already reported as wrong; cause no further messages.
     };
 
     Kind kind = Kind::kNull;
     Position position;
-    bool is_quoted = false;          // Of a scalar: in quotes or a block, so it is text for sure.
+    bool is_quoted = false;          // Of a scalar: quoted or a block, so it is certainly text.
     std::string text;                // Of a scalar.
     std::vector<Node> items;         // Of a list.
-    std::vector<NodeEntry> entries;  // Of a map, in the order of the file, doubles included.
+    std::vector<NodeEntry> entries;  // Of a map, in the order of the file, including duplicates.
 };
 struct NodeEntry {
     std::string key;
@@ -40,18 +40,17 @@ Node quoted_scalar(std::string text);
 // The value of the first entry `key` of a map, or null.
 const Node* find(const Node& map, std::string_view key);
 
-// The position of what `path` ("devices[2].pool") leads to from `node`; of the deepest step that
-// exists if it does not.
+// The position of the node at `path` ("devices[2].pool"), starting from `node`; if it does not
+// exist, of the deepest step that does.
 Position locate(const Node& node, std::string_view path);
 
-// YAML that reads back to the same tree. A map becomes one line for each key, after `indent`
-// spaces.
+// YAML that parses to the same tree. Each key of a map starts a line, indented by `indent` spaces.
 std::string to_yaml(const Node& map, std::size_t indent = 0);
 
 // The same on one line, for messages: {name: fast, cores: [1, 2]}.
 std::string to_line(const Node& node);
 
-// No line that is written is longer.
+// Written lines are not longer.
 inline constexpr std::size_t kColumnMax = 100;
 
 }  // namespace fopd::config

@@ -37,7 +37,7 @@ void ensure_key(std::string_view key, const std::vector<std::string>& taken) {
     ENSURE(key[0] >= 'a' && key[0] <= 'z');
     ENSURE(key.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") ==
            std::string_view::npos);
-    // Words YAML readers take for something else than text.
+    // Words that YAML readers do not read as text.
     constexpr std::string_view kNotText[] = {"null", "true", "false", "yes", "no", "on", "off"};
     ENSURE(std::ranges::find(kNotText, key) == std::end(kNotText));
     ENSURE(std::ranges::find(taken, key) == taken.end());

@@ -16,14 +16,14 @@
 
 namespace fopd::config {
 
-// What a check says about keys that are right each alone but not together.
+// Collects a check's complaints about keys that are valid individually but not together.
 class Complaints {
 public:
     Complaints(const Node& map, std::string path, Problems& problems)
         : map_(map), path_(std::move(path)), problems_(problems) {}
 
-    // `key` is a path from the record, "min" or "devices[2].pool"; it is reported where it stands
-    // in the file, or where its record stands when it was left out.
+    // `key` is a path from the record, "min" or "devices[2].pool". The problem is reported at the
+    // key's position in the file, or at its record's if the key is missing.
     void add(std::string_view key, std::string wrong, std::string right);
 
 private:
@@ -32,35 +32,36 @@ private:
     Problems& problems_;
 };
 
-// What a key may be told besides its type.
+// Properties of a key besides its type.
 struct FieldRule {
     Reload reload = Reload::kRestart;
     Need need = Need::kOptional;
-    std::string example = {};  // A value of a required key, as written in the sample file.
+    std::string example = {};  // A value for a required key, as in the sample file.
 };
 
-// The parts of Record that do not depend on the struct.
+// The parts of Record that do not depend on the struct's type.
 void ensure_key(std::string_view key, const std::vector<std::string>& taken);
 std::string key_path(const std::string& path, std::string_view key);
 void report_wrong_kind(const Node& node, const std::string& path, const std::string& allowed,
                        Problems& problems);
 void report_missing(const Node& map, const std::string& path, const std::string& allowed,
                     Problems& problems);
-// For each key of `known` its value in `map`, or null. Reports unknown keys and doubles, and
-// nothing at all when `map` is no map.
+// For each key of `known` its value in `map`, or null. Reports unknown and duplicate keys. Returns
+// nothing if `map` is not a map.
 std::optional<std::vector<const Node*>> match_keys(const Node& map, const std::string& path,
                                                    const std::vector<std::string>& known,
                                                    Problems& problems);
 
-// The keys of one struct: for each member its name in the file, its type, what it is for and when a
-// change takes effect. The defaults are those of a new S. To declare one:
+// The keys of a struct: each member's key, type, help text, and when a change takes effect. The
+// defaults are those of a default-constructed S. To declare one:
 //
 //     Record<Pool> record;
 //     record.field("name", &Pool::name, text({.length_min = 1}), "What clients call it.",
 //                  {.need = Need::kRequired, .example = "fast"});
 //     record.field("quota", &Pool::quota, size(), "Bytes it may hold.", {.reload = Reload::kLive});
 //
-// Wrong declarations (a bad or double key, a default its own type refuses) end the program.
+// Invalid declarations (a bad or duplicate key, a default that its own type refuses) end the
+// program.
 template <typename S>
 class Record {
 public:
@@ -80,8 +81,8 @@ public:
         return *this;
     }
 
-    // Names the field that tells items of a list apart: no two may have the same, and after a
-    // reload items are recognised by it. Requires: such a field, which needs a restart to change.
+    // Names the field that identifies items of a list: it must be unique, and after a reload items
+    // are matched by it. REQUIRES: the field exists, and needs a restart to change.
     Record& identified_by(std::string_view key) {
         for (const auto& field : fields_) {
             if (field->key() == key) identity_ = field;
@@ -91,7 +92,7 @@ public:
         return *this;
     }
 
-    // `check` runs on values whose keys are each right, in the order added. It must be pure.
+    // `check` runs on values whose keys are all valid, in the order of addition. It must be pure.
     Record& check(Check check) {
         checks_.push_back(std::move(check));
         return *this;
@@ -99,7 +100,7 @@ public:
 
     const std::vector<std::string>& key_names() const { return key_names_; }
 
-    // Null is an empty map: a section with every key commented out is one.
+    // Null is an empty map, as when every key of a section is commented out.
     std::optional<S> read(const Node& node, const std::string& path, Problems& problems) const {
         const std::size_t problem_count = problems.size();
         const auto values = match_keys(node, path, key_names_, problems);
@@ -178,7 +179,7 @@ private:
                 report_missing(map, here, type_->allowed(), problems);
                 return;
             }
-            // A map that was left out may still have keys that are required.
+            // A missing map may still have required keys.
             Node absent;
             absent.position = map.position;
             if (value == nullptr && type_->shape() == KeyDescription::Shape::kMap) value = &absent;
@@ -207,7 +208,7 @@ private:
                                   .keys = type_->keys()};
         }
 
-        // A map answers for its own fields, a required key has no default but an example.
+        // A map checks its own fields; a required key has an example instead of a default.
         bool is_default_allowed() const {
             if (type_->shape() == KeyDescription::Shape::kMap) {
                 return rule_.need == Need::kOptional;
@@ -226,7 +227,7 @@ private:
     };
 
     std::vector<std::shared_ptr<const Field>> fields_;
-    std::vector<std::string> key_names_;  // Of fields_, in the same order.
+    std::vector<std::string> key_names_;  // The keys of fields_, in the same order.
     std::shared_ptr<const Field> identity_;
     std::vector<Check> checks_;
 };

@@ -5,7 +5,7 @@
 namespace fopd::config {
 namespace {
 
-// `text` as comments at `indent`, broken between words.
+// `text` as comments indented by `indent`, wrapped between words.
 void write_comment(std::string& out, std::string_view text, std::size_t indent) {
     const std::string start = std::string(indent, ' ') + "#";
     std::string line = start;
@@ -36,7 +36,7 @@ std::string facts(const KeyDescription& key) {
 
 void write_keys(std::string& out, const std::vector<KeyDescription>& keys, std::size_t indent);
 
-// What an item of a list of maps looks like, as comments: the list itself holds none.
+// An example item of a list of maps, as comments, because the list itself is empty.
 void write_item(std::string& out, const KeyDescription& list, std::size_t indent) {
     write_comment(out, "An item:", indent);
     std::string item;
@@ -69,7 +69,7 @@ void write_key(std::string& out, const KeyDescription& key, std::size_t indent) 
     map.kind = Node::Kind::kMap;
     map.entries.push_back({key.key, {}, key.default_value});
     out += to_yaml(map, indent);
-    // Below the key, so that uncommenting the item and dropping the [] gives a list of it.
+    // Placed below the key, so that uncommenting the item and removing the [] gives a list with it.
     if (key.shape == KeyDescription::Shape::kList && !key.keys.empty()) {
         write_item(out, key, indent);
     }

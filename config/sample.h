@@ -6,9 +6,9 @@
 
 namespace fopd::config {
 
-// The file to start from: every key with its default, below comments that say what it is for, what
-// is allowed and whether it can change at run time. Loading it gives the defaults; a required key,
-// which has none, has its example.
+// The sample file: every key with its default, after comments with its purpose, its allowed values,
+// and whether it can change at run time. Loading the file gives the defaults; a required key has an
+// example instead.
 std::string annotated_sample(const Schema& schema);
 
 }  // namespace fopd::config

@@ -11,10 +11,10 @@
 namespace fopd::config {
 namespace {
 
-// In the order of the file, each with its name.
+// Adds the file's name to the problems, and sorts them by position.
 Problems finished(Problems problems, const std::string& file_name) {
-    // A multimap keeps equals in the order they came. libstdc++ 12's stable_sort is deprecated
-    // code.
+    // A multimap keeps equal entries in the order of insertion. libstdc++ 12's stable_sort uses
+    // deprecated code.
     std::multimap<std::pair<std::uint32_t, std::uint32_t>, Problem> ordered;
     for (Problem& problem : problems) {
         problem.file = file_name;

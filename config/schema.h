@@ -19,12 +19,12 @@
 
 namespace fopd::config {
 
-// All values of a configuration at one moment, defaults included, every check passed. Immutable, so
-// any thread may read it.
+// All values of a configuration, including defaults, after all checks. Immutable, so any thread may
+// read it.
 class Snapshot {
 public:
-    // The section whose struct is S; of a list, that is a vector of its items. Requires: the schema
-    // has it.
+    // The section with the struct S; for a list section, S is a vector of items. REQUIRES: the
+    // schema has it.
     template <typename S>
     const S& get() const {
         const void* record = nullptr;
@@ -35,7 +35,7 @@ public:
         return *static_cast<const S*>(record);
     }
 
-    // The same with another section. Requires: the schema has it, and would read what it writes.
+    // A copy with another section. REQUIRES: the schema has the section, and accepts its values.
     template <typename S>
     std::shared_ptr<const Snapshot> with(S record) const {
         auto changed = std::make_shared<Snapshot>(*this);
@@ -53,16 +53,16 @@ private:
                                const std::shared_ptr<const Snapshot>& next);
     friend std::string print_effective(const Snapshot& snapshot);
 
-    // The sections' declarations, and in the same order their records.
+    // The declarations of the sections, and in the same order their records.
     std::vector<std::shared_ptr<const AnySection>> sections_;
     std::vector<std::shared_ptr<const void>> records_;
 };
 using SnapshotPtr = std::shared_ptr<const Snapshot>;
 
-// The sections a configuration file may have, in the order they are printed.
+// The sections of a configuration file, in the order in which they are printed.
 class Schema {
 public:
-    // Requires: neither another section of this name nor one with this struct.
+    // REQUIRES: no other section has this name or this struct.
     template <typename S>
     void add(Section<S> section) {
         add(std::make_shared<const SectionOf<S>>(std::move(section)));
@@ -72,17 +72,17 @@ public:
         add(std::make_shared<const ListSectionOf<Item>>(std::move(section)));
     }
 
-    // What must hold between sections, asked when each of them is right by itself. What is wrong is
-    // said to be at `section`. A reload may mix old and new sections, so nothing that is live may
-    // be part of it. Requires: the section was added.
+    // A condition between sections, checked when each section is valid. Violations are reported at
+    // `section`. A reload may mix old and new sections, so the rule must not depend on live keys.
+    // REQUIRES: the section was added.
     using Rule = std::function<std::optional<Mistake>(const Snapshot&)>;
     void rule(const std::string& section, Rule rule);
 
-    // Everything that is wrong, in the order of the file, or a snapshot. Never throws; a file that
-    // cannot be read is a problem of the key "file". Reads regular files only, so it never waits.
+    // A snapshot, or all problems, in the order of the file. Never throws; an unreadable file is a
+    // problem of the key "file". Reads regular files only, so it never blocks.
     std::expected<SnapshotPtr, Problems> load_file(const std::string& file_name) const;
 
-    // `file_name` is what problems say.
+    // `file_name` is for problem messages.
     std::expected<SnapshotPtr, Problems> load_text(std::string_view text,
                                                    const std::string& file_name) const;
 
@@ -92,26 +92,27 @@ private:
     void add(std::shared_ptr<const AnySection> section);
 
     std::vector<std::shared_ptr<const AnySection>> sections_;
-    std::vector<std::string> names_;  // Of sections_, in the same order.
+    std::vector<std::string> names_;  // The names of sections_, in the same order.
     struct Between {
-        std::size_t section;  // Where in sections_.
+        std::size_t section;  // Index in sections_.
         Rule rule;
     };
     std::vector<Between> rules_;
 };
 
-// The whole configuration as YAML, every default written out. Loads back to an equal snapshot,
-// equal snapshots print the same.
+// The whole configuration as YAML, with all defaults. Loads back to an equal snapshot; equal
+// snapshots print the same.
 std::string print_effective(const Snapshot& snapshot);
 
-// 16 hex digits of what print_effective() prints: the same in every build and on every machine.
+// 16 hex digits of a hash of print_effective(); the same in every build and on every machine.
 std::string hash(const Snapshot& snapshot);
 
-// What a reload from `old` to `next` leaves in force: new where that can change at run time, old
-// where it needs a restart. Requires for this and diff(): both are of one schema.
+// The configuration in force after a reload from `old` to `next`: new values where they can change
+// at run time, old ones where a restart is needed. REQUIRES for this and diff(): both have the same
+// schema.
 struct Merged {
     SnapshotPtr snapshot;
-    Changes changes;  // In the order of the schema; Reload says what became of each.
+    Changes changes;  // In the order of the schema; `reload` tells which took effect.
 };
 Merged merge(const SnapshotPtr& old, const SnapshotPtr& next);
 

@@ -12,7 +12,7 @@
 
 namespace fopd::config {
 
-// A key at the top of the file and the record below it. A folder declares the section it reads:
+// A top-level key of the file and the record below it. Each folder declares the sections it reads:
 //
 //     config::Section<NodeConfig> node_section() {
 //         config::Section<NodeConfig> section("node", "Who this node is.");
@@ -32,20 +32,20 @@ private:
     std::string help_;
 };
 
-// A section whose struct is not known here; `void` is always that struct.
+// A section with its struct's type erased; `void` pointers refer to that struct.
 class AnySection {
 public:
     virtual ~AnySection() = default;
     virtual const std::string& name() const = 0;
     virtual const std::string& help() const = 0;
     virtual std::type_index type() const = 0;
-    // The section as one key.
+    // Describes the section as one key.
     virtual KeyDescription describe() const = 0;
     virtual std::shared_ptr<const void> read(const Node& node, Problems& problems) const = 0;
     virtual Node write(const void* record) const = 0;
-    // What holds after a reload: `next` where that is live, `old` where it needs a restart. A
-    // section whose checks refuse the mixture stays `old` as a whole, and all its changes need a
-    // restart.
+    // The section in force after a reload: live values from `next`, others from `old`. If the
+    // section's checks refuse the mixture, the whole section stays `old`, and all its changes need
+    // a restart.
     virtual std::shared_ptr<const void> merge(const void* old, const void* next,
                                               Changes& changes) const = 0;
 };

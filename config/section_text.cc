@@ -13,7 +13,7 @@ constexpr std::string_view kNotByLines =
     "its sections do not each begin a line of their own; write them below each other, without "
     "braces around all";
 
-// With the ends of lines.
+// Includes the line ends.
 std::vector<std::string_view> lines_of(std::string_view text) {
     std::vector<std::string_view> lines;
     while (!text.empty()) {
@@ -38,7 +38,7 @@ std::expected<std::string, std::string> replace_section(std::string_view text,
     const auto root = read_yaml(text, problems);
     if (!root || !problems.empty()) return std::unexpected("it cannot be read any more");
     const std::vector<std::string_view> before = lines_of(text);
-    std::size_t first = before.size();  // Of the lines that go.
+    std::size_t first = before.size();  // Of the lines to be replaced.
     std::size_t end = before.size();
     std::size_t last_line = 0;
     bool is_found = false;

@@ -12,7 +12,7 @@ struct Kind {
     const char* right;
 };
 
-// What may be wrong with one place in the text; the order is that of kKinds.
+// The faults of a position in the text, in the order of kKinds.
 enum Fault : std::uint8_t {
     kNotUtf8,
     kNul,
@@ -67,7 +67,7 @@ bool check_text(std::string_view text, Problems& problems) {
     while (!rest.empty()) {
         const auto character = core::decode_utf8(rest);
         if (!character) {
-            // Nothing behind it can be told apart from noise.
+            // After invalid UTF-8, the rest cannot be interpreted.
             report(kNotUtf8);
             return false;
         }

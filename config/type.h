@@ -14,10 +14,10 @@ namespace fopd::config {
 // When a changed key takes effect: at once on reload, or at the next start.
 enum class Reload : std::uint8_t { kRestart, kLive };
 
-// Whether a key may be left out.
+// Whether a key may be omitted.
 enum class Need : std::uint8_t { kOptional, kRequired };
 
-// A key whose value differs between two snapshots. The values are YAML on one line.
+// A key whose values differ between two snapshots. Values are YAML on one line.
 struct Change {
     std::string path;
     std::string old_value;
@@ -26,7 +26,7 @@ struct Change {
 };
 using Changes = std::vector<Change>;
 
-// What a key is, for whoever writes samples, manual pages or completions.
+// Describes a key, for samples, manual pages and completions.
 struct KeyDescription {
     enum class Shape : std::uint8_t { kValue, kList, kMap };
 
@@ -35,20 +35,20 @@ struct KeyDescription {
     Shape shape = Shape::kValue;
     std::string allowed;  // "a duration such as 30s or 250ms, from 1s to 1h".
     Node default_value;
-    std::string example;  // YAML; of a required key, which has no default.
+    std::string example;  // YAML; only for a required key, which has no default.
     Need need = Need::kOptional;
     Reload reload = Reload::kRestart;
     std::vector<KeyDescription> keys;  // Of a map, or of each item of a list of maps.
 };
 
-// How values of a C++ type are written in the file: reads them strictly, prints them so that they
-// read back the same, and says what is allowed. Immutable.
+// How values of a C++ type are represented in the file: parses them strictly, prints them so that
+// they parse back to the same value, and describes what is allowed. Immutable.
 template <typename T>
 class Type {
 public:
     virtual ~Type() = default;
 
-    // The value of `node`, which stands at `path`; nothing after adding to `problems` why not.
+    // The value of `node`, whose path is `path`; nothing after adding the reason to `problems`.
     virtual std::optional<T> read(const Node& node, const std::string& path,
                                   Problems& problems) const = 0;
 
@@ -61,12 +61,13 @@ public:
     virtual KeyDescription::Shape shape() const { return KeyDescription::Shape::kValue; }
     virtual std::vector<KeyDescription> keys() const { return {}; }
 
-    // What tells this value from its neighbours in a list, such as a name; empty when nothing does.
+    // Identifies this value among the items of a list, such as by a name; empty if it has no
+    // identity.
     virtual std::string identity(const T& /*value*/) const { return {}; }
     virtual std::string identity_key() const { return {}; }
 
-    // Adds what differs to `changes`, and puts the old value back into `next` wherever a restart is
-    // needed. `reload` is that of the key the value belongs to.
+    // Adds the differences to `changes`, and restores the old value in `next` wherever a restart is
+    // needed. `reload` is that of the value's key.
     virtual void carry_over(const T& old, T& next, const std::string& path, Reload reload,
                             Changes& changes) const {
         const std::string old_text = to_line(write(old));

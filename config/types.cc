@@ -13,7 +13,7 @@ bool is_name_character(char c) {
            c == '_' || c == '-';
 }
 
-// Text is quoted unless nobody could take it for anything else.
+// Quotes text, unless it cannot be mistaken for another type.
 Node text_node(const std::string& value) {
     constexpr std::string_view kNotText[] = {"null", "true", "false", "yes",  "no",  "on",
                                              "off",  "y",    "n",     "auto", "none"};
@@ -82,7 +82,7 @@ std::expected<bool, Mistake> read_boolean(const Node& scalar) {
     return std::unexpected(Mistake{in_quotes(word) + " is neither true nor false", right});
 }
 
-// ", from 1s to 1h" of a range, without the ends that mean nothing.
+// ", from 1s to 1h" for a range, without trivial bounds.
 std::string bounds(const std::string& min, const std::string& max) {
     if (!min.empty() && !max.empty()) return ", from " + min + " to " + max;
     if (!min.empty()) return ", at least " + min;

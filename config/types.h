@@ -26,7 +26,7 @@ namespace fopd::config {
 
 // The types of keys. Each function makes one; they nest: list_of(map_of(record)), auto_or(size()).
 
-// A value that is one word or text. `parse` also learns whether it was in quotes.
+// A scalar value. `parse` can tell whether it was quoted.
 template <typename T>
 class ScalarType final : public Type<T> {
 public:
@@ -44,7 +44,7 @@ public:
         }
         auto value = parse_(node);
         if (value) return *std::move(value);
-        // The parser knows the family, the type also the bounds.
+        // The parser's message is general; the type's also has the bounds.
         const std::string right = "write " + allowed_;
         const bool is_general = right.starts_with(value.error().right);
         problems.push_back({"", node.position, path, value.error().wrong,
@@ -60,7 +60,7 @@ private:
     Format format_;
 };
 
-// Which characters a text may have. Control characters never.
+// The characters allowed in a text. Control characters never are.
 enum class Charset : std::uint8_t {
     kAny,
     kName,  // Letters, digits, '.', '_' and '-'.
@@ -72,7 +72,7 @@ struct TextRule {
 };
 TypePtr<std::string> text(TextRule rule = {});
 
-// true or false, and nothing else.
+// Only true or false.
 TypePtr<bool> boolean();
 
 struct DurationRule {
@@ -91,12 +91,12 @@ TypePtr<std::uint64_t> size(SizeRule rule = {});
 
 TypePtr<Rate> rate();
 
-// An absolute path; whether something is there is not looked at.
+// An absolute path; it is not checked whether anything exists there.
 TypePtr<std::string> path();
 
 TypePtr<Address> address();
 
-// A whole number. Requires: min <= max, both values of T.
+// A whole number. REQUIRES: min <= max, both representable in T.
 struct IntegerRule {
     std::int64_t min;
     std::int64_t max;
@@ -119,12 +119,12 @@ TypePtr<T> integer(IntegerRule rule) {
         [](const T& value) { return plain_scalar(std::to_string(value)); });
 }
 
-// The position of `word` among `words`.
+// The index of `word` in `words`.
 std::expected<std::size_t, Mistake> find_word(std::string_view word,
                                               const std::vector<std::string>& words);
 std::string allowed_words(const std::vector<std::string>& words);
 
-// One of some words, each for a value. Requires: neither occurs twice.
+// One of several words, each with a value. REQUIRES: no word and no value occurs twice.
 template <typename E>
 TypePtr<E> choice(std::vector<std::pair<std::string, E>> words) {
     std::vector<std::string> names;
@@ -143,8 +143,8 @@ TypePtr<E> choice(std::vector<std::pair<std::string, E>> words) {
         });
 }
 
-// A type, or one word in its place, which is no value: "auto", "none".
-// Requires: `word` is not a value of `type`.
+// A type that also accepts one word meaning "no value": "auto", "none". REQUIRES: `word` is not a
+// value of `type`.
 template <typename T>
 class WordOrType final : public Type<std::optional<T>> {
 public:
@@ -153,8 +153,8 @@ public:
 
     std::optional<std::optional<T>> read(const Node& node, const std::string& path,
                                          Problems& problems) const override {
-        // Made in place: GCC 12 takes the copy of an inner optional without a value for a use of
-        // that value.
+        // Constructed in place: GCC 12 warns about copying an inner optional without a value, as if
+        // that value were used.
         std::optional<std::optional<T>> result(std::in_place);
         if (node.kind == Node::Kind::kScalar && node.text == word_) return result;
         Problems found;
@@ -184,7 +184,8 @@ TypePtr<std::optional<T>> none_or(TypePtr<T> type) {
     return std::make_shared<WordOrType<T>>("none", std::move(type));
 }
 
-// How long a list may be. Items that are maps with an identity must always differ in it.
+// The allowed length of a list. Items that are maps with an identity must always have different
+// ones.
 struct ListRule {
     std::size_t length_min = 0;
     std::size_t length_max = 1024;
@@ -207,7 +208,8 @@ public:
         const std::size_t problem_count = problems.size();
         if (!check_list(node, path, rule_, allowed(), problems)) return std::nullopt;
         std::vector<T> values;
-        std::map<std::string, std::string> seen;  // From what must differ to where it was first.
+        std::map<std::string, std::string>
+            seen;  // From an item's identity to the path of its first occurrence.
         for (std::size_t index = 0; index < node.items.size(); ++index) {
             const std::string here = item_path(path, index);
             auto value = item_->read(node.items[index], here, problems);
@@ -235,8 +237,9 @@ public:
     KeyDescription::Shape shape() const override { return KeyDescription::Shape::kList; }
     std::vector<KeyDescription> keys() const override { return item_->keys(); }
 
-    // Items are compared one by one only when they are certainly the same items in the same order;
-    // else the list is one value. By position alone, two swapped items would swap what is live.
+    // Items are compared individually only if they are certainly the same items in the same order;
+    // otherwise the list is one value. If items were matched by position, swapping two would
+    // exchange their live values.
     void carry_over(const std::vector<T>& old, std::vector<T>& next, const std::string& path,
                     Reload reload, Changes& changes) const override {
         bool is_same_items = old.size() == next.size();
@@ -269,7 +272,7 @@ TypePtr<std::vector<T>> list_of(TypePtr<T> item, ListRule rule = {}) {
     return std::make_shared<ListType<T>>(std::move(item), rule);
 }
 
-// A list that one value stands for as well, and none for an empty one.
+// A list that may be written as a single value, or as "none" if empty.
 template <typename T>
 class OneOrMoreType final : public Type<std::vector<T>> {
 public:
@@ -298,8 +301,8 @@ TypePtr<std::vector<T>> one_or_more(TypePtr<T> item, ListRule rule = {}) {
     return std::make_shared<OneOrMoreType<T>>(std::move(item), rule);
 }
 
-// A map with the keys of `record`. Each key in it has its own Reload; that of the key the map
-// belongs to does not count.
+// A map with the keys of `record`. Each key in it has its own Reload; that of the map's own key is
+// ignored.
 template <typename S>
 class MapType final : public Type<S> {
 public:

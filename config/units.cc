@@ -17,7 +17,7 @@ struct Unit {
     std::uint64_t factor;
 };
 
-// Longest first: the first that divides a value gives its shortest form.
+// Largest first: the first that divides a value gives its shortest form.
 constexpr std::array kDurationUnits{
     Unit{"d", 86'400'000'000'000},
     Unit{"h", 3'600'000'000'000},
@@ -29,7 +29,7 @@ constexpr std::array kDurationUnits{
 };
 
 constexpr std::uint64_t kKiB = 1024;
-// The first of each size is the form that is printed.
+// The first name of each size is the printed one.
 constexpr std::array kSizeUnits{
     Unit{"PiB", kKiB* kKiB* kKiB* kKiB* kKiB},
     Unit{"TiB", kKiB* kKiB* kKiB* kKiB},
@@ -52,7 +52,7 @@ constexpr std::array kSizeUnits{
 };
 constexpr std::size_t kPrintedSizeUnits = 10;
 
-// What a family of numbers looks like, for messages.
+// Describes a kind of number, for messages.
 struct Family {
     const char* a_value;  // "a duration such as 30s".
     const char* units;    // "ns, us, …".
@@ -83,7 +83,7 @@ std::optional<std::uint64_t> multiplied(std::uint64_t a, std::uint64_t b) {
     return product;
 }
 
-// Requires: digits only.
+// REQUIRES: only digits.
 std::optional<std::uint64_t> number_of(std::string_view digits) {
     std::uint64_t number = 0;
     for (const char c : digits) {
@@ -99,7 +99,7 @@ struct Split {
     std::string_view unit;
 };
 
-// The digits in front and the rest.
+// Splits the leading digits from the rest.
 std::expected<Split, Mistake> split(std::string_view text, const Family& family) {
     const auto mistake = [&](const char* what, std::string right) {
         return std::unexpected(Mistake{in_quotes(text) + what, std::move(right)});
@@ -201,7 +201,7 @@ std::string format_duration(Duration span) {
     if (count == 0) return "0s";
     const auto unit = std::ranges::find_if(
         kDurationUnits, [count](const Unit& candidate) { return count % candidate.factor == 0; });
-    ENSURE(unit != kDurationUnits.end());  // The last one divides everything.
+    ENSURE(unit != kDurationUnits.end());  // The last unit divides everything.
     return std::to_string(count / unit->factor).append(unit->name);
 }
 
@@ -246,7 +246,7 @@ std::expected<std::int64_t, Mistake> parse_integer(std::string_view text, std::i
     const auto magnitude = number_of(digits);
     constexpr auto kLargest = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
     const bool fits = magnitude && *magnitude <= kLargest + (negative ? 1 : 0);
-    // Two's complement: the magnitude of the smallest value has no positive counterpart.
+    // In two's complement: the smallest value's magnitude has no positive counterpart.
     const auto value =
         fits ? static_cast<std::int64_t>(negative ? -*magnitude : *magnitude) : std::int64_t{0};
     if (fits ? value < min : negative) return mistake(in_quotes(text) + " is too small");

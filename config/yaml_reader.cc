@@ -19,16 +19,16 @@
 namespace fopd::config {
 namespace {
 
-// The daemon's own configuration is 4 deep. yaml-cpp recurses for each level, so this also bounds
-// its stack.
+// The daemon's own configuration has 4 levels. yaml-cpp recurses for each level, so this also
+// bounds its stack.
 constexpr std::size_t kDepthMax = 32;
-// Problems and trees stay small whatever a file holds.
+// Bounds the number of problems and the size of the tree for any file.
 constexpr std::size_t kNodesMax = 20'000;
 
-// Thrown through yaml-cpp to stop it; the problem has been noted.
+// Thrown through yaml-cpp to stop it, after the problem was recorded.
 struct Stop {};
 
-// Finds lines by number, and turns yaml-cpp's marks (bytes from 0) into positions (characters from
+// Finds lines by number, and converts yaml-cpp's marks (bytes from 0) to positions (characters from
 // 1).
 class Lines {
 public:
@@ -41,12 +41,13 @@ public:
         }
     }
 
-    // yaml-cpp marks what it knows no place of with -1.
+    // yaml-cpp uses -1 for an unknown position.
     Position position(const YAML::Mark& mark) {
         if (mark.line < 0 || mark.column < 0) return {};
         const std::string_view line = at(mark);
         const auto column = std::min(static_cast<std::size_t>(mark.column), line.size());
-        // From the last place on, or a line of a megabyte would be counted for each of its values.
+        // Continues from the last position; otherwise a line of a megabyte would be counted again
+        // for each of its values.
         if (line.data() != last_line_) {
             last_line_ = line.data();
             last_column_ = 0;
@@ -63,7 +64,7 @@ public:
                 static_cast<std::uint32_t>(last_characters_) + 1};
     }
 
-    // What stands at `mark` and behind it, to the end of the file.
+    // The text from `mark` to the end of the file.
     std::string_view rest(const YAML::Mark& mark) const {
         if (mark.line < 0 || mark.column < 0) return {};
         const std::string_view line = at(mark);
@@ -72,8 +73,8 @@ public:
         return line.data() == nullptr ? std::string_view() : text_.substr(offset);
     }
 
-    // The dash of a list item that has nothing behind it: yaml-cpp marks what comes next instead.
-    // Lines between the two are blank or comments.
+    // The dash of a list item without a value: yaml-cpp marks the following token instead. Lines
+    // between the two are blank or comments.
     std::optional<Position> lone_dash_before(const YAML::Mark& mark) const {
         if (mark.line < 0) return std::nullopt;
         for (auto index = std::min(static_cast<std::size_t>(mark.line), lines_.size());
@@ -96,15 +97,15 @@ private:
     }
 
     std::string_view text_;
-    std::vector<std::string_view> lines_;  // Parts of text_.
-    // The last position given: its line, and how many bytes and characters stand before it.
+    std::vector<std::string_view> lines_;  // Substrings of text_.
+    // The last position returned: its line, and how many bytes and characters precede it.
     const char* last_line_ = nullptr;
     std::size_t last_column_ = 0;
     std::size_t last_characters_ = 0;
 };
 
-// Whether the quoted scalar that `text` starts with ends in it: yaml-cpp takes the end of the file
-// for a closing quote.
+// Whether the quoted scalar at the start of `text` has a closing quote: yaml-cpp takes the end of
+// the file for one.
 bool is_closed(std::string_view text) {
     const char quote = text[0];
     for (std::size_t index = 1; index < text.size(); ++index) {
@@ -118,7 +119,7 @@ bool is_closed(std::string_view text) {
     return false;
 }
 
-// Makes a Node of yaml-cpp's events, and refuses what a configuration may not have.
+// Builds a Node from yaml-cpp's events, and refuses what a configuration may not have.
 class TreeBuilder final : public YAML::EventHandler {
 public:
     TreeBuilder(Lines& lines, Problems& problems) : lines_(lines), problems_(problems) {}
@@ -179,10 +180,10 @@ public:
 private:
     static constexpr const char* kWriteItOut = "write the value out where it is needed";
 
-    // A list or map that is still being read.
+    // A list or map that is being read.
     struct Frame {
         Node node;
-        // Of a map: the key whose value comes next. Unusable keys are skipped with their value.
+        // In a map: the key whose value comes next. Unusable keys are skipped with their value.
         bool has_key = false;
         bool is_key_usable = false;
         std::string key;
@@ -194,14 +195,14 @@ private:
         problems_.push_back({"", position, std::move(key), std::move(wrong), std::move(right)});
     }
 
-    // Of a file beyond all bounds nothing else is worth saying.
+    // For a file that exceeds the limits, other problems are not reported.
     [[noreturn]] void give_up(const YAML::Mark& mark, std::string wrong, std::string right) {
         problems_.clear();
         report(lines_.position(mark), path(), std::move(wrong), std::move(right));
         throw Stop{};
     }
 
-    // "pools[2].quota": of what comes next.
+    // The path of the next node, "pools[2].quota".
     std::string path() const {
         std::string text;
         for (const Frame& frame : frames_) {
@@ -226,7 +227,7 @@ private:
         return node;
     }
 
-    // A node's mark is where its tag or anchor starts. "?" and "!" are yaml-cpp's own tags.
+    // A node's mark is the start of its tag or anchor. "?" and "!" are yaml-cpp's own tags.
     bool refuse_properties(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) {
         const bool has_tag = (tag != "?" && tag != "!") || lines_.rest(mark).starts_with('!');
         const Position position = lines_.position(mark);
@@ -235,8 +236,8 @@ private:
         return has_tag || anchor != 0;
     }
 
-    // Text that swallows what was meant to be something else: to the end of the file because a
-    // quote is missing, or the next line because of its indentation.
+    // Refuses a scalar that swallowed other text: up to the end of the file because a quote is
+    // missing, or the next line because of its indentation.
     bool refuse_sprawl(const YAML::Mark& mark, const std::string& value, bool is_quoted) {
         const std::string_view rest = lines_.rest(mark);
         const bool has_quotes = rest.starts_with('"') || rest.starts_with('\'');
@@ -311,7 +312,7 @@ private:
     int document_count_ = 0;
 };
 
-// What people mean by yaml-cpp's words.
+// Plain words for yaml-cpp's messages.
 struct SyntaxHint {
     std::string_view message;
     const char* wrong;

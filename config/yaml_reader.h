@@ -8,11 +8,11 @@
 
 namespace fopd::config {
 
-// The only place that knows yaml-cpp; nothing it throws gets out.
+// The only code that uses yaml-cpp; its exceptions do not get out.
 
-// Reads one YAML document into a tree; nothing when it cannot be read at all. Whatever is wrong is
-// added to `problems`: a tree comes back also when parts of it are refused, so that the rest can be
-// looked at. An empty document is a null.
+// Reads one YAML document into a tree; nothing if it cannot be read at all. All mistakes are added
+// to `problems`: a tree is returned even if parts of it are refused, so that the rest can be
+// checked. An empty document is a null.
 std::optional<Node> read_yaml(std::string_view text, Problems& problems);
 
 }  // namespace fopd::config
