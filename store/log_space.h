@@ -58,8 +58,8 @@ public:
     bool very_low() const { return headroom() < usable(); }
     // One segment less would not be too little.
     bool is_ample() const { return headroom() >= 3ULL * usable(); }
-    // What a round of cleaning is worth.
-    std::uint64_t worth_cleaning() const { return usable() / 4; }
+    // What a round of cleaning has to gain: a part of its cost, which is all of the log.
+    std::uint64_t worth_cleaning() const { return segments_.size() * usable() / 16; }
     // What may be committed again for nothing when the power goes.
     std::uint64_t worth_noting() const { return usable() / 8; }
 

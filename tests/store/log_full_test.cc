@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "store/cleaning_rounds.h"
 #include "tests/catch.h"
 #include "tests/store/log_bench.h"
 
@@ -210,4 +212,30 @@ TEST_CASE("store log: a trickle of deletes does not keep a full log cleaning", "
     REQUIRE(trickled > 500);
     REQUIRE(refused > 900);
     REQUIRE(cleaned <= rounds_max * (full.log->space().segments + 1));
+}
+
+TEST_CASE("store log: what a round of cleaning has to gain grows with the log", "[store]") {
+    constexpr std::uint64_t kQuarterOfSegment = 12;
+    constexpr std::uint64_t kSixteenthOfLog = 64 * 49 / 16;
+    LogSpace space({.segment_blocks = 64, .entry_blocks_max = 16});
+    std::vector<LogSegment> segments(64);
+    for (std::uint32_t i = 0; i < 64; ++i) segments[i] = {.number = i, .first_seq = i + 2};
+    space.restore(segments, 63, 0);
+    CleaningRounds rounds(space);
+    // A round that ends with the next segment, while so many blocks change.
+    const auto clean = [&](std::uint64_t changes) {
+        rounds.begin(1);
+        for (std::uint64_t i = 0; i < changes; ++i) rounds.note_commit(1);
+        rounds.segment_cleaned();
+    };
+
+    clean(kSixteenthOfLog);
+    REQUIRE_FALSE(rounds.is_exhausted());
+    rounds.set_live_bytes(1UL << 30);
+    clean(2 * kQuarterOfSegment);
+    REQUIRE(rounds.is_exhausted());
+    rounds.set_live_bytes((1UL << 30) - 2 * kQuarterOfSegment * devices::kBlockBytes);
+    REQUIRE(rounds.is_exhausted());
+    rounds.set_live_bytes((1UL << 30) - kSixteenthOfLog * devices::kBlockBytes);
+    REQUIRE_FALSE(rounds.is_exhausted());
 }
