@@ -1,0 +1,164 @@
+// Goal: what a volume promises to those who change it, one promise each.
+
+#include "store/volume.h"
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "devices/memory_disk.h"
+#include "store/map_index.h"
+#include "tests/catch.h"
+#include "tests/replay.h"
+#include "tests/store/simulated_machine.h"
+
+namespace fopd::store {
+namespace {
+
+constexpr Fid kObject{.high = 1, .low = 1};
+constexpr std::uint32_t kManyAtOnce = 500;
+
+Object object() {
+    return {.size_bytes = 1, .version = 1, .mode = 0600, .owner = "alice", .group = "users"};
+}
+
+// A volume that serves on a simulated disk.
+class VolumeBench : fopd::testing::Replay {
+public:
+    explicit VolumeBench(VolumeOptions options = {})
+        : Replay(1),
+          world(1),
+          machine(world),
+          disk(machine.plug_in(image, {.seed = 1})),
+          index_({.reactor = machine.reactor(), .random = random}, index_image) {
+        options.segment_blocks = 64;
+        volume = std::make_unique<Volume>(
+            VolumeParts{
+                .reactor = machine.reactor(), .device = *disk, .index = index_, .events = events_},
+            options);
+        REQUIRE(run(volume->format()).has_value());
+        REQUIRE(run(volume->open(Volume::Mode::kServe)).has_value());
+    }
+    ~VolumeBench() { machine.drop_coroutines(); }
+
+    template <typename T>
+    T run(Task<T> task) {
+        auto result = world.run(machine.reactor(), std::move(task));
+        REQUIRE(result.has_value());
+        return std::move(*result);
+    }
+    core::WaitOptions soon() { return {.deadline = after(machine.reactor().now(), 10s)}; }
+
+    // Adds single blocks, each `step` behind the one before, to a change.
+    void add_blocks(Change& change, BlockRange blocks, std::uint64_t step) {
+        const std::array<std::uint32_t, 1> checksum{};
+        for (std::uint64_t i = 0; i < blocks.count; ++i) {
+            const auto place = volume->allocate(1);
+            REQUIRE(place.has_value());
+            change.records.extent(
+                kObject,
+                {.first = blocks.first + i * step, .block = place->block, .checksums = checksum});
+        }
+    }
+    Task<Result<Reservation>> reserve_blocks(std::uint64_t count) {
+        return volume->reserve(static_cast<std::uint32_t>(count * extent_record_bytes(1)), soon());
+    }
+    // Every second block becomes an extent of its own.
+    Task<Result<void>> write_every_second(BlockRange blocks) {
+        for (std::uint64_t first = blocks.first; first < blocks.end(); first += 2 * kManyAtOnce) {
+            auto room = co_await reserve_blocks(kManyAtOnce);
+            if (!room) co_return std::unexpected(room.error());
+            Change change;
+            add_blocks(change, {.first = first, .count = kManyAtOnce}, 2);
+            const auto done = co_await commit(&change, std::move(*room));
+            if (!done) co_return done;
+        }
+        co_return Result<void>{};
+    }
+    Task<Result<void>> commit(Change* change, Reservation room) {
+        const auto begun =
+            volume->begin(*change, std::move(room), Durability::kDurable, Data::kNone);
+        if (!begun) co_return begun;
+        const auto finished = co_await volume->finish(change);
+        if (!finished) co_return std::unexpected(finished.error());
+        co_return Result<void>{};
+    }
+    Task<Result<void>> put(Fid fid) {
+        Change change;
+        ValueBuffer buffer;
+        change.records.put(Key::object(fid), write_object(buffer, object()));
+        auto room = co_await volume->reserve(kPutRecordBytesMax, soon());
+        if (!room) co_return std::unexpected(room.error());
+        co_return co_await commit(&change, std::move(*room));
+    }
+    // Objects of one change, with the numbers from `first` on.
+    Task<Result<void>> remove(std::uint64_t first, std::uint32_t count) {
+        auto room = co_await volume->reserve(count * kRemoveRecordBytes, soon(), Purpose::kFreeing);
+        if (!room) co_return std::unexpected(room.error());
+        Change change;
+        for (std::uint64_t i = first; i < first + count; ++i) {
+            change.records.remove({.high = 1, .low = i});
+        }
+        co_return co_await commit(&change, std::move(*room));
+    }
+
+    core::VirtualWorld world;
+    core::Random random{1};
+    devices::DiskImage image{64UL << 20};
+    MapImage index_image;
+    testing::SimulatedMachine machine;
+    std::unique_ptr<devices::MemoryDisk> disk;
+    std::unique_ptr<Volume> volume;
+
+private:
+    MapIndex index_;
+    core::NullEventSink events_;
+};
+
+}  // namespace
+
+TEST_CASE("store volume: a hole over ranges that the sweep has freed meanwhile is made",
+          "[store]") {
+    static constexpr BlockRange kFront{.first = 0, .count = 6000};
+    static constexpr BlockRange kTail{.first = 6000, .count = 10'000};
+    static constexpr std::uint64_t kWrites = 300;
+    class Punches final : public VolumeBench {
+    public:
+        Punches() : VolumeBench({.sweep = {.extents_a_turn = 1}}) {}
+        Task<Result<void>> punch_write_and_punch() {
+            auto room = co_await volume->reserve(kPunchRecordBytes, soon(), Purpose::kCutting);
+            if (!room) co_return std::unexpected(room.error());
+            auto write_room = co_await reserve_blocks(kWrites);
+            if (!write_room) co_return std::unexpected(write_room.error());
+            Change front;
+            const auto cleared = co_await volume->punch(&front, kObject, kFront, soon());
+            if (!cleared) co_return std::unexpected(cleared.error());
+            // At once, so that as many cleared ranges are left as there are writes. The sweep
+            // begins with blocks before them, so that they are counted before it comes to them.
+            auto begun = volume->begin(front, std::move(*room), Durability::kBuffered, Data::kNone);
+            if (!begun) co_return begun;
+            Change writes;
+            add_blocks(writes, {.first = 1000, .count = kWrites}, 16);
+            begun =
+                volume->begin(writes, std::move(*write_room), Durability::kBuffered, Data::kNone);
+            if (!begun) co_return begun;
+            Change all;
+            const BlockRange range{.first = 0, .count = kTail.end()};
+            const auto punched = co_await volume->punch(&all, kObject, range, soon());
+            if (!punched) co_return std::unexpected(punched.error());
+            freed = *punched;
+            co_return Result<void>{};
+        }
+        std::uint64_t freed = 0;
+    };
+    Punches bench;
+    REQUIRE(bench.run(bench.write_every_second(kFront)).has_value());
+    REQUIRE(bench.run(bench.write_every_second(kTail)).has_value());
+
+    const auto punched = bench.run(bench.punch_write_and_punch());
+    if (!punched) FAIL(describe(punched.error()));
+    REQUIRE(bench.freed == kWrites + kTail.count / 2);
+}
+
+}  // namespace fopd::store
