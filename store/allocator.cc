@@ -195,9 +195,9 @@ std::optional<Place> Allocator::allocate(std::uint32_t count, Purpose purpose) {
     ENSURE(count > 0);
     if (purpose == Purpose::kAdding) {
         const std::uint64_t left = blocks_for_data();
-        if (left <= freeing_reserve_blocks_) return std::nullopt;
-        count = static_cast<std::uint32_t>(
-            std::min<std::uint64_t>(count, left - freeing_reserve_blocks_));
+        const std::uint64_t left_over = left_by_adding();
+        if (left <= left_over) return std::nullopt;
+        count = static_cast<std::uint32_t>(std::min<std::uint64_t>(count, left - left_over));
     }
     if (std::optional<Place> place = take_run(count)) return place;
     if (!next_segment()) {
@@ -407,7 +407,7 @@ SpaceUse Allocator::use() const {
     const std::uint64_t total = segments_.size() * segment_blocks_;
     const std::uint64_t log = std::uint64_t{log_segments_} * segment_blocks_;
     return {.total_blocks = total,
-            .free_blocks = for_data - std::min(for_data, freeing_reserve_blocks_),
+            .free_blocks = for_data - std::min(for_data, left_by_adding()),
             .waiting_blocks = waiting_blocks_,
             .log_blocks = log,
             .used_blocks = total - free_blocks_ - waiting_blocks_ - log};

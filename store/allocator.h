@@ -118,8 +118,9 @@ public:
     // The segment whose blocks are given out.
     std::uint32_t current_segment() const { return current_; }
     SpaceUse use() const;
-    // Those that allocate() may give now: free, and neither in the empty segments that are the
-    // log's nor in one that is held.
+    // Those that allocate() may give now to whoever frees: free, and neither in the empty segments
+    // that are the log's nor in one that is held. Those who add leave what is borrowed of the log,
+    // and the reserve.
     std::uint64_t blocks_for_data() const;
     // Those that allocate() may give now to a change that frees more blocks than it takes.
     std::uint64_t blocks_to_free() const {
@@ -195,6 +196,12 @@ private:
     std::uint32_t log_reserve() const {
         return log_claim_ > log_segments_ ? log_claim_ - log_segments_ : 0;
     }
+    // Blocks of data's segments that are the log's: of the segments that it lacks of its claim.
+    std::uint64_t borrowed_blocks() const {
+        const std::uint64_t has = std::uint64_t{empty_segments_} + held_segments_;
+        return log_reserve() > has ? (log_reserve() - has) * segment_blocks_ : 0;
+    }
+    std::uint64_t left_by_adding() const { return freeing_reserve_blocks_ + borrowed_blocks(); }
     std::uint64_t held_blocks() const { return std::uint64_t{held_segments_} * segment_blocks_; }
     void take_over(Segment& segment, Owner owner);
     bool may_hold() const;

@@ -173,6 +173,29 @@ TEST_CASE("allocator: a claim of the log that rises leaves blocks for what frees
     for (std::uint32_t i = 0; i < 5; ++i) REQUIRE(allocator.is_counted_well(i));
 }
 
+TEST_CASE("allocator: what is borrowed from the log is not for those who add", "[store]") {
+    Allocator allocator(small_disk(5, 4));
+    allocator.set_log_claim(2);
+    std::vector<Place> places;
+    while (const auto place = allocator.allocate(kSegmentBlocks)) places.push_back(*place);
+    for (int i = 0; i < 5; ++i) REQUIRE(allocator.allocate(1, Purpose::kFreeing).has_value());
+    REQUIRE(allocator.empty_segments() == 1);
+    REQUIRE_FALSE(allocator.allocate(1).has_value());
+    REQUIRE(allocator.use().free_blocks == 0);
+
+    // What has been taken of the borrowed segment and of the reserve comes first.
+    const auto free = [&](Place place) {
+        allocator.release(place, 1);
+        allocator.settle(1);
+    };
+    free({.block = places[0].block, .count = 5});
+    REQUIRE_FALSE(allocator.allocate(1).has_value());
+    free({.block = places[1].block, .count = 3});
+    REQUIRE(allocator.use().free_blocks == 3);
+    REQUIRE(allocator.allocate(4)->count == 3);
+    REQUIRE_FALSE(allocator.allocate(1).has_value());
+}
+
 TEST_CASE("allocator: the last empty segment is the log's, whoever frees", "[store]") {
     Allocator allocator(small_disk(2, 4));
     allocator.set_log_claim(1);
