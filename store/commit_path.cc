@@ -129,16 +129,19 @@ Task<Result<void>> CommitPath::wait_for_room(std::uint32_t bytes, core::WaitOpti
         if (!serving_ || closing_) co_return std::unexpected(closed_error());
         if (refused_) co_return std::unexpected(*refused_);
         if (has_room(bytes, purpose)) co_return Result<void>{};
-        const bool is_stuck = purpose == Purpose::kCleaning ||
-                              (purpose == Purpose::kFreeing && rounds_.is_exhausted());
-        const bool has_space = space_.fits(entry_blocks(bytes), left_to_others(purpose));
+        const bool must_go_on = purpose == Purpose::kCleaning ||
+                                (purpose == Purpose::kFreeing && rounds_.is_exhausted());
+        const bool is_stuck =
+            must_go_on && !space_.fits(entry_blocks(bytes), left_to_others(purpose));
         const bool frees = purpose == Purpose::kFreeing || purpose == Purpose::kCutting;
         if (frees) ++waiting_to_free_;
-        const std::optional<Error> why_not = upkeep_.make_room(
-            {.purpose = purpose, .is_first = is_first, .is_stuck = is_stuck && !has_space});
+        has_stuck_ = has_stuck_ || is_stuck;
+        const std::optional<Error> why_not =
+            upkeep_.make_room({.purpose = purpose, .is_first = is_first});
         Result<void> woken{};
         if (!why_not) woken = co_await room_.wait(wait);
         if (frees) --waiting_to_free_;
+        if (is_stuck && (why_not || !woken)) wake_room();
         if (why_not) co_return std::unexpected(*why_not);
         if (!woken && !has_room(bytes, purpose)) co_return std::unexpected(woken.error());
     }

@@ -29,7 +29,6 @@ public:
     struct RoomWanted {
         Purpose purpose;
         bool is_first;  // The reservation asks for the first time.
-        bool is_stuck;  // Only another segment can make room on the disk.
     };
     // A reservation finds no room. Starts what can make room, or returns why nothing will.
     virtual std::optional<Error> make_room(RoomWanted wanted) = 0;
@@ -148,13 +147,18 @@ protected:
     // Fails every commit that is not durable, and all later ones.
     void fail(const Error& error, const char* what);
     static Error closed_error();
-    // Something may have made room.
-    void wake_room() { room_.wake_all(); }
+    // Something may have made room. Whoever is still stuck says so again.
+    void wake_room() {
+        has_stuck_ = false;
+        room_.wake_all();
+    }
     // Whether the memory or the room of other commits may be returned without any upkeep.
     bool may_regain_room() const {
         return reserved_bytes_ > 0 || in_flight() > 0 || space_.is_held();
     }
     bool has_waiting_to_free() const { return waiting_to_free_ > 0; }
+    // Whether a reservation waits for which only another segment can make room.
+    bool has_stuck() const { return has_stuck_; }
     void spawn(Task<void> task) { reactor_.spawn(gate_, std::move(task)); }
 
     core::Reactor& reactor_;
@@ -256,6 +260,7 @@ private:
     Line cutting_line_;
     Line freeing_line_;
     std::uint32_t waiting_to_free_ = 0;  // Reservations to free or to cut that wait for room.
+    bool has_stuck_ = false;
     core::WaitQueue room_;
 
     std::uint64_t epoch_ = 0;

@@ -204,7 +204,6 @@ private:
     bool upkeep_runs_ = false;
     bool source_empty_ = false;     // The source has no segment to make more room,
     bool source_dry_ = false;       // and none for a log that cannot go on.
-    bool starving_ = false;         // Grow into the last segments.
     std::optional<Error> stalled_;  // Why the index cannot apply more of the log.
     core::WaitQueue superblock_free_;
     core::WaitQueue cleaning_;

@@ -9,13 +9,9 @@ namespace fopd::store {
 std::optional<Error> Log::make_room(RoomWanted wanted) {
     // There may be an empty segment by now; each reservation asks for it once.
     if (wanted.is_first) ask_source_again();
-    if (wanted.is_stuck) starving_ = true;
     look_after_space();
     const std::optional<Error> why_not = why_no_room(wanted.purpose);
-    if (why_not) {
-        starving_ = false;
-        rounds_.note_refusal();
-    }
+    if (why_not) rounds_.note_refusal();
     return why_not;
 }
 
@@ -73,7 +69,7 @@ void Log::set_live_bytes(std::uint64_t bytes) {
 bool Log::growth_due() const {
     const std::size_t count = space_.segments().size();
     if (count >= Log::kSegmentsMax) return false;
-    if (starving_) return !source_dry_;
+    if (has_stuck()) return !source_dry_;
     if (source_empty_) return false;
     return (count < segments_max_ && space_.low()) || (rounds_.is_exhausted() && space_.very_low());
 }
@@ -120,9 +116,8 @@ Task<void> Log::look_after_space_until_done() {
 // look like entries, and blocks of a file are faster once they were written. If the file system has
 // no room for that, the log does not grow.
 Task<Result<void>> Log::grow() {
-    const auto need = starving_ ? SegmentNeed::kToGoOn : SegmentNeed::kMore;
+    const auto need = has_stuck() ? SegmentNeed::kToGoOn : SegmentNeed::kMore;
     const auto taken = source_.take_segment(need);
-    starving_ = false;
     if (!taken) {
         source_empty_ = true;
         source_dry_ = need == SegmentNeed::kToGoOn;

@@ -33,7 +33,8 @@ using testing::bytes_of;
 
 class Segments final : public SegmentSource {
 public:
-    Result<std::uint32_t> take_segment(SegmentNeed /*need*/) override {
+    Result<std::uint32_t> take_segment(SegmentNeed need) override {
+        needs.push_back(need);
         if (free.empty()) return std::unexpected(Error{.code = Errc::kNoSpace});
         const std::uint32_t segment = *free.begin();
         free.erase(segment);
@@ -42,6 +43,7 @@ public:
     void give_back_segment(std::uint32_t segment) override { free.insert(segment); }
 
     std::set<std::uint32_t> free{4, 5, 6, 7, 8, 9, 10, 11};
+    std::vector<SegmentNeed> needs;  // For each time that the log asked.
 };
 
 class Collector final : public ReplayVisitor, public CleanVisitor {

@@ -239,3 +239,24 @@ TEST_CASE("store log: what a round of cleaning has to gain grows with the log", 
     rounds.set_live_bytes((1UL << 30) - kSixteenthOfLog * devices::kBlockBytes);
     REQUIRE_FALSE(rounds.is_exhausted());
 }
+
+TEST_CASE("store log: one that could go on takes no segment as if it could not", "[store]") {
+    FullLog full;
+    Keeper keeper(*full.log);
+    std::uint64_t cleaned = 0;
+    full.reactor().spawn(full.gate, Cleaner::run(full.log.get(), &keeper, &cleaned));
+    {
+        // May be returned, so that whoever finds no room waits.
+        const Reservation held = full.reserve(10);
+        for (const Purpose purpose : {Purpose::kAdding, Purpose::kFreeing}) {
+            Result<void> done{};
+            while (done) done = full.try_commit(kLives, 4000, purpose);
+            REQUIRE(done.error().code == Errc::kTimedOut);
+        }
+    }
+    REQUIRE(full.segments.needs.back() == SegmentNeed::kToGoOn);
+
+    full.segments.needs.clear();
+    static_cast<void>(full.try_commit(kLives, 10, Purpose::kAdding));
+    REQUIRE(full.segments.needs.front() == SegmentNeed::kMore);
+}
