@@ -39,11 +39,11 @@ Task<Result<void>> Log::clean(CleanVisitor* visitor) {
         co_return std::unexpected(
             Error{.code = Errc::kBusy, .context = "the log is in its only segment"});
     }
-    rounds_.begin(begun_seq());
     if (!is_oldest_applied()) {
         co_return std::unexpected(
             Error{.code = Errc::kBusy, .context = "the index does not hold the oldest segment"});
     }
+    rounds_.begin(begun_seq());
     const std::uint64_t end_seq = space_.segments()[1].first_seq;
     const auto handed_out = co_await hand_out_oldest(visitor, end_seq);
     if (!handed_out && handed_out.error().code == Errc::kNoSpace) {

@@ -260,3 +260,28 @@ TEST_CASE("store log: one that could go on takes no segment as if it could not",
     static_cast<void>(full.try_commit(kLives, 10, Purpose::kAdding));
     REQUIRE(full.segments.needs.front() == SegmentNeed::kMore);
 }
+
+TEST_CASE("store log: an attempt to clean what its index does not hold begins no round",
+          "[store]") {
+    // With an index that has as little as it can.
+    struct LateCleaner {
+        static Task<void> run(Log* log, CleanVisitor* visitor) {
+            for (std::uint64_t applied = 0;;) {
+                const auto wanted = co_await log->wait_cleaning_wanted({});
+                if (!wanted) co_return;
+                const auto cleaned = co_await log->clean(visitor);
+                if (!cleaned && cleaned.error().code == Errc::kBusy) log->set_applied(++applied);
+            }
+        }
+    };
+    FullLog full;
+    Keeper keeper(*full.log);
+    full.reactor().spawn(full.gate, LateCleaner::run(full.log.get(), &keeper));
+    Result<void> added{};
+    while (added) added = full.try_commit(kLives, 4000, Purpose::kAdding);
+    REQUIRE(added.error().code == Errc::kNoSpace);
+    REQUIRE_FALSE(full.log->cleaning_wanted());
+
+    REQUIRE(full.run(full.log->clean(&keeper)).error().code == Errc::kBusy);
+    REQUIRE_FALSE(full.log->cleaning_wanted());
+}
