@@ -18,6 +18,8 @@ constexpr std::uint32_t kClearedMax = 256;
 constexpr std::uint64_t kOverlayReserve = 4;
 // While the index has no reserve, so many changes may wait for a checkpoint,
 constexpr std::uint64_t kChangesWaitingMax = 256;
+// a removal makes so many,
+constexpr std::uint64_t kChangesOfRemoval = 3;
 // and one change frees so many extents.
 constexpr std::uint32_t kExtentsWithoutReserve = 64;
 // Until blocks that a read may still use are asked for again: the end of a read wakes no waiter.
@@ -266,9 +268,11 @@ bool Volume::has_memory(std::uint64_t more_bytes) const {
     return changed == 0 || changed + coming <= options_.overlay_bytes;
 }
 
-// How many changes of the index records of so many bytes make, at most.
+// How many changes of the index records of so many bytes make, at most. A removal has the fewest
+// bytes for each.
 std::uint64_t Volume::index_changes(std::uint32_t bytes, Purpose purpose) {
-    return bytes / kForgetRecordBytes + (purpose == Purpose::kCutting ? kExtentsWithoutReserve : 0);
+    const std::uint64_t of_records = kChangesOfRemoval * (bytes / kRemoveRecordBytes + 1);
+    return of_records + (purpose == Purpose::kCutting ? kExtentsWithoutReserve : 0);
 }
 
 // Whether a checkpoint stays small enough for an index without a reserve; changes whose reservation

@@ -161,4 +161,20 @@ TEST_CASE("store volume: a hole over ranges that the sweep has freed meanwhile i
     REQUIRE(bench.freed == kWrites + kTail.count / 2);
 }
 
+TEST_CASE("store volume: an index without a reserve is given few removals at a time", "[store]") {
+    VolumeBench bench;
+    for (std::uint64_t i = 1; i <= 90; ++i) {
+        REQUIRE(bench.run(bench.put({.high = 1, .low = i})).has_value());
+    }
+    bench.index_image.has_reserve = false;
+    bench.world.run_for(20s);
+    REQUIRE(bench.volume->index_failure().has_value());
+    bench.index_image.changes_max = 256;
+
+    REQUIRE(bench.run(bench.remove(1, 30)).has_value());
+    REQUIRE(bench.run(bench.remove(31, 60)).has_value());
+    bench.world.run_for(20s);
+    REQUIRE(bench.index_image.refused_count == 0);
+}
+
 }  // namespace fopd::store
