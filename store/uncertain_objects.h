@@ -16,11 +16,13 @@ class UncertainObjects {
 public:
     // A record that is about to be applied changes its object.
     void note(const Record& record);
-    // How many changes are noted; for begun().
+    // How many changes are noted; for begun() and forget().
     std::size_t count() const { return changed_.size(); }
     // The changes noted after the first `count` are in this entry of the log. Changes that are
     // never begun stay uncertain.
     void begun(std::size_t count, std::uint64_t seq);
+    // The changes noted after the first `count` have not happened.
+    void forget(std::size_t count) { changed_.resize(count); }
     void note_durable(std::uint64_t seq);
     // REQUIRES: the log has failed; no change is noted any more.
     bool contains(Fid fid, std::uint64_t durable_seq);

@@ -396,8 +396,12 @@ Result<void> Volume::begin(Change& change, Reservation reservation, Durability d
         uncertain_.note(**record);
         const Result<void> applied = applier_.apply(**record, effects);
         if (!applied) {
-            // The map has half of the change, and the log will have none of it.
-            if (count > 0 || !effects.freed.empty()) fail(applied.error());
+            // The map may have half of the change, and the log will have none of it.
+            if (count > 0 || !effects.freed.empty()) {
+                fail(applied.error());
+            } else {
+                uncertain_.forget(uncertain_before);
+            }
             return applied;
         }
         ++count;

@@ -161,6 +161,31 @@ TEST_CASE("store volume: a hole over ranges that the sweep has freed meanwhile i
     REQUIRE(bench.freed == kWrites + kTail.count / 2);
 }
 
+TEST_CASE("store volume: an object is not uncertain for a change that could not begin", "[store]") {
+    class Failing final : public VolumeBench {
+    public:
+        Task<Result<void>> put_nonsense() {
+            auto room = co_await volume->reserve(kPutRecordBytesMax, soon());
+            if (!room) co_return std::unexpected(room.error());
+            Change change;
+            const std::array<std::byte, 3> nonsense{};
+            change.records.put(Key::object(kObject), nonsense);
+            co_return co_await commit(&change, std::move(*room));
+        }
+    };
+    Failing bench;
+    REQUIRE(bench.run(bench.put(kObject)).has_value());
+    REQUIRE(bench.run(bench.put_nonsense()).error().code == Errc::kCorrupt);
+    REQUIRE(bench.volume->serving());
+
+    constexpr Fid kOther{.high = 1, .low = 2};
+    bench.disk->faults().write_error_ppm = 1'000'000;
+    REQUIRE_FALSE(bench.run(bench.put(kOther)).has_value());
+    REQUIRE_FALSE(bench.volume->serving());
+    REQUIRE(bench.volume->is_uncertain(kOther));
+    REQUIRE_FALSE(bench.volume->is_uncertain(kObject));
+}
+
 TEST_CASE("store volume: an index without a reserve is given few removals at a time", "[store]") {
     VolumeBench bench;
     for (std::uint64_t i = 1; i <= 90; ++i) {
