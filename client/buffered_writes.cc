@@ -64,7 +64,7 @@ private:
         if (wish_.durability == fop::Durability::kBuffered) {
             held_.add(wish_.fid, ranges[0].offset, from, receipt);
         } else {
-            held_.cut(wish_.fid, ranges[0]);
+            held_.cut(wish_.fid, ranges[0], receipt);
             held_.release(receipt);
         }
         incarnation_ = std::max(incarnation_, receipt.incarnation);
@@ -238,7 +238,7 @@ void BufferedWrites::give_up_slot(std::uint16_t slot, std::uint64_t incarnation)
     const fop::Receipt none{.incarnation = incarnation, .seq = 0, .slot = slot};
     while (const auto piece = held_.first_behind(none)) {
         lost_.add(piece->fid, piece->range(), "its disk was written off");
-        held_.cut(piece->fid, piece->range());
+        held_.drop(piece->fid, piece->range());
     }
 }
 
@@ -274,7 +274,7 @@ Task<Outcome<void>> BufferedWrites::write_pieces_again(std::vector<fop::Receipt>
             if (moved) continue;
             if (!is_lost_for_good(moved.error())) co_return moved;
             lost_.add(piece->fid, piece->range(), why_lost(moved.error()));
-            held_.cut(piece->fid, piece->range());
+            held_.drop(piece->fid, piece->range());
         }
     }
     co_return {};

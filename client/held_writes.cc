@@ -1,12 +1,23 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "client/held_writes.h"
 
+#include <algorithm>
 #include <iterator>
+#include <tuple>
 #include <utility>
 
 #include "core/ensure.h"
 
 namespace fopd::client {
+
+namespace {
+
+// Of two changes in one slot.
+bool is_later(const fop::Receipt& one, const fop::Receipt& other) {
+    return std::tie(one.incarnation, one.seq) > std::tie(other.incarnation, other.seq);
+}
+
+}  // namespace
 
 void HeldWrites::insert(const fop::Fid& fid, Pieces& pieces, std::uint64_t offset, Held held) {
     by_receipt_.insert(place_of(fid, offset, held.receipt));
@@ -26,11 +37,26 @@ HeldWrites::Pieces::iterator HeldWrites::erase(const fop::Fid& fid, Pieces& piec
 void HeldWrites::add(const fop::Fid& fid, std::uint64_t offset, std::span<const std::byte> bytes,
                      const fop::Receipt& receipt) {
     ENSURE(!bytes.empty());
-    cut(fid, {.offset = offset, .length = bytes.size()});
-    insert(fid, objects_[fid], offset, {.bytes = {bytes.begin(), bytes.end()}, .receipt = receipt});
+    const fop::Range range{.offset = offset, .length = bytes.size()};
+    cut(fid, range, receipt);
+    Pieces& pieces = objects_[fid];
+    // What is left in the range is later.
+    std::uint64_t at = offset;
+    const auto add_up_to = [&](std::uint64_t end) {
+        if (at >= end) return;
+        const auto part = bytes.subspan(at - offset, end - at);
+        insert(fid, pieces, at, {.bytes = {part.begin(), part.end()}, .receipt = receipt});
+    };
+    auto later = pieces.lower_bound(offset);
+    if (later != pieces.begin()) --later;  // It may reach into the range.
+    for (; later != pieces.end() && later->first < range.end(); ++later) {
+        add_up_to(later->first);
+        at = std::max(at, later->first + later->second.bytes.size());
+    }
+    add_up_to(range.end());
 }
 
-void HeldWrites::cut(const fop::Fid& fid, const fop::Range& range) {
+void HeldWrites::cut(const fop::Fid& fid, const fop::Range& range, const fop::Receipt& receipt) {
     const auto object = objects_.find(fid);
     if (object == objects_.end() || range.length == 0) return;
     Pieces& pieces = object->second;
@@ -39,7 +65,7 @@ void HeldWrites::cut(const fop::Fid& fid, const fop::Range& range) {
     while (piece != pieces.end() && piece->first < range.end()) {
         const std::uint64_t start = piece->first;
         const std::uint64_t end = start + piece->second.bytes.size();
-        if (end <= range.offset) {
+        if (end <= range.offset || is_later(piece->second.receipt, receipt)) {
             ++piece;
             continue;
         }
@@ -55,20 +81,24 @@ void HeldWrites::cut(const fop::Fid& fid, const fop::Range& range) {
     if (pieces.empty()) objects_.erase(object);
 }
 
-void HeldWrites::clear(const fop::Fid& fid, const fop::Range& range) {
+void HeldWrites::clear(const fop::Fid& fid, const fop::Range& range, const fop::Receipt& receipt) {
     const auto object = objects_.find(fid);
     if (object == objects_.end() || range.length == 0) return;
     const auto& [start, last] = *object->second.rbegin();
     const std::uint64_t end = start + last.bytes.size();
-    const fop::Receipt receipt = last.receipt;
-    cut(fid, range);
-    if (end > range.offset && end <= range.end()) {
-        insert(fid, objects_[fid], end - 1, {.bytes = {std::byte{0}}, .receipt = receipt});
+    const fop::Receipt of_last = last.receipt;
+    cut(fid, range, receipt);
+    if (end > range.offset && end <= range.end() && !is_later(of_last, receipt)) {
+        insert(fid, objects_[fid], end - 1, {.bytes = {std::byte{0}}, .receipt = of_last});
     }
 }
 
+void HeldWrites::drop(const fop::Fid& fid, const fop::Range& range) {
+    cut(fid, range, {.incarnation = UINT64_MAX, .seq = UINT64_MAX, .slot = fid.slot()});
+}
+
 void HeldWrites::forget(const fop::Fid& fid) {
-    cut(fid, {.offset = 0, .length = fop::kOffsetMax});
+    drop(fid, {.offset = 0, .length = fop::kOffsetMax});
 }
 
 void HeldWrites::release(const fop::Receipt& durable) {

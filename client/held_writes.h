@@ -17,18 +17,22 @@ namespace fopd::client {
 // Copies of acknowledged buffered writes, kept until they are durable, so that they can be written
 // again if the server loses them. The pieces of an object never overlap: a later change removes the
 // bytes that it covers from the earlier pieces. So the pieces may be written again in any order.
+// Later is what the server has done later: replies arrive in any order, and their receipts tell.
 // Does no I/O.
 class HeldWrites {
 public:
-    // Copies the bytes. Requires: `bytes` is not empty.
+    // Copies the bytes, except where a later write is held. Requires: `bytes` is not empty.
     void add(const fop::Fid& fid, std::uint64_t offset, std::span<const std::byte> bytes,
              const fop::Receipt& receipt);
-    // Drops the bytes held for the range: they were overwritten, cut off or given up as lost.
-    void cut(const fop::Fid& fid, const fop::Range& range);
-    // The range was set to zeros: drops the bytes held for it. If the last held byte of the object
-    // is in the range, one zero is held in its place, so that writing again reaches as far as
-    // before.
-    void clear(const fop::Fid& fid, const fop::Range& range);
+    // The change with this receipt has overwritten the range or cut it off: drops the bytes that
+    // were written to it before.
+    void cut(const fop::Fid& fid, const fop::Range& range, const fop::Receipt& receipt);
+    // The change with this receipt has set the range to zeros: drops the bytes that were written to
+    // it before. If the last held byte of the object is one of them, one zero is held in its place,
+    // so that writing again reaches as far as before.
+    void clear(const fop::Fid& fid, const fop::Range& range, const fop::Receipt& receipt);
+    // Drops the bytes held for the range, whenever they were written: they are given up as lost.
+    void drop(const fop::Fid& fid, const fop::Range& range);
     // The object was removed: drops everything held for it.
     void forget(const fop::Fid& fid);
     // All changes up to this one, in its slot and incarnation, are durable: drops their bytes.

@@ -305,7 +305,7 @@ Task<Outcome<std::uint64_t>> ObjectClient::append(fop::Fid fid, std::span<const 
     const fop::Range appended{.offset = reply == nullptr ? 0 : reply->offset,
                               .length = from.size()};
     const bool makes_sense = reply != nullptr && fop::check_range(appended).has_value();
-    if (makes_sense) writes_.held().cut(fid, appended);
+    if (makes_sense) writes_.held().cut(fid, appended, reply->changed.receipt);
     writes_.end_change();
     if (!makes_sense) co_return nonsense();
     const std::uint64_t incarnation = reply->changed.receipt.incarnation;
@@ -318,7 +318,8 @@ Task<Outcome<void>> ObjectClient::truncate(fop::Fid fid, std::uint64_t size_byte
     const fop::Truncate body{.fid = fid, .size_bytes = size_bytes};
     auto answer = co_await writes_.change(fid, slots_.request(body, wait));
     if (!answer) co_return std::unexpected(std::move(answer.error()));
-    writes_.held().cut(fid, {.offset = size_bytes, .length = fop::kOffsetMax - size_bytes});
+    writes_.held().cut(fid, {.offset = size_bytes, .length = fop::kOffsetMax - size_bytes},
+                       *receipt_of(*answer));
     writes_.end_change();
     co_return co_await writes_.catch_up(fid.slot(), receipt_of(*answer)->incarnation, wait);
 }
@@ -327,7 +328,7 @@ Task<Outcome<void>> ObjectClient::punch(fop::Fid fid, fop::Range range, Wait wai
     const fop::Punch body{.fid = fid, .range = range};
     auto answer = co_await writes_.change(fid, slots_.request(body, wait));
     if (!answer) co_return std::unexpected(std::move(answer.error()));
-    writes_.held().clear(fid, range);
+    writes_.held().clear(fid, range, *receipt_of(*answer));
     writes_.end_change();
     co_return co_await writes_.catch_up(fid.slot(), receipt_of(*answer)->incarnation, wait);
 }

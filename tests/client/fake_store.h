@@ -97,6 +97,7 @@ public:
     // What is lost is not taken again that begins here.
     std::set<std::uint64_t> overtaken;
     std::set<std::uint64_t> denied;       // Likewise: its writer may not write any more.
+    std::set<std::uint64_t> told_late;    // The replies to writes that begin here take 50 ms.
     std::set<std::uint16_t> written_off;  // Likewise: what was there is lost.
     std::set<std::uint16_t> offline;      // Likewise: in the table only.
     std::set<std::size_t> away;           // Localities: nobody gets a session there.
@@ -145,6 +146,10 @@ private:
             done.payload.clear();
         }
         if (name_of(*fop) == without_reply) co_return;
+        const auto* const write = std::get_if<fop::Write>(&body);
+        if (write != nullptr && told_late.contains(write->ranges.front().offset)) {
+            [[maybe_unused]] const auto slept = co_await reactor_->sleep_for(50ms);
+        }
         fop->reply({.status = done.status,
                     .words = done.status == fop::Status::kDone ? "" : "the fake store says no",
                     .payload = done.payload,

@@ -43,6 +43,34 @@ TEST_CASE("client held writes: a later write takes what it covers", "[client]") 
     REQUIRE(left->bytes == bytes_of(3, 2));
 }
 
+TEST_CASE("client held writes: later is what the server did later, not what it told later",
+          "[client]") {
+    HeldWrites held;
+    held.add(kOne, 13, bytes_of(3, 2), receipt(2));
+    SECTION("an earlier write") {
+        held.add(kOne, 10, bytes_of(10, 1), receipt(1));
+        REQUIRE(held.bytes() == 10);
+
+        // What is left of the first one, as when a crash has lost the second alone.
+        held.release(receipt(1));
+        const auto left = held.first_behind(receipt(1));
+        REQUIRE(held.bytes() == 3);
+        REQUIRE(left->offset == 13);
+        REQUIRE(left->bytes == bytes_of(3, 2));
+    }
+    SECTION("an earlier change that covers it") {
+        held.cut(kOne, {.offset = 0, .length = 100}, receipt(1));
+        held.clear(kOne, {.offset = 0, .length = 100}, receipt(1));
+        REQUIRE(held.first_behind(receipt(1))->bytes == bytes_of(3, 2));
+    }
+    SECTION("a write of a newer incarnation with a smaller number") {
+        held.add(kOne, 13, bytes_of(3, 3), receipt(1, 2));
+        held.add(kOne, 13, bytes_of(3, 4), receipt(9, 1));
+        REQUIRE_FALSE(held.first_behind(receipt(0)).has_value());
+        REQUIRE(held.first_behind(receipt(0, 2))->bytes == bytes_of(3, 3));
+    }
+}
+
 TEST_CASE("client held writes: receipts are the last of each slot and incarnation", "[client]") {
     HeldWrites held;
     REQUIRE(held.receipts().empty());
@@ -85,28 +113,28 @@ TEST_CASE("client held writes: what is cleared is zeros, and ends where it ended
     held.add(kOne, 10, bytes_of(10, 1), receipt(1));
     held.add(kOne, 20, bytes_of(5, 2), receipt(2));
     SECTION("its end is cleared") {
-        held.clear(kOne, {.offset = 15, .length = 100});
+        held.clear(kOne, {.offset = 15, .length = 100}, receipt(9));
         REQUIRE(held.bytes() == 6);
         const auto end = held.first_behind(receipt(1));
         REQUIRE(end->offset == 24);
         REQUIRE(end->bytes == bytes_of(1, 0));
 
         // As often as one likes.
-        held.clear(kOne, {.offset = 0, .length = 25});
+        held.clear(kOne, {.offset = 0, .length = 25}, receipt(9));
         REQUIRE(held.bytes() == 1);
         held.release(receipt(2));
         REQUIRE(held.empty());
     }
     SECTION("its end is not cleared") {
-        held.clear(kOne, {.offset = 0, .length = 24});
+        held.clear(kOne, {.offset = 0, .length = 24}, receipt(9));
         REQUIRE(held.bytes() == 1);
         REQUIRE(held.first_behind(receipt(0))->bytes == bytes_of(1, 2));
     }
     SECTION("nothing is there") {
-        held.clear(kOne, {.offset = 25, .length = 10});
-        held.clear(kOne, {.offset = 0, .length = 10});
-        held.clear(kOne, {.offset = 12, .length = 0});
-        held.clear(kTwo, {.offset = 0, .length = 100});
+        held.clear(kOne, {.offset = 25, .length = 10}, receipt(9));
+        held.clear(kOne, {.offset = 0, .length = 10}, receipt(9));
+        held.clear(kOne, {.offset = 12, .length = 0}, receipt(9));
+        held.clear(kTwo, {.offset = 0, .length = 100}, receipt(9));
         REQUIRE(held.bytes() == 15);
     }
 }
@@ -118,24 +146,33 @@ TEST_CASE("client held writes: whatever is done, they hold the same as a map of 
         core::Random random(seed);
         HeldWrites held;
         std::map<std::uint64_t, std::pair<std::byte, std::uint64_t>> model;  // With seq.
-        for (std::uint64_t seq = 1; seq <= 60; ++seq) {
+        const auto overwrite = [&](const fop::Range& range, std::uint64_t seq) {
+            std::erase_if(model, [&](const auto& each) {
+                const bool is_in = each.first >= range.offset && each.first < range.end();
+                return is_in && each.second.second <= seq;
+            });
+        };
+        for (std::uint64_t step = 1; step <= 60; ++step) {
+            // Replies overtake each other.
+            const std::uint64_t seq = step + random.below(8);
             const fop::Range range{.offset = random.below(100), .length = 1 + random.below(30)};
             const auto value = static_cast<unsigned>(1 + random.below(255));
             switch (random.below(5)) {
                 case 4: {
-                    held.clear(kOne, range);
+                    held.clear(kOne, range, receipt(seq));
                     std::optional<std::pair<std::uint64_t, std::uint64_t>> end;
                     if (!model.empty()) {
                         const auto& [at, last] = *model.rbegin();
-                        if (at >= range.offset && at < range.end()) end = {at, last.second};
+                        const bool is_in = at >= range.offset && at < range.end();
+                        if (is_in && last.second <= seq) end = {at, last.second};
                     }
-                    for (auto at = range.offset; at < range.end(); ++at) model.erase(at);
+                    overwrite(range, seq);
                     if (end) model[end->first] = {std::byte{0}, end->second};
                     break;
                 }
                 case 0:
-                    held.cut(kOne, range);
-                    for (auto at = range.offset; at < range.end(); ++at) model.erase(at);
+                    held.cut(kOne, range, receipt(seq));
+                    overwrite(range, seq);
                     break;
                 case 1: {
                     const std::uint64_t durable = random.below(seq);
@@ -146,8 +183,9 @@ TEST_CASE("client held writes: whatever is done, they hold the same as a map of 
                 }
                 default:
                     held.add(kOne, range.offset, bytes_of(range.length, value), receipt(seq));
+                    overwrite(range, seq);
                     for (auto at = range.offset; at < range.end(); ++at) {
-                        model[at] = {static_cast<std::byte>(value), seq};
+                        model.try_emplace(at, static_cast<std::byte>(value), seq);
                     }
             }
             REQUIRE(held.bytes() == model.size());
@@ -160,7 +198,7 @@ TEST_CASE("client held writes: whatever is done, they hold the same as a map of 
                 REQUIRE(found->second.first == piece->bytes[i]);
                 model.erase(found);
             }
-            held.cut(kOne, {.offset = piece->offset, .length = piece->bytes.size()});
+            held.drop(kOne, piece->range());
         }
         REQUIRE(model.empty());
         REQUIRE(held.empty());

@@ -517,6 +517,28 @@ TEST_CASE("client objects: what survived is not written again", "[client]") {
     REQUIRE(stage.client->held_bytes() == 0);
 }
 
+TEST_CASE("client objects: of two writes the one that the server did later is written again",
+          "[client]") {
+    const std::string_view first = "first";
+    Stage stage;
+    const fop::Fid fid = stage.create("a");
+    stage.store.told_late = {0};
+    const auto told = stage.begin(stage.client->write(
+        {.fid = fid, .from = std::as_bytes(std::span(first)), .durability = kBuffered}, kNoWait));
+    REQUIRE_FALSE(told->has_value());
+    // Somebody else's flush.
+    stage.store.durable = stage.store.now;
+    stage.write(fid, 1, "SECOND", kBuffered);
+    stage.world.run_for(100ms);
+    REQUIRE(told->has_value());
+    stage.crash();
+    REQUIRE(stage.store.now.objects.at(fid).bytes.size() == 5);
+
+    REQUIRE(stage.read(fid) == "fSECOND");
+    stage.done(stage.client->sync(kNoWait));
+    REQUIRE(stage.client->held_bytes() == 0);
+}
+
 TEST_CASE("client objects: held writes stay within their limit", "[client]") {
     Stage stage({.held_bytes_max = 10'000});
     const fop::Fid fid = stage.create("a");

@@ -142,6 +142,14 @@ public:
         return std::move(*outcome);
     }
 
+    // Begins it; the outcome is there when it has ended.
+    template <typename T>
+    std::unique_ptr<std::optional<Outcome<T>>> begin(Task<Outcome<T>> task) {
+        auto outcome = std::make_unique<std::optional<Outcome<T>>>();
+        reactor->spawn(gate, keep(std::move(task), outcome.get()));
+        world.run_for(10ms);
+        return outcome;
+    }
     // Looks after each millisecond until it has ended.
     template <typename T, typename Look>
     Outcome<T> run_watched(Task<Outcome<T>> task, Look look) {
