@@ -15,11 +15,19 @@ namespace fopd::client {
 
 namespace {
 
-// The server will never accept the write again: its bytes are lost.
-bool is_lost_for_good(const Problem& problem) {
-    return problem.answered &&
-           (problem.status == fop::Status::kLost || problem.status == fop::Status::kNotFound ||
-            problem.status == fop::Status::kDenied);
+// The same write may be accepted later. Without an answer nobody has refused it, and a disk that is
+// missing may come back: if it does not, it is written off, and the next sync says so.
+bool may_pass(const Problem& problem) {
+    if (!problem.answered) return true;
+    switch (problem.status) {
+        case fop::Status::kTryAgain:
+        case fop::Status::kBusy:
+        case fop::Status::kTimedOut:
+        case fop::Status::kCancelled:
+        case fop::Status::kOutcomeUnknown:
+        case fop::Status::kMediumMissing: return true;
+        default: return false;
+    }
 }
 
 std::string why_lost(const Problem& problem) {
@@ -91,17 +99,18 @@ Task<Outcome<void>> BufferedWrites::write(WriteWish wish, Wait wait) {
         if (length > held_bytes_max) {
             wish.durability = fop::Durability::kDurable;  // No copy of it could be held.
         } else if (held_.bytes() + length > held_bytes_max) {
-            auto synced = co_await make_durable(wait);
-            if (!synced) co_return synced;
+            const auto synced = co_await make_durable({}, wait);
+            // What cannot be made durable now, of whichever object, keeps its room.
+            if (!synced) wish.durability = fop::Durability::kDurable;
         }
     }
     WritePieces pieces(slots_, held_, wish, 0, wait);
     auto begun = co_await begin_change(wish.fid, wait);
     if (!begun) co_return begun;
     auto moved = co_await pieces.move();
-    end_change();
-    if (!moved) co_return moved;
-    co_return co_await catch_up(wish.fid.slot(), pieces.incarnation(), wait);
+    end_change(wish.fid);
+    if (moved) co_await catch_up_others(wish.fid.slot(), pieces.incarnation(), wait);
+    co_return moved;
 }
 
 Task<Outcome<fabric::Answer>> BufferedWrites::change(fop::Fid fid, fabric::CallRequest request,
@@ -118,30 +127,39 @@ Task<Outcome<fabric::Answer>> BufferedWrites::change(fop::Fid fid, fabric::CallR
         }
         answer = nonsense();
     }
-    end_change();
+    end_change(fid);
     co_return answer;
 }
 
-Task<Outcome<void>> BufferedWrites::wait_for_writing_again(Wait wait) {
-    while (writing_again_) {
+bool BufferedWrites::writes_again(const fop::Fid& fid) const {
+    const auto use = uses_.find(fid);
+    return use != uses_.end() && use->second.writing_again;
+}
+
+Task<Outcome<void>> BufferedWrites::wait_for_writing_again(fop::Fid fid, Wait wait) {
+    while (writes_again(fid)) {
         const auto woken = co_await changed_.wait(wait);
         if (!woken) co_return failed(woken.error());
     }
     co_return {};
 }
 
-// Changes run beside each other, but not beside writing again.
+// Changes of an object run beside each other, but not beside writing it again.
 Task<Outcome<void>> BufferedWrites::begin_change(fop::Fid fid, Wait wait) {
-    auto waited = co_await wait_for_writing_again(wait);
+    auto waited = co_await wait_for_writing_again(fid, wait);
     if (!waited) co_return waited;
     auto reported = report_lost(fid);
-    if (reported) ++changes_;
+    if (reported) ++uses_[fid].changes;
     co_return reported;
 }
 
-void BufferedWrites::end_change() {
-    ENSURE(changes_ > 0);
-    if (--changes_ == 0) changed_.wake_all();
+void BufferedWrites::end_change(const fop::Fid& fid) {
+    const auto use = uses_.find(fid);
+    ENSURE(use != uses_.end());
+    ENSURE(use->second.changes > 0);
+    if (--use->second.changes > 0) return;
+    if (!use->second.writing_again) uses_.erase(use);
+    changed_.wake_all();
 }
 
 // -- reporting --
@@ -168,46 +186,65 @@ Outcome<void> BufferedWrites::report_all_lost() {
 
 // -- durability, and writing again --
 
-Task<Outcome<void>> BufferedWrites::catch_up(std::uint16_t slot, std::uint64_t incarnation,
-                                             Wait wait) {
-    if (!held_.has_other(slot, incarnation)) co_return {};
-    co_return co_await make_durable(wait);
+Task<Outcome<bool>> BufferedWrites::catch_up(fop::Fid fid, std::uint64_t incarnation, Wait wait) {
+    if (!held_.has_other(fid, incarnation)) co_return false;
+    auto durable = co_await make_durable({.fid = fid}, wait);
+    if (!durable) co_return std::unexpected(std::move(durable.error()));
+    co_return true;
 }
 
-Task<Outcome<void>> BufferedWrites::make_durable(Wait wait) {
+Task<void> BufferedWrites::catch_up_others(std::uint16_t slot, std::uint64_t incarnation,
+                                           Wait wait) {
+    if (!held_.has_other(slot, incarnation)) co_return;
+    // The call has its outcome: it does not wait for ever to return it.
+    wait.deadline =
+        std::min(wait.deadline, after(slots_.reactor().now(), slots_.options().patience));
+    // Whoever wrote what fails is told when they ask for it.
+    [[maybe_unused]] const auto durable = co_await make_durable({.slot = slot}, wait);
+}
+
+Task<Outcome<void>> BufferedWrites::make_durable(HeldScope scope, Wait wait) {
     for (;;) {
-        const std::vector<fop::Receipt> asked = held_.receipts();
-        if (asked.empty()) co_return {};
-        auto loaded = co_await slots_.load(wait);
-        if (!loaded) co_return loaded;
-        std::map<std::uint16_t, std::vector<fop::Receipt>> by_locality;
-        for (const fop::Receipt& each : asked) {
-            by_locality[slots_.locality_of(each.slot)].push_back(each);
-        }
-        std::vector<fop::Receipt> durable;
-        for (const auto& each : by_locality) {
-            const std::vector<fop::Receipt>& receipts = each.second;
-            for (std::size_t first = 0; first < receipts.size(); first += fop::kReceiptsMax) {
-                const auto part = std::span(receipts).subspan(first);
-                const std::size_t count = std::min(part.size(), fop::kReceiptsMax);
-                std::vector<fop::Receipt> some(part.begin(),
-                                               part.begin() + static_cast<std::ptrdiff_t>(count));
-                auto behind = co_await ask_sync(std::move(some), wait);
-                if (!behind) co_return std::unexpected(std::move(behind.error()));
-                durable.insert(durable.end(), behind->begin(), behind->end());
-            }
-        }
-        if (durable.empty()) co_return {};
-        auto again = co_await write_again(std::move(durable), wait);
+        std::vector<fop::Receipt> behind;
+        auto synced = co_await ask_sync_of_all(scope, &behind, wait);
+        if (behind.empty()) co_return synced;
+        auto again = co_await write_again(std::move(behind), scope, wait);
+        if (!synced) co_return synced;
         if (!again) co_return again;
     }
 }
 
+// Asks the localities to make durable what is held. Adds the last durable receipt of each
+// incarnation that has lost later ones.
+Task<Outcome<void>> BufferedWrites::ask_sync_of_all(HeldScope scope,
+                                                    std::vector<fop::Receipt>* behind, Wait wait) {
+    const std::vector<fop::Receipt> asked = held_.receipts(scope);
+    if (asked.empty()) co_return {};
+    auto loaded = co_await slots_.load(wait);
+    if (!loaded) co_return loaded;
+    std::map<std::uint16_t, std::vector<fop::Receipt>> by_locality;
+    for (const fop::Receipt& each : asked) {
+        by_locality[slots_.locality_of(each.slot)].push_back(each);
+    }
+    Outcome<void> all;
+    for (const auto& each : by_locality) {
+        const std::vector<fop::Receipt>& receipts = each.second;
+        for (std::size_t first = 0; first < receipts.size(); first += fop::kReceiptsMax) {
+            const auto part = std::span(receipts).subspan(first);
+            const std::size_t count = std::min(part.size(), fop::kReceiptsMax);
+            std::vector<fop::Receipt> some(part.begin(),
+                                           part.begin() + static_cast<std::ptrdiff_t>(count));
+            auto synced = co_await ask_sync(std::move(some), behind, wait);
+            if (all && !synced) all = std::move(synced);
+        }
+    }
+    co_return all;
+}
+
 // Asks one locality to make the writes up to these receipts durable, and releases those that are.
-// Returns the last durable receipt of each incarnation that has lost later ones. The writes of a
-// disk that is gone for good are given up: they have no place to be written again.
-Task<Outcome<std::vector<fop::Receipt>>> BufferedWrites::ask_sync(
-    std::vector<fop::Receipt> receipts, Wait wait) {
+// The writes of a disk that is gone for good are given up: they have no place to be written again.
+Task<Outcome<void>> BufferedWrites::ask_sync(std::vector<fop::Receipt> receipts,
+                                             std::vector<fop::Receipt>* behind, Wait wait) {
     const fop::Sync body{.receipts = receipts};
     const std::uint16_t slot = receipts.front().slot;
     const auto answer = co_await slots_.call_slot(slot, slots_.request(body, wait));
@@ -217,7 +254,6 @@ Task<Outcome<std::vector<fop::Receipt>>> BufferedWrites::ask_sync(
     }
     const auto* const reply = body_of<fop::SyncReply>(*answer);
     if (reply == nullptr || reply->receipts.size() != receipts.size()) co_return nonsense();
-    std::vector<fop::Receipt> behind;
     for (std::size_t i = 0; i < receipts.size(); ++i) {
         const fop::Receipt& now = reply->receipts[i];
         fop::Receipt durable = receipts[i];
@@ -229,55 +265,78 @@ Task<Outcome<std::vector<fop::Receipt>>> BufferedWrites::ask_sync(
         const bool is_behind = now.seq < durable.seq;
         durable.seq = std::min(durable.seq, now.seq);
         held_.release(durable);
-        if (is_behind) behind.push_back(durable);
+        if (is_behind) behind->push_back(durable);
     }
-    co_return behind;
+    co_return {};
 }
 
 void BufferedWrites::give_up_slot(std::uint16_t slot, std::uint64_t incarnation) {
     const fop::Receipt none{.incarnation = incarnation, .seq = 0, .slot = slot};
-    while (const auto piece = held_.first_behind(none)) {
-        lost_.add(piece->fid, piece->range(), "its disk was written off");
-        held_.drop(piece->fid, piece->range());
+    for (const fop::Fid& fid : held_.objects_behind(none)) {
+        while (const auto piece = held_.piece_behind(none, fid)) {
+            give_up(*piece, "its disk was written off");
+        }
     }
 }
 
-Task<Outcome<void>> BufferedWrites::write_again(std::vector<fop::Receipt> durable, Wait wait) {
-    auto written = co_await wait_for_writing_again(wait);
+void BufferedWrites::give_up(const HeldWrites::Piece& piece, std::string_view why) {
+    lost_.add(piece.fid, piece.range(), why);
+    held_.drop(piece.fid, piece.range());
+}
+
+// A failure with one object does not stop the others, unless it shows that the server takes
+// nothing: they would wait for it as long again.
+Task<Outcome<void>> BufferedWrites::write_again(std::vector<fop::Receipt> durable, HeldScope scope,
+                                                Wait wait) {
+    Outcome<void> all;
+    for (const fop::Receipt& each : durable) {
+        const std::vector<fop::Fid> objects = held_.objects_behind(each, scope);
+        for (const fop::Fid& fid : objects) {
+            auto written = co_await write_object_again(fid, each, wait);
+            if (written) continue;
+            if (all) all = written;
+            if (written.error().status == fop::Status::kTryAgain) co_return all;
+        }
+    }
+    co_return all;
+}
+
+Task<Outcome<void>> BufferedWrites::write_object_again(fop::Fid fid, fop::Receipt durable,
+                                                       Wait wait) {
+    auto written = co_await wait_for_writing_again(fid, wait);
     if (!written) co_return written;
-    writing_again_ = true;
-    while (changes_ > 0 && written) {
+    uses_[fid].writing_again = true;
+    while (uses_[fid].changes > 0 && written) {
         const auto woken = co_await changed_.wait(wait);
         if (!woken) written = failed(woken.error());
     }
-    if (written) written = co_await write_pieces_again(std::move(durable), wait);
-    writing_again_ = false;
+    if (written) written = co_await write_pieces_again(fid, durable, wait);
+    uses_[fid].writing_again = false;
+    if (uses_[fid].changes == 0) uses_.erase(fid);
     changed_.wake_all();
     co_return written;
 }
 
-Task<Outcome<void>> BufferedWrites::write_pieces_again(std::vector<fop::Receipt> durable,
+Task<Outcome<void>> BufferedWrites::write_pieces_again(fop::Fid fid, fop::Receipt durable,
                                                        Wait wait) {
-    for (const fop::Receipt& each : durable) {
-        for (;;) {
-            const auto piece = held_.first_behind(each);
-            if (!piece) break;
-            WritePieces pieces(slots_, held_,
-                               {.fid = piece->fid,
-                                .offset = piece->offset,
-                                .from = piece->bytes,
-                                .durability = fop::Durability::kBuffered},
-                               each.incarnation, wait);
-            auto moved = co_await pieces.move();
-            // A reply of the incarnation that has lost the bytes would repeat this for ever.
-            if (moved && pieces.incarnation() == each.incarnation) co_return nonsense();
-            if (moved) continue;
-            if (!is_lost_for_good(moved.error())) co_return moved;
-            lost_.add(piece->fid, piece->range(), why_lost(moved.error()));
-            held_.drop(piece->fid, piece->range());
-        }
+    std::uint64_t offset = 0;
+    for (;;) {
+        const auto piece = held_.piece_behind(durable, fid, offset);
+        if (!piece) co_return {};
+        offset = piece->range().end();
+        WritePieces pieces(slots_, held_,
+                           {.fid = fid,
+                            .offset = piece->offset,
+                            .from = piece->bytes,
+                            .durability = fop::Durability::kBuffered},
+                           durable.incarnation, wait);
+        auto moved = co_await pieces.move();
+        // A reply of the incarnation that has lost the bytes would repeat this for ever.
+        if (moved && pieces.incarnation() == durable.incarnation) co_return nonsense();
+        if (moved) continue;
+        if (may_pass(moved.error())) co_return moved;
+        give_up(*piece, why_lost(moved.error()));
     }
-    co_return {};
 }
 
 }  // namespace fopd::client

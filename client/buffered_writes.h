@@ -3,7 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "client/held_writes.h"
@@ -23,10 +25,12 @@ struct WriteWish {
 
 // Writes and other changes of objects, and the care for buffered writes until they are durable. If
 // the server shows in a reply that it has started anew, the buffered writes that it has lost are
-// written again before the reply is used. Other changes wait meanwhile.
+// written again: those of the object before the reply is used, those of others of its slot after
+// that. Other changes of an object wait while it is written again. The outcome of a call does not
+// depend on what becomes of other objects.
 //
-// A lost write that cannot be written again is reported to its writer once, as kLost: by the next
-// call about the object, or by the next sync.
+// A lost write that the server refuses for good is reported to its writer once, as kLost: by the
+// next call about the object, or by the next sync. One that only fails for now stays held.
 //
 // Lives on the reactor of `slots`.
 class BufferedWrites {
@@ -42,13 +46,19 @@ public:
     // held(), and calls end_change().
     Task<Outcome<fabric::Answer>> change(fop::Fid fid, fabric::CallRequest request,
                                          std::span<const std::byte> data = {});
-    void end_change();
+    void end_change(const fop::Fid& fid);
 
-    // Called with the incarnation of a slot that a reply shows: writes again what earlier ones have
-    // lost.
-    Task<Outcome<void>> catch_up(std::uint16_t slot, std::uint64_t incarnation, Wait wait);
-    // Returns when everything that was held before is durable, or is lost for good.
-    Task<Outcome<void>> make_durable(Wait wait);
+    // Called with the incarnation of its slot that a reply about the object shows, before the reply
+    // is used. If writes of the object may have been lost, writes them again and returns true: what
+    // the reply says is too old.
+    Task<Outcome<bool>> catch_up(fop::Fid fid, std::uint64_t incarnation, Wait wait);
+    // Called when the outcome of a call is known: writes again what else was lost of the slot. What
+    // fails stays held.
+    Task<void> catch_up_others(std::uint16_t slot, std::uint64_t incarnation, Wait wait);
+    // Returns when everything in the scope that was held before is durable, or is lost for good.
+    // What fails stays held, and does not stop the rest unless the server takes nothing; the first
+    // failure is returned.
+    Task<Outcome<void>> make_durable(HeldScope scope, Wait wait);
 
     // Fails with kLost if writes of this object are lost and that was not reported yet.
     Outcome<void> report_lost(fop::Fid fid);
@@ -56,19 +66,29 @@ public:
     Outcome<void> report_all_lost();
 
 private:
-    Task<Outcome<void>> wait_for_writing_again(Wait wait);
+    // What is under way with an object.
+    struct Use {
+        std::uint32_t changes = 0;
+        bool writing_again = false;
+    };
+
+    bool writes_again(const fop::Fid& fid) const;
+    Task<Outcome<void>> wait_for_writing_again(fop::Fid fid, Wait wait);
     Task<Outcome<void>> begin_change(fop::Fid fid, Wait wait);
-    Task<Outcome<std::vector<fop::Receipt>>> ask_sync(std::vector<fop::Receipt> receipts,
-                                                      Wait wait);
-    Task<Outcome<void>> write_again(std::vector<fop::Receipt> durable, Wait wait);
-    Task<Outcome<void>> write_pieces_again(std::vector<fop::Receipt> durable, Wait wait);
+    Task<Outcome<void>> ask_sync_of_all(HeldScope scope, std::vector<fop::Receipt>* behind,
+                                        Wait wait);
+    Task<Outcome<void>> ask_sync(std::vector<fop::Receipt> receipts,
+                                 std::vector<fop::Receipt>* behind, Wait wait);
+    Task<Outcome<void>> write_again(std::vector<fop::Receipt> durable, HeldScope scope, Wait wait);
+    Task<Outcome<void>> write_object_again(fop::Fid fid, fop::Receipt durable, Wait wait);
+    Task<Outcome<void>> write_pieces_again(fop::Fid fid, fop::Receipt durable, Wait wait);
     void give_up_slot(std::uint16_t slot, std::uint64_t incarnation);
+    void give_up(const HeldWrites::Piece& piece, std::string_view why);
 
     Slots& slots_;
     HeldWrites held_;
     LostWrites lost_;
-    std::uint32_t changes_ = 0;  // In flight.
-    bool writing_again_ = false;
+    std::map<fop::Fid, Use> uses_;
     core::WaitQueue changed_;
 };
 

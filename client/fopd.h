@@ -153,9 +153,12 @@ FOPD_API int fopd_bulk_echo_wait(fopd_client* client, const fopd_call* call, con
  * not at all.
  *
  * Where others have changed the bytes since the server lost them, or have removed the object, they
- * are not written again but lost: FOPD_LOST says so once, with words that name the object by its
- * fid and the bytes. It ends the next call about the object, which has done nothing then and may be
- * made again, or a sync, whichever comes first. */
+ * are not written again but lost, and so they are if the server refuses them for a reason that
+ * lasts, such as a full disk: FOPD_LOST says so once, with words that name the object by its fid,
+ * the bytes and the reason. It ends the next call about the object, which has done nothing then and
+ * may be made again, or a sync, whichever comes first. What only fails for the moment is tried
+ * again by the next calls; until then those that look at the object or append to it, and
+ * fopd_sync(), end with the reason. All other calls have their own outcome. */
 
 #define FOPD_NAME_MAX 480
 #define FOPD_PRINCIPAL_MAX 64

@@ -113,9 +113,10 @@ void HeldWrites::release(const fop::Receipt& durable) {
     }
 }
 
-std::vector<fop::Receipt> HeldWrites::receipts() const {
+std::vector<fop::Receipt> HeldWrites::receipts(const HeldScope& scope) const {
     std::vector<fop::Receipt> last;
     for (const Place& place : by_receipt_) {
+        if (!scope.has(place.fid)) continue;
         if (last.empty() || last.back().slot != place.slot ||
             last.back().incarnation != place.incarnation) {
             last.push_back({.incarnation = place.incarnation, .seq = 0, .slot = place.slot});
@@ -132,16 +133,41 @@ bool HeldWrites::has_other(std::uint16_t slot, std::uint64_t incarnation) const 
     return first->incarnation != incarnation || std::prev(behind)->incarnation != incarnation;
 }
 
-std::optional<HeldWrites::Piece> HeldWrites::first_behind(const fop::Receipt& kept) const {
-    if (kept.seq == UINT64_MAX) return std::nullopt;
-    const auto place = by_receipt_.lower_bound(
-        {.slot = kept.slot, .incarnation = kept.incarnation, .seq = kept.seq + 1, .fid = {}});
-    if (place == by_receipt_.end() || place->slot != kept.slot ||
-        place->incarnation != kept.incarnation) {
-        return std::nullopt;
+bool HeldWrites::has_other(const fop::Fid& fid, std::uint64_t incarnation) const {
+    const auto object = objects_.find(fid);
+    if (object == objects_.end()) return false;
+    return std::ranges::any_of(object->second, [incarnation](const auto& piece) {
+        return piece.second.receipt.incarnation != incarnation;
+    });
+}
+
+std::vector<fop::Fid> HeldWrites::objects_behind(const fop::Receipt& kept,
+                                                 const HeldScope& scope) const {
+    std::set<fop::Fid> behind;
+    auto place = by_receipt_.lower_bound(
+        {.slot = kept.slot, .incarnation = kept.incarnation, .seq = kept.seq, .fid = {}});
+    for (; place != by_receipt_.end() && place->slot == kept.slot &&
+           place->incarnation == kept.incarnation;
+         ++place) {
+        if (place->seq > kept.seq && scope.has(place->fid)) behind.insert(place->fid);
     }
-    const Held& held = objects_.find(place->fid)->second.find(place->offset)->second;
-    return Piece{.fid = place->fid, .offset = place->offset, .bytes = held.bytes};
+    return {behind.begin(), behind.end()};
+}
+
+std::optional<HeldWrites::Piece> HeldWrites::piece_behind(const fop::Receipt& kept,
+                                                          const fop::Fid& fid,
+                                                          std::uint64_t offset) const {
+    const auto object = objects_.find(fid);
+    if (object == objects_.end()) return std::nullopt;
+    const Pieces& pieces = object->second;
+    const auto found =
+        std::find_if(pieces.lower_bound(offset), pieces.end(), [&kept](const auto& piece) {
+            const fop::Receipt& receipt = piece.second.receipt;
+            return receipt.slot == kept.slot && receipt.incarnation == kept.incarnation &&
+                   receipt.seq > kept.seq;
+        });
+    if (found == pieces.end()) return std::nullopt;
+    return Piece{.fid = fid, .offset = found->first, .bytes = found->second.bytes};
 }
 
 }  // namespace fopd::client

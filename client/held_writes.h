@@ -14,6 +14,16 @@
 
 namespace fopd::client {
 
+// Some of the held writes: those of one slot, those of one object, or all.
+struct HeldScope {
+    std::optional<std::uint16_t> slot{};
+    std::optional<fop::Fid> fid{};
+
+    bool has(const fop::Fid& which) const {
+        return (!slot || which.slot() == *slot) && (!fid || which == *fid);
+    }
+};
+
 // Copies of acknowledged buffered writes, kept until they are durable, so that they can be written
 // again if the server loses them. The pieces of an object never overlap: a later change removes the
 // bytes that it covers from the earlier pieces. So the pieces may be written again in any order.
@@ -40,9 +50,11 @@ public:
 
     bool holds(const fop::Fid& fid) const { return objects_.contains(fid); }
     // The last change held for each slot and incarnation.
-    std::vector<fop::Receipt> receipts() const;
-    // Whether anything is held for the slot from another incarnation: the server may have lost it.
+    std::vector<fop::Receipt> receipts(const HeldScope& scope = {}) const;
+    // Whether anything is held for the slot, or for the object, from another incarnation: the
+    // server may have lost it.
     bool has_other(std::uint16_t slot, std::uint64_t incarnation) const;
+    bool has_other(const fop::Fid& fid, std::uint64_t incarnation) const;
 
     struct Piece {
         fop::Fid fid{};
@@ -51,8 +63,12 @@ public:
 
         fop::Range range() const { return {.offset = offset, .length = bytes.size()}; }
     };
-    // A copy of the oldest piece later than `kept`, in the slot and incarnation of `kept`.
-    std::optional<Piece> first_behind(const fop::Receipt& kept) const;
+    // The objects that have pieces later than `kept`, in the slot and incarnation of `kept`.
+    std::vector<fop::Fid> objects_behind(const fop::Receipt& kept,
+                                         const HeldScope& scope = {}) const;
+    // A copy of the object's first such piece at `offset` or after it.
+    std::optional<Piece> piece_behind(const fop::Receipt& kept, const fop::Fid& fid,
+                                      std::uint64_t offset = 0) const;
 
     std::uint64_t bytes() const { return bytes_; }
     bool empty() const { return by_receipt_.empty(); }

@@ -44,6 +44,8 @@ public:
         }
         return bytes;
     }
+    // The newest that a reply has shown.
+    std::uint64_t incarnation() const { return incarnation_; }
 
 private:
     Task<Outcome<void>> move_piece(std::size_t index) override {
@@ -73,15 +75,17 @@ private:
             }
             results_[index] = reply->bytes;
             const std::uint64_t incarnation = reply->incarnation;
-            if (!writes_.held().has_other(fid_.slot(), incarnation)) co_return {};
-            auto caught_up = co_await writes_.catch_up(fid_.slot(), incarnation, wait_);
-            if (!caught_up) co_return caught_up;
+            incarnation_ = std::max(incarnation_, incarnation);
+            const auto is_old = co_await writes_.catch_up(fid_, incarnation, wait_);
+            if (!is_old) co_return std::unexpected(is_old.error());
+            if (!*is_old) co_return {};
         }
     }
 
     BufferedWrites& writes_;
     const fop::Fid fid_;
     const std::span<std::byte> into_;
+    std::uint64_t incarnation_ = 0;
 };
 
 }  // namespace
@@ -137,9 +141,11 @@ Task<Outcome<ObjectInfo>> ObjectClient::lookup(std::string pool, std::string nam
         const std::uint64_t incarnation = attributes.incarnation;
         auto reported = writes_.report_lost(info.fid);
         if (!reported) co_return std::unexpected(std::move(reported.error()));
-        if (!writes_.held().has_other(info.fid.slot(), incarnation)) co_return info;
-        auto caught_up = co_await writes_.catch_up(info.fid.slot(), incarnation, wait);
-        if (!caught_up) co_return std::unexpected(std::move(caught_up.error()));
+        const auto is_old = co_await writes_.catch_up(info.fid, incarnation, wait);
+        if (!is_old) co_return std::unexpected(is_old.error());
+        if (*is_old) continue;
+        co_await writes_.catch_up_others(info.fid.slot(), incarnation, wait);
+        co_return info;
     }
 }
 
@@ -154,9 +160,11 @@ Task<Outcome<ObjectInfo>> ObjectClient::stat(fop::Fid fid, Wait wait) {
         if (found == nullptr) co_return nonsense();
         ObjectInfo info = info_of(found->attributes);
         const std::uint64_t incarnation = found->attributes.incarnation;
-        if (!writes_.held().has_other(fid.slot(), incarnation)) co_return info;
-        auto caught_up = co_await writes_.catch_up(fid.slot(), incarnation, wait);
-        if (!caught_up) co_return std::unexpected(std::move(caught_up.error()));
+        const auto is_old = co_await writes_.catch_up(fid, incarnation, wait);
+        if (!is_old) co_return std::unexpected(is_old.error());
+        if (*is_old) continue;
+        co_await writes_.catch_up_others(fid.slot(), incarnation, wait);
+        co_return info;
     }
 }
 
@@ -243,7 +251,7 @@ Task<Outcome<void>> ObjectClient::set_attributes(fop::Fid fid, AttributeWish wis
                                            (wish.mode ? fop::SetAttributes::kMode : 0));
     auto answer = co_await writes_.change(fid, slots_.request(body, wait));
     if (!answer) co_return std::unexpected(std::move(answer.error()));
-    writes_.end_change();
+    writes_.end_change(fid);
     co_return {};
 }
 
@@ -255,7 +263,7 @@ Task<Outcome<void>> ObjectClient::rename(RenameWish wish, Wait wait) {
     asked.header.pool = wish.pool;
     auto answer = co_await writes_.change(wish.fid, asked);
     if (!answer) co_return std::unexpected(std::move(answer.error()));
-    writes_.end_change();
+    writes_.end_change(wish.fid);
     co_return {};
 }
 
@@ -264,7 +272,7 @@ Task<Outcome<void>> ObjectClient::remove(fop::Fid fid, std::string from, Wait wa
         co_await writes_.change(fid, slots_.request(fop::Delete{.fid = fid, .from = from}, wait));
     if (!answer) co_return std::unexpected(std::move(answer.error()));
     writes_.held().forget(fid);
-    writes_.end_change();
+    writes_.end_change(fid);
     co_return {};
 }
 
@@ -284,6 +292,7 @@ Task<Outcome<std::uint64_t>> ObjectClient::read(fop::Fid fid, std::uint64_t offs
     if (!moved) co_return std::unexpected(std::move(moved.error()));
     reported = writes_.report_lost(fid);
     if (!reported) co_return std::unexpected(std::move(reported.error()));
+    co_await writes_.catch_up_others(fid.slot(), pieces.incarnation(), wait);
     co_return pieces.bytes();
 }
 
@@ -294,7 +303,7 @@ Task<Outcome<std::uint64_t>> ObjectClient::append(fop::Fid fid, std::span<const 
     }
     // The end of the object must not depend on writes that the server may have lost.
     if (writes_.held().holds(fid)) {
-        auto synced = co_await writes_.make_durable(wait);
+        auto synced = co_await writes_.make_durable({.fid = fid}, wait);
         if (!synced) co_return std::unexpected(std::move(synced.error()));
     }
     const auto checksums = checksums_of({.offset = 0, .length = from.size()}, from);
@@ -306,11 +315,10 @@ Task<Outcome<std::uint64_t>> ObjectClient::append(fop::Fid fid, std::span<const 
                               .length = from.size()};
     const bool makes_sense = reply != nullptr && fop::check_range(appended).has_value();
     if (makes_sense) writes_.held().cut(fid, appended, reply->changed.receipt);
-    writes_.end_change();
+    writes_.end_change(fid);
     if (!makes_sense) co_return nonsense();
     const std::uint64_t incarnation = reply->changed.receipt.incarnation;
-    auto caught_up = co_await writes_.catch_up(fid.slot(), incarnation, wait);
-    if (!caught_up) co_return std::unexpected(std::move(caught_up.error()));
+    co_await writes_.catch_up_others(fid.slot(), incarnation, wait);
     co_return appended.offset;
 }
 
@@ -320,8 +328,9 @@ Task<Outcome<void>> ObjectClient::truncate(fop::Fid fid, std::uint64_t size_byte
     if (!answer) co_return std::unexpected(std::move(answer.error()));
     writes_.held().cut(fid, {.offset = size_bytes, .length = fop::kOffsetMax - size_bytes},
                        *receipt_of(*answer));
-    writes_.end_change();
-    co_return co_await writes_.catch_up(fid.slot(), receipt_of(*answer)->incarnation, wait);
+    writes_.end_change(fid);
+    co_await writes_.catch_up_others(fid.slot(), receipt_of(*answer)->incarnation, wait);
+    co_return {};
 }
 
 Task<Outcome<void>> ObjectClient::punch(fop::Fid fid, fop::Range range, Wait wait) {
@@ -329,14 +338,15 @@ Task<Outcome<void>> ObjectClient::punch(fop::Fid fid, fop::Range range, Wait wai
     auto answer = co_await writes_.change(fid, slots_.request(body, wait));
     if (!answer) co_return std::unexpected(std::move(answer.error()));
     writes_.held().clear(fid, range, *receipt_of(*answer));
-    writes_.end_change();
-    co_return co_await writes_.catch_up(fid.slot(), receipt_of(*answer)->incarnation, wait);
+    writes_.end_change(fid);
+    co_await writes_.catch_up_others(fid.slot(), receipt_of(*answer)->incarnation, wait);
+    co_return {};
 }
 
 // -- durability --
 
 Task<Outcome<void>> ObjectClient::sync(Wait wait) {
-    auto durable = co_await writes_.make_durable(wait);
+    auto durable = co_await writes_.make_durable({}, wait);
     if (!durable) co_return durable;
     co_return writes_.report_all_lost();
 }

@@ -68,15 +68,21 @@ struct QuotaUse {
 // writes, and compares them when it reads.
 //
 // Buffered writes are kept until they are durable. When the server shows that it has started anew,
-// those it has lost are written again before the answer that showed it is used, so that reading
-// always finds what was written. Changes wait meanwhile. Of two writes to the same bytes that are
-// in flight at once, either may win.
+// those it has lost are written again: those of an object before the answer about it that showed
+// this is used, so that reading always finds what was written, and those of others of its slot
+// after that. Changes of an object wait while it is written again. Of two writes to the same bytes
+// that are in flight at once, either may win.
 //
-// A lost write is not written again if others may have changed its bytes since, or if the client
-// may no longer write there. This loss is reported once, as kLost with the object and the bytes: by
-// the call that finds it, if that reads or looks up the object; else by the next call about the
-// object, before it does anything, or by the next sync. A sync that reports a loss has made
-// everything else durable. It reports one object at a time: repeat it until it succeeds.
+// A lost write is not written again if others may have changed its bytes since, or if the server
+// refuses it for a reason that lasts: a right that was taken, a disk that is full. This loss is
+// reported once, as kLost with the object and the bytes: by the call that finds it, if that reads
+// or looks up the object; else by the next call about the object, before it does anything, or by
+// the next sync. A sync that reports a loss has made everything else durable. It reports one object
+// at a time: repeat it until it succeeds.
+//
+// What cannot be written again for the moment is tried again by the next calls. Until then calls
+// that look at the object or append to it, and sync, end with the reason. The outcome of any other
+// call does not depend on it; such a call may take ObjectClientOptions::patience longer.
 //
 // Memory that a call borrows stays valid until the call has returned. A call ends by its deadline
 // or its cancel source, or, without either, when the server answers. Lives on the reactor of its

@@ -436,7 +436,8 @@ std::string ObjectBook::judge_problem(const ObjectWish& wish, const Ended& ended
 }
 
 // Each of the ranges is of something that the client has written, that the server may have lost,
-// and that others may have changed since; and it has not been told of it before.
+// and that others may have changed since or a disk may refuse; and it has not been told of it
+// before.
 void ObjectBook::tell_lost(std::uint32_t life, const client::LostWrite& lost) {
     const ObjectWish wish{.kind = WishKind::kWrite, .fid = lost.fid};
     ++now_;
@@ -445,7 +446,8 @@ void ObjectBook::tell_lost(std::uint32_t life, const client::LostWrite& lost) {
     std::vector<Change*> told;
     for (const fop::Range& range : lost.ranges) {
         const std::size_t before = told.size();
-        bool may_be = may_be_gone(lost.fid);
+        // A disk that is full or broken refuses it for good.
+        bool may_be = may_be_gone(lost.fid) || space_excused_ || disks_excused_;
         for (Change& change : changes_) {
             // Of a long one that is under way a part may be lost already.
             const bool is_own = change.life == life && change.fid == lost.fid && change.buffered &&

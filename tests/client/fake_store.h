@@ -96,7 +96,9 @@ public:
     std::set<std::uint16_t> missing;  // Likewise: what was done there is not known either.
     // What is lost is not taken again that begins here.
     std::set<std::uint64_t> overtaken;
-    std::set<std::uint64_t> denied;       // Likewise: its writer may not write any more.
+    std::set<std::uint64_t> denied;  // Likewise: its writer may not write any more.
+    // Likewise, with this status.
+    std::map<std::uint64_t, fop::Status> not_again;
     std::set<std::uint64_t> told_late;    // The replies to writes that begin here take 50 ms.
     std::set<std::uint16_t> written_off;  // Likewise: what was there is lost.
     std::set<std::uint16_t> offline;      // Likewise: in the table only.
@@ -383,6 +385,8 @@ private:
         if (body.lost_in != 0 && overtaken.contains(body.ranges.front().offset)) {
             return refuse(fop::Status::kLost);
         }
+        const auto refused = not_again.find(body.ranges.front().offset);
+        if (body.lost_in != 0 && refused != not_again.end()) return refuse(refused->second);
         if (denied.contains(body.ranges.front().offset)) return refuse(fop::Status::kDenied);
         std::size_t at = 0;
         for (const fop::Range& range : body.ranges) {

@@ -35,7 +35,7 @@ TEST_CASE("client held writes: a later write takes what it covers", "[client]") 
 
     // What is left of the first one.
     held.release(receipt(1));
-    const auto left = held.first_behind(receipt(0));
+    const auto left = held.piece_behind(receipt(0), kOne);
 
     REQUIRE(held.bytes() == 3);
     REQUIRE(left.has_value());
@@ -53,7 +53,7 @@ TEST_CASE("client held writes: later is what the server did later, not what it t
 
         // What is left of the first one, as when a crash has lost the second alone.
         held.release(receipt(1));
-        const auto left = held.first_behind(receipt(1));
+        const auto left = held.piece_behind(receipt(1), kOne);
         REQUIRE(held.bytes() == 3);
         REQUIRE(left->offset == 13);
         REQUIRE(left->bytes == bytes_of(3, 2));
@@ -61,13 +61,13 @@ TEST_CASE("client held writes: later is what the server did later, not what it t
     SECTION("an earlier change that covers it") {
         held.cut(kOne, {.offset = 0, .length = 100}, receipt(1));
         held.clear(kOne, {.offset = 0, .length = 100}, receipt(1));
-        REQUIRE(held.first_behind(receipt(1))->bytes == bytes_of(3, 2));
+        REQUIRE(held.piece_behind(receipt(1), kOne)->bytes == bytes_of(3, 2));
     }
     SECTION("a write of a newer incarnation with a smaller number") {
         held.add(kOne, 13, bytes_of(3, 3), receipt(1, 2));
         held.add(kOne, 13, bytes_of(3, 4), receipt(9, 1));
-        REQUIRE_FALSE(held.first_behind(receipt(0)).has_value());
-        REQUIRE(held.first_behind(receipt(0, 2))->bytes == bytes_of(3, 3));
+        REQUIRE_FALSE(held.piece_behind(receipt(0), kOne).has_value());
+        REQUIRE(held.piece_behind(receipt(0, 2), kOne)->bytes == bytes_of(3, 3));
     }
 }
 
@@ -101,11 +101,11 @@ TEST_CASE("client held writes: what is behind a receipt is of its slot and incar
     HeldWrites held;
     held.add(kOne, 0, bytes_of(1, 1), receipt(5));
     held.add(kOne, 4, bytes_of(1, 1), receipt(8, 2));
-    REQUIRE_FALSE(held.first_behind(receipt(5)).has_value());
-    REQUIRE(held.first_behind(receipt(4))->offset == 0);
-    REQUIRE(held.first_behind(receipt(4, 2))->offset == 4);
-    REQUIRE_FALSE(held.first_behind(receipt(0, 3)).has_value());
-    REQUIRE_FALSE(held.first_behind(receipt(0, 1, 2)).has_value());
+    REQUIRE_FALSE(held.piece_behind(receipt(5), kOne).has_value());
+    REQUIRE(held.piece_behind(receipt(4), kOne)->offset == 0);
+    REQUIRE(held.piece_behind(receipt(4, 2), kOne)->offset == 4);
+    REQUIRE_FALSE(held.piece_behind(receipt(0, 3), kOne).has_value());
+    REQUIRE_FALSE(held.piece_behind(receipt(0, 1, 2), kOne).has_value());
 }
 
 TEST_CASE("client held writes: what is cleared is zeros, and ends where it ended", "[client]") {
@@ -115,7 +115,7 @@ TEST_CASE("client held writes: what is cleared is zeros, and ends where it ended
     SECTION("its end is cleared") {
         held.clear(kOne, {.offset = 15, .length = 100}, receipt(9));
         REQUIRE(held.bytes() == 6);
-        const auto end = held.first_behind(receipt(1));
+        const auto end = held.piece_behind(receipt(1), kOne);
         REQUIRE(end->offset == 24);
         REQUIRE(end->bytes == bytes_of(1, 0));
 
@@ -128,7 +128,7 @@ TEST_CASE("client held writes: what is cleared is zeros, and ends where it ended
     SECTION("its end is not cleared") {
         held.clear(kOne, {.offset = 0, .length = 24}, receipt(9));
         REQUIRE(held.bytes() == 1);
-        REQUIRE(held.first_behind(receipt(0))->bytes == bytes_of(1, 2));
+        REQUIRE(held.piece_behind(receipt(0), kOne)->bytes == bytes_of(1, 2));
     }
     SECTION("nothing is there") {
         held.clear(kOne, {.offset = 25, .length = 10}, receipt(9));
@@ -191,7 +191,7 @@ TEST_CASE("client held writes: whatever is done, they hold the same as a map of 
             REQUIRE(held.bytes() == model.size());
         }
 
-        while (const auto piece = held.first_behind(receipt(0))) {
+        while (const auto piece = held.piece_behind(receipt(0), kOne)) {
             for (std::size_t i = 0; i < piece->bytes.size(); ++i) {
                 const auto found = model.find(piece->offset + i);
                 REQUIRE(found != model.end());

@@ -539,6 +539,168 @@ TEST_CASE("client objects: of two writes the one that the server did later is wr
     REQUIRE(stage.client->held_bytes() == 0);
 }
 
+// -- when writing again fails --
+
+namespace {
+
+// Two objects of one slot, of which one has lost what was written to it.
+struct Losing : Stage {
+    explicit Losing(ObjectClientOptions options = {}) : Stage(std::move(options)) {
+        store.full = {2};
+        lossy = create("lossy");
+        other = create("other");
+        store.full.clear();
+        write(other, 0, "other", kDurable);
+        write(lossy, 3, "lost", kBuffered);
+    }
+    void lose(fop::Status status) {
+        store.not_again[3] = status;
+        crash();
+    }
+    void use_other() {
+        const std::string_view more = "more";
+        const auto bytes = std::as_bytes(std::span(more));
+        REQUIRE(read(other) == "other");
+        REQUIRE(done(client->stat(other, kNoWait)).size_bytes == 5);
+        REQUIRE(done(client->lookup("", "other", kNoWait)).size_bytes == 5);
+        REQUIRE(done(client->append(other, bytes, kNoWait)) == 5);
+        REQUIRE(done(client->append(other, bytes, kNoWait)) == 9);
+        done(client->truncate(other, 9, kNoWait));
+        done(client->punch(other, {.offset = 0, .length = 1}, kNoWait));
+        write(other, 1, "T", kDurable);
+        write(other, 2, "H", kBuffered);
+        REQUIRE(read(other) == std::string("\0THermore", 9));
+    }
+
+    fop::Fid lossy{};
+    fop::Fid other{};
+};
+
+}  // namespace
+
+TEST_CASE("client objects: what is not taken again for a lasting reason is said to be lost, once",
+          "[client]") {
+    const auto status = GENERATE(fop::Status::kNoSpace, fop::Status::kQuota, fop::Status::kCorrupt,
+                                 fop::Status::kReadOnly, fop::Status::kInternal);
+    CAPTURE(fop::to_string(status));
+    Losing stage;
+    stage.lose(status);
+    stage.use_other();
+
+    const auto lost = stage.run(stage.client->stat(stage.lossy, kNoWait));
+    REQUIRE_FALSE(lost.has_value());
+    REQUIRE(lost.error().status == fop::Status::kLost);
+    REQUIRE(lost.error().lost->fid == stage.lossy);
+    REQUIRE_THAT(lost.error().words,
+                 ContainsSubstring("bytes 3 to 6 is lost: the fake store says no"));
+    REQUIRE(stage.read(stage.lossy).empty());
+    stage.done(stage.client->sync(kNoWait));
+    REQUIRE(stage.client->held_bytes() == 0);
+}
+
+TEST_CASE("client objects: a change that is done says so, though what was lost is not taken again",
+          "[client]") {
+    const auto status = GENERATE(fop::Status::kNoSpace, fop::Status::kBusy);
+    const std::string_view text = "text";
+    Losing stage;
+    SECTION("a durable write") {
+        stage.lose(status);
+        stage.write(stage.lossy, 50, text, kDurable);
+    }
+    SECTION("a buffered write") {
+        stage.lose(status);
+        stage.write(stage.lossy, 50, text, kBuffered);
+    }
+    SECTION("a truncate") {
+        stage.lose(status);
+        stage.done(stage.client->truncate(stage.lossy, 5, kNoWait));
+    }
+    SECTION("a punch") {
+        stage.lose(status);
+        stage.done(stage.client->punch(stage.lossy, {.offset = 4, .length = 1}, kNoWait));
+    }
+    stage.store.not_again.clear();
+    const auto synced = stage.status(stage.client->sync(kNoWait));
+    REQUIRE(synced == (status == fop::Status::kBusy ? fop::Status::kDone : fop::Status::kLost));
+}
+
+TEST_CASE("client objects: what is not taken again for a passing reason is tried again",
+          "[client]") {
+    const auto status = GENERATE(fop::Status::kTimedOut, fop::Status::kBusy, fop::Status::kTryAgain,
+                                 fop::Status::kMediumMissing);
+    CAPTURE(fop::to_string(status));
+    const std::string_view more = "more";
+    const auto bytes = std::as_bytes(std::span(more));
+    Losing stage({.patience = 50ms});
+    stage.lose(status);
+    stage.use_other();
+
+    // Not what was not written yet, nor behind it.
+    std::vector<std::byte> into(100);
+    REQUIRE(stage.status(stage.client->read(stage.lossy, 0, into, kNoWait)) == status);
+    REQUIRE(stage.status(stage.client->append(stage.lossy, bytes, kNoWait)) == status);
+    REQUIRE(stage.store.count("append") == 2);
+    REQUIRE(stage.status(stage.client->sync(kNoWait)) == status);
+    REQUIRE(stage.client->held_bytes() == 4);
+
+    stage.store.not_again.clear();
+    const bool syncs_first = GENERATE(false, true);
+    if (syncs_first) stage.done(stage.client->sync(kNoWait));
+    REQUIRE(stage.read(stage.lossy) == std::string("\0\0\0lost", 7));
+    stage.done(stage.client->sync(kNoWait));
+    REQUIRE(stage.client->held_bytes() == 0);
+}
+
+TEST_CASE("client objects: what waits to be written again takes no room from others", "[client]") {
+    Losing stage({.held_bytes_max = 1000, .patience = 50ms});
+    const std::string text(600, 'x');
+    stage.lose(fop::Status::kTryAgain);
+    for (std::uint64_t i = 0; i < 4; ++i) {
+        stage.write(stage.other, i * 600, text, kBuffered);
+        REQUIRE(stage.client->held_bytes() <= 1000);
+    }
+    REQUIRE(stage.read(stage.other, 0, 2400) == std::string(2400, 'x'));
+}
+
+TEST_CASE("client objects: nobody waits for what another object's replay waits for", "[client]") {
+    Losing stage;
+    stage.crash();
+    stage.store.ignored = "write";
+    const auto synced = stage.begin(stage.client->sync(kNoWait));
+    stage.world.run_for(10s);
+    REQUIRE(stage.store.count("write") == 1);
+    const ObjectClient::Wait wait{.deadline = after(stage.world.now(), 1s)};
+    const std::string_view more = "more";
+
+    REQUIRE(stage.done(stage.client->append(stage.other, std::as_bytes(std::span(more)), wait)) ==
+            5);
+    // Its own change does.
+    REQUIRE(stage.status(stage.client->truncate(stage.lossy, 5, wait)) == fop::Status::kTimedOut);
+    REQUIRE(stage.store.count("truncate") == 0);
+    REQUIRE_FALSE(synced->has_value());
+    stage.crash();
+    stage.world.run_for(30s);
+    REQUIRE(synced->has_value());
+    REQUIRE((*synced)->has_value());
+}
+
+TEST_CASE("client objects: a locality that is away stops nobody at another", "[client]") {
+    Losing stage;
+    stage.store.full = {1};
+    const fop::Fid away = stage.create("away");
+    stage.write(away, 0, "away", kBuffered);
+    stage.crash();
+    stage.store.away = {1};
+    const ObjectClient::Wait wait{.deadline = after(stage.world.now(), 20s)};
+
+    stage.use_other();
+    REQUIRE(stage.read(stage.lossy) == std::string("\0\0\0lost", 7));
+    REQUIRE_FALSE(stage.run(stage.client->sync(wait)));
+    stage.store.away.clear();
+    stage.done(stage.client->sync(kNoWait));
+    REQUIRE(stage.read(away) == "away");
+}
+
 TEST_CASE("client objects: held writes stay within their limit", "[client]") {
     Stage stage({.held_bytes_max = 10'000});
     const fop::Fid fid = stage.create("a");

@@ -480,7 +480,9 @@ TEST_CASE("sim objects: what was buffered on a disk that fails is not said to be
     stage.must(stage.play({{.kind = FaultKind::kDisks, .disks = {.flush_error_ppm = 1'000'000}}}));
 
     REQUIRE(stage.book().count("write done") == 1);
-    REQUIRE(stage.book().count("sync read_only") == 1);
+    // The disk takes nothing any more, so it cannot be written again either.
+    REQUIRE(stage.book().count("sync lost") == 1);
+    REQUIRE(stage.book().count("told lost") == 1);
 }
 
 TEST_CASE("sim objects swarm: what clients were told is true, whatever befalls them",
