@@ -9,7 +9,7 @@ namespace fopd::core {
 
 namespace {
 
-// What the kernel registers in one region at most; whole pieces.
+// The most that the kernel registers as one region; a multiple of the buffer size.
 constexpr std::size_t kRegionBytes = 1UL << 30;
 static_assert(kRegionBytes % kBufferBytes == 0);
 
@@ -23,11 +23,11 @@ Result<void> BufferPool::open(std::size_t size_bytes) {
     ENSURE(memory_.empty());
     const std::size_t count = std::max<std::size_t>(size_bytes / kBufferBytes, 1);
     const std::size_t mapped_bytes = count * kBufferBytes;
-    // In huge pages where the size allows: pinning 64 MiB of small ones takes a third of a second.
+    // In huge pages if the size allows: pinning 64 MiB of small pages takes a third of a second.
     void* const mapped = ::mmap(nullptr, mapped_bytes, PROT_READ | PROT_WRITE,
                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (mapped == MAP_FAILED) return std::unexpected(os_error(errno, "map buffers"));
-    ::madvise(mapped, mapped_bytes, MADV_HUGEPAGE);  // Advice: refused, it is only slower.
+    ::madvise(mapped, mapped_bytes, MADV_HUGEPAGE);  // Only advice: without it, mapping is slower.
     memory_ = {static_cast<std::byte*>(mapped), mapped_bytes};
 
     if (const auto attached = attach_all(); !attached) registration_error_ = attached.error();
@@ -88,7 +88,7 @@ Task<Result<BufferPool::Loan>> BufferPool::borrow(WaitOptions options) {
 void BufferPool::give_back(const Buffer& buffer) {
     pieces_.push_back(buffer);
     free_.set(pieces_.size());
-    // It runs in a later turn; who asks until then is behind it.
+    // The waiter runs in a later turn; new callers wait behind it.
     if (waiters_.wake_one()) ++promised_;
 }
 

@@ -21,7 +21,7 @@ constexpr std::uint32_t times_x(std::uint32_t value) {
     return (value >> 1) ^ ((value & 1) != 0 ? kPolynomial : 0);
 }
 
-// tables[k][b]: what byte b does to the checksum when k more bytes follow it.
+// tables[k][b]: the effect of byte b on the checksum when k more bytes follow.
 using Tables = std::array<std::array<std::uint32_t, 256>, 8>;
 
 consteval Tables make_tables() {
@@ -56,8 +56,9 @@ std::uint64_t load_word(const std::byte* from) {
 
 #define FOPD_TARGET_CRC __attribute__((target("sse4.2,pclmul")))
 
-// x^(8 * bytes - 33) modulo the polynomial: a checksum times this, folded by the CRC instruction
-// (x^32) after a carry-less product (x^1), is the checksum with that many zero bytes behind it.
+// x^(8 * bytes - 33) modulo the polynomial. The carry-less product of a checksum and this factor
+// (which adds x^1), folded by the CRC instruction (which adds x^32), is the checksum of the data
+// followed by that many zero bytes.
 consteval std::uint32_t shift_factor(std::size_t bytes) {
     std::uint32_t value = 0x8000'0000;
     for (std::size_t i = 0; i < 8 * bytes - 33; ++i) value = times_x(value);
@@ -73,8 +74,8 @@ FOPD_TARGET_CRC std::uint64_t shifted(std::uint64_t crc) {
     return _mm_crc32_u64(0, static_cast<std::uint64_t>(_mm_cvtsi128_si64(product)));
 }
 
-// The instruction takes three cycles, and one can begin in each: three checksums, of three lanes of
-// Lane bytes, keep it busy.
+// The instruction has a latency of three cycles and a throughput of one per cycle: three
+// independent checksums, over three lanes of Lane bytes each, keep the unit busy.
 template <std::size_t Lane>
 FOPD_TARGET_CRC std::uint64_t add_lanes(std::uint64_t first, const std::byte* at) {
     static_assert(Lane % 8 == 0);
@@ -88,7 +89,7 @@ FOPD_TARGET_CRC std::uint64_t add_lanes(std::uint64_t first, const std::byte* at
     return shifted<2 * Lane>(first) ^ shifted<Lane>(second) ^ third;
 }
 
-// 4 KiB, the block of all we store, is three long lanes and two words.
+// 4 KiB, the block size of all stored data, is three long lanes and two words.
 constexpr std::size_t kLongLane = 1360;
 constexpr std::size_t kShortLane = 128;
 
@@ -126,7 +127,7 @@ Function best_function() {
 
 std::uint32_t choose_first(std::span<const std::byte> bytes, std::uint32_t seed);
 
-// Every thread that finds the chooser here chooses the same.
+// All threads that still find choose_first here choose the same function.
 constinit std::atomic<Function> chosen = choose_first;
 
 std::uint32_t choose_first(std::span<const std::byte> bytes, std::uint32_t seed) {

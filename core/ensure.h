@@ -7,8 +7,8 @@ namespace fopd {
 
 }  // namespace fopd
 
-// A programmer's promise, checked in every build. Never for input, peers, devices or memory: those
-// fail lawfully and are Results.
+// An assertion about the program itself, checked in every build. Never used for input, peers,
+// devices or memory: their failures are expected and are Results.
 // Not named CHECK: Catch2 owns that macro.
 #define ENSURE(expression)                                          \
     do {                                                            \

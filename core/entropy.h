@@ -27,7 +27,7 @@ public:
     void fill(std::span<std::byte> bytes) override;
 };
 
-// For the simulated world, where a run must be the same again.
+// For the simulated world, where a run must be repeatable.
 class SeededEntropy final : public Entropy {
 public:
     explicit SeededEntropy(std::uint64_t seed) : random_(seed) {}

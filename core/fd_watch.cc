@@ -29,7 +29,7 @@ Task<void> FdWatch::stop() {
     waiters_.wake_all();
     if (poll_.in_flight) reactor_.cancel(poll_);
     while (poll_.in_flight) {
-        // No deadline: the kernel answers a cancelled poll at once.
+        // No deadline: the kernel completes a cancelled poll at once.
         [[maybe_unused]] const auto ended = co_await waiters_.wait({});
     }
 }

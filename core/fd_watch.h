@@ -5,11 +5,11 @@
 
 namespace fopd::core {
 
-// Waits for a descriptor that belongs to somebody else's library. One poll is in the kernel at a
-// time, armed anew only after it fired, because a poll that stays armed loses wake-ups with such
-// descriptors. Even so one may be lost: every wait ends after `cap` at the latest, and the owner
-// then looks whether there is something to do, and says so with missed_wake() if there was. The
-// same holds for a descriptor that cannot be polled: no wait ends before its cap.
+// Waits for a descriptor that is owned by another library. At most one poll is in the kernel at a
+// time, and it is issued again only after it has fired, because a poll that stays armed loses
+// wake-ups with such descriptors. A wake-up may still be lost: every wait ends after `cap` at the
+// latest; the owner then checks whether there is work, and reports it with missed_wake() if so. If
+// the descriptor cannot be polled, every wait lasts until its cap.
 class FdWatch {
 public:
     enum class Wake : std::uint8_t { kReady, kCap, kCancelled };
@@ -21,21 +21,21 @@ public:
     FdWatch(const FdWatch&) = delete;
     FdWatch& operator=(const FdWatch&) = delete;
 
-    // Until the descriptor is ready, `cap` has passed, or `cancel` or stop(). One coroutine waits
-    // at a time. Whatever the library needs to hear before its descriptor may be trusted comes
-    // first.
+    // Waits until the descriptor is ready, `cap` has passed, `cancel` is cancelled, or stop() is
+    // called. Only one coroutine may wait at a time. Any call that the library requires before its
+    // descriptor becomes ready must be made first.
     Task<Wake> wait(Duration cap, CancelSource* cancel = nullptr);
 
-    // For a poller, which sleeps with its reactor: has the kernel watch the descriptor until it is
-    // ready once. Idempotent.
+    // For a poller, which sleeps together with its reactor: lets the kernel watch the descriptor
+    // until it is ready once. Idempotent.
     void arm();
-    // Whether the descriptor was ready since it was armed; asked once for each time it was.
+    // Whether the descriptor became ready since it was armed; resets this flag.
     bool take_fired() { return std::exchange(fired_, false); }
 
-    // Takes the poll back from the kernel, for good: every wait is then cancelled.
+    // Cancels the poll permanently; every wait then ends as cancelled.
     Task<void> stop();
 
-    // The cap ended a wait, and there was something to do.
+    // Counts a wait that was ended by its cap although there was work.
     void missed_wake() { reactor_.stats().missed_wakes.add(1); }
 
 private:
@@ -50,7 +50,8 @@ private:
     const std::uint32_t events_;
     Poll poll_{*this};
     WaitQueue waiters_{reactor_};
-    bool fired_ = false;  // The descriptor was ready and nobody has been told yet.
+    bool fired_ = false;  // The descriptor became ready, and take_fired() or a wait has not
+                          // consumed that yet.
     bool stopped_ = false;
 };
 

@@ -20,10 +20,11 @@ constexpr bool kKeepsFrames = true;
 constexpr bool kKeepsFrames = true;
 #endif
 
-// Frames differ by at most this within a class; larger ones than the last class are not kept.
+// Frame sizes in a class differ by at most this; frames larger than the last class are not kept.
 constexpr std::size_t kStepBytes = 64;
 constexpr std::size_t kClassCount = 32;
-// What a thread keeps of a class: enough for what runs at a time, and 4 MiB of all classes at most.
+// Frames of a class that a thread keeps: enough for concurrent tasks, and at most 4 MiB in all
+// classes.
 constexpr std::uint32_t kKeptMax = 128;
 
 constexpr std::size_t class_of(std::size_t size_bytes) {
@@ -34,8 +35,8 @@ struct Kept {
     Kept* next;
 };
 
-// No constructor: to be there from a thread's first instruction on. A thread that ends gives all
-// back; what ends on it still later, from destructors of statics, is not kept.
+// No constructor, so that it is usable from a thread's first instruction. A thread that ends frees
+// all frames; frames freed on it even later, by destructors of statics, are not kept.
 struct Cache {
     ~Cache() {
         is_closed = true;

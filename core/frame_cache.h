@@ -4,15 +4,15 @@
 
 namespace fopd::core {
 
-// Memory for the frames of coroutines. A thread keeps what it gave back, by size and up to a limit,
-// and takes it again without a lock; frames that travel to another thread end in that one's cache.
-// Which memory a frame gets decides nothing else. Sanitizers watch every frame: for them nothing is
-// kept, and keeps_frames() is false.
+// Memory for coroutine frames. Each thread keeps freed frames by size, up to a limit, and reuses
+// them without a lock; a frame freed on another thread goes to that thread's cache. Only addresses
+// depend on the cache, no behaviour. Under sanitizers nothing is kept, so that they can check every
+// frame, and keeps_frames() is false.
 bool keeps_frames();
 void* allocate_frame(std::size_t size_bytes);
 void free_frame(void* frame, std::size_t size_bytes) noexcept;
 
-// A base of a coroutine's promise whose frame comes from the cache.
+// Base class of a coroutine promise whose frame is allocated from the cache.
 struct CachedFrame {
     static void* operator new(std::size_t size_bytes) { return allocate_frame(size_bytes); }
     static void operator delete(void* frame, std::size_t size_bytes) noexcept {

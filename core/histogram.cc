@@ -8,8 +8,8 @@
 
 namespace fopd::core {
 
-// A value of b significant bits falls into group b - 4 (0 for the small ones), by its next four
-// bits.
+// A value with b significant bits belongs to group b - 4 (group 0 for small values); its next four
+// bits select the bucket.
 std::size_t Histogram::bucket_of(std::uint64_t value) {
     if (value < kSubBuckets) return value;
     const auto shift = static_cast<unsigned>(std::bit_width(value)) - 5;

@@ -20,12 +20,13 @@ public:
     std::uint64_t count() const { return count_.load(std::memory_order_relaxed); }
     std::uint64_t sum() const { return sum_.load(std::memory_order_relaxed); }
     std::uint64_t max() const { return max_.load(std::memory_order_relaxed); }
-    // At least this share of the values is not larger than the result, which is at most 1/16 too
-    // large. 0 without values. Requires: 0 <= share <= 1.
+    // The smallest known value such that at least this share of the values is not larger; at most
+    // 1/16 too large. 0 if there are no values. REQUIRES: 0 <= share <= 1.
     std::uint64_t percentile(double share) const;
-    // How many values were at most `limit`; buckets that reach above it do not count.
+    // The number of values that are certainly at most `limit`: buckets that extend above it are not
+    // counted.
     std::uint64_t count_up_to(std::uint64_t limit) const;
-    // Adds what `other` has seen. On the writing thread.
+    // Adds the values of `other`. On the writing thread.
     void merge(const Histogram& other);
 
 private:

@@ -38,7 +38,7 @@ public:
 
     void push_back(T& object) { link_before(head_, object); }
 
-    // Puts the object before the first for which `is_later` holds, or at the end.
+    // Inserts the object before the first one for which `is_later` holds, or at the end.
     template <typename IsLater>
     void insert_before_first(T& object, IsLater is_later) {
         ListNode* place = head_.next_;
@@ -46,19 +46,19 @@ public:
         link_before(*place, object);
     }
 
-    // Requires: not empty.
+    // REQUIRES: not empty.
     T& front() {
         ENSURE(!empty());
         return static_cast<T&>(*head_.next_);
     }
 
-    // Requires: not empty.
+    // REQUIRES: not empty.
     T& back() {
         ENSURE(!empty());
         return static_cast<T&>(*head_.prev_);
     }
 
-    // Takes the oldest out, or returns null.
+    // Removes and returns the oldest object, or returns null.
     T* pop_front() {
         if (empty()) return nullptr;
         T& object = front();
@@ -66,7 +66,8 @@ public:
         return &object;
     }
 
-    // Calls `visit` with each, oldest first. It may take out the one it was called with.
+    // Calls `visit` with each object, oldest first. `visit` may unlink the object that it is called
+    // with.
     template <typename Visit>
     void for_each(Visit visit) {
         for (ListNode* node = head_.next_; node != &head_;) {

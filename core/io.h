@@ -6,19 +6,19 @@
 
 namespace fopd::core {
 
-// The most bytes Linux transfers in one read or write; a larger request is a short one.
+// The most bytes Linux transfers in one read or write; a larger request is cut to this size.
 inline constexpr std::size_t kIoBytesMax = 0x7ffff000;
 
-// An open file, and its place in the ring's table of fixed files if it has one. Whoever opened the
+// An open file, and its slot in the ring's table of fixed files, if any. The code that opened the
 // descriptor closes it, after Reactor::detach().
 struct File {
     int fd = -1;
     std::int32_t slot = -1;
-    bool in_memory = false;  // Reads and writes never wait: they need no ring.
+    bool in_memory = false;  // Reads and writes never block, and need no ring.
 };
 
-// Memory for I/O, and the registered region it lies in if there is one. Borrowed: it stays where it
-// is until the operation's await has returned, also when the operation is cancelled.
+// Memory for I/O, and its registered region, if any. Borrowed: it must stay valid until the
+// operation's await has returned, also if the operation is cancelled.
 struct Buffer {
     std::byte* data = nullptr;
     std::size_t size_bytes = 0;
@@ -27,12 +27,12 @@ struct Buffer {
     std::span<std::byte> span() const { return {data, size_bytes}; }
 };
 
-// A gathering write takes its bytes from where `iovec`s say: the operation's buffer is those, and
-// its size their number.
+// For kGather, the operation's buffer is an array of `iovec`s that name the memory to write, and
+// its size is their number.
 enum class IoCode : std::uint8_t { kNop, kRead, kWrite, kGather, kSync, kSyncData, kPoll };
 
-// One operation handed to a backend: filled in, submitted, completed exactly once. Awaiters derive
-// from it. Neither moved nor destroyed between submission and completion.
+// An operation passed to a backend: filled in, submitted, and completed exactly once. Awaiters
+// derive from it. It must not be moved or destroyed between submission and completion.
 struct IoOp {
     using Complete = void (*)(IoOp&);
 

@@ -13,9 +13,9 @@ struct Label {
     std::string_view value;
 };
 
-// Takes the figures of one look at the metrics. Names are in OpenMetrics form, with the "fopd_" in
-// front and without the "_total" of a counter; `help` is one sentence. All text is borrowed for the
-// call.
+// Receives the figures of one collection of the metrics. Names are in OpenMetrics form, with the
+// prefix "fopd_" and without a counter's suffix "_total"; `help` is one sentence. All text is
+// borrowed during the call.
 class MetricSink {
 public:
     virtual ~MetricSink() = default;
@@ -23,13 +23,13 @@ public:
                          std::span<const Label> labels, double value) = 0;
     virtual void gauge(std::string_view name, std::string_view help, std::span<const Label> labels,
                        double value) = 0;
-    // Of nanoseconds; shown in seconds.
+    // The histogram has nanoseconds, and is exported in seconds.
     virtual void time_histogram(std::string_view name, std::string_view help,
                                 std::span<const Label> labels, const Histogram& value) = 0;
 };
 
-// Something that has figures to show. collect() is called from a thread of its own at any time: it
-// reads Counters and Histograms and never waits for a locality.
+// A source of metrics. collect() may be called at any time, on a separate thread: it reads Counters
+// and Histograms, and never waits for a locality.
 class MetricSource {
 public:
     virtual ~MetricSource() = default;

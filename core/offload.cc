@@ -20,7 +20,7 @@ public:
         ENSURE(options_.thread_count > 0);
     }
 
-    // Those that did start end with the object.
+    // After a failure, the threads that did start are kept until destruction.
     Result<void> grow(unsigned thread_count) override {
         try {
             while (threads_.size() < thread_count) {
@@ -44,8 +44,8 @@ public:
         for (std::thread& thread : threads_) thread.join();
     }
 
-    // Takes a lock for a few instructions: blocking calls are rare and slow, and the threads hold
-    // it as briefly.
+    // Takes a mutex for a few instructions: blocking calls are rare and slow, and the threads hold
+    // the mutex equally briefly.
     bool submit(Job& job) override {
         {
             const std::lock_guard lock(mutex_);

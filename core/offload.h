@@ -44,15 +44,15 @@ public:
 
     virtual ~Offload() = default;
 
-    // At least so many threads from now on. By its owner.
+    // Grows the pool to at least `thread_count` threads. Called by its owner.
     virtual Result<void> grow(unsigned thread_count) = 0;
 
-    // False when the queue is full. From the thread of job.home.
+    // Returns false if the queue is full. Called on the thread of job.home.
     virtual bool submit(Job& job) = 0;
 
-    // Runs `call()` elsewhere and continues on `home` with Result<what it returned>; kNoSpace when
-    // the queue is full. A blocking call cannot be taken back: it has no deadline but its own.
-    // `call` is named by the caller and lives until then.
+    // Runs `call()` on a thread of the pool, and continues on `home` with a Result of its value;
+    // kNoSpace if the queue is full. A blocking call cannot be cancelled and has no deadline except
+    // its own. The caller keeps `call` alive until the await returns.
     template <typename Call>
     Awaiter<Call> run(Reactor& home, Call& call) {
         return {*this, home, call};
@@ -70,7 +70,7 @@ public:
     bool await_ready() const noexcept { return false; }
     bool await_suspend(std::coroutine_handle<> handle) {
         handle_ = handle;
-        accepted_ = true;  // Before the other thread can see it.
+        accepted_ = true;  // Set before the other thread can see the job.
         if (!offload_.submit(*this)) accepted_ = false;
         return accepted_;
     }
@@ -112,17 +112,17 @@ private:
 };
 
 struct OffloadOptions {
-    std::string name = "offload";  // Of the threads, for top and gdb: at most 15 characters.
+    std::string name = "offload";  // The threads' name in top and gdb: at most 15 characters.
     unsigned thread_count = 1;
     std::size_t queue_max = 256;
 };
 
-// Threads of the real world, or why they cannot be had. Destroying it waits for the calls under
-// way; none may be queued. The reactors of all calls outlive it: a thread may still be at the one
-// it has told that a call has ended.
+// Creates real threads, or fails if they cannot be created. The destructor waits for running calls;
+// no call may be queued then. The reactors of all calls must outlive it: a thread may still be
+// inside post() to a reactor that has already received the result.
 Result<std::unique_ptr<Offload>> make_thread_offload(OffloadOptions options);
 
-// The simulated world's.
+// For the simulated world.
 std::unique_ptr<Offload> make_virtual_offload(VirtualWorld& world, OffloadOptions options);
 
 }  // namespace fopd::core

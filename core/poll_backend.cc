@@ -26,7 +26,7 @@ public:
 
     void submit(IoOp& op) override {
         if (op.code == IoCode::kPoll && op.file.fd < 0) {
-            op.result = -EBADF;  // ppoll(2) passes over negative descriptors in silence.
+            op.result = -EBADF;  // ppoll(2) silently ignores negative descriptors.
             done_.push_back(&op);
         } else if (op.code == IoCode::kPoll) {
             polls_.push_back(&op);
@@ -63,7 +63,7 @@ public:
 
     void wake() override {
         const std::uint64_t one = 1;
-        // Fails only when the counter is full, and then the reactor is awake already.
+        // Fails only if the counter is full; the reactor is awake already in that case.
         [[maybe_unused]] const auto written = ::write(wake_fd_, &one, sizeof one);
     }
 
@@ -75,7 +75,7 @@ public:
     void detach_region(const Buffer&) override {}
 
 private:
-    // Null stands for "for ever" in ppoll(2); a very long time does as well here.
+    // ppoll(2) takes null as "no time-out"; a very long one is equivalent here.
     timespec timeout_until(Instant until) {
         if (until == Instant::min()) return {};
         const Duration left = until == kNever ? Duration(1h) : until - clock_.now();
@@ -91,10 +91,10 @@ private:
                 {.fd = op->file.fd, .events = static_cast<short>(op->poll_events), .revents = 0});
         }
         const int ready = ::ppoll(descriptors_.data(), descriptors_.size(), &timeout, nullptr);
-        if (ready <= 0) return;  // Nothing yet, or a signal: the reactor comes again.
+        if (ready <= 0) return;  // Nothing is ready, or a signal came: the reactor calls again.
         if (descriptors_[0].revents != 0) {
             std::uint64_t count = 0;
-            // Non-blocking: whatever is there, it is gone now.
+            // Non-blocking: the counter is zero afterwards in any case.
             [[maybe_unused]] const auto got = ::read(wake_fd_, &count, sizeof count);
         }
         for (std::size_t i = descriptors_.size() - 1; i > 0; --i) {
@@ -110,7 +110,7 @@ private:
     const Clock& clock_;
     const int wake_fd_;
     std::vector<IoOp*> polls_;
-    std::vector<IoOp*> done_;  // Completed by the next wait.
+    std::vector<IoOp*> done_;  // To be completed by the next wait.
     std::vector<pollfd> descriptors_;
 };
 

@@ -12,17 +12,19 @@ namespace fopd::core {
 // during one of its own calls.
 class Poller : public ListNode {
 public:
-    // Whether to look for work a while longer before sleeping: it is unlikely to come soon; others
-    // of late came soon, or not; it is coming right now, though it may take longer to be complete.
+    // Whether the reactor should spin before it sleeps: kNot, because work is unlikely soon;
+    // kIfItPays, if recent spins found work; kAlways, because work is arriving right now, although
+    // completing it may take longer.
     enum class Look : std::uint8_t { kNot, kIfItPays, kAlways };
 
     // Called after the timers and before the coroutines: completes finished operations. Returns
-    // true when it found any.
+    // true if there were any.
     virtual bool poll() = 0;
     // Called after the coroutines: submits the work batched in this turn.
     virtual void flush() = 0;
-    // Nothing is left to do. How long the reactor may sleep unless it is woken: zero when there is
-    // something to do after all. A poller that waits for a descriptor has the kernel watch it now.
+    // Called when there is no work left. Returns how long the reactor may sleep unless it is woken:
+    // zero if there is work after all. A poller that waits for a descriptor now lets the kernel
+    // watch it.
     virtual Duration sleep_max() = 0;
     virtual Look look() const = 0;
 

@@ -15,7 +15,7 @@ std::uint32_t byte_at(std::string_view text, std::size_t index) {
     return static_cast<unsigned char>(text[index]);
 }
 
-// How many characters at the beginning are shown as they are, whatever becomes of quotes.
+// The number of leading characters that need no escape, even with Quotes::kEscape.
 std::size_t count_plain(std::string_view text) {
     const auto is_plain = [](char each) {
         return each >= ' ' && each <= '~' && each != '"' && each != '\\';
@@ -27,7 +27,7 @@ std::size_t count_plain(std::string_view text) {
 
 void append_printable(std::string& out, std::string_view text, Quotes quotes) {
     while (!text.empty()) {
-        // Most text is plain.
+        // Most text is plain, and is copied at once.
         const std::size_t plain = count_plain(text);
         out += text.substr(0, plain);
         text.remove_prefix(plain);

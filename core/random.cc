@@ -36,8 +36,8 @@ std::uint64_t Random::next() {
 
 std::uint64_t Random::below(std::uint64_t bound) {
     ENSURE(bound > 0);
-    // Draws from the uneven top of the range are thrown away, so that every result is equally
-    // likely.
+    // Draws from the incomplete last interval of the range are rejected, so that all results are
+    // equally likely.
     const std::uint64_t uneven = (0 - bound) % bound;
     for (;;) {
         const std::uint64_t draw = next();

@@ -13,12 +13,11 @@ namespace fopd::core {
 
 namespace {
 
-// Coroutines that ask maybe_yield() get this many turns of their loops before I/O has its turn
-// again.
+// The number of maybe_yield() calls per reactor turn that do not suspend.
 constexpr std::uint32_t kTurnBudget = 128;
 // A power of two.
 constexpr std::size_t kReadyAtFirst = 256;
-// After spins that mostly failed, this many sleeps begin without one.
+// After mostly unsuccessful spins, this many sleeps begin without one.
 constexpr std::uint32_t kSpinPause = 64;
 
 void relax_cpu() {
@@ -29,8 +28,8 @@ void relax_cpu() {
 
 }  // namespace
 
-// The outermost frame of a spawned coroutine: owns the task and its place in the gate, is known to
-// the reactor while it lives, and goes away by itself at the end.
+// The outermost frame of a spawned coroutine: owns the task and its gate holder, is in the
+// reactor's list while it lives, and destroys itself at the end.
 struct Reactor::Root {
     struct promise_type : ListNode, CachedFrame {
         promise_type(Reactor* reactor, const Gate::Holder&, const Task<void>&) {
@@ -67,7 +66,7 @@ void Reactor::drop_coroutines() {
         auto& promise = static_cast<Root::promise_type&>(roots_.back());
         std::coroutine_handle<Root::promise_type>::from_promise(promise).destroy();
     }
-    ready_head_ = ready_tail_;  // Also what their destructors woke.
+    ready_head_ = ready_tail_;  // Includes coroutines woken by the destructors.
 }
 
 void Reactor::spawn(Gate& gate, Task<void> task) {
@@ -125,8 +124,8 @@ bool Reactor::turn(Instant now) {
     if (const unsigned delivered = mailbox_.deliver(); delivered > 0) {
         stats_.messages.add(delivered);
     }
-    // No more than are armed now: one that arms itself again for this instant waits for the next
-    // turn.
+    // At most as many as are armed now: a timer that arms itself again for this instant fires in
+    // the next turn.
     std::size_t timers = timers_.count();
     while (timers > 0 && timers_.fire_next(now_)) {
         stats_.timers_fired.add(1);
@@ -145,7 +144,7 @@ bool Reactor::ask_pollers() {
     return found;
 }
 
-// Behind what is ready, so that it is not in the way of what the pollers have brought.
+// Placed after the ready coroutines, so that it does not delay work that the pollers have brought.
 void Reactor::begin_long_step() {
     LongStepAwaiter* const next = long_steps_.pop_front();
     long_step_taken_ = next != nullptr;
@@ -186,7 +185,7 @@ void Reactor::wait_for_work() {
     sleeping_.store(false, std::memory_order_relaxed);
 }
 
-// One that must not is heard, then one that must.
+// A poller with kNot has priority, then one with kAlways.
 Poller::Look Reactor::look() {
     bool never = false;
     bool always = false;
@@ -261,7 +260,7 @@ Result<std::uint32_t> IoAwaiter::failed() const {
     if (end_ == End::kNotStarted) {
         return std::unexpected(Error{.code = Errc::kCancelled, .context = "I/O"});
     }
-    // What a worker thread of the kernel had begun ends as interrupted.
+    // The kernel reports EINTR if it cancels an operation that a worker thread has already begun.
     if (end_ != End::kNatural && (result == -ECANCELED || result == -EINTR)) {
         const Errc reason = end_ == End::kDeadline ? Errc::kTimedOut : Errc::kCancelled;
         return std::unexpected(Error{.code = reason, .context = "I/O"});
@@ -283,7 +282,7 @@ void IoAwaiter::on_complete(IoOp& op) {
     self.reactor_.schedule(self.handle_);
 }
 
-// The operation ends when the kernel says so: until then it may still write to the buffer.
+// The operation ends when the kernel completes it: until then the kernel may write to the buffer.
 void IoAwaiter::on_time(Timer& timer) {
     auto& self = static_cast<IoAwaiter&>(timer);
     self.unlink();

@@ -6,23 +6,23 @@
 
 namespace fopd {
 
-// The kinds of failure a caller may want to treat differently. Codes of the operating system are
-// translated at the edge and kept in Error::os_errno.
+// The kinds of failure that a caller may want to treat differently. Codes of the operating system
+// are translated where they occur, and kept in Error::os_errno.
 enum class Errc : std::uint8_t {
     kIo,           // The device or the kernel failed the operation.
     kNoSpace,      // A bounded resource is used up: memory, disk, a queue.
     kTimedOut,     // The deadline passed first.
-    kCancelled,    // The caller, or whoever stops it, asked to give up. Always passed on.
-    kCorrupt,      // Bytes are not what they were when they were written.
-    kBusy,         // Somebody else holds it; trying again may help.
-    kInvalid,      // The request makes no sense, whenever it is made.
-    kNotFound,     // There is no such thing.
+    kCancelled,    // The operation was given up on request. Always passed on.
+    kCorrupt,      // Bytes have changed since they were written.
+    kBusy,         // In use elsewhere; a retry may succeed.
+    kInvalid,      // The request is wrong, whenever it is made.
+    kNotFound,     // Does not exist.
     kDenied,       // Not allowed.
-    kClosed,       // What was asked is stopping or stopped.
-    kUnsupported,  // This kernel, provider or device cannot do it.
+    kClosed,       // The called object is stopping or stopped.
+    kUnsupported,  // This kernel, provider or device does not support it.
 };
 
-// Why there is no value: 16 trivially copyable bytes.
+// The reason for a failure: 16 trivially copyable bytes.
 struct [[nodiscard]] Error {
     Errc code;
     std::int32_t os_errno = 0;  // 0 when the operating system was not involved.
@@ -34,10 +34,10 @@ static_assert(sizeof(Error) == 16);
 template <typename T>
 using Result = std::expected<T, Error>;
 
-// "timed out", "no space", …: the word for messages and metrics labels.
+// "timed out", "no space", …: used in messages and metrics labels.
 const char* to_string(Errc code);
 
-// One line for people: context, kind and the operating system's own words.
+// One line for users: context, kind, and the operating system's message.
 std::string describe(const Error& error);
 
 // The Error for a (positive) errno value.

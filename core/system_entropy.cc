@@ -7,7 +7,8 @@
 
 namespace fopd::core {
 
-// The kernel's generator is ready long before any service starts; without it there is no going on.
+// The kernel's generator is initialised long before services start; without it the daemon cannot
+// continue.
 void SystemEntropy::fill(std::span<std::byte> bytes) {
     while (!bytes.empty()) {
         const ssize_t got = ::getrandom(bytes.data(), bytes.size(), 0);

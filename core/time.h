@@ -8,8 +8,8 @@ namespace fopd {
 // A span of time.
 using Duration = std::chrono::nanoseconds;
 
-// The time line of a world: CLOCK_MONOTONIC in the real one, invented in the simulated one. It has
-// no now(): the time is read from a core::Clock or a core::Reactor somebody handed over.
+// The time line of a world: CLOCK_MONOTONIC in the real one, virtual in the simulated one. It has
+// no now(): the time is read from a core::Clock or a core::Reactor passed in.
 struct TimeLine {
     using rep = Duration::rep;
     using period = Duration::period;
@@ -18,13 +18,13 @@ struct TimeLine {
     static constexpr bool is_steady = true;
 };
 
-// A point on that line.
+// A point on the time line.
 using Instant = TimeLine::time_point;
 
 // Later than every deadline: "no deadline".
 inline constexpr Instant kNever = Instant::max();
 
-// Nanoseconds since 1970 UTC, for logs and records only; no decision depends on it.
+// Nanoseconds since 1970 UTC, for logs and records only; must not affect decisions.
 struct WallTime {
     std::int64_t unix_ns = 0;
 };
@@ -36,7 +36,7 @@ using std::chrono_literals::operator""s;
 using std::chrono_literals::operator""min;
 using std::chrono_literals::operator""h;
 
-// For people and for figures, never for arithmetic on deadlines.
+// For display and metrics, never for arithmetic on deadlines.
 constexpr double in_seconds(Duration span) {
     return std::chrono::duration<double>(span).count();
 }

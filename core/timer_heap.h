@@ -31,7 +31,7 @@ private:
 
     Fire fire_;
     TimerHeap* heap_ = nullptr;
-    std::size_t index_ = 0;  // Its place in the heap while armed.
+    std::size_t index_ = 0;  // Its index in the heap while armed.
 };
 
 // The armed timers of one reactor, earliest first; equal deadlines in arming order. Arming and
@@ -43,7 +43,7 @@ public:
     TimerHeap(const TimerHeap&) = delete;
     TimerHeap& operator=(const TimerHeap&) = delete;
 
-    // Arms `timer`; one that is armed already moves to the new deadline, as if armed anew.
+    // Arms `timer`; if it is armed already, moves it to the new deadline, as if armed anew.
     void arm(Timer& timer, Instant deadline);
 
     bool empty() const { return heap_.empty(); }
@@ -51,7 +51,7 @@ public:
     // The earliest deadline, or kNever.
     Instant next_deadline() const { return heap_.empty() ? kNever : heap_.front().deadline; }
 
-    // Fires the earliest timer due at `now`; false when there is none.
+    // Fires the earliest timer due at `now`; false if there is none.
     bool fire_next(Instant now);
 
 private:
@@ -59,7 +59,7 @@ private:
 
     struct Slot {
         Instant deadline;
-        std::uint64_t order;  // Counts arms; decides between equal deadlines.
+        std::uint64_t order;  // Counts calls of arm(); orders equal deadlines.
         Timer* timer;
     };
     static bool earlier(const Slot& a, const Slot& b) {
@@ -71,8 +71,8 @@ private:
     void sift_up(std::size_t index, const Slot& slot);
     void sift_down(std::size_t index, const Slot& slot);
 
-    std::vector<Slot>
-        heap_;  // Four children each: fewer levels, one cache line of children or two.
+    std::vector<Slot> heap_;  // Each node has four children: fewer levels, and its children are in
+                              // one or two cache lines.
     std::uint64_t arm_count_ = 0;
 };
 

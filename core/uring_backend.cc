@@ -21,13 +21,13 @@ namespace fopd::core {
 
 namespace {
 
-// Without them liburing waits with a time-out of its own in the ring, or completions get lost.
+// Without these, liburing puts its own time-outs into the ring, or completions may be lost.
 constexpr unsigned kFeaturesNeeded = IORING_FEAT_EXT_ARG | IORING_FEAT_NODROP;
-constexpr std::uint64_t kIgnored = 0;  // user_data of submissions whose completion means nothing.
+constexpr std::uint64_t kIgnored = 0;  // user_data of submissions whose completion is ignored.
 
 struct Opcode {
     std::uint8_t plain;
-    std::uint8_t in_region;  // The same with a registered buffer.
+    std::uint8_t in_region;  // The opcode with a registered buffer.
     std::uint32_t flags;
 };
 // In the order of IoCode.
@@ -41,10 +41,10 @@ constexpr std::array kOpcodes{
     Opcode{.plain = IORING_OP_POLL_ADD, .in_region = IORING_OP_POLL_ADD, .flags = 0},
 };
 static_assert(kOpcodes.size() == static_cast<std::size_t>(IoCode::kPoll) + 1);
-// The poll events are given as the kernel of a little-endian machine reads them.
+// The kernel expects the poll events in little-endian order.
 static_assert(std::endian::native == std::endian::little);
 
-// Hands out the places of one of the ring's tables.
+// Assigns the slots of one of the ring's tables.
 class Slots {
 public:
     void resize(std::uint32_t count) {
@@ -68,9 +68,9 @@ public:
         : clock_(clock), ring_(ring), wake_fd_(wake_fd), disabled_(disabled) {}
 
     ~UringBackend() override {
-        // Ring descriptors are registered for a thread, and liburing takes this one's back by its
-        // number alone: on another thread that may be the number of a ring in use. The kernel
-        // refuses the number put in its place.
+        // A ring descriptor is registered per thread, and liburing unregisters it by its number
+        // alone: on another thread, that may be the number of a ring in use. The kernel refuses the
+        // invalid number set here.
         if (enabled_by_ != std::this_thread::get_id()) ring_.enter_ring_fd = -1;
         io_uring_queue_exit(&ring_);
         ::close(wake_fd_);
@@ -102,7 +102,7 @@ public:
             done_.push_back(&op);
             return;
         }
-        // Not before those that came earlier.
+        // Operations that are queued already go first.
         io_uring_sqe* sqe = waiting_head_ == nullptr ? io_uring_get_sqe(&ring_) : nullptr;
         if (sqe == nullptr) [[unlikely]]
             sqe = next_sqe();
@@ -113,7 +113,7 @@ public:
             return;
         }
         prepare(*sqe, op);
-        // A flush is a thread's of the kernel: it may begin while this turn goes on.
+        // The kernel runs a flush on a thread: it can begin while this turn continues.
         if (op.code == IoCode::kSyncData && !disabled_) io_uring_submit(&ring_);
     }
 
@@ -128,7 +128,8 @@ public:
     }
 
     void abandon(IoOp& op) override {
-        // The kernel may still write to the buffer: whoever destroys a frame waits for it first.
+        // The kernel may still write to the buffer: the owner of the frame must wait for the
+        // completion first.
         ENSURE(!op.in_flight);
     }
 
@@ -137,7 +138,8 @@ public:
         refill();
         const bool block = done_.empty() && until > Instant::min();
         if (block) {
-            // Without room for everything, look again soon: the queue empties with this submission.
+            // If the submission queue has no room for everything, waits only briefly: submitting
+            // empties it.
             const bool complete =
                 arm_wake() && waiting_head_ == nullptr && cancel_requests_.empty();
             wait_in_kernel(complete ? until : std::min(until, clock_.now() + 1ms));
@@ -153,12 +155,13 @@ public:
 
     void wake() override {
         const std::uint64_t one = 1;
-        // Fails only when the counter is full, and then the reactor is awake already.
+        // Fails only if the counter is full; the reactor is awake already in that case.
         [[maybe_unused]] const auto written = ::write(wake_fd_, &one, sizeof one);
     }
 
     Result<File> attach(int fd) override {
-        // The kernel would have a thread of its own read each block, at the price of two wake-ups.
+        // The kernel would use a thread of its own for each read of such a file, at the cost of two
+        // wake-ups.
         if (is_in_memory(fd)) return File{.fd = fd, .in_memory = true};
         const std::int32_t slot = file_slots_.take();
         if (slot < 0) return File{.fd = fd};
@@ -203,7 +206,7 @@ private:
                                                     &tag, 1);
     }
 
-    // The first wait decides whose ring it is.
+    // The thread of the first wait becomes the ring's owner.
     void enable() {
         if (!disabled_) return;
         // Not io_uring_enable_rings(): the shared liburing 2.3 declares but does not export it.
@@ -212,7 +215,7 @@ private:
         ENSURE(enabled == 0);
         disabled_ = false;
         enabled_by_ = std::this_thread::get_id();
-        io_uring_register_ring_fd(&ring_);  // Saves a look-up in each enter; works without, too.
+        io_uring_register_ring_fd(&ring_);  // Saves a look-up in each enter; optional.
     }
 
     io_uring_sqe* next_sqe() {
@@ -228,7 +231,7 @@ private:
         return io_uring_get_sqe(&ring_);
     }
 
-    // Prepares what found no free entry before, and the requests to cancel.
+    // Prepares operations that found no free entry before, and cancellations.
     void refill() {
         while (waiting_head_ != nullptr) {
             io_uring_sqe* const sqe = sqe_or_flush();
@@ -248,7 +251,7 @@ private:
         }
     }
 
-    // Straight through for every operation: the entry's fields that one has no use for are zero.
+    // No branches per operation: fields that an operation does not use are zero.
     static void prepare(io_uring_sqe& sqe, IoOp& op) {
         const Opcode& opcode = kOpcodes[static_cast<std::size_t>(op.code)];
         const bool fixed_file = op.file.slot >= 0;
@@ -259,12 +262,12 @@ private:
                          op.offset);
         sqe.flags = fixed_file ? IOSQE_FIXED_FILE : 0;
         sqe.buf_index = static_cast<std::uint16_t>(fixed_buffer ? op.buffer.region : 0);
-        // One word, read as what the operation understands by it.
+        // One word, which each operation interprets in its own way.
         sqe.poll32_events = opcode.flags | op.poll_events;
         sqe.user_data = reinterpret_cast<std::uint64_t>(&op);
     }
 
-    // One read of the wake-up counter is in the kernel whenever the reactor sleeps.
+    // Whenever the reactor sleeps, a read of the wake-up counter is pending in the kernel.
     bool arm_wake() {
         if (wake_armed_) return true;
         io_uring_sqe* const sqe = sqe_or_flush();
@@ -291,7 +294,7 @@ private:
         io_uring_submit_and_wait_timeout(&ring_, &first, 1, &span, nullptr);
     }
 
-    // True when the kernel has completions that only an io_uring_enter() shows.
+    // Returns true if the kernel has completions that only io_uring_enter() makes visible.
     bool kernel_has_work() const {
         return (__atomic_load_n(ring_.sq.kflags, __ATOMIC_RELAXED) &
                 (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)) != 0;
@@ -302,8 +305,8 @@ private:
         for (IoOp* op : finishing_) finish(*op, op->result);
         finishing_.clear();
 
-        // What a completion submits may flush the queue and complete in turn: only what is there
-        // now.
+        // Completions may submit operations that complete at once, so only those present now are
+        // processed.
         const unsigned count = io_uring_cq_ready(&ring_);
         const unsigned head = *ring_.cq.khead;
         for (unsigned i = 0; i < count; ++i)
@@ -322,7 +325,8 @@ private:
 
     void finish(IoOp& op, std::int32_t result) {
         ENSURE(op.in_flight);
-        // A cancel request for what has ended must not meet a later operation at the same address.
+        // A pending cancellation of a completed operation must not hit a later operation at the
+        // same address.
         if (!cancel_requests_.empty()) std::erase(cancel_requests_, &op);
         op.in_flight = false;
         op.result = result;
@@ -349,19 +353,19 @@ private:
     bool wake_armed_ = false;
     Slots file_slots_;
     Slots region_slots_;
-    IoOp* waiting_head_ = nullptr;  // Operations for which the submission queue had no room.
+    IoOp* waiting_head_ = nullptr;  // Operations that found no room in the submission queue.
     IoOp* waiting_tail_ = nullptr;
     std::vector<IoOp*> cancel_requests_;
-    std::vector<IoOp*> done_;  // Without the ring; completed by the next wait.
+    std::vector<IoOp*> done_;  // Completed without the ring; delivered by the next wait.
     std::vector<IoOp*> finishing_;
 };
 
 struct Attempt {
     unsigned flags;
-    const char* without;  // What the log says is missing when this attempt is the one that worked.
+    const char* without;  // The missing feature to log if this attempt succeeds.
 };
 
-// Opens the ring with the best flags this kernel takes.
+// Creates the ring with the best flags that this kernel accepts.
 int open_ring(const UringOptions& options, io_uring& ring, bool& disabled, EventSink& events) {
     constexpr unsigned kDeferred = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN |
                                    IORING_SETUP_TASKRUN_FLAG | IORING_SETUP_R_DISABLED;
@@ -399,7 +403,7 @@ int open_ring(const UringOptions& options, io_uring& ring, bool& disabled, Event
     return failed;
 }
 
-// The first operation the reactor needs and this kernel does not know, or null.
+// The first operation that the reactor needs and this kernel lacks, or null.
 const char* missing_operation(io_uring& ring) {
     struct Needed {
         int code;

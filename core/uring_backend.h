@@ -14,18 +14,18 @@ struct UringOptions {
     std::uint32_t submission_entries = 512;
     std::uint32_t file_slots = 256;
     std::uint32_t region_slots = 64;
-    // A kernel thread takes submissions without a system call, and a core for itself.
+    // A kernel thread takes submissions without a system call; it occupies a core of its own.
     bool sqpoll = false;
 };
 
-// The real world's backend: one io_uring. The kernel's features are probed: a line in the log says
-// what is not to be had and what is used in its place. Made on any thread, then used by the one
-// that waits first. Fails with kUnsupported or kNoSpace where there is no ring to be had at all.
+// The real world's backend: one io_uring. Probes the kernel's features, and logs which are missing
+// and what is used instead. May be created on any thread, and then belongs to the first thread that
+// waits. Fails with kUnsupported or kNoSpace if no ring can be created.
 Result<std::unique_ptr<Backend>> make_uring_backend(const Clock& clock, EventSink& events,
                                                     UringOptions options = {});
 
-// What to tell the administrator when make_uring_backend() failed: names the sysctl, the
-// container's filter or the limit that is in the way.
+// The advice for the administrator after make_uring_backend() failed: names the sysctl, the
+// container's filter or the limit that is responsible.
 std::string explain_no_uring(const Error& error);
 
 }  // namespace fopd::core

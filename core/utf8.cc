@@ -14,7 +14,7 @@ std::optional<DecodedCharacter> decode_utf8(std::string_view text) {
     const std::uint32_t first = byte(0);
     if (first < 0x80) return DecodedCharacter{first, 1};
 
-    // The length follows from the first byte, and the smallest value that needs this length.
+    // The first byte determines the length, and the smallest value that needs this length.
     const std::size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
     if (first < 0xc2 || first > 0xf4 || text.size() < length) return std::nullopt;
     std::uint32_t code_point = first & (0xffU >> (length + 1));

@@ -12,21 +12,20 @@ struct DecodedCharacter {
     std::size_t size_bytes;
 };
 
-// Nothing when `text` is empty or does not start with well-formed UTF-8: overlong forms, surrogates
-// and values above U+10FFFF are not.
+// Nothing if `text` is empty or does not start with well-formed UTF-8: overlong forms, surrogates
+// and values above U+10FFFF are refused.
 std::optional<DecodedCharacter> decode_utf8(std::string_view text);
 
 bool is_utf8(std::string_view text);
 
-// C0 and C1 controls, line and paragraph separators, byte order marks, and the characters that
-// change the direction of what follows: never right in a configuration or a log, harmful on a
-// terminal.
+// C0 and C1 controls, line and paragraph separators, byte order marks, and characters that change
+// the direction of text: never valid in a configuration or a log, and harmful on a terminal.
 bool is_control(char32_t code_point);
 
-// Requires: is_utf8(text).
+// REQUIRES: is_utf8(text).
 bool has_control(std::string_view text);
 
-// The number of characters. Requires: is_utf8(text).
+// The number of characters. REQUIRES: is_utf8(text).
 std::size_t count_characters(std::string_view text);
 
 }  // namespace fopd::core

@@ -12,7 +12,7 @@ namespace {
 constexpr Duration kCallMin = 20us;
 constexpr Duration kCallMax = 5ms;
 
-// Models the threads as so many calls at a time, each for a while drawn from the seed.
+// Models the threads as a number of concurrent calls, each with a duration drawn from the seed.
 class VirtualOffload final : public Offload {
 public:
     VirtualOffload(VirtualWorld& world, const OffloadOptions& options)
@@ -42,7 +42,7 @@ private:
     VirtualWorld& world_;
     const std::size_t queue_max_;
     std::vector<Instant> threads_busy_until_;
-    std::vector<Instant> starts_;  // When the queued calls will begin.
+    std::vector<Instant> starts_;  // The start times of the queued calls.
 };
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace fopd::core {
 
 namespace {
 
-// 2020-01-01: the simulated world's history begins here.
+// 2020-01-01: the start of the simulated wall clock.
 constexpr std::int64_t kEpochUnixNs = 1'577'836'800LL * 1'000'000'000;
 constexpr Duration kIoDelayMin = 10us;
 constexpr Duration kIoDelayMax = 300us;
@@ -71,10 +71,10 @@ public:
         }
     }
 
-    // The next instant at which this reactor has something to do.
+    // The next instant at which this reactor has work.
     Instant due_at() const {
         if (held_back) return stalled_until;
-        // Ready by the hand of somebody outside its turns: a test, or another reactor's coroutine.
+        // Work from outside its turns: from a test, or from another reactor's coroutine.
         if (reactor->work_waiting()) return std::max(world_.now_, stalled_until);
         const Instant io = pending_.empty() ? kNever : pending_.front().at;
         return std::max(std::min(io, reactor->next_deadline()), stalled_until);
@@ -85,7 +85,7 @@ public:
     Reactor* reactor = nullptr;
     Instant stalled_until = Instant::min();
     bool runnable = false;
-    bool held_back = false;  // Had something to do while it was stalled.
+    bool held_back = false;  // It had work while it was stalled.
 
 private:
     struct Pending {
@@ -94,7 +94,7 @@ private:
         bool cancelled;
     };
 
-    // After those of the same instant: equal times in the order of submission.
+    // After entries with the same time: equal times stay in the order of submission.
     void insert(const Pending& pending) {
         const auto place = std::ranges::upper_bound(pending_, pending.at, {}, &Pending::at);
         pending_.insert(place, pending);

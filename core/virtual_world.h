@@ -11,13 +11,13 @@
 
 namespace fopd::core {
 
-// The simulated world: one thread, a seed, a time line of its own, and any number of reactors that
-// take turns. Which of those that have something to do goes next is drawn from the seed; when none
-// has, the time jumps to the next deadline. The same seed and the same code give the same run,
-// which trace_hash() witnesses.
+// The simulated world: one thread, a seed, a virtual time line, and any number of reactors that
+// take turns. Each next turn goes to a reactor with work, drawn from the seed; if no reactor has
+// work, the time jumps to the next deadline. The same seed and the same code give the same run,
+// which trace_hash() verifies.
 //
-// File operations are really carried out, when they complete: after a delay drawn from the seed.
-// There are no foreign descriptors to poll (kUnsupported).
+// File operations are really executed, at their completion: after a delay drawn from the seed.
+// Foreign descriptors cannot be polled (kUnsupported).
 class VirtualWorld {
 public:
     explicit VirtualWorld(std::uint64_t seed);
@@ -33,23 +33,25 @@ public:
     Random& random() { return random_; }
     std::uint64_t seed() const { return seed_; }
 
-    // Lets one reactor have one turn, after moving the time on if it must. False when nothing is
-    // left to happen, or nothing before `limit`; the time is then `limit`, unless that is kNever.
+    // Runs one turn of one reactor, after advancing the time if necessary. Returns false if nothing
+    // is left to happen, or nothing before `limit`; the time is then `limit`, unless that is
+    // kNever.
     bool step(Instant limit = kNever);
     void run_until(Instant end);
     void run_for(Duration span) { run_until(after(now_, span)); }
 
-    // Runs `task` on `reactor` to its end. Empty when the world came to rest first: the task waits
-    // for something that will never happen.
+    // Runs `task` on `reactor` to its end. Returns nothing if the world came to rest first: the
+    // task waits for an event that will never happen.
     template <typename T>
     std::optional<T> run(Reactor& reactor, Task<T> task);
-    // True when it ended.
+    // Returns true if the task ended.
     bool run(Reactor& reactor, Task<void> task);
 
-    // The reactor has no turn before `until`: its process is stopped, or its core taken away.
+    // The reactor gets no turn before `until`, as if its process was stopped or its core taken
+    // away.
     void stall(const Reactor& reactor, Instant until);
 
-    // Adds what a test or a component wants the hash to cover.
+    // Includes `value` in the trace hash.
     void trace(std::uint64_t value) { trace_hash_ = mix(trace_hash_, value); }
     std::uint64_t trace_hash() const { return trace_hash_; }
 
@@ -75,8 +77,8 @@ private:
     Instant now_{};
     VirtualClock clock_;
     std::uint64_t trace_hash_;
-    std::uint64_t reactor_count_ = 0;  // Ever made: their names in the trace.
-    Gate tasks_;                       // Of run(): one that never ended goes with its reactor.
+    std::uint64_t reactor_count_ = 0;  // Reactors created so far; numbers them in the trace.
+    Gate tasks_;  // For tasks of run(): an unfinished one is destroyed with its reactor.
     std::vector<VirtualBackend*> backends_;
     std::vector<VirtualBackend*> runnable_;
 };

@@ -7,8 +7,8 @@
 
 namespace fopd::core {
 
-// Coroutines of one reactor that wait for something, oldest first. The building block of whatever
-// can be waited for; like a condition variable it carries no state: look again after the wait.
+// Coroutines of one reactor that wait for a condition, oldest first. Like a condition variable it
+// has no state of its own: check the condition again after the wait.
 class WaitQueue {
 public:
     class Waiter;
@@ -22,7 +22,7 @@ public:
     Waiter wait(WaitOptions options);
 
     bool empty() const { return waiters_.empty(); }
-    // Wakes the oldest; it runs in a later turn. False when nobody waits.
+    // Wakes the oldest waiter, which runs in a later turn. False if there is none.
     bool wake_one();
     void wake_all() {
         while (wake_one()) {
@@ -30,8 +30,8 @@ public:
     }
 
 private:
-    // A waiter is in two lists at a time, this one and its CancelSource's; the type tells them
-    // apart.
+    // A waiter is in two lists at a time, this one and its CancelSource's; the node types
+    // distinguish them.
     class Place : public ListNode {};
 
     Reactor& reactor_;
