@@ -22,8 +22,9 @@ struct EpochRules {
     // Starts when the first participant is ready for the next epoch. Participants that are not
     // ready when it expires are left out of that epoch.
     Duration timeout = 5s;
-    // What two have said becomes one, as long as the shorter of them. In any order and grouping the
-    // same. `into` may be where `one` is. Null: they have nothing to say.
+    // Combines the data of two participants into one result, as long as the shorter of them. Must
+    // be associative and commutative. `into` may be the same memory as `one`. Null: participants
+    // contribute no data.
     void (*combine)(std::span<std::byte> into, std::span<const std::byte> one,
                     std::span<const std::byte> other) = nullptr;
     // Converts data from a participant of the other byte order to this host's order.
@@ -33,10 +34,10 @@ struct EpochRules {
 // Callback interface of a participant.
 class Participant {
 public:
-    // The epoch that it asked for has begun; `data` is what all have said for it, and borrowed for
-    // the call. Or there is none, and why: kCancelled after last_epoch(). Once for each
-    // next_epoch() that was taken, perhaps from within. It is ready for the next one within the
-    // timeout.
+    // Called exactly once for each accepted next_epoch(), possibly from within it. The requested
+    // epoch has begun; `data` is the combined data of all participants, borrowed during the call.
+    // Or the epoch failed with an error: kCancelled after last_epoch(). The participant must be
+    // ready for the next epoch within the timeout.
     virtual void on_epoch(Result<EpochNumber> epoch, std::span<const std::byte> data) = 0;
 
 protected:
@@ -51,12 +52,12 @@ public:
 
     virtual const EpochRules& rules() const = 0;
 
-    // The participant is ready for the epoch after `current`, and says `data` for it, which is
-    // copied. Refused, without a call: kInvalid when `current` is neither kFirstEpoch nor the epoch
-    // it is in, or the data too long; kBusy when it is waiting already.
+    // The participant is ready for the epoch after `current`, and contributes `data`, which is
+    // copied. Errors, without a later callback: kInvalid if `current` is neither kFirstEpoch nor
+    // the participant's epoch, or the data is too long; kBusy if it is waiting already.
     virtual Result<void> next_epoch(EpochNumber current, std::span<const std::byte> data,
                                     Participant& participant) = 0;
-    // The participant leaves, at once. It may come back as one that knows no epoch.
+    // The participant leaves immediately. It may rejoin with kFirstEpoch.
     virtual void last_epoch(EpochNumber current) = 0;
 };
 

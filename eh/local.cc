@@ -7,8 +7,8 @@
 
 namespace fopd::eh {
 
-// Whoever is ready again while it hears of an epoch is called by the outermost call: the stack does
-// not grow with the epochs.
+// If the participant becomes ready again within on_epoch(), the outermost call starts the next
+// epoch: the stack does not grow.
 Result<void> LocalEpochHandler::next_epoch(EpochNumber current, std::span<const std::byte> data,
                                            Participant& participant) {
     const bool knows = is_member_ && current == epoch_;
@@ -27,7 +27,7 @@ Result<void> LocalEpochHandler::next_epoch(EpochNumber current, std::span<const 
     while (ready_ != nullptr) {
         is_member_ = true;
         ++epoch_;
-        // Copied: what is said from within for the next one takes its place.
+        // Copied, because next_epoch() called from within replaces it.
         const auto said = data_;
         const std::size_t size_bytes = size_bytes_;
         std::exchange(ready_, nullptr)->on_epoch(epoch_, std::span(said).first(size_bytes));

@@ -6,7 +6,7 @@
 
 namespace fopd::eh {
 
-// Epochs of a participant that has no peers: each begins as soon as it is ready.
+// Epochs of a participant without peers: each epoch begins as soon as the participant is ready.
 class LocalEpochHandler final : public EpochHandler {
 public:
     explicit LocalEpochHandler(EpochRules rules = {}) : rules_(rules) {}
@@ -18,11 +18,11 @@ public:
 
 private:
     const EpochRules rules_;
-    EpochNumber epoch_ = kFirstEpoch;  // The last that has begun.
-    bool is_member_ = false;           // It is in that epoch.
-    Participant* ready_ = nullptr;     // Waits for the next one.
-    bool calling_ = false;             // on_epoch() is under way.
-    std::size_t size_bytes_ = 0;       // Of what was said for the next one.
+    EpochNumber epoch_ = kFirstEpoch;  // The newest epoch.
+    bool is_member_ = false;           // The participant is in that epoch.
+    Participant* ready_ = nullptr;     // Set while it waits for the next epoch.
+    bool calling_ = false;             // on_epoch() is running.
+    std::size_t size_bytes_ = 0;       // Of the data for the next epoch.
     std::array<std::byte, kEpochBytesMax> data_{};
 };
 
