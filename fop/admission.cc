@@ -7,7 +7,7 @@ std::optional<KnownKey> Admission::find(const Identity& claimed) const {
     if (claimed.kind != AuthKind::kNone) {
         if (keys != nullptr) known = keys->find(claimed.kind, claimed.key_id);
         if (!known) return std::nullopt;
-        // All peers share a key, and each says which one it is.
+        // All peers share one key, and each states its own name.
         if (claimed.kind == AuthKind::kPeer) known->identity.name = claimed.name;
     } else {
         if (!unauthenticated) return std::nullopt;

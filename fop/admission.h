@@ -13,14 +13,14 @@ struct Admission {
     // The rights of unauthenticated clients; empty: such clients are refused.
     std::optional<Rights> unauthenticated = {};
 
-    // Whom a client becomes that claims this kind, key, name and user, once it has proved the key.
-    // Nothing when there is no such key, or a key is needed and none is named.
+    // The identity of a client that claims this kind, key, name and user, provided that it proves
+    // the key. Nothing if there is no such key, or a key is required and none is named.
     std::optional<KnownKey> find(const Identity& claimed) const;
-    // Whether who became this at an earlier time would become the same now.
+    // Whether a client with this identity would get the same identity now.
     bool still_holds(const Identity& identity) const;
 };
 
-// Whether it may act for the user it names.
+// Whether it may act for the user that it names.
 bool may_act(const KnownKey& known);
 
 }  // namespace fopd::fop

@@ -14,14 +14,14 @@
 
 namespace fopd::fop {
 
-// The client memory that a transfer goes to or comes from, as its owner has sealed it.
+// The client memory that a transfer reads or writes, sealed by the client.
 using SealedDescriptor = std::array<std::byte, 64>;
 
-// What a fop and its reply say beyond what all have in common; a struct for each type in kFopTypes.
-// A payload is no part of the body: it travels beside it. Texts and lists are borrowed: for the
-// call when writing, from the message when reading; fop/borrowed.h copies them.
+// The bodies: the fields of a fop and its reply that are specific to its type; a struct for each
+// type in kFopTypes. The payload is separate from the body. Texts and lists are borrowed: during
+// the call when writing, from the message when reading; fop/borrowed.h copies them.
 
-// Numbers or pairs of them; equal when what they refer to is.
+// A span of numbers or small structs, compared by contents.
 template <typename T>
 class List : public std::span<const T> {
 public:
@@ -39,7 +39,7 @@ struct PingReply {
     bool operator==(const PingReply&) const = default;
 };
 
-// The payload comes back.
+// The payload is returned.
 struct Echo {
     bool operator==(const Echo&) const = default;
 };
@@ -56,20 +56,20 @@ struct BulkEcho {
 };
 struct BulkEchoReply {
     std::uint64_t bytes = 0;
-    std::uint32_t crc = 0;  // CRC32C of what was pulled.
+    std::uint32_t crc = 0;  // CRC32C of the pulled bytes.
     bool operator==(const BulkEchoReply&) const = default;
 };
 
-// -- what all that changes objects has in common --
+// -- common to all changes of objects --
 
-// When a change is acknowledged: as soon as all can see it, or when it outlives the server too.
+// When a change is acknowledged: when it is durable, or as soon as it is visible.
 enum class Durability : std::uint8_t { kDurable = 0, kBuffered = 1 };
 
 // The position of a change in the log of a slot. Within one incarnation, when a change is durable,
 // all changes at lower positions are durable too.
 struct Receipt {
-    std::uint64_t incarnation = 0;  // Of the slot: greater each time its log was opened.
-    std::uint64_t seq = 0;  // Rises with each change, also from one incarnation to the next.
+    std::uint64_t incarnation = 0;  // Of the slot; increases each time its log is opened.
+    std::uint64_t seq = 0;  // Increases with each change, also from one incarnation to the next.
     std::uint16_t slot = 0;
     friend bool operator==(const Receipt&, const Receipt&) = default;
 };
@@ -89,7 +89,7 @@ struct Attributes {
     Fid fid{};
     std::uint64_t size_bytes = 0;
     std::uint64_t version = 0;
-    std::uint64_t created_ns = 0;  // Since 1970.
+    std::uint64_t created_ns = 0;  // Nanoseconds since 1970.
     std::uint64_t changed_ns = 0;
     std::uint64_t allocated_bytes = 0;
     std::uint64_t incarnation = 0;  // Of the slot.
@@ -100,18 +100,18 @@ struct Attributes {
     friend bool operator==(const Attributes&, const Attributes&) = default;
 };
 
-// -- the whole node --
+// -- queries about the node --
 
-// Which slots there are, as SlotEntry in the payload.
+// The slots, as SlotEntry in the payload.
 struct Slots {
     bool operator==(const Slots&) const = default;
 };
 struct SlotsReply {
-    std::uint64_t version = 0;  // Greater whenever a slot came, went or moved.
+    std::uint64_t version = 0;  // Increases whenever a slot is added, removed or moved.
     bool operator==(const SlotsReply&) const = default;
 };
 
-// How much room there is, by pool as PoolEntry in the payload.
+// The space in total and per pool, as PoolEntry in the payload.
 struct Statfs {
     bool operator==(const Statfs&) const = default;
 };
@@ -123,10 +123,10 @@ struct StatfsReply {
     bool operator==(const StatfsReply&) const = default;
 };
 
-// -- names; the pool is that of the request's header --
+// -- names; the pool is named in the request's header --
 
-// An empty object on a slot the client chose: it asks the same one again when it repeats itself.
-// One that has the name already is replaced, unless that is refused.
+// Creates an empty object on a slot that the client chose; a resent request must name the same
+// slot. Replaces an object of the same name, unless no_replace is set.
 struct Create {
     std::string_view name{};   // May be empty: an object without a name.
     std::string_view group{};  // Empty: the creator's first one.
@@ -163,17 +163,17 @@ struct StatReply {
 // Objects by their names, in the order of the bytes, as ListEntry in the payload.
 struct ListObjects {
     std::string_view prefix{};    // Bytes; it may end within a character.
-    std::string_view cursor{};    // Of the reply before; empty: from the beginning.
+    std::string_view cursor{};    // From the previous reply; empty: from the beginning.
     std::uint16_t count_max = 0;  // 0: as many as fit.
     bool operator==(const ListObjects&) const = default;
 };
 struct ListObjectsReply {
-    std::string_view cursor{};  // To go on from.
-    bool end = false;           // There is no more.
+    std::string_view cursor{};  // For the next request.
+    bool end = false;           // The list is complete.
     bool operator==(const ListObjectsReply&) const = default;
 };
 
-// Only of what `which` names.
+// Changes only the attributes named in `which`.
 struct SetAttributes {
     static constexpr std::uint8_t kOwner = 1;
     static constexpr std::uint8_t kGroup = 2;
@@ -191,8 +191,8 @@ struct SetAttributesReply {
     bool operator==(const SetAttributesReply&) const = default;
 };
 
-// Of these two, `from` is empty or the only name with which the object may still be meant:
-// not_found when it has another one by now. The fid leads to the slot that remembers the reply.
+// In these two, `from` is empty, or the name that the object must still have: otherwise not_found.
+// The fid determines the slot that stores the reply.
 struct Rename {
     Fid fid{};
     std::string_view from{};
@@ -217,8 +217,8 @@ struct DeleteReply {
 
 // -- bytes; checksums are CRC32C of the pieces of the ranges, see fop/range.h --
 
-// Into the memory of `target`; without one, into the payload of the reply. Either holds what there
-// is of each range before the end of the object, one behind the other.
+// Into the memory of `target`; without one, into the payload of the reply. In both, the existing
+// bytes of each range (up to the end of the object) follow each other.
 struct Read {
     Fid fid{};
     List<Range> ranges{};
@@ -227,23 +227,24 @@ struct Read {
 };
 struct ReadReply {
     std::uint64_t bytes = 0;
-    std::uint64_t size_bytes = 0;  // Of the object: it says how much of each range is there.
+    std::uint64_t size_bytes = 0;  // Of the object; determines how much of each range exists.
     std::uint64_t version = 0;
     std::uint64_t incarnation = 0;  // Of the slot.
     List<std::uint32_t> checksums{};
     bool operator==(const ReadReply&) const = default;
 };
 
-// From the memory of `source`, or else from the payload: the bytes of the ranges, one behind the
-// other. All of it is written, or nothing.
+// The bytes of the ranges, one after the other, from the memory of `source`, or else from the
+// payload. All of them are written, or none.
 struct Write {
     Fid fid{};
     List<Range> ranges{};
     List<std::uint32_t> checksums{};
     std::optional<SealedDescriptor> source{};
     Durability durability = Durability::kDurable;
-    // Not 0: it was acknowledged as buffered in this incarnation of the slot, which has lost it. It
-    // is refused as kLost where others may have changed the bytes after that incarnation.
+    // If not 0: the write was acknowledged as buffered in this incarnation of the slot, which has
+    // lost it. It is refused as kLost if other clients may have changed the bytes after that
+    // incarnation.
     std::uint64_t lost_in = 0;
     bool operator==(const Write&) const = default;
 };
@@ -252,9 +253,9 @@ struct WriteReply {
     bool operator==(const WriteReply&) const = default;
 };
 
-// Behind the end. The checksums are those of the range from 0, wherever it will lie. Always
-// durable: bytes that were lost could not be put back where the reply said they are, for somebody
-// else's may lie there by then.
+// Appends at the end of the object. The checksums are computed as for a range at offset 0, whatever
+// the final offset is. Always durable: lost bytes could not be written again at the acknowledged
+// offset, because another append may have used it by then.
 struct Append {
     Fid fid{};
     std::uint64_t length = 0;
@@ -289,10 +290,10 @@ struct PunchReply {
     bool operator==(const PunchReply&) const = default;
 };
 
-// Makes durable what was acknowledged before: of the slots of the receipts, or of all slots. The
-// reply has a receipt for each, in the same order: the slot's incarnation now, and up to where the
-// changes of the asked incarnation are durable. Where that is before the asked one, the changes
-// behind it are lost, and the status is kLost.
+// Makes acknowledged changes durable: on the slots of the given receipts, or on all slots. The
+// reply has a receipt for each, in the same order: the slot's present incarnation, and the position
+// up to which changes of the asked incarnation are durable. If that is below the asked position,
+// the changes after it are lost, and the status is kLost.
 struct Sync {
     List<Receipt> receipts{};
     bool operator==(const Sync&) const = default;
@@ -302,12 +303,12 @@ struct SyncReply {
     bool operator==(const SyncReply&) const = default;
 };
 
-// -- whole objects: nobody sees them before they are committed --
+// -- uploads: whole objects that are invisible until committed --
 
 struct UploadBegin {
     std::string_view name{};
     std::string_view group{};
-    std::uint64_t size_bytes = 0;  // As far as it is known; 0: it is not.
+    std::uint64_t size_bytes = 0;  // The expected size; 0: unknown.
     std::uint16_t slot = 0;
     std::uint16_t mode = 0;
     bool no_replace = false;
@@ -318,7 +319,7 @@ struct UploadBeginReply {
     bool operator==(const UploadBeginReply&) const = default;
 };
 
-// Acknowledged as buffered. Whole blocks, but for the last one of the object.
+// Acknowledged as buffered. Whole blocks, except for the last one of the object.
 struct UploadWrite {
     Fid fid{};
     Range range{};
@@ -331,9 +332,9 @@ struct UploadWriteReply {
     bool operator==(const UploadWriteReply&) const = default;
 };
 
-// Makes all of it durable and visible. The server holds `blocks` different blocks, or some of them
-// were lost and the status is kLost: those acknowledged in another incarnation than the reply's are
-// to be written again.
+// Makes the whole upload durable and visible. The server must have `blocks` different blocks;
+// otherwise some were lost, and the status is kLost: the client must write again those acknowledged
+// in an incarnation other than the reply's.
 struct UploadCommit {
     Fid fid{};
     std::uint64_t size_bytes = 0;
@@ -354,21 +355,22 @@ struct UploadAbortReply {
     bool operator==(const UploadAbortReply&) const = default;
 };
 
-// -- the whole node again --
+// -- queries about the node, continued --
 
-// What owners have in a pool and may have, as QuotaEntry in the payload: all of them and the pools
-// for an administrator, else what is the caller's. The pool is that of the header; none means all.
+// Use and limits of owners in a pool, as QuotaEntry in the payload: for an administrator, all
+// owners and the pools; otherwise only the caller's own. The pool is named in the header; none
+// means all.
 struct Quota {
-    std::string_view cursor{};  // Of the reply before; empty: from the beginning.
+    std::string_view cursor{};  // From the previous reply; empty: from the beginning.
     bool operator==(const Quota&) const = default;
 };
 struct QuotaReply {
-    std::string_view cursor{};  // To go on from.
-    bool end = false;           // There is no more.
+    std::string_view cursor{};  // For the next request.
+    bool end = false;           // The list is complete.
     bool operator==(const QuotaReply&) const = default;
 };
 
-// An alternative's index is its type in the unions of wire.fbs; monostate: none, or none we know.
+// An alternative's index is its type in the unions of wire.fbs; monostate: none, or an unknown one.
 using RequestBody =
     std::variant<std::monostate, Ping, Echo, BulkEcho, Slots, Statfs, Create, Lookup, Stat,
                  ListObjects, SetAttributes, Rename, Delete, Read, Write, Append, Truncate, Punch,

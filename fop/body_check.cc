@@ -32,7 +32,7 @@ Result<void> check_new_object(std::string_view name, std::string_view group, std
     return check_optional_name(name);
 }
 
-// Bytes that come with a request, or from the memory of its sender.
+// Checks bytes that come with a request or from its sender's memory.
 template <typename Body>
 Result<void> check_incoming(const Body& body, std::span<const Range> ranges, PayloadBytes payload) {
     const auto named = check_fid(body.fid);
@@ -47,7 +47,7 @@ Result<void> check_incoming(const Body& body, std::span<const Range> ranges, Pay
     return {};
 }
 
-// What has nothing that could be wrong.
+// For bodies without fields to check.
 template <typename Body>
 Result<void> check(const Body& /*body*/, PayloadBytes /*payload*/) {
     return {};
@@ -172,7 +172,7 @@ bool is_short(const List<Receipt>& receipts) {
     return receipts.size() <= kReceiptsMax;
 }
 
-// The numbers of a reply that say how long something is.
+// Checks the lengths that a reply states.
 template <typename Body>
 bool has_short_numbers(const Body& /*body*/) {
     return true;

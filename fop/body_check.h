@@ -5,12 +5,12 @@
 
 namespace fopd::fop {
 
-// Whether what a request says makes sense at all, whatever there is on the server: names, limits,
-// and that payload, ranges and checksums belong together. kInvalid with the reason as its context.
-// What the readers hand out without a fault was checked.
+// Whether a request is valid in itself, whatever the state of the server: names, limits, and that
+// payload, ranges and checksums match. kInvalid with the reason as context. The message readers
+// apply this check; requests without a fault have passed it.
 Result<void> check_request(const Request& request);
 
-// Whether a reply keeps the limits of what a body may borrow, and of the lengths it tells.
+// Whether a reply respects the limits of borrowed texts and lists, and of the lengths it states.
 bool is_bounded(const ReplyBody& body);
 
 }  // namespace fopd::fop

@@ -14,7 +14,7 @@ namespace flat = flatbuffers;
 using FlatBuilder = flat::FlatBufferBuilder;
 using Written = flat::Offset<void>;
 
-// Lists are handed out as they lie in the message.
+// Lists are returned as they are in the message, without a copy.
 static_assert(std::endian::native == std::endian::little);
 static_assert(sizeof(Range) == sizeof(wire::Range) && alignof(Range) == alignof(wire::Range));
 static_assert(sizeof(Receipt) == sizeof(wire::Receipt) &&
@@ -32,7 +32,7 @@ wire::Receipt to_wire(const Receipt& receipt) {
     return {receipt.incarnation, receipt.seq, receipt.slot};
 }
 
-// Element by element, so that what is between their numbers is zero.
+// Copied element by element, so that padding is zero.
 template <typename T>
 auto list(FlatBuilder& builder, const List<T>& items) {
     using Wire = decltype(to_wire(std::declval<T>()));
@@ -289,7 +289,7 @@ std::size_t borrowed_max(const Variant& body) {
     return total;
 }
 
-// -- reading. False: it is not as it has to be. --
+// -- reading; the functions return false if the data is malformed --
 
 bool read(const flat::String* from, std::string_view& to) {
     to = text_of(from);
@@ -299,7 +299,7 @@ bool read(const flat::Vector<std::uint32_t>* from, List<std::uint32_t>& to) {
     if (from != nullptr) to = List<std::uint32_t>(from->data(), from->size());
     return true;
 }
-// That a list of structs lies where they may is not verified by FlatBuffers.
+// FlatBuffers does not verify the alignment of lists of structs.
 template <typename Wire, typename T>
 bool read(const flat::Vector<const Wire*>* from, List<T>& to) {
     if (from == nullptr) return true;
@@ -349,14 +349,14 @@ bool read(const wire::AttributesReply& from, Attributes& to) {
            read(from.group(), to.group) && read(from.name(), to.name);
 }
 
-// A table without fields.
+// For a table without fields.
 template <typename Wire, typename Body>
 bool read(const Wire& /*from*/, Body& /*to*/)
     requires(std::is_empty_v<Body>)
 {
     return true;
 }
-// A reply that says no more than what became of the object, or what it is like.
+// For replies that contain only the result of a change, or only attributes.
 template <typename Body>
 bool read(const wire::ChangeReply& from, Body& to)
     requires requires { to.changed; }
@@ -410,7 +410,7 @@ bool read(const wire::ReadRequest& from, Read& to) {
            read(from.target(), to.target);
 }
 bool read(const wire::WriteRequest& from, Write& to) {
-    // Whether there is such a one is checked with all else.
+    // check_request() checks the value.
     to.durability = static_cast<Durability>(from.durability());
     to.lost_in = from.lost_in();
     return read(from.fid(), to.fid) && read(from.ranges(), to.ranges) &&
@@ -509,7 +509,7 @@ bool read(const wire::UploadCommitReply& from, UploadCommitReply& to) {
     return read(from.receipt(), to.receipt);
 }
 
-// Makes the body of the variant that belongs to a table.
+// Constructs the variant's body for a table.
 template <typename Body, typename Variant, typename Wire>
 bool take(const Wire* from, Variant& body) {
     return from != nullptr && read(*from, body.template emplace<Body>());

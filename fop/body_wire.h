@@ -8,7 +8,7 @@
 #include "fop/bodies.h"
 #include "fop/wire_generated.h"
 
-// The bodies as they lie in the envelope: for the writer and the readers of messages alone.
+// The bodies as encoded in the envelope; used only by the message writer and readers.
 namespace fopd::fop {
 
 // -- writing --
@@ -25,13 +25,14 @@ inline flatbuffers::Offset<flatbuffers::Vector<std::uint8_t>> wire_bytes(
     return builder.CreateVector(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
 }
 
-// The most that a text or list takes: with its length, a zero behind texts, and alignment.
+// The most bytes that a text or list takes, including its length, a text's final zero, and
+// alignment.
 constexpr std::size_t list_bytes_max(std::size_t bytes) {
     return bytes + 12;
 }
 
-// The most that a body takes, its alignment and the shape of its table included, without what it
-// borrows; and what that takes.
+// The most bytes that a body takes, including alignment and its vtable, but without borrowed texts
+// and lists; the functions below return the size of those.
 inline constexpr std::size_t kBodyBytesMax = 256;
 std::size_t borrowed_wire_bytes_max(const RequestBody& body);
 std::size_t borrowed_wire_bytes_max(const ReplyBody& body);
@@ -41,7 +42,7 @@ flatbuffers::Offset<void> write_body(flatbuffers::FlatBufferBuilder& builder,
 flatbuffers::Offset<void> write_body(flatbuffers::FlatBufferBuilder& builder,
                                      const ReplyBody& body);
 
-// -- reading, of what was verified; what comes out borrows the envelope --
+// -- reading verified messages; the results borrow from the envelope --
 
 inline std::string_view text_of(const flatbuffers::String* string) {
     return string == nullptr ? std::string_view()
@@ -53,9 +54,9 @@ inline std::span<const std::byte> bytes_of(const flatbuffers::Vector<std::uint8_
     return std::as_bytes(std::span(list->data(), list->size()));
 }
 
-// False: the body of a type we know is not as it has to be.
+// Returns false if the body of a known type is malformed.
 bool read_body(const wire::Request& request, RequestBody& body);
-// A body that is missing where there should be one, or is larger than any, leaves none.
+// A body that is missing or too large is left out.
 ReplyBody read_body(const wire::Reply& reply);
 
 }  // namespace fopd::fop

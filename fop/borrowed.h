@@ -9,10 +9,10 @@
 #include "core/ensure.h"
 #include "fop/bodies.h"
 
-// The texts and lists that a body borrows: how long they are, and how to keep them.
+// The texts and lists that a body borrows: their size, and how to copy them.
 namespace fopd::fop {
 
-// Calls `visit` with each; it may replace what it is given.
+// Calls `visit` with each text and list, which it may replace.
 template <typename Body, typename Visit>
 constexpr void for_each_borrowed(Body& body, Visit& visit) {
     if constexpr (requires { body.ranges; }) visit(body.ranges);
@@ -27,7 +27,7 @@ constexpr void for_each_borrowed(Body& body, Visit& visit) {
     if constexpr (requires { body.attributes; }) for_each_borrowed(body.attributes, visit);
 }
 
-// Where each of them may lie.
+// The alignment of each copy.
 inline constexpr std::size_t kBorrowedAlignment = 8;
 
 inline std::span<const std::byte> bytes_of_borrowed(std::string_view text) {
@@ -38,7 +38,7 @@ std::span<const std::byte> bytes_of_borrowed(const List<T>& list) {
     return std::as_bytes(static_cast<const std::span<const T>&>(list));
 }
 
-// How much room keep_borrowed() needs. `Variant` is RequestBody or ReplyBody.
+// The room that keep_borrowed() needs. `Variant` is RequestBody or ReplyBody.
 template <typename Variant>
 std::size_t borrowed_bytes(const Variant& body) {
     std::size_t total = 0;
@@ -50,8 +50,8 @@ std::size_t borrowed_bytes(const Variant& body) {
     return total;
 }
 
-// Copies what a body borrows, which borrows it from there from then on. Requires: as much room as
-// it needs, at a multiple of kBorrowedAlignment.
+// Copies the borrowed texts and lists into `room`, from which the body borrows them afterwards.
+// REQUIRES: borrowed_bytes() of room, aligned to kBorrowedAlignment.
 template <typename Variant>
 void keep_borrowed(Variant& body, std::span<std::byte> room) {
     ENSURE(reinterpret_cast<std::uintptr_t>(room.data()) % kBorrowedAlignment == 0);

@@ -12,7 +12,7 @@
 
 namespace fopd::fop {
 
-// Numbers on the wire are little endian, wherever they lie.
+// Numbers on the wire are little endian, at any alignment.
 template <std::unsigned_integral T>
 T load_little(const std::byte* from) {
     T value;
@@ -35,7 +35,7 @@ void store_little(std::byte* to, T value) {
     }
 }
 
-// Parses fixed layouts. Reading past the end gives zeros and makes ok() false for good, so the
+// Parses fixed layouts. Reading past the end gives zeros and makes ok() false permanently, so the
 // caller needs to check only once, at the end.
 class ByteReader {
 public:
@@ -60,14 +60,14 @@ public:
         const auto from = take(to.size());
         if (!from.empty()) std::memcpy(to.data(), from.data(), to.size());
     }
-    // A byte with the length, then the text.
+    // A length byte, followed by the text.
     std::string_view short_text() {
         const auto text = take(number<std::uint8_t>());
         return {reinterpret_cast<const char*>(text.data()), text.size()};
     }
 
     bool ok() const { return ok_; }
-    // Everything was there, and nothing is left.
+    // All reads succeeded, and no bytes are left.
     bool complete() const { return ok_ && bytes_.empty(); }
 
 private:
@@ -75,7 +75,7 @@ private:
     bool ok_ = true;
 };
 
-// Builds fixed layouts. Requires: the buffer has room for everything that is written.
+// Builds fixed layouts. REQUIRES: the buffer has room for everything that is written.
 class ByteWriter {
 public:
     explicit ByteWriter(std::span<std::byte> into) : into_(into) {}

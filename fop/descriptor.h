@@ -24,8 +24,8 @@ struct Descriptor {
     DescriptorUse use = DescriptorUse::kPeerReads;
     std::uint64_t session = 0;
     std::uint64_t operation = 0;  // The id of the request.
-    std::uint64_t address = 0;    // As the transport counts.
-    std::uint64_t key = 0;        // The transport's, random.
+    std::uint64_t address = 0;    // As the transport defines it.
+    std::uint64_t key = 0;        // The transport's random access key.
     std::uint64_t bytes = 0;
 
     friend bool operator==(const Descriptor&, const Descriptor&) = default;
@@ -38,11 +38,11 @@ struct DescriptorNeed {
     DescriptorUse use = DescriptorUse::kPeerReads;
     std::uint64_t session = 0;
     std::uint64_t operation = 0;
-    std::uint64_t bytes = 0;  // At least so many.
+    std::uint64_t bytes = 0;  // At least this many.
 };
 
-// The descriptor if it was sealed with this key and allows what is needed. kInvalid for what is
-// none, kDenied for one that was not sealed so or does not allow it; the reason is the context.
+// The descriptor, if it was sealed with this key and allows the needed access. kInvalid if it is
+// malformed, kDenied if the seal or the access does not match; the reason is the context.
 Result<Descriptor> check_descriptor(std::span<const std::byte> bytes, const MacKey& key,
                                     const DescriptorNeed& need);
 

@@ -14,18 +14,18 @@ namespace fopd::fop {
 // The lane of a fop: each lane has its own credits and queues.
 enum class Lane : std::uint8_t { kControl, kData };
 
-// What a client that does not know what became of a fop does.
+// What a client does if it does not know whether a fop was executed.
 enum class Repeat : std::uint8_t {
-    kIdempotent,  // It asks again.
-    kOnce,        // It asks again the same life of the server, which remembers what it has run.
-    kRecorded,    // It asks again: the store remembers, over lives of the server, what was run.
+    kIdempotent,  // Sends it again.
+    kOnce,  // Sends it again in the same incarnation of the server, which remembers executed fops.
+    kRecorded,  // Sends it again: the reply is stored durably, over incarnations of the server.
 };
 
-// What a request may bring, or its reply take along, beyond the body.
+// The payload that a request or its reply may have in addition to the body.
 enum class Payload : std::uint8_t {
     kNone,
-    kInline,   // In the messages, both ways.
-    kBulk,     // Through memory the client has opened.
+    kInline,   // In the messages, in both directions.
+    kBulk,     // Through memory that the client has opened.
     kListing,  // In the reply.
     kOut,      // In the reply, or through memory.
     kIn,       // In the request, or through memory.
@@ -34,14 +34,14 @@ constexpr bool request_may_carry(Payload payload) {
     return payload == Payload::kInline || payload == Payload::kIn;
 }
 
-// One row for each type of fop, here and nowhere else. To add one: its bodies in bodies.h and at
-// the end of the unions of wire.fbs, its row, its conversion in body_wire.cc, what must hold for it
-// in body_check.cc, its seeds for the fuzzer.
+// The only table of fop types, one row for each. To add a type: add its bodies in bodies.h and at
+// the end of the unions of wire.fbs, its row here, its conversion in body_wire.cc, its checks in
+// body_check.cc, and its seeds for the fuzzer.
 struct FopType {
     std::uint16_t number;  // On the wire: never reused.
     std::string_view name;
     std::string_view summary;
-    Rights rights;  // All of these are needed.
+    Rights rights;  // All of these are required.
     Lane lane;
     Repeat repeat;
     Payload payload;
@@ -229,7 +229,7 @@ consteval bool names_differ() {
 }
 static_assert(names_differ(), "two types of fop share a name");
 
-// nullptr: no type we know.
+// nullptr: unknown type.
 constexpr const FopType* find_fop_type(std::uint16_t number) {
     const auto* const row = std::ranges::lower_bound(kFopTypes, number, {}, &FopType::number);
     return row != kFopTypes.end() && row->number == number ? &*row : nullptr;

@@ -8,13 +8,13 @@
 namespace fopd::fop {
 namespace {
 
-// One answer for a key nobody has, a key somebody else has, and a proof that is wrong.
+// The same answer for an unknown key, another principal's key, and a wrong proof.
 constexpr std::string_view kNotProved = "not authenticated";
 constexpr std::string_view kKeyNeeded = "a key is needed here";
 constexpr std::string_view kOver = "the handshake is over";
 
-// Both machines end their messages alike: the transcript takes in what precedes the MAC, the MAC is
-// over the transcript, and the transcript takes in the MAC.
+// Both machines end their messages in the same way: the transcript adds the bytes before the MAC,
+// the MAC covers the transcript, and the transcript adds the MAC.
 FinishMac take_in(Transcript& transcript, const Key& key, std::span<const std::byte> body) {
     transcript.add(body);
     const FinishMac mac = keyed_hash(key, {transcript.value()});
@@ -22,7 +22,7 @@ FinishMac take_in(Transcript& transcript, const Key& key, std::span<const std::b
     return mac;
 }
 
-// Puts the MAC of the message encoded at the start of `outgoing` into its place.
+// Writes the MAC of the message encoded at the start of `outgoing`.
 void seal(Transcript& transcript, const Key& key, std::span<const std::byte> encoded,
           std::span<std::byte> outgoing) {
     const auto body = without_mac(encoded);
@@ -34,7 +34,7 @@ RefusalReason reason_of(const Error& error) {
     return error.code == Errc::kUnsupported ? RefusalReason::kVersion : RefusalReason::kMalformed;
 }
 
-// The peer's reason, or that it had none we understand.
+// The peer's reason, or a default if the reason is unknown.
 Refusal refused_by_peer(std::span<const std::byte> bytes) {
     const auto refused = decode_refused(bytes);
     if (!refused) {
@@ -192,7 +192,8 @@ HandshakeStep ServerHandshake::on_client_hello(std::span<const std::byte> bytes,
     if (!known_ && hello->auth == AuthKind::kNone) {
         return refuse(RefusalReason::kAuthenticationNeeded, kKeyNeeded);
     }
-    // An unknown key goes on with one nobody has, and so fails where a wrong one does.
+    // For an unknown key, continues with a random one, and so fails at the same step as with a
+    // wrong key.
     const Key shared_before = known_ ? known_->key : Key(secret.last<32>());
 
     transcript_.add(bytes);
@@ -219,7 +220,7 @@ HandshakeStep ServerHandshake::on_client_finish(std::span<const std::byte> bytes
     if (!finish) return refuse(reason_of(finish.error()), finish.error().context);
     const bool is_proved = proves(bytes);
     take_in(transcript_, keys_->client_finish, without_mac(bytes));
-    // The key may have been taken away, and what goes with it changed, since the hello.
+    // The key may have been revoked, or its rights changed, since the hello.
     auto known = admission.find(*claimed_);
     if (!known && claimed_->kind == AuthKind::kNone) {
         return refuse(RefusalReason::kAuthenticationNeeded, kKeyNeeded);

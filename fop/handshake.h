@@ -16,8 +16,9 @@
 
 namespace fopd::fop {
 
-// Two machines that turn received messages into messages to send, until both sides know that the
-// other holds the same key and saw the same bytes. They do no I/O; deadlines are their owner's.
+// Two state machines that turn received messages into messages to send, until each side knows that
+// the other has the same key and saw the same bytes. They do no I/O; deadlines are up to their
+// owner.
 //
 //     client                              server
 //     ConnectHello  ─────────────────────►
@@ -31,7 +32,7 @@ namespace fopd::fop {
 // message does not show its sender: a server that cannot find the sender otherwise calls
 // is_promised() or proves() first, and ignores a message that fails the check.
 
-// What both saw before the handshake began.
+// The connect data that both sides saw before the handshake began.
 struct ConnectData {
     ConnectHello::Bytes connect;
     AcceptHello::Bytes accept;
@@ -39,14 +40,15 @@ struct ConnectData {
 
 enum class HandshakeState : std::uint8_t {
     kRunning,
-    kProved,  // The server's: it knows who the client is, and has to welcome or refuse it.
+    kProved,  // On the server: the client's identity is proved, and the owner must welcome or
+              // refuse it.
     kDone,
     kRefused,
 };
 
 struct HandshakeStep {
     HandshakeState state = HandshakeState::kRunning;
-    // To be sent, in every state; empty when there is nothing to say. Borrowed until the next call.
+    // The message to send, in every state; empty if there is none. Borrowed until the next call.
     std::span<const std::byte> send = {};
 };
 
@@ -55,41 +57,40 @@ enum class RefusedBy : std::uint8_t { kUs, kPeer };
 struct Refusal {
     RefusedBy by = RefusedBy::kUs;
     RefusalReason reason = RefusalReason::kDenied;
-    std::string words =
-        {};  // Of the peer when it refused: to be made printable, not to be believed.
+    std::string words = {};  // From the peer if it refused: untrusted text, to be made printable.
 };
 
-// Who a client says it is.
+// The identity that a client claims.
 struct Credentials {
     AuthKind kind = AuthKind::kNone;
-    Key key = {};  // Zeros without authentication.
+    Key key = {};  // Zeros if not authenticated.
     std::string name =
-        {};  // How it calls itself: a peer's is its node's name, others are for people.
-    std::string user = {};  // For whom it acts; empty for itself.
+        {};  // The name it gives itself: a peer's is its node's name, others are informative.
+    std::string user = {};  // The user it acts for; empty for itself.
 };
 
-// Bytes nobody can guess, used once: the caller draws and wipes them.
+// Unpredictable bytes, used once: the caller draws and wipes them.
 inline constexpr std::size_t kClientRandomBytes = 64;
 inline constexpr std::size_t kServerRandomBytes = 96;
 using ClientRandom = SecretBytes<kClientRandomBytes>;
 using ServerRandom = SecretBytes<kServerRandomBytes>;
 
-// What a client knows at the end.
+// The client's result of the handshake.
 struct ClientSession {
     SessionKeys keys = {};
-    std::string name = {};  // As whom the server knows us.
+    std::string name = {};  // Our name according to the server.
     Rights rights = {};
     ServerOffer server = {};
     Grant grant = {};
-    bool resumed = false;  // The server knows what this client has asked before.
+    bool resumed = false;  // The server still remembers this client's earlier requests.
 };
 
-// What a server knows at the end.
+// The server's result of the handshake.
 struct ServerSession {
     SessionKeys keys = {};
     Identity identity = {};
     ClientOffer client = {};
-    std::uint8_t minor_version = 0;  // The smaller of both.
+    std::uint8_t minor_version = 0;  // The lower one of both sides.
 };
 
 class ClientHandshake {
@@ -99,22 +100,22 @@ public:
         ClientOffer offer = {};
     };
 
-    // Requires: names that are names, and a key where the kind of authentication has one.
+    // REQUIRES: valid names, and a key if the kind of authentication uses one.
     ClientHandshake(Options options, const ClientRandom& random);
     ClientHandshake(const ClientHandshake&) = delete;
     ClientHandshake& operator=(const ClientHandshake&) = delete;
 
-    // What the ConnectHello is to promise.
+    // The promise for the ConnectHello.
     HelloPromise promise() const { return promise_of(hello()); }
     std::span<const std::byte> hello() const { return std::span(hello_).first(hello_bytes_); }
-    // The first message. Once, before anything is consumed. Borrowed until the next call.
+    // The first message. Called once, before consume(). Borrowed until the next call.
     std::span<const std::byte> start(const ConnectData& connect_data);
-    // Whatever the server sent. Once it is over, everything is refused.
+    // Processes a message from the server. After the end of the handshake, all are refused.
     HandshakeStep consume(std::span<const std::byte> bytes);
 
-    // Requires: it came to kDone.
+    // REQUIRES: the state has reached kDone.
     const ClientSession& session() const;
-    // Requires: kRefused.
+    // REQUIRES: kRefused.
     const Refusal& refusal() const;
 
 private:
@@ -149,24 +150,24 @@ public:
     ServerHandshake(const ServerHandshake&) = delete;
     ServerHandshake& operator=(const ServerHandshake&) = delete;
 
-    // Whether the client can only mean this with its first message.
+    // Whether these bytes are the first message promised in the client's ConnectHello.
     bool is_promised(std::span<const std::byte> bytes) const;
-    // Whether this is the client's proof. Little work, and changes nothing.
+    // Whether this is the client's proof. Cheap, and changes nothing.
     bool proves(std::span<const std::byte> bytes) const;
-    // Whatever the client sent; it is admitted as is said with its last message. Once it is over,
-    // everything is refused.
+    // Processes a message from the client; `admission` at its last message decides. After the end
+    // of the handshake, all are refused.
     HandshakeStep consume(std::span<const std::byte> bytes, const Admission& admission);
-    // Lets it in. Requires: kProved.
+    // Admits the client. REQUIRES: kProved.
     HandshakeStep welcome(bool resumed);
-    // Ends it for a reason of the caller's: too many sessions, draining. Requires: at most
-    // kRefusalWordsMax bytes.
+    // Refuses the client for a reason of the caller's: too many sessions, draining. REQUIRES: at
+    // most kRefusalWordsMax bytes.
     HandshakeStep refuse(RefusalReason reason, std::string_view words);
 
-    // Requires: it came to kProved.
+    // REQUIRES: the state has reached kProved.
     const ServerSession& session() const;
-    // Requires: kRefused.
+    // REQUIRES: kRefused.
     const Refusal& refusal() const;
-    // For the log: what the client said it is, not proved. Nothing before its hello.
+    // For the log: the identity the client claimed, unproved. Nothing before its hello.
     const std::optional<Identity>& claimed() const { return claimed_; }
 
 private:
@@ -185,7 +186,7 @@ private:
     Transcript transcript_;
     Waiting waiting_ = Waiting::kForClientHello;
     std::optional<Identity> claimed_;
-    std::optional<KnownKey> known_;  // Not for an unknown key, whose client fails at its finish.
+    std::optional<KnownKey> known_;  // Empty for an unknown key, whose client fails at its finish.
     ClientOffer client_;
     std::uint8_t minor_version_ = 0;
     std::optional<KeySchedule> keys_;

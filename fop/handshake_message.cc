@@ -183,7 +183,7 @@ Result<Refused> decode_refused(std::span<const std::byte> bytes) {
     const std::string_view words = reader.short_text();
     if (!reader.complete()) return invalid(kBadLength);
     if (words.size() > kRefusalWordsMax) return invalid("too many words");
-    // A reason we do not know is none we could act upon.
+    // An unknown reason cannot be acted upon.
     const bool is_known = reason >= static_cast<std::uint8_t>(RefusalReason::kDenied) &&
                           reason <= static_cast<std::uint8_t>(RefusalReason::kDraining);
     return Refused{.reason = is_known ? static_cast<RefusalReason>(reason) : RefusalReason::kDenied,

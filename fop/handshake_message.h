@@ -16,13 +16,13 @@
 
 namespace fopd::fop {
 
-// The messages of the handshake as bytes; docs/formats/handshake.md has their layouts. Texts are
-// borrowed from the bytes they were read from.
+// Encodes and decodes the messages of the handshake; docs/formats/handshake.md has their layouts.
+// Decoded texts are borrowed from the bytes.
 
 inline constexpr std::size_t kHandshakeBytesMax = 512;
 inline constexpr std::size_t kRefusalWordsMax = 64;
 
-// In a message of this much there is room for any fop without its payload.
+// A message of this size has room for any fop without its payload.
 inline constexpr std::uint32_t kMessageBytesMin = 2048;
 
 enum class HandshakeKind : std::uint8_t {
@@ -33,12 +33,12 @@ enum class HandshakeKind : std::uint8_t {
     kRefused = 5,
 };
 
-// Why a handshake ended: one for each thing the other side would do differently.
+// Why a handshake ended: one value for each different reaction of the other side.
 enum class RefusalReason : std::uint8_t {
     kDenied = 1,  // Not proved, or not allowed. The same for a wrong key and no such key.
     kAuthenticationNeeded = 2,  // A key is needed here.
     kVersion = 3,               // No version in common.
-    kMalformed = 4,             // What came is not what belongs here.
+    kMalformed = 4,             // The message is not what is expected here.
     kBusy = 5,                  // Try again later.
     kDraining = 6,              // Connect elsewhere, or later.
 };
@@ -51,7 +51,7 @@ struct ClientOffer {
     friend bool operator==(const ClientOffer&, const ClientOffer&) = default;
 };
 
-// What a daemon can take, and how long it believes in a silent client.
+// The limits of what a daemon can receive, and the lease of silent clients.
 struct ServerOffer {
     std::uint32_t message_bytes_max = 0;
     std::uint32_t inline_max = 0;  // Larger payloads travel by RMA.
@@ -100,7 +100,7 @@ struct Welcome {
     Rights rights = {};
     std::string_view name = {};
     Grant grant = {};
-    bool resumed = false;  // The server knows what this client has asked before.
+    bool resumed = false;  // The server still remembers this client's earlier requests.
     FinishMac mac{};
 };
 
@@ -109,7 +109,7 @@ struct Refused {
     std::string_view words = {};
 };
 
-// Each returns the part of `into` it filled. Requires: texts within their limits, and
+// Each returns the part of `into` that it filled. REQUIRES: texts within their limits, and
 // kHandshakeBytesMax bytes in `into`.
 std::span<const std::byte> encode(const ClientHello& hello, std::span<std::byte> into);
 std::span<const std::byte> encode(const ServerHello& hello, std::span<std::byte> into);
@@ -117,7 +117,7 @@ std::span<const std::byte> encode(const ClientFinish& finish, std::span<std::byt
 std::span<const std::byte> encode(const Welcome& welcome, std::span<std::byte> into);
 std::span<const std::byte> encode(const Refused& refused, std::span<std::byte> into);
 
-// kInvalid with the reason as its context; a ClientHello of another major version is kUnsupported.
+// kInvalid with the reason as context; kUnsupported for a ClientHello of another major version.
 Result<ClientHello> decode_client_hello(std::span<const std::byte> bytes);
 Result<ServerHello> decode_server_hello(std::span<const std::byte> bytes);
 Result<ClientFinish> decode_client_finish(std::span<const std::byte> bytes);
@@ -126,11 +126,11 @@ Result<Refused> decode_refused(std::span<const std::byte> bytes);
 
 bool is_refused(std::span<const std::byte> bytes);
 
-// What names a ClientHello before it is said.
+// Identifies a ClientHello before it is sent.
 HelloPromise promise_of(std::span<const std::byte> client_hello);
 
-// What the MAC at the end of a message is over, beside all messages before: the bytes before it.
-// Requires: `bytes` was encoded or decoded as a message with a MAC.
+// The part of a message that its MAC covers, in addition to all earlier messages: the bytes before
+// the MAC. REQUIRES: `bytes` was encoded or decoded as a message with a MAC.
 std::span<const std::byte> without_mac(std::span<const std::byte> bytes);
 
 }  // namespace fopd::fop

@@ -9,7 +9,7 @@ namespace fopd::fop {
 namespace {
 
 Hash blake2b(std::span<const std::byte> key, HashParts parts) {
-    // Finds the fastest implementation for this processor, once.
+    // Selects the fastest implementation for this processor, once.
     static const bool kIsReady = sodium_init() >= 0;
     ENSURE(kIsReady);
     crypto_generichash_blake2b_state state;
@@ -17,7 +17,7 @@ Hash blake2b(std::span<const std::byte> key, HashParts parts) {
     crypto_generichash_blake2b_init(&state, in(key), key.size(), made.size());
     for (const auto part : parts) crypto_generichash_blake2b_update(&state, in(part), part.size());
     crypto_generichash_blake2b_final(&state, out(made), made.size());
-    // The key is the first block of what was hashed.
+    // The hash state contains the key as its first block.
     sodium_memzero(&state, sizeof state);
     return made;
 }

@@ -10,15 +10,16 @@
 
 namespace fopd::fop {
 
-// BLAKE2b with 32 bytes of output over the parts, one after the other.
+// BLAKE2b with 32 bytes of output over the concatenated parts.
 using Hash = std::array<std::byte, 32>;
 using HashParts = std::initializer_list<std::span<const std::byte>>;
 
 Hash hash(HashParts parts);
 Hash keyed_hash(const Key& key, HashParts parts);
 
-// A key for one purpose, named by its label: the start of BLAKE2b keyed with `from` over the label.
-// Different labels give independent keys, and `from` cannot be computed from any of them.
+// Derives a key for one purpose, identified by its label: the first bytes of BLAKE2b, keyed with
+// `from`, over the label. Different labels give independent keys, and `from` cannot be computed
+// from them.
 template <typename Secret>
 Secret derive(const Key& from, std::string_view label) {
     static_assert(Secret::kSizeBytes <= std::tuple_size_v<Hash>);

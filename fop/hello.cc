@@ -7,7 +7,7 @@
 namespace fopd::fop {
 namespace {
 
-// The eight bytes both begin with.
+// The eight bytes at the start of both.
 template <typename Hello>
 Result<Hello> decode_start(ByteReader& reader) {
     Hello hello;
@@ -75,7 +75,7 @@ Result<AcceptHello> decode_accept_hello(std::span<const std::byte> bytes) {
     hello->incarnation = reader.number<std::uint64_t>();
     const auto reserved = reader.number<std::uint64_t>();
     if (!reader.ok()) return invalid("the connect data is cut short");
-    // A newer daemon may have found a use for it.
+    // A newer daemon may use these bytes.
     if (reserved != 0 && hello->minor <= kMinorVersion) {
         return invalid("the connect data has something where zeros belong");
     }

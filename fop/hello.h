@@ -10,7 +10,7 @@
 
 namespace fopd::fop {
 
-// "Whichever you choose", in place of a locality.
+// Lets the server choose the locality.
 inline constexpr std::uint16_t kAnyLocality = 0xffff;
 
 // Identifies a client process: chosen at random when the process starts, and kept over reconnects.
@@ -19,8 +19,8 @@ using ClientId = std::array<std::byte, 16>;
 // The start of the hash of a ClientHello.
 using HelloPromise = std::array<std::byte, 16>;
 
-// What a client says with its request for a connection. Nobody has proved anything yet; the
-// handshake makes sure afterwards that both sides saw the same.
+// The client's data in its connection request. It is not authenticated yet; the handshake verifies
+// afterwards that both sides saw the same bytes.
 struct ConnectHello {
     static constexpr std::size_t kSizeBytes = 48;
     using Bytes = std::array<std::byte, kSizeBytes>;
@@ -29,11 +29,11 @@ struct ConnectHello {
     std::uint8_t minor = kMinorVersion;
     std::uint16_t locality = kAnyLocality;
     ClientId client_id{};
-    // What messages to the client name the session by: receive buffers are shared, so each side
-    // must be told which of its sessions a message is for.
+    // The session number in messages to the client: receive buffers are shared between sessions, so
+    // each message must name its session.
     std::uint64_t session = 0;
-    // Which ClientHello it will say. The transport shows whose connect data this is, but not whose
-    // message one is.
+    // Identifies the ClientHello that will follow. The transport shows which connection the connect
+    // data belongs to, but not which one a message belongs to.
     HelloPromise promise{};
 
     friend bool operator==(const ConnectHello&, const ConnectHello&) = default;
@@ -48,7 +48,7 @@ struct AcceptHello {
     std::uint8_t minor = kMinorVersion;
     std::uint16_t locality = 0;     // Where the session lives.
     std::uint64_t session = 0;      // Its number, unique in this incarnation of the daemon.
-    std::uint64_t incarnation = 0;  // Of the daemon: another one after each start.
+    std::uint64_t incarnation = 0;  // Of the daemon; differs after each start.
 
     friend bool operator==(const AcceptHello&, const AcceptHello&) = default;
 };
@@ -56,8 +56,8 @@ struct AcceptHello {
 ConnectHello::Bytes encode(const ConnectHello& hello);
 AcceptHello::Bytes encode(const AcceptHello& hello);
 
-// Transports may append padding, which is passed over. kInvalid for what is no hello, kUnsupported
-// for another major version.
+// Transports may append padding, which is ignored. kInvalid if it is not a hello, kUnsupported for
+// another major version.
 Result<ConnectHello> decode_connect_hello(std::span<const std::byte> bytes);
 Result<AcceptHello> decode_accept_hello(std::span<const std::byte> bytes);
 

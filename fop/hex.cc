@@ -7,7 +7,7 @@
 namespace fopd::fop {
 namespace {
 
-// All ones where `value` is from low to high, else 0. Requires: all are small.
+// All ones if low <= `value` <= high, otherwise 0. REQUIRES: all are small.
 std::uint32_t mask_between(std::uint32_t value, std::uint32_t low, std::uint32_t high) {
     return (((value - low) | (high - value)) >> 31) - 1;
 }
@@ -16,7 +16,7 @@ char digit(std::uint32_t value) {
     return static_cast<char>('0' + value + (mask_between(value, 10, 15) & ('a' - '0' - 10)));
 }
 
-// 0 to 15, or 0x100 for what is no digit.
+// 0 to 15, or 0x100 if it is not a digit.
 std::uint32_t value_of(char text) {
     const auto c = static_cast<std::uint32_t>(static_cast<unsigned char>(text));
     const std::uint32_t lower = c | 0x20;

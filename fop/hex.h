@@ -10,11 +10,11 @@
 
 namespace fopd::fop {
 
-// Without branches or table look-ups that depend on the bytes.
+// Without branches or table look-ups that depend on the bytes, because they may be secret.
 std::string to_hex(std::span<const std::byte> bytes);
 
-// Fills `out` from 64 hexadecimal digits in either case, perhaps with one newline behind. kInvalid
-// with the reason as its context; `out` then holds zeros.
+// Fills `out` from 64 hexadecimal digits in either case, optionally followed by one newline.
+// kInvalid with the reason as context; `out` is then zero.
 Result<void> parse_hex(std::string_view text, std::span<std::byte, 32> out);
 
 }  // namespace fopd::fop

@@ -6,7 +6,7 @@
 
 namespace fopd::fop {
 
-// What came from outside and is not what it has to be.
+// The error for invalid data from outside.
 inline std::unexpected<Error> invalid(const char* why) {
     return std::unexpected(Error{.code = Errc::kInvalid, .context = why});
 }

@@ -11,8 +11,8 @@
 
 namespace fopd::fop {
 
-// A running hash over all both sides said so far, so that nothing of it can be changed, left out or
-// put elsewhere. Each message tells its own length.
+// A running hash over all messages of both sides so far, so that none can be changed, omitted or
+// reordered. Each message states its own length.
 class Transcript {
 public:
     Transcript(const ConnectHello::Bytes& connect, const AcceptHello::Bytes& accept);
@@ -24,7 +24,7 @@ private:
     Hash value_;
 };
 
-// What a session's messages and descriptors are authenticated with.
+// The keys that authenticate a session's messages and descriptors.
 struct SessionKeys {
     MacKey client;      // Messages of the client.
     MacKey server;      // Messages of the server.
@@ -35,7 +35,7 @@ struct SessionKeys {
 using PublicKey = std::array<std::byte, 32>;
 PublicKey public_key(const Key& secret);
 
-// What both sides of a handshake know after the two hellos, and nobody else.
+// The secrets shared by the two sides of a handshake after the hellos.
 struct KeySchedule {
     Key server_finish;
     Key client_finish;
@@ -48,7 +48,8 @@ struct KeySchedule {
         const PublicKey& peer_public;
         const Transcript& transcript;  // Up to the server's hello.
     };
-    // Nothing when the peer's half is one of those that make the secret zero, whatever ours is.
+    // Nothing if the peer's public key is one of those that make the shared secret zero, whatever
+    // our key is.
     static std::optional<KeySchedule> make(const Inputs& inputs);
 };
 

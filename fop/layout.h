@@ -5,19 +5,20 @@
 
 #include "fop/prefix.h"
 
-// Where things lie in a message, for its writer and readers alone.
+// The layout of a message, for its writer and readers only.
 namespace fopd::fop {
 
-// The next place where a payload or the envelope may start.
+// The next offset at which a payload or the envelope may start.
 constexpr std::size_t aligned(std::size_t offset) {
     return (offset + kMessageAlignment - 1) / kMessageAlignment * kMessageAlignment;
 }
 
-// Everything up to and including the MAC, which is zero. The envelope is at the end of `message`.
+// Writes the prefix including the MAC, which is set to zero. The envelope is at the end of
+// `message`.
 void write_prefix(std::span<std::byte> message, MessageKind kind, const PrefixFields& fields,
                   std::size_t envelope_bytes);
 
-// Requires: read_prefix() took the message.
+// REQUIRES: read_prefix() accepted the message.
 std::span<const std::byte> envelope_of(std::span<const std::byte> message);
 
 }  // namespace fopd::fop

@@ -11,11 +11,11 @@
 
 namespace fopd::fop {
 
-// The payloads of replies that tell of many things: entries one behind the other, each of a fixed
-// part and a text (docs/formats/listing.md). Texts are borrowed: for the call when writing, from
-// the payload when reading.
+// The payloads of replies that list many things: a sequence of entries, each with a fixed part and
+// a text (docs/formats/listing.md). Texts are borrowed: during the call when writing, from the
+// payload when reading.
 
-// A payload of so many bytes fits into every message to a client, whatever else the reply says.
+// A payload of this size fits into every message to a client, whatever else the reply contains.
 inline constexpr std::size_t kListingBytesMax = 32U << 10;
 
 // The size of an object whose disk is missing, or that the caller may not read.
@@ -25,7 +25,7 @@ inline constexpr std::uint64_t kSizeUnknown = ~std::uint64_t{0};
 struct ListEntry {
     Fid fid{};
     std::uint64_t size_bytes = 0;
-    std::uint64_t changed_ns = 0;  // Since 1970.
+    std::uint64_t changed_ns = 0;  // Nanoseconds since 1970.
     std::string_view name{};
     friend bool operator==(const ListEntry&, const ListEntry&) = default;
 };
@@ -33,11 +33,11 @@ struct ListEntry {
 enum class SlotState : std::uint8_t {
     kOnline = 1,
     kReadOnly = 2,
-    kMissing = 3,  // Its disk is not there.
-    kOther = 255,  // Reading: a state newer than the reader.
+    kMissing = 3,  // Its disk is absent.
+    kOther = 255,  // When reading: a state that this reader does not know.
 };
 
-// A slot: to which locality fops about its objects go best, and whether new ones may be made there.
+// A slot: the locality where fops on its objects run best, and whether it accepts new objects.
 struct SlotEntry {
     std::uint16_t slot = 0;
     std::uint16_t locality = 0;
@@ -57,7 +57,7 @@ struct PoolEntry {
     friend bool operator==(const PoolEntry&, const PoolEntry&) = default;
 };
 
-// What a pool's objects have, or those of one owner in it, and what they may have.
+// The use and limits of a pool, or of one owner in it.
 struct QuotaEntry {
     static constexpr std::uint64_t kNoLimit = ~std::uint64_t{0};
     enum class Whose : std::uint8_t { kPool = 1, kOwner = 2 };
@@ -68,16 +68,16 @@ struct QuotaEntry {
     std::uint64_t limit_objects = kNoLimit;
     Whose whose = Whose::kOwner;
     std::string_view pool{};
-    std::string_view owner{};  // Empty of a pool.
+    std::string_view owner{};  // Empty for the pool itself.
     friend bool operator==(const QuotaEntry&, const QuotaEntry&) = default;
 };
 
-// Puts a payload together.
+// Builds a listing payload.
 class ListingWriter {
 public:
     explicit ListingWriter(std::span<std::byte> into) : into_(into) {}
 
-    // False: it does not fit any more, and nothing has changed.
+    // Returns false, and changes nothing, if the entry does not fit.
     bool add(const ListEntry& entry);
     bool add(const SlotEntry& entry);
     bool add(const PoolEntry& entry);
@@ -89,7 +89,7 @@ private:
     std::size_t size_ = 0;
 };
 
-// The entries of a payload. kInvalid for what is none.
+// Read the entries of a payload. kInvalid if it is malformed.
 Result<std::vector<ListEntry>> read_list(std::span<const std::byte> payload);
 Result<std::vector<SlotEntry>> read_slots(std::span<const std::byte> payload);
 Result<std::vector<PoolEntry>> read_pools(std::span<const std::byte> payload);

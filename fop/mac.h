@@ -18,7 +18,7 @@ struct Mac128 {
     }
 };
 
-// Over both parts as if they lay one behind the other. Allocates nothing.
+// The MAC over both parts, as if concatenated. Allocates nothing.
 Mac128 mac(const MacKey& key, std::span<const std::byte> first,
            std::span<const std::byte> second = {});
 

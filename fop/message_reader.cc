@@ -21,11 +21,11 @@ namespace flat = flatbuffers;
 static_assert(static_cast<std::size_t>(wire::RequestBody::MAX) == kFopTypes.size());
 static_assert(static_cast<std::size_t>(wire::ReplyBody::MAX) == kFopTypes.size());
 
-// The root, every record and its body.
+// The root, and each record with its body.
 constexpr flat::uoffset_t kTablesMax = 1 + 2 * kFopsMax;
 constexpr flat::uoffset_t kDepthMax = 3;
 
-// The root of an envelope whose every offset lies within it; nullptr for any other.
+// The root of an envelope whose offsets all lie within it, otherwise nullptr.
 template <typename Root>
 const Root* verified_root(std::span<const std::byte> message) {
     const auto envelope = envelope_of(message);
@@ -44,9 +44,8 @@ std::span<const std::byte> payload_of(std::span<const std::byte> message, const 
     return message.subspan(record.payload_offset(), record.payload_bytes());
 }
 
-// Payloads lie one behind the other, in the order of the records, each at the first place where it
-// may start, and the envelope follows in the same way: no byte is without a meaning, so that none
-// is outside both the MAC and the checksums.
+// Payloads follow each other in the order of the records, each at the first possible offset, and
+// the envelope follows in the same way: so every byte is covered by the MAC or a checksum.
 template <typename Record>
 bool payloads_in_place(std::span<const std::byte> message,
                        const flat::Vector<flat::Offset<Record>>& records) {
@@ -72,7 +71,7 @@ bool payloads_in_place(std::span<const std::byte> message,
     return envelope_start == aligned(end) && padding_is_zero(envelope_start);
 }
 
-// What is wrong with a request that was read, but for its body.
+// The fault of a request that was read, apart from its body.
 Status fault_of(const Request& request, const wire::Request& from) {
     const FopType* const type = find_fop_type(request.type);
     if (type == nullptr || from.body_type() > wire::RequestBody::MAX) return Status::kUnknownFop;
@@ -84,12 +83,12 @@ Status fault_of(const Request& request, const wire::Request& from) {
     return Status::kDone;
 }
 
-// Numbers are handed out as they lie in the message.
+// Numbers are returned as they are in the message, without a copy.
 static_assert(std::endian::native == std::endian::little);
 Result<std::span<const std::uint64_t>> read_ids(const flat::Vector<std::uint64_t>* from) {
     if (from == nullptr) return std::span<const std::uint64_t>();
     if (from->size() > kCancelsMax) return invalid("number of cancelled requests");
-    // Which FlatBuffers does not verify.
+    // FlatBuffers does not verify the alignment.
     if (reinterpret_cast<std::uintptr_t>(from->Data()) % alignof(std::uint64_t) != 0) {
         return invalid("place of the cancelled requests");
     }

@@ -8,7 +8,7 @@
 
 namespace fopd::fop {
 
-// The tables of the envelope; only the implementation looks into them.
+// The tables of the envelope; only the implementation uses them.
 namespace wire {
 struct Requests;
 struct Replies;
@@ -40,15 +40,15 @@ private:
     std::size_t index_ = 0;
 };
 
-// The requests of a message that was found sound. Borrows the message; copies freely. Reading one
-// allocates nothing.
+// The requests of a valid message. Borrows the message; cheap to copy. Reading a request allocates
+// nothing.
 class RequestsView {
 public:
     using value_type = Request;
 
     RequestHeader header() const;
     std::size_t count() const;
-    // Requires: index < count().
+    // REQUIRES: index < count().
     Request operator[](std::size_t index) const;
     ViewIterator<RequestsView> begin() const { return {*this, 0}; }
     ViewIterator<RequestsView> end() const { return {*this, count()}; }
@@ -62,13 +62,13 @@ private:
     const wire::Requests* root_;
 };
 
-// The replies of a message, likewise.
+// The replies of a valid message, likewise.
 class RepliesView {
 public:
     using value_type = Reply;
 
     std::size_t count() const;
-    // Requires: index < count(). A status that this side does not know reads as kInternal.
+    // REQUIRES: index < count(). An unknown status reads as kInternal.
     Reply operator[](std::size_t index) const;
     ViewIterator<RepliesView> begin() const { return {*this, 0}; }
     ViewIterator<RepliesView> end() const { return {*this, count()}; }
@@ -82,9 +82,9 @@ private:
     const wire::Replies* root_;
 };
 
-// Requires of these three: read_prefix() took the message, it is of that kind, and it lies at a
-// multiple of kMessageAlignment. They fail with kInvalid, and then nothing of the message counts.
-// Whatever the bytes, everything a view gives lies within the message. Check the MAC first.
+// REQUIRES for these three: read_prefix() accepted the message, it has that kind, and it is aligned
+// to kMessageAlignment. If they fail with kInvalid, nothing of the message may be used. For any
+// bytes, all results of a view lie within the message. Check the MAC first.
 Result<RequestsView> read_requests(std::span<const std::byte> message);
 Result<RepliesView> read_replies(std::span<const std::byte> message);
 Result<Control> read_control(std::span<const std::byte> message);

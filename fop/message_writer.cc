@@ -18,11 +18,12 @@ namespace {
 namespace flat = flatbuffers;
 using FlatBuilder = flat::FlatBufferBuilder;
 
-// No more than these can be taken by what FlatBuffers makes of a thing, alignment and the shape of
-// its table included. The tests of full buffers would find one too small: seal() checks the sum.
-constexpr std::size_t kRecordBytesMax = 112;  // A Request or a Reply without what it refers to.
+// Upper bounds of the bytes that FlatBuffers needs for each part, including alignment and the
+// vtable. Too small a value would fail the tests with full buffers, because seal() checks the sum.
+constexpr std::size_t kRecordBytesMax = 112;  // A Request or Reply without the data it refers to.
 constexpr std::size_t kRootBytesMax = 96;
-constexpr std::size_t kPlaceBytes = sizeof(flat::uoffset_t);  // In the root's list of records.
+constexpr std::size_t kPlaceBytes =
+    sizeof(flat::uoffset_t);  // Its entry in the root's list of records.
 
 static_assert(kPrefixBytes + kMessageAlignment + 3 * list_bytes_max(kHeaderTextBytesMax) +
                   kRecordBytesMax + kBodyBytesMax + list_bytes_max(kTokenBytesMax) + kPlaceBytes +
@@ -31,7 +32,7 @@ static_assert(kPrefixBytes + kMessageAlignment + 3 * list_bytes_max(kHeaderTextB
 static_assert(kPrefixBytes + kMessageAlignment + kRecordBytesMax + kBodyBytesMax +
                   list_bytes_max(kWordsBytesMax) + kPlaceBytes + kRootBytesMax <=
               kReplyOverheadMax);
-// The ids are in one list, or in two.
+// The ids may be in one list or in both.
 static_assert(kPrefixBytes + list_bytes_max(kCancelsMax * sizeof(std::uint64_t)) +
                   list_bytes_max(0) + list_bytes_max(kWordsBytesMax) + kRecordBytesMax <=
               kControlBytesMax);
@@ -42,7 +43,7 @@ std::uint64_t to_us(Duration timeout) {
         std::chrono::ceil<std::chrono::microseconds>(timeout).count());
 }
 
-// Words for people may be longer than a message takes: cut, but not within a character.
+// Truncates words that are too long, but not within a character.
 std::string_view shortened(std::string_view words) {
     if (words.size() <= kWordsBytesMax) return words;
     std::size_t end = kWordsBytesMax;
@@ -59,7 +60,7 @@ flat::Offset<flat::Vector<std::uint64_t>> ids(FlatBuilder& builder,
     return builder.CreateVector(from.data(), from.size());
 }
 
-// The list of records for the root.
+// The root's list of records.
 template <typename Record>
 flat::Offset<flat::Vector<flat::Offset<Record>>> records(FlatBuilder& builder,
                                                          std::span<const flat::uoffset_t> places) {
@@ -90,11 +91,11 @@ private:
 
     bool fits(std::size_t payload_bytes, std::size_t envelope_bytes) const;
     Place put_payload(std::span<const std::byte> payload, std::optional<std::uint32_t> crc);
-    // Finishes the envelope with its root and puts it and the prefix into the buffer.
+    // Finishes the envelope with its root, and writes it and the prefix to the buffer.
     template <typename Root>
     std::size_t finish(flat::Offset<Root> root, const PrefixFields& fields);
 
-    // 4 KiB: what most messages need. It grows, and keeps what it grew to.
+    // 4 KiB is enough for most messages. It grows if necessary, and keeps its size.
     FlatBuilder builder_{4096};
     std::span<std::byte> buffer_;
     MessageKind kind_ = MessageKind::kHandshake;
@@ -135,7 +136,7 @@ bool MessageWriter::Builder::fits(std::size_t payload_bytes, std::size_t envelop
     if (count_ == kFopsMax) return false;
     const std::size_t others =
         aligned(payload_end_) + builder_.GetSize() + kRootBytesMax + (count_ + 1) * kPlaceBytes;
-    // Compared one after the other, so that no sum of a caller's lengths overflows.
+    // Compared separately, so that no sum of the caller's lengths overflows.
     if (others + envelope_bytes > buffer_.size()) return false;
     const std::size_t left = buffer_.size() - others - envelope_bytes;
     return payload_bytes <= left && aligned(payload_bytes) <= left;

@@ -43,7 +43,7 @@ Result<Prefix> read_prefix(std::span<const std::byte> message) {
         return invalid("kind of message");
     }
     prefix.kind = static_cast<MessageKind>(kind);
-    // What a newer version keeps in there is not for us.
+    // A newer minor version may use these bytes.
     if (prefix.minor <= kMinorVersion && (zero_byte != 0 || zero_word != 0)) {
         return invalid("reserved bytes of a message");
     }

@@ -9,11 +9,11 @@
 
 namespace fopd::fop {
 
-// What a principal, or the holder of a token, may do; what a fop needs.
+// The rights that a principal or token has, or that a fop needs.
 class Rights {
 public:
     constexpr Rights() = default;
-    // Nothing when a bit is set that stands for no right.
+    // Nothing if a bit is set that is not a right.
     static constexpr std::optional<Rights> from_bits(std::uint16_t bits) {
         if ((bits & ~kAllBits) != 0) return std::nullopt;
         return Rights(bits);
@@ -21,7 +21,7 @@ public:
     constexpr std::uint16_t bits() const { return bits_; }
 
     constexpr bool none() const { return bits_ == 0; }
-    // Whether all of `needed` are here.
+    // Whether all rights in `needed` are included.
     constexpr bool cover(Rights needed) const { return (needed.bits_ & ~bits_) == 0; }
 
     friend constexpr Rights operator|(Rights one, Rights other) {
@@ -49,8 +49,8 @@ inline constexpr Rights kAllRights = kRead | kWrite | kCreate | kDelete | kAdmin
 
 // "read,write", "none".
 std::string to_text(Rights rights);
-// The same, in any order; spaces around the commas are passed over. kInvalid with the reason as its
-// context: a right may be named once only, "none" stands alone.
+// The same, in any order; spaces around the commas are ignored. kInvalid with the reason as
+// context: each right may be named only once, and "none" only alone.
 Result<Rights> parse_rights(std::string_view text);
 
 }  // namespace fopd::fop

@@ -10,11 +10,10 @@ namespace fopd::fop {
 // Overwrites secret bytes; the compiler cannot optimize the call away.
 void wipe(std::span<std::byte> bytes);
 
-// Compares in a time that depends on the sizes only. Spans of different sizes differ.
+// Compares in time that depends only on the sizes. Spans of different sizes differ.
 bool same_bytes(std::span<const std::byte> one, std::span<const std::byte> other);
 
-// Bytes nobody else may know: wiped when they go, compared in constant time, never printed. All
-// zero to begin with.
+// Secret bytes: wiped on destruction, compared in constant time, never printed. Initially all zero.
 template <std::size_t Size>
 class SecretBytes {
 public:
@@ -29,7 +28,7 @@ public:
     ~SecretBytes() { wipe(bytes_); }
 
     std::span<const std::byte, Size> bytes() const { return bytes_; }
-    // For whoever makes the secret.
+    // For the code that generates the secret.
     std::span<std::byte, Size> writable() { return bytes_; }
 
     friend bool operator==(const SecretBytes& one, const SecretBytes& other) {

@@ -5,8 +5,8 @@
 
 namespace fopd::fop {
 
-// What SipHash works on, with 128 bits of output: `c` rounds for each word and `d` at the end make
-// it SipHash-c-d.
+// The state of SipHash with 128 bits of output: `c` rounds for each word and `d` at the end give
+// SipHash-c-d.
 struct SipState {
     std::uint64_t v0 = 0;
     std::uint64_t v1 = 0;
@@ -37,7 +37,7 @@ struct SipState {
         for (int i = 0; i < Rounds; ++i) round();
         v0 ^= word;
     }
-    // The halves of the output, one after the other.
+    // The two halves of the output; call first_half() first.
     template <int Rounds>
     std::uint64_t first_half() {
         v2 ^= 0xee;

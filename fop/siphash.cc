@@ -24,8 +24,8 @@ SipHash::~SipHash() {
 }
 
 void SipHash::add(std::span<const std::byte> bytes) {
-    // A piece starts `shift` bits into a word: each word of it completes the one that waits and
-    // leaves its own upper part waiting.
+    // The piece starts `shift` bits into a word: each of its words completes the pending one, and
+    // its upper part becomes the new pending one.
     const unsigned shift = 8 * static_cast<unsigned>(size_bytes_ & 7);
     size_bytes_ += bytes.size();
     SipState state = state_;

@@ -10,8 +10,9 @@
 
 namespace fopd::fop {
 
-// SipHash-2-4 with 128 bits of output, fed in pieces of any length: the same as libsodium's
-// crypto_shorthash_siphashx24 over all of them, which takes one piece only.
+// SipHash-2-4 with 128 bits of output, over data given in pieces of any length. Equal to
+// libsodium's crypto_shorthash_siphashx24 over the concatenated pieces; that function takes only
+// one piece.
 class SipHash {
 public:
     explicit SipHash(const SecretBytes<16>& key);
@@ -25,7 +26,7 @@ public:
 
 private:
     SipState state_;
-    std::uint64_t waiting_ = 0;  // The bytes that do not fill a word yet, the first one lowest.
+    std::uint64_t waiting_ = 0;  // The bytes of an incomplete word, the first one lowest.
     std::uint64_t size_bytes_ = 0;
 };
 

@@ -10,7 +10,8 @@
 
 namespace fopd::fop {
 
-// How a fop ended, as its reply says it. Numbers are on the wire: they are added to, never reused.
+// The outcome of a fop, as in its reply. The numbers are on the wire: new ones are added, none is
+// reused.
 enum class Status : std::uint16_t {
     kDone = 0,
     kUnknownFop = 1,
@@ -38,7 +39,7 @@ enum class Status : std::uint16_t {
 struct StatusRow {
     Status status;
     std::string_view name;     // In metrics, logs and JSON.
-    Errc code;                 // What it is to the one who called; of no meaning for kDone.
+    Errc code;                 // The caller's error; meaningless for kDone.
     std::string_view summary;  // For people.
 };
 
@@ -76,7 +77,7 @@ static_assert(std::ranges::equal(kStatuses, std::views::iota(0, static_cast<int>
                                  [](const StatusRow& row) { return static_cast<int>(row.status); }),
               "the row of a status is at the index of its number");
 
-// The row of a number from the wire; that of kInternal for one that a newer peer has added.
+// The row of a number from the wire; kInternal's row for a number that a newer peer uses.
 constexpr const StatusRow& status_row(std::uint16_t number) {
     return number < kStatuses.size() ? kStatuses[number]
                                      : kStatuses[static_cast<std::size_t>(Status::kInternal)];
@@ -88,7 +89,7 @@ constexpr std::string_view to_string(Status status) {
     return status_row(status).name;
 }
 
-// What a fop ends with when the work for it failed in this way, and may have been begun.
+// The status of a fop whose work failed with this error, and may have been begun.
 constexpr Status status_of(Errc code) {
     switch (code) {
         case Errc::kNoSpace: return Status::kNoSpace;

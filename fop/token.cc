@@ -18,7 +18,7 @@ namespace {
 constexpr std::uint8_t kLayout = 1;
 constexpr std::size_t kSignatureBytes = crypto_sign_ed25519_BYTES;
 constexpr std::string_view kWhiteSpace = " \t\r\n";
-// Signed with the token, so that its signature is good for nothing else.
+// Signed together with the token, so that the signature is valid for nothing else.
 constexpr std::string_view kLabel = "fopd token";
 constexpr std::int64_t kSecondNs = 1'000'000'000;
 
@@ -26,7 +26,7 @@ std::unexpected<Error> denied(const char* why) {
     return std::unexpected(Error{.code = Errc::kDenied, .context = why});
 }
 
-// What is signed: the label and everything of the token but the signature.
+// The signed data: the label, and the token without the signature.
 struct Signed {
     explicit Signed(std::span<const std::byte> body) {
         ByteWriter writer(memory);
@@ -41,7 +41,7 @@ struct Signed {
     std::span<const std::byte> bytes;
 };
 
-// Requires: a length a token can have.
+// REQUIRES: a length that a token can have.
 std::span<const std::byte> without_signature(std::span<const std::byte> token) {
     return token.first(token.size() - kSignatureBytes);
 }
@@ -50,7 +50,7 @@ bool has_length_of_token(std::span<const std::byte> token) {
     return token.size() > kSignatureBytes && token.size() <= Token::kSizeBytesMax;
 }
 
-// libsodium's reader also takes some bytes above 127 for digits.
+// libsodium's decoder also accepts some bytes above 127 as digits.
 bool is_base64url(std::string_view text) {
     return std::ranges::all_of(text, [](char c) {
         return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||

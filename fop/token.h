@@ -18,45 +18,45 @@
 namespace fopd::fop {
 
 using TokenId = std::array<std::byte, 16>;
-// Names an object by the bytes of its fid, the highest first; zeros for every object.
+// Identifies an object by the bytes of its fid, highest first; zeros: every object.
 using TokenObject = std::array<std::byte, 16>;
 TokenObject token_object(const Fid& fid);
 // Returns nothing if the token is valid for every object.
 std::optional<Fid> fid_of(const TokenObject& object);
 
-// A capability: says that whoever shows it, or only one principal, may do something to a pool or an
-// object until some time. Signed by the issuer, checked with the issuer's public half alone.
+// A capability: allows its bearer, or only one principal, certain rights on a pool or an object
+// until some time. Signed by the issuer, and verified with the issuer's public key alone.
 struct Token {
     static constexpr std::size_t kSizeBytesMax = 256;
 
-    TokenId id{};                // Random; by it a single token is revoked.
-    std::string principal = {};  // Whom it is bound to; empty for whoever holds it.
+    TokenId id{};                // Random; used to revoke a single token.
+    std::string principal = {};  // The only principal that may use it; empty: any bearer.
     Rights rights = {};
     std::string pool = {};  // Empty for every pool.
     TokenObject object{};
-    std::int64_t not_after = 0;    // The last second it is good, since 1970.
-    std::uint64_t generation = 0;  // By it all older tokens are revoked at once.
+    std::int64_t not_after = 0;    // The last second in which it is valid, since 1970.
+    std::uint64_t generation = 0;  // Used to revoke all older tokens at once.
 
     friend bool operator==(const Token&, const Token&) = default;
 };
 
-// The public half of an issuer's key; no secret.
+// The public half of an issuer's key; not secret.
 struct IssuerPublic {
     std::array<std::byte, 32> bytes{};
 
     friend bool operator==(const IssuerPublic&, const IssuerPublic&) = default;
 };
-// 64 hexadecimal digits, as a file holds them. kInvalid with the reason as its context.
+// 64 hexadecimal digits, the form in files. kInvalid with the reason as context.
 std::string to_text(const IssuerPublic& issuer);
 Result<IssuerPublic> parse_issuer_public(std::string_view text);
 
-// Signs tokens with Ed25519. The seed has the same text form as every other key.
+// Signs tokens with Ed25519. The seed has the same text form as other keys.
 class Issuer {
 public:
     explicit Issuer(const Key& seed);
 
     const IssuerPublic& public_half() const { return public_half_; }
-    // The signed bytes. Requires: a principal and a pool that are names.
+    // The signed bytes. REQUIRES: valid names of the principal and the pool.
     std::vector<std::byte> sign(const Token& token) const;
 
 private:
@@ -64,17 +64,17 @@ private:
     IssuerPublic public_half_;
 };
 
-// For files and command lines: base64url without padding. Reading passes over white space around
-// it; kInvalid with the reason as its context.
+// The form for files and command lines: base64url without padding. Parsing ignores surrounding
+// white space; kInvalid with the reason as context.
 std::string token_to_text(std::span<const std::byte> token);
 Result<std::vector<std::byte>> parse_token_text(std::string_view text);
 
-// What a token says, whoever signed it: to be shown to people, never to be believed. kInvalid with
-// the reason as its context.
+// A token's contents without verification: for display only, never to be trusted. kInvalid with the
+// reason as context.
 Result<Token> read_unverified(std::span<const std::byte> token);
 
-// What a daemon accepts. Never changed, only replaced; whoever keeps verdicts forgets them then,
-// and when the token's time is over.
+// Decides which tokens a daemon accepts. Immutable, replaced as a whole; a cache of verdicts must
+// be cleared then, and each verdict expires with its token.
 class TokenChecker {
 public:
     struct Options {
@@ -84,15 +84,15 @@ public:
     };
     struct Shown {
         WallTime now;
-        // Who shows the token; empty when that was not proved.
+        // The proved principal that shows the token; empty if not proved.
         std::string_view principal = {};
     };
 
     explicit TokenChecker(Options options);
 
-    // kInvalid for what is no token, kDenied for one that is not the issuer's, expired, revoked, or
-    // somebody else's; the reason is the context. Nothing is said of a token the issuer did not
-    // sign.
+    // kInvalid if it is not a token, kDenied if it is not from the issuer, expired, revoked, or
+    // bound to another principal; the reason is the context. For a token that the issuer did not
+    // sign, nothing of its contents is revealed.
     Result<Token> check(std::span<const std::byte> token, const Shown& shown) const;
 
 private:

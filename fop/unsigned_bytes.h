@@ -5,7 +5,7 @@
 
 namespace fopd::fop {
 
-// Bytes as libsodium takes them: what it reads, and what it fills.
+// Convert byte spans to libsodium's pointer types for input and output.
 inline const unsigned char* in(std::span<const std::byte> bytes) {
     return reinterpret_cast<const unsigned char*>(bytes.data());
 }
