@@ -52,7 +52,8 @@ void CallBook::see_fop(std::uint32_t node, std::uint64_t life,
     const auto id = reqh::parse_fop_id(text_of(fields, "fop"));
     if (!id) return break_promise("a fop has no number");
     const auto line = lines_.find(id->session);
-    // A session that was gone within the turn it came: its number stands for itself.
+    // A session that ended within the turn in which it began is not in lines_: its own number is
+    // used.
     const std::uint64_t whose = line == lines_.end() ? id->session : line->second;
     if (runs_.insert({node, life, whose, id->request}).second) return;
     break_promise("node-" + std::to_string(node) + " ran " + std::string(text_of(fields, "fop")) +

@@ -59,7 +59,7 @@ public:
     std::string summary() const;
 
 private:
-    // Node, its life, the line, and the request's number there.
+    // The node, its life, the line, and the number of the request on that line.
     using Run = std::tuple<std::uint32_t, std::uint64_t, std::uint64_t, std::uint64_t>;
 
     core::VirtualWorld& world_;

@@ -6,8 +6,8 @@
 
 namespace fopd::sim {
 
-// What a client's machine is like. It gives away a fixed number of buffers, one for each reply
-// there may be.
+// The host options of a client's machine. It offers a fixed number of receive buffers, one for each
+// reply that may be outstanding.
 inline fabric::HostOptions client_host_options(const std::string& name) {
     fabric::HostOptions options;
     options.machine = {

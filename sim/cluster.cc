@@ -6,17 +6,17 @@ namespace fopd::sim {
 
 namespace {
 
-// Far enough that a transfer to a client and back takes longer than kSlowFop, so that a node tells
-// of every fop that has moved any of its client's memory.
+// So long that a transfer to a client and back takes longer than kSlowFop: then a node logs every
+// fop that has moved client memory.
 constexpr fabric::DelayRange kDelay{.min = 300us, .max = 2ms};
 constexpr Duration kSlowFop = 1ms;
 constexpr fabric::DelayRange kLongDelay{.min = 1ms, .max = 500ms};
-// What connecting to a node that is there takes at most.
+// The longest time to connect to a running node.
 constexpr Duration kConnectingMax = 1s;
-// What costs too much to look at after every step.
+// The interval of checks that are too expensive after every step.
 constexpr Duration kCloseLookInterval = 1s;
 
-// The least a disk can have.
+// The smallest disk.
 constexpr std::uint64_t kDiskBytes = 16UL << 20;
 
 std::string client_name(std::uint32_t index) {
@@ -95,7 +95,7 @@ bool Cluster::run_for(Duration span, const std::vector<Fault>& plan) {
     return broken_promise_.empty();
 }
 
-// Lets everything happen that happens up to `limit`, and looks at the nodes at each new instant.
+// Runs the world up to `limit`, and checks the nodes at each new instant.
 void Cluster::step_until(Instant limit) {
     Instant looked_at = world_.now();
     while (broken_promise_.empty() && world_.step(limit)) {
@@ -176,7 +176,7 @@ void Cluster::carry_out(const Fault& fault) {
     }
 }
 
-// Visits the way to the node of each client the fault is about.
+// Visits the link to the node of each client that the fault affects.
 template <typename Visit>
 void Cluster::for_each_link(const Fault& fault, Visit visit) {
     for (std::uint32_t i = 0; i < options_.clients; ++i) {
@@ -237,7 +237,7 @@ void Cluster::end(const Fault& fault) {
             case Fault::Kind::kBlockToNode: network().unblock(there); break;
             case Fault::Kind::kBlockToClient: network().unblock(back); break;
             case Fault::Kind::kRefuseConnects: network().allow_connects(there); break;
-            default: break;  // It has no end, or is no fault of the network.
+            default: break;  // Has no end, or is not a network fault.
         }
     });
     SimulatedNode& node = *nodes_[fault.node];
@@ -246,7 +246,8 @@ void Cluster::end(const Fault& fault) {
         case Fault::Kind::kCrash:
         case Fault::Kind::kDrain:
         case Fault::Kind::kRestart:
-            // A node that drained, or still stops, is told to end and comes back when it has.
+            // A node that is drained or still stopping is terminated, and restarted when it has
+            // ended.
             node.terminate();
             restart_[fault.node] = true;
             break;
@@ -274,14 +275,14 @@ void Cluster::carry_out_due() {
     for (std::uint32_t i = 0; i < options_.nodes; ++i) {
         if (restart_[i] && !nodes_[i]->running()) {
             restart_[i] = false;
-            // Nobody starts a daemon on a file it has just refused.
+            // An administrator repairs a refused configuration before a start.
             nodes_[i]->set_configuration(nodes_[i]->good_configuration());
             nodes_[i]->start();
         }
     }
 }
 
-// The promises of one node.
+// Checks the promises of one node.
 void Cluster::look_at(SimulatedNode& node) {
     node.bury();
     if (node.start_failed()) break_promise(node.name() + " did not start");
@@ -295,7 +296,7 @@ void Cluster::look_at(SimulatedNode& node) {
     }
 }
 
-// All clients keep to the protocol, whatever the network does.
+// All clients keep to the protocol, under all network faults.
 void Cluster::look_for_broken_protocol(SimulatedNode& node) {
     if (!node.running() || !node.node().opened()) return;
     for (const auto& locality : node.node().localities()) {
@@ -307,7 +308,7 @@ void Cluster::look_for_broken_protocol(SimulatedNode& node) {
     }
 }
 
-// Whatever the network and the clients do is no error of a node.
+// Faults of the network and of clients must not cause errors in a node.
 void Cluster::look_for_unexplained_errors(SimulatedNode& node) {
     const auto had = [this](Fault::Kind kind) { return carried_out_.contains(kind); };
     const bool stalled = had(Fault::Kind::kStallLocality) || had(Fault::Kind::kStallNode);
@@ -327,7 +328,7 @@ bool Cluster::recover(Duration patience) {
     for (std::uint32_t i = 0; i < options_.nodes; ++i) {
         SimulatedNode& node = *nodes_[i];
         node.set_configuration(node.good_configuration());
-        // One that was told to end may still look ready; it keeps its mark.
+        // A node that was terminated may still look ready; it stays marked for restart.
         if (!node.running() || !node.node().accepts_work()) restart_[i] = true;
         if (restart_[i]) node.terminate();
     }

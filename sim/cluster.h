@@ -18,13 +18,13 @@ namespace fopd::sim {
 struct ClusterOptions {
     std::uint32_t nodes = 1;
     std::uint32_t localities = 2;
-    std::uint32_t disks = 0;  // Of each node.
+    std::uint32_t disks = 0;  // Per node.
     Duration watchdog = 10s;
     Duration drain_timeout = 30s;
     // Clients call the nodes over a network; without clients there is no network.
     std::uint32_t clients = 0;
-    std::uint32_t lines = 2;          // Nodes a client talks to at a time.
-    Duration client_pause_max = 20s;  // Between two rounds of calls there.
+    std::uint32_t lines = 2;          // The number of nodes a client calls concurrently.
+    Duration client_pause_max = 20s;  // Between two rounds of calls on a line.
     bool quiet_clients = false;       // Clients make only the calls that a test asks for.
 };
 
@@ -66,7 +66,7 @@ public:
     std::uint64_t faults_carried_out() const { return faults_carried_out_; }
 
 private:
-    // A fault that is under way.
+    // A fault in progress.
     struct Due {
         Instant end_at;
         Fault fault;
@@ -93,11 +93,11 @@ private:
     CallBook book_;
     std::vector<std::unique_ptr<SimulatedNode>> nodes_;
     std::vector<std::unique_ptr<SimulatedClient>> clients_;
-    std::vector<Due> due_;  // In the order they began.
+    std::vector<Due> due_;  // In the order of their start.
     Instant looked_closely_at_ = Instant::min();
     std::vector<Instant>
-        excused_until_;          // Per node: a stall explains a hungry watchdog until then.
-    std::vector<bool> restart_;  // Per node: start again when it has ended.
+        excused_until_;  // Per node: until then, a stall explains a late feed of the watchdog.
+    std::vector<bool> restart_;  // Per node: to be restarted when it has ended.
     std::string broken_promise_;
     std::uint64_t faults_carried_out_ = 0;
     std::set<Fault::Kind> carried_out_;

@@ -48,7 +48,8 @@ std::vector<Fault> draw_fault_plan(core::Random random, const FaultPlanOptions& 
                     .locality = static_cast<std::uint32_t>(random.below(options.localities)),
                     .span = Duration{random.between(0, Duration(20s).count())}};
         if (options.clients > 0) {
-            // A link longer than a lease now and then; and every third time all of a node's.
+            // Some link faults last longer than a lease, and a third affects all clients of the
+            // node.
             if (random.below(4) == 0) fault.span *= 4;
             const auto client = static_cast<std::uint32_t>(random.below(options.clients));
             const bool every = fault.kind != Fault::Kind::kCrashClient && random.below(3) == 0;
@@ -59,7 +60,7 @@ std::vector<Fault> draw_fault_plan(core::Random random, const FaultPlanOptions& 
     const auto all_of = [](const Fault& fault) {
         return std::tie(fault.at, fault.node, fault.locality, fault.kind, fault.span, fault.client);
     };
-    std::ranges::sort(plan, {}, all_of);  // Equal instants, too, in one order.
+    std::ranges::sort(plan, {}, all_of);  // Gives equal instants a fixed order, too.
     return plan;
 }
 

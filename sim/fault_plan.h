@@ -9,27 +9,28 @@
 
 namespace fopd::sim {
 
-// What goes wrong, where and when. A plan is data: the same plan on the same seed is the same run.
+// A fault: what goes wrong, where and when. A plan is data: the same plan with the same seed gives
+// the same run.
 struct Fault {
     enum class Kind : std::uint8_t {
-        kCrash,          // kill -9: everything in memory is gone; started again after `span`.
-        kStallLocality,  // One core does not run for `span`.
+        kCrash,          // kill -9: memory is lost; restarted after `span`.
+        kStallLocality,  // The thread of one locality does not run for `span`.
         kStallNode,      // SIGSTOP for `span`.
         kReload,         // SIGHUP.
-        kBadReload,      // SIGHUP after somebody broke the file; it is mended after `span`.
+        kBadReload,      // SIGHUP with a broken configuration; it is repaired after `span`.
         kDrain,          // fopctl drain.
-        kRestart,        // SIGTERM, and started again once it has ended.
-        // Between the node and a client, or all clients.
+        kRestart,        // SIGTERM, then a restart when it has ended.
+        // Faults between the node and a client, or all clients.
         kDelay,           // Messages take up to half a second for `span`.
         kStallLink,       // Nothing passes for `span`, one way.
-        kLose,            // Connections end, and both sides know.
-        kLoseAtNode,      // The node alone knows; the client hears of it when it next sends.
-        kLoseAtClient,    // The other way round.
+        kLose,            // Connections end, and both sides are notified.
+        kLoseAtNode,      // Only the node is notified; the client notices when it next sends.
+        kLoseAtClient,    // Only the client is notified.
         kPartition,       // Nothing passes for `span`.
         kBlockToNode,     // Nothing from client to node passes for `span`.
-        kBlockToClient,   // The other way round.
-        kRefuseConnects,  // As if the node did not listen, for `span`.
-        // Of clients.
+        kBlockToClient,   // Nothing from node to client passes for `span`.
+        kRefuseConnects,  // The node refuses connections, as if it did not listen, for `span`.
+        // Faults of clients.
         kCrashClient,  // kill -9; started again after `span`.
     };
     static constexpr std::uint32_t kEveryClient = UINT32_MAX;
@@ -46,7 +47,8 @@ const char* to_string(Fault::Kind kind);
 struct FaultPlanOptions {
     std::uint32_t nodes = 1;
     std::uint32_t localities = 1;
-    std::uint32_t clients = 0;  // Without any there are no faults of theirs and of the network.
+    std::uint32_t clients =
+        0;  // Without clients there are no faults of clients and of the network.
     Duration length = 600s;
     std::uint32_t fault_count = 20;
 };

@@ -8,11 +8,11 @@
 
 namespace fopd::sim {
 
-// Memory for calls to send from and receive into, with guards around each part. What is given back
-// is poisoned and kept for a while, so that it shows who touches it then.
+// Memory for calls to send from and receive into, with guards around each part. Returned memory is
+// poisoned and kept for a while, so that a late access is detected.
 class LentMemory {
 public:
-    // What one call has. Given back on destruction.
+    // The memory of one call. Returned on destruction.
     class Loan {
     public:
         Loan(LentMemory& memory, std::size_t size);
@@ -20,7 +20,7 @@ public:
         Loan(const Loan&) = delete;
         Loan& operator=(const Loan&) = delete;
 
-        // Both full of poison at first.
+        // Both are initially filled with poison.
         std::span<std::byte> source() { return part(0); }
         std::span<std::byte> target() { return part(1); }
         bool guards_untouched() const;
@@ -32,11 +32,11 @@ public:
         std::vector<std::byte> bytes_;
     };
 
-    // Whether nothing has been touched after it was given back.
+    // Whether no memory was written after it was returned.
     bool untouched() const;
 
 private:
-    std::deque<std::vector<std::byte>> given_back_;  // The last ones, oldest first.
+    std::deque<std::vector<std::byte>> given_back_;  // The most recent ones, oldest first.
     bool was_touched_ = false;
 };
 

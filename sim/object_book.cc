@@ -42,7 +42,7 @@ bool makes_object(WishKind kind) {
     return kind == WishKind::kCreate || kind == WishKind::kPut;
 }
 
-// The server does it once however often it is asked.
+// Operations that the server executes once, however often the client sends them.
 bool is_done_once(WishKind kind) {
     return makes_object(kind) || kind == WishKind::kRename || kind == WishKind::kRemove ||
            kind == WishKind::kAppend;
@@ -73,7 +73,7 @@ std::string describe(const ObjectWish& wish) {
     return words;
 }
 
-// -- what happens --
+// -- events --
 
 void ObjectBook::end_life(std::uint32_t life) {
     ++now_;
@@ -251,7 +251,7 @@ void ObjectBook::end_list(ObjectLook& look, const ObjectWish& wish,
                           const client::ObjectPage& page) {
     note(0, wish, {});
     ++now_;
-    // A list does not show what the client itself still holds.
+    // Sizes in a list do not include what the client itself still buffers.
     const ObjectLook sizes{.begun = look.begun};
     std::set<std::string> listed;
     for (const client::ObjectPage::Entry& entry : page.entries) {
@@ -262,7 +262,7 @@ void ObjectBook::end_list(ObjectLook& look, const ObjectWish& wish,
         if (found == objects_.end() || is_missing) continue;
         must_be_right(wish, found->second.bytes.judge_size(sizes, entry.size_bytes));
     }
-    // While a disk is missing a list does not end: only then it says that it was not all.
+    // While a disk is missing, names may be left out without an error until the list's end.
     if (missing_excused_ && !page.end) return;
     for (const auto& each : names_) {
         const std::string& name = each.first;
@@ -312,7 +312,8 @@ std::string ObjectBook::judge_name(const ObjectLook& look, const std::string& na
     return words;
 }
 
-// Of those that take the name only if it is nobody's, no more can win than it was free.
+// Of several changes that take the name only if it is free, at most as many succeed as the name
+// became free.
 std::string ObjectBook::judge_winners(const std::string& name) const {
     const Name& place = names_.at(name);
     std::size_t free = place.fid.is_set() ? 0 : 1;
@@ -403,7 +404,7 @@ bool ObjectBook::is_gone(const ObjectLook& look, fop::Fid fid) const {
     });
 }
 
-// -- what was not done --
+// -- failed calls --
 
 std::string ObjectBook::judge_problem(const ObjectWish& wish, const Ended& ended) const {
     const client::Problem& problem = *ended.problem;
@@ -417,13 +418,13 @@ std::string ObjectBook::judge_problem(const ObjectWish& wish, const Ended& ended
         case fop::Status::kLost: lawful = problem.lost.has_value(); break;
         case fop::Status::kExists: lawful = wish.no_replace && may_have_name(wish.name); break;
         case fop::Status::kTimedOut: lawful = ended.overdue; break;
-        // The server was away for a moment, and there was no time left to ask it again.
+        // The server was away for a moment, and no time was left for a retry.
         case fop::Status::kTryAgain: lawful = ended.limited; break;
         case fop::Status::kNoSpace: lawful = space_excused_; break;
         case fop::Status::kMediumMissing:
             lawful = missing_excused_ || (moves_excused_ && problem.may_be_done);
             break;
-        // What the name has replaced is on the disk that is missing.
+        // The object that the name has replaced is on the missing disk.
         case fop::Status::kBusy: lawful = disks_excused_ || missing_excused_; break;
         case fop::Status::kCorrupt:
         case fop::Status::kReadOnly:
@@ -435,9 +436,8 @@ std::string ObjectBook::judge_problem(const ObjectWish& wish, const Ended& ended
     return "ended with \"" + std::string(fop::to_string(problem.status)) + "\": " + problem.words;
 }
 
-// Each of the ranges is of something that the client has written, that the server may have lost,
-// and that others may have changed since or a disk may refuse; and it has not been told of it
-// before.
+// Each range must be part of a buffered write of this client that the server may have lost, that
+// others may have changed since or a disk may refuse, and that the client was not told about before.
 void ObjectBook::tell_lost(std::uint32_t life, const client::LostWrite& lost) {
     const ObjectWish wish{.kind = WishKind::kWrite, .fid = lost.fid};
     ++now_;
@@ -449,7 +449,7 @@ void ObjectBook::tell_lost(std::uint32_t life, const client::LostWrite& lost) {
         // A disk that is full or broken refuses it for good.
         bool may_be = may_be_gone(lost.fid) || space_excused_ || disks_excused_;
         for (Change& change : changes_) {
-            // Of a long one that is under way a part may be lost already.
+            // A part of a long write in progress may be lost already.
             const bool is_own = change.life == life && change.fid == lost.fid && change.buffered &&
                                 change.may_show() && !change.told_lost;
             if (!is_own || !overlap(change.range, range)) continue;
@@ -462,9 +462,9 @@ void ObjectBook::tell_lost(std::uint32_t life, const client::LostWrite& lost) {
     for (Change* const each : told) each->told_lost = true;
 }
 
-// Whether the server may refuse to have the change written again: others have changed the range
-// since, or, in a life of the server that it has survived, anything of the object. Where disks move
-// a client may be taken for another.
+// Whether the server may refuse a repetition of the change: others have changed the range since, or
+// have changed anything of the object in a later life of the server. If disks move, a client may be
+// mistaken for another.
 bool ObjectBook::may_be_overtaken(const Change& change, const fop::Range& range) const {
     const bool long_ago = moves_excused_ || server_lives_ > change.server_life + 1;
     return std::ranges::any_of(changes_, [&](const Change& other) {
@@ -497,7 +497,7 @@ std::vector<fop::Fid> ObjectBook::fids() const {
     return fids;
 }
 
-// In order, and apart from each other.
+// Sorted, and without overlaps.
 std::vector<fop::Range> ObjectBook::places(fop::Fid fid) const {
     const auto object = objects_.find(fid);
     if (object == objects_.end()) return {};
@@ -515,7 +515,7 @@ std::vector<fop::Range> ObjectBook::places(fop::Fid fid) const {
     return apart;
 }
 
-// Whose making nobody was told of.
+// An object whose creation was not acknowledged to any client.
 std::string ObjectBook::adopt(const Found& found) {
     std::string wrong = text(found.info.fid) + " was made by nobody";
     for (Change& change : changes_) {
@@ -600,7 +600,7 @@ void ObjectBook::lose_slot(std::uint16_t slot) {
     }
 }
 
-// -- what comes of it --
+// -- results --
 
 void ObjectBook::tell(const std::string& line) {
     if (!keeps_history_) return;

@@ -17,7 +17,7 @@
 
 namespace fopd::sim {
 
-// Something that a client of objects is about to do.
+// An operation that a client of objects is about to make.
 struct ObjectWish {
     enum class Kind : std::uint8_t {
         kCreate,
@@ -37,7 +37,7 @@ struct ObjectWish {
     };
     Kind kind = Kind::kStat;
     fop::Fid fid{};
-    std::string from{};  // The only name under which the object is meant.
+    std::string from{};  // The only name that the object may have.
     std::string name{};
     fop::Range range{};
     std::uint16_t mode = 0;
@@ -46,38 +46,39 @@ struct ObjectWish {
 };
 std::string describe(const ObjectWish& wish);
 
-// What clients of one server were told about their objects, and whether it was true: each object
-// has the bytes, the size, the mode and the name that one order of what they have done explains.
-// What was acknowledged is done once, stays whatever befalls the server, and is seen as a whole;
-// what was not is done whole, once, or not at all. A buffered write that the server loses never
-// comes after what another client has done since: its client is told then that it is lost, once,
-// and only then. The first untruth is kept as a sentence.
+// Records what clients of one server do and are told, and checks it against a model: the bytes,
+// size, mode and name of each object must be explained by one order of all changes. An acknowledged
+// change takes effect exactly once, as a whole, and is kept through all faults of the server. An
+// unacknowledged change takes effect once, as a whole, or not at all. A buffered write that the
+// server has lost never takes effect after a later change by another client: then, and only then,
+// its client is told once that the write is lost. Keeps the first violation as a sentence.
 class ObjectBook {
 public:
     explicit ObjectBook(core::VirtualWorld& world) : world_(world) {}
     ObjectBook(const ObjectBook&) = delete;
     ObjectBook& operator=(const ObjectBook&) = delete;
 
-    // -- what happens --
+    // -- events --
 
     std::uint32_t begin_life() { return ++lives_; }
-    // The client is killed: what it had under way may happen or not.
+    // The client was killed: its calls in progress may take effect or not.
     void end_life(std::uint32_t life);
-    // The server is killed: what was only buffered may be lost.
+    // The server was killed: buffered changes may be lost.
     void lose_memory();
     // The server starts.
     void begin_server_life() { ++server_lives_; }
-    // Disks that are let go: who was away for too long may not hear what they had done.
+    // Disks are removed at run time: a client that was away too long may not learn the outcome of
+    // its calls.
     void excuse_moves() { moves_excused_ = true; }
-    // From now on fops may fail because their disk does.
+    // From now on fops may fail because of disk faults.
     void excuse_disks() { disks_excused_ = true; }
-    // A disk was written off: at rest, and nobody's change is still to be written again.
+    // A disk was written off, at rest, when no client has lost writes to repeat.
     void lose_slot(std::uint16_t slot);
-    // Disks are small enough to be full.
+    // Disks are small enough to become full.
     void excuse_space() { space_excused_ = true; }
-    // A disk is missing, or none any more: nobody is told that what may be on it is not there. What
-    // it has when it is back may have been replaced meanwhile, and has its name again when nobody
-    // else claims it.
+    // A disk is missing, or none is any more. While one is missing, clients are not told that
+    // something that may be on it does not exist. Objects on a disk that comes back may have been
+    // replaced meanwhile; they have their names again if no other object claims them.
     void excuse_missing(bool missing) {
         missing_excused_ = missing;
         older_may_return_ = older_may_return_ || missing;
@@ -87,18 +88,18 @@ public:
 
     struct Change : ObjectChange {
         ObjectWish wish;
-        fop::Fid fid{};     // Which object it has made, or is about.
-        bool bound = true;  // Of one that makes an object: whether that is known.
+        fop::Fid fid{};     // The object that the change creates or changes.
+        bool bound = true;  // For a change that creates an object: whether the fid is known.
     };
-    // Of bytes only what is one fop.
+    // A change of bytes must fit into one fop.
     Change& begin(std::uint32_t life, ObjectWish wish);
-    // The client is told that what it has written buffered is lost for good.
+    // The client is told that its buffered write is lost permanently.
     void tell_lost(std::uint32_t life, const client::LostWrite& lost);
     struct Ended {
         std::optional<client::Problem> problem{};
-        fop::Fid fid{};            // Of what was made.
+        fop::Fid fid{};            // Of the created object.
         std::uint64_t offset = 0;  // Of an append.
-        bool limited = false;      // It had a deadline,
+        bool limited = false;      // The call had a deadline,
         bool overdue = false;      // and missed it.
     };
     void end(Change& change, const Ended& ended);
@@ -115,26 +116,25 @@ public:
     void end_look(ObjectLook& look, const ObjectWish& wish, const Ended& ended);
     void end_read(ObjectLook& look, const ObjectWish& wish, std::span<const std::byte> bytes);
     void end_stat(ObjectLook& look, const ObjectWish& wish, const client::ObjectInfo& info);
-    // Nothing but what the page shows is between the two names; an empty one is no limit.
+    // The page must show all names between the two names; an empty one is no limit.
     void end_list(ObjectLook& look, const ObjectWish& wish, const client::ObjectPage& page);
 
-    // -- for who draws what to do --
+    // -- for drawing the next operation --
 
-    // An object that is mostly there, and the name it was last said to have; unset when there is
-    // none.
+    // An object that probably exists, and its last known name; unset if there is none.
     struct Known {
         fop::Fid fid{};
         std::string name{};
     };
     Known draw(core::Random& random) const;
 
-    // -- when all is at rest, and nothing can come any more --
+    // -- at rest: no call is in progress, and no change can still take effect --
 
-    // Every fid there has ever been.
+    // All fids that ever existed.
     std::vector<fop::Fid> fids() const;
-    // The bytes to read of it.
+    // The ranges of the object to read.
     std::vector<fop::Range> places(fop::Fid fid) const;
-    // What is there now, and all of it.
+    // The complete contents of an object at rest.
     struct Found {
         client::ObjectInfo info{};
         std::vector<std::pair<std::uint64_t, std::vector<std::byte>>> bytes{};
@@ -145,7 +145,7 @@ public:
     const std::string& broken_promise() const { return broken_promise_; }
     std::uint64_t count(std::string_view outcome) const;
     std::string summary() const;
-    // Writes down all that happens, for people.
+    // Keeps a readable log of all events.
     void keep_history() { keeps_history_ = true; }
     void tell(const std::string& line);
     const std::string& history() const { return history_; }
@@ -153,21 +153,22 @@ public:
 private:
     struct Object {
         ObjectBytes bytes;
-        std::string name;             // That it was last said to have.
-        std::set<std::string> names;  // That it may ever have had.
-        bool gone = false;            // As far as anybody was told.
+        std::string name;             // The last known name.
+        std::set<std::string> names;  // All names that it may have had.
+        bool gone = false;            // According to the last answer.
         std::uint16_t mode = 0;
-        std::vector<const Change*> changes;  // Of what is no bytes.
+        std::vector<const Change*> changes;  // Those that do not change bytes.
     };
     struct Name {
-        fop::Fid fid{};  // Unset: nobody's.
+        fop::Fid fid{};  // Unset: the name is free.
         std::vector<const Change*> changes;
     };
 
     void end_done(Change& change, const Ended& ended);
     void bind(Change& change, fop::Fid fid);
     void witness(const ObjectLook& look);
-    // What is wrong with the name's being that object's, or nobody's, when somebody looks.
+    // What is wrong if the look shows that the object has the name, or that the name is free;
+    // empty: nothing.
     std::string judge_name(const ObjectLook& look, const std::string& name, fop::Fid fid) const;
     std::string judge_mode(const ObjectLook& look, const Object& object, std::uint16_t mode) const;
     bool may_be_gone(fop::Fid fid) const;
@@ -181,9 +182,9 @@ private:
     std::string adopt(const Found& found);
     void judge_found(ObjectLook& look, const Found& found);
     void note(std::uint64_t number, const ObjectWish& wish, const Ended& ended);
-    // Breaks a promise when something is wrong.
+    // Breaks a promise if `wrong` is not empty.
     void must_be_right(const ObjectWish& wish, const std::string& wrong);
-    // What the change makes of the name: set when it says anything about it.
+    // The owner of the name after the change; set if the change affects the name.
     static std::optional<fop::Fid> effect(const Change& change, const std::string& name);
 
     core::VirtualWorld& world_;
@@ -194,12 +195,12 @@ private:
     bool space_excused_ = false;
     bool missing_excused_ = false;
     bool moves_excused_ = false;
-    bool older_may_return_ = false;  // Until all is at rest, and no disk is missing.
+    bool older_may_return_ = false;  // Until all is at rest and no disk is missing.
     std::uint64_t changes_begun_ = 0;
     std::deque<Change> changes_;  // Since the last settle().
     std::map<fop::Fid, Object> objects_;
-    std::set<fop::Fid> gone_;       // Objects of before.
-    std::set<std::uint32_t> dead_;  // Lives.
+    std::set<fop::Fid> gone_;       // Objects that existed earlier.
+    std::set<std::uint32_t> dead_;  // Lives of killed clients.
     std::map<std::string, Name> names_;
     std::map<std::string, std::uint64_t, std::less<>> outcomes_;
     std::string broken_promise_;

@@ -6,7 +6,7 @@ namespace fopd::sim {
 
 namespace {
 
-// So many bytes of a change are no accident.
+// This many equal bytes of a change are no coincidence.
 constexpr std::size_t kTelling = 8;
 
 std::string text(const fop::Range& range) {
@@ -30,7 +30,7 @@ void ObjectBytes::split(std::uint64_t at) {
 }
 
 void ObjectBytes::add(const ObjectChange& change) {
-    // What is punched does not change the size.
+    // Punching a hole does not change the size.
     if (!change.zeros || cuts(change)) sizes_.push_back(&change);
     if (change.range.length == 0) return;
     split(change.range.offset);
@@ -47,7 +47,7 @@ void ObjectBytes::add_append(ObjectChange& change) {
 }
 
 std::string ObjectBytes::place_append(ObjectChange& change, std::uint64_t offset) {
-    if (change.placed) {  // Somebody has seen where it is.
+    if (change.placed) {  // A read has shown where it is.
         if (change.range.offset == offset) return {};
         return "was seen at " + text(change.range) + ", and lies at " + std::to_string(offset);
     }
@@ -74,7 +74,7 @@ std::string ObjectBytes::place_append(ObjectChange& change, std::uint64_t offset
 
 // -- the size --
 
-// Each change that gives the object a size does so unless a cut comes behind it.
+// Each change that gives the object a size determines it, unless a truncation comes later.
 ObjectBytes::Bounds ObjectBytes::size_bounds(const ObjectLook& look) const {
     const ObjectChange known{.ended = 0,
                              .sure = 0,
@@ -124,7 +124,7 @@ std::byte ObjectBytes::known(std::uint64_t at) const {
     return at - offset < bytes.size() ? bytes[at - offset] : std::byte{};
 }
 
-// Null stands for what was known before.
+// A null `change` stands for the known state before all changes.
 bool ObjectBytes::matches(const ObjectChange* change, std::uint64_t at,
                           std::span<const std::byte> bytes) const {
     for (std::size_t i = 0; i < bytes.size(); ++i) {
@@ -141,7 +141,7 @@ bool ObjectBytes::matches(const ObjectChange* change, std::uint64_t at,
 
 namespace {
 
-// Visits the parts of a read between which changes begin or end.
+// Visits the parts of a read between the boundaries of changes.
 template <typename Map, typename Visit>
 void for_each_part(const Map& changes, std::uint64_t at, std::span<const std::byte> bytes,
                    Visit visit) {
@@ -168,7 +168,7 @@ void ObjectBytes::witness(ObjectLook& look, std::uint64_t at, std::span<const st
     });
 }
 
-// Null stands for what was known before.
+// A null `change` stands for the known state before all changes.
 bool ObjectBytes::shows(const ObjectChange* change, const Changes& changes,
                         const ObjectLook& look) const {
     if (change != nullptr && !change->may_show()) return false;
@@ -178,7 +178,7 @@ bool ObjectBytes::shows(const ObjectChange* change, const Changes& changes,
     });
 }
 
-// A change happens as a whole, so each part shows one of those that it may show.
+// A change takes effect as a whole, so each part must show exactly one of its possible changes.
 std::optional<std::uint64_t> ObjectBytes::find_wrong(const ObjectLook& look, std::uint64_t at,
                                                      std::span<const std::byte> bytes) const {
     std::optional<std::uint64_t> wrong;
@@ -257,7 +257,7 @@ std::string ObjectBytes::judge(ObjectLook& look, const fop::Range& range,
         wrong = find_wrong(look, range.offset, bytes);
     } while (wrong && find_append(look, *wrong, bytes.subspan(*wrong - range.offset)));
     if (wrong && !may_be_append(look, *wrong, bytes.subspan(*wrong - range.offset))) {
-        // Which byte of the part it is.
+        // Finds the first wrong byte of the part.
         const Changes& changes = std::prev(changes_.upper_bound(*wrong))->second;
         std::uint64_t at = *wrong;
         const auto may_be = [&](std::uint64_t where) {
@@ -291,7 +291,7 @@ std::vector<fop::Range> ObjectBytes::places() const {
         ranges.push_back(cuts(*change) ? fop::Range{.offset = change->range.offset, .length = 0}
                                        : change->range);
     }
-    // One whose place nobody knows lies behind any of these, or behind another one.
+    // An append with an unknown offset is after any of these, or after another append.
     std::uint64_t behind = 0;
     for (const ObjectChange* const append : appends_) behind += append->range.length;
     for (fop::Range& range : ranges) range.length += behind;

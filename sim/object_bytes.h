@@ -12,25 +12,25 @@
 
 namespace fopd::sim {
 
-// The bytes and the size that an object may have: what they were when they were last known, and
-// what has been done to them since. Changes outlive it, or are forgotten by settle().
+// The possible bytes and sizes of an object: the last known state, and all changes since. The
+// caller keeps the changes alive, or makes this forget them by settle().
 class ObjectBytes {
 public:
     // Adds a change whose range is known.
     void add(const ObjectChange& change);
-    // It will lie behind the end of the object, wherever that is.
+    // Adds an append, whose offset is not known yet: the end of the object at that time.
     void add_append(ObjectChange& change);
-    // The append lies there. Empty when that may be.
+    // Sets the offset of the append. Returns what is wrong with it; empty if it is possible.
     std::string place_append(ObjectChange& change, std::uint64_t offset);
 
-    // What is wrong with a read of one fop that wanted `range` and got `bytes`; empty: nothing.
-    // What it has shown is witnessed by `look`.
+    // What is wrong with a read by one fop that requested `range` and returned `bytes`; empty:
+    // nothing. The changes that it proves are added to `look`.
     std::string judge(ObjectLook& look, const fop::Range& range, std::span<const std::byte> bytes);
     std::string judge_size(const ObjectLook& look, std::uint64_t size_bytes) const;
 
-    // Where there may be other bytes than zeros, as far as anybody has said.
+    // The ranges that may have bytes other than zeros, as far as known.
     std::vector<fop::Range> places() const;
-    // Nothing is under way, and this is all there is.
+    // No change is in progress, and this is the complete state.
     void settle(std::uint64_t size_bytes);
     void settle(std::uint64_t offset, std::span<const std::byte> bytes);
 
@@ -47,25 +47,25 @@ private:
     bool matches(const ObjectChange* change, std::uint64_t at,
                  std::span<const std::byte> bytes) const;
     void witness(ObjectLook& look, std::uint64_t at, std::span<const std::byte> bytes);
-    // Where the first byte is that nothing explains.
+    // The offset of the first byte that no change explains.
     std::optional<std::uint64_t> find_wrong(const ObjectLook& look, std::uint64_t at,
                                             std::span<const std::byte> bytes) const;
     bool shows(const ObjectChange* change, const Changes& changes, const ObjectLook& look) const;
-    // Whether an append whose place nobody knows has left these bytes.
+    // Whether an append with an unknown offset explains these bytes.
     bool find_append(ObjectLook& look, std::uint64_t at, std::span<const std::byte> bytes);
-    // Whether there is a place for one of them where it explains the read, of which too few of its
-    // bytes are to tell the place.
+    // Whether some offset of such an append explains the read, in which too few of the append's
+    // bytes are visible to determine that offset.
     bool may_be_append(const ObjectLook& look, std::uint64_t at,
                        std::span<const std::byte> bytes) const;
     std::string explain(const ObjectLook& look, std::uint64_t at, std::byte found) const;
 
     std::uint64_t known_size_ = 0;
     std::map<std::uint64_t, std::vector<std::byte>> known_;  // By offset; zeros elsewhere.
-    // What was done since to the bytes from each offset to the next one.
+    // For each offset, the changes to the bytes from there to the next offset.
     std::map<std::uint64_t, Changes> changes_{{0, {}}};
-    Changes sizes_;                       // What may have changed the size.
-    std::vector<ObjectChange*> appends_;  // Whose place is not known.
-    Changes placed_;                      // Appends whose place is.
+    Changes sizes_;                       // Changes that may have changed the size.
+    std::vector<ObjectChange*> appends_;  // Appends with an unknown offset.
+    Changes placed_;                      // Appends with a known offset.
 };
 
 }  // namespace fopd::sim

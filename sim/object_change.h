@@ -11,7 +11,7 @@
 
 namespace fopd::sim {
 
-// Counts what clients and faults do, in the order in which it happens.
+// A counter of the events of clients and faults, in their order.
 using Moment = std::uint64_t;
 inline constexpr Moment kNotYet = std::numeric_limits<Moment>::max();
 
@@ -25,8 +25,8 @@ struct ObjectChange {
         kUnknown,
     };
 
-    std::uint64_t number = 0;  // Names its bytes.
-    std::uint32_t life = 0;    // Of the client.
+    std::uint64_t number = 0;  // Determines its bytes.
+    std::uint32_t life = 0;    // The client's life.
     Moment begun = 0;
     Moment ended = kNotYet;
     // From then on the change is visible to all clients, and no fault of the server undoes it.
@@ -35,21 +35,22 @@ struct ObjectChange {
     Moment over = kNotYet;
     State state = State::kUnderWay;
     bool buffered = false;
-    // Buffered, and lost by the server since: its client writes it again where nobody else has
-    // changed anything, or is told that it is lost.
+    // A buffered change that the server has lost since: its client writes it again if no other
+    // client has changed the bytes, or is told that it is lost.
     bool lost = false;
     bool was_lost = false;  // Stays true if the change came back.
-    // So it was told, of all or some of it: nobody can say what of it there is.
+    // The client was told that the change, or part of it, is lost: how much of it exists is
+    // unknown.
     bool told_lost = false;
-    std::uint32_t server_life = 0;  // In which it began.
+    std::uint32_t server_life = 0;  // The server's life in which it began.
 
-    // The bytes it writes; zeros, where it makes a hole or cuts the end off.
+    // The range it writes, or zeroes by a hole or a truncation.
     fop::Range range{};
     bool zeros = false;
-    bool placed = true;  // Not so for an append before anybody knows where it lies.
+    bool placed = true;  // False for an append whose offset is unknown.
 
     bool may_show() const { return state != State::kRefused; }
-    // Byte `index` of what it writes; never zero.
+    // Byte `index` of the written bytes; never zero.
     std::byte byte_at(std::uint64_t index) const {
         const std::uint64_t word = core::mix(number, index / 8);
         const auto byte = static_cast<std::uint8_t>(word >> index % 8 * 8);
@@ -60,16 +61,17 @@ struct ObjectChange {
     }
 };
 
-// Somebody looks at something between two moments.
+// An observation by a client between two moments.
 struct ObjectLook {
     std::uint32_t life = 0;
     Moment begun = 0;
-    // What it shows in one place has happened, and shows in all.
+    // Changes that the observation has proved; they must then be visible everywhere.
     std::set<const ObjectChange*> witnessed{};
 };
 
-// Whether it has happened when somebody looks. A client sees what it has written, until it is told
-// that this is lost. What is written again comes in pieces.
+// Whether the change has certainly taken effect at the time of the look. A client sees its own
+// writes, until it is told that they are lost. A lost write that is repeated becomes visible in
+// pieces.
 inline bool has_happened(const ObjectChange& change, const ObjectLook& look) {
     if (change.told_lost) return false;
     const bool own = change.life == look.life && change.state == ObjectChange::State::kDone;
@@ -77,9 +79,9 @@ inline bool has_happened(const ObjectChange& change, const ObjectLook& look) {
            (!change.lost && look.witnessed.contains(&change));
 }
 
-// Whether nothing of `first` can come after `second`: what was lost does not come again where
-// others have changed something since. What a client has changed itself it does not write again,
-// unless it does not know whether it has.
+// Whether nothing of `first` can take effect after `second`: a lost write is not repeated where
+// other clients have changed the bytes since. A client does not repeat it over its own later change
+// either, unless the outcome of that change is unknown to it.
 inline bool comes_before(const ObjectChange& first, const ObjectChange& second) {
     const bool is_known = second.state == ObjectChange::State::kDone;
     if (first.lost && first.life == second.life && !is_known) return false;

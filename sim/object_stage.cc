@@ -12,13 +12,13 @@ namespace {
 
 constexpr Duration kReadyMax = 60s;
 constexpr Duration kWorkMax = 300s;
-// For what nobody commits to be given up.
+// Long enough for abandoned uploads to be removed.
 constexpr Duration kUpkeepMax = 11min;
 constexpr Duration kBetweenChecks = 300ms;
 constexpr Duration kBetweenMovesMax = 5ms;
 constexpr std::string_view kNode = "node";
 constexpr std::uint64_t kStepsBetweenLooks = 16;
-// What those may add to the changes of a disk who were let in at the same time.
+// The most that operations admitted at the same time may add to a disk's changes in memory.
 constexpr std::uint64_t kReservedBytesMax = 128UL << 10;
 
 std::string event_text(std::string_view name, std::span<const core::Field> fields) {
@@ -130,7 +130,7 @@ bool ObjectStage::all_idle() const {
     return std::ranges::all_of(users_, [](const auto& user) { return user->idle(); });
 }
 
-// One step of the world, and what is due of faults.
+// Runs one step of the world, and applies faults that are due.
 void ObjectStage::step(Instant limit) {
     for (const Due& due : due_) limit = std::min(limit, due.at);
     world_.step(limit);
@@ -190,7 +190,7 @@ bool ObjectStage::play(std::vector<ObjectFault> faults) {
 void ObjectStage::carry_out(const ObjectFault& fault) {
     using Kind = ObjectFault::Kind;
     book_.tell(to_string(fault.kind));
-    // Of a power cut nobody knows yet whether it comes.
+    // It is not known yet whether the power cut will occur.
     if (fault.kind != Kind::kPowerCut) ++faults_begun_;
     const Instant until = after(world_.now(), fault.span);
     const std::string user = user_name(fault.user);
@@ -297,9 +297,9 @@ void ObjectStage::begin_node(const ObjectFault& fault) {
     node_.disks().power().cut_at(fault.cut_start_at, [this] { cut_ = true; });
 }
 
-// -- what is looked at from outside --
+// -- checks from outside --
 
-// Whatever happens next, nobody needs it.
+// Free blocks must not be needed, whatever happens next.
 void ObjectStage::poison_free_space() {
     if (!node_.running()) return;
     for (const auto& disk : node_.node().disks().all()) {
@@ -311,10 +311,10 @@ void ObjectStage::poison_free_space() {
     }
 }
 
-// However much clients want, the node takes what it was given to take, and no more.
+// The node keeps its limits, whatever clients send.
 void ObjectStage::look_at_bounds() {
     if (!node_.running() || node_.node().state() != daemon::NodeState::kReady) return;
-    // Of a client that has come back the session that it lost may still be there.
+    // A client that has reconnected may still have its lost session.
     const std::uint64_t credits = 2 * fabric::HostOptions{}.fop_credits_max * users_.size();
     for (const auto& locality : node_.node().localities()) {
         const std::uint64_t foms = locality->handler()->running_count();
@@ -338,7 +338,7 @@ void ObjectStage::must_be_within(const char* what, std::uint64_t count, std::uin
                         std::to_string(max) + " may");
 }
 
-// -- rest --
+// -- at rest --
 
 bool ObjectStage::restart(ObjectFault::Kind how, bool lose_indexes, bool lose_names) {
     end_node({.kind = how, .lose_indexes = lose_indexes, .lose_names = lose_names});
@@ -384,7 +384,7 @@ bool ObjectStage::check() {
     return kept();
 }
 
-// Whether some are under way.
+// Returns whether checks are in progress.
 bool ObjectStage::look_at_checks() {
     if (!node_.running() || node_.node().state() != daemon::NodeState::kReady) {
         checks_due_ = world_.now();
@@ -421,7 +421,7 @@ void ObjectStage::begin_checks() {
     }
 }
 
-// -- disks that come and go --
+// -- removing and adding disks --
 
 bool ObjectStage::is_open(const std::string& disk) {
     return node_.node().disks().find(disk) != nullptr;
@@ -432,7 +432,7 @@ void ObjectStage::begin_move() {
     if (!node_.running() || node_.node().state() != daemon::NodeState::kReady) return;
     if (moving_ || world_.now() < move_due_) return;
     const std::string disk = "d" + std::to_string(world_.random().below(disk_count_));
-    // Nobody takes the last one from a node that is to serve.
+    // The last disk of the node is not removed.
     if (is_open(disk) && node_.node().disks().all().size() == 1) return;
     begin_move_of(disk);
 }
@@ -496,7 +496,7 @@ bool ObjectStage::empty() {
     return kept();
 }
 
-// By data: what the log has, or keeps back for itself, comes and goes.
+// Counts data blocks only: the log's own blocks and reserve vary.
 std::uint64_t ObjectStage::blocks_in_use() {
     std::uint64_t blocks = 0;
     for (const auto& disk : node_.node().disks().all()) {

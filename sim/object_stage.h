@@ -22,51 +22,51 @@ struct ObjectStageOptions {
     Duration upload_timeout = 1min;
     std::uint64_t overlay_bytes = 1UL << 20;
     store::SweepOptions sweep = {};
-    ObjectUserOptions user = {};  // Of each; what belongs to the stage is set by it.
-    // Whether the disks are checked, over and over, while the users work.
+    ObjectUserOptions user = {};  // Of each user; fields that belong to the stage are set by it.
+    // Whether the disks are checked repeatedly while the users work.
     bool checks = false;
-    // Whether disks come and go, one at a time, while the users work.
+    // Whether disks are removed and added, one at a time, while the users work.
     bool moves = false;
 };
 
-// What befalls a node with objects and its clients while they are at work.
+// A fault of a node with objects, or of its clients, while they are working.
 struct ObjectFault {
     enum class Kind : std::uint8_t {
         kCrash,        // kill -9 of the node.
-        kPowerCut,     // At a step of its disks.
+        kPowerCut,     // At a given step of its disks.
         kRestart,      // SIGTERM.
         kCrashUser,    // kill -9 of a client.
         kStopUser,     // SIGSTOP of a client for `span`.
         kLose,         // Connections end.
-        kLoseAtNode,   // The node alone knows.
-        kLoseAtUser,   // The client alone knows.
+        kLoseAtNode,   // Only the node is notified.
+        kLoseAtUser,   // Only the client is notified.
         kPartition,    // Nothing passes for `span`.
         kStallToNode,  // Nothing passes one way for `span`.
         kStallToUser,
-        kStallLocality,  // One does not run for `span`.
-        kDisks,          // Of all of them, until they are opened again.
+        kStallLocality,  // One locality does not run for `span`.
+        kDisks,          // Faults of all disks, until they are opened again.
     };
     Kind kind = Kind::kCrash;
-    std::uint64_t after = 0;  // So many things were done in this round.
-    std::uint32_t steps = 0;  // And so many steps of the world, or of the disks, were taken.
-    Duration span{0};         // Until it is over, or who was killed is started again.
+    std::uint64_t after = 0;  // The number of operations of this round before the fault.
+    std::uint32_t steps = 0;  // The number of further steps of the world, or of the disks.
+    Duration span{0};         // Until its end, or until the restart of the killed process.
     std::uint32_t user = 0;
     std::uint32_t locality = 0;
-    // What is missing when the node starts again.
+    // What is lost when the node starts again.
     bool lose_indexes = false;
     bool lose_names = false;
-    // This one, until it starts once more.
+    // This disk, until the start after that.
     std::optional<std::uint32_t> lose_disk = {};
-    // This one, for good; a new one is in its place.
+    // This disk, permanently; a new one replaces it.
     std::optional<std::uint32_t> replace_disk = {};
-    // At this step of its disks the power goes again while it starts; 0: it does not.
+    // A second power cut at this step of its disks during the start; 0: none.
     std::uint32_t cut_start_at = 0;
     devices::DiskFaults disks = {};
 };
 const char* to_string(ObjectFault::Kind kind);
 
-// A node with disks and clients that work on its objects, in a world of their own, and the faults
-// they meet. The first broken promise is kept as a sentence.
+// A node with disks, clients that use its objects, and the faults they meet, in a simulated world
+// of their own. The book keeps the first broken promise as a sentence.
 class ObjectStage {
 public:
     ObjectStage(std::uint64_t seed, ObjectStageOptions options);
@@ -83,44 +83,45 @@ public:
 
     // All of these return whether every promise was kept.
     bool start();
-    // Runs what the users were told to do to its end, under these faults.
+    // Runs the users' tasks to their end, under these faults.
     bool play(std::vector<ObjectFault> faults = {});
-    // Ends the node's life in one way or another, and begins the next one.
+    // Ends the node's life by a fault of this kind, and begins the next life.
     bool restart(ObjectFault::Kind how, bool lose_indexes = false, bool lose_names = false);
-    // Who is left writes again what was lost; then all there is is compared with the book.
+    // The remaining users repeat lost writes; then the complete state is compared with the book.
     bool settle();
-    // A disk does not come back from a restart, and is written off. Requires: all was settled.
+    // Restarts the node without a disk, and writes the disk off. REQUIRES: settle() was called.
     bool write_off(std::uint32_t disk);
-    // Checks what its disks say of themselves; nobody is at work.
+    // Checks the disks' stores while no user works.
     bool check();
-    // Checks so far that came to their end.
+    // The number of completed checks so far.
     std::uint64_t check_count() const { return check_count_; }
-    // Disks that were let go come back, and none goes any more.
+    // Adds the removed disks again, and ends further removals.
     bool bring_back();
     void resume_moves() { moves_on_ = true; }
-    // So far: disks that came, that went, and that did not because something was on them.
+    // So far: disks that were added, that were removed, and that were not removed because they were
+    // not empty.
     struct Moves {
         std::uint64_t came = 0;
         std::uint64_t went = 0;
         std::uint64_t stayed = 0;
     };
     const Moves& moves() const { return moves_; }
-    // Reads what there is, where disks let it.
+    // Reads all objects, as far as disk faults allow.
     bool read_all();
-    // All objects go; in the end no block is in use.
+    // Removes all objects; afterwards no block is in use.
     bool empty();
-    // The users leave, and the node stops.
+    // Ends the users, and stops the node.
     bool end();
 
     const std::string& broken_promise() const { return book_.broken_promise(); }
-    // The most that there ever was, of one locality or disk.
+    // The largest values seen so far, for one locality or disk.
     struct Most {
         std::uint64_t foms = 0;
         std::uint64_t waiting = 0;
         std::uint64_t changed_bytes = 0;
     };
     const Most& most() const { return most_; }
-    // Faults that came before all was done.
+    // Faults that were applied before the work was done.
     std::uint64_t faults_begun() const { return faults_begun_; }
 
 private:
@@ -173,7 +174,7 @@ private:
     Moves moves_;
     const bool checks_;
     std::uint64_t check_count_ = 0;
-    Instant checks_due_ = kNever;  // None is under way until then.
+    Instant checks_due_ = kNever;  // The time of the next check; kNever: none is planned.
 };
 
 }  // namespace fopd::sim

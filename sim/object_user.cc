@@ -17,7 +17,7 @@ using Kind = ObjectWish::Kind;
 using Wait = client::ObjectClient::Wait;
 
 constexpr std::uint64_t kFar = 1ULL << 40;
-// What a replaced object may take to go.
+// How long the removal of a replaced object may take.
 constexpr int kGoneTries = 200;
 constexpr Duration kGonePause = 100ms;
 constexpr Duration kImpatience = 20ms;  // The longest deadline of an impatient call.
@@ -29,7 +29,7 @@ std::string name_of(std::uint64_t number) {
 
 }  // namespace
 
-// What a kill -9 takes away.
+// The state that a kill -9 destroys.
 struct ObjectUser::Process {
     Process(core::VirtualWorld& world, const ObjectUserOptions& options)
         : reactor(world.make_reactor()),
@@ -105,7 +105,7 @@ bool ObjectUser::idle() const {
 
 Task<void> ObjectUser::live(Process* process) {
     while (!process->leaving) {
-        // No deadline: until it is told to leave.
+        // No deadline: runs until it is told to end.
         [[maybe_unused]] const auto told = co_await process->left.wait({});
     }
     co_await process->objects->close();
@@ -116,7 +116,7 @@ Task<void> ObjectUser::live(Process* process) {
     process->ended = true;
 }
 
-// -- what it is to do --
+// -- tasks --
 
 void ObjectUser::work(std::uint32_t count) {
     process_->reactor->spawn(process_->jobs, work_through(process_.get(), count));
@@ -219,7 +219,7 @@ ObjectWish ObjectUser::draw_wish(Process& process) const {
     return wish;
 }
 
-// What several clients do with the bytes of few objects.
+// Operations of several clients on the bytes of few objects.
 ObjectWish ObjectUser::draw_shared_wish(Process& process) const {
     core::Random& random = process.random;
     const auto known = book_.draw(random);
@@ -254,7 +254,7 @@ ObjectWish ObjectUser::draw_shared_wish(Process& process) const {
     return wish;
 }
 
-// -- how it does it --
+// -- executing calls --
 
 ObjectUser::Ended ObjectUser::failed(const Process& process, const client::Problem& problem,
                                      Wait wait) {
@@ -286,7 +286,7 @@ Task<void> ObjectUser::sync_once(Process* process) {
     for (bool tells = true; tells;) {
         const auto sync = book_.begin_sync(process->life);
         const auto synced = co_await process->objects->sync({});
-        // It speaks of one object at a time.
+        // Each error reports the losses of one object.
         tells = !synced && synced.error().lost;
         Ended ended;
         if (!synced) ended = failed(*process, synced.error(), {});
@@ -324,7 +324,7 @@ Task<void> ObjectUser::list(Process* process, ObjectWish wish, Wait wait) {
     }
 }
 
-// What one fop reads or writes of a range.
+// The pieces of a range, each of which one fop reads or writes.
 std::vector<fop::Range> ObjectUser::pieces_of(const fop::Range& range) const {
     std::vector<fop::Range> pieces;
     for (std::uint64_t at = range.offset; at < range.end();) {
@@ -344,7 +344,7 @@ Task<void> ObjectUser::read(Process* process, ObjectWish wish, Wait wait) {
         ObjectLook failed_look = seen;
         co_return book_.end_look(failed_look, wish, failed(*process, count.error(), wait));
     }
-    // What lies behind a piece that is short was not there when that was read.
+    // After a short piece, later bytes did not exist at the time of that read.
     for (const fop::Range& piece : pieces_of(wish.range)) {
         ObjectLook each = seen;
         ObjectWish part = wish;
@@ -428,7 +428,7 @@ Task<void> ObjectUser::change(Process* process, ObjectWish wish, Wait wait) {
     book_.end(begun, ended);
 }
 
-// -- when all is at rest --
+// -- at rest --
 
 Task<void> ObjectUser::look_everywhere(Process* process) {
     client::ObjectClient& objects = *process->objects;
@@ -450,7 +450,7 @@ Task<void> ObjectUser::look_everywhere(Process* process) {
         if (!info) co_return book_.break_promise("stat at rest: " + info.error().words);
         found.push_back({.info = *info, .bytes = {}});
         std::vector<fop::Range> places = book_.places(there[i]);
-        // Of one that nobody knows it is the beginning.
+        // For an object unknown to the book, its beginning is read.
         if (places.empty()) places.push_back({.offset = 0, .length = 2 * options_.object_bytes});
         for (std::size_t j = 0; j < places.size(); ++j) {
             if (places[j].length == 0) continue;
@@ -465,7 +465,7 @@ Task<void> ObjectUser::look_everywhere(Process* process) {
     book_.settle(found);
 }
 
-// Who is in no list is no more, or will soon be.
+// Objects that are not in the list are removed, or will be soon.
 Task<void> ObjectUser::look_at_gone(Process* process, std::vector<fop::Fid> there) {
     const std::vector<fop::Fid> all = book_.fids();
     for (std::size_t i = 0; i < all.size(); ++i) {

@@ -12,14 +12,14 @@
 namespace fopd::sim {
 
 struct ObjectUserOptions {
-    std::string name = "user";  // Its host in the network.
+    std::string name = "user";  // Its host name in the network.
     std::string server = "mem://node:1";
     fabric::MemTransport* network = nullptr;
     ObjectBook* book = nullptr;
-    // Of the library.
+    // Options of the client library.
     std::uint64_t fop_bytes = 64U << 10;
     std::uint64_t held_bytes_max = 1U << 20;
-    // What it draws from.
+    // Ranges of the random choices.
     std::uint32_t names = 5;
     std::uint64_t object_bytes = 48U << 10;
     bool tears = false;      // Often truncates objects or punches holes in them.
@@ -38,33 +38,34 @@ public:
     ObjectUser& operator=(const ObjectUser&) = delete;
 
     bool running() const { return process_ != nullptr; }
-    // Starts the process. Requires: not running.
+    // Starts the process. REQUIRES: not running.
     void start();
     // kill -9.
     void crash();
-    // SIGSTOP, until then. Requires: running.
+    // SIGSTOP until the given time. REQUIRES: running.
     void stop(Instant until);
-    // Ends in its own time; what it had under way has ended then. Requires: idle.
+    // Asks the process to end; its work in progress ends first. REQUIRES: idle.
     void leave();
-    // Between two steps of the world: takes a process that has ended out of memory.
+    // Called between two steps of the world: destroys a process that has ended.
     void bury();
     const std::string& name() const { return options_.name; }
     std::uint64_t done() const { return done_; }
 
-    // -- what it is to do, in its own time. Requires: running --
+    // -- tasks that run in the background; REQUIRES for all: running --
 
     // Makes that many calls one after the other, in parallel to the calls it makes already.
     void work(std::uint32_t count);
     void sync();
-    // Looks at all there is, tells the book that it is at rest, and removes it if told so.
+    // Reads the complete state, and gives it to the book as the state at rest; remove_all() then
+    // removes all objects.
     void look_at_all();
     void remove_all();
-    // Reads all there is, as far as it can be read.
+    // Reads all objects, as far as possible.
     void read_all();
-    // Nothing of that is left to do; so it is with one that was killed.
+    // Whether all tasks are done; true after the process was killed.
     bool idle() const;
 
-    // One wish of a test's own; what it is about may be drawn later than the wish.
+    // Makes one call chosen by a test; its object may be drawn later.
     void make(ObjectWish wish);
 
 private:
@@ -88,7 +89,7 @@ private:
     ObjectWish draw_shared_wish(Process& process) const;
     fop::Range draw_range(core::Random& random) const;
     std::vector<fop::Range> pieces_of(const fop::Range& range) const;
-    // How a call ends; the book knows then what it says is lost.
+    // The end of a failed call; also tells the book about lost writes.
     Ended failed(const Process& process, const client::Problem& problem,
                  client::ObjectClient::Wait wait);
 

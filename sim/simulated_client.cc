@@ -14,8 +14,8 @@ namespace fopd::sim {
 
 namespace {
 
-// A call that was given up waits for the server to let go of its memory for so long, and then for
-// its connection to end.
+// How long a cancelled call waits for the server to release its memory; after that, its connection
+// ends.
 constexpr Duration kGrace = 5s + 100ms;
 constexpr std::size_t kInlineMax = 12U << 10;
 constexpr std::array<std::string_view, 3> kJobs{"", "copy", "train"};
@@ -30,7 +30,7 @@ const fop::FopType& bulk_echo() {
     return *fop::find_fop_type("bulk_echo");
 }
 
-// Cancels a source after a while, unless it goes before.
+// Cancels a source after a while, unless destroyed earlier.
 class LateCancel final : core::Timer {
 public:
     LateCancel(core::Reactor& reactor, Duration after_span) : Timer(&on_time) {
@@ -55,20 +55,20 @@ void fill(std::span<std::byte> bytes, core::Random& random) {
 
 }  // namespace
 
-// One client of the library, for one node.
+// A library client for one node.
 struct SimulatedClient::Line {
     std::uint32_t node;
     std::uint64_t number;
     std::unique_ptr<fabric::Client> client;
-    Instant connected_at{};  // When it was last seen to be, or was made.
+    Instant connected_at{};  // When it was last seen connected, or was created.
     std::uint64_t last_session = 0;
     std::uint64_t incarnation = 0;  // Of the server in that session.
-    std::uint64_t lives_seen = 0;   // Of the server.
+    std::uint64_t lives_seen = 0;   // Incarnations of the server seen so far.
     core::Gate calls;
     bool closing = false;
 };
 
-// What a kill -9 takes away.
+// The state that a kill -9 destroys.
 struct SimulatedClient::Process {
     Process(core::VirtualWorld& world, const std::string& name)
         : reactor(world.make_reactor()),
@@ -160,7 +160,7 @@ bool SimulatedClient::visiting() const {
     return running() && process_->visits > 0;
 }
 
-// -- its life --
+// -- the client's life --
 
 Task<void> SimulatedClient::live(Process* process) {
     const auto opened = process->host.open(*options_.network);
@@ -205,7 +205,7 @@ SimulatedClient::Line& SimulatedClient::add_line(Process& process, std::uint32_t
 }
 
 Task<void> SimulatedClient::hang_up(Process* process, Line* line) {
-    // Most wait for what they have asked, some do not.
+    // Usually waits for its calls, sometimes not.
     if (process->random.below(8) > 0) co_await line->calls.close(*process->reactor);
     line->closing = true;
     co_await line->client->close();
@@ -228,7 +228,7 @@ Task<void> SimulatedClient::talk(Process* process) {
 Task<void> SimulatedClient::make_rounds(Process* process, Line* line) {
     const std::uint64_t rounds = 1 + process->random.below(60);
     for (std::uint64_t round = 0; round < rounds; ++round) {
-        // Mostly a few, sometimes more than one message holds.
+        // Usually a few calls, sometimes more than one message can hold.
         const std::uint64_t calls =
             1 + process->random.below(process->random.below(16) == 0 ? 24 : 3);
         for (std::uint64_t i = 0; i < calls; ++i) {
@@ -248,7 +248,7 @@ SimulatedClient::Wish SimulatedClient::draw_wish(Process& process) const {
         wish.type = &ping();
     } else if (kind < 4) {
         wish.type = &echo();
-        // One in thirty-two does not fit.
+        // One in thirty-two is too large.
         const bool too_large = random.below(32) == 0;
         wish.bytes = too_large ? kInlineMax + 1 + random.below(8U << 10)
                                : random.below(random.below(4) == 0 ? kInlineMax + 1 : 512);
@@ -266,7 +266,7 @@ SimulatedClient::Wish SimulatedClient::draw_wish(Process& process) const {
     return wish;
 }
 
-// -- what it is asked to do --
+// -- calls requested by a test --
 
 void SimulatedClient::visit_all(Duration patience) {
     for (std::uint32_t node = 0; node < options_.nodes; ++node) {
@@ -337,7 +337,7 @@ Task<void> SimulatedClient::make_call(Process* process, Line* line, Wish wish) {
         right = right && answer->body.index() == fop::body_index(*wish.type);
         if (!right) book_.break_promise(entry.what() + " has a wrong answer");
     }
-    // The node may have started anew long before the client came to know.
+    // The node may have restarted long before the client notices.
     if (line->client->open()) look_at(*line);
     const Outcome outcome{
         .entry = &entry,

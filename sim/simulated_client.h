@@ -13,16 +13,16 @@
 namespace fopd::sim {
 
 struct SimulatedClientOptions {
-    std::string name = "client";  // Its host in the network.
-    std::uint32_t index = 0;      // Among its kind.
-    std::uint32_t nodes = 1;      // It calls node-0 and so on, each listening at port 1.
+    std::string name = "client";  // Its host name in the network.
+    std::uint32_t index = 0;      // Among the clients.
+    std::uint32_t nodes = 1;  // It calls node-0, node-1 and so on, each of which listens at port 1.
     fabric::MemTransport* network = nullptr;
     CallBook* book = nullptr;
     // Returns the number of the node's present life if it takes new work, else 0.
     std::function<std::uint64_t(std::uint32_t node)> life_of;
-    // Nodes it talks to at a time; for each it makes calls, then moves on to another.
+    // The number of nodes it calls concurrently; after some calls, a line changes to another node.
     std::uint32_t lines = 2;
-    // Between two rounds of calls of a line, at most.
+    // The longest pause between two rounds of calls on a line.
     Duration pause_max = 20s;
     // The client makes only the calls that a test asks for.
     bool quiet = false;
@@ -39,20 +39,20 @@ public:
 
     const std::string& name() const { return options_.name; }
     bool running() const { return process_ != nullptr; }
-    // Starts the process. Requires: not running.
+    // Starts the process. REQUIRES: not running.
     void start();
     // kill -9.
     void crash();
-    // Ends in its own time, and bury() finds it ended: its calls end, then its connections.
+    // Asks the process to end: its calls end, then its connections; bury() then finds it ended.
     void leave();
-    // Between two steps of the world: takes a process that has ended out of memory.
+    // Called between two steps of the world: destroys a process that has ended.
     void bury();
 
     // Tells the book which sessions belong to this client. Called at each new instant.
     void look();
-    // How long the one of its connections that has been down the longest has been down.
+    // The longest time for which one of its connections is down now.
     Duration longest_disconnection() const;
-    // Connects to each node and makes calls there, all of which must be done within `patience`.
+    // Connects to each node and makes calls there, which must all succeed within `patience`.
     void visit_all(Duration patience);
     bool visiting() const;
 
@@ -81,7 +81,7 @@ private:
     Line& add_line(Process& process, std::uint32_t node);
     Wish draw_wish(Process& process) const;
     void judge_memory(const CallBook::Entry& entry, bool kept);
-    // A word for the outcome. Breaks a promise if the call must not end in this way.
+    // The word for the outcome. Breaks a promise if the call must not end in this way.
     struct Outcome;
     std::string_view judge(const Outcome& outcome);
 

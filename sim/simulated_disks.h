@@ -30,32 +30,33 @@ public:
     std::string configuration() const;
     const devices::NodeId& node_id() const { return node_id_; }
 
-    // Switches the node's machine on. Requires: nothing of its previous life is left in memory.
+    // Switches the node's machine on. REQUIRES: the process of its previous life was destroyed.
     void begin_life();
-    // The machine's power. Once it is cut, operations under way never end, and later operations
+    // The machine's power. Once it is cut, operations in flight never end, and later operations
     // never begin.
     devices::Power& power() { return *power_; }
-    // Drops what was not durable at the power cut. Requires: the machine's coroutines are gone.
+    // Drops what was not durable at the power cut. REQUIRES: the machine's coroutines were
+    // destroyed.
     void crash();
 
-    // Where the disk with this name is plugged in.
+    // The path of the disk with this name.
     static std::string path_of(const std::string& name) { return "/sim/" + name; }
     devices::DiskImage& image(const std::string& name) { return images_.at(path_of(name)); }
     bool has_image(const std::string& name) const { return images_.contains(path_of(name)); }
     void unplug(const std::string& name);
     void plug_in(const std::string& name, devices::DiskImage image);
-    // Something else is in its place until it is back. Requires: nobody has it open.
+    // Replaces the disk by another one until bring_back(). REQUIRES: it is not open.
     void take_away(const std::string& name);
     void bring_back(const std::string& name);
-    // From now on, until the disk is opened again. Requires: it is open.
+    // set_faults(): from now on, until the disk is opened again. REQUIRES: is_open().
     bool is_open(const std::string& name) const { return open_.contains(path_of(name)); }
     void set_faults(const std::string& name, const devices::DiskFaults& faults);
     void lose_indexes() { indexes_.clear(); }
     void lose_slots() { slots_.clear(); }
-    // From now on the table of slots is replaced, and still said not to be.
+    // While set, writing the table of slots takes effect, but reports a failure.
     void doubt_slots(bool doubted) { slots_doubted_ = doubted; }
     void lose_names() { names_.clear(); }
-    // Requires: the disk with this id has one.
+    // REQUIRES: the disk with this id has an index.
     store::MapImage& index(const devices::DiskId& disk) { return indexes_.at(disk); }
 
     Task<Result<std::unique_ptr<daemon::BayDisk>>> open(core::Reactor* reactor,

@@ -48,7 +48,7 @@ void SimulatedManager::begin_life() {
     status_.clear();
 }
 
-// What a kill -9 takes away.
+// The state that a kill -9 destroys.
 struct SimulatedNode::Process {
     std::unique_ptr<daemon::Configuration> configuration;
     core::Gate gate;
@@ -141,7 +141,7 @@ Task<void> SimulatedNode::live(Process* process) {
     const auto started = co_await process->node->start();
     if (!started) start_failed_ = true;
     while (started && !process->stopping) {
-        // No deadline: it lives until it is told to stop.
+        // No deadline: runs until it is told to stop.
         [[maybe_unused]] const auto told = co_await process->told_to_stop->wait({});
     }
     process->clean = co_await process->node->stop();
@@ -222,7 +222,7 @@ void SimulatedNode::lose_power() {
 
 void SimulatedNode::bury() {
     if (!running() || !process_->ended || process_->gate.count() > 0) return;
-    // A process that cannot take itself apart exits as it is, which looks like a kill.
+    // A process that could not stop cleanly exits as it is, which is like a kill.
     if (process_->clean) {
         process_.reset();
     } else {

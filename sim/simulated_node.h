@@ -19,7 +19,7 @@ namespace fopd::sim {
 // Counts a node's events by name and feeds them to the trace.
 class RecordedEvents final : public core::EventSink {
 public:
-    // Who looks at every event as it happens.
+    // Called for every event as it happens.
     using Observer = std::function<void(std::string_view name, std::span<const core::Field>)>;
 
     explicit RecordedEvents(core::VirtualWorld& world, Observer observer = {})
@@ -65,8 +65,7 @@ public:
     std::uint64_t extended_count() const { return extended_count_; }
     // The status text that `systemctl status` would show.
     const std::string& status() const { return status_; }
-    // The longest that this life of the node went without feeding it, from its first ready() to
-    // now.
+    // The longest time without a feed in this life of the node, from its first ready() to now.
     Duration longest_hunger() const;
     void forget_hunger();
     void begin_life();
@@ -86,25 +85,25 @@ private:
 
 struct SimulatedNodeOptions {
     std::string name = "node";
-    std::uint32_t index = 0;  // Among its kind.
+    std::uint32_t index = 0;  // Among the nodes.
     std::uint32_t localities = 2;
     Duration watchdog = 10s;
     Duration drain_timeout = 30s;
     // The network it listens on, as mem://NAME:1; null: none. Outlives the node.
     fabric::Transport* network = nullptr;
-    // Who may connect, as a file of principals; empty: everybody.
+    // The principals file; empty: clients need no authentication.
     std::string principals = {};
-    // Which fops it calls slow; each is an event.
+    // The limit above which it reports a fop as slow.
     Duration slow_fop = 500ms;
     std::vector<SimulatedDiskOptions> disks = {};
     Duration upload_timeout = 1h;
-    std::uint64_t overlay_bytes = 64UL << 20;  // Of each disk.
+    std::uint64_t overlay_bytes = 64UL << 20;  // Per disk.
     store::SweepOptions sweep = {};
     RecordedEvents::Observer observer = {};
 };
 
 // One daemon of the simulated world: the real Node, on reactors of the world, with a configuration
-// that is a text. It can be started, killed and started again.
+// text. It can be started, killed and started again.
 class SimulatedNode {
 public:
     SimulatedNode(core::VirtualWorld& world, SimulatedNodeOptions options);
@@ -113,19 +112,19 @@ public:
     SimulatedNode& operator=(const SimulatedNode&) = delete;
 
     bool running() const { return process_ != nullptr; }
-    // Begins a life: the node starts in its own time. Requires: not running.
+    // Begins a life: the node starts in the background. REQUIRES: not running.
     void start();
-    // SIGTERM: the node drains and stops in its own time, and bury() finds it ended.
+    // SIGTERM: the node drains and stops in the background; bury() then finds it ended.
     void terminate();
     // kill -9: ends the node at once, whatever its coroutines are doing.
     void crash();
-    // The same, and with it goes what its disks had not made durable. Of one that is not running,
-    // only that.
+    // Kills the node like crash(), and drops the data that its disks had not made durable. If the
+    // node is not running, only drops the data.
     void lose_power();
 
-    // fopctl drain: no new work, and the node stays.
+    // fopctl drain: the node accepts no new work, and stays.
     void drain();
-    // In their own time, and `ended` is told what came of it. Requires: running.
+    // These run in the background, and pass their result to `ended`. REQUIRES: running.
     using ReloadEnded = std::function<void(const daemon::Node::ReloadResult&)>;
     void reload(ReloadEnded ended);
     using DeviceEnded = std::function<void(const daemon::Node::DeviceResult&)>;
@@ -141,13 +140,13 @@ public:
     RecordedEvents& events() { return events_; }
     SimulatedManager& manager() { return manager_; }
     SimulatedDisks& disks() { return disks_; }
-    // What the node reads at its next start or reload.
+    // Sets the configuration for the next start or reload.
     void set_configuration(std::string text) { configuration_text_ = std::move(text); }
     std::string good_configuration() const;
     bool configuration_is_good() const { return configuration_text_ == good_configuration(); }
-    // Between two steps of the world: takes a process that has ended out of memory.
+    // Called between two steps of the world: destroys a process that has ended.
     void bury();
-    // How often the node was started.
+    // How many times the node was started.
     std::uint64_t life_count() const { return life_count_; }
     bool start_failed() const { return start_failed_; }
 
