@@ -23,8 +23,8 @@ public:
     // Called after the coroutines: submits the work batched in this turn.
     virtual void flush() = 0;
     // Called when there is no work left. Returns how long the reactor may sleep unless it is woken:
-    // zero if there is work after all. A poller that waits for a descriptor now lets the kernel
-    // watch it.
+    // zero if there is work after all. A poller that waits for a descriptor must let the kernel
+    // watch it now.
     virtual Duration sleep_max() = 0;
     virtual Look look() const = 0;
 

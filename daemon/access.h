@@ -35,7 +35,7 @@ struct Access {
     std::size_t principal_count = 0;
     std::vector<PrincipalQuota> quotas;
     std::string principals_file;  // The file's name in problem messages.
-    fop::Hash principals_hash{};  // Hash of the files' contents.
+    fop::Hash principals_hash{};  // These are hashes of the files' contents.
     fop::Hash peer_keys_hash{};
     fop::Hash issuer_hash{};
 

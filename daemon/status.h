@@ -16,8 +16,8 @@ struct StatusFacts {
     core::Level log_level;
     Duration watchdog_timeout;
     struct Thread {
-        int core;           // It is pinned to, or -1.
-        Duration cpu_time;  // It has used.
+        int core;           // The core it is pinned to, or -1.
+        Duration cpu_time;  // The CPU time it has used.
     };
     std::vector<Thread> threads;  // Of the localities; empty in the simulated world.
 };

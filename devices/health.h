@@ -27,8 +27,8 @@ struct HealthRule {
     Duration slow_after = 1s;      // An operation that takes longer is slow.
     std::uint32_t slow_count = 3;  // This many slow ones within `memory` make a device suspect.
     Duration memory = 10min;       // How long it stays suspect after the last cause.
-    Duration stuck_after =
-        10s;  // An operation that takes this long, at most twice that, may never end.
+    Duration stuck_after = 10s;    // An operation that has not ended after this time, or at most
+                                   // twice that, counts as stuck.
 };
 
 // Statistics of a device's operations, and the health state derived from them. The caller passes

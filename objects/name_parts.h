@@ -49,7 +49,7 @@ public:
         core::EventSink& events;
         const core::Clock& clock;
         devices::NodeId node{};
-        bool had_disks = false;  // If so, the indexes of names should exist.
+        bool had_disks = false;  // Had disks before: its name indexes should exist.
     };
     NameParts(const World& world, const std::vector<core::Reactor*>& localities);
     ~NameParts();

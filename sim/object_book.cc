@@ -312,8 +312,8 @@ std::string ObjectBook::judge_name(const ObjectLook& look, const std::string& na
     return words;
 }
 
-// Of several changes that take the name only if it is free, at most as many succeed as the name
-// became free.
+// Checks the changes that take the name only if it is free: no more of them may have succeeded than
+// the number of times that the name was free.
 std::string ObjectBook::judge_winners(const std::string& name) const {
     const Name& place = names_.at(name);
     std::size_t free = place.fid.is_set() ? 0 : 1;

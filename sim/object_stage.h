@@ -174,7 +174,7 @@ private:
     Moves moves_;
     const bool checks_;
     std::uint64_t check_count_ = 0;
-    Instant checks_due_ = kNever;  // The time of the next check; kNever: none is planned.
+    Instant checks_due_ = kNever;  // The time of the next checks; kNever while checks run.
 };
 
 }  // namespace fopd::sim
