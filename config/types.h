@@ -208,8 +208,7 @@ public:
         const std::size_t problem_count = problems.size();
         if (!check_list(node, path, rule_, allowed(), problems)) return std::nullopt;
         std::vector<T> values;
-        std::map<std::string, std::string>
-            seen;  // From an item's identity to the path of its first occurrence.
+        std::map<std::string, std::string> seen;  // Identity to path of the first occurrence.
         for (std::size_t index = 0; index < node.items.size(); ++index) {
             const std::string here = item_path(path, index);
             auto value = item_->read(node.items[index], here, problems);

@@ -57,8 +57,7 @@ Started<AccessPtr> load_access(const AuthSettings& settings);
 struct AccessTexts {
     std::string principals_file;  // The file's name in problem messages.
     std::string principals;
-    std::vector<fop::Key>
-        peer_keys;  // The current key first, then older keys that are still accepted.
+    std::vector<fop::Key> peer_keys;  // The current one first, then older ones still accepted.
     std::optional<fop::IssuerPublic> issuer;
     AuthSettings::Mode mode = AuthSettings::Mode::kRequired;
 };

@@ -123,8 +123,7 @@ DataDir::~DataDir() {
 
 void DataDir::release() {
     if (lock_fd_ < 0) return;
-    ::unlink(
-        lock_path_.c_str());  // While the lock is held, so that no other holder's file is removed.
+    ::unlink(lock_path_.c_str());  // While the lock is held: the file is still ours.
     ::close(lock_fd_);
     lock_fd_ = -1;
 }

@@ -173,8 +173,7 @@ private:
         lrs::PolicyChoice policy;  // The current policy,
         lrs::PolicyShare shared;   // and its shared state.
         core::Random policy_seeds;
-        std::vector<lrs::ClassNews>
-            last_news;  // Of policies, rules and classes that no longer exist.
+        std::vector<lrs::ClassNews> last_news;  // Of former policies, rules and classes.
         eh::LocalEpochHandler epochs;
         lrs::Scheduler requests;
         reqh::RequestHandler handler;

@@ -124,8 +124,7 @@ public:
         core::Counter free_bytes;
         core::Counter checksum_errors;
         core::Counter index_is_full;  // 1 while the index has no space left.
-        core::Counter
-            log_is_full;  // 1 while changes that add data are refused because the log is full.
+        core::Counter log_is_full;    // 1 while it refuses changes that add data.
         core::Counter coalesced_bytes;
         core::Counter recorded_replies;
         core::Counter recorded_replies_max;
@@ -162,8 +161,7 @@ private:
     core::Gate duties_;
 
     std::unique_ptr<BayDisk> bay_disk_;
-    std::optional<devices::WatchedDevice>
-        device_;  // Kept after close: its health may still be read.
+    std::optional<devices::WatchedDevice> device_;  // Kept after close, for its health.
     std::optional<devices::DiskLabel> label_;
     std::unique_ptr<store::Index> index_;
     std::unique_ptr<store::Volume> volume_;

@@ -44,8 +44,7 @@ struct AdminSettings {
 struct LogSettings {
     core::Level level = core::Level::kInfo;
     Duration slow_fop = 500ms;
-    std::optional<LogFormat>
-        format;  // Unset: kJournald if standard error is connected to the journal.
+    std::optional<LogFormat> format;  // Unset: kJournald if stderr is the journal.
 };
 
 // All sections: the daemon's own, and those of the folders it uses.

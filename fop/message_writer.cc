@@ -22,8 +22,7 @@ using FlatBuilder = flat::FlatBufferBuilder;
 // vtable. Too small a value would fail the tests with full buffers, because seal() checks the sum.
 constexpr std::size_t kRecordBytesMax = 112;  // A Request or Reply without the data it refers to.
 constexpr std::size_t kRootBytesMax = 96;
-constexpr std::size_t kPlaceBytes =
-    sizeof(flat::uoffset_t);  // Its entry in the root's list of records.
+constexpr std::size_t kPlaceBytes = sizeof(flat::uoffset_t);  // In the root's list of records.
 
 static_assert(kPrefixBytes + kMessageAlignment + 3 * list_bytes_max(kHeaderTextBytesMax) +
                   kRecordBytesMax + kBodyBytesMax + list_bytes_max(kTokenBytesMax) + kPlaceBytes +

@@ -32,7 +32,7 @@ enum class Delegation : std::uint8_t { kNone, kAllowed };
 // A user or program that may use the daemon.
 struct Principal {
     std::string name = {};
-    std::vector<Key> keys = {};  // The current key first, then older keys that are still accepted.
+    std::vector<Key> keys = {};  // The current one first, then older ones still accepted.
     Rights rights = {};
     std::vector<std::string> groups = {};
     Delegation delegation = Delegation::kNone;  // Whether it may act for another user.
@@ -74,8 +74,7 @@ class KeyRing final : public KeyFinder {
 public:
     struct Contents {
         std::vector<Principal> principals = {};
-        std::vector<Key> peer_keys =
-            {};  // The current key first, then older keys that are still accepted.
+        std::vector<Key> peer_keys = {};  // The current one first, then older ones still accepted.
     };
 
     // Or a message about what is wrong: an invalid name, two principals with one name, a principal

@@ -27,8 +27,7 @@ public:
     static void collect(std::span<const FopMetrics* const> localities, core::MetricSink& sink);
 
 private:
-    static constexpr std::size_t kRowCount =
-        fop::kFopTypes.size() + 1;  // The last row: unknown types.
+    static constexpr std::size_t kRowCount = fop::kFopTypes.size() + 1;  // The last: unknown types.
     static std::size_t row_of(const fop::FopType* type) {
         return type == nullptr ? kRowCount - 1
                                : static_cast<std::size_t>(type - fop::kFopTypes.data());

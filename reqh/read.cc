@@ -71,8 +71,7 @@ private:
     const store::Fid fid_;
     objects::ObjectState state_;
     std::uint64_t total_ = 0;
-    std::uint32_t out_blocks_ =
-        0;  // Blocks at the start of the piece of buffer that are reserved for the reply's payload.
+    std::uint32_t out_blocks_ = 0;  // At the start of the piece: room for the reply's payload.
 
     std::size_t range_ = 0;
     std::uint64_t next_ = 0;  // Offset in that range.

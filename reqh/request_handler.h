@@ -139,9 +139,8 @@ private:
     core::Counter running_count_;
     Admission admission_;
     core::BufferPool& buffers_;
-    Shares shares_;  // Of the pieces of buffer.
-    Fom* held_up_ =
-        nullptr;  // The newest fom that waits for its share; null if it no longer waits.
+    Shares shares_;           // Of the pieces of buffer.
+    Fom* held_up_ = nullptr;  // The newest that waits for its share, while it waits.
     const std::unique_ptr<FopMetrics> metrics_;
     FopHistory history_;
     ParkTimer park_timer_{*this};

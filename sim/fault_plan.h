@@ -47,8 +47,7 @@ const char* to_string(Fault::Kind kind);
 struct FaultPlanOptions {
     std::uint32_t nodes = 1;
     std::uint32_t localities = 1;
-    std::uint32_t clients =
-        0;  // Without clients there are no faults of clients and of the network.
+    std::uint32_t clients = 0;  // 0: no faults of clients and of the network.
     Duration length = 600s;
     std::uint32_t fault_count = 20;
 };

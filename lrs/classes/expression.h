@@ -20,8 +20,7 @@ struct NumberRange {
 
     friend bool operator==(const NumberRange&, const NumberRange&) = default;
 };
-using AddressBytes =
-    std::array<unsigned char, 16>;  // IPv4 addresses are mapped to IPv6, ::ffff:10.0.0.1.
+using AddressBytes = std::array<unsigned char, 16>;  // IPv4 mapped to IPv6, ::ffff:10.0.0.1.
 struct AddressRange {
     AddressBytes low{};
     AddressBytes high{};

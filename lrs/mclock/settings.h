@@ -16,8 +16,7 @@ struct MclockSettings {
     // What the node can do per second, in requests without data: the sum of reservations must not
     // exceed it.
     std::optional<std::uint64_t> capacity{};
-    std::optional<std::uint64_t> cost_unit =
-        CostModel::kUnit;  // Bytes that cost as much as a request without data.
+    std::optional<std::uint64_t> cost_unit = CostModel::kUnit;  // Bytes that cost as much as one.
     std::vector<std::string> rules{};
 
     friend bool operator==(const MclockSettings&, const MclockSettings&) = default;
