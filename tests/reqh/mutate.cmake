@@ -5,11 +5,13 @@ if(MUTANT STREQUAL "lock_before_pull")
     set(rule [==[    const auto brought = co_await writer.bring();
     if (!brought) co_return operation->refuse(brought.error());
     if (brought->has_value()) co_return **brought;
-    const LockRequest needed{.fid = fid, .range = kWholeObject, .mode = LockMode::kExclusive};
+    const objects::LockRequest needed{
+        .fid = fid, .range = objects::kWholeObject, .mode = objects::LockMode::kExclusive};
     const auto locked = co_await operation->lock(needed);
     if (!locked) co_return operation->refuse(locked.error());
 ]==])
-    set(instead [==[    const LockRequest needed{.fid = fid, .range = kWholeObject, .mode = LockMode::kExclusive};
+    set(instead [==[    const objects::LockRequest needed{
+        .fid = fid, .range = objects::kWholeObject, .mode = objects::LockMode::kExclusive};
     const auto locked = co_await operation->lock(needed);
     if (!locked) co_return operation->refuse(locked.error());
     const auto brought = co_await writer.bring();

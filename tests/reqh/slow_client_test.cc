@@ -338,7 +338,7 @@ TEST_CASE("reqh admission: fops that wait for a lock keep no others from running
         waiting.push_back(
             &node.send({.type = type_of("set_attributes"),
                         .body = fop::SetAttributes{
-                            .fid = wanted, .which = fop::SetAttributes::kMode, .mode = 0600}}));
+                            .fid = wanted, .mode = 0600, .which = fop::SetAttributes::kMode}}));
     }
     node.run_for(1ms);
     REQUIRE(node.handler().running_count() == 4);
@@ -399,13 +399,13 @@ TEST_CASE("reqh slow client: who waited for its client, and then sticks on a loc
     const fop::Fid fid = node.create();
     const std::uint64_t length = 6 * core::kBufferBytes;
     node.write(fid, 0, pattern(length, 1));
-    Stores& there = node.stores();
-    RangeLock held;
+    objects::Stores& there = node.stores();
+    objects::RangeLock held;
     const HeldBlocks hold{.locks = &there.find(kFirstSlot)->locks(),
                           .lock = &held,
                           .request = {.fid = {.high = fid.high, .low = fid.low},
                                       .range = {.first = 0, .count = 8},
-                                      .mode = LockMode::kExclusive}};
+                                      .mode = objects::LockMode::kExclusive}};
     REQUIRE(node.world.run(there.parts().reactor, take_lock(hold)).has_value());
     const WriteSpec write(fid, {{.offset = 0, .length = length}}, pattern(length, 2));
     FakeFop& fop = node.send(slow(write.spec(Way::kMemory), 25s));
