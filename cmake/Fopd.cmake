@@ -99,7 +99,7 @@ function(fopd_add_test area)
     target_precompile_headers(test_${area} REUSE_FROM fopd_catch_main)
     fopd_compile_soon(test_${area})
     add_test(NAME ${area} COMMAND test_${area} ${arg_ARGUMENTS} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-    set_tests_properties(${area} PROPERTIES TIMEOUT 600 LABELS "${arg_LABELS}")
+    set_tests_properties(${area} PROPERTIES TIMEOUT 1200 LABELS "${arg_LABELS}")
 endfunction()
 
 # fopd_add_fuzz(<name> SOURCES <cc...> DEPENDS <targets...>)
