@@ -437,7 +437,8 @@ std::string ObjectBook::judge_problem(const ObjectWish& wish, const Ended& ended
 }
 
 // Each range must be part of a buffered write of this client that the server may have lost, that
-// others may have changed since or a disk may refuse, and that the client was not told about before.
+// others may have changed since or a disk may refuse, and that the client was not told about
+// before.
 void ObjectBook::tell_lost(std::uint32_t life, const client::LostWrite& lost) {
     const ObjectWish wish{.kind = WishKind::kWrite, .fid = lost.fid};
     ++now_;
