@@ -693,7 +693,8 @@ TEST_CASE("sim disks: figures follow what happens within a second or two", "[sim
     Machine machine(12);
     REQUIRE(machine.start());
     machine.node.disks().set_faults("d0", {.delay_min = 1ms, .delay_max = 1ms});
-    for (std::uint64_t number = 1; number <= 500; ++number) REQUIRE(machine.put(0, number));
+    // A put takes 2 ms, so that these cover a whole second between two publications.
+    for (std::uint64_t number = 1; number <= 1000; ++number) REQUIRE(machine.put(0, number));
     REQUIRE(machine.disk(0).figures().busy_ppm.get() > 500'000);
     REQUIRE(machine.disk(1).figures().busy_ppm.get() < 100'000);
     REQUIRE(machine.disk(0).health()->of(devices::DeviceOp::kFlush).count.get() >= 500);
