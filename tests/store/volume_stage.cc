@@ -534,10 +534,19 @@ Task<std::optional<ObjectState>> Machine::look(Fid fid, AlignedMemory* memory) {
     co_return found;
 }
 
+AlignedMemory Machine::take_memory() {
+    if (spare_memory_.empty()) {
+        return std::move(AlignedMemory::allocate(kExtentBlocksMax * kBlock).value());
+    }
+    AlignedMemory memory = std::move(spare_memory_.back());
+    spare_memory_.pop_back();
+    return memory;
+}
+
 Task<void> Machine::compare(Fid fid, bool after_recovery) {
-    auto memory = AlignedMemory::allocate(kExtentBlocksMax * kBlock);
-    ENSURE(memory.has_value());
-    const std::optional<ObjectState> found = co_await look(fid, &*memory);
+    AlignedMemory memory = take_memory();
+    const std::optional<ObjectState> found = co_await look(fid, &memory);
+    spare_memory_.push_back(std::move(memory));
     if (!found) co_return;
     std::deque<ObjectState>& states = remains_.objects[fid];
     if (!after_recovery) {

@@ -123,6 +123,7 @@ private:
                               bool durable);
     Task<void> compare(Fid fid, bool after_recovery);
     Task<std::optional<ObjectState>> look(Fid fid, AlignedMemory* memory);
+    AlignedMemory take_memory();
     void look_at_memory();
     void violate(const std::string& what);
     void acknowledge(Fid fid, const ObjectState& state);
@@ -137,6 +138,8 @@ private:
     std::unique_ptr<Volume> volume_;
     core::NullEventSink events_;
     std::optional<Error> open_error_;
+    // Of an extent's size each, for compare(): sanitizers make new memory slow.
+    std::vector<AlignedMemory> spare_memory_;
 };
 
 // A whole plan; what was violated, or nothing.
