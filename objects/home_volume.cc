@@ -21,6 +21,9 @@ ChangedRanges::Life life_of(const store::Volume& volume) {
 
 HomeVolume::HomeVolume(const HomeDisk& disk, core::Reactor& reactor)
     : disk_(disk),
+      reactor_(reactor),
+      service_before_(disk.volume->newest_reply_at_open()),
+      opened_at_(reactor.now()),
       free_(reactor),
       locks_(reactor),
       changed_ranges_(life_of(*disk.volume)),

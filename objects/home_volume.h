@@ -151,13 +151,11 @@ public:
     // earlier.
     store::Fid newest_fid() const;
 
-    // The time stamp of a reply: wall time, but later than any earlier stamp of this disk.
-    WallTime next_stamp(WallTime wall) {
-        stamp_ = std::max(wall.unix_ns, stamp_ + 1);
-        return {.unix_ns = stamp_};
-    }
-    std::int64_t stamp() const { return stamp_; }
-    void raise_stamp(std::int64_t stamp) { stamp_ = std::max(stamp, stamp_); }
+    // How long this disk has been in service. Continues after a start from the newest recorded
+    // reply, so that the ages of replies count over restarts, but not while the disk is away, and
+    // whatever is done to the wall clock. Disks that an earlier version has used begin at the wall
+    // time of their newest reply.
+    Duration service_time() const { return service_before_ + (reactor_.now() - opened_at_); }
 
     UploadTimes& upload_times() { return upload_times_; }
 
@@ -165,6 +163,9 @@ private:
     void let_go();
 
     const HomeDisk disk_;
+    core::Reactor& reactor_;
+    const Duration service_before_;
+    const Instant opened_at_;
     std::uint64_t hold_count_ = 0;
     core::WaitQueue free_;
     bool leaving_ = false;
@@ -180,7 +181,6 @@ private:
     core::Counter coalesced_blocks_;
     ScrubProgress scrub_;
     std::uint64_t fids_made_ = 0;
-    std::int64_t stamp_ = 0;
     UploadTimes upload_times_;
 };
 

@@ -16,15 +16,14 @@ namespace {
 // In one change, all of which is made in one turn.
 constexpr std::size_t kForgottenAtOnce = 64;
 
-// Forgets the replies up to a stamp as they are shown.
+// Forgets the replies made until a service time of the disk, as they are shown.
 class OldReplies final : public store::MapVisitor {
 public:
-    // Requires: the disk is held.
-    OldReplies(HomeVolume& home, std::int64_t up_to)
+    // REQUIRES: the disk is held.
+    OldReplies(HomeVolume& home, Duration up_to)
         : home_(home), up_to_(up_to), wait_{.cancel = &home.ending()} {}
 
     Result<void> reply(const store::ReplyRecord& record) override {
-        newest_ = std::max(newest_, record.made.unix_ns);
         if (is_old(record)) keys_.push_back(record.key);
         return {};
     }
@@ -38,8 +37,6 @@ public:
         keys_.clear();
         co_return Result<void>{};
     }
-
-    std::int64_t newest() const { return newest_; }
 
 private:
     Task<Result<void>> forget(std::size_t at, std::size_t count) {
@@ -70,13 +67,12 @@ private:
         co_return Result<void>{};
     }
 
-    bool is_old(const store::ReplyRecord& record) const { return record.made.unix_ns <= up_to_; }
+    bool is_old(const store::ReplyRecord& record) const { return record.made <= up_to_; }
 
     HomeVolume& home_;
-    const std::int64_t up_to_;
+    const Duration up_to_;
     const core::WaitOptions wait_;
     std::vector<store::ReplyKey> keys_;  // Of one turn.
-    std::int64_t newest_ = 0;
 };
 
 }  // namespace
@@ -89,11 +85,11 @@ void StoreUpkeep::start() {
 Task<void> StoreUpkeep::run() {
     while (!stores_.stopping().cancelled()) {
         const auto is_gone = [this](const auto& each) {
-            return !each.second.busy && stores_.find(each.first) == nullptr;
+            return !each.second && stores_.find(each.first) == nullptr;
         };
-        std::erase_if(disks_, is_gone);
+        std::erase_if(are_busy_, is_gone);
         for (const auto& home : stores_.volumes()) {
-            if (std::exchange(disks_[home->slot()].busy, true)) continue;
+            if (std::exchange(are_busy_[home->slot()], true)) continue;
             stores_.parts().reactor.spawn(stores_.duties(), look_after(home->slot()));
         }
         const auto slept =
@@ -120,7 +116,7 @@ Task<void> StoreUpkeep::look_after(store::Slot slot) {
     HomeVolume* const home = stores_.find(slot);
     const bool is_there = home != nullptr && !home->is_leaving() && home->volume().serving();
     if (is_there) co_await look_after_held(home);
-    disks_[slot].busy = false;
+    are_busy_[slot] = false;
 }
 
 Task<void> StoreUpkeep::look_after_held(HomeVolume* home) {
@@ -144,21 +140,11 @@ void StoreUpkeep::report(const HomeVolume& home, std::string_view task,
                 {"reason", std::string_view(reason)}});
 }
 
-// By their stamps, which only ever rise on a disk; the wall clock alone may go back.
 Task<Result<void>> StoreUpkeep::forget_replies(HomeVolume* home) {
-    std::int64_t up_to = 0;
-    for (const Note& note : disks_[home->slot()].notes) {
-        if (after(note.at, options_.replies_kept) <= now()) up_to = note.stamp;
-    }
-    OldReplies old(*home, up_to);
+    OldReplies old(*home, home->service_time() - options_.replies_kept);
     store::MapVisitor* const visitor = &old;
     const auto looked = co_await home->volume().map().for_each(store::KeyKind::kReply, visitor);
-    if (!looked) co_return looked;
-    home->raise_stamp(old.newest());
-    std::deque<Note>& notes = disks_[home->slot()].notes;
-    std::erase_if(notes, [&](const Note& note) { return note.stamp < up_to; });
-    notes.push_back({.at = now(), .stamp = home->stamp()});
-    co_return Result<void>{};
+    co_return looked;
 }
 
 Task<Result<void>> StoreUpkeep::give_up_uploads(HomeVolume* home) {

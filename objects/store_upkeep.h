@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <string_view>
 #include <vector>
@@ -23,8 +22,9 @@ struct UpkeepOptions {
 };
 
 // Removes what fops have left on the disks of a locality and no client will ask for again: replies
-// to fops that must not run twice, and uploads that were never committed. Their age counts from the
-// start of the daemon at the earliest. Also counts the objects of each disk. Each disk has a task
+// to fops that must not run twice, and uploads that were never committed. The age of a reply counts
+// only time in service, that of an upload counts from the start of the daemon at the earliest. Also
+// counts the objects of each disk. Each disk has a task
 // of its own, so that one that does not answer delays no other.
 class StoreUpkeep {
 public:
@@ -41,16 +41,6 @@ public:
     void count(store::Slot slot);
 
 private:
-    // Replies up to this stamp existed at this time.
-    struct Note {
-        Instant at{};
-        std::int64_t stamp = 0;
-    };
-    struct Disk {
-        bool busy = false;
-        std::deque<Note> notes;  // One for each interval within replies_kept.
-    };
-
     Task<void> run();
     Task<void> count_objects(store::Slot slot);
     Task<void> look_after(store::Slot slot);
@@ -64,7 +54,7 @@ private:
     Stores& stores_;
     const UpkeepOptions options_;
     const Duration interval_;
-    std::map<store::Slot, Disk> disks_;
+    std::map<store::Slot, bool> are_busy_;  // Of each disk, whether its task runs.
 };
 
 }  // namespace fopd::objects

@@ -96,7 +96,7 @@ void Operation::keep_reply_room() {
 void Operation::put_reply(const objects::RecordedReply& reply) {
     std::array<std::byte, objects::kRecordedReplyBytesMax> bytes;
     change_.put_reply({.key = reply_key_,
-                       .made = home_->next_stamp(wall()),
+                       .made = home_->service_time(),
                        .reply = objects::write_recorded_reply(reply, bytes)});
     puts_reply_ = true;
 }

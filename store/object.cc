@@ -272,7 +272,7 @@ Result<ReplyRecord> read_reply(Bytes key, Bytes value) {
     if (whose->place() != place.request_number) return corrupt("place of a reply in the index");
     return ReplyRecord{
         .key = *whose,
-        .made = {static_cast<std::int64_t>(get_little<std::uint64_t>(value, kReplyMadeAt))},
+        .made = Duration(static_cast<std::int64_t>(get_little<std::uint64_t>(value, kReplyMadeAt))),
         .reply = value.subspan(kReplyHeadBytes),
     };
 }
@@ -322,7 +322,7 @@ Bytes write_reply(ValueBuffer& into, const ReplyRecord& record) {
     into.clear();
     const auto value = into.grow(kReplyHeadBytes + record.reply.size());
     put_little(value, 0, record.key.request_number >> 8);
-    put_little(value, kReplyMadeAt, static_cast<std::uint64_t>(record.made.unix_ns));
+    put_little(value, kReplyMadeAt, static_cast<std::uint64_t>(record.made.count()));
     std::ranges::copy(record.reply, value.begin() + kReplyHeadBytes);
     return into.bytes();
 }

@@ -91,7 +91,8 @@ struct ReplyKey {
 // A reply, to be given again when the request comes again.
 struct ReplyRecord {
     ReplyKey key{};
-    WallTime made{};
+    // How long the disk had been in service (objects::HomeVolume::service_time()).
+    Duration made{};
     Bytes reply{};  // Borrowed.
 };
 

@@ -27,7 +27,7 @@ Result<void> put_reply_in_place(const Record& record, RecordWriter& into) {
         return store::corrupt("a reply of an older version");
     }
     ReplyRecord reply{
-        .made = {static_cast<std::int64_t>(get_little<std::uint64_t>(record.value, 0))},
+        .made = Duration(static_cast<std::int64_t>(get_little<std::uint64_t>(record.value, 0))),
         .reply = record.value.subspan(kOldHeadBytes)};
     std::ranges::copy(record.key.subspan(1, reply.key.client.bytes.size()),
                       reply.key.client.bytes.begin());

@@ -143,6 +143,7 @@ public:
     const OwnerShares& owners_at_open() const { return census_.owners(); }
     // How many recorded replies each client had at the end of open(), by ascending client.
     const std::vector<ClientReplies>& replies_at_open() const { return census_.replies(); }
+    Duration newest_reply_at_open() const { return census_.newest_reply(); }
 
     // -- changes --
 

@@ -112,8 +112,10 @@ private:
 // Counts the stored replies of each client, which come client by client.
 class VolumeCensus::ReplyCounter final : public MapVisitor {
 public:
-    explicit ReplyCounter(VolumeCensus& census) : counted_(census.replies_) {}
+    explicit ReplyCounter(VolumeCensus& census)
+        : counted_(census.replies_), newest_(census.newest_reply_) {}
     Result<void> reply(const ReplyRecord& record) override {
+        newest_ = std::max(newest_, record.made);
         if (counted_.empty() || counted_.back().client != record.key.client) {
             counted_.push_back({.client = record.key.client});
         }
@@ -123,6 +125,7 @@ public:
 
 private:
     std::vector<ClientReplies>& counted_;
+    Duration& newest_;
 };
 
 Task<Result<void>> VolumeCensus::take(ObjectMap* map, BlockCounter* counter, Allocator* space,

@@ -8,6 +8,7 @@
 
 #include "core/result.h"
 #include "core/task.h"
+#include "core/time.h"
 #include "store/allocator.h"
 #include "store/block_counter.h"
 #include "store/object_map.h"
@@ -50,6 +51,8 @@ public:
     const OwnerShares& owners() const { return owners_; }
     // By ascending client.
     const std::vector<ClientReplies>& replies() const { return replies_; }
+    // When the newest of them was made; 0: there is none.
+    Duration newest_reply() const { return newest_reply_; }
 
 private:
     class ExtentTaker;
@@ -61,6 +64,7 @@ private:
 
     OwnerShares owners_;
     std::vector<ClientReplies> replies_;
+    Duration newest_reply_{};
 };
 
 }  // namespace fopd::store

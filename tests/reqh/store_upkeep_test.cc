@@ -129,6 +129,22 @@ TEST_CASE("reqh upkeep: replies are kept as long as somebody may ask again, and 
     CHECK(node.reply_count() == 0);
 }
 
+TEST_CASE("reqh upkeep: a node that often starts anew forgets replies, too", "[reqh]") {
+    StoreStage node(hasty());
+    const fop::Fid first = created(node.call(create_again()));
+    for (int life = 0; life < 4; ++life) {
+        create_for_another(node, life);
+        CHECK(created(node.call(create_again())) == first);
+        node.run_for(700ms);
+        create_for_another(node, 100 + life);
+        node.restart();
+    }
+    node.run_for(1500ms);
+
+    CHECK(node.reply_count() < 9);
+    CHECK(created(node.call(create_again())) != first);
+}
+
 TEST_CASE("reqh upkeep: an upload to which nobody writes any more leaves its room", "[reqh]") {
     StoreStage node(hasty());
     const FakeFop& begun = node.call({.type = type_of("upload_begin"),

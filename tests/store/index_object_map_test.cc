@@ -519,7 +519,8 @@ TEST_CASE("store object map: a reply is there until it is forgotten", "[store]")
     LayeredIndex index(stage.index());
     ObjectMap map(stage.reactor(), index);
     const ReplyKey key{.client = {}, .request_number = 7};
-    REQUIRE(map.put_reply({.key = key, .made = {5}, .reply = bytes_of("done")}).has_value());
+    REQUIRE(
+        map.put_reply({.key = key, .made = Duration(5), .reply = bytes_of("done")}).has_value());
     REQUIRE(text_of(map.find_reply(key)->value().reply) == "done");
     REQUIRE(map.find_reply(key)->value().key == key);
     REQUIRE(!map.find_reply({.client = {}, .request_number = 8})->has_value());

@@ -212,7 +212,7 @@ TEST_CASE("store index values: the document shows them as they are", "[store]") 
                                         .written_bytes = 8192}));
     require_shown("reply", Key::reply(example_reply_key()),
                   write_reply(buffer, {.key = example_reply_key(),
-                                       .made = {1'700'000'000'000'000'000},
+                                       .made = Duration(1'700'000'000'000'000'000),
                                        .reply = bytes_of("done")}));
     require_shown("cleared range", Key::cleared(kFid, 7), write_cleared(buffer, 5));
 }

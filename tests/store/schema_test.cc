@@ -96,7 +96,7 @@ TEST_CASE("store schema: replies of version 2 have places, and take no more room
     const auto read = read_reply((*reply)->key, (*reply)->value);
     REQUIRE(read.has_value());
     CHECK(read->key == kFirst);
-    CHECK(read->made.unix_ns == 5);
+    CHECK(read->made == Duration(5));
     CHECK(std::ranges::equal(read->reply, bytes_of("done")));
     RecordWriter alone;
     put_old(alone, kFirst, "done");
