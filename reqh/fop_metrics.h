@@ -6,6 +6,7 @@
 #include "core/counter.h"
 #include "core/histogram.h"
 #include "core/metrics.h"
+#include "core/zeroed_array.h"
 #include "fop/fop_type.h"
 #include "fop/status.h"
 #include "reqh/phase.h"
@@ -34,7 +35,7 @@ private:
     }
 
     std::array<std::array<core::Counter, fop::kStatuses.size()>, kRowCount> counts_;
-    std::array<std::array<core::Histogram, kPhaseCount>, fop::kFopTypes.size()> seconds_;
+    core::ZeroedArray<std::array<core::Histogram, kPhaseCount>> seconds_{fop::kFopTypes.size()};
 };
 
 }  // namespace fopd::reqh

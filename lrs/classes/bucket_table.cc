@@ -21,10 +21,11 @@ constexpr std::uint64_t with_lane(std::uint64_t group, int lane, std::uint64_t n
     return ((group & ~mask) | (number << (lane * kLaneBits))) + kOneGroupChange;
 }
 
-// The state of an entry: the number of users in the lower 15 bits, the retired flag, and above them
-// a count of uses. So an entry whose value is the same twice was not used in between.
+// The state of an entry: the number of users in the lower 15 bits, a flag while it belongs to a
+// class, and above them a count of uses. So an entry whose value is the same twice was not used in
+// between. An entry that was never used is zero.
 constexpr std::uint64_t kUsersMask = 0x7fff;
-constexpr std::uint64_t kRetired = 0x8000;
+constexpr std::uint64_t kOfAClass = 0x8000;
 constexpr std::uint64_t kOneUse = 0x10000;
 
 constexpr std::uint64_t kFreeMask = 0xffff'ffff;
@@ -38,7 +39,7 @@ constexpr std::uint32_t kLooksMax = 64;
 struct alignas(64) BucketTable::Place : Bucket {
     std::atomic<std::uint64_t> hash_high = 0;
     std::atomic<std::uint64_t> hash_low = 0;
-    std::atomic<std::uint64_t> use = kRetired;
+    std::atomic<std::uint64_t> use = 0;
     std::atomic<std::uint32_t> next_free = 0;
 
     ClassHash hash() const {
@@ -50,19 +51,19 @@ struct alignas(64) BucketTable::Place : Bucket {
         hash_high.store(hash.high, std::memory_order_relaxed);
         hash_low.store(hash.low, std::memory_order_relaxed);
         use.fetch_add(kOneUse + 1, std::memory_order_relaxed);
-        use.fetch_and(~kRetired, std::memory_order_release);
+        use.fetch_or(kOfAClass, std::memory_order_release);
     }
     // REQUIRES: prepare() was called, and the entry was not published.
     void take_back() {
         // Another thread that knew the entry from its earlier use may be looking at it.
-        use.fetch_or(kRetired, std::memory_order_relaxed);
+        use.fetch_and(~kOfAClass, std::memory_order_relaxed);
         leave();
     }
-    bool is_retired() const { return (use.load(std::memory_order_acquire) & kRetired) != 0; }
+    bool is_retired() const { return (use.load(std::memory_order_acquire) & kOfAClass) == 0; }
     bool enter() {
         std::uint64_t seen = use.load(std::memory_order_relaxed);
         do {
-            if ((seen & kRetired) != 0) return false;
+            if ((seen & kOfAClass) == 0) return false;
         } while (!use.compare_exchange_weak(seen, seen + kOneUse + 1, std::memory_order_acq_rel,
                                             std::memory_order_relaxed));
         return true;
@@ -71,9 +72,9 @@ struct alignas(64) BucketTable::Place : Bucket {
     // Fails if the entry has a user, had one meanwhile, or is not full.
     bool retire(Ticks now) {
         std::uint64_t seen = use.load(std::memory_order_acquire);
-        if ((seen & (kUsersMask | kRetired)) != 0) return false;
+        if ((seen & (kUsersMask | kOfAClass)) != kOfAClass) return false;
         if (!is_full(now)) return false;
-        return use.compare_exchange_strong(seen, seen | kRetired, std::memory_order_acq_rel);
+        return use.compare_exchange_strong(seen, seen & ~kOfAClass, std::memory_order_acq_rel);
     }
 };
 
@@ -81,11 +82,10 @@ BucketTable::BucketTable(const HashKey& key, std::size_t capacity)
     : key_(key),
       capacity_(capacity),
       group_mask_(std::bit_ceil(capacity * 2) - 1),
-      places_(std::make_unique<Place[]>(capacity)),
-      groups_(std::make_unique<Group[]>(group_mask_ + 1)) {
+      places_(capacity),
+      groups_(group_mask_ + 1) {
     ENSURE(capacity >= 1);
     ENSURE(capacity <= kCapacityMax);
-    for (std::size_t i = capacity; i > 0; --i) put_free(places_[i - 1]);
 }
 
 BucketTable::~BucketTable() = default;
@@ -186,7 +186,7 @@ BucketTable::Place* BucketTable::take_free() {
     std::uint64_t seen = free_.load(std::memory_order_acquire);
     for (;;) {
         const std::uint64_t number = seen & kFreeMask;
-        if (number == 0) return nullptr;
+        if (number == 0) return take_unused();
         Place& place = places_[number - 1];
         const std::uint64_t next = place.next_free.load(std::memory_order_relaxed);
         const std::uint64_t changed = (seen & ~kFreeMask) + kOneFreeChange;
@@ -195,6 +195,14 @@ BucketTable::Place* BucketTable::take_free() {
             return &place;
         }
     }
+}
+
+BucketTable::Place* BucketTable::take_unused() {
+    std::size_t index = unused_from_.load(std::memory_order_relaxed);
+    do {
+        if (index == capacity_) return nullptr;
+    } while (!unused_from_.compare_exchange_weak(index, index + 1, std::memory_order_relaxed));
+    return &places_[index];
 }
 
 void BucketTable::put_free(Place& place) {

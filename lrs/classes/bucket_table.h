@@ -3,8 +3,8 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 
+#include "core/zeroed_array.h"
 #include "lrs/classes/bucket.h"
 #include "lrs/classes/keyed_hash.h"
 
@@ -48,14 +48,17 @@ private:
     bool retire_some(Ticks now);
     bool retire(Place& place, Ticks now);
     Place* take_free();
+    Place* take_unused();
     void put_free(Place& place);
 
     const HashKey key_;
     const std::size_t capacity_;
     const std::size_t group_mask_;
-    const std::unique_ptr<Place[]> places_;
-    const std::unique_ptr<Group[]> groups_;
-    // The first free entry as index + 1, and in the upper half a change count.
+    const core::ZeroedArray<Place> places_;
+    const core::ZeroedArray<Group> groups_;
+    // The entries from this index on were never used.
+    std::atomic<std::size_t> unused_from_ = 0;
+    // The first entry that is free again as index + 1, and in the upper half a change count.
     std::atomic<std::uint64_t> free_ = 0;
     std::atomic<std::size_t> count_ = 0;
     std::atomic<std::uint32_t> hand_ = 0;

@@ -10,6 +10,7 @@
 
 #include "core/intrusive_list.h"
 #include "core/time.h"
+#include "core/zeroed_array.h"
 #include "lrs/classes/keyed_hash.h"
 
 namespace fopd::lrs {
@@ -37,7 +38,7 @@ template <typename Class>
 class ClassTable {
 public:
     // `classes` is about how many classes the table should hold.
-    explicit ClassTable(std::size_t classes) : chains_(std::bit_ceil(2 * classes + 1), nullptr) {}
+    explicit ClassTable(std::size_t classes) : chains_(std::bit_ceil(2 * classes + 1)) {}
 
     std::size_t count() const { return count_; }
     // Returns null if no class has that index.
@@ -154,7 +155,7 @@ private:
 
     std::vector<std::unique_ptr<Chunk>> chunks_;  // Null: no index of the chunk is used.
     std::vector<std::uint32_t> holes_;            // The free indices.
-    std::vector<KnownClass*> chains_;             // By hash.
+    core::ZeroedArray<KnownClass*> chains_;       // By hash.
     core::IntrusiveList<KnownClass> idle_;
     std::size_t count_ = 0;
     Instant forget_at_{};
