@@ -9,8 +9,9 @@
 namespace fopd::store {
 
 namespace {
-constexpr std::uint32_t kWindowBlocks = 256;
-}
+constexpr std::uint32_t kFirstWindowBlocks = 16;
+constexpr std::uint32_t kWindowBlocksMax = 256;
+}  // namespace
 
 std::uint64_t byte_offset(LogPosition at, std::uint32_t segment_blocks) {
     const std::uint64_t block =
@@ -19,8 +20,8 @@ std::uint64_t byte_offset(LogPosition at, std::uint32_t segment_blocks) {
 }
 
 Result<void> EntryReader::allocate() {
-    ENSURE(options_.entry_blocks_max <= kWindowBlocks);
-    auto memory = AlignedMemory::allocate(kWindowBlocks * devices::kBlockBytes);
+    ENSURE(options_.entry_blocks_max <= kWindowBlocksMax);
+    auto memory = AlignedMemory::allocate(kWindowBlocksMax * devices::kBlockBytes);
     if (!memory) return std::unexpected(memory.error());
     memory_ = std::move(*memory);
     return {};
@@ -35,8 +36,12 @@ std::span<const std::byte> EntryReader::loaded_from(LogPosition position) const 
         .subspan(skipped * devices::kBlockBytes);
 }
 
-Task<Result<void>> EntryReader::load(LogPosition position) {
-    const std::uint32_t blocks = std::min(kWindowBlocks, options_.segment_blocks - position.block);
+Task<Result<void>> EntryReader::load(LogPosition position, std::uint32_t at_least) {
+    const bool reads_on = position.segment == window_.segment && position.block > window_.block &&
+                          position.block <= window_.block + window_blocks_;
+    const std::uint32_t wanted = reads_on ? 2 * window_blocks_ : kFirstWindowBlocks;
+    const std::uint32_t blocks = std::min(
+        {std::max(wanted, at_least), kWindowBlocksMax, options_.segment_blocks - position.block});
     core::Buffer into = memory_.buffer();
     into.size_bytes = blocks * devices::kBlockBytes;
     window_blocks_ = 0;
@@ -52,20 +57,21 @@ Task<Result<void>> EntryReader::load(LogPosition position) {
 Task<Result<std::optional<EntryReader::Found>>> EntryReader::at(LogPosition position) {
     const std::optional<Found> none;
     if (position.block >= options_.segment_blocks) co_return none;
-    auto bytes = loaded_from(position);
-    auto header = bytes.empty() ? std::nullopt : peek_entry(bytes, options_.id);
-    const bool ends_early =
-        header && entry_blocks(header->payload_bytes) * devices::kBlockBytes > bytes.size();
-    if (bytes.empty() || ends_early) {
-        const auto loaded = co_await load(position);
-        if (!loaded) co_return std::unexpected(loaded.error());
-        bytes = loaded_from(position);
-        header = peek_entry(bytes, options_.id);
-    }
-    if (!header) co_return none;
     const std::size_t payload_max =
         options_.entry_blocks_max * devices::kBlockBytes - kEntryHeaderBytes;
-    if (header->payload_bytes > payload_max || !entry_is_whole(bytes, *header)) co_return none;
+    std::span<const std::byte> bytes;
+    std::optional<EntryHeader> header;
+    for (std::uint32_t blocks = 1;;) {
+        bytes = loaded_from(position);
+        if (!bytes.empty()) header = peek_entry(bytes, options_.id);
+        if (header && header->payload_bytes > payload_max) co_return none;
+        if (header) blocks = entry_blocks(header->payload_bytes);
+        if (blocks * devices::kBlockBytes <= bytes.size()) break;
+        if (blocks > options_.segment_blocks - position.block) co_return none;
+        const auto loaded = co_await load(position, blocks);
+        if (!loaded) co_return std::unexpected(loaded.error());
+    }
+    if (!header || !entry_is_whole(bytes, *header)) co_return none;
     const auto records = upgrade_.upgraded(
         header->schema_version, {.bytes = bytes.subspan(kEntryHeaderBytes, header->payload_bytes),
                                  .count = header->record_count});

@@ -17,7 +17,8 @@ namespace fopd::store {
 // Where on the disk a place in the log is.
 std::uint64_t byte_offset(LogPosition at, std::uint32_t segment_blocks);
 
-// Reads entries, a mebibyte at a time. Lives on the device's reactor; one call at a time.
+// Reads entries: a few blocks first, as many segments end early, and up to a mebibyte at a time
+// while it reads on. Lives on the device's reactor; one call at a time.
 class EntryReader {
 public:
     struct Options {
@@ -40,7 +41,8 @@ public:
     Task<Result<std::optional<Found>>> at(LogPosition position);
 
 private:
-    Task<Result<void>> load(LogPosition position);
+    // Reads from there on, at least so many blocks.
+    Task<Result<void>> load(LogPosition position, std::uint32_t at_least);
     // What was read from there on; empty when nothing was.
     std::span<const std::byte> loaded_from(LogPosition position) const;
 
