@@ -19,7 +19,7 @@ void copy_block(const std::vector<std::byte>* from, std::byte* into) {
     } else if (from->empty()) {
         std::fill_n(into, kBlockBytes, DiskImage::kPoison);
     } else {
-        std::copy_n(from->data(), kBlockBytes, into);
+        std::memcpy(into, from->data(), kBlockBytes);
     }
 }
 
@@ -111,7 +111,10 @@ DiskImage::WriteId DiskImage::begin(std::uint64_t offset, std::uint64_t size_byt
     for (std::uint64_t at = 0; at < size_bytes; at += kBlockBytes) {
         const std::uint64_t block = (offset + at) / kBlockBytes;
         Bytes bytes;
-        if (from != nullptr) bytes.assign(from + at, from + at + kBlockBytes);
+        if (from != nullptr) {
+            bytes.resize(kBlockBytes);
+            std::memcpy(bytes.data(), from + at, kBlockBytes);
+        }
         cached_[block].push_back({.write = write, .ended = 0, .bytes = std::move(bytes)});
         unreadable_.erase(block);
     }

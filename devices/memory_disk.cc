@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <coroutine>
+#include <span>
 #include <vector>
 
+#include "core/copy_bytes.h"
 #include "core/ensure.h"
 
 namespace fopd::devices {
@@ -100,9 +102,13 @@ Task<Result<void>> MemoryDisk::write(core::Buffer from, std::uint64_t offset) {
 Task<Result<void>> MemoryDisk::gather(std::span<const core::Buffer> pieces, std::uint64_t offset) {
     ++counts_.writes;
     if (const auto fits = check_io(geometry_, pieces, offset); !fits) co_return fits;
-    std::vector<std::byte> bytes;
+    std::size_t size_bytes = 0;
+    for (const core::Buffer& piece : pieces) size_bytes += piece.size_bytes;
+    std::vector<std::byte> bytes(size_bytes);
+    std::span<std::byte> rest(bytes);
     for (const core::Buffer& piece : pieces) {
-        bytes.insert(bytes.end(), piece.data, piece.data + piece.size_bytes);
+        core::copy_bytes(piece.span(), rest);
+        rest = rest.subspan(piece.size_bytes);
     }
     const core::Buffer all{.data = bytes.data(), .size_bytes = bytes.size()};
     co_return co_await put(all, offset);

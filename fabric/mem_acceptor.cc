@@ -24,7 +24,7 @@ void MemRequest::refuse(std::string_view words) {
     answer->to = packet_->from;
     answer->way = packet_->back;
     answer->back = packet_->way;
-    answer->bytes.assign(bytes.begin(), bytes.end());
+    answer->set_bytes(bytes);
     answer->to.station->push(std::move(answer));
 }
 

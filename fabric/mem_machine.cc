@@ -87,7 +87,7 @@ void MemConnection::pump() {
         sent->size = op->local.bytes.size();
         sent->remote = op->remote;
         if (kind != Kind::kRead) {
-            sent->bytes.assign(op->local.bytes.begin(), op->local.bytes.end());
+            sent->set_bytes(op->local.bytes);
         }
         peer_.station->push(std::move(sent));
         if (kind == Kind::kMessage) {
@@ -219,7 +219,7 @@ std::unique_ptr<Connection> MemMachine::connect(const Address& peer,
     made->target_ = peer;
     connections_.emplace(made->id_, made.get());
     auto packet = made->packet(Kind::kConnect);
-    packet->bytes.assign(hello.begin(), hello.end());
+    packet->set_bytes(hello);
     if (auto returned = request(peer, std::move(packet)); returned != nullptr) {
         // It seems to go there all the same, and to come back.
         returned->stray = true;
@@ -254,7 +254,7 @@ std::unique_ptr<Connection> MemMachine::accept(std::unique_ptr<ConnectionRequest
     own->way = own->back = nullptr;
     station_.push(std::move(own));
     auto accepted = made->packet(Kind::kAccept);
-    accepted->bytes.assign(answer.begin(), answer.end());
+    accepted->set_bytes(answer);
     made->peer_.station->push(std::move(accepted));
     return made;
 }
@@ -379,7 +379,7 @@ void MemMachine::handle_for(MemConnection& connection, std::unique_ptr<MemPacket
             TransferOp& op = connection.answered();
             const bool is_read = packet->kind == Kind::kReadDone;
             ENSURE(!is_read || packet->bytes.size() == op.local.bytes.size());
-            std::ranges::copy(packet->bytes, op.local.bytes.begin());
+            core::copy_bytes(packet->bytes, op.local.bytes);
             connection.finish(op, {});
             connection.settle(1, op.local.bytes.size());
             return;
@@ -419,12 +419,12 @@ void MemMachine::serve_transfer(MemConnection& connection, std::unique_ptr<MemPa
     }
     const auto place = opened->bytes.subspan(request->remote.address, request->size);
     if (request->kind == Kind::kWrite) {
-        std::ranges::copy(request->bytes, place.begin());
+        core::copy_bytes(request->bytes, place);
         connection.tell_peer(Kind::kWriteDone);
         return;
     }
     auto answer = connection.packet(Kind::kReadDone);
-    answer->bytes.assign(place.begin(), place.end());
+    answer->set_bytes(place);
     connection.peer_.station->push(std::move(answer));
 }
 

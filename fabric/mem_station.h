@@ -3,9 +3,11 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "core/copy_bytes.h"
 #include "core/random.h"
 #include "core/reactor.h"
 #include "fabric/transport.h"
@@ -54,6 +56,10 @@ struct MemPacket {
         std::uint64_t connection = 0;
     };
 
+    void set_bytes(std::span<const std::byte> content) {
+        bytes.resize(content.size());
+        core::copy_bytes(content, bytes);
+    }
     // Whether its sender must hear when there is nobody to take it.
     bool wants_answer() const {
         return kind == Kind::kConnect || kind == Kind::kAccept || kind == Kind::kMessage ||

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/copy_bytes.h"
 #include "core/virtual_world.h"
 #include "fabric/rpc/incoming.h"
 #include "fop/borrowed.h"
@@ -110,10 +111,7 @@ public:
         source = spec_.source;
         target.resize(spec_.target_bytes);
         if (const auto* const bulk = std::get_if<fop::BulkEcho>(&spec_.body)) {
-            source.resize(std::min<std::uint64_t>(bulk->bytes, 16U << 20));
-            target.resize(source.size());
-            for (std::size_t i = 0; i < source.size(); ++i)
-                source[i] = static_cast<std::byte>(i * 7 + i / 251);
+            lend(std::min<std::uint64_t>(bulk->bytes, 16U << 20));
         }
     }
 
@@ -133,8 +131,7 @@ public:
         REQUIRE(offset + into.size_bytes <= source.size());
         const auto moved = co_await transfer({true, offset, into.size_bytes});
         if (!moved) co_return std::unexpected(moved.error());
-        std::copy_n(source.begin() + static_cast<std::ptrdiff_t>(offset), into.size_bytes,
-                    into.data);
+        core::copy_bytes(std::span(source).subspan(offset, into.size_bytes), into.span());
         co_return Result<void>{};
     }
     Task<Result<void>> push(const fop::SealedDescriptor* descriptor, std::uint64_t offset,
@@ -143,8 +140,7 @@ public:
         REQUIRE(offset + from.size_bytes <= target.size());
         const auto moved = co_await transfer({false, offset, from.size_bytes});
         if (!moved) co_return std::unexpected(moved.error());
-        std::copy_n(from.data, from.size_bytes,
-                    target.begin() + static_cast<std::ptrdiff_t>(offset));
+        core::copy_bytes(from.span(), std::span(target).subspan(offset));
         co_return Result<void>{};
     }
 
@@ -172,6 +168,17 @@ public:
     Bytes target;
 
 private:
+    void lend(std::size_t size_bytes) {
+        static const Bytes bytes = [] {
+            Bytes made(16U << 20);
+            for (std::size_t i = 0; i < made.size(); ++i)
+                made[i] = static_cast<std::byte>(i * 7 + i / 251);
+            return made;
+        }();
+        source.resize(size_bytes);
+        core::copy_bytes(std::span(bytes).first(size_bytes), source);
+        target.resize(size_bytes);
+    }
     const fop::SealedDescriptor* source_descriptor() const {
         const fop::RequestBody& body = request_.body;
         if (const auto* const bulk = std::get_if<fop::BulkEcho>(&body)) return &bulk->source;
