@@ -149,12 +149,15 @@ Task<Result<void>> NodeDisk::take() {
 
 void NodeDisk::make_volume() {
     const devices::Label& label = label_->label();
+    background_.emplace(objects::BackgroundDevice::Parts{
+        .reactor = place_.reactor, .device = *device_, .scheduler = home_->io, .medium = medium()});
     volume_ = std::make_unique<store::Volume>(
         store::VolumeParts{.reactor = place_.reactor,
                            .device = *device_,
                            .index = *index_,
                            .events = world_.events,
-                           .names = &home_->names},
+                           .names = &home_->names,
+                           .background = &*background_},
         store::VolumeOptions{.disk_id = label.disk,
                              .slot = label.slot,
                              .segment_blocks = static_cast<std::uint32_t>(label.segment_bytes /

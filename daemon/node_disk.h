@@ -16,6 +16,7 @@
 #include "devices/disk_label.h"
 #include "devices/watched_device.h"
 #include "io_sched/main_scheduler.h"
+#include "objects/background_device.h"
 #include "objects/stores.h"
 #include "store/name_sink.h"
 #include "store/settings.h"
@@ -164,6 +165,7 @@ private:
     std::optional<devices::WatchedDevice> device_;  // Kept after close, for its health.
     std::optional<devices::DiskLabel> label_;
     std::unique_ptr<store::Index> index_;
+    std::optional<objects::BackgroundDevice> background_;  // Used by the volume.
     std::unique_ptr<store::Volume> volume_;
 
     std::optional<Home> home_;

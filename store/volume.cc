@@ -37,13 +37,14 @@ std::uint32_t log_segments(std::uint32_t segments) {
     return std::clamp(segments / 100, Log::kSegmentsMin, Log::kSegmentsMax);
 }
 
-LogOptions log_options(const VolumeOptions& options) {
+LogOptions log_options(const VolumeParts& parts, const VolumeOptions& options) {
     return {.disk_id = options.disk_id,
             .schema = options.schema,
             .segment_blocks = options.segment_blocks,
             .flush_interval = options.flush_interval,
             .gather_time = options.gather_time,
             .fills_holes = options.zeros_ahead_bytes > 0,
+            .background = parts.background,
             .entry_blocks_max = std::min(64U, options.segment_blocks / 4)};
 }
 
@@ -52,6 +53,10 @@ Discards::Options discard_options(const VolumeOptions& options, const devices::D
     return {.wanted = options.discard,
             .interval = options.discard_interval,
             .ahead_blocks = fills ? options.zeros_ahead_bytes / devices::kBlockBytes : 0};
+}
+
+devices::Device& background_of(const VolumeParts& parts) {
+    return parts.background != nullptr ? *parts.background : parts.device;
 }
 
 std::unexpected<Error> no_space(const char* what) {
@@ -67,19 +72,19 @@ Volume::Volume(const VolumeParts& parts, const VolumeOptions& options)
       options_(options),
       index_(parts.index),
       map_(parts.reactor, index_),
-      log_(parts.reactor, parts.device, *this, log_options(options)),
+      log_(parts.reactor, parts.device, *this, log_options(parts, options)),
       names_({.reactor = parts.reactor, .index = index_, .map = map_, .sink = parts.names},
              options.disk_id, options.slot),
       applier_(map_, names_, options.sweep.extents_a_turn),
       counter_(parts.reactor, map_),
       released_(parts.reactor),
       zeros_({.reactor = parts.reactor,
-              .device = parts.device,
+              .device = background_of(parts),
               .events = parts.events,
               .released = released_},
              options.zeros_ahead_bytes),
       discards_({.reactor = parts.reactor,
-                 .device = parts.device,
+                 .device = background_of(parts),
                  .events = parts.events,
                  .released = released_},
                 discard_options(options, parts.device)),

@@ -62,6 +62,8 @@ struct VolumeParts {
     Index& index;
     core::EventSink& events;
     NameSink* names = nullptr;  // Learns the names of the objects; may be null.
+    // The same device, for zeros and discards, which nobody waits for; null: `device`.
+    devices::Device* background = nullptr;
 };
 
 // A change of objects that happens as a whole: its records, and its way into the log. May be used
