@@ -14,10 +14,10 @@
 
 namespace fopd::store {
 
-// Where on the disk a place in the log is.
+// The offset on the disk of a place in the log.
 std::uint64_t byte_offset(LogPosition at, std::uint32_t segment_blocks);
 
-// Reads entries, a mebibyte at a time. Lives on the device's reactor; one call at a time.
+// Reads entries, one mebibyte at a time. Lives on the device's reactor; one call at a time.
 class EntryReader {
 public:
     struct Options {
@@ -29,19 +29,19 @@ public:
     struct Found {
         EntryHeader header;
         std::uint32_t blocks = 0;
-        LogEntry entry;  // Until the next call.
+        LogEntry entry;  // Valid until the next call.
     };
 
     EntryReader(devices::Device& device, const Options& options)
         : device_(device), options_(options), upgrade_(options.schema) {}
     Result<void> allocate();
 
-    // The whole entry that begins there; empty when none does. An error is the device's.
+    // The whole entry that begins there; nothing if there is none. Errors are those of the device.
     Task<Result<std::optional<Found>>> at(LogPosition position);
 
 private:
     Task<Result<void>> load(LogPosition position);
-    // What was read from there on; empty when nothing was.
+    // The part of the window from there on; empty if it is not in the window.
     std::span<const std::byte> loaded_from(LogPosition position) const;
 
     devices::Device& device_;
