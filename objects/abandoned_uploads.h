@@ -15,7 +15,7 @@ namespace fopd::objects {
 // bounded number in each change, others' turns between them, until it has seen all.
 class AbandonedUploads final : public store::MapVisitor {
 public:
-    // Requires: the disk is held.
+    // REQUIRES: the disk is held.
     AbandonedUploads(HomeVolume& home, core::Reactor& reactor, Duration timeout)
         : home_(home), reactor_(reactor), timeout_(timeout) {}
 

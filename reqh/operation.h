@@ -160,7 +160,7 @@ public:
     // has begun, which has to be asked again before anything is changed.
     void let_same_run() { once_lock_.release(); }
     // Waits for names, in their order; all of them are let go at the end of the operation, or by
-    // let_go_names(). Requires: it holds none yet.
+    // let_go_names(). REQUIRES: it holds none yet.
     struct WantedName {
         objects::ObjectName name{};
         bool to_leave = false;
@@ -203,7 +203,7 @@ public:
     // being freed become free.
     Task<Granted<store::Place>> allocate(std::uint32_t blocks);
     // So many, each for itself, of those that are there for what frees more: all of them or none,
-    // so that nobody keeps some while it waits for others. Requires: nothing is allocated yet.
+    // so that nobody keeps some while it waits for others. REQUIRES: nothing is allocated yet.
     Task<Granted<>> allocate_to_free(std::uint32_t count);
 
     // -- quotas: what a change adds is taken before; what does not begin is put back --
@@ -217,7 +217,7 @@ public:
     // -- a change: put its records together, reserve(), then begin it --
 
     objects::ObjectChange& change() { return change_; }
-    // Requires: recall().
+    // REQUIRES: recall().
     void put_reply(const objects::RecordedReply& reply);
     // Room in the log for the records so far and `more_bytes`; the fop executes from then on,
     // unless it was cancelled meanwhile.
@@ -316,7 +316,7 @@ private:
     Refusal why_not_held(const Error& error) const;
     Task<Result<void>> move(ClientMemory::Move what) const;
     Granted<> check_object(store::Fid fid, const store::Object& object, const Wish& wish);
-    // Requires: the right itself is there, or lent.
+    // REQUIRES: the right itself is there, or lent.
     Granted<> check_mode(store::Fid fid, const store::Object& object, const Wish& wish);
 
     Origin origin_;

@@ -47,7 +47,7 @@ public:
     // The token's grant, valid until the next call; kDenied. REQUIRES: the token is not empty, and
     // has at most fop::kTokenBytesMax bytes.
     Result<const TokenGrant*> check(std::span<const std::byte> token, Instant now);
-    // Whether check() would find the token genuine without a signature check. Requires: likewise.
+    // Whether check() would find the token genuine without a signature check. REQUIRES: likewise.
     bool knows(std::span<const std::byte> token, Instant now) const;
 
 private:
