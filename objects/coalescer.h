@@ -12,8 +12,8 @@ namespace fopd::objects {
 
 struct CoalescerOptions {
     std::uint64_t bytes_per_second = 0;  // Read and written; 0: the coalescer does nothing.
-    Duration interval = 10min;  // Between two passes over a disk.
-    Duration idle = 1s;  // How long a disk must be without changes first.
+    Duration interval = 10min;           // Between two passes over a disk.
+    Duration idle = 1s;                  // How long a disk must be without changes first.
     // A piece of 256 KiB of an object is moved if it is divided on the disk more often than this.
     std::uint32_t breaks_max = 3;
 };

@@ -15,7 +15,7 @@
 namespace fopd::objects {
 
 struct UpkeepOptions {
-    Duration interval = 5min;  // At most; shorter if upload_timeout is short.
+    Duration interval = 5min;      // At most; shorter if upload_timeout is short.
     Duration upload_timeout = 1h;  // An upload without a write for this long is given up.
     // Longer than a client sends a request again.
     Duration replies_kept = 1h;

@@ -88,7 +88,7 @@ Task<Result<void>> LogReplay::find_end() {
     if (cursor_.seq <= trusted_seq_) {
         const bool is_older = cursor_.seq > recorded_seq_;
         note_damage(trusted_seq_, is_older
-                                      ? "the log ends before what is known of it: an older copy"
+                                      ? "an older copy: the index or the names have later entries"
                                       : "flushed entries of the log are missing");
         co_return Result<void>{};
     }

@@ -145,7 +145,8 @@ Task<Result<ReservedName>> NameShard::reserve_to_leave(PoolName name, core::Wait
         const auto settled = co_await hold->place_->second.settled.wait(wait);
         if (!settled && settled.error().code == Errc::kTimedOut) {
             co_return std::unexpected(
-                Error{.code = Errc::kTimedOut, .context = "what the name replaced is still there"});
+                Error{.code = Errc::kTimedOut,
+                      .context = "an object that the name replaced is not removed yet"});
         }
         if (!settled) co_return std::unexpected(settled.error());
         const Result<void> filled = fill_in(*hold);
