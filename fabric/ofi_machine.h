@@ -15,7 +15,7 @@
 
 namespace fopd::fabric {
 
-// Memory as the kernel maps it.
+// Unmaps memory of mmap(2).
 struct Unmap {
     std::size_t size_bytes = 0;
     void operator()(std::byte* memory) const;
