@@ -22,19 +22,19 @@ struct AdminProblem {
     std::string message;  // One line, safe for a terminal, that says what to do.
 };
 
-// Text as it stands behind a "=" in a URL.
+// Escapes text for the value of a parameter in a URL.
 std::string in_url(std::string_view text);
 
-// Asks a fopd through its admin socket. One request at a time, each on a connection of its own.
+// Sends requests to a fopd through its admin socket, one at a time, each on its own connection.
 class AdminClient {
 public:
-    // An answer beyond this is none of fopd's.
+    // A longer answer does not come from fopd.
     static constexpr std::size_t kAnswerMax = 16UL << 20;
 
-    // `timeout` is for each request; 0 waits as long as it takes.
+    // `timeout` is for each request; 0: no limit.
     AdminClient(std::string socket_path, Duration timeout);
 
-    // Once `interrupt_fd`, if there is one, can be read from, the request is given up.
+    // Requests end when `interrupt_fd` becomes readable; -1: none.
     std::expected<AdminAnswer, AdminProblem> get(const std::string& target,
                                                  int interrupt_fd = -1) const;
     std::expected<AdminAnswer, AdminProblem> post(const std::string& target,

@@ -23,14 +23,14 @@ struct WriteWish {
     fop::Durability durability = fop::Durability::kDurable;
 };
 
-// Writes and other changes of objects, and the care for buffered writes until they are durable. If
-// the server shows in a reply that it has started anew, the buffered writes that it has lost are
-// written again: those of the object before the reply is used, those of others of its slot after
-// that. Other changes of an object wait while it is written again. The outcome of a call does not
-// depend on what becomes of other objects.
+// Changes objects, and keeps buffered writes until they are durable. When a reply shows that the
+// server is in another life, the buffered writes that it has lost are written again: those of the
+// reply's object before the reply is used, those of other objects of its slot afterwards. Other
+// changes of an object wait while it is written again. The outcome of a call does not depend on
+// what happens to other objects.
 //
-// A lost write that the server refuses for good is reported to its writer once, as kLost: by the
-// next call about the object, or by the next sync. One that only fails for now stays held.
+// A lost write that the server refuses permanently is reported to its writer once, as kLost, by the
+// next call about the object or by the next sync. A write that fails temporarily stays held.
 //
 // Lives on the reactor of `slots`.
 class BufferedWrites {
@@ -49,24 +49,24 @@ public:
     void end_change(const fop::Fid& fid);
 
     // Called with the incarnation of its slot that a reply about the object shows, before the reply
-    // is used. If writes of the object may have been lost, writes them again and returns true: what
-    // the reply says is too old.
+    // is used. If writes of the object may have been lost, writes them again and returns true: then
+    // the reply is too old to be used.
     Task<Outcome<bool>> catch_up(fop::Fid fid, std::uint64_t incarnation, Wait wait);
-    // Called when the outcome of a call is known: writes again what else was lost of the slot. What
-    // fails stays held.
+    // Called when the outcome of a call is known: writes again the other lost writes of the slot.
+    // Those that fail stay held.
     Task<void> catch_up_others(std::uint16_t slot, std::uint64_t incarnation, Wait wait);
-    // Returns when everything in the scope that was held before is durable, or is lost for good.
-    // What fails stays held, and does not stop the rest unless the server takes nothing; the first
-    // failure is returned.
+    // Returns when everything in the scope that was held before is durable or permanently lost. A
+    // write that fails stays held, and the others continue unless the server accepts nothing;
+    // returns the first failure.
     Task<Outcome<void>> make_durable(HeldScope scope, Wait wait);
 
-    // Fails with kLost if writes of this object are lost and that was not reported yet.
+    // kLost: writes of this object are lost, which was not reported yet.
     Outcome<void> report_lost(fop::Fid fid);
-    // The same for any object.
+    // The same for all objects.
     Outcome<void> report_all_lost();
 
 private:
-    // What is under way with an object.
+    // The operations in progress on an object.
     struct Use {
         std::uint32_t changes = 0;
         bool writing_again = false;

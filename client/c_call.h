@@ -23,23 +23,23 @@ namespace fopd::client {
 
 // The request of one call of the C interface, and the memory for its data.
 struct Asked {
-    fop::RequestBody body{};  // monostate: run `work`, or if that is empty, wait for a session.
+    fop::RequestBody body{};  // monostate: run `work`; if that is empty, wait for a session.
     const void* data = nullptr;
     void* into = nullptr;
     std::size_t bytes = 0;
     Operation::Work work{};
-    std::string fault{};  // Not empty: the call is invalid, for this reason.
+    std::string fault{};  // Not empty: the reason why the call is invalid.
 };
 
-// Runs a call. `make` checks the arguments; it may throw when there is no memory. begin_call()
-// returns at once, and `done` is called later, or at once if the call cannot be begun.
+// Runs a call. `make` checks the arguments; it may throw std::bad_alloc. begin_call() returns at
+// once; `done` is called later, or within it if the call cannot begin.
 using MakeAsked = std::function<Asked()>;
 void begin_call(fopd_client* client, const fopd_call* call, fopd_done done, void* context,
                 const MakeAsked& make) noexcept;
 int wait_for_call(fopd_client* client, const fopd_call* call, fopd_result* result,
                   const MakeAsked& make) noexcept;
 
-// Fills the result, if there is one, and returns the status.
+// Fills the result, unless it is null, and returns the status.
 int fill(fopd_result* result, fopd_status status, std::string_view words, std::size_t bytes = 0);
 
 // A program may be built against an older header, whose structs are shorter: the members that it
@@ -51,7 +51,7 @@ Struct known_part(const Struct& given, void (*init)(Struct*)) {
     std::memcpy(&known, &given, std::min(given.size, sizeof(Struct)));
     return known;
 }
-// Whether the init function of the struct was called.
+// Whether the struct was initialised by its init function.
 template <typename Struct>
 bool is_set_up(const Struct* given) {
     return given != nullptr && given->size >= sizeof(std::size_t);
@@ -64,8 +64,8 @@ std::string c_text(const char* given);
 
 }  // namespace fopd::client
 
-// Defines fopd_NAME() and fopd_NAME_wait() of fopd.h, which take the same arguments in the middle.
-// `asked` makes the Asked from them.
+// Defines fopd_NAME() and fopd_NAME_wait() of fopd.h, which have the same middle arguments. `asked`
+// makes the Asked from them.
 // NOLINTBEGIN(bugprone-macro-parentheses): parameters and statements cannot have them.
 #define FOPD_CALL(name, asked, ...)                                                               \
     void fopd_##name(fopd_client* client, const fopd_call* call __VA_OPT__(, ) __VA_ARGS__,       \

@@ -19,7 +19,7 @@ namespace fopd::client {
 
 // The address of a server, and the identity of the client.
 struct Endpoint {
-    fabric::Address server{};  // Its host may be a name.
+    fabric::Address server{};  // The host may be a name.
     fop::Credentials credentials{};
     std::vector<std::byte> token{};  // Sent with each fop; empty: none.
 };
@@ -27,8 +27,8 @@ struct Endpoint {
 struct EndpointText {
     std::string server{};    // "tcp://host:port", or "tcp://host:port/locality".
     std::string key_file{};  // Empty: the client is anonymous.
-    std::string user{};      // On whose behalf; empty: the key's principal.
-    std::string token{};     // A token, or the file it is in; empty: none.
+    std::string user{};      // On whose behalf the client acts; empty: the key's principal.
+    std::string token{};     // A token or the name of its file; empty: none.
 };
 
 // Also reads the key and the token. An error is the reason for people, safe for a terminal.
@@ -36,7 +36,7 @@ std::expected<Endpoint, std::string> read_endpoint(const EndpointText& text);
 
 // Whether the host is an IP address.
 bool is_numeric(const std::string& host);
-// The IP addresses of a host name, at least one, or the reason why there is none. Blocks.
+// The IP addresses of a host name, at least one, or the reason for people. Blocks.
 std::expected<std::vector<std::string>, std::string> resolve_host(const std::string& host);
 
 // A transport over the real network.

@@ -10,13 +10,13 @@
 
 namespace fopd::client {
 
-// How fopctl ends.
+// The exit codes of fopctl.
 enum ExitCode : int {
     kExitDone = 0,
-    kExitRefused = 1,  // The server said no; the message names what and why.
+    kExitRefused = 1,  // The server refused; the message says what and why.
     kExitUsage = 2,
-    kExitNoServer = 69,  // Nobody answers, or somebody who is no fopd.
-    kExitInternal = 70,  // A defect of ours, or no memory.
+    kExitNoServer = 69,  // Nothing answers, or not a fopd.
+    kExitInternal = 70,  // A defect of this program, or no memory.
     kExitBadData = 74,
     kExitTryLater = 75,
     kExitNotAllowed = 77,
@@ -32,13 +32,14 @@ inline constexpr std::array kStatusExits{
     StatusExit{503, kExitTryLater}, StatusExit{504, kExitTryLater},
 };
 
-// The exit code for an HTTP status; what the table does not know is a no.
+// The exit code for an HTTP status; a status that is not in the table is a refusal.
 constexpr ExitCode exit_code_of(int http_status) {
     const auto* const row = std::ranges::find(kStatusExits, http_status, &StatusExit::http_status);
     return row == kStatusExits.end() ? kExitRefused : row->exit_code;
 }
 
-// The exit code for how a call of libfopd ended; what is not here is a no of the server's.
+// The exit code for the outcome of a call of libfopd; an outcome that is not in the table is a
+// refusal by the server.
 constexpr ExitCode exit_code_of(libfopd::Status status) {
     switch (status) {
         case libfopd::Status::kOk: return kExitDone;
@@ -52,7 +53,7 @@ constexpr ExitCode exit_code_of(libfopd::Status status) {
     }
 }
 
-// The same for a fop; what was not answered at all is not here.
+// The same for the status of a fop; calls without an answer are not in this table.
 constexpr ExitCode exit_code_of(fop::Status status) {
     switch (status) {
         case fop::Status::kDone: return kExitDone;
@@ -67,7 +68,7 @@ constexpr ExitCode exit_code_of(fop::Status status) {
     }
 }
 
-// Nothing was sent: what was asked for makes no sense to any server.
+// The request was not sent, because it makes no sense to any server.
 inline bool is_misuse(const Problem& problem) {
     return problem.status == fop::Status::kMalformed && !problem.answered;
 }
@@ -75,7 +76,7 @@ inline ExitCode exit_code_of(const Problem& problem) {
     return is_misuse(problem) ? kExitUsage : exit_code_of(problem.status);
 }
 
-// The same where there is no session at all.
+// The same when there is no session.
 constexpr ExitCode exit_code_of(ObjectSession::Failure::Kind kind) {
     using Kind = ObjectSession::Failure::Kind;
     switch (kind) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once
 
-// libfopd for C++17 and later: what fopd.h says, with values and functions in place of structs and
-// pointers. All of it is inline, so that nothing but C crosses the border of the library.
+// libfopd for C++17 and later: the interface of fopd.h with values and functions instead of structs
+// and pointers. Everything is inline, so the library's binary interface is C only.
 
 #include <chrono>
 #include <cstddef>
@@ -48,29 +48,30 @@ inline const char* to_string(Status status) {
 
 struct Outcome {
     Status status = Status::kOk;
-    std::size_t bytes = 0;  // How many came back.
-    std::string words;      // Why it failed, for people: one line, safe for a terminal.
+    std::size_t bytes = 0;  // Bytes transferred.
+    std::string words;      // The reason of a failure, for people: one line, safe for a terminal.
 
     explicit operator bool() const { return status == Status::kOk; }
 };
 
 struct Options {
     std::string server;    // "tcp://host:port", or "tcp://host:port/locality".
-    std::string key_file;  // Empty: the server has to let in those who do not say who they are.
-    std::string user;      // For whom this client acts; empty for itself.
+    std::string key_file;  // Empty: no key; the server must admit anonymous clients.
+    std::string user;      // On whose behalf this client acts; empty: itself.
     std::string job;
-    std::chrono::microseconds timeout = std::chrono::seconds(30);  // Of calls that do not say.
-    std::string token;  // One, or the file it is in: it lends what it says. Empty for none.
+    // For calls without a timeout of their own.
+    std::chrono::microseconds timeout = std::chrono::seconds(30);
+    std::string token;  // A capability token, or the name of its file; empty: none.
 };
 
 inline constexpr std::chrono::microseconds kAsLongAsItTakes = std::chrono::microseconds::max();
 
 struct Call {
-    std::chrono::microseconds timeout{0};  // 0: as the client's options say.
-    std::string job;                       // Empty: likewise.
+    std::chrono::microseconds timeout{0};  // 0: the client's.
+    std::string job;                       // Empty: the client's.
 };
 
-// An object's own name, which stays when what people call it changes.
+// The id of an object; it does not change when the object is renamed.
 using Fid = fopd_fid;
 
 struct Object {
@@ -88,15 +89,16 @@ struct Object {
 
 struct NewObject {
     std::string name;
-    std::string pool;   // Empty: the server's default one.
-    std::string group;  // Empty: the first one of who makes it.
+    std::string pool;   // Empty: the server's default pool.
+    std::string group;  // Empty: the first group of the client's principal.
     std::uint32_t mode = 0640;
     bool no_replace = false;
 };
 
 enum class Durability : int { kDurable = FOPD_DURABLE, kBuffered = FOPD_BUFFERED };
 
-// Some of the names that begin with `prefix`. To go on, it is given to the next call as it is.
+// A listing of the names that begin with `prefix`, page by page: pass the same object to the next
+// call to continue.
 struct Listing {
     struct Entry {
         Fid fid{};
@@ -106,7 +108,7 @@ struct Listing {
     };
     std::string pool;
     std::string prefix;
-    std::vector<Entry> entries;  // Of the last call.
+    std::vector<Entry> entries;  // From the last call.
     std::string cursor;
     bool end = false;
 };
@@ -118,32 +120,32 @@ struct Space {
     std::uint64_t objects = 0;
 };
 
-// What changes of an object; what has no value stays.
+// Changes of an object's attributes; members without a value stay unchanged.
 struct Attributes {
-    std::optional<std::string> owner;  // For administrators only.
-    std::optional<std::string> group;  // Empty for none.
+    std::optional<std::string> owner;  // Only administrators may set it.
+    std::optional<std::string> group;  // Empty: none.
     std::optional<std::uint32_t> mode;
 };
 
-// What somebody has in a pool, and may have.
+// What an owner uses in a pool, and its limits.
 struct QuotaUse {
     static constexpr std::uint64_t kNoLimit = FOPD_NO_LIMIT;
 
     std::string pool;
-    std::optional<std::string> owner;  // None: all that is in the pool.
+    std::optional<std::string> owner;  // None: the whole pool.
     std::uint64_t used_bytes = 0;
     std::uint64_t limit_bytes = kNoLimit;
     std::uint64_t used_objects = 0;
     std::uint64_t limit_objects = kNoLimit;
 };
 
-// Called once, on the library's thread: does not block and does not throw.
+// Called once, on the library's thread. Must not block or throw.
 using Done = std::function<void(const Outcome&)>;
 
-// Two functions for each call: one that takes a Done, and one that waits.
+// Each call has two functions: one that takes a Done, and one that waits.
 class Client {
 public:
-    // Makes `client` one that begins to connect, or says why not.
+    // Makes `client` begin to connect, or returns the reason why it cannot.
     static Outcome open(const Options& options, Client& client) {
         if (Outcome checked = check({{"server", options.server},
                                      {"key file", options.key_file},
@@ -168,10 +170,10 @@ public:
         client.handle_.reset(made);
         return outcome(why);
     }
-    // Ends what is under way. Idempotent; the destructor does it too.
+    // Ends all calls in flight. Idempotent; the destructor calls it.
     void close() { handle_.reset(); }
 
-    // There is a session. Fails when the server refuses it, and as soon as a try to connect fails.
+    // Waits for a session. Fails when the server refuses it, or when an attempt to connect fails.
     Outcome connected(const Call& call = {}) const {
         return waited(call, [this](const fopd_call* asked, fopd_result* result) {
             fopd_connected_wait(handle_.get(), asked, result);
@@ -183,7 +185,7 @@ public:
         });
     }
 
-    // The server answers.
+    // Waits for an answer of the server.
     Outcome ping(const Call& call = {}) const {
         return waited(call, [this](const fopd_call* asked, fopd_result* result) {
             fopd_ping_wait(handle_.get(), asked, result);
@@ -195,7 +197,7 @@ public:
         });
     }
 
-    // `bytes` bytes go to the server with the request and come back with the reply.
+    // Sends `bytes` bytes to the server in the request, and receives them in the reply.
     Outcome echo(const void* data, void* into, std::size_t bytes, const Call& call = {}) const {
         return waited(call, [&](const fopd_call* asked, fopd_result* result) {
             fopd_echo_wait(handle_.get(), asked, data, into, bytes, result);
@@ -207,7 +209,7 @@ public:
         });
     }
 
-    // The same for any size: the server fetches them from memory, and writes them to memory.
+    // The same for any size: the server reads and writes memory of the client.
     Outcome bulk_echo(const void* data, void* into, std::size_t bytes,
                       const Call& call = {}) const {
         return waited(call, [&](const fopd_call* asked, fopd_result* result) {
@@ -221,9 +223,9 @@ public:
         });
     }
 
-    // -- objects: see fopd.h. What a call sets stays where it is until the call has ended. --
+    // -- objects; see fopd.h. Arguments by pointer or span stay valid until the call has ended. --
 
-    // A whole object, durably. `fid` may be null.
+    // Stores a whole object durably. `fid` may be null.
     Outcome put(const NewObject& object, const void* data, std::size_t bytes, Fid* fid,
                 const Call& call = {}) const {
         return waited(call, {{"name", object.name}, {"pool", object.pool}, {"group", object.group}},
@@ -240,7 +242,7 @@ public:
                            context);
               });
     }
-    // The first bytes of an object, or all there are.
+    // Reads an object from its start, up to the size of the memory.
     Outcome get(const std::string& pool, const std::string& name, void* into, std::size_t bytes,
                 const Call& call = {}) const {
         return waited(call, {{"pool", pool}, {"name", name}},
@@ -328,7 +330,7 @@ public:
                        static_cast<int>(durability), then, context);
         });
     }
-    // `offset` is set to where the bytes are; it may be null.
+    // `offset` receives where the bytes were written; may be null.
     Outcome append(const Fid& fid, const void* data, std::size_t bytes, std::uint64_t* offset,
                    const Call& call = {}) const {
         return waited(call, [&](const fopd_call* asked, fopd_result* result) {
@@ -410,7 +412,7 @@ public:
                   fopd_remove(handle_.get(), asked, or_null(pool), name.c_str(), then, context);
               });
     }
-    // What was written buffered is durable; kLost: but for what the words name, one object at a
+    // Makes all buffered writes durable. kLost: all but those that the words name, one object at a
     // time.
     Outcome sync(const Call& call = {}) const {
         return waited(call, [&](const fopd_call* asked, fopd_result* result) {
@@ -446,7 +448,7 @@ public:
                   fopd_list(handle_.get(), asked, &raw.listing, then, context);
               });
     }
-    // Of all pools together when `pool` is empty.
+    // `pool` empty: all pools together.
     Outcome statfs(const std::string& pool, Space* space, const Call& call = {}) const {
         RawSpace raw(space);
         Outcome ended =
@@ -468,7 +470,7 @@ public:
                   fopd_statfs(handle_.get(), asked, or_null(pool), &raw.space, then, context);
               });
     }
-    // In all pools when `pool` is empty. An administrator is told of everybody.
+    // `pool` empty: all pools. Administrators get the use of all owners.
     Outcome quota(const std::string& pool, std::vector<QuotaUse>* uses,
                   const Call& call = {}) const {
         uses->clear();
@@ -551,7 +553,7 @@ private:
         }
         fopd_space space;
     };
-    // Lives as long as the C struct is used.
+    // Must live as long as the C struct is used.
     class NewObjectInC {
     public:
         explicit NewObjectInC(const NewObject& from) {
@@ -601,7 +603,7 @@ private:
         return asked;
     }
 
-    // Of a call: C would end it at a NUL, and so mean another one.
+    // Refuses text with a NUL: C would end it there, and the call would mean another name.
     struct Text {
         const char* what;
         std::string_view text;

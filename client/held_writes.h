@@ -26,12 +26,12 @@ struct HeldScope {
 
 // Copies of acknowledged buffered writes, kept until they are durable, so that they can be written
 // again if the server loses them. The pieces of an object never overlap: a later change removes the
-// bytes that it covers from the earlier pieces. So the pieces may be written again in any order.
-// Later is what the server has done later: replies arrive in any order, and their receipts tell.
-// Does no I/O.
+// bytes that it covers from earlier pieces. So the pieces may be written again in any order. Later
+// means in the order of the server: replies arrive in any order, and their receipts show it. Does
+// no I/O.
 class HeldWrites {
 public:
-    // Copies the bytes, except where a later write is held. Requires: `bytes` is not empty.
+    // Copies the bytes, except where a later write is held. REQUIRES: `bytes` is not empty.
     void add(const fop::Fid& fid, std::uint64_t offset, std::span<const std::byte> bytes,
              const fop::Receipt& receipt);
     // The change with this receipt has overwritten the range or cut it off: drops the bytes that

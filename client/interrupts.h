@@ -8,9 +8,10 @@
 
 namespace fopd::client {
 
-// The signals that end a program are taken by the thread that makes this, and those it starts
-// later, so that the program can put things in order first. It ends by them then, as if they had
-// not been taken; with Usual::kInterrupt, Ctrl-C is the usual end and no failure.
+// Blocks the signals that end a program, in the thread that makes this and in threads that it
+// starts later, so that the program can clean up first. Afterwards the program ends by the signal
+// as if it had not been blocked. With Usual::kInterrupt, Ctrl-C is the normal way to end, and no
+// failure.
 class Interrupts {
 public:
     enum class Usual : std::uint8_t { kNothing, kInterrupt };
@@ -19,11 +20,11 @@ public:
     Interrupts(const Interrupts&) = delete;
     Interrupts& operator=(const Interrupts&) = delete;
 
-    // Until `fd` can be read from, unless it is -1, or the time is over. False when a signal came.
+    // Waits until `fd` (-1: none) is readable or the time is over. False: a signal arrived.
     bool wait(int fd, Duration span);
 
-    // Can be read from when a signal came; take() then takes it, and the next one ends the program
-    // at once.
+    // Readable when a signal has arrived. take() accepts it; the next signal ends the program at
+    // once.
     int fd() const { return fd_; }
     void take();
     bool taken() const { return taken_; }

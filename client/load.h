@@ -38,8 +38,8 @@ struct LoadResult {
     Duration window{};
 };
 
-// Keeps a server busy. Ends early with the reason if there is no session, or a call fails in a way
-// that cannot pass.
+// Generates load on a server. Ends early with the reason if there is no session, or if a call fails
+// permanently.
 std::expected<std::unique_ptr<LoadResult>, libfopd::Outcome> run_load(const LoadOptions& options);
 
 }  // namespace fopd::client

@@ -45,8 +45,8 @@ private:
     std::uint64_t size_bytes_ = 0;
 };
 
-// A file, or with "-" standard output. A regular file is there as a whole or not at all: it is
-// written without a name, and takes the name when it is finished.
+// A file, or with "-" standard output. A regular file appears as a whole or not at all: it is
+// written under a temporary name or none, and gets its name when it is finished.
 class LocalSink final : public ByteSink {
 public:
     static std::expected<std::unique_ptr<LocalSink>, std::string> open(LocalWorld world,
@@ -63,7 +63,7 @@ private:
 
     LocalWorld world_;
     const std::string name_;
-    std::string path_{};   // Of the file that is made or replaced; empty: written directly.
+    std::string path_{};   // The file that is created or replaced; empty: written directly.
     std::string draft_{};  // The temporary name; empty: none.
     int fd_ = -1;
 };

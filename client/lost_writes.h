@@ -15,7 +15,7 @@
 
 namespace fopd::client {
 
-// Buffered writes of one object that are lost for good.
+// Buffered writes of one object that are permanently lost.
 struct LostWrite {
     fop::Fid fid{};
     std::vector<fop::Range> ranges{};  // Ascending; they neither overlap nor touch.
@@ -26,8 +26,8 @@ struct LostWrite {
 // many ranges, names the first ones and the end of the last one.
 std::string describe(const LostWrite& lost);
 
-// Acknowledged buffered writes that are lost for good and were not reported to their writer yet,
-// one entry for each object. Beyond kObjectsMax objects, lost writes are only counted. Does no I/O.
+// Acknowledged buffered writes that are permanently lost, and not reported to their writer yet; one
+// entry for each object. Beyond kObjectsMax objects, lost writes are only counted. Does no I/O.
 class LostWrites {
 public:
     static constexpr std::size_t kObjectsMax = 1024;

@@ -62,7 +62,7 @@ std::string hex_of(const fop::Fid& fid);
 // Problems that the client itself finds.
 std::unexpected<Problem> failed(fop::Status status, std::string words);
 std::unexpected<Problem> failed(const Error& error);
-// The answer breaks the protocol.
+// The answer violates the protocol.
 std::unexpected<Problem> nonsense();
 // The server answered with another status than "done".
 std::unexpected<Problem> refused(const fabric::Answer& answer);
@@ -76,8 +76,8 @@ const Body* body_of(const fabric::Answer& answer) {
 // The receipt of a reply about one object; null if it has none.
 const fop::Receipt* receipt_of(const fabric::Answer& answer);
 
-// Whether so many bytes may travel in a message. Before there is a session this is not known, and
-// the answer is no: memory that is opened to the server always does.
+// Whether so many bytes may travel in a message. Without a session this is unknown and the result
+// is false: memory that is opened to the server always works.
 bool fits_message(const fabric::Client& session, std::size_t bytes);
 
 // The checksums that travel with the data of a range.

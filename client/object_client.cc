@@ -368,7 +368,7 @@ Task<Outcome<void>> ObjectClient::sync_object(ObjectInfo found, Wait wait) {
     const auto* const reply = body_of<fop::SyncReply>(*answer);
     if (reply == nullptr || reply->receipts.size() != 1) co_return nonsense();
     if (reply->receipts[0].incarnation == any.incarnation) co_return {};
-    co_return failed(fop::Status::kLost, "the server was started anew: what was buffered is lost");
+    co_return failed(fop::Status::kLost, "the server has restarted: buffered writes are lost");
 }
 
 }  // namespace fopd::client

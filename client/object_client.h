@@ -37,7 +37,7 @@ struct ObjectPage {
         std::string name{};
     };
     std::vector<Entry> entries{};
-    std::string cursor{};  // Where the next page begins.
+    std::string cursor{};  // The beginning of the next page.
     bool end = false;
 };
 
@@ -67,22 +67,26 @@ struct QuotaUse {
 // atomic, and so is each fop, but a long write is not. The client computes the checksums when it
 // writes, and compares them when it reads.
 //
-// Buffered writes are kept until they are durable. When the server shows that it has started anew,
-// those it has lost are written again: those of an object before the answer about it that showed
-// this is used, so that reading always finds what was written, and those of others of its slot
-// after that. Changes of an object wait while it is written again. Of two writes to the same bytes
-// that are in flight at once, either may win.
+// Buffered writes are kept until they are durable. When a reply shows that the server is in another
+// life, the writes that it has lost are written again: those of the reply's object before the reply
+// is used, so that a read always finds what was written, and those of other objects of its slot
+// afterwards. Changes of an object wait while it is written again. If two writes to the same bytes
+// are in flight at once, either may win.
 //
 // A lost write is not written again if others may have changed its bytes since, or if the server
-// refuses it for a reason that lasts: a right that was taken, a disk that is full. This loss is
+// refuses it permanently, for example because a right was revoked or a disk is full. This loss is
 // reported once, as kLost with the object and the bytes: by the call that finds it, if that reads
-// or looks up the object; else by the next call about the object, before it does anything, or by
-// the next sync. A sync that reports a loss has made everything else durable. It reports one object
-// at a time: repeat it until it succeeds.
+// or looks up the object; otherwise by the next call about the object, before it does anything, or
+// by the next sync. A sync that reports a loss has made everything else durable. It reports one
+// object at a time: repeat it until it succeeds.
 //
-// What cannot be written again for the moment is tried again by the next calls. Until then calls
-// that look at the object or append to it, and sync, end with the reason. The outcome of any other
-// call does not depend on it; such a call may take ObjectClientOptions::patience longer.
+// Example: write A to object 1 is acknowledged as buffered; the server crashes; another client
+// writes the same bytes. A read of object 1 now fails with kLost once, and the next read returns
+// the other client's bytes.
+//
+// Writes that cannot be written again for now are tried again by the next calls. Until then sync,
+// and calls that read the object or append to it, fail with the reason. The outcome of other calls
+// does not depend on it; they may take ObjectClientOptions::patience longer.
 //
 // Memory that a call borrows stays valid until the call has returned. A call ends by its deadline
 // or its cancel source, or, without either, when the server answers. Lives on the reactor of its
@@ -90,7 +94,7 @@ struct QuotaUse {
 class ObjectClient {
 public:
     ObjectClient(fabric::SessionHost& host, ObjectClientOptions options);
-    // Requires: closed, and all calls have returned.
+    // REQUIRES: closed, and all calls have returned.
     ~ObjectClient() = default;
     ObjectClient(const ObjectClient&) = delete;
     ObjectClient& operator=(const ObjectClient&) = delete;
@@ -112,7 +116,7 @@ public:
     };
     Task<Outcome<ObjectPage>> list(ListWish wish, Wait wait);
     Task<Outcome<std::vector<PoolSpace>>> statfs(Wait wait);
-    // For one pool; for all if it is empty. An administrator gets the uses of all owners.
+    // For one pool; empty: for all. An administrator gets the uses of all owners.
     Task<Outcome<std::vector<QuotaUse>>> quota(std::string pool, Wait wait);
 
     // Returns the number of bytes before the end of the object. The memory behind them may have
@@ -140,8 +144,8 @@ public:
     };
     Task<Outcome<void>> rename(RenameWish wish, Wait wait);
     Task<Outcome<void>> remove(fop::Fid fid, std::string from, Wait wait);
-    // Returns when every buffered write that was acknowledged before is durable. kLost: all but the
-    // lost ones are.
+    // Returns when every buffered write acknowledged before is durable. kLost: all but the lost
+    // ones.
     Task<Outcome<void>> sync(Wait wait);
 
     // Makes durable what any client wrote and had acknowledged before: everywhere, or in the slot
@@ -155,7 +159,7 @@ public:
     }
     Uploads& uploads() { return uploads_; }
 
-    // The first session, whose locality may be any. Requires: started.
+    // The first session; its locality may be any. REQUIRES: started.
     fabric::Client& home() { return slots_.home(); }
     std::uint64_t held_bytes() { return writes_.held().bytes(); }
     std::size_t session_count() const { return slots_.session_count(); }

@@ -101,7 +101,7 @@ public:
     // Readable when all jobs have ended.
     int fd() const { return fd_; }
     bool stopped() const { return stopped_; }
-    const LoadWindow& window() const { return window_; }  // Requires: wait_for_all() has returned.
+    const LoadWindow& window() const { return window_; }  // REQUIRES: wait_for_all() has returned.
     std::optional<LoadFailure> take_failure() {
         const std::lock_guard lock(mutex_);
         return std::exchange(failure_, std::nullopt);

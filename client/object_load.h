@@ -40,8 +40,7 @@ struct LoadFailure {
 };
 
 // Reads and writes blocks of the size at random multiples of the size, or creates empty objects.
-// Ends early with the reason if there is no session, or an operation fails in a way that cannot
-// pass.
+// Ends early with the reason if there is no session, or if an operation fails permanently.
 std::expected<std::unique_ptr<LoadResult>, LoadFailure> run_object_load(
     const ObjectLoadOptions& options);
 

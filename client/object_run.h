@@ -19,12 +19,12 @@ namespace fopd::client {
 
 // The options for the sessions of a verb.
 ObjectSession::Options session_options(const Call& call);
-// What the user may do when the server is not reached, or denies the session; empty: nothing.
+// Advice for the user if the server cannot be reached or denies the session; empty: none.
 std::string advice(const Call& call, ObjectSession::Failure::Kind kind);
-// Prints why there is no session. Returns the exit code.
+// Prints the reason why there is no session. Returns the exit code.
 int complain_about(const Call& call, const ObjectSession::Failure& failure);
 
-// One run of a verb about objects: its session, and its end when a signal comes.
+// One run of a verb about objects: its session, which ends when a signal arrives.
 class ObjectRun {
 public:
     ObjectRun(const Call& asked, ObjectSession& connected, core::Offload& files,
@@ -52,8 +52,7 @@ public:
         return objects.lookup(std::move(pool), std::move(name), wait());
     }
 
-    // Prints the reason why it was not done, about an object if one is named. Returns the exit
-    // code.
+    // Prints the reason of a failure, and the object if one is named. Returns the exit code.
     int complain_about(std::string_view name, const Problem& problem) const;
     int complain_about(const Problem& problem) const;
     // Prints the result with --json. Returns the exit code.

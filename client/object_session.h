@@ -14,8 +14,8 @@
 
 namespace fopd::client {
 
-// An ObjectClient with the loop and the network it needs, all of it on the calling thread: for
-// programs that do one thing at a time. libfopd has SessionThread instead.
+// An ObjectClient with its event loop and transport, on the calling thread: for programs that do
+// one thing at a time. libfopd uses SessionThread instead.
 class ObjectSession {
 public:
     struct Failure {
@@ -29,7 +29,7 @@ public:
         Duration connect_max{30s};
     };
 
-    // Returns when there is a session with the server.
+    // Waits for a session with the server.
     static std::expected<std::unique_ptr<ObjectSession>, Failure> open(const Options& options);
     // Ends the sessions.
     ~ObjectSession();

@@ -10,12 +10,12 @@
 
 namespace fopd::client {
 
-// The text of the daemon's file of principals, in the form fopctl writes it: a block of lines for
-// each principal, from `  - name: ` on, and one for what is revoked. Comments and empty lines stay
-// where they are. YAML knows many more forms; a file in another one is refused, not guessed at.
+// The text of the daemon's file of principals, in the form that fopctl writes: a block of lines for
+// each principal, from `  - name: ` on, and a block for revoked tokens. Comments and empty lines
+// stay in place. Files that use other forms of YAML are refused.
 class PrincipalsFile {
 public:
-    // As they are written; empty: none.
+    // As written; empty: none.
     struct Quota {
         std::string pool;
         std::string bytes;
@@ -23,7 +23,7 @@ public:
     };
     struct Principal {
         std::string name;
-        std::string key;  // Hexadecimal; the caller does not print it.
+        std::string key;  // Hexadecimal; never printed.
         std::vector<std::string> rights;
         std::vector<std::string> groups;
         bool delegate = false;
@@ -31,23 +31,23 @@ public:
         std::size_t previous_key_count = 0;
     };
 
-    // Otherwise what stands in the way, with the number of its line, and nothing of a key.
+    // Parses the text. On failure returns the reason with its line number; keys are never quoted.
     static std::expected<PrincipalsFile, std::string> parse(std::string_view text);
 
     const std::vector<Principal>& principals() const { return principals_; }
     const Principal* find(std::string_view name) const;
     bool is_revoked(std::string_view token_id) const;
 
-    // Requires: nobody has the name yet; rights, groups and pools are names, and quotas what
-    // parse_quota() gave.
+    // REQUIRES: the name is not in use; rights, groups and pools are valid names, and quotas are
+    // results of parse_quota().
     void add(const Principal& principal);
-    // Requires: it is there.
+    // REQUIRES: the principal exists.
     void remove(std::string_view name);
     void revoke_token(std::string_view token_id);
 
     std::string text() const;
 
-    // "fast=10TiB", "fast=10TiB,1000" or "fast=,1000"; nothing for what is neither.
+    // "fast=10TiB", "fast=10TiB,1000" or "fast=,1000"; none: another form.
     static std::optional<Quota> parse_quota(std::string_view text);
 
 private:

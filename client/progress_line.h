@@ -11,7 +11,7 @@
 
 namespace fopd::client {
 
-// Shows on standard error, while a transfer takes long, how far it is; nothing where nobody looks.
+// Shows the progress of a long transfer on standard error, if that is a terminal.
 class ProgressLine {
 public:
     struct Options {
@@ -20,7 +20,7 @@ public:
         bool wanted = true;
     };
     ProgressLine(core::Reactor& reactor, const Transfer& transfer, Options options);
-    // Awaited once, when the transfer has ended: takes the line away.
+    // Awaited once, after the transfer: removes the line.
     Task<void> close();
 
 private:

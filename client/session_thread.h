@@ -23,9 +23,9 @@
 
 namespace fopd::client {
 
-// How something ended, for a caller outside of the reactor.
+// The outcome of an operation, for callers on other threads.
 struct Ended {
-    // Apart from what a server may answer: there was none that did.
+    // The outcome when no server has answered.
     enum class Kind : std::uint8_t { kAnswered, kUnreachable, kClosed };
     Kind kind = Kind::kAnswered;
     fop::Status status = fop::Status::kDone;
@@ -35,15 +35,15 @@ struct Ended {
 
 class SessionThread;
 
-// What is asked of a SessionThread: a fop, or work on objects, or with neither, that there is a
-// session. Its owner keeps it, and what it names, until done() was called, which is the last time
-// it is touched.
+// An operation for a SessionThread: a fop, work on objects, or, with neither, to wait for a
+// session. The owner keeps it and everything that it refers to until done() is called, which is the
+// last access.
 class Operation : public core::Message, public core::ListNode {
 public:
     Operation();
     virtual ~Operation() = default;
 
-    // How many bytes came back.
+    // The number of bytes received.
     using Work = std::function<Task<Outcome<std::uint64_t>>(ObjectClient&, ObjectClient::Wait)>;
 
     const fop::FopType* type = nullptr;
@@ -64,20 +64,20 @@ private:
     SessionThread* thread_ = nullptr;
 };
 
-// The sessions with one server, made again whenever they are lost, on a thread of its own. Any
-// thread may submit operations; they are done on that one.
+// The sessions with one server, on a thread of its own; lost sessions are made again. Any thread
+// may submit operations; they run on that thread.
 class SessionThread {
 public:
     using Options = Endpoint;
-    // Turns a host and port into numeric hosts. May block; called on a thread for that.
+    // Resolves a host and port into numeric hosts. May block; called on a separate thread.
     using Resolve = std::function<std::expected<std::vector<std::string>, std::string>(
         const std::string& host)>;
     using MakeTransport = std::function<std::unique_ptr<fabric::Transport>(core::EventSink& events,
                                                                            core::Entropy& entropy)>;
 
-    // What of the world it uses.
+    // The real or simulated world that it uses.
     struct World {
-        Resolve resolve;  // Null for hosts that need no resolving.
+        Resolve resolve;  // Null: hosts need no resolving.
         MakeTransport make_transport;
     };
 
@@ -88,7 +88,7 @@ public:
     SessionThread& operator=(const SessionThread&) = delete;
 
     void submit(Operation& operation);
-    // Ends everything as kClosed. Waits for that, but not on the thread itself. Once.
+    // Ends all operations as kClosed, and waits for that unless called on the thread itself. Once.
     static void stop(const std::shared_ptr<SessionThread>& thread);
     bool is_this_thread() const { return std::this_thread::get_id() == id_; }
 
@@ -125,23 +125,23 @@ private:
     std::unique_ptr<core::Offload> offload_;
     std::unique_ptr<fabric::Transport> transport_;
 
-    // Of the thread.
+    // Used on the thread only.
     std::unique_ptr<fabric::SessionHost> host_;
     std::unique_ptr<ObjectClient> client_;
     bool client_closed_ = false;
-    bool settled_ = false;  // client_ has had a session: it looks after itself from now on.
+    bool settled_ = false;  // client_ has had a session; from now on it reconnects by itself.
     bool stopping_ = false;
     std::uint64_t failures_ = 0;
     std::optional<Ended> last_failure_;
-    std::optional<Ended> refusal_;  // No other try will change it.
+    std::optional<Ended> refusal_;  // A refusal that later attempts will not change.
     core::CancelSource cancel_;
     core::WaitQueue changed_;
     core::Gate gate_;
     core::Gate stop_gate_;
 
     std::mutex mutex_;
-    std::optional<Ended> closed_;               // Takes nothing any more, and why.
-    core::IntrusiveList<Operation> under_way_;  // Submitted, and not done.
+    std::optional<Ended> closed_;  // Set: no operation is accepted any more, for this reason.
+    core::IntrusiveList<Operation> under_way_;  // Submitted, and not ended.
     Stop stop_{*this};
     std::thread thread_;
     std::thread::id id_;

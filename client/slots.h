@@ -17,16 +17,15 @@
 
 namespace fopd::client {
 
-// The table of a server's slots, each the place of one disk, and the sessions with the localities
-// that serve them. A fop about an object goes to the locality of the object's slot. Sessions that
-// are lost are made again, and the fops in flight are sent again. The server remembers the fops
-// that must not run twice.
+// The table of a server's slots, i.e. its disks, and the sessions with the localities that serve
+// them. A fop about an object goes to the locality of the object's slot. Lost sessions are made
+// again, and the fops in flight are sent again; the server remembers fops that must not run twice.
 //
 // Lives on the reactor of its host.
 class Slots {
 public:
     Slots(fabric::SessionHost& host, const ObjectClientOptions& options);
-    // Requires: closed, and all calls have returned.
+    // REQUIRES: closed, and all calls have returned.
     ~Slots() = default;
     Slots(const Slots&) = delete;
     Slots& operator=(const Slots&) = delete;
@@ -37,19 +36,19 @@ public:
 
     core::Reactor& reactor() const { return host_.reactor(); }
     const ObjectClientOptions& options() const { return options_; }
-    // The first session; its locality may be any. Requires: started.
+    // The first session; its locality may be any. REQUIRES: started.
     fabric::Client& home() const { return *sessions_.front(); }
     std::size_t session_count() const { return sessions_.size(); }
 
     fabric::CallRequest request(fop::RequestBody body, Wait wait) const;
-    // Makes the call, again while the server answers "try again", and returns the answer with
-    // whatever status it has.
+    // Makes the call, and repeats it while the server answers "try again". Returns the answer with
+    // any other status.
     Task<Outcome<fabric::Answer>> call(fabric::Client* session, fabric::CallRequest request);
     // The same over the session of a slot. The server takes `data` from the message if it fits, or
     // else from memory that is opened to it; `data` counts only if the body has a `source`.
     Task<Outcome<fabric::Answer>> call_slot(std::uint16_t slot, fabric::CallRequest request,
                                             std::span<const std::byte> data = {});
-    // These return only answers with the status "done"; another status is a problem.
+    // These return only answers with the status "done"; any other status is a problem.
     Task<Outcome<fabric::Answer>> ask_home(fabric::CallRequest request);
     Task<Outcome<fabric::Answer>> ask_slot(std::uint16_t slot, fabric::CallRequest request,
                                            std::span<const std::byte> data = {});
@@ -57,11 +56,11 @@ public:
     // Loads the table unless it is from this life of the server.
     Task<Outcome<void>> load(Wait wait);
     Task<Outcome<fabric::Client*>> session_of(std::uint16_t slot, Wait wait);
-    // Requires: loaded. 0 for a slot that is not in the table.
+    // REQUIRES: loaded. 0 for a slot that is not in the table.
     std::uint16_t locality_of(std::uint16_t slot) const;
 
-    // Makes a new object: tries the pool's slots one after the other while they have no space or do
-    // not take objects, then with a newer table if a disk has gone meanwhile.
+    // Makes a new object: tries the pool's slots in turn while they have no space or accept no
+    // objects, then again with a newer table if a disk has been removed meanwhile.
     using Attempt = std::function<Task<Outcome<fop::Fid>>(std::uint16_t slot)>;
     Task<Outcome<fop::Fid>> place(std::string pool, const Attempt* attempt, Wait wait);
 
@@ -92,9 +91,9 @@ private:
     std::map<std::uint16_t, fabric::Client*> by_locality_;
     std::map<std::uint16_t, Slot> slots_;
     std::optional<std::uint64_t> incarnation_;  // The life of the server that gave the table.
-    Instant fresh_until_{};                     // Until then the table will do for new objects.
-    bool is_outdated_ = false;                  // A slot answered other than the table says.
-    std::uint64_t turn_;                        // Selects the slot of the next new object.
+    Instant fresh_until_{};     // Until then the table is recent enough for new objects.
+    bool is_outdated_ = false;  // An answer of a slot contradicts the table.
+    std::uint64_t turn_;        // Selects the slot of the next new object.
     bool loading_ = false;
     bool closing_ = false;
     core::WaitQueue loaded_;

@@ -13,14 +13,13 @@ namespace fopd::client {
 // JSON in one line. Bytes that are not UTF-8 are replaced.
 std::string dumped(const nlohmann::ordered_json& value);
 
-// A value as people read it, safe for a terminal: text without quotes, a list with commas, null as
-// "-".
+// A value for people, safe for a terminal: text without quotes, lists with commas, null as "-".
 std::string shown(const nlohmann::json& value);
-// A number of bytes, and one of seconds.
+// A number of bytes, and a number of seconds.
 std::string size_shown(const nlohmann::json& bytes);
 std::string span_shown(const nlohmann::json& seconds);
 
-// A number with `digits` after the point.
+// A number with `digits` decimal places.
 std::string fixed(double number, int digits);
 
 // "8.0 GiB", "512 B".

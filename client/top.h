@@ -5,9 +5,9 @@
 
 namespace fopd::client {
 
-// `fopctl top`: the rates between two looks at the status, again and again. In place on a terminal,
-// which is given back as it was however it ends; one block for each interval elsewhere, one JSON
-// object a line with --json.
+// `fopctl top`: the rates between two readings of the status, repeatedly. On a terminal it updates
+// in place, and restores the terminal when it ends; otherwise it prints a block for each interval,
+// or with --json one JSON object a line.
 void declare_top(CLI::App& app, VerbArguments& arguments);
 int run_top(const Call& call);
 

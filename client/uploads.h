@@ -22,8 +22,8 @@ struct NewObject {
 
 // Uploads of whole objects, which become visible when all of their bytes are durable.
 //
-// Parts are acknowledged as buffered: a caller who cannot send a part again asks keep() before it
-// forgets the bytes.
+// Parts are acknowledged as buffered: a caller that cannot send a part again calls keep() before it
+// drops the bytes.
 class Uploads {
 public:
     Uploads(Slots& slots, HeldWrites& held) : slots_(slots), held_(held) {}
@@ -33,7 +33,7 @@ public:
     // Uploads an object that is in memory.
     Task<Outcome<fop::Fid>> put(NewObject object, std::span<const std::byte> from, Wait wait);
 
-    // The size is 0 as long as it is not known.
+    // The size is 0 if it is unknown.
     Task<Outcome<fop::Fid>> begin(NewObject object, std::uint64_t size_bytes, Wait wait);
     struct Part {
         fop::Fid fid{};
@@ -46,10 +46,11 @@ public:
     // Makes a part durable. False: some of it may be lost.
     Task<Outcome<bool>> keep(fop::Receipt receipt, Wait wait);
     struct Committed {
-        bool done = false;  // False: parts are missing, those of other incarnations than this one.
+        // False: the parts that other incarnations than this one acknowledged are missing.
+        bool done = false;
         std::uint64_t incarnation = 0;
     };
-    // Requires: the size is the end of a part that was written.
+    // REQUIRES: the size is the end of a part that was written.
     Task<Outcome<Committed>> commit(fop::Fid fid, std::uint64_t size_bytes, Wait wait);
     // Frees the space now. The server also does so, later, if nobody commits the upload.
     Task<void> abort(fop::Fid fid);

@@ -116,7 +116,7 @@ std::span<const Verb> lrs_verbs();
 std::span<const Verb> node_verbs();
 std::span<const Verb> object_verbs();
 
-// Adds --interval and --count, for verbs that ask again and again.
+// Adds --interval and --count, for verbs that repeat.
 void declare_repetition(CLI::App& app, VerbArguments& arguments, const char* interval_summary,
                         double interval_min_s);
 
@@ -142,7 +142,7 @@ int show(const Call& call, const std::string& json, const std::function<std::str
 // The answer of the daemon, checked: as it came, or as the page made from it.
 int show_answer(const Call& call, const std::expected<AdminAnswer, AdminProblem>& answer,
                 const std::function<std::string(const nlohmann::json& body)>& page);
-// Of a verb that has nothing to tell people.
+// For verbs without a result for people.
 int show_json(const Call& call, const nlohmann::ordered_json& object);
 
 // Writes to standard output at once. If that fails, complains and returns false.

@@ -46,7 +46,7 @@ public:
     // Either all of the memory is registered with the ring or none of it; open() succeeds in both
     // cases. registered() tells which, and registration_error() why registration failed.
     Result<void> open(std::size_t size_bytes);
-    // Requires: no buffer is on loan.
+    // REQUIRES: no buffer is on loan.
     void close();
 
     // Waits for a free buffer; callers are served in FIFO order. kTimedOut or kCancelled when the

@@ -32,7 +32,7 @@ public:
         while (CancelHook* hook = hooks_.pop_front()) hook->notify_(*hook);
     }
 
-    // Requires: not cancelled.
+    // REQUIRES: not cancelled.
     void add(CancelHook& hook) {
         ENSURE(!cancelled_);
         hooks_.push_back(hook);

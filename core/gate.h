@@ -42,7 +42,7 @@ public:
     bool closed() const { return closed_; }
     std::uint64_t count() const { return count_; }
 
-    // Requires: not closed.
+    // REQUIRES: not closed.
     Holder enter() {
         ENSURE(!closed_);
         ++count_;

@@ -7,14 +7,14 @@
 
 namespace fopd::core {
 
-// An IPv6 address as it is sent; IPv4 addresses are those of ::ffff:0:0/96.
+// An IPv6 address in network byte order; IPv4 addresses are those of ::ffff:0:0/96.
 using IpAddress = std::array<std::byte, 16>;
 
-// Nothing when the text is no IPv6 address; an interface behind % is ignored.
+// None: the text is not an IPv6 address. An interface after % is ignored.
 std::optional<IpAddress> parse_ipv6(std::string_view text);
 
-// The address with which all that one host may give itself are counted: those of a /64 are one
-// host's, for it may choose the lower half. An IPv4 address stays as it is.
+// The key under which a host's addresses are counted: all addresses of a /64 count as one host,
+// because a host may choose the lower half itself. An IPv4 address is unchanged.
 IpAddress counted_as(const IpAddress& address);
 
 }  // namespace fopd::core

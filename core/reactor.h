@@ -67,7 +67,7 @@ class LongStepAwaiter;
 class Reactor {
 public:
     explicit Reactor(std::unique_ptr<Backend> backend, ReactorOptions options = {});
-    // Destroys the coroutines that are still suspended on this reactor. Requires: no operation is
+    // Destroys the coroutines that are still suspended on this reactor. REQUIRES: no operation is
     // in flight whose buffer a kernel could still write to. Outside the simulation, all gates were
     // closed before, so no coroutine is left.
     ~Reactor();
@@ -77,7 +77,7 @@ public:
     // -- coroutines --
 
     // Runs `task` in the background, from the next turn on. The task holds the gate until it ends.
-    // Requires: the gate is open.
+    // REQUIRES: the gate is open.
     void spawn(Gate& gate, Task<void> task);
     // Like spawn(), but runs the task at once, within this call, until it first suspends. Pollers
     // use this in flush(), so that the task's I/O is submitted in the same turn.
@@ -110,7 +110,7 @@ public:
 
     // -- other threads --
 
-    // Thread-safe. Delivers `message` on this reactor's thread. Requires: the reactor outlives the
+    // Thread-safe. Delivers `message` on this reactor's thread. REQUIRES: the reactor outlives the
     // call, so it is destroyed only after the threads that post to it have ended.
     void post(Message& message);
 

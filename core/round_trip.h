@@ -17,7 +17,7 @@ protected:
     RoundTrip(Reactor& here, Reactor& there) : Message(&deliver), here_(here), there_(there) {}
     ~RoundTrip() = default;
 
-    // Sends the message to `there`. Requires: not under_way().
+    // Sends the message to `there`. REQUIRES: not under_way().
     void depart() {
         ENSURE(!under_way_);
         under_way_ = true;

@@ -228,7 +228,7 @@ Task<AdminReply> AdminApi::device_forget(AdminRequest request) {
     Node::LostDevice lost{.name = value_of("device"), .is_sure = value_of("sure") == "yes"};
     const std::string slot = value_of("slot");
     if (lost.name.empty() == slot.empty()) {
-        co_return failure(kBadRequest, "either device or slot says what is lost");
+        co_return failure(kBadRequest, "name the lost disk by either device or slot");
     }
     if (!slot.empty()) {
         const auto number = number_in(request, "slot");

@@ -248,8 +248,8 @@ Task<AdminReply> AdminApi::lrs_draft(AdminRequest) {
 
 Task<AdminReply> AdminApi::lrs_saved(AdminRequest) {
     if (!parts_.configuration.note_lrs_saved()) {
-        co_return failure(kConflict,
-                          "the file does not say what is in force of the request scheduler");
+        co_return failure(
+            kConflict, "the file does not have the request scheduler's settings that are in force");
     }
     JsonWriter json;
     json.begin_object().field("file", std::string_view(parts_.configuration.file()));

@@ -115,7 +115,7 @@ public:
     void serve_objects(const Beginning& beginning);
     // Serves a disk that was added later and is open: does what its home locality has to do.
     void serve_disk(NodeDisk& disk);
-    // Called after a disk was added to the running node. Requires: the node has disks.
+    // Called after a disk was added to the running node. REQUIRES: the node has disks.
     void look_at_replaced_again() { store_->replaced.look_again(); }
     void set_layout(objects::StoreLayoutPtr layout) {
         store_->stores.set_layout(std::move(layout));

@@ -304,7 +304,7 @@ std::string NodeDisks::conflict_of(const NodeDisk& disk) const {
                std::to_string(known->slot);
     }
     if (known != nullptr && known->use == SlotUse::kWrittenOff) {
-        return "was written off: what is on it is not this node's any more";
+        return "was written off: its content does not belong to this node any more";
     }
     return {};
 }

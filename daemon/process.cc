@@ -48,7 +48,7 @@ sigset_t signals_to_read() {
     return set;
 }
 
-// The signals the control thread reads. Requires: hold_signals().
+// The signals the control thread reads. REQUIRES: hold_signals().
 class Signals {
 public:
     static Started<std::unique_ptr<Signals>> open() {

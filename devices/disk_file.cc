@@ -227,7 +227,7 @@ Result<Stretch> find_hole_in(const DiskFile& file, std::uint64_t offset, std::ui
     if (first >= end) return Stretch{};  // The implicit hole at the end of the file.
     const off_t data = ::lseek(file.fd, hole, SEEK_DATA);
     // ENXIO: no data up to the end of the file.
-    if (data < 0 && errno != ENXIO) return last_error("look for what is behind a hole");
+    if (data < 0 && errno != ENXIO) return last_error("find the end of a hole");
     const std::uint64_t last = data < 0 ? end : std::min(end, static_cast<std::uint64_t>(data));
     const std::uint64_t whole = (last - first) / kBlockBytes * kBlockBytes;
     return Stretch{.offset = first, .size_bytes = whole};

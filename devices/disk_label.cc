@@ -183,7 +183,7 @@ std::string DiskLabel::explain() const {
         case Verdict::kForeign:
             return content_[0] == '\0' ? std::string("holds something else already")
                                        : "holds " + std::string(content_);
-        case Verdict::kDamaged: return "has a label of which no copy is whole";
+        case Verdict::kDamaged: return "has a label whose copies are both damaged";
         case Verdict::kNewer: return "was written by a newer version";
     }
     return "is unknown";

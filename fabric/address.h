@@ -9,21 +9,21 @@
 
 namespace fopd::fabric {
 
-// Where daemons listen and clients look unless told otherwise.
+// The port that daemons listen at and clients connect to by default.
 inline constexpr std::uint16_t kDefaultPort = 31470;
 
 // "tcp://10.0.0.5:31470/3": how, where, and which locality of the node; without the last part the
 // node chooses. Schemes are "tcp", "verbs" and "mem"; a host of mem is a name.
 struct Address {
     std::string scheme = "tcp";
-    std::string host;  // Without the brackets of an IPv6 address.
+    std::string host;  // An IPv6 address has no brackets here.
     std::uint16_t port = 0;
     std::optional<std::uint16_t> locality;
 
     friend bool operator==(const Address&, const Address&) = default;
 };
 
-// kInvalid with the reason as its context.
+// kInvalid: the context is the reason.
 Result<Address> parse_address(std::string_view text);
 std::string format_address(const Address& address);
 

@@ -56,7 +56,8 @@ Task<void> MemAcceptor::stop() {
     co_return;
 }
 
-// Requests that were not handed out find nobody, or who listens there next.
+// Requests that were not handed to the user are returned: nothing listens here, or another acceptor
+// may already.
 void MemAcceptor::close() {
     if (std::exchange(closed_, true)) return;
     network_.vacate(address_.host, address_.port);

@@ -9,7 +9,7 @@
 
 namespace fopd::fabric {
 
-// A connect that waits for its answer.
+// A request to connect that has not been answered.
 class MemRequest final : public ConnectionRequest {
 public:
     explicit MemRequest(std::unique_ptr<MemPacket> packet) : packet_(std::move(packet)) {}
@@ -19,7 +19,7 @@ public:
     std::string peer() const override { return peer_of(*packet_); }
     void refuse(std::string_view words) override;
 
-    // The request itself, for who accepts it. Requires: not refused.
+    // Gives the request to the machine that accepts it. REQUIRES: not refused.
     std::unique_ptr<MemPacket> take();
 
     static std::string peer_of(const MemPacket& request);
@@ -31,7 +31,7 @@ private:
 
 class MemAcceptor final : public Acceptor, core::Poller {
 public:
-    // The station occupies the address already.
+    // The station is already registered at the address.
     MemAcceptor(MemNetwork& network, core::Reactor& reactor, MemStation& station, Address address,
                 RequestUser& requests);
     ~MemAcceptor() override;

@@ -7,7 +7,8 @@ namespace fopd::fabric {
 
 namespace {
 
-constexpr std::uint64_t kHeaderBytes = 64;  // What a packet costs of a link's bandwidth at least.
+// The least that a packet counts against a link's bandwidth.
+constexpr std::uint64_t kHeaderBytes = 64;
 
 }  // namespace
 
@@ -48,7 +49,7 @@ void MemArrivals::add(std::unique_ptr<MemPacket> packet, Instant now, Instant& o
     push({.due = order, .order = added_count_++, .packet = std::move(packet)});
 }
 
-// With their old place in the order: those of their connection that are due later stay behind them.
+// They keep their places in the order, so later packets of their connection stay behind them.
 void MemArrivals::release(Instant now) {
     for (auto& [id, lane] : lanes_) {
         if (lane.held.empty() || !lane.link->passable(now)) continue;
@@ -64,7 +65,7 @@ std::unique_ptr<MemPacket> MemArrivals::next(Instant now) {
         Arrival first = pop();
         MemLink* const link = first.packet->way;
         if (link == nullptr) return std::move(first.packet);
-        // The link may change between two looks at it; what is held goes first all the same.
+        // The link may change between two checks; packets that are held go first all the same.
         const bool passes = link->passable(now);
         if (passes && (held_count_ == 0 || lane_of(*link).held.empty())) {
             return std::move(first.packet);

@@ -11,20 +11,20 @@
 
 namespace fopd::fabric {
 
-// What is on its way to a machine or an acceptor, until its link lets it pass. No clock, no timer:
-// its owner says what time it is and comes again when something is due.
+// The packets in flight to a machine or an acceptor, until their link lets them pass. Has no clock
+// and no timer: the owner passes the time, and calls again at next_due().
 class MemArrivals {
 public:
     explicit MemArrivals(core::Random random) : random_(random) {}
 
-    // Draws how long `packet` is on its way. It arrives not before `order`, which then is moved to
-    // its own arrival: one for each connection keeps that connection's packets in order.
+    // Draws the delay of `packet`. It arrives no earlier than `order`, which is then set to its
+    // arrival; one `order` for each connection keeps that connection's packets in order.
     void add(std::unique_ptr<MemPacket> packet, Instant now, Instant& order);
-    // The next that has arrived, or null.
+    // The next packet that has arrived, or null.
     std::unique_ptr<MemPacket> next(Instant now);
-    // When to come again; a link that is unblocked says so by a nudge.
+    // When to call again. A link that is unblocked causes a kNudge instead.
     Instant next_due() const;
-    // Everything that has not arrived.
+    // All packets that have not arrived.
     MemPackets take_all();
 
 private:
@@ -33,11 +33,11 @@ private:
         std::uint64_t order;
         std::unique_ptr<MemPacket> packet;
     };
-    // What this owner gets over one link.
+    // The arrivals from one link.
     struct Lane {
         MemLink* link = nullptr;
-        Instant free_at = Instant::min();  // When the last byte of what is under way has passed.
-        std::deque<Arrival> held;          // Due, but the link does not let it pass.
+        Instant free_at = Instant::min();  // When the last byte in flight has passed.
+        std::deque<Arrival> held;          // Due, but the link is stalled or blocked.
     };
     static bool later(const Arrival& a, const Arrival& b) {
         return a.due != b.due ? a.due > b.due : a.order > b.order;
@@ -48,7 +48,7 @@ private:
     void release(Instant now);
 
     core::Random random_;
-    std::vector<Arrival> heap_;  // Earliest first, equal ones in the order they were added.
+    std::vector<Arrival> heap_;            // Earliest first; equal ones in the order of add().
     std::map<std::uint32_t, Lane> lanes_;  // By the link's id.
     std::uint64_t added_count_ = 0;
     std::size_t held_count_ = 0;

@@ -12,8 +12,8 @@ namespace {
 
 using Kind = MemPacket::Kind;
 
-// What a connection may have on its way to a peer that takes nothing: a socket's buffers. It is
-// told of what was taken at each quarter, so that it never waits in vain.
+// What a connection may have in flight to a peer that takes nothing, like the buffers of a socket.
+// The peer reports at each quarter what it has taken, so the sender does not stall.
 constexpr std::uint32_t kWindowCount = 64;
 constexpr std::uint64_t kWindowBytes = 256U << 10;
 
@@ -26,7 +26,7 @@ constexpr Error kTooEarly{.code = Errc::kInvalid, .context = "not connected yet"
 constexpr Error kTooLong{.code = Errc::kInvalid, .context = "message longer than a buffer"};
 constexpr Error kNotOffered{.code = Errc::kInvalid, .context = "memory that was not offered"};
 
-// Turns a packet into one for who sent it.
+// Turns a packet into an answer to its sender.
 std::unique_ptr<MemPacket> turned_back(std::unique_ptr<MemPacket> packet, Kind kind) {
     packet->kind = kind;
     packet->stray = false;
@@ -65,7 +65,7 @@ void MemConnection::start(TransferOp& op, Kind kind) {
     ENSURE(!op.in_flight);
     op.in_flight = true;
     ++in_flight_;
-    if (machine_ == nullptr) return;  // In a process that has ended nothing happens any more.
+    if (machine_ == nullptr) return;  // Its process has ended.
     ENSURE(machine_->is_registered(op.local));
     ++machine_->in_flight_;
     if (state_ == State::kConnected) {
@@ -125,7 +125,7 @@ void MemConnection::end(const Error& why) {
     waiting_.clear();
 }
 
-// What has succeeded and is not completed yet is in flight, too.
+// Operations that succeeded and are not completed yet are in flight, too.
 void MemConnection::close() {
     if (machine_ == nullptr || state_ == State::kEnded) return;
     if (state_ == State::kConnected) tell_peer(Kind::kReset);
@@ -160,7 +160,7 @@ MemMachine::~MemMachine() {
     for (auto& each : arrivals_.take_all()) MemStation::return_to_sender(std::move(each));
 }
 
-// There is nothing of the kernel's here.
+// It has no resources of the kernel.
 Task<void> MemMachine::stop() {
     co_return;
 }
@@ -170,7 +170,7 @@ Result<void*> MemMachine::register_memory(std::span<std::byte> memory) {
     return &registered_.back();
 }
 
-// As strict as hardware that translates addresses: what is not registered cannot be reached.
+// As strict as hardware with address translation: memory that is not registered cannot be used.
 bool MemMachine::is_registered(const LocalMemory& memory) const {
     if (memory.bytes.empty()) return true;
     for (const auto& region : registered_) {
@@ -182,7 +182,7 @@ bool MemMachine::is_registered(const LocalMemory& memory) const {
     return false;
 }
 
-// An address is an offset into the memory: it is the same in every run.
+// A remote address is an offset into the memory, so that it is the same in every run.
 Result<RemoteMemory> MemMachine::open_memory(std::span<std::byte> memory, Access access) {
     const std::uint64_t key = keys_.next();
     ENSURE(opened_.try_emplace(key, Opened{.bytes = memory, .access = access}).second);
@@ -221,7 +221,7 @@ std::unique_ptr<Connection> MemMachine::connect(const Address& peer,
     auto packet = made->packet(Kind::kConnect);
     packet->set_bytes(hello);
     if (auto returned = request(peer, std::move(packet)); returned != nullptr) {
-        // It seems to go there all the same, and to come back.
+        // The packet seems to travel to the address and back.
         returned->stray = true;
         station_.push(std::move(returned));
     }
@@ -275,7 +275,7 @@ bool MemMachine::poll() {
     const Instant now = reactor_.now();
     bool found = complete_done();
     take_in(now);
-    // Each buffer takes one message a turn; a packet that is no message costs as much to look at.
+    // Each buffer takes one message a turn; other packets count the same.
     for (std::uint32_t budget = options_.receive_buffer_count; budget > 0; --budget) {
         auto packet = arrivals_.next(now);
         if (packet == nullptr) break;
@@ -297,8 +297,8 @@ void MemMachine::take_in(Instant now) {
     }
 }
 
-// Only what is done now: what callbacks start is completed in the next poll. They may close and
-// destroy any connection, which leaves these lists then.
+// Completes only operations that are done now; those that callbacks start are for the next poll.
+// Callbacks may close and destroy any connection, which then leaves these lists.
 bool MemMachine::complete_done() {
     core::IntrusiveList<MemConnection> round;
     while (MemConnection* const each = ready_.pop_front()) {
@@ -342,13 +342,13 @@ void MemMachine::handle(std::unique_ptr<MemPacket> packet) {
     }
 }
 
-// It has reached the place where nobody is: that is answered from there.
+// The packet has reached an address where nothing listens, and is answered from there.
 void MemMachine::handle_stray(std::unique_ptr<MemPacket> packet) {
     MemConnection* const connection = find(packet->from.connection);
     if (connection == nullptr) return;
     Kind answer = Kind::kReset;
     if (packet->kind == Kind::kConnect) {
-        // Who has begun to listen meanwhile gets it.
+        // If an acceptor listens there by now, it gets the request.
         packet = request(connection->target_, std::move(packet));
         if (packet == nullptr) return;
         answer = Kind::kNobodyThere;
@@ -429,7 +429,7 @@ void MemMachine::serve_transfer(MemConnection& connection, std::unique_ptr<MemPa
 }
 
 void MemMachine::lose(MemConnection& connection, const Error& why, std::string_view words) {
-    // What is in flight was ended by that, whatever it was.
+    // All operations in flight fail with that error.
     connection.end(kEndedThere);
     connection.user_.on_closed(why, words);
 }
@@ -440,7 +440,7 @@ void MemMachine::drop_connections_with(std::string_view host) {
         if (connection->peer_.station == nullptr) continue;
         if (connection->peer_.station->host() == host) ids.push_back(id);
     }
-    // A callback may end others.
+    // A callback may end other connections.
     for (const std::uint64_t id : ids) {
         if (MemConnection* const connection = find(id)) lose(*connection, kLost);
     }

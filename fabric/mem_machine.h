@@ -15,7 +15,7 @@ namespace fopd::fabric {
 
 class MemMachine;
 
-// One end of a connection. In its machine's list while something of it is to be completed.
+// One end of a connection. It is in its machine's list while it has operations to complete.
 class MemConnection final : public Connection, public core::ListNode {
 public:
     struct Ways {
@@ -44,36 +44,36 @@ private:
     };
 
     void start(TransferOp& op, MemPacket::Kind kind);
-    // Sends what the window lets through.
+    // Sends the operations that the window permits.
     void pump();
     void finish(TransferOp& op, const Result<void>& result);
-    // Nothing is begun or received any more; what is in flight is to be completed with `why`.
+    // Nothing is started or received any more; operations in flight complete with `why`.
     void end(const Error& why);
-    // What was on its way to the peer, or at the peer, no longer is.
+    // So many messages and bytes have left the window.
     void settle(std::uint32_t count, std::uint64_t bytes);
     void tell_peer(MemPacket::Kind kind);
     std::unique_ptr<MemPacket> packet(MemPacket::Kind kind) const;
-    // The oldest operation that waits for an answer, which has come.
+    // Takes the oldest operation that waits for an answer; its answer has come.
     TransferOp& answered();
 
-    MemMachine* machine_;  // Null when it was destroyed first.
+    MemMachine* machine_;  // Null: the machine was destroyed first.
     const std::uint64_t id_;
     ConnectionUser& user_;
     const Ways ways_;
     const std::string peer_name_;
-    Address target_;  // Of one that connects.
+    Address target_;  // Of a connection that connects.
     State state_ = State::kConnecting;
     MemPacket::End peer_;
     Instant order_ = Instant::min();  // When the last packet for it arrives.
 
-    std::uint32_t in_flight_ = 0;         // In one of these queues.
-    std::deque<Started> waiting_;         // For the window.
+    std::uint32_t in_flight_ = 0;         // The operations in these queues.
+    std::deque<Started> waiting_;         // For room in the window.
     std::deque<TransferOp*> away_;        // At the peer, which answers in this order.
     std::deque<TransferOp*> done_;        // To be completed in the next poll,
     std::deque<TransferOp*> completing_;  // and in this one.
     std::uint32_t transit_count_ = 0;
     std::uint64_t transit_bytes_ = 0;
-    std::uint32_t taken_count_ = 0;  // Messages received that the peer was not told of.
+    std::uint32_t taken_count_ = 0;  // Messages received that the peer has not been told of.
     std::uint64_t taken_bytes_ = 0;
 };
 
@@ -118,16 +118,16 @@ private:
     void take_message(MemConnection& connection, const MemPacket& packet);
     void serve_transfer(MemConnection& connection, std::unique_ptr<MemPacket> request);
     void drop_connections_with(std::string_view host);
-    // Ends a connection and says so to its user.
+    // Ends a connection and tells its user.
     void lose(MemConnection& connection, const Error& why, std::string_view words = {});
-    // Gives the request back when nobody listens there.
+    // Sends a request to connect; returns it if nothing listens there.
     std::unique_ptr<MemPacket> request(const Address& target, std::unique_ptr<MemPacket> packet);
-    // One that has not ended, or null.
+    // A connection that has not ended; null if there is none.
     MemConnection* find(std::uint64_t id) const;
-    // Memory the peer may do this with, or none.
+    // The opened memory that a request of the peer may access; null if there is none.
     const Opened* find_opened(const MemPacket& request, std::uint64_t bytes) const;
     bool is_registered(const LocalMemory& memory) const;
-    // There will be something to do in the next turn.
+    // Makes another turn.
     void wake_up();
 
     MemNetwork& network_;
@@ -139,10 +139,10 @@ private:
     core::Random keys_;
     WakeUp wake_up_;
     std::uint64_t last_id_ = 0;
-    std::map<std::uint64_t, MemConnection*> connections_;  // By their ids, while they exist.
-    core::IntrusiveList<MemConnection> ready_;             // Those with operations that are done.
+    std::map<std::uint64_t, MemConnection*> connections_;  // All that exist, by id.
+    core::IntrusiveList<MemConnection> ready_;             // With operations to complete.
     std::uint32_t in_flight_ = 0;
-    std::deque<std::span<std::byte>> registered_;  // A registration is the address of its place.
+    std::deque<std::span<std::byte>> registered_;  // A registration is the address of its element.
     std::map<std::uint64_t, Opened> opened_;       // By key.
 };
 

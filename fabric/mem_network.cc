@@ -76,7 +76,7 @@ void MemNetwork::drop_at(std::string_view host, std::string_view peer) {
     }
 }
 
-// What is on its way waits where it goes to; what had nobody to take it, where it came from.
+// Packets in flight wait at their destination, returned ones at their source.
 void MemNetwork::nudge_ends(const MemRoute& route) {
     for (const std::string_view host : {route.from, route.to}) {
         for (MemStation* station : stations_of(host)) {
@@ -132,7 +132,7 @@ void MemNetwork::vacate(const std::string& host, std::uint16_t port) {
     listening_.erase({host, port});
 }
 
-// Under the lock, so that who stops listening has every request that found it listening.
+// Delivered under the lock, so that an acceptor that stops gets every request that found it.
 std::unique_ptr<MemPacket> MemNetwork::deliver_request(const Place& place,
                                                        std::unique_ptr<MemPacket> packet) {
     const std::lock_guard lock(mutex_);

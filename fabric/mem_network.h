@@ -18,35 +18,38 @@ struct MemLink;
 struct MemPacket;
 class MemStation;
 
-// How long something is on its way; drawn anew each time. What one connection sends stays in order.
+// The delay of a packet, drawn for each one. Packets of one connection stay in order.
 struct DelayRange {
     Duration min{0};
     Duration max{0};
 };
 
-// What hosts in one building of a simulated world have between them.
+// The delay between hosts of one building in a simulated world.
 inline constexpr DelayRange kSimulatedDelay{.min = 20us, .max = 100us};
 
 struct MemNetworkOptions {
-    std::uint64_t seed = 0;  // Of the delays.
-    DelayRange delay;        // Of every link that is not told otherwise.
+    std::uint64_t seed = 0;  // For the delays.
+    DelayRange delay;        // Of links without a delay of their own.
 };
 
-// What goes from one host to another. The way back is a link of its own.
+// A link from one host to another. The way back is a separate link.
 struct MemRoute {
     std::string_view from;
     std::string_view to;
 };
 
-// Who learns that connections are lost.
+// Which sides are told that a connection is lost.
 enum class LossNotice : std::uint8_t {
     kBoth,
-    kFrom,  // Only the host a route is `from`; the other side hears of it when it next sends.
+    kFrom,  // Only the `from` host of a route; the other side notices when it sends the next time.
 };
 
-// The network of a MemTransport: hosts are names, and each pair of them has a link each way, whose
-// properties may be set from any thread at any time. Nothing is ever lost or reordered within a
-// connection, as with TCP; what cannot pass waits until it can.
+// The network of a MemTransport. Hosts are names; each pair of hosts has a link in each direction,
+// whose properties any thread may set at any time. As with TCP, nothing is lost or reordered within
+// a connection; a packet that cannot pass waits.
+//
+//     network.partition({.from = "a", .to = "b"});  // Connections stall.
+//     network.lose_connections({.from = "a", .to = "b"}, LossNotice::kBoth);  // They end.
 class MemNetwork {
 public:
     explicit MemNetwork(const MemNetworkOptions& options);
@@ -54,22 +57,22 @@ public:
     MemNetwork(const MemNetwork&) = delete;
     MemNetwork& operator=(const MemNetwork&) = delete;
 
-    // For what arrives from now on.
+    // For packets sent from now on.
     void set_delay(const MemRoute& route, const DelayRange& delay);
-    // What a machine gets at most over this link; 0 means no limit.
+    // The bandwidth of one machine over this link; 0: no limit.
     void set_bandwidth(const MemRoute& route, std::uint64_t bytes_per_second);
-    // Nothing passes before `until`, on the reactors' time line.
+    // Nothing passes before `until`, a time of the reactors.
     void stall(const MemRoute& route, Instant until);
-    // Nothing passes and nobody is told, until unblock(). The way back is not touched.
+    // Nothing passes until unblock(), and nobody is told. The way back still works.
     void block(const MemRoute& route);
     void unblock(const MemRoute& route);
-    // Both ways.
+    // Blocks both directions.
     void partition(const MemRoute& route);
     void heal(const MemRoute& route);
-    // Whether `to` answers the connects of `from` as if nobody listened.
+    // Whether requests of `from` to connect to `to` find nothing listening.
     void refuse_connects(const MemRoute& route);
     void allow_connects(const MemRoute& route);
-    // Ends the connections between the two hosts, whoever made them.
+    // Ends the connections between the two hosts, in whichever direction they were made.
     void lose_connections(const MemRoute& route, LossNotice notice);
 
 private:
@@ -81,23 +84,23 @@ private:
 
     MemStation& make_station(core::Reactor& reactor, const std::string& host);
     MemLink& link(const MemRoute& route);
-    // The port it got, or 0 when the place is taken.
+    // Registers a station; returns its port, or 0 if the address is in use.
     std::uint16_t occupy(const std::string& host, std::uint16_t port, MemStation& station);
     void vacate(const std::string& host, std::uint16_t port);
-    // Hands a request to connect to who listens there; back to the caller when nobody does.
+    // Delivers a request to connect to the station at the place; returns it if there is none.
     std::unique_ptr<MemPacket> deliver_request(const Place& place,
                                                std::unique_ptr<MemPacket> packet);
-    // Has the machines at both ends look at the link again.
+    // Makes the machines at both ends check the link again.
     void nudge_ends(const MemRoute& route);
     void drop_at(std::string_view host, std::string_view peer);
     std::vector<MemStation*> stations_of(std::string_view host);
 
     const MemNetworkOptions options_;
-    // Of what is found by name, below; what is on its way needs none.
+    // Protects the maps below, which are used to find things by name; packets in flight need no
+    // lock.
     std::mutex mutex_;
     std::map<std::pair<std::string, std::string>, std::unique_ptr<MemLink>> links_;
-    // Of every machine and acceptor there ever was: what is on its way may still name one that is
-    // gone.
+    // All stations ever made: packets in flight may refer to one whose owner is gone.
     std::vector<std::unique_ptr<MemStation>> stations_;
     std::map<Place, MemStation*> listening_;
 };

@@ -12,8 +12,8 @@ MemStation::~MemStation() {
     take();
 }
 
-// Everything here is sequentially consistent: of one who pushes and one who closes, at least one
-// sees the other; of one who rings and one who answers, too.
+// All accesses are sequentially consistent, so that of push() and close() at least one sees the
+// other, and so do the ringing and the answering of the bell.
 void MemStation::push(std::unique_ptr<MemPacket> packet) {
     if (!open_.load()) {
         return_to_sender(std::move(packet));

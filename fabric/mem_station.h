@@ -16,8 +16,8 @@ namespace fopd::fabric {
 
 class MemStation;
 
-// One direction between two hosts. Set from any thread, read by those who receive; each property on
-// its own, so that reading needs no lock.
+// The properties of one direction between two hosts. Any thread sets them, receivers read them;
+// each is atomic by itself, so that reading needs no lock.
 struct MemLink {
     explicit MemLink(std::uint32_t number) : id(number) {}
     bool passable(Instant now) const {
@@ -33,21 +33,21 @@ struct MemLink {
     std::atomic<std::uint64_t> bytes_per_second = 0;
 };
 
-// What is sent from one machine or acceptor to another.
+// A packet from one machine or acceptor to another.
 struct MemPacket {
     enum class Kind : std::uint8_t {
-        kConnect,      // bytes: the hello.
-        kAccepted,     // To the acceptor's own side: it may begin.
-        kAccept,       // bytes: the answer. From here on `from` is the peer.
-        kRefuse,       // bytes: the words.
-        kNobodyThere,  // Nobody listens.
+        kConnect,      // bytes: the hello data.
+        kAccepted,     // From the machine to itself: the accepted connection may begin.
+        kAccept,       // bytes: the answer. `from` is the peer from now on.
+        kRefuse,       // bytes: the refusal text.
+        kNobodyThere,  // Nothing listens at the address.
         kMessage,
-        kTaken,      // count messages of `size` bytes together have left the network.
-        kRead,       // size bytes of `remote`.
+        kTaken,      // `count` messages with `size` bytes in total have left the window.
+        kRead,       // Reads `size` bytes of `remote`.
         kReadDone,   // bytes: what was read.
-        kWrite,      // bytes go to `remote`.
-        kWriteDone,  // They are there.
-        kReset,      // The connection is no more.
+        kWrite,      // Writes bytes to `remote`.
+        kWriteDone,  // The write has been made.
+        kReset,      // The connection has ended.
         kDrop,       // From the network: connections with the host named in bytes end.
         kNudge,      // From the network: links have changed.
     };
@@ -60,30 +60,30 @@ struct MemPacket {
         bytes.resize(content.size());
         core::copy_bytes(content, bytes);
     }
-    // Whether its sender must hear when there is nobody to take it.
+    // Whether the sender must learn that nothing received it.
     bool wants_answer() const {
         return kind == Kind::kConnect || kind == Kind::kAccept || kind == Kind::kMessage ||
                kind == Kind::kRead || kind == Kind::kWrite;
     }
 
     Kind kind;
-    // There was nobody to take it. It is back where it was sent, and only seems to be on its way.
+    // It was returned to its sender, because nothing received it; its delay is still simulated.
     bool stray = false;
     End from;
     End to;
-    MemLink* way = nullptr;   // Null: not over the network.
+    MemLink* way = nullptr;   // Null: it does not use the network.
     MemLink* back = nullptr;  // For the answer.
     RemoteMemory remote;
     std::uint32_t count = 0;
     std::uint64_t size = 0;
     std::vector<std::byte> bytes;
-    MemPacket* next = nullptr;  // For the station's queue.
+    MemPacket* next = nullptr;  // The next in a station's queue.
 };
 
 using MemPackets = std::vector<std::unique_ptr<MemPacket>>;
 
-// Where a machine or an acceptor is reached from other threads. Belongs to the network and outlives
-// what it was made for: who comes too late finds it closed.
+// The mailbox of a machine or an acceptor for packets of other threads. The network owns it, and it
+// outlives its machine: a packet that comes too late finds it closed.
 class MemStation {
 public:
     MemStation(core::Reactor& reactor, std::string host, std::uint64_t seed);
@@ -91,13 +91,13 @@ public:
     MemStation(const MemStation&) = delete;
     MemStation& operator=(const MemStation&) = delete;
 
-    // From any thread, in order: the owner's reactor has a turn, in which it can take() it. When
-    // the station is closed, the packet returns as a stray to who sent it.
+    // From any thread, in order; the owner's reactor gets a turn in which it can take() the packet.
+    // If the station is closed, the packet returns to its sender as a stray.
     void push(std::unique_ptr<MemPacket> packet);
 
-    // On the owner's thread: what has been pushed, oldest first.
+    // On the owner's thread: the packets pushed so far, oldest first.
     MemPackets take();
-    // On the owner's thread: nothing is taken in any more.
+    // On the owner's thread: no packet is taken any more.
     void close();
 
     const std::string& host() const { return host_; }
@@ -106,7 +106,7 @@ public:
     static void return_to_sender(std::unique_ptr<MemPacket> packet);
 
 private:
-    // Rings at the owner's reactor; what it delivers is that there is a turn at all.
+    // A message to the owner's reactor; it only gives the reactor a turn.
     struct Bell : core::Message {
         explicit Bell(MemStation& owner) : Message(&answer), station(owner) {}
         static void answer(core::Message& message) {
@@ -115,7 +115,7 @@ private:
         MemStation& station;
     };
 
-    core::Reactor& reactor_;  // Not touched once the station is closed: it may be gone.
+    core::Reactor& reactor_;  // Not used after close(), when it may be destroyed.
     const std::string host_;
     const std::uint64_t seed_;
     Bell bell_{*this};

@@ -9,8 +9,9 @@ namespace fopd::fabric {
 // processes of a virtual world, where the same seed gives the same run. An address is
 // mem://HOST:PORT, with any name as its host.
 //
-// A simulated process may end at any point: its machines, acceptors, connections and requests can
-// be destroyed as they are, in any order, while others live on. To those its end looks like the
+// A simulated process may end at any time: its machines, acceptors, connections and requests can be
+// destroyed in any state and order while others exist. For others this looks like the end of a
+// process on another host.
 // end of a process on another host.
 class MemTransport final : public Transport {
 public:

@@ -10,23 +10,22 @@ namespace fopd::fabric {
 
 namespace {
 
-// A lost wake-up of the library's descriptor costs at most this.
+// The library may lose a wake-up of its descriptor; this limits the delay.
 constexpr Duration kWatchCap = 100ms;
 // libfabric accepts one connection for each read of the event queue. One wake makes at most
-// kReadsPerWake rounds of as many reads, as long as there is a share of the locality's time left
-// for it: a token bucket, kReadsSaved at once and then kReadsPerRest for each kRest. A wake takes
-// one for each request, and at least kReadsPerWake, which it costs without any. So a flood of
-// connections takes less than a tenth of the locality's time, and the rest of them waits in the
-// kernel's queue.
+// kReadsPerWake rounds of as many reads, limited by a token bucket: kReadsSaved at first, and
+// kReadsPerRest more for each kRest. A wake takes a token for each request, but at least
+// kReadsPerWake. So a flood of connections uses less than a tenth of the locality's time, and
+// further connections wait in the kernel's queue.
 constexpr unsigned kReadsPerWake = 8;
 constexpr unsigned kReadsSaved = 1024;
 constexpr unsigned kReadsPerRest = 64;
 constexpr Duration kRest = 20ms;
 // Wakes without a request. Many in a row mean that there is no descriptor left for the connection
-// that waits: then there is no hurry.
+// that waits; then the acceptor waits longer.
 constexpr unsigned kFruitlessMax = 64;
 constexpr Duration kFruitlessPause = 1ms;
-// How often stop() ends silent sockets and has the library close them, before it gives up.
+// How often stop() tries to end silent sockets and to make the library close them.
 constexpr unsigned kLastSweeps = 8;
 
 }  // namespace
@@ -136,15 +135,15 @@ Task<void> OfiAcceptor::stop() {
     co_await watch_->stop();
     co_await gate_.close(reactor_);
 
-    // What is half-way in has a descriptor that only the library can close, when it sees the end of
-    // the stream; it does so as long as the endpoint is open.
+    // Only the library can close the descriptor of a connection that is not complete. It does so at
+    // the end of the stream, while the endpoint is open.
     for (unsigned i = 0; silent_ && i < kLastSweeps; ++i) {
         const std::uint32_t ended = co_await silent_->end_all();
         if (ended == 0) break;
         for (std::uint32_t j = 0; j < ended; ++j) read_requests();
     }
     while (arrivals_ > 0) {
-        // No deadline: whoever has a request gives it back when it is told to end.
+        // Without a deadline: every holder of a request returns it when it is told to end.
         [[maybe_unused]] const auto returned = co_await returned_.wait({});
     }
     endpoint_.reset();
@@ -156,7 +155,7 @@ Task<void> OfiAcceptor::watch_requests() {
     fid* const waited[] = {&events_->fid};
     unsigned fruitless = 0;
     unsigned reads_left = kReadsSaved;
-    Instant rested_at = reactor_.now();  // Up to here it is counted in `reads_left`.
+    Instant rested_at = reactor_.now();  // Up to here counted in `reads_left`.
     auto woken = core::FdWatch::Wake::kReady;
     while (woken != core::FdWatch::Wake::kCancelled) {
         const auto rests = static_cast<std::uint64_t>((reactor_.now() - rested_at) / kRest);
@@ -179,7 +178,7 @@ Task<void> OfiAcceptor::watch_requests() {
             [[maybe_unused]] const auto slept =
                 co_await reactor_.sleep_for(kFruitlessPause, &stopping_);
         }
-        // The descriptor means nothing before this has said so.
+        // The descriptor must not be waited for unless fi_trywait() permits it.
         if (fi_trywait(provider_.fabric.get(), const_cast<fid**>(waited), 1) == -FI_EAGAIN) {
             co_await reactor_.yield();
             woken = stopping_.cancelled() ? core::FdWatch::Wake::kCancelled
@@ -194,14 +193,14 @@ Task<void> OfiAcceptor::end_silent() {
     while (true) {
         const auto slept = co_await reactor_.sleep_for(options_.silence_max, &stopping_);
         if (!slept) co_return;
-        // Whoever has spoken meanwhile is not silent.
+        // Sockets whose request has come meanwhile are not silent.
         read_requests();
         const std::uint32_t ended = co_await silent_->sweep();
         if (ended > 0) requests_.on_silent(ended);
     }
 }
 
-// How many requests there were.
+// Returns the number of requests.
 std::uint32_t OfiAcceptor::read_requests() {
     std::uint32_t count = 0;
     while (count < kReadsPerWake && read_request()) ++count;
@@ -230,7 +229,7 @@ bool OfiAcceptor::read_request() {
     }
     arrival->hello_bytes = hello.size();
     std::ranges::copy(hello, arrival->hello.begin());
-    if (stopping_.cancelled()) return true;  // Refused by its destruction.
+    if (stopping_.cancelled()) return true;  // Its destructor refuses it.
     requests_.on_request(std::move(request));
     return true;
 }
@@ -247,7 +246,7 @@ void OfiAcceptor::take_back(core::Message& message) {
     const std::unique_ptr<OfiArrival> arrival(&static_cast<OfiArrival&>(message));
     OfiAcceptor& self = arrival->acceptor;
     if (!arrival->taken) {
-        // The first byte tells words from none, which is what a closed port says.
+        // The first byte tells a refusal from a closed port, which sends no data.
         std::string data = "!" + arrival->words.substr(0, kRefusalBytesMax);
         data.resize(std::min(data.size(), self.words_bytes_max_));
         if (const int failed =

@@ -15,8 +15,8 @@ namespace fopd::fabric {
 
 class OfiAcceptor;
 
-// A request on its way: it returns to its acceptor's reactor, which refuses it there unless an
-// endpoint has taken it over.
+// A request in flight between threads. It returns to its acceptor's reactor, where the request is
+// refused unless an endpoint has taken it over.
 struct OfiArrival final : core::Message {
     OfiArrival(OfiAcceptor& owner, OwnedInfo request, Deliver deliver)
         : Message(deliver), acceptor(owner), info(std::move(request)) {}
@@ -44,7 +44,7 @@ public:
 private:
     void give_back();
 
-    OfiArrival* arrival_;  // Null once it is on its way back.
+    OfiArrival* arrival_;  // Null: it is returning.
 };
 
 // Listens with a passive endpoint and an event queue of its own.
@@ -83,7 +83,7 @@ private:
 
     core::Gate gate_;
     core::CancelSource stopping_;
-    std::uint64_t arrivals_ = 0;  // Requests that have not come back.
+    std::uint64_t arrivals_ = 0;  // Requests that have not returned.
     core::WaitQueue returned_;
 };
 

@@ -39,7 +39,7 @@ void OfiConnection::start(TransferOp& op, TransferOp::Kind kind) {
     ++machine_.in_flight_;
     if (op.kind != TransferOp::Kind::kSend) ++machine_.transfers_in_flight_;
     if (op.kind == TransferOp::Kind::kRead) mark_tail(op);
-    // Those of an ended connection are found there, too.
+    // Operations of an ended connection are completed from that list, too.
     if (state_ == State::kEnded || parked_head_ != nullptr || !post(op)) park(op);
 }
 
@@ -69,13 +69,13 @@ void OfiConnection::mark_tail(TransferOp& op) {
 }
 
 bool OfiConnection::came_whole(const TransferOp& op) {
-    // Of fewer bytes none was there before, and by chance they may be those of the mark.
+    // A shorter read has no mark: its bytes might equal the mark by chance.
     if (op.kind != TransferOp::Kind::kRead || op.local.bytes.size() < op.tail.size()) return true;
     return !std::ranges::equal(op.local.bytes.last(op.tail.size()), op.tail);
 }
 
 bool OfiConnection::post(TransferOp& op) {
-    // The provider may take any number, and only says how many would be wise.
+    // The provider only advises a limit, and accepts more.
     if (posted_ >= posted_max_) return false;
     iovec local{.iov_base = op.local.bytes.data(), .iov_len = op.local.bytes.size()};
     void* descriptor = op.local.registration;
@@ -99,14 +99,14 @@ bool OfiConnection::post(TransferOp& op) {
             failed = fi_readmsg(endpoint_.get(), &transfer, FI_COMPLETION);
             break;
         case TransferOp::Kind::kWrite:
-            // Without this a write would be done when its bytes have left.
+            // Otherwise a write would complete when its bytes have left this side.
             failed = fi_writemsg(endpoint_.get(), &transfer, FI_COMPLETION | FI_DELIVERY_COMPLETE);
             break;
     }
     if (failed == -FI_EAGAIN) return false;
     ++posted_;
     if (op.kind == TransferOp::Kind::kRead) ++reads_posted_;
-    // What the provider does not take for another reason fails as if it had.
+    // An operation that the provider refuses for another reason completes as failed.
     if (failed != 0) machine_.failed_.push_back(&op);
     return true;
 }
@@ -135,7 +135,7 @@ void OfiConnection::complete(TransferOp& op, Result<void> result) {
     if (op.kind != TransferOp::Kind::kSend) --machine_.transfers_in_flight_;
     op.in_flight = false;
     op.result = result;
-    op.complete(op);  // This connection may be gone afterwards.
+    op.complete(op);  // This may destroy the connection.
 }
 
 void OfiConnection::close() {

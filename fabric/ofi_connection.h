@@ -12,8 +12,8 @@ namespace fopd::fabric {
 
 class OfiMachine;
 
-// One endpoint, from the first attempt to make it until it is closed. The endpoint itself goes back
-// to the machine, which closes it in its own time; the user's object may be gone by then.
+// One endpoint, from the first attempt to make it until it is closed. Then the machine gets the
+// endpoint and closes it later; this object may be destroyed by then.
 class OfiConnection final : public Connection, public core::ListNode {
 public:
     OfiConnection(OfiMachine& machine, ConnectionUser& user, std::string peer);
@@ -33,12 +33,12 @@ private:
     void start(TransferOp& op, TransferOp::Kind kind);
     void park(TransferOp& op);
     void mark_tail(TransferOp& op);
-    // False when the peer answered a read with less than was asked for.
+    // False: the peer answered a read with fewer bytes than requested.
     static bool came_whole(const TransferOp& op);
-    // False when the provider has no room.
+    // False: the provider has no room.
     bool post(TransferOp& op);
     void post_parked();
-    // The provider has finished with it.
+    // The provider has finished the operation.
     void complete_posted(TransferOp& op, Result<void> result);
     void complete(TransferOp& op, Result<void> result);
     void end(const Error& reason, std::string words = {});
@@ -46,7 +46,7 @@ private:
     bool hang_up_socket();
 
     OfiMachine& machine_;
-    ConnectionUser* user_;  // Null once it has been told the end, or has closed.
+    ConnectionUser* user_;  // Null once it was told the end, or has closed the connection.
     const std::string peer_;
     std::uint64_t id_ = 0;
     State state_ = State::kConnecting;
@@ -58,7 +58,7 @@ private:
     std::uint32_t posted_ = 0;
     std::uint32_t reads_posted_ = 0;
     std::uint32_t posted_max_ = 0;
-    TransferOp* parked_head_ = nullptr;  // Not begun yet, oldest first.
+    TransferOp* parked_head_ = nullptr;  // Operations not started yet, oldest first.
     TransferOp* parked_tail_ = nullptr;
 };
 

@@ -11,10 +11,9 @@ namespace fopd::fabric {
 
 namespace {
 
-// The libraries for InfiniPath adapters that come with it install handlers as soon as they are
-// loaded, which turn SIGTERM and SIGINT into an exit with code 1 and a crash into a page of
-// addresses. Whose process this is decides what a signal means.
-// None is delivered to this thread meanwhile.
+// libfabric loads libraries for InfiniPath adapters, which install signal handlers at once: SIGTERM
+// and SIGINT become an exit with code 1, and a crash prints a page of addresses. This restores the
+// handlers that the process had. Signals are blocked on this thread meanwhile.
 class KeptSignals {
 public:
     KeptSignals() {

@@ -6,7 +6,7 @@
 
 namespace fopd::fabric {
 
-// The functions of libfabric that are called by name; what it makes is called through itself.
+// The functions of libfabric that are looked up by name; all others are called through its objects.
 struct OfiLibrary {
     decltype(&::fi_getinfo) getinfo;
     decltype(&::fi_freeinfo) freeinfo;
@@ -16,11 +16,11 @@ struct OfiLibrary {
     decltype(&::fi_version) version;
 };
 
-// Loads libfabric, once in a process and for good, when the first transport needs it: a program
-// that does not would pay a fifth of a second for adapters that are not there. kUnsupported where
-// it is not installed.
+// Loads libfabric once, when the first transport needs it, and never unloads it. Programs that do
+// not need it save a fifth of a second, in which it looks for adapters. kUnsupported: it is not
+// installed.
 Result<void> load_ofi_library();
-// Requires: it has been loaded.
+// REQUIRES: loaded.
 const OfiLibrary& ofi();
 
 }  // namespace fopd::fabric

@@ -17,25 +17,25 @@ namespace fopd::fabric {
 namespace {
 
 constexpr std::size_t kCompletionsPerRead = 32;
-// Then the coroutines have their turn.
+// Then coroutines run.
 constexpr std::uint32_t kCompletionsPerPoll = 1024;
-// Each costs system calls.
+// Closing takes system calls.
 constexpr std::size_t kEndsPerPoll = 32;
 constexpr std::size_t kClosesPerPoll = 16;
-// For each endpoint that is closed the library searches the lists of all there are. So many are
-// passed in one poll, at most; one is closed in any case.
+// To close an endpoint the library searches the lists of all endpoints. A poll passes at most so
+// many list elements, but closes at least one endpoint.
 constexpr std::size_t kSearchedPerPoll = 32'768;
-// Beyond the receives; the tcp provider's queue grows when it must.
+// In addition to the receives; the tcp provider's queue grows if necessary.
 constexpr std::size_t kSendsExpected = 4096;
-// The event queue is asked at least this often, because asking is a system call.
+// The event queue is read at least once in so many polls; a read is a system call.
 constexpr std::uint32_t kPollsPerEventRead = 64;
-// Wake-ups of the library's descriptors may get lost; this is what one costs at most.
+// The library may lose wake-ups of its descriptors; these caps limit the delay.
 constexpr Duration kBusyCap = 10ms;
 constexpr Duration kIdleCap = 100ms;
-// Looking means looking at every connection, so that many are looked at less often.
+// To look means to look at every connection, so with many connections it is done less often.
 constexpr Duration kIdleCapOfEach = 1ms;
 constexpr Duration kIdleCapMax = 1s;
-// Of 64-bit keys, one that is taken is next to impossible.
+// A random 64-bit key that is in use already is almost impossible.
 constexpr int kKeyTries = 4;
 
 }  // namespace
@@ -111,12 +111,12 @@ Result<void> OfiMachine::open_receives(const MachineOptions& options) {
     if (const int failed = fi_ep_bind(shared, &completions_->fid, FI_RECV); failed != 0) {
         return std::unexpected(provider_error(failed, "bind shared receive context"));
     }
-    // The tcp provider has nothing to enable there.
+    // The tcp provider does not implement this.
     if (const int failed = fi_enable(shared); failed != 0 && failed != -FI_ENOSYS) {
         return std::unexpected(provider_error(failed, "enable shared receive context"));
     }
 
-    // Untouched pages cost nothing: a buffer becomes real with the first message in it.
+    // Untouched pages cost nothing: a buffer takes memory when its first message arrives.
     receive_bytes_ = options.receive_buffer_bytes;
     const std::size_t size_bytes = receive_bytes_ * options.receive_buffer_count;
     void* const mapped =
@@ -132,7 +132,8 @@ Result<void> OfiMachine::open_receives(const MachineOptions& options) {
         receives_[i].bytes = receive_memory_.get() + i * receive_bytes_;
         unposted_.push_back(&receives_[i]);
     }
-    // Those posted last are used first, where they are a stack; the low ones should be.
+    // Some providers use the receive posted last first; the buffers at low addresses should be
+    // those.
     std::ranges::reverse(unposted_);
     post_receives();
     return {};
@@ -246,7 +247,7 @@ std::unique_ptr<Connection> OfiMachine::accept(std::unique_ptr<ConnectionRequest
     }
     if (const int failed = fi_accept(connection->endpoint_.get(), answer.data(), answer.size());
         failed != 0) {
-        // Closed before the request goes back, because it refers to that.
+        // The endpoint refers to the request, so it is closed before the request returns.
         close_endpoint(std::move(connection->endpoint_));
         connection->end(provider_error(failed, "accept"));
         return connection;
@@ -259,8 +260,8 @@ std::unique_ptr<Connection> OfiMachine::accept(std::unique_ptr<ConnectionRequest
 void OfiMachine::close_endpoint(OwnedFid<fid_ep> endpoint) {
     ids_.erase(&endpoint->fid);
     endpoint.reset();
-    // What the queue still has of that endpoint is read, and forgotten, before another endpoint can
-    // have its address.
+    // Reads the remaining events of this endpoint, which are ignored, before another endpoint can
+    // get its address.
     fetch_events();
 }
 
@@ -293,7 +294,7 @@ bool OfiMachine::poll() {
 
     if (++polls_ % kPollsPerEventRead == 0 || connecting_ > 0) fetch_events();
     std::uint32_t found = tell_connected();
-    // A look at many connections that is likely to find nothing is left to the sleep's own.
+    // With many connections, a look that will probably find nothing is left to the sleep.
     const bool spared = std::exchange(was_dry_, false) && has_many_connections() &&
                         in_flight_ == 0 && !something_ends();
     if (!spared) found += read_completions();
@@ -309,19 +310,19 @@ bool OfiMachine::poll() {
     if (slept && !woken && found > 0 && reactor_.now() >= sleep_end_) {
         completion_watch_->missed_wake();
     }
-    // Woken and nothing found: the provider serves a transfer that the peer has asked for.
+    // Woken without a completion: the provider serves a transfer of the peer.
     if (found > 0 || woken) busy_since_sleep_ = true;
     return found > 0;
 }
 
 Duration OfiMachine::sleep_max() {
     if (something_ends() || !closing_.empty() || !dry_) return Duration{0};
-    // Most messages have left when they were sent: their completions are there, for another turn.
+    // Most sends complete at once: their completions are there, so another turn follows.
     if (in_flight_ > 0 && fi_cq_read(completions_.get(), nullptr, 0) != -FI_EAGAIN) {
         return Duration{0};
     }
     fid* waited[] = {&completions_->fid, &events_->fid};
-    // Also makes progress, which may bring events.
+    // fi_trywait() also makes progress, which may bring events.
     if (fi_trywait(provider_.fabric.get(), waited, connecting_ > 0 ? 2 : 1) != 0) {
         return Duration{0};
     }
@@ -372,7 +373,7 @@ std::uint32_t OfiMachine::read_completions() {
             dry_ = true;
             break;
         }
-        // Nobody hears of a message before his connection is there.
+        // A message must not be delivered before its connection has been reported.
         if (connecting_ > 0) {
             fetch_events();
             tell_connected();
@@ -380,7 +381,7 @@ std::uint32_t OfiMachine::read_completions() {
         for (const fi_cq_data_entry& entry :
              std::span(entries).first(static_cast<std::size_t>(count))) {
             if (Receive* const place = receive_at(entry.op_context); place != nullptr) {
-                // Hardware spends a receive on a write that announces itself, too.
+                // With some hardware a write with a notification uses up a receive, too.
                 if ((entry.flags & FI_RECV) != 0) {
                     messages_.on_message({place->bytes, entry.len});
                 }
@@ -391,8 +392,9 @@ std::uint32_t OfiMachine::read_completions() {
             }
         }
         found += static_cast<std::uint32_t>(count);
-        // An empty queue makes the provider look at every connection. It does so once a turn and
-        // once before the sleep; more often only to know that all has come before an end.
+        // Reading an empty queue makes the provider look at every connection. This is done once in
+        // a turn and once before a sleep; more often only when something ends, to be sure that
+        // everything has arrived.
         if (static_cast<std::size_t>(count) < entries.size() && !something_ends()) {
             dry_ = true;
             break;
@@ -420,7 +422,7 @@ std::uint32_t OfiMachine::read_completion_error() {
                        {{"max_bytes", static_cast<std::uint64_t>(receive_bytes_)}});
         }
     } else if (entry.op_context != nullptr) {
-        // Completed when the queue has been seen empty: some versions report the same failure twice
+        // Completed after the queue was found empty, because some versions report a failure twice
         // in a row.
         auto* const op = static_cast<TransferOp*>(entry.op_context);
         if (std::ranges::find(failed_, op) == failed_.end()) failed_.push_back(op);
@@ -465,7 +467,7 @@ void OfiMachine::add_error_event() {
     if (id == ids_.end()) return;
     Event event{.connection = id->second, .data = {}};
     event.reason = provider_error(entry.err, "connect");
-    // The codes of a connection that breaks off are anything; those of one that is refused are not.
+    // The error code of a broken connection is arbitrary; the one of a refused connection is not.
     event.reason.code = Errc::kClosed;
     if (entry.err == ECONNREFUSED) {
         const bool refused = entry.err_data_size > 0 && data[0] != '\0';
@@ -477,7 +479,7 @@ void OfiMachine::add_error_event() {
 
 std::uint32_t OfiMachine::tell_connected() {
     std::uint32_t told = 0;
-    // Users may do anything meanwhile, and with the queue as well.
+    // User callbacks may do anything, also change the queue.
     while (!connects_.empty()) {
         const Event event = std::move(connects_.front());
         connects_.pop_front();
@@ -493,8 +495,8 @@ std::uint32_t OfiMachine::tell_connected() {
     return told;
 }
 
-// What the ends of connections bring with them, after all that had come before. When thousands end
-// at once, the rest is for the next polls.
+// Handles the ends of connections, after everything that arrived before them. When thousands end at
+// once, the rest is left to the next polls.
 std::uint32_t OfiMachine::settle() {
     std::uint32_t found = 0;
     for (std::size_t i = 0; i < kEndsPerPoll && !ends_.empty(); ++i) {

@@ -15,15 +15,15 @@
 
 namespace fopd::fabric {
 
-// Memory as the kernel maps it.
+// Unmaps memory of mmap(2).
 struct Unmap {
     std::size_t size_bytes = 0;
     void operator()(std::byte* memory) const;
 };
 
 // A domain of the provider with one completion queue, one event queue and one shared receive
-// context. Everything happens in poll(): completions are read, then what the connections' events
-// say, and last endpoints are closed.
+// context. All work is done in poll(): first completions, then events of connections, then
+// endpoints are closed.
 class OfiMachine final : public TransferMachine, core::Poller {
 public:
     OfiMachine(const Provider& provider, core::Reactor& reactor, MessageUser& messages);
@@ -45,23 +45,23 @@ public:
 private:
     friend OfiConnection;
 
-    // A place for a message. The provider's context comes first, as in a TransferOp.
+    // A receive buffer. The provider's context is its first member, as in TransferOp.
     struct Receive {
         fi_context2 context;
         std::byte* bytes;
     };
-    // What the event queue said, and to whom: connections may go before they are told.
+    // An event of the event queue and its connection's id: the connection may be destroyed before
+    // the event is handled.
     struct Event {
         std::uint64_t connection;
         Error reason{.code = Errc::kClosed};
-        std::string data;  // The answer, or the words of a refusal.
+        std::string data;  // The answer, or the refusal text.
     };
 
     bool poll() override;
     void flush() override {}
     Duration sleep_max() override;
-    // Bytes that move, from or to memory on either side, go on only while somebody looks; what has
-    // just come is likely to be followed by more.
+    // Transfers progress only while the machine polls, and a message is often followed by more.
     Look look() const override {
         if (has_many_connections()) return Look::kNot;
         if (transfers_in_flight_ > 0 || !opened_.empty()) return Look::kAlways;
@@ -73,8 +73,8 @@ private:
                                          std::uint64_t key);
     Result<void> open_endpoint(OfiConnection& connection, fi_info& info);
     void post_receives();
-    // So many that to look at each of them, as the provider does for an empty queue, takes as long
-    // as to be woken.
+    // With more connections it takes as long to look at each of them, as the provider does for an
+    // empty queue, as to sleep and be woken.
     bool has_many_connections() const { return connections_.size() > 256; }
     bool something_ends() const {
         return !ended_.empty() || !failed_.empty() || !connects_.empty() || !ends_.empty();
@@ -101,38 +101,38 @@ private:
     std::vector<OwnedFid<fid_mr>> registrations_;
     std::unordered_map<std::uint64_t, OwnedFid<fid_mr>> opened_;  // By key.
     std::unique_ptr<std::byte[], Unmap> receive_memory_;
-    std::size_t receive_bytes_ = 0;  // Of one place.
+    std::size_t receive_bytes_ = 0;  // Of one receive buffer.
     void* receive_descriptor_ = nullptr;
     std::vector<Receive> receives_;
     std::vector<Receive*> unposted_;
     OwnedFid<fid_ep> shared_receive_;
     std::optional<core::FdWatch> completion_watch_;
-    // Waited for while connections are being made. At other times all that happens shows in the
-    // completion queue's descriptor, while in some versions this one is ready with every message.
+    // Waited for only while connections are being made. At other times the completion queue's
+    // descriptor shows every event, while in some versions this one is ready for every message.
     std::optional<core::FdWatch> event_watch_;
 
-    core::Random tails_;  // Of reads: OfiConnection::mark_tail().
+    core::Random tails_;  // For OfiConnection::mark_tail().
     std::uint64_t last_id_ = 0;
-    std::map<std::uint64_t, OfiConnection*> connections_;  // By an id that is never used again.
-    std::unordered_map<const fid*, std::uint64_t> ids_;    // Of endpoints that are open.
+    std::map<std::uint64_t, OfiConnection*> connections_;  // By an id that is never reused.
+    std::unordered_map<const fid*, std::uint64_t> ids_;    // Of open endpoints.
     std::deque<Event> connects_;                           // Not handled yet.
     std::deque<Event> ends_;                               // Likewise.
     std::vector<TransferOp*> failed_;                      // To be completed as kClosed.
-    std::deque<std::uint64_t> ended_;                      // Connections with something to settle.
-    // To be closed, some in each poll, the oldest first: for each of them the library searches
-    // lists that have the oldest in front.
+    std::deque<std::uint64_t> ended_;                      // Ended connections to settle.
+    // Endpoints to close, a few in each poll, oldest first: for each of them the library searches
+    // lists that begin with the oldest.
     std::map<std::uint64_t, OwnedFid<fid_ep>> closing_;
-    core::IntrusiveList<OfiConnection> parked_;  // Those with operations not begun.
+    core::IntrusiveList<OfiConnection> parked_;  // With operations not started.
     std::uint32_t connecting_ = 0;
     std::uint32_t in_flight_ = 0;
-    std::uint32_t transfers_in_flight_ = 0;  // Of these, reads and writes.
+    std::uint32_t transfers_in_flight_ = 0;  // Of in_flight_: reads and writes.
     std::uint32_t polls_ = 0;
 
-    bool dry_ = true;       // The completion queue was seen empty by the last poll.
-    bool was_dry_ = false;  // It was, and that poll has not spared a look.
+    bool dry_ = true;       // The last poll found the completion queue empty.
+    bool was_dry_ = false;  // The poll before found it empty, and did not skip a look.
     bool slept_ = false;    // Since the last poll.
     bool busy_since_sleep_ = false;
-    Instant sleep_end_;  // When the cap would end it.
+    Instant sleep_end_;  // When the cap ends the sleep.
 };
 
 }  // namespace fopd::fabric

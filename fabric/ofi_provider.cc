@@ -13,10 +13,10 @@ namespace fopd::fabric {
 
 namespace {
 
-// The version whose rules later libraries keep for us.
+// Later libraries keep the rules of this version.
 constexpr std::uint32_t kApiVersion = FI_VERSION(1, 17);
 
-// freeinfo() gives addresses back to the C library.
+// freeinfo() frees addresses with free(), so they are allocated with malloc().
 bool put_address(const SocketAddress& address, void*& place, std::size_t& place_bytes) {
     std::free(place);
     place = std::malloc(address.size);
@@ -40,7 +40,8 @@ std::uint32_t format_of(const SocketAddress& address) {
 
 Error provider_error(long code, const char* context) {
     const int positive = static_cast<int>(code < 0 ? -code : code);
-    // Those of the operating system come first; the library's own have no words elsewhere.
+    // Codes of the operating system come first, and have its texts; libfabric has texts for its
+    // own.
     if (positive < FI_ERRNO_OFFSET) return os_error(positive, context);
     return Error{.code = Errc::kIo, .os_errno = positive, .context = context};
 }
@@ -147,8 +148,8 @@ std::span<const std::byte> ConnectionEvent::data() const {
 }
 
 ssize_t ConnectionEvent::read(fid_eq& queue) {
-    // The tcp provider takes errno for the reason when a peer hung up in the middle of its
-    // handshake, where nothing has set it: with an old EAGAIN it would wait for that peer for ever.
+    // If a peer hangs up during its handshake, the tcp provider reads errno without setting it: an
+    // old EAGAIN would make it wait for that peer forever.
     errno = 0;
     const ssize_t size = fi_eq_read(&queue, &kind, bytes_.data(), bytes_.size(), 0);
     if (size >= 0 && size < static_cast<ssize_t>(sizeof(fi_eq_cm_entry))) return -FI_EAGAIN;

@@ -25,11 +25,11 @@ namespace fopd::fabric {
 struct CloseFid {
     template <typename Fid>
     void operator()(Fid* object) const {
-        // Busy means that something made from it is still open.
+        // Busy: an object made from it is still open.
         ENSURE(fi_close(&object->fid) != -FI_EBUSY);
     }
 };
-// An object of libfabric, closed by its owner, after those that were made from it.
+// Owns an object of libfabric. It is destroyed after the objects made from it.
 template <typename Fid>
 using OwnedFid = std::unique_ptr<Fid, CloseFid>;
 
@@ -46,48 +46,49 @@ struct SocketAddress {
     const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
 };
 
-// An event of a connection, with what the peer gave along.
+// An event of a connection, with the data that the peer sent with it.
 struct ConnectionEvent {
     std::uint32_t kind = 0;
     fi_eq_cm_entry entry() const;
     std::span<const std::byte> data() const;
 
-    // The next one of a queue: its size, -FI_EAGAIN, or -FI_EAVAIL for an error to be read.
+    // Reads the next event of a queue: returns its size, -FI_EAGAIN, or -FI_EAVAIL if an error is
+    // to be read.
     ssize_t read(fid_eq& queue);
 
 private:
-    // More than any provider carries.
+    // More data than any provider carries.
     std::array<std::byte, sizeof(fi_eq_cm_entry) + 512> bytes_;
     std::size_t size_bytes_ = 0;
 };
 
-// What all machines and acceptors of a transport have in common. Not changed once it is open, and
-// libfabric locks what is behind it.
+// What all machines and acceptors of a transport share. Not changed after it is open; libfabric
+// locks the objects in it.
 struct Provider {
     core::EventSink& events;
     OfiOptions options;
     OwnedInfo info;  // As the provider offers it, without addresses.
     OwnedFid<fid_fabric> fabric;
-    // When it is told to end a connection in the middle of the answer to a read. It does so right
-    // when it finds the end of the stream by itself.
+    // The provider frees a read twice if it is told to end the connection in the middle of the
+    // answer. It does not if it notices the end of the stream itself.
     bool frees_reads_twice = false;
 
     Result<void> open();
     bool registers_local_memory() const { return (info->domain_attr->mr_mode & FI_MR_LOCAL) != 0; }
 
-    // kInvalid when the scheme is another's or the host is not numeric.
+    // kInvalid: the scheme is another one, or the host is not numeric.
     Result<SocketAddress> socket_address(const Address& address) const;
     Address address_of(const sockaddr* address, std::size_t size_bytes) const;
     std::string text_of(const sockaddr* address, std::size_t size_bytes) const {
         return format_address(address_of(address, size_bytes));
     }
-    // How to make an endpoint that listens at `source` or connects to `target`; null when there is
-    // no memory.
+    // The parameters of an endpoint that listens at `source` or connects to `target`; null if there
+    // is no memory.
     OwnedInfo info_from(const SocketAddress& source) const;
     OwnedInfo info_to(const SocketAddress& target) const;
 };
 
-// `code` as libfabric's calls return it, negative or not.
+// `code` is the result of a libfabric call, negative or positive.
 Error provider_error(long code, const char* context);
 
 }  // namespace fopd::fabric

@@ -16,18 +16,18 @@ namespace fopd::fabric {
 
 namespace {
 
-// Two or three system calls each, far less than a millisecond for all.
+// Two or three system calls each, less than a millisecond in total.
 constexpr unsigned kDescriptorsPerTurn = 256;
-// How long the library may wait for the rest of a request. What there is to read comes at once.
+// How long the library may wait for the rest of a request. Data that has arrived is read at once.
 constexpr timeval kReadMax{.tv_sec = 0, .tv_usec = 10'000};
-// Seven each, of which one sends.
+// Seven system calls each, one of which sends.
 constexpr unsigned kEndsPerTurn = 32;
 
 void append_bytes(std::string& text, const void* bytes, std::size_t count) {
     text.append(static_cast<const char*>(bytes), count);
 }
 
-// Port, then host; empty for what is neither IPv4 nor IPv6.
+// Port, then host; empty if it is neither IPv4 nor IPv6.
 std::string comparable(const sockaddr& address) {
     std::string text;
     if (address.sa_family == AF_INET) {
@@ -91,7 +91,7 @@ Result<void> SilentSockets::open() {
     return limit_reads();
 }
 
-// Sockets take the limit over from the one that accepts them.
+// Accepted sockets inherit the timeout of the listening one.
 Result<void> SilentSockets::limit_reads() {
     ::rewinddir(directory_);
     bool found = false;
@@ -136,7 +136,7 @@ bool SilentSockets::was_silent(const Suspect& suspect) const {
     return place != suspects_.end() && *place == suspect;
 }
 
-// Whether it is one that nobody expects.
+// Whether the descriptor is a socket whose peer has sent no request.
 bool SilentSockets::look(int fd, Suspect& suspect) const {
     if (!is_ours(address_by(&::getsockname, fd))) return false;
     // The listening socket has no peer.
@@ -167,15 +167,16 @@ Task<std::vector<SilentSockets::Suspect>> SilentSockets::find() {
     co_return found;
 }
 
-// The library closes the descriptor when it sees the end of the stream. It may have done so by
-// itself a moment ago, and the number may be another's by now: so what is shut down is a duplicate,
+// The library closes the descriptor when it sees the end of the stream. It may have just done so,
+// and the number may belong to another file by now; so this duplicates the descriptor, checks the
+// duplicate, and shuts that down.
 // after a look at what that is.
 bool SilentSockets::end(const Suspect& suspect) const {
     if (::dup3(suspect.fd, spare_, O_CLOEXEC) < 0) return false;
     Suspect now{};
     const bool same = look(spare_, now) && now.inode == suspect.inode && now.peer == suspect.peer;
     const bool ended = same && ::shutdown(spare_, SHUT_RDWR) == 0;
-    // Lets go of the duplicate, and keeps the number.
+    // Replaces the duplicate, but keeps its number reserved.
     ::dup3(::dirfd(directory_), spare_, O_CLOEXEC);
     return ended;
 }

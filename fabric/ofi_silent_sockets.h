@@ -17,39 +17,38 @@ struct sockaddr;
 
 namespace fopd::fabric {
 
-// Ends both directions of the one socket of this process between these two addresses; false when
-// there is none to be found.
+// Shuts down the only socket of this process between these two addresses. False: there is none.
 bool hang_up(const sockaddr& own, const sockaddr& peer);
 
-// Finds connections that were made to a listening socket of this process and never said who they
-// are. The library that accepted them tells nobody about them and waits for ever; but they are
-// sockets of this process, bound to the listening address, and their peer is none that a request
-// came from. Lives on the acceptor's reactor.
+// Finds connections that were made to a listening socket of this process and then sent nothing. The
+// library that accepted them does not report them, and waits for them forever. But their sockets
+// are descriptors of this process, bound to the listening address, whose peer has sent no request.
+// Lives on the acceptor's reactor.
 class SilentSockets {
 public:
-    // True while the connection that began with a request may have a socket. Shared with whoever
-    // takes the request, on whichever thread.
+    // True while the connection of a request may have a socket. Shared with the holder of the
+    // request, on any thread.
     using Visit = std::shared_ptr<std::atomic<bool>>;
 
-    // `listening` is the address the socket is bound to.
+    // `listening` is the address that the socket is bound to.
     SilentSockets(core::Reactor& reactor, const sockaddr& listening);
     ~SilentSockets();
     SilentSockets(const SilentSockets&) = delete;
     SilentSockets& operator=(const SilentSockets&) = delete;
 
-    // Takes the two descriptors it needs now, because there may be none left when they are needed.
-    // Who sends a part of a request does not make the library wait for the rest, which it would do
-    // for ever, and hold up the whole reactor: what it reads must come within a moment.
-    // Requires: the listening socket listens.
+    // Opens the two descriptors it needs now, because none may be left later. Also sets a short
+    // receive timeout on the listening socket: otherwise a peer that sends only a part of a request
+    // would block the library, and with it the reactor, forever. REQUIRES: the listening socket
+    // listens.
     Result<void> open();
 
-    // A request has come from this peer.
+    // A request of this peer has arrived.
     Visit expect(const sockaddr& peer);
 
-    // Looks once at every descriptor, some hundred in a turn, and ends those that were silent the
-    // last time and still are. How many that were.
+    // Looks at every descriptor, a few hundred in a turn, and ends the sockets that were silent in
+    // the last sweep and still are. Returns how many.
     Task<std::uint32_t> sweep();
-    // Ends all that are silent now.
+    // Ends all sockets that are silent now.
     Task<std::uint32_t> end_all();
 
 private:
@@ -69,12 +68,12 @@ private:
     bool end(const Suspect& suspect) const;
 
     core::Reactor& reactor_;
-    DIR* directory_ = nullptr;  // Of this process's descriptors.
+    DIR* directory_ = nullptr;  // The descriptors of this process.
     int spare_ = -1;
-    const std::string listening_;  // The form in which addresses are compared.
+    const std::string listening_;  // In the form in which addresses are compared.
     const bool any_host_;
     std::map<std::string, Visit> visits_;
-    std::vector<Suspect> suspects_;  // Silent when last looked for; by descriptor.
+    std::vector<Suspect> suspects_;  // Silent in the last sweep, by descriptor.
 };
 
 }  // namespace fopd::fabric

@@ -11,16 +11,16 @@
 namespace fopd::fabric {
 
 struct OfiOptions {
-    // "tcp" or "verbs": the only scheme this transport takes addresses of.
+    // "tcp" or "verbs": the only scheme of addresses that this transport accepts.
     std::string scheme = "tcp";
-    // What nobody outside can guess: the keys of opened memory, where the provider lets us choose
-    // them. Called from every thread that has a machine.
+    // Returns an unpredictable key for opened memory, for providers that let us choose it. Called
+    // from every thread that has a machine.
     std::function<std::uint64_t()> random_key;
 };
 
-// Connections over libfabric: its connection-oriented endpoints with a shared receive context. Host
-// names are not resolved here, because that blocks: addresses are numeric. When the provider cannot
-// be had, make_machine() and listen() say why.
+// Connections over libfabric: connection-oriented endpoints with a shared receive context.
+// Addresses are numeric, because resolving host names blocks. If the provider is not available,
+// make_machine() and listen() return the reason.
 std::unique_ptr<Transport> make_ofi_transport(core::EventSink& events, OfiOptions options);
 
 }  // namespace fopd::fabric

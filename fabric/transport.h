@@ -90,7 +90,7 @@ protected:
 // completes with an error from the next poll().
 class Connection {
 public:
-    // Requires: either side has closed the connection, and nothing is in flight.
+    // REQUIRES: either side has closed the connection, and nothing is in flight.
     virtual ~Connection() = default;
 
     virtual void send(TransferOp& op) = 0;
@@ -152,7 +152,7 @@ inline constexpr std::size_t kHelloBytesMax = 48;
 // queue. Lives on one reactor, which polls it in every turn from its creation on.
 class TransferMachine {
 public:
-    // Requires: all connections of the machine are destroyed, and all opened memory is closed.
+    // REQUIRES: all connections of the machine are destroyed, and all opened memory is closed.
     virtual ~TransferMachine() = default;
 
     // Registers memory for local use, with hardware that needs it; the result belongs into

@@ -47,7 +47,7 @@ public:
         // before it pushes newer requests.
         kByMoves,
     };
-    // Applies new settings. Requires: the settings select this policy.
+    // Applies new settings. REQUIRES: the settings select this policy.
     virtual Adapted adapt(const PolicySettings& /*settings*/, const PolicyParts& /*parts*/,
                           Instant /*now*/) {
         return Adapted::kNot;

@@ -73,17 +73,17 @@ public:
     Scheduler(core::Reactor& reactor, std::unique_ptr<Policy> policy,
               eh::EpochHandler* epochs = nullptr);
 
-    // Takes in a request; never fails and never waits. May call getters. Requires: not shut down.
+    // Takes in a request; never fails and never waits. May call getters. REQUIRES: not shut down.
     void incoming(Request& request);
     // Calls the getter once, now or later, with the next request of the lanes it asks for. Getters
     // are served in the order of their calls of next(). A getter that already waits keeps its
     // position in that order, and `asked` replaces what it asked for before.
     void next(Getter& getter, Asked asked = Asked::kAny);
-    // Removes a waiting request. Requires: request.queued().
+    // Removes a waiting request. REQUIRES: request.queued().
     void remove(Request& request);
     // Whether the request waits because its class has reached its limit, and not because other
     // requests go first.
-    // Requires: request.queued().
+    // REQUIRES: request.queued().
     bool is_held_back(const Request& request) const;
     // A queued request with a Late handler is removed when its deadline passes. At most kLateMax
     // requests are removed in a turn of the reactor; no request is delivered until all late

@@ -11,7 +11,7 @@ namespace fopd::objects {
 
 namespace {
 
-// In one change, so that a flush is paid for many of them.
+// In one change, so that they share a flush.
 constexpr std::size_t kGivenUpAtOnce = 64;
 
 }  // namespace
@@ -37,7 +37,7 @@ bool AbandonedUploads::is_abandoned(store::Fid fid) const {
 
 Task<Result<void>> AbandonedUploads::give_up(std::size_t at, std::size_t count) {
     const core::WaitOptions wait{.cancel = &home_.ending()};
-    // Who has the lock of an upload takes no other one, so these cannot wait for each other.
+    // A holder of the lock of an upload takes no other lock, so there is no deadlock.
     std::deque<RangeLock> locks;
     for (std::size_t i = 0; i < count; ++i) {
         const LockRequest whole{

@@ -11,11 +11,11 @@
 
 namespace fopd::objects {
 
-// Gives up the uploads of a disk to which nobody has written for a time, as they are shown: a
-// bounded number in each change, others' turns between them, until it has seen all.
+// Gives up the uploads of a disk that were not written for a time, as a walk over the map shows
+// them. Each change gives up a bounded number, and other work runs in between.
 class AbandonedUploads final : public store::MapVisitor {
 public:
-    // Requires: the disk is held.
+    // REQUIRES: the disk is held.
     AbandonedUploads(HomeVolume& home, core::Reactor& reactor, Duration timeout)
         : home_(home), reactor_(reactor), timeout_(timeout) {}
 
@@ -29,7 +29,7 @@ private:
     HomeVolume& home_;
     core::Reactor& reactor_;
     const Duration timeout_;
-    std::vector<store::Fid> fids_;  // Of one turn.
+    std::vector<store::Fid> fids_;  // Of the present turn.
 };
 
 }  // namespace fopd::objects

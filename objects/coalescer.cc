@@ -17,9 +17,9 @@ namespace {
 
 constexpr std::uint32_t kWindowBlocks = store::ExtentMove::kBlocksMax;
 static_assert(kWindowBlocks * kBlock <= core::kBufferBytes);
-// What fops want goes first: memory is waited for this long.
+// Fops go first: the coalescer waits for memory only this long.
 constexpr Duration kLockPatience = 100ms;
-// Between two looks at some hundred extents.
+// Between two batches of some hundred extents.
 constexpr Duration kPause = 2ms;
 
 // A part of an object, and how scattered it is.
@@ -35,7 +35,7 @@ struct Window {
 
 }  // namespace
 
-// One way through all extents of a disk.
+// One pass through all extents of a disk.
 class Coalescer::Pass final : public store::MapVisitor {
 public:
     Pass(Stores& stores, HomeVolume& home, const CoalescerOptions& options)
@@ -52,10 +52,10 @@ public:
 
     Result<void> extent(const store::StoredExtent& extent) override;
     Task<Result<void>> between_turns() override;
-    // What the last turn left.
+    // Moves the windows left from the last turn.
     Task<Result<void>> finish();
     std::uint64_t moved_blocks() const { return moved_blocks_; }
-    // The newest change, if all others were here before this began.
+    // The newest change, if no other change was made after the pass began.
     std::optional<store::Receipt> newest() const {
         if (disturbed_ || newest_.seq == 0) return std::nullopt;
         return newest_;
@@ -80,11 +80,11 @@ private:
     HomeVolume& home_;
     core::CancelSource& ending_;
     const CoalescerOptions options_;
-    store::Receipt newest_;  // Change that there was at the last look; none before the first.
+    store::Receipt newest_;  // At the last check; none before the first.
     bool disturbed_ = false;
     BlockIo io_;
     Window window_;
-    std::uint64_t next_first_ = 0;  // What would be the next block, in the object
+    std::uint64_t next_first_ = 0;  // The block that would follow, in the object
     std::uint64_t next_block_ = 0;  // and on the disk.
     std::vector<Window> scattered_;
     store::ExtentMove extents_;
@@ -142,7 +142,7 @@ Result<void> Coalescer::Pass::check_wanted() const {
     return {};
 }
 
-// Nobody else has changed anything for a while.
+// Waits until there was no other change for a while.
 Task<Result<void>> Coalescer::Pass::wait_until_idle() {
     while (options_.idle > Duration{0} && volume().newest() != newest_) {
         if (newest_.seq > 0) disturbed_ = true;
@@ -165,10 +165,10 @@ Task<Result<void>> Coalescer::Pass::gather(Window window) {
     if (!piece) co_return std::unexpected(piece.error());
     core::Buffer bytes = piece->buffer();
     {
-        // What it finds is given to nobody else before it is read.
+        // The blocks found are not allocated again before they are read.
         store::Reading reading;
         volume().begin_read(reading);
-        // What is an upload yet, or gone, stays where it is.
+        // Blocks of uploads and removed objects are not moved.
         const auto object = volume().map().find(window.fid);
         if (!object) co_return std::unexpected(object.error());
         if (!object->has_value()) co_return Result<void>{};
@@ -178,7 +178,7 @@ Task<Result<void>> Coalescer::Pass::gather(Window window) {
         bytes.size_bytes = extents_.count() * kBlock;
         const auto intact = co_await read(bytes);
         if (!intact) co_return std::unexpected(intact.error());
-        // On its way to the disk, or damaged; whoever reads it will say so.
+        // The data are still being written, or damaged; a damage is reported when they are read.
         if (!*intact) co_return Result<void>{};
     }
     const auto moved = co_await move(window, bytes);
@@ -229,7 +229,7 @@ Task<Result<void>> Coalescer::Pass::move(Window window, core::Buffer bytes) {
     co_return Result<void>{};
 }
 
-// A segment may end within it; more pieces are not worth it.
+// An allocation may end at a segment's end; more than two places are not worth it.
 bool Coalescer::Pass::allocate() {
     std::uint32_t left = extents_.count();
     while (left > 0 && change_.allocated().size() < 2) {
@@ -254,7 +254,7 @@ Task<Result<bool>> Coalescer::Pass::write(core::Buffer from) {
     co_return written.has_value();
 }
 
-// False: somebody has changed what was to be moved. Either way the blocks are no longer the pass's.
+// False: another change has changed the blocks. In both cases the pass no longer owns the new ones.
 Task<Result<bool>> Coalescer::Pass::commit(Window window) {
     const auto committed = co_await begin_and_finish(window);
     change_.give_back();
@@ -271,7 +271,7 @@ Task<Result<bool>> Coalescer::Pass::begin_and_finish(Window window) {
     if (!locked) co_return std::unexpected(locked.error());
     auto room = co_await change_.reserve(0, wait());
     if (!room) co_return std::unexpected(room.error());
-    // In the turn in which the change begins.
+    // Checked in the turn in which the change begins.
     const auto object = volume().map().find(window.fid);
     if (!object) co_return std::unexpected(object.error());
     const auto unchanged = extents_.is_unchanged(volume().map());

@@ -11,25 +11,25 @@
 namespace fopd::objects {
 
 struct CoalescerOptions {
-    std::uint64_t bytes_per_second = 0;  // That are read, and written; 0: nothing is done.
-    Duration interval = 10min;           // From one way through a disk to the next.
-    Duration idle = 1s;                  // Without changes, before anything is done.
-    // So many neighbours in 256 KiB of an object that are none on the disk are too many.
+    std::uint64_t bytes_per_second = 0;  // Read and written; 0: the coalescer does nothing.
+    Duration interval = 10min;           // Between two passes over a disk.
+    Duration idle = 1s;                  // How long a disk must be without changes first.
+    // A piece of 256 KiB of an object is moved if it is divided on the disk more often than this.
     std::uint32_t breaks_max = 3;
 };
 
-// Brings together on the disk what lies together in an object: short overwrites leave its blocks
-// scattered, and reading it takes an operation for each. It goes through all extents of a disk,
-// when something has changed, and while nothing does; bytes are read and written without a lock,
-// and the object's blocks are locked only while the change that moves them is made durable, if they
-// are still what they were.
+// Moves the scattered blocks of objects together on the disk: after short overwrites, a read needs
+// an operation for each extent. A pass goes through all extents of a disk, if something has changed
+// since the last pass, and while no other change is made. Data are read and written without a lock;
+// the blocks are locked only while the change that moves them becomes durable, and only if they are
+// unchanged.
 class Coalescer {
 public:
     // The stores outlive it; its work is one of their duties.
     Coalescer(Stores& stores, const CoalescerOptions& options)
         : stores_(stores), options_(options) {}
 
-    // Once, when the disks that there are have been opened.
+    // Called once, when all present disks have been opened.
     void start();
 
 private:

@@ -35,7 +35,7 @@ bool could_replace(const LateOwner& late, const store::Object& object) {
     return may({.principal = late.principal, .user = late.principal}, object, Access::kWrite);
 }
 
-// Nobody else's: it has the id in it.
+// Unique, because it contains the id.
 std::string own_name(std::string_view name, store::Fid fid) {
     const std::string end = "." + format_fid(fid);
     std::string own(name.substr(0, fop::kObjectNameBytesMax - end.size()));
@@ -47,7 +47,7 @@ std::string own_name(std::string_view name, store::Fid fid) {
 
 constexpr Error kNoDisk{.code = Errc::kNotFound, .context = "the disk"};
 
-// An object that has lost its name, held for a change.
+// An object that has lost its name, reserved for a change.
 struct Loser {
     explicit Loser(HomeVolume& volume) : home(volume), hold(volume), change(volume) {}
 
@@ -71,7 +71,7 @@ Task<Result<store::Reservation>> hold_loser(Loser* loser, const store::NameClaim
     co_return co_await std::move(room);
 }
 
-// What is no longer there, or has another name by now, is none.
+// None if it was removed, or has another name by now.
 Result<std::optional<store::Object>> find_loser(const Loser& loser, const store::NameClaim& claim) {
     const auto object = loser.home.volume().map().find(claim.fid);
     if (!object) return std::unexpected(object.error());
@@ -81,7 +81,7 @@ Result<std::optional<store::Object>> find_loser(const Loser& loser, const store:
     return **object;
 }
 
-// False: it stays, because somebody has its name who could not have replaced it.
+// False: it stays, because the new owner of its name had no right to replace it.
 Task<Result<bool>> remove_at_home(Stores* stores, const store::NameClaim* claim,
                                   const LateOwner* late) {
     HomeVolume* const home = stores->find(claim->fid.slot());
@@ -117,7 +117,7 @@ Task<Result<bool>> name_at_home(Stores* stores, const store::NameClaim* claim, c
     if (home == nullptr) co_return std::unexpected(kNoDisk);
     const core::WaitOptions wait{.cancel = &stores->stopping()};
     Loser loser(*home);
-    // A name of its own may be longer than the one it had.
+    // Its new name may be longer than the old one.
     const RecordRoom wanted{.bytes = store::kPutRecordBytesMax, .purpose = store::Purpose::kAdding};
     auto room = co_await hold_loser(&loser, claim, wanted, wait);
     if (!room) co_return std::unexpected(room.error());
@@ -185,7 +185,7 @@ Task<Result<void>> ReplacedObjects::settle_page() {
     for (std::size_t i = 0; i < page->claims.size(); ++i) {
         if (stores_.stopping().cancelled()) co_return Result<void>{};
         const auto settled = co_await settle(&page->claims[i]);
-        // Of the log: there will be some.
+        // No room in the log: there will be some later.
         if (!settled && settled.error().code == Errc::kNoSpace) all = settled;
     }
     if (!page->end && !page->claims.empty()) behind_ = page->claims.back();
@@ -208,7 +208,7 @@ Task<Result<Value>> ReplacedObjects::run_at_home(store::Slot slot, Job* job) {
     co_return *done;
 }
 
-// One whose disk is missing, or takes no changes, stays until there is a better one.
+// An object whose disk is missing or read-only stays until that changes.
 Task<Result<void>> ReplacedObjects::settle(const store::NameClaim* claim) {
     const auto by = part_.shard().find({.pool = claim->pool, .name = claim->name});
     if (!by) co_return std::unexpected(by.error());

@@ -11,25 +11,26 @@
 namespace fopd::objects {
 
 // Removes objects that lost their names to other objects, each on its own disk: after the reply to
-// the fop that replaced them, and after a crash. There is one for each part of the names, on its
+// the fop that replaced them, and after a crash. There is one for each shard of the names, on its
 // locality.
 //
-// Who took a name while the disk of its owner was missing could not know of it. What they could not
-// have replaced is not removed: it is given a name of its own.
+// If a name was given to another object while the disk of its owner was missing, the new owner did
+// not know the older object. If it had no right to replace that object, the object is not removed,
+// and gets a name of its own.
 class ReplacedObjects {
 public:
-    // Who has the name of an object they knew nothing of.
+    // The owner of a name that did not know the older object.
     struct LateOwner {
         store::Fid fid{};
         std::string principal;
     };
 
-    // All outlive it. Its work is one of the duties of the stores, and ends with them.
+    // All outlive it. Its work belongs to the duties of the stores and ends with them.
     ReplacedObjects(Stores& stores, NamePart& part) : stores_(stores), part_(part) {}
 
-    // Once, when all disks that there are have been opened.
+    // Called once, when all present disks have been opened.
     void start();
-    // There is a disk that was missing.
+    // Called when a disk that was missing has been opened.
     void look_again();
 
 private:

@@ -13,7 +13,7 @@ namespace fopd::objects {
 
 namespace {
 
-// In one change, all of which is made in one turn.
+// In one change, which is made in one turn.
 constexpr std::size_t kForgottenAtOnce = 64;
 
 // Forgets the replies made until a service time of the disk, as they are shown.
@@ -46,7 +46,7 @@ private:
         if (!room) co_return std::unexpected(room.error());
         std::array<store::ClientId, kForgottenAtOnce> whose;
         for (const store::ReplyKey& key : std::span(keys_).subspan(at, count)) {
-            // Another may have its place by now.
+            // A later reply may have the place by now.
             const auto found = home_.volume().map().find_reply(key);
             if (!found) co_return std::unexpected(found.error());
             const bool is_there = found->has_value() && is_old(**found);
@@ -72,7 +72,7 @@ private:
     HomeVolume& home_;
     const Duration up_to_;
     const core::WaitOptions wait_;
-    std::vector<store::ReplyKey> keys_;  // Of one turn.
+    std::vector<store::ReplyKey> keys_;  // Of the present turn.
 };
 
 }  // namespace

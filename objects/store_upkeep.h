@@ -15,17 +15,17 @@
 namespace fopd::objects {
 
 struct UpkeepOptions {
-    Duration interval = 5min;      // At the most; more often where uploads are given up sooner.
-    Duration upload_timeout = 1h;  // Without a write, an upload is given up.
-    // Longer than a client asks again.
+    Duration interval = 5min;      // At most; shorter if upload_timeout is short.
+    Duration upload_timeout = 1h;  // An upload without a write for this long is given up.
+    // Longer than a client sends a request again.
     Duration replies_kept = 1h;
 };
 
-// Removes what fops have left on the disks of a locality and no client will ask for again: replies
-// to fops that must not run twice, and uploads that were never committed. The age of a reply counts
-// only time in service, that of an upload counts from the start of the daemon at the earliest. Also
-// counts the objects of each disk. Each disk has a task
-// of its own, so that one that does not answer delays no other.
+// Removes entries on the disks of a locality that no client will ask for again: replies to fops
+// that must not run twice, and uploads that were never committed. The age of a reply counts only
+// time in service; that of an upload counts from the start of the daemon at the earliest. Also
+// counts the objects of each disk. Each disk has a task of its own, so that one that does not
+// answer delays no other.
 class StoreUpkeep {
 public:
     // The stores outlive it; its work is one of their duties.
@@ -35,9 +35,9 @@ public:
           interval_(
               std::min(options.interval, std::max<Duration>(options.upload_timeout / 4, 1s))) {}
 
-    // Once, when the disks that there are have been opened.
+    // Called once, when all present disks have been opened.
     void start();
-    // One that came later; start() counts those that were there.
+    // Counts the objects of a disk that was opened later than start().
     void count(store::Slot slot);
 
 private:
@@ -54,7 +54,7 @@ private:
     Stores& stores_;
     const UpkeepOptions options_;
     const Duration interval_;
-    std::map<store::Slot, bool> are_busy_;  // Of each disk, whether its task runs.
+    std::map<store::Slot, bool> are_busy_;  // For each disk, whether its task runs.
 };
 
 }  // namespace fopd::objects

@@ -150,8 +150,9 @@ Task<fop::Reply> run_lookup(Operation* operation) {
         if (!right) co_return operation->refuse(right.error());
         if (!found->has_value()) co_return operation->refuse(operation->why_no_name(*pool));
         if (operation->stores().layout().find_slot(fid.slot()) == nullptr) {
-            co_return operation->refuse({.status = fop::Status::kMediumMissing,
-                                         .words = "it is on a disk that nobody knows any more"});
+            co_return operation->refuse(
+                {.status = fop::Status::kMediumMissing,
+                 .words = "it is on a disk that this node does not know any more"});
         }
         const auto locality = operation->locality_of(fid.slot());
         if (!locality) co_return operation->refuse(locality.error());

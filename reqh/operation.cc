@@ -270,7 +270,7 @@ Granted<> Operation::load_upload(store::Fid fid) {
     change_.set_block_owner(object().owner);
     const Wish wish{.access = objects::Access::kOwn,
                     .lent = origin_.type->rights | fop::kAdmin,
-                    .words = "use somebody else's upload"};
+                    .words = "use another principal's upload"};
     return check_object(fid, loaded_.get(), wish);
 }
 

@@ -76,14 +76,14 @@ public:
     // -- for the fom --
 
     void begin(const Origin& origin) { origin_ = origin; }
-    // The steps of its type, where its slot is at home. The reply may borrow from the operation.
-    // When run() ends, the operation holds no locks, names or blocks.
+    // Executes the fop at its home locality. The reply may borrow from the operation. When run()
+    // ends, the operation holds no locks, names or blocks.
     Task<fop::Reply> run(Site site);
 
     // Releases locks, reads in progress and allocated blocks of the current locality.
     void leave();
 
-    // -- what it is about --
+    // -- the fop --
 
     const fop::Request& request() const { return origin_.fop->request(); }
     template <typename Body>
@@ -107,16 +107,18 @@ public:
     WallTime wall() const { return stores().parts().clock.wall(); }
     const core::Buffer& piece() const { return piece_; }
 
-    // Runs `job()`, a task of steps, at another locality; they see what it has, and leave nothing
-    // there. kTryAgain when the server is stopping.
+    // Runs `job()`, a task of steps, at another locality. The steps use that locality, and leave no
+    // state there. kTryAgain if the server is stopping.
     template <typename Value, typename Job>
     Task<Granted<Value>> run_at(std::uint32_t locality, Job job);
-    // The locality of a slot: kMediumMissing, kNotFound; the latter too for an object on a disk
-    // that was let go.
+    // The locality of a slot. kMediumMissing: its disk is missing; kNotFound: there is no such
+    // slot, or its disk was let go.
     Granted<std::uint32_t> locality_of(store::Slot slot);
-    // Nobody there has that name: kNotFound, but kMediumMissing when a disk that is not there may.
+    // The refusal if no object has the name: kNotFound, or kMediumMissing if an object on a missing
+    // disk may have it.
     Refusal why_no_name(objects::PoolId pool);
-    // Whether all names of the pool are known: kMediumMissing, with these words and the disks.
+    // kMediumMissing, with these words and the names of the disks, unless all names of the pool are
+    // known.
     Granted<> check_names_known(
         objects::PoolId pool,
         std::string_view words = "it may be on a disk that is missing or incomplete");
@@ -137,30 +139,31 @@ public:
     // kDenied unless the caller has the rights that this type of fop needs, or its token lends them
     // for `matter`.
     Granted<> check_right(const Matter& matter);
-    // The disk of this slot, which is here: kMediumMissing, kNotFound when there is no such slot.
+    // Selects the disk of this slot, which is at this locality. kMediumMissing; kNotFound: there is
+    // no such slot.
     Granted<> find_home(store::Slot slot);
     objects::HomeVolume& home() const { return *home_; }
     store::Volume& volume() const { return home_->volume(); }
     // kReadOnly, with the reason, if the disk accepts no changes.
     Granted<> check_serving() const;
-    // Whether something new may come here: the pool of the header, which is the disk's; kWrongPool,
-    // kReadOnly.
+    // Whether a new object or upload may be stored here; returns the pool of the header, which must
+    // be the disk's: kWrongPool, kReadOnly.
     Granted<objects::PoolId> check_takes_new() const;
     // kNoSpace if the disk has fewer blocks than that, free or waiting to be free. Reserves
     // nothing.
     Granted<> check_room(std::uint64_t blocks) const;
 
-    // What was answered when the request was made before, if it was, and what is durable by now;
-    // while this one is at work, the same request waits here. For what must not happen twice.
-    // Before anything that could refuse a request that was carried out. kCancelled when its client
-    // has had the reply, and only the network has not. kTryAgain when there is no room for its
-    // reply: its principal has its share.
+    // Returns the recorded reply if the request was executed before and its change is durable by
+    // now. Until the operation ends, the same request waits here if it is sent again. Only for fops
+    // that must not run twice, and before any step that could refuse a request that was executed.
+    // kCancelled: the client already has the reply. kTryAgain: there is no room for the reply,
+    // because its principal has its share.
     Task<Granted<std::optional<fop::Reply>>> recall();
-    // While this one waits for its client the same request need not wait for it: ends what recall()
-    // has begun, which has to be asked again before anything is changed.
+    // While this operation waits for its client, the same request need not wait for it: ends what
+    // recall() has begun. recall() must be called again before anything is changed.
     void let_same_run() { once_lock_.release(); }
-    // Waits for names, in their order; all of them are let go at the end of the operation, or by
-    // let_go_names(). Requires: it holds none yet.
+    // Waits for names, in their order. They are held until the end of the operation, or
+    // let_go_names(). REQUIRES: it holds no name.
     struct WantedName {
         objects::ObjectName name{};
         bool to_leave = false;
@@ -171,27 +174,27 @@ public:
     Task<void> let_go_names();
     // Waits for a range lock on blocks of an object. An operation holds at most one range lock.
     Task<Granted<>> lock(objects::LockRequest request);
-    // What is no bytes of it, shared: until then the map may have, or not have any more, what could
-    // still be lost.
+    // Takes a shared lock on the attributes of an object only: until then the map may show a change
+    // that can still be lost.
     Task<Granted<>> lock_to_look(store::Fid fid) {
         return lock({.fid = fid, .range = objects::kAttributes});
     }
     void unlock() { lock_.release(); }
     objects::RangeLock& held_lock() { return lock_; }
 
-    // kReadOnly when its disk has failed, and what there is to see of it may be lost.
+    // kReadOnly if the disk has failed and the shown state of the object may be lost.
     Granted<> check_certain(store::Fid fid) const;
-    // The object, as it is now: kNotFound, kWrongPool, kDenied. It is object() from then on.
+    // Loads the object: kNotFound, kWrongPool, kDenied. object() returns it from then on.
     Granted<> load_object(store::Fid fid, objects::Access access);
     // Loads an upload, which belongs to the principal that began it.
     Granted<> load_upload(store::Fid fid);
-    // Whether the caller could remove an object that is not what the operation is about.
+    // Whether the caller may remove another object, which loses its name to this one.
     Granted<> look_at_replaced(store::Fid fid);
     const store::Object& object() const { return loaded_.get(); }
-    // The newest state of the object that a reply may show: none that a crash could still undo.
+    // The newest state of the object that a reply may show, i.e. that no crash can undo.
     objects::ObjectState durable_state(store::Fid fid) const;
 
-    // The disk that home() is about, from memory of the piece or of another.
+    // I/O on the disk of home(), with memory of the piece or other memory.
     objects::BlockIo& io() { return io_; }
     store::Reading& reading() { return reading_; }
     // Memory of the client, as the fop has opened it. The descriptor is part of the request.
@@ -202,57 +205,58 @@ public:
     // Allocates up to `blocks` consecutive blocks. If the disk is full, waits until blocks that are
     // being freed become free.
     Task<Granted<store::Place>> allocate(std::uint32_t blocks);
-    // So many, each for itself, of those that are there for what frees more: all of them or none,
-    // so that nobody keeps some while it waits for others. Requires: nothing is allocated yet.
+    // Allocates `count` single blocks from the reserve for changes that free more than they take:
+    // all or none, so that operations do not wait for each other's blocks. REQUIRES: it holds no
+    // allocated blocks.
     Task<Granted<>> allocate_to_free(std::uint32_t count);
 
-    // -- quotas: what a change adds is taken before; what does not begin is put back --
+    // -- quotas: charged before the change, and returned if it does not begin --
 
-    // kQuota. Of one owner in an operation, in one scope.
+    // kQuota. One owner and one scope in an operation.
     Granted<> charge(std::string_view owner, objects::Amount amount,
                      objects::DiskUse::Scope scope = objects::DiskUse::Scope::kPoolAndOwner);
-    // For the blocks of the loaded object that are holes now.
+    // The same for holes of the loaded object that will get blocks.
     Granted<> charge_holes(store::Fid fid, store::BlockRange blocks);
 
-    // -- a change: put its records together, reserve(), then begin it --
+    // -- a change: collect its records, reserve(), begin_change(), finish_change() --
 
     objects::ObjectChange& change() { return change_; }
-    // Requires: recall().
+    // REQUIRES: recall() was called.
     void put_reply(const objects::RecordedReply& reply);
-    // Room in the log for the records so far and `more_bytes`; the fop executes from then on,
-    // unless it was cancelled meanwhile.
+    // Reserves room in the log for the records so far and `more_bytes`. Then the fop is in phase
+    // execute, unless it was cancelled.
     Task<Granted<store::Reservation>> reserve(std::size_t more_bytes,
                                               store::Purpose purpose = store::Purpose::kAdding);
-    // The change has begun, or nothing of it is left.
+    // Begins the change. After an error nothing of it remains.
     Granted<> begin_change(store::Reservation reservation, store::Durability durability,
                            store::Data data);
     // Describes a change by the caller for ChangedRanges; `before` is from the object's record.
     objects::ChangedRanges::Change changed_range(store::Fid fid, const fop::Range& range,
                                                  const store::LastWriter& before) const;
-    // What the record says when the caller has changed the bytes. `before` is empty for an object
-    // that is new.
+    // The last writer for the object's record when the caller has changed the bytes. `before` is
+    // empty for a new object.
     store::LastWriter last_writer(const store::LastWriter& before) const;
-    // Waits until the change is what its durability says. From begin_change() on nobody can give
-    // the operation up any more.
+    // Waits until the change is durable, or buffered, as requested. After begin_change() the
+    // operation cannot be cancelled any more.
     Task<Granted<fop::Receipt>> finish_change(store::Data data);
 
     // begin_change() and finish_change() of a durable change without data.
     Task<Granted<fop::Receipt>> commit_durable(store::Reservation reservation);
 
-    // -- answers --
+    // -- replies --
 
-    // What a change was that recall() has found.
+    // The change that the recorded reply describes.
     fop::Changed changed_then(const objects::RecordedReply& reply) const;
-    // All that is durable on the disk. Of a reply that has no change of its own: with the receipt
-    // of a durable change the client takes all before it for durable.
+    // The receipt of everything that is durable on the disk, for replies without a change of their
+    // own: a receipt of a durable change shows the client that all earlier changes are durable.
     fop::Receipt durable_receipt() const;
-    // The blocks of the object are not what was written; it is an event, too.
+    // The content of the block does not match its checksum. Also emits an event.
     Refusal corrupt(store::Fid fid, std::uint64_t block);
     fop::Reply refuse(const Refusal& refusal) const {
         return {.status = refusal.status, .words = refusal.words};
     }
 
-    // -- what steps put together, kept so that it need not be made again --
+    // -- results of steps, kept here so that their memory is reused --
 
     struct FoundExtent {
         std::uint64_t first = 0;  // In the object.
@@ -281,7 +285,7 @@ public:
         std::vector<std::uint32_t> found_checksums;
         std::vector<BlockRun> runs;
         std::vector<ReadPart> parts;
-        std::vector<std::uint32_t> checksums;  // Of the reply, as the next two.
+        std::vector<std::uint32_t> checksums;  // Of the reply, as are the next two.
         std::vector<fop::Receipt> receipts;
         std::string text;
         WritePlan plan;
@@ -290,16 +294,17 @@ public:
     Work& work() { return work_; }
 
 private:
-    // What is wanted of an object, and which rights a token has to lend for it.
+    // The access that is needed to an object, and the rights that a token must lend for it.
     struct Wish {
         objects::Access access = objects::Access::kNone;
         fop::Rights lent{};
-        std::string_view words{};  // What one may not; empty: what the fop's right is called.
+        // What was denied, for people; empty: the name of the fop's right.
+        std::string_view words{};
     };
     template <typename Value, typename Job>
     Task<Granted<Value>> run_and_let_go(Job* job);
     Task<fop::Reply> run_here();
-    // What was answered when it was made before, or its steps.
+    // Returns the recorded reply, or executes the steps.
     Task<fop::Reply> run_once();
     Refusal why_not_there(store::Slot slot);
     Refusal medium_missing(std::string_view words, std::string_view disks);
@@ -310,13 +315,13 @@ private:
     static Refusal why_no_space(const Error& error);
     Refusal why_not_changed(const Error& error) const;
     Granted<> take_reply_room();
-    // Whether the change puts a reply in a place that has none yet.
+    // Whether the change stores a reply in a place that has none yet.
     bool fills_reply_place();
     void keep_reply_room();
     Refusal why_not_held(const Error& error) const;
     Task<Result<void>> move(ClientMemory::Move what) const;
     Granted<> check_object(store::Fid fid, const store::Object& object, const Wish& wish);
-    // Requires: the right itself is there, or lent.
+    // REQUIRES: the caller has the right for the type of fop, or its token lends it.
     Granted<> check_mode(store::Fid fid, const store::Object& object, const Wish& wish);
 
     Origin origin_;
@@ -325,7 +330,7 @@ private:
     objects::HomeVolume* home_ = nullptr;
     objects::HomeVolume::Hold hold_;  // Of it.
     std::array<std::optional<objects::NameHold>, 2> holds_;
-    store::ReplyKey reply_key_{};  // Of what must not happen twice.
+    store::ReplyKey reply_key_{};  // Of fops that must not run twice.
     objects::RangeLock once_lock_;
     objects::ReplyRoom reply_room_;
     bool puts_reply_ = false;
@@ -339,7 +344,7 @@ private:
     std::string denial_;
 };
 
-// A hold belongs to the reactor of its disk.
+// A hold of a disk belongs to the disk's reactor, and is released there.
 template <typename Value, typename Job>
 Task<Granted<Value>> Operation::run_and_let_go(Job* job) {
     auto ran = co_await (*job)();
@@ -347,7 +352,7 @@ Task<Granted<Value>> Operation::run_and_let_go(Job* job) {
     co_return ran;
 }
 
-// What it holds here stays, and so does the disk that it is of.
+// Keeps what it holds here, and the hold of the disk.
 template <typename Value, typename Job>
 Task<Granted<Value>> Operation::run_at(std::uint32_t locality, Job job) {
     objects::Stores& there = stores().at(locality);

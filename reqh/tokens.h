@@ -47,7 +47,8 @@ public:
     // The token's grant, valid until the next call; kDenied. REQUIRES: the token is not empty, and
     // has at most fop::kTokenBytesMax bytes.
     Result<const TokenGrant*> check(std::span<const std::byte> token, Instant now);
-    // Whether check() would find the token genuine without a signature check. Requires: likewise.
+    // Whether check() would find the token valid without a signature check. REQUIRES: as for
+    // check().
     bool knows(std::span<const std::byte> token, Instant now) const;
 
 private:
@@ -66,8 +67,8 @@ private:
     std::vector<Place> places_;  // Allocated on first use.
 };
 
-// Bounds the signature checks that fops cost before their turn, for each principal by itself: what
-// is checked then is charged to no class, and who has no right may send ever new tokens.
+// Limits the signature checks of tokens before the fop's turn, for each principal separately. They
+// are not charged to a class, and a principal without a right could send new tokens all the time.
 class TokenChecksBeforeTurn {
 public:
     // A hundred checks take about a hundredth of a locality's time.

@@ -10,13 +10,13 @@
 
 namespace fopd::store {
 
-// Memory for I/O that is taken once, when something is opened, and never on the I/O path. What is
-// never touched costs nothing.
+// Memory for I/O, allocated once when something is opened and never on the I/O path. Pages that are
+// never touched cost nothing.
 class AlignedMemory {
 public:
     AlignedMemory() = default;
 
-    // Whole blocks. kNoSpace when there is no memory.
+    // REQUIRES: whole blocks. kNoSpace: there is no memory.
     static Result<AlignedMemory> allocate(std::size_t size_bytes) {
         void* const bytes = std::aligned_alloc(4096, size_bytes);
         if (bytes == nullptr) {

@@ -11,16 +11,16 @@ namespace fopd::store {
 namespace {
 
 constexpr std::uint32_t kWordBits = 64;
-// What is left to data, whatever is held.
+// So many empty segments are never held, so that data always finds one.
 constexpr std::uint32_t kNotHeld = 4;
 
-// The bits [first, first + count) of a word.
+// A mask of the bits [first, first + count) of a word.
 constexpr std::uint64_t mask(std::uint32_t first, std::uint32_t count) {
     const std::uint64_t ones = count == kWordBits ? ~0ULL : (1ULL << count) - 1;
     return ones << first;
 }
 
-// Calls visit(word index, mask) for each word that the place touches, until it says false.
+// Calls visit(word index, mask) for each word that the place touches, until it returns false.
 template <typename Visit>
 bool each_word(Place place, Visit visit) {
     std::uint64_t block = place.block;
@@ -63,7 +63,7 @@ bool Allocator::any_used(Place place) const {
     });
 }
 
-// Calls visit(part) for what of the place is in each segment, until it says false.
+// Calls visit(part) for the part of the place in each segment, until it returns false.
 template <typename Visit>
 bool Allocator::each_segment(Place place, Visit visit) const {
     while (place.count > 0) {
@@ -76,7 +76,7 @@ bool Allocator::each_segment(Place place, Visit visit) const {
     return true;
 }
 
-// Requires: it is within a segment.
+// REQUIRES: the place lies in one segment.
 void Allocator::set(Place place, bool used) {
     each_word(place, [this, used](std::uint64_t word, std::uint64_t bits) {
         used_[word] = used ? used_[word] | bits : used_[word] & ~bits;
@@ -124,12 +124,12 @@ Result<void> Allocator::take_segment(std::uint32_t segment) {
     return {};
 }
 
-// Moves on to where there is something free: rather to a segment that is all free, so that runs
-// stay long. False when there is nothing.
+// Moves to a segment that has free blocks, preferably an empty one, which gives long runs. False if
+// there is none.
 bool Allocator::next_segment() {
     const auto count = static_cast<std::uint32_t>(segments_.size());
     std::optional<std::uint32_t> found;
-    // Itself last: there may be something before the cursor.
+    // The current segment comes last: it may have free blocks before the cursor.
     for (std::uint32_t step = 1; step <= count; ++step) {
         const std::uint32_t index = (current_ + step) % count;
         const Segment& segment = segments_[index];
@@ -208,7 +208,8 @@ std::optional<Place> Allocator::allocate(std::uint32_t count, Purpose purpose) {
 }
 
 void Allocator::take_up(Place place) {
-    // A change that went wrong half-way is taken up, and given back: the end of its volume.
+    // When a change fails half-way, its volume fails, and its blocks may be both taken up and given
+    // back: the counter must not wrap.
     promised_blocks_ -= std::min<std::uint64_t>(promised_blocks_, place.count);
     if (watch_ != nullptr) watch_->settled(place);
 }
@@ -218,7 +219,7 @@ void Allocator::give_back(Place place) {
     take_up(place);
     place = inside(place);
     set(place, false);
-    // The next write continues where this one would have begun.
+    // The next allocation begins where this one did.
     if (place.block + place.count == cursor_) cursor_ = place.block;
 }
 
@@ -253,7 +254,7 @@ void Allocator::settle(std::uint64_t sequence) {
 std::optional<std::uint32_t> Allocator::allocate_segment() {
     if (empty_segments_ == 0) return std::nullopt;
     const auto count = static_cast<std::uint32_t>(segments_.size());
-    // Far from where data is being written, so that it keeps its long runs.
+    // Far from where data is being written, so that data keeps its long runs.
     const std::uint32_t from = current_ + count / 2;
     for (std::uint32_t step = 0; step < count; ++step) {
         const std::uint32_t index = (from + step) % count;
@@ -265,7 +266,7 @@ std::optional<std::uint32_t> Allocator::allocate_segment() {
     return std::nullopt;
 }
 
-// An empty segment has an owner from now on.
+// An empty segment gets an owner.
 void Allocator::take_over(Segment& segment, Owner owner) {
     segment.owner = owner;
     segment.stays_empty = false;
@@ -303,7 +304,8 @@ void Allocator::note_empty() {
     looked_at_ = 0;
 }
 
-// How far from the current segment the last of so many empty blocks is.
+// The distance from the current segment to the one that has the last of the next `blocks` empty
+// blocks.
 std::uint32_t Allocator::steps_ahead(std::uint64_t blocks) const {
     const auto count = static_cast<std::uint32_t>(segments_.size());
     std::uint64_t ahead = 0;

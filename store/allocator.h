@@ -13,7 +13,8 @@
 
 namespace fopd::store {
 
-// A read that has begun: what it may still look at is given to nobody else. Left on destruction.
+// A read in progress: no block that was in use when it began is allocated again until it is
+// destroyed.
 class Reading : public core::ListNode {
 private:
     friend class Allocator;
@@ -22,127 +23,130 @@ private:
 
 struct SpaceUse {
     std::uint64_t total_blocks = 0;
-    // For data: at once, or when what is being done to an empty segment has ended.
+    // Available to data, now or when work on empty segments (zeros, discards) has ended.
     std::uint64_t free_blocks = 0;
-    std::uint64_t waiting_blocks = 0;  // Freed, and not to be had yet.
+    std::uint64_t waiting_blocks = 0;  // Freed, but not to be allocated yet.
     std::uint64_t log_blocks = 0;
-    std::uint64_t used_blocks = 0;  // By what objects have.
+    std::uint64_t used_blocks = 0;  // By extents of objects.
 };
 
 // Observes which blocks are allocated, recorded, freed and given back.
 class SpaceWatch {
 public:
     virtual ~SpaceWatch() = default;
-    // They were given out, or a record that has just begun frees them.
+    // Blocks were allocated, or a record that has just begun frees them.
     virtual void touched(Place place) = 0;
-    // Of what was given out: a record that has just begun speaks of it, or it was given back.
+    // Allocated blocks are named by a record that has just begun, or were given back.
     virtual void settled(Place place) = 0;
 };
 
-// Which blocks of a disk are whose. The disk is cut into segments of one size; a segment belongs to
-// the log, or its blocks are given out one after the other, so that what is written together lies
-// together and the disk sees long writes. It is a picture in memory of what the index says, made
-// anew at each start.
+// Which blocks of a disk are in use. The disk is divided into segments of equal size; a segment
+// belongs to the log or to data. Within a segment of data, blocks are allocated in ascending order,
+// so that data written together lies together and the disk sees long writes. The state is in memory
+// only; each start builds it from the index.
 //
-// A block that becomes free is first of all waiting: until the record that frees it can no longer
-// be lost, and until every read that began before has ended.
+// A freed block is pending first: it is allocated again when the record that freed it can no longer
+// be lost, and every read that began before has ended.
 class Allocator {
 public:
     struct Options {
         std::uint64_t disk_blocks = 0;
-        std::uint64_t first_block = 0;     // Where the first segment begins.
+        std::uint64_t first_block = 0;     // Where segment 0 begins.
         std::uint32_t segment_blocks = 0;  // A multiple of 64.
-        // What only those get who free more than that by it: the last ones.
+        // Changes that add must leave so many blocks; only a change that frees more blocks than it
+        // takes may use them.
         std::uint32_t freeing_reserve_blocks = 0;
     };
     explicit Allocator(const Options& options);
 
-    // -- at the start: what is in use --
+    // -- at the start: reports what is in use --
 
-    // kCorrupt when somebody else has it already, or it is not on the disk.
+    // kCorrupt if it has an owner already, or is not on the disk.
     Result<void> take(Place place);
     Result<void> take_segment(std::uint32_t segment);
 
     // -- data --
 
-    // Up to `count` consecutive blocks, at least one; nothing when the disk is full.
+    // Up to `count` consecutive blocks, at least one; nothing if no block is available.
     std::optional<Place> allocate(std::uint32_t count, Purpose purpose = Purpose::kAdding);
-    // A record speaks of what allocate() gave: from now on release() is for it.
+    // A record names blocks that allocate() returned: from now on only release() frees them.
     void take_up(Place place);
-    // At once: nobody has heard of it. For a write that was given up before it was begun.
+    // Frees blocks of allocate() at once, because no record names them: the write was given up
+    // before its change began.
     void give_back(Place place);
-    // The record `sequence` frees it.
+    // The record `sequence` frees the place.
     void release(Place place, std::uint64_t sequence);
-    // Every record up to `sequence` is there to stay; what waits for that and for no reader becomes
-    // free.
+    // Records up to `sequence` can no longer be lost. Pending places that they freed become free,
+    // unless a read delays them.
     void settle(std::uint64_t sequence);
     void begin_read(Reading& reading);
-    // Something waits for its record, whoever reads; and for which one, the newest of those.
+    // Whether a pending place waits for its record, apart from reads; newest_waiting() is the
+    // newest record that freed a pending place.
     bool has_unsettled() const { return newest_waiting() > settled_; }
     std::uint64_t newest_waiting() const { return waiting_.empty() ? 0 : waiting_.back().sequence; }
 
-    // -- what is done to empty segments, while nobody gets any part of them --
+    // -- work on empty segments; nothing is allocated from a held segment --
 
-    // The first of those that data comes to in its next `blocks` blocks of which it is not known
-    // that they are filled. Nothing when there is none, or when few are empty.
+    // Holds the first segment among those that data reaches in its next `blocks` blocks and that is
+    // not known to be filled. Nothing if there is none, or if few segments are empty.
     std::optional<std::uint32_t> hold_ahead(std::uint64_t blocks);
-    // From now on it shows which empty segments stay so.
+    // From now on the allocator observes which of the segments that are empty now stay so.
     void note_empty();
-    // One that was empty at the last note_empty() and has been since, and is not discarded already;
-    // none of those that data comes to in its next `ahead_blocks`. Nothing when there is none, or
-    // when few are empty.
+    // Holds a segment that has been empty since the last note_empty() and is not discarded already,
+    // but none that data reaches in its next `ahead_blocks`. Nothing if there is none, or if few
+    // segments are empty.
     std::optional<std::uint32_t> hold_unused(std::uint64_t ahead_blocks);
     enum class Content : std::uint8_t {
         kAny,
-        kFilled,     // All of it was written once.
-        kDiscarded,  // Nothing of it was, since.
+        kFilled,     // Every block was written at least once.
+        kDiscarded,  // No block was written since the discard.
     };
     void end_hold(std::uint32_t segment, Content content);
     bool is_holding() const { return held_segments_ > 0; }
 
     // -- the log --
 
-    // So many segments the log has, or may come to have: data leaves them alone while they are
-    // empty, since without log there is no way to delete anything.
+    // How many segments the log has or may need. Data does not begin in empty segments that the log
+    // may need: without room in the log nothing could be deleted.
     void set_log_claim(std::uint32_t segments) { log_claim_ = segments; }
     std::uint32_t empty_segments() const { return empty_segments_; }
     // Allocates an empty segment for the log. Nothing if there is none.
     std::optional<std::uint32_t> allocate_segment();
-    // Requires: nobody will look at what it holds.
+    // REQUIRES: nobody reads its content any more.
     void release_segment(std::uint32_t segment);
 
     std::uint32_t segment_blocks() const { return segment_blocks_; }
     Place place_of(std::uint32_t segment) const {
         return {.block = first_block_ + block_of_segment(segment), .count = segment_blocks_};
     }
-    // The segment whose blocks are given out.
+    // The segment in which blocks are allocated.
     std::uint32_t current_segment() const { return current_; }
     SpaceUse use() const;
-    // Those that allocate() may give now to whoever frees: free, and neither in the empty segments
-    // that are the log's nor in one that is held. Those who add leave what is borrowed of the log,
-    // and the reserve.
+    // How many blocks allocate() can give to changes that free: the free ones, except those in
+    // empty segments that the log may need and in held segments. Changes that add leave
+    // left_by_adding() of them.
     std::uint64_t blocks_for_data() const;
-    // Those that allocate() may give now to a change that frees more blocks than it takes.
+    // How many blocks allocate() can give to a change that frees more blocks than it takes.
     std::uint64_t blocks_to_free() const {
         return blocks_for_data() + (may_borrow_segment() ? segment_blocks_ : 0);
     }
     bool is_used(std::uint64_t block) const;
-    // Anybody may have it, at once: nothing will ever look at what it holds.
+    // Whether the block is free; then nobody reads its content any more.
     bool is_free(std::uint64_t block) const;
 
     // -- for checks of the allocator's state --
 
-    // Null: nobody. One at a time; it outlives its being here.
+    // Null: no observer. One at a time; it outlives its use here.
     void set_watch(SpaceWatch* watch) { watch_ = watch; }
-    // Given out, and neither taken up nor given back.
+    // Blocks that were allocated and neither named by a record nor given back.
     std::uint64_t promised_blocks() const { return promised_blocks_; }
     struct Fault {
         std::uint64_t block;
         const char* reason;
     };
-    // Why data cannot lie there, and the first block where it cannot.
+    // The first block at which the place cannot be data in use, and the reason.
     std::optional<Fault> fault_of(Place place) const;
-    // A bit for each block from first_block() on: data has it, or had it and it waits.
+    // A bit for each block from first_block() on, set if the block is data in use or pending.
     std::span<const std::uint64_t> used() const { return used_; }
     std::uint64_t first_block() const { return first_block_; }
     std::uint32_t segment_count() const { return static_cast<std::uint32_t>(segments_.size()); }
@@ -152,9 +156,9 @@ public:
             visit(Place{.block = first_block_ + each.place.block, .count = each.place.count});
         }
     }
-    // Whether what is counted of a segment is what its bits say.
+    // Whether the counter of a segment agrees with its bits.
     bool is_counted_well(std::uint32_t segment) const;
-    // Whether the sums are those of the segments, and of what waits.
+    // Whether the totals agree with the segments and the pending places.
     bool are_sums_right() const;
 
 private:
@@ -163,15 +167,15 @@ private:
         Owner owner = Owner::kNobody;
         Content content = Content::kAny;
         bool stays_empty = false;  // Since note_empty().
-        std::uint32_t used = 0;    // Of data: blocks given out, or waiting.
+        std::uint32_t used = 0;    // Of a segment of data: blocks in use or pending.
     };
     struct Waiting {
         Place place;
         std::uint64_t sequence;
-        std::uint64_t freed_at;  // On the readers' count.
+        std::uint64_t freed_at;  // The value of releases_ when it was freed.
     };
 
-    // Within, blocks are counted from the first segment's.
+    // Internally blocks are counted from the first segment.
     Place inside(Place place) const {
         return {.block = place.block - first_block_, .count = place.count};
     }
@@ -186,17 +190,17 @@ private:
     bool each_segment(Place place, Visit visit) const;
     bool any_used(Place place) const;
     void set(Place place, bool used);
-    // Whether data may be put into it.
+    // Whether blocks of it may be allocated.
     bool is_for_data(const Segment& segment) const {
         return segment.owner == Owner::kData
                    ? segment.used < segment_blocks_
                    : segment.owner == Owner::kNobody && empty_segments_ > log_reserve();
     }
-    // Empty segments that are not data's.
+    // How many segments the log may still need.
     std::uint32_t log_reserve() const {
         return log_claim_ > log_segments_ ? log_claim_ - log_segments_ : 0;
     }
-    // Blocks of data's segments that are the log's: of the segments that it lacks of its claim.
+    // Blocks in segments of data that the log's claim covers, because too few segments are empty.
     std::uint64_t borrowed_blocks() const {
         const std::uint64_t has = std::uint64_t{empty_segments_} + held_segments_;
         return log_reserve() > has ? (log_reserve() - has) * segment_blocks_ : 0;
@@ -207,8 +211,8 @@ private:
     bool may_hold() const;
     std::uint32_t steps_ahead(std::uint64_t blocks) const;
     bool next_segment();
-    // The log's claim may have risen since the blocks for freeing were left over. Then one of its
-    // empty segments serves instead, but not the last.
+    // The log's claim may rise after the reserve for freeing was set aside, and cover it. Then an
+    // empty segment of the log is used instead, but not the last one.
     bool may_borrow_segment() const {
         return blocks_for_data() < freeing_reserve_blocks_ && empty_segments_ > 1;
     }
@@ -225,18 +229,18 @@ private:
     std::uint32_t log_claim_ = 0;
     std::vector<Segment> segments_;
     std::vector<std::uint64_t> used_;   // A bit for each block.
-    std::uint32_t current_ = 0;         // Where blocks are given out,
-    std::uint64_t cursor_ = 0;          // from here on.
-    std::uint64_t free_blocks_ = 0;     // Of data segments and of nobody's.
-    std::uint32_t empty_segments_ = 0;  // Nobody's.
+    std::uint32_t current_ = 0;         // The segment in which blocks are allocated;
+    std::uint64_t cursor_ = 0;          // the next block to try.
+    std::uint64_t free_blocks_ = 0;     // In segments of data, held segments and empty ones.
+    std::uint32_t empty_segments_ = 0;  // Without an owner; held ones are not counted.
     std::uint32_t log_segments_ = 0;
     std::uint32_t held_segments_ = 0;
-    std::uint32_t looked_at_ = 0;  // For segments that stay empty.
+    std::uint32_t looked_at_ = 0;  // The next segment for hold_unused().
     std::deque<Waiting> waiting_;  // In the order of release.
     std::uint64_t waiting_blocks_ = 0;
     std::uint64_t settled_ = 0;
     std::uint64_t releases_ = 0;
-    core::IntrusiveList<Reading> readings_;  // The oldest first.
+    core::IntrusiveList<Reading> readings_;  // Oldest first.
     SpaceWatch* watch_ = nullptr;
     std::uint64_t promised_blocks_ = 0;
 };

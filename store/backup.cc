@@ -16,13 +16,13 @@ constexpr std::uint32_t kVersion = 1;
 constexpr std::size_t kTreeBytes = 32;
 constexpr std::size_t kEntryHeadBytes = 4;
 constexpr std::size_t kHeadSumAt = 40;
-// A chunk of entries ends when it has so many bytes.
+// A chunk of entries is finished when it has so many bytes.
 constexpr std::size_t kEntriesWanted = 64UL << 10;
 
 static_assert(kEntriesWanted + kEntryHeadBytes + kIndexKeyBytesMax + kIndexValueBytesMax <=
               kBackupChunkBytesMax);
 
-// Of a chunk, with its number: one that stands where another stood is none.
+// The checksum of a chunk covers its number, so that a chunk in the wrong place is detected.
 std::uint32_t chunk_sum(Bytes head, Bytes payload) {
     return core::crc32c(payload, core::crc32c(head.first(12)));
 }

@@ -15,8 +15,9 @@
 
 namespace fopd::store {
 
-// What a node keeps beside its disks, as bytes of a file; docs/formats/backup.md has the layout: a
-// head, then chunks, each with its number and checksum, the last of which says that it is the last.
+// A backup file: what a node keeps outside of its disks' logs, i.e. the table of slots and the
+// indexes. See docs/formats/backup.md for the layout: a head, then numbered chunks with checksums,
+// the last of them kEnd.
 
 inline constexpr std::size_t kBackupHeadBytes = 48;
 inline constexpr std::size_t kBackupChunkHeadBytes = 16;
@@ -25,14 +26,14 @@ inline constexpr std::uint32_t kBackupChunkBytesMax = 1U << 20;
 struct BackupHead {
     std::array<std::byte, 16> node{};
     WallTime made{};
-    std::uint32_t schema_version = kSchema.version;  // Of the keys and values of its indexes.
+    std::uint32_t schema_version = kSchema.version;  // Of keys and values.
 };
 
-// An index, of a disk or of a part of the names.
+// A tree of a backup: the index of a disk, or of a part of the names.
 struct BackupTree {
     enum class Kind : std::uint8_t { kIndex = 1, kNames = 2 } kind = Kind::kIndex;
-    std::uint32_t part = 0;             // Of the names.
-    std::array<std::byte, 16> owner{};  // The disk, or the node.
+    std::uint32_t part = 0;             // For kNames: which part.
+    std::array<std::byte, 16> owner{};  // The id of the disk or, for kNames, of the node.
     std::uint64_t applied = 0;          // As in Index::applied().
 
     friend bool operator==(const BackupTree&, const BackupTree&) = default;
@@ -40,25 +41,31 @@ struct BackupTree {
 
 enum class BackupChunk : std::uint32_t {
     kSlots = 1,    // The table of slots, as text. At most one, before all trees.
-    kTree = 2,     // Here one begins;
-    kEntries = 3,  // some of its entries, by ascending key;
-    kTreeEnd = 4,  // and here it ends.
+    kTree = 2,     // A tree begins.
+    kEntries = 3,  // Entries of the tree, by ascending key.
+    kTreeEnd = 4,  // The tree ends.
     kEnd = 5,
 };
 
-// Makes the bytes of a backup, of which the caller takes what there is whenever it likes.
+// Writes a backup into memory. The caller takes bytes() and clears it at any time.
+//
+//     BackupWriter writer(head);
+//     writer.begin_tree(tree);
+//     writer.entry(entry);  // By ascending key.
+//     writer.end_tree();
+//     writer.end();
 class BackupWriter {
 public:
     explicit BackupWriter(const BackupHead& head);
 
-    // Requires: the order of a backup, and the limits of index.h.
+    // REQUIRES: calls in the order of a backup: slots, trees, end; the limits of index.h.
     void slots(std::string_view text);
     void begin_tree(const BackupTree& tree);
     void entry(const IndexEntry& entry);
     void end_tree();
     void end();
 
-    // The finished chunks that have not been cleared.
+    // The finished chunks since the last clear().
     Bytes bytes() const { return ready_; }
     void clear() { ready_.clear(); }
 
@@ -67,40 +74,40 @@ private:
     void end_entries();
 
     std::vector<std::byte> ready_;
-    std::vector<std::byte> entries_;  // Of a chunk in the making.
-    std::uint64_t entry_count_ = 0;   // Of the tree.
+    std::vector<std::byte> entries_;  // Of the unfinished chunk.
+    std::uint64_t entry_count_ = 0;   // Of the current tree.
     std::uint32_t chunk_count_ = 0;
 };
 
-// The entries of a kEntries chunk.
+// Iterates over the entries of a kEntries chunk.
 class BackupEntries {
 public:
     explicit BackupEntries(Bytes payload) : rest_(payload) {}
-    // None at the end; kCorrupt for what is no entry. Borrowed from the payload.
+    // None at the end; kCorrupt: not an entry. Borrowed from the payload.
     Result<std::optional<IndexEntry>> next();
 
 private:
     Bytes rest_;
 };
 
-// Takes a backup apart, chunk by chunk in their order, and trusts none of it: what it has let
-// through is what a writer made. Each call has the bytes that come next.
+// Parses a backup chunk by chunk. Checks everything: what it accepts is a backup that BackupWriter
+// could have written. Each call gets the bytes that come next in the file.
 class BackupReader {
 public:
-    // kUnsupported: of a newer fopd; kCorrupt, here and below, for what is no backup.
+    // kUnsupported: written by a newer fopd; kCorrupt, here and below: not a valid backup.
     Result<BackupHead> head(Bytes bytes);
 
     struct ChunkHead {
         BackupChunk kind{};
-        std::uint32_t payload_bytes = 0;  // That follow.
+        std::uint32_t payload_bytes = 0;  // The size of the payload that follows.
         std::uint32_t checksum = 0;
     };
-    // Requires: kBackupChunkHeadBytes of them, after the head, and not behind the end.
+    // REQUIRES: kBackupChunkHeadBytes bytes; the head was read, and ended() is false.
     Result<ChunkHead> chunk_head(Bytes bytes) const;
-    // Requires: as many bytes as the head said. Gives the tree that begins, if one does.
+    // Returns the tree that begins here, if one does. REQUIRES: as many bytes as `head` says.
     Result<std::optional<BackupTree>> payload(const ChunkHead& head, Bytes bytes);
 
-    // The last chunk was seen: nothing may follow.
+    // The last chunk was read; nothing may follow.
     bool ended() const { return state_ == State::kEnded; }
 
 private:

@@ -9,13 +9,13 @@
 
 namespace fopd::store {
 
-// Counts the blocks of an object, however many extents it has, a bounded number of them a turn.
+// Counts the blocks of an object over several turns, a bounded number of extents in each.
 class BlockCounter {
 public:
     // Both outlive it.
     BlockCounter(core::Reactor& reactor, ObjectMap& map) : reactor_(reactor), map_(map) {}
 
-    // Without cleared ranges, or with them.
+    // Whether blocks in cleared ranges are counted.
     enum class Which : std::uint8_t { kLiving, kAll };
     struct Options {
         Which which = Which::kLiving;

@@ -9,11 +9,11 @@
 
 namespace fopd::store {
 
-// Which blocks of a disk have an owner, as a check finds out: one bit for each block of the
-// allocator. What lies outside of the allocator's blocks is ignored.
+// Records which blocks of a disk have an owner, for VolumeCheck: one bit for each block of the
+// allocator. Blocks that are not the allocator's are ignored.
 class BlockOwners {
 public:
-    // How much of the bits one call looks at.
+    // How many words of the bits one call examines.
     static constexpr std::size_t kWordsATurn = 16'384;
 
     // The allocator outlives it.
@@ -32,7 +32,7 @@ public:
 
     // Notes the blocks in kWordsATurn words that are in use and have no owner.
     void look_for_unowned(std::size_t word);
-    // Forgets noted places of which no block is in use without an owner any more.
+    // Forgets noted places that have got an owner, or are free, meanwhile.
     void drop_owned();
     const std::vector<Place>& unowned() const { return unowned_; }
 

@@ -10,28 +10,28 @@
 
 namespace fopd::store {
 
-// Something about a disk that should not be so.
+// A fault that a check of a disk has found.
 struct CheckFinding {
-    std::string reason{};  // In words, with what it is about.
+    std::string reason{};  // A description for people.
     std::optional<Fid> object{};
-    std::string name{};  // Of an object, if it is about that.
+    std::string name{};  // The name of the object, if the finding is about it.
     std::optional<std::uint64_t> object_block{};
     std::optional<Place> place{};          // On the disk.
-    std::optional<std::uint64_t> entry{};  // Of the log: its number.
+    std::optional<std::uint64_t> entry{};  // The number of an entry of the log.
 };
 
-// What a check of a disk has counted by now, and found.
+// The counters and findings of a check of a disk, so far.
 struct CheckReport {
-    // Of the findings; the others are only counted.
+    // How many findings are kept; further ones are only counted.
     static constexpr std::size_t kFindingsMax = 1000;
 
     std::uint64_t objects = 0;
     std::uint64_t uploads = 0;
-    std::uint64_t cleared = 0;  // Ranges whose extents are still to go.
+    std::uint64_t cleared = 0;  // Cleared ranges.
     std::uint64_t replies = 0;
     std::uint64_t extents = 0;
-    std::uint64_t blocks = 0;  // Of these.
-    std::uint64_t names = 0;   // Of the disk's objects, that are known.
+    std::uint64_t blocks = 0;  // Of the extents.
+    std::uint64_t names = 0;   // Known names of the disk's objects.
     std::uint64_t log_entries = 0;
     std::uint64_t log_records = 0;
     std::uint64_t finding_count = 0;

@@ -22,7 +22,7 @@
 
 namespace fopd::store {
 
-// What the commit path asks of the upkeep of its log, and tells it.
+// The upkeep of a log, as the commit path uses it: it provides room and hears of events.
 class LogUpkeep {
 public:
     virtual ~LogUpkeep() = default;
@@ -30,7 +30,8 @@ public:
         Purpose purpose;
         bool is_first;  // The reservation asks for the first time.
     };
-    // A reservation finds no room. Starts what can make room, or returns why nothing will.
+    // Called when a reservation finds no room. Starts what can make room (growth, cleaning), or
+    // returns the reason why nothing will.
     virtual std::optional<Error> make_room(RoomWanted wanted) = 0;
     // An entry was placed in a new segment.
     virtual void segment_entered() = 0;
@@ -147,7 +148,7 @@ protected:
     // Fails every commit that is not durable, and all later ones.
     void fail(const Error& error, const char* what);
     static Error closed_error();
-    // Something may have made room. Whoever is still stuck says so again.
+    // There may be room now: reservations try again, and those still without room report it again.
     void wake_room() {
         has_stuck_ = false;
         room_.wake_all();

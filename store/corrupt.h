@@ -6,7 +6,7 @@
 
 namespace fopd::store {
 
-// What lies on a medium is not what was written there.
+// The error for content of a medium that is not what was written.
 inline std::unexpected<Error> corrupt(const char* what) {
     return std::unexpected(Error{.code = Errc::kCorrupt, .context = what});
 }

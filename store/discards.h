@@ -12,16 +12,17 @@
 
 namespace fopd::store {
 
-// Gives the space of segments that have been empty for a while back to the device. A segment is
-// empty only once nobody can need what it held: neither a recovery nor a read. It is held
-// meanwhile, so that nothing is written to it before the device has forgotten what was there.
+// Discards segments that have been empty for a while on the device. Empty means that neither a
+// recovery nor a read can need the old content. A segment is held until the device has answered, so
+// that nothing is written to it meanwhile.
 class Discards {
 public:
     struct Options {
         bool wanted = false;
-        Duration interval = 1min;  // So long is a segment empty before, at least.
-        Duration pause = 10ms;     // Between two of them.
-        // What data comes to next is left alone: it would be written again at once.
+        Duration interval = 1min;  // How long a segment must be empty, at least.
+        Duration pause = 10ms;     // Between two discards.
+        // Segments that data reaches in its next blocks are not discarded: they will be written
+        // soon.
         std::uint64_t ahead_blocks = 0;
     };
     // All outlive it.
@@ -29,7 +30,7 @@ public:
         core::Reactor& reactor;
         devices::Device& device;
         core::EventSink& events;
-        core::WaitQueue& released;  // Woken when a segment is held no more.
+        core::WaitQueue& released;  // Woken when a hold of a segment has ended.
     };
     Discards(const Parts& parts, const Options& options)
         : reactor_(parts.reactor),
@@ -38,7 +39,7 @@ public:
           released_(parts.released),
           options_(options) {}
 
-    // Until it is cancelled; the allocator outlives it.
+    // Runs until it is cancelled. The allocator outlives it.
     Task<void> run(Allocator* space, core::CancelSource* stop);
     std::uint64_t discarded_segments() const { return discarded_segments_; }
 

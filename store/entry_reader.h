@@ -14,7 +14,7 @@
 
 namespace fopd::store {
 
-// Where on the disk a place in the log is.
+// The offset on the disk of a place in the log.
 std::uint64_t byte_offset(LogPosition at, std::uint32_t segment_blocks);
 
 // Reads entries: a few blocks first, as many segments end early, and up to a mebibyte at a time
@@ -30,20 +30,20 @@ public:
     struct Found {
         EntryHeader header;
         std::uint32_t blocks = 0;
-        LogEntry entry;  // Until the next call.
+        LogEntry entry;  // Valid until the next call.
     };
 
     EntryReader(devices::Device& device, const Options& options)
         : device_(device), options_(options), upgrade_(options.schema) {}
     Result<void> allocate();
 
-    // The whole entry that begins there; empty when none does. An error is the device's.
+    // The whole entry that begins there; nothing if there is none. Errors are those of the device.
     Task<Result<std::optional<Found>>> at(LogPosition position);
 
 private:
-    // Reads from there on, at least so many blocks.
+    // Reads at least so many blocks from there on into the window.
     Task<Result<void>> load(LogPosition position, std::uint32_t at_least);
-    // What was read from there on; empty when nothing was.
+    // The part of the window from there on; empty if it is not in the window.
     std::span<const std::byte> loaded_from(LogPosition position) const;
 
     devices::Device& device_;

@@ -5,10 +5,10 @@
 
 namespace fopd::store {
 
-// An extent's blocks are counted in 4 KiB, in the object and on the disk alike.
+// Blocks have 4 KiB, in objects and on disks alike.
 inline constexpr std::uint64_t kObjectBytesMax = 1ULL << 60;
 inline constexpr std::uint64_t kObjectBlocksMax = kObjectBytesMax / 4096;
-// 1 MiB: bounds what one value of the index and one record of the log hold.
+// 1 MiB. Limits the size of a value of the index and of a record of the log.
 inline constexpr std::uint32_t kExtentBlocksMax = 256;
 
 // Consecutive blocks of a disk.

@@ -55,16 +55,17 @@ Result<bool> ExtentMove::is_unchanged(ObjectMap& map) const {
         return one.first == other.first && one.block == other.block && one.count == other.count;
     };
     if (now.count_ != count_ || !std::ranges::equal(now.runs(), runs(), same_run)) return false;
-    // Its blocks may have been given to somebody else, and back to this one.
+    // Compares checksums too: the object may have lost these blocks and got them again with other
+    // data.
     return std::ranges::equal(std::span(now.checksums_).first(count_),
                               std::span(checksums_).first(count_));
 }
 
 void ExtentMove::write_records(std::span<const Place> places, RecordWriter& records) const {
     std::size_t place = 0;
-    std::uint32_t used = 0;  // Of that place.
+    std::uint32_t used = 0;  // Of the place.
     for (std::size_t i = 0; i < run_count_;) {
-        // What is one in the object becomes one on the disk.
+        // Writes one record for blocks that are consecutive in the object and in the new place.
         const Run& first = runs_[i];
         std::uint32_t count = 0;
         for (; i < run_count_ && runs_[i].first == first.first + count; ++i) {

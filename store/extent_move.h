@@ -13,32 +13,32 @@
 
 namespace fopd::store {
 
-// Blocks of an object that are to lie side by side on their disk: where they lie, what they hold,
-// and the records that say that they lie elsewhere.
+// Moves scattered blocks of an object to consecutive places: look() finds where they are; the
+// caller reads and writes the data; write_records() writes the records of the new places.
 class ExtentMove {
 public:
     static constexpr std::uint32_t kBlocksMax = 64;
 
-    // Blocks that follow each other in the object and on the disk.
+    // Blocks that are consecutive in the object and on the disk.
     struct Run {
         std::uint64_t first = 0;  // In the object.
         std::uint64_t block = 0;  // On the disk.
-        std::uint32_t at = 0;     // How many blocks come before it.
+        std::uint32_t at = 0;     // The number of blocks of the range before it.
         std::uint32_t count = 0;
     };
 
-    // What is in a range of at most kBlocksMax blocks of an object.
+    // Finds the blocks in a range of at most kBlocksMax blocks of an object.
     Result<void> look(ObjectMap& map, Fid fid, BlockRange range);
     std::uint32_t count() const { return count_; }
     std::span<const Run> runs() const { return std::span(runs_).first(run_count_); }
-    // How often neighbours in the object are none on the disk.
+    // How many neighbours in the object are not neighbours on the disk.
     std::uint32_t breaks() const { return breaks_; }
-    // Whether these are the blocks, one behind the other.
+    // Whether `bytes` has the checksums of the blocks, in their order.
     bool is_intact(std::span<const std::byte> bytes) const;
 
-    // Whether all still is as it was found.
+    // Whether the range still is as look() found it.
     Result<bool> is_unchanged(ObjectMap& map) const;
-    // That they lie in these places, one behind the other. Requires: as many blocks.
+    // Writes records that put the blocks, in order, into these places. REQUIRES: as many blocks.
     void write_records(std::span<const Place> places, RecordWriter& records) const;
 
 private:

@@ -5,10 +5,10 @@
 
 namespace fopd::store {
 
-// Names the log that holds an object's records, and with it the disk and the locality.
+// The number of a disk in its node; it selects the log and the locality of an object.
 using Slot = std::uint16_t;
 
-// The name of an object that never changes and is never used again. Its first 16 bits are its slot.
+// The id of an object; it never changes and is never reused. Its first 16 bits are the slot.
 struct Fid {
     std::uint64_t high = 0;
     std::uint64_t low = 0;

@@ -7,7 +7,7 @@ namespace fopd::store {
 
 namespace {
 
-// Long enough to cost little, short enough to hold up nothing.
+// Long enough to be efficient, short enough not to delay other I/O.
 constexpr std::size_t kPieceBytes = 256UL << 10;
 
 }  // namespace

@@ -7,28 +7,28 @@
 
 namespace fopd::store {
 
-// Writes zeros where a device was never written, so that whoever comes there later writes faster.
-// What was written already is not written again; the device knows, also after a start. Lives on the
+// Writes zeros into blocks that a device has never written, so that later writes to them are fast.
+// Blocks that were written are skipped; the device knows them, also after a start. Lives on the
 // device's reactor.
 class HoleFiller {
 public:
     // The device outlives it.
     explicit HoleFiller(devices::Device& device) : device_(device) {}
 
-    // Whether this device gains by it.
+    // Whether the first write to a block is slow on this device.
     bool is_of_use() const { return device_.geometry().slow_holes; }
-    // One write at a time, in pieces. False: it was stopped, or the device could not say now where
-    // its holes are. An error is one of writing. Requires: nobody has any use for what the range
-    // holds, or writes to it, until this ends.
+    // Writes in pieces, one at a time. False: it was stopped, or the device could not tell where
+    // its holes are. Errors are those of writes. REQUIRES: until it ends, the content of the range
+    // is not used and nothing else writes to it.
     Task<Result<bool>> fill(devices::Stretch range);
-    // After the piece that is being written.
+    // Ends fill() after the piece in flight.
     void stop() { stopped_ = true; }
 
 private:
     Result<void> prepare();
 
     devices::Device& device_;
-    AlignedMemory zeros_;  // Taken when it is needed first.
+    AlignedMemory zeros_;  // Allocated when it is first needed.
     bool stopped_ = false;
 };
 

@@ -17,7 +17,7 @@ inline std::string_view as_text(Bytes bytes) {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// What every implementation takes. No key is empty, or begins with a zero byte.
+// The limits of every implementation. A key is not empty and does not begin with a zero byte.
 inline constexpr std::size_t kIndexKeyBytesMax = 511;
 inline constexpr std::size_t kIndexValueBytesMax = 2000;
 
@@ -26,17 +26,18 @@ struct IndexEntry {
     Bytes value;
 };
 
-// A place among the entries of an index, which are ordered by the bytes of their keys. The first
-// search begins a view of the index as it is then; the view, and what was borrowed from it, ends
-// with release(). It is held for one turn at most: an index does not reuse space that a view sees.
+// A cursor over the entries of an index, which are ordered by the bytes of their keys. The first
+// search opens a view of the index as it is then. release() ends the view and everything borrowed
+// from it. A view lasts for one turn at most, because an index does not reuse space that a view
+// sees.
 class IndexReader {
 public:
     virtual ~IndexReader() = default;
 
-    // The entry that is found becomes the place. kCorrupt and kIo when the index cannot be read.
+    // Moves the cursor to the entry found. kCorrupt, kIo: the index cannot be read.
     virtual Result<std::optional<IndexEntry>> at_or_after(Bytes key) = 0;
     virtual Result<std::optional<IndexEntry>> at_or_before(Bytes key) = 0;
-    // From the place on. Requires: one was found, and nothing was sought in vain since.
+    // Moves the cursor by one entry. REQUIRES: the last search found an entry.
     virtual Result<std::optional<IndexEntry>> next() = 0;
     virtual Result<std::optional<IndexEntry>> previous() = 0;
 
@@ -49,7 +50,7 @@ struct IndexChange {
     std::optional<Bytes> value;  // None: the key is removed.
 };
 
-// What is to be changed, by ascending key, each key once. Read on another thread.
+// Changes by ascending key, each key once. Read on another thread.
 class IndexChanges {
 public:
     virtual ~IndexChanges() = default;
@@ -59,20 +60,20 @@ public:
 
 struct IndexFigures {
     std::uint64_t entry_count = 0;
-    std::uint64_t size_bytes = 0;  // Used, not allocated.
+    std::uint64_t size_bytes = 0;  // In use; the file may be larger.
 };
 
-// Takes all entries of an index, on another thread. An error ends it.
+// Receives all entries of an index, on another thread. An error ends the walk.
 class IndexShow {
 public:
     virtual ~IndexShow() = default;
-    // Before all entries: what Index::applied() was for them.
+    // Called first; `applied` is Index::applied() for the entries that follow.
     virtual Result<void> begin(std::uint64_t applied) = 0;
     virtual Result<void> entry(const IndexEntry& entry) = 0;
 };
 
-// Ordered bytes to bytes, kept on a medium of its own: what can be made again from a log, so that
-// it need not be. Lives on one reactor.
+// An ordered map of bytes on a medium of its own. Its content can be rebuilt from a log; it exists
+// so that a start need not do so. Lives on one reactor.
 class Index {
 public:
     virtual ~Index() = default;
@@ -83,25 +84,26 @@ public:
     virtual std::uint64_t applied() const = 0;
 
     struct Step {
-        IndexChanges* changes;  // The caller's until the end.
+        IndexChanges* changes;  // Valid until apply() ends.
         std::uint64_t applied;
     };
-    // Carries out all changes, or none, and notes `applied` with them; durable when it ends. One at
-    // a time. kNoSpace: nothing has happened, and it may be tried again. After any other error
-    // nothing is known to be durable, and every later call fails.
+    // Makes all changes or none, and stores `applied` with them; durable when it returns. One at a
+    // time. kNoSpace: nothing has changed, and the call may be repeated. After any other error it
+    // is unknown what is durable, and every later call fails.
     virtual Task<Result<void>> apply(Step step) = 0;
 
-    // Shows all entries as they are at one time, by ascending key, on another thread, while the
-    // index is used and changed. Until it ends no space is used again that it may still see: it
-    // should not take longer than it must. One at a time.
+    // Shows all entries as of one time, by ascending key, on another thread, while the index is
+    // used and changed. No space that it may still see is reused until it ends, so it should be
+    // short. One at a time.
     virtual Task<Result<void>> show_all(IndexShow* show) = 0;
 
     virtual IndexFigures figures() const = 0;
-    // Whether the medium keeps room that apply() can still take when everything else on it is used
-    // up. Without that room only changes that free space should go on. Each apply() looks anew.
+    // Whether the medium keeps a reserve that apply() can still write when the medium is full
+    // otherwise. Without a reserve only changes that free space should be made. Each apply() finds
+    // out again.
     virtual bool has_reserve() const = 0;
-    // What apply() can write for sure, unless others take what the medium has free beside the
-    // reserve. A change writes a copy of each page that it touches.
+    // How many bytes apply() can certainly write, unless others use what the medium has free beside
+    // the reserve. A change writes a copy of each page that it touches.
     virtual std::uint64_t room_bytes() const = 0;
 };
 

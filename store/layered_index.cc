@@ -9,9 +9,9 @@ namespace fopd::store {
 
 namespace {
 
-// Few pages change, so that what an index has left is enough for the next checkpoint.
+// So few changes touch few pages, for which the index has room without its reserve.
 constexpr std::size_t kChangesWithoutReserve = 128;
-// A page, and as much for the pages above it and those that are split.
+// A change copies its page, and at most as much for split pages and those above.
 constexpr std::uint64_t kCopiedByChange = 2 * 4096;
 
 int compare(Bytes a, Bytes b) {
@@ -50,8 +50,8 @@ Result<LayeredIndex::Found> LayeredIndex::at_or_before(Range range) {
     return search(Direction::kDown, range);
 }
 
-// What the newest layer says of the very key that is sought is the answer, wherever the others are:
-// most searches end there.
+// If the newest layer that has the key itself has a value, that is the answer, and older layers are
+// not searched: most searches end there.
 Result<LayeredIndex::Found> LayeredIndex::search(Direction direction, Range range) {
     direction_ = direction;
     to_ = range.to;
@@ -119,7 +119,7 @@ Result<void> LayeredIndex::step(std::size_t layer) {
     return {};
 }
 
-// Every layer that stands on the key of entry_ goes on to its next.
+// Moves every layer that is at the key of entry_ to its next key.
 Result<void> LayeredIndex::leave_key() {
     for (std::size_t layer = 0; layer < kLayerCount; ++layer) {
         const auto& there = layers_[layer].change;
@@ -130,7 +130,7 @@ Result<void> LayeredIndex::leave_key() {
     return {};
 }
 
-// The key that comes first in the direction, and of the layers that have it the newest.
+// The next key in the direction of the search, from the newest layer that has it.
 const IndexChange* LayeredIndex::nearest() const {
     const IndexChange* best = nullptr;
     for (const auto& layer : layers_) {
@@ -189,14 +189,14 @@ Task<Result<void>> LayeredIndex::checkpoint_of(std::optional<std::uint64_t> appl
     co_return done;
 }
 
-// Readers see the same before and after the index has the changes, so that it does not matter when
-// they hear of it. Without a log all is durable already.
+// Frozen changes look the same to readers before and after the index has them. Without a log
+// everything is durable already.
 Task<Result<void>> LayeredIndex::apply_frozen(ChangeLog* log) {
     if (log != nullptr) {
         const auto durable = co_await log->make_durable();
         if (!durable) co_return durable;
     }
-    // Whoever looked something up in this turn has used it by now.
+    // Nothing that was found in an earlier turn is used any more.
     release();
     const Index::Step step{.changes = frozen_, .applied = frozen_applied_};
     const auto applied = co_await index_.apply(step);

@@ -13,19 +13,22 @@
 
 namespace fopd::store {
 
-// The log that has every change: none becomes part of an index before it is durable there.
+// The log of all changes. A checkpoint writes a change into the index only when the log has made it
+// durable.
 class ChangeLog {
 public:
     virtual ~ChangeLog() = default;
-    // The newest record of which every change has been made.
+    // The newest entry whose changes are all in the map.
     virtual std::uint64_t newest_change() const = 0;
     virtual Task<Result<void>> make_durable() = 0;
 };
 
-// An index and, before it, what has changed since its last checkpoint, in memory: one ordered view
-// of both. What is changed is seen at once and durable nowhere; the caller has it in a log.
+// An index, and in memory the changes since its last checkpoint, as one ordered view. A change is
+// visible at once and durable nowhere: the caller also writes it to a log. A checkpoint freezes the
+// changes, applies them to the index, and meanwhile new changes go to a second overlay.
 //
-// Lives on one reactor. What it lends is good until the next change or release(), and for one turn.
+// Lives on one reactor. What it lends is valid until the next change or release(), and for one
+// turn.
 class LayeredIndex {
 public:
     explicit LayeredIndex(Index& index);
@@ -35,48 +38,49 @@ public:
     void put(Bytes key, Bytes value) { active_->put(key, value); }
     void erase(Bytes key) { active_->erase(key); }
 
-    // Memory that changes take, with that of a checkpoint under way. Whoever changes keeps it
-    // bounded: put() takes what it needs.
+    // Memory taken by changes, including those of a checkpoint in progress. The caller keeps it
+    // bounded; put() takes what it needs.
     std::size_t changed_bytes() const { return active_->bytes() + frozen_->bytes(); }
     std::size_t change_count() const { return active_->count() + frozen_->count(); }
-    // Whether a checkpoint of what has changed may write more of the index's medium than it should.
-    // LMDB has the space that one checkpoint frees only two later, so it should be half of the
-    // room.
+    // Whether a checkpoint of the changes might write more than half of what the index's medium has
+    // room for. Half, because LMDB reuses the pages that a checkpoint frees only two checkpoints
+    // later.
     bool wants_checkpoint() const;
 
     Result<std::optional<Bytes>> get(Bytes key);
 
-    // What a search came upon. A search looks at kSkipMax keys that were erased, and then says how
-    // far it is, so that it is short however many there are.
+    // The outcome of a step of a search. A step passes at most kSkipMax erased keys and then
+    // returns kErasedKeys, so that its time is bounded.
     enum class Found : std::uint8_t { kEntry, kNothing, kErasedKeys };
     static constexpr std::uint32_t kSkipMax = 512;
     struct Range {
         Bytes from;
-        Bytes to;  // The last key that is asked for; the first, when the search goes backwards.
+        Bytes to;  // The last key of the search; in a search backwards the first one.
     };
-    // The first entry from `from` on, and no further than `to`; then those that follow. After
-    // kErasedKeys next() goes on. `to` is the caller's until the search ends; there is one search
-    // at a time, and get() is one too.
+    // Finds the first entry from `from` on, up to `to`; next() finds those that follow. After
+    // kErasedKeys next() continues. The bytes of `to` are kept by the caller until the search ends.
+    // One search at a time; get() is one too.
     Result<Found> at_or_after(Range range);
-    // The last entry at or before `from`, and no further back than `to`; next() goes backwards.
+    // Finds the last entry at or before `from`, down to `to`; next() continues backwards.
     Result<Found> at_or_before(Range range);
-    // Requires: the search has not come to its end.
+    // REQUIRES: the search has not returned kNothing.
     Result<Found> next() { return go_on(); }
     // Continues the search while next() returns kErasedKeys.
     Result<Found> past_erased(Result<Found> found) {
         while (found && *found == Found::kErasedKeys) found = next();
         return found;
     }
-    // The entry found; after kErasedKeys the last key that was looked at, without a value.
+    // The entry found; after kErasedKeys the last key passed, without a value.
     const IndexEntry& entry() const { return entry_; }
-    // Ends a search, and the view of the index.
+    // Ends the search, and the view of the index.
     void release();
 
-    // Makes what has changed part of the index, which then has all records up to `applied`, all of
-    // them durable; changes go on meanwhile. One at a time. After a failure all stays as it is, and
-    // the next one begins with what this left behind.
+    // Applies the changes to the index durably; it then has all entries up to `applied`. Changes
+    // may be made meanwhile. One at a time. After a failure the view is unchanged, and the next
+    // checkpoint first applies the changes of the failed one. REQUIRES: the entries up to `applied`
+    // are durable.
     Task<Result<void>> checkpoint(std::uint64_t applied);
-    // Waits until the log has made all changes so far durable, and makes a checkpoint of them.
+    // A checkpoint of all changes made so far; waits first until the log has made them durable.
     Task<Result<void>> checkpoint(ChangeLog* log);
     std::uint64_t applied() const { return index_.applied(); }
     IndexFigures figures() const { return index_.figures(); }
@@ -84,7 +88,7 @@ public:
 
 private:
     enum class Direction : std::uint8_t { kUp, kDown };
-    // What the overlays and the index have, the newest first, where the search is.
+    // The position of the search in each layer: the newest changes, the frozen ones, the index.
     static constexpr std::size_t kLayerCount = 3;
     static constexpr std::size_t kIndexLayer = 2;
     struct Layer {
@@ -110,9 +114,9 @@ private:
     Overlay first_{chunks_};
     Overlay second_{chunks_};
     Overlay* active_ = &first_;
-    Overlay* frozen_ = &second_;  // Empty when no checkpoint is under way or has failed.
+    Overlay* frozen_ = &second_;  // Empty unless a checkpoint is in progress or has failed.
     std::uint64_t frozen_applied_ = 0;
-    std::uint64_t index_bytes_ = 0;  // After the last checkpoint of this life.
+    std::uint64_t index_bytes_ = 0;  // After the last checkpoint, or at the start.
     bool checkpointing_ = false;
 
     Direction direction_ = Direction::kUp;
@@ -122,8 +126,7 @@ private:
     IndexEntry entry_{};
 };
 
-// A scan looks at this many entries before it yields to the reactor. The size of a page of names,
-// too.
+// A scan looks at this many entries in a turn. Also the size of a page of names.
 inline constexpr std::uint32_t kEntriesATurn = 256;
 
 // Calls LayeredIndex::release() on destruction.

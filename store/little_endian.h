@@ -8,7 +8,8 @@
 
 namespace fopd::store {
 
-// Numbers as they lie on disks: the lowest byte first. Requires: they fit in.
+// Numbers as they are stored on disks, lowest byte first. REQUIRES: the bytes have room for the
+// number.
 template <std::unsigned_integral T>
 void put_little(std::span<std::byte> bytes, std::size_t at, T value) {
     static_assert(std::endian::native == std::endian::little, "swap the bytes here");

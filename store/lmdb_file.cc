@@ -39,8 +39,8 @@ constexpr std::uint16_t kBranchPage = 0x01;
 constexpr std::uint16_t kLeafPage = 0x02;
 constexpr std::uint16_t kOverflowPage = 0x04;
 constexpr std::uint16_t kMetaPage = 0x08;
-constexpr std::uint16_t kIsElsewhere = 0x01;  // Of a node: its value is on overflow pages.
-constexpr std::uint16_t kFixedMap = 0x01;     // Of a file: it wants a certain address.
+constexpr std::uint16_t kIsElsewhere = 0x01;  // Flag of a node: its value is on overflow pages.
+constexpr std::uint16_t kFixedMap = 0x01;     // Flag of a file: it wants a fixed address.
 
 struct Tree {
     std::uint16_t flags = 0;
@@ -58,18 +58,18 @@ struct Tree {
 
 struct Meta {
     std::uint32_t page_bytes = 0;
-    Tree free{};  // Transaction -> the pages it had no more use for.
+    Tree free{};  // Transaction -> the pages that it freed.
     Tree main{};
     std::uint64_t last_page = 0;
     std::uint64_t transaction = 0;
 };
 
-// Part of a page, within its bounds.
+// A part of a page, within its bounds.
 struct Node {
     std::uint32_t low = 0;  // The size of a value, or the low bits of a child's number.
     std::uint16_t flags = 0;
     Bytes key{};
-    Bytes rest{};  // To the end of the page.
+    Bytes rest{};  // Up to the end of the page.
 
     std::uint64_t child() const { return low | std::uint64_t{flags} << 32; }
 };
@@ -97,7 +97,8 @@ public:
 private:
     enum class Where : std::uint8_t { kInFile, kAnywhere };
     using Page = std::vector<std::byte>;
-    // The keys that may be below a page; the walk keeps those of its way in `pages`.
+    // Bounds of the keys below a page. They lie in pages on the path of the walk, which `pages_`
+    // keeps.
     struct Bounds {
         std::optional<Bytes> first{};
         std::optional<Bytes> behind{};
@@ -150,7 +151,7 @@ private:
         return first->transaction < second->transaction ? second : first;
     }
 
-    // Each page is one thing at most. What is free need not have been written.
+    // Each page is used at most once. Free pages may never have been written.
     Result<void> take_pages(std::uint64_t page, std::uint64_t count, Where where) {
         if (page < kMetaPages || page > meta_.last_page || count > meta_.last_page - page + 1) {
             return corrupt("page number in the index");
@@ -224,7 +225,7 @@ private:
                     .rest = page.subspan(at + kNodeHeadBytes + key_bytes)};
     }
 
-    // The keys of the tree of free pages are numbers, those of the other are bytes.
+    // The keys of the tree of free pages are numbers, those of the other tree are bytes.
     bool before(Bytes a, Bytes b) const {
         if (is_main_) return std::ranges::lexicographical_compare(a, b);
         return get_little<std::uint64_t>(a, 0) < get_little<std::uint64_t>(b, 0);
@@ -238,7 +239,8 @@ private:
         return {};
     }
 
-    // The first key of a branch is not looked at: whatever comes before the second is below it.
+    // The first key of a branch page is ignored: all keys before the second are below the first
+    // child.
     Result<void> check_branch_slot(  // NOLINT(misc-no-recursion)
         Bytes page, std::size_t slot, std::size_t count, std::size_t level, const Bounds& bounds) {
         const auto node = node_at(page, slot);
@@ -309,7 +311,7 @@ private:
         return elsewhere_;
     }
 
-    // A list of pages: how many, then their numbers.
+    // The value is a number of pages and their page numbers.
     Result<void> note_free(Bytes list) {
         constexpr std::size_t kNumberBytes = sizeof(std::uint64_t);
         if (list.size() < kNumberBytes) return corrupt("free pages of the index");
@@ -329,7 +331,7 @@ private:
     bool is_main_ = false;
     std::uint64_t entry_count_ = 0;
     std::vector<std::byte> last_key_;
-    std::vector<Page> pages_;  // From the root to where the walk is.
+    std::vector<Page> pages_;  // From the root to the present page.
     std::vector<std::byte> elsewhere_;
 };
 

@@ -9,7 +9,7 @@
 
 namespace fopd::store {
 
-// What a file of LMDB is to us. Each value in it is followed by a checksum of its key and itself.
+// The format of our LMDB files: each value is followed by a checksum of its key and itself.
 inline constexpr std::size_t kSumBytes = 4;
 
 std::uint32_t entry_sum(Bytes key, Bytes value);
@@ -21,10 +21,9 @@ struct LmdbFileFigures {
     std::uint64_t entry_count = 0;
 };
 
-// Looks through all that LMDB would reach of a file, and trusts none of it: kCorrupt where LMDB
-// would read or write what it must not, and where an entry is not what was written. kNotFound when
-// there is no file; kUnsupported when another LMDB wrote it. Waits for the disk. Nobody has the
-// file open.
+// Checks everything that LMDB can reach in a file: kCorrupt if LMDB would access memory that it
+// must not, or if an entry does not match its checksum. kNotFound: there is no file; kUnsupported:
+// another version of LMDB wrote it. Blocks on the disk. REQUIRES: the file is not open.
 Result<LmdbFileFigures> check_lmdb_file(const std::string& path);
 
 }  // namespace fopd::store

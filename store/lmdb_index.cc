@@ -21,23 +21,23 @@ namespace fopd::store {
 
 namespace {
 
-// No thread-local reader slots: the view and the writer are on different threads, the view on one
-// that has several indexes. No read-ahead: what is looked up is scattered.
+// MDB_NOTLS: the view and the writer are on different threads, and the thread of the view has
+// several indexes. MDB_NORDAHEAD: lookups are scattered.
 constexpr unsigned kFlags = MDB_NOSUBDIR | MDB_NOTLS | MDB_NORDAHEAD;
 constexpr mdb_mode_t kFileMode = 0600;
 
-// LMDB copies each page that it changes, and uses what that frees two changes later. An index keeps
-// room to copy all of itself within these bounds.
+// LMDB copies each page that it changes, and reuses the old page two transactions later. The
+// reserve is room for a copy of the whole index, within these bounds.
 constexpr std::uint64_t kReserveBytesMin = 4UL << 20;
 constexpr std::uint64_t kReserveBytesMax = 256UL << 20;
 
-// The entry before all others says what the file is.
+// The first entry identifies the file.
 constexpr std::array<std::byte, 1> kHeadKey{std::byte{0}};
 constexpr std::uint64_t kHeadMagic = 0x7865646e69706f66;  // "fopindex"
 constexpr std::size_t kIndexHeadBytes = 8 + 4 + 4 + 16 + 8;
 
 MDB_val as_val(Bytes bytes) {
-    // LMDB takes what it only reads without const.
+    // LMDB's type is not const even for what it only reads.
     return {.mv_size = bytes.size(), .mv_data = const_cast<std::byte*>(bytes.data())};
 }
 
@@ -81,7 +81,7 @@ struct Outcome {
     Result<void> result;
 };
 
-// The name of a new file is durable when its directory is.
+// A new file's name is durable only when its directory is.
 Result<void> sync_directory_of(const std::string& path) {
     const auto slash = path.rfind('/');
     const auto directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
@@ -135,7 +135,7 @@ Task<Result<std::unique_ptr<LmdbIndex>>> LmdbIndex::create(World world, Options 
 Result<void> LmdbIndex::open_file() {
     const auto checked = check_lmdb_file(options_.path);
     if (!checked) return std::unexpected(checked.error());
-    // Twice what is there, so that it does not have to grow at once.
+    // Twice the present size, so that the map need not grow soon.
     while (map_bytes_ < 2 * checked->size_bytes) map_bytes_ *= 2;
     const int code = open_environment();
     if (code != MDB_SUCCESS) return std::unexpected(lmdb_error(code, "open the index"));
@@ -237,7 +237,7 @@ Task<Result<void>> LmdbIndex::apply(Step step) {
         }
         if (written->code == MDB_MAP_FULL) {
             while (showing_) {
-                // It looks at the map; the call of another thread cannot be cut short.
+                // Without a deadline: a call on another thread cannot be interrupted.
                 const core::WaitOptions wait{};
                 const auto shown = co_await shown_.wait(wait);
                 ENSURE(shown.has_value());
@@ -274,9 +274,10 @@ LmdbIndex::Written LmdbIndex::write(const Step& step) {
     return {.reserve = keep_reserve()};
 }
 
-// The reserve is the pages of the file that hold nothing, and blocks beyond its end that the file
-// system has given it already. It is filled up whenever it is less than wanted; half of that is
-// enough to go on with. A file system that cannot give blocks ahead is trusted.
+// The reserve consists of the unused pages of the file, and of blocks beyond its end that the file
+// system has reserved for it. It is filled up when it is less than wanted; with half of what is
+// wanted it still counts as kept. If the file system cannot reserve blocks, it is assumed to have
+// room.
 LmdbIndex::Reserve LmdbIndex::keep_reserve() {
     MDB_envinfo info{};
     MDB_stat stat{};
@@ -289,7 +290,7 @@ LmdbIndex::Reserve LmdbIndex::keep_reserve() {
     const std::uint64_t wanted = std::clamp(live, kReserveBytesMin, kReserveBytesMax);
     const auto reserve_bytes = [&] { return std::max(reserved_end_, end) - live; };
     bool is_trusted = false;
-    // After a start it is not known what the file has beyond its end; asked again, it is given.
+    // After a start the blocks beyond the end are unknown; reserving them again succeeds.
     for (std::uint64_t bytes = wanted;
          reserve_bytes() < wanted && bytes >= wanted / 2 && !is_trusted; bytes /= 2) {
         const int given = ::fallocate(fd, FALLOC_FL_KEEP_SIZE, static_cast<off_t>(end),
@@ -322,7 +323,7 @@ int LmdbIndex::write_changes(MDB_txn* transaction, const Step& step) const {
     return code;
 }
 
-// The map is moved: nobody may look at it, and nobody does between two turns.
+// Growing moves the map, so no view may exist; between two turns none does.
 Result<void> LmdbIndex::grow_map() {
     ENSURE(!reader_.viewing());
     map_bytes_ *= 2;
@@ -331,7 +332,7 @@ Result<void> LmdbIndex::grow_map() {
     return {};
 }
 
-// -- all of it --
+// -- show_all --
 
 Task<Result<void>> LmdbIndex::show_all(IndexShow* show) {
     ENSURE(!showing_);
@@ -344,7 +345,7 @@ Task<Result<void>> LmdbIndex::show_all(IndexShow* show) {
     co_return ran->result;
 }
 
-// With a view of its own: that of the reactor is another thread's.
+// Uses its own view: the one of the reader belongs to the reactor's thread.
 Result<void> LmdbIndex::show_entries(IndexShow& show) const {
     Reader reader;
     Result<void> shown;
@@ -419,7 +420,7 @@ Result<std::optional<Bytes>> LmdbIndex::Reader::get(Bytes key) {
     return *checked;
 }
 
-// False when there is nothing.
+// False: there is no such entry.
 Result<bool> LmdbIndex::Reader::move(int operation, Bytes key) {
     auto key_val = as_val(key);
     MDB_val value{};
@@ -431,7 +432,7 @@ Result<bool> LmdbIndex::Reader::move(int operation, Bytes key) {
     return true;
 }
 
-// The entry the cursor was moved to; the head is none.
+// The entry at the cursor; the head does not count.
 Result<std::optional<IndexEntry>> LmdbIndex::Reader::entry(const Result<bool>& moved) const {
     if (!moved) return std::unexpected(moved.error());
     if (!*moved || place_.key.front() == kHeadKey.front()) return std::nullopt;
@@ -446,7 +447,7 @@ Result<std::optional<IndexEntry>> LmdbIndex::Reader::at_or_after(Bytes key) {
     return entry(move(MDB_SET_RANGE, key));
 }
 
-// LMDB looks forwards only: what is sought lies before what it finds, or is the last of all.
+// LMDB only searches forwards: the entry wanted is before the one it finds, or the last of all.
 Result<std::optional<IndexEntry>> LmdbIndex::Reader::at_or_before(Bytes key) {
     const auto begun = begin();
     if (!begun) return std::unexpected(begun.error());

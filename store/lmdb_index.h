@@ -18,9 +18,9 @@ struct MDB_cursor;
 
 namespace fopd::store {
 
-// An index in a file of LMDB, and a lock file beside it. Each entry has a checksum, and the whole
-// file is looked through when it is opened, by code that trusts none of it, since LMDB does. Calls
-// that may wait for a disk are made elsewhere.
+// An index in a file of LMDB, with a lock file beside it. LMDB trusts its file; so each entry has a
+// checksum, and check_lmdb_file() checks the whole file before LMDB opens it. Calls that may wait
+// for a disk run on offload threads.
 class LmdbIndex final : public Index {
 public:
     struct World {
@@ -30,18 +30,18 @@ public:
     struct Options {
         std::string path{};
         std::array<std::byte, 16> disk_id{};  // The disk that the index belongs to.
-        // Address space to begin with; it doubles as the file grows.
+        // Address space at first; it is doubled when the file grows.
         std::size_t map_bytes = 1UL << 30;
-        std::uint32_t schema_version = kSchema.version;  // Of keys and values.
+        std::uint32_t schema_version = kSchema.version;  // The version of keys and values.
     };
-    // kNotFound: there is none; kCorrupt: it is damaged; kInvalid: it is another disk's, or older
-    // than this program's schema. All of these can be made anew from the log. kUnsupported: it is
-    // of a newer fopd. World outlives it.
+    // kNotFound: there is no file; kCorrupt: it is damaged; kInvalid: it belongs to another disk,
+    // or has an older schema. In these cases the index can be rebuilt from the log. kUnsupported:
+    // written by a newer fopd. World outlives the index.
     static Task<Result<std::unique_ptr<LmdbIndex>>> open(World world, Options options);
-    // An empty one, in the place of whatever is there.
+    // Creates an empty index and replaces any file that exists.
     static Task<Result<std::unique_ptr<LmdbIndex>>> create(World world, Options options);
 
-    // Requires: no apply() and no show_all() is under way.
+    // REQUIRES: no apply() and no show_all() is in progress.
     ~LmdbIndex() override;
     LmdbIndex(const LmdbIndex&) = delete;
     LmdbIndex& operator=(const LmdbIndex&) = delete;
@@ -70,13 +70,13 @@ private:
 
     private:
         Result<void> begin();
-        // The operation as LMDB calls it.
+        // Moves the cursor; `operation` is an MDB_cursor_op. False: there is no such entry.
         Result<bool> move(int operation, Bytes key = {});
         Result<std::optional<IndexEntry>> entry(const Result<bool>& moved) const;
 
         MDB_txn* transaction_ = nullptr;
         MDB_cursor* cursor_ = nullptr;
-        IndexEntry place_{};  // As it is stored.
+        IndexEntry place_{};  // With its checksum.
         bool viewing_ = false;
     };
 
@@ -108,7 +108,7 @@ private:
     std::size_t map_bytes_;
     Reader reader_;
     std::uint64_t applied_ = 0;
-    // Up to here the file system has given the file blocks, beyond its end too.
+    // The file system has reserved blocks for the file up to here, also beyond its end.
     std::uint64_t reserved_end_ = 0;
     Reserve reserve_;
     bool failed_ = false;

@@ -12,12 +12,13 @@ namespace fopd::store {
 // entries of its earlier log are never taken for entries of the new one.
 using LogId = std::array<std::byte, 16>;
 
-// What stands before the records of an entry, in 64 bytes; docs/formats/log.md. Behind them zeros
-// up to a whole block.
+// The header of an entry, 64 bytes before its records; see docs/formats/log.md. Zeros after the
+// records fill the last block.
 struct EntryHeader {
     std::uint64_t epoch = 0;
     std::uint64_t seq = 0;
-    std::uint64_t mark = 0;  // Everything up to here was flushed when this was written. Below seq.
+    // When this was written, all entries up to here were flushed. Less than seq.
+    std::uint64_t mark = 0;
     std::uint32_t payload_bytes = 0;
     std::uint32_t record_count = 0;
     std::uint32_t schema_version = 1;  // Of the records.
@@ -32,16 +33,16 @@ constexpr std::uint32_t entry_blocks(std::uint32_t payload_bytes) {
     return static_cast<std::uint32_t>((kEntryHeaderBytes + payload_bytes + 4095ULL) / 4096);
 }
 
-// Completes an entry whose payload stands in its place already: writes the header, with the
-// checksum over both, and the zeros. Requires: `entry` is entry_blocks(payload_bytes) blocks.
+// Completes an entry whose payload is in its place: writes the header, with the checksum of both,
+// and the zeros. REQUIRES: `entry` has entry_blocks(payload_bytes) blocks.
 void seal_entry(std::span<std::byte> entry, const LogId& id, const EntryHeader& header);
 
-// What may be the header of an entry of this log; nothing vouches for it yet but its first bytes
-// and the id. Requires: a block.
+// Returns the header if the block begins with the magic number and the id of this log. Its other
+// fields are not checked yet. REQUIRES: one block.
 std::optional<EntryHeader> peek_entry(std::span<const std::byte> block, const LogId& id);
 
-// Whether the entry that begins these bytes is whole: as it was sealed. Requires: `header` is what
-// peek_entry() found there. False also if the bytes end before the entry does.
+// Whether the checksum of the entry is right. False also if `bytes` ends before the entry does.
+// REQUIRES: `header` is what peek_entry() returned for these bytes.
 bool entry_is_whole(std::span<const std::byte> bytes, const EntryHeader& header);
 
 }  // namespace fopd::store

@@ -16,11 +16,12 @@ struct LogOptions {
     std::uint32_t segment_blocks = 256;
     std::uint32_t segments_max = 4;   // The log grows by itself up to this; see set_segments_max().
     Duration flush_interval = 100ms;  // Until buffered commits are durable and a mark is written.
-    Duration gather_time = 1ms;       // Between two entries, while the first is not durable.
-    bool fills_holes = true;          // Writes zeros ahead of the log on disks with slow holes.
+    // How long an entry gathers commits while another one is not durable.
+    Duration gather_time = 1ms;
+    bool fills_holes = true;  // Writes zeros ahead of the log on disks with slow holes.
     devices::Device* background = nullptr;    // For these zeros. Null: the device of the log.
     std::uint32_t entry_blocks_max = 64;      // 256 KiB.
-    std::uint32_t entries_in_flight_max = 3;  // Closed and not durable, while no entry is full.
+    std::uint32_t entries_in_flight_max = 3;  // Closed and not durable, not counting full entries.
 };
 
 }  // namespace fopd::store

@@ -33,9 +33,9 @@ Task<Result<LogReplay::Outcome>> LogReplay::run(ReplayVisitor* visitor) {
     co_return outcome();
 }
 
-// The last segment known to begin with an entry that the index holds: such an entry was flushed, so
-// its place is no guess. What the superblock says of later segments may be about entries that never
-// became durable.
+// Starts at the last segment that begins with an entry that the index has applied: that entry was
+// flushed, so its place is certain. The superblock may list first entries of later segments that
+// never became durable.
 void LogReplay::choose_start() {
     for (std::size_t i = 1; i < segments_.size(); ++i) {
         const std::uint64_t first_seq = segments_[i].first_seq;
@@ -51,7 +51,8 @@ bool LogReplay::continues(const EntryHeader& header) const {
     return header.epoch < superblock_.epoch;
 }
 
-// The next entry of the chain, and the cursor moves behind it; empty at the end, and it stays.
+// The next entry of the chain; moves the cursor behind it. At the end: nothing, and the cursor
+// stays.
 Task<Result<std::optional<EntryReader::Found>>> LogReplay::step() {
     Cursor at = cursor_;
     auto found = co_await reader_.at(position(at));
@@ -87,7 +88,7 @@ Task<Result<void>> LogReplay::find_end() {
     if (cursor_.seq <= trusted_seq_) {
         const bool is_older = cursor_.seq > recorded_seq_;
         note_damage(trusted_seq_, is_older
-                                      ? "the log ends before what is known of it: an older copy"
+                                      ? "an older copy: the index or the names have later entries"
                                       : "flushed entries of the log are missing");
         co_return Result<void>{};
     }
@@ -104,7 +105,7 @@ Task<Result<void>> LogReplay::look_behind_end() {
         } else if (scanned->flushed_seq >= cursor_.seq) {
             note_damage(scanned->flushed_seq, "flushed entries of the log are damaged");
         }
-        // The entry that is missing may have been the last of its segment.
+        // The missing entry may have been the last of its segment.
         if (!scanned->any && index > cursor_.index) break;
         from_block = 0;
     }
@@ -158,7 +159,7 @@ Task<Result<void>> LogReplay::deliver(ReplayVisitor* visitor) {
     co_return Result<void>{};
 }
 
-// False: it does not count.
+// False: the entry does not count, and the log ends before it.
 Task<Result<bool>> LogReplay::deliver_one(ReplayVisitor* visitor, EntryReader::Found found) const {
     if (found.header.seq <= options_.applied_seq) co_return true;
     if (found.header.seq > trusted_seq_) {
@@ -183,7 +184,7 @@ LogReplay::Outcome LogReplay::outcome() const {
                     .head_block = cursor_.block,
                     .damage = damage_,
                     .damage_reason = damage_reason_};
-    // Behind the head is nothing, whatever the chain went through before an entry did not count.
+    // Segments behind the head are empty, even if entries that do not count were found there.
     for (std::size_t i = outcome.head + 1; i < outcome.segments.size(); ++i) {
         outcome.segments[i].first_seq = 0;
     }

@@ -28,7 +28,8 @@ std::uint64_t LogSpace::capacity_of(std::size_t free_segments) const {
 }
 
 std::uint64_t LogSpace::cleaning_reserve() const {
-    // A segment that was all alive takes its size again, and gives back only what is usable of it.
+    // A segment with only live records may need its full size again, and only its usable part is
+    // freed.
     return limits_.segment_blocks + 2ULL * limits_.entry_blocks_max;
 }
 

@@ -8,20 +8,20 @@
 
 namespace fopd::store {
 
-// Where in a log something lies.
+// A place in a log.
 struct LogPosition {
-    std::uint32_t segment = 0;  // Its number on the disk.
-    std::uint32_t block = 0;    // Within it.
+    std::uint32_t segment = 0;  // The number of the segment on the disk.
+    std::uint32_t block = 0;    // Within the segment.
 
     friend bool operator==(const LogPosition&, const LogPosition&) = default;
 };
 
-// The segments of a log in their order, the place of the next entry among them, and what is
-// promised of the room behind it. Pure.
+// The segments of a log in their order, the place of the next entry, and how much of the room
+// behind it is promised to reservations. Pure.
 //
-// An entry lies in one segment; when it does not fit, the rest of the segment stays unused. So of
-// the room in a segment an entry less one block counts as lost, and the invariant is: what is
-// promised never exceeds capacity(), whatever sizes the entries will have.
+// An entry lies in one segment; if it does not fit, the rest of the segment stays unused. So each
+// segment may waste one block less than the largest entry, and capacity() leaves that out.
+// Invariant: promised() never exceeds capacity(), whatever the sizes of the entries turn out to be.
 class LogSpace {
 public:
     struct Limits {
@@ -30,7 +30,7 @@ public:
     };
     explicit LogSpace(Limits limits);
 
-    // The log's segments, and where it goes on: behind `head_block` blocks of segments[head].
+    // Sets the log's segments and where it continues: behind `head_block` blocks of segments[head].
     void restore(std::vector<LogSegment> segments, std::size_t head, std::uint32_t head_block);
 
     const std::vector<LogSegment>& segments() const { return segments_; }
@@ -38,29 +38,30 @@ public:
     std::uint32_t head_block() const { return head_block_; }
     std::size_t free_count() const { return segments_.size() - head_ - 1; }
 
-    // Blocks of entries that fit for sure, as long as nothing is held.
+    // How many blocks of entries certainly fit while no segment is held.
     std::uint64_t capacity() const { return capacity_of(free_count()); }
     std::uint64_t promised() const { return promised_; }
-    // What only cleaning may be promised: it commits again up to a segment before it frees one.
+    // Room that only cleaning may use: it may commit a whole segment again before it frees one.
     std::uint64_t cleaning_reserve() const;
-    // Enough for one segment that was all alive: it is committed again in few entries, of which
-    // each wastes less than a block.
+    // Room to commit one segment again if all of its records are live: they take few entries, each
+    // of which wastes less than a block.
     std::uint64_t cleaning_least() const { return limits_.segment_blocks * 5ULL / 4; }
-    // What those that add leave, beside the room for cleaning, to those that free. So little is
-    // free when they must wait for it that cleaning has been wanted long since.
+    // Room that commits that add leave to commits that free, apart from that for cleaning. Cleaning
+    // is wanted long before so little is free.
     std::uint64_t freeing_reserve() const {
         return (segments_.size() < kShort ? 1ULL : 2ULL) * limits_.entry_blocks_max;
     }
-    // What can be promised to commits.
+    // How many blocks can be promised to commits.
     std::uint64_t headroom() const;
-    // Too little to go on for long.
+    // Whether the log should soon grow or be cleaned.
     bool low() const { return headroom() < 2ULL * usable(); }
     bool very_low() const { return headroom() < usable(); }
-    // One segment less would not be too little.
+    // Whether the log can spare a segment.
     bool is_ample() const { return headroom() >= 3ULL * usable(); }
-    // What a round of cleaning has to gain: a part of its cost, which is all of the log.
+    // How many blocks a round of cleaning must gain: a part of its cost, which grows with the log.
     std::uint64_t worth_cleaning() const { return segments_.size() * usable() / 16; }
-    // What may be committed again for nothing when the power goes.
+    // After how many blocks cleaned a superblock records cleaned_seq; a crash before repeats that
+    // work.
     std::uint64_t worth_noting() const { return usable() / 8; }
 
     bool fits(std::uint32_t blocks, std::uint64_t left_over) const {
@@ -75,30 +76,30 @@ public:
     };
     struct Wanted {
         std::uint64_t seq = 0;
-        std::uint32_t blocks = 0;  // They were promised.
+        std::uint32_t blocks = 0;  // As promised.
     };
-    // Whether an entry of so many blocks would lie in the segment that is being written.
+    // Whether an entry of so many blocks fits in the current segment.
     bool stays_in_segment(std::uint32_t blocks) const {
         return blocks <= limits_.segment_blocks - head_block_;
     }
-    // The place of the next entry.
+    // Gives the next entry its place.
     Placed place(const Wanted& entry);
 
-    // For something else that is done to segments[index], neither it nor those behind it are
-    // entered until the hold ends; what is promised has room before it, and cleaning has. False
-    // when that is not so. One at a time.
+    // Keeps entries out of segments[index] and those behind it until end_hold(), so that it can be
+    // filled with zeros or removed. False if the promised room and that for cleaning would not fit
+    // before it. One hold at a time.
     bool hold(std::size_t index);
     void end_hold() { held_ = 0; }
     bool is_held() const { return held_ != 0; }
 
     void add(std::uint32_t number) { segments_.push_back({.number = number}); }
-    // Requires: it is not the one being written.
+    // REQUIRES: it is not the segment being written.
     void remove_oldest();
-    // Requires: nothing was written into it, and none is held.
+    // REQUIRES: it has no entries, and no segment is held.
     void remove_newest();
 
 private:
-    static constexpr std::size_t kShort = 8;  // Segments: such a log has little to give away.
+    static constexpr std::size_t kShort = 8;  // Logs with fewer segments keep a smaller reserve.
 
     std::uint64_t usable() const { return limits_.segment_blocks - limits_.entry_blocks_max + 1; }
 

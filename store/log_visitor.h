@@ -9,8 +9,7 @@
 
 namespace fopd::store {
 
-// The records of one entry, as they were read back. The visitor that receives it may use it until
-// its task ends.
+// The records of one entry. Valid until the task of the visitor that receives it ends.
 struct LogEntry {
     std::uint64_t epoch = 0;
     std::uint64_t seq = 0;
@@ -53,7 +52,7 @@ struct LogFault {
 class LogVisitor {
 public:
     virtual ~LogVisitor() = default;
-    // A whole entry, and the block where it lies. An error ends the look. It may suspend.
+    // A whole entry, and the block where it lies. An error ends the walk. May suspend.
     virtual Task<Result<void>> entry(LogEntry entry, std::uint64_t block) = 0;
     virtual void fault(const LogFault& fault) = 0;
 };

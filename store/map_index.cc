@@ -59,7 +59,7 @@ IndexFigures MapIndex::figures() const {
     return {.entry_count = image_.entries.size(), .size_bytes = image_.size_bytes};
 }
 
-// At once, and on the same thread: in the simulated world nobody has to wait for it.
+// Runs at once, on the same thread: nothing waits for it in the simulated world.
 Task<Result<void>> MapIndex::show_all(IndexShow* show) {
     const auto begun = show->begin(image_.applied);
     if (!begun) co_return begun;

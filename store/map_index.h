@@ -12,21 +12,21 @@
 
 namespace fopd::store {
 
-// What a MapIndex has made durable: it outlives a crash of whoever uses it.
+// The durable content of a MapIndex; it outlives a simulated crash.
 struct MapImage {
     std::map<std::string, std::string, std::less<>> entries{};
     std::uint64_t applied = 0;
     std::uint64_t size_bytes = 0;
-    // What every apply() ends with, without having changed anything, as long as it is set.
+    // If set, every apply() fails with it and changes nothing.
     std::optional<Error> refusal{};
-    // An apply() of more changes ends with kNoSpace, as on a full file system.
+    // An apply() with more changes fails with kNoSpace, as on a full file system.
     std::size_t changes_max = SIZE_MAX;
-    std::uint64_t refused_count = 0;  // Calls of apply() that ended so.
+    std::uint64_t refused_count = 0;  // Calls of apply() that failed so.
     bool has_reserve = true;
 };
 
-// The index of the simulated world. A change takes a while, drawn from the seed, and happens at
-// once somewhere in it: whoever crashes meanwhile finds all of it or nothing.
+// The index of the simulated world. A change takes a time drawn from the seed, and happens at one
+// moment in it: a crash leaves all of it or nothing.
 class MapIndex final : public Index {
 public:
     struct World {

@@ -12,14 +12,14 @@ namespace fopd::store {
 
 namespace {
 
-constexpr std::size_t kNameAt = 5;  // Behind the kind and the pool.
+constexpr std::size_t kNameAt = 5;  // After the kind and the pool.
 constexpr std::size_t kTailBytes = 1 + 8 + 16;
 constexpr std::uint32_t kNameLayout = 1;
 constexpr std::size_t kNameHeadBytes = 12;
 
 static_assert(kNameAt + kObjectNameBytesMax + kTailBytes < kIndexKeyBytesMax);
 
-// Keys are ordered as numbers are: the highest byte first.
+// Highest byte first, so that keys are ordered as their numbers.
 template <typename T>
 std::array<std::byte, sizeof(T)> big(T number) {
     std::array<std::byte, sizeof(T)> bytes;
@@ -82,7 +82,7 @@ void NameKey::add_name(NameRef name) {
     add(as_bytes(name.name));
 }
 
-// Up to what no key comes after that has begun so.
+// Fills the key up to the highest possible one that begins with its bytes.
 void NameKey::fill() {
     std::ranges::fill(std::span(bytes_).subspan(size_), std::byte{0xff});
     size_ = bytes_.size();

@@ -12,13 +12,13 @@
 
 namespace fopd::store {
 
-// What an index of names holds, as bytes; docs/formats/names.md has the layouts.
+// Keys and values of an index of names; see docs/formats/names.md.
 
 enum class NameKind : std::uint8_t {
-    kDisk = 'a',   // How much of a disk's log is known.
-    kHead = 'h',   // Which names these are.
-    kClaim = 'n',  // An object that claims a name; of several of one name the owner comes first.
-    kOutranked = 'x',  // The claims again, without those of the owners.
+    kDisk = 'a',       // Up to which entry of a disk's log names are known.
+    kHead = 'h',       // Which shard this is.
+    kClaim = 'n',      // A claim of an object; the owner's is the first of its name.
+    kOutranked = 'x',  // A claim that is not the owner's, again.
 };
 
 struct NameRef {
@@ -26,19 +26,18 @@ struct NameRef {
     std::string_view name{};  // Borrowed.
 };
 
-// kInvalid for what cannot be a name: 1 to 480 bytes, none of them zero. More is asked of those who
-// give names.
+// kInvalid: not 1 to 480 bytes, or one of them is zero. Fops that give names check more.
 Result<void> check_name(std::string_view name);
 
-// Which of so many shards has a name: the same for all times and machines.
+// Selects the shard of a name. It must never change: shards on disks depend on it.
 std::uint64_t hash_name(NameRef name);
 inline std::uint32_t shard_of(NameRef name, std::uint32_t shard_count) {
     return static_cast<std::uint32_t>(hash_name(name) % shard_count);
 }
-// The order in which whoever reserves several names takes them, so that nobody waits in a circle.
+// The order in which several names are reserved, to avoid deadlock.
 bool reserved_before(NameRef a, NameRef b);
 
-// A claim as it lies in an index. Borrowed.
+// A claim as it is stored in an index. Borrowed.
 struct StoredClaim {
     NameRef name{};
     std::uint64_t version = 0;
@@ -49,22 +48,22 @@ struct StoredClaim {
     }
 };
 
-// A key, where it lies.
+// A key, stored in place.
 class NameKey {
 public:
     static NameKey head() { return NameKey(NameKind::kHead); }
     static NameKey disk(const devices::DiskId& disk);
     static NameKey claim(NameKind kind, const NameClaim& claim);
-    // No claim of the name is before, or after, or none that begins so.
+    // The lowest and the highest possible claim of the name, or of names with this prefix.
     static NameKey first_claim(NameRef name);
     static NameKey last_claim(NameRef name);
     static NameKey first_with_prefix(NameKind kind, NameRef prefix);
     static NameKey last_with_prefix(NameKind kind, NameRef prefix);
-    // Behind all claims of the name, and before those of the next.
+    // After all claims of the name and before those of the next one.
     static NameKey behind_name(NameRef name);
     static NameKey first_of(NameKind kind) { return NameKey(kind); }
     static NameKey last_of(NameKind kind);
-    // What comes next after a key. Requires: it is shorter than a key may be.
+    // The next possible key after this one. REQUIRES: it is shorter than a key may be.
     static NameKey behind(Bytes key);
 
     Bytes bytes() const { return std::span(bytes_).first(size_); }
@@ -82,10 +81,10 @@ private:
     std::size_t size_ = 0;
 };
 
-// kCorrupt when the bytes are no such thing.
+// kCorrupt, here and below: the bytes are not a valid entry.
 Result<StoredClaim> read_claim(NameKind kind, IndexEntry entry);
 
-// How a node's names are divided, and which part this is.
+// Into how many shards a node's names are divided, and which of them this is.
 struct NameHead {
     std::uint32_t shard = 0;
     std::uint32_t shard_count = 1;

@@ -13,8 +13,8 @@
 
 namespace fopd::store {
 
-// What an object's record says of its name. Of all objects of a pool that claim the same name the
-// one with the highest version has it; the others were replaced, and go.
+// The name in an object's record. Of all objects of a pool that claim a name the one with the
+// highest version has it; the others were replaced, and are to be removed.
 struct NameClaim {
     std::uint32_t pool = 0;
     std::string name{};
@@ -30,36 +30,37 @@ struct NameChange {
 };
 using NameChanges = std::vector<NameChange>;
 
-// Where the volumes of a node tell which names their objects claim. It only ever hears of what is
-// durable in a log, so it may keep at once whatever it hears. Lives on the volume's reactor;
-// whatever is behind it may live elsewhere.
+// Receives the claims of the objects of a node's volumes. It is told only what is durable in a log,
+// so it may store claims as soon as they come. Lives on the volume's reactor; its implementation
+// may send the claims to other reactors.
 class NameSink {
 public:
     virtual ~NameSink() = default;
 
-    // What keep() was told of a disk when all it was told was last known to be kept; zero for a
-    // disk that is not known.
+    // The `seq` of the last keep() for the disk that the sink still has; zero: the disk is not
+    // known.
     virtual Task<Result<std::uint64_t>> known(devices::DiskId disk) = 0;
-    // Drops all claims of a disk's objects, which will be told again. The disk is not known until
-    // they are kept: a crash leaves no half of them behind that would pass for the whole.
+    // Drops all claims of a disk's objects; the caller tells all of them again. The disk is not
+    // known until keep(), so that after a crash a part of the claims is not taken for all.
     struct Origin {
         devices::DiskId disk;
         Slot slot;
     };
     virtual Task<Result<void>> forget(Origin origin) = 0;
-    // Changes of one disk's objects, which are the caller's until it ends. Those of one object come
-    // in their order; what has been told may be told again.
+    // Receives changes of one disk's objects; `changes` is valid until it ends. Changes of one
+    // object come in their order. A change may be told more than once.
     virtual Task<Result<void>> tell(const NameChanges* changes) = 0;
-    // All that was told of the disk, up to this record of its log, is durable when it ends.
+    // Returns when all changes that were told of the disk are durable, up to entry `seq` of its
+    // log.
     struct Kept {
         devices::DiskId disk;
         std::uint64_t seq;
     };
     virtual Task<Result<void>> keep(Kept kept) = 0;
 
-    // -- to be looked at by those who doubt it --
+    // -- for checks --
 
-    // Where among the claims that are known a look has come to.
+    // A position in a walk over the known claims.
     struct ClaimPlace {
         std::uint32_t part = 0;
         std::optional<NameClaim> behind{};
@@ -67,11 +68,11 @@ public:
     struct ClaimPage {
         std::vector<NameClaim> claims{};  // Of objects of the slot.
         ClaimPlace next{};
-        bool end = false;  // Nothing comes behind them.
+        bool end = false;  // No further claims follow.
     };
-    // Some of what is known of a slot's objects, which may be nothing on the way to the end.
+    // Returns some of the known claims of a slot's objects. A page may be empty before the end.
     virtual Task<Result<ClaimPage>> claims(Slot slot, ClaimPlace from) = 0;
-    // Leaves of the claims, which are the caller's until it ends, those that are not known.
+    // Removes the claims that are known from `claims`, which is valid until it ends.
     virtual Task<Result<void>> leave_unknown(std::vector<NameClaim>* claims) = 0;
 };
 

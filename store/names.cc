@@ -15,7 +15,7 @@ NameRef ref_of(const NameClaim& claim) {
     return {.pool = claim.pool, .name = claim.name};
 }
 
-// What comes first by its key.
+// Whether the claim comes before the other one in the order of keys.
 bool outranks(const NameClaim& claim, const NameOwner& other) {
     if (claim.version != other.version) return claim.version > other.version;
     return claim.fid < other.fid;
@@ -23,7 +23,7 @@ bool outranks(const NameClaim& claim, const NameOwner& other) {
 
 }  // namespace
 
-// Claims between two keys, some of them a turn.
+// A walk over the claims between two keys, a bounded number in a turn.
 struct NameShard::Walk {
     NameKind kind;
     NameKey from;
@@ -38,7 +38,8 @@ struct NameShard::Walk {
     }
 };
 
-// No part knows of the others' names behind what it has looked at.
+// Behind the last name of an unfinished page, that shard may have names that the page lacks; so the
+// merged page ends at the first of these.
 NamePage merge_pages(std::vector<NamePage> pages, std::uint32_t count_max) {
     NamePage merged{.claims = {}, .end = true};
     std::optional<std::string> seen_up_to;
@@ -64,7 +65,7 @@ NamePage merge_pages(std::vector<NamePage> pages, std::uint32_t count_max) {
     return merged;
 }
 
-// -- holds --
+// -- reservations --
 
 ReservedName::ReservedName(ReservedName&& other) noexcept
     : shard_(std::exchange(other.shard_, nullptr)),
@@ -120,7 +121,7 @@ Task<Result<ReservedName>> NameShard::reserve(PoolName name, core::WaitOptions w
     if (!room) co_return std::unexpected(room.error());
     const auto [place, is_free] = holds_.try_emplace(std::move(name), reactor_);
     if (!is_free) {
-        // It is handed on; its place in the table stays where it is meanwhile.
+        // The holder hands the reservation on, and the entry of the table stays.
         const auto handed = co_await place->second.waiters.wait(wait);
         if (!handed) co_return std::unexpected(handed.error());
     }
@@ -144,7 +145,8 @@ Task<Result<ReservedName>> NameShard::reserve_to_leave(PoolName name, core::Wait
         const auto settled = co_await hold->place_->second.settled.wait(wait);
         if (!settled && settled.error().code == Errc::kTimedOut) {
             co_return std::unexpected(
-                Error{.code = Errc::kTimedOut, .context = "what the name replaced is still there"});
+                Error{.code = Errc::kTimedOut,
+                      .context = "an object that the name replaced is not removed yet"});
         }
         if (!settled) co_return std::unexpected(settled.error());
         const Result<void> filled = fill_in(*hold);
@@ -153,9 +155,10 @@ Task<Result<ReservedName>> NameShard::reserve_to_leave(PoolName name, core::Wait
     co_return std::move(*hold);
 }
 
-// The time decides only between claims that did not know of each other: one on a disk that was
-// missing while its name was given again, by a shard that had been made anew. The clock may go
-// back: what is known is never outranked by what was before it.
+// A version is at least the present time. This matters only between claims that did not know of
+// each other, for example when a disk was missing while its name was given to another object by a
+// rebuilt shard. A clock that was set back does no harm: the version is also higher than all known
+// ones.
 Result<void> NameShard::fill_in(ReservedName& hold) {
     const auto owner = look_up(hold.place_->first.ref());
     if (!owner) return std::unexpected(owner.error());
@@ -176,7 +179,7 @@ void NameShard::release(ReservedName::Table::iterator place) {
     if (!place->second.waiters.wake_one()) holds_.erase(place);
 }
 
-// -- looking --
+// -- lookup --
 
 Result<std::optional<NameOwner>> NameShard::find(NameRef name) {
     const Result<void> checked = check(name);
@@ -196,7 +199,7 @@ Result<std::optional<NameOwner>> NameShard::look_up(NameRef name) {
     return NameOwner{.fid = claim->fid, .version = claim->version};
 }
 
-// Whether others than the owner claim a name.
+// Whether other objects than the owner claim the name.
 Result<bool> NameShard::has_rivals(NameRef name) {
     const ReleaseAtEnd release(index_);
     const NameKey from = NameKey::first_claim(name);
@@ -255,7 +258,7 @@ Task<Result<NamePage>> NameShard::walk(Walk* walk) {
     }
 }
 
-// False when the page has what it is to have.
+// False when the page is full.
 Result<bool> NameShard::walk_on(Walk& walk) {
     const ReleaseAtEnd release(index_);
     auto found = index_.at_or_after({.from = walk.from, .to = walk.to});
@@ -299,7 +302,7 @@ void NameShard::look_at_replaced_again() {
     more_replaced_.wake_all();
 }
 
-// -- what the volumes tell --
+// -- changes told by the volumes --
 
 void NameShard::put(Bytes key, Bytes value) {
     index_.put(key, value);
@@ -322,7 +325,8 @@ Result<void> NameShard::apply(const NameChange& change) {
     return change.kind == NameChange::Kind::kMade ? add(claim) : drop(claim);
 }
 
-// What does not come first is marked, so that it is found without a look at all names.
+// A claim that is not the owner's is also stored as kOutranked, so that replaced objects are found
+// without a walk over all names.
 Result<void> NameShard::add(const NameClaim& claim) {
     const auto owner = look_up(ref_of(claim));
     if (!owner) return std::unexpected(owner.error());
@@ -459,25 +463,25 @@ Task<Result<void>> NameShard::leave_unknown(std::vector<NameClaim>* claims) {
     co_return Result<void>{};
 }
 
-// Who is about to change a name is the one to wait, while nothing depends on it.
+// reserve() waits, rather than tell(): no other coroutine depends on it yet.
 Task<Result<void>> NameShard::make_room() {
     const bool is_full = index_.changed_bytes() > options_.overlay_bytes;
     if (!is_full && (keeping_ || index_.changed_bytes() * 2 <= options_.overlay_bytes)) {
         co_return Result<void>{};
     }
     const auto kept = co_await checkpoint();
-    // As long as there is room a failure is for those to report who need it kept.
+    // While there is room a failed checkpoint is left to keep(), which reports it.
     if (!kept && index_.changed_bytes() > options_.overlay_bytes) co_return kept;
     co_return Result<void>{};
 }
 
-// All changes up to now are in the index, durably. Who comes while some are on their way waits for
-// them, and one of those then takes what has come for all.
+// Makes all changes so far durable in the index. Calls that come during a checkpoint wait for it;
+// then one of them makes the next for all.
 Task<Result<void>> NameShard::checkpoint() {
     const std::uint64_t wanted = changed_;
     while (kept_ < wanted) {
         if (keeping_) {
-            // It ends when the index has answered.
+            // Without a deadline: the index answers.
             const core::WaitOptions wait{};
             const auto ended = co_await keeping_ended_.wait(wait);
             if (!ended) co_return ended;

@@ -44,19 +44,20 @@ struct NamePage {
     std::vector<NameClaim> claims;
     bool end = false;  // There are no further claims.
 };
-// A page of all parts' names, of the pages that NameShard::list() gave for the same question.
+// Merges the pages that NameShard::list() of all shards returned for the same listing.
 NamePage merge_pages(std::vector<NamePage> pages, std::uint32_t count_max);
 
 struct NameShardOptions {
     NameHead part{};
-    // What is told may take so much memory before those who reserve names wait for it to be kept;
-    // twice as much before those who tell do.
+    // The memory for claims that are not durable yet. Above half of it reserve() makes
+    // a checkpoint if none is in progress; above all of it reserve() waits for one; above twice of
+    // it tell() does too.
     std::size_t overlay_bytes = 16UL << 20;
 };
 
 class NameShard;
 
-// Nobody else changes who has a name until this is destroyed. It does not outlive its shard.
+// While it exists no other coroutine can reserve the name. It does not outlive its shard.
 class ReservedName {
 public:
     ReservedName(ReservedName&& other) noexcept;
@@ -66,7 +67,8 @@ public:
     ~ReservedName();
 
     const std::optional<NameOwner>& owner() const { return owner_; }
-    // Of a claim that is to have the name: higher than any that was told or given.
+    // The version for a claim that is to own the name: higher than all versions told or given
+    // before.
     std::uint64_t version() const { return version_; }
 
 private:
@@ -74,8 +76,8 @@ private:
     struct State {
         explicit State(core::Reactor& reactor) : waiters(reactor), settled(reactor) {}
         core::WaitQueue waiters;
-        core::WaitQueue settled;  // Of the holder.
-        // What the holder knows, and what it is to write.
+        core::WaitQueue settled;  // For the holder: claims of the name have ended.
+        // The owner that the holder knows, and the version that it will write.
         std::optional<NameOwner> owner{};
         std::uint64_t version = 0;
     };
@@ -88,14 +90,16 @@ private:
     std::uint64_t version_ = 0;
 };
 
-// A node's names, or a part of them: which object has which name. It is an index of what the
-// objects' own records claim, told by the volumes; who changes a name writes that record, under a
-// hold, and nothing else. What is missing here is told again.
+// One shard of a node's names: which object has which name. An index of the claims in the objects'
+// records, as the volumes tell them. To change a name, reserve it and write a record of the object;
+// the shard learns of it when the volume tells the change. Claims that are lost here are told
+// again.
 //
-// The state is the set of all claims, and the owner of a name follows from it: it does not matter
-// in which order, or how often, the disks tell theirs. One rule makes that enough: **a name is
-// given up only when no other object claims it any more** (see reserve_to_leave()). Else an object
-// that was replaced, and is not removed yet, would have the name again after a crash.
+// The state is the set of all claims, and the owner of a name follows from it; so the order in
+// which disks tell their claims, and how often, does not matter. This needs one rule: **the owner's
+// claim ends only when no other object claims the name** (see reserve_to_leave()). Otherwise an
+// object that was replaced and is not removed yet would have the name again: an object A has name
+// n; B replaces it; B is removed; a crash before A is removed; then A would be found as n.
 //
 // Lives on one reactor; others reach it by messages.
 class NameShard final : public NameSink {
@@ -109,12 +113,12 @@ public:
     NameShard(const NameShard&) = delete;
     NameShard& operator=(const NameShard&) = delete;
 
-    // Before anything else. kInvalid: it was made for another part; kCorrupt: it is something else.
-    // An empty index has to take its place.
+    // Called first. kInvalid: the index is of another shard; kCorrupt: it is not an index of names.
+    // In both cases an empty index has to take its place.
     Result<void> open();
 
-    // For all that names a name: kInvalid for what cannot be one. Requires: it is one of this part.
-
+    // This and all functions that take a name: kInvalid if it is not a valid name. REQUIRES: its
+    // hash selects this shard.
     Result<std::optional<NameOwner>> find(NameRef name);
 
     struct Listing {
@@ -123,37 +127,41 @@ public:
         std::string behind{};  // Only names after this one. Empty: all.
         std::uint32_t count_max = 1000;
     };
-    // Names with their owners, by their bytes. Each was there at some time meanwhile. Requires:
-    // they may be more than none.
+    // Names with their owners, in the order of their bytes. Each of them existed at some time
+    // during the call. REQUIRES: count_max > 0.
     Task<Result<NamePage>> list(Listing listing);
 
-    // -- changing who has a name. Under a hold, write the record of the object whose claim it is,
-    //    with the hold's version, or of the one that goes; the volume tells when it is durable.
-    //    Let go after Volume::finish(). Several names: in the order of reserved_before(). --
+    // -- changing the owner of a name --
+    //
+    // Reserve the name; write the record of the object that claims it, with the reservation's
+    // version, or of the object that gives it up; release the reservation after Volume::finish().
+    // Several names are reserved in the order of reserved_before().
 
-    // First come, first served; kTimedOut, kCancelled. As many wait as there are who do.
+    // First come, first served; kTimedOut, kCancelled. The caller bounds the number of waiters.
     Task<Result<ReservedName>> reserve(PoolName name, core::WaitOptions wait);
-    // To take the name away from its owner, by removing it or by giving it another name. Waits too
-    // until what the owner replaced is gone. kNotFound: nobody has the name.
+    // Reserves a name that its owner gives up, because it is removed or renamed. Waits also until
+    // the objects that the owner replaced are removed. kNotFound: no object has the name.
     Task<Result<ReservedName>> reserve_to_leave(PoolName name, core::WaitOptions wait);
 
-    // -- objects that were replaced: somebody removes them. --
+    // -- objects that were replaced, and have to be removed --
 
     struct Replaced {
         std::optional<NameClaim> behind{};
         std::uint32_t count_max = 100;
     };
     Task<Result<NamePage>> replaced(Replaced which);
-    // Ever, and how often they are to be looked at again; who has looked at all of them waits for
-    // more than there were when it began.
+    // Counts replaced objects, and calls of look_at_replaced_again(). Code that removes replaced
+    // objects reads the count, looks at all of them, then waits until the count is higher.
     std::uint64_t replaced_count() const { return replaced_count_; }
     Task<Result<void>> wait_replaced(std::uint64_t known_count, core::WaitOptions wait);
-    // Whoever has the name knew that it was this one's, and took it under a hold of this life. Of
-    // others that is not known: their disk may have been missing then.
+    // Whether the object was replaced under a reservation of this life, whose holder knew it as the
+    // owner. Otherwise the owner may not have known of it, for example because its disk was
+    // missing.
     bool was_replaced_knowingly(const NameClaim& claim) const {
         return knowingly_replaced_.contains(claim.fid);
     }
-    // Some that could not be removed perhaps can be now.
+    // Replaced objects that could not be removed before may be removable now: wakes
+    // wait_replaced().
     void look_at_replaced_again();
 
     // -- NameSink --
@@ -195,10 +203,10 @@ private:
     ReservedName::Table holds_;
     core::WaitQueue more_replaced_;
     std::uint64_t replaced_count_ = 0;
-    std::set<Fid> knowingly_replaced_;  // Of those that are still there.
-    std::uint64_t version_ = 0;         // The highest that was told or given.
+    std::set<Fid> knowingly_replaced_;  // As long as they claim the name.
+    std::uint64_t version_ = 0;         // The highest version told or given.
 
-    // Changes are counted; up to kept_ they are in the index.
+    // Changes are counted; the index has those up to kept_ durably.
     std::uint64_t changed_ = 0;
     std::uint64_t kept_ = 0;
     bool keeping_ = false;

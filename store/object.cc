@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kFidKeyBytes = 17;
 constexpr std::size_t kNumberKeyBytes = 25;
 
-// An older object's head is shorter: it does not say who has changed it.
+// Older objects have a shorter head, without the last writer.
 constexpr std::byte kOldObjectLayout{1};
 constexpr std::byte kObjectLayout{2};
 constexpr std::byte kUploadLayout{1};
@@ -26,7 +26,7 @@ constexpr std::size_t kUploadHeadBytes = 24;
 constexpr std::size_t kExtentHeadBytes = 8;
 constexpr std::size_t kReplyMadeAt = 7;
 constexpr std::uint16_t kModeMax = 0777;
-// A disk has fewer bytes than fit into 64 bits.
+// More blocks than any disk has: its size in bytes fits into 64 bits.
 constexpr std::uint64_t kDiskBlocksMax = std::numeric_limits<std::uint64_t>::max() / 4096;
 
 static_assert(kUploadHeadBytes + kObjectHeadBytes + 2 * kPrincipalBytesMax + kObjectNameBytesMax <=
@@ -34,7 +34,7 @@ static_assert(kUploadHeadBytes + kObjectHeadBytes + 2 * kPrincipalBytesMax + kOb
 static_assert(kExtentHeadBytes + kExtentBlocksMax * sizeof(std::uint32_t) <= kIndexValueBytesMax);
 static_assert(kReplyHeadBytes + kReplyBytesMax <= kIndexValueBytesMax);
 
-// Keys are ordered as numbers are: the highest byte first.
+// Highest byte first, so that keys are ordered as their numbers.
 void put_big(std::byte* at, std::uint64_t number) {
     const std::uint64_t swapped = __builtin_bswap64(number);
     std::memcpy(at, &swapped, sizeof swapped);
@@ -226,7 +226,7 @@ Result<StoredExtent> read_extent(Bytes key, Bytes value) {
         .block = get_little<std::uint64_t>(value, 0),
         .count = static_cast<std::uint32_t>(checksums.size() / sizeof(std::uint32_t)),
         .checksums = checksums};
-    // In this order, so that no sum overflows.
+    // Compared in this order, so that no sum overflows.
     if (extent.count > kExtentBlocksMax || extent.first >= kObjectBlocksMax ||
         extent.end() > kObjectBlocksMax || extent.block >= kDiskBlocksMax ||
         extent.block + extent.count > kDiskBlocksMax) {
@@ -265,7 +265,7 @@ Result<ReplyRecord> read_reply(Bytes key, Bytes value) {
     if (value.size() < kReplyHeadBytes || value.size() > kReplyHeadBytes + kReplyBytesMax) {
         return corrupt("length of a reply in the index");
     }
-    // Seven bytes, and one of what follows, which is shifted out.
+    // Reads seven bytes and one of the next field, which is shifted out.
     const ReplyKey place = *whose;
     whose->request_number =
         get_little<std::uint64_t>(value, 0) << 8 | (place.request_number & 0xff);

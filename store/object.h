@@ -15,25 +15,25 @@
 
 namespace fopd::store {
 
-// What the index of a disk holds, as bytes; docs/formats/index.md has the layouts.
+// Keys and values of a disk's index, as bytes; see docs/formats/index.md.
 
 inline constexpr std::size_t kObjectNameBytesMax = 480;
-// Versions of names are below it, so that there always is a next one.
+// All versions of names are less, so that a next one always exists.
 inline constexpr std::uint64_t kNameVersionEnd = 1ULL << 63;
 inline constexpr std::size_t kPrincipalBytesMax = 64;
-// The kind, whose it is, its place.
+// The kind, the client, the request place.
 inline constexpr std::size_t kReplyKeyBytes = 1 + 15 + 2;
-// The number of its request without its lowest byte, and when it was made.
+// The number of the request without its lowest byte, and when the reply was made.
 inline constexpr std::size_t kReplyHeadBytes = 7 + 8;
 inline constexpr std::size_t kReplyBytesMax = 256;
 
 enum class KeyKind : std::uint8_t {
-    kCleared = 'd',  // Blocks whose extents count no more, and are going.
+    kCleared = 'd',  // A cleared range, whose extents are still to be freed.
     kExtent = 'e',
-    kNames = 'n',  // The newest record that changed a name.
+    kNames = 'n',  // The newest entry of the log that changed a name.
     kObject = 'o',
-    kReply = 'r',   // What was answered to a fop that must not run twice.
-    kUpload = 'u',  // An object that is not one yet.
+    kReply = 'r',   // A recorded reply.
+    kUpload = 'u',  // An object that is still uploaded.
 };
 
 // Identifies the client of a request that is recorded.
@@ -63,23 +63,24 @@ struct Object {
     std::uint32_t pool = 0;
     std::uint16_t mode = 0;  // Nine permission bits.
     LastWriter last_writer{};
-    std::string_view owner{};  // Borrowed, as the other two.
+    std::string_view owner{};  // Borrowed, as are group and name.
     std::string_view group{};
-    std::string_view name{};  // Empty: it has none.
+    std::string_view name{};  // Empty: no name.
     std::uint64_t name_version = 0;
 };
 
 enum class NameRule : std::uint8_t { kReplace, kNoReplace };
 
 struct Upload {
-    Object object{};  // As it will be; size_bytes is what was said to come, or zero.
+    Object object{};  // As it will be when finished; size_bytes is the announced size, or zero.
     NameRule rule = NameRule::kReplace;
     std::uint64_t write_count = 0;
     std::uint64_t written_bytes = 0;
 };
 
-// A request of a client. The lowest ten bits of its number name a place of the client, which has at
-// most one request in each place at a time (fop::kRequestPlaces).
+// Identifies a request of a client that must not run twice. The lowest ten bits of its number are
+// its request place; a client has at most one such request in flight in each place
+// (fop::kRequestPlaces).
 struct ReplyKey {
     ClientId client{};
     std::uint64_t request_number = 0;
@@ -88,7 +89,7 @@ struct ReplyKey {
     friend bool operator==(const ReplyKey&, const ReplyKey&) = default;
 };
 
-// A reply, to be given again when the request comes again.
+// A recorded reply.
 struct ReplyRecord {
     ReplyKey key{};
     // How long the disk had been in service (objects::HomeVolume::service_time()).
@@ -100,29 +101,30 @@ struct ExtentKey {
     Fid fid{};
     std::uint64_t first = 0;
 };
-// Blocks of an object, or of one that is gone.
+// A cleared range of an object, which may be removed already.
 struct Cleared {
     Fid fid{};
     std::uint64_t first = 0;
     std::uint64_t end = 0;
 };
-// A key, where it lies.
+// A key, stored in place.
 class Key {
 public:
     static Key object(Fid fid) { return {KeyKind::kObject, fid.high, fid.low}; }
     static Key upload(Fid fid) { return {KeyKind::kUpload, fid.high, fid.low}; }
-    // By their end, so that it stays the same while they go from the front.
+    // Contains the end of the range, so that the key stays the same while the range is freed from
+    // its front.
     static Key cleared(Fid fid, std::uint64_t end) {
         return {KeyKind::kCleared, fid.high, fid.low, end};
     }
     static Key extent(Fid fid, std::uint64_t first) {
         return {KeyKind::kExtent, fid.high, fid.low, first};
     }
-    // By its place: one reply takes that of the one before it.
+    // Contains the request place, so that a reply replaces the earlier one in its place.
     static Key reply(const ReplyKey& key);
-    // The only one of its kind.
+    // The single key of its kind.
     static Key names();
-    // None of the kind is before, or after.
+    // The lowest and the highest possible key of a kind.
     static Key first_of(KeyKind kind);
     static Key last_of(KeyKind kind);
 
@@ -138,14 +140,14 @@ private:
     std::uint8_t size_;
 };
 
-// kCorrupt when the bytes are no such key, as read_... are for values. Text and bytes are borrowed
-// from what was read.
-Result<Fid> read_fid_key(KeyKind kind, Bytes key);  // Of an object or an upload.
+// kCorrupt, here and from read_object() on: the bytes are not a valid key or value. Text and bytes
+// are borrowed from the argument.
+Result<Fid> read_fid_key(KeyKind kind, Bytes key);  // The kind is kObject or kUpload.
 Result<ExtentKey> read_extent_key(Bytes key);
-// Of its request's number only the place.
+// Sets only the place in request_number.
 Result<ReplyKey> read_reply_key(Bytes key);
 
-// An extent as it lies in the index: its checksums are little endian, at any address.
+// An extent as it is stored in the index; its checksums are little endian, unaligned.
 struct StoredExtent {
     Fid fid{};
     std::uint64_t first = 0;
@@ -154,28 +156,28 @@ struct StoredExtent {
     Bytes checksums{};  // Borrowed.
 
     std::uint64_t end() const { return first + count; }
-    // Those of all blocks but the first `skip`.
+    // The checksums without those of the first `skip` blocks.
     Bytes checksums_from(std::uint32_t skip) const {
         return checksums.subspan(skip * sizeof(std::uint32_t));
     }
-    // Requires: `into` is no longer than what there is from `skip` on.
+    // REQUIRES: `into` is no longer than the number of checksums from `skip` on.
     void copy_checksums(std::uint32_t skip, std::span<std::uint32_t> into) const;
 };
 
 Result<Object> read_object(Bytes value);
 Result<Upload> read_upload(Bytes value);
 Result<StoredExtent> read_extent(Bytes key, Bytes value);
-// Its key alone does not say where it begins: at 0, then.
+// Leaves `first` zero: the key does not contain it.
 Result<Cleared> read_cleared_key(Bytes key);
 Result<Cleared> read_cleared(Bytes key, Bytes value);
 Result<std::uint64_t> read_newest_name(Bytes value);
 Result<ReplyRecord> read_reply(Bytes key, Bytes value);
 
-// A value in the making.
+// The buffer for a value that is being written.
 class ValueBuffer {
 public:
     Bytes bytes() const { return std::span(bytes_).first(size_); }
-    // Its end, longer by so much. Requires: that is no more than a value may have.
+    // Appends so many bytes and returns them. REQUIRES: the value stays within kIndexValueBytesMax.
     std::span<std::byte> grow(std::size_t size_bytes);
     void clear() { size_ = 0; }
 
@@ -184,11 +186,11 @@ private:
     std::size_t size_ = 0;
 };
 
-// Requires: names, replies and extents are no longer than allowed, and numbers within their bounds.
-// What is written is good until the next into the same buffer.
+// REQUIRES: names, replies and extents are no longer than allowed, and numbers within their bounds.
+// The result is valid until the next write into the same buffer.
 Bytes write_object(ValueBuffer& into, const Object& object);
 Bytes write_upload(ValueBuffer& into, const Upload& upload);
-// An extent's checksums are the one and then the other, as they lie in the index.
+// The extent's checksums are `checksums` followed by `more`, as they are stored in the index.
 Bytes write_extent(ValueBuffer& into, std::uint64_t block, Bytes checksums, Bytes more = {});
 Bytes write_cleared(ValueBuffer& into, std::uint64_t first);
 Bytes write_reply(ValueBuffer& into, const ReplyRecord& record);

@@ -70,9 +70,10 @@ public:
     Result<std::uint64_t> newest_name();
     void put_newest_name(std::uint64_t seq);
 
-    // -- extents: they never overlap, and blocks that none covers are a hole. Changes add the
-    // places
-    //    that become free to `freed`. --
+    // -- extents --
+    //
+    // They never overlap; blocks that no extent covers are a hole. Changes add the places that
+    // become free to `freed`.
 
     // The extents of a range of an object, in order, cut to it.
     class Extents {

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kOverlayHeadBytes = 32;
 constexpr std::uint32_t kSlotCount = 32;
-// More than a tree of 2^64 entries is deep.
+// More than the depth of a tree with 2^64 entries.
 constexpr std::size_t kDepthMax = 16;
 
 constexpr std::size_t round_up(std::size_t size_bytes) {
@@ -22,12 +22,12 @@ constexpr std::size_t round_up(std::size_t size_bytes) {
 
 }  // namespace
 
-// The beginning of a key, ordered as keys are, so that most comparisons look nowhere else: its
-// first 31 bytes, zeros behind a shorter one, then its length as far as it fits, all as numbers.
+// The beginning of a key, stored so that most comparisons need not read the key: its first 31
+// bytes, padded with zeros, then its length, as numbers in the order of keys.
 struct Overlay::Head {
     std::array<std::uint64_t, kOverlayHeadBytes / 8> words;
 
-    static constexpr std::size_t kLong = kOverlayHeadBytes;  // The length of what does not fit.
+    static constexpr std::size_t kLong = kOverlayHeadBytes;  // The length of longer keys.
 
     static Head of(Bytes key) {
         std::array<std::byte, kOverlayHeadBytes> bytes{};
@@ -41,7 +41,7 @@ struct Overlay::Head {
     bool is_long() const { return (words.back() & 0xff) == kLong; }
 };
 
-// A key and what became of it: the key, then room for the value.
+// A key, whether it was erased, its value, and the room for a value.
 struct Overlay::Record {
     static constexpr std::uint16_t kErased = 0xffff;
 
@@ -72,9 +72,9 @@ struct Overlay::Sought {
 struct Overlay::Node {
     std::uint32_t count = 0;
     std::array<Head, kSlotCount> heads;
-    std::array<Record*, kSlotCount> records;  // Whose keys these are.
+    std::array<Record*, kSlotCount> records;  // The record of each key.
 
-    // Less than zero when the slot's key comes before the one that is sought.
+    // Less than zero if the slot's key comes before the key sought.
     int compare(std::uint32_t slot, const Sought& sought) const {
         const Head& head = heads[slot];
         for (std::size_t i = 0; i < head.words.size(); ++i) {
@@ -90,7 +90,7 @@ struct Overlay::Node {
         if (order != 0 || rest.size() == sought_rest.size()) return order;
         return rest.size() < sought_rest.size() ? -1 : 1;
     }
-    // The first slot whose key is not before the one sought, or with `above` is behind it.
+    // The first slot whose key is not before the key sought; with `above`, whose key is after it.
     std::uint32_t find(const Sought& sought, bool above) const {
         std::uint32_t low = 0;
         std::uint32_t high = count;
@@ -128,7 +128,7 @@ struct Overlay::Leaf : Node {
     }
 };
 
-// Each child holds the keys from its own on, and the first whatever comes before too.
+// Each child has the keys from its separator on; the first one also has all smaller keys.
 struct Overlay::Inner : Node {
     std::array<Node*, kSlotCount> children;
 
@@ -156,7 +156,7 @@ struct Overlay::Inner : Node {
     }
 };
 
-// The way from the root to a leaf.
+// The path from the root to a leaf.
 struct Overlay::Path {
     struct Step {
         Inner* inner;
@@ -273,8 +273,8 @@ void Overlay::set(Bytes key, const Bytes* value) {
     ++count_;
 }
 
-// A full node is cut in the middle; but one that grows at its end stays full, since then a stream
-// of ascending keys fills every node.
+// A full node is split in the middle; but if the key goes to its end, only the new key moves, so
+// that ascending keys fill every node.
 void Overlay::insert(Path& path, std::uint32_t slot, const Head& head, Record* record) {
     Leaf* const leaf = path.leaf;
     if (leaf->count < kSlotCount) {

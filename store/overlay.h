@@ -7,8 +7,9 @@
 
 namespace fopd::store {
 
-// Memory of one size, kept when it is not needed: overlays take turns with it, so that together
-// they hold what they needed most at one time, and giving all of it back is one step.
+// A pool of memory chunks of one size, which keeps freed chunks. Two overlays that are large in
+// turns share one, so that together they need no more than their largest sum; a whole list of
+// chunks is given back in one step.
 class ChunkPool {
 public:
     static constexpr std::size_t kChunkBytes = 64UL * 1024;
@@ -22,18 +23,19 @@ public:
     ChunkPool& operator=(const ChunkPool&) = delete;
 
     Chunk* take();
-    // A whole list of them.
+    // Returns a linked list of chunks.
     void give_back(Chunk* first, Chunk* last);
 
 private:
     Chunk* free_ = nullptr;
 };
 
-// What has changed, by key: a new value, or that the key is gone. A B-tree that only grows, until
-// it is emptied as a whole. Its memory is chunks, so that what it says of its size is true; a value
-// that is replaced by a longer one leaves its place unused until then.
+// The latest changes by key, each a new value or a removal. A B-tree that only grows until clear().
+// Its nodes and values lie in chunks, so that bytes() is exact; the space of a value that was
+// replaced by a longer one is unused until clear().
 //
-// Not changed, it can be read by several threads. What it lends is good until the next change.
+// While it does not change, several threads may read it. What it lends is valid until the next
+// change.
 class Overlay final : public IndexChanges {
 public:
     explicit Overlay(ChunkPool& chunks);  // The pool outlives it.
@@ -41,7 +43,7 @@ public:
     Overlay(const Overlay&) = delete;
     Overlay& operator=(const Overlay&) = delete;
 
-    // Requires: the limits of index.h.
+    // REQUIRES: the limits of index.h.
     void put(Bytes key, Bytes value);
     void erase(Bytes key);
     void clear();
@@ -51,7 +53,7 @@ public:
     std::size_t bytes() const { return chunk_count_ * ChunkPool::kChunkBytes; }
 
     struct Leaf;
-    // Where a key lies; nowhere when there is none such.
+    // The place of a key; false if there is no such key.
     struct Place {
         const Leaf* leaf = nullptr;
         std::uint32_t slot = 0;
@@ -64,7 +66,7 @@ public:
     Place previous(Place place) const;
     IndexChange at(Place place) const;
 
-    // All of it, in order.
+    // -- IndexChanges: all changes in the order of their keys --
     void rewind() override;
     std::optional<IndexChange> next() override;
 
@@ -84,7 +86,7 @@ private:
     const Leaf* leaf_for(const Sought& sought) const;
 
     ChunkPool& chunks_;
-    ChunkPool::Chunk* newest_chunk_ = nullptr;  // Of a list.
+    ChunkPool::Chunk* newest_chunk_ = nullptr;  // The head of a list.
     ChunkPool::Chunk* oldest_chunk_ = nullptr;
     std::size_t chunk_used_bytes_ = 0;
     std::size_t chunk_count_ = 0;

@@ -4,16 +4,16 @@
 
 namespace fopd::store {
 
-// What a change is for decides how much room it leaves to others, in a log and of the blocks for
-// data. Each purpose leaves room for all those after it, so that whatever is full can be emptied.
+// The purpose of a change decides how much room it leaves to other changes, in the log and in the
+// blocks for data. Each purpose leaves room for those after it, so that a full disk can be emptied.
 enum class Purpose : std::uint8_t {
     kAdding,
-    // Truncates and punches that free more blocks than they write anew. What describes the object
-    // may become more by them: a recorded reply, and an extent for each block written anew.
+    // Truncates and punches that free more blocks than they write. They may add records: a recorded
+    // reply, and an extent for each block written.
     kCutting,
-    // Deletes, the sweep, forgetting recorded replies: they give back what they take.
+    // Removals, the sweep, forgetting of recorded replies: they return all room that they take.
     kFreeing,
-    // What is committed again from the oldest segment of a log.
+    // Live records of the oldest segment of the log.
     kCleaning,
 };
 

@@ -13,11 +13,11 @@ namespace {
 static_assert(std::endian::native == std::endian::little);
 
 constexpr std::size_t kFidBytes = 16;
-// The fid, where it begins in the object and on the disk, and how many blocks are dead.
+// The fid, the first block in the object and on the disk, and the number of dead blocks.
 constexpr std::size_t kExtentRecordHeadBytes = kFidBytes + 8 + 8 + 1;
 constexpr std::size_t kRecordBytesMax = UINT16_MAX;
 
-// A head is the kind, a zero, and the bytes of head and body.
+// The head: the kind, a zero byte, and the size of head and body.
 static_assert(kPutRecordBytesMax <= kRecordBytesMax);
 static_assert(extent_record_bytes(kExtentBlocksMax) <= kRecordBytesMax);
 
@@ -95,7 +95,7 @@ bool parse_remove(Bytes body, Record& record) {
     return true;
 }
 
-// The length of the key, the key, and all the rest is the value.
+// The body: the length of the key, the key, and the value up to the end.
 bool parse_key_value(Bytes body, Record& record) {
     if (body.size() < 2) return false;
     const auto key_bytes = read<std::uint16_t>(body, 0);

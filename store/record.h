@@ -16,34 +16,34 @@
 
 namespace fopd::store {
 
-// What a log says of objects, as bytes; docs/formats/record.md has the layouts. Records follow each
-// other without gaps in the payload of an entry, which has the checksum.
+// The records of the log, as bytes; see docs/formats/record.md. Records follow each other without
+// gaps in the payload of an entry, which has the checksum.
 enum class RecordKind : std::uint8_t {
-    kPut = 1,     // A value of the index: an object, an upload, a reply.
-    kExtent = 2,  // Blocks of an object, and where they are.
-    kPunch = 3,   // Blocks that are a hole now.
-    kRemove = 4,  // An object or an upload that is gone.
-    kCommit = 5,  // An upload that is an object now, and as what.
-    kForget = 6,  // A reply that nobody will ask for again.
-    kClear = 7,   // Blocks that are a hole now; kPunch will say when their places are free.
+    kPut = 1,     // Stores a value of the index: an object, an upload, a reply.
+    kExtent = 2,  // Blocks of an object, where they are on the disk, and their checksums.
+    kPunch = 3,   // Blocks of an object become a hole, and their places free.
+    kRemove = 4,  // An object or an upload is removed.
+    kCommit = 5,  // An upload becomes an object, with this value.
+    kForget = 6,  // A recorded reply is removed.
+    kClear = 7,   // Blocks become a hole; a later kPunch says when their places are free.
 };
 
-// A set of the blocks of an extent, by their distance from its first.
+// A set of blocks of an extent, by their distance from its first block.
 using ExtentBlocks = std::bitset<kExtentBlocksMax>;
 
 struct Record {
     RecordKind kind{};
-    // Of kExtent, kPunch, kClear and kRemove.
+    // Used by kExtent, kPunch, kClear and kRemove.
     Fid fid{};
-    // Of kExtent, kPunch and kClear.
+    // Used by kExtent, kPunch and kClear.
     std::uint64_t first = 0;
     std::uint64_t count = 0;
-    // Of kExtent: `dead` are those of its blocks that are not spoken of, by their distance from
-    // `first`, ascending. Each of the others has a checksum, little endian, at any address.
+    // Used by kExtent. `dead` lists the blocks that the record leaves out, by their distance from
+    // `first`, ascending. Each other block has a checksum, little endian, unaligned.
     std::uint64_t block = 0;
     Bytes dead{};
     Bytes checksums{};
-    // Of kPut, kCommit and kForget.
+    // Used by kPut, kCommit and kForget.
     Bytes key{};
     Bytes value{};
 };
@@ -53,7 +53,7 @@ class ExtentRuns {
 public:
     explicit ExtentRuns(const Record& record);
 
-    // None at the end. Its checksums are good until the next call.
+    // None at the end. The checksums are valid until the next call.
     std::optional<Extent> next();
 
 private:
@@ -66,13 +66,13 @@ private:
     std::array<std::uint32_t, kExtentBlocksMax> checksums_;
 };
 
-// Writes records one behind the other into memory of its own, which it keeps.
+// Appends records to a buffer, whose memory clear() keeps.
 class RecordWriter {
 public:
     void put(Bytes key, Bytes value) { key_value(RecordKind::kPut, key, value); }
     void extent(Fid fid, const Extent& extent);
-    // What is left of a kExtent record: never longer than it was. Requires: some blocks live, and
-    // only such as the record speaks of.
+    // Appends the blocks `live` of a kExtent record; the result is never longer than that record.
+    // REQUIRES: at least one block, and all of them are in the record.
     void rest_of_extent(const Record& record, const ExtentBlocks& live);
     void punch(Fid fid, std::uint64_t first, std::uint64_t count) {
         hole(RecordKind::kPunch, fid, first, count);
@@ -121,8 +121,7 @@ class RecordReader {
 public:
     explicit RecordReader(Bytes payload) : rest_(payload) {}
 
-    // None at the end. kCorrupt for what is no record; keys and values of kPut are looked at by
-    // whoever needs them.
+    // None at the end. kCorrupt: not a record; keys and values of kPut are not checked.
     Result<std::optional<Record>> next();
     // The bytes of the record that next() returned last.
     Bytes bytes() const { return last_; }

@@ -10,8 +10,8 @@ namespace fopd::store {
 
 namespace {
 
-// Of version 2: the key is the kind, the client, the request's number, its highest byte first; the
-// value when the reply was made, and the reply.
+// In version 2 the key is the kind, the client and the request's number, highest byte first; the
+// value is the time at which the reply was made, and the reply.
 constexpr std::size_t kOldKeyBytes = 25;
 constexpr std::size_t kOldNumberAt = 17;
 constexpr std::size_t kOldHeadBytes = 8;
@@ -42,8 +42,8 @@ Result<void> put_reply_in_place(const Record& record, RecordWriter& into) {
 
 }  // namespace
 
-// What forgets a reply is left out: it might be another one that has its place. A reply that stays
-// for that is forgotten in its time.
+// Leaves out kForget records: the place may have another reply by now. A reply that therefore stays
+// is forgotten when it is old enough.
 Result<void> put_replies_in_places(Bytes records, RecordWriter& into) {
     RecordReader reader(records);
     for (;;) {

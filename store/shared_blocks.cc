@@ -6,7 +6,7 @@ namespace fopd::store {
 
 namespace {
 
-// Of a disk that is damaged as a whole only so many places are reported.
+// At most so many places are reported, for a disk that is damaged as a whole.
 constexpr std::size_t kPlacesMax = 4096;
 constexpr std::size_t kHoldersMax = 65'536;
 

@@ -48,7 +48,7 @@ bool all_different(const std::vector<LogSegment>& segments) {
     return std::ranges::adjacent_find(numbers) == numbers.end();
 }
 
-// Those that have entries come first, and their entries follow each other.
+// Segments that have entries come first, and their entries follow each other.
 bool in_order(const std::vector<LogSegment>& segments) {
     for (std::size_t i = 1; i < segments.size(); ++i) {
         const std::uint64_t before = segments[i - 1].first_seq;
@@ -66,7 +66,7 @@ bool come_down(const EarlierFirstSeqs& earlier, std::uint64_t from) {
     return true;
 }
 
-// What holds for every superblock that was ever written.
+// Checks that hold for every superblock ever written.
 bool makes_sense(const Superblock& superblock) {
     const Superblock& s = superblock;
     if (s.generation == 0 || s.epoch == 0 || s.segment_blocks == 0 || s.segments.empty())
@@ -76,7 +76,7 @@ bool makes_sense(const Superblock& superblock) {
     if (!come_down(s.earlier_first_seqs, s.epoch_first_seq)) return false;
     const std::uint64_t tail_seq = s.segments.front().first_seq;
     if (tail_seq == 0 || tail_seq > trusted_end) return false;
-    // Cleaning leaves out the entries up to there.
+    // Cleaning skips the entries up to cleaned_seq.
     if (s.cleaned_seq > s.trusted_seq) return false;
     return all_different(s.segments) && in_order(s.segments);
 }

@@ -7,7 +7,7 @@ namespace fopd::store {
 
 namespace {
 
-// Of two reasons why there is no superblock, the one that says more.
+// Of two errors, the one that says more.
 Error worse(const Error& a, const Error& b) {
     constexpr std::array kWorstFirst{Errc::kIo, Errc::kUnsupported, Errc::kDenied, Errc::kCorrupt};
     for (const Errc code : kWorstFirst) {
@@ -36,7 +36,8 @@ Task<Result<Superblock>> SuperblockCopies::read(LogId disk_id) {
 }
 
 Task<Result<Superblock>> SuperblockCopies::read_copy(unsigned copy, LogId disk_id) {
-    const core::WaitOptions no_limit;  // The disk is being opened; the kernel bounds it.
+    // No deadline: the disk is being opened, and the kernel bounds the time.
+    const core::WaitOptions no_limit;
     const auto read = co_await device_.read(memory_.buffer(), offset_of(copy), no_limit);
     if (!read) co_return std::unexpected(read.error());
     auto parsed = parse_superblock(memory_.span());

@@ -12,8 +12,8 @@ namespace fopd::store {
 
 // The two copies of a disk's superblock. Lives on the device's reactor; one call at a time.
 //
-// After an update both copies say the same, so one that decays hides nothing; and as the second is
-// touched only when the first is durable, a crash leaves one of them whole.
+// After an update both copies have the same content, so one damaged copy loses nothing. The second
+// is written only when the first is durable, so a crash leaves at least one of them whole.
 class SuperblockCopies {
 public:
     static constexpr unsigned kCount = 2;
@@ -21,14 +21,14 @@ public:
     explicit SuperblockCopies(devices::Device& device) : device_(device) {}
     Result<void> allocate();
 
-    // The newest whole one of this disk. kNotFound: there never was one; kDenied: it is another
-    // disk's; kUnsupported, kCorrupt, kIo: as for both copies.
+    // Reads the newest whole superblock of this disk. kNotFound: none was ever written; kDenied: it
+    // is another disk's; kUnsupported, kCorrupt, kIo: neither copy can be used.
     Task<Result<Superblock>> read(LogId disk_id);
     // Where a copy lies on the disk.
     static std::uint64_t block_of(unsigned copy) { return offset_of(copy) / devices::kBlockBytes; }
     // Reads one copy; see read().
     Task<Result<Superblock>> read_copy(unsigned copy, LogId disk_id);
-    // Writes one; it is durable after a flush.
+    // Writes one copy; it is durable after a flush.
     Task<Result<void>> write(unsigned copy, Superblock superblock);
 
 private:

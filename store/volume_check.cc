@@ -490,8 +490,8 @@ Task<Result<void>> VolumeCheck::judge_unowned() {
         if (!wanted) co_return wanted;
     }
     const char* const reason = promised_before_ == 0
-                                   ? "blocks that are in use, and nobody's"
-                                   : "blocks that are nobody's, or given out since long";
+                                   ? "blocks in use without an owner"
+                                   : "blocks without an owner, or allocated long ago and not used";
     for (const Place place : owners_.unowned()) find({.reason = reason, .place = place});
     volume_.watch_space(nullptr);
     co_return Result<void>{};

@@ -23,7 +23,7 @@ bool claims_the_same(const Object& a, const Object& b) {
 
 }  // namespace
 
-// Tells what it is shown.
+// Tells the sink every claim of the objects that it visits.
 class VolumeNames::Teller final : public MapVisitor {
 public:
     explicit Teller(NameSink& sink) : sink_(sink) {}
@@ -69,7 +69,8 @@ Task<Result<std::uint64_t>> VolumeNames::ask() {
     co_return known;
 }
 
-// That they are forgotten is durable before the index goes on: it would pass for one they know.
+// The sink forgets durably before the index changes. Otherwise, after a crash, a sink that has not
+// been told everything might seem to know all names.
 Task<Result<void>> VolumeNames::begin_anew() {
     const NameSink::Origin origin{.disk = disk_, .slot = slot_};
     const auto forgotten = co_await sink_->forget(origin);
@@ -134,7 +135,7 @@ Task<Result<void>> VolumeNames::wait_told(core::CancelSource* cancel) {
 
 Task<Result<void>> VolumeNames::wait_told_up_to(std::uint64_t seq, core::CancelSource* cancel) {
     while (!untold_.empty() && *untold_.begin() <= seq) {
-        // Without a deadline: who has begun something finishes it.
+        // Without a deadline: every change that was begun is finished.
         const core::WaitOptions wait{.cancel = cancel};
         const auto told = co_await told_.wait(wait);
         if (!told) co_return told;

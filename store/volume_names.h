@@ -16,49 +16,53 @@
 
 namespace fopd::store {
 
-// What a volume has to tell of its objects' names, and when. The names are told when they are
-// durable in the log, each change by whoever finishes it; a checkpoint waits for those, and has
-// them kept, before the index may hold what they speak of: a replay will not show it again.
+// Tells a name sink which names the objects of a volume claim. A change of names is told when it is
+// durable in the log, by the coroutine that finishes it. A checkpoint waits for these and lets the
+// sink keep them durably before the index contains their records, because a replay would not show
+// them again.
 //
-// The index notes the newest record that changed a name. Who keeps the names must know as much, or
-// has lost them and is told everything. So it is when the index begins anew: what a replay changes
-// then is not what the log changed. A record that made a claim may have been dropped because a
-// later one ended it, of which who keeps the names has not heard. Lives on the volume's reactor.
+// The index stores the newest entry that changed a name. A sink that does not know all changes up
+// to this entry has lost some; then it forgets the disk, and all claims are told again. The same
+// happens when the index is rebuilt: cleaning may have dropped the record that made a claim, and
+// then the replay does not show that the claim ended. Lives on the volume's reactor.
 class VolumeNames {
 public:
     struct Parts {
         core::Reactor& reactor;
         const LayeredIndex& index;
         ObjectMap& map;
-        NameSink* sink;  // None: nobody wants to know.
+        NameSink* sink;  // Null: names are not told.
     };
     VolumeNames(const Parts& parts, devices::DiskId disk, Slot slot);
 
     // -- opening --
 
-    // What of the log was flushed, as far as the sink knows. Before the replay, which goes on from
-    // what both have then.
+    // Returns the entry up to which the sink has kept names. Entries up to it were durable, so a
+    // log without them is damaged. If the sink has lost names, tells it all claims first. Called
+    // before the replay.
     Task<Result<std::uint64_t>> ask();
 
     // -- changes --
 
-    // Adds what an object's record changes, before the map has it. No object: it goes.
+    // Adds to `changes` how a record that is about to be applied changes the object's name. Null:
+    // the object is removed.
     Result<void> note(Fid fid, const Object* object, NameChanges& changes);
-    // The log has changes of names in this entry. Either tell() or give_up() follows.
+    // This entry of the log has changes of names. Either tell() or give_up() follows.
     void begun(std::uint64_t seq);
-    // Waits until the sink has them. Requires: they are durable.
+    // Waits until the sink has the changes. REQUIRES: they are durable.
     Task<Result<void>> tell(const NameChanges* changes, std::uint64_t seq);
-    // They never will be.
+    // The changes will not become durable.
     void give_up(std::uint64_t seq) { end_untold(seq); }
-    // What a replay shows, which was begun and is durable long since.
+    // Tells changes that a replay shows, which are durable.
     Task<Result<void>> tell_replayed(const NameChanges* changes, std::uint64_t seq);
 
-    // Waits until the sink has all that was begun by now.
+    // Waits until the sink has all changes begun so far.
     Task<Result<void>> wait_told(core::CancelSource* cancel);
-    // Null: nobody wants to know.
+    // Null: names are not told.
     NameSink* sink() const { return sink_; }
 
-    // Waits until all that was begun up to `seq`, and is durable, is kept.
+    // Waits until the sink has made all changes up to entry `seq` durable. REQUIRES: they are
+    // durable in the log.
     Task<Result<void>> keep(std::uint64_t seq, core::CancelSource* cancel);
 
 private:
@@ -75,11 +79,11 @@ private:
     const devices::DiskId disk_;
     const Slot slot_;
 
-    std::multiset<std::uint64_t> untold_;  // The entries of changes that are begun and not told.
+    std::multiset<std::uint64_t> untold_;  // Entries with changes that are begun and not told.
     core::WaitQueue told_;
-    std::optional<Error> failure_;  // Something could not be told: nothing more is kept.
+    std::optional<Error> failure_;  // A change could not be told; keep() then fails.
     std::uint64_t newest_ = 0;      // The newest entry that changed a name.
-    std::uint64_t kept_ = 0;        // What the sink was last told to keep.
+    std::uint64_t kept_ = 0;        // The argument of the last successful keep() of the sink.
 };
 
 }  // namespace fopd::store

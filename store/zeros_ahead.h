@@ -13,10 +13,10 @@
 
 namespace fopd::store {
 
-// Fills the empty segments that data comes to next, on devices that gain by it. It follows the
-// allocator: nothing is written while that gives out nothing, or gives out long pieces, which gain
-// less than the zeros take. A segment is held meanwhile, so that no zeros come to a block that
-// somebody else was given. Lives on the device's reactor.
+// Writes zeros into the empty segments that data reaches next, on devices whose first write to a
+// block is slow. It follows the allocator, and does nothing while no blocks are allocated, or only
+// long runs, for which the zeros cost more than they gain. The segment is held meanwhile, so that
+// nobody is given its blocks. Lives on the device's reactor.
 class ZerosAhead {
 public:
     // All outlive it.
@@ -24,15 +24,15 @@ public:
         core::Reactor& reactor;
         devices::Device& device;
         core::EventSink& events;
-        core::WaitQueue& released;  // Woken when a segment is held no more.
+        core::WaitQueue& released;  // Woken when a hold of a segment has ended.
     };
     ZerosAhead(const Parts& parts, std::uint64_t ahead_bytes);
 
-    // So much was given out, in that segment.
+    // The place was allocated, in this segment.
     void follow(Place place, std::uint32_t segment);
-    // Until it is cancelled; the allocator outlives it.
+    // Runs until it is cancelled. The allocator outlives it.
     Task<void> run(Allocator* space, core::CancelSource* stop);
-    // What is being written is written; the rest is not. Before the cancelling.
+    // Lets writes in flight end and begins no more. Called before `stop` is cancelled.
     void stop() { filler_.stop(); }
 
 private:
@@ -43,9 +43,9 @@ private:
     const std::uint64_t ahead_blocks_;
     core::EventSink& events_;
     HoleFiller filler_;
-    std::uint32_t segment_ = 0;  // Where data was given a place last,
-    std::uint64_t blocks_ = 0;   // so many blocks
-    std::uint64_t pieces_ = 0;   // in so many pieces.
+    std::uint32_t segment_ = 0;  // The segment of the last allocation,
+    std::uint64_t blocks_ = 0;   // how many blocks were allocated in it,
+    std::uint64_t pieces_ = 0;   // and in how many pieces.
     core::WaitQueue moved_;
     core::WaitQueue& released_;
 };

@@ -13,10 +13,11 @@ namespace fopd::fabric {
 
 namespace {
 
-// More than any server grants credits for, with all that may wait there.
+// More than the credits and loans of any server.
 constexpr std::size_t kSlotCount = fop::kRequestPlaces;
 
-// For people. What kind of error one of the operating system is says nothing beside its own words.
+// The text of an error for people. An error of the operating system is described by its errno
+// alone.
 std::string words_of(const Error& error) {
     if (error.os_errno == 0) return describe(error);
     return std::string(error.context) + ": " + std::generic_category().message(error.os_errno);
@@ -26,7 +27,7 @@ std::uint64_t seed_from(core::Entropy& entropy) {
     return entropy.number();
 }
 
-// Visits the bodies that have room for descriptors.
+// Visits the bodies that may have descriptors.
 template <typename Place>
 void place_descriptors(fop::RequestBody& body, Place place) {
     std::visit(
@@ -111,19 +112,19 @@ Task<void> Client::close() {
     closing_ = true;
     disarm();
     if (session_ != nullptr) session_->end(Errc::kClosed, "the client is done");
-    // No deadline: the transport lets go of what was closed.
+    // Without a deadline: the transport releases what was closed.
     while (session_ != nullptr) {
         [[maybe_unused]] const auto woken = co_await state_changed_.wait({});
     }
     fail_all(Error{.code = Errc::kClosed, .context = "client"});
     state_changed_.wake_all();
-    // Who waited for connected() runs once more before the client goes.
+    // Coroutines that waited in connected() run before the client is destroyed.
     co_await host_.reactor().yield();
 }
 
 void Client::on_open(Session& session) {
-    // A server that does not know this client any more, or has started anew, cannot say what has
-    // become of requests it was sent. It answers them again where that does no harm.
+    // A server that no longer knows this client, or is in another life, cannot say what became of
+    // requests sent earlier. Those for which it does no harm are sent again.
     const fop::AcceptHello& accepted = session.accepted();
     const bool remembers =
         session.resumed() && accepted.incarnation == incarnation_ && accepted.locality == locality_;
@@ -150,7 +151,7 @@ void Client::on_open(Session& session) {
                 again.push_back(*each);
             }
         }
-        // Before those that were never sent, so that numbers stay in order.
+        // Sent before the calls that were never sent, so that numbers stay in order.
         while (InCalls* each = lane.waiting.pop_front()) again.push_back(*each);
         while (InCalls* each = again.pop_front()) lane.waiting.push_back(*each);
     }
@@ -169,13 +170,13 @@ bool Client::may_send_again(const Call& call, bool remembers) const {
     return false;
 }
 
-// Calls stay as they are until the session is gone: the server may still be at the memory that was
-// lent to it.
+// Calls stay unchanged until the connection is gone: until then the server may access their memory.
 void Client::on_end(Session&, const Error& error, std::string_view words) {
     ++failures_;
     last_error_ = error;
     last_problem_ = words.empty() ? words_of(error) : std::string(words);
-    // It may have to be another one: the server has fewer after a restart, or this one is full.
+    // kBusy: this locality is full, or does not exist after a restart. The next session may use
+    // another one.
     turned_away_ = false;
     if (error.code == Errc::kBusy) {
         locality_.reset();
@@ -189,7 +190,7 @@ void Client::on_end(Session&, const Error& error, std::string_view words) {
 
 void Client::on_gone(Session&) {
     session_ = nullptr;
-    // What was given up needs no answer any more.
+    // Answers to calls that were given up are not needed any more.
     for (Slot& slot : slots_) {
         if (slot.used && slot.call == nullptr) forget(slot);
     }
@@ -208,7 +209,7 @@ void Client::on_gone(Session&) {
         call.finish(failure(call.why_given_up_));
     }
     if (closing_ || last_error_.code == Errc::kDenied) {
-        // A server does not change its mind because it is asked again.
+        // Asking again would not change the server's mind.
         if (!closing_) refusal_ = last_error_;
         fail_all(last_error_);
     } else {
@@ -227,12 +228,12 @@ void Client::on_bye(Session& session, std::string_view words) {
     leave_if_done(session);
 }
 
-// A server that drains gets no new requests, and the session ends when the last answer is there.
+// A server that drains gets no new requests; the session ends when the last answer has arrived.
 void Client::leave_if_done(Session& session) {
     if (turned_away_ && !has_sent()) session.end(Errc::kBusy, "the server drains");
 }
 
-// What was sent before may have been begun: whether it was is known when there is a session again.
+// Calls that were sent may have started: their outcome is known only in the next session.
 void Client::turn_away() {
     turned_away_ = true;
     core::IntrusiveList<InCalls> unsent;
@@ -248,7 +249,7 @@ void Client::turn_away() {
     }
 }
 
-// Says what the server said to all of them.
+// The answer to calls that were not sent: the server's reason.
 Answer Client::not_taken() const {
     return {.status = fop::Status::kTryAgain, .body = {}, .words = last_problem_};
 }
@@ -281,8 +282,8 @@ void Client::on_turn_end(Session& session) {
     }
 }
 
-// Puts the call into the session's message. False when there is no room for its lane now; the
-// session says when there is.
+// Adds the call to the session's message. False: its lane has no room now; the session reports when
+// it has.
 bool Client::send(Session& session, Call& call) {
     const CallRequest& asked = call.request_;
     if (session.fop_credits(asked.type->lane) == 0) return false;
@@ -315,7 +316,7 @@ bool Client::send(Session& session, Call& call) {
     for (;;) {
         fop::MessageWriter* const message = session.requests(asked.header);
         if (message == nullptr) {
-            // Nobody has heard of its memory yet.
+            // The server has not seen the descriptor yet.
             call.close_memory();
             return false;
         }
@@ -329,7 +330,7 @@ bool Client::send(Session& session, Call& call) {
             if (message->add(request)) break;
         }
         if (was_empty) {
-            // No message will ever hold it.
+            // The request does not fit into any message.
             call.finish(failure(Errc::kInvalid));
             return true;
         }
@@ -359,7 +360,7 @@ void Client::keep_header(const fop::RequestHeader& header) {
 bool Client::on_replies(Session& session, const fop::RepliesView& replies) {
     for (const fop::Reply reply : replies) {
         const std::size_t number = reply.id % kSlotCount;
-        if (number >= slots_.size()) return false;  // An answer to no question.
+        if (number >= slots_.size()) return false;  // No request has this number.
         Slot& slot = slots_[number];
         if (!slot.used || slot.id != reply.id) return false;  // Likewise.
         session.regain_fop_credit(slot.lane);
@@ -404,7 +405,7 @@ bool Client::on_replies(Session& session, const fop::RepliesView& replies) {
     return true;
 }
 
-// Numbers grow, and the oldest call of each list stands first.
+// Numbers grow, and the oldest call of each list is its first.
 void Client::acknowledge(Session& session) {
     std::uint64_t oldest = next_number_ * kSlotCount;
     for (LaneCalls& lane : lanes_) {
@@ -417,7 +418,7 @@ void Client::acknowledge(Session& session) {
     session.acknowledge(oldest);
 }
 
-// The reply, should it still come, finds nobody.
+// Ends the call; a reply that still comes is ignored.
 void Client::forsake(Call& call, Errc why) {
     slots_[call.id_ % kSlotCount].call = nullptr;
     call.id_ = 0;
@@ -428,7 +429,7 @@ void Client::on_let_go(Session& session, std::uint64_t request) {
     const std::size_t number = request % kSlotCount;
     if (number >= slots_.size()) return;
     const Slot& slot = slots_[number];
-    // Of calls without memory, and of those that were answered meanwhile, it says nothing new.
+    // Nothing to do for calls without memory, and for those that were answered meanwhile.
     if (!slot.used || slot.id != request || slot.call == nullptr || !slot.call->given_up_) return;
     forsake(*slot.call, slot.call->why_given_up_);
     leave_if_done(session);
@@ -475,11 +476,12 @@ void Client::Call::on_cancel(core::CancelHook& hook) {
     self.client_.give_up(self, Errc::kCancelled);
 }
 
-// The caller wants its memory back: at once if the server does not have any of it, otherwise when
-// the server has let go of it or has answered. A server that does neither in time may have a
-// transfer under way that no closing of the memory would stop: only the end of the connection does.
+// The caller needs its memory back. If the server has no descriptor of it, the call ends at once;
+// otherwise when the server has released the memory or answered. If the server does neither in
+// time, a transfer may be in flight that closing the memory would not stop: only the end of the
+// connection does.
 void Client::give_up(Call& call, Errc why) {
-    if (call.given_up_) {  // And the server has not let go in time.
+    if (call.given_up_) {  // The server has not released it in time.
         if (open()) {
             session_->end(Errc::kTimedOut,
                           "the server does not let go of memory that was given up");

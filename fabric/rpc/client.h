@@ -82,8 +82,8 @@ public:
     class Call;
 
     Client(SessionHost& host, ClientOptions options);
-    // Requires: close() has returned. In the simulated world, where a process may die at any time,
-    // no call may be pending instead.
+    // REQUIRES: close() has returned. In the simulated world, where a process may end at any time,
+    // it is enough that no call is pending.
     ~Client();
     Client(const Client&) = delete;
     Client& operator=(const Client&) = delete;
@@ -105,7 +105,7 @@ public:
     Call call(const CallRequest& request);
 
     bool open() const { return session_ != nullptr && session_->state() == Session::State::kOpen; }
-    // Requires: open.
+    // REQUIRES: open.
     const Session& session() const { return *session_; }
     const fop::ClientId& id() const { return id_; }
     // The reason why no session is open, as the server or the network gave it.

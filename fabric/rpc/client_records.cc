@@ -9,11 +9,11 @@ namespace fopd::fabric {
 
 namespace {
 
-// Fops of one client that must not run twice, from their arrival until it has the reply.
+// Fops of one client that must not run twice, until the client has the reply.
 constexpr std::size_t kRememberedMax = 1024;
-// Numbers of recorded replies for which an idle client keeps memory.
+// An idle client keeps memory for so many numbers of recorded replies.
 constexpr std::size_t kRecordedKept = 16;
-// What one costs beside the bytes of its reply.
+// What a remembered fop costs beside the bytes of its reply.
 constexpr std::uint64_t kRememberedBytes = 512;
 
 // Whether a principal that has `own` of `of_all` in use may take one more: it may have up to four
@@ -106,7 +106,7 @@ void ClientRecords::set_idle(ClientRecord& client, bool is_idle) {
         --idle_count_;
     }
     if (share.idle_count > 0) by_idle_.insert({share.idle_count, share.name});
-    // Who has most of them gives one up.
+    // The principal with the most idle clients loses one.
     while (idle_count_ > limits_.idle_max) {
         forget(shares_.at(std::prev(by_idle_.end())->second).idle.front());
     }
@@ -125,7 +125,7 @@ void ClientRecords::forget(ClientRecord& client) {
 
 void ClientRecords::forget_old(Instant now) {
     for (auto each = shares_.begin(); each != shares_.end();) {
-        PrincipalShare& share = (each++)->second;  // It goes with its last client.
+        PrincipalShare& share = (each++)->second;  // The share is destroyed with its last client.
         while (share.idle_count > 0) {
             ClientRecord& oldest = share.idle.front();
             if (now - oldest.idle_since_ < limits_.idle_time) break;
@@ -142,7 +142,7 @@ bool ClientRecords::may_remember_more(const PrincipalShare& share) const {
     return may_have_more(share.reply_bytes, reply_bytes_, limits_.reply_bytes_max);
 }
 
-// Its own clients that have no session go before it is refused anything.
+// The principal's own idle clients are forgotten before it is refused anything.
 bool ClientRecords::make_room(PrincipalShare& share) {
     while (!may_remember_more(share) && share.idle_count > 0) forget(share.idle.front());
     return may_remember_more(share);
@@ -193,7 +193,7 @@ bool ClientRecords::may_record(ClientRecord& client, std::uint64_t request) {
 }
 
 void ClientRecords::note_recorded(ClientRecord& client, std::uint64_t request) {
-    if (request < client.acknowledged_before_) return;  // Its client gave it up.
+    if (request < client.acknowledged_before_) return;  // The client gave it up.
     auto& recorded = client.recorded_;
     const auto place = std::ranges::lower_bound(recorded, place_of(request), {}, place_of);
     if (place != recorded.end() && place_of(*place) == place_of(request)) {
@@ -217,7 +217,7 @@ void ClientRecords::acknowledged(ClientRecord& client, std::uint64_t before) {
     std::erase_if(recorded, [&client](std::uint64_t request) {
         return request < client.acknowledged_before_;
     });
-    // Few: what a client has under way all the time stays where it is.
+    // Only a large reduction frees memory, so that normal fluctuation does not.
     if (recorded.capacity() > kRecordedKept && recorded.size() < recorded.capacity() / 4) {
         recorded.shrink_to_fit();
         count_recorded(client);

@@ -50,9 +50,9 @@ struct PrincipalShare {
     std::string name;            // fop::share_name().
     std::uint32_t sessions = 0;  // Includes ended sessions that still hold memory.
     std::uint32_t clients = 0;
-    std::uint64_t reply_bytes = 0;  // Includes the numbers of recorded replies.
+    std::uint64_t reply_bytes = 0;  // Includes the memory for numbers of recorded replies.
     std::uint32_t idle_count = 0;
-    core::IntrusiveList<ClientRecord> idle;  // The longest idle first.
+    core::IntrusiveList<ClientRecord> idle;  // Idle clients, the longest idle first.
 };
 
 // One client of one principal. Exists while the client has a session, or may reconnect for the
@@ -85,7 +85,7 @@ private:
     PrincipalShare& share_;
     std::map<std::uint64_t, RememberedFop> fops_;
     std::vector<std::uint64_t> recorded_;  // In the order of their places.
-    std::uint64_t recorded_bytes_ = 0;     // What of recorded_ counts in the share.
+    std::uint64_t recorded_bytes_ = 0;     // The part of recorded_ that counts in the share.
     std::uint64_t acknowledged_before_ = 0;
     std::uint32_t running_ = 0;  // The number of entries in fops_ without a reply.
     ClientLine* line_ = nullptr;

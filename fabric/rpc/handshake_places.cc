@@ -32,7 +32,8 @@ bool HandshakePlaces::take(std::string_view host, Instant now) {
     }
     const auto known = of_host_.find(host);
     const std::uint32_t own = known == of_host_.end() ? 0 : known->second;
-    // One host alone has half of all places; the next one finds half of the rest.
+    // A host may have as many as are left: one alone gets half of all places, the next one half of
+    // the rest.
     if (own >= limits_.count_max - taken_) return false;
     if (known == of_host_.end()) {
         of_host_.emplace(host, 1);

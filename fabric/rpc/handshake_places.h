@@ -23,8 +23,8 @@ public:
 
     explicit HandshakePlaces(const Limits& limits) : limits_(limits) {}
 
-    // What is counted as one host, of an address text that ends with a port: the address without
-    // it; of an IPv6 address the network, since one host may have all addresses of a /64.
+    // The key under which a peer's host is counted: the address without its port. For IPv6 it is
+    // the network, because one host may have all addresses of a /64.
     static std::string host_of(std::string_view peer);
 
     // Takes a slot. False when the host has used its share, or no slot is free.

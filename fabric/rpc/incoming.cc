@@ -8,8 +8,8 @@ namespace fopd::fabric {
 
 RequestOwner request_owner(std::span<const std::byte, 16> client, fop::AuthKind kind,
                            std::string_view principal) {
-    // Disks have owners of principals without a kind. Every other kind is a byte that no name ends
-    // with, as names have no control characters.
+    // Disks store owners of principals without the kind. Every other kind is a control character,
+    // which no name contains.
     const std::array kinds{static_cast<std::byte>(kind)};
     const bool is_proved = kind == fop::AuthKind::kPrincipal;
     const fop::Hash whole = fop::hash(

@@ -27,33 +27,32 @@ using RequestOwner = std::array<std::byte, 15>;
 RequestOwner request_owner(std::span<const std::byte, 16> client, fop::AuthKind kind,
                            std::string_view principal);
 
-// The other end of a session, as it has proven itself.
+// The client at the other end of a session, as it has proved to be.
 struct Caller {
     std::uint64_t session = 0;
     std::array<std::byte, 16> client{};  // The same on all sessions of a client.
-    // What the principal's name was proved with: without a key, and with the peers', it is only
-    // what the other side calls itself.
+    // How the name was proved. Clients without a key, and peers, only claim their name.
     fop::AuthKind kind = fop::AuthKind::kPrincipal;
     std::string principal{};
-    RequestOwner owner{};               // Of the client, the kind and the name.
-    std::string share{};                // fop::share_name().
-    std::string user{};                 // For whom it acts: itself, unless it may say another.
-    std::vector<std::string> groups{};  // Its own.
+    RequestOwner owner{};  // Of the client, the kind and the name.
+    std::string share{};   // fop::share_name().
+    std::string user{};    // The user for whom it acts: itself, unless it may name another.
+    std::vector<std::string> groups{};  // Of the principal.
     fop::Rights rights{};
     std::string address{};  // For logs.
 };
 
-// A fop from its arrival to its reply. Made and owned by the server side of RPC; all of it lives on
-// one reactor and stays until reply() was called, also when the session ends before. It holds no
-// receive buffer: what it says was copied out of the message.
+// A fop from its arrival to its reply. The server side of RPC makes and owns it. It lives on one
+// reactor and exists until reply() was called, even if the session ends before. It uses no receive
+// buffer: its content was copied out of the message.
 class IncomingFop {
 public:
-    // The payload was compared with its checksum, and the body is that of the type, unless
-    // request().fault says otherwise.
+    // The payload matches its checksum, and the body has the type's form, unless request().fault
+    // says otherwise.
     virtual const fop::Request& request() const = 0;
     virtual const fop::RequestHeader& header() const = 0;
     virtual const Caller& caller() const = 0;
-    // kNever: none.
+    // kNever: it has no deadline.
     virtual Instant deadline() const = 0;
 
     // Cancelled when the client gives the fop up. Also cancelled when the session ends, unless the
@@ -66,28 +65,29 @@ public:
     // not remembered, and a resend of it is a new fop.
     virtual void started() = 0;
 
-    // Moves client memory, from `offset` of what the descriptor opens, into the piece, or a piece
-    // there. Fails by the deadline, the cancel source and the session's end, and as kDenied or
-    // kInvalid when the descriptor is not good for that; the piece is the caller's again when the
-    // wait is over, in any case. The descriptor stays as long as the fop.
+    // Copies client memory, from `offset` in the memory of the descriptor, into a buffer; push()
+    // copies the other way. Fails at the deadline, when the cancel source is cancelled, or when the
+    // session ends; kDenied, kInvalid: the descriptor does not permit it. When it returns, the
+    // buffer is no longer in use, in any case. REQUIRES: the descriptor is part of the fop's
+    // request.
     virtual Task<Result<void>> pull(const fop::SealedDescriptor* source, std::uint64_t offset,
                                     core::Buffer into) = 0;
     virtual Task<Result<void>> push(const fop::SealedDescriptor* target, std::uint64_t offset,
                                     core::Buffer from) = 0;
 
-    // The end of the fop, exactly once; what the reply borrows is copied. Never fails: a client
-    // that is gone does not hear it.
+    // Ends the fop. Called exactly once; the reply is copied. Never fails: if the client is gone,
+    // the reply is dropped or kept.
     virtual void reply(const fop::Reply& reply) = 0;
 
 protected:
     ~IncomingFop() = default;
 };
 
-// Who runs the fops that arrive.
+// Receives the fops that arrive.
 class IncomingUser {
 public:
-    // The fop is the user's until it calls reply(), perhaps within this call. Never refused: the
-    // session's credits bound how many there are.
+    // The user keeps the fop until it calls reply(), which it may do within this call. It must
+    // accept every fop: the credits of sessions limit their number.
     virtual void on_incoming(IncomingFop& fop) = 0;
 
 protected:

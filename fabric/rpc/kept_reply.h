@@ -10,7 +10,7 @@
 
 namespace fopd::fabric {
 
-// A reply that waits until it can be sent, or until its client has it.
+// A copy of a reply that waits to be sent, or until its client has received it.
 struct KeptReply {
     explicit KeptReply(const fop::Reply& reply)
         : id(reply.id),
@@ -40,7 +40,7 @@ struct KeptReply {
     std::vector<std::byte> payload;
     std::optional<std::uint32_t> payload_crc;
     fop::ReplyBody body;
-    std::vector<std::byte> borrowed;  // What the body refers to; it stays there when moved.
+    std::vector<std::byte> borrowed;  // What the body refers to; moving it does not move the bytes.
 };
 
 }  // namespace fopd::fabric

@@ -13,16 +13,16 @@ namespace {
 
 constexpr Duration kSweepInterval = 10s;
 
-// What is not counted of what a fop brings that waits. Enough for one that looks at something.
+// The first bytes of a waiting fop do not count against the loan; enough for a fop that only reads.
 constexpr std::size_t kUncountedBytes = 512;
-// How many fops that are done keep the memory of a large one.
+// How many finished fops keep a large buffer for reuse.
 constexpr std::size_t kLargeKept = 64;
 
 fop::Lane lane_of(const fop::FopType* type) {
     return type != nullptr ? type->lane : fop::Lane::kData;
 }
 
-// What is kept of a request as long as the fop is there.
+// The bytes of a request that are kept as long as its fop exists.
 std::size_t kept_bytes(const fop::RequestHeader& header, const fop::Request& request) {
     return fop::borrowed_bytes(request.body) + header.job.size() + header.pool.size() +
            header.user.size() + request.token.size() + request.payload.size();
@@ -34,7 +34,7 @@ std::uint32_t waiting_bytes(std::size_t kept) {
 
 }  // namespace
 
-// One session of a client, and what it is waiting for. Stays until nothing refers to it.
+// A client's session and its fops. Exists until nothing refers to it.
 class Server::Peer final : public SessionUser, ClientLine {
 public:
     Peer(Server& server, std::string from) : host(std::move(from)), server_(server) {}
@@ -51,19 +51,18 @@ public:
     void on_end(Session& session, const Error& error, std::string_view words) override;
     void on_gone(Session& session) override;
 
-    // Sends it, at the end of this turn if there is room, and copies it if there is none. Its
-    // credit is the client's again with the message, so a client that takes no replies comes to the
-    // end of its credits.
+    // Sends the reply at the end of this turn, or keeps a copy if there is no room. The message
+    // returns the fop's credit, so a client that receives no replies runs out of credits.
     void reply(const fop::Reply& reply, fop::Lane lane) override;
     void leave(Incoming& incoming);
-    // The store may remember it from now on.
+    // From now on the store may have a record of the reply.
     void note_started(const Incoming& incoming);
-    // What has done nothing may come again as if it had never been there.
+    // The fop has changed nothing: a resend of it counts as a new fop.
     void forget(Incoming& incoming);
     void join(Incoming& incoming);
 
-    Session* session = nullptr;  // Null when it has ended.
-    const std::string host;      // Where it came from.
+    Session* session = nullptr;  // Null: the session has ended.
+    const std::string host;      // The host of the peer.
     Caller caller;
     ClientRecord* record = nullptr;
     core::IntrusiveList<Incoming> running;
@@ -84,9 +83,9 @@ private:
     };
 
     Server& server_;
-    PrincipalShare* share_ = nullptr;  // Once it has a place among the sessions.
+    PrincipalShare* share_ = nullptr;  // Set when the session counts in it.
     bool gone_ = false;
-    std::deque<Waiting> backlog_;  // Bounded by the fop credits and loans.
+    std::deque<Waiting> backlog_;  // Limited by the fop credits and loans.
 };
 
 class Server::Incoming final : public IncomingFop, public core::ListNode {
@@ -107,7 +106,7 @@ public:
         end_waiting();
         peer_->note_started(*this);
     }
-    // What neither has started nor is answered when it has arrived waits for its turn.
+    // Called after arrival: a fop that has neither started nor been answered waits for its turn.
     void begin_to_wait();
     Task<Result<void>> pull(const fop::SealedDescriptor* source, std::uint64_t offset,
                             core::Buffer into) override {
@@ -121,7 +120,7 @@ public:
 
     Peer* peer() { return peer_; }
     RememberedFop* remembered = nullptr;
-    const fop::FopType* type = nullptr;  // Null: nobody knows it.
+    const fop::FopType* type = nullptr;  // Null: unknown.
     fop::Lane lane = fop::Lane::kData;
 
 private:
@@ -129,7 +128,7 @@ private:
     Task<Result<void>> transfer(Transfer::Direction direction,
                                 const fop::SealedDescriptor* descriptor, std::uint64_t offset,
                                 core::Buffer piece);
-    // Tells a client that has given the fop up that its memory is its own again.
+    // Tells a client that gave up the fop that its memory is no longer in use.
     void let_go_if_idle();
     template <typename Bytes>
     Bytes keep(Bytes bytes);
@@ -144,10 +143,10 @@ private:
     bool cancelling_ = false;
     bool started_ = false;
     bool waits_ = false;
-    bool is_given_up_ = false;  // By its client: no transfer of it begins any more.
+    bool is_given_up_ = false;  // The client gave it up: no further transfer begins.
     bool replied_ = false;
-    std::uint32_t transfers_ = 0;     // Under way.
-    std::vector<std::byte> storage_;  // What request_ and header_ refer to.
+    std::uint32_t transfers_ = 0;     // In flight.
+    std::vector<std::byte> storage_;  // The memory of request_ and header_.
 };
 
 // -- the server --
@@ -251,7 +250,7 @@ std::vector<UnheardFop> Server::unheard(Duration gone_max) const {
     return list;
 }
 
-// From time to time, while there is anything to forget.
+// A periodic sweep, while there is anything to forget.
 void Server::on_time(core::Timer& timer) {
     auto& self = static_cast<Server&>(timer);
     core::Reactor& reactor = self.host_.reactor();
@@ -308,9 +307,10 @@ void Server::Peer::on_open(Session& opened) {
               .groups = identity.groups,
               .rights = identity.rights,
               .address = opened.peer()};
-    // Of this principal: another one that says the same number is another client.
-    // What came over a session that only the client knows to be lost comes again over this one. If
-    // it ran late all the same, it would undo what its client does after the answer.
+    // The record is the principal's: another principal with the same client id is another client.
+    // This ends an earlier session of the client, which may not be known to be lost yet. Its fops
+    // that have not started are dropped: the client sends them again, and a late run would undo
+    // what the client does after the answer.
     record = &server_.clients_.enter(opened.client_id(), identity, *share_, *this);
     if (!server_.armed()) {
         core::Reactor& reactor = server_.host_.reactor();
@@ -359,7 +359,7 @@ bool Server::Peer::take(Session& session_now, const fop::RequestHeader& header,
         remembered->line = id();
         remembered->lane = lane;
         if (!is_new) {
-            // It came before, over a session that was lost.
+            // It arrived before, over a session that was lost.
             if (remembered->reply) reply(remembered->reply->view(), lane);
             return true;
         }
@@ -368,7 +368,7 @@ bool Server::Peer::take(Session& session_now, const fop::RequestHeader& header,
     incoming.remembered = remembered;
     incoming.begin(*this, header, request, type);
     server_.user_.on_incoming(incoming);
-    if (session != &session_now) return false;  // The fop brought the session to its end.
+    if (session != &session_now) return false;  // The fop has ended the session.
     if (incoming.peer() == this) incoming.begin_to_wait();
     return true;
 }
@@ -378,7 +378,7 @@ void Server::Peer::on_cancelled(Session& session_now, std::uint64_t request) {
     running.for_each([&found, request](Incoming& each) {
         if (each.request().id == request) found = &each;
     });
-    // It was answered, or came over a session that is gone: nothing reaches for memory of this one.
+    // It was answered, or came over an earlier session: no transfer uses memory of this session.
     if (found == nullptr) return session_now.let_go(request);
     if (found->cancelling_ || found->is_given_up_) return;
     found->is_given_up_ = true;
@@ -414,9 +414,9 @@ void Server::Peer::on_end(Session&, const Error&, std::string_view) {
     } else {
         server_.places_.give_back_later(host, now);
     }
-    // Nobody hears the answer. What has started, and only this server knows of, runs to its end all
-    // the same, for the client may ask again; what the store remembers has begun there, or runs
-    // when it is asked again.
+    // No client gets the answer now. Fops that have started and that only this server remembers run
+    // to their end, because the client may ask for the reply again. Others are cancelled: what the
+    // store records either has happened, or happens when the client sends it again.
     std::vector<Incoming*> unheard;
     running.for_each([this, &unheard](Incoming& each) {
         if (!each.started_) forget(each);
@@ -468,14 +468,15 @@ void Server::Peer::reply(const fop::Reply& reply, fop::Lane lane) {
     }
 }
 
-// False when there is no room now.
+// False: there is no room now.
 bool Server::Peer::put(Session& session_now, const fop::Reply& reply, fop::Lane lane) {
     for (;;) {
         fop::MessageWriter* const message = session_now.replies();
         if (message == nullptr) return false;
         if (message->add(reply)) break;
         if (message->empty()) {
-            // The client takes only small messages, and asked for a large payload in one.
+            // The client receives only small messages, but asked for a large payload in the
+            // message.
             const bool added =
                 message->add({.id = reply.id,
                               .status = fop::Status::kTooLarge,
@@ -512,7 +513,7 @@ void Server::Incoming::begin(Peer& peer, const fop::RequestHeader& header,
     SessionHost& host = server_.host_;
     deadline_ = request.timeout.count() > 0 ? after(host.reactor().now(), request.timeout) : kNever;
 
-    // Reserved at once: what is kept refers to it.
+    // Reserved in one step, because the copied body refers to this memory.
     const std::size_t of_body = fop::borrowed_bytes(request.body);
     storage_.clear();
     storage_.reserve(kept_bytes(header, request));

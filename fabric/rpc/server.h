@@ -21,8 +21,8 @@ struct ServerOptions {
     // Identifies this life of the node: differs after each start.
     std::uint64_t incarnation = 0;
     std::uint32_t sessions_max = 20'000;
-    // Connections in the handshake. One that failed counts for as long again as a handshake may
-    // take.
+    // Connections in the handshake. A failed one keeps its place for the longest time that a
+    // handshake may take.
     std::uint32_t handshakes_max = 1024;
     // For how long, and for how many clients without a session, the server remembers requests, so
     // that a client that returns gets its replies.
@@ -65,7 +65,7 @@ struct UnheardFop {
 class Server final : core::Timer {
 public:
     Server(SessionHost& host, IncomingUser& user, const ServerOptions& options);
-    // Requires: the host is closed and every fop has been replied to. Does not hold at the end of a
+    // REQUIRES: the host is closed and every fop has been replied to. Does not hold at the end of a
     // simulated world.
     ~Server();
     Server(const Server&) = delete;

@@ -12,7 +12,8 @@ CreditLoans::Taken CreditLoans::taken_by(const std::string& principal) const {
 bool CreditLoans::take(const std::string& principal, std::uint32_t has, std::uint32_t bytes) {
     if (is_most(has)) return false;
     const Taken own = taken_by(principal);
-    // A principal has no more than are free, a session no more than half of what is left of that.
+    // A principal has no more loans than are free, and a session at most half of what its principal
+    // may still take.
     const std::uint32_t free = limits_.total - taken_.count;
     if (own.count >= free || has >= (free - own.count) / 2) return false;
     if (!take_bytes(principal, bytes)) return false;

@@ -7,13 +7,13 @@
 
 namespace fopd::fabric {
 
-// The loans of a locality: credits that sessions have beyond their own while their fops wait for
-// their turn, so that what a policy holds back does not keep the same client's other fops from
-// being sent. Each is a fop in memory, so there are only so many. The fewer are left, the fewer one
-// principal may have, and one session of it: those that come later find some, too.
+// The loans of a locality. A session whose fops wait for their turn in the scheduler is lent
+// further credits, so that a policy that holds back some fops of a client does not keep it from
+// sending others. A loan may become a fop in memory, so their number is limited. The fewer are
+// left, the fewer one principal, and one session, may have, so that later ones still get some.
 //
-// Each is lent with the bytes that a fop may bring which comes on it. There are only so many, too,
-// of which a principal likewise has no more than are left.
+// With each loan a session also gets bytes for the data of the fop. These are limited in total,
+// too; a principal may have no more than are left.
 class CreditLoans {
 public:
     struct Limits {
@@ -23,16 +23,16 @@ public:
     };
     explicit CreditLoans(const Limits& limits) : limits_(limits) {}
 
-    // Whether a session of that principal that has `has` may have one more, with so many bytes;
-    // then it has it.
+    // Lends one more credit, with so many bytes, to a session of the principal that has `has`
+    // loans. False: it may not have more now.
     [[nodiscard]] bool take(const std::string& principal, std::uint32_t has, std::uint32_t bytes);
-    // Whether no session ever has more than this.
+    // Whether a session can never have more loans than this.
     bool is_most(std::uint32_t has) const { return has >= limits_.of_session; }
     void give_back(const std::string& principal, std::uint32_t count) {
         give_back(principal, &Taken::count, count);
     }
 
-    // Only bytes.
+    // Lends bytes without a credit.
     [[nodiscard]] bool take_bytes(const std::string& principal, std::uint32_t bytes);
     void give_bytes_back(const std::string& principal, std::uint32_t bytes) {
         give_back(principal, &Taken::bytes, bytes);
@@ -53,7 +53,7 @@ private:
 
     const Limits limits_;
     Taken taken_;
-    TakenBy taken_by_;  // Principals that have some.
+    TakenBy taken_by_;  // Principals that have loans or bytes.
 };
 
 }  // namespace fopd::fabric

@@ -21,13 +21,13 @@ struct SendLine final : core::ListNode {
     core::IntrusiveList<Place> waiting;
 };
 
-// The send buffers of a host that one principal's sessions use. A principal may have up to four
-// times as many as are left: one alone has most of them, and the next one always finds some.
+// The send buffers that one principal's sessions use. A principal may use up to four times as many
+// as are left: one that is alone gets most of them, and a later one always finds some.
 struct SendShare {
-    // How many more it may have when so many are left.
+    // How many more the principal may take while `left` are free.
     std::size_t room(std::size_t left) const {
         const std::size_t most = kTimesTheRest * left;
-        // Each one that it takes is one less that is left.
+        // Each buffer taken reduces what is left.
         return held >= most ? 0 : (most - held + kTimesTheRest) / (kTimesTheRest + 1);
     }
     bool waits() const { return for_fops.linked() || for_control.linked(); }

@@ -10,20 +10,20 @@ namespace fopd::fabric {
 
 namespace {
 
-// Messages of one session that the transport has: beyond it the peer does not keep up, and what
-// waits can still be packed together.
+// Messages of one session that the transport may have. With more, the peer does not keep up, and
+// further fops can still be packed together.
 constexpr std::uint32_t kSendsInFlightMax = 16;
-// The last credit is for control: without it a side could not even return credits.
+// The last credit is for control messages: without it a side could not return credits.
 constexpr std::uint32_t kCreditsForFops = 2;
 constexpr std::uint32_t kCreditsForControl = 1;
-// A client that is not told, because it takes no messages, ends the session by itself.
+// Beyond this, a client that takes no messages is not told; its session ends anyway.
 constexpr std::size_t kLetGoMax = 1024;
-// Both sides' counts stay far below; a peer that grants more is out of its mind.
+// Both sides' counts stay far below; a peer that grants more violates the protocol.
 constexpr std::uint32_t kCreditsMax = 1U << 20;
-// What a last message, a refusal say, may take to leave.
+// How long the last message, such as a refusal, may take to leave.
 constexpr Duration kFarewellMax = 1s;
 constexpr Error kTurnedAway{.code = Errc::kBusy, .context = "the server takes no more connections"};
-// No peer is let in that could not take every request or reply without its payload.
+// A peer is accepted only if it can receive every request or reply without payload.
 static_assert(fop::kMessageBytesMin >= fop::kRequestOverheadMax);
 static_assert(fop::kMessageBytesMin >= fop::kReplyOverheadMax);
 static_assert(fop::kMessageBytesMin >= fop::kControlBytesMax);
@@ -52,14 +52,14 @@ Session::Session(SessionHost& host, Role role, std::uint64_t handle, SessionUser
 
 Session::~Session() = default;
 
-// -- what the transport says --
+// -- ConnectionUser --
 
 void Session::on_connected(std::span<const std::byte> answer) {
     if (state_ != State::kConnecting) return;
     state_ = State::kHandshaking;
     last_heard_at_ = host_.reactor_.now();
     if (role_ == Role::kServer) {
-        // The client speaks first, and may have done so.
+        // The client sends first, and its greeting may have arrived already.
         if (greeted_) host_.greetings_.push_back(*this);
         return;
     }
@@ -72,14 +72,15 @@ void Session::on_connected(std::span<const std::byte> answer) {
 }
 
 void Session::on_closed(const Error& reason, std::string_view words) {
-    if (state_ == State::kEnding) return;  // As it would have been anyway.
+    if (state_ == State::kEnding) return;  // The session was ending anyway.
     if (!disbelief_.empty() && state_ != State::kOpen) {
         host_.count_refusal(peer_, disbelief_);
         return fail(reason, words);
     }
     host_.statistics_.lost.add(1);
     note_unfinished("the connection was lost");
-    // An acceptor refuses before it has seen a key: whoever comes, and only for now.
+    // An acceptor refuses before it has seen a key, so its refusal is temporary and not about this
+    // client.
     const bool turned_away = state_ == State::kConnecting && reason.code == Errc::kDenied;
     fail(turned_away ? kTurnedAway : reason, words);
 }
@@ -87,7 +88,7 @@ void Session::on_closed(const Error& reason, std::string_view words) {
 // -- messages in --
 
 void Session::on_message(const fop::Prefix& prefix, std::span<const std::byte> message) {
-    if (state_ == State::kEnding) return;  // It crossed the end on its way.
+    if (state_ == State::kEnding) return;  // The message was in flight when the session ended.
     if (prefix.kind == fop::MessageKind::kHandshake) {
         const bool too_early = role_ == Role::kClient && state_ == State::kConnecting;
         if (state_ != State::kOpen && !too_early) return on_greeting(prefix, message);
@@ -98,7 +99,7 @@ void Session::on_message(const fop::Prefix& prefix, std::span<const std::byte> m
     const bool sealed = state_ == State::kOpen &&
                         fop::same_bytes(fop::mac(*receive_key_, input.prefix, input.envelope).bytes,
                                         fop::read_mac(message));
-    // A message that was sealed and taken before is a repetition, by whoever could listen.
+    // A sealed message that was received before was repeated by someone who listens on the network.
     if (!sealed || prefix.sequence < next_in_) {
         host_.statistics_.unsealed.add(1);
         emit(host_.events_, core::Level::kWarn, "fabric.unsealed_message",
@@ -120,7 +121,7 @@ void Session::on_message(const fop::Prefix& prefix, std::span<const std::byte> m
         host_.statistics_.broken.add(1);
         return end(Errc::kInvalid, "the peer sent a message without a credit");
     }
-    // Its buffer takes the next message as soon as this returns.
+    // Its buffer is free again when this returns.
     message_grant_.done();
     if (prefix.kind != fop::MessageKind::kControl) message_grant_.grow();
     if (!on_opened_message(prefix, message) && state_ == State::kOpen) {
@@ -163,8 +164,8 @@ bool Session::on_opened_message(const fop::Prefix& prefix, std::span<const std::
 bool Session::on_control(const fop::Control& control) {
     if (control.ping != 0) {
         pong_due_ = control.ping;
-        // Nothing but pings since the last one: what it has beyond the first credits serves others
-        // better.
+        // Nothing but pings since the last one: credits beyond the first few are more useful to
+        // others.
         if (statistics_.fops == fops_at_last_ping_) {
             surrender_asked_ = message_grant_.excess();
             if (role_ == Role::kServer) {
@@ -273,7 +274,7 @@ void Session::send(SendBuffer& buffer, std::size_t bytes) {
     connection_->send(buffer);
 }
 
-// Sends complete in order, so what is left was sent after this one.
+// Sends complete in order, so the remaining ones began after this one.
 void Session::on_sent(SendBuffer& buffer) {
     --sends_in_flight_;
     oldest_send_at_ = buffer.sent_at;
@@ -318,7 +319,7 @@ void Session::send_control_if_due() {
                          .surrender_messages = std::exchange(surrender_asked_, std::uint16_t{0}),
                          .surrender_fops = std::exchange(surrender_fops_asked_, std::uint16_t{0})};
     if (const std::uint16_t asked = std::exchange(surrender_due_, std::uint16_t{0}); asked > 0) {
-        // Besides the one for this message two stay: one for fops, one for control.
+        // Besides the credit for this message two stay: one for fops, one for control.
         const std::uint32_t spare = send_credits_ > 3 ? send_credits_ - 3 : 0;
         control.surrendered_messages =
             static_cast<std::uint16_t>(std::min<std::uint32_t>(asked, spare));
@@ -398,8 +399,8 @@ void Session::Deadline::on_time(core::Timer& timer) {
     static_cast<Deadline&>(timer).session.on_deadline();
 }
 
-// One timer for everything that must not last: connecting and handshaking as a whole, a peer's
-// silence, a message that does not leave, transfers that stand still, a farewell.
+// One timer for everything that is limited in time: connecting and handshake together, the silence
+// of the peer, a message that does not leave, transfers without progress, the last message.
 void Session::on_deadline() {
     const Instant now = host_.reactor_.now();
     if (state_ == State::kEnding) {
@@ -409,7 +410,7 @@ void Session::on_deadline() {
     if (state_ != State::kOpen) return on_handshake_deadline();
     const Instant silent_at = after(last_heard_at_, lease_);
     const Instant stuck_at = sends_in_flight_ > 0 ? after(oldest_send_at_, lease_) : kNever;
-    // A peer may talk and yet not let its memory be reached.
+    // A peer may send messages and yet not serve access to its memory.
     const Instant still_at = transfers_in_flight_ > 0 ? after(transfer_moved_at_, lease_) : kNever;
     if (now >= std::min({silent_at, stuck_at, still_at})) {
         host_.statistics_.expired.add(1);
@@ -421,7 +422,7 @@ void Session::on_deadline() {
     }
     Instant next = std::min({silent_at, stuck_at, still_at, after(now, lease_)});
     if (role_ == Role::kClient) {
-        // The server need not ask: who has something to lose does.
+        // Only clients ping: the server has no interest in a session that its client does not use.
         Instant ping_at = after(std::max(last_sent_at_, last_pinged_at_), lease_ / 2);
         if (now >= ping_at) {
             ping_due_ = true;

@@ -159,7 +159,7 @@ public:
     void fop_waits_no_more(std::uint32_t bytes);
     // Whether a fop that came on a loan may wait with so many bytes. False if the waiting fops have
     // used up the bytes of the session's own credits and of its loans, and no more can be lent.
-    // Requires: the session is open.
+    // REQUIRES: the session is open.
     [[nodiscard]] bool may_wait(std::uint32_t bytes);
     void count_fops(std::uint64_t count) { statistics_.fops += count; }
     // Tells the client to send no more requests.

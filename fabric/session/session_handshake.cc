@@ -1,4 +1,4 @@
-// What a session says and hears before it is open.
+// The handshake of a session.
 #include <algorithm>
 
 #include "core/printable.h"
@@ -55,7 +55,7 @@ void Session::on_greeting(const fop::Prefix& prefix, std::span<const std::byte> 
     const auto envelope = fop::read_handshake(message);
     const bool fits = envelope && prefix.sequence == next_in_;
     if (role_ == Role::kClient) {
-        // Only servers that this client has connected to can say anything here.
+        // Only servers that this client has connected to can send this.
         if (!fits) return end(Errc::kInvalid, kMalformed);
         ++next_in_;
         return follow(client_handshake_->consume(*envelope));
@@ -112,7 +112,7 @@ void Session::open() {
     last_heard_at_ = host_.reactor_.now();
     host_.statistics_.sessions.add(1);
     host_.statistics_.opened.add(1);
-    on_deadline();  // From now on it is the lease's.
+    on_deadline();  // From now on the timer watches the lease.
     user_.on_open(*this);
 }
 
@@ -150,7 +150,7 @@ void Session::open_as_client() {
     client_handshake_.reset();
 }
 
-// The peer learns why, if the message still reaches it.
+// The peer learns the reason if the message still reaches it.
 void Session::refuse(const fop::Refusal& refusal) {
     std::string words;
     core::append_printable(words, refusal.words);
@@ -160,7 +160,7 @@ void Session::refuse(const fop::Refusal& refusal) {
     fail(Error{.code = code, .context = "handshake"}, words, leaving);
 }
 
-// A client went before it had proved who it is; one that was refused is logged as that.
+// The client ended before it had proved its identity; a refusal is logged elsewhere.
 void Session::note_unfinished(std::string_view reason) {
     if (role_ != Role::kServer || state_ == State::kOpen) return;
     emit(host_.events_, core::Level::kWarn, "fabric.handshake_ended",

@@ -9,12 +9,12 @@ namespace fopd::fabric {
 
 namespace {
 
-// Pieces the transport works on at a time: of all sessions together, and of one. Enough to keep a
-// link busy; what waits longer can still be withdrawn. The fewer places are left, the fewer a
-// session may have, so that peers that let nothing move cannot take all of them.
+// How many pieces the transport works on at a time, in total. Enough to keep a link busy; pieces
+// that still wait can be withdrawn. The fewer places are free, the fewer a session may take, so
+// that peers whose transfers stand still cannot take all of them.
 constexpr std::uint32_t kTransfersMax = 256;
 constexpr std::uint32_t kTransfersOfOneMax = 16;
-constexpr std::uint32_t kShareOfOne = 8;  // One part in so many of what is free.
+constexpr std::uint32_t kShareOfOne = 8;  // A session may take this part of the free places.
 
 // How long a session that lacks loans waits until others are asked to return unused ones. Asking
 // takes a pass over all sessions.
@@ -29,13 +29,13 @@ constexpr std::size_t kReservedFromControl = 16;
 // A session may have in flight at most one in kShareOfSends of those that its principal may still
 // have: the more peers do not read, the fewer buffers each of them holds.
 constexpr std::size_t kShareOfSends = 2;
-// When none is left, a peer that has taken nothing for this long has to go.
+// When no buffer is left, a peer that has received nothing for this long is disconnected.
 constexpr Duration kPatience = 1s;
 
 // Each may cost system calls.
 constexpr std::uint32_t kSessionEndsPerTurn = 32;
 
-// A handle is a slot and a number nobody can guess, so that a stranger cannot name the session.
+// A handle is a slot and a random number, so that strangers cannot name a session.
 constexpr std::uint64_t slot_of(std::uint64_t handle) {
     return handle & 0xffffffff;
 }
@@ -56,7 +56,7 @@ SessionHost::SessionHost(core::Reactor& reactor, core::EventSink& events, core::
       events_(events),
       entropy_(entropy),
       options_(options),
-      // One buffer is always free for a message of control.
+      // One receive buffer stays free for a control message.
       message_credits_(options.machine.receive_buffer_count - 1),
       fop_credits_(options.fop_credits_total),
       loans_({.total = options.fop_loans_total,
@@ -69,7 +69,7 @@ SessionHost::SessionHost(core::Reactor& reactor, core::EventSink& events, core::
 }
 
 SessionHost::~SessionHost() {
-    // Sessions first: what they have in flight lies in the buffers.
+    // Sessions are destroyed first: their operations in flight use the buffers.
     slots_.clear();
     machine_.reset();
     buffers_.clear();
@@ -79,7 +79,7 @@ SessionHost::~SessionHost() {
 Result<void> SessionHost::open(Transport& transport) {
     ENSURE(machine_ == nullptr);
     const std::size_t bytes = std::size_t{options_.send_buffer_count} * options_.send_buffer_bytes;
-    // Untouched pages cost nothing; the last buffer given back is the first to be used again.
+    // Untouched pages cost nothing; the buffer returned last is used first.
     void* const memory =
         ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return std::unexpected(os_error(errno, "memory to send from"));
@@ -98,13 +98,13 @@ Result<void> SessionHost::open(Transport& transport) {
     for (auto each = buffers_.rbegin(); each != buffers_.rend(); ++each) {
         free_buffers_.push_back(each->get());
     }
-    // Behind the machine: what the machine finds in a turn is answered in it.
+    // Added after the machine, so that messages found in a turn are answered in it.
     reactor_.add_poller(*this);
     return {};
 }
 
 Task<bool> SessionHost::sent(Instant deadline) {
-    co_await reactor_.yield();  // What was said in this turn leaves at its end.
+    co_await reactor_.yield();  // Messages of this turn leave at its end.
     const core::WaitOptions options{.deadline = deadline};
     while (free_buffers_.size() < buffers_.size()) {
         const auto woken = co_await all_sent_.wait(options);
@@ -116,7 +116,7 @@ Task<bool> SessionHost::sent(Instant deadline) {
 Task<void> SessionHost::close() {
     closing_ = true;
     for_each([](Session& session) { session.end(Errc::kClosed, "this side is stopping"); });
-    // No deadline: the transport completes what was closed.
+    // Without a deadline: the transport completes the operations of closed connections.
     while (count_ > 0) {
         [[maybe_unused]] const auto woken = co_await empty_.wait({});
     }
@@ -237,14 +237,14 @@ void SessionHost::on_message(std::span<const std::byte> message) {
 }
 
 void SessionHost::flush() {
-    // Those that ask again while they are called get the next turn.
+    // Sessions that ask again from on_turn_end() get the next turn.
     core::IntrusiveList<InTurnEnd> now;
     while (InTurnEnd* each = turn_end_.pop_front()) now.push_back(*each);
     while (InTurnEnd* each = now.pop_front()) static_cast<Session*>(each)->end_turn();
     answer_greetings();
     start_transfers();
 
-    // When thousands end at once, the rest is for the next turns.
+    // When thousands end at once, the rest is left to the next turns.
     for (std::uint32_t i = 0; i < kSessionEndsPerTurn; ++i) {
         InEnds* const next = ends_.pop_front();
         if (next == nullptr) break;
@@ -305,7 +305,7 @@ bool SessionHost::has_room(Session& session, SendUse use) {
         SendShare& share = *session.send_share_;
         const std::size_t room = share.room(left);
         if (session.sends_in_flight_ >= std::max<std::size_t>(room / kShareOfSends, 1)) {
-            session.wants_room_ = true;  // Its next turn: when one of those it has was sent.
+            session.wants_room_ = true;  // It gets a turn when one of its messages has been sent.
             return false;
         }
         const bool is_for_fops = use == SendUse::kFops;
@@ -323,7 +323,7 @@ bool SessionHost::has_room(Session& session, SendUse use) {
 SendBuffer* SessionHost::take_buffer(Session& session, SendUse use) {
     SendShare* const share = session.send_share_;
     if (std::exchange(session.has_promise_, false)) {
-        --promised_;  // It was its turn, and the buffer counts in its share already.
+        --promised_;  // The buffer counts in its share already.
     } else {
         if (!has_room(session, use)) return nullptr;
         if (share != nullptr) ++share->held;
@@ -364,15 +364,15 @@ void SessionHost::wake_waiting() {
     }
 }
 
-// One at a time: when it has taken its buffer the next one is woken.
+// Wakes one session; when it has taken its buffer the next one is woken.
 void SessionHost::wake_for_control() {
     InControlQueue* const place = want_control_.next(left_for(SendUse::kControl));
     if (place != nullptr) static_cast<Session&>(*place).wants_turn();
 }
 
-// Somebody waits, and a peer takes nothing of what was sent to it: the slowest goes before its
-// lease is over. While some are left for others, it is the slowest of a principal that waits for
-// what its own sessions hold.
+// Ends the session whose peer has received nothing for the longest time, if others wait for
+// buffers. If buffers are left, only sessions of principals that wait because of their own share
+// are considered.
 void SessionHost::end_slowest() {
     const bool lacked = std::exchange(handshake_lacked_, false);
     const bool want_fops = want_buffer_.anybody();
@@ -409,7 +409,8 @@ void SessionHost::answer_greetings() {
     }
 }
 
-// One piece of each session in turn, so that a client with a long queue does not hold up others.
+// Starts one piece of each session in turn, so that a client with a long queue does not delay
+// others.
 void SessionHost::start_transfers() {
     while (transfers_in_flight_ < kTransfersMax) {
         InTransferTurn* const next = transfer_turn_.pop_front();
@@ -417,7 +418,8 @@ void SessionHost::start_transfers() {
         auto& session = static_cast<Session&>(*next);
         const std::uint32_t share = std::clamp((kTransfersMax - transfers_in_flight_) / kShareOfOne,
                                                1U, kTransfersOfOneMax);
-        if (session.transfers_in_flight_ >= share) continue;  // Its next turn: when one has ended.
+        // It gets a turn when a transfer has ended.
+        if (session.transfers_in_flight_ >= share) continue;
         Transfer* const transfer = session.transfers_waiting_.pop_front();
         if (transfer == nullptr) continue;
         ++transfers_in_flight_;

@@ -25,35 +25,36 @@ struct HostOptions {
     MachineOptions machine;
     std::uint32_t send_buffer_count = 512;
     std::uint32_t send_buffer_bytes = 36U << 10;
-    // Messages each peer may have under way here; the first ones cost nobody a buffer. With fewer
-    // than three, an answer to a ping would leave it too few for fops, and need an answer itself.
+    // Messages that each peer may have in flight to this host; these first credits use no shared
+    // buffer. With fewer than three, the answer to a ping would leave too few for fops, and would
+    // itself need an answer.
     std::uint16_t message_credits_floor = 3;
     std::uint16_t message_credits_max = 32;
-    // Fops each client may have here, and all of them together beyond the first few.
+    // Fops that each client may always have in flight here; further ones share the total.
     std::uint16_t fop_credits_floor = 8;
     std::uint16_t fop_credits_max = 64;
     std::uint16_t control_credits = 4;
     std::uint32_t fop_credits_total = 4096;
-    // Fops that may wait for their turn beyond these credits: of a session, and of all together.
+    // Loans: fops that may wait for their turn beyond these credits, for a session and in total.
     std::uint16_t fop_loans_max = 256;
     std::uint32_t fop_loans_total = 8192;
-    // What those may bring, all together, beyond a few hundred bytes each.
+    // The bytes that fops on loans may bring in total, not counting a few hundred bytes of each.
     std::uint32_t fop_loan_bytes_total = 8U << 20;
     std::uint32_t inline_max = 12U << 10;
-    // Fewer only show what sending them together brings.
+    // Less than the default only to measure what sharing a message gains.
     std::uint32_t fops_per_message_max = fop::kFopsMax;
     Duration lease{30s};
     Duration handshake_timeout{5s};
 };
 
-// What a buffer is taken for.
+// The use of a send buffer. Each use leaves buffers to those after it.
 enum class SendUse : std::uint8_t {
     kFops,       // Requests and replies.
-    kControl,    // What keeps a session going: also when fops find no buffer.
-    kHandshake,  // Also when neither of those finds one; without one it ends.
+    kControl,    // Credits, pings and the like, which keep a session alive.
+    kHandshake,  // A handshake that finds no buffer ends.
 };
 
-// A message on its way out, and the writer that puts it together.
+// A message being written or sent.
 struct SendBuffer final : TransferOp {
     SendBuffer(SessionHost& owner, std::span<std::byte> memory, void* registration);
 
@@ -62,22 +63,22 @@ struct SendBuffer final : TransferOp {
     fop::MessageWriter writer;
     fop::MessageKind kind = fop::MessageKind::kControl;
     Session* session = nullptr;
-    SendShare* share = nullptr;  // That it counts against; null: none.
+    SendShare* share = nullptr;  // The share in which it counts; null: none.
     Instant sent_at = kNever;
 };
 
-// What a host has seen, readable from any thread.
+// Counters of a host, readable from any thread.
 struct HostStatistics {
     core::Counter sessions;  // Open now.
-    core::Counter opened;    // Ever.
-    core::Counter refused;   // In the handshake, for whatever reason.
-    core::Counter silent;    // Connections that ended before they said what they want.
-    core::Counter broken;    // Ended because the peer broke the protocol.
-    core::Counter expired;   // Ended by the lease or the handshake's deadline.
-    core::Counter lost;      // Ended by the network or the peer's end.
-    core::Counter garbage;   // Messages that are none, or name no session.
+    core::Counter opened;    // All so far.
+    core::Counter refused;   // In the handshake, for any reason.
+    core::Counter silent;    // Connections that ended without a greeting.
+    core::Counter broken;    // Ended because the peer violated the protocol.
+    core::Counter expired;   // Ended by the lease or the deadline of the handshake.
+    core::Counter lost;      // Ended by the network or the peer.
+    core::Counter garbage;   // Messages that are malformed or name no session.
     core::Counter
-        unsealed;  // Not sealed with the session's key, repeated, or no part of a handshake.
+        unsealed;  // Not sealed with the session's key, repeated, or not part of a handshake.
     core::Counter messages_in;
     core::Counter messages_out;
     core::Counter bytes_in;
@@ -91,23 +92,24 @@ class SessionHost final : MessageUser, core::Poller {
 public:
     SessionHost(core::Reactor& reactor, core::EventSink& events, core::Entropy& entropy,
                 const HostOptions& options);
-    // Requires: closed; in the simulated world, where a process may go at any time, also else.
+    // REQUIRES: closed. Does not hold at the end of a simulated world, where a process may end at
+    // any time.
     ~SessionHost();
     SessionHost(const SessionHost&) = delete;
     SessionHost& operator=(const SessionHost&) = delete;
 
     // Once.
     Result<void> open(Transport& transport);
-    // Waits until what was to be sent has left; false when it has not by the deadline. Awaited by
-    // one coroutine at a time.
+    // Waits until all pending messages have left; false if they have not by the deadline. Awaited
+    // by one coroutine at a time.
     Task<bool> sent(Instant deadline);
-    // Ends what is left of the sessions, waits until the transport holds no memory any more, and
-    // gives everything back. Once.
+    // Ends the remaining sessions, waits until the transport uses none of their memory, and frees
+    // everything. Once.
     Task<void> close();
 
-    // Accepts a connection request; the user hears on_open() or on_end(). `admission` is asked when
-    // the client proves its key, not before: its owner may change it until then. Requires: the
-    // hello was decoded without an error, and the admission keeps its address.
+    // Accepts a request to connect; the outcome is reported by on_open() or on_end(). `admission`
+    // is used when the client proves its key, so its owner may change it until then. REQUIRES: the
+    // hello was decoded without error, and the admission stays at its address.
     struct Accepting {
         fop::ConnectHello hello;
         std::uint16_t locality = 0;
@@ -116,7 +118,7 @@ public:
     };
     Session& accept(std::unique_ptr<ConnectionRequest> request, const Accepting& accepting,
                     SessionUser& user);
-    // Begins a connection, likewise.
+    // Begins a connection; the outcome is reported in the same way.
     struct Connecting {
         Address server;
         fop::ClientId client;
@@ -124,12 +126,12 @@ public:
     };
     Session& connect(const Connecting& connecting, SessionUser& user);
 
-    // Says that somebody was refused before there was a session.
+    // Counts and logs that a peer was refused before it had a session.
     void count_refusal(std::string_view peer, std::string_view reason);
-    // Says that so many connected, never asked for a session, and were ended.
+    // Counts peers that connected, sent nothing and were disconnected.
     void count_silent(std::uint32_t count) { statistics_.silent.add(count); }
 
-    // Every session that is not ending; `visit` may end the one it is called with.
+    // Visits every session that is not ending; `visit` may end the session.
     void for_each(const std::function<void(Session&)>& visit);
 
     core::Reactor& reactor() { return reactor_; }
@@ -140,7 +142,7 @@ public:
     const HostStatistics& statistics() const { return statistics_; }
     // Sessions of any state.
     std::size_t session_count() const { return count_; }
-    // Nothing is held for anybody: no session, and all buffers and credits are back.
+    // True if there is no session and all buffers and credits have been returned.
     bool at_rest() const;
 
 private:
@@ -162,7 +164,7 @@ private:
         static void on_time(core::Timer& timer);
         SessionHost& host;
     };
-    // Runs while sessions wait for buffers.
+    // The timer that runs while sessions wait for buffers.
     struct Shortage final : core::Timer {
         explicit Shortage(SessionHost& owner) : Timer(&on_time), host(owner) {}
         static void on_time(core::Timer& timer) {
@@ -174,11 +176,11 @@ private:
     Session* find(std::uint64_t handle);
     Session& add(Session::Role role, SessionUser& user);
     void bury(Session& session);
-    // The session's principal is known from now on; at a client, all sessions are one principal's.
+    // The session's principal is known now. At a client all sessions belong to one principal.
     void join_share(Session& session);
     void leave_share(Session& session);
-    // Null when there is none for this use, or the session or its principal has its share of those
-    // left: it gets a turn when that has changed.
+    // Null if no buffer is left for this use, or if the session or its principal has its share.
+    // Then the session gets a turn when that has changed.
     SendBuffer* take_buffer(Session& session, SendUse use);
     bool has_room(Session& session, SendUse use);
     void give_back(SendBuffer& buffer);
@@ -188,7 +190,7 @@ private:
     void end_promise(Session& session);
     void wake_waiting();
     void wake_for_control();
-    // Buffers that may be taken for this.
+    // The number of buffers that this use may take.
     std::size_t left_for(SendUse use) const;
     void end_slowest();
     void answer_greetings();
@@ -204,7 +206,7 @@ private:
     std::vector<std::unique_ptr<Session>> slots_;
     std::vector<std::uint32_t> free_slots_;
     std::size_t count_ = 0;
-    // Those whose connection is to be closed, or which nothing holds any more.
+    // Sessions whose connection is to be closed, or that can be destroyed.
     core::IntrusiveList<InEnds> ends_;
 
     CreditPool message_credits_;
@@ -220,7 +222,7 @@ private:
     // sessions that were woken and have not taken theirs yet.
     SendTurns<InBufferQueue> want_buffer_;
     SendTurns<InControlQueue> want_control_;
-    bool handshake_lacked_ = false;  // A handshake ended for want of a buffer.
+    bool handshake_lacked_ = false;  // A handshake ended because it found no buffer.
     std::size_t promised_ = 0;
     Shortage shortage_{*this};
 

@@ -1,4 +1,4 @@
-// What a session may send beside its own credits while fops of it wait for their turn.
+// Loans of a session: credits beyond its own while its fops wait for their turn.
 #include <algorithm>
 #include <utility>
 
@@ -60,7 +60,7 @@ bool Session::may_wait(std::uint32_t bytes) {
     return true;
 }
 
-// Those that are left keep their part of the bytes, and what is used of them.
+// The remaining loans keep their part of the bytes, at least what is used.
 void Session::give_loans_back(std::uint32_t count, std::uint32_t had) {
     host_.loans_.give_back(share_name_, count);
     if (count == 0) return;

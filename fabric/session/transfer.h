@@ -9,8 +9,9 @@ namespace fopd::fabric {
 
 class Session;
 
-// One piece of a transfer from or to memory that a session's peer has opened. Filled in, started at
-// the session, done once; like every TransferOp neither moved nor destroyed in between.
+// One piece of a transfer from or to memory that a session's peer has opened. It is filled in and
+// started at the session, which calls `done` once. Until then it is neither moved nor destroyed,
+// like every TransferOp.
 struct Transfer : TransferOp, core::ListNode {
     enum class Direction : std::uint8_t { kPull, kPush };
     using Done = void (*)(Transfer&);

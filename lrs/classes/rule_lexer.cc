@@ -66,7 +66,7 @@ private:
             }
             if (core::is_control(character->code_point) && left.front() != '\t') {
                 return RuleMistake{.column = column,
-                                   .wrong = "a control character, which nobody sees, stands here",
+                                   .wrong = "an invisible control character is here",
                                    .right = "remove it; blanks and tabs may stand between words"};
             }
             left.remove_prefix(character->size_bytes);

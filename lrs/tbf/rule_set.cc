@@ -14,7 +14,7 @@ const RuleGrammar<Rule> kTbfGrammar{
     .parse = parse_rule,
     .parse_change = parse_change,
     .plain_default = "default * rate=unlimited",
-    .keep_default = "change it to rate=unlimited, then it limits nobody"};
+    .keep_default = "change it to rate=unlimited, which limits nothing"};
 
 const Rule* RuleSet::find(std::uint64_t id) const {
     const auto rule = std::ranges::find(rules_, id, &Rule::id);

@@ -42,7 +42,7 @@ TEST_CASE("core buffer pool: hands out whole pieces and takes them back", "[core
     REQUIRE(pool.free_count() == 4);
 }
 
-TEST_CASE("core buffer pool: who finds it empty waits until its deadline", "[core]") {
+TEST_CASE("core buffer pool: borrowing from an empty pool waits until the deadline", "[core]") {
     VirtualWorld world(2);
     const auto reactor = world.make_reactor();
     BufferPool pool(*reactor);
@@ -56,7 +56,7 @@ TEST_CASE("core buffer pool: who finds it empty waits until its deadline", "[cor
     REQUIRE(pool.free_count() == 2);
 }
 
-TEST_CASE("core buffer pool: a piece given back goes to who waits", "[core]") {
+TEST_CASE("core buffer pool: a returned piece goes to a waiter", "[core]") {
     VirtualWorld world(3);
     const auto reactor = world.make_reactor();
     BufferPool pool(*reactor);
@@ -107,7 +107,7 @@ Task<void> give_back_and_ask(BufferPool* pool, Reactor* reactor, std::vector<int
 
 }  // namespace
 
-TEST_CASE("core buffer pool: who asks later overtakes nobody who waits", "[core]") {
+TEST_CASE("core buffer pool: a later caller does not overtake waiters", "[core]") {
     VirtualWorld world(5);
     const auto reactor = world.make_reactor();
     BufferPool pool(*reactor);

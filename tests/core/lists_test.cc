@@ -41,7 +41,7 @@ TEST_CASE("core intrusive list: first in, first out, and out of the middle", "[c
     REQUIRE(list.empty());
 }
 
-TEST_CASE("core intrusive list: what is inserted stands before the first that is later", "[core]") {
+TEST_CASE("core intrusive list: insert puts an object before the first later one", "[core]") {
     IntrusiveList<Item> list;
     Item one(1);
     Item two(2);
@@ -168,7 +168,7 @@ TEST_CASE("core mailbox: a message that goes away leaves it", "[core]") {
     REQUIRE(other.deliver() == 1);
 }
 
-TEST_CASE("core mailbox: a delivery that throws takes nobody with it", "[core]") {
+TEST_CASE("core mailbox: a delivery that throws loses no other message", "[core]") {
     std::vector<int> log;
     Mailbox mailbox;
     Letter one(&log, 1);

@@ -94,7 +94,7 @@ Task<void> yield_and_note(Reactor* reactor, Log* log, std::string text, int roun
 }
 }  // namespace
 
-TEST_CASE("core reactor: who yields goes behind everyone who is ready", "[core]") {
+TEST_CASE("core reactor: yield goes behind all ready coroutines", "[core]") {
     const Kind kind = any_kind();
     CAPTURE(kind);
     Harness harness(kind);
@@ -109,7 +109,7 @@ TEST_CASE("core reactor: who yields goes behind everyone who is ready", "[core]"
     REQUIRE(log == Log{"a", "b", "c", "a", "b", "c", "a", "b", "c"});
 }
 
-TEST_CASE("core reactor: what is started runs at once, until it waits", "[core]") {
+TEST_CASE("core reactor: a started task runs at once, until it suspends", "[core]") {
     const Kind kind = any_kind();
     CAPTURE(kind);
     Harness harness(kind);
@@ -295,7 +295,7 @@ Task<void> everybody_else(Reactor* reactor, int fd, bool* done) {
 }
 }  // namespace
 
-TEST_CASE("core reactor: a loop that asks maybe_yield starves nobody", "[core]") {
+TEST_CASE("core reactor: a loop with maybe_yield lets other coroutines run", "[core]") {
     const Kind kind = real_kind();  // In the virtual world time stands still while anybody runs.
     CAPTURE(kind);
     Harness harness(kind);
@@ -852,7 +852,7 @@ Task<void> write_later(Reactor* reactor, int fd) {
 }
 }  // namespace
 
-TEST_CASE("core reactor: poll sees what is there and what comes", "[core]") {
+TEST_CASE("core reactor: poll sees present and later events", "[core]") {
     const Kind kind = real_kind();
     const std::string what = GENERATE("pipe", "socket", "eventfd");
     const bool before = GENERATE(true, false);

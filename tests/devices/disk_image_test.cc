@@ -189,8 +189,7 @@ TEST_CASE("devices disk image: discarded blocks are poisoned, also when a crash 
     }
 }
 
-TEST_CASE("devices disk image: blocks that nobody needs are poisoned, whatever a crash keeps",
-          "[devices]") {
+TEST_CASE("devices disk image: unneeded blocks are poisoned, whatever a crash keeps", "[devices]") {
     DiskImage image(8 * kBlockBytes);
     write(image, 0, Blocks(2, 0x11));
     image.flush(image.flush_point());

@@ -78,7 +78,7 @@ TEST_CASE("devices disk: a file that is there keeps its size and its content", "
     REQUIRE(into.span().front() == std::byte{'x'});
 }
 
-TEST_CASE("devices disk: what is no disk is refused, with the reason", "[devices]") {
+TEST_CASE("devices disk: a file that is not a disk is refused with the reason", "[devices]") {
     TempDir directory;
     Machine machine(Kind::kUring);
     make_file(directory / "empty", 0);
@@ -175,7 +175,8 @@ TEST_CASE("devices disk: a file that was cut off under it is an error, not a wai
     REQUIRE(machine.read(*disk, into, 4 * kBlockBytes).error().code == Errc::kIo);
 }
 
-TEST_CASE("devices disk: closing waits for what is under way, and refuses the rest", "[devices]") {
+TEST_CASE("devices disk: closing waits for operations in flight and refuses later ones",
+          "[devices]") {
     TempDir directory;
     Machine machine(Kind::kUring);
     const auto disk = machine.make_disk({.path = directory / "disk", .create_bytes = kBytes});

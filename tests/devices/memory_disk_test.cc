@@ -139,7 +139,7 @@ TEST_CASE("devices memory disk: a bit may be wrong once, or for good", "[devices
     REQUIRE(stage.content(0, 1).count(0x11) == kBlockBytes - 1);
 }
 
-TEST_CASE("devices memory disk: what is below it may be full", "[devices]") {
+TEST_CASE("devices memory disk: a write to a hole may find no space", "[devices]") {
     Stage stage;
     REQUIRE(stage.write(Blocks(1, 0x11), 0).has_value());
     stage.disk->faults().no_space_for_holes = true;

@@ -17,7 +17,7 @@ TEST_CASE("fabric address: is read and written the same", "[fabric]") {
     REQUIRE(format_address(*address) == text);
 }
 
-TEST_CASE("fabric address: says what is wrong with one", "[fabric]") {
+TEST_CASE("fabric address: a parse error has the reason", "[fabric]") {
     const auto [text, why] = GENERATE(table<std::string, std::string>({
         {"127.0.0.1:31470", "write tcp://HOST:PORT"},
         {"http://a:1", "schemes are tcp://, verbs:// and mem://"},

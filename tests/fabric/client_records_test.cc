@@ -93,8 +93,7 @@ TEST_CASE("fabric clients: one principal has four fifths of the sessions, and th
     REQUIRE(records.take_session(identity_of("bob")) != nullptr);
 }
 
-TEST_CASE("fabric clients: who takes names at will is one as long as nothing proves them",
-          "[fabric]") {
+TEST_CASE("fabric clients: unproved names share one principal's share", "[fabric]") {
     ClientRecords records(kLimits);
     for (const auto kind : {fop::AuthKind::kNone, fop::AuthKind::kPeer}) {
         CAPTURE(kind);
@@ -130,8 +129,7 @@ TEST_CASE("fabric clients: one principal's many do not make another's be forgott
     REQUIRE(records.size() == 0);
 }
 
-TEST_CASE("fabric clients: what is remembered for one principal takes no room from another",
-          "[fabric]") {
+TEST_CASE("fabric clients: replies kept for one principal take no room from another", "[fabric]") {
     ClientRecords records(kLimits);
     Visitor of_ann;
     of_ann.come(records, 1, "ann");
@@ -198,7 +196,7 @@ TEST_CASE("fabric clients: the numbers of recorded replies count in the principa
     CHECK(records.may_record(*of_ann.back().client, 5));
 }
 
-TEST_CASE("fabric clients: who proves no name is another owner of requests than its principal",
+TEST_CASE("fabric clients: a client without a key and the principal it names are different owners",
           "[fabric]") {
     const fop::ClientId client = client_id(7);
     const RequestOwner ann = request_owner(client, fop::AuthKind::kPrincipal, "ann");
@@ -230,7 +228,8 @@ TEST_CASE("fabric clients: what did not begin leaves nothing, what ran is rememb
     REQUIRE(of_ann.share->reply_bytes == 0);
 }
 
-TEST_CASE("fabric clients: a reply goes to who asked last, and to nobody who did not", "[fabric]") {
+TEST_CASE("fabric clients: a reply goes to the session that asked last, and to no other",
+          "[fabric]") {
     ClientRecords records(kLimits);
     Visitor first;
     first.come(records, 1, "ann");

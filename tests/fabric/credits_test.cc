@@ -27,7 +27,7 @@ TEST_CASE("fabric credits: a peer that uses what it has is given more, up to the
     REQUIRE(pool.free() == 100 - 14);
 }
 
-TEST_CASE("fabric credits: who sends without a credit is found out", "[fabric]") {
+TEST_CASE("fabric credits: a message without a credit is detected", "[fabric]") {
     CreditPool pool(0);
     CreditGrant grant(pool, 1, 16);
 
@@ -49,7 +49,7 @@ TEST_CASE("fabric credits: a reply returns the credit without saying so", "[fabr
     REQUIRE_FALSE(grant.use());
 }
 
-TEST_CASE("fabric credits: an idle peer gives up what is above the floor, and no more",
+TEST_CASE("fabric credits: an idle peer gives up the credits above the floor, and no more",
           "[fabric]") {
     CreditPool pool(30);
     CreditGrant grant(pool, 2, 32);

@@ -143,7 +143,7 @@ TEST_CASE("fabric mem network: a stalled link passes nothing until then", "[fabr
 
 // -- what does not pass --
 
-TEST_CASE("fabric mem network: a partition tells nobody, and heals without loss", "[fabric]") {
+TEST_CASE("fabric mem network: a partition is silent, and heals without loss", "[fabric]") {
     Town town;
     Process& b = town.add_server("b");
     Process& a = town.add("a");
@@ -316,7 +316,7 @@ TEST_CASE("fabric mem network: a connect waits for its link", "[fabric]") {
     REQUIRE(server.connected);
 }
 
-TEST_CASE("fabric mem network: that nobody listens is learnt over the network", "[fabric]") {
+TEST_CASE("fabric mem network: a missing listener is reported over the network", "[fabric]") {
     Town town(11, kTenMs);
     Process& a = town.add("a");
     const Instant begin = town.world().now();
@@ -328,7 +328,8 @@ TEST_CASE("fabric mem network: that nobody listens is learnt over the network", 
     REQUIRE(town.world().now() - begin == 20ms);
 }
 
-TEST_CASE("fabric mem network: that nobody listens is not learnt without it", "[fabric]") {
+TEST_CASE("fabric mem network: a missing listener is not reported while the link is blocked",
+          "[fabric]") {
     const MemRoute blocked = GENERATE(kThere, kBack);
     CAPTURE(blocked.from);
     Town town;
@@ -344,7 +345,8 @@ TEST_CASE("fabric mem network: that nobody listens is not learnt without it", "[
     REQUIRE(client.closed == Errc::kNotFound);
 }
 
-TEST_CASE("fabric mem network: a request reaches who listens when the link heals", "[fabric]") {
+TEST_CASE("fabric mem network: a request reaches an acceptor that listens when the link heals",
+          "[fabric]") {
     Town town;
     Process& first = town.add_server("b");
     Process& a = town.add("a");
@@ -383,7 +385,8 @@ TEST_CASE("fabric mem network: a lost link ends its connections at both sides", 
     REQUIRE_FALSE(other.server.closed.has_value());
 }
 
-TEST_CASE("fabric mem network: who was not told of a loss learns it by sending", "[fabric]") {
+TEST_CASE("fabric mem network: a side that was not told of a loss notices it by sending",
+          "[fabric]") {
     Town town;
     Process& b = town.add_server("b");
     Process& a = town.add("a");
@@ -430,7 +433,7 @@ TEST_CASE("fabric mem network: peers see a crash after the network's delay", "[f
                                 [](const Op& op) { return op.failed_with(Errc::kClosed); }));
 }
 
-TEST_CASE("fabric mem network: who comes after a crash takes its place", "[fabric]") {
+TEST_CASE("fabric mem network: a new process takes the address of a crashed one", "[fabric]") {
     Town town;
     Process& a = town.add("a");
     for (int life = 0; life < 10; ++life) {
@@ -457,7 +460,7 @@ TEST_CASE("fabric mem network: a client that crashed while connecting is missed"
     REQUIRE(server.closed == Errc::kClosed);
 }
 
-TEST_CASE("fabric mem network: who crashes just after accepting is missed", "[fabric]") {
+TEST_CASE("fabric mem network: a crash just after accepting is noticed", "[fabric]") {
     Town town;
     Process& b = town.add_server("b");
     Process& a = town.add("a");

@@ -349,7 +349,7 @@ TEST_CASE("ofi: why a connection cannot be made", "[ofi][real]") {
     CHECK(user.reason->code == expected);
 }
 
-TEST_CASE("ofi: who hangs up in the middle of the handshake is no peer", "[ofi][real]") {
+TEST_CASE("ofi: a peer that hangs up in the handshake never connects", "[ofi][real]") {
     Node node;
     User user;
     PlainSocket listening;
@@ -493,7 +493,7 @@ TEST_CASE("ofi: a message longer than the buffer ends its connection alone", "[o
     REQUIRE(node.until([&] { return node.inbox.messages.size() == 101; }));
 }
 
-TEST_CASE("ofi: what is started after the end completes as closed", "[ofi][real]") {
+TEST_CASE("ofi: an operation started after the end completes as closed", "[ofi][real]") {
     Node node;
     Pair pair(node);
     pair.far->close();
@@ -630,7 +630,7 @@ TEST_CASE("ofi: whoever is killed is missed at once", "[ofi][real]") {
     }
 }
 
-TEST_CASE("ofi: who does not answer is given up by closing", "[ofi][real]") {
+TEST_CASE("ofi: closing ends a connection attempt without an answer", "[ofi][real]") {
     Node node;
     const PlainSocket listening;
     const std::uint16_t port = listening.listen();
@@ -672,7 +672,7 @@ TEST_CASE("ofi: stopped machines and acceptors leave no descriptor", "[ofi][real
     CHECK(descriptor_count() == before);
 }
 
-TEST_CASE("ofi: who connects and says nothing is ended after a while", "[ofi][real]") {
+TEST_CASE("ofi: a silent connection is ended after a while", "[ofi][real]") {
     Node node(AcceptorOptions{.silence_max = 100ms});
     Pair pair(node);
     const std::uint16_t port = node.acceptor->address().port;
@@ -716,7 +716,7 @@ TEST_CASE("ofi: silent connections that took the last descriptor do not keep it"
     const Pair pair(node);
 }
 
-TEST_CASE("ofi: who says something else is ended at once", "[ofi][real]") {
+TEST_CASE("ofi: a connection that sends garbage is ended at once", "[ofi][real]") {
     Node node;
     const PlainSocket socket;
     socket.connect(node.acceptor->address().port);

@@ -120,7 +120,7 @@ Task<void> bulk_echo(Client* client, std::string* from, std::string* into, EchoR
 
 }  // namespace
 
-TEST_CASE("fabric rpc: what is echoed comes back", "[fabric]") {
+TEST_CASE("fabric rpc: an echo returns its payload", "[fabric]") {
     RpcStage stage;
     Client& client = stage.connected();
     EchoResult result;
@@ -659,7 +659,7 @@ TEST_CASE("fabric rpc: a silent server is given up after the lease, an idle one 
     REQUIRE(stage.server->host.session_count() == 1);
 }
 
-TEST_CASE("fabric rpc: a client that takes only small messages is told so, and harms nobody",
+TEST_CASE("fabric rpc: a client that accepts only small messages is told so, and affects no other",
           "[fabric]") {
     RpcStage stage;
     stage.client_options.machine.receive_buffer_bytes = 2048;
@@ -806,8 +806,7 @@ TEST_CASE("fabric rpc: what waits for its turn on loans has brought bounded byte
     CHECK(last.answer->status == fop::Status::kDone);
 }
 
-TEST_CASE("fabric rpc: loans that one does not need any more are there for another who lacks them",
-          "[fabric]") {
+TEST_CASE("fabric rpc: unused loans of one session are available to another", "[fabric]") {
     RpcStage stage;
     stage.stop_server();
     stage.server_options.fop_loans_total = 16;
@@ -958,8 +957,7 @@ TEST_CASE("fabric rpc: what waits to be sent when the server drains is answered"
     REQUIRE(std::ranges::count(results, "one of many", &EchoResult::text) == sent);
 }
 
-TEST_CASE("fabric rpc: who waits while nobody answers is served by the server's next life",
-          "[fabric]") {
+TEST_CASE("fabric rpc: a call that waits for a server is served by its next life", "[fabric]") {
     RpcStage stage;
     Client& client = stage.connected();
     EchoResult waiting;

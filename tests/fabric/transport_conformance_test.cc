@@ -60,7 +60,7 @@ TEST_CASE("fabric transport: connect and accept hand their data over", "[fabric]
     REQUIRE(server.answer.empty());
 }
 
-TEST_CASE("fabric transport: both ends can say who their peer is", "[fabric]") {
+TEST_CASE("fabric transport: both ends know the address of their peer", "[fabric]") {
     const Kind kind = any_kind();
     CAPTURE(kind);
     Stage stage(kind);
@@ -103,7 +103,7 @@ TEST_CASE("fabric transport: a request that is dropped is refused", "[fabric]") 
     REQUIRE(client.closed == Errc::kDenied);
 }
 
-TEST_CASE("fabric transport: where nobody listens nobody is found", "[fabric]") {
+TEST_CASE("fabric transport: a connect without a listener is not found", "[fabric]") {
     const Kind kind = any_kind();
     CAPTURE(kind);
     Stage stage(kind);
@@ -339,7 +339,7 @@ constexpr std::array kTrespasses{
 
 }  // namespace
 
-TEST_CASE("fabric transport: who reaches for other memory loses that connection", "[fabric]") {
+TEST_CASE("fabric transport: access to memory that is not opened ends the connection", "[fabric]") {
     const Kind kind = any_kind();
     const Trespass trespass = GENERATE(from_range(kTrespasses.begin(), kTrespasses.end()));
     CAPTURE(kind, trespass.name);
@@ -452,7 +452,7 @@ TEST_CASE("fabric transport: the peer's end completes all in flight", "[fabric]"
     for (const Op& op : pair.server.ops) REQUIRE(op.failed_with(Errc::kClosed));
 }
 
-TEST_CASE("fabric transport: what is begun after the end fails in a later poll", "[fabric]") {
+TEST_CASE("fabric transport: an operation after the end fails in a later poll", "[fabric]") {
     const Kind kind = any_kind();
     CAPTURE(kind);
     Stage stage(kind);

@@ -38,7 +38,7 @@ ChangedRanges::Change change(const ChangedRanges::Writer& who, std::uint64_t off
 
 }  // namespace
 
-TEST_CASE("objects changed ranges: what nobody has changed since may be written again",
+TEST_CASE("objects changed ranges: a range without later changes may be written again",
           "[objects]") {
     const ChangedRanges ranges(kLife);
 
@@ -152,7 +152,7 @@ TEST_CASE("objects changed ranges: what two have changed is newer than what eith
     REQUIRE_FALSE(ranges.may_be_newer(change(kBob, 0, 5, kNow), kBefore));
 }
 
-TEST_CASE("objects changed ranges: what is cut off is changed to the end of all objects",
+TEST_CASE("objects changed ranges: a truncate changes up to the largest end of an object",
           "[objects]") {
     ChangedRanges ranges(kLife);
     ranges.add(change(kBob, 1000, fop::kOffsetMax - 1000));

@@ -110,7 +110,7 @@ TEST_CASE("objects range locks: a writer that waits is not passed by readers", "
     CHECK(late.lock.held());
 }
 
-TEST_CASE("objects range locks: who gives up lets those behind pass", "[objects]") {
+TEST_CASE("objects range locks: a waiter that gives up lets later ones pass", "[objects]") {
     Locking locking;
     core::CancelSource cancel;
     auto& reader = locking.want(kFirstTen, LockMode::kShared);

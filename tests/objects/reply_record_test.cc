@@ -17,7 +17,7 @@ constexpr RecordedReply kExample{.type = 15, .version = 3, .size_bytes = 5000, .
 
 }  // namespace
 
-TEST_CASE("objects reply record: the example of the document is what is written", "[objects]") {
+TEST_CASE("objects reply record: the written bytes match the document's example", "[objects]") {
     std::array<std::byte, kRecordedReplyBytesMax> memory{};
     const auto bytes = write_recorded_reply(kExample, memory);
     std::string text = "    the reply, 27 bytes\n";
@@ -59,7 +59,7 @@ TEST_CASE("objects reply record: parts that are zero are left out", "[objects]")
     CHECK(read_recorded_reply(bytes).error().code == Errc::kCorrupt);
 }
 
-TEST_CASE("objects reply record: what is of another length is none", "[objects]") {
+TEST_CASE("objects reply record: another length is refused", "[objects]") {
     std::array<std::byte, kRecordedReplyBytesMax> memory{};
     const auto bytes = write_recorded_reply(kExample, memory);
     std::vector<std::byte> longer(bytes.begin(), bytes.end());

@@ -209,7 +209,7 @@ class DisksTest(ProcessTestCase):
         flip(self.images[0], 20 + 4096)
         before = digest(self.images[0])
         daemon = self.start_with(d0="given-up", d1="good")
-        self.assert_given_up(daemon, "d0", "has a label of which no copy is whole")
+        self.assert_given_up(daemon, "d0", "has a label whose copies are both damaged")
         self.fopd.stop(daemon)
         self.assertEqual(digest(self.images[0]), before)
 

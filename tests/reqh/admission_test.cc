@@ -101,7 +101,7 @@ TEST_CASE("reqh admission: another rule is in force at once, and the same one ch
 }
 
 // A device that does one after the other: those that run wait for it together.
-TEST_CASE("reqh admission: what is more than a device does in time waits elsewhere", "[reqh]") {
+TEST_CASE("reqh admission: fops beyond a device's speed wait in the scheduler", "[reqh]") {
     constexpr Duration kService = 100us;
     Admission admission({.max_foms = 128, .io_wait_goal = 1ms});
     std::deque<Instant> running;

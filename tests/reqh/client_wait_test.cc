@@ -88,7 +88,7 @@ TEST_CASE("reqh client wait: no client has more than its share of the pieces, an
     CHECK(other.answer.has_value());
 }
 
-TEST_CASE("reqh client wait: who is at his share keeps nobody behind him waiting", "[reqh]") {
+TEST_CASE("reqh client wait: a client at its share delays no other", "[reqh]") {
     HandlerWorld node({.max_foms = 128, .piece_count = 16});
     for (int i = 0; i < 10; ++i) node.send(of_client(bulk_echo(kOnePiece, 10ms), 1));
     const FakeFop& other = node.send(of_client(bulk_echo(kOnePiece, 1ms), 2));
@@ -129,7 +129,7 @@ TEST_CASE("reqh client wait: no fop waits for its client for ever", "[reqh]") {
     CHECK(node.all_pieces_are_back());
 }
 
-TEST_CASE("reqh client wait: who waits for his share can be given up and is answered at a drain",
+TEST_CASE("reqh client wait: a fop that waits for its share can be cancelled and drained",
           "[reqh]") {
     HandlerWorld node({.max_foms = 128, .piece_count = 1});
     node.send(bulk_echo(kOnePiece, 1s));

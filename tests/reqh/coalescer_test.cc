@@ -48,7 +48,7 @@ std::uint64_t moved(StoreStage& stage) {
 
 }  // namespace
 
-TEST_CASE("reqh coalescer: what is scattered is brought together, once", "[reqh]") {
+TEST_CASE("reqh coalescer: scattered blocks are moved together, once", "[reqh]") {
     StoreStage stage(hasty());
     const auto fid = stage.create("a");
     const Bytes whole = scatter(stage, fid);
@@ -82,7 +82,7 @@ TEST_CASE("reqh coalescer: nothing is done while something changes", "[reqh]") {
     REQUIRE(moved(stage) == 0);
 }
 
-TEST_CASE("reqh coalescer: what is written meanwhile is kept", "[reqh]") {
+TEST_CASE("reqh coalescer: concurrent writes are kept", "[reqh]") {
     StageOptions options = hasty();
     options.coalescer.idle = Duration{0};
     options.coalescer.interval = 1ms;
@@ -102,7 +102,7 @@ TEST_CASE("reqh coalescer: what is written meanwhile is kept", "[reqh]") {
     REQUIRE(moved(stage) > kBlocks);
 }
 
-TEST_CASE("reqh coalescer: what is damaged stays so", "[reqh]") {
+TEST_CASE("reqh coalescer: damaged blocks are not moved", "[reqh]") {
     StoreStage stage(hasty());
     const auto fid = stage.create("a");
     scatter(stage, fid);

@@ -5,7 +5,7 @@
 using namespace fopd;
 using namespace fopd::reqh;
 
-TEST_CASE("reqh fop id: what is written can be read", "[reqh]") {
+TEST_CASE("reqh fop id: a written id can be read", "[reqh]") {
     for (const FopId id : {FopId{}, FopId{.session = 0x5f3a, .request = 17},
                            FopId{.session = ~0ULL, .request = ~0ULL}}) {
         CHECK(parse_fop_id(format_fop_id(id)) == id);
@@ -13,7 +13,7 @@ TEST_CASE("reqh fop id: what is written can be read", "[reqh]") {
     CHECK(format_fop_id({.session = 0x5f3a, .request = 17}) == "5f3a-17");
 }
 
-TEST_CASE("reqh fop id: what is none is refused", "[reqh]") {
+TEST_CASE("reqh fop id: an invalid id is refused", "[reqh]") {
     for (const char* text : {"", "-", "5f3a", "5f3a-", "-17", "5f3a-17 ", "xyz-1", "5f-0x1",
                              "5f-1-2", "fffffffffffffffff-1"}) {
         CAPTURE(text);

@@ -124,7 +124,7 @@ TEST_CASE("reqh fragments: a truncate is whole at once, and its space comes back
     must_fit_together(stage);
 }
 
-TEST_CASE("reqh fragments: what is written where blocks are going is there to stay", "[reqh]") {
+TEST_CASE("reqh fragments: a write into a cleared range stays", "[reqh]") {
     StoreStage stage({.sweep = kSweep});
     Fragments torn(stage);
     stage.run_for(1s);
@@ -221,7 +221,7 @@ TEST_CASE("reqh fragments: a truncate that is given up changes nothing", "[reqh]
     REQUIRE(given_up > 10);
 }
 
-TEST_CASE("reqh fragments: a truncate waits for nobody who has few cleared ranges", "[reqh]") {
+TEST_CASE("reqh fragments: a truncate with few cleared ranges does not wait", "[reqh]") {
     StoreStage stage({.sweep = {.extents_a_turn = 1, .pause = 10s}});
     const fop::Fid fid = stage.create("long");
     for (std::uint64_t i = 0; i < 400; ++i)
@@ -233,7 +233,7 @@ TEST_CASE("reqh fragments: a truncate waits for nobody who has few cleared range
     REQUIRE(stage.world.now() - before < 5s);
 }
 
-TEST_CASE("reqh fragments: a turn that frees nothing makes nobody give up", "[reqh]") {
+TEST_CASE("reqh fragments: a turn that frees nothing ends no wait for space", "[reqh]") {
     StoreStage stage({.disk_bytes = 8UL << 20, .sweep = {.extents_a_turn = 2, .pause = 1s}});
     std::vector<fop::Fid> empty;
     for (const char* const name : {"e1", "e2", "e3"}) empty.push_back(stage.create(name));
@@ -249,7 +249,7 @@ TEST_CASE("reqh fragments: a turn that frees nothing makes nobody give up", "[re
     torn.check();
 }
 
-TEST_CASE("reqh fragments: who waits for space hears of it when the disk fails", "[reqh]") {
+TEST_CASE("reqh fragments: a wait for space ends when the disk fails", "[reqh]") {
     StoreStage stage({.disk_bytes = 8UL << 20, .sweep = {.extents_a_turn = 2, .pause = 1h}});
     Fragments torn(stage);
     const fop::Fid other = fill_disk(stage);

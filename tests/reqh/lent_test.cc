@@ -71,7 +71,7 @@ FopSpec mode_of(fop::Fid fid, std::uint16_t mode) {
 
 }  // namespace
 
-TEST_CASE("reqh token: it lends an object that is somebody else's", "[reqh]") {
+TEST_CASE("reqh token: it lends another owner's object", "[reqh]") {
     LendingNode f;
     const std::string token = token_for(fop::kRead, {}, f.mine);
     REQUIRE(f.status(stat_of(f.mine), "") == Status::kDenied);
@@ -116,7 +116,7 @@ TEST_CASE("reqh token: one for an object lends nothing of its pool", "[reqh]") {
     CHECK(f.status(lookup_of("none"), token_for(fop::kRead, kLentPool)) == Status::kNotFound);
 }
 
-TEST_CASE("reqh token: only with admin it lends who may use an object", "[reqh]") {
+TEST_CASE("reqh token: changing an object's owner or mode needs a token with admin", "[reqh]") {
     LendingNode f;
     const fop::Rights own = GENERATE(fop::kNoRights, kAllButAdmin);
     CHECK(f.status(mode_of(f.mine, 0666), token_for(fop::kWrite, {}, f.mine), own) ==
@@ -128,7 +128,7 @@ TEST_CASE("reqh token: only with admin it lends who may use an object", "[reqh]"
     CHECK(f.node.stat(f.mine).mode == 0666);
 }
 
-TEST_CASE("reqh token: who replaces an object needs to be lent that one, too", "[reqh]") {
+TEST_CASE("reqh token: replacing an object needs a token for that object, too", "[reqh]") {
     LendingNode f;
     const fop::Rights own = fop::kCreate | fop::kWrite;
     CHECK(f.status(create_of("mine"), "", own) == Status::kDenied);
@@ -153,7 +153,7 @@ TEST_CASE("reqh token: an object that is made with one is its maker's", "[reqh]"
           Status::kDone);
 }
 
-TEST_CASE("reqh token: a bad one keeps nobody from what is allowed anyway", "[reqh]") {
+TEST_CASE("reqh token: an invalid token takes no right away", "[reqh]") {
     LendingNode f;
     const std::string bad =
         GENERATE(std::string("made up"), std::string("mallory's"), token_for(fop::kRead, "slow"));
@@ -161,7 +161,7 @@ TEST_CASE("reqh token: a bad one keeps nobody from what is allowed anyway", "[re
     CHECK(f.status(lookup_of("bob's"), bad, fop::kRead) == Status::kDone);
 }
 
-TEST_CASE("reqh token: a denial says what is missing, and no more than one may know", "[reqh]") {
+TEST_CASE("reqh token: a denial says what is missing, and reveals nothing else", "[reqh]") {
     LendingNode f;
     const fop::Rights own = fop::kRead | fop::kWrite;
     const std::string read = token_for(fop::kRead, {}, f.mine);

@@ -101,7 +101,7 @@ public:
 
 }  // namespace
 
-TEST_CASE("reqh missing: a name that may be on a disk that is missing is not said to be nobody's",
+TEST_CASE("reqh missing: a name that may be on a missing disk is not reported as not found",
           "[reqh]") {
     const bool names_are_lost = GENERATE(false, true);
     TwoDisks node(names_are_lost);
@@ -118,7 +118,7 @@ TEST_CASE("reqh missing: a name that may be on a disk that is missing is not sai
     CHECK(node.call(question("nothing")).status() == fop::Status::kNotFound);
 }
 
-TEST_CASE("reqh missing: a list shows what is there, and then that it may not be all", "[reqh]") {
+TEST_CASE("reqh missing: a list shows the known names, then that it may be incomplete", "[reqh]") {
     TwoDisks node(true);
     const FakeFop& first = node.call(list_behind());
     REQUIRE(first.status() == fop::Status::kDone);
@@ -135,8 +135,7 @@ TEST_CASE("reqh missing: a list shows what is there, and then that it may not be
     CHECK(std::get<fop::ListObjectsReply>(node.call(list_behind()).answer->body).end);
 }
 
-TEST_CASE("reqh missing: what is known to be on it is listed, and nobody is told its size",
-          "[reqh]") {
+TEST_CASE("reqh missing: objects known to be on it are listed without their size", "[reqh]") {
     TwoDisks node(false);
     const auto entries = fop::read_list(node.call(list_behind()).answer->payload);
     REQUIRE(entries.has_value());
@@ -147,7 +146,7 @@ TEST_CASE("reqh missing: what is known to be on it is listed, and nobody is told
     CHECK(entries->back().size_bytes == 0);
 }
 
-TEST_CASE("reqh missing: who wants a name free does not get it beside one that may be there",
+TEST_CASE("reqh missing: a create that needs the name free fails while the name may exist",
           "[reqh]") {
     TwoDisks node(true);
     node.refuse(new_named("away", true));
@@ -181,7 +180,7 @@ TEST_CASE("reqh missing: a name that was given again is the later one's when the
     CHECK(node.event_count("store.replaced_late") == 0);
 }
 
-TEST_CASE("reqh missing: what somebody else could not have replaced gets a name of its own",
+TEST_CASE("reqh missing: an object that the new owner had no right to replace gets another name",
           "[reqh]") {
     const bool by_rename = GENERATE(false, true);
     TwoDisks node(true);
@@ -301,7 +300,7 @@ TEST_CASE("reqh missing: what was on a disk that was written off is gone, and sa
     made_in(node.call(new_named("away", true)));
 }
 
-TEST_CASE("reqh missing: what is replaced knowingly goes, whoever had it", "[reqh]") {
+TEST_CASE("reqh missing: an object that was replaced knowingly is removed", "[reqh]") {
     StoreStage node({.localities = 2, .disks = 2});
     const fop::Fid first = node.create("name", kAway);
     const fop::Fid second = made_in(node.call(sent_by("bob", new_named("name"))));

@@ -69,7 +69,8 @@ TEST_CASE("reqh names: an object is found by its name, from everywhere, over res
     CHECK(found(node.call(lookup("the name"))) == fid);
 }
 
-TEST_CASE("reqh names: who creates a name again replaces what had it, which goes", "[reqh]") {
+TEST_CASE("reqh names: a second create of a name replaces the first object, which is removed",
+          "[reqh]") {
     StoreStage node(few_or_many());
     const std::uint32_t last = node.options.localities - 1;
     const fop::Fid first = node.create("name");
@@ -84,7 +85,7 @@ TEST_CASE("reqh names: who creates a name again replaces what had it, which goes
     CHECK(found(node.call(lookup("name"))) == second);
 }
 
-TEST_CASE("reqh names: of many who create one name, one wins", "[reqh]") {
+TEST_CASE("reqh names: of many creates of one name, one succeeds", "[reqh]") {
     StoreStage node(few_or_many());
     std::vector<FakeFop*> fops;
     for (std::uint32_t i = 0; i < 200; ++i) {
@@ -140,7 +141,7 @@ TEST_CASE("reqh names: a create that is asked for again makes one object", "[req
     CHECK(found(node.call(lookup("name"))) == first.fid);
 }
 
-TEST_CASE("reqh names: nobody's object is replaced by who may not write to it", "[reqh]") {
+TEST_CASE("reqh names: an object is replaced only by a caller that may write to it", "[reqh]") {
     StoreStage node(few_or_many());
     const std::uint32_t last = node.options.localities - 1;
     const fop::Fid fid = node.create("name", static_cast<std::uint16_t>(kFirstSlot + last));
@@ -181,7 +182,7 @@ TEST_CASE("reqh names: an object takes another name, and leaves its own", "[reqh
     CHECK(node.call(lookup("a")).status() == fop::Status::kNotFound);
 }
 
-TEST_CASE("reqh names: those who rename to and fro do not wait for each other for ever", "[reqh]") {
+TEST_CASE("reqh names: opposite renames do not deadlock", "[reqh]") {
     StoreStage node(few_or_many());
     const fop::Fid one = node.create("one");
     const fop::Fid other =

@@ -42,7 +42,7 @@ TEST_CASE("reqh objects: what was written is read again, also after a loss of po
     CHECK(node.all_pieces_are_back());
 }
 
-TEST_CASE("reqh objects: holes are zeros, and what is behind the end is not there", "[reqh]") {
+TEST_CASE("reqh objects: holes read as zeros, and a read ends at the object's end", "[reqh]") {
     StoreStage node;
     const fop::Fid fid = node.create();
     node.write(fid, 10 * objects::kBlock + 17, pattern(10, 1));
@@ -77,7 +77,7 @@ TEST_CASE("reqh objects: many ranges of a fop, inline and through memory", "[req
     CHECK(std::ranges::equal(reply.checksums, checksums_of(ranges, bytes)));
 }
 
-TEST_CASE("reqh objects: what is larger than a piece goes through it", "[reqh]") {
+TEST_CASE("reqh objects: data larger than a piece of buffer pass through it", "[reqh]") {
     StoreStage node({.piece_count = 1});
     const fop::Fid fid = node.create();
     const Bytes bytes = pattern(3 * core::kBufferBytes + 5000, 3);
@@ -212,7 +212,7 @@ TEST_CASE("reqh objects: a damaged block is reported, by object and block, and n
     CHECK(node.read(fid, 2 * objects::kBlock, objects::kBlock) == pattern(objects::kBlock, 3));
 }
 
-TEST_CASE("reqh objects: what is not there, or not there any more, is not found", "[reqh]") {
+TEST_CASE("reqh objects: a missing or removed object is not found", "[reqh]") {
     StoreStage node;
     const fop::Fid missing{.high = std::uint64_t{kFirstSlot} << 48 | 1, .low = 99};
     CHECK(node.call({.type = type_of("stat"), .body = fop::Stat{.fid = missing}}).status() ==
@@ -250,7 +250,7 @@ TEST_CASE("reqh objects: pools", "[reqh]") {
     CHECK(node.call(stat).status() == fop::Status::kWrongPool);
 }
 
-TEST_CASE("reqh objects: owner, group and mode say who may", "[reqh]") {
+TEST_CASE("reqh objects: owner, group and mode decide access", "[reqh]") {
     StoreStage node;
     const fop::Fid fid = node.create();
     FopSpec stat{.type = type_of("stat"), .body = fop::Stat{.fid = fid}};
@@ -312,7 +312,7 @@ TEST_CASE("reqh objects: a disk that has failed a write takes no more, and is re
 }
 
 // Each may be there after a restart, or not: until then nobody can say.
-TEST_CASE("reqh objects: what a disk that fails may have lost is shown to nobody", "[reqh]") {
+TEST_CASE("reqh objects: changes that a failed disk may have lost are not shown", "[reqh]") {
     const auto kind = GENERATE(range(0, 7));
     CAPTURE(kind);
     StoreStage node;

@@ -30,7 +30,7 @@ fop::Status write_status(StoreStage& stage, fop::Fid fid, std::uint64_t first,
 
 }  // namespace
 
-TEST_CASE("reqh quota: what is above it is refused, on every disk of the pool", "[reqh]") {
+TEST_CASE("reqh quota: use above the quota is refused, on every disk of the pool", "[reqh]") {
     StoreStage stage({.localities = 2, .disks = 2, .quota_blocks = 100});
     const auto one = stage.create("one", kFirstSlot);
     const auto other = stage.create("other", kFirstSlot + 1);
@@ -59,7 +59,7 @@ TEST_CASE("reqh quota: what was given up can be had again", "[reqh]") {
     REQUIRE(write_status(stage, fid, 100, 1) == fop::Status::kQuota);
 }
 
-TEST_CASE("reqh quota: it is what is in use after a restart, too", "[reqh]") {
+TEST_CASE("reqh quota: the count is right after a restart", "[reqh]") {
     StoreStage stage({.quota_blocks = 100});
     const auto fid = stage.create("one");
     REQUIRE(write_status(stage, fid, 0, 99) == fop::Status::kDone);
@@ -113,7 +113,7 @@ TEST_CASE("reqh quota: an owner has no more than it may, and others what they ma
     REQUIRE(stage.quota().whole().used() == objects::Amount{.blocks = 10, .objects = 3});
 }
 
-TEST_CASE("reqh quota: an upload counts as an object of who began it until it is given up",
+TEST_CASE("reqh quota: an upload counts for the user that began it until it is given up",
           "[reqh]") {
     StoreStage stage({.owner_limits = {{"alice", {.blocks = 10, .objects = 2}}},
                       .upkeep = {.interval = 1s, .upload_timeout = 4s}});
@@ -131,7 +131,7 @@ TEST_CASE("reqh quota: an upload counts as an object of who began it until it is
     REQUIRE(stage.call(begin).status() == fop::Status::kDone);
 }
 
-TEST_CASE("reqh quota: who is given an object must have room for it", "[reqh]") {
+TEST_CASE("reqh quota: a new owner of an object needs quota for it", "[reqh]") {
     StoreStage stage({.quota_blocks = 8, .owner_limits = {{"bob", {.blocks = 5, .objects = 9}}}});
     const auto fid = stage.create("one");
     REQUIRE(write_status(stage, fid, 0, 8) == fop::Status::kDone);
@@ -152,7 +152,7 @@ TEST_CASE("reqh quota: who is given an object must have room for it", "[reqh]") 
     REQUIRE(stage.quota().whole().used() == objects::Amount{});
 }
 
-TEST_CASE("reqh quota: a limit that is lowered takes nothing away, and lets go on what is there",
+TEST_CASE("reqh quota: a lowered limit removes nothing, and allows changes of existing blocks",
           "[reqh]") {
     StoreStage stage;
     const auto fid = stage.create("one");
@@ -473,7 +473,7 @@ private:
 
 }  // namespace
 
-TEST_CASE("reqh quota: what is counted is what is there, whatever was done", "[reqh][swarm]") {
+TEST_CASE("reqh quota: the count always equals the use", "[reqh][swarm]") {
     const std::uint64_t first = number_in("FOPD_SEED", 1);
     const std::uint64_t count = number_in("FOPD_SWARM_SEEDS", 10);
     for (std::uint64_t seed = first; seed < first + count; ++seed) {

@@ -120,7 +120,7 @@ TEST_CASE("reqh: a failed transfer is answered, and its piece is back", "[reqh]"
     CHECK(node.all_pieces_are_back());
 }
 
-TEST_CASE("reqh: what nobody knows or makes no sense is answered at once", "[reqh]") {
+TEST_CASE("reqh: unknown and malformed fops are answered at once", "[reqh]") {
     HandlerWorld node;
     FopSpec unknown = ping();
     unknown.type = 999;
@@ -139,7 +139,7 @@ TEST_CASE("reqh: what nobody knows or makes no sense is answered at once", "[req
 // -- who may do what --
 
 // Whoever shares its class would wait for ever until its bytes are paid for.
-TEST_CASE("reqh: what is denied takes nothing of its class", "[reqh]") {
+TEST_CASE("reqh: a denied fop uses nothing of its class's rate", "[reqh]") {
     const bool is_mclock = GENERATE(false, true);
     CAPTURE(is_mclock);
     HandlerWorld node;
@@ -224,7 +224,7 @@ TEST_CASE("reqh: a token lends rights, and takes none away", "[reqh]") {
     }
 }
 
-TEST_CASE("reqh: who is denied learns what is missing, and why the token is of no help", "[reqh]") {
+TEST_CASE("reqh: a denial says what is missing, and why the token does not help", "[reqh]") {
     const auto [token, words] = GENERATE(
         std::pair("", "may not admin: your rights are create"),
         std::pair("made up", "may not admin: your rights are create; no token"),
@@ -246,7 +246,7 @@ TEST_CASE("reqh: who is denied learns what is missing, and why the token is of n
     CHECK(fop.answer->words == words);
 }
 
-TEST_CASE("reqh: a name that no key stands for is nobody a token is bound to", "[reqh]") {
+TEST_CASE("reqh: a token bound to a principal needs a proved name", "[reqh]") {
     HandlerWorld node;
     FopSpec spec = echo("x");
     spec.token = "alice's";
@@ -328,7 +328,7 @@ TEST_CASE("reqh: a changed limit holds at once", "[reqh]") {
     for (const FakeFop& fop : node.fops) CHECK(fop.status() == Status::kDone);
 }
 
-TEST_CASE("reqh: a lowered limit also holds for who was asking already", "[reqh]") {
+TEST_CASE("reqh: a lowered limit also applies to waiting getters", "[reqh]") {
     HandlerWorld node({.max_foms = 2});
     node.send(bulk_echo(kPiece, 10ms));
     node.handler.set_limits({.max_foms = 1, .io_wait_goal = std::nullopt});
@@ -351,7 +351,7 @@ TEST_CASE("reqh: control fops overtake data that waits", "[reqh]") {
     CHECK_FALSE(data.answer.has_value());
 }
 
-TEST_CASE("reqh: who finds no piece waits for one, by its deadline", "[reqh]") {
+TEST_CASE("reqh: a fop without a piece of buffer waits until its deadline", "[reqh]") {
     HandlerWorld node({.piece_count = 1});
     node.send(bulk_echo(kPiece, 10s));
     FopSpec hurried = bulk_echo(kPiece);
@@ -509,7 +509,7 @@ TEST_CASE("reqh: a drain answers what waits and lets end what runs", "[reqh]") {
     CHECK(running.status() == Status::kDone);
 }
 
-TEST_CASE("reqh: what is cut off says whether it may have done something", "[reqh]") {
+TEST_CASE("reqh: a fop that is cut off reports whether it may have run", "[reqh]") {
     HandlerWorld node({.piece_count = 1});
     const FakeFop& begun = node.send(bulk_echo(kPiece, 10ms));
     const FakeFop& waiting = node.send(bulk_echo(kPiece, 10ms));
@@ -548,7 +548,7 @@ TEST_CASE("reqh: a slow fop is an event with the time of each phase", "[reqh]") 
     CHECK(event.numbers.at("local_resources_s") == 0);
 }
 
-TEST_CASE("reqh: who waited long for a turn, and then was quick, is no event", "[reqh]") {
+TEST_CASE("reqh: a long wait for the turn is not a slow fop", "[reqh]") {
     HandlerWorld node({.max_foms = 1});
     node.send(bulk_echo(kPiece, 40ms));
     for (int i = 0; i < 20; ++i) node.send(bulk_echo(kPiece, 40ms));
@@ -559,7 +559,7 @@ TEST_CASE("reqh: who waited long for a turn, and then was quick, is no event", "
     CHECK(node.events.events.empty());
 }
 
-TEST_CASE("reqh: what is slow can be changed", "[reqh]") {
+TEST_CASE("reqh: the limit for slow fops can be changed", "[reqh]") {
     HandlerWorld node;
     node.handler.set_limits({.max_foms = 8, .slow_fop = 1ms});
     node.send(bulk_echo(kPiece, 1ms));

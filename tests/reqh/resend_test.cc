@@ -211,7 +211,7 @@ TEST_CASE("reqh resend: a request that is still at work is made once, wherever i
     CHECK(node.stat(fid).size_bytes == 5000);
 }
 
-TEST_CASE("reqh resend: who sends its bytes slowly keeps the same request waiting nowhere",
+TEST_CASE("reqh resend: a client that sends data slowly does not delay the same request elsewhere",
           "[reqh]") {
     StoreStage node({.localities = 2});
     const fop::Fid fid = node.create();
@@ -271,7 +271,7 @@ TEST_CASE("reqh resend: a client has a bounded number of replies, whether it tak
     CHECK(node.reply_count() == fop::kRequestPlaces + 1);
 }
 
-TEST_CASE("reqh resend: who changes nothing leaves no reply behind", "[reqh]") {
+TEST_CASE("reqh resend: a fop that changes nothing leaves no recorded reply", "[reqh]") {
     StoreStage node;
     const fop::Fid fid = node.create();
     REQUIRE(node.reply_count() == 1);

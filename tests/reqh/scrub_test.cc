@@ -44,7 +44,7 @@ void flip_bit(StoreStage& stage, std::uint64_t block) {
 
 }  // namespace
 
-TEST_CASE("reqh scrub: what is as it was written is called so", "[reqh]") {
+TEST_CASE("reqh scrub: undamaged data are reported as such", "[reqh]") {
     StoreStage stage;
     const auto fid = stage.create("a");
     stage.write(fid, 0, pattern(600 * objects::kBlock, 1));

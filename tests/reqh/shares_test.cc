@@ -145,7 +145,7 @@ TEST_CASE("reqh shares: slow clients leave a piece for a quick one of their prin
     CHECK(fill(shares, "carol", 0) >= 2);
 }
 
-TEST_CASE("reqh shares: who waits is served in order, and clients by turns", "[reqh]") {
+TEST_CASE("reqh shares: a client's waiters are served in order, and clients take turns", "[reqh]") {
     Shares shares;
     Shares::Client& first = shares.client_of("alice", number(1));
     Shares::Client& second = shares.client_of("alice", number(2));

@@ -65,8 +65,7 @@ Task<bool> let_go(objects::RangeLock* lock) {
 
 }  // namespace
 
-TEST_CASE("reqh slow client: what is sent in messages does not wait behind clients that are slow",
-          "[reqh]") {
+TEST_CASE("reqh slow client: data in messages do not wait behind slow clients", "[reqh]") {
     const std::size_t pieces = GENERATE(8U, 64U);
     StoreStage node({.piece_count = pieces});
     const fop::Fid fid = node.create();
@@ -393,7 +392,7 @@ TEST_CASE("reqh progress: what a fop waits for is known while it runs at another
     CHECK(traced().waited.span > 900ms);
 }
 
-TEST_CASE("reqh slow client: who waited for its client, and then sticks on a lock, is hung",
+TEST_CASE("reqh slow client: a fop that waits for a lock after waiting for its client is hung",
           "[reqh]") {
     StoreStage node;
     const fop::Fid fid = node.create();

@@ -137,7 +137,7 @@ TEST_CASE("reqh store check: a damaged thing is found, and named", "[reqh]") {
          "behind the end"},
         {"a lost extent",
          [&] { entries.erase(key_text(store::Key::extent(objects::store_fid(other), 0))); },
-         "nobody's"},
+         "without an owner"},
         {"a lost object",
          [&] { entries.erase(key_text(store::Key::object(objects::store_fid(other)))); },
          "of no object"},
@@ -174,7 +174,7 @@ TEST_CASE("reqh store check: a damaged thing is found, and named", "[reqh]") {
          },
          "reply"},
         {"blocks that somebody forgot", [&] { REQUIRE(stage.volume().allocate(3).has_value()); },
-         "nobody's"},
+         "without an owner"},
     };
     const auto which = GENERATE(range(0, 18));
     REQUIRE(damages.size() == 18);

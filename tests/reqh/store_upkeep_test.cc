@@ -84,7 +84,7 @@ TEST_CASE("reqh upkeep: a disk that does not answer delays no other", "[reqh]") 
     CHECK(remembered(kFirstSlot + 1) == 0);
 }
 
-TEST_CASE("reqh volume: what is reserved counts as memory that changes take", "[reqh]") {
+TEST_CASE("reqh volume: reservations count as memory of changes", "[reqh]") {
     constexpr std::uint64_t kOverlay = 256UL << 10;
     StoreStage node({.overlay_bytes = kOverlay});
     node.create();
@@ -108,7 +108,7 @@ TEST_CASE("reqh volume: what is reserved counts as memory that changes take", "[
     node.create();
 }
 
-TEST_CASE("reqh upkeep: replies are kept as long as somebody may ask again, and not longer",
+TEST_CASE("reqh upkeep: replies are kept as long as a client may send again, and no longer",
           "[reqh]") {
     StoreStage node(hasty());
     const fop::Fid first = created(node.call(create_again()));
@@ -145,7 +145,7 @@ TEST_CASE("reqh upkeep: a node that often starts anew forgets replies, too", "[r
     CHECK(created(node.call(create_again())) != first);
 }
 
-TEST_CASE("reqh upkeep: an upload to which nobody writes any more leaves its room", "[reqh]") {
+TEST_CASE("reqh upkeep: the space of an abandoned upload is freed", "[reqh]") {
     StoreStage node(hasty());
     const FakeFop& begun = node.call({.type = type_of("upload_begin"),
                                       .body = fop::UploadBegin{.slot = kFirstSlot, .mode = 0600}});

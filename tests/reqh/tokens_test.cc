@@ -43,7 +43,7 @@ TEST_CASE("reqh tokens: a new version makes old verdicts void", "[reqh]") {
     CHECK(verdicts.checks == 2);
 }
 
-TEST_CASE("reqh tokens: what is no token is refused, and displaces none", "[reqh]") {
+TEST_CASE("reqh tokens: an invalid token is refused, and displaces none", "[reqh]") {
     FakeVerdicts verdicts;
     TokenCache cache(verdicts);
     const Bytes good = bytes_of("read");

@@ -64,7 +64,7 @@ FopSpec sync(const std::vector<fop::Receipt>& receipts) {
 
 }  // namespace
 
-TEST_CASE("reqh uploads: nobody sees one before its commit, and then all of it", "[reqh]") {
+TEST_CASE("reqh uploads: an upload is invisible before its commit, then complete", "[reqh]") {
     StoreStage node;
     const fop::Fid old = node.create("name");
     const fop::Fid fid = begin_upload(node, "name");

@@ -27,7 +27,7 @@ Allocator::Options small_disk(std::uint32_t segments, std::uint32_t freeing_rese
             .freeing_reserve_blocks = freeing_reserve};
 }
 
-TEST_CASE("allocator: what is asked for in turn lies side by side", "[store]") {
+TEST_CASE("allocator: successive allocations are consecutive", "[store]") {
     Allocator allocator(small_disk(4));
 
     const auto one = allocator.allocate(3);
@@ -82,7 +82,7 @@ TEST_CASE("allocator: data leaves the log's reserve alone", "[store]") {
     REQUIRE(allocator.allocate_segment().has_value());
 }
 
-TEST_CASE("allocator: what the log has of its claim is nobody's loss", "[store]") {
+TEST_CASE("allocator: segments that the log has count against its claim", "[store]") {
     Allocator allocator(small_disk(4));
     allocator.set_log_claim(2);
     const std::uint64_t free_blocks = allocator.use().free_blocks;
@@ -96,7 +96,7 @@ TEST_CASE("allocator: what the log has of its claim is nobody's loss", "[store]"
     REQUIRE(allocator.use().free_blocks == free_blocks - kSegmentBlocks);
 }
 
-TEST_CASE("allocator: the last blocks are for those who free", "[store]") {
+TEST_CASE("allocator: the last blocks are for changes that free", "[store]") {
     Allocator allocator(small_disk(2, 5));
     std::uint64_t blocks = 0;
     while (const auto place = allocator.allocate(50)) blocks += place->count;
@@ -173,7 +173,7 @@ TEST_CASE("allocator: a claim of the log that rises leaves blocks for what frees
     for (std::uint32_t i = 0; i < 5; ++i) REQUIRE(allocator.is_counted_well(i));
 }
 
-TEST_CASE("allocator: what is borrowed from the log is not for those who add", "[store]") {
+TEST_CASE("allocator: changes that add do not use blocks borrowed from the log", "[store]") {
     Allocator allocator(small_disk(5, 4));
     allocator.set_log_claim(2);
     std::vector<Place> places;
@@ -269,7 +269,7 @@ TEST_CASE("allocator: free is what nobody has, waits for, or has put the log on"
     REQUIRE(is_free(data->block));
 }
 
-TEST_CASE("allocator: what is held is nobody's until the hold ends", "[store]") {
+TEST_CASE("allocator: a held segment is not allocated until the hold ends", "[store]") {
     Allocator allocator(small_disk(6));
     REQUIRE(allocator.allocate(1).has_value());
 
@@ -482,7 +482,7 @@ TEST_CASE("allocator: random use agrees with a model of each block", "[store]") 
 
 }  // namespace
 
-TEST_CASE("allocator: what is wrong with a place is told with its first bad block", "[store]") {
+TEST_CASE("allocator: a fault of a place names its first bad block", "[store]") {
     Allocator allocator(small_disk(4));
     REQUIRE(allocator.take_segment(1).has_value());
     const auto place = allocator.allocate(8);

@@ -143,7 +143,7 @@ TEST_CASE("store backup: the example of the document is this one", "[store]") {
     REQUIRE(digits == hex(example()));
 }
 
-TEST_CASE("store backup: it says of which version its indexes are", "[store]") {
+TEST_CASE("store backup: the head has the schema version of the indexes", "[store]") {
     const auto head_of = [](std::uint32_t schema_version) {
         BackupHead head = example_head();
         head.schema_version = schema_version;
@@ -171,7 +171,7 @@ TEST_CASE("store backup: any byte that differs is noticed", "[store]") {
     }
 }
 
-TEST_CASE("store backup: what is out of order is refused", "[store]") {
+TEST_CASE("store backup: chunks out of order are refused", "[store]") {
     const auto refused = [](auto make) {
         BackupWriter writer(example_head());
         make(writer);

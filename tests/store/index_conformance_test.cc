@@ -156,7 +156,7 @@ TEST_CASE("store index: all of it is shown, with what it was told last", "[store
     REQUIRE(stage.all() == model);
 }
 
-TEST_CASE("store index: who is shown all of it may end that", "[store]") {
+TEST_CASE("store index: a visitor of show_all may end it", "[store]") {
     IndexStage stage(any_kind());
     Changes changes;
     for (char c = 'a'; c <= 'z'; ++c) changes[std::string(1, c)] = "value";

@@ -372,7 +372,7 @@ TEST_CASE("store object map: a stream of blocks becomes long extents", "[store]"
     REQUIRE(freed.empty());
 }
 
-TEST_CASE("store object map: what is there already is no change", "[store]") {
+TEST_CASE("store object map: inserting an existing extent changes nothing", "[store]") {
     IndexStage stage(IndexKind::kMap);
     LayeredIndex index(stage.index());
     ObjectMap map(stage.reactor(), index);
@@ -415,7 +415,7 @@ TEST_CASE("store object map: blocks at the end of the largest object", "[store]"
     map.release();
 }
 
-TEST_CASE("store object map: what is cleared is a hole at once, and is freed by and by",
+TEST_CASE("store object map: a cleared range is a hole at once, and is freed in pieces",
           "[store]") {
     IndexStage stage(IndexKind::kLmdb);
     LayeredIndex index(stage.index());

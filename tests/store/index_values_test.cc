@@ -115,8 +115,7 @@ TEST_CASE("store index values: an object is read back, and only whole", "[store]
     require_refused_unless_whole(value, value.size(), read_object);
 }
 
-TEST_CASE("store index values: an older program's object does not say who has changed it",
-          "[store]") {
+TEST_CASE("store index values: an object of an older program has no last writer", "[store]") {
     ValueBuffer buffer;
     const auto value = write_object(buffer, documented_object());
     std::vector<std::byte> older(value.begin(), value.begin() + 56);

@@ -84,7 +84,7 @@ std::string shown(const std::string& name, std::span<const std::byte> bytes) {
 
 }  // namespace
 
-TEST_CASE("store log bytes: the examples of the document are what is written", "[store]") {
+TEST_CASE("store log bytes: the written bytes match the document's examples", "[store]") {
     const auto superblock = encoded(example_superblock());
     const auto entry = sealed(kExampleHeader);
     const std::string expected = shown("superblock", std::span(superblock).first(176)) + "\n" +

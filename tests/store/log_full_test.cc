@@ -171,7 +171,7 @@ TEST_CASE("store log: one that waits for its index and cannot be cleaned says wh
     REQUIRE(full.waiter->error().context == kWhy.context);
 }
 
-TEST_CASE("store log: whoever waits for room is told when nobody cleans any more", "[store]") {
+TEST_CASE("store log: a wait for room ends when reservations are refused", "[store]") {
     FullLog full;
     full.fill_without_cleaning();
     full.log->set_applied(full.log->durable_seq());

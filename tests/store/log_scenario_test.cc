@@ -233,7 +233,7 @@ TEST_CASE("store log: a failed write of the log, and one of data, fail the log",
     REQUIRE(bench.run(bench.log->close()).error().code == Errc::kIo);
 }
 
-TEST_CASE("store log: who begins on a failed log is told, and owes nothing", "[store]") {
+TEST_CASE("store log: a commit begun on a failed log fails, and holds no room", "[store]") {
     Bench bench;
     bench.format();
     bench.open();
@@ -399,7 +399,7 @@ TEST_CASE("store log: it is known with which entry each of the last epochs ended
     }
 }
 
-TEST_CASE("store log: what is not this disk's log is refused, each for its reason", "[store]") {
+TEST_CASE("store log: another log or none is refused with its reason", "[store]") {
     Bench bench;
     REQUIRE(bench.refusal() == Errc::kNotFound);
     bench.format();
@@ -475,7 +475,7 @@ TEST_CASE(
     bench.close();
 }
 
-TEST_CASE("store log: grows as far as it may, and gives back what is too much", "[store]") {
+TEST_CASE("store log: grows up to its limit, and returns segments it does not need", "[store]") {
     Bench bench;
     bench.options.segments_max = 7;
     bench.format();

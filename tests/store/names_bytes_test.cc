@@ -54,7 +54,7 @@ NameClaim random_claim(core::Random& random) {
 
 }  // namespace
 
-TEST_CASE("store names bytes: the example of the document is what is written", "[store]") {
+TEST_CASE("store names bytes: the written bytes match the document's example", "[store]") {
     const NameClaim claim{.pool = 7, .name = "a/b", .version = 5, .fid = kFid};
     const NameKey key = NameKey::claim(NameKind::kClaim, claim);
     const std::string expected =
@@ -111,7 +111,7 @@ TEST_CASE("store names bytes: the bounds of a name hold its claims and no others
     }
 }
 
-TEST_CASE("store names bytes: what is no claim is refused", "[store]") {
+TEST_CASE("store names bytes: an invalid claim is refused", "[store]") {
     const NameClaim claim{.pool = 7, .name = "a/b", .version = 5, .fid = kFid};
     const auto good = text_of(NameKey::claim(NameKind::kClaim, claim));
     const auto is_read = [](std::string_view key, std::string_view value) {

@@ -96,7 +96,7 @@ TEST_CASE("names: a checkpoint that does not keep them is found out", "[store]")
     REQUIRE_THAT(caught(Mutation::kNotKept), ContainsSubstring("the names know"));
 }
 
-TEST_CASE("names: telling what is not durable is found out", "[store]") {
+TEST_CASE("names: telling a claim that is not durable is detected", "[store]") {
     // There are claims of nobody, or for one of those an object was removed.
     REQUIRE_THAT(caught(Mutation::kToldEarly),
                  ContainsSubstring("the names know") || ContainsSubstring(" belongs to "));

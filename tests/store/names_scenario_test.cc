@@ -44,7 +44,7 @@ Task<void> create_many(Node* node, unsigned count, unsigned* created) {
     co_await gate.close(node->reactor());
 }
 
-TEST_CASE("names: of ten thousand who create one name, one does", "[store]") {
+TEST_CASE("names: of ten thousand creates of one name, one succeeds", "[store]") {
     Stage stage(1);
     const auto node = stage.boot({0, 1});
     unsigned created = 0;

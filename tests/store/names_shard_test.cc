@@ -218,7 +218,8 @@ TEST_CASE("store names: the highest version is the owner, whoever comes first", 
     REQUIRE(shelf.replaced() == std::vector{older});
 }
 
-TEST_CASE("store names: when an owner goes, who is left is no longer replaced", "[store]") {
+TEST_CASE("store names: when the owner's claim ends, the remaining claim is the owner's",
+          "[store]") {
     Shelf shelf(any_kind());
     REQUIRE(shelf.made(claim("a", 5, 1)).has_value());
     REQUIRE(shelf.made(claim("a", 6, 2)).has_value());
@@ -229,7 +230,7 @@ TEST_CASE("store names: when an owner goes, who is left is no longer replaced", 
     REQUIRE(shelf.replaced().empty());
 }
 
-TEST_CASE("store names: only what is kept is there after a restart", "[store]") {
+TEST_CASE("store names: only kept claims survive a restart", "[store]") {
     Shelf shelf(any_kind());
     REQUIRE(shelf.made(claim("a", 5, 1)).has_value());
     REQUIRE(shelf.made(claim("a", 6, 2)).has_value());
@@ -401,7 +402,7 @@ TEST_CASE("store names: a name that is held is handed on in order", "[store]") {
     REQUIRE(late.hold.has_value());
 }
 
-TEST_CASE("store names: who waits for a name gives up in time, or when told", "[store]") {
+TEST_CASE("store names: a wait for a name ends at its deadline or when cancelled", "[store]") {
     Shelf shelf(Kind::kMap);
     Wanting first;
     Wanting timed;
@@ -444,7 +445,7 @@ TEST_CASE("store names: a version is higher than what was told or given, and tha
     REQUIRE(third.hold->value().version() == kNameVersionEnd - 9);
 }
 
-TEST_CASE("store names: a name that nobody has cannot be left", "[store]") {
+TEST_CASE("store names: a name without an owner cannot be reserved to leave", "[store]") {
     Shelf shelf(Kind::kMap);
     Wanting leaving;
     shelf.begin(want_to_leave(&shelf.names(), "a", {}, &leaving));
@@ -479,7 +480,7 @@ TEST_CASE("store names: a name is left when what it replaced is gone", "[store]"
     REQUIRE(impatient.hold->error().code == Errc::kTimedOut);
 }
 
-TEST_CASE("store names: who removes what was replaced hears of it", "[store]") {
+TEST_CASE("store names: a new replaced object wakes the waiter", "[store]") {
     Shelf shelf(Kind::kMap);
     bool heard = false;
     REQUIRE(shelf.made(claim("a", 1, 1)).has_value());
@@ -493,7 +494,8 @@ TEST_CASE("store names: who removes what was replaced hears of it", "[store]") {
     REQUIRE(heard);
 }
 
-TEST_CASE("store names: who took a name under a hold knew whose it was", "[store]") {
+TEST_CASE("store names: an owner that reserved the name replaced the old one knowingly",
+          "[store]") {
     Shelf shelf(any_kind());
     const NameClaim first = claim("a", 1, 1);
     REQUIRE(shelf.made(first).has_value());
@@ -563,7 +565,7 @@ TEST_CASE("store names: what could not be kept for want of room is kept later", 
     REQUIRE(shelf.find("b") == fid(2));
 }
 
-TEST_CASE("store names: memory is bounded by those who want names", "[store]") {
+TEST_CASE("store names: reserving waits when the claims use too much memory", "[store]") {
     Shelf shelf(Kind::kMap);
     shelf.image().refusal = Error{.code = Errc::kNoSpace, .context = "index file system"};
     const std::string tail(400, 'x');
@@ -591,7 +593,7 @@ TEST_CASE("store names: memory is bounded by those who want names", "[store]") {
 
 // -- all of it --
 
-TEST_CASE("store names: what is known follows from the set of claims", "[store][swarm]") {
+TEST_CASE("store names: the owners follow from the set of claims", "[store][swarm]") {
     const Kind kind = any_kind();
     const std::uint64_t seed = GENERATE(range(1U, 9U));
     CAPTURE(seed);

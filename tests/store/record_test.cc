@@ -161,8 +161,7 @@ TEST_CASE("record: dead blocks ascend and are within the extent", "[store]") {
     REQUIRE(refused());
 }
 
-TEST_CASE("record: what is left of an extent says the same of fewer blocks, in no more bytes",
-          "[store]") {
+TEST_CASE("record: the rest of an extent describes fewer blocks in no more bytes", "[store]") {
     core::Random random(7);
     for (int i = 0; i < 300; ++i) {
         const auto count = static_cast<std::uint32_t>(1 + random.below(kExtentBlocksMax));

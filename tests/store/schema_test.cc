@@ -106,7 +106,7 @@ TEST_CASE("store schema: replies of version 2 have places, and take no more room
     CHECK(read_object((*object)->value)->size_bytes == 7);
 }
 
-TEST_CASE("store schema: what is no reply of version 2 is corrupt", "[store]") {
+TEST_CASE("store schema: an invalid reply of version 2 is corrupt", "[store]") {
     SchemaUpgrade upgrade(kSchema);
     RecordWriter records;
     records.put(Key::reply(kFirst), old_key(kFirst));

@@ -57,7 +57,7 @@ TEST_CASE("volume: what was acknowledged survives a loss of power", "[store][swa
     REQUIRE(figures.checkpoints > 0);
 }
 
-TEST_CASE("volume: the power may go while what is cleared is freed in pieces", "[store][swarm]") {
+TEST_CASE("volume: the power may fail while cleared ranges are freed in pieces", "[store][swarm]") {
     Remains figures(kDiskBytes);
     for (std::uint64_t seed = first_seed(); seed <= seeds(); ++seed) {
         CAPTURE(seed);
@@ -76,7 +76,7 @@ TEST_CASE("volume: the power may go while what is cleared is freed in pieces", "
     REQUIRE(figures.writes_meanwhile > 10 * seeds());
 }
 
-TEST_CASE("volume: zeros ahead of what is written come to nothing that is", "[store][swarm]") {
+TEST_CASE("volume: zeros ahead of data never overwrite data", "[store][swarm]") {
     std::uint64_t zeros = 0;
     for (std::uint64_t seed = first_seed(); seed <= seeds(); ++seed) {
         CAPTURE(seed);
@@ -155,7 +155,7 @@ TEST_CASE("volume: a newer program finds everything, and brings it to its own ve
     REQUIRE(upgrades >= seeds());
 }
 
-TEST_CASE("volume: what is left out is found out", "[store]") {
+TEST_CASE("volume: mutants are detected", "[store]") {
     const auto mutation =
         GENERATE(Mutation::kNoFlush, Mutation::kIndexForgets, Mutation::kIndexRunsAhead,
                  Mutation::kZerosLate, Mutation::kDiscardsLate, Mutation::kOldIndex);
