@@ -387,6 +387,16 @@ TEST_CASE("sim admin lrs: a request is told its class, by the policy and by the 
               .starts_with("400 the request: column 1: "));
 }
 
+TEST_CASE("sim admin lrs: a node without devices tells the class of a request, too", "[sim]") {
+    AdminStage stage(32, {.nodes = 1}, kTbf);
+    stage.wait_ready();
+
+    CHECK(stage.answer("/v1/lrs/which", {{"request", "op=echo job=a"}}).json["class"] ==
+          "a{job=a}");
+    CHECK(stage.refused("/v1/lrs/which", {{"request", "op=read pool=fast"}}) ==
+          "400 there is no such request: there is no pool fast");
+}
+
 // -- save --
 
 TEST_CASE("sim admin lrs: saved is what the file says, and nothing else", "[sim]") {
