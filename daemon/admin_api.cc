@@ -235,7 +235,7 @@ Task<AdminReply> AdminApi::device_forget(AdminRequest request) {
     }
     if (!slot.empty()) {
         const auto number = number_in(request, "slot");
-        if (!number || *number > std::numeric_limits<store::Slot>::max()) {
+        if (!number || *number == 0 || *number > std::numeric_limits<store::Slot>::max()) {
             co_return failure(kBadRequest, "slot is a number from 1 to 65535");
         }
         lost.slot = static_cast<store::Slot>(*number);

@@ -219,7 +219,7 @@ TEST_CASE("sim admin: what is lost is named by a device or a slot, and by one of
     const std::string which = "400 either device or slot says what is lost";
     CHECK(stage.refused("/v1/device/forget") == which);
     CHECK(stage.refused("/v1/device/forget", {{"device", "d0"}, {"slot", "1"}}) == which);
-    for (const char* const wrong : {"one", "-1", "65536", "1x", "18446744073709551616"}) {
+    for (const char* const wrong : {"one", "-1", "0", "65536", "1x", "18446744073709551616"}) {
         CAPTURE(wrong);
         CHECK(stage.refused("/v1/device/forget", {{"slot", wrong}}) ==
               "400 slot is a number from 1 to 65535");
@@ -239,8 +239,12 @@ TEST_CASE("sim admin: a check is ordered by disk, and its report has what was co
     CHECK(stage.refused("/v1/store/check-report", {{"device", "d7"}}) ==
           "404 there is no device d7");
 
+    for (const char* const disk : {"d0", "d1"}) {
+        stage.node().disks().set_faults(disk, {.delay_min = 40ms, .delay_max = 40ms});
+    }
     CHECK(stage.answer("/v1/store/check").json ==
           json({{"devices", 2}, {"problems", json::array()}}));
+    CHECK(stage.answer("/v1/store/check-report", {{"device", "d1"}}).json[0]["state"] == "running");
     const json reports = stage.answer("/v1/store/check-report", {{"wait", "yes"}}).json;
     REQUIRE(reports.size() == 2);
     for (const json& each : reports) {
