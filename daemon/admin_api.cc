@@ -1,7 +1,6 @@
 #include "daemon/admin_api.h"
 
 #include <algorithm>
-#include <future>
 #include <limits>
 #include <optional>
 #include <string>
@@ -139,18 +138,22 @@ private:
     std::shared_ptr<Call> self_;  // Set while it is in transit.
 };
 
-AdminReply AdminApi::handle(const AdminRequest& request) {
+const AdminApi::Verb& AdminApi::verb_of(const AdminRequest& request) {
     const auto verb =
         std::ranges::find(kVerbs, request.path, [](const Verb& each) { return each.route.path; });
     ENSURE(verb != kVerbs.end());  // The server passes on only known routes.
-    return on_control(*verb, request);
+    return *verb;
 }
 
-AdminReply AdminApi::on_control(const Verb& verb, const AdminRequest& request) {
-    const auto call = std::make_shared<Call>(*this, verb, request);
-    auto reply = call->send();
-    if (verb.patience.count() == 0) return reply.get();
-    if (reply.wait_for(verb.patience) != std::future_status::ready) {
+std::future<AdminReply> AdminApi::ask(const AdminRequest& request) {
+    return std::make_shared<Call>(*this, verb_of(request), request)->send();
+}
+
+AdminReply AdminApi::handle(const AdminRequest& request) {
+    const Duration patience = verb_of(request).patience;
+    auto reply = ask(request);
+    if (patience.count() == 0) return reply.get();
+    if (reply.wait_for(patience) != std::future_status::ready) {
         return failure(kTimeout, "the node's control thread does not answer");
     }
     return reply.get();
@@ -232,7 +235,7 @@ Task<AdminReply> AdminApi::device_forget(AdminRequest request) {
     }
     if (!slot.empty()) {
         const auto number = number_in(request, "slot");
-        if (!number || *number > std::numeric_limits<store::Slot>::max()) {
+        if (!number || *number == 0 || *number > std::numeric_limits<store::Slot>::max()) {
             co_return failure(kBadRequest, "slot is a number from 1 to 65535");
         }
         lost.slot = static_cast<store::Slot>(*number);

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <memory>
 #include <span>
 #include <vector>
@@ -38,6 +39,11 @@ public:
     AdminReply handle(const AdminRequest& request) override;
     std::string metrics() override;
 
+    // What handle() waits for: sends the request to the control reactor, where it is answered. A
+    // request whose future is dropped is carried out all the same. Any thread. REQUIRES: routes()
+    // has the request's path.
+    std::future<AdminReply> ask(const AdminRequest& request);
+
     // On the control reactor: refuses new requests and waits for those in progress.
     Task<void> close();
 
@@ -46,7 +52,7 @@ private:
     struct Verb;
     static const std::array<Verb, 26> kVerbs;
 
-    AdminReply on_control(const Verb& verb, const AdminRequest& request);
+    static const Verb& verb_of(const AdminRequest& request);
     // Not const, because all verbs in the table have the same signature.
     Task<AdminReply> status(
         AdminRequest request);  // NOLINT(readability-make-member-function-const)

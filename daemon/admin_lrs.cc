@@ -213,8 +213,10 @@ Task<AdminReply> AdminApi::lrs_which(AdminRequest request) {
     }
     lrs::RequestAttributes attributes = (*described)->attributes();
     const objects::StoreLayoutPtr layout = parts_.node.layout();
-    if (layout == nullptr) co_return not_serving();
-    const auto wrong = reqh::complete(attributes, *layout);
+    if (layout == nullptr && !parts_.node.serving()) co_return not_serving();
+    // A node without devices has no pools.
+    const objects::StoreLayout empty;
+    const auto wrong = reqh::complete(attributes, layout == nullptr ? empty : *layout);
     if (wrong) co_return failure(kBadRequest, "there is no such request: " + *wrong);
     const auto& settings = parts_.configuration.current()->get<lrs::LrsSettings>();
     const std::string of_class = parts_.node.class_of(attributes);

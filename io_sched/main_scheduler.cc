@@ -195,11 +195,6 @@ void MainScheduler::push(IoRequest& request) {
     let_wait(request);
 }
 
-void MainScheduler::cancel(IoRequest& request) {
-    if (request.owner_ != this || !request.waiting()) return;
-    give_up(request, error_of(Errc::kCancelled, "wait for a device"));
-}
-
 // REQUIRES: its deadline has not passed, and it is not cancelled.
 void MainScheduler::let_wait(IoRequest& request) {
     schedulers_->push_request(request);

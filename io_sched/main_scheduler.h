@@ -50,11 +50,9 @@ public:
 
     // -- requests: called within a reactor turn --
 
-    // Never fails and never waits. REQUIRES: not closed(), and the request is in no scheduler.
+    // Never fails and never waits. What ends the request early is its `wait`. REQUIRES: not
+    // closed(), and the request is in no scheduler.
     void push(IoRequest& request);
-    // Gives up a request, as its CancelSource would: it completes with kCancelled if a part of it
-    // waits for a device; running parts continue.
-    void cancel(IoRequest& request);
 
     // Takes nothing in any more; what waits fails with kClosed, what runs ends first. No deadline:
     // the kernel bounds what a device does. Devices are removed by it.

@@ -235,6 +235,11 @@ daemon::Node& SimulatedNode::node() {
     return *process_->node;
 }
 
+daemon::Configuration& SimulatedNode::configuration() {
+    ENSURE(running());
+    return *process_->configuration;
+}
+
 core::Reactor& SimulatedNode::control() {
     ENSURE(running());
     return *process_->control;

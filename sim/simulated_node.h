@@ -135,6 +135,7 @@ public:
     const std::string& name() const { return options_.name; }
     std::uint32_t index() const { return options_.index; }
     daemon::Node& node();
+    daemon::Configuration& configuration();
     core::Reactor& control();
     core::Reactor& locality(std::uint32_t index);
     RecordedEvents& events() { return events_; }

@@ -74,9 +74,9 @@ struct Stage : World {
         main->push(*request);
         co_return;
     }
-    void cancel(IoRequest& request) { world.run(*reactor, cancel_in_turn(&request)); }
-    Task<void> cancel_in_turn(IoRequest* request) {
-        main->cancel(*request);
+    void cancel(core::CancelSource& source) { world.run(*reactor, cancel_in_turn(&source)); }
+    static Task<void> cancel_in_turn(core::CancelSource* source) {
+        source->cancel();
         co_return;
     }
     void settle() { world.run_for(1us); }
@@ -260,17 +260,13 @@ TEST_CASE("io_sched main: cancelled is what waits, not what is being written", "
     CountedRequest third(IoType::kRead, {kA});
     first.wait.cancel = &source;
     second.wait.cancel = &source;
+    third.wait.cancel = &source;
     stage.push(first);
     stage.push(second);
     stage.push(third);
     stage.settle();
-    const auto cancel_all = [](core::CancelSource* which) -> Task<void> {
-        which->cancel();
-        co_return;
-    };
 
-    stage.world.run(*stage.reactor, cancel_all(&source));
-    stage.cancel(third);
+    stage.cancel(source);
     stage.settle();
 
     CHECK(second.ended_with(Errc::kCancelled));
@@ -348,19 +344,19 @@ TEST_CASE("io_sched main: a read that was given up is not tried again", "[io_sch
     Stage stage(1);
     CountedRequest busy(IoType::kRead, {kB});
     CountedRequest request(IoType::kRead, {kA, kB, MediumId{9}});
+    core::CancelSource source;
     request.required_count = 2;
+    request.wait.cancel = &source;
     stage.push(busy);
     stage.push(request);
     stage.settle();
     REQUIRE(stage.a.running() == 1);
 
-    stage.cancel(request);
-    stage.settle();
-    CHECK(request.completed == 0);
-    stage.a.end_one(std::unexpected(kDiskError));
+    stage.cancel(source);
     stage.settle();
 
     CHECK(request.ended_with(Errc::kCancelled));
+    CHECK(stage.a.running() == 0);
     stage.b.end_one();
     stage.settle();
     CHECK(stage.b.begun().size() == 1);
@@ -488,6 +484,8 @@ TEST_CASE("io_sched main: its world may end at any time", "[io_sched]") {
     CountedRequest runs(IoType::kRead, {kA});
     CountedRequest waits(IoType::kRead, {kA});
     CountedRequest over(IoType::kRead, {kA});
+    core::CancelSource source;
+    over.wait.cancel = &source;
     const auto wait_for_it = [](AwaitedIo* io) -> Task<void> {
         const Blocks into(1);
         const auto result = co_await io->read(kA, into.buffer(), 0);
@@ -499,7 +497,7 @@ TEST_CASE("io_sched main: its world may end at any time", "[io_sched]") {
     stage.reactor->spawn(stage.gate, wait_for_it(&io));
     stage.settle();
     stage.main->push(over);
-    stage.main->cancel(over);
+    source.cancel();
 
     stage.reactor->drop_coroutines();
     stage.main.reset();
