@@ -159,8 +159,8 @@ public:
     // While this one waits for its client the same request need not wait for it: ends what recall()
     // has begun, which has to be asked again before anything is changed.
     void let_same_run() { once_lock_.release(); }
-    // Waits for names, in their order; all of them are let go at the end of the operation, or by
-    // let_go_names(). Requires: it holds none yet.
+    // Waits for names, in their order; all of them are let go by the operation's change when that
+    // is durable, by let_go_names(), or at the end of the operation. Requires: it holds none yet.
     struct WantedName {
         objects::ObjectName name{};
         bool to_leave = false;
@@ -168,6 +168,7 @@ public:
     Task<Granted<>> hold_names(std::span<const WantedName> wanted);
     // `index` is the index of the name in `wanted`.
     const objects::NameHold& name_hold(std::size_t index) const { return *holds_[index]; }
+    // Lets go of the names that no change was made under. One message for each on another locality.
     Task<void> let_go_names();
     // Waits for a range lock on blocks of an object. An operation holds at most one range lock.
     Task<Granted<>> lock(objects::LockRequest request);
@@ -305,6 +306,7 @@ private:
     Refusal medium_missing(std::string_view words, std::string_view disks);
     Task<Granted<fop::Reply>> run_granted();
     void move_to(const Site& site);
+    void let_go_told_names();
     core::WaitOptions wait_to_leave() const;
     Refusal why_over_quota(std::string_view owner_name, objects::DiskUse::Verdict verdict);
     static Refusal why_no_space(const Error& error);
