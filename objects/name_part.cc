@@ -15,16 +15,42 @@ constexpr Error kPartStopped{.code = Errc::kClosed, .context = "the server is st
 // -- the part --
 
 Task<Result<NameHold>> NamePart::hold(Wanted wanted) {
+    store::PoolName name = wanted.name;
     auto task = wanted.to_leave ? shard_.reserve_to_leave(std::move(wanted.name), wanted.wait)
                                 : shard_.reserve(std::move(wanted.name), wanted.wait);
     auto reserved = co_await std::move(task);
     if (!reserved) co_return std::unexpected(reserved.error());
-    NameHold hold{.version = reserved->version(), .key = ++keys_given_};
+    NameHold hold{.name = std::move(name), .version = reserved->version()};
     if (const auto& owner = reserved->owner()) {
         hold.owner = NamedObject{.fid = owner->fid, .version = owner->version};
     }
-    holds_.emplace(hold.key, std::move(*reserved));
+    holds_.emplace(hold.name, Held{.name = std::move(*reserved), .to_leave = wanted.to_leave});
     co_return hold;
+}
+
+void NamePart::let_go(const NameHold& hold) {
+    const auto held = holds_.find(hold.name);
+    if (held != holds_.end() && held->second.name.version() == hold.version) holds_.erase(held);
+}
+
+Task<Result<void>> NamePart::tell(const store::NameChanges* changes) {
+    const auto told = co_await shard_.tell(changes);
+    if (!told) co_return told;
+    for (const store::NameChange& change : *changes) end_hold_of(change);
+    co_return told;
+}
+
+// A hold's version is given to one claim only. Who holds a name in order to leave it can do nothing
+// more with it once the owner's claim has ended, whoever ended that.
+void NamePart::end_hold_of(const store::NameChange& change) {
+    const store::NameClaim& claim = change.claim;
+    const auto held = holds_.find(store::PoolName(claim.pool, claim.name));
+    if (held == holds_.end()) return;
+    const store::ReservedName& name = held->second.name;
+    const bool is_done = change.kind == store::NameChange::Kind::kMade
+                             ? name.version() == claim.version
+                             : held->second.to_leave && name.owner()->fid == claim.fid;
+    if (is_done) holds_.erase(held);
 }
 
 // -- from a volume to a part elsewhere --
@@ -46,7 +72,7 @@ Task<Result<void>> DistantNames::forget(Origin origin) {
 }
 
 Task<Result<void>> DistantNames::tell(const store::NameChanges* changes) {
-    auto job = [this, changes] { return part_.shard().tell(changes); };
+    auto job = [this, changes] { return part_.tell(changes); };
     const auto told =
         co_await core::run_task_on<Result<void>>(here_, part_.reactor(), part_.gate(), job);
     if (!told) co_return std::unexpected(kPartStopped);

@@ -40,14 +40,23 @@ public:
         core::WaitOptions wait;
     };
     Task<Result<NameHold>> hold(Wanted wanted);
-    void let_go(std::uint64_t key) { holds_.erase(key); }
+    // Does nothing if the hold has ended already, whoever holds the name now.
+    void let_go(const NameHold& hold);
+    // What a volume on another locality tells. Ends the holds under which the changes were made:
+    // their holders need not let go.
+    Task<Result<void>> tell(const store::NameChanges* changes);
 
 private:
+    struct Held {
+        store::ReservedName name;
+        bool to_leave;
+    };
+    void end_hold_of(const store::NameChange& change);
+
     core::Reactor& reactor_;
     core::Gate& gate_;
     store::NameShard& shard_;
-    std::map<std::uint64_t, store::ReservedName> holds_;
-    std::uint64_t keys_given_ = 0;
+    std::map<store::PoolName, Held> holds_;
 };
 
 // The sink for names of a part on another locality. Lives on the volume's reactor.

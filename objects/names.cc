@@ -13,9 +13,6 @@ namespace fopd::objects {
 
 namespace {
 
-// The upper bits of a hold's key are the number of its part.
-constexpr unsigned kPartShift = 48;
-
 store::NameRef ref_of(const ObjectName& name) {
     return {.pool = name.pool, .name = name.name};
 }
@@ -37,12 +34,12 @@ Names::Names(core::Reactor& here, std::vector<NamePart*> parts)
     ENSURE(!parts_.empty());
 }
 
-std::uint32_t Names::part_of(const ObjectName& name) const {
-    return store::shard_of(ref_of(name), static_cast<std::uint32_t>(parts_.size()));
+NamePart& Names::part_with(store::NameRef name) const {
+    return *parts_[store::shard_of(name, static_cast<std::uint32_t>(parts_.size()))];
 }
 
 Task<Result<std::optional<NamedObject>>> Names::find(ObjectName name) {
-    NamePart& part = *parts_[part_of(name)];
+    NamePart& part = part_with(ref_of(name));
     auto job = [&part, &name] { return part.shard().find(ref_of(name)); };
     if (&part.reactor() == &here_) co_return named_object(job());
     const auto looked = co_await core::run_on(here_, part.reactor(), job);
@@ -73,46 +70,42 @@ Task<Result<NameList>> Names::list(NameListRequest request) {
 }
 
 Task<Result<NameHold>> Names::hold(ObjectName name, core::WaitOptions wait) {
-    return hold_at(part_of(name), {store::PoolName(name.pool, name.name), false, wait});
+    return hold_at_part({store::PoolName(name.pool, name.name), false, wait});
 }
 
 Task<Result<NameHold>> Names::hold_to_leave(ObjectName name, core::WaitOptions wait) {
-    return hold_at(part_of(name), {store::PoolName(name.pool, name.name), true, wait});
+    return hold_at_part({store::PoolName(name.pool, name.name), true, wait});
 }
 
-Task<Result<NameHold>> Names::hold_at(std::uint32_t number, NamePart::Wanted wanted) {
-    NamePart& part = *parts_[number];
-    const std::uint64_t part_bits = std::uint64_t{number} << kPartShift;
-    if (&part.reactor() == &here_) {
-        auto hold = co_await part.hold(std::move(wanted));
-        if (hold) hold->key |= part_bits;
-        co_return hold;
-    }
+Task<Result<NameHold>> Names::hold_at_part(NamePart::Wanted wanted) {
+    NamePart& part = part_with(wanted.name.ref());
+    if (&part.reactor() == &here_) co_return co_await part.hold(std::move(wanted));
     core::CancelSource never;
     core::CancelSource cancel;
     core::CancelSource& asked = wanted.wait.cancel != nullptr ? *wanted.wait.cancel : never;
     core::CancelThere forwarded(asked, here_, part.reactor(), cancel);
     wanted.wait.cancel = &cancel;
     auto job = [&part, &wanted] { return part.hold(std::move(wanted)); };
-    const auto held =
+    auto held =
         co_await core::run_task_on<Result<NameHold>>(here_, part.reactor(), part.gate(), job);
     co_await forwarded.end();
     if (!held) co_return std::unexpected(kNamesStop);
-    if (!*held) co_return std::unexpected(held->error());
-    NameHold hold = **held;
-    hold.key |= part_bits;
-    co_return hold;
+    co_return std::move(*held);
 }
 
 Task<void> Names::let_go(NameHold hold) {
-    NamePart& part = *parts_[hold.key >> kPartShift];
-    const std::uint64_t key = hold.key & ((1ULL << kPartShift) - 1);
-    auto job = [&part, key] { part.let_go(key); };
+    NamePart& part = part_with(hold.name.ref());
+    auto job = [&part, &hold] { part.let_go(hold); };
     if (&part.reactor() == &here_) {
         job();
         co_return;
     }
     co_await core::run_on(here_, part.reactor(), job);
+}
+
+void Names::let_go_told(const NameHold& hold) {
+    NamePart& part = part_with(hold.name.ref());
+    if (&part.reactor() == &here_) part.let_go(hold);
 }
 
 bool Names::before(const ObjectName& one, const ObjectName& other) const {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -14,7 +13,8 @@ namespace fopd::objects {
 
 // Access from one locality to all names of the node: sends requests to the locality that has the
 // name's part. To change the object that a name refers to: hold the name, write the object's
-// record, and release the hold when the record is durable. The objects' records on the disks are
+// record, and release the hold when the record is durable. The volume then tells the name's part,
+// which ends the hold if it is on another locality. The objects' records on the disks are
 // authoritative. An operation that holds several names acquires them in the order of before().
 class Names {
 public:
@@ -30,14 +30,17 @@ public:
     Task<Result<NameHold>> hold(ObjectName name, core::WaitOptions wait);
     // Like hold(), in order to take the name from its owner; kNotFound if it has no owner.
     Task<Result<NameHold>> hold_to_leave(ObjectName name, core::WaitOptions wait);
-    // Ends a hold. Every hold must end with this call. Never fails.
+    // Ends a hold. Every hold must end with this call or the next. Never fails.
     Task<void> let_go(NameHold hold);
+    // Ends a hold without a message. REQUIRES: the change under the hold was of an object on this
+    // locality, and its volume has told the name's part of it.
+    void let_go_told(const NameHold& hold);
     // Whether `one` must be held before `other`.
     bool before(const ObjectName& one, const ObjectName& other) const;
 
 private:
-    std::uint32_t part_of(const ObjectName& name) const;
-    Task<Result<NameHold>> hold_at(std::uint32_t number, NamePart::Wanted wanted);
+    NamePart& part_with(store::NameRef name) const;
+    Task<Result<NameHold>> hold_at_part(NamePart::Wanted wanted);
 
     core::Reactor& here_;
     const std::vector<NamePart*> parts_;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "store/fid.h"
+#include "store/names.h"
 
 namespace fopd::objects {
 
@@ -28,9 +29,9 @@ struct NamedObject {
 
 // A hold on a name: while it lasts, only its holder may change the name's owner.
 struct NameHold {
+    store::PoolName name;
     std::optional<NamedObject> owner{};  // Empty: the name is free.
-    std::uint64_t version = 0;           // For the next owner.
-    std::uint64_t key = 0;               // Identifies the hold at the name's part.
+    std::uint64_t version = 0;           // For the next owner. No other hold has the same.
 };
 
 struct NameListRequest {

@@ -38,7 +38,7 @@ enum class About : std::uint8_t {
 
 // How fops of a type are executed.
 struct Executor {
-    std::uint16_t type;
+    std::string_view name;  // Of the type, as in fop::kFopTypes.
     bool needs_stores = false;
     About about = About::kNode;
     // Whether it needs a piece of buffer.

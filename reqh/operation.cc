@@ -219,9 +219,16 @@ Refusal Operation::why_not_held(const Error& error) const {
 Task<void> Operation::let_go_names() {
     for (auto& hold : holds_) {
         if (!hold) continue;
-        const objects::NameHold ended = *hold;
+        auto let_go = stores().parts().names.let_go(*std::move(hold));
         hold.reset();
-        co_await stores().parts().names.let_go(ended);
+        co_await std::move(let_go);
+    }
+}
+
+void Operation::let_go_told_names() {
+    for (auto& hold : holds_) {
+        if (hold) stores().parts().names.let_go_told(*hold);
+        hold.reset();
     }
 }
 
@@ -474,6 +481,7 @@ Task<Granted<fop::Receipt>> Operation::finish_change(store::Data data) {
     const Waiting waiting = waits_for({.what = WaitsFor::kLog});
     const auto finished = co_await change_.finish();
     if (!finished) co_return refused(fop::Status::kOutcomeUnknown, "the disk failed its log");
+    let_go_told_names();
     co_return fop::Receipt{
         .incarnation = finished->epoch, .seq = finished->seq, .slot = home_->slot()};
 }

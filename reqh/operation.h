@@ -162,8 +162,8 @@ public:
     // While this operation waits for its client, the same request need not wait for it: ends what
     // recall() has begun. recall() must be called again before anything is changed.
     void let_same_run() { once_lock_.release(); }
-    // Waits for names, in their order. They are held until the end of the operation, or
-    // let_go_names(). REQUIRES: it holds no name.
+    // Waits for names, in their order. They are released when the operation's change is durable, by
+    // let_go_names(), or at the end of the operation. REQUIRES: it holds no name.
     struct WantedName {
         objects::ObjectName name{};
         bool to_leave = false;
@@ -171,6 +171,7 @@ public:
     Task<Granted<>> hold_names(std::span<const WantedName> wanted);
     // `index` is the index of the name in `wanted`.
     const objects::NameHold& name_hold(std::size_t index) const { return *holds_[index]; }
+    // Lets go of the names that no change was made under. One message for each on another locality.
     Task<void> let_go_names();
     // Waits for a range lock on blocks of an object. An operation holds at most one range lock.
     Task<Granted<>> lock(objects::LockRequest request);
@@ -310,6 +311,7 @@ private:
     Refusal medium_missing(std::string_view words, std::string_view disks);
     Task<Granted<fop::Reply>> run_granted();
     void move_to(const Site& site);
+    void let_go_told_names();
     core::WaitOptions wait_to_leave() const;
     Refusal why_over_quota(std::string_view owner_name, objects::DiskUse::Verdict verdict);
     static Refusal why_no_space(const Error& error);

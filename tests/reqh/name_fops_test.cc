@@ -42,6 +42,16 @@ FopSpec stat(fop::Fid fid) {
     return {.type = type_of("stat"), .body = fop::Stat{.fid = fid}};
 }
 
+// A name whose part is on that locality.
+std::string name_at(const StoreStage& node, std::uint32_t locality) {
+    const std::uint32_t count = node.options.localities;
+    for (int i = 0;; ++i) {
+        std::string name = "name-" + std::to_string(locality) + "-" + std::to_string(i);
+        const store::NameRef ref{.pool = objects::pool_id("fast"), .name = name};
+        if (store::shard_of(ref, count) == locality) return name;
+    }
+}
+
 fop::Fid found(const FakeFop& fop) {
     INFO(fop.answer->words);
     REQUIRE(fop.status() == fop::Status::kDone);
@@ -180,6 +190,40 @@ TEST_CASE("reqh names: an object takes another name, and leaves its own", "[reqh
     node.restart();
     CHECK(found(node.call(lookup("b"))) == unnamed);
     CHECK(node.call(lookup("a")).status() == fop::Status::kNotFound);
+}
+
+TEST_CASE("reqh names: a rename asks and tells each distant part of the names once", "[reqh]") {
+    StoreStage node({.localities = 3, .disks = 3});
+    const std::string from = name_at(node, 1);
+    const std::string to = name_at(node, 2);
+    const fop::Fid fid = node.create(from);
+    node.run_for(1s);
+    const std::uint64_t before = node.message_count();
+
+    REQUIRE(node.call(rename(fid, to)).status() == fop::Status::kDone);
+
+    constexpr std::uint64_t kHolds = 2;
+    constexpr std::uint64_t kTells = 2;
+    constexpr std::uint64_t kThereAndBack = 2;
+    CHECK(node.message_count() - before == kThereAndBack * (kHolds + kTells));
+    CHECK(node.call(create_new(from)).status() == fop::Status::kDone);
+    CHECK(node.call(create_new(to)).status() == fop::Status::kExists);
+    CHECK(node.call(removal(fid, to)).status() == fop::Status::kDone);
+    CHECK(node.call(create_new(to)).status() == fop::Status::kDone);
+}
+
+TEST_CASE("reqh names: a refused rename releases both names", "[reqh]") {
+    StoreStage node({.localities = 3, .disks = 3});
+    const std::string from = name_at(node, 1);
+    const std::string to = name_at(node, 2);
+    const fop::Fid fid = node.create(from);
+    const fop::Fid other = node.create(to);
+
+    REQUIRE(node.call(rename(fid, to, {}, true)).status() == fop::Status::kExists);
+
+    CHECK(node.call(removal(other)).status() == fop::Status::kDone);
+    CHECK(node.call(rename(fid, to, {}, true)).status() == fop::Status::kDone);
+    CHECK(node.call(create_new(from)).status() == fop::Status::kDone);
 }
 
 TEST_CASE("reqh names: opposite renames do not deadlock", "[reqh]") {

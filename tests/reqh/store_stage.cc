@@ -261,6 +261,12 @@ void StoreStage::destroy() {
     localities_.clear();
 }
 
+std::uint64_t StoreStage::message_count() const {
+    std::uint64_t count = 0;
+    for (const auto& locality : localities_) count += locality->reactor->stats().messages.get();
+    return count;
+}
+
 bool StoreStage::all_pieces_are_back() const {
     return std::ranges::all_of(localities_, [](const auto& locality) {
         return locality->buffers.free_count() == locality->buffers.total_count();

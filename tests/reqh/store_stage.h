@@ -121,6 +121,8 @@ public:
     devices::Power& power() { return *power_; }
     objects::PoolQuota& quota() { return *quota_; }
     bool all_pieces_are_back() const;
+    // That localities have sent to each other in this life.
+    std::uint64_t message_count() const;
     // That the first disk remembers.
     std::size_t reply_count();
     // Of one of the disks, whatever the number.
