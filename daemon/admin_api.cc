@@ -326,10 +326,10 @@ AdminReply AdminApi::not_serving() const {
 
 Task<AdminReply> AdminApi::sessions(AdminRequest) {
     if (!parts_.node.serving()) co_return not_serving();
-    const auto sessions = co_await parts_.node.sessions();
+    const auto sessions = co_await parts_.node.questions().sessions();
     JsonWriter json;
     json.begin_object().key("sessions").begin_array();
-    for (const Node::LocalSession& each : sessions) write_session(json, each);
+    for (const LocalityQuestions::LocalSession& each : sessions) write_session(json, each);
     json.end_array().end_object();
     co_return json_reply(kOk, json.text());
 }
@@ -342,14 +342,14 @@ Task<AdminReply> AdminApi::trace(AdminRequest request) {
         co_return failure(kBadRequest, "id is a session and a request, such as 5f3a-17");
     if (!parts_.node.serving()) co_return not_serving();
     if (all) {
-        const auto running = co_await parts_.node.running();
+        const auto running = co_await parts_.node.questions().running();
         JsonWriter json;
         json.begin_object().key("fops").begin_array();
         for (const reqh::FopRecord& each : running) write_fop(json, each, parts_.node.now());
         json.end_array().end_object();
         co_return json_reply(kOk, json.text());
     }
-    const auto record = co_await parts_.node.trace(*id);
+    const auto record = co_await parts_.node.questions().trace(*id);
     if (!record) {
         co_return failure(kNotFound, "no fop of this name waits, runs or is among the last ones");
     }
@@ -411,7 +411,7 @@ Task<AdminReply> AdminApi::store_check_report(AdminRequest request) {
         if (names.empty() && !wanted.empty()) co_return no_disk(wanted);
         for (const std::string& name : names) {
             std::string which = name;
-            auto check = co_await parts_.node.store_check(std::move(which));
+            auto check = co_await parts_.node.checks().store_check(std::move(which));
             if (check.problem.empty()) check.problem = why_not_open(name);
             runs = runs || check.state == objects::CheckStatus::State::kRunning;
             write_check(json, name, check);
@@ -439,8 +439,8 @@ Task<AdminReply> AdminApi::order_disks(AdminRequest request, Order order) {
     for (const std::string& name : names) {
         std::string which = name;
         Task<Result<void>> task = order == Order::kScrub
-                                      ? parts_.node.scrub(std::move(which), begin)
-                                      : parts_.node.check_store(std::move(which), begin);
+                                      ? parts_.node.checks().scrub(std::move(which), begin)
+                                      : parts_.node.checks().check_store(std::move(which), begin);
         const auto ordered = co_await std::move(task);
         if (ordered) {
             ++done;

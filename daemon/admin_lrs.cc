@@ -109,7 +109,7 @@ AdminReply not_changed(const Configuration::Refused& refused) {
 
 Task<AdminReply> AdminApi::lrs_show(AdminRequest) {
     if (!parts_.node.serving()) co_return not_serving();
-    const auto classes = co_await parts_.node.class_figures(kClassesShownMax);
+    const auto classes = co_await parts_.node.questions().class_figures(kClassesShownMax);
     std::uint64_t queued = 0;
     for (const lrs::ClassFigures& each : classes) queued += each.queued;
     const auto& settings = parts_.configuration.current()->get<lrs::LrsSettings>();

@@ -5,8 +5,8 @@
 #include <iterator>
 
 #include "core/remote.h"
-#include "core/remote_task.h"
 #include "daemon/locality_messages.h"
+#include "daemon/node_backup.h"
 #include "daemon/store_layout.h"
 #include "fabric/settings.h"
 #include "lrs/settings.h"
@@ -15,8 +15,6 @@ namespace fopd::daemon {
 
 namespace {
 
-constexpr Duration kPulseInterval = 1s;
-constexpr Duration kPulseIntervalMin = 1ms;
 // How much longer than its own deadline a locality may take to answer.
 constexpr Duration kAnswerPatience = 2s;
 // How often a slow start asks the service manager for more time.
@@ -64,6 +62,12 @@ Node::Node(NodeWorld world, NodeOptions options)
               .sweep = options_.sweep},
              world_.localities,
              world_.configuration.current()->get<std::vector<devices::DeviceSettings>>()),
+      watch_({.control = world_.control,
+              .events = world_.events,
+              .manager = world_.manager,
+              .classes = class_ledger_}),
+      questions_(world_.control, localities_, class_ledger_),
+      checks_(world_.control, localities_, disks_),
       drained_(world_.control),
       answered_(world_.control),
       change_ended_(world_.control),
@@ -81,8 +85,7 @@ Node::Node(NodeWorld world, NodeOptions options)
     for (std::uint32_t index = 0; index < world_.localities.size(); ++index) {
         core::Reactor& reactor = *world_.localities[index];
         localities_.push_back(std::make_unique<Locality>(index, reactor));
-        pulses_.push_back(
-            std::make_unique<Pulse>(world_.control, *localities_.back(), class_ledger_));
+        watch_.add(*localities_.back());
         orders_.push_back(std::make_unique<Order>(world_.control, *localities_.back(), answered_));
         updates_.push_back(std::make_unique<Update>(world_.control, *localities_.back()));
     }
@@ -119,7 +122,7 @@ Task<Started<void>> Node::start() {
     if (stop_requested_) co_return {};
     const auto listening = co_await listen();
     if (!listening) co_return std::unexpected(listening.error());
-    world_.control.spawn(background_, watch());
+    world_.control.spawn(background_, watch_.run());
     ready_at_ = world_.control.now();
     enter(NodeState::kReady);
     emit(world_.events, core::Level::kInfo, "daemon.ready",
@@ -364,97 +367,6 @@ void Node::apply_live_settings() {
     for (const auto& update : updates_) update->send(settings);
 }
 
-Task<std::vector<Node::LocalSession>> Node::sessions() {
-    std::vector<LocalSession> all;
-    for (const auto& locality : localities_) {
-        auto ask = [&locality] { return locality->sessions(); };
-        auto some = co_await core::run_on(world_.control, locality->reactor(), ask);
-        for (fabric::SessionInfo& info : some) {
-            all.push_back({.locality = locality->index(), .info = std::move(info)});
-        }
-    }
-    co_return all;
-}
-
-Task<std::vector<lrs::ClassFigures>> Node::class_figures(std::size_t count_max) {
-    std::vector<lrs::ClassFigures> all;
-    for (const auto& locality : localities_) {
-        auto ask = [&locality] {
-            return std::pair(locality->class_figures(), locality->take_class_news());
-        };
-        auto some = co_await core::run_on(world_.control, locality->reactor(), ask);
-        std::ranges::move(some.first, std::back_inserter(all));
-        class_ledger_.take(locality->index(), some.second, world_.control.now());
-    }
-    std::vector<lrs::ClassFigures> classes = lrs::together(std::move(all), count_max);
-    class_ledger_.complete(classes);
-    co_return classes;
-}
-
-Task<std::vector<reqh::FopRecord>> Node::running() {
-    std::vector<reqh::FopRecord> all;
-    for (const auto& locality : localities_) {
-        auto ask = [&locality] { return locality->running(); };
-        const auto some = co_await core::run_on(world_.control, locality->reactor(), ask);
-        all.insert(all.end(), some.begin(), some.end());
-    }
-    std::ranges::sort(all, {}, &reqh::FopRecord::arrived_at);
-    co_return all;
-}
-
-namespace {
-
-std::unexpected<Error> not_there() {
-    return std::unexpected(Error{.code = Errc::kNotFound, .context = "the disk is not there"});
-}
-
-}  // namespace
-
-Task<Result<void>> Node::scrub(std::string disk, bool begin) {
-    const NodeDisk* const which = disks_.find(disk);
-    if (which == nullptr) co_return not_there();
-    Locality& locality = *localities_[which->place().locality];
-    auto order = [which, &locality, begin]() -> Result<void> {
-        if (which->volume() == nullptr) return not_there();
-        Result<void> ordered;
-        if (begin) {
-            ordered = locality.scrub()->begin(*which->slot());
-        } else {
-            locality.scrub()->end(*which->slot());
-        }
-        locality.publish();
-        return ordered;
-    };
-    const auto done = co_await core::run_on(world_.control, locality.reactor(), order);
-    co_return done;
-}
-
-Task<Result<void>> Node::check_store(std::string disk, bool begin) {
-    const NodeDisk* const which = disks_.find(disk);
-    if (which == nullptr) co_return not_there();
-    Locality& locality = *localities_[which->place().locality];
-    auto order = [which, &locality, begin]() -> Result<void> {
-        if (which->volume() == nullptr) return not_there();
-        if (begin) return locality.store_check()->begin(*which->slot());
-        locality.store_check()->end(*which->slot());
-        return {};
-    };
-    const auto done = co_await core::run_on(world_.control, locality.reactor(), order);
-    co_return done;
-}
-
-Task<objects::CheckStatus> Node::store_check(std::string disk) {
-    const NodeDisk* const which = disks_.find(disk);
-    if (which == nullptr) co_return objects::CheckStatus{};
-    Locality& locality = *localities_[which->place().locality];
-    auto ask = [which, &locality]() -> objects::CheckStatus {
-        if (which->volume() == nullptr) return {};
-        return locality.store_check()->status(*which->slot());
-    };
-    auto status = co_await core::run_on(world_.control, locality.reactor(), ask);
-    co_return status;
-}
-
 Task<Result<void>> Node::back_up(StoreBackup* backup) {
     ENSURE(backup_ == nullptr);
     if (disks_.empty() || stop_requested_) {
@@ -467,63 +379,15 @@ Task<Result<void>> Node::back_up(StoreBackup* backup) {
             Error{.code = Errc::kBusy, .context = "a disk comes or goes, or the node is stopping"});
     }
     backup_ = backup;
-    const auto done = co_await back_up_all(backup);
+    NodeBackup all({.control = world_.control,
+                    .node = world_.id,
+                    .disks = disks_,
+                    .localities = localities_,
+                    .names = *names_});
+    const auto done = co_await all.write(backup);
     backup_ = nullptr;
     end_change();
     co_return done;
-}
-
-// The names are copied after the disks' indexes, so they include all changes that the indexes have.
-Task<Result<void>> Node::back_up_all(StoreBackup* backup) {
-    const Result<void> slots = backup->slots(disks_.slots().text());
-    if (!slots) co_return slots;
-    const auto disks = co_await back_up_disks(backup);
-    if (!disks) co_return disks;
-    const auto names = co_await back_up_names(backup);
-    if (!names) co_return names;
-    co_return backup->end();
-}
-
-// Only present disks.
-Task<Result<void>> Node::back_up_disks(StoreBackup* backup) {
-    for (const auto& disk : disks_.all()) {
-        if (disk->stage() != DiskStage::kServing && disk->stage() != DiskStage::kDamaged) continue;
-        objects::Stores& stores = *localities_[disk->place().locality]->stores();
-        backup->use_tree(
-            {.kind = store::BackupTree::Kind::kIndex, .part = 0, .owner = disk->disk_id()});
-        auto job = [&disk, backup] { return disk->show_index(backup); };
-        const auto shown = co_await core::run_task_on<Result<void>>(
-            world_.control, disk->place().reactor, stores.duties(), job);
-        if (!shown) {
-            co_return std::unexpected(
-                Error{.code = Errc::kClosed, .context = "the node is stopping"});
-        }
-        if (!*shown) co_return *shown;
-        const Result<void> ended = backup->end_tree();
-        if (!ended) co_return ended;
-    }
-    co_return Result<void>{};
-}
-
-Task<Result<void>> Node::back_up_names(StoreBackup* backup) {
-    for (std::uint32_t number = 0; number < localities_.size(); ++number) {
-        backup->use_tree(
-            {.kind = store::BackupTree::Kind::kNames, .part = number, .owner = world_.id});
-        const auto shown = co_await names_->show(number, backup);
-        if (!shown) co_return shown;
-        const Result<void> ended = backup->end_tree();
-        if (!ended) co_return ended;
-    }
-    co_return Result<void>{};
-}
-
-Task<std::optional<reqh::FopRecord>> Node::trace(reqh::FopId id) {
-    for (const auto& locality : localities_) {
-        auto ask = [&locality, id] { return locality->trace(id); };
-        auto record = co_await core::run_on(world_.control, locality->reactor(), ask);
-        if (record) co_return record;
-    }
-    co_return std::nullopt;
 }
 
 Task<Node::Left> Node::drain() {
@@ -588,7 +452,7 @@ Task<bool> Node::stop() {
     }
     enter(NodeState::kStopping);
     world_.manager.status("stopping");
-    stop_watching_.cancel();
+    watch_.stop();
     // The rest of the drain timeout; a volume that is closing still has to write.
     const Duration timeout = world_.configuration.current()->get<NodeSettings>().drain_timeout;
     const bool disks_are_still = co_await wait_for_change(after(asked_at, timeout));
@@ -620,7 +484,7 @@ Task<bool> Node::stop() {
     const bool disks_closed = co_await close_disks(deadline);
     if (!disks_closed) co_return false;
     // Every pulse is back: it was sent before the close order, and messages are answered in order.
-    for (const auto& pulse : pulses_) ENSURE(!pulse->under_way());
+    ENSURE(watch_.all_pulses_are_back());
     enter(NodeState::kStopped);
     emit(world_.events, core::Level::kInfo, "daemon.stopped", {{"cut_off", left.running}});
     co_return true;
@@ -633,46 +497,6 @@ Task<bool> Node::close_disks(Instant deadline) {
     const bool names_closed = co_await names_->close(deadline);
     if (!names_closed) emit(world_.events, core::Level::kError, "daemon.names_do_not_close");
     co_return names_closed;
-}
-
-Duration Node::silent_for(std::size_t locality) const {
-    const Pulse& pulse = *pulses_[locality];
-    return pulse.under_way() ? world_.control.now() - pulse.answered_at() : Duration{0};
-}
-
-// Sends a pulse to every locality, at least four times within the watchdog's timeout.
-Task<void> Node::watch() {
-    const Duration timeout = world_.manager.watchdog_timeout();
-    const Duration interval =
-        timeout.count() > 0 ? std::clamp<Duration>(timeout / 4, kPulseIntervalMin, kPulseInterval)
-                            : kPulseInterval;
-    while (!stop_watching_.cancelled()) {
-        for (const auto& pulse : pulses_) {
-            if (!pulse->under_way()) pulse->send();
-        }
-        const auto slept = co_await world_.control.sleep_for(interval, &stop_watching_);
-        if (!slept) co_return;
-        look_at_pulses();
-    }
-}
-
-void Node::look_at_pulses() {
-    const bool all_answered =
-        std::ranges::all_of(pulses_, [](const auto& pulse) { return pulse->answered; });
-    if (all_answered) {
-        world_.manager.feed_watchdog();
-        for (const auto& pulse : pulses_) pulse->answered = false;
-    }
-    for (std::size_t index = 0; index < pulses_.size(); ++index) {
-        Pulse& pulse = *pulses_[index];
-        const bool stuck = silent_for(index) > kStuckAfter;
-        if (stuck == pulse.stuck) continue;
-        pulse.stuck = stuck;
-        emit(world_.events, stuck ? core::Level::kError : core::Level::kWarn,
-             stuck ? "daemon.locality_stuck" : "daemon.locality_turns_again",
-             {{"locality", static_cast<std::uint64_t>(index)},
-              {"silent_s", in_seconds(silent_for(index))}});
-    }
 }
 
 void Node::enter(NodeState state) {

@@ -22,8 +22,11 @@
 #include "daemon/class_ledger.h"
 #include "daemon/configuration.h"
 #include "daemon/device_changes.h"
+#include "daemon/disk_checks.h"
 #include "daemon/listener.h"
 #include "daemon/locality.h"
+#include "daemon/locality_questions.h"
+#include "daemon/locality_watch.h"
 #include "daemon/node_disks.h"
 #include "daemon/service_manager.h"
 #include "daemon/start_problem.h"
@@ -74,7 +77,6 @@ struct NodeOptions {
 };
 
 class Order;
-class Pulse;
 class Update;
 
 // The daemon without the process around it: starts the localities, watches them, reloads, drains
@@ -158,7 +160,7 @@ public:
     NodeState state() const { return state_; }
     // Whether start() has set up all localities. Any thread.
     bool opened() const { return opened_.load(std::memory_order_acquire); }
-    // Whether the localities answer questions such as sessions().
+    // Whether the localities answer questions.
     bool serving() const {
         return state_ == NodeState::kReady || state_ == NodeState::kDraining ||
                state_ == NodeState::kDrained;
@@ -175,24 +177,9 @@ public:
     // All configured disks, also those that could not be opened.
     const NodeDisks& disks() const { return disks_; }
 
-    // The functions below send messages to the localities, and wait for the answers.
-    struct LocalSession {
-        std::uint32_t locality;
-        fabric::SessionInfo info;
-    };
-    Task<std::vector<LocalSession>> sessions();
-    // The figures of the request scheduler's classes: at most `count_max` classes, and one sum of
-    // all others.
-    Task<std::vector<lrs::ClassFigures>> class_figures(std::size_t count_max);
-    // The running fops, the oldest first.
-    Task<std::vector<reqh::FopRecord>> running();
-    Task<std::optional<reqh::FopRecord>> trace(reqh::FopId id);
-    // Begins or ends a scrub of a disk. kNotFound: there is no such disk, or it is not usable;
-    // kBusy: a scrub of the disk is under way.
-    Task<Result<void>> scrub(std::string disk, bool begin);
-    // Begins or ends a check of a disk's log, index, space and names; store_check() has its result.
-    Task<Result<void>> check_store(std::string disk, bool begin);
-    Task<objects::CheckStatus> store_check(std::string disk);
+    // While the node is serving().
+    LocalityQuestions& questions() { return questions_; }
+    DiskChecks& checks() { return checks_; }
     // Writes a backup of what the node keeps beside its disks. The backup lacks changes that are in
     // a disk's log and not in its index yet. Only one backup runs at a time, and no disk is added
     // or removed meanwhile.
@@ -200,9 +187,7 @@ public:
     const devices::NodeId& id() const { return world_.id; }
     // From any thread.
     const ClassLedger& class_ledger() const { return class_ledger_; }
-    // The time since the locality last answered. Beyond kStuckAfter the locality counts as stuck.
-    Duration silent_for(std::size_t locality) const;
-    static constexpr Duration kStuckAfter = 5s;
+    const LocalityWatch& watch() const { return watch_; }
 
 private:
     // Operations that change the set of disks, or need it unchanged, run one at a time: each calls
@@ -230,9 +215,6 @@ private:
     void note_outcome(const DeviceOutcome& outcome);
     void note_disk(const std::string& name);
     Task<void> publish_layout();
-    Task<Result<void>> back_up_all(StoreBackup* backup);
-    Task<Result<void>> back_up_disks(StoreBackup* backup);
-    Task<Result<void>> back_up_names(StoreBackup* backup);
     Task<Started<void>> open_locality(Locality* locality);
     Task<Started<void>> open_names();
     Task<void> open_disks();
@@ -256,8 +238,6 @@ private:
     // a locality that has not answered by then stays with it.
     Task<Left> order_all(Task<std::uint64_t> (*what)(Locality*, Instant), Instant argument,
                          Instant deadline);
-    Task<void> watch();
-    void look_at_pulses();
     void enter(NodeState state);
 
     NodeWorld world_;
@@ -266,7 +246,6 @@ private:
     const Instant created_at_;
     Instant ready_at_ = kNever;
     std::vector<std::unique_ptr<Locality>> localities_;
-    std::vector<std::unique_ptr<Pulse>> pulses_;
     std::vector<std::unique_ptr<Order>> orders_;
     std::vector<std::unique_ptr<Update>> updates_;
     lrs::PolicyNode policies_;
@@ -282,9 +261,11 @@ private:
     std::unique_ptr<Listener> listener_;
     std::vector<std::string> warnings_;
     std::map<std::string, std::string> device_warnings_;  // By device.
+    LocalityWatch watch_;
+    LocalityQuestions questions_;
+    DiskChecks checks_;
     core::Gate background_;
     core::CancelSource disks_open_;
-    core::CancelSource stop_watching_;
     core::WaitQueue drained_;
     core::WaitQueue answered_;
     core::WaitQueue change_ended_;

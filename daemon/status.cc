@@ -39,7 +39,8 @@ void write_locality(JsonWriter& json, const Node& node, std::size_t index, Insta
     } else {
         json.null();
     }
-    json.field("state", node.silent_for(index) > Node::kStuckAfter ? "stuck" : "turning");
+    json.field("state",
+               node.watch().silent_for(index) > LocalityWatch::kStuckAfter ? "stuck" : "turning");
     json.field("backend", locality.reactor().backend_name());
     json.field("since_turn_s", std::max(0.0, in_seconds(now - last_turn)));
     json.field("turns", stats.turns.get());
@@ -155,7 +156,7 @@ void write_check(JsonWriter& json, std::string_view device, const objects::Check
     json.end_array().end_object();
 }
 
-void write_session(JsonWriter& json, const Node::LocalSession& session) {
+void write_session(JsonWriter& json, const LocalityQuestions::LocalSession& session) {
     const fabric::SessionInfo& info = session.info;
     json.begin_object();
     json.field("id", std::string_view(in_hex(info.id)));

@@ -28,7 +28,7 @@ std::string status_json(const Node& node, const Configuration& configuration,
                         const StatusFacts& facts);
 
 // One session, one fop, as the answers to GET /v1/sessions and /v1/trace show them.
-void write_session(JsonWriter& json, const Node::LocalSession& session);
+void write_session(JsonWriter& json, const LocalityQuestions::LocalSession& session);
 void write_fop(JsonWriter& json, const reqh::FopRecord& record, Instant now);
 
 // The progress and findings of a disk's check, as in GET /v1/store/check-report.

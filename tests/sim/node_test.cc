@@ -73,8 +73,8 @@ TEST_CASE("sim node: one locality that does not turn starves the watchdog and is
 
     REQUIRE(node.manager().fed_count() <= fed + 1);
     REQUIRE(node.events().count("daemon.locality_stuck") == 1);
-    REQUIRE(node.node().silent_for(1) > daemon::Node::kStuckAfter);
-    REQUIRE(node.node().silent_for(0) <= 2s);
+    REQUIRE(node.node().watch().silent_for(1) > daemon::LocalityWatch::kStuckAfter);
+    REQUIRE(node.node().watch().silent_for(0) <= 2s);
 
     cluster.run_for(5s);
     REQUIRE(node.events().count("daemon.locality_turns_again") == 1);

@@ -1,0 +1,58 @@
+#include "daemon/locality_questions.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "core/remote.h"
+
+namespace fopd::daemon {
+
+Task<std::vector<LocalityQuestions::LocalSession>> LocalityQuestions::sessions() {
+    std::vector<LocalSession> all;
+    for (const auto& locality : localities_) {
+        auto ask = [&locality] { return locality->sessions(); };
+        auto some = co_await core::run_on(control_, locality->reactor(), ask);
+        for (fabric::SessionInfo& info : some) {
+            all.push_back({.locality = locality->index(), .info = std::move(info)});
+        }
+    }
+    co_return all;
+}
+
+Task<std::vector<lrs::ClassFigures>> LocalityQuestions::class_figures(std::size_t count_max) {
+    std::vector<lrs::ClassFigures> all;
+    for (const auto& locality : localities_) {
+        auto ask = [&locality] {
+            return std::pair(locality->class_figures(), locality->take_class_news());
+        };
+        auto some = co_await core::run_on(control_, locality->reactor(), ask);
+        std::ranges::move(some.first, std::back_inserter(all));
+        classes_.take(locality->index(), some.second, control_.now());
+    }
+    std::vector<lrs::ClassFigures> classes = lrs::together(std::move(all), count_max);
+    classes_.complete(classes);
+    co_return classes;
+}
+
+Task<std::vector<reqh::FopRecord>> LocalityQuestions::running() {
+    std::vector<reqh::FopRecord> all;
+    for (const auto& locality : localities_) {
+        auto ask = [&locality] { return locality->running(); };
+        const auto some = co_await core::run_on(control_, locality->reactor(), ask);
+        all.insert(all.end(), some.begin(), some.end());
+    }
+    std::ranges::sort(all, {}, &reqh::FopRecord::arrived_at);
+    co_return all;
+}
+
+Task<std::optional<reqh::FopRecord>> LocalityQuestions::trace(reqh::FopId id) {
+    for (const auto& locality : localities_) {
+        auto ask = [&locality, id] { return locality->trace(id); };
+        auto record = co_await core::run_on(control_, locality->reactor(), ask);
+        if (record) co_return record;
+    }
+    co_return std::nullopt;
+}
+
+}  // namespace fopd::daemon

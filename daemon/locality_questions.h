@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "core/reactor.h"
+#include "core/task.h"
+#include "daemon/class_ledger.h"
+#include "daemon/locality.h"
+
+namespace fopd::daemon {
+
+// Asks all localities of a node what an administrator wants to know, and puts their answers
+// together. Each question is a message to each locality, and waits for its answer. Lives on the
+// control reactor.
+class LocalityQuestions {
+public:
+    // All of it outlives the questions.
+    LocalityQuestions(core::Reactor& control,
+                      const std::vector<std::unique_ptr<Locality>>& localities,
+                      ClassLedger& classes)
+        : control_(control), localities_(localities), classes_(classes) {}
+
+    struct LocalSession {
+        std::uint32_t locality;
+        fabric::SessionInfo info;
+    };
+    Task<std::vector<LocalSession>> sessions();
+    // The figures of the request scheduler's classes: at most `count_max` classes, and one sum of
+    // all others.
+    Task<std::vector<lrs::ClassFigures>> class_figures(std::size_t count_max);
+    // The running fops, the oldest first.
+    Task<std::vector<reqh::FopRecord>> running();
+    Task<std::optional<reqh::FopRecord>> trace(reqh::FopId id);
+
+private:
+    core::Reactor& control_;
+    const std::vector<std::unique_ptr<Locality>>& localities_;
+    ClassLedger& classes_;
+};
+
+}  // namespace fopd::daemon

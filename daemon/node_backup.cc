@@ -1,0 +1,53 @@
+#include "daemon/node_backup.h"
+
+#include <cstdint>
+
+#include "core/remote_task.h"
+
+namespace fopd::daemon {
+
+// The names are copied after the disks' indexes, so they include all changes that the indexes have.
+Task<Result<void>> NodeBackup::write(StoreBackup* backup) {
+    const Result<void> slots = backup->slots(parts_.disks.slots().text());
+    if (!slots) co_return slots;
+    const auto disks = co_await back_up_disks(backup);
+    if (!disks) co_return disks;
+    const auto names = co_await back_up_names(backup);
+    if (!names) co_return names;
+    co_return backup->end();
+}
+
+// Only present disks.
+Task<Result<void>> NodeBackup::back_up_disks(StoreBackup* backup) {
+    for (const auto& disk : parts_.disks.all()) {
+        if (disk->stage() != DiskStage::kServing && disk->stage() != DiskStage::kDamaged) continue;
+        objects::Stores& stores = *parts_.localities[disk->place().locality]->stores();
+        backup->use_tree(
+            {.kind = store::BackupTree::Kind::kIndex, .part = 0, .owner = disk->disk_id()});
+        auto job = [&disk, backup] { return disk->show_index(backup); };
+        const auto shown = co_await core::run_task_on<Result<void>>(
+            parts_.control, disk->place().reactor, stores.duties(), job);
+        if (!shown) {
+            co_return std::unexpected(
+                Error{.code = Errc::kClosed, .context = "the node is stopping"});
+        }
+        if (!*shown) co_return *shown;
+        const Result<void> ended = backup->end_tree();
+        if (!ended) co_return ended;
+    }
+    co_return Result<void>{};
+}
+
+Task<Result<void>> NodeBackup::back_up_names(StoreBackup* backup) {
+    for (std::uint32_t number = 0; number < parts_.localities.size(); ++number) {
+        backup->use_tree(
+            {.kind = store::BackupTree::Kind::kNames, .part = number, .owner = parts_.node});
+        const auto shown = co_await parts_.names.show(number, backup);
+        if (!shown) co_return shown;
+        const Result<void> ended = backup->end_tree();
+        if (!ended) co_return ended;
+    }
+    co_return Result<void>{};
+}
+
+}  // namespace fopd::daemon
