@@ -11,7 +11,6 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 
-#include "core/bounded_queue.h"
 #include "core/fd_watch.h"
 #include "core/offload.h"
 #include "core/remote.h"
@@ -1266,76 +1265,6 @@ TEST_CASE("core wait queue: the oldest is woken first, others time out or are ca
     REQUIRE(log == Log{"past timed out", "before cancelled", "a woken", "b cancelled",
                        "c cancelled", "d woken", "e timed out"});
     REQUIRE(queue.empty());
-}
-
-namespace {
-using Items = BoundedQueue<std::unique_ptr<int>>;
-Task<void> pop_all(Items* queue, std::vector<int>* popped, int* ends) {
-    for (;;) {
-        const auto item = co_await queue->pop({});
-        if (!item) {
-            ENSURE(item.error().code == Errc::kClosed);
-            ++*ends;
-            co_return;
-        }
-        popped->push_back(**item);
-    }
-}
-Task<void> push_all(Reactor* reactor, Items* queue, int count) {
-    for (int i = 0; i < count; ++i) {
-        auto item = std::make_unique<int>(i);
-        while (!queue->try_push(std::move(item))) {
-            ENSURE(item != nullptr);  // A full queue leaves it untouched.
-            co_await reactor->yield();
-        }
-    }
-    queue->close();
-}
-Task<Result<std::unique_ptr<int>>> pop_one(Items* queue, WaitOptions wait) {
-    co_return co_await queue->pop(wait);
-}
-}  // namespace
-
-TEST_CASE("core bounded queue: every item comes out once, in order, with many poppers", "[core]") {
-    const Kind kind = any_kind();
-    CAPTURE(kind);
-    Harness harness(kind);
-    Items queue(harness.reactor(), 3);
-    Gate gate;
-    std::vector<int> popped;
-    int ends = 0;
-    for (int i = 0; i < 5; ++i) harness->spawn(gate, pop_all(&queue, &popped, &ends));
-    harness->spawn(gate, push_all(&harness.reactor(), &queue, 1000));
-
-    drain(harness, gate);
-
-    REQUIRE(popped.size() == 1000);
-    REQUIRE(std::ranges::is_sorted(popped));
-    REQUIRE(ends == 5);
-}
-
-TEST_CASE("core bounded queue: refuses when full or closed, and gives out the rest", "[core]") {
-    const Kind kind = any_kind();
-    CAPTURE(kind);
-    Harness harness(kind);
-    Items queue(harness.reactor(), 1);
-    const auto timed_out = harness.run(pop_one(&queue, {.deadline = after(harness->now(), 1ms)}));
-    REQUIRE(timed_out.error().code == Errc::kTimedOut);
-    CancelSource source;
-    source.cancel();
-    const auto cancelled = harness.run(pop_one(&queue, {.cancel = &source}));
-    REQUIRE(cancelled.error().code == Errc::kCancelled);
-
-    REQUIRE(queue.try_push(std::make_unique<int>(1)));
-    auto second = std::make_unique<int>(2);
-    REQUIRE(!queue.try_push(std::move(second)));
-    REQUIRE(second != nullptr);
-    queue.close();
-    const auto rest = harness.run(pop_one(&queue, {}));
-    REQUIRE(**rest == 1);
-    REQUIRE(!queue.try_push(std::move(second)));
-    const auto closed = harness.run(pop_one(&queue, {}));
-    REQUIRE(closed.error().code == Errc::kClosed);
 }
 
 namespace {

@@ -4,7 +4,6 @@
 
 #include "core/virtual_world.h"
 
-#include "core/bounded_queue.h"
 #include "core/offload.h"
 #include "core/remote.h"
 #include "core/wait_queue.h"
@@ -284,11 +283,6 @@ Task<void> in_io(Reactor* reactor, int fd, CancelSource* source, int* alive) {
     const auto read = co_await reactor->read(File{.fd = fd}, buffer_of(into), 0, wait);
     ENSURE(read.has_value());
 }
-Task<void> in_pop(BoundedQueue<int>* queue, int* alive) {
-    const Alive here(alive);
-    const auto item = co_await queue->pop({});
-    ENSURE(item.has_value());
-}
 Task<void> in_remote_call(Reactor* reactor, Reactor* there, int* alive) {
     const Alive here(alive);
     std::string local = "something the job touches, long enough to be allocated";
@@ -310,11 +304,9 @@ Task<void> in_yield(Reactor* reactor, int* alive) {
 Task<void> in_own_children(Reactor* reactor, int* alive) {
     const Alive here(alive);
     WaitQueue queue(*reactor);
-    BoundedQueue<int> items(*reactor, 4);
     CancelSource source;
     Gate gate;
     reactor->spawn(gate, in_wait_queue(&queue, &source, alive, kNever));
-    reactor->spawn(gate, in_pop(&items, alive));
     reactor->spawn(gate, in_sleep(reactor, &source, alive));
     co_await gate.close(*reactor);
 }
@@ -335,12 +327,10 @@ TEST_CASE("core virtual world: a reactor goes away wherever its coroutines are",
     auto reactor = world.make_reactor();
     Reactor* const here = reactor.get();
     WaitQueue queue(*here);
-    BoundedQueue<int> items(*here, 2);
     world.stall(*there, Instant{1h});
     here->spawn(gate, in_sleep(here, &source, &alive));
     here->spawn(gate, in_wait_queue(&queue, &source, &alive, Instant{1h}));
     here->spawn(gate, in_io(here, file.fd(), &source, &alive));
-    here->spawn(gate, in_pop(&items, &alive));
     here->spawn(gate, in_remote_call(here, there.get(), &alive));
     here->spawn(gate, in_remote_call(here, there.get(), &alive));
     here->spawn(gate, in_remote_call(here, here, &alive));
