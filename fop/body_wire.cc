@@ -1,3 +1,5 @@
+// Longer than other files: it has a write() and a read() for the body of each fop and each reply.
+
 #include "fop/body_wire.h"
 
 #include <bit>

@@ -1,3 +1,5 @@
+// Longer than other files: every judgement needs the whole state of the book.
+
 #include "sim/object_book.h"
 
 #include <algorithm>
