@@ -280,9 +280,11 @@ void MainScheduler::choose_joined(DeviceQueue& device) {
 Task<void> MainScheduler::execute(DeviceQueue* device, Share share) {
     const Instant began = reactor_.now();
     const IoType type = share.request->type;
+    const IoPriority priority = share.request->priority;
     Task<Result<void>> operation = operate(device->device(), *share.request, *share.part);
     const Result<void> result = co_await std::move(operation);
-    operation_ended(*device, {type, share.part->buffer.size_bytes, began}, result.has_value());
+    operation_ended(*device, {type, share.part->buffer.size_bytes, began, priority},
+                    result.has_value());
     part_ended(*share.request, *share.part, result);
 }
 
@@ -292,7 +294,9 @@ Task<void> MainScheduler::execute_joined(DeviceQueue* device, Joined joined) {
     for (std::size_t i = 0; i < joined.count; ++i) pieces[i] = joined.shares[i].part->buffer;
     const std::span gathered(pieces.data(), joined.count);
     const Result<void> result = co_await device->device().gather(gathered, joined.offset());
-    operation_ended(*device, {IoType::kWrite, joined.size_bytes, began}, result.has_value());
+    operation_ended(*device,
+                    {IoType::kWrite, joined.size_bytes, began, joined.shares[0].request->priority},
+                    result.has_value());
     for (std::size_t i = 0; i < joined.count; ++i) {
         part_ended(*joined.shares[i].request, *joined.shares[i].part, result);
     }
@@ -300,7 +304,9 @@ Task<void> MainScheduler::execute_joined(DeviceQueue* device, Joined joined) {
 
 void MainScheduler::operation_ended(DeviceQueue& device, const Running& what, bool succeeded) {
     device.end(what.type, what.size_bytes);
-    if (succeeded && what.type != IoType::kFormat) {
+    // Background work is large, or goes where a disk is slow: the depth is for clients.
+    const bool is_of_clients = what.priority == IoPriority::kForeground;
+    if (succeeded && is_of_clients && what.type != IoType::kFormat) {
         device.learn(reactor_.now() - what.began, what.size_bytes);
     }
     want_pass();

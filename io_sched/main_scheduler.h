@@ -77,6 +77,7 @@ private:
         IoType type;
         std::uint64_t size_bytes;
         Instant began;
+        IoPriority priority;
     };
     struct Chosen {
         DeviceQueue* device;

@@ -10,7 +10,7 @@ namespace fopd::io_sched {
 
 namespace {
 
-// Foreground requests that go before one waiting background request.
+// Foreground requests that go before one waiting background request that is older than the next.
 constexpr std::uint32_t kForegroundRunMax = 8;
 
 }  // namespace
@@ -31,9 +31,14 @@ public:
     IoRequest* next(Instant now) {
         if (count_ == 0) return nullptr;
         IoRequest* const background = background_->next(now);
-        if (background != nullptr && foreground_run_ >= kForegroundRunMax) return background;
         IoRequest* const foreground = foreground_->next(now);
-        return foreground != nullptr ? foreground : background;
+        if (background == nullptr) return foreground;
+        if (foreground == nullptr) return background;
+        // A background request must not be next while an older foreground request waits: the choice
+        // between reads and writes goes by age, so it would hold that one up behind all reads.
+        const bool is_its_turn =
+            foreground_run_ >= kForegroundRunMax && background->arrival() < foreground->arrival();
+        return is_its_turn ? background : foreground;
     }
     void take(IoRequest& request) {
         order_of(request).take(request);

@@ -19,7 +19,7 @@ Log::Log(core::Reactor& reactor, devices::Device& device, SegmentSource& source,
     : CommitPath(reactor, device, *this, options),
       source_(source),
       copies_(device),
-      filler_(options.background != nullptr ? *options.background : device),
+      filler_(device),
       segments_max_(options.segments_max),
       superblock_free_(reactor),
       cleaning_(reactor) {

@@ -5,7 +5,6 @@
 #include <cstdint>
 
 #include "core/time.h"
-#include "devices/device.h"
 #include "store/schema.h"
 
 namespace fopd::store {
@@ -18,9 +17,8 @@ struct LogOptions {
     Duration flush_interval = 100ms;  // Until buffered commits are durable and a mark is written.
     // How long an entry gathers commits while another one is not durable.
     Duration gather_time = 1ms;
-    bool fills_holes = true;  // Writes zeros ahead of the log on disks with slow holes.
-    devices::Device* background = nullptr;    // For these zeros. Null: the device of the log.
-    std::uint32_t entry_blocks_max = 64;      // 256 KiB.
+    bool fills_holes = true;              // Writes zeros ahead of the log on disks with slow holes.
+    std::uint32_t entry_blocks_max = 64;  // 256 KiB.
     std::uint32_t entries_in_flight_max = 3;  // Closed and not durable, not counting full entries.
 };
 

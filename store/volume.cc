@@ -37,14 +37,13 @@ std::uint32_t log_segments(std::uint32_t segments) {
     return std::clamp(segments / 100, Log::kSegmentsMin, Log::kSegmentsMax);
 }
 
-LogOptions log_options(const VolumeParts& parts, const VolumeOptions& options) {
+LogOptions log_options(const VolumeOptions& options) {
     return {.disk_id = options.disk_id,
             .schema = options.schema,
             .segment_blocks = options.segment_blocks,
             .flush_interval = options.flush_interval,
             .gather_time = options.gather_time,
             .fills_holes = options.zeros_ahead_bytes > 0,
-            .background = parts.background,
             .entry_blocks_max = std::min(64U, options.segment_blocks / 4)};
 }
 
@@ -72,7 +71,7 @@ Volume::Volume(const VolumeParts& parts, const VolumeOptions& options)
       options_(options),
       index_(parts.index),
       map_(parts.reactor, index_),
-      log_(parts.reactor, parts.device, *this, log_options(parts, options)),
+      log_(parts.reactor, parts.device, *this, log_options(options)),
       names_({.reactor = parts.reactor, .index = index_, .map = map_, .sink = parts.names},
              options.disk_id, options.slot),
       applier_(map_, names_, options.sweep.extents_a_turn),

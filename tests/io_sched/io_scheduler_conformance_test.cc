@@ -105,7 +105,10 @@ struct QueueModel {
     }
     const NumberedRequest* next(Instant now) const {
         if (foreground->empty()) return background->next(now);
-        return !background->empty() && run >= 8 ? background->next(now) : foreground->next(now);
+        if (background->empty()) return foreground->next(now);
+        const NumberedRequest* const first = foreground->next(now);
+        const NumberedRequest* const other = background->next(now);
+        return run >= 8 && other->arrival() < first->arrival() ? other : first;
     }
     void take(const NumberedRequest& request) {
         of(request).take(request);

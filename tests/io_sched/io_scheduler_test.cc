@@ -158,6 +158,26 @@ TEST_CASE("io_sched priority: the background has its turn after every eight", "[
     }
 }
 
+TEST_CASE("io_sched priority: the background passes nothing that is older", "[io_sched]") {
+    for (const Algorithm& algorithm : algorithms()) {
+        CAPTURE(algorithm.name);
+        const auto scheduler = algorithm.make(IoSchedSettings{});
+        IoDevice device(kA, {.min = 1, .max = 1});
+        scheduler->add_device(device);
+        RequestMaker requests;
+        for (std::uint64_t i = 0; i < 20; ++i) {
+            NumberedRequest& request = requests.make(IoType::kWrite, {kA}, {}, i * kBlock);
+            if (i == 12) request.priority = IoPriority::kBackground;
+            scheduler->push_request(request);
+        }
+
+        const auto order = drain(*scheduler, device);
+
+        CHECK(order == std::vector<std::uint64_t>{0,  1,  2,  3,  4,  5,  6,  7,  8,  9,
+                                                  10, 11, 12, 13, 14, 15, 16, 17, 18, 19});
+    }
+}
+
 TEST_CASE("io_sched media: a write goes to each of its media once", "[io_sched]") {
     TwoDevices stage;
     NumberedRequest& request = stage.requests.make(IoType::kWrite, {kB, kA});

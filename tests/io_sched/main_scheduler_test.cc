@@ -166,6 +166,37 @@ TEST_CASE("io_sched main: a device never has more at a time than its depth", "[i
     for (std::uint64_t i = 0; i < 20; ++i) CHECK(stage.a.begun()[i].offset == i * kBlockBytes);
 }
 
+TEST_CASE("io_sched main: slow background work does not lower the depth for clients",
+          "[io_sched]") {
+    Stage stage;
+    std::vector<std::unique_ptr<CountedRequest>> requests;
+    for (std::uint64_t i = 0; i < 64; ++i) {
+        requests.push_back(std::make_unique<CountedRequest>(
+            IoType::kRead, std::initializer_list{kA}, i * kBlockBytes));
+        stage.push(*requests.back());
+    }
+    stage.settle();
+    for (int i = 0; i < 64; ++i) {
+        stage.a.end_one();
+        stage.settle();
+    }
+    const std::uint64_t depth = stage.main->device(kA)->depth();
+    REQUIRE(depth > 16);
+
+    for (int i = 0; i < 200; ++i) {
+        CountedRequest zeros(IoType::kWrite, {kA});
+        zeros.priority = IoPriority::kBackground;
+        stage.push(zeros);
+        stage.settle();
+        stage.world.run_for(100ms);
+        stage.a.end_one();
+        stage.settle();
+        REQUIRE(zeros.ended_well());
+    }
+
+    CHECK(stage.main->device(kA)->depth() == depth);
+}
+
 namespace {
 // Cancels at the end of a turn, after the pass.
 struct LateCanceller final : core::Poller {
