@@ -216,7 +216,7 @@ TEST_CASE("sim admin: a device goes and comes again, and each refusal says why",
 TEST_CASE("sim admin: what is lost is named by a device or a slot, and by one of them", "[sim]") {
     AdminStage stage(6, {.nodes = 1, .disks = 1});
     stage.wait_ready();
-    const std::string which = "400 either device or slot says what is lost";
+    const std::string which = "400 name the lost disk by either device or slot";
     CHECK(stage.refused("/v1/device/forget") == which);
     CHECK(stage.refused("/v1/device/forget", {{"device", "d0"}, {"slot", "1"}}) == which);
     for (const char* const wrong : {"one", "-1", "0", "65536", "1x", "18446744073709551616"}) {

@@ -405,7 +405,7 @@ TEST_CASE("sim admin lrs: saved is what the file says, and nothing else", "[sim]
     CHECK(stage.answer("/v1/lrs/saved").json["differs"] == json::array());
     REQUIRE(stage.answer("/v1/lrs/set", {{"policy", "crr"}, {"crr.quantum", "4"}}).status == 200);
     const std::string refused =
-        "409 the file does not say what is in force of the request scheduler";
+        "409 the file does not have the request scheduler's settings that are in force";
     CHECK(stage.refused("/v1/lrs/saved") == refused);
     stage.node().set_configuration(stage.node().good_configuration() + "lrs: { policy: crr }\n");
     CHECK(stage.refused("/v1/lrs/saved") == refused);

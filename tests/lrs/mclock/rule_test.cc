@@ -85,7 +85,7 @@ TEST_CASE("lrs mclock rule: mistakes are told with their column", "[lrs]") {
     CHECK(tells(mclock_mistake("a job=x wieght=5"), "did you mean weight?"));
     CHECK(tells(mclock_mistake("a job=x limit"), "'='"));
     CHECK(tells(mclock_mistake("a jbo=x"), "did you mean job?"));
-    CHECK(tells(mclock_mistake("a job=x \x01"), "a control character"));
+    CHECK(tells(mclock_mistake("a job=x \x01"), "an invisible control character"));
     CHECK(tells(mclock_mistake("default job=x"), "write default * weight=1"));
 }
 

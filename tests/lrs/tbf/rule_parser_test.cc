@@ -355,7 +355,7 @@ TEST_CASE("lrs rule: each mistake has its place, and what would be right", "[lrs
     check_mistake("default * rate=1/s rank=1", 1, "no other rule is for");
     check_mistake("r job=\xc3\xa9\xff rate=1/s", 8, "a byte here is not UTF-8");
     check_mistake("r\vjob=a rate=1/s", 2, "an invisible control character");
-    check_mistake("r\tjob=\xef\xbb\xbf rate=1/s", 7, "a control character");
+    check_mistake("r\tjob=\xef\xbb\xbf rate=1/s", 7, "an invisible control character");
     check_mistake("r job=\"a\tb\" rate=1/s", 9, "a tab in quotes");
     check_mistake("r job=\xc3\xa9 x", 9, "where an option should");
 }
