@@ -177,7 +177,7 @@ TEST_CASE("devices disk label: two damaged copies are a damaged disk, not a blan
     DiskImage image = our_disk();
     image.flip_bit(20, 3);
     image.flip_bit(kBlockBytes + 20, 3);
-    require_refused(image, Verdict::kDamaged, "no copy is whole", Errc::kCorrupt);
+    require_refused(image, Verdict::kDamaged, "copies are both damaged", Errc::kCorrupt);
 }
 
 TEST_CASE("devices disk label: a disk that cannot be read is an error", "[devices]") {

@@ -254,7 +254,7 @@ TEST_CASE("sim objects: disks come and go, and the node is killed in between", "
     for (const FaultKind kind : {FaultKind::kCrash, FaultKind::kPowerCut, FaultKind::kRestart}) {
         ReplayedStage stage(23, {.disks = 3, .user = {.names = 2}, .moves = true});
         stage.must(stage.start());
-        for (std::uint32_t round = 0; round < 3; ++round) {
+        for (std::uint32_t round = 0; round < 6; ++round) {
             stage.work(2, 20);
             stage.must(stage.play({{.kind = kind, .after = 10 + 3 * round}}));
             stage.must(stage.bring_back());
@@ -263,6 +263,7 @@ TEST_CASE("sim objects: disks come and go, and the node is killed in between", "
         }
         stage.must(stage.bring_back());
         stage.must(stage.end());
+        CAPTURE(stage.moves().came, stage.moves().went, stage.moves().stayed);
         REQUIRE(stage.moves().came > 0);
     }
 }

@@ -58,7 +58,7 @@ TEST_CASE("store names bytes: the written bytes match the document's example", "
     const NameClaim claim{.pool = 7, .name = "a/b", .version = 5, .fid = kFid};
     const NameKey key = NameKey::claim(NameKind::kClaim, claim);
     const std::string expected =
-        "Of four parts it is in number " +
+        "Of four shards it is in number " +
         std::to_string(shard_of({.pool = claim.pool, .name = claim.name}, 4)) +
         ". The key:\n\n    " + hex(key) + "\n";
 
