@@ -5,35 +5,15 @@
 
 #include <optional>
 
-#include "core/virtual_world.h"
-#include "devices/memory_disk.h"
-#include "io_sched/io_device.h"
-#include "objects/block_io.h"
-#include "tests/catch.h"
-#include "tests/devices/blocks.h"
+#include "tests/objects/slow_disk.h"
 
 namespace fopd::objects {
 
 namespace {
 
-constexpr io_sched::MediumId kSlowDisk{2};
-constexpr std::uint64_t kSlowDiskBlocks = 1024;
-
-using devices::testing::Blocks;
-
-struct SlowDisk {
-    SlowDisk()
-        : reactor(world.make_reactor()),
-          image(kSlowDiskBlocks * kBlock),
-          disk(*reactor, image, {.faults = {.delay_min = 1ms, .delay_max = 1ms}}),
-          scheduler(*reactor, {.depth_max = 1}),
-          background(
-              {.reactor = *reactor, .device = disk, .scheduler = scheduler, .medium = kSlowDisk}) {}
-    ~SlowDisk() { reactor->drop_coroutines(); }
-
-    void serve() { REQUIRE(scheduler.add_device(kSlowDisk, disk).has_value()); }
+struct DiskWithBackground : testing::SlowDisk {
     Task<void> write(std::uint64_t block, std::optional<Instant>* ended) {
-        Blocks zeros(1);
+        devices::testing::Blocks zeros(1);
         const auto done = co_await background.write(zeros.buffer(), block * kBlock);
         CHECK(done.has_value());
         *ended = reactor->now();
@@ -43,42 +23,30 @@ struct SlowDisk {
         CHECK(done.has_value());
         *ended = reactor->now();
     }
-    // Of blocks apart from each other, so that no two are joined.
-    Task<void> read(std::size_t count, std::optional<Instant>* ended) {
-        BlockIo io;
-        io.use({.reactor = reactor.get(), .scheduler = &scheduler, .medium = kSlowDisk});
-        Blocks into(count);
-        for (std::size_t i = 0; i < count; ++i) {
-            const core::Buffer block{.data = into.buffer().data + i * kBlock, .size_bytes = kBlock};
-            io.read(block, 2 * i, {});
-        }
+    Task<void> read_some(std::size_t count, std::optional<Instant>* ended) {
         // Fails if the disk is taken away.
-        [[maybe_unused]] const auto done = co_await io.wait();
+        [[maybe_unused]] const auto done =
+            co_await read(io_sched::IoPriority::kForeground, count, 0);
         *ended = reactor->now();
     }
     Task<void> remove() {
-        const auto removed = co_await scheduler.remove_device(kSlowDisk);
+        const auto removed = co_await scheduler.remove_device(testing::kDisk);
         CHECK(removed.has_value());
     }
 
-    core::VirtualWorld world{1};
-    std::unique_ptr<core::Reactor> reactor;
-    devices::DiskImage image;
-    devices::MemoryDisk disk;
-    io_sched::MainScheduler scheduler;
-    BackgroundDevice background;
-    core::Gate gate;
+    BackgroundDevice background{
+        {.reactor = *reactor, .device = disk, .scheduler = scheduler, .medium = testing::kDisk}};
 };
 
 }  // namespace
 
 TEST_CASE("objects background device: zeros wait for what clients read", "[objects]") {
-    SlowDisk stage;
+    DiskWithBackground stage;
     stage.serve();
     std::optional<Instant> read;
     std::optional<Instant> wrote;
     std::optional<Instant> discarded;
-    stage.reactor->spawn(stage.gate, stage.read(4, &read));
+    stage.reactor->spawn(stage.gate, stage.read_some(4, &read));
     stage.reactor->spawn(stage.gate, stage.write(500, &wrote));
     stage.reactor->spawn(stage.gate, stage.discard(600, &discarded));
     stage.world.run_for(1s);
@@ -92,7 +60,7 @@ TEST_CASE("objects background device: zeros wait for what clients read", "[objec
 
 TEST_CASE("objects background device: they are done while the scheduler has no such disk",
           "[objects]") {
-    SlowDisk stage;
+    DiskWithBackground stage;
     std::optional<Instant> wrote;
     std::optional<Instant> discarded;
     stage.reactor->spawn(stage.gate, stage.write(500, &wrote));
@@ -105,12 +73,12 @@ TEST_CASE("objects background device: they are done while the scheduler has no s
 
 TEST_CASE("objects background device: what waits when the disk is taken away is done",
           "[objects]") {
-    SlowDisk stage;
+    DiskWithBackground stage;
     stage.serve();
     std::optional<Instant> read;
     std::optional<Instant> wrote;
     std::optional<Instant> discarded;
-    stage.reactor->spawn(stage.gate, stage.read(4, &read));
+    stage.reactor->spawn(stage.gate, stage.read_some(4, &read));
     stage.reactor->spawn(stage.gate, stage.write(500, &wrote));
     stage.reactor->spawn(stage.gate, stage.discard(600, &discarded));
     stage.world.run_for(100us);
