@@ -278,25 +278,26 @@ void MainScheduler::choose_joined(DeviceQueue& device) {
 }
 
 Task<void> MainScheduler::execute(DeviceQueue* device, Share share) {
-    const Instant began = reactor_.now();
-    const IoType type = share.request->type;
-    const IoPriority priority = share.request->priority;
+    const Running what{.type = share.request->type,
+                       .size_bytes = share.part->buffer.size_bytes,
+                       .began = reactor_.now(),
+                       .priority = share.request->priority};
     Task<Result<void>> operation = operate(device->device(), *share.request, *share.part);
     const Result<void> result = co_await std::move(operation);
-    operation_ended(*device, {type, share.part->buffer.size_bytes, began, priority},
-                    result.has_value());
+    operation_ended(*device, what, result.has_value());
     part_ended(*share.request, *share.part, result);
 }
 
 Task<void> MainScheduler::execute_joined(DeviceQueue* device, Joined joined) {
-    const Instant began = reactor_.now();
+    const Running what{.type = IoType::kWrite,
+                       .size_bytes = joined.size_bytes,
+                       .began = reactor_.now(),
+                       .priority = joined.shares[0].request->priority};
     std::array<core::Buffer, devices::Device::kPiecesMax> pieces;
     for (std::size_t i = 0; i < joined.count; ++i) pieces[i] = joined.shares[i].part->buffer;
     const std::span gathered(pieces.data(), joined.count);
     const Result<void> result = co_await device->device().gather(gathered, joined.offset());
-    operation_ended(*device,
-                    {IoType::kWrite, joined.size_bytes, began, joined.shares[0].request->priority},
-                    result.has_value());
+    operation_ended(*device, what, result.has_value());
     for (std::size_t i = 0; i < joined.count; ++i) {
         part_ended(*joined.shares[i].request, *joined.shares[i].part, result);
     }

@@ -43,9 +43,8 @@ public:
     }
 
 private:
-    class Request;
-
     bool is_scheduled() const;
+    Task<Result<void>> schedule(io_sched::IoType type, core::Buffer buffer, std::uint64_t offset);
 
     const Parts parts_;
 };

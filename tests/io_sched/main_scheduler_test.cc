@@ -711,7 +711,7 @@ private:
         std::optional<std::uint8_t> holds = 0;
         for (std::uint64_t round = 0; round < kRounds; ++round) {
             ++operations_;
-            IoOptions options;
+            AwaitedIo::Options options;
             if (random.below(4) == 0) options.priority = IoPriority::kBackground;
             if (random.below(8) == 0) {
                 const Duration patience(static_cast<std::int64_t>(random.below(400'000)));
