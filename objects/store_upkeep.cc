@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <string>
-#include <utility>
 
 #include "core/events.h"
 #include "objects/abandoned_uploads.h"
@@ -84,12 +83,8 @@ void StoreUpkeep::start() {
 
 Task<void> StoreUpkeep::run() {
     while (!stores_.stopping().cancelled()) {
-        const auto is_gone = [this](const auto& each) {
-            return !each.second && stores_.find(each.first) == nullptr;
-        };
-        std::erase_if(are_busy_, is_gone);
         for (const auto& home : stores_.volumes()) {
-            if (std::exchange(are_busy_[home->slot()], true)) continue;
+            if (!busy_.insert(home->slot()).second) continue;
             stores_.parts().reactor.spawn(stores_.duties(), look_after(home->slot()));
         }
         const auto slept =
@@ -116,7 +111,7 @@ Task<void> StoreUpkeep::look_after(store::Slot slot) {
     HomeVolume* const home = stores_.find(slot);
     const bool is_there = home != nullptr && !home->is_leaving() && home->volume().serving();
     if (is_there) co_await look_after_held(home);
-    are_busy_[slot] = false;
+    busy_.erase(slot);
 }
 
 Task<void> StoreUpkeep::look_after_held(HomeVolume* home) {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <map>
+#include <set>
 #include <string_view>
 #include <vector>
 
@@ -54,7 +54,7 @@ private:
     Stores& stores_;
     const UpkeepOptions options_;
     const Duration interval_;
-    std::map<store::Slot, bool> are_busy_;  // For each disk, whether its task runs.
+    std::set<store::Slot> busy_;  // The disks whose task runs.
 };
 
 }  // namespace fopd::objects
