@@ -102,9 +102,7 @@ Task<Result<void>> MemoryDisk::write(core::Buffer from, std::uint64_t offset) {
 Task<Result<void>> MemoryDisk::gather(std::span<const core::Buffer> pieces, std::uint64_t offset) {
     ++counts_.writes;
     if (const auto fits = check_io(geometry_, pieces, offset); !fits) co_return fits;
-    std::size_t size_bytes = 0;
-    for (const core::Buffer& piece : pieces) size_bytes += piece.size_bytes;
-    std::vector<std::byte> bytes(size_bytes);
+    std::vector<std::byte> bytes(bytes_of(pieces));
     std::span<std::byte> rest(bytes);
     for (const core::Buffer& piece : pieces) {
         core::copy_bytes(piece.span(), rest);
