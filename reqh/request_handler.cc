@@ -31,8 +31,7 @@ RequestHandler::RequestHandler(const RequestHandlerParts& parts, const RequestHa
                 .stores = parts.stores,
                 .owner = *this},
       admission_(rule_of(limits)),
-      buffers_(parts.buffers),
-      metrics_(std::make_unique<FopMetrics>()) {
+      buffers_(parts.buffers) {
     ask();
 }
 
@@ -48,7 +47,7 @@ void RequestHandler::on_incoming(fabric::IncomingFop& fop) {
     if (answer.status == fop::Status::kDone && fop.cancel_source().cancelled())
         answer.status = fop::Status::kCancelled;
     if (answer.status != fop::Status::kDone) {
-        metrics_->count(type, answer.status);
+        metrics_.count(type, answer.status);
         fop.reply(answer);
         return;
     }
@@ -241,8 +240,8 @@ void RequestHandler::on_finished(Fom& fom, fop::Reply reply) {
 // released.
 void RequestHandler::finish(Fom& fom, const fop::Reply& reply) {
     fom.end_phases();
-    metrics_->count(&fom.type(), reply.status);
-    metrics_->record(fom.type(), fom.times());
+    metrics_.count(&fom.type(), reply.status);
+    metrics_.record(fom.type(), fom.times());
     FopRecord& record = history_.add();
     fom.describe(record);
     record.state = FopRecord::State::kFinished;

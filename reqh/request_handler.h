@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <deque>
-#include <memory>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -84,7 +83,7 @@ public:
     // Any thread may call the functions below.
     std::uint64_t running_count() const { return running_count_.get(); }
     const Admission& admission() const { return admission_; }
-    const FopMetrics& metrics() const { return *metrics_; }
+    const FopMetrics& metrics() const { return metrics_; }
 
 private:
     void on_request(lrs::Request* request) override;
@@ -141,7 +140,7 @@ private:
     core::BufferPool& buffers_;
     Shares shares_;           // Of the pieces of buffer.
     Fom* held_up_ = nullptr;  // The newest that waits for its share, while it waits.
-    const std::unique_ptr<FopMetrics> metrics_;
+    FopMetrics metrics_;
     FopHistory history_;
     ParkTimer park_timer_{*this};
     std::size_t parked_count_ = 0;
