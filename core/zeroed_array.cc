@@ -5,8 +5,8 @@
 namespace fopd::core {
 
 void* map_zeros(std::size_t size_bytes) {
-    void* const memory = ::mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE,
-                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* const memory =
+        ::mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return memory == MAP_FAILED ? nullptr : memory;
 }
 

@@ -8,8 +8,8 @@
 #include <poll.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_errno.h>
-#include <sys/mman.h>
 
+#include "core/zeroed_array.h"
 #include "fabric/ofi_acceptor.h"
 
 namespace fopd::fabric {
@@ -41,7 +41,7 @@ constexpr int kKeyTries = 4;
 }  // namespace
 
 void Unmap::operator()(std::byte* memory) const {
-    ::munmap(memory, size_bytes);
+    core::unmap_zeros(memory, size_bytes);
 }
 
 OfiMachine::OfiMachine(const Provider& provider, core::Reactor& reactor, MessageUser& messages)
@@ -119,9 +119,8 @@ Result<void> OfiMachine::open_receives(const MachineOptions& options) {
     // Untouched pages cost nothing: a buffer takes memory when its first message arrives.
     receive_bytes_ = options.receive_buffer_bytes;
     const std::size_t size_bytes = receive_bytes_ * options.receive_buffer_count;
-    void* const mapped =
-        ::mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (mapped == MAP_FAILED) return std::unexpected(os_error(errno, "map receive buffers"));
+    void* const mapped = core::map_zeros(size_bytes);
+    if (mapped == nullptr) return std::unexpected(os_error(errno, "map receive buffers"));
     receive_memory_ = {static_cast<std::byte*>(mapped), Unmap{.size_bytes = size_bytes}};
 
     const auto registered = register_memory({receive_memory_.get(), size_bytes});

@@ -15,7 +15,7 @@
 
 namespace fopd::fabric {
 
-// Unmaps memory of mmap(2).
+// Unmaps memory of core::map_zeros().
 struct Unmap {
     std::size_t size_bytes = 0;
     void operator()(std::byte* memory) const;

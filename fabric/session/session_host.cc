@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include <sys/mman.h>
+#include "core/zeroed_array.h"
 
 namespace fopd::fabric {
 
@@ -73,16 +73,15 @@ SessionHost::~SessionHost() {
     slots_.clear();
     machine_.reset();
     buffers_.clear();
-    if (!send_memory_.empty()) ::munmap(send_memory_.data(), send_memory_.size());
+    if (!send_memory_.empty()) core::unmap_zeros(send_memory_.data(), send_memory_.size());
 }
 
 Result<void> SessionHost::open(Transport& transport) {
     ENSURE(machine_ == nullptr);
     const std::size_t bytes = std::size_t{options_.send_buffer_count} * options_.send_buffer_bytes;
     // Untouched pages cost nothing; the buffer returned last is used first.
-    void* const memory =
-        ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) return std::unexpected(os_error(errno, "memory to send from"));
+    void* const memory = core::map_zeros(bytes);
+    if (memory == nullptr) return std::unexpected(os_error(errno, "memory to send from"));
     send_memory_ = {static_cast<std::byte*>(memory), bytes};
 
     auto machine = transport.make_machine(reactor_, *this, options_.machine);
