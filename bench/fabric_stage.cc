@@ -8,6 +8,7 @@
 #include "bench/measure.h"
 #include "core/uring_backend.h"
 #include "fabric/ofi_transport.h"
+#include "fabric/tcp/tcp_transport.h"
 #include "fop/principal.h"
 
 namespace fopd::bench {
@@ -30,9 +31,15 @@ std::unique_ptr<core::Reactor> make_reactor(core::EventSink& events, Duration sp
     return std::make_unique<core::Reactor>(std::move(*backend), core::ReactorOptions{.spin = spin});
 }
 
+// Set once, before the first stage.
+StageTransport chosen_transport = StageTransport::kOfi;
+
 std::unique_ptr<fabric::Transport> make_transport(core::EventSink& events, core::Entropy& entropy) {
-    return fabric::make_ofi_transport(events,
-                                      {.random_key = [&entropy] { return entropy.number(); }});
+    const auto random_key = [&entropy] { return entropy.number(); };
+    if (chosen_transport == StageTransport::kTcp) {
+        return fabric::make_tcp_transport(events, {.random_key = random_key});
+    }
+    return fabric::make_ofi_transport(events, {.random_key = random_key});
 }
 
 void expect(const Result<void>& result, const char* what) {
@@ -146,6 +153,10 @@ private:
 };
 
 }  // namespace
+
+void choose_transport(StageTransport transport) {
+    chosen_transport = transport;
+}
 
 // -- the clients --
 

@@ -26,6 +26,11 @@ enum class Service : std::uint8_t {
     kPush,     // Memory of the client is written.
 };
 
+// libfabric's tcp provider, or the transport over the reactor's sockets.
+enum class StageTransport : std::uint8_t { kOfi, kTcp };
+// For all stages of this process.
+void choose_transport(StageTransport transport);
+
 struct StageOptions {
     Service service = Service::kEcho;
     Duration spin{};  // Of both sides.
@@ -33,7 +38,7 @@ struct StageOptions {
 };
 
 // A server on the first core, in a process of its own, and clients of it on the second: sessions
-// with a principal's key over libfabric's tcp, reactors over io_uring. One at a time.
+// with a principal's key over the chosen transport, reactors over io_uring. One at a time.
 class FabricStage {
 public:
     explicit FabricStage(const StageOptions& options);

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "fabric/connection_errors.h"
 #include "fabric/mem_acceptor.h"
 
 namespace fopd::fabric {
@@ -17,14 +18,7 @@ using Kind = MemPacket::Kind;
 constexpr std::uint32_t kWindowCount = 64;
 constexpr std::uint64_t kWindowBytes = 256U << 10;
 
-constexpr Error kEndedHere{.code = Errc::kClosed, .context = "connection closed"};
-constexpr Error kEndedThere{.code = Errc::kClosed, .context = "connection closed by the peer"};
 constexpr Error kLost{.code = Errc::kClosed, .context = "connection lost"};
-constexpr Error kRefused{.code = Errc::kDenied, .context = "connection refused"};
-constexpr Error kNobody{.code = Errc::kNotFound, .context = "nobody listens"};
-constexpr Error kTooEarly{.code = Errc::kInvalid, .context = "not connected yet"};
-constexpr Error kTooLong{.code = Errc::kInvalid, .context = "message longer than a buffer"};
-constexpr Error kNotOffered{.code = Errc::kInvalid, .context = "memory that was not offered"};
 
 // Turns a packet into an answer to its sender.
 std::unique_ptr<MemPacket> turned_back(std::unique_ptr<MemPacket> packet, Kind kind) {
@@ -414,7 +408,7 @@ void MemMachine::serve_transfer(MemConnection& connection, std::unique_ptr<MemPa
     const Opened* const opened = find_opened(*request, request->size);
     if (opened == nullptr) {
         connection.tell_peer(Kind::kReset);
-        lose(connection, kNotOffered);
+        lose(connection, kNotOpened);
         return;
     }
     const auto place = opened->bytes.subspan(request->remote.address, request->size);

@@ -54,9 +54,11 @@ struct TransferOp {
     LocalMemory local;
     RemoteMemory remote;  // For read() and write().
     // Valid in complete(). A successful send means only that its memory may be reused, not that the
-    // message has arrived. A successful write has reached the peer's memory. A successful read has
-    // filled all of the local memory: an answer that is too short ends the connection, and the last
-    // bytes of the memory are overwritten before the read, so that they hold no older data.
+    // message has arrived. A successful write is in the peer's memory before the peer receives any
+    // message that is sent after the write has completed; if the peer rejects the write, the
+    // connection ends, and the write may have succeeded before. A successful read has filled all of
+    // the local memory: an answer that is too short ends the connection. Transports that cannot
+    // detect that overwrite the last bytes of the memory first, so that they hold no older data.
     Result<void> result;
     bool in_flight = false;
 
@@ -128,7 +130,8 @@ public:
 // delivered it: its content must prove its sender.
 class MessageUser {
 public:
-    // `message` is valid during the call; afterwards its buffer receives another message.
+    // `message` is aligned to fop::kMessageAlignment, and valid during the call; afterwards its
+    // buffer receives another message.
     virtual void on_message(std::span<const std::byte> message) = 0;
 
 protected:

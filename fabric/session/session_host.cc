@@ -84,6 +84,8 @@ Result<void> SessionHost::open(Transport& transport) {
     if (memory == nullptr) return std::unexpected(os_error(errno, "memory to send from"));
     send_memory_ = {static_cast<std::byte*>(memory), bytes};
 
+    // Added before the machine, so that the machine sends the messages of a turn at its end.
+    reactor_.add_poller(*this);
     auto machine = transport.make_machine(reactor_, *this, options_.machine);
     if (!machine) return std::unexpected(machine.error());
     machine_ = std::move(*machine);
@@ -97,8 +99,6 @@ Result<void> SessionHost::open(Transport& transport) {
     for (auto each = buffers_.rbegin(); each != buffers_.rend(); ++each) {
         free_buffers_.push_back(each->get());
     }
-    // Added after the machine, so that messages found in a turn are answered in it.
-    reactor_.add_poller(*this);
     return {};
 }
 

@@ -29,16 +29,6 @@ std::string numbered(std::string_view who, int number) {
     return std::string(who) + ' ' + std::to_string(number);
 }
 
-// Sends there and back: what either side had begun before has arrived by then.
-void round_trip(Stage& stage, const Pair& pair) {
-    const std::size_t at_server = stage.server().messages.size();
-    pair.client.send("over and");
-    REQUIRE(stage.server().wait([&] { return stage.server().messages.size() > at_server; }));
-    const std::size_t at_client = stage.client().messages.size();
-    pair.server.send("back");
-    REQUIRE(stage.client().wait([&] { return stage.client().messages.size() > at_client; }));
-}
-
 }  // namespace
 
 // -- making connections --
@@ -203,6 +193,7 @@ TEST_CASE("fabric transport: messages keep their order in both directions", "[fa
     REQUIRE(stage.client().wait([&] { return stage.client().messages.size() == kCount; }));
     REQUIRE(stage.server().messages == from_client);
     REQUIRE(stage.client().messages == from_server);
+    REQUIRE((stage.client().are_aligned && stage.server().are_aligned));
     REQUIRE(stage.client().wait([&] { return pair.client.idle(); }));
     REQUIRE(std::ranges::all_of(pair.client.ops, &Op::fine));
 }
@@ -280,6 +271,8 @@ TEST_CASE("fabric transport: opened memory is written", "[fabric]") {
 
     REQUIRE(stage.server().wait([&] { return op.done(); }));
     REQUIRE(op.fine());
+    pair.server.send("written");
+    REQUIRE(stage.client().wait([&] { return stage.client().messages.size() == 1; }));
     opened.address -= 50;
     stage.client().close(opened);
     REQUIRE(theirs.bytes == std::string(50, '.') + ours.bytes + std::string(50, '.'));
@@ -355,7 +348,7 @@ TEST_CASE("fabric transport: access to memory that is not opened ends the connec
     Op& op = trespass.is_read ? guilty.server.read(ours, wrong) : guilty.server.write(ours, wrong);
 
     REQUIRE(stage.server().wait([&] { return op.done() && guilty.server.closed; }));
-    REQUIRE(op.failed());
+    if (trespass.is_read || kind.confirms_writes) REQUIRE(op.failed());
     REQUIRE(stage.client().wait([&] { return guilty.client.closed.has_value(); }));
     REQUIRE((guilty.client.closed == Errc::kInvalid || guilty.client.closed == Errc::kClosed));
     round_trip(stage, innocent);
@@ -378,13 +371,15 @@ TEST_CASE("fabric transport: memory that was closed is not touched any more", "[
     Op& before = pair.server.write(ours, opened);
     REQUIRE(stage.server().wait([&] { return before.done(); }));
     REQUIRE(before.fine());
+    pair.server.send("written");
+    REQUIRE(stage.client().wait([&] { return stage.client().messages.size() == 1; }));
 
     stage.client().close(opened);
     std::ranges::fill(theirs.bytes, '.');
     Op& op = pair.server.write(ours, opened);
 
     REQUIRE(stage.server().wait([&] { return op.done() && pair.server.closed; }));
-    REQUIRE(op.failed());
+    if (kind.confirms_writes) REQUIRE(op.failed());
     REQUIRE(theirs.bytes == std::string(4096, '.'));
 }
 

@@ -20,9 +20,11 @@
 #include "core/poll_backend.h"
 #include "core/random.h"
 #include "core/reactor.h"
+#include "core/uring_backend.h"
 #include "core/virtual_world.h"
 #include "fabric/mem_transport.h"
 #include "fabric/ofi_transport.h"
+#include "fabric/tcp/tcp_transport.h"
 #include "tests/catch.h"
 #include "tests/replay.h"
 
@@ -30,7 +32,8 @@ namespace fopd::fabric::testing {
 
 // -- the kinds of transport --
 
-enum class World : std::uint8_t { kVirtual, kReal };
+// The real worlds have reactors over poll(2), or over io_uring.
+enum class World : std::uint8_t { kVirtual, kReal, kRealUring };
 
 // A transport and the world it runs in.
 struct Kind {
@@ -39,6 +42,8 @@ struct Kind {
     const char* listen_at;
     const char* nobody_at;
     std::unique_ptr<Transport> (*make)();
+    // Whether a write fails that the peer rejects. Otherwise only the connection ends.
+    bool confirms_writes = true;
 };
 
 inline std::unique_ptr<Transport> make_simulated_mem() {
@@ -49,10 +54,17 @@ inline std::unique_ptr<Transport> make_mem() {
 }
 
 // Over the loopback device.
+inline std::uint64_t next_key() {
+    static std::atomic<std::uint64_t> keys = 0;
+    return core::mix(7, ++keys);
+}
+inline std::unique_ptr<Transport> make_ofi_tcp() {
+    static core::NullEventSink events;
+    return make_ofi_transport(events, {.random_key = &next_key});
+}
 inline std::unique_ptr<Transport> make_tcp() {
     static core::NullEventSink events;
-    static std::atomic<std::uint64_t> keys = 0;
-    return make_ofi_transport(events, {.random_key = [] { return core::mix(7, ++keys); }});
+    return make_tcp_transport(events, {.random_key = &next_key});
 }
 
 // A row for each; what has one passes the conformance suite.
@@ -60,7 +72,9 @@ inline constexpr std::array kAllKinds{
     Kind{"mem, virtual time", World::kVirtual, "mem://server:0", "mem://server:1",
          &make_simulated_mem},
     Kind{"mem, real time", World::kReal, "mem://server:0", "mem://server:1", &make_mem},
-    Kind{"ofi, tcp", World::kReal, "tcp://127.0.0.1:0", "tcp://127.0.0.1:1", &make_tcp},
+    Kind{"ofi, tcp", World::kReal, "tcp://127.0.0.1:0", "tcp://127.0.0.1:1", &make_ofi_tcp},
+    Kind{"tcp, poll", World::kReal, "tcp://127.0.0.1:0", "tcp://127.0.0.1:1", &make_tcp, false},
+    Kind{"tcp, io_uring", World::kRealUring, "tcp://[::1]:0", "tcp://[::1]:1", &make_tcp, false},
 };
 
 inline std::ostream& operator<<(std::ostream& out, const Kind& kind) {
@@ -114,7 +128,8 @@ private:
 
 class RealLoop final : public Loop {
 public:
-    RealLoop() : reactor_(make_reactor()), thread_([this] { reactor_->run(); }) {}
+    explicit RealLoop(World world = World::kReal)
+        : reactor_(make_reactor(world)), thread_([this] { reactor_->run(); }) {}
     ~RealLoop() override {
         run([this] { reactor_->stop(); });
         thread_.join();
@@ -155,9 +170,11 @@ private:
     // Longer than anything takes on a machine that has other things to do.
     static constexpr auto kPatience = std::chrono::seconds(30);
 
-    static std::unique_ptr<core::Reactor> make_reactor() {
+    static std::unique_ptr<core::Reactor> make_reactor(World world) {
         static const core::PosixClock kClock;
-        auto backend = core::make_poll_backend(kClock);
+        static core::NullEventSink events;
+        auto backend = world == World::kRealUring ? core::make_uring_backend(kClock, events)
+                                                  : core::make_poll_backend(kClock);
         if (!backend) throw std::runtime_error(describe(backend.error()));
         return std::make_unique<core::Reactor>(std::move(*backend));
     }
@@ -421,6 +438,7 @@ public:
 
     // MessageUser and RequestUser.
     void on_message(std::span<const std::byte> message) override {
+        are_aligned &= reinterpret_cast<std::uintptr_t>(message.data()) % 8 == 0;
         messages.push_back(text_of(message));
         if (when_message) when_message();
     }
@@ -432,6 +450,7 @@ public:
 
     std::deque<End> ends;
     std::vector<std::string> messages;
+    bool are_aligned = true;  // All messages so far.
     std::vector<std::string> hellos;
     std::deque<std::unique_ptr<ConnectionRequest>> requests;
     std::unique_ptr<Acceptor> acceptor;
@@ -481,6 +500,7 @@ struct Pair {
 class Stage {
 public:
     explicit Stage(const Kind& kind, MachineOptions options = {}) : transport_(kind.make()) {
+        real_world_ = kind.world;
         if (kind.world == World::kVirtual) world_.emplace(7);
         options.host = "server";
         server_loop_ = make_loop();
@@ -516,10 +536,11 @@ public:
 private:
     std::unique_ptr<Loop> make_loop() {
         if (world_) return std::make_unique<VirtualLoop>(*world_);
-        return std::make_unique<RealLoop>();
+        return std::make_unique<RealLoop>(real_world_);
     }
 
     std::unique_ptr<Transport> transport_;
+    World real_world_ = World::kReal;
     std::optional<ReplayedWorld> world_;
     std::unique_ptr<Loop> server_loop_;
     std::unique_ptr<Loop> client_loop_;
@@ -529,5 +550,15 @@ private:
     std::optional<Process> locality_;
     Address address_;
 };
+
+// Sends there and back: what either side had begun before has arrived by then.
+inline void round_trip(Stage& stage, const Pair& pair) {
+    const std::size_t at_server = stage.server().messages.size();
+    pair.client.send("over and");
+    REQUIRE(stage.server().wait([&] { return stage.server().messages.size() > at_server; }));
+    const std::size_t at_client = stage.client().messages.size();
+    pair.server.send("back");
+    REQUIRE(stage.client().wait([&] { return stage.client().messages.size() > at_client; }));
+}
 
 }  // namespace fopd::fabric::testing

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "core/result.h"
+
+namespace fopd::fabric {
+
+// A connection over TCP is a stream of frames in each direction: a header of fixed size, and a body
+// of the length that the header announces. docs/formats/tcp.md has the bytes.
+enum class FrameKind : std::uint8_t {
+    kConnect = 1,   // First frame of the connecting side; body: data for the acceptor.
+    kAccept = 2,    // First frame of the accepting side; body: data for the connecting side.
+    kRefuse = 3,    // Instead of kAccept, and the last frame; body: the acceptor's text.
+    kMessage = 4,   // Body: one message.
+    kRead = 5,      // Asks for `length` bytes of opened memory. Has no body.
+    kReadData = 6,  // The answer to the oldest unanswered kRead; body: the bytes it asked for.
+    kWrite = 7,     // Body: bytes to be placed in opened memory.
+};
+
+struct Frame {
+    FrameKind kind = FrameKind::kMessage;
+    std::uint32_t length = 0;
+    // A number that the asking side chose and the answer repeats; for kRead and kReadData.
+    std::uint32_t tag = 0;
+    // Opened memory, for kRead and kWrite: see RemoteMemory.
+    std::uint64_t key = 0;
+    std::uint64_t address = 0;
+
+    std::uint32_t body_bytes() const { return kind == FrameKind::kRead ? 0 : length; }
+    friend bool operator==(const Frame&, const Frame&) = default;
+};
+
+inline constexpr std::size_t kFrameHeaderBytes = 32;
+using FrameHeader = std::array<std::byte, kFrameHeaderBytes>;
+
+// The largest `length` of a kRead, kReadData or kWrite.
+inline constexpr std::uint32_t kFrameTransferMax = 64U << 20;
+
+FrameHeader encode_frame(const Frame& frame);
+// kInvalid, with the reason as context, if this is no header. `length` is within the limit of its
+// kind only for the kinds with a fixed limit; the limit of a message is the receiver's choice.
+Result<Frame> decode_frame(std::span<const std::byte, kFrameHeaderBytes> header);
+
+}  // namespace fopd::fabric

@@ -1,0 +1,97 @@
+#include "fabric/tcp/frame_reader.h"
+
+#include <algorithm>
+
+#include "core/copy_bytes.h"
+
+namespace fopd::fabric {
+
+namespace {
+
+using PlaceKind = FrameUser::Place::Kind;
+
+constexpr Error kStopped{.code = Errc::kClosed, .context = "reader stopped"};
+
+}  // namespace
+
+Result<void> FrameReader::take(std::span<const std::byte> bytes) {
+    while (!bytes.empty()) {
+        if (!in_body_) {
+            const std::size_t count = std::min(kFrameHeaderBytes - header_bytes_, bytes.size());
+            core::copy_bytes(bytes.first(count), std::span(header_).subspan(header_bytes_));
+            header_bytes_ += count;
+            bytes = bytes.subspan(count);
+            if (header_bytes_ < kFrameHeaderBytes) return {};
+            if (const auto begun = begin_frame(); !begun) return begun;
+            continue;
+        }
+        const auto taken = take_body(bytes);
+        if (!taken) return std::unexpected(taken.error());
+        bytes = bytes.subspan(*taken);
+    }
+    return {};
+}
+
+Result<void> FrameReader::begin_frame() {
+    header_bytes_ = 0;
+    const auto frame = decode_frame(header_);
+    if (!frame) return std::unexpected(frame.error());
+    const auto place = user_.on_frame(*frame);
+    if (!place) return std::unexpected(place.error());
+    frame_ = *frame;
+    in_body_ = true;
+    kind_ = place->kind;
+    body_left_ = frame_.body_bytes();
+    place_ = kind_ == PlaceKind::kMemory ? place->memory : std::span<std::byte>();
+    ENSURE(kind_ != PlaceKind::kMemory || place_.size() == body_left_);
+    if (body_left_ == 0) return end_body({});
+    return {};
+}
+
+Result<std::size_t> FrameReader::take_body(std::span<const std::byte> bytes) {
+    const auto part = bytes.first(std::min(body_left_, bytes.size()));
+    if (kind_ == PlaceKind::kMemory) {
+        core::copy_bytes(part, place_);
+        if (const auto placed_part = placed(part.size()); !placed_part) {
+            return std::unexpected(placed_part.error());
+        }
+        return part.size();
+    }
+    const bool is_whole = kind_ == PlaceKind::kWhole;
+    if (is_whole && incomplete_.empty() && part.size() == body_left_) {
+        body_left_ = 0;
+        if (const auto ended = end_body(part); !ended) return std::unexpected(ended.error());
+        return part.size();
+    }
+    if (is_whole) incomplete_.insert(incomplete_.end(), part.begin(), part.end());
+    body_left_ -= part.size();
+    if (body_left_ == 0) {
+        std::vector<std::byte> body;
+        body.swap(incomplete_);
+        if (const auto ended = end_body(body); !ended) return std::unexpected(ended.error());
+    }
+    return part.size();
+}
+
+Result<void> FrameReader::placed(std::size_t count) {
+    place_ = place_.subspan(count);
+    body_left_ -= count;
+    if (body_left_ > 0) return {};
+    return end_body({});
+}
+
+void FrameReader::skip_rest() {
+    ENSURE(in_body_ && kind_ == PlaceKind::kMemory);
+    kind_ = PlaceKind::kNowhere;
+    place_ = {};
+}
+
+Result<void> FrameReader::end_body(std::span<const std::byte> body) {
+    in_body_ = false;
+    place_ = {};
+    const Frame frame = frame_;
+    if (!user_.on_body(frame, body)) return std::unexpected(kStopped);
+    return {};
+}
+
+}  // namespace fopd::fabric

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "core/result.h"
+#include "fabric/tcp/frame.h"
+
+namespace fopd::fabric {
+
+// Receives the frames of a FrameReader.
+class FrameUser {
+public:
+    // Where the body of a frame goes.
+    struct Place {
+        enum class Kind : std::uint8_t {
+            kWhole,    // To on_body(), in one piece.
+            kMemory,   // Into `memory`, which has the length of the body, as its bytes arrive.
+            kNowhere,  // The bytes are skipped.
+        };
+        Kind kind = Kind::kWhole;
+        std::span<std::byte> memory = {};
+    };
+    // A frame begins. An error ends the reading: the reader returns it.
+    virtual Result<Place> on_frame(const Frame& frame) = 0;
+    // The body has arrived; `body` is empty unless its place was kWhole, and is valid during the
+    // call. Returns false if the reader is to stop, because it may have been destroyed meanwhile.
+    virtual bool on_body(const Frame& frame, std::span<const std::byte> body) = 0;
+
+protected:
+    ~FrameUser() = default;
+};
+
+// Splits a stream of bytes into frames. Pure: the caller receives the bytes. It holds memory only
+// for bytes of a body that have arrived and must be delivered in one piece.
+class FrameReader {
+public:
+    explicit FrameReader(FrameUser& user) : user_(user) {}
+
+    // The next bytes of the stream. kClosed: the user has stopped the reader, which may be gone.
+    // Other errors are of the stream, or from on_frame(). After an error nothing more can be read.
+    Result<void> take(std::span<const std::byte> bytes);
+
+    // The memory that the next bytes of the stream belong to, so that the caller can receive
+    // directly into it; empty if they must go through take(). At most this many bytes are then
+    // reported with placed(), which returns as take() does.
+    std::span<std::byte> place() const { return place_; }
+    Result<void> placed(std::size_t count);
+    // The rest of a body that goes into memory is skipped instead.
+    void skip_rest();
+
+    // The frame whose body is incomplete; null between frames.
+    const Frame* current() const { return in_body_ ? &frame_ : nullptr; }
+
+private:
+    Result<void> begin_frame();
+    // Takes bytes of the body, and returns how many.
+    Result<std::size_t> take_body(std::span<const std::byte> bytes);
+    Result<void> end_body(std::span<const std::byte> body);
+
+    FrameUser& user_;
+    FrameHeader header_{};
+    std::size_t header_bytes_ = 0;  // That have arrived, between frames.
+    Frame frame_;
+    bool in_body_ = false;
+    FrameUser::Place::Kind kind_ = FrameUser::Place::Kind::kWhole;
+    std::size_t body_left_ = 0;          // Bytes that have not arrived.
+    std::span<std::byte> place_;         // Of kMemory: where they go.
+    std::vector<std::byte> incomplete_;  // Of kWhole: the bytes that have arrived.
+};
+
+}  // namespace fopd::fabric

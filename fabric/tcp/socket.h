@@ -1,0 +1,95 @@
+#pragma once
+
+#include <string>
+
+#include <sys/socket.h>
+
+#include "core/intrusive_list.h"
+#include "core/reactor.h"
+#include "core/result.h"
+#include "fabric/address.h"
+
+namespace fopd::fabric {
+
+struct SocketName {
+    sockaddr_storage storage{};
+    socklen_t size = sizeof(sockaddr_storage);
+
+    sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage); }
+    const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
+};
+
+// kInvalid unless the scheme is tcp and the host a numeric address; resolving a name would block.
+Result<SocketName> socket_name(const Address& address);
+Address address_of(const SocketName& name);
+// For logs: "10.0.0.5:31470".
+std::string text_of(const SocketName& name);
+
+// A file descriptor that is closed with its owner.
+class OwnedFd {
+public:
+    OwnedFd() = default;
+    explicit OwnedFd(int fd) : fd_(fd) {}
+    ~OwnedFd();
+    OwnedFd(OwnedFd&& other) noexcept : fd_(other.release()) {}
+    OwnedFd& operator=(OwnedFd&& other) noexcept;
+
+    int get() const { return fd_; }
+    int release() { return std::exchange(fd_, -1); }
+
+private:
+    int fd_ = -1;
+};
+
+// The socket of a connection, and the polls that watch it. It outlives the connection until the
+// kernel has completed these polls; it owns itself meanwhile, and its home counts it.
+class Socket final : public core::ListNode {
+public:
+    // Receives the events of a socket, within the reactor's wait.
+    class User {
+    public:
+        virtual void on_readable() = 0;
+        virtual void on_writable() = 0;
+
+    protected:
+        ~User() = default;
+    };
+    // Where sockets go whose connection has ended.
+    struct Home {
+        std::size_t count = 0;               // Of sockets that exist.
+        core::IntrusiveList<Socket> closed;  // Those that close_some() may close.
+
+        // Closes a limited number of them, as closing takes time; false if there are more.
+        bool close_some();
+    };
+
+    Socket(core::Reactor& reactor, Home& home, OwnedFd fd, User& user);
+
+    int fd() const { return fd_.get(); }
+    // The user hears once when the socket is readable, or writable. Idempotent.
+    void watch_input();
+    void watch_output();
+    // Ends the connection; the user hears nothing more. REQUIRES: called once.
+    void end();
+
+private:
+    friend Home;
+    ~Socket() { --home_.count; }
+
+    struct Poll final : core::IoOp {
+        Poll(Socket& owner, std::uint32_t events);
+        Socket& socket;
+    };
+    static void on_complete(core::IoOp& op);
+    void watch(Poll& poll);
+    void settle();
+
+    core::Reactor& reactor_;
+    Home& home_;
+    OwnedFd fd_;
+    User* user_;  // Null: the connection has ended.
+    Poll input_;
+    Poll output_;
+};
+
+}  // namespace fopd::fabric

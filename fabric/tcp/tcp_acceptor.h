@@ -1,0 +1,98 @@
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+
+#include "core/events.h"
+#include "core/gate.h"
+#include "core/reactor.h"
+#include "core/wait_queue.h"
+#include "fabric/tcp/frame.h"
+#include "fabric/tcp/socket.h"
+#include "fabric/transport.h"
+
+namespace fopd::fabric {
+
+class TcpAcceptor;
+
+// Sends what is written without waiting for more.
+void send_at_once(int socket);
+
+// A peer's request, on any thread. When it is accepted, refused or destroyed, a message tells its
+// acceptor.
+class TcpRequest final : public ConnectionRequest {
+public:
+    TcpRequest(TcpAcceptor& acceptor, OwnedFd fd, const SocketName& peer,
+               std::span<const std::byte> hello);
+    ~TcpRequest() override;
+
+    std::span<const std::byte> hello() const override;
+    std::string peer() const override { return text_of(peer_); }
+    void refuse(std::string_view words) override;
+
+    // For the machine that accepts the request. Once.
+    OwnedFd take_socket();
+
+private:
+    struct End final : core::Message {
+        explicit End(TcpAcceptor& owner) : Message(&deliver), acceptor(owner) {}
+        static void deliver(core::Message& message);
+        TcpAcceptor& acceptor;
+    };
+
+    OwnedFd fd_;
+    const SocketName peer_;
+    std::array<std::byte, kHelloBytesMax> hello_{};
+    std::size_t hello_bytes_;
+    End* end_;  // Delivered, and then deleted, when the request ends.
+};
+
+// Listens at a socket, and receives the first frame of each connection. Only then does a connection
+// become a request; until then it takes one of a limited number of places, and must hurry.
+class TcpAcceptor final : public Acceptor {
+public:
+    TcpAcceptor(core::EventSink& events, core::Reactor& reactor, RequestUser& requests,
+                const AcceptorOptions& options);
+    ~TcpAcceptor() override;
+
+    Result<void> open(const Address& address);
+    const Address& address() const override { return address_; }
+    Task<void> stop() override;
+
+private:
+    friend TcpRequest;
+    // A connection whose first frame has not arrived.
+    struct Newcomer final : core::ListNode {
+        Newcomer(OwnedFd socket, const SocketName& name) : fd(std::move(socket)), peer(name) {}
+        OwnedFd fd;
+        const SocketName peer;
+        std::array<std::byte, kFrameHeaderBytes + kHelloBytesMax> bytes{};
+        std::size_t count = 0;  // Of bytes that have arrived.
+        core::CancelSource leave;
+    };
+    enum class Progress : std::uint8_t { kWaits, kDone, kFailed };
+
+    Task<void> accept_all();
+    // Accepts what waits in the kernel; false if the kernel could not, and a pause is due.
+    bool accept_some();
+    Task<void> greet(std::unique_ptr<Newcomer> newcomer);
+    Progress receive(Newcomer& newcomer);
+    void hand_over(Newcomer& newcomer);
+    void request_ended();
+
+    core::EventSink& events_;
+    core::Reactor& reactor_;
+    RequestUser& requests_;
+    const AcceptorOptions options_;
+    Address address_;
+    OwnedFd fd_;
+    core::IntrusiveList<Newcomer> newcomers_;  // The oldest first.
+    std::size_t newcomer_count_ = 0;
+    std::size_t request_count_ = 0;  // Handed to the user, and not ended.
+    core::Gate gate_;
+    core::CancelSource stopping_;
+    core::WaitQueue requests_ended_;
+};
+
+}  // namespace fopd::fabric

@@ -1,0 +1,416 @@
+#include "fabric/tcp/tcp_connection.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <utility>
+
+#include <sys/uio.h>
+
+#include "fabric/connection_errors.h"
+#include "fabric/tcp/tcp_machine.h"
+
+namespace fopd::fabric {
+
+namespace {
+
+// One turn receives and sends at most this often for a connection, so that others get theirs.
+constexpr int kReceivesPerTurn = 4;
+constexpr int kSendsPerTurn = 4;
+// Frames that one system call sends.
+constexpr std::size_t kFramesPerSend = 32;
+// Bodies of this size are received directly into their memory, apart from what has arrived with
+// their header. The receive that expects such a header therefore asks for few bytes.
+constexpr std::size_t kBulkBytes = 32U << 10;
+constexpr std::size_t kBytesBesideBulk = 4U << 10;
+// Reads that a peer may have outstanding.
+constexpr std::uint32_t kReadsToAnswerMax = 1024;
+
+constexpr Error kUnexpected{.code = Errc::kInvalid, .context = "frame out of place"};
+constexpr Error kUnasked{.code = Errc::kInvalid, .context = "data that were not asked for"};
+constexpr Error kTooMany{.code = Errc::kInvalid, .context = "too many reads at a time"};
+
+std::span<const std::byte> bytes_of(const std::string& text) {
+    return std::as_bytes(std::span(text));
+}
+
+std::string text_of(std::span<const std::byte> bytes) {
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+}  // namespace
+
+TcpConnection::TcpConnection(TcpMachine& machine, ConnectionUser& user, std::string peer, Side side,
+                             std::span<const std::byte> greeting)
+    : machine_(&machine),
+      user_(user),
+      peer_(std::move(peer)),
+      side_(side),
+      greeting_(text_of(greeting)) {
+    machine.connections_.push_back(*this);
+}
+
+TcpConnection::~TcpConnection() {
+    if (socket_ != nullptr) socket_->end();
+    machine_->in_flight_ -= in_flight_;
+    if (machine_->at_work_ == this) machine_->at_work_ = nullptr;
+}
+
+void TcpConnection::begin(OwnedFd fd) {
+    socket_ = new Socket(machine_->reactor_, machine_->sockets_, std::move(fd), *this);
+    if (side_ == Side::kConnecting) {
+        socket_->watch_output();
+        return;
+    }
+    state_ = State::kOpen;
+    const auto length = static_cast<std::uint32_t>(greeting_.size());
+    queue({.kind = FrameKind::kAccept, .length = length}, bytes_of(greeting_));
+    tell_connected_ = true;
+    want_work();
+    socket_->watch_input();
+}
+
+void TcpConnection::fail_to_begin(const Error& why) {
+    lose(why.os_errno == ECONNREFUSED ? kNobody : why);
+}
+
+void TcpConnection::on_socket_connected() {
+    int failed = 0;
+    socklen_t size = sizeof failed;
+    if (::getsockopt(socket_->fd(), SOL_SOCKET, SO_ERROR, &failed, &size) != 0) failed = errno;
+    if (failed != 0) {
+        const Error why{.code = Errc::kClosed, .os_errno = failed, .context = "connect"};
+        return lose(failed == ECONNREFUSED ? kNobody : why);
+    }
+    state_ = State::kGreeting;
+    const auto length = static_cast<std::uint32_t>(greeting_.size());
+    queue({.kind = FrameKind::kConnect, .length = length}, bytes_of(greeting_));
+    socket_->watch_input();
+}
+
+void TcpConnection::on_readable() {
+    is_readable_ = true;
+    want_work();
+}
+
+void TcpConnection::on_writable() {
+    if (state_ == State::kConnecting) {
+        on_socket_connected();
+    } else {
+        want_flush();
+    }
+}
+
+void TcpConnection::want_work() {
+    HasWork& place = *this;
+    if (!place.linked()) machine_->with_work_.push_back(place);
+}
+
+void TcpConnection::want_flush() {
+    HasFrames& place = *this;
+    if (!place.linked()) machine_->with_frames_.push_back(place);
+}
+
+// -- operations --
+
+void TcpConnection::send(TransferOp& op) {
+    start(op, TransferOp::Kind::kSend);
+}
+void TcpConnection::read(TransferOp& op) {
+    start(op, TransferOp::Kind::kRead);
+}
+void TcpConnection::write(TransferOp& op) {
+    start(op, TransferOp::Kind::kWrite);
+}
+
+void TcpConnection::start(TransferOp& op, TransferOp::Kind kind) {
+    ENSURE(!op.in_flight);
+    op.in_flight = true;
+    op.kind = kind;
+    ++in_flight_;
+    ++machine_->in_flight_;
+    if (state_ != State::kOpen) {
+        const bool ended = state_ == State::kEnded;
+        return finish(op, std::unexpected(ended ? kEndedHere : kTooEarly));
+    }
+    ENSURE(op.local.bytes.size() <= kFrameTransferMax);
+    Frame frame{.kind = FrameKind::kMessage,
+                .length = static_cast<std::uint32_t>(op.local.bytes.size())};
+    if (kind == TransferOp::Kind::kSend) return queue(frame, op.local.bytes, &op);
+    frame.key = op.remote.key;
+    frame.address = op.remote.address;
+    if (kind == TransferOp::Kind::kWrite) {
+        frame.kind = FrameKind::kWrite;
+        return queue(frame, op.local.bytes, &op);
+    }
+    frame.kind = FrameKind::kRead;
+    frame.tag = next_tag_++;
+    reads_.push_back(&op);
+    queue(frame, {});
+}
+
+void TcpConnection::queue(const Frame& frame, std::span<const std::byte> body, TransferOp* op) {
+    frames_.push_back({.header = encode_frame(frame), .body = body, .op = op});
+    want_flush();
+}
+
+void TcpConnection::finish(TransferOp& op, const Result<void>& result) {
+    op.result = result;
+    done_.push_back(&op);
+    want_work();
+}
+
+// -- sending --
+
+void TcpConnection::flush() {
+    if (socket_ == nullptr || send_failed_ || state_ == State::kConnecting) return;
+    for (int i = 0; i < kSendsPerTurn && !frames_.empty(); ++i) {
+        std::array<iovec, 2 * kFramesPerSend> pieces;
+        std::size_t count = 0;
+        std::size_t skip = sent_bytes_;
+        std::size_t total = 0;
+        const auto add = [&](std::span<const std::byte> bytes) {
+            const std::size_t skipped = std::min(skip, bytes.size());
+            skip -= skipped;
+            if (skipped == bytes.size()) return;
+            pieces[count].iov_base = const_cast<std::byte*>(bytes.data()) + skipped;
+            pieces[count].iov_len = bytes.size() - skipped;
+            total += pieces[count].iov_len;
+            ++count;
+        };
+        const std::size_t frames = std::min(frames_.size(), kFramesPerSend);
+        for (std::size_t at = 0; at < frames; ++at) {
+            add(frames_[at].header);
+            add(frames_[at].body);
+        }
+        msghdr message{};
+        message.msg_iov = pieces.data();
+        message.msg_iovlen = count;
+        const ssize_t sent = ::sendmsg(socket_->fd(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (sent < 0 && errno == EINTR) continue;
+        if (sent < 0 && errno != EAGAIN) {
+            // The peer may have sent something before it ended the connection.
+            send_failed_ = true;
+            return on_readable();
+        }
+        const std::size_t taken = take_sent(sent < 0 ? 0 : static_cast<std::size_t>(sent));
+        if (taken < total) return socket_->watch_output();
+    }
+    if (!frames_.empty()) want_flush();
+}
+
+// Removes what was sent from the queue; returns `bytes`.
+std::size_t TcpConnection::take_sent(std::size_t bytes) {
+    std::size_t left = sent_bytes_ + bytes;
+    while (!frames_.empty()) {
+        const OutFrame& first = frames_.front();
+        const std::size_t size = first.header.size() + first.body.size();
+        if (left < size) break;
+        left -= size;
+        if (first.op != nullptr) finish(*first.op, {});
+        if (first.in_opened_memory) --reads_to_answer_;
+        frames_.pop_front();
+    }
+    sent_bytes_ = left;
+    return bytes;
+}
+
+// -- receiving --
+
+bool TcpConnection::receive() {
+    bool is_empty = false;
+    for (int i = 0; i < kReceivesPerTurn && !is_empty; ++i) {
+        if (!receive_once(is_empty)) return false;
+        if (state_ == State::kEnded) return true;
+    }
+    if (!is_empty) {
+        // The rest in the next turn.
+        is_readable_ = true;
+        want_work();
+        return true;
+    }
+    socket_->watch_input();
+    return true;
+}
+
+bool TcpConnection::receive_once(bool& is_empty) {
+    const std::span<std::byte> direct = reader_.place();
+    std::span<std::byte> rest(machine_->arrivals_);
+    if (in_bulk_) rest = rest.first(kBytesBesideBulk);
+    std::array<iovec, 2> pieces{
+        iovec{.iov_base = direct.data(), .iov_len = direct.size()},
+        iovec{.iov_base = rest.data(), .iov_len = rest.size()},
+    };
+    msghdr message{};
+    message.msg_iov = pieces.data();
+    message.msg_iovlen = pieces.size();
+    const TcpMachine& machine = *machine_;
+    const ssize_t received = ::recvmsg(socket_->fd(), &message, MSG_DONTWAIT);
+    if (received < 0 && errno == EINTR) return true;
+    if (received < 0 && errno == EAGAIN && !send_failed_) {
+        is_empty = true;
+        return true;
+    }
+    if (received <= 0) {
+        lose(kEndedThere);
+        return true;
+    }
+    const auto count = static_cast<std::size_t>(received);
+    is_empty = count < direct.size() + rest.size();
+    const std::size_t placed = std::min(count, direct.size());
+    Result<void> taken = {};
+    if (placed > 0) taken = reader_.placed(placed);
+    if (taken && count > placed) taken = reader_.take(rest.first(count - placed));
+    if (taken) return true;
+    if (!machine.still_has(this)) return false;
+    if (state_ != State::kEnded) lose(taken.error());
+    return true;
+}
+
+Result<FrameUser::Place> TcpConnection::on_frame(const Frame& frame) {
+    in_bulk_ = frame.body_bytes() >= kBulkBytes;
+    if (state_ == State::kGreeting) {
+        const bool is_answer = frame.kind == FrameKind::kAccept || frame.kind == FrameKind::kRefuse;
+        if (!is_answer) return std::unexpected(kUnexpected);
+        return Place{};
+    }
+    switch (frame.kind) {
+        case FrameKind::kMessage:
+            if (frame.length > machine_->options_.receive_buffer_bytes) {
+                return std::unexpected(kTooLong);
+            }
+            return Place{};
+        case FrameKind::kRead: return answer_read(frame);
+        case FrameKind::kReadData: return take_read_data(frame);
+        case FrameKind::kWrite: return take_write(frame);
+        case FrameKind::kConnect:
+        case FrameKind::kAccept:
+        case FrameKind::kRefuse: break;
+    }
+    return std::unexpected(kUnexpected);
+}
+
+Result<FrameUser::Place> TcpConnection::answer_read(const Frame& frame) {
+    const auto memory = machine_->find_opened(frame, Access::kRead);
+    if (!memory) return std::unexpected(kNotOpened);
+    if (reads_to_answer_ == kReadsToAnswerMax) return std::unexpected(kTooMany);
+    ++reads_to_answer_;
+    queue({.kind = FrameKind::kReadData, .length = frame.length, .tag = frame.tag}, *memory);
+    frames_.back().in_opened_memory = true;
+    frames_.back().opened_key = frame.key;
+    return Place{};
+}
+
+Result<FrameUser::Place> TcpConnection::take_read_data(const Frame& frame) {
+    if (reads_.empty() || frame.tag != oldest_tag_) return std::unexpected(kUnasked);
+    const std::span<std::byte> memory = reads_.front()->local.bytes;
+    if (frame.length != memory.size()) return std::unexpected(kUnasked);
+    return Place{.kind = Place::Kind::kMemory, .memory = memory};
+}
+
+Result<FrameUser::Place> TcpConnection::take_write(const Frame& frame) {
+    const auto memory = machine_->find_opened(frame, Access::kWrite);
+    if (!memory) return std::unexpected(kNotOpened);
+    filling_ = frame.key;
+    return Place{.kind = Place::Kind::kMemory, .memory = *memory};
+}
+
+bool TcpConnection::on_body(const Frame& frame, std::span<const std::byte> body) {
+    TcpMachine& machine = *machine_;
+    switch (frame.kind) {
+        case FrameKind::kAccept:
+            state_ = State::kOpen;
+            user_.on_connected(body);
+            break;
+        case FrameKind::kRefuse: lose(kRefused, text_of(body)); break;
+        case FrameKind::kMessage: machine.deliver(body); break;
+        case FrameKind::kReadData:
+            finish(*reads_.front(), {});
+            reads_.pop_front();
+            ++oldest_tag_;
+            return true;
+        case FrameKind::kWrite: filling_.reset(); return true;
+        case FrameKind::kRead:
+        case FrameKind::kConnect: return true;
+    }
+    return machine.still_has(this) && state_ != State::kEnded;
+}
+
+void TcpConnection::on_memory_closed(std::uint64_t key) {
+    if (filling_ == key) {
+        filling_.reset();
+        reader_.skip_rest();
+    }
+    const bool in_use = std::ranges::any_of(frames_, [key](const OutFrame& each) {
+        return each.in_opened_memory && each.opened_key == key;
+    });
+    if (in_use) lose(kNotOpened);
+}
+
+// -- the user --
+
+bool TcpConnection::work() {
+    const TcpMachine& machine = *machine_;
+    if (tell_connected_) {
+        tell_connected_ = false;
+        if (state_ == State::kOpen) user_.on_connected({});
+        if (!machine.still_has(this)) return true;
+    }
+    if (is_readable_ && socket_ != nullptr) {
+        is_readable_ = false;
+        if (!receive()) return true;
+    }
+    if (!complete_done()) return true;
+    if (ending_) {
+        const Ending ending = *std::exchange(ending_, {});
+        user_.on_closed(ending.why, ending.words);
+    }
+    return true;
+}
+
+bool TcpConnection::complete_done() {
+    TcpMachine& machine = *machine_;
+    // Those that were there at the beginning; a completion may start others.
+    for (std::size_t left = done_.size(); left > 0 && !done_.empty(); --left) {
+        TransferOp& op = *done_.front();
+        done_.pop_front();
+        --in_flight_;
+        --machine.in_flight_;
+        op.in_flight = false;
+        op.complete(op);
+        if (!machine.still_has(this)) return false;
+    }
+    if (!done_.empty()) want_work();
+    return true;
+}
+
+void TcpConnection::end(const Error& why) {
+    state_ = State::kEnded;
+    if (socket_ != nullptr) std::exchange(socket_, nullptr)->end();
+    static_cast<HasFrames&>(*this).unlink();
+    for (const OutFrame& frame : frames_) {
+        if (frame.op != nullptr) finish(*frame.op, std::unexpected(why));
+    }
+    frames_.clear();
+    for (TransferOp* op : reads_) finish(*op, std::unexpected(why));
+    reads_.clear();
+    filling_.reset();
+}
+
+void TcpConnection::lose(const Error& why, std::string_view words) {
+    if (state_ == State::kEnded) return;
+    end(kEndedThere);
+    ending_ = Ending{.why = why, .words = std::string(words)};
+    want_work();
+}
+
+void TcpConnection::close() {
+    ending_.reset();
+    tell_connected_ = false;
+    if (state_ == State::kEnded) return;
+    // Operations that have succeeded and are not completed yet are in flight, too.
+    for (TransferOp* op : done_) op->result = std::unexpected(kEndedHere);
+    end(kEndedHere);
+}
+
+}  // namespace fopd::fabric

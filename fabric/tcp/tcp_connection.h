@@ -1,0 +1,127 @@
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <string>
+
+#include "core/intrusive_list.h"
+#include "fabric/tcp/frame_reader.h"
+#include "fabric/tcp/socket.h"
+#include "fabric/transport.h"
+
+namespace fopd::fabric {
+
+class TcpMachine;
+
+// The lists of a machine that a connection may be in: all, those with work for the next poll(), and
+// those with frames to be sent at the end of the turn.
+class InMachine : public core::ListNode {};
+class HasWork : public core::ListNode {};
+class HasFrames : public core::ListNode {};
+
+class TcpConnection final : public Connection,
+                            public InMachine,
+                            public HasWork,
+                            public HasFrames,
+                            FrameUser,
+                            Socket::User {
+public:
+    enum class Side : std::uint8_t { kConnecting, kAccepting };
+    TcpConnection(TcpMachine& machine, ConnectionUser& user, std::string peer, Side side,
+                  std::span<const std::byte> greeting);
+    ~TcpConnection() override;
+
+    void send(TransferOp& op) override;
+    void read(TransferOp& op) override;
+    void write(TransferOp& op) override;
+    void close() override;
+    std::uint32_t in_flight() const override { return in_flight_; }
+    std::string peer() const override { return peer_; }
+
+private:
+    friend TcpMachine;
+    enum class State : std::uint8_t {
+        kConnecting,  // The socket is not connected.
+        kGreeting,    // Waits for the acceptor's answer.
+        kOpen,
+        kEnded,
+    };
+    struct OutFrame {
+        FrameHeader header;
+        std::span<const std::byte> body;
+        TransferOp* op = nullptr;      // Completes when the frame has been sent.
+        std::uint64_t opened_key = 0;  // The body lies in opened memory with this key.
+        bool in_opened_memory = false;
+    };
+    struct Ending {
+        Error why;
+        std::string words;
+    };
+
+    // -- for the machine --
+
+    // Takes over a socket that connects, or is connected.
+    void begin(OwnedFd fd);
+    // The connection could not be made.
+    void fail_to_begin(const Error& why);
+    // Calls the user back for what has happened, and receives. Returns true if anything was done.
+    // The connection may be destroyed on return.
+    bool work();
+    void flush();
+    // Memory that this connection may be using was closed.
+    void on_memory_closed(std::uint64_t key);
+
+    // -- FrameUser and Socket::User --
+    Result<Place> on_frame(const Frame& frame) override;
+    bool on_body(const Frame& frame, std::span<const std::byte> body) override;
+    void on_readable() override;
+    void on_writable() override;
+
+    void start(TransferOp& op, TransferOp::Kind kind);
+    void queue(const Frame& frame, std::span<const std::byte> body, TransferOp* op = nullptr);
+    void on_socket_connected();
+    // Receives until the socket is empty, for a limited time. Returns false if the connection may
+    // be gone.
+    bool receive();
+    bool receive_once(bool& is_empty);
+    Result<Place> answer_read(const Frame& frame);
+    Result<Place> take_read_data(const Frame& frame);
+    Result<Place> take_write(const Frame& frame);
+    void finish(TransferOp& op, const Result<void>& result);
+    // Calls the completions that are due; false if the connection may be gone.
+    bool complete_done();
+    // Fails all operations in flight and ends the socket.
+    void end(const Error& why);
+    // Like end(), and the user hears of it in the next work().
+    void lose(const Error& why, std::string_view words = {});
+    void want_work();
+    void want_flush();
+    std::size_t take_sent(std::size_t bytes);
+
+    TcpMachine* machine_;
+    ConnectionUser& user_;
+    const std::string peer_;
+    const Side side_;
+    State state_ = State::kConnecting;
+    Socket* socket_ = nullptr;  // Null before begin(), and after the end.
+    std::string greeting_;      // Body of the first frame; at the accepting side already queued.
+    bool tell_connected_ = false;
+    std::optional<Ending> ending_;  // The user has not heard of it.
+    bool is_readable_ = false;
+    bool send_failed_ = false;  // The receiving side finds out why.
+
+    FrameReader reader_{*this};
+    bool in_bulk_ = false;                  // The last frame had a large body.
+    std::optional<std::uint64_t> filling_;  // Key of the opened memory that a kWrite fills.
+
+    std::deque<OutFrame> frames_;  // Not sent yet.
+    std::size_t sent_bytes_ = 0;   // Of the first of them.
+    std::uint32_t reads_to_answer_ = 0;
+    std::deque<TransferOp*> reads_;  // Asked for; their data arrive in this order.
+    std::uint32_t next_tag_ = 0;     // Of the next kRead.
+    std::uint32_t oldest_tag_ = 0;   // Of reads_.front().
+    std::uint32_t in_flight_ = 0;
+    std::deque<TransferOp*> done_;  // To be completed in the next work().
+};
+
+}  // namespace fopd::fabric

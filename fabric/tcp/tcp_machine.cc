@@ -1,0 +1,156 @@
+#include "fabric/tcp/tcp_machine.h"
+
+#include <cerrno>
+#include <utility>
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+
+#include "core/copy_bytes.h"
+#include "fabric/tcp/tcp_acceptor.h"
+#include "fop/prefix.h"
+
+namespace fopd::fabric {
+
+namespace {
+
+constexpr std::size_t kArrivalsBytes = 64U << 10;
+
+Error connect_error(int os_errno) {
+    return Error{.code = Errc::kClosed, .os_errno = os_errno, .context = "connect"};
+}
+
+}  // namespace
+
+TcpMachine::TcpMachine(core::Reactor& reactor, MessageUser& messages, const MachineOptions& options,
+                       const TcpOptions& tcp)
+    : reactor_(reactor),
+      messages_(messages),
+      options_(options),
+      tcp_(tcp),
+      arrivals_(kArrivalsBytes),
+      aligned_(options.receive_buffer_bytes),
+      sockets_gone_(reactor) {
+    reactor_.add_poller(*this);
+}
+
+TcpMachine::~TcpMachine() {
+    ENSURE(connections_.empty() && sockets_.count == 0);
+}
+
+Task<void> TcpMachine::stop() {
+    while (sockets_.count > 0) {
+        // Without a deadline: polls that were cancelled complete at once.
+        [[maybe_unused]] const auto woken = co_await sockets_gone_.wait({});
+    }
+}
+
+// -- memory --
+
+Result<void*> TcpMachine::register_memory(std::span<std::byte>) {
+    return nullptr;  // The kernel copies.
+}
+
+Result<RemoteMemory> TcpMachine::open_memory(std::span<std::byte> memory, Access access) {
+    RemoteMemory opened{.address = 0, .key = tcp_.random_key()};
+    while (!opened_.try_emplace(opened.key, Opened{.bytes = memory, .access = access}).second) {
+        opened.key = tcp_.random_key();
+    }
+    return opened;
+}
+
+void TcpMachine::close_memory(const RemoteMemory& memory) {
+    ENSURE(opened_.erase(memory.key) == 1);
+    connections_.for_each([&memory](InMachine& each) {
+        static_cast<TcpConnection&>(each).on_memory_closed(memory.key);
+    });
+}
+
+std::optional<std::span<std::byte>> TcpMachine::find_opened(const Frame& frame,
+                                                            Access access) const {
+    const auto found = opened_.find(frame.key);
+    if (found == opened_.end() || found->second.access != access) return std::nullopt;
+    const std::span<std::byte> bytes = found->second.bytes;
+    if (frame.address > bytes.size()) return std::nullopt;
+    if (frame.length > bytes.size() - frame.address) return std::nullopt;
+    return bytes.subspan(frame.address, frame.length);
+}
+
+// -- connections --
+
+std::unique_ptr<Connection> TcpMachine::connect(const Address& peer,
+                                                std::span<const std::byte> hello,
+                                                ConnectionUser& user) {
+    ENSURE(hello.size() <= kHelloBytesMax);
+    const auto name = socket_name(peer);
+    auto made = std::make_unique<TcpConnection>(*this, user, name ? text_of(*name) : peer.host,
+                                                TcpConnection::Side::kConnecting, hello);
+    if (!name) {
+        made->fail_to_begin(name.error());
+        return made;
+    }
+    OwnedFd fd(::socket(name->storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    if (fd.get() < 0) {
+        made->fail_to_begin(os_error(errno, "socket"));
+        return made;
+    }
+    send_at_once(fd.get());
+    if (::connect(fd.get(), name->get(), name->size) != 0 && errno != EINPROGRESS) {
+        made->fail_to_begin(connect_error(errno));
+        return made;
+    }
+    made->begin(std::move(fd));
+    return made;
+}
+
+std::unique_ptr<Connection> TcpMachine::accept(std::unique_ptr<ConnectionRequest> request,
+                                               std::span<const std::byte> answer,
+                                               ConnectionUser& user) {
+    ENSURE(answer.size() <= kHelloBytesMax);
+    auto& tcp = static_cast<TcpRequest&>(*request);
+    auto made = std::make_unique<TcpConnection>(*this, user, tcp.peer(),
+                                                TcpConnection::Side::kAccepting, answer);
+    made->begin(tcp.take_socket());
+    return made;
+}
+
+// -- the turn --
+
+bool TcpMachine::poll() {
+    bool found = !sockets_.closed.empty();
+    sockets_.close_some();
+    if (sockets_.count == 0) sockets_gone_.wake_all();
+    core::IntrusiveList<HasWork> present;
+    while (HasWork* each = with_work_.pop_front()) present.push_back(*each);
+    while (HasWork* each = present.pop_front()) {
+        at_work_ = &static_cast<TcpConnection&>(*each);
+        found |= at_work_->work();
+        at_work_ = nullptr;
+    }
+    return found;
+}
+
+void TcpMachine::flush() {
+    core::IntrusiveList<HasFrames> present;
+    while (HasFrames* each = with_frames_.pop_front()) present.push_back(*each);
+    while (HasFrames* each = present.pop_front()) static_cast<TcpConnection&>(*each).flush();
+}
+
+void TcpMachine::deliver(std::span<const std::byte> message) {
+    if (reinterpret_cast<std::uintptr_t>(message.data()) % fop::kMessageAlignment != 0) {
+        core::copy_bytes(message, aligned_);
+        message = std::span(aligned_).first(message.size());
+    }
+    messages_.on_message(message);
+}
+
+Duration TcpMachine::sleep_max() {
+    const bool is_idle = with_work_.empty() && with_frames_.empty() && sockets_.closed.empty();
+    return is_idle ? Duration::max() : Duration{0};
+}
+
+core::Poller::Look TcpMachine::look() const {
+    return Look::kIfItPays;
+}
+
+}  // namespace fopd::fabric

@@ -1,0 +1,215 @@
+// What a peer that speaks no TCP transport, or speaks it wrongly, can do to others.
+#include <array>
+#include <cerrno>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include "fabric/tcp/frame.h"
+#include "fabric/tcp/socket.h"
+#include "tests/fabric/transport_kinds.h"
+
+namespace fopd::fabric::testing {
+
+namespace {
+
+const Kind& tcp_kind() {
+    for (const Kind& each : kAllKinds) {
+        if (each.world == World::kRealUring) return each;
+    }
+    throw std::logic_error("no such kind");
+}
+
+// A peer that writes and reads bytes.
+class RawPeer {
+public:
+    explicit RawPeer(const Address& address) {
+        const auto name = socket_name(address);
+        REQUIRE(name.has_value());
+        fd_ = OwnedFd(::socket(name->storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+        REQUIRE(::connect(fd_.get(), name->get(), name->size) == 0);
+    }
+
+    void send(std::string_view bytes) {
+        REQUIRE(::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
+                static_cast<ssize_t>(bytes.size()));
+    }
+    void send(const Frame& frame, std::string_view body = {}) {
+        const FrameHeader header = encode_frame(frame);
+        send(text_of(header));
+        send(body);
+    }
+    // Says hello, is accepted, and reads the answer.
+    End& enter(Stage& stage) {
+        send({.kind = FrameKind::kConnect, .length = 2}, "hi");
+        End& end = stage.server().accept(stage.server().request(), {});
+        REQUIRE(receive(kFrameHeaderBytes).size() == kFrameHeaderBytes);
+        return end;
+    }
+    // As many bytes, or fewer if the connection ends before.
+    std::string receive(std::size_t count) {
+        std::string bytes(count, '\0');
+        const ssize_t got = ::recv(fd_.get(), bytes.data(), count, MSG_WAITALL);
+        bytes.resize(got < 0 ? 0 : static_cast<std::size_t>(got));
+        return bytes;
+    }
+    // Waits until the server has ended the connection.
+    bool is_ended() { return receive(1).empty(); }
+
+private:
+    OwnedFd fd_;
+};
+
+}  // namespace
+
+TEST_CASE("fabric tcp: a connection request may arrive byte by byte", "[fabric]") {
+    Stage stage(tcp_kind());
+    RawPeer peer(stage.address());
+    std::string frame = text_of(encode_frame({.kind = FrameKind::kConnect, .length = 2}));
+    frame += "hi";
+
+    for (const char& each : frame) {
+        peer.send(std::string_view(&each, 1));
+        stage.server().run([] {});
+    }
+
+    auto request = stage.server().request();
+    stage.server().run([&] { request.reset(); });
+    REQUIRE(stage.server().seen([&] { return stage.server().hellos; }) ==
+            std::vector<std::string>{"hi"});
+    const std::string refusal = peer.receive(kFrameHeaderBytes);
+    REQUIRE(refusal == text_of(encode_frame({.kind = FrameKind::kRefuse})));
+    REQUIRE(peer.is_ended());
+}
+
+TEST_CASE("fabric tcp: a peer whose first frame is no connection request is ended", "[fabric]") {
+    const std::string first = GENERATE(
+        std::string(32, 'x'), text_of(encode_frame({.kind = FrameKind::kMessage, .length = 1})),
+        text_of(encode_frame({.kind = FrameKind::kConnect, .length = 49})));
+    Stage stage(tcp_kind());
+    RawPeer peer(stage.address());
+
+    peer.send(first);
+
+    REQUIRE(peer.is_ended());
+    REQUIRE(stage.server().seen([&] { return stage.server().hellos.empty(); }));
+    round_trip(stage, stage.connect());
+}
+
+TEST_CASE("fabric tcp: more connections than places end the oldest without a request", "[fabric]") {
+    Stage stage(tcp_kind());
+    std::vector<RawPeer> silent;
+    for (int i = 0; i < 1024; ++i) silent.emplace_back(stage.address());
+
+    const Pair pair = stage.connect();
+
+    REQUIRE(silent.front().is_ended());
+    round_trip(stage, pair);
+}
+
+TEST_CASE("fabric tcp: frames out of place end their connection alone", "[fabric]") {
+    struct Wrong {
+        const char* name;
+        Frame frame;
+    };
+    const Wrong wrong =
+        GENERATE(Wrong{"connect", {.kind = FrameKind::kConnect}},
+                 Wrong{"accept", {.kind = FrameKind::kAccept}},
+                 Wrong{"refuse", {.kind = FrameKind::kRefuse}},
+                 Wrong{"data nobody asked for", {.kind = FrameKind::kReadData, .length = 16}},
+                 Wrong{"data of nothing nobody asked for", {.kind = FrameKind::kReadData}},
+                 Wrong{"read of nothing", {.kind = FrameKind::kRead}},
+                 Wrong{"write of nothing", {.kind = FrameKind::kWrite}},
+                 Wrong{"message too long", {.kind = FrameKind::kMessage, .length = 0xffffffff}});
+    CAPTURE(wrong.name);
+    Stage stage(tcp_kind());
+    const Pair innocent = stage.connect();
+    RawPeer peer(stage.address());
+    const End& end = peer.enter(stage);
+
+    peer.send(wrong.frame);
+
+    REQUIRE(stage.server().wait([&] { return end.closed.has_value(); }));
+    REQUIRE(end.closed == Errc::kInvalid);
+    REQUIRE(peer.is_ended());
+    round_trip(stage, innocent);
+}
+
+TEST_CASE("fabric tcp: the answer to a read must have its tag and length", "[fabric]") {
+    const auto [tag_change, length] =
+        GENERATE(table<std::uint32_t, std::uint32_t>({{1, 64}, {0, 63}, {0, 65}, {0, 0}}));
+    CAPTURE(tag_change, length);
+    Stage stage(tcp_kind());
+    RawPeer peer(stage.address());
+    End& end = peer.enter(stage);
+    Memory& memory = stage.server().memory(std::string(64, '-'));
+    const Op& op = end.read(memory, {.address = 1, .key = 2});
+    const std::string asked = peer.receive(kFrameHeaderBytes);
+    const auto frame = decode_frame(std::as_bytes(std::span(asked)).first<kFrameHeaderBytes>());
+    REQUIRE(frame.has_value());
+    REQUIRE(frame->kind == FrameKind::kRead);
+    REQUIRE(frame->length == 64);
+
+    peer.send({.kind = FrameKind::kReadData, .length = length, .tag = frame->tag + tag_change},
+              std::string(length, 'x'));
+
+    REQUIRE(stage.server().wait([&] { return op.done() && end.closed; }));
+    REQUIRE(op.failed_with(Errc::kClosed));
+    REQUIRE(end.closed == Errc::kInvalid);
+    REQUIRE(memory.bytes == std::string(64, '-'));
+}
+
+TEST_CASE("fabric tcp: memory that is closed during a write is not touched any more", "[fabric]") {
+    Stage stage(tcp_kind());
+    RawPeer peer(stage.address());
+    const End& end = peer.enter(stage);
+    Memory& memory = stage.server().memory(std::string(100'000, '-'));
+    const RemoteMemory opened = stage.server().open(memory, Access::kWrite);
+    peer.send({.kind = FrameKind::kWrite, .length = 100'000, .key = opened.key},
+              std::string(50'000, 'x'));
+    REQUIRE(stage.server().wait([&] { return memory.bytes[49'999] == 'x'; }));
+
+    stage.server().close(opened);
+    std::ranges::fill(memory.bytes, '-');
+    peer.send(std::string(50'000, 'x'));
+    peer.send({.kind = FrameKind::kMessage, .length = 4}, "next");
+
+    REQUIRE(stage.server().wait([&] { return stage.server().messages.size() == 1; }));
+    REQUIRE(memory.bytes == std::string(100'000, '-'));
+    REQUIRE_FALSE(stage.server().seen([&] { return end.closed; }).has_value());
+}
+
+TEST_CASE("fabric tcp: a peer that sends part of a message disturbs nobody", "[fabric]") {
+    Stage stage(tcp_kind());
+    std::vector<RawPeer> peers;
+    for (int i = 0; i < 50; ++i) {
+        peers.emplace_back(stage.address());
+        peers.back().enter(stage);
+        peers.back().send({.kind = FrameKind::kMessage, .length = 16'000}, "a few bytes");
+    }
+
+    round_trip(stage, stage.connect());
+}
+
+TEST_CASE("fabric tcp: a peer that reads nothing stops only its own messages", "[fabric]") {
+    Stage stage(tcp_kind());
+    RawPeer peer(stage.address());
+    End& end = peer.enter(stage);
+    Memory& memory = stage.server().memory(std::string(16'000, 'x'));
+    // More than the buffers of both sockets.
+    for (int i = 0; i < 2000; ++i) end.send(memory);
+    stage.server().run([] {});
+    REQUIRE(stage.server().seen([&] { return !end.idle(); }));
+
+    round_trip(stage, stage.connect());
+
+    end.close();
+    REQUIRE(stage.server().wait([&] { return end.idle(); }));
+    REQUIRE(
+        std::ranges::any_of(end.ops, [](const Op& op) { return op.failed_with(Errc::kClosed); }));
+}
+
+}  // namespace fopd::fabric::testing
