@@ -15,7 +15,7 @@ enum ExitCode : int {
     kExitDone = 0,
     kExitRefused = 1,  // The server refused; the message says what and why.
     kExitUsage = 2,
-    kExitNoServer = 69,  // Nothing answers, or not a fopd.
+    kExitNoServer = 69,  // No answer, or no fopd that knows the request.
     kExitInternal = 70,  // A defect of this program, or no memory.
     kExitBadData = 74,
     kExitTryLater = 75,
@@ -53,7 +53,7 @@ constexpr ExitCode exit_code_of(libfopd::Status status) {
     }
 }
 
-// The same for the status of a fop; calls without an answer are not in this table.
+// The same for the status of a fop, from a reply or from the client itself.
 constexpr ExitCode exit_code_of(fop::Status status) {
     switch (status) {
         case fop::Status::kDone: return kExitDone;
@@ -68,7 +68,7 @@ constexpr ExitCode exit_code_of(fop::Status status) {
     }
 }
 
-// The request was not sent, because it makes no sense to any server.
+// The client refused the request as malformed, and sent nothing.
 inline bool is_misuse(const Problem& problem) {
     return problem.status == fop::Status::kMalformed && !problem.answered;
 }
@@ -76,7 +76,7 @@ inline ExitCode exit_code_of(const Problem& problem) {
     return is_misuse(problem) ? kExitUsage : exit_code_of(problem.status);
 }
 
-// The same when there is no session.
+// The exit code when a session could not be opened.
 constexpr ExitCode exit_code_of(ObjectSession::Failure::Kind kind) {
     using Kind = ObjectSession::Failure::Kind;
     switch (kind) {

@@ -26,9 +26,9 @@ struct HeldScope {
 
 // Copies of acknowledged buffered writes, kept until they are durable, so that they can be written
 // again if the server loses them. The pieces of an object never overlap: a later change removes the
-// bytes that it covers from earlier pieces. So the pieces may be written again in any order. Later
-// means in the order of the server: replies arrive in any order, and their receipts show it. Does
-// no I/O.
+// bytes that it covers from earlier pieces. So the pieces may be written again in any order.
+// "Later" is the server's order, which receipts tell; replies may arrive in another order. Does no
+// I/O.
 class HeldWrites {
 public:
     // Copies the bytes, except where a later write is held. REQUIRES: `bytes` is not empty.
@@ -38,8 +38,8 @@ public:
     // were written to it before.
     void cut(const fop::Fid& fid, const fop::Range& range, const fop::Receipt& receipt);
     // The change with this receipt has set the range to zeros: drops the bytes that were written to
-    // it before. If the last held byte of the object is one of them, one zero is held in its place,
-    // so that writing again reaches as far as before.
+    // it before. If the last held byte of the object is one of them, a zero is held in its place,
+    // so that a retry extends the object to the same size.
     void clear(const fop::Fid& fid, const fop::Range& range, const fop::Receipt& receipt);
     // Drops the bytes held for the range, whenever they were written: they are given up as lost.
     void drop(const fop::Fid& fid, const fop::Range& range);
@@ -63,7 +63,8 @@ public:
 
         fop::Range range() const { return {.offset = offset, .length = bytes.size()}; }
     };
-    // The objects that have pieces later than `kept`, in the slot and incarnation of `kept`.
+    // `kept` is the last change that the server still has. Returns the objects with later pieces in
+    // its slot and incarnation.
     std::vector<fop::Fid> objects_behind(const fop::Receipt& kept,
                                          const HeldScope& scope = {}) const;
     // A copy of the object's first such piece at `offset` or after it.

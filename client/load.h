@@ -33,8 +33,8 @@ struct LoadWindow {
 
 struct LoadResult {
     core::Histogram latency;    // Of calls that began and ended within the window.
-    std::uint64_t errors = 0;   // Calls that failed, at any time after the warm-up.
-    std::string first_error{};  // For people; only of object loads.
+    std::uint64_t errors = 0;   // Failed calls after the warm-up, also after the window's end.
+    std::string first_error{};  // Text of the first one. Set by object loads only.
     Duration window{};
 };
 

@@ -20,8 +20,9 @@ namespace fopd::config {
 //         return {"pools", "What clients put objects into.", std::move(record)};
 //     }
 //
-// If the file lacks it, the list is empty. A change is live if the list has the same items and the
-// changed keys are live; see ListType.
+// If the file lacks it, the list is empty. While the items are the same, each changed key follows
+// its own Reload. If items are added, removed or reordered, the list's Reload decides; see
+// ListType.
 template <typename Item>
 class ListSection {
 public:

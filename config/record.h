@@ -92,7 +92,8 @@ public:
         return *this;
     }
 
-    // `check` runs on values whose keys are all valid, in the order of addition. It must be pure.
+    // Checks run in the order in which they were added, after all keys were valid. They must be
+    // pure.
     Record& check(Check check) {
         checks_.push_back(std::move(check));
         return *this;
@@ -179,7 +180,8 @@ private:
                 report_missing(map, here, type_->allowed(), problems);
                 return;
             }
-            // A missing map may still have required keys.
+            // A missing map is read as an empty one, so that its missing required keys are
+            // reported.
             Node absent;
             absent.position = map.position;
             if (value == nullptr && type_->shape() == KeyDescription::Shape::kMap) value = &absent;
@@ -208,7 +210,8 @@ private:
                                   .keys = type_->keys()};
         }
 
-        // A map checks its own fields; a required key has an example instead of a default.
+        // The fields of a map were checked when they were declared, so the map itself must only be
+        // optional. A required key has an example instead of a default.
         bool is_default_allowed() const {
             if (type_->shape() == KeyDescription::Shape::kMap) {
                 return rule_.need == Need::kOptional;

@@ -35,7 +35,8 @@ public:
         return *static_cast<const S*>(record);
     }
 
-    // A copy with another section. REQUIRES: the schema has the section, and accepts its values.
+    // A copy in which one section is replaced. REQUIRES: the schema has the section, and accepts
+    // its values.
     template <typename S>
     std::shared_ptr<const Snapshot> with(S record) const {
         auto changed = std::make_shared<Snapshot>(*this);
@@ -72,14 +73,17 @@ public:
         add(std::make_shared<const ListSectionOf<Item>>(std::move(section)));
     }
 
-    // A condition between sections, checked when each section is valid. Violations are reported at
-    // `section`. A reload may mix old and new sections, so the rule must not depend on live keys.
+    // A condition on several sections, checked after all of them were read without problems.
+    // Violations are reported at `section`. A reload keeps old values of restart-only keys beside
+    // new values of live keys, without checking rules again; so a rule must not depend on live
+    // keys.
     // REQUIRES: the section was added.
     using Rule = std::function<std::optional<Mistake>(const Snapshot&)>;
     void rule(const std::string& section, Rule rule);
 
     // A snapshot, or all problems, in the order of the file. Never throws; an unreadable file is a
-    // problem of the key "file". Reads regular files only, so it never blocks.
+    // problem of the key "file". Refuses what is not a regular file, so it never waits for a
+    // writer, as it would when it reads a FIFO.
     std::expected<SnapshotPtr, Problems> load_file(const std::string& file_name) const;
 
     // `file_name` is for problem messages.

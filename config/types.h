@@ -26,7 +26,7 @@ namespace fopd::config {
 
 // The types of keys. Each function makes one; they nest: list_of(map_of(record)), auto_or(size()).
 
-// A scalar value. `parse` can tell whether it was quoted.
+// A scalar value. `parse` is given the YAML node, which records whether the text was quoted.
 template <typename T>
 class ScalarType final : public Type<T> {
 public:
@@ -44,7 +44,8 @@ public:
         }
         auto value = parse_(node);
         if (value) return *std::move(value);
-        // The parser's message is general; the type's also has the bounds.
+        // If the parser's hint is the beginning of the type's, the type's is better: it has the
+        // bounds.
         const std::string right = "write " + allowed_;
         const bool is_general = right.starts_with(value.error().right);
         problems.push_back({"", node.position, path, value.error().wrong,
@@ -184,8 +185,8 @@ TypePtr<std::optional<T>> none_or(TypePtr<T> type) {
     return std::make_shared<WordOrType<T>>("none", std::move(type));
 }
 
-// The allowed length of a list. Items that are maps with an identity must always have different
-// ones.
+// The allowed length of a list, and whether equal items are allowed. Two items with the same
+// identity never are.
 struct ListRule {
     std::size_t length_min = 0;
     std::size_t length_max = 1024;

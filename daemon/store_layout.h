@@ -10,20 +10,21 @@
 
 namespace fopd::daemon {
 
-// The pools and slots that the node's fops find: all slots of the table, each with its disk if it
-// is present; the configured pools, the first of which is the default for requests that name none,
-// and the pools of absent disks.
+// Builds the pools and slots that the node's fops find. It has all slots of the slot table, with
+// the disk of each if that is present; all configured pools, the first of which is the default; and
+// the pools of absent disks.
 objects::StoreLayout make_store_layout(const std::vector<devices::PoolSettings>& pools,
                                        const NodeDisks& disks);
 
-// Pools that are in both layouts keep their counts.
+// Pools in both layouts keep what their quotas have counted.
 void keep_counts(objects::StoreLayout& layout, const objects::StoreLayout& before);
 
-// Applies the quotas of pools and of principals in them; all others are unlimited.
 struct Quotas {
     const std::vector<devices::PoolSettings>& of_pools;
     const std::vector<PrincipalQuota>& of_principals;
 };
+// Sets the limits of all pools and principals in the layout. Those without a quota in `quotas`
+// become unlimited.
 void set_quotas(const objects::StoreLayout& layout, const Quotas& quotas);
 
 }  // namespace fopd::daemon

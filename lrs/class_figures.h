@@ -14,8 +14,8 @@
 
 namespace fopd::lrs {
 
-// What a policy has done for a class. A policy of shares (mclock) also counts for which of the
-// class's shares a request was served.
+// What a policy has done for a class. mclock also counts how many requests were served by the
+// class's reservation, by its weight, and above a soft limit.
 struct ClassTotals {
     std::uint64_t served = 0;
     std::uint64_t bytes = 0;
@@ -50,10 +50,11 @@ public:
     void note_over_limit() { ++totals_.over_limit; }
 
     const ClassTotals& totals() const { return totals_; }
-    // How long the class was held back, with `now`, the time that is not counted yet. Never less
-    // than an earlier result, although a delay may turn out to end earlier than estimated.
-    Duration throttled_with(Duration now) {
-        told_throttled_ = std::max(told_throttled_, totals_.throttled + now);
+    // How long the class was held back, including `uncounted`, the part of the present wait that is
+    // not in the totals. Never less than an earlier result, although a delay may turn out to end
+    // earlier than estimated.
+    Duration throttled_with(Duration uncounted) {
+        told_throttled_ = std::max(told_throttled_, totals_.throttled + uncounted);
         return told_throttled_;
     }
     RecentRate::PerSecond per_second(Instant now) const { return recent_.per_second(now); }
@@ -69,7 +70,8 @@ private:
     Duration told_throttled_{};
 };
 
-// What a policy of shares grants a class, in requests without data per second.
+// The reservation, weight and limit of a class. Rates are requests per second; a request with data
+// counts as more than one.
 struct ClassShares {
     std::optional<std::uint64_t> reservation{};
     std::uint32_t weight = 1;
@@ -77,9 +79,9 @@ struct ClassShares {
     bool is_soft = false;  // Whether the limit is soft.
 };
 
-// The name of the one class of a policy that has none.
+// The class that is shown for a policy without classes.
 inline constexpr std::string_view kAllClasses = "all";
-// The name of the sum of all classes for which a list has no room.
+// The row that sums up the classes that did not fit into a list.
 inline constexpr std::string_view kOtherClasses = "other";
 
 // A policy's report on a class, passed to a visitor. Valid during the visitor's call only.
@@ -120,9 +122,9 @@ struct ClassFigures {
 };
 ClassFigures figures_of(const ClassView& of, Instant now);
 
-// Sums up the localities' figures into those of the node, by sort position and name. If there are
-// more than `count_max` classes, those with the least waiting and served are summed up in the last
-// one.
+// Merges the figures of all localities by sort position and name. Of more than `count_max` classes
+// it keeps those with the most queued requests, then the longest throttled, then the most served;
+// the others are summed up in one more class, "other".
 std::vector<ClassFigures> together(std::vector<ClassFigures> parts, std::size_t count_max);
 
 // The present state of a class.

@@ -13,8 +13,8 @@ namespace fopd::objects {
 
 // A disk, for bulk work that nobody waits for: zeros written ahead, and discards. These go through
 // the main scheduler as background requests, so they yield to the reads and writes of clients, and
-// the writes count in the queue depth. Before the scheduler serves the disk and afterwards, when
-// the disk is opened or closed, they go to it directly; all other operations always do.
+// the writes count in the queue depth. While the scheduler does not serve the disk, during opening
+// and closing, they go to the disk directly. All other operations always do.
 //
 // Lives on the disk's reactor.
 class BackgroundDevice final : public devices::Device {

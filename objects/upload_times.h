@@ -9,13 +9,13 @@
 
 namespace fopd::objects {
 
-// How long the uploads of a disk have been idle. The start times of uploads are not stored: fids
-// increase, so it is enough to note the newest fid from time to time. Only uploads written to since
-// the start have an entry of their own.
+// How long the uploads of a disk have been idle. Fids increase, so the newest fid, noted from time
+// to time, dates all older uploads. Only uploads that were written to since the daemon started have
+// an entry of their own.
 class UploadTimes {
 public:
-    // Notes that all uploads up to `newest` had begun by `now`. Of the marks at least `enough` old,
-    // only the newest is kept, so the number of marks is bounded by the calls within that time.
+    // Notes that all uploads up to `newest` had begun by `now`. Of the notes older than `enough`,
+    // only the newest is kept, so there are few.
     void mark(store::Fid newest, Instant now, Duration enough) {
         marks_.push_back({.newest = newest, .at = now});
         while (marks_.size() > 1 && after(marks_[1].at, enough) <= now) marks_.pop_front();

@@ -52,21 +52,21 @@ public:
 // - Complete: this entry and all entries before it are written, and so are the data of their
 //   commits.
 // - Durable: a flush that began when the entry was complete has succeeded. durable_ <= complete_.
-// - Retired: its slot is free. An entry with durable commits keeps its slot until it is durable, so
-//   that later commits gather in larger entries.
+// - Retired: its slot is free. An entry with commits that must become durable keeps its slot until
+//   they are, so that later commits gather in larger entries.
 //
 // An entry is closed at the end of the turn of its first commit, so that it is written together
-// with the data. While another entry is in flight it gathers for gather_time more: a fast device is
-// done by then, and commits that share an entry and a flush cost less each; a slow device gets the
-// next entry written while it still flushes. If the next commit does not fit, the entry is closed
-// at once. Commits of cleaning wait for other commits: an entry that has nothing else is closed
-// when it is full, or when a caller waits until it is durable, so that the live records take less
-// room than before.
+// with the data. While another entry is in flight, it gathers until gather_time has passed since
+// the previous entry was closed: a fast device is done by then, and commits that share an entry and
+// a flush cost less each; a slow device gets the next entry written while it still flushes. If the
+// next commit does not fit, the entry is closed at once. Commits of cleaning wait for other
+// commits: an entry that has nothing else is closed when it is full, or when a caller waits until
+// it is durable, so that the live records take less room than before.
 //
-// The memory promised to reservations is limited, so that there is always a free slot. An entry is
-// closed because the next commit does not fit, and then the two together exceed the payload of one
-// entry: two consecutive slots use more than that of the limit. Or it is closed for another reason,
-// and then only while fewer than entries_in_flight_max entries are in flight.
+// The memory promised to reservations is limited, so that there is always a free slot. Either an
+// entry is closed because the next commit does not fit; then this entry and the next one together
+// use more than one entry's payload of the limit. Or it is closed for another reason, and then only
+// while fewer than entries_in_flight_max entries are in flight.
 class CommitPath : core::Timer, core::Poller {
 public:
     CommitPath(const CommitPath&) = delete;
@@ -97,8 +97,8 @@ public:
     DurableAwaiter durable(Commit& commit);
     // Waits until everything begun so far is durable.
     Task<Result<void>> sync(core::WaitOptions wait);
-    // Waits until trusted() has reached `seq`; writes a mark if necessary. REQUIRES: `seq` was
-    // begun.
+    // Waits until trusted() has reached `seq`; if necessary, writes a mark: an entry without
+    // records, which says up to where entries are durable. REQUIRES: `seq` was begun.
     Task<Result<void>> settle(std::uint64_t seq, core::WaitOptions wait);
 
     // Refuses all reservations from now on with `why`, including those that wait already.
@@ -111,10 +111,10 @@ public:
     // The newest entry that no later commit will share.
     std::uint64_t closed_seq() const { return closed_; }
     std::uint64_t durable_seq() const { return durable_; }
-    // A recovery from now on never checks the data of the entries up to this one. It follows
+    // A recovery from now on never checks the data of the entries up to this one. It lags behind
     // durable_seq() by one flush, or by the flush interval when the disk becomes idle.
     std::uint64_t trusted() const { return trusted_; }
-    // Why the log writes no more; null while it does.
+    // The error that stopped the log; null if it has not failed.
     const Error* failed() const { return failed_ ? &*failed_ : nullptr; }
 
 protected:
@@ -126,7 +126,8 @@ protected:
     // -- for the log's upkeep --
 
     Result<void> allocate_entries();
-    // Continues behind an entry up to which everything is durable.
+    // Sets the last recovered entry; new entries follow it. REQUIRES: everything up to it is
+    // durable.
     void continue_behind(std::uint64_t seq);
     // The next entries are of this epoch, and their records of this version.
     void set_epoch(std::uint64_t epoch, std::uint32_t schema_version);
@@ -153,12 +154,12 @@ protected:
         has_stuck_ = false;
         room_.wake_all();
     }
-    // Whether the memory or the room of other commits may be returned without any upkeep.
+    // Whether reservations, entries in flight or held space may yet free room, without any upkeep.
     bool may_regain_room() const {
         return reserved_bytes_ > 0 || in_flight() > 0 || space_.is_held();
     }
     bool has_waiting_to_free() const { return waiting_to_free_ > 0; }
-    // Whether a reservation waits for which only another segment can make room.
+    // Whether a pending reservation needs another segment.
     bool has_stuck() const { return has_stuck_; }
     void spawn(Task<void> task) { reactor_.spawn(gate_, std::move(task)); }
 
@@ -180,8 +181,8 @@ private:
         std::uint32_t data_pending = 0;
         std::uint64_t mark = 0;
         std::uint64_t offset = 0;  // On the disk.
-        bool wants_flush = false;  // It has durable commits.
-        bool leaves_soon = false;  // It has more than commits of cleaning.
+        bool wants_flush = false;  // It has commits that must become durable.
+        bool leaves_soon = false;  // It has other commits than cleaning, or a caller waits for it.
         bool written = false;
     };
     // Reservations of one purpose. Only the first one waits for room; the others wait in line.
@@ -240,19 +241,19 @@ private:
     std::uint64_t retired_ = 0;
     std::uint64_t complete_ = 0;
     std::uint64_t complete_mark_ = 0;       // Of entry complete_.
-    std::uint64_t flush_wanted_ = 0;        // The last complete entry with durable commits.
+    std::uint64_t flush_wanted_ = 0;        // The last complete entry that wants a flush.
     std::uint64_t sync_wanted_ = 0;         // Flush when this one is complete.
-    std::uint64_t flush_tickets_ = 0;       // Flushes that flush_device() has asked for,
-    std::uint64_t flush_tickets_done_ = 0;  // and those that began later and have succeeded.
+    std::uint64_t flush_tickets_ = 0;       // Calls of flush_device().
+    std::uint64_t flush_tickets_done_ = 0;  // Calls up to this one are done.
     std::uint64_t durable_ = 0;
     std::uint64_t trusted_ = 0;
     std::uint64_t closed_ = 0;
     std::uint64_t last_records_seq_ = 0;  // The last entry that is more than a mark.
     Instant closed_at_{};                 // When the last entry was closed.
-    // Only makes another turn, at the end of which the entry is closed.
+    // Its callback is empty: the timer causes a turn, and flush() closes the entry at its end.
     core::Timer close_timer_{[](core::Timer&) {}};
     bool flushing_ = false;
-    core::IntrusiveList<Commit> waiting_;  // Durable commits, in their order.
+    core::IntrusiveList<Commit> waiting_;  // Commits that must become durable, in their order.
     core::WaitQueue progress_;  // durable_, trusted_, flush_tickets_done_ or failed_ changed.
 
     std::uint64_t reserved_bytes_ = 0;

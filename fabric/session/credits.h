@@ -54,7 +54,7 @@ public:
         return true;
     }
     // Raises the target if the peer has used as many credits as its target since the last change.
-    // Whether it has none left cannot be seen here, because messages may be in flight.
+    // Whether the peer has used up all of them is not known, because messages may be in flight.
     void grow() {
         if (++uses_ < target_ || target_ == max_) return;
         uses_ = 0;
@@ -72,7 +72,7 @@ public:
         ++held_;
     }
 
-    // How many credits the next message grants.
+    // Grants the peer all credits it is owed; returns their number, which the next message carries.
     std::uint16_t next_grant() {
         const std::uint16_t grant = owed();
         held_ = static_cast<std::uint16_t>(held_ + grant);
@@ -102,7 +102,7 @@ public:
         return true;
     }
 
-    // A fop that has arrived begins or ends to wait for its turn.
+    // A fop that has arrived starts or stops waiting for its turn.
     void began_to_wait() { ++waiting_; }
     void ended_waiting() {
         ENSURE(waiting_ > 0);
@@ -132,9 +132,9 @@ private:
     CreditPool& pool_;
     const std::uint16_t floor_;
     const std::uint16_t max_;
-    // The credits of its own: target_ + lent_ = held_ + used_ + those still to be granted.
+    // The peer's own credits, without loans: target_ + lent_ = held_ + used_ + owed().
     std::uint16_t target_;
-    std::uint16_t held_;         // As if all messages in flight had arrived.
+    std::uint16_t held_;         // Includes grants in flight to the peer.
     std::uint16_t used_ = 0;     // Arrived and not finished.
     std::uint16_t waiting_ = 0;  // Part of used_.
     std::uint16_t lent_ = 0;

@@ -90,7 +90,8 @@ public:
         --count_;
     }
 
-    // Marks a class without waiting requests as idle, until it is unlinked.
+    // Adds a class without waiting requests to the idle ones. The caller unlinks it when a request
+    // arrives.
     void fell_idle(Class& idle, Instant now) {
         idle.KnownClass::idle_since_ = now;
         idle_.push_back(idle);
