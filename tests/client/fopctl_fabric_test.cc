@@ -91,7 +91,7 @@ TEST_CASE("fopctl bench: exactly the keys that scripts rely on", "[client]") {
     REQUIRE(object.at("p50_us").get<double>() <= object.at("p99_us").get<double>());
 }
 
-TEST_CASE("fopctl bench: what the server says to each call is counted", "[client]") {
+TEST_CASE("fopctl bench: replies are counted by status", "[client]") {
     Fixture f;
     f.server.hold();
 
@@ -159,7 +159,7 @@ TEST_CASE("fopctl network: a key file that others can read is refused, with what
     REQUIRE(taken.exit_code == 0);
 }
 
-TEST_CASE("fopctl bench: what a bulk echo may not move is a mistake in the call", "[client]") {
+TEST_CASE("fopctl bench: a bulk echo above the limit is a usage error", "[client]") {
     const Fixture f;
     REQUIRE(f.run({"bench", "--op", "bulk_echo", "--size", "17M"}).exit_code == 2);
 }

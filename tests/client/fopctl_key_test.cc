@@ -120,7 +120,7 @@ TEST_CASE("fopctl key create: without a daemon it counts from its start", "[clie
     REQUIRE_THAT(again.err, ContainsSubstring("one is there already"));
 }
 
-TEST_CASE("fopctl key create: what the daemon refuses is as if nothing had been", "[client]") {
+TEST_CASE("fopctl key create: a refusal by the daemon restores the file", "[client]") {
     Fixture f;
     f.handler.put("/v1/reload", 422, R"({"error":"bad","problems":["f:1:2: a: b"]})");
     f.start_server();
@@ -170,7 +170,7 @@ TEST_CASE("fopctl key create: a file of another style is left alone", "[client]"
     REQUIRE_FALSE(exists(f.dir / "one.key"));
 }
 
-TEST_CASE("fopctl key create: while another fopctl changes the file it says so", "[client]") {
+TEST_CASE("fopctl key create: a concurrent change of the file is reported", "[client]") {
     const Fixture f;
     const int directory = open(f.dir.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     REQUIRE(flock(directory, LOCK_EX) == 0);
@@ -199,7 +199,7 @@ TEST_CASE("fopctl key list: everything but the keys", "[client]") {
     REQUIRE(json.out.find(digits) == std::string::npos);
 }
 
-TEST_CASE("fopctl key revoke: the principal is gone, who is none is said", "[client]") {
+TEST_CASE("fopctl key revoke: removes the principal, and reports an unknown one", "[client]") {
     const Fixture f;
     REQUIRE(f.run({"key", "create", "one"}).exit_code == 0);
     REQUIRE(f.run({"key", "create", "two"}).exit_code == 0);
@@ -213,7 +213,7 @@ TEST_CASE("fopctl key revoke: the principal is gone, who is none is said", "[cli
     REQUIRE(again.exit_code == 1);
 }
 
-TEST_CASE("fopctl token: what is signed is what was asked for, and can be revoked", "[client]") {
+TEST_CASE("fopctl token: a token has the requested rights, and can be revoked", "[client]") {
     const Fixture f;
     const std::string issuer = f.dir / "issuer.key";
     REQUIRE(f.run({"keygen", issuer}).exit_code == 0);

@@ -234,7 +234,7 @@ TEST_CASE("fopctl options: before the verb, after it, or from the environment", 
             status_json() + "\n");
 }
 
-TEST_CASE("fopctl options: a proxy in the environment is none of our business", "[client]") {
+TEST_CASE("fopctl options: proxies in the environment are ignored", "[client]") {
     Fixture f;
     f.handler.put("/v1/status", 200, status_json());
 
@@ -244,7 +244,7 @@ TEST_CASE("fopctl options: a proxy in the environment is none of our business", 
     REQUIRE(ran.exit_code == 0);
 }
 
-TEST_CASE("fopctl usage: what it does not know ends with 2 and says so", "[client]") {
+TEST_CASE("fopctl usage: unknown words end with 2 and a message", "[client]") {
     const auto arguments = GENERATE(
         std::vector<std::string>{}, std::vector<std::string>{"frobnicate"},
         std::vector<std::string>{"status", "--servers", "tcp://x"},
@@ -302,7 +302,7 @@ TEST_CASE("fopctl usage: --help and --version end well", "[client]") {
     REQUIRE(run_alone({"top", "--help"}).exit_code == 0);
 }
 
-TEST_CASE("fopctl verbs: reload, drain and log-level say what was done", "[client]") {
+TEST_CASE("fopctl verbs: reload, drain and log-level report what they did", "[client]") {
     Fixture f;
     f.handler.put(
         "/v1/reload", 200,
@@ -389,7 +389,7 @@ TEST_CASE("fopctl not allowed: a socket one may not open ends with 77", "[client
     REQUIRE_THAT(as_nobody.err, ContainsSubstring(f.socket + ": not allowed"));
 }
 
-TEST_CASE("fopctl foreign server: what is no answer of fopd's ends with 69", "[client]") {
+TEST_CASE("fopctl foreign server: an answer that is not fopd's ends with 69", "[client]") {
     const std::string ok = "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n";
     const std::string reply = GENERATE_COPY(
         ok + "{\"name\":", ok + "[]", ok + "{}", ok, ok + "{\"name\":1,\"state\":[]}",
@@ -422,7 +422,7 @@ TEST_CASE("fopctl: a word that is no verb of its group is named, with those ther
     CHECK(said({"lrs", "b\x1b[2J"}).find('\x1b') == std::string::npos);
 }
 
-TEST_CASE("fopctl sessions: who is connected", "[client]") {
+TEST_CASE("fopctl sessions: lists the connected clients", "[client]") {
     Fixture f;
     const std::string sessions =
         R"({"sessions":[{"id":"5f3a","locality":1,"peer":"tcp://10.0.0.9:4","client":"0a1b",)"
@@ -556,7 +556,7 @@ TEST_CASE("fopctl top: a reader that leaves ends it", "[client]") {
     REQUIRE((ran.out.ends_with("\n141\n") || ran.out.ends_with("\n0\n")));
 }
 
-TEST_CASE("fopctl output: a full disk is told", "[client]") {
+TEST_CASE("fopctl output: a full disk is reported", "[client]") {
     Fixture f;
     f.handler.put("/v1/status", 200, status_json());
 

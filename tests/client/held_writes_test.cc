@@ -43,8 +43,7 @@ TEST_CASE("client held writes: a later write takes what it covers", "[client]") 
     REQUIRE(left->bytes == bytes_of(3, 2));
 }
 
-TEST_CASE("client held writes: later is what the server did later, not what it told later",
-          "[client]") {
+TEST_CASE("client held writes: the order is the server's, not that of the replies", "[client]") {
     HeldWrites held;
     held.add(kOne, 13, bytes_of(3, 2), receipt(2));
     SECTION("an earlier write") {
@@ -96,7 +95,7 @@ TEST_CASE("client held writes: receipts are the last of each slot and incarnatio
     REQUIRE(held.bytes() == 0);
 }
 
-TEST_CASE("client held writes: what is behind a receipt is of its slot and incarnation alone",
+TEST_CASE("client held writes: a receipt selects pieces of its slot and incarnation only",
           "[client]") {
     HeldWrites held;
     held.add(kOne, 0, bytes_of(1, 1), receipt(5));
@@ -108,7 +107,7 @@ TEST_CASE("client held writes: what is behind a receipt is of its slot and incar
     REQUIRE_FALSE(held.piece_behind(receipt(0, 1, 2), kOne).has_value());
 }
 
-TEST_CASE("client held writes: what is cleared is zeros, and ends where it ended", "[client]") {
+TEST_CASE("client held writes: a cleared range is zeros, and keeps the object's end", "[client]") {
     HeldWrites held;
     held.add(kOne, 10, bytes_of(10, 1), receipt(1));
     held.add(kOne, 20, bytes_of(5, 2), receipt(2));
@@ -139,8 +138,7 @@ TEST_CASE("client held writes: what is cleared is zeros, and ends where it ended
     }
 }
 
-TEST_CASE("client held writes: whatever is done, they hold the same as a map of bytes",
-          "[client]") {
+TEST_CASE("client held writes: random changes leave the same as in a map of bytes", "[client]") {
     for (std::uint64_t seed = 1; seed <= 50; ++seed) {
         CAPTURE(seed);
         core::Random random(seed);

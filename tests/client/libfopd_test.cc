@@ -139,7 +139,7 @@ TEST_CASE("libfopd calls: many at a time from several threads, each with its own
     REQUIRE(f.server.address().starts_with("tcp://127.0.0.1:"));
 }
 
-TEST_CASE("libfopd calls: what a call leads to may be called from its end", "[client]") {
+TEST_CASE("libfopd calls: a completion may start the next call", "[client]") {
     const Fixture f;
     const Client client = f.open();
     Pending last;
@@ -165,7 +165,7 @@ TEST_CASE("libfopd address: a name is looked up, and each of its addresses is tr
     REQUIRE(connected);
 }
 
-TEST_CASE("libfopd address: nobody there, or no such name, is unreachable and says where",
+TEST_CASE("libfopd address: no listener or an unknown host is unreachable, with the address",
           "[client]") {
     const Fixture f;
     const std::string address =
@@ -182,7 +182,7 @@ TEST_CASE("libfopd address: nobody there, or no such name, is unreachable and sa
     REQUIRE(pinged.status == Status::kUnreachable);
 }
 
-TEST_CASE("libfopd options: what makes no sense is refused at once", "[client]") {
+TEST_CASE("libfopd options: invalid options are refused at once", "[client]") {
     Fixture f;
     struct Row {
         const char* server;
@@ -338,7 +338,7 @@ TEST_CASE("libfopd token: it goes with each call, given as itself or as its file
     ended.get_future().wait();
 }
 
-TEST_CASE("libfopd token: a program that knows none shows none", "[client]") {
+TEST_CASE("libfopd token: options of an older program, without the field, send none", "[client]") {
     Fixture f;
     const std::string server = f.server.address();
     fopd_options options;
@@ -353,7 +353,7 @@ TEST_CASE("libfopd token: a program that knows none shows none", "[client]") {
     fopd_close(client);
 }
 
-TEST_CASE("libfopd token: what is none is said, and not quoted", "[client]") {
+TEST_CASE("libfopd token: an invalid token is reported, and not quoted", "[client]") {
     const Fixture f;
     libfopd::Options options = f.options(f.server.address());
     const std::string text = fop::token_to_text(fop::Issuer(kKey).sign({.rights = fop::kRead}));
@@ -372,7 +372,7 @@ TEST_CASE("libfopd token: what is none is said, and not quoted", "[client]") {
     REQUIRE(opened.words.find(text.substr(1, 40)) == std::string::npos);
 }
 
-TEST_CASE("libfopd key: none is needed where the server lets everybody in", "[client]") {
+TEST_CASE("libfopd key: no key is needed by a server without authentication", "[client]") {
     fabric::Admission admission = tester();
     admission.unauthenticated = fop::kRead;
     RpcServer server(std::move(admission));
@@ -405,7 +405,7 @@ TEST_CASE("libfopd timeout: a call ends in time, and the server's words are made
     REQUIRE(busy.words == "it was \\x1b held");
 }
 
-TEST_CASE("libfopd close: what is under way ends, and nothing is left", "[client]") {
+TEST_CASE("libfopd close: calls in flight end, and all memory is freed", "[client]") {
     Fixture f;
     Client client = f.open();
     REQUIRE(client.connected());

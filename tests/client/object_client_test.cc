@@ -25,7 +25,7 @@ constexpr auto kBuffered = fop::Durability::kBuffered;
 
 // -- the ordinary --
 
-TEST_CASE("client objects: what is written is read, whatever its length and place", "[client]") {
+TEST_CASE("client objects: a write of any length and offset is read back", "[client]") {
     Stage stage;
     const fop::Fid fid = stage.create("a");
     std::string expected;
@@ -45,7 +45,7 @@ TEST_CASE("client objects: what is written is read, whatever its length and plac
     REQUIRE(stage.read(fid, 0, 0).empty());
 }
 
-TEST_CASE("client objects: what is long travels in several fops", "[client]") {
+TEST_CASE("client objects: long data travel in several fops", "[client]") {
     Stage stage;
     const fop::Fid fid = stage.create("a");
     const auto bytes = pattern(5U << 20);
@@ -219,7 +219,7 @@ TEST_CASE("client objects: bytes that were changed are not returned", "[client]"
     }
 }
 
-TEST_CASE("client objects: a server that says try again is asked again", "[client]") {
+TEST_CASE("client objects: a fop that is answered try_again is retried", "[client]") {
     Stage stage;
     const fop::Fid fid = stage.create("a");
     stage.store.try_again = 5;
@@ -251,7 +251,7 @@ TEST_CASE("client objects: a call ends by its deadline", "[client]") {
 
 // -- over the lives of the server --
 
-TEST_CASE("client objects: what must not be done twice is not, over a crash", "[client]") {
+TEST_CASE("client objects: a change that is retried after a crash is made once", "[client]") {
     Stage stage;
     const fop::Fid fid = stage.create("a");
     const std::string_view text = "once";
@@ -270,7 +270,7 @@ TEST_CASE("client objects: what must not be done twice is not, over a crash", "[
     REQUIRE(stage.done(stage.client->lookup("", "b", kNoWait)).fid == *created);
 }
 
-TEST_CASE("client objects: what may have been done on a disk that is missing now is not done again",
+TEST_CASE("client objects: a change with unknown outcome on a missing disk is not retried",
           "[client]") {
     const bool is_put = GENERATE(false, true);
     Stage stage;
@@ -352,8 +352,7 @@ TEST_CASE("client objects: buffered writes that were lost come back with sync", 
     REQUIRE(stage.client->held_bytes() == 0);
 }
 
-TEST_CASE("client objects: what was buffered on a disk that was written off is said to be lost",
-          "[client]") {
+TEST_CASE("client objects: buffered writes on a disk that was written off are lost", "[client]") {
     Stage stage;
     const fop::Fid fid = stage.create("a");
     stage.write(fid, 0, "first", kBuffered);
@@ -369,7 +368,8 @@ TEST_CASE("client objects: what was buffered on a disk that was written off is s
     stage.done(stage.client->sync(kNoWait));
 }
 
-TEST_CASE("client objects: what others have changed since is said to be lost, once", "[client]") {
+TEST_CASE("client objects: a lost write that others have overwritten is reported once",
+          "[client]") {
     Stage stage;
     const fop::Fid fid = stage.create("a");
     const fop::Fid other = stage.create("b");
@@ -395,8 +395,7 @@ TEST_CASE("client objects: what others have changed since is said to be lost, on
     REQUIRE(stage.read(fid).substr(50) == "second");
 }
 
-TEST_CASE("client objects: what its writer may not write any more is said to be lost, once",
-          "[client]") {
+TEST_CASE("client objects: a lost write without the right to write is reported once", "[client]") {
     Stage stage;
     const fop::Fid fid = stage.create("a");
     stage.write(fid, 3, "first", kBuffered);
@@ -424,7 +423,7 @@ TEST_CASE("client objects: what its writer may not write any more is said to be 
     REQUIRE(stage.read(fid).substr(50) == "second");
 }
 
-TEST_CASE("client objects: a change does nothing when it says that something is lost", "[client]") {
+TEST_CASE("client objects: a change that reports a lost write has no effect", "[client]") {
     Stage stage;
     const fop::Fid fid = stage.create("a");
     stage.write(fid, 0, "durable", kDurable);
@@ -452,7 +451,7 @@ TEST_CASE("client objects: a change does nothing when it says that something is 
     REQUIRE(stage.read(fid) == "durable");
 }
 
-TEST_CASE("client objects: what was written is read, also when it was lost meanwhile", "[client]") {
+TEST_CASE("client objects: a read returns a buffered write that the server has lost", "[client]") {
     Stage stage;
     const fop::Fid fid = stage.create("a");
     stage.write(fid, 0, "buffered", kBuffered);
@@ -465,7 +464,7 @@ TEST_CASE("client objects: what was written is read, also when it was lost meanw
     REQUIRE(stage.read(fid) == "Buffered");
 }
 
-TEST_CASE("client objects: what was lost does not come over what is newer", "[client]") {
+TEST_CASE("client objects: a lost write does not overwrite newer data", "[client]") {
     Stage stage;
     const fop::Fid fid = stage.create("a");
     stage.write(fid, 0, "aaaaaaaa", kBuffered);
@@ -492,8 +491,7 @@ TEST_CASE("client objects: what was lost does not come over what is newer", "[cl
     REQUIRE(stage.client->held_bytes() == 0);
 }
 
-TEST_CASE("client objects: where what was lost ended the object ends, though zeros are there now",
-          "[client]") {
+TEST_CASE("client objects: a lost write that was cleared restores the object's size", "[client]") {
     Stage stage;
     const fop::Fid fid = stage.create("a");
     stage.write(fid, 2, "cccc", kBuffered);
@@ -503,7 +501,7 @@ TEST_CASE("client objects: where what was lost ended the object ends, though zer
     REQUIRE(stage.done(stage.client->stat(fid, kNoWait)).size_bytes == 6);
 }
 
-TEST_CASE("client objects: what survived is not written again", "[client]") {
+TEST_CASE("client objects: writes that survived a crash are not written again", "[client]") {
     Stage stage;
     const fop::Fid fid = stage.create("a");
     stage.write(fid, 0, "mine", kBuffered);
@@ -578,8 +576,7 @@ struct Losing : Stage {
 
 }  // namespace
 
-TEST_CASE("client objects: what is not taken again for a lasting reason is said to be lost, once",
-          "[client]") {
+TEST_CASE("client objects: a replay refused for a lasting reason is reported once", "[client]") {
     const auto status = GENERATE(fop::Status::kNoSpace, fop::Status::kQuota, fop::Status::kCorrupt,
                                  fop::Status::kReadOnly, fop::Status::kInternal);
     CAPTURE(fop::to_string(status));
@@ -598,8 +595,7 @@ TEST_CASE("client objects: what is not taken again for a lasting reason is said 
     REQUIRE(stage.client->held_bytes() == 0);
 }
 
-TEST_CASE("client objects: a change that is done says so, though what was lost is not taken again",
-          "[client]") {
+TEST_CASE("client objects: a change succeeds although a replay was refused", "[client]") {
     const auto status = GENERATE(fop::Status::kNoSpace, fop::Status::kBusy);
     const std::string_view text = "text";
     Losing stage;
@@ -624,8 +620,7 @@ TEST_CASE("client objects: a change that is done says so, though what was lost i
     REQUIRE(synced == (status == fop::Status::kBusy ? fop::Status::kDone : fop::Status::kLost));
 }
 
-TEST_CASE("client objects: what is not taken again for a passing reason is tried again",
-          "[client]") {
+TEST_CASE("client objects: a replay refused for a passing reason is retried", "[client]") {
     const auto status = GENERATE(fop::Status::kTimedOut, fop::Status::kBusy, fop::Status::kTryAgain,
                                  fop::Status::kMediumMissing);
     CAPTURE(fop::to_string(status));
@@ -651,7 +646,7 @@ TEST_CASE("client objects: what is not taken again for a passing reason is tried
     REQUIRE(stage.client->held_bytes() == 0);
 }
 
-TEST_CASE("client objects: what waits to be written again takes no room from others", "[client]") {
+TEST_CASE("client objects: pending replays take no room from other objects", "[client]") {
     Losing stage({.held_bytes_max = 1000, .patience = 50ms});
     const std::string text(600, 'x');
     stage.lose(fop::Status::kTryAgain);
@@ -662,7 +657,7 @@ TEST_CASE("client objects: what waits to be written again takes no room from oth
     REQUIRE(stage.read(stage.other, 0, 2400) == std::string(2400, 'x'));
 }
 
-TEST_CASE("client objects: nobody waits for what another object's replay waits for", "[client]") {
+TEST_CASE("client objects: a stalled replay delays no other object", "[client]") {
     Losing stage;
     stage.crash();
     stage.store.ignored = "write";
@@ -684,7 +679,7 @@ TEST_CASE("client objects: nobody waits for what another object's replay waits f
     REQUIRE((*synced)->has_value());
 }
 
-TEST_CASE("client objects: a locality that is away stops nobody at another", "[client]") {
+TEST_CASE("client objects: a stalled locality does not stop calls to another", "[client]") {
     Losing stage;
     stage.store.full = {1};
     const fop::Fid away = stage.create("away");
@@ -716,7 +711,7 @@ TEST_CASE("client objects: held writes stay within their limit", "[client]") {
 
 // -- whole objects --
 
-TEST_CASE("client objects: nobody sees a put before it is whole and durable", "[client]") {
+TEST_CASE("client objects: a put becomes visible when it is complete and durable", "[client]") {
     Stage stage;
     const auto bytes = pattern(2'500'000);
     const fop::Fid fid = stage.done(stage.client->put({.name = "a"}, bytes, kNoWait));
@@ -730,7 +725,7 @@ TEST_CASE("client objects: nobody sees a put before it is whole and durable", "[
     REQUIRE(stage.store.now.objects.size() == 1);
 }
 
-TEST_CASE("client objects: a put over a crash sends again what was lost", "[client]") {
+TEST_CASE("client objects: a put sends lost parts again after a crash", "[client]") {
     for (const auto* const type : {"upload_begin", "upload_write", "upload_commit"}) {
         for (const When when : {When::kBefore, When::kAfter}) {
             for (const bool begun_durably : {true, false}) {
@@ -759,7 +754,7 @@ TEST_CASE("client objects: a put that is refused leaves nothing", "[client]") {
     REQUIRE(stage.store.count("upload_abort") == 1);
 }
 
-TEST_CASE("client objects: closing ends what is under way", "[client]") {
+TEST_CASE("client objects: closing ends calls in flight", "[client]") {
     Stage stage;
     const fop::Fid fid = stage.create("a");
     stage.store.without_reply = "stat";

@@ -42,7 +42,8 @@ std::string daemon_says(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("fopctl principals file: what is added is a block that the daemon reads", "[client]") {
+TEST_CASE("fopctl principals file: an added principal is a block that the daemon reads",
+          "[client]") {
     PrincipalsFile file = parsed("");
     PrincipalsFile::Principal second = principal("o'brien \"x\\y\"", kKeyTwo);
     second.groups = {"staff", "no"};
@@ -77,7 +78,7 @@ TEST_CASE("fopctl principals file: what is added is a block that the daemon read
     REQUIRE(file.is_revoked(std::string(32, '7')));
 }
 
-TEST_CASE("fopctl principals file: what is not changed stays as it is", "[client]") {
+TEST_CASE("fopctl principals file: a change leaves all other text as it is", "[client]") {
     const std::string before =
         "# Ours.\n\nprincipals:\n  # The first.\n  - name: one\n    key: " + kKeyOne +
         "\n    rights: [ read ,write ]  # Enough.\n\n"

@@ -81,7 +81,7 @@ std::vector<T> part(const std::vector<T>& all, std::size_t from, std::size_t cou
 
 }  // namespace
 
-TEST_CASE("client transfer: a put of every length is what was read", "[client]") {
+TEST_CASE("client transfer: a put of any length stores the bytes that were read", "[client]") {
     const auto repeats = GENERATE(Repeats::kNo, Repeats::kYes);
     Stage stage;
     for (const std::size_t length :
@@ -162,7 +162,7 @@ TEST_CASE("client transfer: a sink that fails ends a get", "[client]") {
     REQUIRE(sink.bytes.size() == kWindow);
 }
 
-TEST_CASE("client transfer: what is overwritten and appended is where it belongs", "[client]") {
+TEST_CASE("client transfer: overwritten and appended bytes are at their offsets", "[client]") {
     Stage stage;
     const fop::Fid fid = stage.create("a");
     const auto bytes = pattern(5 * kWindow + 77);

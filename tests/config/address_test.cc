@@ -19,7 +19,7 @@ TEST_CASE("config address: IPv4, IPv6 and names are read and printed alike", "[c
     REQUIRE(parse_address("[::1]:80") == Address{"::1", 80});
 }
 
-TEST_CASE("config address: what is none is refused with a reason", "[config]") {
+TEST_CASE("config address: an invalid address is refused with a reason", "[config]") {
     const std::string long_label = std::string(64, 'a') + ":1";
     std::string long_name;
     while (long_name.size() <= 253) long_name += "abcdefg.";

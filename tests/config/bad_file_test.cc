@@ -735,8 +735,7 @@ std::vector<std::string> lines(const Problems& problems) {
 
 }  // namespace
 
-TEST_CASE("config bad file: every problem is said, with its place and what would be right",
-          "[config]") {
+TEST_CASE("config bad file: every problem is reported with position and remedy", "[config]") {
     const Schema schema = example::schema();
     for (const BadFile& file : bad_files()) {
         CAPTURE(file.name);
@@ -748,7 +747,7 @@ TEST_CASE("config bad file: every problem is said, with its place and what would
     }
 }
 
-TEST_CASE("config bad file: a missing key at the top is said also of an empty file", "[config]") {
+TEST_CASE("config bad file: an empty file reports missing top-level keys", "[config]") {
     const Schema schema = example::required_schema();
     const std::vector<std::string> expected{
         "f.yaml:1:1: identity.name: missing, write text of 1 to 1024 characters"};

@@ -54,7 +54,8 @@ bool is_whole(const Snapshot& snapshot) {
 
 }  // namespace
 
-TEST_CASE("config current: apply takes live keys and says which wait for a restart", "[config]") {
+TEST_CASE("config current: apply changes live keys and lists those that need a restart",
+          "[config]") {
     Current current(load(""));
     auto reader = current.reader();
 

@@ -62,7 +62,7 @@ TEST_CASE("config list section: is empty when it is left out, or nothing is in i
     REQUIRE(load(schema(), "shares: []")->get<Shares>().empty());
 }
 
-TEST_CASE("config list section: says what is wrong where it stands", "[config]") {
+TEST_CASE("config list section: a problem names the key of its item", "[config]") {
     REQUIRE(problem("shares: { name: a }").key == "shares");
     REQUIRE(problem("shares: [ { limit: 1 } ]").key == "shares[0].name");
     REQUIRE(problem("shares: [ { name: a, limit: 2000 } ]").key == "shares[0].limit");
@@ -78,7 +78,7 @@ TEST_CASE("config list section: its sample loads, and shows an item", "[config]"
     REQUIRE_THAT(sample, ContainsSubstring("- name: fast\n"));
 }
 
-TEST_CASE("config list section: what is live of the same items changes at run time", "[config]") {
+TEST_CASE("config list section: live keys of unchanged items change at run time", "[config]") {
     const Schema one = schema();
     const auto old = load(one, "shares: [ { name: a, limit: 5 } ]");
 

@@ -131,7 +131,7 @@ TEST_CASE("config load: every type of key gives its value", "[config]") {
     REQUIRE(storage.peers == std::vector<Address>{{"a", 1}, {"b", 1}});
 }
 
-TEST_CASE("config load: text is taken as it stands, whatever YAML would make of it", "[config]") {
+TEST_CASE("config load: text stays text, without YAML's conversions", "[config]") {
     for (const char* word : {"no", "123", "0x1f", "1e3", "true", "2026-11-21", "node.a", "-"}) {
         CAPTURE(word);
         const auto snapshot = load(std::string("node: {name: \"") + word + "\"}");
@@ -160,7 +160,7 @@ TEST_CASE("config load: Windows line ends do no harm", "[config]") {
     REQUIRE(snapshot->get<example::Limits>().mode == example::Mode::kNone);
 }
 
-TEST_CASE("config load: what is printed reads back to the same", "[config]") {
+TEST_CASE("config load: a printed configuration loads as the same one", "[config]") {
     std::string long_list = "storage: {peers: [";
     for (int port = 1; port <= 100; ++port)
         long_list += "\"peer.example:" + std::to_string(port) + "\", ";

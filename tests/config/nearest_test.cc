@@ -43,7 +43,7 @@ TEST_CASE("config nearest: nothing is suggested for another word", "[config]") {
     REQUIRE(nearest(std::string(1 << 20, 'n'), kKeys) == std::nullopt);
 }
 
-TEST_CASE("config problem: what is quoted cannot harm a terminal", "[config]") {
+TEST_CASE("config problem: quoted text has no control characters", "[config]") {
     REQUIRE(in_quotes("a\"b\\c") == R"("a\"b\\c")");
     REQUIRE(in_quotes("\x1b[2J\n") == R"("\x1b[2J\x0a")");
     REQUIRE(in_quotes("gr\xc3\xbc\xc3\x9f") == "\"gr\xc3\xbc\xc3\x9f\"");

@@ -76,7 +76,7 @@ TEST_CASE("config reload: afterwards live keys are new and the others old", "[co
     REQUIRE(print_effective(*next) == next_text);
 }
 
-TEST_CASE("config reload: what waits for a restart is said again by the next reload", "[config]") {
+TEST_CASE("config reload: pending restarts are reported by each reload", "[config]") {
     const auto next = load("node: {name: b, motto: b}");
     const auto merged = merge(load(""), next);
 
@@ -136,7 +136,7 @@ TEST_CASE("config reload: a section whose checks refuse the mixture waits as a w
     REQUIRE(merged.snapshot->get<example::Limits>().mode == example::Mode::kRequired);
 }
 
-TEST_CASE("config reload: what is in force always loads", "[config]") {
+TEST_CASE("config reload: the configuration in force can always be loaded", "[config]") {
     const std::vector<std::string> texts{
         "",
         "node: {name: b, motto: b}",

@@ -58,7 +58,7 @@ TEST_CASE("config section text: one that is not there comes last", "[config]") {
     CHECK(replaced("") == kNew);
 }
 
-TEST_CASE("config section text: what is not written by lines is refused", "[config]") {
+TEST_CASE("config section text: a file in flow style, indented or broken is refused", "[config]") {
     CHECK(!replace_section("{log: {level: info}, lrs: {}}\n", "lrs", kNew));
     CHECK(!replace_section(" log: {}\n lrs: {}\n", "lrs", kNew));
     CHECK(!replace_section("log: [\n", "lrs", kNew));

@@ -95,7 +95,7 @@ TEST_CASE("config units: rates of operations and of bytes", "[config]") {
     REQUIRE(parse_rate("1k/s").error().wrong == "\"1k/s\" does not say of what");
 }
 
-TEST_CASE("config units: what is no duration or size is refused with a reason", "[config]") {
+TEST_CASE("config units: an invalid duration or size is refused with a reason", "[config]") {
     for (const char* text : {"",
                              " ",
                              "s",
@@ -140,7 +140,7 @@ TEST_CASE("config units: what is no duration or size is refused with a reason", 
     }
 }
 
-TEST_CASE("config units: mistakes say what was probably meant", "[config]") {
+TEST_CASE("config units: an error suggests what was probably meant", "[config]") {
     REQUIRE(parse_duration("5").error().right ==
             "write 5s, 5ms or another of ns, us, ms, s, min, h or d");
     REQUIRE(parse_duration("5m").error().right == "write 5min or 5ms");
@@ -184,7 +184,7 @@ TEST_CASE("config units: the printed form has the fewest digits", "[config]") {
     REQUIRE(format_rate({4096, Rate::Unit::kBytes}) == "4KiB/s");
 }
 
-TEST_CASE("config units: what is printed reads back", "[config]") {
+TEST_CASE("config units: printed values can be read back", "[config]") {
     for (const std::uint64_t value : sample_values()) {
         CAPTURE(value);
         REQUIRE(parse_size(format_size(value)) == value);

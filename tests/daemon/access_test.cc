@@ -46,7 +46,7 @@ std::string fault(AccessTokens& tokens, std::span<const std::byte> token) {
 
 }  // namespace
 
-TEST_CASE("access tokens: what is granted is what was signed, until it expires", "[daemon]") {
+TEST_CASE("access tokens: a token grants the signed rights until it expires", "[daemon]") {
     const FakeClock clock;
     AccessTokens tokens(clock, access_with("{}"));
     fop::Token token = good_token();
@@ -66,7 +66,7 @@ TEST_CASE("access tokens: what is granted is what was signed, until it expires",
     CHECK(end <= Instant(5s + 61s));
 }
 
-TEST_CASE("access tokens: one that is void says why", "[daemon]") {
+TEST_CASE("access tokens: a refused token has a reason", "[daemon]") {
     FakeClock clock;
     AccessTokens tokens(clock, access_with("{}"));
     const auto token = issuer().sign(good_token());
@@ -91,7 +91,7 @@ TEST_CASE("access tokens: one that is void says why", "[daemon]") {
     CHECK(fault(tokens, token) == "the token has expired");
 }
 
-TEST_CASE("access tokens: without an issuer none is good", "[daemon]") {
+TEST_CASE("access tokens: without an issuer every token is refused", "[daemon]") {
     const FakeClock clock;
     auto made = make_access(
         {.principals_file = "p", .principals = "principals: []\n", .peer_keys = {}, .issuer = {}});

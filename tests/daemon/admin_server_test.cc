@@ -382,7 +382,7 @@ TEST_CASE("admin server: a slow answer holds up no other, and is not idleness", 
     REQUIRE(body_of(slow.receive()) == R"({"state":"drained"})");
 }
 
-TEST_CASE("admin server: who is slow to send or to take keeps nobody out", "[daemon][admin]") {
+TEST_CASE("admin server: slow clients keep nobody out", "[daemon][admin]") {
     Fixture f;
     f.options.idle_timeout = 60s;
     f.options.metrics = kLoopback;
@@ -442,7 +442,7 @@ TEST_CASE("admin server: a hundred connections at once are all answered", "[daem
     }
 }
 
-TEST_CASE("admin server: more requests than the limit are told to come later", "[daemon][admin]") {
+TEST_CASE("admin server: requests above the limit are answered 503", "[daemon][admin]") {
     Fixture f;
     f.options.requests_max = 2;
     f.handler.hold("/v1/reload");

@@ -140,7 +140,7 @@ TEST_CASE("class ledger: beyond a hundred names they are others, until one was l
     CHECK(stage.figures().all.size() == 5 * (ClassLedger::kNamedMax + 1));
 }
 
-TEST_CASE("class ledger: what a class had never falls when its policy forgets it", "[daemon]") {
+TEST_CASE("class ledger: totals do not fall when a policy forgets a class", "[daemon]") {
     LedgerStage stage;
     lrs::ClassNews reserved = news_of("a", 7, 0, 2s);
     reserved.added.as_reserved = 7;
@@ -159,8 +159,7 @@ TEST_CASE("class ledger: what a class had never falls when its policy forgets it
     CHECK(classes[1].throttled == 1s);
 }
 
-TEST_CASE("class ledger: that a class is held back is told when it begins, and now and then",
-          "[daemon]") {
+TEST_CASE("class ledger: throttling is reported when it begins, and periodically", "[daemon]") {
     LedgerStage stage;
     for (int second = 0; second < 59; ++second) {
         stage.take(0, {news_of("a", 0, 1, 1s), news_of("b", 9)}, second * 1s);
@@ -176,8 +175,7 @@ TEST_CASE("class ledger: that a class is held back is told when it begins, and n
     CHECK(stage.events.classes.size() == 3);
 }
 
-TEST_CASE("class ledger: what is told of a class that is held back is of all localities",
-          "[daemon]") {
+TEST_CASE("class ledger: a report of throttling sums up all localities", "[daemon]") {
     LedgerStage stage;
     stage.take(0, {news_of("a", 3, 4)}, 0s);
     stage.take(1, {news_of("a", 2, 7, 500ms)}, 0s);

@@ -120,7 +120,7 @@ TEST_CASE("daemon data dir: a lock file that nobody holds is taken over", "[daem
     REQUIRE(contents(dir / "fopd.lock") == std::to_string(::getpid()) + "\n");
 }
 
-TEST_CASE("daemon data dir: what is no directory is refused", "[daemon]") {
+TEST_CASE("daemon data dir: a path that is not a directory is refused", "[daemon]") {
     const TempDir dir;
     write(dir / "file", "", 0600);
     REQUIRE(::symlink("/dev/null", (dir / "fopd.lock").c_str()) == 0);

@@ -38,7 +38,7 @@ TEST_CASE("daemon json: a list has its name and its texts", "[daemon]") {
     REQUIRE(json.text() == R"({"none":[],"some":["a","b\"c"]})");
 }
 
-TEST_CASE("daemon json: whatever a string holds, a parser gets it back", "[daemon]") {
+TEST_CASE("daemon json: a parser reads back any string", "[daemon]") {
     std::string every_byte;
     for (int byte = 0; byte < 0x80; ++byte) every_byte.push_back(static_cast<char>(byte));
     every_byte += "ä€😀";
@@ -54,7 +54,7 @@ TEST_CASE("daemon json: bytes that are no UTF-8 become U+FFFD", "[daemon]") {
     }
 }
 
-TEST_CASE("daemon json: numbers keep their value, and what is none is null", "[daemon]") {
+TEST_CASE("daemon json: numbers keep their value, NaN and infinity are null", "[daemon]") {
     JsonWriter json;
     json.begin_array();
     json.value(std::numeric_limits<std::uint64_t>::max());

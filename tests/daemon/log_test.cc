@@ -169,7 +169,7 @@ TEST_CASE("log json: each line is an object with numbers as numbers", "[daemon][
         "\xf0\x9f\x98\x80\"}\n");
 }
 
-TEST_CASE("log json: whatever the bytes are, the line parses", "[daemon][log]") {
+TEST_CASE("log json: a line with any bytes can be parsed", "[daemon][log]") {
     std::string every_byte;
     for (int i = 0; i < 256; ++i) every_byte += static_cast<char>(i);
     std::string pairs;
@@ -211,7 +211,7 @@ TEST_CASE("log journal: an entry holds the journal's names and the fields", "[da
                                      "FOPD_KEY_ONE=two\nlines", "FOPD_N=5", "FOPD_EVENT_=true"});
 }
 
-TEST_CASE("log level: words and levels match, and other words are none", "[daemon][log]") {
+TEST_CASE("log level: each level has its word, and other words are refused", "[daemon][log]") {
     const Level level =
         GENERATE(Level::kTrace, Level::kDebug, Level::kInfo, Level::kWarn, Level::kError);
 
@@ -250,7 +250,7 @@ TEST_CASE("log repeats: a burst passes, the rest is counted when the flood ends"
             "2026-11-21T08:22:35.123456Z warn fopd.log.repeated event=fopd.io.slow count=80");
 }
 
-TEST_CASE("log repeats: of events that count one by one none is held back", "[daemon][log]") {
+TEST_CASE("log repeats: events that are counted one by one are never suppressed", "[daemon][log]") {
     Fixture log;
 
     for (std::uint64_t i = 0; i < 40; ++i) {
@@ -353,7 +353,7 @@ TEST_CASE("log full: an output that takes nothing neither holds up emit() nor th
     close(ends[1]);
 }
 
-TEST_CASE("log full: what did not fit is reported once there is room", "[daemon][log]") {
+TEST_CASE("log full: dropped lines are reported once there is room", "[daemon][log]") {
     constexpr std::uint64_t kEmitted = 20'000;
     Pipe pipe;
     FakeClock clock;
@@ -382,7 +382,7 @@ TEST_CASE("log full: what did not fit is reported once there is room", "[daemon]
     REQUIRE(accounted_for(lines) == kEmitted);
 }
 
-TEST_CASE("log output: a pipe nobody reads any more ends nothing", "[daemon][log]") {
+TEST_CASE("log output: a closed pipe does not end the daemon", "[daemon][log]") {
     Pipe pipe;
     FakeClock clock;
     auto log = Log::start({.fd = pipe.writer}, clock);

@@ -69,8 +69,7 @@ TEST_CASE("daemon settings: the manual page has every key", "[daemon]") {
     }
 }
 
-TEST_CASE("daemon settings: a device of a pool that is none is refused where devices begin",
-          "[daemon]") {
+TEST_CASE("daemon settings: a device of an unknown pool is refused at its section", "[daemon]") {
     const auto refused = make_schema().load_text(
         "pools: [ { name: fast } ]\n"
         "devices:\n"
@@ -100,7 +99,7 @@ TEST_CASE("daemon configuration: devices and quotas need no restart", "[daemon]"
     REQUIRE(reloaded->needs_restart.empty());
 }
 
-TEST_CASE("daemon configuration: who may connect changes without a restart", "[daemon]") {
+TEST_CASE("daemon configuration: access rules change without a restart", "[daemon]") {
     std::string text = "auth: { mode: none, peer_key: /old.key }\n";
     const auto configuration = configuration_of(&text);
     const auto keys = [&] { return configuration->current()->get<AuthSettings>().peer_keys; };
@@ -129,7 +128,7 @@ TEST_CASE("daemon settings: a wrong peer key is refused where it stands", "[daem
     REQUIRE_THAT(problem_in("{ a: b }"), ContainsSubstring("f:2:13: auth.peer_key"));
 }
 
-TEST_CASE("daemon configuration: a reload ends what was set by hand", "[daemon]") {
+TEST_CASE("daemon configuration: a reload undoes settings made by hand", "[daemon]") {
     const std::string text = "log: { level: warn }\n";
     const auto configuration = configuration_of(&text);
     configuration->set_log_level(core::Level::kDebug);
@@ -177,7 +176,7 @@ TEST_CASE("daemon configuration: a bad source changes nothing", "[daemon]") {
     REQUIRE(configuration->log_level() == core::Level::kDebug);
 }
 
-TEST_CASE("daemon configuration: what the node says against it is a reason too", "[daemon]") {
+TEST_CASE("daemon configuration: the node may refuse a reload with its own reason", "[daemon]") {
     std::string text = "log: { level: warn }\n";
     const auto configuration = configuration_of(&text);
 

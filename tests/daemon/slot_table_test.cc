@@ -48,7 +48,7 @@ TEST_CASE("daemon slots: a table reads back, in the order of the slots", "[daemo
     REQUIRE(table.text() == again->text());
 }
 
-TEST_CASE("daemon slots: one that was ever given is given to nobody else", "[daemon]") {
+TEST_CASE("daemon slots: a slot is never given to a second disk", "[daemon]") {
     SlotTable table;
     REQUIRE(table.unused() == SlotTable::kFirst);
     table.add(entry(1));
@@ -58,7 +58,7 @@ TEST_CASE("daemon slots: one that was ever given is given to nobody else", "[dae
     REQUIRE(table.unused() == 2);
 }
 
-TEST_CASE("daemon slots: what is no table is none", "[daemon]") {
+TEST_CASE("daemon slots: a damaged table is refused", "[daemon]") {
     const std::string good = "1 0102030405060708090a0b0c0d0e0f10 fast\n";
     REQUIRE(SlotTable::parse(good).has_value());
     for (const std::string& bad :

@@ -65,7 +65,7 @@ TEST_CASE("eh local: an epoch begins as soon as its participant is ready", "[eh]
     CHECK(participant.said == std::vector<std::string>{"one", "two"});
 }
 
-TEST_CASE("eh local: who is ready again from within is called again, and not from within", "[eh]") {
+TEST_CASE("eh local: a participant ready within its callback is called again later", "[eh]") {
     LocalEpochHandler handler;
     Noting participant(handler);
     participant.again = 10'000;
@@ -93,7 +93,8 @@ TEST_CASE("eh local: a wrong epoch and too much data are refused without a call"
     CHECK(participant.said.back().size() == kEpochBytesMax);
 }
 
-TEST_CASE("eh local: who has left comes back knowing no epoch, and none comes twice", "[eh]") {
+TEST_CASE("eh local: a participant that returns starts without an epoch, and none repeats",
+          "[eh]") {
     LocalEpochHandler handler;
     Noting participant(handler);
     REQUIRE(handler.next_epoch(kFirstEpoch, {}, participant));
@@ -105,7 +106,7 @@ TEST_CASE("eh local: who has left comes back knowing no epoch, and none comes tw
     CHECK(participant.epochs.back() == 2);
 }
 
-TEST_CASE("eh local: who leaves from within hears of no further epoch", "[eh]") {
+TEST_CASE("eh local: a participant that leaves within its callback gets no further one", "[eh]") {
     LocalEpochHandler handler;
     Noting participant(handler);
     participant.leave_within = true;

@@ -164,7 +164,7 @@ TEST_CASE("fop body: attributes and receipts have their limits", "[fop]") {
     REQUIRE_FALSE(is_bounded(SyncReply{.receipts = receipts}));
 }
 
-TEST_CASE("fop body: what makes no sense comes out of the reader with the reason", "[fop]") {
+TEST_CASE("fop body: an invalid body is refused with a reason", "[fop]") {
     Request request = sample_request(number("truncate"));
     std::get<Truncate>(request.body).size_bytes = ~0ULL;
     const auto message = sealed_body(request);
@@ -194,7 +194,7 @@ TEST_CASE("fop body: the largest lists fit into the messages a server takes", "[
     REQUIRE((*read_requests(message))[0].fault == Status::kDone);
 }
 
-TEST_CASE("fop body: what was kept needs the message no more", "[fop]") {
+TEST_CASE("fop body: a kept body does not depend on its message", "[fop]") {
     for (const SampleMessage& sample : sample_messages()) {
         CAPTURE(sample.name);
         auto message = sample.bytes;

@@ -6,7 +6,7 @@
 
 namespace fopd::fop {
 
-TEST_CASE("fop bytes: what was written is read back, little endian", "[fop]") {
+TEST_CASE("fop bytes: numbers are read back, little endian", "[fop]") {
     std::array<std::byte, 32> memory{};
     ByteWriter writer(memory);
     writer.number(std::uint16_t{0x0102});
@@ -23,7 +23,7 @@ TEST_CASE("fop bytes: what was written is read back, little endian", "[fop]") {
     REQUIRE(reader.complete());
 }
 
-TEST_CASE("fop bytes: what is cut off reads as zero and is not complete", "[fop]") {
+TEST_CASE("fop bytes: truncated input reads as zero and is incomplete", "[fop]") {
     const std::array<std::byte, 3> memory{std::byte{9}, std::byte{1}, std::byte{2}};
     ByteReader reader(memory);
 

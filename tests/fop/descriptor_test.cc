@@ -32,7 +32,7 @@ Descriptor::Bytes sealed_again(Descriptor::Bytes bytes) {
 
 }  // namespace
 
-TEST_CASE("fop descriptor: what was sealed is what is found", "[fop]") {
+TEST_CASE("fop descriptor: a sealed descriptor is decoded to its fields", "[fop]") {
     const auto bytes = seal(kDescriptor, kDescriptorKey);
 
     REQUIRE(check_descriptor(bytes, kDescriptorKey, kDescriptorNeed).value() == kDescriptor);

@@ -68,7 +68,7 @@ TEST_CASE("fop status: numbers we do not know are internal errors", "[fop]") {
     REQUIRE(status_row(std::uint16_t{0xffff}).status == Status::kInternal);
 }
 
-TEST_CASE("fop status: a failure comes back as what it was, or as less", "[fop]") {
+TEST_CASE("fop status: a status maps back to its error, or to a more general one", "[fop]") {
     for (const Errc code :
          {Errc::kNoSpace, Errc::kTimedOut, Errc::kCancelled, Errc::kCorrupt, Errc::kBusy,
           Errc::kInvalid, Errc::kNotFound, Errc::kDenied, Errc::kIo}) {

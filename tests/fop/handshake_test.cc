@@ -209,7 +209,7 @@ TEST_CASE("fop handshake: a message out of its place is refused", "[fop]") {
     }
 }
 
-TEST_CASE("fop handshake: what another handshake said is no proof in this one", "[fop]") {
+TEST_CASE("fop handshake: a proof of another handshake is refused", "[fop]") {
     HandshakePair recorded;
     recorded.run();
     const ServerRandom fresh(counting_bytes<96>(0x11));
@@ -226,7 +226,7 @@ TEST_CASE("fop handshake: what another handshake said is no proof in this one", 
     REQUIRE(client.consume(recorded.said[1]).state == HandshakeState::kRefused);
 }
 
-TEST_CASE("fop handshake: the keys are other ones each time, whatever else is the same", "[fop]") {
+TEST_CASE("fop handshake: session keys differ each time", "[fop]") {
     std::set<std::string> seen;
     for (std::uint8_t i = 0; i < 16; ++i) {
         const ClientRandom client_random(counting_bytes<64>(i));
@@ -295,7 +295,7 @@ TEST_CASE("fop handshake: a half of the secret that hides nothing is refused", "
     }
 }
 
-TEST_CASE("fop handshake: who has no key is let in only where that is allowed", "[fop]") {
+TEST_CASE("fop handshake: a client without a key is admitted only if that is allowed", "[fop]") {
     auto nobody = example_client();
     nobody.credentials = {.kind = AuthKind::kNone, .name = "laptop", .user = "bob"};
 
@@ -368,7 +368,7 @@ TEST_CASE("fop handshake: only a delegate acts for another user", "[fop]") {
     REQUIRE_THAT(run_for("bob", Delegation::kNone), ContainsSubstring("may not act"));
 }
 
-TEST_CASE("fop handshake: limits nobody can work with and broken names are refused", "[fop]") {
+TEST_CASE("fop handshake: unusable limits and broken names are refused", "[fop]") {
     const auto refusal_of = [](auto change) {
         ClientHello hello{.auth = AuthKind::kPrincipal,
                           .major = kMajorVersion,
@@ -397,7 +397,7 @@ TEST_CASE("fop handshake: limits nobody can work with and broken names are refus
     REQUIRE(refusal_of([](Bytes& b) { b[83] = std::byte{0xff}; }) == RefusalReason::kMalformed);
 }
 
-TEST_CASE("fop handshake: what counts is the key ring at the client's proof", "[fop]") {
+TEST_CASE("fop handshake: the key ring at the time of the client's proof counts", "[fop]") {
     const auto outcome = [](const ClientHandshake::Options& client, auto change) {
         HandshakePair pair(client, example_server(),
                            KeyRing::make({.principals = {{.name = "ann",
@@ -436,7 +436,7 @@ TEST_CASE("fop handshake: what counts is the key ring at the client's proof", "[
     REQUIRE(outcome(nobody, [](Admission&) {}) == "1");
 }
 
-TEST_CASE("fop handshake: whether a client is known is said to who has proved itself", "[fop]") {
+TEST_CASE("fop handshake: only an authenticated client learns whether it is known", "[fop]") {
     for (const bool resumed : {false, true}) {
         HandshakePair pair;
         pair.resumed = resumed;
@@ -571,7 +571,7 @@ TEST_CASE("fop handshake: random bytes are refused and harm nobody", "[fop]") {
     }
 }
 
-TEST_CASE("fop handshake: what the log may say of a client is what it claimed", "[fop]") {
+TEST_CASE("fop handshake: the name for the log is the claimed one", "[fop]") {
     HandshakePair pair(client_with(Key(counting_bytes<32>(0x77))));
     REQUIRE_FALSE(pair.server.claimed().has_value());
     pair.run();

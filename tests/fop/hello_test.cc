@@ -17,7 +17,7 @@ const AcceptHello kAccept{.locality = 3, .session = 0x0102030405060708, .incarna
 
 }  // namespace
 
-TEST_CASE("fop hello: what a client says with its request is read back", "[fop]") {
+TEST_CASE("fop hello: a client's hello is read back", "[fop]") {
     const auto bytes = encode(kConnect);
 
     REQUIRE(to_hex(bytes) ==
@@ -26,7 +26,7 @@ TEST_CASE("fop hello: what a client says with its request is read back", "[fop]"
     REQUIRE(decode_connect_hello(bytes).value() == kConnect);
 }
 
-TEST_CASE("fop hello: what a daemon says when it accepts is read back", "[fop]") {
+TEST_CASE("fop hello: a daemon's answer is read back", "[fop]") {
     const auto bytes = encode(kAccept);
 
     REQUIRE(to_hex(bytes) == "666f706402000300080706050403020109000000000000000000000000000000");
@@ -57,7 +57,7 @@ TEST_CASE("fop hello: another protocol and another major version are told apart"
     REQUIRE(decode_connect_hello(bytes).error().code == Errc::kInvalid);
 }
 
-TEST_CASE("fop hello: only a newer minor version may fill what is reserved", "[fop]") {
+TEST_CASE("fop hello: only a newer minor version may use reserved bytes", "[fop]") {
     auto bytes = encode(kAccept);
     bytes[31] = std::byte{1};
     REQUIRE(decode_accept_hello(bytes).error().code == Errc::kInvalid);

@@ -9,7 +9,7 @@
 
 namespace fopd::fop {
 
-TEST_CASE("fop key: what is written as text is read back", "[fop]") {
+TEST_CASE("fop key: the text of a key is read back", "[fop]") {
     const Key key(counting_bytes<32>(0xe0));
     const std::string text = to_text(key);
 
@@ -32,7 +32,7 @@ TEST_CASE("fop key: every byte has its two digits, in either case", "[fop]") {
     }
 }
 
-TEST_CASE("fop key: what is no key is refused with the reason", "[fop]") {
+TEST_CASE("fop key: an invalid key is refused with a reason", "[fop]") {
     const std::string good = to_text(Key(counting_bytes<32>(1)));
     const auto why = [](const std::string& text) {
         const auto parsed = parse_key(text);

@@ -148,7 +148,7 @@ TEST_CASE("fop limits: a reply with a part beyond its limit has no body", "[fop]
     CHECK(parts > 20);
 }
 
-TEST_CASE("fop limits: what may be as long as it may be is taken", "[fop]") {
+TEST_CASE("fop limits: values of maximum length are accepted", "[fop]") {
     Request bulk = sample_request(find_fop_type("bulk_echo")->number);
     std::get<BulkEcho>(bulk.body).bytes = kBulkEchoBytesMax;
     CHECK(fault_of(bulk) == Status::kDone);
@@ -160,7 +160,7 @@ TEST_CASE("fop limits: what may be as long as it may be is taken", "[fop]") {
     CHECK_FALSE(is_refused(stat));
 }
 
-TEST_CASE("fop message: nothing of what a buffer held before is in a message", "[fop]") {
+TEST_CASE("fop message: a message holds no old bytes of its buffer", "[fop]") {
     for (const FopType& type : kFopTypes) {
         CAPTURE(type.name);
         std::array<std::vector<std::byte>, 2> made;

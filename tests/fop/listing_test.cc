@@ -34,7 +34,7 @@ TEST_CASE("fop listing: entries of each kind come back", "[fop]") {
     REQUIRE(read_list({})->empty());
 }
 
-TEST_CASE("fop listing: what does not fit any more leaves it as it was", "[fop]") {
+TEST_CASE("fop listing: an entry that does not fit leaves the listing unchanged", "[fop]") {
     std::vector<std::byte> payload(100);
     ListingWriter list(payload);
     REQUIRE(list.add(ListEntry{.name = "1234567890"}));
@@ -55,7 +55,7 @@ TEST_CASE("fop listing: cut anywhere within an entry it is refused", "[fop]") {
     }
 }
 
-TEST_CASE("fop listing: a name that is none is refused, a newer state is a state", "[fop]") {
+TEST_CASE("fop listing: an invalid name is refused, an unknown state is accepted", "[fop]") {
     auto list = example_listing();
     list[34] = std::byte{'\n'};
     REQUIRE_FALSE(read_list(list));

@@ -29,7 +29,7 @@ std::string example_in(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("fop message: the worked example is what the code writes", "[fop]") {
+TEST_CASE("fop message: the code writes the documented example", "[fop]") {
     // Otherwise: build/dev/bin/message_samples shows the examples as they are now.
     REQUIRE(example_in("docs/formats/message.md") == hex_dump(example_message()));
     REQUIRE(example_in("docs/formats/listing.md") == hex_dump(example_listing()));

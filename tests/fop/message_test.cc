@@ -220,7 +220,7 @@ TEST_CASE("fop message: control messages come back", "[fop]") {
     REQUIRE(control->let_go.empty());
 }
 
-TEST_CASE("fop message: what was let go of comes back beside what was cancelled", "[fop]") {
+TEST_CASE("fop message: cancel and let_go are read back together", "[fop]") {
     constexpr std::array<std::uint64_t, 2> kCancelled{1, 2};
     constexpr std::array<std::uint64_t, 3> kLetGo{3, 4, ~0ULL};
     std::vector<std::byte> buffer(kControlBytesMax);
@@ -270,7 +270,7 @@ TEST_CASE("fop message: the MAC covers the prefix and the envelope, and starts a
     REQUIRE(read_requests(message).has_value());
 }
 
-TEST_CASE("fop message: what was added may change afterwards", "[fop]") {
+TEST_CASE("fop message: an added request may change afterwards", "[fop]") {
     std::vector<std::byte> buffer(8192);
     auto payload = bytes_of("payload");
     auto token = bytes_of("token");
@@ -366,7 +366,7 @@ TEST_CASE("fop message: no more than kFopsMax fit, and the next changes nothing"
     for (std::size_t i = 0; i < kFopsMax; ++i) REQUIRE((*view)[i].id == i);
 }
 
-TEST_CASE("fop message: what does not fit leaves the message as it was", "[fop]") {
+TEST_CASE("fop message: a request that does not fit leaves the message unchanged", "[fop]") {
     core::Random random(4);
     std::vector<std::byte> payload(4096);
     for (std::byte& each : payload) each = static_cast<std::byte>(random.below(256));
@@ -709,7 +709,7 @@ TEST_CASE("fop message: a message cut anywhere is refused", "[fop]") {
     }
 }
 
-TEST_CASE("fop message: no byte, whatever its value, does harm", "[fop]") {
+TEST_CASE("fop message: any value of any byte is decoded safely", "[fop]") {
     for (const SampleMessage& sample : sample_messages()) {
         CAPTURE(sample.name);
         auto message = sample.bytes;

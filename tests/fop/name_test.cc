@@ -17,7 +17,7 @@ TEST_CASE("fop name: 1 to 480 bytes", "[fop]") {
     REQUIRE_FALSE(check_object_name(wide + "x"));
 }
 
-TEST_CASE("fop name: what paths mean is nothing special", "[fop]") {
+TEST_CASE("fop name: slashes and dots have no meaning", "[fop]") {
     for (const auto* const name : {"/", "..", ".", "a//b", " ", "a b", "\u200fright"}) {
         CAPTURE(name);
         REQUIRE(check_object_name(name));

@@ -51,7 +51,7 @@ TEST_CASE("fop principal: a principal's key opens no peer's door, nor the other 
     REQUIRE_FALSE(ring->find(AuthKind::kPrincipal, key_id(key(2))).has_value());
 }
 
-TEST_CASE("fop principal: doubtful key rings are refused with what is wrong", "[fop]") {
+TEST_CASE("fop principal: invalid key rings are refused with a reason", "[fop]") {
     REQUIRE_THAT(problem({.principals = {{.name = "", .keys = {key(1)}}}}),
                  ContainsSubstring("no name"));
     REQUIRE_THAT(problem({.principals = {{.name = "a\nb", .keys = {key(1)}}}}),

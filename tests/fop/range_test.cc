@@ -50,7 +50,7 @@ TEST_CASE("fop range: pieces end where blocks do", "[fop]") {
     REQUIRE(count_pieces(ranges) <= kPiecesMax);
 }
 
-TEST_CASE("fop range: what lies before the end", "[fop]") {
+TEST_CASE("fop range: a range is cut at the end of the object", "[fop]") {
     constexpr Range kRange{.offset = 10, .length = 5};
     REQUIRE(within(kRange, 100) == kRange);
     REQUIRE(within(kRange, 15) == kRange);

@@ -34,7 +34,7 @@ std::string refusal(const Token& token, const TokenChecker::Shown& shown,
 
 }  // namespace
 
-TEST_CASE("fop token: what the issuer signed is what is found", "[fop]") {
+TEST_CASE("fop token: a signed token is decoded to its fields", "[fop]") {
     const auto bytes = kIssuer.sign(kToken);
 
     REQUIRE(checker().check(bytes, kShown).value() == kToken);

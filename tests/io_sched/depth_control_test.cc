@@ -65,7 +65,8 @@ TEST_CASE("io_sched depth: one slow operation among fast ones is not missing the
 }
 
 // A disk does one operation after the other: what is given to it waits there.
-TEST_CASE("io_sched depth: a busy disk gets what it does within the goal", "[io_sched]") {
+TEST_CASE("io_sched depth: a busy disk gets the requests that it completes within the goal",
+          "[io_sched]") {
     constexpr Duration kService = 100us;
     DepthControl control(depth_options(false, Duration::zero(), 128));
     std::deque<Instant> running;

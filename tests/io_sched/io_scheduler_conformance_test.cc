@@ -305,7 +305,7 @@ TEST_CASE("io_sched algorithm: each has a name, a summary, and serves something"
     }
 }
 
-TEST_CASE("io_sched algorithm: a medium that nobody has is said not to be found", "[io_sched]") {
+TEST_CASE("io_sched algorithm: a medium without a device is not found", "[io_sched]") {
     for_each_algorithm([](IoScheduler& scheduler, IoDevice& first, IoDevice&, IoType type) {
         scheduler.add_device(first);
         RequestMaker requests;
@@ -355,8 +355,7 @@ TEST_CASE("io_sched algorithm: a device is added once, and removed when it is th
     });
 }
 
-TEST_CASE("io_sched algorithm: what waited for a device that is removed is not found",
-          "[io_sched]") {
+TEST_CASE("io_sched algorithm: requests for a removed device are not found", "[io_sched]") {
     for_each_algorithm([](IoScheduler& scheduler, IoDevice& first, IoDevice& second, IoType type) {
         scheduler.add_device(first);
         scheduler.add_device(second);
@@ -394,8 +393,7 @@ TEST_CASE("io_sched algorithm: a device it needs is not reclaimed", "[io_sched]"
     });
 }
 
-TEST_CASE("io_sched algorithm: a device without room holds nobody up who wants another",
-          "[io_sched]") {
+TEST_CASE("io_sched algorithm: a full device delays no request for another", "[io_sched]") {
     for_each_algorithm([](IoScheduler& scheduler, IoDevice& first, IoDevice& second, IoType type) {
         scheduler.add_device(first);
         scheduler.add_device(second);

@@ -112,7 +112,7 @@ TEST_CASE("io_sched elevator: the overdue goes first, then a batch in order", "[
     CHECK(order[18] == 18);
 }
 
-TEST_CASE("io_sched elevator: a stream ahead of the disk holds nobody up for ever", "[io_sched]") {
+TEST_CASE("io_sched elevator: a stream ahead of the position starves nobody", "[io_sched]") {
     const auto scheduler = make_elevator({.elevator_max_wait = 100ms});
     IoDevice device(kA, {.min = 1, .max = 1});
     scheduler->add_device(device);
@@ -189,8 +189,7 @@ TEST_CASE("io_sched media: a write goes to each of its media once", "[io_sched]"
     CHECK(stage.scheduler->peek_request({}) == nullptr);
 }
 
-TEST_CASE("io_sched media: what has no room yet is gone to later, before what is younger",
-          "[io_sched]") {
+TEST_CASE("io_sched media: a request without room goes later, before younger ones", "[io_sched]") {
     TwoDevices stage;
     stage.b.begin(IoType::kWrite);
     NumberedRequest& request = stage.requests.make(IoType::kWrite, {kA, kB});
@@ -227,7 +226,7 @@ TEST_CASE("io_sched media: a read takes the copy on the device with the least to
     CHECK(schedule(*stage.scheduler, request) == std::vector<std::size_t>{1});
 }
 
-TEST_CASE("io_sched media: a read needs as many as it says", "[io_sched]") {
+TEST_CASE("io_sched media: a read runs on as many devices as it asks for", "[io_sched]") {
     TwoDevices stage;
     IoDevice c(kC, {.min = 1, .max = 1});
     stage.scheduler->add_device(c);

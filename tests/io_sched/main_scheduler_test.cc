@@ -114,8 +114,7 @@ TEST_CASE("io_sched main: a request is not completed within push", "[io_sched]")
     CHECK(unknown.ended_with(Errc::kNotFound));
 }
 
-TEST_CASE("io_sched main: what was written is read back, through the simulated disk",
-          "[io_sched]") {
+TEST_CASE("io_sched main: written data are read back from the simulated disk", "[io_sched]") {
     World world(3);
     devices::DiskImage image(64 * kBlockBytes);
     devices::MemoryDisk disk(*world.reactor, image, {});
@@ -211,8 +210,7 @@ struct LateCanceller final : core::Poller {
 };
 }  // namespace
 
-TEST_CASE("io_sched main: what is cancelled after the pass of a turn ends all the same",
-          "[io_sched]") {
+TEST_CASE("io_sched main: a request cancelled after the pass of a turn ends", "[io_sched]") {
     Stage stage(1);
     LateCanceller canceller;
     stage.reactor->add_poller(canceller);
@@ -234,7 +232,7 @@ TEST_CASE("io_sched main: what is cancelled after the pass of a turn ends all th
     CHECK(first.ended_well());
 }
 
-TEST_CASE("io_sched main: what fails as it begins is completed once, by a spare if it can be",
+TEST_CASE("io_sched main: a request that fails to start is completed once, by a spare if any",
           "[io_sched]") {
     Stage stage;
     stage.a.fail_at_once(kDiskError);
@@ -283,7 +281,7 @@ TEST_CASE("io_sched main: a deadline ends the wait for a device, and nothing is 
     CHECK(stage.a.begun().size() == 1);
 }
 
-TEST_CASE("io_sched main: cancelled is what waits, not what is being written", "[io_sched]") {
+TEST_CASE("io_sched main: a queued request can be cancelled, a running one cannot", "[io_sched]") {
     Stage stage(1);
     core::CancelSource source;
     CountedRequest first(IoType::kWrite, {kA});
@@ -417,7 +415,7 @@ TEST_CASE("io_sched main: a write is complete when all its media are, and failed
     CHECK(bad.ended_with(Errc::kIo));
 }
 
-TEST_CASE("io_sched main: a device that is removed ends what runs and refuses what waits",
+TEST_CASE("io_sched main: removing a device ends running and refuses queued requests",
           "[io_sched]") {
     Stage stage(1);
     CountedRequest runs(IoType::kWrite, {kA});
@@ -463,7 +461,7 @@ TEST_CASE("io_sched main: a device that is removed ends what runs and refuses wh
     CHECK(back.ended_well());
 }
 
-TEST_CASE("io_sched main: stop refuses what waits and waits for what runs", "[io_sched]") {
+TEST_CASE("io_sched main: stop refuses queued requests and waits for running ones", "[io_sched]") {
     Stage stage(1);
     CountedRequest runs(IoType::kWrite, {kA});
     CountedRequest waits(IoType::kWrite, {kA});
@@ -637,8 +635,7 @@ TEST_CASE("io_sched main: writes of one turn that lie side by side are one opera
     for (const std::size_t number : {3U, 4U}) CHECK(writes[number]->ended_with(Errc::kIo));
 }
 
-TEST_CASE("io_sched main: what is joined has limits, and what is not a write is not joined",
-          "[io_sched]") {
+TEST_CASE("io_sched main: only writes are joined, up to a limit", "[io_sched]") {
     Stage stage;
     std::vector<std::unique_ptr<CountedRequest>> requests;
     const auto write = [&](std::uint64_t block, std::size_t blocks) {
@@ -763,8 +760,7 @@ private:
 
 }  // namespace
 
-TEST_CASE("io_sched main: under load each operation does what it says, and the same twice",
-          "[io_sched]") {
+TEST_CASE("io_sched main: operations under load are correct and repeatable", "[io_sched]") {
     for (const Algorithm& row : algorithms()) {
         for (std::uint64_t seed = 1; seed <= 10; ++seed) {
             CAPTURE(row.name, seed);

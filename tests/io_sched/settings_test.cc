@@ -59,7 +59,7 @@ TEST_CASE("io_sched settings: the other keys are read", "[io_sched]") {
     CHECK(settings.depth_max == 8);
 }
 
-TEST_CASE("io_sched settings: what is not there, or makes no sense, is refused", "[io_sched]") {
+TEST_CASE("io_sched settings: unknown or invalid values are refused", "[io_sched]") {
     CHECK_FALSE(load("io_sched: { read_algo: grouped_read }").has_value());
     CHECK_FALSE(load("io_sched: { dispatch_algo: fair_share }").has_value());
     CHECK_FALSE(load("io_sched: { request_algo: lifo }").has_value());

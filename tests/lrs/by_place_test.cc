@@ -200,7 +200,7 @@ TEST_CASE("lrs orr: an object's reads come by offset, objects take turns", "[lrs
                              {.object = 2, .offset = 3}}) == Numbers{1, 0, 4, 3, 2});
 }
 
-TEST_CASE("lrs orr: what is at the end comes behind", "[lrs]") {
+TEST_CASE("lrs orr: an append comes after writes with an offset", "[lrs]") {
     const auto policy = make_orr({.ops = OrderedOps::kWrites}, 1);
 
     CHECK(order_of(*policy, {{.offset = kAtEnd, .direction = Direction::kWrite},
@@ -220,7 +220,7 @@ TEST_CASE("lrs orr: others pass in the order of arrival, one by one", "[lrs]") {
     CHECK(order_of(*make_orr({.ops = OrderedOps::kBoth}, 1), aims) == Numbers{3, 4, 2, 1, 0});
 }
 
-TEST_CASE("lrs orr: what is about no object passes", "[lrs]") {
+TEST_CASE("lrs orr: requests without an object pass", "[lrs]") {
     const auto policy = make_orr({}, 1);
 
     CHECK(order_of(*policy, {{.object = 0, .offset = 9}, {.object = 0, .offset = 1}}) ==
@@ -239,7 +239,7 @@ TEST_CASE("lrs trr: devices take turns, each by object and offset", "[lrs]") {
           Numbers{1, 2, 0, 5, 4, 3});
 }
 
-TEST_CASE("lrs orr and trr: what the plainest model does", "[lrs]") {
+TEST_CASE("lrs orr and trr: they deliver what a plain model delivers", "[lrs]") {
     for (const ByPlaceKind& kind : kByPlaceKinds) {
         for (const OrderedOps ops : {OrderedOps::kReads, OrderedOps::kWrites, OrderedOps::kBoth}) {
             for (const std::uint32_t quantum : {1U, 2U, 5U, 256U}) {

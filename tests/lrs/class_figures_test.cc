@@ -113,7 +113,7 @@ TEST_CASE("lrs classes: crr remembers no more idle clients than it has room for"
     CHECK(count == 4096);
 }
 
-TEST_CASE("lrs classes: what another policy lets pass counts for its class", "[lrs]") {
+TEST_CASE("lrs classes: requests passed by another policy count for their class", "[lrs]") {
     WatchedShell shell(make_deadline(tbf_with("held client=* rate=0"), 1s));
     shell.getter.ask(1);
     shell.bring(1, 7);
@@ -132,7 +132,7 @@ TEST_CASE("lrs classes: what another policy lets pass counts for its class", "[l
     CHECK(!classes[0].is_throttled);
 }
 
-TEST_CASE("lrs classes: those of mclock are shown, with what another policy lets pass", "[lrs]") {
+TEST_CASE("lrs classes: classes of mclock are shown below another policy", "[lrs]") {
     WatchedShell shell(
         make_deadline(make_mclock({.rules = {"held client=* limit=1/s"}}, {}, 1), 500ms));
     shell.getter.ask(2);
@@ -160,8 +160,7 @@ TEST_CASE("lrs classes: those of mclock are shown, with what another policy lets
     CHECK(shell.scheduler.take_class_news().empty());
 }
 
-TEST_CASE("lrs classes: those of mclock show what they are granted, and what it was good for",
-          "[lrs]") {
+TEST_CASE("lrs classes: classes of mclock show their shares and how they were served", "[lrs]") {
     const std::string client = "01" + std::string(30, '0');
     WatchedShell shell(make_mclock(
         {.rules = {"some client=" + client + " reservation=10/s weight=3 soft_limit=20/s"}}, {},
@@ -242,7 +241,7 @@ TEST_CASE("lrs classes: another policy begins to count anew", "[lrs]") {
     CHECK(shell.scheduler.policy_figures().held_back_ns.get() == 2'000'000'000);
 }
 
-TEST_CASE("lrs classes: a policy that is set otherwise goes on counting", "[lrs]") {
+TEST_CASE("lrs classes: counting continues when a policy's settings change", "[lrs]") {
     WatchedShell shell(make_deadline(make_crr({.quantum = 8}, 1), 1h));
     for (int i = 0; i < 4; ++i) shell.bring(1, 10);
     for (int i = 0; i < 4; ++i) shell.bring(2, 10);

@@ -143,7 +143,7 @@ struct DeadlineShell : fopd::testing::Replay {
 
 }  // namespace
 
-TEST_CASE("lrs deadline: what is overdue goes first, and nothing by rules that are gone", "[lrs]") {
+TEST_CASE("lrs deadline: overdue requests go first, and old rules do not apply", "[lrs]") {
     for (std::uint64_t seed = 1; seed <= 12; ++seed) {
         CAPTURE(seed);
         DeadlineShell shell(seed);

@@ -51,7 +51,7 @@ QueueKey key_of(const Request& request) {
 
 }  // namespace
 
-TEST_CASE("lrs deadline: what is held back comes when it has waited for long enough", "[lrs]") {
+TEST_CASE("lrs deadline: a throttled request is delivered at its deadline", "[lrs]") {
     const auto policy = make_deadline(std::make_unique<Closed>(), kWaitMax);
     RequestMaker requests(1);
     NumberedRequest& first = bring_at(*policy, requests, kOpening);
@@ -77,7 +77,7 @@ TEST_CASE("lrs deadline: it asks again when the other policy wants to be asked",
     CHECK(policy->pop(kOpening).again == kOpening + 3ms);
 }
 
-TEST_CASE("lrs deadline: what the plainest model does", "[lrs]") {
+TEST_CASE("lrs deadline: it delivers what a plain model delivers", "[lrs]") {
     for (std::uint64_t seed = 1; seed <= 40; ++seed) {
         CAPTURE(seed);
         core::Random random(seed);

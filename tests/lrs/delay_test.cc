@@ -85,7 +85,7 @@ TEST_CASE("lrs delay: below a second, and within the limits", "[lrs]") {
     CHECK(popped.back().at <= kArrival + 4500us);
 }
 
-TEST_CASE("lrs delay: what the plainest model does with the same draws", "[lrs]") {
+TEST_CASE("lrs delay: it delivers what a plain model delivers with the same draws", "[lrs]") {
     for (std::uint64_t seed = 1; seed <= 20; ++seed) {
         CAPTURE(seed);
         const DelaySettings settings{.min = 1ms, .max = 30ms, .percent = 60};

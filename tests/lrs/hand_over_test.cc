@@ -135,7 +135,7 @@ TEST_CASE("lrs hand over: a turn hands over its part, and what comes meanwhile w
     CHECK(all_in_order(getter.taken()));
 }
 
-TEST_CASE("lrs hand over: what was not looked at yet obeys the new rules", "[lrs]") {
+TEST_CASE("lrs hand over: requests not moved yet obey the new rules", "[lrs]") {
     RuledShell shell({"a * rate=unlimited"});
     for (std::size_t i = 0; i < 5 * kPart; ++i) shell.bring(i % 2 == 0 ? 1 : 2);
     shell.set_rules({"stop client=" + client_text(1) + " rate=block", "a * rate=unlimited"});
@@ -158,7 +158,7 @@ TEST_CASE("lrs hand over: what was not looked at yet obeys the new rules", "[lrs
     CHECK(shell.getter.taken().size() == 5 * kPart);
 }
 
-TEST_CASE("lrs hand over: another rate needs nobody to move", "[lrs]") {
+TEST_CASE("lrs hand over: a changed rate moves no request", "[lrs]") {
     RuledShell shell({"a * rate=block"});
     for (std::size_t i = 0; i < 3 * kPart; ++i) shell.bring(1);
     shell.set_rules({"a * rate=unlimited"});
@@ -167,7 +167,7 @@ TEST_CASE("lrs hand over: another rate needs nobody to move", "[lrs]") {
     CHECK(shell.getter.taken().size() == 3 * kPart);
 }
 
-TEST_CASE("lrs hand over: what waits is shown all the time", "[lrs]") {
+TEST_CASE("lrs hand over: queued requests are shown all the time", "[lrs]") {
     RuledShell shell({"a * rate=block by=client"});
     for (std::size_t i = 0; i < 4 * kPart; ++i) shell.bring(static_cast<std::uint8_t>(i % 2));
     const auto queued = [&shell] {

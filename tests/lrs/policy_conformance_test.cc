@@ -275,7 +275,7 @@ TEST_CASE("lrs policy: what is pushed is popped once, each client's and each cla
     }
 }
 
-TEST_CASE("lrs policy: what is removed is not popped, and nothing else is lost", "[lrs]") {
+TEST_CASE("lrs policy: removed requests are not popped, and no other is lost", "[lrs]") {
     for (const SetPolicy& set : all_settings()) {
         CAPTURE(set.name);
         RequestMaker requests(2);
@@ -308,7 +308,7 @@ TEST_CASE("lrs policy: fifo's order is that of arrival", "[lrs]") {
     CHECK(std::ranges::is_sorted(policy.pop_all()));
 }
 
-TEST_CASE("lrs policy: it forgets what it has given out", "[lrs]") {
+TEST_CASE("lrs policy: it keeps no delivered request", "[lrs]") {
     for (const SetPolicy& set : all_settings()) {
         CAPTURE(set.name);
         RequestMaker requests(4);

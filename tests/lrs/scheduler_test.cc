@@ -200,7 +200,7 @@ private:
 
 }  // namespace
 
-TEST_CASE("lrs scheduler: a getter that waits gets what arrives", "[lrs]") {
+TEST_CASE("lrs scheduler: a waiting getter gets the next request", "[lrs]") {
     Shell shell;
     shell.getter.ask(1);
     CHECK(shell.getter.taken().empty());
@@ -245,7 +245,7 @@ TEST_CASE("lrs scheduler: a flood of control requests lets data through", "[lrs]
     CHECK(shell.getter.taken().back() == data.number);
 }
 
-TEST_CASE("lrs scheduler: what a policy holds back comes when its time comes", "[lrs]") {
+TEST_CASE("lrs scheduler: a throttled request is delivered at its time", "[lrs]") {
     Shell shell(std::make_unique<Slow>());
     for (int i = 0; i < 3; ++i) shell.bring();
     shell.getter.ask(3);
@@ -339,7 +339,7 @@ TEST_CASE("lrs scheduler: many requests do not grow the stack", "[lrs]") {
     CHECK(shell.getter.taken().size() == 200'000);
 }
 
-TEST_CASE("lrs scheduler: the figures tell what waits, and since when", "[lrs]") {
+TEST_CASE("lrs scheduler: figures have the queued requests and the oldest wait", "[lrs]") {
     Shell shell;
     shell.world.run_for(1s);
     shell.reactor->turn(shell.world.now());
@@ -380,7 +380,7 @@ TEST_CASE("lrs scheduler: the figures tell what waits, and since when", "[lrs]")
 
 // -- policies that take over --
 
-TEST_CASE("lrs scheduler: what another policy held back runs at once", "[lrs]") {
+TEST_CASE("lrs scheduler: requests throttled by the previous policy run at once", "[lrs]") {
     Shell shell(std::make_unique<Slow>());
     for (int i = 0; i < 5; ++i) shell.bring();
     shell.getter.ask(5);
@@ -552,7 +552,7 @@ struct HurriedRequest final : NumberedRequest {
 
 }  // namespace
 
-TEST_CASE("lrs scheduler: what waits past its deadline is taken out when it passes", "[lrs]") {
+TEST_CASE("lrs scheduler: a queued request is removed at its deadline", "[lrs]") {
     const Lane lane = GENERATE(Lane::kControl, Lane::kData);
     Shell shell;
     HurriedRequest late;
@@ -580,7 +580,7 @@ TEST_CASE("lrs scheduler: what waits past its deadline is taken out when it pass
     CHECK(figures.removed.get() == 1);
 }
 
-TEST_CASE("lrs scheduler: what is late takes no turn, however much of it there is", "[lrs]") {
+TEST_CASE("lrs scheduler: expired requests take no turn, however many there are", "[lrs]") {
     constexpr std::size_t kCount = 3 * Scheduler::kLateMax + 1;
     // What asked before comes back when all are late already: whoever is late is not given out.
     Shell shell(std::make_unique<Slow>());

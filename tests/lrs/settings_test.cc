@@ -111,7 +111,7 @@ TEST_CASE("lrs settings: all of them change at run time", "[lrs]") {
     CHECK(applied.waiting.empty());
 }
 
-TEST_CASE("lrs settings: what is impossible is refused", "[lrs]") {
+TEST_CASE("lrs settings: impossible values are refused", "[lrs]") {
     for (const char* text :
          {"crr: { quantum: 0 }", "crr: { quantum: 65536 }", "orr: { ops: some }",
           "delay: { min: 2s, max: 1s }", "delay: { percent: 101 }", "delay: { percent: -1 }",
@@ -121,7 +121,7 @@ TEST_CASE("lrs settings: what is impossible is refused", "[lrs]") {
     }
 }
 
-TEST_CASE("lrs settings: offsets on the disk are refused, with who goes by them", "[lrs]") {
+TEST_CASE("lrs settings: physical offsets are refused for orr and trr", "[lrs]") {
     const auto loaded = load("lrs: { orr: { offsets: logical } }");
     REQUIRE(loaded.has_value());
     CHECK((*loaded)->get<LrsSettings>().orr == ByPlaceSettings{});
@@ -193,7 +193,7 @@ TEST_CASE("lrs settings: by hand the section is set, whatever the policy", "[lrs
     CHECK(settings.deadline.policy->name == "crr");
 }
 
-TEST_CASE("lrs settings: what is set is told as it is set by hand", "[lrs]") {
+TEST_CASE("lrs settings: values are printed in the form in which they are set by hand", "[lrs]") {
     using Values = std::vector<std::pair<std::string, std::string>>;
     const auto pairs = [](const std::vector<NamedValue>& values) {
         Values all;
@@ -213,7 +213,7 @@ TEST_CASE("lrs settings: what is set is told as it is set by hand", "[lrs]") {
     CHECK(of("tbf").empty());
 }
 
-TEST_CASE("lrs settings: crr goes round by whom it is said", "[lrs]") {
+TEST_CASE("lrs settings: crr takes turns by the configured key", "[lrs]") {
     LrsSettings settings = changed_by(LrsSettings{}, "crr", {{"by", "job"}});
     CHECK(settings.crr.by == Key::kJob);
     RequestAttributes about;
@@ -244,7 +244,7 @@ TEST_CASE("lrs settings: a policy takes over together with its rules", "[lrs]") 
     CHECK(settings.mclock.rules == std::vector<std::string>{"gold user=ann weight=4"});
 }
 
-TEST_CASE("lrs settings: what the file may not say cannot be set by hand", "[lrs]") {
+TEST_CASE("lrs settings: values refused in the file are refused by hand", "[lrs]") {
     CHECK(refusal("fairest", {{"quantum", "1"}}).starts_with("lrs.policy: "));
     CHECK(refusal("crr", {{"quantum", "0"}}).starts_with("lrs.crr.quantum: "));
     CHECK(refusal("crr", {{"quantun", "1"}}).find("quantum") != std::string::npos);
@@ -266,8 +266,7 @@ TEST_CASE("lrs settings: what the file may not say cannot be set by hand", "[lrs
     CHECK(refusal("tbf", {{"rules", "[a job=a rate=-1/s]"}}).starts_with("lrs.tbf.rules[0]: "));
 }
 
-TEST_CASE("lrs settings: what is written of them reads back, and is no longer than need be",
-          "[lrs]") {
+TEST_CASE("lrs settings: the written section reads back, and has no defaults", "[lrs]") {
     CHECK(to_yaml(LrsSettings{}) == "lrs:\n  policy: crr\n");
     LrsSettings settings = changed_by(LrsSettings{}, "crr", {{"quantum", "16"}});
     settings = changed_by(settings, "tbf", {{"rules", R"(["a job={\"x y\" z} rate=1/s"])"}});
@@ -296,7 +295,7 @@ TEST_CASE("lrs settings: those of policies that do not decide do not count", "[l
     CHECK_FALSE(with("crr", 1).is_kind_of(with("deadline", 1)));
 }
 
-TEST_CASE("lrs settings: of which class a described request would be", "[lrs]") {
+TEST_CASE("lrs settings: a described request has a class", "[lrs]") {
     const auto request = DescribedRequest::parse("job=a op=read");
     REQUIRE(request.has_value());
     const auto class_with = [&](std::string_view text) {

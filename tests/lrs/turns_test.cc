@@ -77,14 +77,14 @@ void compare_with_model(std::uint64_t seed, Turns::Place (*place)(const Request&
 
 }  // namespace
 
-TEST_CASE("lrs turns: in the order of arrival they are what the model is", "[lrs]") {
+TEST_CASE("lrs turns: turns by arrival match the model", "[lrs]") {
     for (std::uint64_t seed = 1; seed <= 60; ++seed) {
         CAPTURE(seed);
         compare_with_model(seed, nullptr);
     }
 }
 
-TEST_CASE("lrs turns: by place they are what the model is", "[lrs]") {
+TEST_CASE("lrs turns: turns by place match the model", "[lrs]") {
     for (std::uint64_t seed = 1; seed <= 60; ++seed) {
         CAPTURE(seed);
         compare_with_model(seed, &offset_in);
@@ -115,7 +115,7 @@ TEST_CASE("lrs turns: those of one place stay in the order of arrival", "[lrs]")
     CHECK(std::ranges::is_sorted(numbers));
 }
 
-TEST_CASE("lrs turns: a turn by place takes the oldest and leaves what comes meanwhile", "[lrs]") {
+TEST_CASE("lrs turns: a turn by place leaves later arrivals to the next turn", "[lrs]") {
     Turns turns({.quantum = 3, .place = &offset_in});
     RequestMaker requests(1);
     const auto push = [&](std::uint64_t offset) {

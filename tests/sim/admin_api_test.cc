@@ -213,7 +213,7 @@ TEST_CASE("sim admin: a device goes and comes again, and each refusal says why",
     CHECK(bad.json["problems"].size() == 1);
 }
 
-TEST_CASE("sim admin: what is lost is named by a device or a slot, and by one of them", "[sim]") {
+TEST_CASE("sim admin: a lost disk is named by exactly one of device and slot", "[sim]") {
     AdminStage stage(6, {.nodes = 1, .disks = 1});
     stage.wait_ready();
     const std::string which = "400 name the lost disk by either device or slot";
@@ -307,7 +307,7 @@ TEST_CASE("sim admin: a backup is read in pieces until the next one or its end",
     CHECK(stage.refused("/v1/store/backup-end") == "400 backup is a number");
 }
 
-TEST_CASE("sim admin: a backup that cannot be written is none", "[sim]") {
+TEST_CASE("sim admin: a backup that cannot be written fails", "[sim]") {
     const TempDir directory;
     AdminStage stage(18, {.nodes = 1, .disks = 1}, "", directory / "gone");
     stage.wait_ready();
@@ -319,7 +319,7 @@ TEST_CASE("sim admin: a backup that cannot be written is none", "[sim]") {
 
 // -- configuration --
 
-TEST_CASE("sim admin: a reload answers with what is in force and what waits", "[sim]") {
+TEST_CASE("sim admin: a reload lists applied keys and those that need a restart", "[sim]") {
     AdminStage stage(9, {.nodes = 1, .disks = 2});
     stage.wait_ready();
     const std::string good = stage.node().good_configuration();
@@ -397,7 +397,7 @@ TEST_CASE("sim admin: whoever asks for a drain is answered at its end", "[sim]")
     CHECK(stage.answer("/v1/drain").json["state"] == "drained");
 }
 
-TEST_CASE("sim admin: a drain says what did not end in time", "[sim]") {
+TEST_CASE("sim admin: a drain reports fops that did not end in time", "[sim]") {
     AdminStage stage(12, {.nodes = 1, .watchdog = 100s, .drain_timeout = 5s});
     stage.wait_ready();
     stage.begin_work(0, 100s);
@@ -410,7 +410,7 @@ TEST_CASE("sim admin: a drain says what did not end in time", "[sim]") {
 
 // -- several at once, and those who have gone --
 
-TEST_CASE("sim admin: of two who add the same device one has added it", "[sim]") {
+TEST_CASE("sim admin: one of two concurrent adds of a device succeeds", "[sim]") {
     AdminStage stage(13, {.nodes = 1, .disks = 2});
     stage.wait_ready();
     REQUIRE(stage.answer("/v1/device/remove", {{"device", "d1"}}).status == 200);
@@ -425,7 +425,7 @@ TEST_CASE("sim admin: of two who add the same device one has added it", "[sim]")
     CHECK(stage.wait_for(std::move(reload)).json["devices"] == json::array());
 }
 
-TEST_CASE("sim admin: what somebody asked for who has gone is done", "[sim]") {
+TEST_CASE("sim admin: a request is carried out although its client is gone", "[sim]") {
     AdminStage stage(14, {.nodes = 1, .disks = 2});
     stage.wait_ready();
     stage.stall(0, 2s);
@@ -443,7 +443,7 @@ TEST_CASE("sim admin: what somebody asked for who has gone is done", "[sim]") {
     CHECK(stage.answer("/v1/sessions").status == 200);
 }
 
-TEST_CASE("sim admin: closing refuses what is new and waits for what is under way", "[sim]") {
+TEST_CASE("sim admin: closing refuses new requests and waits for those in flight", "[sim]") {
     AdminStage stage(15, {.nodes = 1});
     stage.wait_ready();
     stage.stall(1, 3s);
@@ -461,7 +461,7 @@ TEST_CASE("sim admin: closing refuses what is new and waits for what is under wa
     CHECK(stage.node().node().state() == daemon::NodeState::kReady);
 }
 
-TEST_CASE("sim admin: a node that stops says so to whoever asks", "[sim]") {
+TEST_CASE("sim admin: requests during a stop are answered that the node stops", "[sim]") {
     AdminStage stage(16, {.nodes = 1, .disks = 1, .watchdog = 100s, .drain_timeout = 5s});
     stage.wait_ready();
     stage.stall(1, 60s);

@@ -107,7 +107,7 @@ TEST_CASE("sim admin lrs: fops that a rule holds back are shown as queued and th
     CHECK(served["classes"][0]["throttled"] == false);
 }
 
-TEST_CASE("sim admin lrs: what a node says depends on whether it starts, serves or has drained",
+TEST_CASE("sim admin lrs: answers depend on whether the node starts, serves or has drained",
           "[sim]") {
     AdminStage stage(23, {.nodes = 1, .disks = 1});
     auto early_show = stage.ask("/v1/lrs");
@@ -165,7 +165,7 @@ TEST_CASE("sim admin lrs: set changes what it names, on every locality, until th
     CHECK(policy_in_force(stage) == "fifo");
 }
 
-TEST_CASE("sim admin lrs: what cannot be set changes nothing and says why", "[sim]") {
+TEST_CASE("sim admin lrs: an invalid setting changes nothing, and has a reason", "[sim]") {
     AdminStage stage(25, {.nodes = 1, .clients = 1, .quiet_clients = true},
                      "lrs: { policy: fifo }\n");
     stage.wait_ready();
@@ -263,7 +263,8 @@ TEST_CASE("sim admin lrs: rules come, change and go, and each change is a versio
                                                                 "default * rate=unlimited"});
 }
 
-TEST_CASE("sim admin lrs: each mistake in a file of rules is told, and nothing changes", "[sim]") {
+TEST_CASE("sim admin lrs: all mistakes of a rules file are reported, and nothing changes",
+          "[sim]") {
     AdminStage stage(28, {.nodes = 1}, kTbf);
     stage.wait_ready();
     const ListedRules before = listed_rules(stage);
@@ -308,7 +309,7 @@ TEST_CASE("sim admin lrs: each mistake in a file of rules is told, and nothing c
     CHECK(stage.answer("/v1/status").json["config"]["differs"] == json::array());
 }
 
-TEST_CASE("sim admin lrs: of two who change the rules they have seen one is refused", "[sim]") {
+TEST_CASE("sim admin lrs: one of two concurrent edits of the same rules is refused", "[sim]") {
     AdminStage stage(29, {.nodes = 1}, kTbf);
     stage.wait_ready();
     const std::uint64_t seen = listed_rules(stage).version;
@@ -399,7 +400,7 @@ TEST_CASE("sim admin lrs: a node without devices tells the class of a request, t
 
 // -- save --
 
-TEST_CASE("sim admin lrs: saved is what the file says, and nothing else", "[sim]") {
+TEST_CASE("sim admin lrs: saved succeeds only if the file has the settings in force", "[sim]") {
     AdminStage stage(33, {.nodes = 1}, "lrs: { policy: fifo }\n");
     stage.wait_ready();
     CHECK(stage.answer("/v1/lrs/saved").json["differs"] == json::array());

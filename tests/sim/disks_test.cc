@@ -240,8 +240,7 @@ TEST_CASE("sim disks: wherever the power goes while disks are taken, the next st
     REQUIRE(step > 30);
 }
 
-TEST_CASE("sim disks: what was acknowledged is there after a crash, and without an index",
-          "[sim]") {
+TEST_CASE("sim disks: acknowledged changes survive a crash, also without an index", "[sim]") {
     Machine machine(2);
     REQUIRE(machine.start());
     for (std::uint64_t number = 1; number <= 20; ++number) {
@@ -265,8 +264,7 @@ TEST_CASE("sim disks: what was acknowledged is there after a crash, and without 
     }
 }
 
-TEST_CASE("sim disks: what is not the node's is given up, with a reason, and never written",
-          "[sim]") {
+TEST_CASE("sim disks: a foreign disk is refused with a reason, and never written", "[sim]") {
     Machine machine(3);
     devices::DiskImage foreign(32U << 20);
     write_text(foreign, 0, "XFSB");
@@ -325,7 +323,7 @@ TEST_CASE("sim disks: the slot of a disk that is away is given to no other", "[s
     REQUIRE(machine.has(1, 1));
 }
 
-TEST_CASE("sim disks: what may have objects and is not there is missed by its pool", "[sim]") {
+TEST_CASE("sim disks: a missing disk that may have objects is missed by its pool", "[sim]") {
     Machine machine(17);
     REQUIRE(machine.start());
     REQUIRE(machine.layout().pools[0].missing.empty());
@@ -355,8 +353,7 @@ TEST_CASE("sim disks: what may have objects and is not there is missed by its po
     REQUIRE(machine.layout().find_slot(2)->disk == "disk " + id);
 }
 
-TEST_CASE("sim disks: what was let go is missed by nobody, and is again once it was back",
-          "[sim]") {
+TEST_CASE("sim disks: a removed disk is missed only after it has been back", "[sim]") {
     Machine machine(18);
     REQUIRE(machine.start());
     machine.remove("d1");
@@ -406,7 +403,7 @@ public:
 
 }  // namespace
 
-TEST_CASE("sim disks: what is lost is forgotten when it is said so, and stays so", "[sim]") {
+TEST_CASE("sim disks: a lost disk is forgotten on command, for good", "[sim]") {
     OneIsLost machine(21);
     const auto asked = machine.forget({.slot = 2});
     REQUIRE(asked.kind == daemon::DeviceOutcome::Kind::kNotForgotten);
@@ -453,7 +450,7 @@ TEST_CASE("sim disks: what is lost is forgotten when it is said so, and stays so
     REQUIRE(machine.report("d1").slot == 3);
 }
 
-TEST_CASE("sim disks: only what is lost is forgotten", "[sim]") {
+TEST_CASE("sim disks: only a lost disk can be forgotten", "[sim]") {
     Machine machine(22);
     REQUIRE(machine.start());
     REQUIRE(machine.put(1, 2, "there"));
@@ -486,7 +483,7 @@ TEST_CASE("sim disks: only what is lost is forgotten", "[sim]") {
     REQUIRE_THAT(words, ContainsSubstring("slot 1 of pool fast is missing: disk "));
 }
 
-TEST_CASE("sim disks: what was begun to be forgotten is finished by saying it again", "[sim]") {
+TEST_CASE("sim disks: an interrupted forget is completed by another one", "[sim]") {
     std::uint64_t steps = 0;
     for (bool done = false; !done; ++steps) {
         OneIsLost machine(23);

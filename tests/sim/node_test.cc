@@ -81,7 +81,7 @@ TEST_CASE("sim node: one locality that does not turn starves the watchdog and is
     REQUIRE(node.manager().fed_count() > fed + 1);
 }
 
-TEST_CASE("sim node: drain waits for what runs and lets nothing new in", "[sim]") {
+TEST_CASE("sim node: a drain waits for running fops and refuses new ones", "[sim]") {
     ReplayedCluster cluster(4, {.nodes = 1, .localities = 2});
     cluster.start_all();
     cluster.run_for(1s);
@@ -100,7 +100,7 @@ TEST_CASE("sim node: drain waits for what runs and lets nothing new in", "[sim]"
     REQUIRE(done);
 }
 
-TEST_CASE("sim node: what outlasts the drain timeout is cut off, and the stop ends", "[sim]") {
+TEST_CASE("sim node: fops that outlast the drain timeout are ended by the stop", "[sim]") {
     ReplayedCluster cluster(
         5, {.nodes = 1, .drain_timeout = 10s, .clients = 1, .quiet_clients = true});
     cluster.start_all();
@@ -148,7 +148,7 @@ TEST_CASE("sim node: a drain does not wait for a locality that does not turn", "
     REQUIRE(node.node().state() == NodeState::kDrained);
 }
 
-TEST_CASE("sim node: a stop gives up on a locality that does not turn, and says so", "[sim]") {
+TEST_CASE("sim node: a stop reports a locality that hangs, and gives up on it", "[sim]") {
     Cluster cluster(12, {.nodes = 1, .localities = 3, .drain_timeout = 5s});
     cluster.start_all();
     cluster.run_for(1s);
@@ -220,7 +220,7 @@ TEST_CASE("sim node: kill -9 at any step leaves nothing behind and the next life
     }
 }
 
-TEST_CASE("sim node: reload changes what can change at run time, and names what waits", "[sim]") {
+TEST_CASE("sim node: a reload applies live keys, and names those that need a restart", "[sim]") {
     ReplayedCluster cluster(8, {.nodes = 1});
     cluster.start_all();
     cluster.run_for(1s);

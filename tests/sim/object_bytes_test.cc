@@ -61,7 +61,7 @@ TEST_CASE("sim object bytes: a read may end or begin anywhere in an append under
     REQUIRE(appending.judge(range, appending.at(range)) == "");
 }
 
-TEST_CASE("sim object bytes: what no append leaves behind the end is wrong", "[sim]") {
+TEST_CASE("sim object bytes: bytes behind the end that no append left are wrong", "[sim]") {
     Appending appending;
     const fop::Range range{.offset = kEnd - 30, .length = 33};
     std::vector<std::byte> found = appending.at(range);

@@ -183,7 +183,7 @@ void live_through(const ObjectFault& fault, std::uint64_t seed) {
 
 }  // namespace
 
-TEST_CASE("sim objects: clients at work on the same ones find what they were told", "[sim]") {
+TEST_CASE("sim objects: replies about shared objects are true", "[sim]") {
     ReplayedStage stage(1);
     stage.must(stage.start());
     stage.work(3, 60);
@@ -210,8 +210,7 @@ TEST_CASE("sim objects: a check of the disks finds nothing while clients are at 
     REQUIRE(stage.check_count() > 10);
 }
 
-TEST_CASE("sim objects: what is torn is whole to clients and checks, whenever the power goes",
-          "[sim]") {
+TEST_CASE("sim objects: a torn write is repaired after a power loss at any moment", "[sim]") {
     ReplayedStage stage(
         29,
         {.sweep = {.extents_a_turn = 1, .pause = 50ms}, .user = {.tears = true}, .checks = true});
@@ -270,16 +269,15 @@ TEST_CASE("sim objects: disks come and go, and the node is killed in between", "
 
 // One kind of fault each, three times while they are at work.
 
-TEST_CASE("sim objects: what clients were told is true after a kill -9 of the node", "[sim]") {
+TEST_CASE("sim objects: replies are true after a kill -9 of the node", "[sim]") {
     live_through({.kind = FaultKind::kCrash, .steps = 30, .span = 100ms}, 2);
 }
 
-TEST_CASE("sim objects: what clients were told is true after a loss of power", "[sim]") {
+TEST_CASE("sim objects: replies are true after a loss of power", "[sim]") {
     live_through({.kind = FaultKind::kPowerCut, .steps = 17, .span = 100ms}, 3);
 }
 
-TEST_CASE("sim objects: what clients were told is true after a loss of power and the indexes",
-          "[sim]") {
+TEST_CASE("sim objects: replies are true after a loss of power and the indexes", "[sim]") {
     live_through({.kind = FaultKind::kPowerCut,
                   .steps = 5,
                   .span = 100ms,
@@ -288,8 +286,7 @@ TEST_CASE("sim objects: what clients were told is true after a loss of power and
                  4);
 }
 
-TEST_CASE("sim objects: of what may be on a disk that is missing nobody is told that it is gone",
-          "[sim]") {
+TEST_CASE("sim objects: objects that may be on a missing disk are not reported as gone", "[sim]") {
     const bool lose_names = GENERATE(false, true);
     ReplayedStage stage(24);
     stage.must(stage.start());
@@ -312,8 +309,7 @@ TEST_CASE("sim objects: of what may be on a disk that is missing nobody is told 
     REQUIRE(stage.book().count("put done") > 0);
 }
 
-TEST_CASE("sim objects: what was on a disk that was written off is gone, and nothing else is",
-          "[sim]") {
+TEST_CASE("sim objects: exactly the objects of a disk that was written off are gone", "[sim]") {
     ReplayedStage stage(25);
     stage.must(stage.start());
     for (std::uint32_t round = 0; round < 4; ++round) {
@@ -326,28 +322,27 @@ TEST_CASE("sim objects: what was on a disk that was written off is gone, and not
     stage.must(stage.end());
 }
 
-TEST_CASE("sim objects: what clients were told is true over a restart", "[sim]") {
+TEST_CASE("sim objects: replies are true over a restart", "[sim]") {
     live_through({.kind = FaultKind::kRestart}, 5);
 }
 
-TEST_CASE("sim objects: what a client that was killed left behind is whole or nothing", "[sim]") {
+TEST_CASE("sim objects: a killed client leaves each change whole or not made", "[sim]") {
     live_through({.kind = FaultKind::kCrashUser, .steps = 20, .span = 10ms}, 6);
 }
 
-TEST_CASE("sim objects: what clients were told is true over lost connections", "[sim]") {
+TEST_CASE("sim objects: replies are true over lost connections", "[sim]") {
     live_through({.kind = FaultKind::kLose, .steps = 20}, 7);
     live_through({.kind = FaultKind::kLoseAtNode, .steps = 20}, 8);
     live_through({.kind = FaultKind::kLoseAtUser, .steps = 20}, 9);
 }
 
-TEST_CASE("sim objects: what clients were told is true over a network that stands still", "[sim]") {
+TEST_CASE("sim objects: replies are true over a stalled network", "[sim]") {
     live_through({.kind = FaultKind::kPartition, .steps = 20, .span = 20s}, 10);
     live_through({.kind = FaultKind::kStallToNode, .steps = 20, .span = 2s}, 11);
     live_through({.kind = FaultKind::kStallToUser, .steps = 20, .span = 2s}, 12);
 }
 
-TEST_CASE("sim objects: what clients were told is true over a locality that stands still",
-          "[sim]") {
+TEST_CASE("sim objects: replies are true over a stalled locality", "[sim]") {
     live_through({.kind = FaultKind::kStallLocality, .steps = 20, .span = 2s}, 13);
 }
 
@@ -368,7 +363,7 @@ TEST_CASE("sim objects: a loss of power at any step of a disk breaks no promise"
         [](ReplayedStage& stage) { stage.must(stage.settle()); });
 }
 
-TEST_CASE("sim objects: of a client killed in a put nothing is seen, and nothing stays in use",
+TEST_CASE("sim objects: a put of a killed client is invisible, and its space is freed",
           "[sim][swarm]") {
     befall_everywhere(
         {.kind = FaultKind::kCrashUser, .span = 10ms}, 13,
@@ -448,7 +443,7 @@ TEST_CASE("sim objects: a flush that makes nothing durable is missed", "[sim]") 
     REQUIRE_FALSE(broken.empty());
 }
 
-TEST_CASE("sim objects: of ten thousand who want a name at once one has it", "[sim]") {
+TEST_CASE("sim objects: one of ten thousand concurrent creates gets the name", "[sim]") {
     constexpr std::uint64_t kMany = 10'000;
     ReplayedStage stage(19, {.localities = 2, .disks = 2});
     stage.must(stage.start());
@@ -465,7 +460,7 @@ TEST_CASE("sim objects: of ten thousand who want a name at once one has it", "[s
     REQUIRE(stage.most().foms > 30);
 }
 
-TEST_CASE("sim objects: what was buffered on a disk that fails is not said to be safe", "[sim]") {
+TEST_CASE("sim objects: buffered writes on a failing disk are not reported as durable", "[sim]") {
     ReplayedStage stage(16, {.disks = 1});
     stage.must(stage.start());
     stage.user(0).make({.kind = ObjectWish::Kind::kCreate, .name = "a"});
@@ -486,11 +481,10 @@ TEST_CASE("sim objects: what was buffered on a disk that fails is not said to be
     REQUIRE(stage.book().count("told lost") == 1);
 }
 
-TEST_CASE("sim objects swarm: what clients were told is true, whatever befalls them",
-          "[sim][swarm]") {
+TEST_CASE("sim objects swarm: replies are true under all faults", "[sim][swarm]") {
     run_swarm(&run_objects_seed);
 }
 
-TEST_CASE("sim objects swarm: no disk makes anybody believe what is not true", "[sim][swarm]") {
+TEST_CASE("sim objects swarm: corrupt disks never return wrong data", "[sim][swarm]") {
     run_swarm(&run_seed_with_bad_disks);
 }

@@ -342,8 +342,7 @@ TEST_CASE("sim policies: writes that a limit holds back leave room for the same 
     CHECK(client.took(100) < 5ms);
 }
 
-TEST_CASE("sim policies: a client all of whose fops wait for their turn can ask and give up",
-          "[sim]") {
+TEST_CASE("sim policies: a client whose fops are all queued can ping and cancel", "[sim]") {
     Stage stage(37, "policy: tbf, tbf: { rules: [\"slow op=write rate=1/s burst=1\"] }",
                 {.disk_delay = 500us});
     const std::uint64_t size_bytes = GENERATE(4096, 12288);

@@ -178,7 +178,7 @@ private:
 
 }  // namespace
 
-TEST_CASE("sim resend: a truncate whose reply was lost does not cut off what came since", "[sim]") {
+TEST_CASE("sim resend: a retried truncate does not cut off a later append", "[sim]") {
     const End end = GENERATE(End::kLost, End::kKilled, End::kForgotten);
     CAPTURE(static_cast<int>(end));
     Resend resend;
@@ -197,7 +197,7 @@ TEST_CASE("sim resend: a truncate whose reply was lost does not cut off what cam
     CHECK(std::ranges::equal(std::span(bytes).subspan(5000), more));
 }
 
-TEST_CASE("sim resend: a write whose reply was lost is not made over another's", "[sim]") {
+TEST_CASE("sim resend: a retried write does not overwrite another client's", "[sim]") {
     const End end = GENERATE(End::kLost, End::kKilled, End::kForgotten);
     CAPTURE(static_cast<int>(end));
     Resend resend;

@@ -72,7 +72,7 @@ TEST_CASE("sim rpc: calls survive each kind of fault", "[sim]") {
     }
 }
 
-TEST_CASE("sim rpc: what is given up while it waits at the server ends at once", "[sim]") {
+TEST_CASE("sim rpc: a call that is given up while queued ends at once", "[sim]") {
     ReplayedCluster cluster(22, {.nodes = 1, .localities = 1, .clients = 2, .quiet_clients = true});
     cluster.start_all();
     cluster.run_for(1s);

@@ -141,8 +141,7 @@ TEST_CASE("sim shared objects: a lost write does not land on another client's ne
     }
 }
 
-TEST_CASE("sim shared objects: what was lost of an object that was removed since is told",
-          "[sim]") {
+TEST_CASE("sim shared objects: a lost write to a removed object is reported", "[sim]") {
     SECTION("by a delete") {
         refuse_after({.kind = WishOf::kRemove, .from = "a"}, true);
     }
@@ -191,7 +190,7 @@ TEST_CASE("sim shared objects: of two lost writes to the same bytes the first th
     });
 }
 
-TEST_CASE("sim shared objects: what others did in a life in between is newer", "[sim]") {
+TEST_CASE("sim shared objects: changes of an incarnation in between are newer", "[sim]") {
     const auto begin = [](Sharing& sharing) { sharing.buffers(kAnn, bytes(0, 5000)); };
     lose_and(begin, [](Sharing& sharing) {
         sharing.writes(kBob, bytes(1000, 100));
@@ -202,7 +201,7 @@ TEST_CASE("sim shared objects: what others did in a life in between is newer", "
     });
 }
 
-TEST_CASE("sim shared objects: what is lost twice comes back twice", "[sim]") {
+TEST_CASE("sim shared objects: a write that is lost twice is replayed twice", "[sim]") {
     const auto begin = [](Sharing& sharing) {
         sharing.buffers(kAnn, bytes(100, 5000));
         sharing.buffers(kBob, bytes(5100, 5000));
@@ -220,8 +219,7 @@ TEST_CASE("sim shared objects: what is lost twice comes back twice", "[sim]") {
 }
 
 // Killed while a part has been written again, and what there was of it is on the disk.
-TEST_CASE("sim shared objects: what one alone has written comes back when its replay is cut short",
-          "[sim]") {
+TEST_CASE("sim shared objects: an interrupted replay is completed for a sole writer", "[sim]") {
     const auto begin = [](Sharing& sharing) {
         for (std::uint64_t i = 0; i < 8; ++i) sharing.buffers(kAnn, bytes(100 + i * 9000, 5000));
     };
@@ -234,7 +232,7 @@ TEST_CASE("sim shared objects: what one alone has written comes back when its re
     });
 }
 
-TEST_CASE("sim shared objects: a change tells of a loss before it does anything", "[sim]") {
+TEST_CASE("sim shared objects: a change reports a lost write before it has any effect", "[sim]") {
     const auto begin = [](Sharing& sharing) { sharing.buffers(kAnn, bytes(0, 5000)); };
     lose_and(begin, [](Sharing& sharing) {
         sharing.writes(kBob, bytes(0, 10));
@@ -250,7 +248,7 @@ TEST_CASE("sim shared objects: a change tells of a loss before it does anything"
     });
 }
 
-TEST_CASE("sim shared objects swarm: what several clients were told is true of the same objects",
+TEST_CASE("sim shared objects swarm: replies to several clients agree with the objects",
           "[sim][swarm]") {
     const auto first = number_in("FOPD_SEED");
     const auto many = number_in("FOPD_SWARM_SEEDS");

@@ -51,7 +51,7 @@ TEST_CASE("lrs bucket table: a class has one bucket, and each class its own", "[
     CHECK(table.count() == 300);
 }
 
-TEST_CASE("lrs bucket table: what was taken is not forgotten while it is owed", "[lrs]") {
+TEST_CASE("lrs bucket table: a bucket in debt is not forgotten", "[lrs]") {
     BucketTable table(kKey, 8);
     const Paces paces = one_at_once();
     const Ticks now = ticks_at(Instant{10s});
@@ -69,7 +69,7 @@ TEST_CASE("lrs bucket table: what was taken is not forgotten while it is owed", 
     CHECK_FALSE(take(*again, paces, now));
 }
 
-TEST_CASE("lrs bucket table: full buckets that nobody uses make room", "[lrs]") {
+TEST_CASE("lrs bucket table: full and unused buckets are replaced", "[lrs]") {
     BucketTable table(kKey, 8);
     const Paces paces = one_at_once();
     const Ticks later = ticks_at(Instant{100s});
@@ -92,7 +92,7 @@ TEST_CASE("lrs bucket table: full buckets that nobody uses make room", "[lrs]") 
     CHECK(table.count() == 8);
 }
 
-TEST_CASE("lrs bucket table: when none is to be had it says so", "[lrs]") {
+TEST_CASE("lrs bucket table: a full table is reported", "[lrs]") {
     BucketTable table(kKey, 4);
     std::size_t made = 0;
     for (std::uint64_t number = 0; number < 100; ++number) {

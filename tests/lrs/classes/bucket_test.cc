@@ -69,7 +69,7 @@ TEST_CASE("lrs bucket: the default burst is 10 ms of the rate, and at least one"
     CHECK(default_burst(1'000'000) == 10'000);
 }
 
-TEST_CASE("lrs bucket: what is there at once is the burst, and not one more", "[lrs]") {
+TEST_CASE("lrs bucket: at most the burst is available at once", "[lrs]") {
     for (const std::uint64_t burst : {1U, 2U, 64U, 10'000U}) {
         const Pace pace({.per_second = 333'333, .burst = burst}, Pace::Unit::kOperations);
         Meter meter;
@@ -82,7 +82,8 @@ TEST_CASE("lrs bucket: what is there at once is the burst, and not one more", "[
     }
 }
 
-TEST_CASE("lrs bucket: who waits and comes late by less than the burst loses nothing", "[lrs]") {
+TEST_CASE("lrs bucket: a waiting request that is late by less than the burst loses nothing",
+          "[lrs]") {
     const Limit limit{.per_second = 10'000, .burst = 1};
     const Pace pace(limit, Pace::Unit::kOperations);
     core::Random random(7);
@@ -103,7 +104,7 @@ TEST_CASE("lrs bucket: who waits and comes late by less than the burst loses not
     CHECK(count <= 100'002);
 }
 
-TEST_CASE("lrs bucket: who did not wait has the burst and no more", "[lrs]") {
+TEST_CASE("lrs bucket: a request that did not wait finds at most the burst", "[lrs]") {
     const Pace pace({.per_second = 1000, .burst = 1}, Pace::Unit::kOperations);
     Meter meter;
     for (int second = 1; second < 10; ++second) {
@@ -113,7 +114,7 @@ TEST_CASE("lrs bucket: who did not wait has the burst and no more", "[lrs]") {
     }
 }
 
-TEST_CASE("lrs bucket: it says the same as a plain one", "[lrs]") {
+TEST_CASE("lrs bucket: it gives the same answers as a plain model", "[lrs]") {
     core::Random random(11);
     for (int round = 0; round < 200; ++round) {
         const Limit limit{.per_second = 1 + random.below(std::uint64_t{1} << random.between(1, 30)),
@@ -166,7 +167,7 @@ TEST_CASE("lrs bucket: operations and bytes both hold, and neither pays for the 
     CHECK_FALSE(bucket.take(now, now, small, paces));
 }
 
-TEST_CASE("lrs bucket: what is larger than the burst goes when it is full, and is paid for after",
+TEST_CASE("lrs bucket: a request above the burst goes when the bucket is full, into debt",
           "[lrs]") {
     const Pace pace({.per_second = 1000, .burst = 100}, Pace::Unit::kBytes);
     Meter meter;

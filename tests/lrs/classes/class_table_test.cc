@@ -31,7 +31,7 @@ ClassHash hash_of(std::uint64_t number) {
 
 }  // namespace
 
-TEST_CASE("lrs class table: whatever comes and goes, it knows the same as a map", "[lrs]") {
+TEST_CASE("lrs class table: random changes leave the same as in a map", "[lrs]") {
     for (std::uint64_t seed = 1; seed <= 20; ++seed) {
         CAPTURE(seed);
         core::Random random(seed);

@@ -45,7 +45,7 @@ std::vector<std::string> texts_over(std::string_view letters, std::size_t length
 
 }  // namespace
 
-TEST_CASE("lrs glob: every short pattern does on every short text what it says", "[lrs]") {
+TEST_CASE("lrs glob: every short pattern matches as defined on every short text", "[lrs]") {
     const auto texts = texts_over("ab", 7);
     std::size_t wrong_count = 0;
     for (const std::string& pattern : texts_over("ab*", 5)) {

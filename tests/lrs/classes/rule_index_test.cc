@@ -122,7 +122,7 @@ std::vector<Rule> parsed(const std::vector<std::string>& texts) {
 
 }  // namespace
 
-TEST_CASE("lrs rule index: it finds what a plain list finds", "[lrs]") {
+TEST_CASE("lrs rule index: it finds the same rule as a plain list", "[lrs]") {
     std::size_t found_count = 0;
     for (std::uint64_t seed = 1; seed <= 60; ++seed) {
         CAPTURE(seed);

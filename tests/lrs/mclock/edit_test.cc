@@ -72,7 +72,7 @@ TEST_CASE("lrs mclock edit: rules come, change and go, in the order of their ran
     CHECK(edited.texts() == Texts{"d job=d", "e * weight=5", "default *"});
 }
 
-TEST_CASE("lrs mclock edit: what is refused changes nothing, and says why", "[lrs]") {
+TEST_CASE("lrs mclock edit: a refused edit changes nothing, and has a reason", "[lrs]") {
     Edited edited({"a job={a b} reservation=400/s limit=500/s", "b job=c"});
     const auto before = edited.rules();
     const auto refuses = [&](Verb verb, std::string_view text, std::string_view words) {

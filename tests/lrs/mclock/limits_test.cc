@@ -119,7 +119,7 @@ TEST_CASE("lrs mclock limits: one, two or eight localities have the same in all"
     }
 }
 
-TEST_CASE("lrs mclock limits: who is late by seconds has lost them", "[lrs]") {
+TEST_CASE("lrs mclock limits: a class that is late does not catch up", "[lrs]") {
     MclockStage stage({"a job=a limit=100/s"});
     stage.push_many(1000, "job=a", kMclockStart);
     CHECK(stage.pop_all(kMclockStart).size() == 1);
@@ -128,7 +128,7 @@ TEST_CASE("lrs mclock limits: who is late by seconds has lost them", "[lrs]") {
     CHECK(stage.pop_all(kMclockStart + 5s + 9ms).empty());
 }
 
-TEST_CASE("lrs mclock limits: what is reserved is had once in the node", "[lrs]") {
+TEST_CASE("lrs mclock limits: a reservation holds once in the node", "[lrs]") {
     MclockStage stage({"a job=a reservation=400/s", "b job=b weight=1000"}, 2);
     MclockServer first(stage, 1000);
     first.come("a");

@@ -69,7 +69,7 @@ TEST_CASE("lrs mclock: it says when to ask again, exactly", "[lrs]") {
     CHECK(stage.again == kNever);
 }
 
-TEST_CASE("lrs mclock: what waits no more is not asked again for", "[lrs]") {
+TEST_CASE("lrs mclock: a removed request causes no later wake-up", "[lrs]") {
     MclockStage stage({"a job=a limit=1/s"});
     stage.push("job=a", kMclockStart);
     CHECK(stage.pop_all(kMclockStart).size() == 1);
@@ -138,7 +138,7 @@ TEST_CASE("lrs mclock: classes that come and go leave nothing behind", "[lrs]") 
     CHECK(stage.policy().class_count() <= 100);
 }
 
-TEST_CASE("lrs mclock: who comes costs as much among many classes as among few", "[lrs]") {
+TEST_CASE("lrs mclock: the cost of a request does not grow with the classes", "[lrs]") {
     using Clock = std::chrono::steady_clock;
     // What is given out was all that its class had, and comes again.
     const auto time_of = [](int classes) {
@@ -177,7 +177,7 @@ TEST_CASE("lrs mclock: shares are kept when their numbers come to an end", "[lrs
     }
 }
 
-TEST_CASE("lrs mclock: it tells what its classes have had", "[lrs]") {
+TEST_CASE("lrs mclock: figures have the totals of each class", "[lrs]") {
     MclockStage stage({"a job=p* limit=10/s", "b user=x soft_limit=10/s"});
     stage.push_many(3, "job=p", kMclockStart);
     stage.push_many(3, "user=x size=100", kMclockStart);
@@ -245,7 +245,7 @@ TEST_CASE("lrs mclock: other limits hold at once", "[lrs]") {
     CHECK(served == std::vector<std::size_t>{1, 500, 1000});
 }
 
-TEST_CASE("lrs mclock: the drain gives out what is held back", "[lrs]") {
+TEST_CASE("lrs mclock: a drain delivers throttled requests", "[lrs]") {
     MclockWorld world;
     const auto reactor = world.make_reactor();
     Scheduler scheduler(*reactor, make_named("mclock", slow_mclock()));
@@ -260,8 +260,7 @@ TEST_CASE("lrs mclock: the drain gives out what is held back", "[lrs]") {
     CHECK(getter.nothing_count() == 1);
 }
 
-TEST_CASE("lrs mclock: another policy gives out what it held back, and the other way round",
-          "[lrs]") {
+TEST_CASE("lrs mclock: requests move to another policy and back", "[lrs]") {
     MclockWorld world;
     const auto reactor = world.make_reactor();
     Scheduler scheduler(*reactor, make_named("fifo", {}));

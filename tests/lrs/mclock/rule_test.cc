@@ -46,7 +46,7 @@ TEST_CASE("lrs mclock rule: all that can be said", "[lrs]") {
     CHECK(rule.class_count == 1);
 }
 
-TEST_CASE("lrs mclock rule: what is not said is a weight of one", "[lrs]") {
+TEST_CASE("lrs mclock rule: the default is a weight of one", "[lrs]") {
     CHECK(mclock_rule("jobs job=*").shares == Shares{});
     CHECK(mclock_rule("default *").shares == Shares{});
 }
@@ -63,7 +63,7 @@ TEST_CASE("lrs mclock rule: it prints and reads back to the same", "[lrs]") {
     }
 }
 
-TEST_CASE("lrs mclock rule: mistakes are told with their column", "[lrs]") {
+TEST_CASE("lrs mclock rule: mistakes have their column", "[lrs]") {
     CHECK(tells(mclock_mistake("a job=x weight=0"), "column 16"));
     CHECK(tells(mclock_mistake("a job=x weight=1001"), "column 16"));
     CHECK(
@@ -96,7 +96,7 @@ TEST_CASE("lrs mclock rule: a reservation above the limit is refused, with both"
     CHECK(mclock_mistake("a job=x reservation=3/s limit=3/s") == "none");
 }
 
-TEST_CASE("lrs mclock rule: who reserves says how many classes there are", "[lrs]") {
+TEST_CASE("lrs mclock rule: the number of its classes follows from its conditions", "[lrs]") {
     CHECK(classes_of("*") == 1);
     CHECK(classes_of("job=* by=none") == 1);
     CHECK(classes_of("job={a b c}") == 3);
@@ -136,7 +136,7 @@ TEST_CASE("lrs mclock rules: the default is last, others are in the order of the
     CHECK((*loaded)->rule_for((*other)->attributes()).name == "default");
 }
 
-TEST_CASE("lrs mclock rules: what they reserve in all", "[lrs]") {
+TEST_CASE("lrs mclock rules: reservations are summed up over classes", "[lrs]") {
     const auto loaded = MclockRules::load(std::vector<std::string>{
         "a job={x y} reservation=5/s", "b user=z reservation=100/s", "c job=*"});
     REQUIRE(loaded.has_value());

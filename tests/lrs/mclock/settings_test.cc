@@ -68,7 +68,7 @@ TEST_CASE("lrs mclock settings: reservations that do not fit are refused, with t
     CHECK(has_words(said, "a capacity of 1199/s"));
 }
 
-TEST_CASE("lrs mclock settings: who reserves says of what", "[lrs]") {
+TEST_CASE("lrs mclock settings: reservations need a capacity", "[lrs]") {
     const std::string said =
         mclock_problems("    rules:\n      - gold user=ann reservation=500/s\n");
     CAPTURE(said);
@@ -86,7 +86,7 @@ TEST_CASE("lrs mclock settings: a wrong rule is told with its place in the file 
                     "f.yaml:6:9: lrs.mclock.rules[1]: there is a rule \"a\" already"));
 }
 
-TEST_CASE("lrs mclock settings: what is impossible is refused", "[lrs]") {
+TEST_CASE("lrs mclock settings: impossible values are refused", "[lrs]") {
     for (const char* map : {"    capacity: 0/s\n", "    capacity: 5MB/s\n", "    capacity: fast\n",
                             "    cost_unit: 0\n", "    cost_unit: 100\n", "    weight: 1\n",
                             "    rules: a job=a\n"}) {

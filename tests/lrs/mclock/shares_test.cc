@@ -32,7 +32,7 @@ TEST_CASE("lrs mclock shares: large weights and small ones side by side", "[lrs]
     CHECK(within(served["c"], 50'000, 0.001));
 }
 
-TEST_CASE("lrs mclock shares: what moves more bytes costs more", "[lrs]") {
+TEST_CASE("lrs mclock shares: requests with more bytes cost more", "[lrs]") {
     // One and sixteen: 1 MiB is sixteen units of 64 KiB.
     MclockStage stage({"a job=a weight=1", "b job=b weight=1"});
     MclockServer server(stage, 1800);
@@ -43,7 +43,7 @@ TEST_CASE("lrs mclock shares: what moves more bytes costs more", "[lrs]") {
     CHECK(within(served["b"], 1000, 0.02));
 }
 
-TEST_CASE("lrs mclock shares: who comes has his share at once, and no more", "[lrs]") {
+TEST_CASE("lrs mclock shares: a new class gets its share at once, and no more", "[lrs]") {
     MclockStage stage({"jobs job=*"});
     MclockServer server(stage, 1000);
     server.come("a");
@@ -56,7 +56,7 @@ TEST_CASE("lrs mclock shares: who comes has his share at once, and no more", "[l
     CHECK(within(served["c"], 100, 0.02));
 }
 
-TEST_CASE("lrs mclock shares: who comes while the others have just nothing waiting has his share",
+TEST_CASE("lrs mclock shares: a class that arrives between others' requests gets its share",
           "[lrs]") {
     MclockStage stage({"jobs job=*"});
     MclockServer server(stage, 1000);
@@ -120,7 +120,7 @@ TEST_CASE("lrs mclock shares: of requests of all sizes as much is reserved", "[l
     CHECK(within(served["b"], 588, 0.01));
 }
 
-TEST_CASE("lrs mclock shares: what is reserved is part of the share, not added to it", "[lrs]") {
+TEST_CASE("lrs mclock shares: a reservation is part of the share, not added to it", "[lrs]") {
     MclockStage stage({"a job=a reservation=300/s", "b job=b"});
     MclockServer server(stage, 1000);
     server.come("a");
@@ -132,7 +132,7 @@ TEST_CASE("lrs mclock shares: what is reserved is part of the share, not added t
     CHECK(within(static_cast<double>(figures[0].as_reserved), 3000, 0.01));
 }
 
-TEST_CASE("lrs mclock shares: a reservation above the share is owed to nobody", "[lrs]") {
+TEST_CASE("lrs mclock shares: a reservation above the share leaves no debt", "[lrs]") {
     MclockStage stage({"a job=a reservation=900/s", "b job=b"});
     MclockServer server(stage, 1000);
     server.come("a");
@@ -176,7 +176,7 @@ TEST_CASE("lrs mclock shares: a limit holds from the first interval on", "[lrs]"
     }
 }
 
-TEST_CASE("lrs mclock shares: a hard limit holds also where nobody else wants anything", "[lrs]") {
+TEST_CASE("lrs mclock shares: a hard limit holds also without other requests", "[lrs]") {
     MclockStage stage({"a job=a limit=100/s"});
     MclockServer server(stage, 1000);
     server.come("a");
@@ -228,7 +228,7 @@ TEST_CASE("lrs mclock shares: a soft limit takes nothing from a reservation", "[
     CHECK(within(served["a"], 500, 0.01));
 }
 
-TEST_CASE("lrs mclock shares: who was at his limit for long has no more than his share later",
+TEST_CASE("lrs mclock shares: a class that was limited for long gets only its share later",
           "[lrs]") {
     MclockStage stage({"a job=a limit=900/s", "b job=b"}, 2);
     // Another locality has all there is for it, for ten seconds.

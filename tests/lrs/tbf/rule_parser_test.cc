@@ -63,7 +63,7 @@ constexpr auto kReadWithin = kRefusedWithin;
 
 }  // namespace
 
-TEST_CASE("lrs rule: a rule has a name, says for whom it is, and what they may have", "[lrs]") {
+TEST_CASE("lrs rule: a rule has a name, conditions and limits", "[lrs]") {
     const Rule rule = rule_of("small op=read&size<64k rate=20000/s burst=64");
     CHECK(rule.name == "small");
     CHECK(rule.limits.operations == Limit{.per_second = 20'000, .burst = 64});
@@ -189,7 +189,7 @@ TEST_CASE("lrs rule: a range of addresses is of one family", "[lrs]") {
     CHECK(is_for("address=::ffff:10.0.0.0/104", "address=10.0.0.1"));
 }
 
-TEST_CASE("lrs rule: a request without an object is one whose object is empty", "[lrs]") {
+TEST_CASE("lrs rule: a request without an object matches the empty object", "[lrs]") {
     CHECK(is_for("object=\"\"", "op=create"));
     CHECK(is_for("object=\"\"", "object=\"\""));
     CHECK_FALSE(is_for("object=\"\"", "object=00010000000000070000000000000009"));
@@ -230,7 +230,7 @@ TEST_CASE("lrs rule: a link-local address has its interface, if somebody asks fo
     CHECK_FALSE(is_for("address=fe80::1%eth0", "address=fe80::1%eth1"));
 }
 
-TEST_CASE("lrs rule: what no client's address can be is refused", "[lrs]") {
+TEST_CASE("lrs rule: an address that no client can have is refused", "[lrs]") {
     for (const std::string_view address :
          {"host.example", "client-1", "localhost", "*.example", "*.de", "10.0.*.a", "10.0.0.?",
           "10.0.*/8", "10.0.0", "1::2::3", "fe80::1%", "10.0.0.1%eth0", "\"\""}) {
@@ -253,7 +253,7 @@ TEST_CASE("lrs rule: a request's peer is taken apart as transports write it", "[
     CHECK(scheme_of("client-1:3") == "");
 }
 
-TEST_CASE("lrs rule: classes are by what is looked at, or by what is said", "[lrs]") {
+TEST_CASE("lrs rule: classes follow the conditions, or by=", "[lrs]") {
     constexpr std::string_view kRequest = "op=read job=dd.0 user=ann size=4k";
     CHECK(class_of("r op=read&size<64k rate=1/s", kRequest) == "r{op=read}");
     CHECK(class_of("r job=*&user=ann rate=1/s", kRequest) == "r{job=dd.0 user=ann}");
@@ -286,7 +286,7 @@ TEST_CASE("lrs rule: rates are in operations, bytes, both, none and without limi
     CHECK(bursts.limits.bytes->burst == 8);
 }
 
-TEST_CASE("lrs rule: each mistake has its place, and what would be right", "[lrs]") {
+TEST_CASE("lrs rule: each mistake has its position and a remedy", "[lrs]") {
     check_mistake("", 1, "no name");
     check_mistake("\"a\" * rate=1/s", 1, "no name");
     check_mistake("a/b * rate=1/s", 1, "no name");
@@ -360,7 +360,7 @@ TEST_CASE("lrs rule: each mistake has its place, and what would be right", "[lrs
     check_mistake("r job=\xc3\xa9 x", 9, "where an option should");
 }
 
-TEST_CASE("lrs rule: a described request with a mistake says where", "[lrs]") {
+TEST_CASE("lrs rule: a mistake in a described request has its position", "[lrs]") {
     CHECK_FALSE(DescribedRequest::parse("job=a job=b").has_value());
     CHECK_FALSE(DescribedRequest::parse("job=a*").has_value());
     CHECK_FALSE(DescribedRequest::parse("job a").has_value());

@@ -33,7 +33,7 @@ std::string rule_for(const RuleSet& rules, std::string_view request) {
 
 }  // namespace
 
-TEST_CASE("lrs rules: without any there is the default rule, which limits nobody", "[lrs]") {
+TEST_CASE("lrs rules: without rules there is the default rule, without limits", "[lrs]") {
     const RuleEdits book;
     CHECK(names_of(*book.current()) == Names{"default"});
     CHECK(book.current()->rules().back().limits.is_unlimited());
@@ -105,7 +105,7 @@ TEST_CASE("lrs rules: the first rule that is for a request decides", "[lrs]") {
     CHECK(rule_for(*book.current(), "op=read job=dd.0") == "dd");
 }
 
-TEST_CASE("lrs rules: what is refused changes nothing", "[lrs]") {
+TEST_CASE("lrs rules: a refused edit changes nothing", "[lrs]") {
     RuleEdits book;
     REQUIRE(book.add("a job=a rate=1/s", kNow));
     const RuleSetPtr before = book.current();
@@ -159,8 +159,7 @@ TEST_CASE("lrs rules: there is a limit to how many there are", "[lrs]") {
     CHECK_FALSE(book.load_text(std::string(std::size_t{8} << 20, '\n'), kNow).has_value());
 }
 
-TEST_CASE("lrs rules: what stays the same keeps its classes, what gets other limits its tokens",
-          "[lrs]") {
+TEST_CASE("lrs rules: unchanged rules keep their classes, changed limits keep tokens", "[lrs]") {
     RuleEdits book;
     const std::vector<std::string> rules{"a job=a rate=1/s", "b job=b rate=1/s",
                                          "c job=c rate=1/s"};
@@ -190,7 +189,7 @@ TEST_CASE("lrs rules: a file of rules is what a list of them prints", "[lrs]") {
     CHECK(file_of(*other.current()) == text);
 }
 
-TEST_CASE("lrs rules: a file has all its mistakes told at once", "[lrs]") {
+TEST_CASE("lrs rules: all mistakes of a file are reported at once", "[lrs]") {
     RuleEdits book;
     const auto edited = book.load_text(
         "a job=a rate=1/s\n"

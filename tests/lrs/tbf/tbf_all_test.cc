@@ -38,7 +38,7 @@ TEST_CASE("lrs tbf all: the classes of a rule have a rate together, and take tur
     CHECK(served == Numbers{0, 3, 6, 1, 4, 7, 2, 5, 8});
 }
 
-TEST_CASE("lrs tbf all: what each may have and what all may have hold both", "[lrs]") {
+TEST_CASE("lrs tbf all: the limit of each class and of all classes both hold", "[lrs]") {
     TbfStage stage({"a job=* each=2/s all=3/s"});
     push_jobs(stage, {"x", "y"}, 100);
     std::size_t count = 0;
@@ -96,8 +96,7 @@ TEST_CASE("lrs tbf all: localities have the rate together", "[lrs]") {
     CHECK(count <= 102);
 }
 
-TEST_CASE("lrs tbf all: who waits for all is held back, may go away, and obeys other rules",
-          "[lrs]") {
+TEST_CASE("lrs tbf all: a class behind the common limit is throttled and follows edits", "[lrs]") {
     TbfStage stage({"a job=* rate=unlimited all=1/s"});
     push_jobs(stage, {"x"}, 1);
     StageRequest& second = stage.push("job=y", kAllStart);

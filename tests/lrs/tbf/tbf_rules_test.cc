@@ -47,7 +47,7 @@ TEST_CASE("lrs tbf rules: a slower rate leaves no burst of the faster one behind
     CHECK(stage.pop_all(kRulesStart + 101ms).size() == 1);
 }
 
-TEST_CASE("lrs tbf rules: a new rule takes over what it is for", "[lrs]") {
+TEST_CASE("lrs tbf rules: a new rule takes over queued requests that match it", "[lrs]") {
     TbfStage stage({"every * rate=block"});
     stage.push("job=a op=read", kRulesStart);
     stage.push("job=b op=read", kRulesStart);
@@ -83,7 +83,7 @@ TEST_CASE("lrs tbf rules: a rule that is gone leaves nothing waiting", "[lrs]") 
     CHECK(stage.buckets->count() == 0);
 }
 
-TEST_CASE("lrs tbf rules: another rank counts for what waits", "[lrs]") {
+TEST_CASE("lrs tbf rules: a changed rank applies to queued requests", "[lrs]") {
     TbfStage stage({"reads op=read rate=block", "dd job=dd rate=unlimited"});
     stage.push("op=read job=dd", kRulesStart);
     stage.push("op=read job=cp", kRulesStart);

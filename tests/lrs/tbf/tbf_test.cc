@@ -144,7 +144,7 @@ TEST_CASE("lrs tbf: a removed request costs nothing, wherever it stands", "[lrs]
     CHECK(stage.again == kNever);
 }
 
-TEST_CASE("lrs tbf: the one behind a removed head goes as soon as it may", "[lrs]") {
+TEST_CASE("lrs tbf: the request behind a removed one goes as soon as tokens allow", "[lrs]") {
     TbfStage stage({"a job=a rate=1kB/s burst=1000B"});
     stage.push("job=a size=1kB", kStart);
     StageRequest& large = stage.push("job=a size=1kB", kStart);
@@ -168,7 +168,7 @@ TEST_CASE("lrs tbf: many removals leave nothing behind", "[lrs]") {
     CHECK(stage.pop_all(kStart + 1h).size() == 9);
 }
 
-TEST_CASE("lrs tbf: idle classes are forgotten, what they owe is not", "[lrs]") {
+TEST_CASE("lrs tbf: idle classes are forgotten, their debt is not", "[lrs]") {
     TbfStage stage({"a job=* rate=1/s burst=1"}, {.forget_after = 10s});
     for (int i = 0; i < 100; ++i) stage.push("job=j" + std::to_string(i), kStart);
     CHECK(stage.pop_all(kStart).size() == 100);
@@ -198,7 +198,7 @@ TEST_CASE("lrs tbf: classes come and go in bounded memory, and the limits hold",
     CHECK(served.size() <= 17);
 }
 
-TEST_CASE("lrs tbf: the figures tell who is throttled", "[lrs]") {
+TEST_CASE("lrs tbf: figures show throttled classes", "[lrs]") {
     TbfStage stage({"a job=* rate=10/s burst=1"});
     for (int i = 0; i < 11; ++i) stage.push("job=busy size=4k", kStart);
     stage.push("job=idle size=1", kStart);
@@ -221,7 +221,7 @@ TEST_CASE("lrs tbf: the figures tell who is throttled", "[lrs]") {
               .operations_per_second == 0);
 }
 
-TEST_CASE("lrs tbf: what a class was held back never falls, whoever gives up", "[lrs]") {
+TEST_CASE("lrs tbf: throttled time never falls when requests are removed", "[lrs]") {
     TbfStage stage({"a job=* rate=1MB/s burst=1kB"});
     stage.push("job=a size=1k", kStart);
     stage.pop_all(kStart);
@@ -251,14 +251,14 @@ TEST_CASE("lrs tbf: a request is held back while its class has no tokens", "[lrs
     CHECK_FALSE(stage.policy().is_held_back(second, kStart + 100ms));
 }
 
-TEST_CASE("lrs tbf: who waits blocked is throttled all the time", "[lrs]") {
+TEST_CASE("lrs tbf: a blocked class is throttled all the time", "[lrs]") {
     TbfStage stage({"a job=a rate=block"});
     stage.push("job=a", kStart);
     stage.pop_all(kStart + 3s);
     CHECK(figures_of(class_figures(stage.policy(), kStart + 3s), "a{job=a}").throttled == 3s);
 }
 
-TEST_CASE("lrs tbf: the scheduler drains what is throttled, and forgets no removal", "[lrs]") {
+TEST_CASE("lrs tbf: a drain delivers throttled requests, without the removed ones", "[lrs]") {
     for (std::uint64_t seed = 1; seed <= 10; ++seed) {
         fopd::testing::Replay replay(seed);
         core::VirtualWorld world(seed);
@@ -585,7 +585,7 @@ private:
 
 }  // namespace
 
-TEST_CASE("lrs tbf: it does what a plain one does, whatever comes", "[lrs]") {
+TEST_CASE("lrs tbf: it delivers what a plain model delivers", "[lrs]") {
     for (std::uint64_t seed = 1; seed <= 60; ++seed) {
         fopd::testing::Replay replay(seed);
         CAPTURE(seed);
