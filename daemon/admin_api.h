@@ -85,7 +85,7 @@ private:
     Task<AdminReply> lrs_rule_load(AdminRequest request);
     AdminReply edit_rules(const AdminRequest& request, lrs::RuleEdit::Verb verb,
                           std::string_view text);
-    AdminReply lrs_changed(const Node::LrsResult& result) const;
+    AdminReply lrs_changed(const LrsChanges::Outcome& result) const;
 
     Task<AdminReply> store_backup(AdminRequest request);
     Task<AdminReply> store_backup_part(AdminRequest request);

@@ -126,12 +126,12 @@ Task<AdminReply> AdminApi::lrs_show(AdminRequest) {
 // -- changes --
 
 // The reply to a change: the keys changed, and those that differ from the file.
-AdminReply AdminApi::lrs_changed(const Node::LrsResult& result) const {
+AdminReply AdminApi::lrs_changed(const LrsChanges::Outcome& result) const {
     if (!result) return not_changed(result.error());
     const auto& settings = parts_.configuration.current()->get<lrs::LrsSettings>();
     JsonWriter json;
     json.begin_object().field("policy", settings.policy->name);
-    const auto rules = parts_.node.rules();
+    const auto rules = parts_.node.lrs().rules();
     write_policy_of_rules(json, settings);
     json.field("version", rules->version()).field("rules", std::uint64_t{rules->count()});
     json.list("changed", *result);
@@ -157,7 +157,7 @@ Task<AdminReply> AdminApi::lrs_set(AdminRequest request) {
     const std::string policy = has_policy ? named->second : std::string(settings.policy->name);
     std::optional<std::string_view> rules;
     if (request.query.contains(kRulesKey)) rules = request.body;
-    co_return lrs_changed(parts_.node.set_policy(policy, values, rules));
+    co_return lrs_changed(parts_.node.lrs().set_policy(policy, values, rules));
 }
 
 AdminReply AdminApi::edit_rules(const AdminRequest& request, lrs::RuleEdit::Verb verb,
@@ -166,14 +166,14 @@ AdminReply AdminApi::edit_rules(const AdminRequest& request, lrs::RuleEdit::Verb
     if (request.query.contains(kVersionKey)) {
         edit.only_at = number_in(request, kVersionKey);
         if (!edit.only_at) return failure(kBadRequest, "if_version is a number");
-        const std::uint64_t version = parts_.node.rules()->version();
+        const std::uint64_t version = parts_.node.lrs().rules()->version();
         if (*edit.only_at != version) {
             return failure(kConflict, "not changed: the rules have version " +
                                           std::to_string(version) + " meanwhile, not " +
                                           std::to_string(*edit.only_at) + "; look at them again");
         }
     }
-    return lrs_changed(parts_.node.edit_rules(edit));
+    return lrs_changed(parts_.node.lrs().edit_rules(edit));
 }
 
 Task<AdminReply> AdminApi::lrs_rule_add(AdminRequest request) {
@@ -195,7 +195,7 @@ Task<AdminReply> AdminApi::lrs_rule_load(AdminRequest request) {
 // NOLINTNEXTLINE(readability-make-member-function-const)
 Task<AdminReply> AdminApi::lrs_rules(AdminRequest) {
     const auto& settings = parts_.configuration.current()->get<lrs::LrsSettings>();
-    const auto rules = parts_.node.rules();
+    const auto rules = parts_.node.lrs().rules();
     JsonWriter json;
     json.begin_object().field("policy", settings.policy->name);
     write_policy_of_rules(json, settings);
@@ -219,12 +219,12 @@ Task<AdminReply> AdminApi::lrs_which(AdminRequest request) {
     const auto wrong = reqh::complete(attributes, layout == nullptr ? empty : *layout);
     if (wrong) co_return failure(kBadRequest, "there is no such request: " + *wrong);
     const auto& settings = parts_.configuration.current()->get<lrs::LrsSettings>();
-    const std::string of_class = parts_.node.class_of(attributes);
+    const std::string of_class = parts_.node.lrs().class_of(attributes);
     JsonWriter json;
     json.begin_object().field("policy", settings.policy->name);
     json.field("class", std::string_view(of_class));
     write_policy_of_rules(json, settings);
-    write_rule_for(json, *parts_.node.rules(), attributes);
+    write_rule_for(json, *parts_.node.lrs().rules(), attributes);
     json.end_object();
     co_return json_reply(kOk, json.text());
 }

@@ -51,6 +51,12 @@ Node::Node(NodeWorld world, NodeOptions options)
       options_(options),
       created_at_(world_.control.now()),
       policies_(world_.entropy.number(), milliseconds_of(world_.clock.wall())),
+      lrs_({.control = world_.control,
+            .events = world_.events,
+            .configuration = world_.configuration,
+            .policies = policies_,
+            .check_ready = [this] { return check_ready(); },
+            .apply = [this] { apply_live_settings(); }}),
       class_ledger_(world_.events),
       disks_({.control = world_.control,
               .bay = world_.bay,
@@ -285,7 +291,7 @@ LiveSettings Node::live_settings() {
     const auto& policy = settings.get<lrs::LrsSettings>();
     lrs::PolicyShare share = policy.share(policies_, world_.control.now());
     std::vector<std::string> rules;
-    if (policy.decides().rule_book != nullptr) rules = this->rules()->names();
+    if (policy.decides().rule_book != nullptr) rules = lrs_.rules()->names();
     class_ledger_.set_rules(rules);
     return {.limits = {.max_foms = policy.max_foms,
                        .io_wait_goal = policy.io_wait_goal,

@@ -27,6 +27,7 @@
 #include "daemon/locality.h"
 #include "daemon/locality_questions.h"
 #include "daemon/locality_watch.h"
+#include "daemon/lrs_changes.h"
 #include "daemon/node_disks.h"
 #include "daemon/service_manager.h"
 #include "daemon/start_problem.h"
@@ -136,16 +137,6 @@ public:
     // Whether the configuration file, as it is now, has the device.
     bool is_configured(const std::string& device) const;
 
-    // Changes settings of the request scheduler until the next reload or restart. Returns the keys
-    // that have changed. Refused as busy unless the node is ready.
-    using LrsResult = std::expected<std::vector<std::string>, Configuration::Refused>;
-    LrsResult set_policy(std::string_view policy, std::span<const lrs::NamedValue> values,
-                         std::optional<std::string_view> rules = std::nullopt);
-    // The rules of the policy in use, or of tbf if the policy in use has no rules.
-    lrs::OrderedRulesPtr rules();
-    LrsResult edit_rules(const lrs::RuleEdit& edit);
-    // The name of the class to which such a request would belong.
-    std::string class_of(const lrs::RequestAttributes& request);
     // The node's pools and slots at present; null before start() has created them.
     const objects::StoreLayoutPtr& layout() const { return layout_; }
 
@@ -180,6 +171,8 @@ public:
     // While the node is serving().
     LocalityQuestions& questions() { return questions_; }
     DiskChecks& checks() { return checks_; }
+    // At any time.
+    LrsChanges& lrs() { return lrs_; }
     // Writes a backup of what the node keeps beside its disks. The backup lacks changes that are in
     // a disk's log and not in its index yet. Only one backup runs at a time, and no disk is added
     // or removed meanwhile.
@@ -232,8 +225,6 @@ private:
     // A warning about who may connect; empty if there is none.
     std::string_view access_warning() const;
     void warn_of_access();
-    const lrs::LrsSettings& lrs_settings() const;
-    std::vector<std::string> use_lrs(lrs::LrsSettings settings);
     // Sends every locality the same order and waits for the answers until `deadline`. The order of
     // a locality that has not answered by then stays with it.
     Task<Left> order_all(Task<std::uint64_t> (*what)(Locality*, Instant), Instant argument,
@@ -249,6 +240,7 @@ private:
     std::vector<std::unique_ptr<Order>> orders_;
     std::vector<std::unique_ptr<Update>> updates_;
     lrs::PolicyNode policies_;
+    LrsChanges lrs_;
     ClassLedger class_ledger_;
     NodeDisks disks_;
     std::unique_ptr<objects::NameParts> names_;  // Null without disks.

@@ -182,7 +182,7 @@ public:
 
     void run_for(Duration span) { world_.run_for(span); }
     void edit(lrs::RuleEdit::Verb verb, std::string_view text) {
-        const auto edited = node_.node().edit_rules({.verb = verb, .text = text});
+        const auto edited = node_.node().lrs().edit_rules({.verb = verb, .text = text});
         INFO((edited ? "" : edited.error().problems.at(0)));
         REQUIRE(edited.has_value());
     }
