@@ -625,7 +625,8 @@ TEST_CASE("admin server: a metrics address in use, or of another host, is named"
 }
 
 TEST_CASE("admin server: IPv6 addresses stand in brackets", "[daemon][admin]") {
-    if (!fs::exists("/proc/net/if_inet6") || fs::is_empty("/proc/net/if_inet6")) {
+    // The size of a file in /proc says nothing.
+    if (std::ifstream("/proc/net/if_inet6").peek() == std::ifstream::traits_type::eof()) {
         WARN("skipped: no IPv6 here");
         return;
     }
