@@ -1,6 +1,7 @@
 // What a peer that speaks no TCP transport, or speaks it wrongly, can do to others.
 #include <array>
 #include <cerrno>
+#include <fstream>
 #include <optional>
 #include <string>
 #include <vector>
@@ -64,6 +65,21 @@ private:
 };
 
 }  // namespace
+
+TEST_CASE("fabric tcp: an address may be of IPv6", "[fabric]") {
+    if (std::ifstream("/proc/net/if_inet6").peek() == std::ifstream::traits_type::eof()) {
+        WARN("skipped: no IPv6 here");
+        return;
+    }
+    Kind kind = tcp_kind();
+    kind.listen_at = "tcp://[::1]:0";
+    Stage stage(kind);
+
+    const Pair pair = stage.connect();
+
+    round_trip(stage, pair);
+    REQUIRE(pair.client.connection->peer() == "[::1]:" + std::to_string(stage.address().port));
+}
 
 TEST_CASE("fabric tcp: a connection request may arrive byte by byte", "[fabric]") {
     Stage stage(tcp_kind());

@@ -74,7 +74,8 @@ inline constexpr std::array kAllKinds{
     Kind{"mem, real time", World::kReal, "mem://server:0", "mem://server:1", &make_mem},
     Kind{"ofi, tcp", World::kReal, "tcp://127.0.0.1:0", "tcp://127.0.0.1:1", &make_ofi_tcp},
     Kind{"tcp, poll", World::kReal, "tcp://127.0.0.1:0", "tcp://127.0.0.1:1", &make_tcp, false},
-    Kind{"tcp, io_uring", World::kRealUring, "tcp://[::1]:0", "tcp://[::1]:1", &make_tcp, false},
+    Kind{"tcp, io_uring", World::kRealUring, "tcp://127.0.0.1:0", "tcp://127.0.0.1:1", &make_tcp,
+         false},
 };
 
 inline std::ostream& operator<<(std::ostream& out, const Kind& kind) {
