@@ -152,18 +152,30 @@ bool TcpAcceptor::accept_some() {
             }
             continue;  // A peer that has gone again.
         }
-        if (newcomer_count_ == kNewcomersMax) newcomers_.front().leave.cancel();
+        if (newcomer_count_ == kNewcomersMax) {
+            // Its place is free at once; its coroutine ends in this turn.
+            Newcomer& oldest = newcomers_.front();
+            leave_place(oldest);
+            oldest.leave.cancel();
+        }
         send_at_once(fd.get());
-        reactor_.spawn(gate_, greet(std::make_unique<Newcomer>(std::move(fd), peer)));
+        auto newcomer = std::make_unique<Newcomer>(std::move(fd), peer);
+        newcomers_.push_back(*newcomer);
+        ++newcomer_count_;
+        reactor_.spawn(gate_, greet(std::move(newcomer)));
     }
     return true;
+}
+
+void TcpAcceptor::leave_place(Newcomer& newcomer) {
+    if (!newcomer.linked()) return;
+    newcomer.unlink();
+    --newcomer_count_;
 }
 
 Task<void> TcpAcceptor::greet(std::unique_ptr<Newcomer> newcomer) {
     const core::WaitOptions wait{.deadline = after(reactor_.now(), options_.silence_max),
                                  .cancel = &newcomer->leave};
-    newcomers_.push_back(*newcomer);
-    ++newcomer_count_;
     Progress progress = receive(*newcomer);
     bool is_late = false;
     while (progress == Progress::kWaits) {
@@ -171,8 +183,7 @@ Task<void> TcpAcceptor::greet(std::unique_ptr<Newcomer> newcomer) {
         is_late = !ready;
         progress = is_late ? Progress::kFailed : receive(*newcomer);
     }
-    newcomer->unlink();
-    --newcomer_count_;
+    leave_place(*newcomer);
     if (progress == Progress::kDone && !stopping_.cancelled()) hand_over(*newcomer);
     if (is_late && !stopping_.cancelled()) requests_.on_silent(1);
 }

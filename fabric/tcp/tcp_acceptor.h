@@ -76,6 +76,8 @@ private:
     Task<void> accept_all();
     // Accepts what waits in the kernel; false if the kernel could not, and a pause is due.
     bool accept_some();
+    // The newcomer does not count any more. Idempotent.
+    void leave_place(Newcomer& newcomer);
     Task<void> greet(std::unique_ptr<Newcomer> newcomer);
     Progress receive(Newcomer& newcomer);
     void hand_over(Newcomer& newcomer);
