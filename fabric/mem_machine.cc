@@ -176,27 +176,14 @@ bool MemMachine::is_registered(const LocalMemory& memory) const {
     return false;
 }
 
-// A remote address is an offset into the memory, so that it is the same in every run.
 Result<RemoteMemory> MemMachine::open_memory(std::span<std::byte> memory, Access access) {
     const std::uint64_t key = keys_.next();
-    ENSURE(opened_.try_emplace(key, Opened{.bytes = memory, .access = access}).second);
+    ENSURE(opened_.open(key, memory, access));
     return RemoteMemory{.address = 0, .key = key};
 }
 
 void MemMachine::close_memory(const RemoteMemory& memory) {
-    ENSURE(opened_.erase(memory.key) == 1);
-}
-
-const MemMachine::Opened* MemMachine::find_opened(const MemPacket& request,
-                                                  std::uint64_t bytes) const {
-    const auto found = opened_.find(request.remote.key);
-    if (found == opened_.end()) return nullptr;
-    const Opened& opened = found->second;
-    const Access wanted = request.kind == Kind::kRead ? Access::kRead : Access::kWrite;
-    if (opened.access != wanted) return nullptr;
-    if (request.remote.address > opened.bytes.size()) return nullptr;
-    if (bytes > opened.bytes.size() - request.remote.address) return nullptr;
-    return &opened;
+    opened_.close(memory.key);
 }
 
 // -- the machine: making connections --
@@ -405,20 +392,20 @@ void MemMachine::take_message(MemConnection& connection, const MemPacket& packet
 }
 
 void MemMachine::serve_transfer(MemConnection& connection, std::unique_ptr<MemPacket> request) {
-    const Opened* const opened = find_opened(*request, request->size);
-    if (opened == nullptr) {
+    const Access wanted = request->kind == Kind::kRead ? Access::kRead : Access::kWrite;
+    const auto place = opened_.find(request->remote, request->size, wanted);
+    if (!place) {
         connection.tell_peer(Kind::kReset);
         lose(connection, kNotOpened);
         return;
     }
-    const auto place = opened->bytes.subspan(request->remote.address, request->size);
     if (request->kind == Kind::kWrite) {
-        core::copy_bytes(request->bytes, place);
+        core::copy_bytes(request->bytes, *place);
         connection.tell_peer(Kind::kWriteDone);
         return;
     }
     auto answer = connection.packet(Kind::kReadDone);
-    answer->set_bytes(place);
+    answer->set_bytes(*place);
     connection.peer_.station->push(std::move(answer));
 }
 

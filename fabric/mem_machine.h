@@ -9,6 +9,7 @@
 #include "core/poller.h"
 #include "fabric/mem_arrivals.h"
 #include "fabric/mem_network.h"
+#include "fabric/opened_memory.h"
 #include "fabric/transport.h"
 
 namespace fopd::fabric {
@@ -96,10 +97,6 @@ public:
 
 private:
     friend MemConnection;
-    struct Opened {
-        std::span<std::byte> bytes;
-        Access access;
-    };
     class WakeUp final : public core::Timer {
     public:
         WakeUp() : Timer([](core::Timer&) {}) {}
@@ -124,8 +121,6 @@ private:
     std::unique_ptr<MemPacket> request(const Address& target, std::unique_ptr<MemPacket> packet);
     // A connection that has not ended; null if there is none.
     MemConnection* find(std::uint64_t id) const;
-    // The opened memory that a request of the peer may access; null if there is none.
-    const Opened* find_opened(const MemPacket& request, std::uint64_t bytes) const;
     bool is_registered(const LocalMemory& memory) const;
     // Makes another turn.
     void wake_up();
@@ -143,7 +138,7 @@ private:
     core::IntrusiveList<MemConnection> ready_;             // With operations to complete.
     std::uint32_t in_flight_ = 0;
     std::deque<std::span<std::byte>> registered_;  // A registration is the address of its element.
-    std::map<std::uint64_t, Opened> opened_;       // By key.
+    OpenedMemory opened_;
 };
 
 }  // namespace fopd::fabric

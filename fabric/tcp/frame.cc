@@ -3,8 +3,6 @@
 #include <bit>
 #include <cstring>
 
-#include "fabric/transport.h"
-
 namespace fopd::fabric {
 
 namespace {

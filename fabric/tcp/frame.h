@@ -6,6 +6,7 @@
 #include <span>
 
 #include "core/result.h"
+#include "fabric/transport.h"
 
 namespace fopd::fabric {
 
@@ -26,10 +27,11 @@ struct Frame {
     std::uint32_t length = 0;
     // A number that the asking side chose and the answer repeats; for kRead and kReadData.
     std::uint32_t tag = 0;
-    // Opened memory, for kRead and kWrite: see RemoteMemory.
+    // Opened memory, for kRead and kWrite.
     std::uint64_t key = 0;
     std::uint64_t address = 0;
 
+    RemoteMemory memory() const { return {.address = address, .key = key}; }
     std::uint32_t body_bytes() const { return kind == FrameKind::kRead ? 0 : length; }
     friend bool operator==(const Frame&, const Frame&) = default;
 };

@@ -291,7 +291,7 @@ Result<FrameUser::Place> TcpConnection::on_frame(const Frame& frame) {
 }
 
 Result<FrameUser::Place> TcpConnection::answer_read(const Frame& frame) {
-    const auto memory = machine_->find_opened(frame, Access::kRead);
+    const auto memory = machine_->opened_.find(frame.memory(), frame.length, Access::kRead);
     if (!memory) return std::unexpected(kNotOpened);
     if (reads_to_answer_ == kReadsToAnswerMax) return std::unexpected(kTooMany);
     ++reads_to_answer_;
@@ -309,7 +309,7 @@ Result<FrameUser::Place> TcpConnection::take_read_data(const Frame& frame) {
 }
 
 Result<FrameUser::Place> TcpConnection::take_write(const Frame& frame) {
-    const auto memory = machine_->find_opened(frame, Access::kWrite);
+    const auto memory = machine_->opened_.find(frame.memory(), frame.length, Access::kWrite);
     if (!memory) return std::unexpected(kNotOpened);
     filling_ = frame.key;
     return Place{.kind = Place::Kind::kMemory, .memory = *memory};

@@ -53,27 +53,15 @@ Result<void*> TcpMachine::register_memory(std::span<std::byte>) {
 
 Result<RemoteMemory> TcpMachine::open_memory(std::span<std::byte> memory, Access access) {
     RemoteMemory opened{.address = 0, .key = tcp_.random_key()};
-    while (!opened_.try_emplace(opened.key, Opened{.bytes = memory, .access = access}).second) {
-        opened.key = tcp_.random_key();
-    }
+    while (!opened_.open(opened.key, memory, access)) opened.key = tcp_.random_key();
     return opened;
 }
 
 void TcpMachine::close_memory(const RemoteMemory& memory) {
-    ENSURE(opened_.erase(memory.key) == 1);
+    opened_.close(memory.key);
     connections_.for_each([&memory](InMachine& each) {
         static_cast<TcpConnection&>(each).on_memory_closed(memory.key);
     });
-}
-
-std::optional<std::span<std::byte>> TcpMachine::find_opened(const Frame& frame,
-                                                            Access access) const {
-    const auto found = opened_.find(frame.key);
-    if (found == opened_.end() || found->second.access != access) return std::nullopt;
-    const std::span<std::byte> bytes = found->second.bytes;
-    if (frame.address > bytes.size()) return std::nullopt;
-    if (frame.length > bytes.size() - frame.address) return std::nullopt;
-    return bytes.subspan(frame.address, frame.length);
 }
 
 // -- connections --

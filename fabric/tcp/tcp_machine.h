@@ -1,12 +1,12 @@
 #pragma once
 
-#include <map>
 #include <memory>
 #include <vector>
 
 #include "core/events.h"
 #include "core/poller.h"
 #include "core/wait_queue.h"
+#include "fabric/opened_memory.h"
 #include "fabric/tcp/tcp_connection.h"
 #include "fabric/tcp/tcp_transport.h"
 #include "fabric/transport.h"
@@ -32,11 +32,6 @@ public:
 
 private:
     friend TcpConnection;
-    struct Opened {
-        std::span<std::byte> bytes;
-        Access access;
-    };
-
     bool poll() override;
     void flush() override;
     Duration sleep_max() override;
@@ -46,8 +41,6 @@ private:
     bool still_has(const TcpConnection* at_work) const { return at_work_ == at_work; }
     // Gives a message to the user, at an address that is aligned as messages are.
     void deliver(std::span<const std::byte> message);
-    // The part of opened memory that the frame names; empty if it may not access it.
-    std::optional<std::span<std::byte>> find_opened(const Frame& frame, Access access) const;
 
     core::Reactor& reactor_;
     MessageUser& messages_;
@@ -55,7 +48,7 @@ private:
     const TcpOptions tcp_;
     std::vector<std::byte> arrivals_;  // What was received last, of any connection.
     std::vector<std::byte> aligned_;   // Room for one message.
-    std::map<std::uint64_t, Opened> opened_;
+    OpenedMemory opened_;
     core::IntrusiveList<HasWork> with_work_;
     core::IntrusiveList<HasFrames> with_frames_;
     // The connection whose work() runs; null if it was destroyed meanwhile.

@@ -1,0 +1,23 @@
+#include "fabric/opened_memory.h"
+
+namespace fopd::fabric {
+
+bool OpenedMemory::open(std::uint64_t key, std::span<std::byte> memory, Access access) {
+    return regions_.try_emplace(key, Region{.bytes = memory, .access = access}).second;
+}
+
+void OpenedMemory::close(std::uint64_t key) {
+    ENSURE(regions_.erase(key) == 1);
+}
+
+std::optional<std::span<std::byte>> OpenedMemory::find(const RemoteMemory& at, std::uint64_t count,
+                                                       Access access) const {
+    const auto found = regions_.find(at.key);
+    if (found == regions_.end() || found->second.access != access) return std::nullopt;
+    const std::span<std::byte> bytes = found->second.bytes;
+    if (at.address > bytes.size()) return std::nullopt;
+    if (count > bytes.size() - at.address) return std::nullopt;
+    return bytes.subspan(at.address, count);
+}
+
+}  // namespace fopd::fabric

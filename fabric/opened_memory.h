@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+
+#include "fabric/transport.h"
+
+namespace fopd::fabric {
+
+// The memory that a machine has opened to its peers, by key. A remote address is an offset into it.
+class OpenedMemory {
+public:
+    // False if the key is in use.
+    bool open(std::uint64_t key, std::span<std::byte> memory, Access access);
+    // REQUIRES: the key is in use.
+    void close(std::uint64_t key);
+    // The `count` bytes at a place that a peer names; nothing if they are not opened for this use.
+    std::optional<std::span<std::byte>> find(const RemoteMemory& at, std::uint64_t count,
+                                             Access access) const;
+
+private:
+    struct Region {
+        std::span<std::byte> bytes;
+        Access access;
+    };
+    std::map<std::uint64_t, Region> regions_;
+};
+
+}  // namespace fopd::fabric
