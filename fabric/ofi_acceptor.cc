@@ -50,8 +50,9 @@ std::span<const std::byte> OfiRequest::hello() const {
 std::string OfiRequest::peer() const {
     ENSURE(arrival_ != nullptr);
     const fi_info& info = *arrival_->info;
-    return arrival_->acceptor.provider().text_of(static_cast<const sockaddr*>(info.dest_addr),
-                                                 info.dest_addrlen);
+    return format_address(address_of(arrival_->acceptor.provider().options.scheme,
+                                     static_cast<const sockaddr*>(info.dest_addr),
+                                     info.dest_addrlen));
 }
 
 void OfiRequest::refuse(std::string_view words) {
@@ -75,7 +76,7 @@ OfiAcceptor::~OfiAcceptor() {
 }
 
 Result<void> OfiAcceptor::open(const Address& address) {
-    const auto bound = provider_.socket_address(address);
+    const auto bound = socket_address(address, provider_.options.scheme);
     if (!bound) return std::unexpected(bound.error());
     const OwnedInfo info = provider_.info_from(*bound);
     if (!info) return std::unexpected(Error{.code = Errc::kNoSpace, .context = "listen"});
@@ -108,7 +109,7 @@ Result<void> OfiAcceptor::open(const Address& address) {
         return std::unexpected(provider_error(failed, "fi_getname"));
     }
     address_ = address;
-    address_.port = provider_.address_of(real.get(), real_bytes).port;
+    address_.port = address_of(address.scheme, real.get(), real_bytes).port;
 
     std::size_t option_bytes = sizeof words_bytes_max_;
     if (fi_getopt(&endpoint->fid, FI_OPT_ENDPOINT, FI_OPT_CM_DATA_SIZE, &words_bytes_max_,

@@ -212,7 +212,7 @@ std::unique_ptr<Connection> OfiMachine::connect(const Address& peer,
                                                 ConnectionUser& user) {
     ENSURE(hello.size() <= kHelloBytesMax);
     auto connection = std::make_unique<OfiConnection>(*this, user, format_address(peer));
-    const auto target = provider_.socket_address(peer);
+    const auto target = socket_address(peer, provider_.options.scheme);
     if (!target) {
         connection->end(target.error());
         return connection;

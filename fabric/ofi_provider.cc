@@ -1,12 +1,10 @@
 #include "fabric/ofi_provider.h"
 
-#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
 
-#include <netdb.h>
 #include <rdma/fi_errno.h>
 
 namespace fopd::fabric {
@@ -84,41 +82,6 @@ Result<void> Provider::open() {
     frees_reads_twice =
         options.scheme == "tcp" && FI_VERSION_LT(ofi().version(), FI_VERSION(1, 18));
     return {};
-}
-
-Result<SocketAddress> Provider::socket_address(const Address& address) const {
-    if (address.scheme != options.scheme) {
-        return std::unexpected(
-            Error{.code = Errc::kInvalid, .context = "address of another transport"});
-    }
-    addrinfo wanted{};
-    wanted.ai_socktype = SOCK_STREAM;
-    wanted.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
-    addrinfo* found = nullptr;
-    const std::string port = std::to_string(address.port);
-    if (::getaddrinfo(address.host.c_str(), port.c_str(), &wanted, &found) != 0) {
-        return std::unexpected(Error{.code = Errc::kInvalid,
-                                     .context = "host is no numeric address, resolve it first"});
-    }
-    SocketAddress result;
-    result.size = found->ai_addrlen;
-    std::memcpy(&result.storage, found->ai_addr, found->ai_addrlen);
-    ::freeaddrinfo(found);
-    return result;
-}
-
-Address Provider::address_of(const sockaddr* address, std::size_t size_bytes) const {
-    std::array<char, NI_MAXHOST> host{};
-    std::array<char, NI_MAXSERV> port{};
-    if (address == nullptr ||
-        ::getnameinfo(address, static_cast<socklen_t>(size_bytes), host.data(), host.size(),
-                      port.data(), port.size(), NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
-        return Address{.scheme = options.scheme, .host = "unknown", .port = 0, .locality = {}};
-    }
-    return Address{.scheme = options.scheme,
-                   .host = host.data(),
-                   .port = static_cast<std::uint16_t>(std::atoi(port.data())),
-                   .locality = {}};
 }
 
 OwnedInfo Provider::info_from(const SocketAddress& source) const {

@@ -19,6 +19,7 @@
 #include "fabric/address.h"
 #include "fabric/ofi_library.h"
 #include "fabric/ofi_transport.h"
+#include "fabric/socket_address.h"
 
 namespace fopd::fabric {
 
@@ -37,14 +38,6 @@ struct FreeInfo {
     void operator()(fi_info* info) const { ofi().freeinfo(info); }
 };
 using OwnedInfo = std::unique_ptr<fi_info, FreeInfo>;
-
-struct SocketAddress {
-    sockaddr_storage storage{};
-    socklen_t size = sizeof(sockaddr_storage);
-
-    sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage); }
-    const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
-};
 
 // An event of a connection, with the data that the peer sent with it.
 struct ConnectionEvent {
@@ -76,12 +69,6 @@ struct Provider {
     Result<void> open();
     bool registers_local_memory() const { return (info->domain_attr->mr_mode & FI_MR_LOCAL) != 0; }
 
-    // kInvalid: the scheme is another one, or the host is not numeric.
-    Result<SocketAddress> socket_address(const Address& address) const;
-    Address address_of(const sockaddr* address, std::size_t size_bytes) const;
-    std::string text_of(const sockaddr* address, std::size_t size_bytes) const {
-        return format_address(address_of(address, size_bytes));
-    }
     // The parameters of an endpoint that listens at `source` or connects to `target`; null if there
     // is no memory.
     OwnedInfo info_from(const SocketAddress& source) const;

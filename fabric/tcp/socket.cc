@@ -1,11 +1,10 @@
 #include "fabric/tcp/socket.h"
 
-#include <array>
-#include <cstdlib>
 #include <cstring>
 #include <utility>
 
-#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <unistd.h>
 
@@ -18,42 +17,16 @@ constexpr int kClosedPerTurn = 64;
 
 }  // namespace
 
-Result<SocketName> socket_name(const Address& address) {
-    if (address.scheme != "tcp") {
-        return std::unexpected(
-            Error{.code = Errc::kInvalid, .context = "address of another transport"});
-    }
-    addrinfo wanted{};
-    wanted.ai_socktype = SOCK_STREAM;
-    wanted.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
-    addrinfo* found = nullptr;
-    const std::string port = std::to_string(address.port);
-    if (::getaddrinfo(address.host.c_str(), port.c_str(), &wanted, &found) != 0) {
-        return std::unexpected(Error{.code = Errc::kInvalid,
-                                     .context = "host is no numeric address, resolve it first"});
-    }
-    SocketName name;
-    name.size = found->ai_addrlen;
-    std::memcpy(&name.storage, found->ai_addr, found->ai_addrlen);
-    ::freeaddrinfo(found);
-    return name;
+std::string text_of(const SocketAddress& address) {
+    return format_address(address_of(kTcpScheme, address.get(), address.size))
+        .substr(std::strlen("tcp://"));
 }
 
-Address address_of(const SocketName& name) {
-    std::array<char, NI_MAXHOST> host{};
-    std::array<char, NI_MAXSERV> port{};
-    if (::getnameinfo(name.get(), name.size, host.data(), host.size(), port.data(), port.size(),
-                      NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
-        return Address{.scheme = "tcp", .host = "unknown", .port = 0, .locality = {}};
-    }
-    return Address{.scheme = "tcp",
-                   .host = host.data(),
-                   .port = static_cast<std::uint16_t>(std::atoi(port.data())),
-                   .locality = {}};
-}
-
-std::string text_of(const SocketName& name) {
-    return format_address(address_of(name)).substr(std::strlen("tcp://"));
+void send_at_once(int socket) {
+    const int on = 1;
+    // Fails only for a socket that is closed, which the next call finds out.
+    [[maybe_unused]] const int done =
+        ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
 OwnedFd::~OwnedFd() {

@@ -2,28 +2,18 @@
 
 #include <string>
 
-#include <sys/socket.h>
-
 #include "core/intrusive_list.h"
 #include "core/reactor.h"
 #include "core/result.h"
-#include "fabric/address.h"
+#include "fabric/socket_address.h"
 
 namespace fopd::fabric {
 
-struct SocketName {
-    sockaddr_storage storage{};
-    socklen_t size = sizeof(sockaddr_storage);
-
-    sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage); }
-    const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
-};
-
-// kInvalid unless the scheme is tcp and the host a numeric address; resolving a name would block.
-Result<SocketName> socket_name(const Address& address);
-Address address_of(const SocketName& name);
+inline constexpr const char* kTcpScheme = "tcp";
 // For logs: "10.0.0.5:31470".
-std::string text_of(const SocketName& name);
+std::string text_of(const SocketAddress& address);
+// Lets the kernel send what is written without waiting for more.
+void send_at_once(int socket);
 
 // A file descriptor that is closed with its owner.
 class OwnedFd {

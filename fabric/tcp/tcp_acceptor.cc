@@ -4,8 +4,6 @@
 #include <cerrno>
 #include <utility>
 
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 
 #include "core/copy_bytes.h"
@@ -24,16 +22,9 @@ constexpr Duration kShortagePause = 20ms;
 
 }  // namespace
 
-void send_at_once(int socket) {
-    const int on = 1;
-    // Fails only for a socket that is closed, which the next call finds out.
-    [[maybe_unused]] const int done =
-        ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-}
-
 // -- requests --
 
-TcpRequest::TcpRequest(TcpAcceptor& acceptor, OwnedFd fd, const SocketName& peer,
+TcpRequest::TcpRequest(TcpAcceptor& acceptor, OwnedFd fd, const SocketAddress& peer,
                        std::span<const std::byte> hello)
     : fd_(std::move(fd)), peer_(peer), hello_bytes_(hello.size()), end_(new End(acceptor)) {
     core::copy_bytes(hello, hello_);
@@ -87,7 +78,7 @@ TcpAcceptor::~TcpAcceptor() {
 }
 
 Result<void> TcpAcceptor::open(const Address& address) {
-    const auto name = socket_name(address);
+    const auto name = socket_address(address, kTcpScheme);
     if (!name) return std::unexpected(name.error());
     fd_ = OwnedFd(::socket(name->storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (fd_.get() < 0) return std::unexpected(os_error(errno, "socket"));
@@ -98,12 +89,12 @@ Result<void> TcpAcceptor::open(const Address& address) {
         return std::unexpected(os_error(errno, "bind"));
     }
     if (::listen(fd_.get(), kBacklog) != 0) return std::unexpected(os_error(errno, "listen"));
-    SocketName real;
+    SocketAddress real;
     if (::getsockname(fd_.get(), real.get(), &real.size) != 0) {
         return std::unexpected(os_error(errno, "listen"));
     }
     address_ = address;
-    address_.port = address_of(real).port;
+    address_.port = address_of(kTcpScheme, real.get(), real.size).port;
     reactor_.spawn(gate_, accept_all());
     return {};
 }
@@ -138,7 +129,7 @@ Task<void> TcpAcceptor::accept_all() {
 
 bool TcpAcceptor::accept_some() {
     for (int i = 0; i < kAcceptsPerTurn; ++i) {
-        SocketName peer;
+        SocketAddress peer;
         OwnedFd fd(::accept4(fd_.get(), peer.get(), &peer.size, SOCK_NONBLOCK | SOCK_CLOEXEC));
         if (fd.get() < 0) {
             if (errno == EAGAIN) return true;

@@ -16,14 +16,11 @@ namespace fopd::fabric {
 
 class TcpAcceptor;
 
-// Sends what is written without waiting for more.
-void send_at_once(int socket);
-
 // A peer's request, on any thread. When it is accepted, refused or destroyed, a message tells its
 // acceptor.
 class TcpRequest final : public ConnectionRequest {
 public:
-    TcpRequest(TcpAcceptor& acceptor, OwnedFd fd, const SocketName& peer,
+    TcpRequest(TcpAcceptor& acceptor, OwnedFd fd, const SocketAddress& peer,
                std::span<const std::byte> hello);
     ~TcpRequest() override;
 
@@ -42,7 +39,7 @@ private:
     };
 
     OwnedFd fd_;
-    const SocketName peer_;
+    const SocketAddress peer_;
     std::array<std::byte, kHelloBytesMax> hello_{};
     std::size_t hello_bytes_;
     End* end_;  // Delivered, and then deleted, when the request ends.
@@ -64,9 +61,9 @@ private:
     friend TcpRequest;
     // A connection whose first frame has not arrived.
     struct Newcomer final : core::ListNode {
-        Newcomer(OwnedFd socket, const SocketName& name) : fd(std::move(socket)), peer(name) {}
+        Newcomer(OwnedFd socket, const SocketAddress& name) : fd(std::move(socket)), peer(name) {}
         OwnedFd fd;
-        const SocketName peer;
+        const SocketAddress peer;
         std::array<std::byte, kFrameHeaderBytes + kHelloBytesMax> bytes{};
         std::size_t count = 0;  // Of bytes that have arrived.
         core::CancelSource leave;

@@ -3,9 +3,6 @@
 #include <cerrno>
 #include <utility>
 
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-
 #include "core/copy_bytes.h"
 #include "fabric/tcp/tcp_acceptor.h"
 #include "fop/prefix.h"
@@ -70,7 +67,7 @@ std::unique_ptr<Connection> TcpMachine::connect(const Address& peer,
                                                 std::span<const std::byte> hello,
                                                 ConnectionUser& user) {
     ENSURE(hello.size() <= kHelloBytesMax);
-    const auto name = socket_name(peer);
+    const auto name = socket_address(peer, kTcpScheme);
     auto made = std::make_unique<TcpConnection>(*this, user, name ? text_of(*name) : peer.host,
                                                 TcpConnection::Side::kConnecting, hello);
     if (!name) {

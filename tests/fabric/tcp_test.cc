@@ -28,7 +28,7 @@ const Kind& tcp_kind() {
 class RawPeer {
 public:
     explicit RawPeer(const Address& address) {
-        const auto name = socket_name(address);
+        const auto name = socket_address(address, kTcpScheme);
         REQUIRE(name.has_value());
         fd_ = OwnedFd(::socket(name->storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
         REQUIRE(::connect(fd_.get(), name->get(), name->size) == 0);
