@@ -8,24 +8,10 @@
 #include <unistd.h>
 
 #include "config/text_check.h"
+#include "core/owned_fd.h"
 
 namespace fopd::config {
 namespace {
-
-class FileDescriptor {
-public:
-    explicit FileDescriptor(int fd) : fd_(fd) {}
-    ~FileDescriptor() {
-        if (fd_ >= 0) ::close(fd_);
-    }
-    FileDescriptor(const FileDescriptor&) = delete;
-    FileDescriptor& operator=(const FileDescriptor&) = delete;
-
-    int get() const { return fd_; }
-
-private:
-    int fd_;
-};
 
 std::unexpected<Mistake> failed(const char* what, int os_errno) {
     return std::unexpected(
@@ -38,7 +24,7 @@ std::unexpected<Mistake> failed(const char* what, int os_errno) {
 std::expected<std::string, Mistake> read_file(const std::string& file_name) {
     if (file_name.find('\0') != std::string::npos) return failed("cannot be opened", EINVAL);
     // Without O_NONBLOCK, opening a pipe waits for a writer.
-    const FileDescriptor file(
+    const core::OwnedFd file(
         ::open(file_name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
     if (file.get() < 0) return failed("cannot be opened", errno);
     struct stat status{};

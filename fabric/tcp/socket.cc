@@ -6,7 +6,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <unistd.h>
 
 namespace fopd::fabric {
 
@@ -29,22 +28,13 @@ void send_at_once(int socket) {
         ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
-OwnedFd::~OwnedFd() {
-    if (fd_ >= 0) ::close(fd_);
-}
-
-OwnedFd& OwnedFd::operator=(OwnedFd&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-}
-
 Socket::Poll::Poll(Socket& owner, std::uint32_t events) : IoOp(&on_complete), socket(owner) {
     code = core::IoCode::kPoll;
     file = {.fd = owner.fd()};
     poll_events = events;
 }
 
-Socket::Socket(core::Reactor& reactor, Home& home, OwnedFd fd, User& user)
+Socket::Socket(core::Reactor& reactor, Home& home, core::OwnedFd fd, User& user)
     : reactor_(reactor),
       home_(home),
       fd_(std::move(fd)),

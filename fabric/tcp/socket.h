@@ -3,6 +3,7 @@
 #include <string>
 
 #include "core/intrusive_list.h"
+#include "core/owned_fd.h"
 #include "core/reactor.h"
 #include "core/result.h"
 #include "fabric/socket_address.h"
@@ -14,22 +15,6 @@ inline constexpr const char* kTcpScheme = "tcp";
 std::string text_of(const SocketAddress& address);
 // Lets the kernel send what is written without waiting for more.
 void send_at_once(int socket);
-
-// A file descriptor that is closed with its owner.
-class OwnedFd {
-public:
-    OwnedFd() = default;
-    explicit OwnedFd(int fd) : fd_(fd) {}
-    ~OwnedFd();
-    OwnedFd(OwnedFd&& other) noexcept : fd_(other.release()) {}
-    OwnedFd& operator=(OwnedFd&& other) noexcept;
-
-    int get() const { return fd_; }
-    int release() { return std::exchange(fd_, -1); }
-
-private:
-    int fd_ = -1;
-};
 
 // The socket of a connection, and the polls that watch it. It outlives the connection until the
 // kernel has completed these polls; it owns itself meanwhile, and its home counts it.
@@ -53,7 +38,7 @@ public:
         bool close_some();
     };
 
-    Socket(core::Reactor& reactor, Home& home, OwnedFd fd, User& user);
+    Socket(core::Reactor& reactor, Home& home, core::OwnedFd fd, User& user);
 
     int fd() const { return fd_.get(); }
     // The user hears once when the socket is readable, or writable. Idempotent.
@@ -76,7 +61,7 @@ private:
 
     core::Reactor& reactor_;
     Home& home_;
-    OwnedFd fd_;
+    core::OwnedFd fd_;
     User* user_;  // Null: the connection has ended.
     Poll input_;
     Poll output_;

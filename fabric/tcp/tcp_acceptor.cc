@@ -24,7 +24,7 @@ constexpr Duration kShortagePause = 20ms;
 
 // -- requests --
 
-TcpRequest::TcpRequest(TcpAcceptor& acceptor, OwnedFd fd, const SocketAddress& peer,
+TcpRequest::TcpRequest(TcpAcceptor& acceptor, core::OwnedFd fd, const SocketAddress& peer,
                        std::span<const std::byte> hello)
     : fd_(std::move(fd)), peer_(peer), hello_bytes_(hello.size()), end_(new End(acceptor)) {
     core::copy_bytes(hello, hello_);
@@ -50,10 +50,10 @@ void TcpRequest::refuse(std::string_view words) {
     // Nothing was sent before, so there is room. A peer that is gone needs no refusal.
     [[maybe_unused]] const ssize_t sent =
         ::send(fd_.get(), bytes.data(), header.size() + words.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-    fd_ = OwnedFd();
+    fd_ = core::OwnedFd();
 }
 
-OwnedFd TcpRequest::take_socket() {
+core::OwnedFd TcpRequest::take_socket() {
     ENSURE(fd_.get() >= 0);
     return std::move(fd_);
 }
@@ -80,7 +80,8 @@ TcpAcceptor::~TcpAcceptor() {
 Result<void> TcpAcceptor::open(const Address& address) {
     const auto name = socket_address(address, kTcpScheme);
     if (!name) return std::unexpected(name.error());
-    fd_ = OwnedFd(::socket(name->storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    fd_ = core::OwnedFd(
+        ::socket(name->storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (fd_.get() < 0) return std::unexpected(os_error(errno, "socket"));
     const int on = 1;
     // Connections of an earlier process that are still ending do not hold the port.
@@ -107,7 +108,7 @@ Task<void> TcpAcceptor::stop() {
         // Without a deadline: every holder of a request returns it when it is told to end.
         [[maybe_unused]] const auto ended = co_await requests_ended_.wait({});
     }
-    fd_ = OwnedFd();
+    fd_ = core::OwnedFd();
 }
 
 void TcpAcceptor::request_ended() {
@@ -130,7 +131,8 @@ Task<void> TcpAcceptor::accept_all() {
 bool TcpAcceptor::accept_some() {
     for (int i = 0; i < kAcceptsPerTurn; ++i) {
         SocketAddress peer;
-        OwnedFd fd(::accept4(fd_.get(), peer.get(), &peer.size, SOCK_NONBLOCK | SOCK_CLOEXEC));
+        core::OwnedFd fd(
+            ::accept4(fd_.get(), peer.get(), &peer.size, SOCK_NONBLOCK | SOCK_CLOEXEC));
         if (fd.get() < 0) {
             if (errno == EAGAIN) return true;
             if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {

@@ -20,7 +20,7 @@ class TcpAcceptor;
 // acceptor.
 class TcpRequest final : public ConnectionRequest {
 public:
-    TcpRequest(TcpAcceptor& acceptor, OwnedFd fd, const SocketAddress& peer,
+    TcpRequest(TcpAcceptor& acceptor, core::OwnedFd fd, const SocketAddress& peer,
                std::span<const std::byte> hello);
     ~TcpRequest() override;
 
@@ -29,7 +29,7 @@ public:
     void refuse(std::string_view words) override;
 
     // For the machine that accepts the request. Once.
-    OwnedFd take_socket();
+    core::OwnedFd take_socket();
 
 private:
     struct End final : core::Message {
@@ -38,7 +38,7 @@ private:
         TcpAcceptor& acceptor;
     };
 
-    OwnedFd fd_;
+    core::OwnedFd fd_;
     const SocketAddress peer_;
     std::array<std::byte, kHelloBytesMax> hello_{};
     std::size_t hello_bytes_;
@@ -61,8 +61,9 @@ private:
     friend TcpRequest;
     // A connection whose first frame has not arrived.
     struct Newcomer final : core::ListNode {
-        Newcomer(OwnedFd socket, const SocketAddress& name) : fd(std::move(socket)), peer(name) {}
-        OwnedFd fd;
+        Newcomer(core::OwnedFd socket, const SocketAddress& name)
+            : fd(std::move(socket)), peer(name) {}
+        core::OwnedFd fd;
         const SocketAddress peer;
         std::array<std::byte, kFrameHeaderBytes + kHelloBytesMax> bytes{};
         std::size_t count = 0;  // Of bytes that have arrived.
@@ -85,7 +86,7 @@ private:
     RequestUser& requests_;
     const AcceptorOptions options_;
     Address address_;
-    OwnedFd fd_;
+    core::OwnedFd fd_;
     core::IntrusiveList<Newcomer> newcomers_;  // The oldest first.
     std::size_t newcomer_count_ = 0;
     std::size_t request_count_ = 0;  // Handed to the user, and not ended.

@@ -56,7 +56,7 @@ TcpConnection::~TcpConnection() {
     if (machine_->at_work_ == this) machine_->at_work_ = nullptr;
 }
 
-void TcpConnection::begin(OwnedFd fd) {
+void TcpConnection::begin(core::OwnedFd fd) {
     socket_ = new Socket(machine_->reactor_, machine_->sockets_, std::move(fd), *this);
     if (side_ == Side::kConnecting) {
         socket_->watch_output();

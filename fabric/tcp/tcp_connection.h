@@ -61,7 +61,7 @@ private:
     // -- for the machine --
 
     // Takes over a socket that connects, or is connected.
-    void begin(OwnedFd fd);
+    void begin(core::OwnedFd fd);
     // The connection could not be made.
     void fail_to_begin(const Error& why);
     // Calls the user back for what has happened, and receives. Returns true if anything was done.

@@ -74,7 +74,8 @@ std::unique_ptr<Connection> TcpMachine::connect(const Address& peer,
         made->fail_to_begin(name.error());
         return made;
     }
-    OwnedFd fd(::socket(name->storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    core::OwnedFd fd(
+        ::socket(name->storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (fd.get() < 0) {
         made->fail_to_begin(os_error(errno, "socket"));
         return made;

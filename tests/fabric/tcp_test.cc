@@ -30,7 +30,7 @@ public:
     explicit RawPeer(const Address& address) {
         const auto name = socket_address(address, kTcpScheme);
         REQUIRE(name.has_value());
-        fd_ = OwnedFd(::socket(name->storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+        fd_ = core::OwnedFd(::socket(name->storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
         REQUIRE(::connect(fd_.get(), name->get(), name->size) == 0);
     }
 
@@ -65,7 +65,7 @@ public:
     bool is_ended() { return receive(1).empty(); }
 
 private:
-    OwnedFd fd_;
+    core::OwnedFd fd_;
 };
 
 }  // namespace
