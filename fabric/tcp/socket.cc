@@ -82,13 +82,12 @@ void Socket::on_complete(core::IoOp& op) {
     }
 }
 
-bool Socket::Home::close_some() {
+void Socket::Home::close_some() {
     for (int i = 0; i < kClosedPerTurn; ++i) {
         Socket* const socket = closed.pop_front();
-        if (socket == nullptr) return true;
+        if (socket == nullptr) return;
         delete socket;
     }
-    return closed.empty();
 }
 
 }  // namespace fopd::fabric

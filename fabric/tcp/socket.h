@@ -34,8 +34,8 @@ public:
         std::size_t count = 0;               // Of sockets that exist.
         core::IntrusiveList<Socket> closed;  // Those that close_some() may close.
 
-        // Closes a limited number of them, as closing takes time; false if there are more.
-        bool close_some();
+        // Closes a limited number of them, as closing takes time.
+        void close_some();
     };
 
     Socket(core::Reactor& reactor, Home& home, core::OwnedFd fd, User& user);

@@ -42,7 +42,7 @@ std::string text_of(std::span<const std::byte> bytes) {
 
 TcpConnection::TcpConnection(TcpMachine& machine, ConnectionUser& user, std::string peer, Side side,
                              std::span<const std::byte> greeting)
-    : machine_(&machine),
+    : machine_(machine),
       user_(user),
       peer_(std::move(peer)),
       side_(side),
@@ -52,12 +52,12 @@ TcpConnection::TcpConnection(TcpMachine& machine, ConnectionUser& user, std::str
 
 TcpConnection::~TcpConnection() {
     if (socket_ != nullptr) socket_->end();
-    machine_->in_flight_ -= in_flight_;
-    if (machine_->at_work_ == this) machine_->at_work_ = nullptr;
+    machine_.in_flight_ -= in_flight_;
+    if (machine_.at_work_ == this) machine_.at_work_ = nullptr;
 }
 
 void TcpConnection::begin(core::OwnedFd fd) {
-    socket_ = new Socket(machine_->reactor_, machine_->sockets_, std::move(fd), *this);
+    socket_ = new Socket(machine_.reactor_, machine_.sockets_, std::move(fd), *this);
     if (side_ == Side::kConnecting) {
         socket_->watch_output();
         return;
@@ -70,18 +70,16 @@ void TcpConnection::begin(core::OwnedFd fd) {
     socket_->watch_input();
 }
 
-void TcpConnection::fail_to_begin(const Error& why) {
-    lose(why.os_errno == ECONNREFUSED ? kNobody : why);
+void TcpConnection::connect_failed(int os_errno) {
+    const Error why{.code = Errc::kClosed, .os_errno = os_errno, .context = "connect"};
+    lose(os_errno == ECONNREFUSED ? kNobody : why);
 }
 
 void TcpConnection::on_socket_connected() {
     int failed = 0;
     socklen_t size = sizeof failed;
     if (::getsockopt(socket_->fd(), SOL_SOCKET, SO_ERROR, &failed, &size) != 0) failed = errno;
-    if (failed != 0) {
-        const Error why{.code = Errc::kClosed, .os_errno = failed, .context = "connect"};
-        return lose(failed == ECONNREFUSED ? kNobody : why);
-    }
+    if (failed != 0) return connect_failed(failed);
     state_ = State::kGreeting;
     const auto length = static_cast<std::uint32_t>(greeting_.size());
     queue({.kind = FrameKind::kConnect, .length = length}, bytes_of(greeting_));
@@ -103,12 +101,12 @@ void TcpConnection::on_writable() {
 
 void TcpConnection::want_work() {
     HasWork& place = *this;
-    if (!place.linked()) machine_->with_work_.push_back(place);
+    if (!place.linked()) machine_.with_work_.push_back(place);
 }
 
 void TcpConnection::want_flush() {
     HasFrames& place = *this;
-    if (!place.linked()) machine_->with_frames_.push_back(place);
+    if (!place.linked()) machine_.with_frames_.push_back(place);
 }
 
 // -- operations --
@@ -128,7 +126,7 @@ void TcpConnection::start(TransferOp& op, TransferOp::Kind kind) {
     op.in_flight = true;
     op.kind = kind;
     ++in_flight_;
-    ++machine_->in_flight_;
+    ++machine_.in_flight_;
     if (state_ != State::kOpen) {
         const bool ended = state_ == State::kEnded;
         return finish(op, std::unexpected(ended ? kEndedHere : kTooEarly));
@@ -193,14 +191,14 @@ void TcpConnection::flush() {
             send_failed_ = true;
             return on_readable();
         }
-        const std::size_t taken = take_sent(sent < 0 ? 0 : static_cast<std::size_t>(sent));
+        const std::size_t taken = sent < 0 ? 0 : static_cast<std::size_t>(sent);
+        take_sent(taken);
         if (taken < total) return socket_->watch_output();
     }
     if (!frames_.empty()) want_flush();
 }
 
-// Removes what was sent from the queue; returns `bytes`.
-std::size_t TcpConnection::take_sent(std::size_t bytes) {
+void TcpConnection::take_sent(std::size_t bytes) {
     std::size_t left = sent_bytes_ + bytes;
     while (!frames_.empty()) {
         const OutFrame& first = frames_.front();
@@ -208,11 +206,10 @@ std::size_t TcpConnection::take_sent(std::size_t bytes) {
         if (left < size) break;
         left -= size;
         if (first.op != nullptr) finish(*first.op, {});
-        if (first.in_opened_memory) --reads_to_answer_;
+        if (first.opened_key) --reads_to_answer_;
         frames_.pop_front();
     }
     sent_bytes_ = left;
-    return bytes;
 }
 
 // -- receiving --
@@ -235,7 +232,7 @@ bool TcpConnection::receive() {
 
 bool TcpConnection::receive_once(bool& is_empty) {
     const std::span<std::byte> direct = reader_.place();
-    std::span<std::byte> rest(machine_->arrivals_);
+    std::span<std::byte> rest(machine_.arrivals_);
     if (in_bulk_) rest = rest.first(kBytesBesideBulk);
     std::array<iovec, 2> pieces{
         iovec{.iov_base = direct.data(), .iov_len = direct.size()},
@@ -244,7 +241,7 @@ bool TcpConnection::receive_once(bool& is_empty) {
     msghdr message{};
     message.msg_iov = pieces.data();
     message.msg_iovlen = pieces.size();
-    const TcpMachine& machine = *machine_;
+    const TcpMachine& machine = machine_;
     const ssize_t received = ::recvmsg(socket_->fd(), &message, MSG_DONTWAIT);
     if (received < 0 && errno == EINTR) return true;
     if (received < 0 && errno == EAGAIN && !send_failed_) {
@@ -276,7 +273,7 @@ Result<FrameUser::Place> TcpConnection::on_frame(const Frame& frame) {
     }
     switch (frame.kind) {
         case FrameKind::kMessage:
-            if (frame.length > machine_->options_.receive_buffer_bytes) {
+            if (frame.length > machine_.options_.receive_buffer_bytes) {
                 return std::unexpected(kTooLong);
             }
             return Place{};
@@ -291,32 +288,31 @@ Result<FrameUser::Place> TcpConnection::on_frame(const Frame& frame) {
 }
 
 Result<FrameUser::Place> TcpConnection::answer_read(const Frame& frame) {
-    const auto memory = machine_->opened_.find(frame.memory(), frame.length, Access::kRead);
+    const auto memory = machine_.opened_.find(frame.memory(), frame.length, Access::kRead);
     if (!memory) return std::unexpected(kNotOpened);
     if (reads_to_answer_ == kReadsToAnswerMax) return std::unexpected(kTooMany);
     ++reads_to_answer_;
     queue({.kind = FrameKind::kReadData, .length = frame.length, .tag = frame.tag}, *memory);
-    frames_.back().in_opened_memory = true;
     frames_.back().opened_key = frame.key;
     return Place{};
 }
 
 Result<FrameUser::Place> TcpConnection::take_read_data(const Frame& frame) {
-    if (reads_.empty() || frame.tag != oldest_tag_) return std::unexpected(kUnasked);
+    const auto oldest_tag = static_cast<std::uint32_t>(next_tag_ - reads_.size());
+    if (reads_.empty() || frame.tag != oldest_tag) return std::unexpected(kUnasked);
     const std::span<std::byte> memory = reads_.front()->local.bytes;
     if (frame.length != memory.size()) return std::unexpected(kUnasked);
     return Place{.kind = Place::Kind::kMemory, .memory = memory};
 }
 
 Result<FrameUser::Place> TcpConnection::take_write(const Frame& frame) {
-    const auto memory = machine_->opened_.find(frame.memory(), frame.length, Access::kWrite);
+    const auto memory = machine_.opened_.find(frame.memory(), frame.length, Access::kWrite);
     if (!memory) return std::unexpected(kNotOpened);
-    filling_ = frame.key;
     return Place{.kind = Place::Kind::kMemory, .memory = *memory};
 }
 
 bool TcpConnection::on_body(const Frame& frame, std::span<const std::byte> body) {
-    TcpMachine& machine = *machine_;
+    TcpMachine& machine = machine_;
     switch (frame.kind) {
         case FrameKind::kAccept:
             state_ = State::kOpen;
@@ -327,9 +323,8 @@ bool TcpConnection::on_body(const Frame& frame, std::span<const std::byte> body)
         case FrameKind::kReadData:
             finish(*reads_.front(), {});
             reads_.pop_front();
-            ++oldest_tag_;
             return true;
-        case FrameKind::kWrite: filling_.reset(); return true;
+        case FrameKind::kWrite:
         case FrameKind::kRead:
         case FrameKind::kConnect: return true;
     }
@@ -337,39 +332,37 @@ bool TcpConnection::on_body(const Frame& frame, std::span<const std::byte> body)
 }
 
 void TcpConnection::on_memory_closed(std::uint64_t key) {
-    if (filling_ == key) {
-        filling_.reset();
-        reader_.skip_rest();
-    }
-    const bool in_use = std::ranges::any_of(frames_, [key](const OutFrame& each) {
-        return each.in_opened_memory && each.opened_key == key;
-    });
+    const Frame* const incomplete = reader_.current();
+    const bool is_filled = incomplete != nullptr && incomplete->kind == FrameKind::kWrite &&
+                           incomplete->key == key && !reader_.place().empty();
+    if (is_filled) reader_.skip_rest();
+    const bool in_use = std::ranges::any_of(
+        frames_, [key](const OutFrame& each) { return each.opened_key == key; });
     if (in_use) lose(kNotOpened);
 }
 
 // -- the user --
 
-bool TcpConnection::work() {
-    const TcpMachine& machine = *machine_;
+void TcpConnection::work() {
+    const TcpMachine& machine = machine_;
     if (tell_connected_) {
         tell_connected_ = false;
         if (state_ == State::kOpen) user_.on_connected({});
-        if (!machine.still_has(this)) return true;
+        if (!machine.still_has(this)) return;
     }
     if (is_readable_ && socket_ != nullptr) {
         is_readable_ = false;
-        if (!receive()) return true;
+        if (!receive()) return;
     }
-    if (!complete_done()) return true;
+    if (!complete_done()) return;
     if (ending_) {
         const Ending ending = *std::exchange(ending_, {});
         user_.on_closed(ending.why, ending.words);
     }
-    return true;
 }
 
 bool TcpConnection::complete_done() {
-    TcpMachine& machine = *machine_;
+    TcpMachine& machine = machine_;
     // Those that were there at the beginning; a completion may start others.
     for (std::size_t left = done_.size(); left > 0 && !done_.empty(); --left) {
         TransferOp& op = *done_.front();
@@ -394,7 +387,6 @@ void TcpConnection::end(const Error& why) {
     frames_.clear();
     for (TransferOp* op : reads_) finish(*op, std::unexpected(why));
     reads_.clear();
-    filling_.reset();
 }
 
 void TcpConnection::lose(const Error& why, std::string_view words) {

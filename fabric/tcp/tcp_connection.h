@@ -49,9 +49,9 @@ private:
     struct OutFrame {
         FrameHeader header;
         std::span<const std::byte> body;
-        TransferOp* op = nullptr;      // Completes when the frame has been sent.
-        std::uint64_t opened_key = 0;  // The body lies in opened memory with this key.
-        bool in_opened_memory = false;
+        TransferOp* op = nullptr;  // Completes when the frame has been sent.
+        // The key of the opened memory that the body lies in.
+        std::optional<std::uint64_t> opened_key = {};
     };
     struct Ending {
         Error why;
@@ -62,11 +62,11 @@ private:
 
     // Takes over a socket that connects, or is connected.
     void begin(core::OwnedFd fd);
-    // The connection could not be made.
-    void fail_to_begin(const Error& why);
-    // Calls the user back for what has happened, and receives. Returns true if anything was done.
-    // The connection may be destroyed on return.
-    bool work();
+    // The kernel could not connect.
+    void connect_failed(int os_errno);
+    // Calls the user back for what has happened, and receives. The connection may be destroyed on
+    // return.
+    void work();
     void flush();
     // Memory that this connection may be using was closed.
     void on_memory_closed(std::uint64_t key);
@@ -96,9 +96,10 @@ private:
     void lose(const Error& why, std::string_view words = {});
     void want_work();
     void want_flush();
-    std::size_t take_sent(std::size_t bytes);
+    // Removes what was sent from the queue.
+    void take_sent(std::size_t bytes);
 
-    TcpMachine* machine_;
+    TcpMachine& machine_;
     ConnectionUser& user_;
     const std::string peer_;
     const Side side_;
@@ -111,15 +112,13 @@ private:
     bool send_failed_ = false;  // The receiving side finds out why.
 
     FrameReader reader_{*this};
-    bool in_bulk_ = false;                  // The last frame had a large body.
-    std::optional<std::uint64_t> filling_;  // Key of the opened memory that a kWrite fills.
+    bool in_bulk_ = false;  // The last frame had a large body.
 
-    std::deque<OutFrame> frames_;  // Not sent yet.
-    std::size_t sent_bytes_ = 0;   // Of the first of them.
-    std::uint32_t reads_to_answer_ = 0;
-    std::deque<TransferOp*> reads_;  // Asked for; their data arrive in this order.
-    std::uint32_t next_tag_ = 0;     // Of the next kRead.
-    std::uint32_t oldest_tag_ = 0;   // Of reads_.front().
+    std::deque<OutFrame> frames_;        // Not sent yet.
+    std::size_t sent_bytes_ = 0;         // Of the first of them.
+    std::uint32_t reads_to_answer_ = 0;  // Frames whose body lies in opened memory.
+    std::deque<TransferOp*> reads_;      // Asked for; their data arrive in this order.
+    std::uint32_t next_tag_ = 0;         // Of the next kRead; tags have no gaps.
     std::uint32_t in_flight_ = 0;
     std::deque<TransferOp*> done_;  // To be completed in the next work().
 };

@@ -13,10 +13,6 @@ namespace {
 
 constexpr std::size_t kArrivalsBytes = 64U << 10;
 
-Error connect_error(int os_errno) {
-    return Error{.code = Errc::kClosed, .os_errno = os_errno, .context = "connect"};
-}
-
 }  // namespace
 
 TcpMachine::TcpMachine(core::Reactor& reactor, MessageUser& messages, const MachineOptions& options,
@@ -71,18 +67,18 @@ std::unique_ptr<Connection> TcpMachine::connect(const Address& peer,
     auto made = std::make_unique<TcpConnection>(*this, user, name ? text_of(*name) : peer.host,
                                                 TcpConnection::Side::kConnecting, hello);
     if (!name) {
-        made->fail_to_begin(name.error());
+        made->lose(name.error());
         return made;
     }
     core::OwnedFd fd(
         ::socket(name->storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (fd.get() < 0) {
-        made->fail_to_begin(os_error(errno, "socket"));
+        made->lose(os_error(errno, "socket"));
         return made;
     }
     send_at_once(fd.get());
     if (::connect(fd.get(), name->get(), name->size) != 0 && errno != EINPROGRESS) {
-        made->fail_to_begin(connect_error(errno));
+        made->connect_failed(errno);
         return made;
     }
     made->begin(std::move(fd));
@@ -110,8 +106,9 @@ bool TcpMachine::poll() {
     while (HasWork* each = with_work_.pop_front()) present.push_back(*each);
     while (HasWork* each = present.pop_front()) {
         at_work_ = &static_cast<TcpConnection&>(*each);
-        found |= at_work_->work();
+        at_work_->work();
         at_work_ = nullptr;
+        found = true;
     }
     return found;
 }
@@ -133,10 +130,6 @@ void TcpMachine::deliver(std::span<const std::byte> message) {
 Duration TcpMachine::sleep_max() {
     const bool is_idle = with_work_.empty() && with_frames_.empty() && sockets_.closed.empty();
     return is_idle ? Duration::max() : Duration{0};
-}
-
-core::Poller::Look TcpMachine::look() const {
-    return Look::kIfItPays;
 }
 
 }  // namespace fopd::fabric

@@ -35,7 +35,7 @@ private:
     bool poll() override;
     void flush() override;
     Duration sleep_max() override;
-    Look look() const override;
+    Look look() const override { return Look::kIfItPays; }
 
     // Whether the connection whose work() runs still exists, after a call of the user.
     bool still_has(const TcpConnection* at_work) const { return at_work_ == at_work; }
