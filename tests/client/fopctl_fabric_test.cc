@@ -91,7 +91,7 @@ TEST_CASE("fopctl bench: exactly the keys that scripts rely on", "[client]") {
     REQUIRE(object.at("p50_us").get<double>() <= object.at("p99_us").get<double>());
 }
 
-TEST_CASE("fopctl bench: replies are counted by status", "[client]") {
+TEST_CASE("fopctl bench: calls that time out are counted as errors", "[client]") {
     Fixture f;
     f.server.hold();
 

@@ -711,7 +711,7 @@ TEST_CASE("client objects: held writes stay within their limit", "[client]") {
 
 // -- whole objects --
 
-TEST_CASE("client objects: a put becomes visible when it is complete and durable", "[client]") {
+TEST_CASE("client objects: a put is visible and durable when it has ended", "[client]") {
     Stage stage;
     const auto bytes = pattern(2'500'000);
     const fop::Fid fid = stage.done(stage.client->put({.name = "a"}, bytes, kNoWait));

@@ -27,6 +27,7 @@
 
 #include "tests/catch.h"
 #include "tests/daemon/canned_handler.h"
+#include "tests/ipv6.h"
 #include "tests/temp_dir.h"
 
 using namespace fopd;
@@ -382,7 +383,7 @@ TEST_CASE("admin server: a slow answer holds up no other, and is not idleness", 
     REQUIRE(body_of(slow.receive()) == R"({"state":"drained"})");
 }
 
-TEST_CASE("admin server: slow clients keep nobody out", "[daemon][admin]") {
+TEST_CASE("admin server: clients that are slow to send keep nobody out", "[daemon][admin]") {
     Fixture f;
     f.options.idle_timeout = 60s;
     f.options.metrics = kLoopback;
@@ -625,8 +626,7 @@ TEST_CASE("admin server: a metrics address in use, or of another host, is named"
 }
 
 TEST_CASE("admin server: IPv6 addresses stand in brackets", "[daemon][admin]") {
-    // The size of a file in /proc says nothing.
-    if (std::ifstream("/proc/net/if_inet6").peek() == std::ifstream::traits_type::eof()) {
+    if (!fopd::testing::has_ipv6()) {
         WARN("skipped: no IPv6 here");
         return;
     }

@@ -1,7 +1,6 @@
 // What a peer that speaks no TCP transport, or speaks it wrongly, can do to others.
 #include <array>
 #include <cerrno>
-#include <fstream>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "fabric/tcp/frame.h"
 #include "fabric/tcp/socket.h"
 #include "tests/fabric/transport_kinds.h"
+#include "tests/ipv6.h"
 
 namespace fopd::fabric::testing {
 
@@ -71,7 +71,7 @@ private:
 }  // namespace
 
 TEST_CASE("fabric tcp: an address may be of IPv6", "[fabric]") {
-    if (std::ifstream("/proc/net/if_inet6").peek() == std::ifstream::traits_type::eof()) {
+    if (!fopd::testing::has_ipv6()) {
         WARN("skipped: no IPv6 here");
         return;
     }

@@ -25,6 +25,7 @@
 #include "fabric/mem_transport.h"
 #include "fabric/ofi_transport.h"
 #include "fabric/tcp/tcp_transport.h"
+#include "fop/prefix.h"
 #include "tests/catch.h"
 #include "tests/replay.h"
 
@@ -439,7 +440,8 @@ public:
 
     // MessageUser and RequestUser.
     void on_message(std::span<const std::byte> message) override {
-        are_aligned &= reinterpret_cast<std::uintptr_t>(message.data()) % 8 == 0;
+        are_aligned &=
+            reinterpret_cast<std::uintptr_t>(message.data()) % fop::kMessageAlignment == 0;
         messages.push_back(text_of(message));
         if (when_message) when_message();
     }

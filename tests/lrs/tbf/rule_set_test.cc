@@ -159,7 +159,7 @@ TEST_CASE("lrs rules: there is a limit to how many there are", "[lrs]") {
     CHECK_FALSE(book.load_text(std::string(std::size_t{8} << 20, '\n'), kNow).has_value());
 }
 
-TEST_CASE("lrs rules: unchanged rules keep their classes, changed limits keep tokens", "[lrs]") {
+TEST_CASE("lrs rules: unchanged rules keep their ids, changed limits get a new bucket", "[lrs]") {
     RuleEdits book;
     const std::vector<std::string> rules{"a job=a rate=1/s", "b job=b rate=1/s",
                                          "c job=c rate=1/s"};

@@ -168,7 +168,7 @@ TEST_CASE("lrs tbf: many removals leave nothing behind", "[lrs]") {
     CHECK(stage.pop_all(kStart + 1h).size() == 9);
 }
 
-TEST_CASE("lrs tbf: idle classes are forgotten, their debt is not", "[lrs]") {
+TEST_CASE("lrs tbf: idle classes are forgotten", "[lrs]") {
     TbfStage stage({"a job=* rate=1/s burst=1"}, {.forget_after = 10s});
     for (int i = 0; i < 100; ++i) stage.push("job=j" + std::to_string(i), kStart);
     CHECK(stage.pop_all(kStart).size() == 100);
