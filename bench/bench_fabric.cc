@@ -3,7 +3,8 @@
 //
 //     bench_fabric [--json] [--tcp] [idle] [connects] [echoes] [calls] [bulk]
 //
-// prints a small table, or one JSON object, of all parts or those named; under 60 seconds. The
+// prints a small table, or one JSON object, of all parts or those named; under 60 seconds. With
+// --tcp, sessions use the transport over plain sockets; the comparisons stay the same. The
 // server is a process of its own on the first core, the clients are on the second. Each figure is a
 // median of rounds, and each ratio that of the rounds' ratios, as what is compared takes turns.
 
