@@ -7,7 +7,7 @@
 
 #include "bench/measure.h"
 #include "core/uring_backend.h"
-#include "fabric/ofi_transport.h"
+#include "fabric/ofi/ofi_transport.h"
 #include "fabric/tcp/tcp_transport.h"
 #include "fop/principal.h"
 

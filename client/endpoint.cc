@@ -9,7 +9,7 @@
 
 #include "client/secret_file.h"
 #include "core/printable.h"
-#include "fabric/ofi_transport.h"
+#include "fabric/ofi/ofi_transport.h"
 #include "fop/principal.h"
 
 namespace fopd::client {

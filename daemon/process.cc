@@ -24,7 +24,7 @@
 #include "daemon/log_writer.h"
 #include "daemon/node_id.h"
 #include "daemon/version.h"
-#include "fabric/ofi_transport.h"
+#include "fabric/ofi/ofi_transport.h"
 
 namespace fopd::daemon {
 

@@ -49,8 +49,8 @@ REAL_WORLD = [
     ("daemon/repeat_limiter.*", {"thread"}),  # Events come from every thread.
     ("daemon/service_manager.*", {"clock", "environment"}),  # systemd's socket and watchdog are in the environment.
     ("daemon/dev_setup.*", {"random", "environment"}),  # Makes keys, and finds where a user's state belongs.
-    ("fabric/ofi*", {"clock"}),
-    ("fabric/mem_network.*", {"thread"}),  # Hosts and listeners are found by name from every thread; data needs no lock.
+    ("fabric/ofi/*", {"clock"}),
+    ("fabric/mem/mem_network.*", {"thread"}),  # Hosts and listeners are found by name from every thread; data needs no lock.
     ("client/*", EVERYTHING),  # Lives in other people's programs.
     ("tests/*", EVERYTHING - {"sleep", "random"}),
     ("bench/*", EVERYTHING),

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/virtual_world.h"
-#include "fabric/mem_transport.h"
+#include "fabric/mem/mem_transport.h"
 #include "sim/call_book.h"
 #include "sim/fault_plan.h"
 #include "sim/simulated_client.h"

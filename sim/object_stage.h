@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/virtual_world.h"
-#include "fabric/mem_transport.h"
+#include "fabric/mem/mem_transport.h"
 #include "sim/object_book.h"
 #include "sim/object_user.h"
 #include "sim/simulated_node.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/virtual_world.h"
-#include "fabric/mem_transport.h"
+#include "fabric/mem/mem_transport.h"
 #include "sim/object_book.h"
 
 namespace fopd::sim {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "core/virtual_world.h"
-#include "fabric/mem_transport.h"
+#include "fabric/mem/mem_transport.h"
 #include "fabric/rpc/client.h"
 #include "sim/call_book.h"
 

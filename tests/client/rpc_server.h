@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "fabric/ofi_transport.h"
+#include "fabric/ofi/ofi_transport.h"
 #include "tests/fabric/rpc_stage.h"
 
 namespace fopd::client::testing {

@@ -9,7 +9,7 @@
 #include "core/entropy.h"
 #include "core/events.h"
 #include "core/gate.h"
-#include "fabric/mem_transport.h"
+#include "fabric/mem/mem_transport.h"
 #include "fabric/rpc/client.h"
 #include "fabric/rpc/server.h"
 #include "fop/principal.h"

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "core/virtual_world.h"
-#include "fabric/mem_network.h"
+#include "fabric/mem/mem_network.h"
 #include "tests/catch.h"
 #include "tests/fabric/rpc_stage.h"
 

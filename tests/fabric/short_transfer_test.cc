@@ -18,7 +18,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "fabric/ofi_transport.h"
+#include "fabric/ofi/ofi_transport.h"
 #include "tests/catch.h"
 #include "tests/core/reactor_kinds.h"
 

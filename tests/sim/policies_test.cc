@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "client/object_client.h"
-#include "fabric/mem_transport.h"
+#include "fabric/mem/mem_transport.h"
 #include "sim/client_host.h"
 #include "sim/simulated_node.h"
 #include "tests/catch.h"

@@ -12,7 +12,7 @@
 #include "client/object_client.h"
 #include "core/entropy.h"
 #include "core/gate.h"
-#include "fabric/mem_transport.h"
+#include "fabric/mem/mem_transport.h"
 #include "sim/client_host.h"
 #include "sim/object_user.h"
 #include "sim/simulated_node.h"

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "fabric/mem_network.h"
+#include "fabric/mem/mem_network.h"
 #include "fabric/transport.h"
 
 namespace fopd::fabric {

@@ -1,4 +1,4 @@
-#include "fabric/ofi_acceptor.h"
+#include "fabric/ofi/ofi_acceptor.h"
 
 #include <algorithm>
 

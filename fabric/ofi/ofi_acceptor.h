@@ -7,8 +7,8 @@
 #include "core/fd_watch.h"
 #include "core/gate.h"
 #include "core/reactor.h"
-#include "fabric/ofi_provider.h"
-#include "fabric/ofi_silent_sockets.h"
+#include "fabric/ofi/ofi_provider.h"
+#include "fabric/ofi/ofi_silent_sockets.h"
 #include "fabric/transport.h"
 
 namespace fopd::fabric {

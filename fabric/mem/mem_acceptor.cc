@@ -1,4 +1,4 @@
-#include "fabric/mem_acceptor.h"
+#include "fabric/mem/mem_acceptor.h"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "fabric/mem_arrivals.h"
+#include "fabric/mem/mem_arrivals.h"
 
 #include <algorithm>
 #include <utility>

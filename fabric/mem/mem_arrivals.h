@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/random.h"
-#include "fabric/mem_station.h"
+#include "fabric/mem/mem_station.h"
 
 namespace fopd::fabric {
 

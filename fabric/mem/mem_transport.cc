@@ -1,7 +1,7 @@
-#include "fabric/mem_transport.h"
+#include "fabric/mem/mem_transport.h"
 
-#include "fabric/mem_acceptor.h"
-#include "fabric/mem_machine.h"
+#include "fabric/mem/mem_acceptor.h"
+#include "fabric/mem/mem_machine.h"
 
 namespace fopd::fabric {
 

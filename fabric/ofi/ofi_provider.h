@@ -17,8 +17,8 @@
 #include "core/events.h"
 #include "core/result.h"
 #include "fabric/address.h"
-#include "fabric/ofi_library.h"
-#include "fabric/ofi_transport.h"
+#include "fabric/ofi/ofi_library.h"
+#include "fabric/ofi/ofi_transport.h"
 #include "fabric/socket_address.h"
 
 namespace fopd::fabric {

@@ -1,4 +1,4 @@
-#include "fabric/ofi_library.h"
+#include "fabric/ofi/ofi_library.h"
 
 #include <array>
 #include <csignal>

@@ -1,4 +1,4 @@
-#include "fabric/mem_station.h"
+#include "fabric/mem/mem_station.h"
 
 #include <algorithm>
 #include <utility>

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "core/intrusive_list.h"
-#include "fabric/ofi_provider.h"
-#include "fabric/ofi_silent_sockets.h"
+#include "fabric/ofi/ofi_provider.h"
+#include "fabric/ofi/ofi_silent_sockets.h"
 #include "fabric/transport.h"
 
 namespace fopd::fabric {

@@ -1,10 +1,10 @@
-#include "fabric/ofi_transport.h"
+#include "fabric/ofi/ofi_transport.h"
 
 #include <utility>
 
-#include "fabric/ofi_acceptor.h"
-#include "fabric/ofi_machine.h"
-#include "fabric/ofi_provider.h"
+#include "fabric/ofi/ofi_acceptor.h"
+#include "fabric/ofi/ofi_machine.h"
+#include "fabric/ofi/ofi_provider.h"
 
 namespace fopd::fabric {
 

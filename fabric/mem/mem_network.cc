@@ -1,8 +1,8 @@
-#include "fabric/mem_network.h"
+#include "fabric/mem/mem_network.h"
 
 #include <algorithm>
 
-#include "fabric/mem_station.h"
+#include "fabric/mem/mem_station.h"
 
 namespace fopd::fabric {
 

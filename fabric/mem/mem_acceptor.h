@@ -3,8 +3,8 @@
 #include <string>
 
 #include "core/poller.h"
-#include "fabric/mem_arrivals.h"
-#include "fabric/mem_network.h"
+#include "fabric/mem/mem_arrivals.h"
+#include "fabric/mem/mem_network.h"
 #include "fabric/transport.h"
 
 namespace fopd::fabric {

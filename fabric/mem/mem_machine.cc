@@ -1,11 +1,11 @@
-#include "fabric/mem_machine.h"
+#include "fabric/mem/mem_machine.h"
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "fabric/connection_errors.h"
-#include "fabric/mem_acceptor.h"
+#include "fabric/mem/mem_acceptor.h"
 
 namespace fopd::fabric {
 

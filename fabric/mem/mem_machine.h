@@ -7,8 +7,8 @@
 
 #include "core/intrusive_list.h"
 #include "core/poller.h"
-#include "fabric/mem_arrivals.h"
-#include "fabric/mem_network.h"
+#include "fabric/mem/mem_arrivals.h"
+#include "fabric/mem/mem_network.h"
 #include "fabric/opened_memory.h"
 #include "fabric/transport.h"
 

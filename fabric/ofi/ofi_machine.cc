@@ -1,4 +1,4 @@
-#include "fabric/ofi_machine.h"
+#include "fabric/ofi/ofi_machine.h"
 
 #include <algorithm>
 #include <array>
@@ -10,7 +10,7 @@
 #include <rdma/fi_errno.h>
 
 #include "core/zeroed_array.h"
-#include "fabric/ofi_acceptor.h"
+#include "fabric/ofi/ofi_acceptor.h"
 
 namespace fopd::fabric {
 

@@ -1,4 +1,4 @@
-#include "fabric/ofi_provider.h"
+#include "fabric/ofi/ofi_provider.h"
 
 #include <cerrno>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-#include "fabric/ofi_connection.h"
+#include "fabric/ofi/ofi_connection.h"
 
 #include <algorithm>
 #include <cstring>
@@ -7,7 +7,7 @@
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
 
-#include "fabric/ofi_machine.h"
+#include "fabric/ofi/ofi_machine.h"
 
 namespace fopd::fabric {
 

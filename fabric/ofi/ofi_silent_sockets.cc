@@ -1,4 +1,4 @@
-#include "fabric/ofi_silent_sockets.h"
+#include "fabric/ofi/ofi_silent_sockets.h"
 
 #include <algorithm>
 #include <cerrno>

@@ -9,8 +9,8 @@
 #include "core/fd_watch.h"
 #include "core/intrusive_list.h"
 #include "core/random.h"
-#include "fabric/ofi_connection.h"
-#include "fabric/ofi_provider.h"
+#include "fabric/ofi/ofi_connection.h"
+#include "fabric/ofi/ofi_provider.h"
 #include "fabric/transport.h"
 
 namespace fopd::fabric {
