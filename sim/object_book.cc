@@ -420,8 +420,9 @@ std::string ObjectBook::judge_problem(const ObjectWish& wish, const Ended& ended
         case fop::Status::kLost: lawful = problem.lost.has_value(); break;
         case fop::Status::kExists: lawful = wish.no_replace && may_have_name(wish.name); break;
         case fop::Status::kTimedOut: lawful = ended.overdue; break;
-        // The server was away for a moment, and no time was left for a retry.
-        case fop::Status::kTryAgain: lawful = ended.limited; break;
+        // The node refused new work for a moment, e.g. while it drained, and no time was left for a
+        // retry.
+        case fop::Status::kTryAgain: lawful = ended.limited || ended.repeated_long; break;
         case fop::Status::kNoSpace: lawful = space_excused_; break;
         case fop::Status::kMediumMissing:
             lawful = missing_excused_ || (moves_excused_ && problem.may_be_done);

@@ -101,6 +101,8 @@ public:
         std::uint64_t offset = 0;  // Of an append.
         bool limited = false;      // The call had a deadline,
         bool overdue = false;      // and missed it.
+        // The call lasted as long as calls are repeated while the node answers "try again".
+        bool repeated_long = false;
     };
     void end(Change& change, const Ended& ended);
     struct Sync {

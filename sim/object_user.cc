@@ -14,13 +14,15 @@ namespace fopd::sim {
 namespace {
 
 using Kind = ObjectWish::Kind;
-using Wait = client::ObjectClient::Wait;
 
 constexpr std::uint64_t kFar = 1ULL << 40;
 // How long the removal of a replaced object may take.
 constexpr int kGoneTries = 200;
 constexpr Duration kGonePause = 100ms;
 constexpr Duration kImpatience = 20ms;  // The longest deadline of an impatient call.
+// How long a call is repeated while the node answers "try again"; it may end a pause before that.
+const Duration kPatience = client::ObjectClientOptions{}.patience;
+constexpr Duration kRetryPauseMax = 500ms;
 constexpr std::size_t kPieceBytes = 64U << 10;
 
 std::string name_of(std::uint64_t number) {
@@ -257,17 +259,19 @@ ObjectWish ObjectUser::draw_shared_wish(Process& process) const {
 // -- executing calls --
 
 ObjectUser::Ended ObjectUser::failed(const Process& process, const client::Problem& problem,
-                                     Wait wait) {
+                                     CallWait wait) {
     if (problem.lost) book_.tell_lost(process.life, *problem.lost);
     return {.problem = problem,
             .limited = wait.deadline != kNever,
             .overdue = wait.deadline != kNever &&
-                       world_.now() >= wait.deadline - fabric::answer_margin(kImpatience)};
+                       world_.now() >= wait.deadline - fabric::answer_margin(kImpatience),
+            .repeated_long = world_.now() - wait.begun >= kPatience - kRetryPauseMax};
 }
 
 Task<void> ObjectUser::carry_out(Process* process, ObjectWish wish) {
     core::Random& random = process->random;
-    Wait wait{};
+    CallWait wait;
+    wait.begun = world_.now();
     if (options_.impatient && random.below(8) == 0) {
         wait.deadline = after(world_.now(), Duration{random.between(1, kImpatience.count())});
     }
@@ -285,16 +289,18 @@ Task<void> ObjectUser::carry_out(Process* process, ObjectWish wish) {
 Task<void> ObjectUser::sync_once(Process* process) {
     for (bool tells = true; tells;) {
         const auto sync = book_.begin_sync(process->life);
-        const auto synced = co_await process->objects->sync({});
+        CallWait wait;
+        wait.begun = world_.now();
+        const auto synced = co_await process->objects->sync(wait);
         // Each error reports the losses of one object.
         tells = !synced && synced.error().lost;
         Ended ended;
-        if (!synced) ended = failed(*process, synced.error(), {});
+        if (!synced) ended = failed(*process, synced.error(), wait);
         book_.end_sync(sync, ended);
     }
 }
 
-Task<void> ObjectUser::look(Process* process, ObjectWish wish, Wait wait) {
+Task<void> ObjectUser::look(Process* process, ObjectWish wish, CallWait wait) {
     client::ObjectClient& objects = *process->objects;
     ObjectLook seen = book_.begin_look(process->life);
     Task<client::Outcome<client::ObjectInfo>> task = wish.kind == Kind::kStat
@@ -308,7 +314,7 @@ Task<void> ObjectUser::look(Process* process, ObjectWish wish, Wait wait) {
     }
 }
 
-Task<void> ObjectUser::list(Process* process, ObjectWish wish, Wait wait) {
+Task<void> ObjectUser::list(Process* process, ObjectWish wish, CallWait wait) {
     const auto count_max = static_cast<std::uint16_t>(process->random.below(4));
     for (;;) {
         ObjectLook seen = book_.begin_look(process->life);
@@ -336,7 +342,7 @@ std::vector<fop::Range> ObjectUser::pieces_of(const fop::Range& range) const {
     return pieces;
 }
 
-Task<void> ObjectUser::read(Process* process, ObjectWish wish, Wait wait) {
+Task<void> ObjectUser::read(Process* process, ObjectWish wish, CallWait wait) {
     std::vector<std::byte> into(wish.range.length);
     const ObjectLook seen = book_.begin_look(process->life);
     const auto count = co_await process->objects->read(wish.fid, wish.range.offset, into, wait);
@@ -356,7 +362,7 @@ Task<void> ObjectUser::read(Process* process, ObjectWish wish, Wait wait) {
     }
 }
 
-Task<void> ObjectUser::write(Process* process, ObjectWish wish, Wait wait) {
+Task<void> ObjectUser::write(Process* process, ObjectWish wish, CallWait wait) {
     std::vector<std::byte> bytes(wish.range.length);
     std::vector<ObjectBook::Change*> changes;
     for (const fop::Range& piece : pieces_of(wish.range)) {
@@ -374,7 +380,7 @@ Task<void> ObjectUser::write(Process* process, ObjectWish wish, Wait wait) {
     for (ObjectBook::Change* const each : changes) book_.end(*each, ended);
 }
 
-Task<void> ObjectUser::change(Process* process, ObjectWish wish, Wait wait) {
+Task<void> ObjectUser::change(Process* process, ObjectWish wish, CallWait wait) {
     client::ObjectClient& objects = *process->objects;
     ObjectBook::Change& begun = book_.begin(process->life, wish);
     const bool has_bytes = wish.kind == Kind::kPut || wish.kind == Kind::kAppend;

@@ -71,6 +71,9 @@ public:
 private:
     struct Process;
     using Ended = ObjectBook::Ended;
+    struct CallWait : client::ObjectClient::Wait {
+        Instant begun{};  // When the call began.
+    };
 
     Task<void> live(Process* process);
     Task<void> work_through(Process* process, std::uint32_t count);
@@ -80,18 +83,17 @@ private:
     Task<void> remove_everything(Process* process);
     Task<void> read_everything(Process* process);
     Task<void> carry_out(Process* process, ObjectWish wish);
-    Task<void> look(Process* process, ObjectWish wish, client::ObjectClient::Wait wait);
-    Task<void> list(Process* process, ObjectWish wish, client::ObjectClient::Wait wait);
-    Task<void> read(Process* process, ObjectWish wish, client::ObjectClient::Wait wait);
-    Task<void> write(Process* process, ObjectWish wish, client::ObjectClient::Wait wait);
-    Task<void> change(Process* process, ObjectWish wish, client::ObjectClient::Wait wait);
+    Task<void> look(Process* process, ObjectWish wish, CallWait wait);
+    Task<void> list(Process* process, ObjectWish wish, CallWait wait);
+    Task<void> read(Process* process, ObjectWish wish, CallWait wait);
+    Task<void> write(Process* process, ObjectWish wish, CallWait wait);
+    Task<void> change(Process* process, ObjectWish wish, CallWait wait);
     ObjectWish draw_wish(Process& process) const;
     ObjectWish draw_shared_wish(Process& process) const;
     fop::Range draw_range(core::Random& random) const;
     std::vector<fop::Range> pieces_of(const fop::Range& range) const;
     // The end of a failed call; also tells the book about lost writes.
-    Ended failed(const Process& process, const client::Problem& problem,
-                 client::ObjectClient::Wait wait);
+    Ended failed(const Process& process, const client::Problem& problem, CallWait wait);
 
     core::VirtualWorld& world_;
     const ObjectUserOptions options_;
