@@ -1,5 +1,6 @@
 #include "fabric/rpc/handshake_places.h"
 
+#include <algorithm>
 #include <array>
 
 #include <arpa/inet.h>
@@ -41,6 +42,24 @@ bool HandshakePlaces::take(std::string_view host, Instant now) {
         ++known->second;
     }
     ++taken_;
+    return true;
+}
+
+bool HandshakePlaces::is_full_for(std::string_view host) const {
+    return taken_ == limits_.count_max && !of_host_.contains(host);
+}
+
+const std::string& HandshakePlaces::largest() const {
+    ENSURE(!of_host_.empty());
+    return std::ranges::max_element(of_host_, {}, &Hosts::value_type::second)->first;
+}
+
+bool HandshakePlaces::free_failed(std::string_view host) {
+    const auto failed = std::ranges::find(spent_, host, &Spent::host);
+    if (failed == spent_.end()) return false;
+    const Spent freed = std::move(*failed);
+    spent_.erase(failed);
+    give_back(freed.host);
     return true;
 }
 

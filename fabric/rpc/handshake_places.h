@@ -29,6 +29,12 @@ public:
 
     // Takes a slot. False when the host has used its share, or no slot is free.
     bool take(std::string_view host, Instant now);
+    // Whether no slot is left for a host that has none.
+    bool is_full_for(std::string_view host) const;
+    // The host with the most slots. REQUIRES: one is taken.
+    const std::string& largest() const;
+    // Frees the slot of the host's oldest failed handshake; false if it has none.
+    bool free_failed(std::string_view host);
     // Frees the slot of a handshake that became a session.
     void give_back(const std::string& host);
     // Marks the slot of a failed handshake: the first take() after `time_max` frees it.
@@ -42,8 +48,10 @@ private:
         std::string host;
     };
 
+    using Hosts = std::map<std::string, std::uint32_t, std::less<>>;
+
     const Limits limits_;
-    std::map<std::string, std::uint32_t, std::less<>> of_host_;
+    Hosts of_host_;            // How many slots each has.
     std::deque<Spent> spent_;  // Slots of failed handshakes, the first to be freed first.
     std::uint32_t taken_ = 0;  // Includes the slots in spent_.
 };

@@ -35,7 +35,7 @@ std::uint32_t waiting_bytes(std::size_t kept) {
 }  // namespace
 
 // A client's session and its fops. Exists until nothing refers to it.
-class Server::Peer final : public SessionUser, ClientLine {
+class Server::Peer final : public SessionUser, public core::ListNode, ClientLine {
 public:
     Peer(Server& server, std::string from) : host(std::move(from)), server_(server) {}
 
@@ -176,18 +176,33 @@ void Server::accept(std::unique_ptr<ConnectionRequest> request) {
     if (!hello) return refuse(std::move(request), hello.error().context);
     if (draining_) return request->refuse("the node drains");
     std::string host = HandshakePlaces::host_of(request->peer());
-    if (!places_.take(host, host_.reactor().now())) {
+    const Instant now = host_.reactor().now();
+    if (!places_.take(host, now) && !(make_place_for(host) && places_.take(host, now))) {
         return refuse(std::move(request), "too many handshakes");
     }
     auto peer = std::make_unique<Peer>(*this, std::move(host));
     Peer& user = *peer;
     peers_.emplace(&user, std::move(peer));
+    in_handshake_.push_back(user);
     user.session = &host_.accept(std::move(request),
                                  {.hello = *hello,
                                   .locality = options_.locality,
                                   .incarnation = options_.incarnation,
                                   .admission = &admission_},
                                  user);
+}
+
+bool Server::make_place_for(std::string_view host) {
+    if (!places_.is_full_for(host)) return false;
+    const std::string largest = places_.largest();
+    if (places_.free_failed(largest)) return true;
+    Peer* oldest = nullptr;
+    in_handshake_.for_each([&](Peer& each) {
+        if (oldest == nullptr && each.host == largest) oldest = &each;
+    });
+    ENSURE(oldest != nullptr);
+    oldest->session->end(Errc::kClosed, "the handshake of another host needs its place");
+    return places_.free_failed(largest);
 }
 
 void Server::refuse(std::unique_ptr<ConnectionRequest> request, std::string_view words) {
@@ -295,6 +310,7 @@ SessionUser::Verdict Server::Peer::on_proved(Session& proved) {
 }
 
 void Server::Peer::on_open(Session& opened) {
+    unlink();
     server_.places_.give_back(host);
     const fop::Identity& identity = opened.identity();
     caller = {.session = opened.id(),
@@ -407,6 +423,7 @@ void Server::Peer::on_turn_end(Session& session_now) {
 
 void Server::Peer::on_end(Session&, const Error&, std::string_view) {
     session = nullptr;
+    unlink();
     backlog_.clear();
     const Instant now = server_.host_.reactor().now();
     if (record != nullptr) {

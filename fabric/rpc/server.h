@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/intrusive_list.h"
 #include "core/timer_heap.h"
 #include "fabric/rpc/client_records.h"
 #include "fabric/rpc/handshake_places.h"
@@ -101,6 +102,8 @@ private:
     Incoming& take_incoming();
     void release(Incoming& incoming);
     void remove(Peer& peer);
+    // Takes a slot for a handshake from the host with the most, if none is left for this host.
+    bool make_place_for(std::string_view host);
 
     SessionHost& host_;
     IncomingUser& user_;
@@ -111,6 +114,7 @@ private:
     std::size_t held_ = 0;
     std::map<Peer*, std::unique_ptr<Peer>> peers_;
     HandshakePlaces places_;
+    core::IntrusiveList<Peer> in_handshake_;  // The oldest first.
     ClientRecords clients_;
     std::vector<std::unique_ptr<Incoming>> incoming_;
     std::vector<Incoming*> free_incoming_;

@@ -278,6 +278,28 @@ TEST_CASE("fabric handshakes: one host has half of the places, and gets them bac
     REQUIRE(places.taken() == 26);
 }
 
+TEST_CASE(
+    "fabric handshakes: when all places are taken, the host with the most gives one to a new host",
+    "[fabric]") {
+    HandshakePlaces places({.count_max = 4, .time_max = 5s});
+    for (const char* const host : {"a", "a", "b", "c"}) REQUIRE(places.take(host, at(0)));
+    REQUIRE_FALSE(places.take("d", at(0)));
+    REQUIRE(places.is_full_for("d"));
+    REQUIRE_FALSE(places.is_full_for("c"));
+    REQUIRE(places.largest() == "a");
+    // Both of its handshakes run.
+    REQUIRE_FALSE(places.free_failed("a"));
+
+    places.give_back_later("a", at(1));
+    REQUIRE(places.free_failed("a"));
+
+    REQUIRE_FALSE(places.free_failed("a"));
+    REQUIRE(places.take("d", at(1)));
+    // What was freed is not freed again when its time is over.
+    REQUIRE_FALSE(places.take("e", at(7)));
+    REQUIRE(places.taken() == 4);
+}
+
 TEST_CASE("fabric handshakes: a host is an address without its port", "[fabric]") {
     REQUIRE(HandshakePlaces::host_of("10.0.0.1:4711") == "10.0.0.1");
     REQUIRE(HandshakePlaces::host_of("tcp://10.0.0.1:4711") == "tcp://10.0.0.1");
