@@ -1,12 +1,12 @@
-// Measures sessions and RPC over libfabric's tcp on the loopback device, beside what the same takes
-// without them: fi_pingpong, plain sockets, loops of fi_read and fi_write.
+// Measures sessions and RPC over TCP on the loopback device, beside what the same takes without
+// them: fi_pingpong, plain sockets, loops of fi_read and fi_write.
 //
-//     bench_fabric [--json] [--tcp] [idle] [connects] [echoes] [calls] [bulk]
+//     bench_fabric [--json] [--ofi] [idle] [connects] [echoes] [calls] [bulk]
 //
 // prints a small table, or one JSON object, of all parts or those named; under 60 seconds. With
-// --tcp, sessions use the transport over plain sockets; the comparisons stay the same. The
-// server is a process of its own on the first core, the clients are on the second. Each figure is a
-// median of rounds, and each ratio that of the rounds' ratios, as what is compared takes turns.
+// --ofi, sessions use libfabric's tcp provider; the comparisons stay the same. The server is a
+// process of its own on the first core, the clients are on the second. Each figure is a median of
+// rounds, and each ratio that of the rounds' ratios, as what is compared takes turns.
 
 #include <algorithm>
 #include <array>
@@ -287,12 +287,12 @@ int main(int argc, char* argv[]) {
     for (const std::string_view word : std::span(argv, static_cast<std::size_t>(argc)).subspan(1)) {
         if (word == "--json") {
             json = true;
-        } else if (word == "--tcp") {
-            choose_transport(StageTransport::kTcp);
+        } else if (word == "--ofi") {
+            choose_scheme(fopd::fabric::kOfiTcpScheme);
         } else if (std::ranges::find(kParts, word, &Part::name) != kParts.end()) {
             wanted.push_back(word);
         } else {
-            std::fprintf(stderr, "usage: bench_fabric [--json] [--tcp] [part...]\nparts:");
+            std::fprintf(stderr, "usage: bench_fabric [--json] [--ofi] [part...]\nparts:");
             for (const Part& each : kParts)
                 std::fprintf(stderr, " %s", std::string(each.name).c_str());
             std::fprintf(stderr, "\n");

@@ -7,8 +7,7 @@
 
 #include "bench/measure.h"
 #include "core/uring_backend.h"
-#include "fabric/ofi/ofi_transport.h"
-#include "fabric/tcp/tcp_transport.h"
+#include "fabric/network_transport.h"
 #include "fop/principal.h"
 
 namespace fopd::bench {
@@ -32,14 +31,15 @@ std::unique_ptr<core::Reactor> make_reactor(core::EventSink& events, Duration sp
 }
 
 // Set once, before the first stage.
-StageTransport chosen_transport = StageTransport::kOfi;
+const char* chosen_scheme = fabric::kTcpScheme;
 
 std::unique_ptr<fabric::Transport> make_transport(core::EventSink& events, core::Entropy& entropy) {
-    const auto random_key = [&entropy] { return entropy.number(); };
-    if (chosen_transport == StageTransport::kTcp) {
-        return fabric::make_tcp_transport(events, {.random_key = random_key});
-    }
-    return fabric::make_ofi_transport(events, {.random_key = random_key});
+    return fabric::make_network_transport(chosen_scheme, events,
+                                          [&entropy] { return entropy.number(); });
+}
+
+fabric::Address at_port(std::uint16_t port) {
+    return {.scheme = chosen_scheme, .host = "127.0.0.1", .port = port, .locality = {}};
 }
 
 void expect(const Result<void>& result, const char* what) {
@@ -117,8 +117,7 @@ public:
             {.principals = {{.name = "bench", .keys = {key()}, .rights = fop::kAllRights}}});
         if (!ring) fail(ring.error());
         server_.admit({.keys = std::make_shared<const fop::KeyRing>(*std::move(ring))});
-        const auto place = fabric::parse_address("tcp://127.0.0.1:0");
-        auto listening = transport_->listen(*reactor_, *place, *this, {});
+        auto listening = transport_->listen(*reactor_, at_port(0), *this, {});
         if (!listening) fail("listen: " + describe(listening.error()));
         acceptor_ = std::move(*listening);
     }
@@ -154,8 +153,8 @@ private:
 
 }  // namespace
 
-void choose_transport(StageTransport transport) {
-    chosen_transport = transport;
+void choose_scheme(const char* scheme) {
+    chosen_scheme = scheme;
 }
 
 // -- the clients --
@@ -171,7 +170,7 @@ struct FabricStage::Running {
 FabricStage::FabricStage(const StageOptions& options)
     : server_([&options](const Child::Parent& parent) { ServerProcess(options).serve(parent); }) {
     const auto port = server_.receive<decltype(fabric::Address::port)>();
-    address_ = *fabric::parse_address("tcp://127.0.0.1:" + std::to_string(port));
+    address_ = at_port(port);
     transport_ = make_transport(events_, entropy_);
     reactor_ = make_reactor(events_, options.spin);
     host_ = std::make_unique<fabric::SessionHost>(

@@ -26,10 +26,8 @@ enum class Service : std::uint8_t {
     kPush,     // Memory of the client is written.
 };
 
-// libfabric's tcp provider, or the transport over the reactor's sockets.
-enum class StageTransport : std::uint8_t { kOfi, kTcp };
-// For all stages of this process.
-void choose_transport(StageTransport transport);
+// The scheme of the addresses of all stages of this process; kTcpScheme if it is not called.
+void choose_scheme(const char* scheme);
 
 struct StageOptions {
     Service service = Service::kEcho;

@@ -9,7 +9,7 @@
 
 #include "client/secret_file.h"
 #include "core/printable.h"
-#include "fabric/ofi/ofi_transport.h"
+#include "fabric/network_transport.h"
 #include "fop/principal.h"
 
 namespace fopd::client {
@@ -30,8 +30,8 @@ std::unexpected<std::string> unusable(std::string_view words) {
 std::expected<Endpoint, std::string> read_endpoint(const EndpointText& text) {
     const auto address = fabric::parse_address(text.server);
     if (!address) return unusable(text.server + ": " + address.error().context);
-    if (address->scheme != "tcp" && address->scheme != "verbs") {
-        return unusable(text.server + ": an address begins with tcp:// or verbs://");
+    if (!fabric::is_network_scheme(address->scheme)) {
+        return unusable(text.server + ": an address begins with tcp://, verbs:// or ofi+tcp://");
     }
     Endpoint made{.server = *address};
     made.credentials.user = text.user;
@@ -78,8 +78,7 @@ std::expected<std::vector<std::string>, std::string> resolve_host(const std::str
 
 std::unique_ptr<fabric::Transport> make_transport(const std::string& scheme,
                                                   core::EventSink& events, core::Entropy& entropy) {
-    return fabric::make_ofi_transport(
-        events, {.scheme = scheme, .random_key = [&entropy] { return entropy.number(); }});
+    return fabric::make_network_transport(scheme, events, [&entropy] { return entropy.number(); });
 }
 
 fabric::HostOptions client_host_options() {

@@ -79,7 +79,8 @@ typedef struct fopd_client fopd_client;
 typedef struct fopd_options {
     size_t size;          /* Set by fopd_options_init(): which of the fields this program knows. */
     const char* server;   /* "tcp://host:port", or "tcp://host:port/locality". A name is looked up
-                             when there was no session yet; all its addresses are tried. */
+                             when there was no session yet; all its addresses are tried. Schemes
+                             are tcp, verbs and ofi+tcp; the latter two load libfabric. */
     const char* key_file; /* With the 64 hexadecimal digits of a principal's key. It is refused when
                              others can read it. Without one the server has to let in those who do
                              not say who they are. */

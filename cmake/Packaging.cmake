@@ -23,17 +23,18 @@ set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
 set(CPACK_DEBIAN_PACKAGE_HOMEPAGE ${PROJECT_HOMEPAGE_URL})
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "storage-server daemon with administrator-chosen scheduling")
 set(CPACK_DEBIAN_PACKAGE_DESCRIPTION
-"fopd takes file operation packets from clients, orders them by a policy the
-administrator chose, and runs each as a non-blocking state machine on a
-reactor of its own core.
+"fopd stores objects on the disks of its node. It takes file operation packets
+from clients, orders them by a policy the administrator chose, and runs each
+as a non-blocking state machine on a reactor of its own core.
 
-This version is the foundation: the daemon, its network, configuration, logs,
-metrics and admin socket, and the command fopctl. It stores nothing yet.")
-# Shared libraries are found by dpkg-shlibdeps, but for the one that is loaded when it is needed; the others are what
-# the maintainer scripts call.
+The package has the daemon, the command fopctl and the library libfopd.
+libfabric1 is needed for addresses that begin with verbs:// or ofi+tcp://.")
+# Shared libraries are found by dpkg-shlibdeps, but for libfabric, which is loaded when an address needs it; the others
+# are what the maintainer scripts call.
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_DEPENDS
-    "libfabric1 (>= 1.17), systemd | systemd-standalone-sysusers | systemd-sysusers, systemd | systemd-standalone-tmpfiles | systemd-tmpfiles")
+    "systemd | systemd-standalone-sysusers | systemd-sysusers, systemd | systemd-standalone-tmpfiles | systemd-tmpfiles")
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS "libfabric1 (>= 1.17)")
 set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA

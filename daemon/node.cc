@@ -8,6 +8,7 @@
 #include "daemon/locality_messages.h"
 #include "daemon/node_backup.h"
 #include "daemon/store_layout.h"
+#include "fabric/network_transport.h"
 #include "fabric/settings.h"
 #include "lrs/settings.h"
 
@@ -348,8 +349,18 @@ Task<Started<void>> Node::listen() {
         emit_each(world_.events, core::Level::kInfo, "fabric.listening",
                   {{"address", std::string_view(format_address(*listening))}});
     }
+    warn_of_transport();
     warn_of_access();
     co_return {};
+}
+
+void Node::warn_of_transport() {
+    if (addresses_.empty() || !fabric::trusts_strangers(addresses_.front().scheme)) return;
+    emit(world_.events, core::Level::kWarn, "fabric.trusts_strangers",
+         {{"reason",
+           "libfabric's tcp provider believes what any host that reaches the port sends, also "
+           "without a key: such a host can end this daemon or fill its memory; listen at tcp:// "
+           "unless all hosts that reach it are known"}});
 }
 
 std::string_view Node::access_warning() const {

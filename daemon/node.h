@@ -224,6 +224,7 @@ private:
     void apply_live_settings();
     // A warning about who may connect; empty if there is none.
     std::string_view access_warning() const;
+    void warn_of_transport();
     void warn_of_access();
     // Sends every locality the same order and waits for the answers until `deadline`. The order of
     // a locality that has not answered by then stays with it.

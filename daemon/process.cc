@@ -24,7 +24,7 @@
 #include "daemon/log_writer.h"
 #include "daemon/node_id.h"
 #include "daemon/version.h"
-#include "fabric/ofi/ofi_transport.h"
+#include "fabric/network_transport.h"
 
 namespace fopd::daemon {
 
@@ -233,9 +233,8 @@ Started<void> Process::make_bay(std::size_t disk_count) {
 }
 
 fabric::Transport* Process::transport(std::string_view scheme) {
-    if (scheme != "tcp" && scheme != "verbs") return nullptr;
-    transport_ = fabric::make_ofi_transport(
-        log_, {.scheme = std::string(scheme), .random_key = [this] { return entropy_.number(); }});
+    if (!fabric::is_network_scheme(scheme)) return nullptr;
+    transport_ = fabric::make_network_transport(scheme, log_, [this] { return entropy_.number(); });
     return transport_.get();
 }
 

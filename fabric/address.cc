@@ -1,5 +1,7 @@
 #include "fabric/address.h"
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 
 namespace fopd::fabric {
@@ -24,8 +26,9 @@ Result<Address> parse_address(std::string_view text) {
     const std::size_t scheme_end = text.find("://");
     if (scheme_end == std::string_view::npos) return mistake("write tcp://HOST:PORT");
     address.scheme = text.substr(0, scheme_end);
-    if (address.scheme != "tcp" && address.scheme != "verbs" && address.scheme != "mem") {
-        return mistake("schemes are tcp://, verbs:// and mem://");
+    constexpr std::array kSchemes{kTcpScheme, kVerbsScheme, kOfiTcpScheme, kMemScheme};
+    if (std::ranges::find(kSchemes, address.scheme) == kSchemes.end()) {
+        return mistake("schemes are tcp://, verbs://, ofi+tcp:// and mem://");
     }
     text.remove_prefix(scheme_end + 3);
 

@@ -34,7 +34,8 @@ config::Section<FabricSettings> fabric_section() {
     section.field("listen", &FabricSettings::listen,
                   config::list_of(address_type(), {.length_max = 16,
                                                    .doubles = config::ListRule::Doubles::kRefused}),
-                  "Where clients connect: tcp:// on every network, verbs:// with RDMA hardware. "
+                  "Where clients connect: tcp:// on every network, verbs:// with RDMA hardware; "
+                  "ofi+tcp:// is TCP by libfabric, which trusts every host that reaches it. "
                   "Numeric addresses.");
     section.field("inline_max", &FabricSettings::inline_max,
                   config::size({.min = 0, .max = 12U << 10}),

@@ -12,7 +12,7 @@ namespace fopd::fabric {
 // The section `fabric` of the configuration.
 struct FabricSettings {
     std::vector<Address> listen{Address{
-        .scheme = "tcp", .host = "0.0.0.0", .port = kDefaultPort, .locality = std::nullopt}};
+        .scheme = kTcpScheme, .host = "0.0.0.0", .port = kDefaultPort, .locality = std::nullopt}};
     std::uint64_t inline_max = 12U << 10;
     Duration lease = 30s;
     Duration handshake_timeout = 5s;

@@ -106,11 +106,19 @@ public:
     // can no longer reach memory that was opened to it. Idempotent.
     virtual void close() = 0;
 
+    // From now on the peer's messages may be as long as a receive buffer. Before that, `tcp` ends a
+    // connection whose peer sends one longer than kFirstMessageBytesMax, so that a peer that has
+    // proved nothing gets little memory; other transports do not tell connections apart by then.
+    virtual void allow_long_messages() {}
+
     // The number of operations that have not completed.
     virtual std::uint32_t in_flight() const = 0;
     // The peer's address and port, for logs.
     virtual std::string peer() const = 0;
 };
+
+// The maximum length of a message before allow_long_messages().
+inline constexpr std::uint32_t kFirstMessageBytesMax = 1U << 10;
 
 // The maximum length of an acceptor's refusal text, on every transport.
 inline constexpr std::size_t kRefusalBytesMax = 64;
@@ -191,7 +199,8 @@ public:
 class RequestUser {
 public:
     virtual void on_request(std::unique_ptr<ConnectionRequest> request) = 0;
-    // `count` sockets were closed because they had connected and then sent nothing in time.
+    // `count` sockets were closed because they had connected and then sent nothing in time, or
+    // because too many had.
     virtual void on_silent(std::uint32_t count) = 0;
 
 protected:
@@ -214,8 +223,8 @@ struct AcceptorOptions {
     Duration silence_max{5s};
 };
 
-// A kind of network: `ofi` (libfabric) or `mem` (within the process). May be called from any
-// thread. Must outlive the machines and acceptors that it makes.
+// A kind of network: `tcp` (plain sockets), `ofi` (libfabric) or `mem` (within the process). May be
+// called from any thread. Must outlive the machines and acceptors that it makes.
 class Transport {
 public:
     virtual ~Transport() = default;

@@ -212,7 +212,7 @@ std::unique_ptr<Connection> MemMachine::connect(const Address& peer,
 std::unique_ptr<MemPacket> MemMachine::request(const Address& target,
                                                std::unique_ptr<MemPacket> packet) {
     packet->stray = false;
-    if (target.scheme != "mem") return packet;
+    if (target.scheme != kMemScheme) return packet;
     return network_.deliver_request({target.host, target.port}, std::move(packet));
 }
 

@@ -16,7 +16,7 @@ Result<std::unique_ptr<Acceptor>> MemTransport::listen(core::Reactor& reactor,
                                                        const Address& address,
                                                        RequestUser& requests,
                                                        const AcceptorOptions&) {
-    if (address.scheme != "mem") {
+    if (address.scheme != kMemScheme) {
         return std::unexpected(Error{.code = Errc::kInvalid, .context = "not a mem:// address"});
     }
     MemStation& station = network_.make_station(reactor, address.host);

@@ -121,7 +121,7 @@ Result<void> OfiAcceptor::open(const Address& address) {
     if (const int failed = fi_control(&events->fid, FI_GETWAIT, &fd); failed != 0) {
         return std::unexpected(provider_error(failed, "event queue descriptor"));
     }
-    if (provider_.options.scheme == "tcp") {
+    if (provider_.is_tcp()) {
         silent_.emplace(reactor_, *real.get());
         if (const auto ready = silent_->open(); !ready) return ready;
         reactor_.spawn(gate_, end_silent());

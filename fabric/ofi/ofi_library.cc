@@ -54,7 +54,8 @@ Result<OfiLibrary> load() {
         !find(library, "fi_dupinfo", found.dupinfo) || !find(library, "fi_fabric", found.fabric) ||
         !find(library, "fi_strerror", found.strerror) ||
         !find(library, "fi_version", found.version)) {
-        return std::unexpected(Error{.code = Errc::kUnsupported, .context = "load libfabric.so.1"});
+        return std::unexpected(Error{.code = Errc::kUnsupported,
+                                     .context = "load libfabric.so.1 (package libfabric1)"});
     }
     return found;
 }

@@ -45,7 +45,7 @@ Error provider_error(long code, const char* context) {
 }
 
 Result<void> Provider::open() {
-    if (options.scheme != "tcp" && options.scheme != "verbs") {
+    if (options.scheme != kOfiTcpScheme && options.scheme != kVerbsScheme) {
         return std::unexpected(Error{.code = Errc::kInvalid, .context = "unknown fabric provider"});
     }
     if (const auto loaded = load_ofi_library(); !loaded) return loaded;
@@ -61,7 +61,7 @@ Result<void> Provider::open() {
     hints->domain_attr->data_progress = FI_PROGRESS_MANUAL;
     // Not FI_MR_ENDPOINT: memory is opened to the peers of all connections of a machine.
     hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
-    hints->fabric_attr->prov_name = ::strdup(options.scheme.c_str());
+    hints->fabric_attr->prov_name = ::strdup(is_tcp() ? "tcp" : "verbs");
 
     fi_info* found = nullptr;
     if (const int failed = ofi().getinfo(kApiVersion, nullptr, nullptr, 0, hints.get(), &found);
@@ -79,8 +79,7 @@ Result<void> Provider::open() {
         return std::unexpected(provider_error(failed, "fi_fabric"));
     }
     fabric.reset(opened);
-    frees_reads_twice =
-        options.scheme == "tcp" && FI_VERSION_LT(ofi().version(), FI_VERSION(1, 18));
+    frees_reads_twice = is_tcp() && FI_VERSION_LT(ofi().version(), FI_VERSION(1, 18));
     return {};
 }
 

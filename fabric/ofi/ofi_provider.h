@@ -67,6 +67,7 @@ struct Provider {
     bool frees_reads_twice = false;
 
     Result<void> open();
+    bool is_tcp() const { return options.scheme == kOfiTcpScheme; }
     bool registers_local_memory() const { return (info->domain_attr->mr_mode & FI_MR_LOCAL) != 0; }
 
     // The parameters of an endpoint that listens at `source` or connects to `target`; null if there

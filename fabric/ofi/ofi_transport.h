@@ -11,8 +11,8 @@
 namespace fopd::fabric {
 
 struct OfiOptions {
-    // "tcp" or "verbs": the only scheme of addresses that this transport accepts.
-    std::string scheme = "tcp";
+    // "ofi+tcp" or "verbs": the only scheme of addresses that this transport accepts.
+    std::string scheme = kOfiTcpScheme;
     // Returns an unpredictable key for opened memory, for providers that let us choose it. Called
     // from every thread that has a machine.
     std::function<std::uint64_t()> random_key;

@@ -1,6 +1,5 @@
 #include "fabric/tcp/socket.h"
 
-#include <cstring>
 #include <utility>
 
 #include <netinet/in.h>
@@ -17,8 +16,7 @@ constexpr int kClosedPerTurn = 64;
 }  // namespace
 
 std::string text_of(const SocketAddress& address) {
-    return format_address(address_of(kTcpScheme, address.get(), address.size))
-        .substr(std::strlen("tcp://"));
+    return format_address(address_of(kTcpScheme, address.get(), address.size));
 }
 
 void send_at_once(int socket) {

@@ -10,8 +10,7 @@
 
 namespace fopd::fabric {
 
-inline constexpr const char* kTcpScheme = "tcp";
-// For logs: "10.0.0.5:31470".
+// For logs: "tcp://10.0.0.5:31470".
 std::string text_of(const SocketAddress& address);
 // Lets the kernel send what is written without waiting for more.
 void send_at_once(int socket);

@@ -15,8 +15,10 @@ namespace {
 constexpr int kBacklog = 1024;
 // Connections accepted in a row before others get their turn.
 constexpr int kAcceptsPerTurn = 32;
-// Connections without a first frame. One more takes the place of the oldest.
+// Connections without a first frame. One more takes the place of an older one.
 constexpr std::size_t kNewcomersMax = 1024;
+// Connections that were ended because they said nothing are reported together, after this time.
+constexpr Duration kReportPause = 1s;
 // How long accepting pauses when there is no descriptor or memory for a connection.
 constexpr Duration kShortagePause = 20ms;
 
@@ -71,6 +73,7 @@ TcpAcceptor::TcpAcceptor(core::EventSink& events, core::Reactor& reactor, Reques
       reactor_(reactor),
       requests_(requests),
       options_(options),
+      newcomers_(kNewcomersMax),
       requests_ended_(reactor) {}
 
 TcpAcceptor::~TcpAcceptor() {
@@ -102,7 +105,7 @@ Result<void> TcpAcceptor::open(const Address& address) {
 
 Task<void> TcpAcceptor::stop() {
     stopping_.cancel();
-    newcomers_.for_each([](Newcomer& each) { each.leave.cancel(); });
+    newcomers_.cancel_all();
     co_await gate_.close(reactor_);
     while (request_count_ > 0) {
         // Without a deadline: every holder of a request returns it when it is told to end.
@@ -145,25 +148,13 @@ bool TcpAcceptor::accept_some() {
             }
             continue;  // A peer that has gone again.
         }
-        if (newcomer_count_ == kNewcomersMax) {
-            // Its place is free at once; its coroutine ends in this turn.
-            Newcomer& oldest = newcomers_.front();
-            leave_place(oldest);
-            oldest.leave.cancel();
-        }
         send_at_once(fd.get());
         auto newcomer = std::make_unique<Newcomer>(std::move(fd), peer);
-        newcomers_.push_back(*newcomer);
-        ++newcomer_count_;
+        // The coroutine of one that loses its place ends in this turn.
+        newcomers_.add(*newcomer);
         reactor_.spawn(gate_, greet(std::move(newcomer)));
     }
     return true;
-}
-
-void TcpAcceptor::leave_place(Newcomer& newcomer) {
-    if (!newcomer.linked()) return;
-    newcomer.unlink();
-    --newcomer_count_;
 }
 
 Task<void> TcpAcceptor::greet(std::unique_ptr<Newcomer> newcomer) {
@@ -176,9 +167,17 @@ Task<void> TcpAcceptor::greet(std::unique_ptr<Newcomer> newcomer) {
         is_late = !ready;
         progress = is_late ? Progress::kFailed : receive(*newcomer);
     }
-    leave_place(*newcomer);
+    newcomers_.remove(*newcomer);
     if (progress == Progress::kDone && !stopping_.cancelled()) hand_over(*newcomer);
-    if (is_late && !stopping_.cancelled()) requests_.on_silent(1);
+    if (is_late && !stopping_.cancelled() && ++silent_count_ == 1) {
+        reactor_.spawn(gate_, report_silent());
+    }
+}
+
+Task<void> TcpAcceptor::report_silent() {
+    // Early when the acceptor stops.
+    [[maybe_unused]] const auto slept = co_await reactor_.sleep_for(kReportPause, &stopping_);
+    requests_.on_silent(std::exchange(silent_count_, 0));
 }
 
 TcpAcceptor::Progress TcpAcceptor::receive(Newcomer& newcomer) {

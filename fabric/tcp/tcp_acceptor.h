@@ -8,7 +8,7 @@
 #include "core/gate.h"
 #include "core/reactor.h"
 #include "core/wait_queue.h"
-#include "fabric/tcp/frame.h"
+#include "fabric/tcp/newcomers.h"
 #include "fabric/tcp/socket.h"
 #include "fabric/transport.h"
 
@@ -45,8 +45,8 @@ private:
     End* end_;  // Delivered, and then deleted, when the request ends.
 };
 
-// Listens at a socket, and receives the first frame of each connection. Only then does a connection
-// become a request; until then it takes one of a limited number of places, and must hurry.
+// Listens at a socket, and receives the first frame of each connection, which then becomes a
+// request. Until then it is one of a limited number of newcomers, and has a limited time.
 class TcpAcceptor final : public Acceptor {
 public:
     TcpAcceptor(core::EventSink& events, core::Reactor& reactor, RequestUser& requests,
@@ -59,24 +59,13 @@ public:
 
 private:
     friend TcpRequest;
-    // A connection whose first frame has not arrived.
-    struct Newcomer final : core::ListNode {
-        Newcomer(core::OwnedFd socket, const SocketAddress& name)
-            : fd(std::move(socket)), peer(name) {}
-        core::OwnedFd fd;
-        const SocketAddress peer;
-        std::array<std::byte, kFrameHeaderBytes + kHelloBytesMax> bytes{};
-        std::size_t count = 0;  // Of bytes that have arrived.
-        core::CancelSource leave;
-    };
     enum class Progress : std::uint8_t { kWaits, kDone, kFailed };
 
     Task<void> accept_all();
     // Accepts what waits in the kernel; false if the kernel could not, and a pause is due.
     bool accept_some();
-    // The newcomer does not count any more. Idempotent.
-    void leave_place(Newcomer& newcomer);
     Task<void> greet(std::unique_ptr<Newcomer> newcomer);
+    Task<void> report_silent();
     Progress receive(Newcomer& newcomer);
     void hand_over(Newcomer& newcomer);
     void request_ended();
@@ -87,9 +76,9 @@ private:
     const AcceptorOptions options_;
     Address address_;
     core::OwnedFd fd_;
-    core::IntrusiveList<Newcomer> newcomers_;  // The oldest first.
-    std::size_t newcomer_count_ = 0;
-    std::size_t request_count_ = 0;  // Handed to the user, and not ended.
+    Newcomers newcomers_;
+    std::uint32_t silent_count_ = 0;  // Newcomers that were ended and are not reported.
+    std::size_t request_count_ = 0;   // Handed to the user, and not ended.
     core::Gate gate_;
     core::CancelSource stopping_;
     core::WaitQueue requests_ended_;

@@ -71,8 +71,10 @@ void TcpConnection::begin(core::OwnedFd fd) {
 }
 
 void TcpConnection::connect_failed(int os_errno) {
-    const Error why{.code = Errc::kClosed, .os_errno = os_errno, .context = "connect"};
-    lose(os_errno == ECONNREFUSED ? kNobody : why);
+    const bool nobody_listens = os_errno == ECONNREFUSED;
+    lose({.code = nobody_listens ? Errc::kNotFound : Errc::kClosed,
+          .os_errno = os_errno,
+          .context = "connect"});
 }
 
 void TcpConnection::on_socket_connected() {
@@ -273,9 +275,7 @@ Result<FrameUser::Place> TcpConnection::on_frame(const Frame& frame) {
     }
     switch (frame.kind) {
         case FrameKind::kMessage:
-            if (frame.length > machine_.options_.receive_buffer_bytes) {
-                return std::unexpected(kTooLong);
-            }
+            if (frame.length > message_bytes_max_) return std::unexpected(kTooLong);
             return Place{};
         case FrameKind::kRead: return answer_read(frame);
         case FrameKind::kReadData: return take_read_data(frame);
@@ -342,6 +342,10 @@ void TcpConnection::on_memory_closed(std::uint64_t key) {
 }
 
 // -- the user --
+
+void TcpConnection::allow_long_messages() {
+    message_bytes_max_ = machine_.options_.receive_buffer_bytes;
+}
 
 void TcpConnection::work() {
     const TcpMachine& machine = machine_;

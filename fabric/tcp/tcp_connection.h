@@ -35,6 +35,7 @@ public:
     void read(TransferOp& op) override;
     void write(TransferOp& op) override;
     void close() override;
+    void allow_long_messages() override;
     std::uint32_t in_flight() const override { return in_flight_; }
     std::string peer() const override { return peer_; }
 
@@ -112,6 +113,7 @@ private:
     bool send_failed_ = false;  // The receiving side finds out why.
 
     FrameReader reader_{*this};
+    std::uint32_t message_bytes_max_ = kFirstMessageBytesMax;
     bool in_bulk_ = false;  // The last frame had a large body.
 
     std::deque<OutFrame> frames_;        // Not sent yet.

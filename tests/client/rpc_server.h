@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "fabric/ofi/ofi_transport.h"
+#include "fabric/tcp/tcp_transport.h"
 #include "tests/fabric/rpc_stage.h"
 
 namespace fopd::client::testing {
@@ -12,8 +12,8 @@ namespace fopd::client::testing {
 class RpcServer {
 public:
     explicit RpcServer(fabric::Admission admission, std::string listen_at = "tcp://127.0.0.1:0")
-        : transport_(fabric::make_ofi_transport(
-              events_, {.scheme = "tcp", .random_key = [this] { return entropy_.number(); }})) {
+        : transport_(fabric::make_tcp_transport(
+              events_, {.random_key = [this] { return entropy_.number(); }})) {
         start(std::move(admission), 1, listen_at);
     }
     ~RpcServer() { stop(); }

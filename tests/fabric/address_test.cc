@@ -7,8 +7,9 @@
 namespace fopd::fabric {
 
 TEST_CASE("fabric address: is read and written the same", "[fabric]") {
-    const auto text = GENERATE(as<std::string>{}, "tcp://127.0.0.1:31470", "tcp://[::1]:1/3",
-                               "verbs://node-a.example:65535/65535", "mem://node-a:0");
+    const auto text =
+        GENERATE(as<std::string>{}, "tcp://127.0.0.1:31470", "tcp://[::1]:1/3",
+                 "ofi+tcp://10.0.0.1:4", "verbs://node-a.example:65535/65535", "mem://node-a:0");
     CAPTURE(text);
 
     const auto address = parse_address(text);
@@ -20,7 +21,7 @@ TEST_CASE("fabric address: is read and written the same", "[fabric]") {
 TEST_CASE("fabric address: a parse error has the reason", "[fabric]") {
     const auto [text, why] = GENERATE(table<std::string, std::string>({
         {"127.0.0.1:31470", "write tcp://HOST:PORT"},
-        {"http://a:1", "schemes are tcp://, verbs:// and mem://"},
+        {"http://a:1", "schemes are tcp://, verbs://, ofi+tcp:// and mem://"},
         {"tcp://a", "the port is missing"},
         {"tcp://[::1]", "the port is missing"},
         {"tcp://a:65536", "a port is a number from 0 to 65535"},

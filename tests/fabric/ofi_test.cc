@@ -106,7 +106,7 @@ std::unique_ptr<Transport> make_transport() {
     return make_ofi_transport(no_events, {.random_key = [random] { return random->next(); }});
 }
 
-const Address kAnyPort{.scheme = "tcp", .host = "127.0.0.1", .port = 0, .locality = {}};
+const Address kAnyPort{.scheme = kOfiTcpScheme, .host = "127.0.0.1", .port = 0, .locality = {}};
 
 // One reactor with a machine and an acceptor.
 struct Node {
@@ -267,7 +267,7 @@ TEST_CASE("ofi: both sides of a connection get what the other gave along", "[ofi
     REQUIRE(node.until([&] { return !node.requests.waiting.empty(); }));
     auto request = std::move(node.requests.waiting.front());
     CHECK(text_of(request->hello()) == "hello");
-    CHECK(request->peer().starts_with("tcp://127.0.0.1:"));
+    CHECK(request->peer().starts_with("ofi+tcp://127.0.0.1:"));
     auto far = node.machine->accept(std::move(request), bytes_of("welcome"), far_user);
     REQUIRE(node.until([&] { return near_user.connected && far_user.connected; }));
     CHECK(near_user.answer == "welcome");
@@ -337,7 +337,7 @@ TEST_CASE("ofi: why a connection cannot be made", "[ofi][real]") {
         expected = Errc::kNotFound;
     }
     SECTION("a name was not resolved") {
-        address = {"tcp", "localhost", 1, {}};
+        address = {kOfiTcpScheme, "localhost", 1, {}};
     }
     SECTION("the scheme is another transport's") {
         address = {"mem", "127.0.0.1", 1, {}};
@@ -370,8 +370,8 @@ TEST_CASE("ofi: an address that is taken is busy", "[ofi][real]") {
         node.transport->listen(*node.reactor, node.acceptor->address(), node.requests, {});
     REQUIRE_FALSE(second);
     CHECK(second.error().code == Errc::kBusy);
-    const auto name =
-        node.transport->listen(*node.reactor, {"tcp", "localhost", 0, {}}, node.requests, {});
+    const auto name = node.transport->listen(*node.reactor, {kOfiTcpScheme, "localhost", 0, {}},
+                                             node.requests, {});
     REQUIRE_FALSE(name);
     CHECK(name.error().code == Errc::kInvalid);
 }

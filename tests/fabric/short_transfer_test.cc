@@ -163,8 +163,8 @@ public:
           transport_(make_ofi_transport(relay_events, {.random_key = [this] { return ++keys_; }})),
           machine(*transport_->make_machine(*reactor_, *this, {})),
           acceptor_(*transport_->listen(
-              *reactor_, {.scheme = "tcp", .host = "127.0.0.1", .port = 0, .locality = {}}, *this,
-              {})),
+              *reactor_, {.scheme = kOfiTcpScheme, .host = "127.0.0.1", .port = 0, .locality = {}},
+              *this, {})),
           relay(acceptor_->address().port, cut_bytes) {
         Address address = acceptor_->address();
         address.port = relay.port;

@@ -82,7 +82,8 @@ TEST_CASE("fabric tcp: an address may be of IPv6", "[fabric]") {
     const Pair pair = stage.connect();
 
     round_trip(stage, pair);
-    REQUIRE(pair.client.connection->peer() == "[::1]:" + std::to_string(stage.address().port));
+    REQUIRE(pair.client.connection->peer() ==
+            "tcp://[::1]:" + std::to_string(stage.address().port));
 }
 
 TEST_CASE("fabric tcp: a connection request may arrive byte by byte", "[fabric]") {
@@ -206,6 +207,28 @@ TEST_CASE("fabric tcp: memory that is closed during a write is not touched any m
     REQUIRE(stage.server().wait([&] { return stage.server().messages.size() == 1; }));
     REQUIRE(memory.bytes == std::string(100'000, '-'));
     REQUIRE_FALSE(stage.server().seen([&] { return end.closed; }).has_value());
+}
+
+TEST_CASE("fabric tcp: long messages are refused until the connection allows them", "[fabric]") {
+    const bool allowed = GENERATE(false, true);
+    CAPTURE(allowed);
+    Stage stage(tcp_kind());
+    stage.server().run([&] { stage.server().allows_long_messages = allowed; });
+    RawPeer peer(stage.address());
+    const End& end = peer.enter(stage);
+    peer.send({.kind = FrameKind::kMessage, .length = kFirstMessageBytesMax},
+              std::string(kFirstMessageBytesMax, 'x'));
+    REQUIRE(stage.server().wait([&] { return stage.server().messages.size() == 1; }));
+
+    peer.send({.kind = FrameKind::kMessage, .length = kFirstMessageBytesMax + 1});
+
+    if (allowed) {
+        peer.send(std::string(kFirstMessageBytesMax + 1, 'x'));
+        REQUIRE(stage.server().wait([&] { return stage.server().messages.size() == 2; }));
+    } else {
+        REQUIRE(stage.server().wait([&] { return end.closed.has_value(); }));
+        REQUIRE(end.closed == Errc::kInvalid);
+    }
 }
 
 TEST_CASE("fabric tcp: a peer that sends part of a message disturbs nobody", "[fabric]") {

@@ -73,7 +73,7 @@ inline constexpr std::array kAllKinds{
     Kind{"mem, virtual time", World::kVirtual, "mem://server:0", "mem://server:1",
          &make_simulated_mem},
     Kind{"mem, real time", World::kReal, "mem://server:0", "mem://server:1", &make_mem},
-    Kind{"ofi, tcp", World::kReal, "tcp://127.0.0.1:0", "tcp://127.0.0.1:1", &make_ofi_tcp},
+    Kind{"ofi, tcp", World::kReal, "ofi+tcp://127.0.0.1:0", "ofi+tcp://127.0.0.1:1", &make_ofi_tcp},
     Kind{"tcp, poll", World::kReal, "tcp://127.0.0.1:0", "tcp://127.0.0.1:1", &make_tcp, false},
     Kind{"tcp, io_uring", World::kRealUring, "tcp://127.0.0.1:0", "tcp://127.0.0.1:1", &make_tcp,
          false},
@@ -275,12 +275,7 @@ class End final : public ConnectionUser {
 public:
     explicit End(Process& owner) : process(owner) {}
 
-    void on_connected(std::span<const std::byte> data) override {
-        ++calls;
-        connected = true;
-        answer = text_of(data);
-        if (when_connected) when_connected();
-    }
+    void on_connected(std::span<const std::byte> data) override;
     void on_closed(const Error& reason, std::string_view why) override {
         ++calls;
         closed = reason.code;
@@ -458,6 +453,7 @@ public:
     std::deque<std::unique_ptr<ConnectionRequest>> requests;
     std::unique_ptr<Acceptor> acceptor;
     std::function<void()> when_message;
+    bool allows_long_messages = true;  // On each connection, as soon as it is made.
 
 private:
     void finish(Task<void> task) {
@@ -471,6 +467,14 @@ private:
     std::deque<Memory> memories_;  // Longer than the machine, which knows of them.
     std::unique_ptr<TransferMachine> machine_;
 };
+
+inline void End::on_connected(std::span<const std::byte> data) {
+    ++calls;
+    connected = true;
+    answer = text_of(data);
+    if (process.allows_long_messages) connection->allow_long_messages();
+    if (when_connected) when_connected();
+}
 
 inline Op& End::start(Verb verb, const LocalMemory& local, const RemoteMemory& remote) {
     Op* op = nullptr;

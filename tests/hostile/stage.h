@@ -144,9 +144,9 @@ private:
     std::unique_ptr<Bystander> bystander_;
 };
 
-// Each test runs in the simulated world and over real sockets.
+// Each test runs in the simulated world, and over both transports of real sockets.
 inline Kind any_hostile_kind() {
-    return GENERATE(kAllKinds[0], kAllKinds[2]);
+    return GENERATE(kAllKinds[0], kAllKinds[2], kAllKinds[4]);
 }
 
 inline fop::Request echo_request(std::uint64_t id, std::string_view text = "hello") {

@@ -2,12 +2,13 @@
 
 import json
 import os
+import re
 import signal
 import stat
 import subprocess
 import unittest
 
-from fopd_process import CLIENT_KEY, DONE, FOPCTL, NO_SERVER, ProcessTestCase, run_program, wait_until
+from fopd_process import CLIENT_KEY, DONE, FOPCTL, NO_SERVER, SCHEME, ProcessTestCase, run_program, wait_until
 
 REFUSED, TRY_LATER, NOT_ALLOWED = 1, 75, 77
 
@@ -79,7 +80,7 @@ class LoadTest(FabricTestCase):
         self.assertEqual(json.loads(self.ctl("trace", found["id"], "--json").stdout)["op"], found["op"])
 
     def test_a_restart_is_survived_by_who_waits(self):
-        self.n.write_config(fabric={"listen": ["tcp://127.0.0.1:0"]})
+        self.n.write_config(fabric={"listen": [f"{SCHEME}://127.0.0.1:0"]})
         self.start()
         self.n.write_config(fabric={"listen": [self.address]})
         pings = subprocess.Popen([FOPCTL, "ping", "--interval", "0.05"], env=self.environment(), text=True,
@@ -102,7 +103,7 @@ class LoadTest(FabricTestCase):
         self.assertIn("not authenticated", self.ping(key=wrong, code=NOT_ALLOWED).stderr)
         self.n.stop(self.daemon)
         words = self.ping(code=NO_SERVER).stderr
-        self.assertRegex(words, "^fopctl: ping: tcp://[^ ]+: connect: Connection refused; ")
+        self.assertRegex(words, rf"^fopctl: ping: {re.escape(SCHEME)}://[^ ]+: connect: Connection refused; ")
         self.assertIn("FOPD_SERVER", words)
 
 

@@ -9,7 +9,7 @@ import threading
 import time
 
 from fabric_test import FabricTestCase
-from fopd_process import DEADLINE_SECONDS, FOPCTL, IS_SANITIZED, files_count, resident_bytes, wait_until
+from fopd_process import DEADLINE_SECONDS, FOPCTL, IS_SANITIZED, SCHEME, files_count, resident_bytes, wait_until
 
 # What docs/formats/ says of the bytes.
 MAGIC = b"fopd"
@@ -22,7 +22,7 @@ P99_FACTOR_MAX = 3
 
 
 def host_and_port(address):
-    host, port = address.removeprefix("tcp://").rsplit(":", 1)
+    host, port = address.removeprefix(f"{SCHEME}://").rsplit(":", 1)
     return host, int(port)
 
 
@@ -113,7 +113,7 @@ class Relay:
         self._saying = threading.Lock()  # What is said to the server is said in one piece.
         self._to = host_and_port(server)
         self._listener = socket.create_server(("127.0.0.1", 0))
-        self.address = "tcp://{}:{}".format(*self._listener.getsockname())
+        self.address = "{}://{}:{}".format(SCHEME, *self._listener.getsockname())
         self._connections = []
         self._threads = [threading.Thread(target=self._meet, daemon=True)]
         self._threads[0].start()
@@ -210,7 +210,7 @@ class Stranger:
         self._session_id = None
         self.socket = socket.create_connection(host_and_port(server), timeout=DEADLINE_SECONDS)
         # As the daemon's log has it.
-        self.name = "tcp://{}:{}".format(*self.socket.getsockname())
+        self.name = "{}://{}:{}".format(SCHEME, *self.socket.getsockname())
 
     def close(self):
         self.socket.close()

@@ -1,0 +1,29 @@
+#include "fabric/network_transport.h"
+
+#include <utility>
+
+#include "core/ensure.h"
+#include "fabric/ofi/ofi_transport.h"
+#include "fabric/tcp/tcp_transport.h"
+
+namespace fopd::fabric {
+
+bool is_network_scheme(std::string_view scheme) {
+    return scheme == kTcpScheme || scheme == kVerbsScheme || scheme == kOfiTcpScheme;
+}
+
+bool trusts_strangers(std::string_view scheme) {
+    return scheme == kOfiTcpScheme;
+}
+
+std::unique_ptr<Transport> make_network_transport(std::string_view scheme, core::EventSink& events,
+                                                  std::function<std::uint64_t()> random_key) {
+    ENSURE(is_network_scheme(scheme));
+    if (scheme == kTcpScheme) {
+        return make_tcp_transport(events, {.random_key = std::move(random_key)});
+    }
+    return make_ofi_transport(events,
+                              {.scheme = std::string(scheme), .random_key = std::move(random_key)});
+}
+
+}  // namespace fopd::fabric
