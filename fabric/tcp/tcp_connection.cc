@@ -28,6 +28,13 @@ constexpr std::uint32_t kReadsToAnswerMax = 1024;
 
 constexpr Error kUnexpected{.code = Errc::kInvalid, .context = "frame out of place"};
 constexpr Error kUnasked{.code = Errc::kInvalid, .context = "data that were not asked for"};
+// While the connecting side waits for the answer to its first frame.
+constexpr Error kNotAnswered{.code = Errc::kClosed,
+                             .context =
+                                 "the connection ended without an answer; a server at "
+                                 "ofi+tcp:// does not answer clients at tcp://"};
+constexpr Error kNotOurs{.code = Errc::kInvalid,
+                         .context = "what answered does not speak fopd's protocol over tcp://"};
 constexpr Error kTooMany{.code = Errc::kInvalid, .context = "too many reads at a time"};
 
 std::span<const std::byte> bytes_of(const std::string& text) {
@@ -250,8 +257,9 @@ bool TcpConnection::receive_once(bool& is_empty) {
         is_empty = true;
         return true;
     }
+    const bool is_greeting = state_ == State::kGreeting;
     if (received <= 0) {
-        lose(kEndedThere);
+        lose(is_greeting ? kNotAnswered : kEndedThere);
         return true;
     }
     const auto count = static_cast<std::size_t>(received);
@@ -262,7 +270,7 @@ bool TcpConnection::receive_once(bool& is_empty) {
     if (taken && count > placed) taken = reader_.take(rest.first(count - placed));
     if (taken) return true;
     if (!machine.still_has(this)) return false;
-    if (state_ != State::kEnded) lose(taken.error());
+    if (state_ != State::kEnded) lose(is_greeting ? kNotOurs : taken.error());
     return true;
 }
 

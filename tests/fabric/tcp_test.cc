@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -118,6 +119,37 @@ TEST_CASE("fabric tcp: a peer whose first frame is no connection request is ende
     REQUIRE(peer.is_ended());
     REQUIRE(stage.server().seen([&] { return stage.server().hellos.empty(); }));
     round_trip(stage, stage.connect());
+}
+
+TEST_CASE("fabric tcp: a client learns that the server speaks something else", "[fabric]") {
+    const auto [answer, words] = GENERATE(table<std::string, std::string>(
+        {{"", "a server at ofi+tcp:// does not answer clients at tcp://"},
+         {"HTTP/1.1 400 Bad Request\r\nServer: other\r\n\r\n",
+          "what answered does not speak fopd's protocol over tcp://"}}));
+    CAPTURE(answer);
+    Stage stage(tcp_kind());
+    core::OwnedFd listening(::socket(AF_INET, SOCK_STREAM, 0));
+    sockaddr_in name{};
+    name.sin_family = AF_INET;
+    name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof name;
+    REQUIRE(::bind(listening.get(), reinterpret_cast<sockaddr*>(&name), size) == 0);
+    REQUIRE(::listen(listening.get(), 1) == 0);
+    REQUIRE(::getsockname(listening.get(), reinterpret_cast<sockaddr*>(&name), &size) == 0);
+    Address address = stage.address();
+    address.port = ntohs(name.sin_port);
+
+    const End& end = stage.client().connect(address);
+    {
+        const core::OwnedFd accepted(::accept(listening.get(), nullptr, nullptr));
+        std::array<char, 128> hello{};
+        REQUIRE(::recv(accepted.get(), hello.data(), hello.size(), 0) > 0);
+        REQUIRE(::send(accepted.get(), answer.data(), answer.size(), 0) ==
+                static_cast<ssize_t>(answer.size()));
+    }
+
+    REQUIRE(stage.client().wait([&] { return end.closed.has_value(); }));
+    REQUIRE_THAT(end.reason_text, ContainsSubstring(words));
 }
 
 TEST_CASE("fabric tcp: more connections than places end the oldest without a request", "[fabric]") {

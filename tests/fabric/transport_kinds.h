@@ -279,6 +279,7 @@ public:
     void on_closed(const Error& reason, std::string_view why) override {
         ++calls;
         closed = reason.code;
+        reason_text = describe(reason);
         words = why;
         if (when_closed) when_closed();
     }
@@ -299,6 +300,7 @@ public:
     bool connected = false;
     std::string answer;
     std::optional<Errc> closed;
+    std::string reason_text;  // Why it was closed.
     std::string words;
     int calls = 0;
     std::function<void()> when_connected;

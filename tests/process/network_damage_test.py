@@ -1,0 +1,214 @@
+"""A network that damages one connection at a chosen byte: every call ends with the right bytes or a clean error."""
+
+import os
+import random
+import socket
+import subprocess
+import threading
+import time
+import unittest
+
+from fopd_process import CLIENT_KEY, DONE, FOPCTL, IS_SANITIZED, SCHEME
+from network_process import NetworkTestCase, host_and_port
+
+# Bytes at which each kind of damage begins, in each direction and for each call.
+PLACES = int(os.environ.get("FOPD_DAMAGED_PLACES", "3" if IS_SANITIZED else "6"))
+SEED = int(os.environ.get("FOPD_SEED", "1"))
+
+
+def flip(before, rest, chance):
+    return before + bytes([rest[0] ^ 1 << chance.randrange(8)]) + rest[1:]
+
+
+def repeat(before, rest, chance):
+    return before + before[-chance.choice((1, 32, 200)):] + rest
+
+
+def drop(before, rest, chance):
+    return before + rest[chance.choice((1, 32, 200)):]
+
+
+def insert(before, rest, chance):
+    return before + chance.randbytes(chance.choice((1, 32, 200))) + rest
+
+
+def exchange(before, rest, chance):
+    size = chance.choice((1, 32, 200))
+    return before + rest[size:2 * size] + rest[:size] + rest[2 * size:]
+
+
+def cut(before, _rest, _chance):
+    return before
+
+
+def delay(before, rest, _chance):
+    return before + rest
+
+
+DAMAGES = (flip, repeat, drop, insert, exchange, cut, delay)
+
+
+class DamagingRelay:
+    """Between a client and the server. The first connection is damaged, those that follow are not."""
+
+    DELAY_SECONDS = 0.2
+
+    def __init__(self, server, damage=None, from_client=True, at=0, seed=0):
+        self.sizes = {True: 0, False: 0}  # Of the first connection: is it what the client said?
+        self._damage, self._from_client, self._at = damage, from_client, at
+        self._random = random.Random(seed)
+        self._to = host_and_port(server)
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.address = "{}://{}:{}".format(SCHEME, *self._listener.getsockname())
+        self._sockets, self._threads = [], []
+        self._begin(self._accept_all)
+
+    def close(self):
+        for each in [self._listener, *self._sockets]:
+            self._shut(each, socket.SHUT_RDWR)
+        for each in self._threads:
+            each.join()
+        for each in [self._listener, *self._sockets]:
+            each.close()
+
+    def _begin(self, job, *arguments):
+        thread = threading.Thread(target=job, args=arguments, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    @staticmethod
+    def _shut(one, how):
+        try:
+            one.shutdown(how)
+        except OSError:
+            pass  # It has ended.
+
+    def _accept_all(self):
+        is_first = True
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            server = socket.create_connection(self._to)
+            self._sockets += [client, server]
+            self._begin(self._pass_on, client, server, True, is_first)
+            self._begin(self._pass_on, server, client, False, is_first)
+            is_first = False
+
+    def _pass_on(self, source, target, from_client, is_first):
+        # What the damage needs of the bytes around its place is collected before it is passed on.
+        damaged = is_first and self._damage is not None and from_client == self._from_client
+        held = b""
+        try:
+            while data := source.recv(65536):
+                if is_first:
+                    self.sizes[from_client] += len(data)
+                if damaged:
+                    held += data
+                    if len(held) <= self._at:
+                        target.sendall(held[len(held) - len(data):])
+                        continue
+                    begun = len(held) - len(data)
+                    damaged = False
+                    changed = self._damage(held[:self._at], held[self._at:], self._random)
+                    target.sendall(changed[begun:self._at])
+                    if self._damage is cut:
+                        self._shut(source, socket.SHUT_RDWR)
+                        break
+                    if self._damage is delay:
+                        time.sleep(self.DELAY_SECONDS)
+                    data = changed[self._at:]
+                target.sendall(data)
+        except OSError:
+            pass  # One of the two has ended.
+        self._shut(target, socket.SHUT_WR)
+
+
+class DamageTest(NetworkTestCase):
+    LEASE_SECONDS = 1
+    SIZE_BYTES = 40_000  # Much of it travels outside of messages.
+    TIMEOUT_SECONDS = 5
+    # What a call may end with when it does not succeed.
+    ERRORS = (1, 69, 74, 75, 76, 77)
+
+    def setUp(self):
+        super().setUp()
+        self.n.write_principals({"name": "tester", "key": CLIENT_KEY,
+                                 "rights": ["read", "write", "create", "delete", "admin"]})
+        self.n.settings["pools"] = [{"name": "fast"}]
+        self.n.settings["devices"] = [{"name": "d0", "path": str(self.n.path / "d0.img"), "pool": "fast", "size": "64MiB"}]
+        self.n.write_config(fabric={"handshake_timeout": "500ms"})
+        self.start()
+        self.random = random.Random(SEED)
+        self.content = self.random.randbytes(self.SIZE_BYTES)
+        self.path = self.directory / "content"
+        self.path.write_bytes(self.content)
+        self.ctl("put", self.path, "kept")
+
+    def call(self, verb, *arguments, server):
+        environment = self.environment() | {"FOPD_SERVER": server}
+        return subprocess.run([FOPCTL, "--timeout", str(self.TIMEOUT_SECONDS), verb, *map(str, arguments)],
+                              env=environment, capture_output=True, timeout=60)
+
+    def sizes_of(self, *arguments):
+        """How much each side says when nothing is damaged."""
+        relay = DamagingRelay(self.address)
+        done = self.call(*arguments, server=relay.address)
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        relay.close()
+        return relay.sizes
+
+    def damaged_call(self, damage, from_client, at, *arguments):
+        relay = DamagingRelay(self.address, damage, from_client, at, seed=at)
+        try:
+            return self.call(*arguments, server=relay.address)
+        finally:
+            relay.close()
+
+    def places(self, size):
+        """Some of the handshake and the first calls, some of all."""
+        return sorted({self.random.randrange(min(size, 1500)) for _ in range(PLACES)}
+                      | {self.random.randrange(size) for _ in range(PLACES)})
+
+    def check_each_damage(self, check, *arguments):
+        sizes = self.sizes_of(*arguments)
+        outcomes = {}
+        for damage in DAMAGES:
+            for from_client in (True, False):
+                for at in self.places(sizes[from_client]):
+                    with self.subTest(damage=damage.__name__, from_client=from_client, at=at, seed=SEED):
+                        done = self.damaged_call(damage, from_client, at, *arguments)
+                        check(done)
+                        outcomes[done.returncode] = outcomes.get(done.returncode, 0) + 1
+        print(f"{arguments[0]}: exit codes {outcomes}", end="; ")
+        # Most calls are made again over the next connection.
+        self.assertGreater(outcomes.get(DONE, 0), sum(outcomes.values()) / 2)
+        self.wait_at_rest()
+        self.assertEqual(self.ctl("get", "kept", self.directory / "whole").returncode, DONE)
+        self.assertEqual((self.directory / "whole").read_bytes(), self.content)
+        self.n.stop(self.daemon)
+
+    def expect_error(self, done):
+        self.assertIn(done.returncode, self.ERRORS, done.stderr)
+        self.assertTrue(done.stderr)
+
+    def test_what_is_read_is_right_or_an_error(self):
+        def check(done):
+            if done.returncode != DONE:
+                return self.expect_error(done)
+            self.assertTrue(done.stdout == self.content, "other bytes")
+        self.check_each_damage(check, "get", "kept", "-")
+
+    def test_what_is_written_is_right_or_an_error(self):
+        def check(done):
+            if done.returncode != DONE:
+                return self.expect_error(done)
+            there = self.call("get", "copy", "-", server=self.address)
+            self.assertEqual(there.returncode, DONE, there.stderr)
+            self.assertTrue(there.stdout == self.content, "other bytes")
+        self.check_each_damage(check, "put", self.path, "copy")
+
+
+if __name__ == "__main__":
+    unittest.main()
