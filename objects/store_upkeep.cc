@@ -1,80 +1,12 @@
 #include "objects/store_upkeep.h"
 
-#include <algorithm>
-#include <array>
 #include <string>
 
 #include "core/events.h"
 #include "objects/abandoned_uploads.h"
-#include "objects/object_change.h"
+#include "objects/old_replies.h"
 
 namespace fopd::objects {
-
-namespace {
-
-// In one change, which is made in one turn.
-constexpr std::size_t kForgottenAtOnce = 64;
-
-// Forgets the replies made until a service time of the disk, as they are shown.
-class OldReplies final : public store::MapVisitor {
-public:
-    // REQUIRES: the disk is held.
-    OldReplies(HomeVolume& home, Duration up_to)
-        : home_(home), up_to_(up_to), wait_{.cancel = &home.ending()} {}
-
-    Result<void> reply(const store::ReplyRecord& record) override {
-        if (is_old(record)) keys_.push_back(record.key);
-        return {};
-    }
-
-    Task<Result<void>> between_turns() override {
-        for (std::size_t at = 0; at < keys_.size(); at += kForgottenAtOnce) {
-            const std::size_t count = std::min(kForgottenAtOnce, keys_.size() - at);
-            const auto forgotten = co_await forget(at, count);
-            if (!forgotten) co_return forgotten;
-        }
-        keys_.clear();
-        co_return Result<void>{};
-    }
-
-private:
-    Task<Result<void>> forget(std::size_t at, std::size_t count) {
-        ObjectChange change(home_);
-        auto room = co_await change.reserve(count * store::kForgetRecordBytes, wait_,
-                                            store::Purpose::kFreeing);
-        if (!room) co_return std::unexpected(room.error());
-        std::array<store::ClientId, kForgottenAtOnce> whose;
-        for (const store::ReplyKey& key : std::span(keys_).subspan(at, count)) {
-            // A later reply may have the place by now.
-            const auto found = home_.volume().map().find_reply(key);
-            if (!found) co_return std::unexpected(found.error());
-            const bool is_there = found->has_value() && is_old(**found);
-            if (!is_there) continue;
-            whose[change.records().count()] = key.client;
-            change.records().forget(store::Key::reply(key));
-        }
-        if (change.records().count() == 0) co_return Result<void>{};
-        const std::size_t forgotten = change.records().count();
-        const Result<void> begun =
-            change.begin(std::move(*room), store::Durability::kDurable, store::Data::kNone);
-        if (!begun) co_return begun;
-        for (const store::ClientId& client : std::span(whose).first(forgotten)) {
-            home_.reply_shares().give_back(client);
-        }
-        const auto finished = co_await change.finish();
-        if (!finished) co_return std::unexpected(finished.error());
-        co_return Result<void>{};
-    }
-
-    bool is_old(const store::ReplyRecord& record) const { return record.made <= up_to_; }
-
-    HomeVolume& home_;
-    const Duration up_to_;
-    const core::WaitOptions wait_;
-    std::vector<store::ReplyKey> keys_;  // Of the present turn.
-};
-
-}  // namespace
 
 void StoreUpkeep::start() {
     for (const auto& home : stores_.volumes()) count(home->slot());
