@@ -1,65 +1,148 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "client/admin_client.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
-#include <memory>
+#include <chrono>
+#include <cstdint>
+#include <limits>
 #include <optional>
 #include <system_error>
 #include <utility>
 
-#include <curl/curl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
+#include "client/http_answer.h"
+#include "core/owned_fd.h"
 #include "core/printable.h"
 
 namespace fopd::client {
 
 namespace {
 
-struct EndCurl {
-    void operator()(CURL* curl) const { curl_easy_cleanup(curl); }
+using SteadyClock = std::chrono::steady_clock;
+
+// A socket whose server has too many connections to accept is tried again after this.
+constexpr std::chrono::milliseconds kFullPause{10};
+constexpr std::size_t kPartBytes = 64U << 10;
+// Of the status line and the headers, in addition to the body.
+constexpr std::size_t kHeadersMax = 64U << 10;
+
+struct Failed {
+    AdminFailure kind = AdminFailure::kNoServer;
+    std::string why{};
 };
 
-struct EndCurlMulti {
-    void operator()(CURLM* multi) const { curl_multi_cleanup(multi); }
-};
-
-// Waits no longer than this before it looks again at what libcurl waits for.
-constexpr int kLookAgainMs = 1000;
-
-// How the request ended, or nothing when `interrupt_fd` ended it.
-std::optional<CURLcode> perform(CURL* curl, int interrupt_fd) {
-    const std::unique_ptr<CURLM, EndCurlMulti> multi(curl_multi_init());
-    if (multi == nullptr || curl_multi_add_handle(multi.get(), curl) != CURLM_OK) {
-        return CURLE_FAILED_INIT;
-    }
-    curl_waitfd interrupt{.fd = interrupt_fd, .events = CURL_WAIT_POLLIN, .revents = 0};
-    const unsigned extra_count = interrupt_fd < 0 ? 0 : 1;
-    std::optional<CURLcode> code;
-    for (int running = 1; running > 0;) {
-        CURLMcode state = curl_multi_perform(multi.get(), &running);
-        if (state == CURLM_OK && running > 0) {
-            state = curl_multi_poll(multi.get(), &interrupt, extra_count, kLookAgainMs, nullptr);
-        }
-        if (state != CURLM_OK) {
-            code = CURLE_FAILED_INIT;
-            break;
-        }
-        if (running > 0 && interrupt.revents != 0) break;
-    }
-    int left_count = 0;
-    const CURLMsg* const message = curl_multi_info_read(multi.get(), &left_count);
-    if (message != nullptr && message->msg == CURLMSG_DONE) code = message->data.result;
-    curl_multi_remove_handle(multi.get(), curl);
-    return code;
+std::unexpected<Failed> system_failure(int os_errno) {
+    const bool denied = os_errno == EACCES || os_errno == EPERM;
+    return std::unexpected(Failed{.kind = denied ? AdminFailure::kDenied : AdminFailure::kNoServer,
+                                  .why = std::system_category().message(os_errno)});
 }
 
-std::size_t take_body(char* data, std::size_t, std::size_t size, void* to) {
-    auto& body = *static_cast<std::string*>(to);
-    if (body.size() + size > AdminClient::kAnswerMax) return 0;
-    body.append(data, size);
-    return size;
+// One request and its answer. Each wait ends at the deadline, or when `interrupt_fd` is readable.
+class Exchange {
+public:
+    Exchange(std::optional<SteadyClock::time_point> deadline, int interrupt_fd)
+        : deadline_(deadline), interrupt_fd_(interrupt_fd) {}
+
+    std::expected<void, Failed> connect(const std::string& path) {
+        sockaddr_un name{};
+        name.sun_family = AF_UNIX;
+        if (path.size() >= sizeof name.sun_path) return system_failure(ENAMETOOLONG);
+        path.copy(name.sun_path, sizeof name.sun_path - 1);
+        fd_ = core::OwnedFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+        if (fd_.get() < 0) return system_failure(errno);
+        while (::connect(fd_.get(), reinterpret_cast<const sockaddr*>(&name), sizeof name) != 0) {
+            if (errno == EINTR) continue;
+            if (errno != EAGAIN) return system_failure(errno);
+            if (auto paused = wait(-1, 0, kFullPause); !paused) return paused;
+        }
+        return {};
+    }
+
+    // A server that refuses a request may not read all of it: its answer says why.
+    std::expected<void, Failed> send(std::string_view bytes) {
+        while (!bytes.empty()) {
+            const ssize_t sent = ::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+            if (sent >= 0) {
+                bytes.remove_prefix(static_cast<std::size_t>(sent));
+            } else if (errno == EPIPE || errno == ECONNRESET) {
+                return {};
+            } else if (errno == EAGAIN) {
+                if (auto ready = wait(fd_.get(), POLLOUT); !ready) return ready;
+            } else if (errno != EINTR) {
+                return system_failure(errno);
+            }
+        }
+        return {};
+    }
+
+    // All that the server says until it ends the connection.
+    std::expected<std::string, Failed> receive(std::size_t bytes_max) {
+        std::string all;
+        std::array<char, kPartBytes> part;
+        for (;;) {
+            const ssize_t received = ::recv(fd_.get(), part.data(), part.size(), 0);
+            if (received > 0) {
+                all.append(part.data(), static_cast<std::size_t>(received));
+                if (all.size() > bytes_max) {
+                    return std::unexpected(Failed{.why = "the answer is too long"});
+                }
+            } else if (received == 0 || errno == ECONNRESET) {
+                return all;
+            } else if (errno == EAGAIN) {
+                if (auto ready = wait(fd_.get(), POLLIN); !ready) {
+                    return std::unexpected(std::move(ready.error()));
+                }
+            } else if (errno != EINTR) {
+                return system_failure(errno);
+            }
+        }
+    }
+
+private:
+    // Until there are events, or a pause is over.
+    std::expected<void, Failed> wait(int fd, short events,
+                                     std::optional<std::chrono::milliseconds> pause = {}) {
+        for (;;) {
+            std::optional<std::chrono::milliseconds> span = pause;
+            if (deadline_) {
+                const auto left =
+                    std::chrono::ceil<std::chrono::milliseconds>(*deadline_ - SteadyClock::now());
+                if (left.count() <= 0) {
+                    return std::unexpected(Failed{.kind = AdminFailure::kTimedOut});
+                }
+                span = span ? std::min(*span, left) : left;
+            }
+            std::array watched{pollfd{.fd = fd, .events = events, .revents = 0},
+                               pollfd{.fd = interrupt_fd_, .events = POLLIN, .revents = 0}};
+            const int timeout_ms = span ? static_cast<int>(std::min<std::int64_t>(
+                                              span->count(), std::numeric_limits<int>::max()))
+                                        : -1;
+            const int ready = ::poll(watched.data(), watched.size(), timeout_ms);
+            if (ready < 0 && errno != EINTR) return system_failure(errno);
+            if (ready > 0 && watched[1].revents != 0) {
+                return std::unexpected(Failed{.kind = AdminFailure::kInterrupted});
+            }
+            if (ready > 0 || (ready == 0 && pause)) return {};
+        }
+    }
+
+    const std::optional<SteadyClock::time_point> deadline_;
+    const int interrupt_fd_;
+    core::OwnedFd fd_;
+};
+
+std::expected<std::string, Failed> exchange(Exchange& with, const std::string& path,
+                                            std::string_view request) {
+    if (auto connected = with.connect(path); !connected) {
+        return std::unexpected(std::move(connected.error()));
+    }
+    if (auto sent = with.send(request); !sent) return std::unexpected(std::move(sent.error()));
+    return with.receive(AdminClient::kAnswerMax + kHeadersMax);
 }
 
 }  // namespace
@@ -100,57 +183,38 @@ std::expected<AdminAnswer, AdminProblem> AdminClient::post(const std::string& ta
 std::expected<AdminAnswer, AdminProblem> AdminClient::ask(Method method, const std::string& target,
                                                           int interrupt_fd,
                                                           const std::string& body) const {
-    const auto problem = [&](AdminFailure kind, const std::string& why) {
-        return std::unexpected(AdminProblem{.kind = kind, .message = why});
-    };
-    const auto no_server = [&](std::string_view why) {
-        return problem(AdminFailure::kNoServer,
-                       "no fopd answers at " + name_ + ": " + core::printable(why) +
-                           "; start it (systemctl start fopd), or say where it is with --admin "
-                           "PATH or FOPD_ADMIN");
-    };
-    const std::unique_ptr<CURL, EndCurl> curl(curl_easy_init());
-    if (curl == nullptr) return no_server("libcurl cannot start");
-    AdminAnswer answer;
-    std::array<char, CURL_ERROR_SIZE> words{};
-    const std::string url = "http://fopd" + target;
-    const auto timeout_ms = std::chrono::ceil<std::chrono::milliseconds>(timeout_).count();
-    curl_easy_setopt(curl.get(), CURLOPT_UNIX_SOCKET_PATH, socket_path_.c_str());
-    curl_easy_setopt(curl.get(), CURLOPT_URL, url.c_str());
-    curl_easy_setopt(curl.get(), CURLOPT_PROXY, "");  // Whatever the environment says.
-    curl_easy_setopt(curl.get(), CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(curl.get(), CURLOPT_TIMEOUT_MS, static_cast<long>(timeout_ms));
-    curl_easy_setopt(curl.get(), CURLOPT_ERRORBUFFER, words.data());
-    curl_easy_setopt(curl.get(), CURLOPT_WRITEFUNCTION, &take_body);
-    curl_easy_setopt(curl.get(), CURLOPT_WRITEDATA, &answer.body);
+    std::optional<SteadyClock::time_point> deadline;
+    if (timeout_ > Duration{0}) deadline = SteadyClock::now() + timeout_;
+    std::string request = (method == Method::kPost ? "POST " : "GET ") + target +
+                          " HTTP/1.1\r\nHost: fopd\r\nConnection: close\r\n";
     if (method == Method::kPost) {
-        curl_easy_setopt(curl.get(), CURLOPT_POSTFIELDSIZE_LARGE,
-                         static_cast<curl_off_t>(body.size()));
-        curl_easy_setopt(curl.get(), CURLOPT_POSTFIELDS, body.data());
+        request += "Content-Length: " + std::to_string(body.size()) + "\r\n";
     }
-    const std::optional<CURLcode> ended = perform(curl.get(), interrupt_fd);
-    if (!ended) return problem(AdminFailure::kInterrupted, "interrupted");
-    const CURLcode code = *ended;
-    if (code == CURLE_OK) {
-        long status = 0;
-        curl_easy_getinfo(curl.get(), CURLINFO_RESPONSE_CODE, &status);
-        answer.status = static_cast<int>(status);
-        return answer;
+    request += "\r\n" + body;
+
+    Exchange with(deadline, interrupt_fd);
+    const auto bytes = exchange(with, socket_path_, request);
+    if (!bytes) return std::unexpected(problem_of(bytes.error().kind, bytes.error().why));
+    auto answer = parse_http_answer(*bytes);
+    if (!answer) return std::unexpected(problem_of(AdminFailure::kNoServer, answer.error()));
+    return AdminAnswer{.status = answer->status, .body = std::move(answer->body)};
+}
+
+AdminProblem AdminClient::problem_of(AdminFailure kind, std::string_view why) const {
+    switch (kind) {
+        case AdminFailure::kInterrupted: return {.kind = kind, .message = "interrupted"};
+        case AdminFailure::kTimedOut:
+            return {.kind = kind,
+                    .message = "fopd at " + name_ + " gave no answer within the time of --timeout"};
+        case AdminFailure::kDenied:
+            return {.kind = kind,
+                    .message = name_ + ": not allowed; be root or a member of the socket's group"};
+        case AdminFailure::kNoServer: break;
     }
-    if (code == CURLE_OPERATION_TIMEDOUT) {
-        return problem(AdminFailure::kTimedOut,
-                       "fopd at " + name_ + " gave no answer within the time of --timeout");
-    }
-    long os_errno = 0;
-    curl_easy_getinfo(curl.get(), CURLINFO_OS_ERRNO, &os_errno);
-    if (code == CURLE_COULDNT_CONNECT && (os_errno == EACCES || os_errno == EPERM)) {
-        return problem(AdminFailure::kDenied,
-                       name_ + ": not allowed; be root or a member of the socket's group");
-    }
-    if (code == CURLE_COULDNT_CONNECT && os_errno != 0) {
-        return no_server(std::system_category().message(static_cast<int>(os_errno)));
-    }
-    return no_server(words[0] != '\0' ? words.data() : curl_easy_strerror(code));
+    return {.kind = kind,
+            .message = "no fopd answers at " + name_ + ": " + core::printable(why) +
+                       "; start it (systemctl start fopd), or say where it is with --admin PATH or "
+                       "FOPD_ADMIN"};
 }
 
 }  // namespace fopd::client

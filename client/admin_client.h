@@ -47,6 +47,7 @@ private:
     enum class Method { kGet, kPost };
     std::expected<AdminAnswer, AdminProblem> ask(Method method, const std::string& target,
                                                  int interrupt_fd, const std::string& body) const;
+    AdminProblem problem_of(AdminFailure kind, std::string_view why) const;
 
     const std::string socket_path_;
     const std::string name_;

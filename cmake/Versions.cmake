@@ -8,7 +8,6 @@ pkg_check_modules(liburing REQUIRED IMPORTED_TARGET liburing>=2.3)
 pkg_check_modules(yaml_cpp REQUIRED IMPORTED_TARGET yaml-cpp>=0.7)
 pkg_check_modules(libsystemd REQUIRED IMPORTED_TARGET libsystemd)
 pkg_check_modules(libmicrohttpd REQUIRED IMPORTED_TARGET libmicrohttpd>=0.9.70)
-pkg_check_modules(libcurl REQUIRED IMPORTED_TARGET libcurl)
 pkg_check_modules(libfabric REQUIRED IMPORTED_TARGET libfabric>=1.17)
 # Only its headers: it is loaded when it is needed.
 add_library(libfabric_headers INTERFACE)

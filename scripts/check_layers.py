@@ -39,7 +39,6 @@ THIRD_PARTY = [
     ("libsodium", r"sodium(\.h|/)", r"sodium", {"fop"}),
     ("libfabric", r"rdma/", r"fabric", {"fabric", "bench"}),
     ("LMDB", r"lmdb\.h", r"lmdb", {"store"}),
-    ("libcurl", r"curl/", r"curl", {"client"}),
     ("spdlog", r"(spdlog|fmt)/", r"spdlog|fmt", {"daemon"}),
     ("CLI11", r"CLI/", r"CLI11", {"daemon", "client"}),
     ("libsystemd", r"systemd/", r"systemd", {"daemon"}),

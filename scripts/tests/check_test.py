@@ -57,7 +57,7 @@ class LayerTest(SnippetTest):
     def test_third_party_headers_stay_with_their_owner(self):
         for header, owner in [
             ("liburing.h", "core"), ("yaml-cpp/yaml.h", "config"), ("sodium.h", "fop"), ("rdma/fabric.h", "fabric"),
-            ("lmdb.h", "store"), ("curl/curl.h", "client"),
+            ("lmdb.h", "store"),
             ("spdlog/spdlog.h", "daemon"), ("CLI/CLI.hpp", "client"), ("systemd/sd-daemon.h", "daemon"),
             ("microhttpd.h", "daemon"), ("nlohmann/json.hpp", "client"), ("flatbuffers/flatbuffers.h", "fop"),
         ]:
