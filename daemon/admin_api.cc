@@ -325,7 +325,7 @@ AdminReply AdminApi::not_serving() const {
 }
 
 Task<AdminReply> AdminApi::sessions(AdminRequest) {
-    if (!parts_.node.serving()) co_return not_serving();
+    if (!parts_.node.life().serving()) co_return not_serving();
     const auto sessions = co_await parts_.node.questions().sessions();
     JsonWriter json;
     json.begin_object().key("sessions").begin_array();
@@ -340,7 +340,7 @@ Task<AdminReply> AdminApi::trace(AdminRequest request) {
     const auto id = all ? std::nullopt : reqh::parse_fop_id(word->second);
     if (!all && !id)
         co_return failure(kBadRequest, "id is a session and a request, such as 5f3a-17");
-    if (!parts_.node.serving()) co_return not_serving();
+    if (!parts_.node.life().serving()) co_return not_serving();
     if (all) {
         const auto running = co_await parts_.node.questions().running();
         JsonWriter json;
@@ -403,7 +403,7 @@ Task<AdminReply> AdminApi::store_check_report(AdminRequest request) {
     const bool waits = wait != request.query.end() && wait->second == "yes";
     const Instant end = after(parts_.control.now(), kWaitMax);
     for (;;) {
-        if (!parts_.node.serving()) co_return not_serving();
+        if (!parts_.node.life().serving()) co_return not_serving();
         bool runs = false;
         JsonWriter json;
         json.begin_array();
@@ -431,7 +431,7 @@ Task<AdminReply> AdminApi::order_disks(AdminRequest request, Order order) {
     const auto word = request.query.find("do");
     const bool begin = word == request.query.end() || word->second == "begin";
     if (!begin && word->second != "end") co_return failure(kBadRequest, "do is begin or end");
-    if (!parts_.node.serving()) co_return not_serving();
+    if (!parts_.node.life().serving()) co_return not_serving();
     const std::vector<std::string> names = disk_names(device);
     if (names.empty()) co_return no_disk(device);
     std::size_t done = 0;
@@ -462,7 +462,7 @@ Task<AdminReply> AdminApi::order_disks(AdminRequest request, Order order) {
 //    them to a file of its own --
 
 Task<AdminReply> AdminApi::store_backup(AdminRequest) {
-    if (!parts_.node.serving()) co_return not_serving();
+    if (!parts_.node.life().serving()) co_return not_serving();
     if (backing_up_) co_return failure(kUnavailable, "another backup is being made");
     backup_.reset();
     const std::string& directory = parts_.configuration.current()->get<NodeSettings>().data_dir;

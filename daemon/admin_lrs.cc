@@ -108,7 +108,7 @@ AdminReply not_changed(const Configuration::Refused& refused) {
 }  // namespace
 
 Task<AdminReply> AdminApi::lrs_show(AdminRequest) {
-    if (!parts_.node.serving()) co_return not_serving();
+    if (!parts_.node.life().serving()) co_return not_serving();
     const auto classes = co_await parts_.node.questions().class_figures(kClassesShownMax);
     std::uint64_t queued = 0;
     for (const lrs::ClassFigures& each : classes) queued += each.queued;
@@ -213,7 +213,7 @@ Task<AdminReply> AdminApi::lrs_which(AdminRequest request) {
     }
     lrs::RequestAttributes attributes = (*described)->attributes();
     const objects::StoreLayoutPtr layout = parts_.node.layout();
-    if (layout == nullptr && !parts_.node.serving()) co_return not_serving();
+    if (layout == nullptr && !parts_.node.life().serving()) co_return not_serving();
     // A node without devices has no pools.
     const objects::StoreLayout empty;
     const auto wrong = reqh::complete(attributes, layout == nullptr ? empty : *layout);

@@ -156,14 +156,14 @@ Task<Result<objects::DiskContents>> DeviceChanges::wait_until_heard(Leaving* lea
         const auto contents = co_await look(leaving);
         if (!contents || contents->empty() || !contents->holds_only_replies()) co_return contents;
         if (parts_.control.now() >= deadline) co_return contents;
-        if (!parts_.goes_on()) co_return stopping();
+        if (!parts_.life.may_change()) co_return stopping();
         const auto slept = co_await parts_.control.sleep_for(kLookAgainAfter);
         ENSURE(slept.has_value());
     }
 }
 
 Task<Result<objects::DiskContents>> DeviceChanges::look(Leaving* leaving) {
-    objects::DiskDeparture::Unheard unheard{.may_be_any = parts_.clients_may_return()};
+    objects::DiskDeparture::Unheard unheard{.may_be_any = parts_.life.clients_may_return()};
     for (const auto& each : parts_.localities) {
         auto ask = [&each] { return each->unheard_replies(); };
         const auto some = co_await core::run_on(parts_.control, each->reactor(), ask);
@@ -207,7 +207,7 @@ Task<DeviceOutcome> DeviceChanges::forget(Lost lost) {
                         " would be lost for good, and what nobody knows of; --yes says so";
         co_return outcome;
     }
-    if (!parts_.goes_on()) {
+    if (!parts_.life.may_change()) {
         outcome.words = "the node is stopping";
         outcome.try_later = true;
         co_return outcome;

@@ -12,6 +12,7 @@
 #include "core/task.h"
 #include "daemon/locality.h"
 #include "daemon/node_disks.h"
+#include "daemon/node_life.h"
 #include "objects/disk_departure.h"
 #include "store/name_sink.h"
 
@@ -59,11 +60,7 @@ public:
         std::function<Task<void>()> publish_layout;
         // All names of the node, as reached from the control reactor.
         std::function<store::NameSink&()> names;
-        // Clients of an earlier life of the node may still reconnect; which replies they need is
-        // unknown.
-        std::function<bool()> clients_may_return;
-        // False once the node has been asked to stop.
-        std::function<bool()> goes_on;
+        const NodeLife& life;
     };
     explicit DeviceChanges(Parts parts) : parts_(std::move(parts)) {}
 

@@ -24,22 +24,6 @@ constexpr Duration kStartStep = 20s;
 // last replies to be sent.
 constexpr Duration kClosePatience = 4s;
 
-}  // namespace
-
-const char* to_string(NodeState state) {
-    switch (state) {
-        case NodeState::kStarting: return "starting";
-        case NodeState::kReady: return "ready";
-        case NodeState::kDraining: return "draining";
-        case NodeState::kDrained: return "drained";
-        case NodeState::kStopping: return "stopping";
-        case NodeState::kStopped: return "stopped";
-    }
-    return "unknown";
-}
-
-namespace {
-
 // Rule versions start from the wall clock, so that they continue to rise after a restart.
 std::uint64_t milliseconds_of(WallTime time) {
     return static_cast<std::uint64_t>(std::max<std::int64_t>(time.unix_ns, 0)) / 1'000'000;
@@ -50,13 +34,13 @@ std::uint64_t milliseconds_of(WallTime time) {
 Node::Node(NodeWorld world, NodeOptions options)
     : world_(std::move(world)),
       options_(options),
-      created_at_(world_.control.now()),
+      life_(world_.control),
       policies_(world_.entropy.number(), milliseconds_of(world_.clock.wall())),
       lrs_({.control = world_.control,
             .events = world_.events,
             .configuration = world_.configuration,
             .policies = policies_,
-            .check_ready = [this] { return check_ready(); },
+            .check_ready = [this] { return life_.check_ready(); },
             .apply = [this] { apply_live_settings(); }}),
       class_ledger_(world_.events),
       disks_({.control = world_.control,
@@ -78,16 +62,13 @@ Node::Node(NodeWorld world, NodeOptions options)
       drained_(world_.control),
       answered_(world_.control),
       change_ended_(world_.control),
-      device_changes_(
-          {.control = world_.control,
-           .events = world_.events,
-           .disks = disks_,
-           .localities = localities_,
-           .publish_layout = [this] { return publish_layout(); },
-           .names = [this]() -> store::NameSink& { return names_->whole(); },
-           .clients_may_return =
-               [this] { return world_.control.now() < after(ready_at_, kBackWithin); },
-           .goes_on = [this] { return state_ == NodeState::kReady && !stop_requested_; }}),
+      device_changes_({.control = world_.control,
+                       .events = world_.events,
+                       .disks = disks_,
+                       .localities = localities_,
+                       .publish_layout = [this] { return publish_layout(); },
+                       .names = [this]() -> store::NameSink& { return names_->whole(); },
+                       .life = life_}),
       registered_(world_.localities.size(), false) {
     for (std::uint32_t index = 0; index < world_.localities.size(); ++index) {
         core::Reactor& reactor = *world_.localities[index];
@@ -107,7 +88,7 @@ Node::~Node() {
 }
 
 Task<Started<void>> Node::start() {
-    ENSURE(state_ == NodeState::kStarting);
+    ENSURE(life_.state() == NodeState::kStarting);
     world_.manager.status("starting");
     incarnation_ = world_.entropy.number();
     auto access = world_.load_access(*world_.configuration.current());
@@ -118,23 +99,22 @@ Task<Started<void>> Node::start() {
     const auto named = co_await open_names();
     if (!named) co_return std::unexpected(named.error());
     for (const auto& locality : localities_) {
-        if (stop_requested_) co_return {};
+        if (life_.stop_requested()) co_return {};
         const auto opened = co_await open_locality(locality.get());
         if (!opened) co_return std::unexpected(opened.error());
     }
     opened_.store(true, std::memory_order_release);
-    if (stop_requested_) co_return {};
+    if (life_.stop_requested()) co_return {};
     co_await open_disks();
     co_await serve_objects();
-    if (stop_requested_) co_return {};
+    if (life_.stop_requested()) co_return {};
     const auto listening = co_await listen();
     if (!listening) co_return std::unexpected(listening.error());
     world_.control.spawn(background_, watch_.run());
-    ready_at_ = world_.control.now();
-    enter(NodeState::kReady);
+    life_.enter(NodeState::kReady);
     emit(world_.events, core::Level::kInfo, "daemon.ready",
          {{"localities", static_cast<std::uint64_t>(localities_.size())},
-          {"seconds", in_seconds(ready_at_ - created_at_)}});
+          {"seconds", in_seconds(life_.ready_at() - life_.created_at())}});
     world_.manager.status("ready");
     world_.manager.ready();
     co_return {};
@@ -386,7 +366,7 @@ void Node::apply_live_settings() {
 
 Task<Result<void>> Node::back_up(StoreBackup* backup) {
     ENSURE(backup_ == nullptr);
-    if (disks_.empty() || stop_requested_) {
+    if (disks_.empty() || life_.stop_requested()) {
         const char* const why = disks_.empty() ? "there are no disks" : "the node is stopping";
         co_return std::unexpected(Error{.code = Errc::kClosed, .context = why});
     }
@@ -408,16 +388,16 @@ Task<Result<void>> Node::back_up(StoreBackup* backup) {
 }
 
 Task<Node::Left> Node::drain() {
-    if (state_ == NodeState::kDraining) {
+    if (life_.state() == NodeState::kDraining) {
         // No deadline of its own: the drain in progress has one.
-        while (state_ == NodeState::kDraining) {
+        while (life_.state() == NodeState::kDraining) {
             [[maybe_unused]] const auto woken = co_await drained_.wait({});
         }
         co_return left_;
     }
-    if (state_ != NodeState::kReady) co_return left_;
+    if (life_.state() != NodeState::kReady) co_return left_;
 
-    enter(NodeState::kDraining);
+    life_.enter(NodeState::kDraining);
     co_await world_.control.yield();  // This thread may have blocked; updates now().
     const Instant began_at = world_.control.now();
     const Duration timeout = world_.configuration.current()->get<NodeSettings>().drain_timeout;
@@ -433,7 +413,7 @@ Task<Node::Left> Node::drain() {
           {"left_running", left_.running},
           {"silent_localities", left_.localities}});
     world_.manager.status("drained");
-    enter(NodeState::kDrained);
+    life_.enter(NodeState::kDrained);
     drained_.wake_all();
     co_return left_;
 }
@@ -464,10 +444,10 @@ Task<bool> Node::stop() {
     const Instant asked_at = world_.control.now();
     // Before the drain, which may take long: the service manager shall know why it waits.
     world_.manager.stopping();
-    if (state_ == NodeState::kReady || state_ == NodeState::kDraining) {
+    if (life_.state() == NodeState::kReady || life_.state() == NodeState::kDraining) {
         [[maybe_unused]] const Left left = co_await drain();
     }
-    enter(NodeState::kStopping);
+    life_.enter(NodeState::kStopping);
     world_.manager.status("stopping");
     watch_.stop();
     // The rest of the drain timeout; a volume that is closing still has to write.
@@ -502,7 +482,7 @@ Task<bool> Node::stop() {
     if (!disks_closed) co_return false;
     // Every pulse is back: it was sent before the close order, and messages are answered in order.
     ENSURE(watch_.all_pulses_are_back());
-    enter(NodeState::kStopped);
+    life_.enter(NodeState::kStopped);
     emit(world_.events, core::Level::kInfo, "daemon.stopped", {{"cut_off", left.running}});
     co_return true;
 }
@@ -514,12 +494,6 @@ Task<bool> Node::close_disks(Instant deadline) {
     const bool names_closed = co_await names_->close(deadline);
     if (!names_closed) emit(world_.events, core::Level::kError, "daemon.names_do_not_close");
     co_return names_closed;
-}
-
-void Node::enter(NodeState state) {
-    // States are entered in the order of their enumerators; some may be skipped.
-    ENSURE(state > state_);
-    state_ = state;
 }
 
 }  // namespace fopd::daemon

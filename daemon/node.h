@@ -11,9 +11,6 @@
 #include <string_view>
 #include <vector>
 
-#include "core/clock.h"
-#include "core/entropy.h"
-#include "core/events.h"
 #include "core/gate.h"
 #include "core/metrics.h"
 #include "core/reactor.h"
@@ -29,53 +26,14 @@
 #include "daemon/locality_watch.h"
 #include "daemon/lrs_changes.h"
 #include "daemon/node_disks.h"
-#include "daemon/service_manager.h"
+#include "daemon/node_life.h"
+#include "daemon/node_world.h"
 #include "daemon/start_problem.h"
 #include "daemon/store_backup.h"
 #include "objects/name_parts.h"
 #include "store/volume.h"
 
 namespace fopd::daemon {
-
-enum class NodeState : std::uint8_t {
-    kStarting,
-    kReady,
-    kDraining,  // Takes no new work; running fops may end.
-    kDrained,   // No fop runs any more; waits for stop().
-    kStopping,
-    kStopped,
-};
-const char* to_string(NodeState state);
-
-// What a node needs from the real or simulated world. All members outlive the node.
-struct NodeWorld {
-    core::Reactor& control;  // Runs Node's own code; not a locality's reactor.
-    std::vector<core::Reactor*> localities;
-    const core::Clock& clock;
-    core::Entropy& entropy;
-    core::EventSink& events;
-    ServiceManager& manager;
-    Configuration& configuration;
-    // Opens the configured disks; null if none are configured.
-    DiskBay* bay = nullptr;
-    // The node's id in the labels of its disks.
-    devices::NodeId id{};
-    // Returns the transport for a scheme of fabric.listen, or null if the scheme has none.
-    std::function<fabric::Transport*(std::string_view scheme)> transport;
-    // Loads the access rules (principals, keys, rights) that the configuration names.
-    std::function<Started<AccessPtr>(const config::Snapshot&)> load_access;
-    // Applies the log level that a reload has changed.
-    std::function<void()> apply_settings;
-};
-
-struct NodeOptions {
-    // Whether unregistered buffers are good enough; a production node refuses to start with them.
-    enum class Buffers : std::uint8_t { kRegistered, kAny };
-    Buffers buffers = Buffers::kRegistered;
-    // Replaces fabric.listen if set.
-    std::optional<std::vector<fabric::Address>> listen{};
-    store::SweepOptions sweep = {};
-};
 
 class Order;
 class Update;
@@ -143,24 +101,17 @@ public:
     // Announces a call of stop(): a running start() returns early, and a running backup is given
     // up.
     void request_stop() {
-        stop_requested_ = true;
+        life_.request_stop();
         if (backup_ != nullptr) backup_->give_up();
     }
 
     Instant now() const { return world_.control.now(); }
-    NodeState state() const { return state_; }
+    NodeState state() const { return life_.state(); }
+    const NodeLife& life() const { return life_; }
     // Whether start() has set up all localities. Any thread.
     bool opened() const { return opened_.load(std::memory_order_acquire); }
-    // Whether the localities answer questions.
-    bool serving() const {
-        return state_ == NodeState::kReady || state_ == NodeState::kDraining ||
-               state_ == NodeState::kDrained;
-    }
-    bool accepts_work() const { return state_ == NodeState::kReady; }
     const std::vector<std::unique_ptr<Locality>>& localities() const { return localities_; }
     std::vector<std::unique_ptr<Locality>>& localities() { return localities_; }
-    Instant created_at() const { return created_at_; }
-    Instant ready_at() const { return ready_at_; }
     bool buffers_registered(std::size_t locality) const { return registered_[locality]; }
     std::vector<std::string> warnings() const;
     // Where clients may connect.
@@ -168,7 +119,7 @@ public:
     // All configured disks, also those that could not be opened.
     const NodeDisks& disks() const { return disks_; }
 
-    // While the node is serving().
+    // Used only while life().serving().
     LocalityQuestions& questions() { return questions_; }
     DiskChecks& checks() { return checks_; }
     // At any time.
@@ -189,7 +140,6 @@ private:
     void end_change();
     // Returns false if the present operation has not ended by the deadline.
     Task<bool> wait_for_change(Instant deadline);
-    std::expected<void, Configuration::Refused> check_ready() const;
     ReloadResult reload_settings(std::vector<devices::DeviceSettings>* wanted);
     std::vector<std::string> check_open_disks(const config::Snapshot& next) const;
     using DeviceList = std::vector<devices::DeviceSettings>;
@@ -230,13 +180,10 @@ private:
     // a locality that has not answered by then stays with it.
     Task<Left> order_all(Task<std::uint64_t> (*what)(Locality*, Instant), Instant argument,
                          Instant deadline);
-    void enter(NodeState state);
 
     NodeWorld world_;
     const NodeOptions options_;
-    NodeState state_ = NodeState::kStarting;
-    const Instant created_at_;
-    Instant ready_at_ = kNever;
+    NodeLife life_;
     std::vector<std::unique_ptr<Locality>> localities_;
     std::vector<std::unique_ptr<Order>> orders_;
     std::vector<std::unique_ptr<Update>> updates_;
@@ -265,7 +212,6 @@ private:
     bool changing_ = false;
     DeviceChanges device_changes_;
     Left left_;
-    bool stop_requested_ = false;
     StoreBackup* backup_ = nullptr;  // Null unless a backup is running.
     std::vector<bool> registered_;   // By locality: whether the kernel has its buffers registered.
 };

@@ -47,12 +47,6 @@ std::unexpected<Configuration::Refused> busy(std::string why) {
 
 // -- one at a time --
 
-std::expected<void, Configuration::Refused> Node::check_ready() const {
-    if (state_ == NodeState::kReady && !stop_requested_) return {};
-    const bool is_ready = state_ == NodeState::kReady;
-    return busy(std::string("the node is ") + (is_ready ? "stopping" : to_string(state_)));
-}
-
 Task<bool> Node::wait_for_change(Instant deadline) {
     const core::WaitOptions wait{.deadline = deadline};
     while (changing_) {
@@ -65,7 +59,7 @@ Task<bool> Node::wait_for_change(Instant deadline) {
 Task<std::expected<void, Configuration::Refused>> Node::begin_change() {
     const bool has_turn = co_await wait_for_change(after(now(), kTurnWithin));
     if (!has_turn) co_return busy("another change of the node, or a backup, takes its time");
-    const auto ready = check_ready();
+    const auto ready = life_.check_ready();
     if (!ready) co_return ready;
     changing_ = true;
     co_return std::expected<void, Configuration::Refused>();

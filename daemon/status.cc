@@ -75,9 +75,9 @@ std::string status_json(const Node& node, const Configuration& configuration,
     json.field("version", version());
     json.field("pid", ::getpid());
     json.field("state", to_string(node.state()));
-    json.field("uptime_s", in_seconds(now - node.created_at()));
-    if (node.ready_at() != kNever)
-        json.field("ready_s", in_seconds(node.ready_at() - node.created_at()));
+    json.field("uptime_s", in_seconds(now - node.life().created_at()));
+    if (node.life().ready_at() != kNever)
+        json.field("ready_s", in_seconds(node.life().ready_at() - node.life().created_at()));
     json.key("config").begin_object();
     json.field("file", std::string_view(configuration.file()));
     json.field("hash", std::string_view(configuration.hash()));
@@ -316,7 +316,7 @@ void NodeMetrics::collect(core::MetricSink& sink) const {
     const std::array version_label{core::Label{"version", version()}};
     sink.gauge("fopd_build_info", "Always 1; the label says which fopd this is.", version_label, 1);
     sink.gauge("fopd_uptime_seconds", "Time since the daemon was started.", {},
-               in_seconds(clock_.now() - node_.created_at()));
+               in_seconds(clock_.now() - node_.life().created_at()));
 }
 
 }  // namespace fopd::daemon

@@ -471,7 +471,7 @@ TEST_CASE("sim admin: requests during a stop are answered that the node stops", 
     CHECK(stage.refused("/v1/reload") == "503 not reloaded: the node is draining");
     CHECK(stage.refused("/v1/device/add", {{"device", "d0"}}) == "503 the node is draining");
 
-    for (int i = 0; i < 1000 && stage.node().node().serving(); ++i) stage.run_for(10ms);
+    for (int i = 0; i < 1000 && stage.node().node().life().serving(); ++i) stage.run_for(10ms);
     CHECK(stage.answer("/v1/status").json["state"] == "stopping");
     for (const char* const path : {"/v1/sessions", "/v1/trace", "/v1/scrub", "/v1/store/check",
                                    "/v1/store/check-report", "/v1/store/backup", "/v1/lrs"}) {

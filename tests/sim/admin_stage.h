@@ -61,8 +61,8 @@ public:
 
     // Runs until the node takes work.
     void wait_ready() {
-        for (int i = 0; i < 200 && !node().node().accepts_work(); ++i) run_for(10ms);
-        REQUIRE(node().node().accepts_work());
+        for (int i = 0; i < 200 && !node().node().life().accepts_work(); ++i) run_for(10ms);
+        REQUIRE(node().node().life().accepts_work());
     }
     void run_for(Duration span) {
         cluster_.run_for(span);

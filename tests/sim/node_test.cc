@@ -44,7 +44,7 @@ TEST_CASE("sim node: it is ready at once and says so once", "[sim]") {
 
     SimulatedNode& node = cluster.node(0);
     REQUIRE(node.node().state() == NodeState::kReady);
-    REQUIRE(node.node().ready_at() < Instant{500ms});
+    REQUIRE(node.node().life().ready_at() < Instant{500ms});
     REQUIRE(node.manager().ready_count() == 1);
     REQUIRE(node.manager().status() == "ready");
     REQUIRE(node.events().count("daemon.ready") == 1);
@@ -92,7 +92,7 @@ TEST_CASE("sim node: a drain waits for running fops and refuses new ones", "[sim
     node.drain();
     cluster.run_for(10s);
     REQUIRE(node.node().state() == NodeState::kDraining);
-    REQUIRE_FALSE(node.node().accepts_work());
+    REQUIRE_FALSE(node.node().life().accepts_work());
     REQUIRE(node.node().localities()[0]->work().closed());
 
     cluster.run_for(5s);
