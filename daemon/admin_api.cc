@@ -470,7 +470,7 @@ Task<AdminReply> AdminApi::store_backup(AdminRequest) {
         StoreBackup::begin(directory, {.node = parts_.node.id(), .made = parts_.clock.wall()});
     if (!backup) co_return failure(kUnprocessable, "no backup: " + describe(backup.error()));
     backing_up_ = true;
-    const auto made = co_await parts_.node.back_up(backup->get());
+    const auto made = co_await parts_.node.backup().write(backup->get());
     backing_up_ = false;
     if (!made) co_return failure(kUnprocessable, "no backup: " + describe(made.error()));
     backup_ = std::move(*backup);

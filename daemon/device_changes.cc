@@ -238,7 +238,7 @@ Task<DeviceOutcome> DeviceChanges::forget(Lost lost) {
 
 Task<Result<std::uint64_t>> DeviceChanges::count_claims(store::Slot slot) {
     std::uint64_t count = 0;
-    store::NameSink& names = parts_.names();
+    store::NameSink& names = parts_.names->whole();
     store::NameSink::ClaimPlace place;
     for (;;) {
         auto asked = names.claims(slot, std::move(place));
@@ -252,7 +252,7 @@ Task<Result<std::uint64_t>> DeviceChanges::count_claims(store::Slot slot) {
 
 // Durable in all name shards.
 Task<Result<void>> DeviceChanges::forget_names(store::NameSink::Origin origin) {
-    store::NameSink& names = parts_.names();
+    store::NameSink& names = parts_.names->whole();
     const auto forgotten = co_await names.forget(origin);
     if (!forgotten) co_return forgotten;
     const store::NameSink::Kept nothing{.disk = origin.disk, .seq = 0};

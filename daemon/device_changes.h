@@ -14,6 +14,7 @@
 #include "daemon/node_disks.h"
 #include "daemon/node_life.h"
 #include "objects/disk_departure.h"
+#include "objects/name_parts.h"
 #include "store/name_sink.h"
 
 namespace fopd::daemon {
@@ -58,8 +59,7 @@ public:
         std::vector<std::unique_ptr<Locality>>& localities;
         // Sends the new set of disks to all localities.
         std::function<Task<void>()> publish_layout;
-        // All names of the node, as reached from the control reactor.
-        std::function<store::NameSink&()> names;
+        const std::unique_ptr<objects::NameParts>& names;  // Null without disks.
         const NodeLife& life;
     };
     explicit DeviceChanges(Parts parts) : parts_(std::move(parts)) {}

@@ -6,7 +6,6 @@
 
 #include "core/remote.h"
 #include "daemon/locality_messages.h"
-#include "daemon/node_backup.h"
 #include "daemon/store_layout.h"
 #include "fabric/network_transport.h"
 #include "fabric/settings.h"
@@ -61,13 +60,20 @@ Node::Node(NodeWorld world, NodeOptions options)
       checks_(world_.control, localities_, disks_),
       drained_(world_.control),
       answered_(world_.control),
-      change_ended_(world_.control),
+      turn_(world_.control, life_),
+      backup_({.control = world_.control,
+               .node = world_.id,
+               .life = life_,
+               .turn = turn_,
+               .disks = disks_,
+               .localities = localities_,
+               .names = names_}),
       device_changes_({.control = world_.control,
                        .events = world_.events,
                        .disks = disks_,
                        .localities = localities_,
                        .publish_layout = [this] { return publish_layout(); },
-                       .names = [this]() -> store::NameSink& { return names_->whole(); },
+                       .names = names_,
                        .life = life_}),
       registered_(world_.localities.size(), false) {
     for (std::uint32_t index = 0; index < world_.localities.size(); ++index) {
@@ -364,29 +370,6 @@ void Node::apply_live_settings() {
     for (const auto& update : updates_) update->send(settings);
 }
 
-Task<Result<void>> Node::back_up(StoreBackup* backup) {
-    ENSURE(backup_ == nullptr);
-    if (disks_.empty() || life_.stop_requested()) {
-        const char* const why = disks_.empty() ? "there are no disks" : "the node is stopping";
-        co_return std::unexpected(Error{.code = Errc::kClosed, .context = why});
-    }
-    const auto turn = co_await begin_change();
-    if (!turn) {
-        co_return std::unexpected(
-            Error{.code = Errc::kBusy, .context = "a disk comes or goes, or the node is stopping"});
-    }
-    backup_ = backup;
-    NodeBackup all({.control = world_.control,
-                    .node = world_.id,
-                    .disks = disks_,
-                    .localities = localities_,
-                    .names = *names_});
-    const auto done = co_await all.write(backup);
-    backup_ = nullptr;
-    end_change();
-    co_return done;
-}
-
 Task<Node::Left> Node::drain() {
     if (life_.state() == NodeState::kDraining) {
         // No deadline of its own: the drain in progress has one.
@@ -452,7 +435,7 @@ Task<bool> Node::stop() {
     watch_.stop();
     // The rest of the drain timeout; a volume that is closing still has to write.
     const Duration timeout = world_.configuration.current()->get<NodeSettings>().drain_timeout;
-    const bool disks_are_still = co_await wait_for_change(after(asked_at, timeout));
+    const bool disks_are_still = co_await turn_.wait_until_free(after(asked_at, timeout));
     if (!disks_are_still) {
         emit(world_.events, core::Level::kError, "daemon.not_stopped",
              {{"reason", std::string_view("a disk that comes or goes does not answer")}});

@@ -16,6 +16,7 @@
 #include "core/reactor.h"
 #include "core/wait_queue.h"
 #include "daemon/access.h"
+#include "daemon/change_turn.h"
 #include "daemon/class_ledger.h"
 #include "daemon/configuration.h"
 #include "daemon/device_changes.h"
@@ -25,11 +26,11 @@
 #include "daemon/locality_questions.h"
 #include "daemon/locality_watch.h"
 #include "daemon/lrs_changes.h"
+#include "daemon/node_backup.h"
 #include "daemon/node_disks.h"
 #include "daemon/node_life.h"
 #include "daemon/node_world.h"
 #include "daemon/start_problem.h"
-#include "daemon/store_backup.h"
 #include "objects/name_parts.h"
 #include "store/volume.h"
 
@@ -102,7 +103,7 @@ public:
     // up.
     void request_stop() {
         life_.request_stop();
-        if (backup_ != nullptr) backup_->give_up();
+        backup_.give_up();
     }
 
     Instant now() const { return world_.control.now(); }
@@ -124,22 +125,13 @@ public:
     DiskChecks& checks() { return checks_; }
     // At any time.
     LrsChanges& lrs() { return lrs_; }
-    // Writes a backup of what the node keeps beside its disks. The backup lacks changes that are in
-    // a disk's log and not in its index yet. Only one backup runs at a time, and no disk is added
-    // or removed meanwhile.
-    Task<Result<void>> back_up(StoreBackup* backup);
+    NodeBackup& backup() { return backup_; }
     const devices::NodeId& id() const { return world_.id; }
     // From any thread.
     const ClassLedger& class_ledger() const { return class_ledger_; }
     const LocalityWatch& watch() const { return watch_; }
 
 private:
-    // Operations that change the set of disks, or need it unchanged, run one at a time: each calls
-    // begin_change(), which waits until the previous operation has called end_change().
-    Task<std::expected<void, Configuration::Refused>> begin_change();
-    void end_change();
-    // Returns false if the present operation has not ended by the deadline.
-    Task<bool> wait_for_change(Instant deadline);
     ReloadResult reload_settings(std::vector<devices::DeviceSettings>* wanted);
     std::vector<std::string> check_open_disks(const config::Snapshot& next) const;
     using DeviceList = std::vector<devices::DeviceSettings>;
@@ -208,12 +200,11 @@ private:
     core::CancelSource disks_open_;
     core::WaitQueue drained_;
     core::WaitQueue answered_;
-    core::WaitQueue change_ended_;
-    bool changing_ = false;
+    ChangeTurn turn_;
+    NodeBackup backup_;
     DeviceChanges device_changes_;
     Left left_;
-    StoreBackup* backup_ = nullptr;  // Null unless a backup is running.
-    std::vector<bool> registered_;   // By locality: whether the kernel has its buffers registered.
+    std::vector<bool> registered_;  // By locality: whether the kernel has its buffers registered.
 };
 
 }  // namespace fopd::daemon

@@ -12,9 +12,6 @@ namespace {
 
 using DeviceList = std::vector<devices::DeviceSettings>;
 
-// How long a change of the disks waits for the one in progress.
-constexpr Duration kTurnWithin = 60s;
-
 const devices::DeviceSettings* find_device(const DeviceList& list, const std::string& name) {
     const auto found = std::ranges::find(list, name, &devices::DeviceSettings::name);
     return found == list.end() ? nullptr : &*found;
@@ -39,48 +36,19 @@ const char* event_of_refusal(DeviceOutcome::Kind kind) {
     return kind == Kind::kNotRemoved ? "daemon.device_not_removed" : "daemon.device_not_forgotten";
 }
 
-std::unexpected<Configuration::Refused> busy(std::string why) {
-    return std::unexpected(Configuration::Refused{.busy = true, .problems = {std::move(why)}});
-}
-
 }  // namespace
-
-// -- one at a time --
-
-Task<bool> Node::wait_for_change(Instant deadline) {
-    const core::WaitOptions wait{.deadline = deadline};
-    while (changing_) {
-        const auto woken = co_await change_ended_.wait(wait);
-        if (!woken) co_return false;
-    }
-    co_return true;
-}
-
-Task<std::expected<void, Configuration::Refused>> Node::begin_change() {
-    const bool has_turn = co_await wait_for_change(after(now(), kTurnWithin));
-    if (!has_turn) co_return busy("another change of the node, or a backup, takes its time");
-    const auto ready = life_.check_ready();
-    if (!ready) co_return ready;
-    changing_ = true;
-    co_return std::expected<void, Configuration::Refused>();
-}
-
-void Node::end_change() {
-    changing_ = false;
-    change_ended_.wake_all();
-}
 
 // -- reload --
 
 Task<Node::ReloadResult> Node::reload() {
-    const auto turn = co_await begin_change();
+    const auto turn = co_await turn_.begin();
     if (!turn) co_return std::unexpected(turn.error());
     world_.manager.reloading();
     DiskPlan plan{.before = devices(), .wanted = {}};
     auto reloaded = reload_settings(&plan.wanted);
     if (reloaded) reloaded->devices = co_await follow(&plan);
     world_.manager.ready();
-    end_change();
+    turn_.end();
     co_return std::move(reloaded);
 }
 
@@ -225,10 +193,10 @@ bool Node::is_configured(const std::string& device) const {
 }
 
 Task<Node::DeviceResult> Node::add_device(std::string name) {
-    const auto turn = co_await begin_change();
+    const auto turn = co_await turn_.begin();
     if (!turn) co_return std::unexpected(turn.error());
     auto added = co_await add_configured(std::move(name));
-    end_change();
+    turn_.end();
     co_return std::move(added);
 }
 
@@ -247,10 +215,10 @@ Task<Node::DeviceResult> Node::add_configured(std::string name) {
 }
 
 Task<Node::DeviceResult> Node::remove_device(std::string name) {
-    const auto turn = co_await begin_change();
+    const auto turn = co_await turn_.begin();
     if (!turn) co_return std::unexpected(turn.error());
     auto removed = co_await remove_present(std::move(name));
-    end_change();
+    turn_.end();
     co_return std::move(removed);
 }
 
@@ -267,10 +235,10 @@ Task<Node::DeviceResult> Node::remove_present(std::string name) {
 }
 
 Task<Node::DeviceResult> Node::forget_device(LostDevice which) {
-    const auto turn = co_await begin_change();
+    const auto turn = co_await turn_.begin();
     if (!turn) co_return std::unexpected(turn.error());
     auto forgotten = co_await forget_lost(std::move(which));
-    end_change();
+    turn_.end();
     co_return std::move(forgotten);
 }
 
