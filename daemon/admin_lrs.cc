@@ -212,7 +212,7 @@ Task<AdminReply> AdminApi::lrs_which(AdminRequest request) {
         co_return failure(kBadRequest, "the request: " + to_string(described.error()));
     }
     lrs::RequestAttributes attributes = (*described)->attributes();
-    const objects::StoreLayoutPtr layout = parts_.node.layout();
+    const objects::StoreLayoutPtr layout = parts_.node.layout().current();
     if (layout == nullptr && !parts_.node.life().serving()) co_return not_serving();
     // A node without devices has no pools.
     const objects::StoreLayout empty;

@@ -47,7 +47,7 @@ Task<DeviceOutcome> DeviceChanges::add(devices::DeviceSettings settings) {
     auto own = [home, disk] { home->own(*disk); };
     co_await core::run_on(parts_.control, home->reactor(), own);
     co_await parts_.disks.open_one(disk);
-    co_await parts_.publish_layout();
+    co_await parts_.layout.publish();
     if (disk->stage() == DiskStage::kGivenUp) {
         co_return DeviceOutcome{.device = name,
                                 .kind = DeviceOutcome::Kind::kNotAdded,
@@ -85,7 +85,7 @@ Task<DeviceOutcome> DeviceChanges::remove(std::string name, Keep keep) {
     const std::string path = disk->settings().path;
     if (keep == Keep::kYes) parts_.disks.remember(*disk);
     co_await drop(disk);
-    co_await parts_.publish_layout();
+    co_await parts_.layout.publish();
     emit_each(parts_.events, core::Level::kInfo, "daemon.device_removed",
               {{"device", std::string_view(name)}, {"path", std::string_view(path)}});
     co_return DeviceOutcome{.device = name, .kind = DeviceOutcome::Kind::kRemoved};
@@ -128,7 +128,7 @@ Task<DeviceOutcome> DeviceChanges::remove_open(NodeDisk* disk) {
         parts_.control, disk->place().reactor, disk->duties(), end);
     ENSURE(ended && *ended);
     parts_.disks.note_released(*disk);
-    co_await parts_.publish_layout();
+    co_await parts_.layout.publish();
     co_await parts_.disks.release(disk);
     co_return DeviceOutcome{.device = disk->settings().name, .kind = DeviceOutcome::Kind::kRemoved};
 }
@@ -223,7 +223,7 @@ Task<DeviceOutcome> DeviceChanges::forget(Lost lost) {
         outcome.words = "that cannot be noted: " + describe(written.error());
         co_return outcome;
     }
-    co_await parts_.publish_layout();
+    co_await parts_.layout.publish();
     co_await look_at_replaced_again();
     emit_each(parts_.events, core::Level::kWarn, "daemon.device_forgotten",
               {{"device", std::string_view(lost.device)},

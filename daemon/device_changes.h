@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,6 +11,7 @@
 #include "core/task.h"
 #include "daemon/locality.h"
 #include "daemon/node_disks.h"
+#include "daemon/node_layout.h"
 #include "daemon/node_life.h"
 #include "objects/disk_departure.h"
 #include "objects/name_parts.h"
@@ -57,12 +57,11 @@ public:
         core::EventSink& events;
         NodeDisks& disks;
         std::vector<std::unique_ptr<Locality>>& localities;
-        // Sends the new set of disks to all localities.
-        std::function<Task<void>()> publish_layout;
+        NodeLayout& layout;
         const std::unique_ptr<objects::NameParts>& names;  // Null without disks.
         const NodeLife& life;
     };
-    explicit DeviceChanges(Parts parts) : parts_(std::move(parts)) {}
+    explicit DeviceChanges(const Parts& parts) : parts_(parts) {}
 
     // One call at a time. REQUIRES for both: the node has disks, and serves. Afterwards the disk is
     // one of the node's disks, even if it had to be given up.

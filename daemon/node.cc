@@ -6,7 +6,6 @@
 
 #include "core/remote.h"
 #include "daemon/locality_messages.h"
-#include "daemon/store_layout.h"
 #include "fabric/network_transport.h"
 #include "fabric/settings.h"
 #include "lrs/settings.h"
@@ -34,14 +33,21 @@ Node::Node(NodeWorld world, NodeOptions options)
     : world_(std::move(world)),
       options_(options),
       life_(world_.control),
+      access_(world_, addresses_),
       policies_(world_.entropy.number(), milliseconds_of(world_.clock.wall())),
       lrs_({.control = world_.control,
             .events = world_.events,
             .configuration = world_.configuration,
             .policies = policies_,
             .check_ready = [this] { return life_.check_ready(); },
-            .apply = [this] { apply_live_settings(); }}),
+            .apply = [this] { updates_.send(); }}),
       class_ledger_(world_.events),
+      updates_({.control = world_.control,
+                .configuration = world_.configuration,
+                .policies = policies_,
+                .lrs = lrs_,
+                .access = access_,
+                .classes = class_ledger_}),
       disks_({.control = world_.control,
               .bay = world_.bay,
               .events = world_.events,
@@ -52,6 +58,12 @@ Node::Node(NodeWorld world, NodeOptions options)
               .sweep = options_.sweep},
              world_.localities,
              world_.configuration.current()->get<std::vector<devices::DeviceSettings>>()),
+      layout_({.control = world_.control,
+               .clock = world_.clock,
+               .configuration = world_.configuration,
+               .disks = disks_,
+               .localities = localities_,
+               .access = access_}),
       watch_({.control = world_.control,
               .events = world_.events,
               .manager = world_.manager,
@@ -72,7 +84,7 @@ Node::Node(NodeWorld world, NodeOptions options)
                        .events = world_.events,
                        .disks = disks_,
                        .localities = localities_,
-                       .publish_layout = [this] { return publish_layout(); },
+                       .layout = layout_,
                        .names = names_,
                        .life = life_}),
       registered_(world_.localities.size(), false) {
@@ -81,7 +93,7 @@ Node::Node(NodeWorld world, NodeOptions options)
         localities_.push_back(std::make_unique<Locality>(index, reactor));
         watch_.add(*localities_.back());
         orders_.push_back(std::make_unique<Order>(world_.control, *localities_.back(), answered_));
-        updates_.push_back(std::make_unique<Update>(world_.control, *localities_.back()));
+        updates_.add(*localities_.back());
     }
     for (const auto& disk : disks_.all()) localities_[disk->place().locality]->own(*disk);
 }
@@ -97,11 +109,9 @@ Task<Started<void>> Node::start() {
     ENSURE(life_.state() == NodeState::kStarting);
     world_.manager.status("starting");
     incarnation_ = world_.entropy.number();
-    auto access = world_.load_access(*world_.configuration.current());
+    auto access = access_.load(*world_.configuration.current());
     if (!access) co_return std::unexpected(access.error());
-    const auto checked = check_quotas(**access, pools());
-    if (!checked) co_return std::unexpected(checked.error());
-    access_ = *std::move(access);
+    access_.use(*std::move(access));
     const auto named = co_await open_names();
     if (!named) co_return std::unexpected(named.error());
     for (const auto& locality : localities_) {
@@ -112,7 +122,7 @@ Task<Started<void>> Node::start() {
     opened_.store(true, std::memory_order_release);
     if (life_.stop_requested()) co_return {};
     co_await open_disks();
-    co_await serve_objects();
+    co_await layout_.begin();
     if (life_.stop_requested()) co_return {};
     const auto listening = co_await listen();
     if (!listening) co_return std::unexpected(listening.error());
@@ -215,39 +225,10 @@ void Node::note_disk(const std::string& name) {
 
 std::vector<std::string> Node::warnings() const {
     std::vector<std::string> all = warnings_;
-    if (!access_warning().empty()) all.emplace_back(access_warning());
+    if (!access_.warning().empty()) all.emplace_back(access_.warning());
     for (const auto& each : device_warnings_) all.push_back(each.second);
     std::ranges::move(disks_.lost_slots(), std::back_inserter(all));
     return all;
-}
-
-// All present disks are open: fops may look for objects on them.
-Task<void> Node::serve_objects() {
-    if (disks_.empty()) co_return;
-    auto layout = std::make_shared<objects::StoreLayout>(make_store_layout(pools(), disks_));
-    set_quotas(*layout, {.of_pools = pools(), .of_principals = access_->quotas});
-    // Later starts get higher versions, unless the clock is set back.
-    layout->version = static_cast<std::uint64_t>(world_.clock.wall().unix_ns);
-    layout_ = layout;
-    Locality::Beginning beginning{.all = {}, .layout = std::move(layout)};
-    for (const auto& locality : localities_) beginning.all.push_back(locality->stores());
-    for (const auto& locality : localities_) {
-        auto serve = [&locality, &beginning] { locality->serve_objects(beginning); };
-        co_await core::run_on(world_.control, locality->reactor(), serve);
-    }
-}
-
-Task<void> Node::publish_layout() {
-    auto layout = std::make_shared<objects::StoreLayout>(make_store_layout(pools(), disks_));
-    keep_counts(*layout, *layout_);
-    set_quotas(*layout, {.of_pools = pools(), .of_principals = access_->quotas});
-    layout->version =
-        std::max(layout_->version + 1, static_cast<std::uint64_t>(world_.clock.wall().unix_ns));
-    layout_ = layout;
-    for (const auto& locality : localities_) {
-        auto take = [&locality, &layout] { locality->set_layout(layout); };
-        co_await core::run_on(world_.control, locality->reactor(), take);
-    }
 }
 
 // Replaying a log may take longer than the service manager allows for a start.
@@ -273,21 +254,6 @@ std::vector<fabric::Address> Node::listen_addresses() const {
     return world_.configuration.current()->get<fabric::FabricSettings>().listen;
 }
 
-LiveSettings Node::live_settings() {
-    const config::Snapshot& settings = *world_.configuration.current();
-    const auto& policy = settings.get<lrs::LrsSettings>();
-    lrs::PolicyShare share = policy.share(policies_, world_.control.now());
-    std::vector<std::string> rules;
-    if (policy.decides().rule_book != nullptr) rules = lrs_.rules()->names();
-    class_ledger_.set_rules(rules);
-    return {.limits = {.max_foms = policy.max_foms,
-                       .io_wait_goal = policy.io_wait_goal,
-                       .slow_fop = settings.get<LogSettings>().slow_fop},
-            .policy = policy.for_localities(),
-            .share = std::move(share),
-            .access = access_};
-}
-
 LocalityOptions Node::locality_options(std::uint32_t index) {
     const config::Snapshot& settings = *world_.configuration.current();
     const auto& localities = settings.get<LocalitySettings>();
@@ -301,7 +267,7 @@ LocalityOptions Node::locality_options(std::uint32_t index) {
         .scrub_bytes_per_second = settings.get<store::StoreSettings>().scrub_bytes_per_second,
         .coalescer = {.bytes_per_second =
                           settings.get<store::StoreSettings>().coalesce_bytes_per_second},
-        .live = live_settings()};
+        .live = updates_.settings()};
     options.host.machine.receive_buffer_count = localities.receive_buffers;
     options.host.machine.host = node_name(settings);
     options.host.inline_max = static_cast<std::uint32_t>(network.inline_max);
@@ -336,7 +302,7 @@ Task<Started<void>> Node::listen() {
                   {{"address", std::string_view(format_address(*listening))}});
     }
     warn_of_transport();
-    warn_of_access();
+    access_.report();
     co_return {};
 }
 
@@ -347,27 +313,6 @@ void Node::warn_of_transport() {
            "libfabric's tcp provider believes what any host that reaches the port sends, also "
            "without a key: such a host can end this daemon or fill its memory; listen at tcp:// "
            "unless all hosts that reach it are known"}});
-}
-
-std::string_view Node::access_warning() const {
-    if (access_ == nullptr || addresses_.empty()) return {};
-    if (access_->open_to_all) {
-        return "auth.mode is none: whoever reaches this node may do everything";
-    }
-    return access_->keys->size() == 0 ? "auth.principals names nobody: no client can connect" : "";
-}
-
-void Node::warn_of_access() {
-    const std::string_view warning = access_warning();
-    if (warning.empty()) return;
-    emit(world_.events, core::Level::kWarn,
-         access_->open_to_all ? "daemon.no_authentication" : "daemon.nobody_can_connect",
-         {{"reason", warning}});
-}
-
-void Node::apply_live_settings() {
-    const LiveSettings settings = live_settings();
-    for (const auto& update : updates_) update->send(settings);
 }
 
 Task<Node::Left> Node::drain() {

@@ -15,7 +15,6 @@
 #include "core/metrics.h"
 #include "core/reactor.h"
 #include "core/wait_queue.h"
-#include "daemon/access.h"
 #include "daemon/change_turn.h"
 #include "daemon/class_ledger.h"
 #include "daemon/configuration.h"
@@ -24,10 +23,13 @@
 #include "daemon/listener.h"
 #include "daemon/locality.h"
 #include "daemon/locality_questions.h"
+#include "daemon/locality_updates.h"
 #include "daemon/locality_watch.h"
 #include "daemon/lrs_changes.h"
+#include "daemon/node_access.h"
 #include "daemon/node_backup.h"
 #include "daemon/node_disks.h"
+#include "daemon/node_layout.h"
 #include "daemon/node_life.h"
 #include "daemon/node_world.h"
 #include "daemon/start_problem.h"
@@ -37,7 +39,6 @@
 namespace fopd::daemon {
 
 class Order;
-class Update;
 
 // The daemon without the process around it: starts the localities, watches them, reloads, drains
 // and stops. The same code runs as a systemd service and by the dozen in the simulated world.
@@ -96,9 +97,6 @@ public:
     // Whether the configuration file, as it is now, has the device.
     bool is_configured(const std::string& device) const;
 
-    // The node's pools and slots at present; null before start() has created them.
-    const objects::StoreLayoutPtr& layout() const { return layout_; }
-
     // Announces a call of stop(): a running start() returns early, and a running backup is given
     // up.
     void request_stop() {
@@ -119,6 +117,7 @@ public:
     const std::vector<fabric::Address>& addresses() const { return addresses_; }
     // All configured disks, also those that could not be opened.
     const NodeDisks& disks() const { return disks_; }
+    const NodeLayout& layout() const { return layout_; }
 
     // Used only while life().serving().
     LocalityQuestions& questions() { return questions_; }
@@ -149,11 +148,9 @@ private:
     std::string why_not_openable(const devices::DeviceSettings& settings) const;
     void note_outcome(const DeviceOutcome& outcome);
     void note_disk(const std::string& name);
-    Task<void> publish_layout();
     Task<Started<void>> open_locality(Locality* locality);
     Task<Started<void>> open_names();
     Task<void> open_disks();
-    Task<void> serve_objects();
     Task<bool> close_disks(Instant deadline);
     Task<void> ask_for_time();
     Task<Started<void>> listen();
@@ -161,13 +158,8 @@ private:
     // From the configuration snapshot in use.
     const std::vector<devices::PoolSettings>& pools() const;
     const std::vector<devices::DeviceSettings>& devices() const;
-    LiveSettings live_settings();
     LocalityOptions locality_options(std::uint32_t index);
-    void apply_live_settings();
-    // A warning about who may connect; empty if there is none.
-    std::string_view access_warning() const;
     void warn_of_transport();
-    void warn_of_access();
     // Sends every locality the same order and waits for the answers until `deadline`. The order of
     // a locality that has not answered by then stays with it.
     Task<Left> order_all(Task<std::uint64_t> (*what)(Locality*, Instant), Instant argument,
@@ -178,18 +170,18 @@ private:
     NodeLife life_;
     std::vector<std::unique_ptr<Locality>> localities_;
     std::vector<std::unique_ptr<Order>> orders_;
-    std::vector<std::unique_ptr<Update>> updates_;
+    std::vector<fabric::Address> addresses_;
+    NodeAccess access_;
     lrs::PolicyNode policies_;
     LrsChanges lrs_;
     ClassLedger class_ledger_;
+    LocalityUpdates updates_;
     NodeDisks disks_;
+    NodeLayout layout_;
     std::unique_ptr<objects::NameParts> names_;  // Null without disks.
-    objects::StoreLayoutPtr layout_;             // Null without disks.
     std::uint64_t incarnation_ = 0;
     std::atomic<bool> opened_ = false;
-    AccessPtr access_;
     fabric::Transport* transport_ = nullptr;
-    std::vector<fabric::Address> addresses_;
     std::unique_ptr<Listener> listener_;
     std::vector<std::string> warnings_;
     std::map<std::string, std::string> device_warnings_;  // By device.

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "daemon/node.h"
-#include "daemon/store_layout.h"
 
 namespace fopd::daemon {
 
@@ -55,12 +54,9 @@ Task<Node::ReloadResult> Node::reload() {
 Node::ReloadResult Node::reload_settings(DeviceList* wanted) {
     AccessPtr access;
     const auto check = [this, wanted, &access](const config::Snapshot& next) {
-        // A bad access file that the configuration names changes nothing either. Quotas are checked
-        // against the current pools, because pools change only at a restart.
-        auto loaded = world_.load_access(next);
+        // A bad access file that the configuration names changes nothing either.
+        auto loaded = access_.load(next);
         if (!loaded) return std::vector{loaded.error().message};
-        const auto checked = check_quotas(**loaded, pools());
-        if (!checked) return std::vector{checked.error().message};
         access = *std::move(loaded);
         *wanted = next.get<DeviceList>();
         return check_open_disks(next);
@@ -73,18 +69,16 @@ Node::ReloadResult Node::reload_settings(DeviceList* wanted) {
         }
         return std::unexpected(std::move(reloaded.error()));
     }
-    for (std::string& key : changed_files(*access_, *access)) {
+    for (std::string& key : changed_files(*access_.current(), *access)) {
         // The key is listed already if it also names another file now.
         const bool is_there = std::ranges::find(reloaded->changed, key) != reloaded->changed.end();
         if (!is_there) reloaded->changed.push_back(std::move(key));
     }
-    access_ = std::move(access);
+    access_.use(std::move(access));
     world_.apply_settings();
-    apply_live_settings();
-    warn_of_access();
-    if (layout_ != nullptr) {
-        set_quotas(*layout_, {.of_pools = pools(), .of_principals = access_->quotas});
-    }
+    updates_.send();
+    access_.report();
+    layout_.apply_quotas();
     for (const std::string& key : reloaded->changed) {
         emit_each(world_.events, core::Level::kInfo, "daemon.config_changed",
                   {{"key", std::string_view(key)}});

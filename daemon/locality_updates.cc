@@ -1,0 +1,38 @@
+#include "daemon/locality_updates.h"
+
+#include <string>
+#include <utility>
+
+#include "daemon/locality_messages.h"
+
+namespace fopd::daemon {
+
+LocalityUpdates::LocalityUpdates(const Parts& parts) : parts_(parts) {}
+
+LocalityUpdates::~LocalityUpdates() = default;
+
+void LocalityUpdates::add(Locality& locality) {
+    updates_.push_back(std::make_unique<Update>(parts_.control, locality));
+}
+
+LiveSettings LocalityUpdates::settings() const {
+    const config::Snapshot& settings = *parts_.configuration.current();
+    const auto& policy = settings.get<lrs::LrsSettings>();
+    lrs::PolicyShare share = policy.share(parts_.policies, parts_.control.now());
+    std::vector<std::string> rules;
+    if (policy.decides().rule_book != nullptr) rules = parts_.lrs.rules()->names();
+    parts_.classes.set_rules(rules);
+    return {.limits = {.max_foms = policy.max_foms,
+                       .io_wait_goal = policy.io_wait_goal,
+                       .slow_fop = settings.get<LogSettings>().slow_fop},
+            .policy = policy.for_localities(),
+            .share = std::move(share),
+            .access = parts_.access.current()};
+}
+
+void LocalityUpdates::send() {
+    const LiveSettings settings = this->settings();
+    for (const auto& update : updates_) update->send(settings);
+}
+
+}  // namespace fopd::daemon

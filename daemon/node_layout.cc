@@ -1,0 +1,55 @@
+#include "daemon/node_layout.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "core/remote.h"
+
+namespace fopd::daemon {
+
+Quotas NodeLayout::quotas() const {
+    const config::Snapshot& settings = *parts_.configuration.current();
+    return {.of_pools = settings.get<std::vector<devices::PoolSettings>>(),
+            .of_principals = parts_.access.current()->quotas};
+}
+
+// Later starts get higher versions, unless the clock is set back.
+std::shared_ptr<objects::StoreLayout> NodeLayout::make() const {
+    const Quotas limits = quotas();
+    auto layout =
+        std::make_shared<objects::StoreLayout>(make_store_layout(limits.of_pools, parts_.disks));
+    layout->version = static_cast<std::uint64_t>(parts_.clock.wall().unix_ns);
+    if (current_ != nullptr) {
+        keep_counts(*layout, *current_);
+        layout->version = std::max(current_->version + 1, layout->version);
+    }
+    set_quotas(*layout, limits);
+    return layout;
+}
+
+Task<void> NodeLayout::begin() {
+    if (parts_.disks.empty()) co_return;
+    current_ = make();
+    Locality::Beginning beginning{.all = {}, .layout = current_};
+    for (const auto& locality : parts_.localities) beginning.all.push_back(locality->stores());
+    for (const auto& locality : parts_.localities) {
+        auto serve = [&locality, &beginning] { locality->serve_objects(beginning); };
+        co_await core::run_on(parts_.control, locality->reactor(), serve);
+    }
+}
+
+Task<void> NodeLayout::publish() {
+    const objects::StoreLayoutPtr layout = make();
+    current_ = layout;
+    for (const auto& locality : parts_.localities) {
+        auto take = [&locality, &layout] { locality->set_layout(layout); };
+        co_await core::run_on(parts_.control, locality->reactor(), take);
+    }
+}
+
+void NodeLayout::apply_quotas() const {
+    if (current_ != nullptr) set_quotas(*current_, quotas());
+}
+
+}  // namespace fopd::daemon
