@@ -211,7 +211,7 @@ Task<AdminReply> AdminApi::device_add(AdminRequest request) {
     const auto name = request.query.find("device");
     if (name == request.query.end()) co_return failure(kBadRequest, "device is missing");
     std::string device = name->second;
-    const auto added = co_await parts_.node.add_device(std::move(device));
+    const auto added = co_await parts_.node.devices().add(std::move(device));
     co_return device_reply(added);
 }
 
@@ -219,7 +219,7 @@ Task<AdminReply> AdminApi::device_remove(AdminRequest request) {
     const auto name = request.query.find("device");
     if (name == request.query.end()) co_return failure(kBadRequest, "device is missing");
     std::string device = name->second;
-    const auto removed = co_await parts_.node.remove_device(std::move(device));
+    const auto removed = co_await parts_.node.devices().remove(std::move(device));
     co_return device_reply(removed);
 }
 
@@ -228,7 +228,8 @@ Task<AdminReply> AdminApi::device_forget(AdminRequest request) {
         const auto found = request.query.find(key);
         return found == request.query.end() ? std::string() : found->second;
     };
-    Node::LostDevice lost{.name = value_of("device"), .is_sure = value_of("sure") == "yes"};
+    DeviceRequests::LostDevice lost{.name = value_of("device"),
+                                    .is_sure = value_of("sure") == "yes"};
     const std::string slot = value_of("slot");
     if (lost.name.empty() == slot.empty()) {
         co_return failure(kBadRequest, "name the lost disk by either device or slot");
@@ -240,11 +241,11 @@ Task<AdminReply> AdminApi::device_forget(AdminRequest request) {
         }
         lost.slot = static_cast<store::Slot>(*number);
     }
-    const auto forgotten = co_await parts_.node.forget_device(std::move(lost));
+    const auto forgotten = co_await parts_.node.devices().forget(std::move(lost));
     co_return device_reply(forgotten);
 }
 
-AdminReply AdminApi::device_reply(const Node::DeviceResult& result) const {
+AdminReply AdminApi::device_reply(const DeviceRequests::Outcome& result) const {
     if (!result && result.error().busy) {
         return failure(kUnavailable, result.error().problems.front());
     }
@@ -260,7 +261,7 @@ AdminReply AdminApi::device_reply(const Node::DeviceResult& result) const {
         .field("device", std::string_view(result->device))
         .field("result", to_string(result->kind))
         .field("file", std::string_view(parts_.configuration.file()))
-        .field("in_file", parts_.node.is_configured(result->device));
+        .field("in_file", parts_.node.devices().is_configured(result->device));
     if (result->lost) {
         json.key("lost")
             .begin_object()

@@ -96,7 +96,7 @@ private:
     // The disk's state and reason; empty if it is open or unknown.
     std::string why_not_open(std::string_view device) const;
     AdminReply no_disk(std::string_view wanted) const;
-    AdminReply device_reply(const Node::DeviceResult& result) const;
+    AdminReply device_reply(const DeviceRequests::Outcome& result) const;
     // Starts a scrub or check on one disk, or on all present disks, as the request says. Takes an
     // enum, not a pointer to a member: GCC 12 miscompiles a member pointer as a coroutine
     // parameter.

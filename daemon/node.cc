@@ -64,6 +64,7 @@ Node::Node(NodeWorld world, NodeOptions options)
                .disks = disks_,
                .localities = localities_,
                .access = access_}),
+      device_warnings_(disks_, world_.events),
       watch_({.control = world_.control,
               .events = world_.events,
               .manager = world_.manager,
@@ -87,6 +88,11 @@ Node::Node(NodeWorld world, NodeOptions options)
                        .layout = layout_,
                        .names = names_,
                        .life = life_}),
+      device_requests_({.configuration = world_.configuration,
+                        .disks = disks_,
+                        .changes = device_changes_,
+                        .warnings = device_warnings_,
+                        .turn = turn_}),
       registered_(world_.localities.size(), false) {
     for (std::uint32_t index = 0; index < world_.localities.size(); ++index) {
         core::Reactor& reactor = *world_.localities[index];
@@ -210,23 +216,13 @@ Task<void> Node::open_disks() {
     world_.control.spawn(background_, ask_for_time());
     co_await disks_.open();
     disks_open_.cancel();
-    for (const auto& disk : disks_.all()) note_disk(disk->settings().name);
-}
-
-// Records a warning if the disk could not be opened properly.
-void Node::note_disk(const std::string& name) {
-    device_warnings_.erase(name);
-    for (const DiskReport& disk : disks_.reports()) {
-        if (disk.name != name || disk.reason.empty()) continue;
-        device_warnings_[name] =
-            "device " + disk.name + " (" + disk.path + ") is " + disk.state + ": " + disk.reason;
-    }
+    for (const auto& disk : disks_.all()) device_warnings_.note_disk(disk->settings().name);
 }
 
 std::vector<std::string> Node::warnings() const {
     std::vector<std::string> all = warnings_;
     if (!access_.warning().empty()) all.emplace_back(access_.warning());
-    for (const auto& each : device_warnings_) all.push_back(each.second);
+    std::ranges::move(device_warnings_.all(), std::back_inserter(all));
     std::ranges::move(disks_.lost_slots(), std::back_inserter(all));
     return all;
 }
@@ -239,14 +235,6 @@ Task<void> Node::ask_for_time() {
         world_.manager.status("opening disks");
         world_.manager.extend_timeout(3 * kStartStep);
     }
-}
-
-const std::vector<devices::PoolSettings>& Node::pools() const {
-    return world_.configuration.current()->get<std::vector<devices::PoolSettings>>();
-}
-
-const std::vector<devices::DeviceSettings>& Node::devices() const {
-    return world_.configuration.current()->get<std::vector<devices::DeviceSettings>>();
 }
 
 std::vector<fabric::Address> Node::listen_addresses() const {

@@ -3,7 +3,6 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -19,6 +18,8 @@
 #include "daemon/class_ledger.h"
 #include "daemon/configuration.h"
 #include "daemon/device_changes.h"
+#include "daemon/device_requests.h"
+#include "daemon/device_warnings.h"
 #include "daemon/disk_checks.h"
 #include "daemon/listener.h"
 #include "daemon/locality.h"
@@ -79,24 +80,6 @@ public:
     using ReloadResult = std::expected<Reloaded, Configuration::Refused>;
     Task<ReloadResult> reload();
 
-    // Opens a disk that is in the configuration file, as the file is now, and that is not open yet.
-    // The refusal says what is wrong with the file, or why the disk cannot be opened.
-    using DeviceResult = std::expected<DeviceOutcome, Configuration::Refused>;
-    Task<DeviceResult> add_device(std::string name);
-    // Removes a disk that has no objects. add_device() or the next start opens the disk again, if
-    // it is in the configuration.
-    Task<DeviceResult> remove_device(std::string name);
-    // Writes off a lost disk: forgets the names of its objects, and the disk. Exactly one of `name`
-    // and `slot` identifies the disk.
-    struct LostDevice {
-        std::string name = {};
-        std::optional<store::Slot> slot = {};
-        bool is_sure = false;
-    };
-    Task<DeviceResult> forget_device(LostDevice which);
-    // Whether the configuration file, as it is now, has the device.
-    bool is_configured(const std::string& device) const;
-
     // Announces a call of stop(): a running start() returns early, and a running backup is given
     // up.
     void request_stop() {
@@ -124,6 +107,7 @@ public:
     DiskChecks& checks() { return checks_; }
     // At any time.
     LrsChanges& lrs() { return lrs_; }
+    DeviceRequests& devices() { return device_requests_; }
     NodeBackup& backup() { return backup_; }
     const devices::NodeId& id() const { return world_.id; }
     // From any thread.
@@ -132,22 +116,6 @@ public:
 
 private:
     ReloadResult reload_settings(std::vector<devices::DeviceSettings>* wanted);
-    std::vector<std::string> check_open_disks(const config::Snapshot& next) const;
-    using DeviceList = std::vector<devices::DeviceSettings>;
-    struct DiskPlan {
-        DeviceList before;
-        DeviceList wanted;
-    };
-    Task<std::vector<DeviceOutcome>> follow(DiskPlan* plan);
-    Task<DeviceOutcome> open_disk(devices::DeviceSettings settings);
-    Task<DeviceOutcome> let_disk_go(std::string name, DeviceChanges::Keep keep);
-    Task<DeviceResult> add_configured(std::string name);
-    Task<DeviceResult> remove_present(std::string name);
-    Task<DeviceOutcome> forget_lost(LostDevice which);
-    std::string why_not_lost(const LostDevice& which) const;
-    std::string why_not_openable(const devices::DeviceSettings& settings) const;
-    void note_outcome(const DeviceOutcome& outcome);
-    void note_disk(const std::string& name);
     Task<Started<void>> open_locality(Locality* locality);
     Task<Started<void>> open_names();
     Task<void> open_disks();
@@ -155,9 +123,6 @@ private:
     Task<void> ask_for_time();
     Task<Started<void>> listen();
     std::vector<fabric::Address> listen_addresses() const;
-    // From the configuration snapshot in use.
-    const std::vector<devices::PoolSettings>& pools() const;
-    const std::vector<devices::DeviceSettings>& devices() const;
     LocalityOptions locality_options(std::uint32_t index);
     void warn_of_transport();
     // Sends every locality the same order and waits for the answers until `deadline`. The order of
@@ -184,7 +149,7 @@ private:
     fabric::Transport* transport_ = nullptr;
     std::unique_ptr<Listener> listener_;
     std::vector<std::string> warnings_;
-    std::map<std::string, std::string> device_warnings_;  // By device.
+    DeviceWarnings device_warnings_;
     LocalityWatch watch_;
     LocalityQuestions questions_;
     DiskChecks checks_;
@@ -195,6 +160,7 @@ private:
     ChangeTurn turn_;
     NodeBackup backup_;
     DeviceChanges device_changes_;
+    DeviceRequests device_requests_;
     Left left_;
     std::vector<bool> registered_;  // By locality: whether the kernel has its buffers registered.
 };

@@ -352,7 +352,7 @@ bool ObjectStage::write_off(std::uint32_t disk) {
     if (!play() || !run_until_ready()) return false;
     bool done = false;
     node_.forget_device({.slot = slot, .is_sure = true},
-                        [&done](const daemon::Node::DeviceResult& forgotten) {
+                        [&done](const daemon::DeviceRequests::Outcome& forgotten) {
                             done = forgotten && forgotten->done();
                         });
     const Instant limit = after(world_.now(), kWorkMax);
@@ -440,7 +440,7 @@ void ObjectStage::begin_move() {
 void ObjectStage::begin_move_of(const std::string& disk) {
     moving_ = true;
     moving_life_ = node_.life_count();
-    auto ended = [this](const daemon::Node::DeviceResult& moved) { end_move(moved); };
+    auto ended = [this](const daemon::DeviceRequests::Outcome& moved) { end_move(moved); };
     if (is_open(disk)) {
         node_.remove_device(disk, ended);
     } else {
@@ -448,7 +448,7 @@ void ObjectStage::begin_move_of(const std::string& disk) {
     }
 }
 
-void ObjectStage::end_move(const daemon::Node::DeviceResult& moved) {
+void ObjectStage::end_move(const daemon::DeviceRequests::Outcome& moved) {
     using Kind = daemon::DeviceOutcome::Kind;
     moving_ = false;
     const auto pause = world_.random().below(static_cast<std::uint64_t>(kBetweenMovesMax.count()));

@@ -147,7 +147,7 @@ private:
     void begin_checks();
     void begin_move();
     void begin_move_of(const std::string& disk);
-    void end_move(const daemon::Node::DeviceResult& moved);
+    void end_move(const daemon::DeviceRequests::Outcome& moved);
     bool is_open(const std::string& disk);
 
     core::VirtualWorld world_;

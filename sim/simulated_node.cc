@@ -180,7 +180,7 @@ void SimulatedNode::add_device(const std::string& device, DeviceEnded ended) {
 }
 
 Task<void> SimulatedNode::add_to_node(daemon::Node* node, std::string device, DeviceEnded ended) {
-    const auto added = co_await node->add_device(std::move(device));
+    const auto added = co_await node->devices().add(std::move(device));
     ended(added);
 }
 
@@ -192,18 +192,19 @@ void SimulatedNode::remove_device(const std::string& device, DeviceEnded ended) 
 
 Task<void> SimulatedNode::remove_from_node(daemon::Node* node, std::string device,
                                            DeviceEnded ended) {
-    const auto removed = co_await node->remove_device(std::move(device));
+    const auto removed = co_await node->devices().remove(std::move(device));
     ended(removed);
 }
 
-void SimulatedNode::forget_device(daemon::Node::LostDevice device, DeviceEnded ended) {
+void SimulatedNode::forget_device(daemon::DeviceRequests::LostDevice device, DeviceEnded ended) {
     process_->control->spawn(
         process_->gate, forget_on_node(process_->node.get(), std::move(device), std::move(ended)));
 }
 
-Task<void> SimulatedNode::forget_on_node(daemon::Node* node, daemon::Node::LostDevice device,
+Task<void> SimulatedNode::forget_on_node(daemon::Node* node,
+                                         daemon::DeviceRequests::LostDevice device,
                                          DeviceEnded ended) {
-    const auto forgotten = co_await node->forget_device(std::move(device));
+    const auto forgotten = co_await node->devices().forget(std::move(device));
     ended(forgotten);
 }
 

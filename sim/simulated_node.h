@@ -127,10 +127,10 @@ public:
     // These run in the background, and pass their result to `ended`. REQUIRES: running.
     using ReloadEnded = std::function<void(const daemon::Node::ReloadResult&)>;
     void reload(ReloadEnded ended);
-    using DeviceEnded = std::function<void(const daemon::Node::DeviceResult&)>;
+    using DeviceEnded = std::function<void(const daemon::DeviceRequests::Outcome&)>;
     void add_device(const std::string& device, DeviceEnded ended);
     void remove_device(const std::string& device, DeviceEnded ended);
-    void forget_device(daemon::Node::LostDevice device, DeviceEnded ended);
+    void forget_device(daemon::DeviceRequests::LostDevice device, DeviceEnded ended);
 
     const std::string& name() const { return options_.name; }
     std::uint32_t index() const { return options_.index; }
@@ -160,7 +160,7 @@ private:
     static Task<void> reload_node(daemon::Node* node, ReloadEnded ended);
     static Task<void> add_to_node(daemon::Node* node, std::string device, DeviceEnded ended);
     static Task<void> remove_from_node(daemon::Node* node, std::string device, DeviceEnded ended);
-    static Task<void> forget_on_node(daemon::Node* node, daemon::Node::LostDevice device,
+    static Task<void> forget_on_node(daemon::Node* node, daemon::DeviceRequests::LostDevice device,
                                      DeviceEnded ended);
 
     core::VirtualWorld& world_;

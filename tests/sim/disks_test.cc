@@ -80,7 +80,7 @@ public:
         wait_until(done);
     }
     // What came of it.
-    daemon::DeviceOutcome forget(daemon::Node::LostDevice lost) {
+    daemon::DeviceOutcome forget(daemon::DeviceRequests::LostDevice lost) {
         std::optional<daemon::DeviceOutcome> outcome;
         node.forget_device(std::move(lost), [&outcome](const auto& forgotten) {
             REQUIRE(forgotten.has_value());
@@ -129,7 +129,7 @@ public:
 
 private:
     static SimulatedNode::DeviceEnded note_done(bool* done) {
-        return [done](const daemon::Node::DeviceResult& changed) {
+        return [done](const daemon::DeviceRequests::Outcome& changed) {
             *done = changed && changed->done();
         };
     }
@@ -454,7 +454,7 @@ TEST_CASE("sim disks: only a lost disk can be forgotten", "[sim]") {
     Machine machine(22);
     REQUIRE(machine.start());
     REQUIRE(machine.put(1, 2, "there"));
-    const auto refused = [&machine](daemon::Node::LostDevice device) {
+    const auto refused = [&machine](daemon::DeviceRequests::LostDevice device) {
         device.is_sure = true;
         const auto outcome = machine.forget(std::move(device));
         REQUIRE(outcome.kind == daemon::DeviceOutcome::Kind::kNotForgotten);

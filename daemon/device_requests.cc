@@ -1,0 +1,199 @@
+#include "daemon/device_requests.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace fopd::daemon {
+
+namespace {
+
+using DeviceList = std::vector<devices::DeviceSettings>;
+
+const devices::DeviceSettings* find_device(const DeviceList& list, const std::string& name) {
+    const auto found = std::ranges::find(list, name, &devices::DeviceSettings::name);
+    return found == list.end() ? nullptr : &*found;
+}
+
+// The key of the first difference; empty: none.
+std::string difference(const devices::DeviceSettings& one, const devices::DeviceSettings& other) {
+    if (one.path != other.path) return "path";
+    if (one.size_bytes != other.size_bytes) return "size";
+    if (one.thin != other.thin) return "thin";
+    if (one.pool != other.pool) return "pool";
+    return {};
+}
+
+bool is_open(const NodeDisk* disk) {
+    return disk != nullptr && disk->stage() != DiskStage::kGivenUp;
+}
+
+}  // namespace
+
+// -- requests of an administrator --
+
+bool DeviceRequests::is_configured(const std::string& device) const {
+    const auto next = parts_.configuration.read();
+    return next && find_device((*next)->get<DeviceList>(), device) != nullptr;
+}
+
+Task<DeviceRequests::Outcome> DeviceRequests::add(std::string name) {
+    const auto turn = co_await parts_.turn.begin();
+    if (!turn) co_return std::unexpected(turn.error());
+    auto added = co_await add_configured(std::move(name));
+    parts_.turn.end();
+    co_return std::move(added);
+}
+
+Task<DeviceRequests::Outcome> DeviceRequests::add_configured(std::string name) {
+    const auto next = parts_.configuration.read();
+    if (!next) co_return std::unexpected(next.error());
+    const auto* const wanted = find_device((*next)->get<DeviceList>(), name);
+    const std::string& file = parts_.configuration.file();
+    DeviceOutcome refusal{.device = name, .kind = DeviceOutcome::Kind::kNotAdded};
+    if (wanted == nullptr) refusal.words = file + " has no device of that name";
+    if (is_open(parts_.disks.find(name))) refusal.words = "it is open already";
+    if (!refusal.done()) co_return std::move(refusal);
+    devices::DeviceSettings settings = *wanted;
+    auto outcome = co_await open_disk(std::move(settings));
+    co_return std::move(outcome);
+}
+
+Task<DeviceRequests::Outcome> DeviceRequests::remove(std::string name) {
+    const auto turn = co_await parts_.turn.begin();
+    if (!turn) co_return std::unexpected(turn.error());
+    auto removed = co_await remove_present(std::move(name));
+    parts_.turn.end();
+    co_return std::move(removed);
+}
+
+Task<DeviceRequests::Outcome> DeviceRequests::remove_present(std::string name) {
+    DeviceOutcome refusal{.device = name, .kind = DeviceOutcome::Kind::kNotRemoved};
+    if (parts_.disks.find(name) == nullptr) {
+        refusal.words = parts_.disks.remembers(name) ? "it was removed already"
+                                                     : "the node has no device of that name";
+        co_return std::move(refusal);
+    }
+    const auto keep = is_configured(name) ? DeviceChanges::Keep::kYes : DeviceChanges::Keep::kNo;
+    auto outcome = co_await let_disk_go(std::move(name), keep);
+    co_return std::move(outcome);
+}
+
+Task<DeviceRequests::Outcome> DeviceRequests::forget(LostDevice which) {
+    const auto turn = co_await parts_.turn.begin();
+    if (!turn) co_return std::unexpected(turn.error());
+    auto forgotten = co_await forget_lost(std::move(which));
+    parts_.turn.end();
+    co_return std::move(forgotten);
+}
+
+// A call that only asks what would be lost is not reported as a failure.
+Task<DeviceOutcome> DeviceRequests::forget_lost(LostDevice which) {
+    if (!which.slot) which.slot = parts_.disks.slot_of(which.name);
+    if (which.name.empty()) which.name = parts_.disks.name_of(which.slot);
+    DeviceOutcome outcome{.device = which.name,
+                          .kind = DeviceOutcome::Kind::kNotForgotten,
+                          .words = why_not_lost(which)};
+    if (!outcome.words.empty()) {
+        for (const std::string& each : parts_.disks.lost_slots()) outcome.words += "; " + each;
+    } else {
+        DeviceChanges::Lost lost{
+            .slot = *which.slot, .device = which.name, .is_sure = which.is_sure};
+        outcome = co_await parts_.changes.forget(std::move(lost));
+    }
+    if (which.is_sure) parts_.warnings.note_outcome(outcome);
+    co_return std::move(outcome);
+}
+
+// Why there is nothing to forget; empty if there is.
+std::string DeviceRequests::why_not_lost(const LostDevice& which) const {
+    if (parts_.disks.empty()) return "the node was started without disks";
+    if (!which.slot) return "nobody can see which slot its disk had";
+    const std::string slot = "slot " + std::to_string(*which.slot);
+    const SlotEntry* const entry = parts_.disks.slots().find(*which.slot);
+    if (entry == nullptr) return "no disk ever had " + slot;
+    if (entry->use == SlotUse::kEmpty) return "nothing is on the disk of " + slot;
+    const NodeDisk* const open = parts_.disks.open_disk_of(*entry);
+    return open == nullptr ? "" : slot + " is there: " + open->settings().name + " is open";
+}
+
+// -- following a configuration --
+
+std::vector<std::string> DeviceRequests::check_open_disks(const config::Snapshot& next) const {
+    std::vector<std::string> problems;
+    for (const auto& disk : parts_.disks.all()) {
+        if (!is_open(disk.get())) continue;
+        const devices::DeviceSettings& open = disk->settings();
+        const auto* const wanted = find_device(next.get<DeviceList>(), open.name);
+        if (wanted == nullptr) continue;
+        const std::string key = difference(open, *wanted);
+        if (key.empty()) continue;
+        problems.push_back(parts_.configuration.file() + ": devices: the " + key + " of " +
+                           open.name + ", which is open, has changed; that needs a restart");
+    }
+    return problems;
+}
+
+Task<std::vector<DeviceOutcome>> DeviceRequests::follow(const Plan* plan) {
+    std::vector<DeviceOutcome> outcomes;
+    std::vector<std::string> gone;
+    for (const auto& disk : parts_.disks.all()) {
+        const std::string& name = disk->settings().name;
+        if (find_device(plan->wanted, name) == nullptr) gone.push_back(name);
+    }
+    for (const DiskReport& report : parts_.disks.reports()) {
+        if (find_device(plan->wanted, report.name) == nullptr) parts_.disks.forget(report.name);
+    }
+    for (const std::string& name : gone) {
+        std::string which = name;
+        auto outcome = co_await let_disk_go(std::move(which), DeviceChanges::Keep::kNo);
+        outcomes.push_back(std::move(outcome));
+    }
+    for (const devices::DeviceSettings& wanted : plan->wanted) {
+        if (is_open(parts_.disks.find(wanted.name))) continue;
+        const auto* const before = find_device(plan->before, wanted.name);
+        if (before != nullptr && difference(*before, wanted).empty()) continue;
+        devices::DeviceSettings settings = wanted;
+        auto outcome = co_await open_disk(std::move(settings));
+        outcomes.push_back(std::move(outcome));
+    }
+    co_return outcomes;
+}
+
+// -- a disk --
+
+// Why opening cannot be attempted; empty if it can.
+std::string DeviceRequests::why_not_openable(const devices::DeviceSettings& settings) const {
+    if (parts_.disks.empty())
+        return "the node was started without disks: its first needs a restart";
+    const auto& pools = parts_.configuration.current()->get<std::vector<devices::PoolSettings>>();
+    const auto pool = std::ranges::find(pools, settings.pool, &devices::PoolSettings::name);
+    if (pool == pools.end()) return "its pool " + settings.pool + " is new: that needs a restart";
+    for (const auto& disk : parts_.disks.all()) {
+        if (!is_open(disk.get()) || disk->settings().path != settings.path) continue;
+        return settings.path + " is open as " + disk->settings().name;
+    }
+    return {};
+}
+
+Task<DeviceOutcome> DeviceRequests::open_disk(devices::DeviceSettings settings) {
+    const std::string name = settings.name;
+    DeviceOutcome outcome{.device = name,
+                          .kind = DeviceOutcome::Kind::kNotAdded,
+                          .words = why_not_openable(settings)};
+    if (outcome.words.empty()) {
+        outcome = co_await parts_.changes.add(std::move(settings));
+        parts_.warnings.note_disk(name);
+    }
+    parts_.warnings.note_outcome(outcome);
+    co_return std::move(outcome);
+}
+
+Task<DeviceOutcome> DeviceRequests::let_disk_go(std::string name, DeviceChanges::Keep keep) {
+    std::string which = name;
+    auto outcome = co_await parts_.changes.remove(std::move(which), keep);
+    parts_.warnings.note_disk(name);
+    parts_.warnings.note_outcome(outcome);
+    co_return std::move(outcome);
+}
+
+}  // namespace fopd::daemon

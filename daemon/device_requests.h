@@ -1,0 +1,78 @@
+#pragma once
+
+#include <expected>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/schema.h"
+#include "core/task.h"
+#include "daemon/change_turn.h"
+#include "daemon/configuration.h"
+#include "daemon/device_changes.h"
+#include "daemon/device_warnings.h"
+#include "daemon/node_disks.h"
+#include "devices/settings.h"
+#include "store/volume.h"
+
+namespace fopd::daemon {
+
+// Decides whether a disk that an administrator or the configuration wants added, removed or
+// forgotten can be, and has it done. Lives on the control reactor.
+class DeviceRequests {
+public:
+    // All of it outlives this.
+    struct Parts {
+        const Configuration& configuration;
+        NodeDisks& disks;
+        DeviceChanges& changes;
+        DeviceWarnings& warnings;
+        ChangeTurn& turn;
+    };
+    explicit DeviceRequests(const Parts& parts) : parts_(parts) {}
+
+    // -- requests of an administrator, each of which waits for its turn --
+
+    // Opens a disk that is in the configuration file, as the file is now, and that is not open yet.
+    // The refusal says what is wrong with the file, or why the disk cannot be opened.
+    using Outcome = std::expected<DeviceOutcome, Configuration::Refused>;
+    Task<Outcome> add(std::string name);
+    // Removes a disk that has no objects. add() or the next start opens the disk again, if it is in
+    // the configuration.
+    Task<Outcome> remove(std::string name);
+    // Writes off a lost disk: forgets the names of its objects, and the disk. Exactly one of `name`
+    // and `slot` identifies the disk.
+    struct LostDevice {
+        std::string name = {};
+        std::optional<store::Slot> slot = {};
+        bool is_sure = false;
+    };
+    Task<Outcome> forget(LostDevice which);
+    // Whether the configuration file, as it is now, has the device.
+    bool is_configured(const std::string& device) const;
+
+    // -- following a configuration, by a caller that has the turn --
+
+    // The settings of open disks that are different in `next`, in words: none of them can change.
+    std::vector<std::string> check_open_disks(const config::Snapshot& next) const;
+    // Opens disks that are new in the configuration and removes those no longer in it. A disk that
+    // was removed by hand and is still configured stays out.
+    struct Plan {
+        std::vector<devices::DeviceSettings> before;
+        std::vector<devices::DeviceSettings> wanted;
+    };
+    Task<std::vector<DeviceOutcome>> follow(const Plan* plan);
+
+private:
+    Task<DeviceOutcome> open_disk(devices::DeviceSettings settings);
+    Task<DeviceOutcome> let_disk_go(std::string name, DeviceChanges::Keep keep);
+    Task<Outcome> add_configured(std::string name);
+    Task<Outcome> remove_present(std::string name);
+    Task<DeviceOutcome> forget_lost(LostDevice which);
+    std::string why_not_lost(const LostDevice& which) const;
+    std::string why_not_openable(const devices::DeviceSettings& settings) const;
+
+    const Parts parts_;
+};
+
+}  // namespace fopd::daemon

@@ -1,0 +1,37 @@
+#include "daemon/device_warnings.h"
+
+namespace fopd::daemon {
+
+namespace {
+
+const char* event_of_refusal(DeviceOutcome::Kind kind) {
+    using Kind = DeviceOutcome::Kind;
+    if (kind == Kind::kNotAdded) return "daemon.device_not_added";
+    return kind == Kind::kNotRemoved ? "daemon.device_not_removed" : "daemon.device_not_forgotten";
+}
+
+}  // namespace
+
+void DeviceWarnings::note_disk(const std::string& name) {
+    warnings_.erase(name);
+    for (const DiskReport& disk : disks_.reports()) {
+        if (disk.name != name || disk.reason.empty()) continue;
+        warnings_[name] =
+            "device " + disk.name + " (" + disk.path + ") is " + disk.state + ": " + disk.reason;
+    }
+}
+
+void DeviceWarnings::note_outcome(const DeviceOutcome& outcome) const {
+    if (outcome.done()) return;
+    emit_each(events_, core::Level::kWarn, event_of_refusal(outcome.kind),
+              {{"device", std::string_view(outcome.device)},
+               {"reason", std::string_view(outcome.words)}});
+}
+
+std::vector<std::string> DeviceWarnings::all() const {
+    std::vector<std::string> all;
+    for (const auto& each : warnings_) all.push_back(each.second);
+    return all;
+}
+
+}  // namespace fopd::daemon
