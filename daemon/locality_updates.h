@@ -26,7 +26,7 @@ public:
         lrs::PolicyNode& policies;
         const LrsChanges& lrs;
         const NodeAccess& access;
-        ClassLedger& classes;  // Is told the names of the rules in force.
+        ClassLedger& classes;
     };
     explicit LocalityUpdates(const Parts& parts);
     ~LocalityUpdates();
@@ -35,7 +35,7 @@ public:
 
     // Called for all localities, before send().
     void add(Locality& locality);
-    // The settings that are in force now.
+    // The settings that are in force now. Also tells the class ledger the names of their rules.
     LiveSettings settings() const;
     // Sends the settings that are in force now, and does not wait for the localities to take them.
     void send();

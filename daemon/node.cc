@@ -93,6 +93,12 @@ Node::Node(NodeWorld world, NodeOptions options)
                         .changes = device_changes_,
                         .warnings = device_warnings_,
                         .turn = turn_}),
+      reload_({.world = world_,
+               .turn = turn_,
+               .access = access_,
+               .updates = updates_,
+               .layout = layout_,
+               .devices = device_requests_}),
       registered_(world_.localities.size(), false) {
     for (std::uint32_t index = 0; index < world_.localities.size(); ++index) {
         core::Reactor& reactor = *world_.localities[index];

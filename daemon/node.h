@@ -2,16 +2,11 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <optional>
-#include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "core/gate.h"
-#include "core/metrics.h"
 #include "core/reactor.h"
 #include "core/wait_queue.h"
 #include "daemon/change_turn.h"
@@ -32,6 +27,7 @@
 #include "daemon/node_disks.h"
 #include "daemon/node_layout.h"
 #include "daemon/node_life.h"
+#include "daemon/node_reload.h"
 #include "daemon/node_world.h"
 #include "daemon/start_problem.h"
 #include "objects/name_parts.h"
@@ -71,14 +67,8 @@ public:
     // has returned and the reactors of all localities have ended.
     Task<bool> stop();
 
-    // Reads the configuration again and applies the settings that can change at run time. Disks
-    // that are new in the configuration are opened; disks that are no longer in it are removed.
-    // Refused as busy unless the node is ready.
-    struct Reloaded : Configuration::Reloaded {
-        std::vector<DeviceOutcome> devices;
-    };
-    using ReloadResult = std::expected<Reloaded, Configuration::Refused>;
-    Task<ReloadResult> reload();
+    // Reads the configuration again and applies what can change at run time; see NodeReload.
+    Task<NodeReload::Outcome> reload() { return reload_.run(); }
 
     // Announces a call of stop(): a running start() returns early, and a running backup is given
     // up.
@@ -88,6 +78,7 @@ public:
     }
 
     Instant now() const { return world_.control.now(); }
+    const devices::NodeId& id() const { return world_.id; }
     NodeState state() const { return life_.state(); }
     const NodeLife& life() const { return life_; }
     // Whether start() has set up all localities. Any thread.
@@ -100,22 +91,21 @@ public:
     const std::vector<fabric::Address>& addresses() const { return addresses_; }
     // All configured disks, also those that could not be opened.
     const NodeDisks& disks() const { return disks_; }
+    // The pools and slots that the localities use.
     const NodeLayout& layout() const { return layout_; }
 
     // Used only while life().serving().
     LocalityQuestions& questions() { return questions_; }
     DiskChecks& checks() { return checks_; }
-    // At any time.
+    // These refuse by themselves what the node cannot do in its present state.
     LrsChanges& lrs() { return lrs_; }
     DeviceRequests& devices() { return device_requests_; }
     NodeBackup& backup() { return backup_; }
-    const devices::NodeId& id() const { return world_.id; }
     // From any thread.
     const ClassLedger& class_ledger() const { return class_ledger_; }
     const LocalityWatch& watch() const { return watch_; }
 
 private:
-    ReloadResult reload_settings(std::vector<devices::DeviceSettings>* wanted);
     Task<Started<void>> open_locality(Locality* locality);
     Task<Started<void>> open_names();
     Task<void> open_disks();
@@ -130,7 +120,7 @@ private:
     Task<Left> order_all(Task<std::uint64_t> (*what)(Locality*, Instant), Instant argument,
                          Instant deadline);
 
-    NodeWorld world_;
+    const NodeWorld world_;
     const NodeOptions options_;
     NodeLife life_;
     std::vector<std::unique_ptr<Locality>> localities_;
@@ -161,6 +151,7 @@ private:
     NodeBackup backup_;
     DeviceChanges device_changes_;
     DeviceRequests device_requests_;
+    NodeReload reload_;
     Left left_;
     std::vector<bool> registered_;  // By locality: whether the kernel has its buffers registered.
 };

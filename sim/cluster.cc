@@ -147,7 +147,7 @@ void Cluster::carry_out(const Fault& fault) {
             excused_until = std::max(excused_until, until);
             break;
         case Fault::Kind::kReload:
-            node.reload([this, &node](const daemon::Node::ReloadResult& reloaded) {
+            node.reload([this, &node](const daemon::NodeReload::Outcome& reloaded) {
                 if (!reloaded && !reloaded.error().busy && node.configuration_is_good()) {
                     break_promise("a good configuration was refused");
                 }
@@ -155,7 +155,7 @@ void Cluster::carry_out(const Fault& fault) {
             break;
         case Fault::Kind::kBadReload:
             node.set_configuration("node: { nmae: x }\n");
-            node.reload([this, &node](const daemon::Node::ReloadResult& reloaded) {
+            node.reload([this, &node](const daemon::NodeReload::Outcome& reloaded) {
                 if (reloaded && !node.configuration_is_good()) {
                     break_promise("a bad configuration was accepted");
                 }

@@ -125,7 +125,7 @@ public:
     // fopctl drain: the node accepts no new work, and stays.
     void drain();
     // These run in the background, and pass their result to `ended`. REQUIRES: running.
-    using ReloadEnded = std::function<void(const daemon::Node::ReloadResult&)>;
+    using ReloadEnded = std::function<void(const daemon::NodeReload::Outcome&)>;
     void reload(ReloadEnded ended);
     using DeviceEnded = std::function<void(const daemon::DeviceRequests::Outcome&)>;
     void add_device(const std::string& device, DeviceEnded ended);

@@ -26,9 +26,9 @@ void begin_work(SimulatedNode& node, std::uint32_t index, Duration span, bool* d
     locality.reactor().spawn(locality.work(), work_for(&locality.reactor(), span, done));
 }
 
-daemon::Node::ReloadResult reload(ReplayedCluster& cluster, SimulatedNode& node) {
-    std::optional<daemon::Node::ReloadResult> result;
-    node.reload([&result](const daemon::Node::ReloadResult& reloaded) { result = reloaded; });
+daemon::NodeReload::Outcome reload(ReplayedCluster& cluster, SimulatedNode& node) {
+    std::optional<daemon::NodeReload::Outcome> result;
+    node.reload([&result](const daemon::NodeReload::Outcome& reloaded) { result = reloaded; });
     cluster.run_for(1s);
     REQUIRE(result.has_value());
     return *result;

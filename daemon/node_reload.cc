@@ -1,0 +1,82 @@
+#include "daemon/node_reload.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace fopd::daemon {
+
+Task<NodeReload::Outcome> NodeReload::run() {
+    const auto turn = co_await parts_.turn.begin();
+    if (!turn) co_return std::unexpected(turn.error());
+    parts_.world.manager.reloading();
+    DeviceRequests::Plan plan;
+    auto reloaded = reload_settings(&plan);
+    if (reloaded) reloaded->devices = co_await parts_.devices.follow(&plan);
+    parts_.world.manager.ready();
+    parts_.turn.end();
+    co_return std::move(reloaded);
+}
+
+NodeReload::Outcome NodeReload::reload_settings(DeviceRequests::Plan* plan) {
+    using DeviceList = std::vector<devices::DeviceSettings>;
+    Configuration& configuration = parts_.world.configuration;
+    plan->before = configuration.current()->get<DeviceList>();
+    AccessPtr access;
+    auto reloaded = configuration.reload([this, plan, &access](const config::Snapshot& next) {
+        plan->wanted = next.get<DeviceList>();
+        return check(next, &access);
+    });
+    if (!reloaded) {
+        for (const std::string& problem : reloaded.error().problems) {
+            emit_each(parts_.world.events, core::Level::kError, "daemon.config_refused",
+                      {{"problem", std::string_view(problem)}});
+        }
+        return std::unexpected(std::move(reloaded.error()));
+    }
+    for (std::string& key : changed_files(*parts_.access.current(), *access)) {
+        // The key is listed already if it also names another file now.
+        const bool is_there = std::ranges::find(reloaded->changed, key) != reloaded->changed.end();
+        if (!is_there) reloaded->changed.push_back(std::move(key));
+    }
+    apply(std::move(access));
+    report(*reloaded);
+    Reloaded all;
+    static_cast<Configuration::Reloaded&>(all) = *std::move(reloaded);
+    return all;
+}
+
+std::vector<std::string> NodeReload::check(const config::Snapshot& next, AccessPtr* access) const {
+    // A bad access file that the configuration names changes nothing either.
+    auto loaded = parts_.access.load(next);
+    if (!loaded) return {loaded.error().message};
+    *access = *std::move(loaded);
+    return parts_.devices.check_open_disks(next);
+}
+
+void NodeReload::apply(AccessPtr access) {
+    parts_.access.use(std::move(access));
+    parts_.world.apply_settings();
+    parts_.updates.send();
+    parts_.access.report();
+    parts_.layout.apply_quotas();
+}
+
+void NodeReload::report(const Configuration::Reloaded& reloaded) const {
+    core::EventSink& events = parts_.world.events;
+    for (const std::string& key : reloaded.changed) {
+        emit_each(events, core::Level::kInfo, "daemon.config_changed",
+                  {{"key", std::string_view(key)}});
+    }
+    for (const std::string& key : reloaded.needs_restart) {
+        emit_each(events, core::Level::kWarn, "daemon.config_needs_restart",
+                  {{"key", std::string_view(key)}});
+    }
+    emit_each(events, core::Level::kInfo, "daemon.reloaded",
+              {{"config_hash", std::string_view(reloaded.hash)},
+               {"changed", static_cast<std::uint64_t>(reloaded.changed.size())}});
+}
+
+}  // namespace fopd::daemon
