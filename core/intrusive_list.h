@@ -66,6 +66,14 @@ public:
         return &object;
     }
 
+    // The oldest object for which `is_wanted` holds, or null.
+    template <typename IsWanted>
+    T* find(IsWanted is_wanted) {
+        ListNode* node = head_.next_;
+        while (node != &head_ && !is_wanted(static_cast<T&>(*node))) node = node->next_;
+        return node == &head_ ? nullptr : &static_cast<T&>(*node);
+    }
+
     // Calls `visit` with each object, oldest first. `visit` may unlink the object that it is called
     // with.
     template <typename Visit>

@@ -4,40 +4,48 @@
 
 namespace fopd::daemon {
 
+namespace {
+
+// Requests in transit to one locality. A locality whose turns are long accepts no more in each.
+constexpr std::size_t kInTransitMax = 256;
+
+}  // namespace
+
 // A request in transit to its locality. It returns to be freed on the reactor that allocated it.
 class Listener::Handover final : public core::Message {
 public:
-    Handover(Listener& listener, Locality& locality,
+    Handover(Listener& listener, std::size_t index,
              std::unique_ptr<fabric::ConnectionRequest> request)
-        : Message(&deliver),
-          listener_(listener),
-          locality_(locality),
-          request_(std::move(request)) {}
+        : Message(&deliver), listener_(listener), index_(index), request_(std::move(request)) {}
 
     void send(std::list<Handover>::iterator place) {
         place_ = place;
-        locality_.reactor().post(*this);
+        ++listener_.in_transit_[index_];
+        locality().reactor().post(*this);
     }
 
 private:
     static void deliver(Message& message) {
         auto& self = static_cast<Handover&>(message);
         if (self.request_ != nullptr) {
-            self.locality_.server().accept(std::move(self.request_));
+            self.locality().server().accept(std::move(self.request_));
             self.listener_.localities_.front()->reactor().post(self);
         } else {
+            --self.listener_.in_transit_[self.index_];
             self.listener_.handovers_.erase(self.place_);
         }
     }
 
+    Locality& locality() const { return *listener_.localities_[index_]; }
+
     Listener& listener_;
-    Locality& locality_;
+    const std::size_t index_;  // Of the locality.
     std::unique_ptr<fabric::ConnectionRequest> request_;
     std::list<Handover>::iterator place_;
 };
 
 Listener::Listener(std::vector<Locality*> localities, core::EventSink& events)
-    : localities_(std::move(localities)), events_(events) {}
+    : localities_(std::move(localities)), events_(events), in_transit_(localities_.size()) {}
 
 Listener::~Listener() = default;
 
@@ -65,9 +73,12 @@ void Listener::on_request(std::unique_ptr<fabric::ConnectionRequest> request) {
                                                         "there is no such locality");
         }
     }
-    Locality& locality = *localities_[index];
-    if (index == 0) return locality.server().accept(std::move(request));
-    handovers_.emplace_back(*this, locality, std::move(request));
+    fabric::Server& first = localities_.front()->server();
+    if (index == 0) return first.accept(std::move(request));
+    if (in_transit_[index] == kInTransitMax) {
+        return first.refuse(std::move(request), "too many connections wait for this locality");
+    }
+    handovers_.emplace_back(*this, index, std::move(request));
     handovers_.back().send(std::prev(handovers_.end()));
 }
 

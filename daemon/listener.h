@@ -36,7 +36,8 @@ private:
     core::EventSink& events_;
     std::vector<std::unique_ptr<fabric::Acceptor>> acceptors_;
     std::size_t next_ = 0;
-    std::list<Handover> handovers_;  // In transit to a locality or back.
+    std::list<Handover> handovers_;        // In transit to a locality or back.
+    std::vector<std::size_t> in_transit_;  // How many, by locality.
 };
 
 }  // namespace fopd::daemon

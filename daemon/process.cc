@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -76,6 +77,15 @@ private:
     explicit Signals(int fd) : fd_(fd) {}
     const int fd_;
 };
+
+// Each connection is a descriptor. Shells allow 1 024 of them, and more when asked.
+void raise_files_limit() {
+    rlimit files{};
+    if (::getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == files.rlim_max) return;
+    files.rlim_cur = files.rlim_max;
+    // Where it fails, the limit stays, and connections beyond it wait.
+    [[maybe_unused]] const int raised = ::setrlimit(RLIMIT_NOFILE, &files);
+}
 
 std::uint32_t locality_count(const LocalitySettings& settings) {
     if (settings.cores.has_value()) return *settings.cores;
@@ -159,6 +169,7 @@ private:
 
 Started<void> Process::make() {
     const config::Snapshot& settings = *configuration_->current();
+    raise_files_limit();
     auto signals = Signals::open();
     if (!signals) return std::unexpected(signals.error());
     signals_ = std::move(*signals);

@@ -106,10 +106,11 @@ public:
     // can no longer reach memory that was opened to it. Idempotent.
     virtual void close() = 0;
 
-    // From now on the peer's messages may be as long as a receive buffer. Before that, `tcp` ends a
-    // connection whose peer sends one longer than kFirstMessageBytesMax, so that a peer that has
-    // proved nothing gets little memory; other transports do not tell connections apart by then.
-    virtual void allow_long_messages() {}
+    // The peer has proved who it is: from now on it may send messages as long as a receive buffer,
+    // and as many as it likes. Before that, `tcp` ends a connection whose peer sends more than
+    // kFirstMessagesMax, or one longer than kFirstMessageBytesMax, so that a stranger costs little;
+    // other transports do not tell connections apart.
+    virtual void trust_peer() {}
 
     // The number of operations that have not completed.
     virtual std::uint32_t in_flight() const = 0;
@@ -117,8 +118,9 @@ public:
     virtual std::string peer() const = 0;
 };
 
-// The maximum length of a message before allow_long_messages().
+// How long the messages of a peer may be, and how many, before trust_peer().
 inline constexpr std::uint32_t kFirstMessageBytesMax = 1U << 10;
+inline constexpr std::uint32_t kFirstMessagesMax = 8;
 
 // The maximum length of an acceptor's refusal text, on every transport.
 inline constexpr std::size_t kRefusalBytesMax = 64;

@@ -27,9 +27,9 @@ std::string HandshakePlaces::host_of(std::string_view peer) {
 
 bool HandshakePlaces::take(std::string_view host, Instant now) {
     while (!spent_.empty() && spent_.front().until <= now) {
-        const Spent over = std::move(spent_.front());
+        const Hosts::iterator over = spent_.front().host;
         spent_.pop_front();
-        give_back(over.host);
+        give_back(over);
     }
     const auto known = of_host_.find(host);
     const std::uint32_t own = known == of_host_.end() ? 0 : known->second;
@@ -49,29 +49,42 @@ bool HandshakePlaces::is_full_for(std::string_view host) const {
     return taken_ == limits_.count_max && !of_host_.contains(host);
 }
 
-const std::string& HandshakePlaces::largest() const {
-    ENSURE(!of_host_.empty());
-    return std::ranges::max_element(of_host_, {}, &Hosts::value_type::second)->first;
+std::uint32_t HandshakePlaces::most() const {
+    if (of_host_.empty()) return 0;
+    return std::ranges::max_element(of_host_, {}, &Hosts::value_type::second)->second;
 }
 
-bool HandshakePlaces::free_failed(std::string_view host) {
-    const auto failed = std::ranges::find(spent_, host, &Spent::host);
+std::uint32_t HandshakePlaces::count_of(std::string_view host) const {
+    const auto known = of_host_.find(host);
+    return known == of_host_.end() ? 0 : known->second;
+}
+
+bool HandshakePlaces::free_failed() {
+    const std::uint32_t count = most();
+    const auto failed = std::ranges::find_if(
+        spent_, [count](const Spent& each) { return each.host->second == count; });
     if (failed == spent_.end()) return false;
-    const Spent freed = std::move(*failed);
+    const Hosts::iterator host = failed->host;
     spent_.erase(failed);
-    give_back(freed.host);
+    give_back(host);
     return true;
+}
+
+void HandshakePlaces::give_back(Hosts::iterator host) {
+    if (--host->second == 0) of_host_.erase(host);
+    --taken_;
 }
 
 void HandshakePlaces::give_back(const std::string& host) {
     const auto known = of_host_.find(host);
     ENSURE(known != of_host_.end());
-    if (--known->second == 0) of_host_.erase(known);
-    --taken_;
+    give_back(known);
 }
 
-void HandshakePlaces::give_back_later(std::string host, Instant now) {
-    spent_.push_back({.until = after(now, limits_.time_max), .host = std::move(host)});
+void HandshakePlaces::give_back_later(const std::string& host, Instant now) {
+    const auto known = of_host_.find(host);
+    ENSURE(known != of_host_.end());
+    spent_.push_back({.until = after(now, limits_.time_max), .host = known});
 }
 
 }  // namespace fopd::fabric

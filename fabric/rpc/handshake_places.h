@@ -31,24 +31,26 @@ public:
     bool take(std::string_view host, Instant now);
     // Whether no slot is left for a host that has none.
     bool is_full_for(std::string_view host) const;
-    // The host with the most slots. REQUIRES: one is taken.
-    const std::string& largest() const;
-    // Frees the slot of the host's oldest failed handshake; false if it has none.
-    bool free_failed(std::string_view host);
+    // The number of slots of a host, and of the host with the most.
+    std::uint32_t count_of(std::string_view host) const;
+    std::uint32_t most() const;
+    // Frees the slot of the oldest failed handshake among the hosts that have the most; false if
+    // these hosts have none.
+    bool free_failed();
     // Frees the slot of a handshake that became a session.
     void give_back(const std::string& host);
     // Marks the slot of a failed handshake: the first take() after `time_max` frees it.
-    void give_back_later(std::string host, Instant now);
+    void give_back_later(const std::string& host, Instant now);
 
     std::uint32_t taken() const { return taken_; }
 
 private:
+    using Hosts = std::map<std::string, std::uint32_t, std::less<>>;
     struct Spent {
         Instant until;
-        std::string host;
+        Hosts::iterator host;
     };
-
-    using Hosts = std::map<std::string, std::uint32_t, std::less<>>;
+    void give_back(Hosts::iterator host);
 
     const Limits limits_;
     Hosts of_host_;            // How many slots each has.

@@ -194,15 +194,13 @@ void Server::accept(std::unique_ptr<ConnectionRequest> request) {
 
 bool Server::make_place_for(std::string_view host) {
     if (!places_.is_full_for(host)) return false;
-    const std::string largest = places_.largest();
-    if (places_.free_failed(largest)) return true;
-    Peer* oldest = nullptr;
-    in_handshake_.for_each([&](Peer& each) {
-        if (oldest == nullptr && each.host == largest) oldest = &each;
-    });
+    if (places_.free_failed()) return true;
+    const std::uint32_t most = places_.most();
+    Peer* const oldest = in_handshake_.find(
+        [this, most](Peer& each) { return places_.count_of(each.host) == most; });
     ENSURE(oldest != nullptr);
     oldest->session->end(Errc::kClosed, "the handshake of another host needs its place");
-    return places_.free_failed(largest);
+    return places_.free_failed();
 }
 
 void Server::refuse(std::unique_ptr<ConnectionRequest> request, std::string_view words) {

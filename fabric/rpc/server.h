@@ -102,7 +102,8 @@ private:
     Incoming& take_incoming();
     void release(Incoming& incoming);
     void remove(Peer& peer);
-    // Takes a slot for a handshake from the host with the most, if none is left for this host.
+    // Takes the slot of the oldest handshake of the hosts with the most, if none is left for this
+    // host.
     bool make_place_for(std::string_view host);
 
     SessionHost& host_;

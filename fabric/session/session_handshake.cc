@@ -109,7 +109,7 @@ void Session::open() {
         open_as_client();
     }
     state_ = State::kOpen;
-    connection_->allow_long_messages();
+    connection_->trust_peer();
     last_heard_at_ = host_.reactor_.now();
     host_.statistics_.sessions.add(1);
     host_.statistics_.opened.add(1);

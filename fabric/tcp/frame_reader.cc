@@ -39,6 +39,7 @@ Result<void> FrameReader::begin_frame() {
     const auto place = user_.on_frame(*frame);
     if (!place) return std::unexpected(place.error());
     frame_ = *frame;
+    ++begun_;
     in_body_ = true;
     kind_ = place->kind;
     body_left_ = frame_.body_bytes();
@@ -63,7 +64,7 @@ Result<std::size_t> FrameReader::take_body(std::span<const std::byte> bytes) {
         if (const auto ended = end_body(part); !ended) return std::unexpected(ended.error());
         return part.size();
     }
-    if (is_whole) incomplete_.insert(incomplete_.end(), part.begin(), part.end());
+    if (is_whole) hold(part);
     body_left_ -= part.size();
     if (body_left_ == 0) {
         std::vector<std::byte> body;
@@ -71,6 +72,15 @@ Result<std::size_t> FrameReader::take_body(std::span<const std::byte> bytes) {
         if (const auto ended = end_body(body); !ended) return std::unexpected(ended.error());
     }
     return part.size();
+}
+
+void FrameReader::hold(std::span<const std::byte> part) {
+    const std::size_t needed = incomplete_.size() + part.size();
+    if (needed > incomplete_.capacity()) {
+        const std::size_t grown = std::max(needed, 2 * incomplete_.capacity());
+        incomplete_.reserve(std::min<std::size_t>(grown, frame_.body_bytes()));
+    }
+    incomplete_.insert(incomplete_.end(), part.begin(), part.end());
 }
 
 Result<void> FrameReader::placed(std::size_t count) {

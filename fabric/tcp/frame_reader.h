@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -31,8 +33,8 @@ protected:
     ~FrameUser() = default;
 };
 
-// Splits a stream of bytes into frames. Pure: the caller receives the bytes. It holds memory only
-// for bytes of a body that have arrived and must be delivered in one piece.
+// Splits a stream of bytes into frames. Pure: the caller receives the bytes. For a body that must
+// be delivered in one piece it holds memory, at most twice the bytes that have arrived.
 class FrameReader {
 public:
     explicit FrameReader(FrameUser& user) : user_(user) {}
@@ -49,11 +51,19 @@ public:
     // The rest of a body that goes into memory is skipped instead.
     void skip_rest();
 
+    // The memory that it has for a body that must be delivered in one piece and is incomplete.
+    std::size_t held_bytes() const { return incomplete_.capacity(); }
+    // Frees it. REQUIRES: nothing more is read.
+    void drop_incomplete() { std::vector<std::byte>().swap(incomplete_); }
+    // How many frames have begun.
+    std::uint64_t begun() const { return begun_; }
+
     // The frame whose body is incomplete; null between frames.
     const Frame* current() const { return in_body_ ? &frame_ : nullptr; }
 
 private:
     Result<void> begin_frame();
+    void hold(std::span<const std::byte> part);
     // Takes bytes of the body, and returns how many.
     Result<std::size_t> take_body(std::span<const std::byte> bytes);
     Result<void> end_body(std::span<const std::byte> body);
@@ -61,6 +71,7 @@ private:
     FrameUser& user_;
     FrameHeader header_{};
     std::size_t header_bytes_ = 0;  // That have arrived, between frames.
+    std::uint64_t begun_ = 0;
     Frame frame_;
     bool in_body_ = false;
     FrameUser::Place::Kind kind_ = FrameUser::Place::Kind::kWhole;

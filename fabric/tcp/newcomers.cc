@@ -36,9 +36,15 @@ void Newcomers::add(Newcomer& newcomer) {
     if (known != hosts_.end() && known->second.count >= left) {
         end_oldest(known->second);
     } else if (left == 0) {
-        const auto count_of = [](const auto& entry) { return entry.second.count; };
-        end_oldest(std::ranges::max_element(hosts_, {}, count_of)->second);
+        const auto gives_way_later = [](auto& one, auto& other) {
+            Host& a = one.second;
+            Host& b = other.second;
+            if (a.count != b.count) return a.count < b.count;
+            return a.newcomers.front().order > b.newcomers.front().order;
+        };
+        end_oldest(std::ranges::max_element(hosts_, gives_way_later)->second);
     }
+    newcomer.order = next_order_++;
     Host& host = hosts_[newcomer.host];
     host.newcomers.push_back(newcomer);
     ++host.count;

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 
 #include "core/cancel.h"
@@ -21,7 +22,8 @@ struct Newcomer final : core::ListNode {
     const SocketAddress peer;
     const core::IpAddress host;  // Under which it is counted.
     std::array<std::byte, kFrameHeaderBytes + kHelloBytesMax> bytes{};
-    std::size_t count = 0;  // Of bytes that have arrived.
+    std::size_t count = 0;    // Of bytes that have arrived.
+    std::uint64_t order = 0;  // A newcomer that came later has a higher one.
     core::CancelSource leave;
 };
 
@@ -32,7 +34,7 @@ public:
     explicit Newcomers(std::size_t count_max) : count_max_(count_max) {}
 
     // Adds a newcomer. If its host has its share, the host's oldest newcomer is removed and its
-    // `leave` cancelled; if none is left for a new host, that of the host with the most.
+    // `leave` cancelled; if none is left for a new host, the oldest of the hosts with the most.
     void add(Newcomer& newcomer);
     // Idempotent.
     void remove(Newcomer& newcomer);
@@ -50,6 +52,7 @@ private:
     const std::size_t count_max_;
     std::map<core::IpAddress, Host> hosts_;
     std::size_t count_ = 0;
+    std::uint64_t next_order_ = 0;
 };
 
 }  // namespace fopd::fabric

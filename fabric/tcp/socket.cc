@@ -13,6 +13,9 @@ namespace {
 // Closing a socket takes the kernel some microseconds.
 constexpr int kClosedPerTurn = 64;
 
+// After the end of a connection.
+constexpr unsigned kUntakenMaxMs = 10'000;
+
 }  // namespace
 
 std::string text_of(const SocketAddress& address) {
@@ -57,6 +60,9 @@ void Socket::watch_output() {
 void Socket::end() {
     ENSURE(user_ != nullptr);
     user_ = nullptr;
+    // The kernel keeps what the peer has not taken for so long only.
+    [[maybe_unused]] const int limited =
+        ::setsockopt(fd(), IPPROTO_TCP, TCP_USER_TIMEOUT, &kUntakenMaxMs, sizeof kUntakenMaxMs);
     // The descriptor stays open while polls refer to it; the peer hears at once.
     ::shutdown(fd(), SHUT_RDWR);
     if (input_.in_flight) reactor_.cancel(input_);

@@ -35,6 +35,8 @@ constexpr Error kNotAnswered{.code = Errc::kClosed,
                                  "ofi+tcp:// does not answer clients at tcp://"};
 constexpr Error kNotOurs{.code = Errc::kInvalid,
                          .context = "what answered does not speak fopd's protocol over tcp://"};
+constexpr Error kTooManyMessages{.code = Errc::kInvalid,
+                                 .context = "too many messages before the handshake is complete"};
 constexpr Error kTooMany{.code = Errc::kInvalid, .context = "too many reads at a time"};
 
 std::span<const std::byte> bytes_of(const std::string& text) {
@@ -60,6 +62,7 @@ TcpConnection::TcpConnection(TcpMachine& machine, ConnectionUser& user, std::str
 TcpConnection::~TcpConnection() {
     if (socket_ != nullptr) socket_->end();
     machine_.in_flight_ -= in_flight_;
+    machine_.incomplete_bytes_ -= held_bytes_;
     if (machine_.at_work_ == this) machine_.at_work_ = nullptr;
 }
 
@@ -225,9 +228,16 @@ void TcpConnection::take_sent(std::size_t bytes) {
 
 bool TcpConnection::receive() {
     bool is_empty = false;
-    for (int i = 0; i < kReceivesPerTurn && !is_empty; ++i) {
+    for (int i = 0; i < kReceivesPerTurn && !is_empty && machine_.may_receive(); ++i) {
         if (!receive_once(is_empty)) return false;
         if (state_ == State::kEnded) return true;
+        count_incomplete();
+        if (state_ == State::kEnded) return true;
+    }
+    // Nothing can be sent any more, and what the peer had sent before has been received.
+    if (is_empty && send_failed_) {
+        lose(kEndedThere);
+        return true;
     }
     if (!is_empty) {
         // The rest in the next turn.
@@ -253,7 +263,7 @@ bool TcpConnection::receive_once(bool& is_empty) {
     const TcpMachine& machine = machine_;
     const ssize_t received = ::recvmsg(socket_->fd(), &message, MSG_DONTWAIT);
     if (received < 0 && errno == EINTR) return true;
-    if (received < 0 && errno == EAGAIN && !send_failed_) {
+    if (received < 0 && errno == EAGAIN) {
         is_empty = true;
         return true;
     }
@@ -265,6 +275,7 @@ bool TcpConnection::receive_once(bool& is_empty) {
     const auto count = static_cast<std::size_t>(received);
     is_empty = count < direct.size() + rest.size();
     const std::size_t placed = std::min(count, direct.size());
+    machine_.count_received(count - placed, placed);
     Result<void> taken = {};
     if (placed > 0) taken = reader_.placed(placed);
     if (taken && count > placed) taken = reader_.take(rest.first(count - placed));
@@ -272,6 +283,21 @@ bool TcpConnection::receive_once(bool& is_empty) {
     if (!machine.still_has(this)) return false;
     if (state_ != State::kEnded) lose(is_greeting ? kNotOurs : taken.error());
     return true;
+}
+
+void TcpConnection::count_incomplete() {
+    const std::size_t held = reader_.held_bytes();
+    machine_.incomplete_bytes_ -= held_bytes_;
+    machine_.incomplete_bytes_ += held;
+    held_bytes_ = held;
+    HasIncomplete& place = *this;
+    if (held == 0) return place.unlink();
+    if (!place.linked() || incomplete_message_ != reader_.begun()) {
+        place.unlink();
+        machine_.incomplete_.push_back(place);
+        incomplete_message_ = reader_.begun();
+    }
+    machine_.limit_incomplete();
 }
 
 Result<FrameUser::Place> TcpConnection::on_frame(const Frame& frame) {
@@ -283,7 +309,13 @@ Result<FrameUser::Place> TcpConnection::on_frame(const Frame& frame) {
     }
     switch (frame.kind) {
         case FrameKind::kMessage:
-            if (frame.length > message_bytes_max_) return std::unexpected(kTooLong);
+            if (!is_trusted_ && ++first_messages_ > kFirstMessagesMax) {
+                return std::unexpected(kTooManyMessages);
+            }
+            if (frame.length >
+                (is_trusted_ ? machine_.options_.receive_buffer_bytes : kFirstMessageBytesMax)) {
+                return std::unexpected(kTooLong);
+            }
             return Place{};
         case FrameKind::kRead: return answer_read(frame);
         case FrameKind::kReadData: return take_read_data(frame);
@@ -351,8 +383,8 @@ void TcpConnection::on_memory_closed(std::uint64_t key) {
 
 // -- the user --
 
-void TcpConnection::allow_long_messages() {
-    message_bytes_max_ = machine_.options_.receive_buffer_bytes;
+void TcpConnection::trust_peer() {
+    is_trusted_ = true;
 }
 
 void TcpConnection::work() {
@@ -399,6 +431,8 @@ void TcpConnection::end(const Error& why) {
     frames_.clear();
     for (TransferOp* op : reads_) finish(*op, std::unexpected(why));
     reads_.clear();
+    reader_.drop_incomplete();
+    count_incomplete();
 }
 
 void TcpConnection::lose(const Error& why, std::string_view words) {

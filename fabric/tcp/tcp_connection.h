@@ -14,15 +14,17 @@ namespace fopd::fabric {
 class TcpMachine;
 
 // The lists of a machine that a connection may be in: all, those with work for the next poll(), and
-// those with frames to be sent at the end of the turn.
+// those with frames to be sent at the end of the turn, those that hold an incomplete message.
 class InMachine : public core::ListNode {};
 class HasWork : public core::ListNode {};
 class HasFrames : public core::ListNode {};
+class HasIncomplete : public core::ListNode {};
 
 class TcpConnection final : public Connection,
                             public InMachine,
                             public HasWork,
                             public HasFrames,
+                            public HasIncomplete,
                             FrameUser,
                             Socket::User {
 public:
@@ -35,7 +37,7 @@ public:
     void read(TransferOp& op) override;
     void write(TransferOp& op) override;
     void close() override;
-    void allow_long_messages() override;
+    void trust_peer() override;
     std::uint32_t in_flight() const override { return in_flight_; }
     std::string peer() const override { return peer_; }
 
@@ -88,6 +90,8 @@ private:
     Result<Place> answer_read(const Frame& frame);
     Result<Place> take_read_data(const Frame& frame);
     Result<Place> take_write(const Frame& frame);
+    // Counts the memory for an incomplete message, which the machine limits.
+    void count_incomplete();
     void finish(TransferOp& op, const Result<void>& result);
     // Calls the completions that are due; false if the connection may be gone.
     bool complete_done();
@@ -113,8 +117,11 @@ private:
     bool send_failed_ = false;  // The receiving side finds out why.
 
     FrameReader reader_{*this};
-    std::uint32_t message_bytes_max_ = kFirstMessageBytesMax;
-    bool in_bulk_ = false;  // The last frame had a large body.
+    bool is_trusted_ = false;
+    std::uint32_t first_messages_ = 0;      // While the peer is not trusted.
+    std::size_t held_bytes_ = 0;            // Of the reader, as counted.
+    std::uint64_t incomplete_message_ = 0;  // Number of the frame, as counted.
+    bool in_bulk_ = false;                  // The last frame had a large body.
 
     std::deque<OutFrame> frames_;        // Not sent yet.
     std::size_t sent_bytes_ = 0;         // Of the first of them.

@@ -13,6 +13,14 @@ namespace {
 
 constexpr std::size_t kArrivalsBytes = 64U << 10;
 
+constexpr Error kTooManyIncomplete{.code = Errc::kNoSpace,
+                                   .context = "too many messages are incomplete"};
+
+template <typename Place>
+void take_all(core::IntrusiveList<Place>& from, core::IntrusiveList<Place>& to) {
+    while (Place* each = from.pop_front()) to.push_back(*each);
+}
+
 }  // namespace
 
 TcpMachine::TcpMachine(core::Reactor& reactor, MessageUser& messages, const MachineOptions& options,
@@ -102,20 +110,35 @@ bool TcpMachine::poll() {
     bool found = !sockets_.closed.empty();
     sockets_.close_some();
     if (sockets_.count == 0) sockets_gone_.wake_all();
+    received_cost_ = 0;
     core::IntrusiveList<HasWork> present;
-    while (HasWork* each = with_work_.pop_front()) present.push_back(*each);
-    while (HasWork* each = present.pop_front()) {
+    take_all(with_work_, present);
+    while (may_receive() && !present.empty()) {
+        HasWork* const each = present.pop_front();
         at_work_ = &static_cast<TcpConnection&>(*each);
         at_work_->work();
         at_work_ = nullptr;
         found = true;
     }
+    // The others are the first of the next turn.
+    core::IntrusiveList<HasWork> of_next_turn;
+    take_all(with_work_, of_next_turn);
+    take_all(present, with_work_);
+    take_all(of_next_turn, with_work_);
     return found;
+}
+
+void TcpMachine::limit_incomplete() {
+    const std::size_t bytes_max =
+        std::size_t{options_.receive_buffer_count} * options_.receive_buffer_bytes;
+    while (incomplete_bytes_ > bytes_max) {
+        static_cast<TcpConnection&>(incomplete_.front()).lose(kTooManyIncomplete);
+    }
 }
 
 void TcpMachine::flush() {
     core::IntrusiveList<HasFrames> present;
-    while (HasFrames* each = with_frames_.pop_front()) present.push_back(*each);
+    take_all(with_frames_, present);
     while (HasFrames* each = present.pop_front()) static_cast<TcpConnection&>(*each).flush();
 }
 

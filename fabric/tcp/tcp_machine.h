@@ -39,8 +39,22 @@ private:
 
     // Whether the connection whose work() runs still exists, after a call of the user.
     bool still_has(const TcpConnection* at_work) const { return at_work_ == at_work; }
+    // Whether connections may receive more in this turn.
+    bool may_receive() const { return received_cost_ < kReceivedCostMax; }
+    // Counts bytes that went through a parser, and bytes that went directly to their place.
+    void count_received(std::size_t parsed, std::size_t placed) {
+        received_cost_ += parsed + placed / kParsedCost;
+    }
+    // Ends the connections whose incomplete messages are the oldest, while all need too much
+    // memory.
+    void limit_incomplete();
     // Gives a message to the user, at an address that is aligned as messages are.
     void deliver(std::span<const std::byte> message);
+
+    // Of a turn, in parsed bytes. The smallest frames have 32 bytes, and each costs a call.
+    static constexpr std::size_t kReceivedCostMax = 256U << 10;
+    // A byte that is parsed costs as much as so many that are not.
+    static constexpr std::size_t kParsedCost = 16;
 
     core::Reactor& reactor_;
     MessageUser& messages_;
@@ -51,6 +65,9 @@ private:
     OpenedMemory opened_;
     core::IntrusiveList<HasWork> with_work_;
     core::IntrusiveList<HasFrames> with_frames_;
+    core::IntrusiveList<HasIncomplete> incomplete_;  // The oldest message first.
+    std::size_t incomplete_bytes_ = 0;               // Of all of them.
+    std::size_t received_cost_ = 0;                  // In this turn.
     // The connection whose work() runs; null if it was destroyed meanwhile.
     TcpConnection* at_work_ = nullptr;
     core::IntrusiveList<InMachine> connections_;  // All that exist.

@@ -286,18 +286,36 @@ TEST_CASE(
     REQUIRE_FALSE(places.take("d", at(0)));
     REQUIRE(places.is_full_for("d"));
     REQUIRE_FALSE(places.is_full_for("c"));
-    REQUIRE(places.largest() == "a");
-    // Both of its handshakes run.
-    REQUIRE_FALSE(places.free_failed("a"));
+    REQUIRE(places.count_of("a") == places.most());
+    REQUIRE(places.count_of("b") == 1);
+    // Both handshakes of "a" run; "b" has fewer.
+    places.give_back_later("b", at(1));
+    REQUIRE_FALSE(places.free_failed());
 
     places.give_back_later("a", at(1));
-    REQUIRE(places.free_failed("a"));
+    REQUIRE(places.free_failed());
 
-    REQUIRE_FALSE(places.free_failed("a"));
     REQUIRE(places.take("d", at(1)));
     // What was freed is not freed again when its time is over.
-    REQUIRE_FALSE(places.take("e", at(7)));
+    REQUIRE(places.take("e", at(7)));
+    REQUIRE_FALSE(places.take("f", at(7)));
     REQUIRE(places.taken() == 4);
+}
+
+TEST_CASE("fabric handshakes: among hosts with as many places, the oldest gives way", "[fabric]") {
+    HandshakePlaces places({.count_max = 3, .time_max = 5s});
+    for (const char* const host : {"c", "b", "a"}) {
+        REQUIRE(places.take(host, at(0)));
+        places.give_back_later(host, at(0));
+    }
+
+    REQUIRE(places.free_failed());
+    REQUIRE(places.take("c", at(1)));
+    REQUIRE(places.free_failed());
+    REQUIRE(places.take("d", at(1)));
+
+    REQUIRE(places.is_full_for("b"));
+    REQUIRE_FALSE(places.is_full_for("a"));
 }
 
 TEST_CASE("fabric handshakes: a host is an address without its port", "[fabric]") {

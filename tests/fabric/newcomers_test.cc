@@ -88,6 +88,19 @@ TEST_CASE("fabric newcomers: when no place is left, a new host gets one of the l
     REQUIRE(crowd.present() == kPlaces);
 }
 
+TEST_CASE("fabric newcomers: among hosts with as many, the oldest newcomer gives way", "[fabric]") {
+    Crowd crowd;
+    Newcomer& oldest = crowd.add("200.0.0.1");
+    Newcomer& second = crowd.add("10.0.0.1");
+    for (int host = 2; crowd.present() < kPlaces; ++host)
+        crowd.add("10.0.0." + std::to_string(host));
+
+    crowd.add("10.0.1.1");
+
+    REQUIRE(oldest.leave.cancelled());
+    REQUIRE_FALSE(second.leave.cancelled());
+}
+
 TEST_CASE("fabric newcomers: one that has left makes room", "[fabric]") {
     Crowd crowd;
     Newcomer& first = crowd.add("10.0.0.1");

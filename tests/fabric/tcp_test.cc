@@ -241,26 +241,101 @@ TEST_CASE("fabric tcp: memory that is closed during a write is not touched any m
     REQUIRE_FALSE(stage.server().seen([&] { return end.closed; }).has_value());
 }
 
-TEST_CASE("fabric tcp: long messages are refused until the connection allows them", "[fabric]") {
-    const bool allowed = GENERATE(false, true);
-    CAPTURE(allowed);
+TEST_CASE("fabric tcp: a peer that is not trusted may send few and short messages", "[fabric]") {
+    struct First {
+        std::uint32_t count;
+        std::uint32_t length;
+    };
+    const First first =
+        GENERATE(First{1, kFirstMessageBytesMax + 1}, First{kFirstMessagesMax + 1, 0});
+    const bool trusted = GENERATE(false, true);
+    CAPTURE(first.count, first.length, trusted);
     Stage stage(tcp_kind());
-    stage.server().run([&] { stage.server().allows_long_messages = allowed; });
+    stage.server().run([&] { stage.server().trusts_peers = trusted; });
     RawPeer peer(stage.address());
     const End& end = peer.enter(stage);
-    peer.send({.kind = FrameKind::kMessage, .length = kFirstMessageBytesMax},
-              std::string(kFirstMessageBytesMax, 'x'));
-    REQUIRE(stage.server().wait([&] { return stage.server().messages.size() == 1; }));
 
-    peer.send({.kind = FrameKind::kMessage, .length = kFirstMessageBytesMax + 1});
+    for (std::uint32_t i = 0; i < first.count; ++i) {
+        peer.send({.kind = FrameKind::kMessage, .length = first.length},
+                  std::string(first.length, 'x'));
+    }
 
-    if (allowed) {
-        peer.send(std::string(kFirstMessageBytesMax + 1, 'x'));
-        REQUIRE(stage.server().wait([&] { return stage.server().messages.size() == 2; }));
+    if (trusted) {
+        REQUIRE(stage.server().wait([&] { return stage.server().messages.size() == first.count; }));
     } else {
         REQUIRE(stage.server().wait([&] { return end.closed.has_value(); }));
         REQUIRE(end.closed == Errc::kInvalid);
+        REQUIRE(stage.server().messages.size() == first.count - 1);
     }
+}
+
+// Notes how many messages come in a turn at most.
+Task<void> watch_turns(core::Reactor* reactor, const std::vector<std::string>* messages,
+                       const bool* is_over, std::size_t* most) {
+    while (!*is_over) {
+        const std::size_t before = messages->size();
+        co_await reactor->yield();
+        *most = std::max(*most, messages->size() - before);
+    }
+}
+
+TEST_CASE("fabric tcp: what peers send at once is delivered in several turns", "[fabric]") {
+    constexpr std::size_t kPeers = 20;
+    constexpr std::size_t kFrames = 4096;
+    Stage stage(tcp_kind());
+    Process& server = stage.server();
+    std::string flood;
+    for (std::size_t i = 0; i < kFrames; ++i) {
+        flood += text_of(encode_frame({.kind = FrameKind::kMessage}));
+    }
+    std::vector<RawPeer> peers;
+    for (std::size_t i = 0; i < kPeers; ++i) {
+        peers.emplace_back(stage.address());
+        peers.back().enter(stage);
+    }
+    core::Gate gate;
+    bool is_over = false;
+    std::size_t most = 0;
+    server.run([&] {
+        core::Reactor& reactor = server.loop().reactor();
+        reactor.spawn(gate, watch_turns(&reactor, &server.messages, &is_over, &most));
+    });
+
+    server.loop().pause();
+    for (RawPeer& each : peers) each.send(flood);
+    server.loop().resume();
+
+    REQUIRE(server.wait([&] { return server.messages.size() == kPeers * kFrames; }));
+    server.run([&] { is_over = true; });
+    REQUIRE(server.wait([&] { return gate.count() == 0; }));
+    REQUIRE(most > 0);
+    REQUIRE(most <= 3 * kFrames);
+}
+
+TEST_CASE("fabric tcp: incomplete messages that need too much memory end their connections",
+          "[fabric]") {
+    MachineOptions options;
+    options.receive_buffer_count = 4;
+    Stage stage(tcp_kind(), options);
+    const std::uint32_t length = options.receive_buffer_bytes;
+    std::vector<RawPeer> peers;
+    std::vector<const End*> ends;
+    for (int i = 0; i < 6; ++i) {
+        peers.emplace_back(stage.address());
+        ends.push_back(&peers.back().enter(stage));
+        peers.back().send({.kind = FrameKind::kMessage, .length = length},
+                          std::string(length - 1, 'x'));
+        // The next one begins later.
+        stage.server().run([] {});
+        if (i >= 4) {
+            REQUIRE(stage.server().wait([&] { return ends[i - 4]->closed.has_value(); }));
+        }
+    }
+
+    REQUIRE(ends[0]->closed == Errc::kNoSpace);
+    REQUIRE(ends[1]->closed == Errc::kNoSpace);
+    for (std::size_t i = 2; i < peers.size(); ++i) peers[i].send("x");
+    REQUIRE(stage.server().wait([&] { return stage.server().messages.size() == 4; }));
 }
 
 TEST_CASE("fabric tcp: a peer that sends part of a message disturbs nobody", "[fabric]") {

@@ -455,7 +455,7 @@ public:
     std::deque<std::unique_ptr<ConnectionRequest>> requests;
     std::unique_ptr<Acceptor> acceptor;
     std::function<void()> when_message;
-    bool allows_long_messages = true;  // On each connection, as soon as it is made.
+    bool trusts_peers = true;  // On each connection, as soon as it is made.
 
 private:
     void finish(Task<void> task) {
@@ -474,7 +474,7 @@ inline void End::on_connected(std::span<const std::byte> data) {
     ++calls;
     connected = true;
     answer = text_of(data);
-    if (process.allows_long_messages) connection->allow_long_messages();
+    if (process.trusts_peers) connection->trust_peer();
     if (when_connected) when_connected();
 }
 
