@@ -15,16 +15,16 @@ TRIES = 3
 AT_MOST = [
     ("echoes", "echo_64_ratio", 2.5),
     ("echoes", "echo_4k_ratio", 2.5),
-    ("echoes", "echo_64_asleep_ratio", 2.5),
-    ("echoes", "echo_4k_asleep_ratio", 2.5),
+    ("echoes", "echo_64_asleep_ratio", 1.8),
+    ("echoes", "echo_4k_asleep_ratio", 1.8),
     ("calls", "rpc_server_cpu_us", 6),
-    ("calls", "rpc_one_by_one_server_cpu_us", 18),
-    ("calls", "rpc_64_sessions_server_cpu_us", 12),
-    ("idle", "session_kib", 32),
-    ("idle", "idle_1000_sessions_cpu_percent", 2),
+    ("calls", "rpc_one_by_one_server_cpu_us", 6),
+    ("calls", "rpc_64_sessions_server_cpu_us", 8),
+    ("idle", "session_kib", 8),
+    ("idle", "idle_1000_sessions_cpu_percent", 0.8),
 ]
 AT_LEAST = [
-    ("connects", "connects_per_s", 500),
+    ("connects", "connects_per_s", 1500),
     ("bulk", "rma_read_ratio", 0.5),
     ("bulk", "rma_write_ratio", 0.5),
 ]
