@@ -89,7 +89,8 @@ public:
             if (received > 0) {
                 all.append(part.data(), static_cast<std::size_t>(received));
                 if (all.size() > bytes_max) {
-                    return std::unexpected(Failed{.why = "the answer is too long"});
+                    return std::unexpected(
+                        Failed{.kind = AdminFailure::kBadAnswer, .why = "it is too long"});
                 }
             } else if (received == 0 || errno == ECONNRESET) {
                 return all;
@@ -196,7 +197,7 @@ std::expected<AdminAnswer, AdminProblem> AdminClient::ask(Method method, const s
     const auto bytes = exchange(with, socket_path_, request);
     if (!bytes) return std::unexpected(problem_of(bytes.error().kind, bytes.error().why));
     auto answer = parse_http_answer(*bytes);
-    if (!answer) return std::unexpected(problem_of(AdminFailure::kNoServer, answer.error()));
+    if (!answer) return std::unexpected(problem_of(AdminFailure::kBadAnswer, answer.error()));
     return AdminAnswer{.status = answer->status, .body = std::move(answer->body)};
 }
 
@@ -209,6 +210,10 @@ AdminProblem AdminClient::problem_of(AdminFailure kind, std::string_view why) co
         case AdminFailure::kDenied:
             return {.kind = kind,
                     .message = name_ + ": not allowed; be root or a member of the socket's group"};
+        case AdminFailure::kBadAnswer:
+            return {.kind = kind,
+                    .message = "what answers at " + name_ +
+                               " is not fopd, or its answer is damaged: " + std::string(why)};
         case AdminFailure::kNoServer: break;
     }
     return {.kind = kind,

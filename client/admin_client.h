@@ -15,7 +15,7 @@ struct AdminAnswer {
     std::string body;
 };
 
-enum class AdminFailure : std::uint8_t { kNoServer, kDenied, kTimedOut, kInterrupted };
+enum class AdminFailure : std::uint8_t { kNoServer, kBadAnswer, kDenied, kTimedOut, kInterrupted };
 
 struct AdminProblem {
     AdminFailure kind;

@@ -3,16 +3,18 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <system_error>
 
 namespace fopd::client {
 
 namespace {
 
 constexpr std::string_view kLineEnd = "\r\n";
-constexpr const char* kForeign = "what answers does not speak HTTP/1.1";
-constexpr const char* kIncomplete = "the answer is incomplete";
+constexpr const char* kForeign = "it is not HTTP/1.1";
+constexpr const char* kIncomplete = "it is incomplete";
 
 // Cuts the next line off.
 std::optional<std::string_view> take_line(std::string_view& rest) {
@@ -56,7 +58,7 @@ std::string_view without_spaces(std::string_view text) {
 }  // namespace
 
 std::expected<HttpAnswer, const char*> parse_http_answer(std::string_view bytes) {
-    if (bytes.empty()) return std::unexpected("it ended the connection without an answer");
+    if (bytes.empty()) return std::unexpected("it is empty");
     const auto first = take_line(bytes);
     const auto status = first ? status_in(*first) : std::nullopt;
     if (!status) return std::unexpected(kForeign);
@@ -69,7 +71,7 @@ std::expected<HttpAnswer, const char*> parse_http_answer(std::string_view bytes)
         if (colon == std::string_view::npos) return std::unexpected(kForeign);
         const std::string_view name = line->substr(0, colon);
         if (is_same_name(name, "transfer-encoding")) {
-            return std::unexpected("the answer is encoded in a way that fopd does not use");
+            return std::unexpected("it is encoded in a way that fopd does not use");
         }
         if (!is_same_name(name, "content-length")) continue;
         announced = number_in<std::uint64_t>(without_spaces(line->substr(colon + 1)));

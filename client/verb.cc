@@ -44,7 +44,8 @@ void declare_repetition(CLI::App& app, VerbArguments& arguments, const char* int
 
 int exit_code_of(AdminFailure failure) {
     switch (failure) {
-        case AdminFailure::kNoServer: return kExitNoServer;
+        case AdminFailure::kNoServer:
+        case AdminFailure::kBadAnswer: return kExitNoServer;
         case AdminFailure::kDenied: return kExitNotAllowed;
         case AdminFailure::kTimedOut: return kExitTryLater;
         case AdminFailure::kInterrupted: return kExitTryLater;

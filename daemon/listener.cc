@@ -6,7 +6,8 @@ namespace fopd::daemon {
 
 namespace {
 
-// Requests in transit to one locality. A locality whose turns are long accepts no more in each.
+// How many requests may be in transit to one locality. One whose turns are long accepts at most
+// this many in each.
 constexpr std::size_t kInTransitMax = 256;
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "core/ensure.h"
 #include "core/remote_task.h"
 
 namespace fopd::daemon {

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "core/ensure.h"
 #include "daemon/locality.h"
 
 namespace fopd::daemon {

@@ -78,7 +78,7 @@ private:
     const int fd_;
 };
 
-// Each connection is a descriptor. Shells allow 1 024 of them, and more when asked.
+// Each connection needs a descriptor. A shell's soft limit is often 1 024; the hard one is higher.
 void raise_files_limit() {
     rlimit files{};
     if (::getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == files.rlim_max) return;

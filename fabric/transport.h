@@ -109,7 +109,7 @@ public:
     // The peer has proved who it is: from now on it may send messages as long as a receive buffer,
     // and as many as it likes. Before that, `tcp` ends a connection whose peer sends more than
     // kFirstMessagesMax, or one longer than kFirstMessageBytesMax, so that a stranger costs little;
-    // other transports do not tell connections apart.
+    // other transports have no such limits.
     virtual void trust_peer() {}
 
     // The number of operations that have not completed.
@@ -201,8 +201,8 @@ public:
 class RequestUser {
 public:
     virtual void on_request(std::unique_ptr<ConnectionRequest> request) = 0;
-    // `count` sockets were closed because they had connected and then sent nothing in time, or
-    // because too many had.
+    // `count` sockets were closed because their first frame was not complete in time, or because
+    // their place was needed.
     virtual void on_silent(std::uint32_t count) = 0;
 
 protected:

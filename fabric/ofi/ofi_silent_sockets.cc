@@ -170,7 +170,6 @@ Task<std::vector<SilentSockets::Suspect>> SilentSockets::find() {
 // The library closes the descriptor when it sees the end of the stream. It may have just done so,
 // and the number may belong to another file by now; so this duplicates the descriptor, checks the
 // duplicate, and shuts that down.
-// after a look at what that is.
 bool SilentSockets::end(const Suspect& suspect) const {
     if (::dup3(suspect.fd, spare_, O_CLOEXEC) < 0) return false;
     Suspect now{};

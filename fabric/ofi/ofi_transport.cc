@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "core/ensure.h"
 #include "fabric/ofi/ofi_acceptor.h"
 #include "fabric/ofi/ofi_machine.h"
 #include "fabric/ofi/ofi_provider.h"

@@ -12,8 +12,8 @@ namespace fopd::fabric {
 
 // Bounds the number of connections in the handshake, in total and per host. This limit is separate
 // from the limit on sessions, because a peer in the handshake has proved nothing yet. A failed
-// handshake keeps its slot for another `time_max`, so that failed handshakes are limited in rate,
-// too.
+// handshake keeps its slot for another `time_max`, unless a new host needs it, so that failed
+// handshakes are limited in rate, too.
 class HandshakePlaces {
 public:
     struct Limits {

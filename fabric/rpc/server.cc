@@ -199,7 +199,7 @@ bool Server::make_place_for(std::string_view host) {
     Peer* const oldest = in_handshake_.find(
         [this, most](Peer& each) { return places_.count_of(each.host) == most; });
     ENSURE(oldest != nullptr);
-    oldest->session->end(Errc::kClosed, "the handshake of another host needs its place");
+    oldest->session->end(Errc::kClosed, "too many handshakes: another host got its place");
     return places_.free_failed();
 }
 

@@ -102,8 +102,9 @@ private:
     Incoming& take_incoming();
     void release(Incoming& incoming);
     void remove(Peer& peer);
-    // Takes the slot of the oldest handshake of the hosts with the most, if none is left for this
-    // host.
+    // If no slot is left for this new host, frees one of the hosts with the most: that of their
+    // oldest failed handshake, otherwise it ends their oldest running one. Returns whether a slot
+    // is free.
     bool make_place_for(std::string_view host);
 
     SessionHost& host_;

@@ -60,7 +60,7 @@ void Socket::watch_output() {
 void Socket::end() {
     ENSURE(user_ != nullptr);
     user_ = nullptr;
-    // The kernel keeps what the peer has not taken for so long only.
+    // The kernel drops what the peer has not taken by then.
     [[maybe_unused]] const int limited =
         ::setsockopt(fd(), IPPROTO_TCP, TCP_USER_TIMEOUT, &kUntakenMaxMs, sizeof kUntakenMaxMs);
     // The descriptor stays open while polls refer to it; the peer hears at once.

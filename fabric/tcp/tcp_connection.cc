@@ -31,10 +31,10 @@ constexpr Error kUnasked{.code = Errc::kInvalid, .context = "data that were not 
 // While the connecting side waits for the answer to its first frame.
 constexpr Error kNotAnswered{.code = Errc::kClosed,
                              .context =
-                                 "the connection ended without an answer; a server at "
-                                 "ofi+tcp:// does not answer clients at tcp://"};
+                                 "the server ended the connection without an answer; perhaps "
+                                 "it listens at ofi+tcp://, not at tcp://"};
 constexpr Error kNotOurs{.code = Errc::kInvalid,
-                         .context = "what answered does not speak fopd's protocol over tcp://"};
+                         .context = "the server's answer is not of fopd's protocol over tcp://"};
 constexpr Error kTooManyMessages{.code = Errc::kInvalid,
                                  .context = "too many messages before the handshake is complete"};
 constexpr Error kTooMany{.code = Errc::kInvalid, .context = "too many reads at a time"};
@@ -267,9 +267,8 @@ bool TcpConnection::receive_once(bool& is_empty) {
         is_empty = true;
         return true;
     }
-    const bool is_greeting = state_ == State::kGreeting;
     if (received <= 0) {
-        lose(is_greeting ? kNotAnswered : kEndedThere);
+        lose(state_ == State::kGreeting ? kNotAnswered : kEndedThere);
         return true;
     }
     const auto count = static_cast<std::size_t>(received);
@@ -281,7 +280,7 @@ bool TcpConnection::receive_once(bool& is_empty) {
     if (taken && count > placed) taken = reader_.take(rest.first(count - placed));
     if (taken) return true;
     if (!machine.still_has(this)) return false;
-    if (state_ != State::kEnded) lose(is_greeting ? kNotOurs : taken.error());
+    if (state_ != State::kEnded) lose(state_ == State::kGreeting ? kNotOurs : taken.error());
     return true;
 }
 

@@ -14,7 +14,7 @@ namespace fopd::fabric {
 class TcpMachine;
 
 // The lists of a machine that a connection may be in: all, those with work for the next poll(), and
-// those with frames to be sent at the end of the turn, those that hold an incomplete message.
+// those with frames to send at the end of the turn, and those that hold an incomplete message.
 class InMachine : public core::ListNode {};
 class HasWork : public core::ListNode {};
 class HasFrames : public core::ListNode {};

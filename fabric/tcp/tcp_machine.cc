@@ -132,7 +132,10 @@ void TcpMachine::limit_incomplete() {
     const std::size_t bytes_max =
         std::size_t{options_.receive_buffer_count} * options_.receive_buffer_bytes;
     while (incomplete_bytes_ > bytes_max) {
-        static_cast<TcpConnection&>(incomplete_.front()).lose(kTooManyIncomplete);
+        HasIncomplete* const stranger = incomplete_.find(
+            [](HasIncomplete& each) { return !static_cast<TcpConnection&>(each).is_trusted_; });
+        HasIncomplete& oldest = stranger != nullptr ? *stranger : incomplete_.front();
+        static_cast<TcpConnection&>(oldest).lose(kTooManyIncomplete);
     }
 }
 

@@ -43,18 +43,19 @@ private:
     bool may_receive() const { return received_cost_ < kReceivedCostMax; }
     // Counts bytes that went through a parser, and bytes that went directly to their place.
     void count_received(std::size_t parsed, std::size_t placed) {
-        received_cost_ += parsed + placed / kParsedCost;
+        received_cost_ += parsed + placed / kPlacedPerParsed;
     }
-    // Ends the connections whose incomplete messages are the oldest, while all need too much
-    // memory.
+    // Ends connections until incomplete messages need no more memory than the receive buffers
+    // would: first those of peers that are not trusted, and of these and of the others first those
+    // with the oldest message.
     void limit_incomplete();
     // Gives a message to the user, at an address that is aligned as messages are.
     void deliver(std::span<const std::byte> message);
 
     // Of a turn, in parsed bytes. The smallest frames have 32 bytes, and each costs a call.
     static constexpr std::size_t kReceivedCostMax = 256U << 10;
-    // A byte that is parsed costs as much as so many that are not.
-    static constexpr std::size_t kParsedCost = 16;
+    // Parsing one byte costs as much as receiving this many directly into their place.
+    static constexpr std::size_t kPlacedPerParsed = 16;
 
     core::Reactor& reactor_;
     MessageUser& messages_;

@@ -18,7 +18,7 @@ constexpr std::string_view kHex = "0123456789abcdef";
 constexpr std::string_view kIp = "0123456789abcdef:.";
 constexpr std::string_view kIpEnd = "0123456789.";
 // The transports' schemes; mem is within a process.
-constexpr std::array<std::string_view, 4> kNetworks{"mem", "ofi+tcp", "tcp", "verbs"};
+constexpr std::array<std::string_view, 4> kNetworks{"mem", "tcp", "verbs", "ofi+tcp"};
 // The range of IPv4 addresses mapped to IPv6, and the addresses next to it.
 constexpr AddressBytes kFourFirst{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 constexpr AddressBytes kFourLast{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};

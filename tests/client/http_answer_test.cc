@@ -1,4 +1,4 @@
-// Goal: fopctl takes an answer of the admin socket as it was meant, or says why it is none.
+// Goal: fopctl parses the answers of the admin socket, or says why it cannot.
 
 #include "client/http_answer.h"
 
@@ -24,17 +24,16 @@ TEST_CASE("http answer: status and body", "[client]") {
     REQUIRE(answer->body == body);
 }
 
-TEST_CASE("http answer: what is none has the reason", "[client]") {
+TEST_CASE("http answer: a parse error has the reason", "[client]") {
     const auto [bytes, why] = GENERATE(table<std::string, std::string>(
-        {{"", "without an answer"},
-         {"garbage\r\n\r\n", "does not speak HTTP/1.1"},
-         {"HTTP/1.1 2x0 OK\r\n\r\n", "does not speak HTTP/1.1"},
-         {"HTTP/1.1", "does not speak HTTP/1.1"},
-         {"HTTP/1.1 \r\n\r\n", "does not speak HTTP/1.1"},
-         {"HTTP/1.1 200 OK\r\nno header\r\n\r\n", "does not speak HTTP/1.1"},
-         {"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", "does not speak HTTP/1.1"},
-         {"HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\n",
-          "does not speak HTTP/1.1"},
+        {{"", "it is empty"},
+         {"garbage\r\n\r\n", "it is not HTTP/1.1"},
+         {"HTTP/1.1 2x0 OK\r\n\r\n", "it is not HTTP/1.1"},
+         {"HTTP/1.1", "it is not HTTP/1.1"},
+         {"HTTP/1.1 \r\n\r\n", "it is not HTTP/1.1"},
+         {"HTTP/1.1 200 OK\r\nno header\r\n\r\n", "it is not HTTP/1.1"},
+         {"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", "it is not HTTP/1.1"},
+         {"HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\n", "it is not HTTP/1.1"},
          {"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nab", "incomplete"},
          {"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n", "incomplete"},
          {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "encoded"}}));

@@ -1,7 +1,9 @@
-// What a peer that speaks no TCP transport, or speaks it wrongly, can do to others.
+// What a peer that does not speak our frames, or speaks them wrongly, can do to others.
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -123,9 +125,9 @@ TEST_CASE("fabric tcp: a peer whose first frame is no connection request is ende
 
 TEST_CASE("fabric tcp: a client learns that the server speaks something else", "[fabric]") {
     const auto [answer, words] = GENERATE(table<std::string, std::string>(
-        {{"", "a server at ofi+tcp:// does not answer clients at tcp://"},
+        {{"", "perhaps it listens at ofi+tcp://, not at tcp://"},
          {"HTTP/1.1 400 Bad Request\r\nServer: other\r\n\r\n",
-          "what answered does not speak fopd's protocol over tcp://"}}));
+          "the server's answer is not of fopd's protocol over tcp://"}}));
     CAPTURE(answer);
     Stage stage(tcp_kind());
     core::OwnedFd listening(::socket(AF_INET, SOCK_STREAM, 0));

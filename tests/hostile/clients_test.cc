@@ -151,3 +151,23 @@ TEST_CASE("hostile client: handshakes that do not end take no sessions, and not 
     REQUIRE(stage.hostile_loop().wait([&] { return stage.clock().now() >= later; }));
     stage.open_peer();
 }
+
+TEST_CASE("hostile client: a new host gets the place of another host's oldest handshake",
+          "[hostile]") {
+    HostileStage stage(kAllKinds[0], {.handshake_timeout = 5s,
+                                      .server = {.incarnation = 42, .handshakes_max = 2}});
+    Process second(stage.transport(), stage.hostile_loop(), {.host = "second"});
+    Process third(stage.transport(), stage.hostile_loop(), {.host = "third"});
+    const RawPeer::Options options{.credentials = credentials(HostileStage::good_key())};
+    RawPeer& oldest = stage.peer();
+    REQUIRE(oldest.connect());
+    REQUIRE_FALSE(stage.peer().connect());
+    RawPeer of_second(second, stage.address(), options);
+    REQUIRE(of_second.connect());
+
+    RawPeer of_third(third, stage.address(), options);
+
+    REQUIRE(of_third.open());
+    REQUIRE(oldest.wait_closed());
+    REQUIRE_FALSE(of_second.closed());
+}

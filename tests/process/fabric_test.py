@@ -97,6 +97,11 @@ class LoadTest(FabricTestCase):
         self.assertIn(" sent, ", rest)
         self.assertEqual(pings.returncode, DONE, complaints)
 
+    def test_the_log_warns_of_a_transport_that_trusts_strangers(self):
+        self.start()
+        self.assertEqual(len(self.daemon.events("fopd.fabric.trusts_strangers")), SCHEME == "ofi+tcp")
+        self.n.stop(self.daemon)
+
     def test_exit_codes(self):
         self.start()
         wrong = self.write_key("wrong.key", "ab" * 32)

@@ -21,7 +21,7 @@ def flip(before, rest, chance):
 
 
 def repeat(before, rest, chance):
-    return before + before[-chance.choice((1, 32, 200)):] + rest
+    return before + (before or rest)[-chance.choice((1, 32, 200)):] + rest
 
 
 def drop(before, rest, chance):
@@ -33,7 +33,7 @@ def insert(before, rest, chance):
 
 
 def exchange(before, rest, chance):
-    size = chance.choice((1, 32, 200))
+    size = max(1, min(chance.choice((1, 32, 200)), len(rest) // 2))
     return before + rest[size:2 * size] + rest[:size] + rest[2 * size:]
 
 
@@ -54,6 +54,7 @@ class DamagingRelay:
     DELAY_SECONDS = 0.2
 
     def __init__(self, server, damage=None, from_client=True, at=0, seed=0):
+        self.has_damaged = False
         self.sizes = {True: 0, False: 0}  # Of the first connection: is it what the client said?
         self._damage, self._from_client, self._at = damage, from_client, at
         self._random = random.Random(seed)
@@ -97,32 +98,34 @@ class DamagingRelay:
             is_first = False
 
     def _pass_on(self, source, target, from_client, is_first):
-        # What the damage needs of the bytes around its place is collected before it is passed on.
         damaged = is_first and self._damage is not None and from_client == self._from_client
-        held = b""
+        before = b""
         try:
             while data := source.recv(65536):
                 if is_first:
                     self.sizes[from_client] += len(data)
-                if damaged:
-                    held += data
-                    if len(held) <= self._at:
-                        target.sendall(held[len(held) - len(data):])
-                        continue
-                    begun = len(held) - len(data)
+                if damaged and len(before) + len(data) > self._at:
+                    data = self._damage_rest(before, data, target)
                     damaged = False
-                    changed = self._damage(held[:self._at], held[self._at:], self._random)
-                    target.sendall(changed[begun:self._at])
                     if self._damage is cut:
                         self._shut(source, socket.SHUT_RDWR)
                         break
-                    if self._damage is delay:
-                        time.sleep(self.DELAY_SECONDS)
-                    data = changed[self._at:]
+                before += data if damaged else b""
                 target.sendall(data)
         except OSError:
             pass  # One of the two has ended.
         self._shut(target, socket.SHUT_WR)
+
+    def _damage_rest(self, before, data, target):
+        """Of the bytes that have come together with the one at the place: others may wait for an answer to these."""
+        kept = self._at - len(before)
+        target.sendall(data[:kept])
+        before += data[:kept]
+        changed = self._damage(before, data[kept:], self._random)[self._at:]
+        self.has_damaged = changed != data[kept:]
+        if self._damage is delay:
+            time.sleep(self.DELAY_SECONDS)
+        return changed
 
 
 class DamageTest(NetworkTestCase):
@@ -162,9 +165,11 @@ class DamageTest(NetworkTestCase):
     def damaged_call(self, damage, from_client, at, *arguments):
         relay = DamagingRelay(self.address, damage, from_client, at, seed=at)
         try:
-            return self.call(*arguments, server=relay.address)
+            done = self.call(*arguments, server=relay.address)
         finally:
             relay.close()
+        self.damaged_count += relay.has_damaged
+        return done
 
     def places(self, size):
         """Some of the handshake and the first calls, some of all."""
@@ -173,15 +178,18 @@ class DamageTest(NetworkTestCase):
 
     def check_each_damage(self, check, *arguments):
         sizes = self.sizes_of(*arguments)
-        outcomes = {}
+        outcomes, self.damaged_count, changing_count = {}, 0, 0
         for damage in DAMAGES:
             for from_client in (True, False):
                 for at in self.places(sizes[from_client]):
                     with self.subTest(damage=damage.__name__, from_client=from_client, at=at, seed=SEED):
                         done = self.damaged_call(damage, from_client, at, *arguments)
                         check(done)
+                        changing_count += damage is not delay
                         outcomes[done.returncode] = outcomes.get(done.returncode, 0) + 1
-        print(f"{arguments[0]}: exit codes {outcomes}", end="; ")
+        print(f"{arguments[0]}: exit codes {outcomes}, {self.damaged_count} damaged", end="; ")
+        # Others end before the place: the sizes vary a little, and bytes that are the same may change places.
+        self.assertGreater(self.damaged_count, changing_count * 3 / 4)
         # Most calls are made again over the next connection.
         self.assertGreater(outcomes.get(DONE, 0), sum(outcomes.values()) / 2)
         self.wait_at_rest()

@@ -16,14 +16,14 @@ from network_process import P99_FLOOR_US, NetworkTestCase, host_and_port
 from stranger_program import ATTACKS, HOSTS
 
 PROGRAM = pathlib.Path(__file__).with_name("stranger_program.py")
-# Of each attack. The figures of a minute are those of the long tier.
+# How long each attack lasts; a minute in the long tier.
 SECONDS = float(os.environ.get("FOPD_STRANGERS_SECONDS", "2"))
 
 
 @unittest.skipUnless(SCHEME == "tcp", "libfabric trusts strangers")
 class StrangersTest(NetworkTestCase):
     SOURCES = (2, 2 + HOSTS)
-    # A second or two may hit something else that this machine does.
+    # In a second or two, other load on the machine may distort the figures.
     P99_FACTOR_MAX = 2 if SECONDS >= 10 else 4
     # Buffers of sockets that the kernel has are not the daemon's.
     GROWTH_MAX_BYTES = 48 << 20

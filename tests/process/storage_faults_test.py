@@ -209,8 +209,12 @@ class DamageTest(FaultsTestCase):
                 kept[name] = content(MIB, number)
             else:
                 refused.append(done.stderr)
+
+        def states():
+            return [each["state"] for each in self.devices()]
+        # The states of disks are looked at once a second.
+        wait_until(lambda: states() == ["good", "read-only"], "d1 is read-only")
         devices = {each["name"]: each for each in self.devices()}
-        self.assertEqual((devices["d0"]["state"], devices["d1"]["state"]), ("good", "read-only"), devices)
         self.assertIn("no space where the disk lies", devices["d1"]["reason"])
         self.assertTrue(all(b"no space where the disk lies" in each for each in refused), refused)
         self.assertGreater(len(kept), 8)

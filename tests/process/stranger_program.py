@@ -3,7 +3,7 @@
     stranger_program.py ATTACK HOST PORT HELLO_FILE FIRST_HOST
 
 The file has the first frame that a client sends. The attackers have ten addresses, 127.0.0.FIRST_HOST and the following.
-Each line of the output is the number of connections that were made so far.
+Each line of the output is the number of connections so far that got as far as the attack needs.
 """
 
 import collections
@@ -29,7 +29,8 @@ def frame(kind, length, tag=0, key=0, offset=0):
 class Attackers:
     def __init__(self, address, hello, first_host):
         self._address, self._hello, self._first_host = address, hello, first_host
-        self.made = 0
+        self._tried = 0
+        self._reached = 0
         limits = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (limits[1], limits[1]))
         self._kept = collections.deque()
@@ -40,17 +41,19 @@ class Attackers:
         made.setsockopt(socket.IPPROTO_IP, socket.IP_BIND_ADDRESS_NO_PORT, 1)
         # Without this the ports are used up in seconds.
         made.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        made.bind((f"127.0.0.{self._first_host + self.made % HOSTS}", 0))
+        made.bind((f"127.0.0.{self._first_host + self._tried % HOSTS}", 0))
         made.settimeout(0.2)
-        self.made += 1
-        if self.made % 10 == 0:
-            print(self.made, flush=True)
+        self._tried += 1
         try:
             made.connect(self._address)
         except OSError:
             made.close()
             return None
         return made
+
+    def reached(self):
+        self._reached += 1
+        print(self._reached, flush=True)
 
     def accepted(self):
         """A connection whose hello was answered, by acceptance or refusal."""
@@ -62,9 +65,16 @@ class Attackers:
         except OSError:
             answer = b""
         if len(answer) > 2 and answer[2] == ACCEPT:
+            self.reached()
             return made
         made.close()
         return None
+
+    def connected(self):
+        made = self.connection()
+        if made is not None:
+            self.reached()
+        return made
 
     def keep(self, made, at_most):
         if made is None:
@@ -100,28 +110,44 @@ class Attackers:
             made.close()
 
     def parts_of_messages(self):
-        """A thousand connections, each with the first bytes of a long message."""
+        """A thousand connections, each with nearly all of the longest message that a stranger may send."""
+        made = self.accepted()
+        if made is not None:
+            say(made, frame(MESSAGE, 1024) + bytes(1023))
+        self.keep(made, 1000)
+
+    def long_messages(self):
+        """The first bytes of a message that is too long for a stranger."""
         made = self.accepted()
         if made is not None:
             say(made, frame(MESSAGE, 16_000) + bytes(16))
         self.keep(made, 1000)
 
+    def many_messages(self):
+        """As many messages of nothing as the daemon takes."""
+        made = self.accepted()
+        if made is not None:
+            messages = frame(MESSAGE, 0) * 10_000
+            while say(made, messages):
+                pass
+            made.close()
+
     def silence(self):
         """Connections without a hello."""
-        self.keep(self.connection(), 5000)
+        self.keep(self.connected(), 5000)
 
     def trickle(self):
         """Hellos that never become complete."""
-        made = self.connection()
+        made = self.connected()
         if made is not None:
-            say(made, self._hello[:1 + self.made % (len(self._hello) - 1)])
+            say(made, self._hello[:1 + self._tried % (len(self._hello) - 1)])
         self.keep(made, 1000)
 
     def half_handshakes(self):
         self.keep(self.accepted(), 1000)
 
     def garbage(self):
-        made = self.connection()
+        made = self.connected()
         if made is not None:
             while say(made, os.urandom(65536)):
                 pass
@@ -138,8 +164,8 @@ def say(made, data):
         return False
 
 
-ATTACKS = ("unasked_data", "reads_of_nothing", "long_reads", "parts_of_messages", "silence", "trickle",
-           "half_handshakes", "garbage")
+ATTACKS = ("unasked_data", "reads_of_nothing", "long_reads", "parts_of_messages", "long_messages",
+           "many_messages", "silence", "trickle", "half_handshakes", "garbage")
 # More would measure how the processor is shared, not what the daemon does.
 PER_SECOND = 500
 

@@ -203,6 +203,8 @@ TEST_CASE("lrs rule: a network is one of those there are", "[lrs]") {
     check_mistake("r network=x* rate=1/s", 11, "is no network");
     check_mistake("r network=1..3 rate=1/s", 11, "is no network");
     CHECK(is_for("network=v*", "network=verbs"));
+    CHECK(is_for("network=ofi+tcp", "network=ofi+tcp"));
+    CHECK_FALSE(is_for("network=tcp", "network=ofi+tcp"));
     const auto described = DescribedRequest::parse("job=a network=foo");
     REQUIRE_FALSE(described.has_value());
     CHECK(described.error().column == 15);
