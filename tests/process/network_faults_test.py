@@ -159,7 +159,7 @@ class SilenceTest(NetworkTestCase):
 
 class GreetingsTest(NetworkTestCase):
     # Over tcp:// no stranger may send more messages.
-    GARBAGE_COUNT = 8 if SCHEME == "tcp" else 100
+    GARBAGE_STRANGERS, GARBAGE_OF_EACH = (13, 8) if SCHEME == "tcp" else (1, 100)
 
     def setUp(self):
         super().setUp()
@@ -246,15 +246,17 @@ class GreetingsTest(NetworkTestCase):
         self.wait_figure("fopd_sessions_lost_total", lost + 1)
         wait_until(lambda: self.lines_of("fopd.fabric.handshake_ended", stranger.name), "a line of who it was")
         # As messages: what they are framed in is right, the rest is not.
-        stranger = self.stranger(self.recorded)
-        stranger.connect()
-        message = stranger.greeting(0)
-        at = message.index(MAGIC)
-        for _ in range(self.GARBAGE_COUNT):
-            stranger.send(message[:at] + os.urandom(len(message) - at))
-        self.wait_figure("fopd_messages_garbage_total", self.GARBAGE_COUNT)
-        self.expect_ended("fopd_sessions_expired_total", "fopd.fabric.handshake_ended", "in time", [stranger])
-        self.expect_logged_within_limits("fopd.fabric.garbage", self.GARBAGE_COUNT)
+        strangers = [self.stranger(self.recorded) for _ in range(self.GARBAGE_STRANGERS)]
+        for stranger in strangers:
+            stranger.connect()
+            message = stranger.greeting(0)
+            at = message.index(MAGIC)
+            for _ in range(self.GARBAGE_OF_EACH):
+                stranger.send(message[:at] + os.urandom(len(message) - at))
+        count = self.GARBAGE_STRANGERS * self.GARBAGE_OF_EACH
+        self.wait_figure("fopd_messages_garbage_total", count)
+        self.expect_ended("fopd_sessions_expired_total", "fopd.fabric.handshake_ended", "in time", strangers)
+        self.expect_logged_within_limits("fopd.fabric.garbage", count)
         self.expect_nothing_left()
 
 
