@@ -12,7 +12,7 @@ from fopd_process import CLIENT_KEY, DONE, FOPCTL, IS_SANITIZED, SCHEME
 from network_process import NetworkTestCase, host_and_port
 
 # Bytes at which each kind of damage begins, in each direction and for each call.
-PLACES = int(os.environ.get("FOPD_DAMAGED_PLACES", "3" if IS_SANITIZED else "6"))
+PLACES = int(os.environ.get("FOPD_DAMAGED_PLACES", "3" if IS_SANITIZED else "4"))
 SEED = int(os.environ.get("FOPD_SEED", "1"))
 
 
