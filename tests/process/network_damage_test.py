@@ -4,12 +4,11 @@ import os
 import random
 import socket
 import subprocess
-import threading
 import time
 import unittest
 
-from fopd_process import CLIENT_KEY, DONE, FOPCTL, IS_SANITIZED, SCHEME
-from network_process import NetworkTestCase, host_and_port
+from fopd_process import CLIENT_KEY, DONE, FOPCTL, IS_SANITIZED
+from network_process import NetworkTestCase, Relay
 
 # Bytes at which each kind of damage begins, in each direction and for each call.
 PLACES = int(os.environ.get("FOPD_DAMAGED_PLACES", "3" if IS_SANITIZED else "4"))
@@ -48,8 +47,8 @@ def delay(before, rest, _chance):
 DAMAGES = (flip, repeat, drop, insert, exchange, cut, delay)
 
 
-class DamagingRelay:
-    """Between a client and the server. The first connection is damaged, those that follow are not."""
+class DamagingRelay(Relay):
+    """The first connection of the client is damaged, those that follow are not."""
 
     DELAY_SECONDS = 0.2
 
@@ -58,52 +57,24 @@ class DamagingRelay:
         self.sizes = {True: 0, False: 0}  # Of the first connection: is it what the client said?
         self._damage, self._from_client, self._at = damage, from_client, at
         self._random = random.Random(seed)
-        self._to = host_and_port(server)
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.address = "{}://{}:{}".format(SCHEME, *self._listener.getsockname())
-        self._sockets, self._threads = [], []
-        self._begin(self._accept_all)
+        super().__init__(server)
 
-    def close(self):
-        for each in [self._listener, *self._sockets]:
-            self._shut(each, socket.SHUT_RDWR)
-        for each in self._threads:
-            each.join()
-        for each in [self._listener, *self._sockets]:
-            each.close()
-
-    def _begin(self, job, *arguments):
-        thread = threading.Thread(target=job, args=arguments, daemon=True)
-        self._threads.append(thread)
-        thread.start()
-
-    @staticmethod
-    def _shut(one, how):
-        try:
-            one.shutdown(how)
-        except OSError:
-            pass  # It has ended.
-
-    def _accept_all(self):
-        is_first = True
+    def _meet(self):
+        pass_on = self._pass_on_first
         while True:
             try:
                 client, _ = self._listener.accept()
             except OSError:
                 return
-            server = socket.create_connection(self._to)
-            self._sockets += [client, server]
-            self._begin(self._pass_on, client, server, True, is_first)
-            self._begin(self._pass_on, server, client, False, is_first)
-            is_first = False
+            self._join(client, socket.create_connection(self._to), pass_on)
+            pass_on = self._pass_on_unchanged
 
-    def _pass_on(self, source, target, from_client, is_first):
-        damaged = is_first and self._damage is not None and from_client == self._from_client
+    def _pass_on_first(self, source, target, from_client):
+        damaged = self._damage is not None and from_client == self._from_client
         before = b""
         try:
             while data := source.recv(65536):
-                if is_first:
-                    self.sizes[from_client] += len(data)
+                self.sizes[from_client] += len(data)
                 if damaged and len(before) + len(data) > self._at:
                     data = self._damage_rest(before, data, target)
                     damaged = False
@@ -111,6 +82,14 @@ class DamagingRelay:
                         self._shut(source, socket.SHUT_RDWR)
                         break
                 before += data if damaged else b""
+                target.sendall(data)
+        except OSError:
+            pass  # One of the two has ended.
+        self._shut(target, socket.SHUT_WR)
+
+    def _pass_on_unchanged(self, source, target, _from_client):
+        try:
+            while data := source.recv(65536):
                 target.sendall(data)
         except OSError:
             pass  # One of the two has ended.

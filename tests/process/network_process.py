@@ -120,14 +120,18 @@ class Relay:
 
     def close(self):
         for each in (self._listener, *self._connections):
-            try:
-                each.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass  # It has ended by itself.
+            self._shut(each, socket.SHUT_RDWR)
         for each in self._threads:
             each.join(DEADLINE_SECONDS)
         for each in (self._listener, *self._connections):
             each.close()
+
+    @staticmethod
+    def _shut(one, how):
+        try:
+            one.shutdown(how)
+        except OSError:
+            pass  # It has ended by itself.
 
     def hear_nothing(self):
         """From now on nothing is taken from the server, nor are its bytes."""
@@ -146,9 +150,13 @@ class Relay:
         except OSError:
             return
         self.server = socket.create_connection(self._to)
-        self._connections = [client, self.server]
-        for source, target, is_client in ((client, self.server, True), (self.server, client, False)):
-            thread = threading.Thread(target=self._pass_on, args=(source, target, is_client), daemon=True)
+        self._join(client, self.server, self._pass_on)
+
+    def _join(self, client, server, pass_on):
+        """Each direction has a thread that passes it on."""
+        self._connections += [client, server]
+        for source, target, is_client in ((client, server, True), (server, client, False)):
+            thread = threading.Thread(target=pass_on, args=(source, target, is_client), daemon=True)
             self._threads.append(thread)
             thread.start()
 
