@@ -15,7 +15,6 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "client/http_answer.h"
 #include "core/owned_fd.h"
 #include "core/printable.h"
 
@@ -171,19 +170,19 @@ AdminClient::AdminClient(std::string socket_path, Duration timeout)
       name_(core::printable(socket_path_)),
       timeout_(timeout) {}
 
-std::expected<AdminAnswer, AdminProblem> AdminClient::get(const std::string& target,
-                                                          int interrupt_fd) const {
+std::expected<HttpAnswer, AdminProblem> AdminClient::get(const std::string& target,
+                                                         int interrupt_fd) const {
     return ask(Method::kGet, target, interrupt_fd, {});
 }
 
-std::expected<AdminAnswer, AdminProblem> AdminClient::post(const std::string& target,
-                                                           const std::string& body) const {
+std::expected<HttpAnswer, AdminProblem> AdminClient::post(const std::string& target,
+                                                          const std::string& body) const {
     return ask(Method::kPost, target, -1, body);
 }
 
-std::expected<AdminAnswer, AdminProblem> AdminClient::ask(Method method, const std::string& target,
-                                                          int interrupt_fd,
-                                                          const std::string& body) const {
+std::expected<HttpAnswer, AdminProblem> AdminClient::ask(Method method, const std::string& target,
+                                                         int interrupt_fd,
+                                                         const std::string& body) const {
     std::optional<SteadyClock::time_point> deadline;
     if (timeout_ > Duration{0}) deadline = SteadyClock::now() + timeout_;
     std::string request = (method == Method::kPost ? "POST " : "GET ") + target +
@@ -198,7 +197,7 @@ std::expected<AdminAnswer, AdminProblem> AdminClient::ask(Method method, const s
     if (!bytes) return std::unexpected(problem_of(bytes.error().kind, bytes.error().why));
     auto answer = parse_http_answer(*bytes);
     if (!answer) return std::unexpected(problem_of(AdminFailure::kBadAnswer, answer.error()));
-    return AdminAnswer{.status = answer->status, .body = std::move(answer->body)};
+    return *std::move(answer);
 }
 
 AdminProblem AdminClient::problem_of(AdminFailure kind, std::string_view why) const {

@@ -6,14 +6,10 @@
 #include <string>
 #include <string_view>
 
+#include "client/http_answer.h"
 #include "core/time.h"
 
 namespace fopd::client {
-
-struct AdminAnswer {
-    int status = 0;
-    std::string body;
-};
 
 enum class AdminFailure : std::uint8_t { kNoServer, kBadAnswer, kDenied, kTimedOut, kInterrupted };
 
@@ -35,18 +31,18 @@ public:
     AdminClient(std::string socket_path, Duration timeout);
 
     // Requests end when `interrupt_fd` becomes readable; -1: none.
-    std::expected<AdminAnswer, AdminProblem> get(const std::string& target,
-                                                 int interrupt_fd = -1) const;
-    std::expected<AdminAnswer, AdminProblem> post(const std::string& target,
-                                                  const std::string& body = {}) const;
+    std::expected<HttpAnswer, AdminProblem> get(const std::string& target,
+                                                int interrupt_fd = -1) const;
+    std::expected<HttpAnswer, AdminProblem> post(const std::string& target,
+                                                 const std::string& body = {}) const;
 
     // The path, safe for a terminal.
     const std::string& name() const { return name_; }
 
 private:
     enum class Method { kGet, kPost };
-    std::expected<AdminAnswer, AdminProblem> ask(Method method, const std::string& target,
-                                                 int interrupt_fd, const std::string& body) const;
+    std::expected<HttpAnswer, AdminProblem> ask(Method method, const std::string& target,
+                                                int interrupt_fd, const std::string& body) const;
     AdminProblem problem_of(AdminFailure kind, std::string_view why) const;
 
     const std::string socket_path_;

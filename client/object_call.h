@@ -46,6 +46,10 @@ struct ObjectClientOptions {
     Duration patience{10s};
 };
 
+// The longest pause before a call is repeated. A call for which it does not fit ends before
+// `patience` is over.
+inline constexpr Duration kRetryPauseMax = 500ms;
+
 // How long a call may last, how to cancel it, and the job for which the server accounts it.
 struct Wait {
     Instant deadline = kNever;

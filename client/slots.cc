@@ -13,7 +13,6 @@ namespace fopd::client {
 namespace {
 
 constexpr Duration kRetryPauseMin = 1ms;
-constexpr Duration kRetryPauseMax = 500ms;
 // A disk that is added is used for new objects within this time.
 constexpr Duration kFreshFor = 1s;
 // How often a new object is tried, each time with a newer table.

@@ -309,8 +309,8 @@ private:
 };
 
 // Gets an answer. None: the user has ended the program. Signals are handled while waiting.
-std::optional<std::expected<AdminAnswer, AdminProblem>> ask(const Call& call, Screen& screen,
-                                                            const char* path) {
+std::optional<std::expected<HttpAnswer, AdminProblem>> ask(const Call& call, Screen& screen,
+                                                           const char* path) {
     for (;;) {
         auto answer = call.client.get(path, screen.interrupt_fd());
         if (answer || answer.error().kind != AdminFailure::kInterrupted) return answer;

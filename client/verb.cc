@@ -87,7 +87,7 @@ int show(const Call& call, const std::string& json, const std::function<std::str
     return print(text) ? kExitDone : kExitRefused;
 }
 
-int show_answer(const Call& call, const std::expected<AdminAnswer, AdminProblem>& answer,
+int show_answer(const Call& call, const std::expected<HttpAnswer, AdminProblem>& answer,
                 const std::function<std::string(const nlohmann::json& body)>& page) {
     const auto body = checked(call, answer);
     if (!body) return body.error();
@@ -100,7 +100,7 @@ int show_json(const Call& call, const nlohmann::ordered_json& object) {
 }
 
 std::expected<nlohmann::json, int> checked(const Call& call,
-                                           const std::expected<AdminAnswer, AdminProblem>& answer) {
+                                           const std::expected<HttpAnswer, AdminProblem>& answer) {
     if (!answer) {
         complain(answer.error().message);
         return std::unexpected(exit_code_of(answer.error().kind));

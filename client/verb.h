@@ -126,7 +126,7 @@ int exit_code_of(AdminFailure failure);
 // The JSON object, or list, of an answer with status 200. Otherwise prints the reason on standard
 // error, and returns the exit code.
 std::expected<nlohmann::json, int> checked(const Call& call,
-                                           const std::expected<AdminAnswer, AdminProblem>& answer);
+                                           const std::expected<HttpAnswer, AdminProblem>& answer);
 
 // Prints "fopctl: " and the text on standard error. `text` is safe for a terminal.
 void complain(std::string_view text);
@@ -140,7 +140,7 @@ int complain_about(const Call& call, const ReplacedFile::Problem& problem);
 // `json` as it is, or what `page` returns.
 int show(const Call& call, const std::string& json, const std::function<std::string()>& page);
 // The answer of the daemon, checked: as it came, or as the page made from it.
-int show_answer(const Call& call, const std::expected<AdminAnswer, AdminProblem>& answer,
+int show_answer(const Call& call, const std::expected<HttpAnswer, AdminProblem>& answer,
                 const std::function<std::string(const nlohmann::json& body)>& page);
 // For verbs without a result for people.
 int show_json(const Call& call, const nlohmann::ordered_json& object);

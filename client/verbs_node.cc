@@ -246,8 +246,8 @@ std::string check_page(const json& checks) {
 }
 
 // Gets the report of the checks; without --show, waits until none is running.
-std::expected<AdminAnswer, AdminProblem> wait_for_checks(const Call& call,
-                                                         const std::string& query) {
+std::expected<HttpAnswer, AdminProblem> wait_for_checks(const Call& call,
+                                                        const std::string& query) {
     for (;;) {
         // The daemon answers when no check is running, or after a moment.
         auto answer = call.client.get("/v1/store/check-report?wait=" +

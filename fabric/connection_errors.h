@@ -9,7 +9,6 @@ inline constexpr Error kEndedHere{.code = Errc::kClosed, .context = "connection 
 inline constexpr Error kEndedThere{.code = Errc::kClosed,
                                    .context = "connection closed by the peer"};
 inline constexpr Error kRefused{.code = Errc::kDenied, .context = "connection refused"};
-inline constexpr Error kNobody{.code = Errc::kNotFound, .context = "nobody listens"};
 inline constexpr Error kTooEarly{.code = Errc::kInvalid, .context = "not connected yet"};
 inline constexpr Error kTooLong{.code = Errc::kInvalid, .context = "message longer than a buffer"};
 inline constexpr Error kNotOpened{.code = Errc::kInvalid, .context = "memory that was not opened"};

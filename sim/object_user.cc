@@ -20,9 +20,8 @@ constexpr std::uint64_t kFar = 1ULL << 40;
 constexpr int kGoneTries = 200;
 constexpr Duration kGonePause = 100ms;
 constexpr Duration kImpatience = 20ms;  // The longest deadline of an impatient call.
-// How long a call is repeated while the node answers "try again"; it may end a pause before that.
-const Duration kPatience = client::ObjectClientOptions{}.patience;
-constexpr Duration kRetryPauseMax = 500ms;
+// A call is repeated for at least this long while the node answers "try again".
+const Duration kRepeatedMin = client::ObjectClientOptions{}.patience - client::kRetryPauseMax;
 constexpr std::size_t kPieceBytes = 64U << 10;
 
 std::string name_of(std::uint64_t number) {
@@ -265,7 +264,7 @@ ObjectUser::Ended ObjectUser::failed(const Process& process, const client::Probl
             .limited = wait.deadline != kNever,
             .overdue = wait.deadline != kNever &&
                        world_.now() >= wait.deadline - fabric::answer_margin(kImpatience),
-            .repeated_long = world_.now() - wait.begun >= kPatience - kRetryPauseMax};
+            .repeated_long = world_.now() - wait.begun >= kRepeatedMin};
 }
 
 Task<void> ObjectUser::carry_out(Process* process, ObjectWish wish) {

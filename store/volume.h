@@ -216,6 +216,9 @@ public:
     VolumeView view();
 
 private:
+    // How long background work that has failed pauses before it is tried again.
+    static constexpr Duration kRetryAfter = 1s;
+
     Result<std::uint32_t> take_segment(SegmentNeed need) override;
     void give_back_segment(std::uint32_t segment) override;
     std::uint64_t newest_change() const override { return log_.closed_seq(); }

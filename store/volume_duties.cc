@@ -9,12 +9,6 @@
 
 namespace fopd::store {
 
-namespace {
-
-constexpr Duration kRetryAfter = 1s;
-
-}  // namespace
-
 // -- the index follows --
 
 bool Volume::checkpoint_due() const {

@@ -7,12 +7,6 @@
 
 namespace fopd::store {
 
-namespace {
-
-constexpr Duration kSweepRetryAfter = 1s;
-
-}  // namespace
-
 void Volume::will_sweep() {
     has_to_sweep_ = true;
     sweep_wanted_.wake_all();
@@ -33,7 +27,7 @@ Task<void> Volume::sweep() {
             const bool may_pass = swept.error().code == Errc::kNoSpace;
             if (!may_pass && swept.error().code != Errc::kCancelled) fail(swept.error());
             if (!may_pass) co_return;
-            const auto slept = co_await reactor_.sleep_for(kSweepRetryAfter, &stop_);
+            const auto slept = co_await reactor_.sleep_for(kRetryAfter, &stop_);
             if (!slept) co_return;
             continue;
         }

@@ -19,6 +19,7 @@ constexpr std::uint32_t kWindowCount = 64;
 constexpr std::uint64_t kWindowBytes = 256U << 10;
 
 constexpr Error kLost{.code = Errc::kClosed, .context = "connection lost"};
+constexpr Error kNobody{.code = Errc::kNotFound, .context = "nobody listens"};
 
 // Turns a packet into an answer to its sender.
 std::unique_ptr<MemPacket> turned_back(std::unique_ptr<MemPacket> packet, Kind kind) {

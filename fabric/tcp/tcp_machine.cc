@@ -120,6 +120,7 @@ bool TcpMachine::poll() {
         at_work_ = nullptr;
         found = true;
     }
+    if (present.empty()) return found;
     // The others are the first of the next turn.
     core::IntrusiveList<HasWork> of_next_turn;
     take_all(with_work_, of_next_turn);
