@@ -30,20 +30,23 @@ std::uint32_t zero_block_checksum() {
 
 // Reads the ranges of a read into the operation's piece of buffer, as much at a time as fits, and
 // sends it to the client. The result is the object at one moment: the extents are noted at once,
-// and their disk blocks are not reused before the read has ended.
+// and their disk blocks are not reused before the read has ended. Only when the disk has no free
+// block, they may be reused while the client takes a piece: then the extents are noted anew if the
+// object is still the same, and the client is asked to read again if it is not.
 class ObjectRead {
 public:
     ObjectRead(Operation& operation, const fop::Read& read)
         : operation_(operation), read_(read), fid_(objects::store_fid(read.fid)) {}
 
-    // REQUIRES: the object is loaded, and its blocks are locked.
-    Granted<> begin();
+    Task<Granted<>> begin();
     Task<Granted<>> run();
     fop::Reply reply() const;
 
 private:
     using Part = Operation::ReadPart;
 
+    Task<Granted<>> load();
+    Task<Granted<>> begin_again();
     Granted<> note_extents();
     bool next_parts();
     bool is_last_chunk() const;
@@ -70,6 +73,7 @@ private:
     const fop::Read& read_;
     const store::Fid fid_;
     objects::ObjectState state_;
+    std::uint64_t version_ = 0;  // When its extents were noted, also if that was not durable yet.
     std::uint64_t total_ = 0;
     std::uint32_t out_blocks_ = 0;  // At the start of the piece: room for the reply's payload.
 
@@ -78,28 +82,53 @@ private:
     std::uint64_t handed_over_ = 0;
 };
 
-Granted<> ObjectRead::begin() {
+// Locks the blocks of the ranges, and loads the object.
+Task<Granted<>> ObjectRead::load() {
+    const store::BlockRange blocks = blocks_of(read_.ranges);
+    const auto locked = co_await operation_.lock(
+        {.fid = fid_, .range = blocks.count == 0 ? objects::kAttributes : blocks});
+    if (!locked) co_return locked;
+    const auto loaded = operation_.load_object(fid_, objects::Access::kRead);
+    if (loaded) operation_.enter(Phase::kExecute);
+    co_return loaded;
+}
+
+Task<Granted<>> ObjectRead::begin() {
+    const auto loaded = co_await load();
+    if (!loaded) co_return loaded;
+    const auto wanted = operation_.check_wanted();
+    if (!wanted) co_return wanted;
     state_ = operation_.durable_state(fid_);
+    version_ = operation_.object().version;
     for (const fop::Range& range : read_.ranges) {
         total_ += fop::within(range, state_.size_bytes).length;
     }
     if (!read_.target) {
         if (total_ > kInlineMax) {
-            return refused(fop::Status::kMalformed,
-                           "more than a reply can carry; open memory for it");
+            co_return refused(fop::Status::kMalformed,
+                              "more than a reply can carry; open memory for it");
         }
         out_blocks_ = static_cast<std::uint32_t>((total_ + objects::kBlock - 1) / objects::kBlock);
     }
-    const auto noted = note_extents();
-    if (noted) operation_.volume().begin_read(operation_.reading());
-    return noted;
+    operation_.work().checksums.clear();
+    co_return note_extents();
 }
 
-// Notes the extents of each range's blocks, range by range.
+// Continues after another change was given the blocks that the read had noted.
+Task<Granted<>> ObjectRead::begin_again() {
+    const auto loaded = co_await load();
+    if (!loaded) co_return loaded;
+    if (operation_.object().version != version_) {
+        co_return refused(fop::Status::kTryAgain,
+                          "the object changed while its client was slow to take the bytes");
+    }
+    co_return note_extents();
+}
+
+// Notes the extents of each range's blocks, range by range, and unlocks the blocks.
 Granted<> ObjectRead::note_extents() {
     operation_.work().found.clear();
     operation_.work().found_checksums.clear();
-    operation_.work().checksums.clear();
     for (const fop::Range& range : read_.ranges) {
         const std::array<fop::Range, 1> there{fop::within(range, state_.size_bytes)};
         const store::BlockRange blocks = blocks_of(there);
@@ -120,15 +149,25 @@ Granted<> ObjectRead::note_extents() {
         // Terminates the extents of the range.
         operation_.work().found.push_back({.first = store::kObjectBlocksMax});
     }
+    operation_.volume().begin_read(operation_.reading());
+    operation_.unlock();
     return {};
 }
 
 Task<Granted<>> ObjectRead::run() {
     while (next_parts()) {
+        if (!operation_.reading().go_on()) {
+            const auto begun = co_await begin_again();
+            if (!begun) co_return begun;
+        }
         const auto read = co_await read_parts();
         if (!read) co_return read;
-        // All data is in the piece of buffer: blocks can be freed however long the client takes.
-        if (is_last_chunk()) operation_.reading().unlink();
+        // These data are in the piece of buffer, however long the client takes.
+        if (is_last_chunk()) {
+            operation_.reading().unlink();
+        } else {
+            operation_.reading().rest();
+        }
         const auto handed = co_await hand_over();
         if (!handed) co_return handed;
     }
@@ -286,21 +325,8 @@ fop::Reply ObjectRead::reply() const {
 }  // namespace
 
 Task<fop::Reply> run_read(Operation* operation) {
-    const auto& read = operation->body<fop::Read>();
-    const store::Fid fid = objects::store_fid(read.fid);
-    const store::BlockRange blocks = blocks_of(read.ranges);
-    const objects::LockRequest needed{.fid = fid,
-                                      .range = blocks.count == 0 ? objects::kAttributes : blocks};
-    const auto locked = co_await operation->lock(needed);
-    if (!locked) co_return operation->refuse(locked.error());
-    const auto loaded = operation->load_object(fid, objects::Access::kRead);
-    if (!loaded) co_return operation->refuse(loaded.error());
-    operation->enter(Phase::kExecute);
-    const auto wanted = operation->check_wanted();
-    if (!wanted) co_return operation->refuse(wanted.error());
-    ObjectRead job(*operation, read);
-    const auto begun = job.begin();
-    operation->unlock();
+    ObjectRead job(*operation, operation->body<fop::Read>());
+    const auto begun = co_await job.begin();
     if (!begun) co_return operation->refuse(begun.error());
     const auto done = co_await job.run();
     if (!done) co_return operation->refuse(done.error());

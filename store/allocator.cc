@@ -224,8 +224,16 @@ void Allocator::give_back(Place place) {
 }
 
 void Allocator::begin_read(Reading& reading) {
+    ENSURE(!reading.linked());
     reading.began_ = releases_;
+    reading.rests_ = false;
     readings_.push_back(reading);
+}
+
+void Allocator::end_resting_reads() {
+    readings_.for_each([](Reading& reading) {
+        if (reading.rests_) reading.unlink();
+    });
 }
 
 void Allocator::release(Place place, std::uint64_t sequence) {

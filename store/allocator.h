@@ -14,11 +14,24 @@
 namespace fopd::store {
 
 // A read in progress: no block that was in use when it began is allocated again until it is
-// destroyed.
+// destroyed, or ended while it rests.
 class Reading : public core::ListNode {
+public:
+    // From now on the read needs no block of the disk, until it goes on. A client that takes its
+    // bytes slowly must not keep blocks that others freed: when the disk has no free block, reads
+    // that rest are ended.
+    void rest() { rests_ = true; }
+    // False: it was ended while it rested. Its blocks may have other content; to read on, begin
+    // anew.
+    bool go_on() {
+        rests_ = false;
+        return linked();
+    }
+
 private:
     friend class Allocator;
     std::uint64_t began_ = 0;
+    bool rests_ = false;
 };
 
 struct SpaceUse {
@@ -79,7 +92,10 @@ public:
     // Records up to `sequence` can no longer be lost. Pending places that they freed become free,
     // unless a read delays them.
     void settle(std::uint64_t sequence);
+    // REQUIRES: the reading has not begun, or has ended.
     void begin_read(Reading& reading);
+    // Ends the reads that rest. The next settle() frees what they delayed.
+    void end_resting_reads();
     // Whether a pending place waits for its record, apart from reads; newest_waiting() is the
     // newest record that freed a pending place.
     bool has_unsettled() const { return newest_waiting() > settled_; }

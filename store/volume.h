@@ -197,7 +197,8 @@ public:
 
     // -- reads --
 
-    // Blocks in use now are not allocated again while the reading lasts.
+    // Blocks in use now are not allocated again while the reading lasts. A reading that rests ends
+    // when a change finds no free block.
     void begin_read(Reading& reading) { space_->begin_read(reading); }
 
     // -- figures --

@@ -380,8 +380,7 @@ void Session::start(Transfer& transfer) {
         return;
     }
     transfers_waiting_.push_back(transfer);
-    InTransferTurn& place = *this;
-    if (!place.linked()) host_.transfer_turn_.push_back(place);
+    host_.want_transfer_of(*this);
 }
 
 bool Session::withdraw(Transfer& transfer) {
@@ -456,7 +455,7 @@ void Session::fail(const Error& error, std::string_view words, bool leaving) {
     state_ = State::kEnding;
     deadline_.disarm();
     static_cast<InTurnEnd&>(*this).unlink();
-    static_cast<InTransferTurn&>(*this).unlink();
+    static_cast<InTransferQueue&>(*this).unlink();
     static_cast<InGreetings&>(*this).unlink();
     static_cast<InBufferQueue&>(*this).unlink();
     static_cast<InControlQueue&>(*this).unlink();

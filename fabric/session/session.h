@@ -23,7 +23,7 @@ namespace fopd::fabric {
 class Session;
 class SessionHost;
 struct SendBuffer;
-struct SendShare;
+struct TrafficShare;
 
 // Callbacks of a session, called from the host's turn. on_gone() is the last one.
 class SessionUser {
@@ -64,7 +64,7 @@ protected:
 
 // A session may be in several lists of its host at a time; each list needs a base class.
 class InTurnEnd : public core::ListNode {};
-class InTransferTurn : public core::ListNode {};
+class InTransferQueue : public core::ListNode {};
 class InGreetings : public core::ListNode {};
 class InBufferQueue : public core::ListNode {};
 class InControlQueue : public core::ListNode {};
@@ -79,7 +79,7 @@ class InEnds : public core::ListNode {};
 // no effect on the session that it names.
 class Session final : ConnectionUser,
                       InTurnEnd,
-                      InTransferTurn,
+                      InTransferQueue,
                       InGreetings,
                       InBufferQueue,
                       InControlQueue,
@@ -252,7 +252,7 @@ private:
     std::string peer_;
     fop::Identity identity_;
     std::string share_name_;           // The share that the identity counts against.
-    SendShare* send_share_ = nullptr;  // Of the same name; null until the identity is proved.
+    TrafficShare* share_ = nullptr;    // Of the same name; null until the identity is proved.
     std::uint32_t loan_bytes_ = 0;     // All bytes lent to this session.
     std::uint32_t loan_size_ = 0;      // The bytes that the next loan lends.
     std::uint32_t waiting_bytes_ = 0;  // The bytes of all fops that wait for their turn.

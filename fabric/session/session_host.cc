@@ -278,14 +278,14 @@ void SessionHost::bury(Session& session) {
 }
 
 void SessionHost::join_share(Session& session) {
-    SendShare& share = send_shares_[session.share_name_];
+    TrafficShare& share = shares_[session.share_name_];
     ++share.sessions;
-    session.send_share_ = &share;
+    session.share_ = &share;
 }
 
 void SessionHost::leave_share(Session& session) {
-    if (session.send_share_ == nullptr || --session.send_share_->sessions > 0) return;
-    send_shares_.erase(session.share_name_);
+    if (session.share_ == nullptr || --session.share_->sessions > 0) return;
+    shares_.erase(session.share_name_);
 }
 
 std::size_t SessionHost::left_for(SendUse use) const {
@@ -301,7 +301,7 @@ bool SessionHost::has_room(Session& session, SendUse use) {
         if (left > 0) return true;
         handshake_lacked_ = true;
     } else {
-        SendShare& share = *session.send_share_;
+        TrafficShare& share = *session.share_;
         const std::size_t room = share.room(left);
         if (session.sends_in_flight_ >= std::max<std::size_t>(room / kShareOfSends, 1)) {
             session.wants_room_ = true;  // It gets a turn when one of its messages has been sent.
@@ -320,7 +320,7 @@ bool SessionHost::has_room(Session& session, SendUse use) {
 }
 
 SendBuffer* SessionHost::take_buffer(Session& session, SendUse use) {
-    SendShare* const share = session.send_share_;
+    TrafficShare* const share = session.share_;
     if (std::exchange(session.has_promise_, false)) {
         --promised_;  // The buffer counts in its share already.
     } else {
@@ -348,24 +348,29 @@ void SessionHost::give_back(SendBuffer& buffer) {
 void SessionHost::end_promise(Session& session) {
     if (!std::exchange(session.has_promise_, false)) return;
     --promised_;
-    --session.send_share_->held;
+    --session.share_->held;
     wake_waiting();
 }
 
 void SessionHost::wake_waiting() {
     wake_for_control();
-    while (InBufferQueue* const place = want_buffer_.next(left_for(SendUse::kFops))) {
+    const auto may_take = [this](const TrafficShare& share) {
+        return share.room(left_for(SendUse::kFops)) > 0;
+    };
+    while (InBufferQueue* const place = want_buffer_.next(may_take)) {
         auto& session = static_cast<Session&>(*place);
         session.has_promise_ = true;
         ++promised_;
-        ++session.send_share_->held;
+        ++session.share_->held;
         session.wants_turn();
     }
 }
 
 // Wakes one session; when it has taken its buffer the next one is woken.
 void SessionHost::wake_for_control() {
-    InControlQueue* const place = want_control_.next(left_for(SendUse::kControl));
+    const std::size_t left = left_for(SendUse::kControl);
+    InControlQueue* const place =
+        want_control_.next([left](const TrafficShare& share) { return share.room(left) > 0; });
     if (place != nullptr) static_cast<Session&>(*place).wants_turn();
 }
 
@@ -384,7 +389,7 @@ void SessionHost::end_slowest() {
         Session* const session = each->session;
         if (session == nullptr || session->state() != Session::State::kOpen) continue;
         if (session->sends_in_flight_ == 0) continue;
-        if (!none_is_left && !session->send_share_->waits()) continue;
+        if (!none_is_left && !session->share_->waits()) continue;
         if (slowest == nullptr || session->send_moved_at_ < slowest->send_moved_at_) {
             slowest = session;
         }
@@ -408,12 +413,13 @@ void SessionHost::answer_greetings() {
     }
 }
 
-// Starts one piece of each session in turn, so that a client with a long queue does not delay
-// others.
+// Starts one piece of each principal in turn, and of each of its sessions in turn, so that a client
+// with a long queue does not delay others.
 void SessionHost::start_transfers() {
-    while (transfers_in_flight_ < kTransfersMax) {
-        InTransferTurn* const next = transfer_turn_.pop_front();
-        if (next == nullptr) return;
+    const auto may_take = [this](const TrafficShare& share) {
+        return share.transfer_room(kTransfersMax - transfers_in_flight_) > 0;
+    };
+    while (InTransferQueue* const next = want_transfer_.next(may_take)) {
         auto& session = static_cast<Session&>(*next);
         const std::uint32_t share = std::clamp((kTransfersMax - transfers_in_flight_) / kShareOfOne,
                                                1U, kTransfersOfOneMax);
@@ -422,8 +428,9 @@ void SessionHost::start_transfers() {
         Transfer* const transfer = session.transfers_waiting_.pop_front();
         if (transfer == nullptr) continue;
         ++transfers_in_flight_;
+        ++session.share_->transfers_in_flight;
         if (session.transfers_in_flight_++ == 0) session.transfer_moved_at_ = reactor_.now();
-        if (!session.transfers_waiting_.empty()) transfer_turn_.push_back(*next);
+        if (!session.transfers_waiting_.empty()) want_transfer_of(session);
         if (transfer->direction == Transfer::Direction::kPull) {
             session.connection_->read(*transfer);
         } else {
@@ -432,8 +439,13 @@ void SessionHost::start_transfers() {
     }
 }
 
+void SessionHost::want_transfer_of(Session& session) {
+    want_transfer_.wait(session.share_->for_transfers, session);
+}
+
 void SessionHost::on_transferred(Session& session, Transfer& transfer) {
     --transfers_in_flight_;
+    --session.share_->transfers_in_flight;
     --session.transfers_in_flight_;
     session.transfer_moved_at_ = reactor_.now();
     if (session.state_ == Session::State::kEnding) session.wants_end();
@@ -443,8 +455,7 @@ void SessionHost::on_transferred(Session& session, Transfer& transfer) {
         const bool pulled = transfer.direction == Transfer::Direction::kPull;
         (pulled ? statistics_.bytes_pulled : statistics_.bytes_pushed).add(bytes);
     }
-    InTransferTurn& place = session;
-    if (!session.transfers_waiting_.empty() && !place.linked()) transfer_turn_.push_back(place);
+    if (!session.transfers_waiting_.empty()) want_transfer_of(session);
 }
 
 }  // namespace fopd::fabric

@@ -15,8 +15,8 @@
 #include "core/timer_heap.h"
 #include "core/wait_queue.h"
 #include "fabric/session/credit_loans.h"
-#include "fabric/session/send_share.h"
 #include "fabric/session/session.h"
+#include "fabric/session/traffic_share.h"
 #include "fop/message.h"
 
 namespace fopd::fabric {
@@ -63,7 +63,7 @@ struct SendBuffer final : TransferOp {
     fop::MessageWriter writer;
     fop::MessageKind kind = fop::MessageKind::kControl;
     Session* session = nullptr;
-    SendShare* share = nullptr;  // The share in which it counts; null: none.
+    TrafficShare* share = nullptr;  // The share in which it counts; null: none.
     Instant sent_at = kNever;
 };
 
@@ -194,6 +194,8 @@ private:
     std::size_t left_for(SendUse use) const;
     void end_slowest();
     void answer_greetings();
+    // The session has transfers to start.
+    void want_transfer_of(Session& session);
     void start_transfers();
     void on_transferred(Session& session, Transfer& transfer);
 
@@ -217,17 +219,17 @@ private:
     std::span<std::byte> send_memory_;
     std::vector<std::unique_ptr<SendBuffer>> buffers_;
     std::vector<SendBuffer*> free_buffers_;
-    std::map<std::string, SendShare> send_shares_;
+    std::map<std::string, TrafficShare> shares_;
     // Sessions that wait for a send buffer. promised_ of the free buffers are set aside for
     // sessions that were woken and have not taken theirs yet.
-    SendTurns<InBufferQueue> want_buffer_;
-    SendTurns<InControlQueue> want_control_;
+    ShareTurns<InBufferQueue> want_buffer_;
+    ShareTurns<InControlQueue> want_control_;
+    ShareTurns<InTransferQueue> want_transfer_;
     bool handshake_lacked_ = false;  // A handshake ended because it found no buffer.
     std::size_t promised_ = 0;
     Shortage shortage_{*this};
 
     core::IntrusiveList<InTurnEnd> turn_end_;
-    core::IntrusiveList<InTransferTurn> transfer_turn_;
     core::IntrusiveList<InGreetings> greetings_;
     std::uint32_t transfers_in_flight_ = 0;
 

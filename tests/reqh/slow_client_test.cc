@@ -152,6 +152,63 @@ TEST_CASE("reqh slow client: an upload's block whose client does not send keeps 
     CHECK_FALSE(stuck.answer.has_value());
 }
 
+namespace {
+
+// Writes behind the end of an object until the disk has no block left.
+void fill_disk(StoreStage& node, fop::Fid fid) {
+    std::uint64_t offset = node.stat(fid).size_bytes;
+    for (std::size_t length = core::kBufferBytes; length >= objects::kBlock;) {
+        const WriteSpec write(fid, {{.offset = offset, .length = length}}, pattern(length, offset));
+        const FakeFop& fop = node.call(write.spec(Way::kMemory));
+        if (fop.status() == fop::Status::kDone) {
+            offset += length;
+        } else {
+            REQUIRE(fop.status() == fop::Status::kNoSpace);
+            length /= 2;
+        }
+    }
+}
+
+}  // namespace
+
+TEST_CASE("reqh slow client: blocks that are freed during its read can be used on a full disk",
+          "[reqh]") {
+    StoreStage node;
+    const fop::Fid fid = node.create();
+    const Bytes bytes = pattern(4 * core::kBufferBytes, 1);
+    node.write(fid, 0, bytes);
+    const fop::Fid filling = node.create();
+    fill_disk(node, filling);
+    const ReadSpec read(fid, {{.offset = 0, .length = bytes.size()}});
+    FakeFop& reader = node.send(slow(read.spec(Way::kMemory), 2s));
+    node.run_for(1s);
+    REQUIRE(reader.transfers.size() == 1);
+
+    SECTION("the object stays as it is: the read goes on") {
+        require_done_soon(node, truncate(filling, 0));
+        const WriteSpec write(filling, {{.offset = 0, .length = 2 * core::kBufferBytes}},
+                              pattern(2 * core::kBufferBytes, 2));
+        require_done_soon(node, write.spec(Way::kMemory));
+        node.wait_for(reader);
+        INFO(reader.answer->words);
+        REQUIRE(reader.status() == fop::Status::kDone);
+        CHECK(reader.target == bytes);
+    }
+    SECTION("the object changes: the client is asked to read again") {
+        require_done_soon(node, truncate(fid, 3 * core::kBufferBytes));
+        fill_disk(node, filling);
+        node.wait_for(reader);
+        CHECK(reader.status() == fop::Status::kTryAgain);
+    }
+    SECTION("nobody needs a block: the read is of the object as it was") {
+        require_done_soon(node, truncate(fid, 3 * core::kBufferBytes));
+        node.wait_for(reader);
+        REQUIRE(reader.status() == fop::Status::kDone);
+        CHECK(reader.target == bytes);
+    }
+    CHECK(node.all_pieces_are_back());
+}
+
 // The rest of a block that is written in part is read under the lock, when all bytes are there.
 TEST_CASE("reqh slow client: halves of a block that are written at a time are both there",
           "[reqh]") {

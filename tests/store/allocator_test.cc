@@ -141,6 +141,32 @@ TEST_CASE("allocator: what was freed waits for reads that began before, and for 
     REQUIRE(in_time.has_value());
 }
 
+TEST_CASE("allocator: reads that rest can be ended, and learn it", "[store]") {
+    Allocator allocator(small_disk(1));
+    const auto place = allocator.allocate(kSegmentBlocks);
+    Reading active;
+    Reading resting;
+    allocator.begin_read(active);
+    allocator.begin_read(resting);
+    active.rest();
+    const bool goes_on = active.go_on();
+    resting.rest();
+    allocator.release(*place, 1);
+    allocator.end_resting_reads();
+    allocator.settle(1);
+    const auto delayed = allocator.allocate(1);
+    active.rest();
+    allocator.end_resting_reads();
+    allocator.settle(1);
+    const auto in_time = allocator.allocate(1);
+
+    REQUIRE(goes_on);
+    REQUIRE_FALSE(delayed.has_value());
+    REQUIRE(in_time.has_value());
+    REQUIRE_FALSE(resting.go_on());
+    REQUIRE_FALSE(active.go_on());
+}
+
 TEST_CASE("allocator: a place that was never used continues the run", "[store]") {
     Allocator allocator(small_disk(2));
     const auto first = allocator.allocate(8);
@@ -343,14 +369,15 @@ public:
     }
 
     void step() {
-        switch (random_.below(8)) {
+        switch (random_.below(9)) {
             case 0:
             case 1: return allocate();
             case 2: return release();
             case 3: return settle();
             case 4: return read();
             case 5: return end_read();
-            case 6: return hold();
+            case 6: return rest();
+            case 7: return hold();
             default: return segment();
         }
     }
@@ -421,6 +448,22 @@ private:
             std::next(readings_.begin(), static_cast<long>(random_.below(readings_.size())));
         for (Freed& each : freed_) each.readers.erase(ended->first);
         readings_.erase(ended);
+    }
+    void rest() {
+        if (readings_.empty()) return;
+        const auto resting =
+            std::next(readings_.begin(), static_cast<long>(random_.below(readings_.size())));
+        resting->second->rest();
+        if (random_.below(2) == 0) REQUIRE(resting->second->go_on());
+        if (random_.below(4) == 0) end_resting_reads();
+    }
+    void end_resting_reads() {
+        allocator_.end_resting_reads();
+        std::erase_if(readings_, [this](const auto& reading) {
+            if (reading.second->linked()) return false;
+            for (Freed& each : freed_) each.readers.erase(reading.first);
+            return true;
+        });
     }
     void segment() {
         if (!segments_.empty() && random_.below(2) == 0) {

@@ -1,5 +1,6 @@
 // Goal: sessions that take nothing of what was sent to them leave buffers to send from to the
-// others, those of one principal to other principals, and all of them to handshakes.
+// others, those of one principal to other principals, and all of them to handshakes. The same for
+// transfers whose peers move no bytes.
 #include <deque>
 #include <string>
 
@@ -25,6 +26,21 @@ Task<void> echo_bytes(Client* client, const std::string* text, Echoed* result) {
                               .body = fop::Echo{},
                               .payload = std::as_bytes(std::span(*text)),
                               .reply_into = std::as_writable_bytes(std::span(result->back))};
+    const auto answer = co_await client->call(request);
+    result->done = answer.has_value() && answer->status == fop::Status::kDone;
+}
+
+struct BulkEchoed {
+    std::string from = "data";
+    std::string back = "....";
+    bool done = false;
+};
+
+Task<void> echo_memory(Client* client, BulkEchoed* result) {
+    const CallRequest request{.type = fop::find_fop_type("bulk_echo"),
+                              .body = fop::BulkEcho{.bytes = result->from.size()},
+                              .source = std::as_writable_bytes(std::span(result->from)),
+                              .target = std::as_writable_bytes(std::span(result->back))};
     const auto answer = co_await client->call(request);
     result->done = answer.has_value() && answer->status == fop::Status::kDone;
 }
@@ -56,6 +72,9 @@ public:
     }
     void ask(Client& client, Echoed& result) {
         reactor_->spawn(gate_, echo_bytes(&client, &text_, &result));
+    }
+    void move(Client& client, BulkEchoed& result) {
+        reactor_->spawn(gate_, echo_memory(&client, &result));
     }
     // From now on little is asked and much is answered: what a host that takes nothing asks still
     // finds its way.
@@ -213,6 +232,41 @@ TEST_CASE(
     stage.run_for(2s);
     CHECK(stage.ended() > 0);
     CHECK(late.open());
+}
+
+TEST_CASE("fabric transfers: many sessions of one principal leave some to another principal",
+          "[fabric]") {
+    constexpr std::size_t kSessions = 48;
+    constexpr std::size_t kOfEach = 16;
+    std::deque<BulkEchoed> unmoved(kSessions * kOfEach);
+    std::deque<BulkEchoed> moved(20);
+    SendStage stage(generous_options());
+    std::vector<std::string> hosts;
+    std::vector<Client*> greedy;
+    for (std::size_t i = 0; i < kSessions; ++i) {
+        hosts.push_back("greedy" + std::to_string(i));
+        greedy.push_back(&stage.add(hosts.back(), key_of(2)));
+    }
+    Client& other = stage.add("other");
+    stage.run_for(100ms);
+    // What they ask arrives, but the transfers that the server starts stand still.
+    for (const std::string& host : hosts) stage.network().block({.from = "server", .to = host});
+    for (std::size_t i = 0; i < unmoved.size(); ++i) stage.move(*greedy[i % kSessions], unmoved[i]);
+    stage.run_for(100ms);
+
+    for (BulkEchoed& each : moved) {
+        stage.move(other, each);
+        stage.run_for(5ms);
+        CHECK(each.done);
+    }
+    CHECK(std::ranges::none_of(unmoved, &BulkEchoed::done));
+
+    for (const std::string& host : hosts) stage.network().unblock({.from = "server", .to = host});
+    stage.run_for(2s);
+    for (const BulkEchoed& each : unmoved) {
+        CHECK(each.done);
+        CHECK(each.back == each.from);
+    }
 }
 
 }  // namespace fopd::fabric::testing

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/intrusive_list.h"
+
+namespace fopd::fabric {
+
+class InBufferQueue;
+class InControlQueue;
+class InTransferQueue;
+struct TrafficShare;
+
+// The sessions of one principal that wait for a send buffer or to start a transfer, in order of
+// arrival. `Place` is the list node of a session.
+template <typename Place>
+struct ShareLine final : core::ListNode {
+    explicit ShareLine(const TrafficShare& owner) : share(owner) {}
+
+    const TrafficShare& share;
+    core::IntrusiveList<Place> waiting;
+};
+
+// The send buffers and transfers that the sessions of one principal have in use. Of both a
+// principal may use up to four times as many as are left: one that is alone gets most of them, and
+// a later one always finds some.
+struct TrafficShare {
+    // How many more buffers the principal may take while `left` are free.
+    std::size_t room(std::size_t left) const { return room(held, left); }
+    // The same for transfers.
+    std::size_t transfer_room(std::size_t left) const { return room(transfers_in_flight, left); }
+    bool waits() const { return for_fops.linked() || for_control.linked(); }
+
+    static constexpr std::size_t kTimesTheRest = 4;
+    static std::size_t room(std::size_t used, std::size_t left) {
+        const std::size_t most = kTimesTheRest * left;
+        // Each one taken reduces what is left.
+        return used >= most ? 0 : (most - used + kTimesTheRest) / (kTimesTheRest + 1);
+    }
+
+    std::uint32_t sessions = 0;
+    std::size_t held = 0;  // Includes buffers that are set aside for its sessions.
+    std::size_t transfers_in_flight = 0;
+    ShareLine<InBufferQueue> for_fops{*this};
+    ShareLine<InControlQueue> for_control{*this};
+    ShareLine<InTransferQueue> for_transfers{*this};
+};
+
+// The lines of all principals that have sessions waiting; they take turns.
+template <typename Place>
+class ShareTurns {
+public:
+    void wait(ShareLine<Place>& line, Place& place) {
+        if (!place.linked()) line.waiting.push_back(place);
+        if (!line.linked()) lines_.push_back(line);
+    }
+    // Takes out the first session of the next principal for which `may_take(share)` holds.
+    template <typename MayTake>
+    Place* next(MayTake may_take) {
+        const ShareLine<Place>* first = nullptr;
+        while (!lines_.empty() && &lines_.front() != first) {
+            ShareLine<Place>& line = *lines_.pop_front();
+            if (line.waiting.empty()) continue;  // Its sessions have ended.
+            lines_.push_back(line);
+            if (may_take(line.share)) return line.waiting.pop_front();
+            if (first == nullptr) first = &line;
+        }
+        return nullptr;
+    }
+    bool anybody() {
+        lines_.for_each([](ShareLine<Place>& line) {
+            if (line.waiting.empty()) line.unlink();
+        });
+        return !lines_.empty();
+    }
+
+private:
+    core::IntrusiveList<ShareLine<Place>> lines_;
+};
+
+}  // namespace fopd::fabric
