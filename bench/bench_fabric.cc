@@ -1,10 +1,11 @@
 // Measures sessions and RPC over TCP on the loopback device, beside what the same takes without
 // them: fi_pingpong, plain sockets, loops of fi_read and fi_write.
 //
-//     bench_fabric [--json] [--ofi] [idle] [connects] [echoes] [calls] [bulk]
+//     bench_fabric [--json] [--ofi | --encrypt] [idle] [connects] [echoes] [calls] [bulk]
 //
 // prints a small table, or one JSON object, of all parts or those named; under 60 seconds. With
-// --ofi, sessions use libfabric's tcp provider; the comparisons stay the same. The server is a
+// --ofi, sessions use libfabric's tcp provider, with --encrypt they are encrypted; the comparisons
+// stay the same. The server is a
 // process of its own on the first core, the clients are on the second. Each figure is a median of
 // rounds, and each ratio that of the rounds' ratios, as what is compared takes turns.
 
@@ -289,10 +290,13 @@ int main(int argc, char* argv[]) {
             json = true;
         } else if (word == "--ofi") {
             choose_scheme(fopd::fabric::kOfiTcpScheme);
+        } else if (word == "--encrypt") {
+            choose_protection(fopd::fop::Protection::kEncrypt);
         } else if (std::ranges::find(kParts, word, &Part::name) != kParts.end()) {
             wanted.push_back(word);
         } else {
-            std::fprintf(stderr, "usage: bench_fabric [--json] [--ofi] [part...]\nparts:");
+            std::fprintf(stderr,
+                         "usage: bench_fabric [--json] [--ofi | --encrypt] [part...]\nparts:");
             for (const Part& each : kParts)
                 std::fprintf(stderr, " %s", std::string(each.name).c_str());
             std::fprintf(stderr, "\n");

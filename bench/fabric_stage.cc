@@ -32,6 +32,7 @@ std::unique_ptr<core::Reactor> make_reactor(core::EventSink& events, Duration sp
 
 // Set once, before the first stage.
 const char* chosen_scheme = fabric::kTcpScheme;
+fop::Protection chosen_protection = fop::Protection::kSeal;
 
 std::unique_ptr<fabric::Transport> make_transport(core::EventSink& events, core::Entropy& entropy) {
     return fabric::make_network_transport(chosen_scheme, events,
@@ -109,7 +110,9 @@ public:
           reactor_(make_reactor(events_, options.spin)),
           answers_(*reactor_, options.service),
           host_(*reactor_, events_, entropy_,
-                {.machine = {}, .fops_per_message_max = options.fops_per_message_max}),
+                {.machine = {},
+                 .fops_per_message_max = options.fops_per_message_max,
+                 .protection = chosen_protection}),
           server_(host_, answers_, {.incarnation = 1}) {
         expect(host_.open(*transport_), "transport");
         expect(server_.use_memory(answers_.memory()), "memory");
@@ -157,6 +160,10 @@ void choose_scheme(const char* scheme) {
     chosen_scheme = scheme;
 }
 
+void choose_protection(fop::Protection protection) {
+    chosen_protection = protection;
+}
+
 // -- the clients --
 
 struct FabricStage::Running {
@@ -177,7 +184,8 @@ FabricStage::FabricStage(const StageOptions& options)
         *reactor_, events_, entropy_,
         fabric::HostOptions{
             .machine = {.receive_buffer_count = 1024, .receive_buffer_bytes = 36U << 10},
-            .fops_per_message_max = options.fops_per_message_max});
+            .fops_per_message_max = options.fops_per_message_max,
+            .protection = chosen_protection});
     expect(host_->open(*transport_), "transport");
 }
 

@@ -28,6 +28,8 @@ enum class Service : std::uint8_t {
 
 // The scheme of the addresses of all stages of this process; kTcpScheme if it is not called.
 void choose_scheme(const char* scheme);
+// The protection of all their sessions; kSeal if it is not called.
+void choose_protection(fop::Protection protection);
 
 struct StageOptions {
     Service service = Service::kEcho;

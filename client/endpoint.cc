@@ -34,6 +34,14 @@ std::expected<Endpoint, std::string> read_endpoint(const EndpointText& text) {
         return unusable(text.server + ": an address begins with tcp://, verbs:// or ofi+tcp://");
     }
     Endpoint made{.server = *address};
+    if (text.protect == "encrypt") {
+        if (address->scheme != fabric::kTcpScheme) {
+            return unusable(text.server + ": only tcp:// can be encrypted");
+        }
+        made.protection = fop::Protection::kEncrypt;
+    } else if (!text.protect.empty() && text.protect != "seal") {
+        return unusable("protect is seal or encrypt, not " + text.protect);
+    }
     made.credentials.user = text.user;
     if (!fop::is_name(made.credentials.user)) return unusable("the user is no name");
     if (!text.token.empty()) {
@@ -81,7 +89,7 @@ std::unique_ptr<fabric::Transport> make_transport(const std::string& scheme,
     return fabric::make_network_transport(scheme, events, [&entropy] { return entropy.number(); });
 }
 
-fabric::HostOptions client_host_options() {
+fabric::HostOptions client_host_options(fop::Protection protection) {
     fabric::HostOptions options;
     options.machine = {.receive_buffer_count = kMessageCredits + 2,
                        .receive_buffer_bytes = 36U << 10,
@@ -89,6 +97,7 @@ fabric::HostOptions client_host_options() {
     options.send_buffer_count = 64;
     options.send_buffer_bytes = 16U << 10;
     options.message_credits_floor = options.message_credits_max = kMessageCredits;
+    options.protection = protection;
     return options;
 }
 

@@ -14,6 +14,7 @@
 #include "fabric/session/session_host.h"
 #include "fabric/transport.h"
 #include "fop/hello.h"
+#include "fop/protection.h"
 
 namespace fopd::client {
 
@@ -22,6 +23,7 @@ struct Endpoint {
     fabric::Address server{};  // The host may be a name.
     fop::Credentials credentials{};
     std::vector<std::byte> token{};  // Sent with each fop; empty: none.
+    fop::Protection protection = fop::Protection::kSeal;
 };
 
 struct EndpointText {
@@ -29,6 +31,7 @@ struct EndpointText {
     std::string key_file{};  // Empty: the client is anonymous.
     std::string user{};      // On whose behalf the client acts; empty: the key's principal.
     std::string token{};     // A token or the name of its file; empty: none.
+    std::string protect{};   // "seal" or "encrypt"; empty: seal.
 };
 
 // Also reads the key and the token. An error is the reason for people, safe for a terminal.
@@ -44,6 +47,6 @@ std::unique_ptr<fabric::Transport> make_transport(const std::string& scheme,
                                                   core::EventSink& events, core::Entropy& entropy);
 
 // The buffers and message credits of a client's sessions.
-fabric::HostOptions client_host_options();
+fabric::HostOptions client_host_options(fop::Protection protection);
 
 }  // namespace fopd::client

@@ -43,6 +43,11 @@ void declare_settings(CLI::App& app, Settings& settings) {
     app.add_option("--token", settings.remote.token,
                    "A token that lends rights, or better the file it is in")
         ->envname("FOPD_TOKEN");
+    app.add_option("--protect", settings.remote.protect,
+                   "seal, or encrypt: as the daemon's fabric.protect")
+        ->envname("FOPD_PROTECT")
+        ->check(CLI::IsMember({"seal", "encrypt"}))
+        ->capture_default_str();
     app.add_option("--job", settings.remote.job, "By which the server's rules know the work")
         ->envname("FOPD_JOB");
     app.add_flag("--json", settings.json, "Print JSON, for scripts");

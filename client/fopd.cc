@@ -64,7 +64,8 @@ std::expected<SessionThread::Options, std::string> read_options(const fopd_optio
     auto read = read_endpoint({.server = options.server,
                                .key_file = c_text(options.key_file),
                                .user = c_text(options.user),
-                               .token = c_text(options.token)});
+                               .token = c_text(options.token),
+                               .protect = c_text(options.protect)});
     if (!read) return std::unexpected(core::printable(read.error()));
     if (auto fault = fault_of_name("job", c_text(options.job)); !fault.empty()) {
         return std::unexpected(core::printable(fault));

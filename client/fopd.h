@@ -90,6 +90,9 @@ typedef struct fopd_options {
     const char* token;    /* A capability token, or the file it is in, which goes with each call and
                              lends what it says; null for none. To use several, open a client for
                              each. */
+    const char* protect;  /* "seal", as for null: messages prove their sender, and can be read on
+                             the way. "encrypt": all that follows the handshake is encrypted, only
+                             over tcp. A server that does the other one (fabric.protect) refuses. */
 } fopd_options;
 
 /* Sets the defaults. */

@@ -61,7 +61,8 @@ struct Options {
     std::string job;
     // For calls without a timeout of their own.
     std::chrono::microseconds timeout = std::chrono::seconds(30);
-    std::string token;  // A capability token, or the name of its file; empty: none.
+    std::string token;    // A capability token, or the name of its file; empty: none.
+    std::string protect;  // "seal" or "encrypt", as the server's fabric.protect; empty: seal.
 };
 
 inline constexpr std::chrono::microseconds kAsLongAsItTakes = std::chrono::microseconds::max();
@@ -151,7 +152,8 @@ public:
                                      {"key file", options.key_file},
                                      {"user", options.user},
                                      {"job", options.job},
-                                     {"token", options.token}});
+                                     {"token", options.token},
+                                     {"protect", options.protect}});
             !checked) {
             client.close();
             return checked;
@@ -164,6 +166,7 @@ public:
         asked.job = options.job.empty() ? nullptr : options.job.c_str();
         asked.timeout_us = in_microseconds(options.timeout);
         asked.token = options.token.empty() ? nullptr : options.token.c_str();
+        asked.protect = options.protect.empty() ? nullptr : options.protect.c_str();
         fopd_client* made = nullptr;
         fopd_result why;
         fopd_open(&asked, &made, &why);

@@ -35,7 +35,8 @@ bool are_names(const Call& call) {
 ObjectSession::Options session_options(const Call& call) {
     return {.endpoint = {.server = call.remote.server,
                          .key_file = call.remote.key_file,
-                         .token = call.remote.token},
+                         .token = call.remote.token,
+                         .protect = call.remote.protect},
             .job = call.remote.job,
             .connect_max = call.timeout};
 }

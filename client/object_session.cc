@@ -47,8 +47,8 @@ std::expected<void, Failure> ObjectSession::connect(const Options& options) {
     if (!backend) return failed(Failure::Kind::kFailed, describe(backend.error()));
     reactor_ = std::make_unique<core::Reactor>(std::move(*backend));
     transport_ = make_transport(endpoint->server.scheme, events_, entropy_);
-    auto host =
-        std::make_unique<fabric::SessionHost>(*reactor_, events_, entropy_, client_host_options());
+    auto host = std::make_unique<fabric::SessionHost>(*reactor_, events_, entropy_,
+                                                      client_host_options(endpoint->protection));
     if (const auto opened = host->open(*transport_); !opened) {
         return failed(Failure::Kind::kFailed, describe(opened.error()));
     }

@@ -117,7 +117,7 @@ void SessionThread::run() noexcept {
     try {
         transport_ = world_.make_transport(events_, entropy_);
         host_ = std::make_unique<fabric::SessionHost>(reactor_, events_, entropy_,
-                                                      client_host_options());
+                                                      client_host_options(options_.protection));
         if (const auto opened = host_->open(*transport_); opened) {
             reactor_.spawn(gate_, keep_connected());
         } else {

@@ -83,6 +83,7 @@ struct Remote {
     std::string key_file;
     std::string token;  // The token, or the file that holds it.
     std::string job;
+    std::string protect = "seal";
 };
 
 enum class Output : std::uint8_t { kPage, kJson, kQuiet };

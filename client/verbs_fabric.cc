@@ -39,6 +39,7 @@ libfopd::Options options_of(const Call& call) {
     options.server = call.remote.server;
     options.key_file = call.remote.key_file;
     options.token = call.remote.token;
+    options.protect = call.remote.protect;
     options.job = call.remote.job;
     options.timeout = std::chrono::ceil<std::chrono::microseconds>(call.timeout);
     return options;

@@ -267,6 +267,7 @@ LocalityOptions Node::locality_options(std::uint32_t index) {
     options.host.inline_max = static_cast<std::uint32_t>(network.inline_max);
     options.host.lease = network.lease;
     options.host.handshake_timeout = network.handshake_timeout;
+    options.host.protection = network.protection;
     return options;
 }
 

@@ -46,10 +46,23 @@ config::Section<FabricSettings> fabric_section() {
     section.field("handshake_timeout", &FabricSettings::handshake_timeout,
                   config::duration({.min = 100ms, .max = 10min}),
                   "Who has not said who it is by then is disconnected.");
+    section.field("protect", &FabricSettings::protection,
+                  config::choice<fop::Protection>(
+                      {{"seal", fop::Protection::kSeal}, {"encrypt", fop::Protection::kEncrypt}}),
+                  "seal: each message proves its sender, and everybody on the way can read it. "
+                  "encrypt: all that follows the handshake is encrypted (AES-256-GCM); only over "
+                  "tcp://. Clients that want the other one are refused.");
     section.check([](const FabricSettings& settings, config::Complaints& complaints) {
         for (const Address& each : settings.listen) {
             if (each.scheme == settings.listen.front().scheme) continue;
             complaints.add("listen", "addresses of different schemes", "use one for all of them");
+            return;
+        }
+        if (settings.protection != fop::Protection::kEncrypt) return;
+        for (const Address& each : settings.listen) {
+            if (each.scheme == kTcpScheme) continue;
+            complaints.add("protect", "encrypt with " + each.scheme + "://",
+                           "listen at tcp://, which alone can be encrypted");
             return;
         }
     });

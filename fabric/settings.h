@@ -6,6 +6,7 @@
 #include "config/section.h"
 #include "core/time.h"
 #include "fabric/address.h"
+#include "fop/protection.h"
 
 namespace fopd::fabric {
 
@@ -16,6 +17,7 @@ struct FabricSettings {
     std::uint64_t inline_max = 12U << 10;
     Duration lease = 30s;
     Duration handshake_timeout = 5s;
+    fop::Protection protection = fop::Protection::kSeal;
 };
 
 config::Section<FabricSettings> fabric_section();

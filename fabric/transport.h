@@ -8,10 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "core/ensure.h"
 #include "core/poller.h"
 #include "core/reactor.h"
 #include "core/result.h"
 #include "fabric/address.h"
+#include "fop/key.h"
 
 namespace fopd::fabric {
 
@@ -111,6 +113,16 @@ public:
     // kFirstMessagesMax, or one longer than kFirstMessageBytesMax, so that a stranger costs little;
     // other transports have no such limits.
     virtual void trust_peer() {}
+
+    // From now on everything is encrypted, and what arrives must be: what is sent after this call,
+    // and what arrives after the message that is being delivered. Both ends call it at the same
+    // place of the streams in both directions, with their keys exchanged, and once. REQUIRES:
+    // Transport::can_encrypt(), and the connection is open.
+    struct Keys {
+        const fop::Key& send;
+        const fop::Key& receive;
+    };
+    virtual void encrypt(const Keys& /*keys*/) { ENSURE(false); }
 
     // The number of operations that have not completed.
     virtual std::uint32_t in_flight() const = 0;
@@ -231,6 +243,7 @@ class Transport {
 public:
     virtual ~Transport() = default;
     virtual const char* name() const = 0;
+    virtual bool can_encrypt() const { return false; }
     // `messages` and `reactor` outlive the machine. Called on the reactor's thread.
     virtual Result<std::unique_ptr<TransferMachine>> make_machine(
         core::Reactor& reactor, MessageUser& messages, const MachineOptions& options) = 0;

@@ -11,6 +11,8 @@ namespace {
 // The same answer for an unknown key, another principal's key, and a wrong proof.
 constexpr std::string_view kNotProved = "not authenticated";
 constexpr std::string_view kKeyNeeded = "a key is needed here";
+constexpr std::string_view kEncryptionNeeded = "only encrypted here: fabric.protect is encrypt";
+constexpr std::string_view kNoEncryption = "not encrypted here: fabric.protect is seal";
 constexpr std::string_view kOver = "the handshake is over";
 
 // Both machines end their messages in the same way: the transcript adds the bytes before the MAC,
@@ -51,6 +53,7 @@ ClientHandshake::ClientHandshake(Options options, const ClientRandom& random)
     const bool has_key = !(credentials.key == Key{});
     ENSURE(has_key == (credentials.kind != AuthKind::kNone));
     ClientHello hello{.auth = credentials.kind,
+                      .protection = options_.protection,
                       .major = kMajorVersion,
                       .minor = kMinorVersion,
                       .ephemeral = public_key(ephemeral_),
@@ -114,6 +117,7 @@ HandshakeStep ClientHandshake::on_welcome(std::span<const std::byte> bytes) {
     if (!same_bytes(expected, welcome->mac)) return refuse(RefusalReason::kDenied, kNotProved);
 
     session_ = ClientSession{.keys = keys_->session,
+                             .records = keys_->records,
                              .name = std::string(welcome->name),
                              .rights = welcome->rights,
                              .server = server_,
@@ -185,6 +189,10 @@ HandshakeStep ServerHandshake::on_client_hello(std::span<const std::byte> bytes,
                         .key_id = hello->key_id};
     client_ = hello->offer;
     minor_version_ = std::min(hello->minor, kMinorVersion);
+    if (hello->protection != options_.protection) {
+        const bool wants_less = hello->protection == Protection::kSeal;
+        return refuse(RefusalReason::kDenied, wants_less ? kEncryptionNeeded : kNoEncryption);
+    }
 
     const auto secret = random_.bytes();
     const Key ephemeral(secret.first<32>());
@@ -232,6 +240,7 @@ HandshakeStep ServerHandshake::on_client_finish(std::span<const std::byte> bytes
         return refuse(RefusalReason::kDenied, "this principal may not act for another user");
     }
     session_ = ServerSession{.keys = keys_->session,
+                             .records = keys_->records,
                              .identity = std::move(known->identity),
                              .client = client_,
                              .minor_version = minor_version_};

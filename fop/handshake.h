@@ -78,6 +78,7 @@ using ServerRandom = SecretBytes<kServerRandomBytes>;
 // The client's result of the handshake.
 struct ClientSession {
     SessionKeys keys = {};
+    RecordKeys records = {};
     std::string name = {};  // Our name according to the server.
     Rights rights = {};
     ServerOffer server = {};
@@ -88,6 +89,7 @@ struct ClientSession {
 // The server's result of the handshake.
 struct ServerSession {
     SessionKeys keys = {};
+    RecordKeys records = {};
     Identity identity = {};
     ClientOffer client = {};
     std::uint8_t minor_version = 0;  // The lower one of both sides.
@@ -98,6 +100,7 @@ public:
     struct Options {
         Credentials credentials = {};
         ClientOffer offer = {};
+        Protection protection = Protection::kSeal;
     };
 
     // REQUIRES: valid names, and a key if the kind of authentication uses one.
@@ -144,6 +147,8 @@ public:
         ServerOffer offer = {};
         Grant grant = {};
         ConnectData connect_data = {};
+        // Clients that want another one are refused.
+        Protection protection = Protection::kSeal;
     };
 
     ServerHandshake(const Options& options, const ServerRandom& random);

@@ -23,6 +23,10 @@ bool take_kind(ByteReader& reader, HandshakeKind kind) {
     return reader.number<std::uint8_t>() == static_cast<std::uint8_t>(kind);
 }
 
+// In the byte of the kind of authentication: the client wants what follows to be encrypted. A
+// server that does not know it refuses the hello.
+constexpr std::uint8_t kEncryptBit = 0x80;
+
 constexpr const char* kOutOfOrder = "another message of the handshake belongs here";
 constexpr const char* kBadLength = "the message is cut short, or goes on after its end";
 
@@ -31,7 +35,8 @@ constexpr const char* kBadLength = "the message is cut short, or goes on after i
 std::span<const std::byte> encode(const ClientHello& hello, std::span<std::byte> into) {
     ByteWriter writer(into);
     put_kind(writer, HandshakeKind::kClientHello);
-    writer.number(static_cast<std::uint8_t>(hello.auth));
+    const int protection = hello.protection == Protection::kEncrypt ? kEncryptBit : 0;
+    writer.number(static_cast<std::uint8_t>(static_cast<int>(hello.auth) | protection));
     writer.number(hello.major);
     writer.number(hello.minor);
     writer.put(hello.key_id);
@@ -50,7 +55,9 @@ Result<ClientHello> decode_client_hello(std::span<const std::byte> bytes) {
     ByteReader reader(bytes);
     if (!take_kind(reader, HandshakeKind::kClientHello)) return invalid(kOutOfOrder);
     ClientHello hello;
-    const auto auth = reader.number<std::uint8_t>();
+    const auto how = reader.number<std::uint8_t>();
+    const auto auth = static_cast<std::uint8_t>(how & ~kEncryptBit);
+    if ((how & kEncryptBit) != 0) hello.protection = Protection::kEncrypt;
     hello.major = reader.number<std::uint8_t>();
     hello.minor = reader.number<std::uint8_t>();
     if (reader.ok() && hello.major != kMajorVersion) {

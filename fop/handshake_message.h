@@ -12,6 +12,7 @@
 #include "fop/key.h"
 #include "fop/key_schedule.h"
 #include "fop/principal.h"
+#include "fop/protection.h"
 #include "fop/rights.h"
 
 namespace fopd::fop {
@@ -75,6 +76,7 @@ using FinishMac = Hash;
 
 struct ClientHello {
     AuthKind auth = AuthKind::kNone;
+    Protection protection = Protection::kSeal;  // Of all that follows the handshake.
     std::uint8_t major = 0;
     std::uint8_t minor = 0;
     KeyId key_id{};

@@ -42,7 +42,9 @@ std::optional<KeySchedule> KeySchedule::make(const Inputs& inputs) {
                        .welcome = derive<Key>(root, "fopd welcome"),
                        .session = {.client = derive<MacKey>(root, "fopd client mac"),
                                    .server = derive<MacKey>(root, "fopd server mac"),
-                                   .descriptor = derive<MacKey>(root, "fopd descriptor")}};
+                                   .descriptor = derive<MacKey>(root, "fopd descriptor")},
+                       .records = {.client = derive<Key>(root, "fopd client records"),
+                                   .server = derive<Key>(root, "fopd server records")}};
 }
 
 }  // namespace fopd::fop

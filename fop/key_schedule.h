@@ -31,6 +31,12 @@ struct SessionKeys {
     MacKey descriptor;  // Descriptors of the client's memory.
 };
 
+// The keys that encrypt a connection with Protection::kEncrypt.
+struct RecordKeys {
+    Key client;  // What the client sends.
+    Key server;  // What the server sends.
+};
+
 // X25519.
 using PublicKey = std::array<std::byte, 32>;
 PublicKey public_key(const Key& secret);
@@ -41,6 +47,7 @@ struct KeySchedule {
     Key client_finish;
     Key welcome;
     SessionKeys session;
+    RecordKeys records;
 
     struct Inputs {
         const Key& shared_before;  // The key the client named; zeros without authentication.

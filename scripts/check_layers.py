@@ -37,6 +37,7 @@ THIRD_PARTY = [
     ("yaml-cpp", r"yaml-cpp/", r"yaml", {"config"}),
     ("FlatBuffers", r"flatbuffers/", r"flatbuffers", {"fop"}),
     ("libsodium", r"sodium(\.h|/)", r"sodium", {"fop"}),
+    ("libcrypto", r"openssl/", r"libcrypto", {"fop"}),
     ("libfabric", r"rdma/", r"fabric", {"fabric", "bench"}),
     ("LMDB", r"lmdb\.h", r"lmdb", {"store"}),
     ("spdlog", r"(spdlog|fmt)/", r"spdlog|fmt", {"daemon"}),

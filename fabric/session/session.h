@@ -206,6 +206,7 @@ private:
     void open();
     void open_as_server();
     void open_as_client();
+    void encrypt(const Connection::Keys& keys);
     void refuse(const fop::Refusal& refusal);
     void note_unfinished(std::string_view reason);
 

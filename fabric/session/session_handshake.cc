@@ -130,6 +130,7 @@ void Session::open_as_server() {
         host_.fop_credits_, options.fop_credits_floor, options.fop_credits_max);
     fop_grants_[index_of(fop::Lane::kControl)] = std::make_unique<CreditGrant>(
         host_.fop_credits_, options.control_credits, options.control_credits);
+    encrypt({.send = outcome.records.server, .receive = outcome.records.client});
     server_handshake_.reset();
 }
 
@@ -148,7 +149,13 @@ void Session::open_as_client() {
     fop_credits_[index_of(fop::Lane::kData)] = outcome.grant.fop_credits_data;
     fop_credits_[index_of(fop::Lane::kControl)] = outcome.grant.fop_credits_control;
     resumed_ = outcome.resumed;
+    encrypt({.send = outcome.records.client, .receive = outcome.records.server});
     client_handshake_.reset();
+}
+
+// Both sides have sent and received their last message of the handshake.
+void Session::encrypt(const Connection::Keys& keys) {
+    if (host_.options_.protection == fop::Protection::kEncrypt) connection_->encrypt(keys);
 }
 
 // The peer learns the reason if the message still reaches it.

@@ -78,6 +78,10 @@ SessionHost::~SessionHost() {
 
 Result<void> SessionHost::open(Transport& transport) {
     ENSURE(machine_ == nullptr);
+    if (options_.protection == fop::Protection::kEncrypt && !transport.can_encrypt()) {
+        return std::unexpected(
+            Error{.code = Errc::kUnsupported, .context = "only tcp:// can be encrypted"});
+    }
     const std::size_t bytes = std::size_t{options_.send_buffer_count} * options_.send_buffer_bytes;
     // Untouched pages cost nothing; the buffer returned last is used first.
     void* const memory = core::map_zeros(bytes);
@@ -162,7 +166,8 @@ Session& SessionHost::accept(std::unique_ptr<ConnectionRequest> request, const A
             .grant = {.message_credits = options_.message_credits_floor,
                       .fop_credits_data = options_.fop_credits_floor,
                       .fop_credits_control = options_.control_credits},
-            .connect_data = {.connect = fop::encode(accepting.hello), .accept = answer}},
+            .connect_data = {.connect = fop::encode(accepting.hello), .accept = answer},
+            .protection = options_.protection},
         random);
     reactor_.arm(session.deadline_, after(reactor_.now(), options_.handshake_timeout));
     session.connection_ = machine_->accept(std::move(request), answer, session);
@@ -180,7 +185,8 @@ Session& SessionHost::connect(const Connecting& connecting, SessionUser& user) {
         fop::ClientHandshake::Options{
             .credentials = connecting.credentials,
             .offer = {.message_bytes_max = options_.machine.receive_buffer_bytes,
-                      .message_credits = options_.message_credits_floor}},
+                      .message_credits = options_.message_credits_floor},
+            .protection = options_.protection},
         random);
     session.connect_hello_ = fop::encode(
         fop::ConnectHello{.locality = connecting.server.locality.value_or(fop::kAnyLocality),

@@ -18,6 +18,7 @@
 #include "fabric/session/session.h"
 #include "fabric/session/traffic_share.h"
 #include "fop/message.h"
+#include "fop/protection.h"
 
 namespace fopd::fabric {
 
@@ -45,6 +46,7 @@ struct HostOptions {
     std::uint32_t fops_per_message_max = fop::kFopsMax;
     Duration lease{30s};
     Duration handshake_timeout{5s};
+    fop::Protection protection = fop::Protection::kSeal;
 };
 
 // The use of a send buffer. Each use leaves buffers to those after it.
@@ -98,7 +100,7 @@ public:
     SessionHost(const SessionHost&) = delete;
     SessionHost& operator=(const SessionHost&) = delete;
 
-    // Once.
+    // Once. kUnsupported: the transport cannot protect sessions as the options say.
     Result<void> open(Transport& transport);
     // Waits until all pending messages have left; false if they have not by the deadline. Awaited
     // by one coroutine at a time.

@@ -14,22 +14,24 @@ constexpr Error kStopped{.code = Errc::kClosed, .context = "reader stopped"};
 
 }  // namespace
 
-Result<void> FrameReader::take(std::span<const std::byte> bytes) {
-    while (!bytes.empty()) {
+Result<std::size_t> FrameReader::take(std::span<const std::byte> bytes) {
+    const std::size_t size = bytes.size();
+    paused_ = false;
+    while (!bytes.empty() && !paused_) {
         if (!in_body_) {
             const std::size_t count = std::min(kFrameHeaderBytes - header_bytes_, bytes.size());
             core::copy_bytes(bytes.first(count), std::span(header_).subspan(header_bytes_));
             header_bytes_ += count;
             bytes = bytes.subspan(count);
-            if (header_bytes_ < kFrameHeaderBytes) return {};
-            if (const auto begun = begin_frame(); !begun) return begun;
+            if (header_bytes_ < kFrameHeaderBytes) break;
+            if (const auto begun = begin_frame(); !begun) return std::unexpected(begun.error());
             continue;
         }
         const auto taken = take_body(bytes);
         if (!taken) return std::unexpected(taken.error());
         bytes = bytes.subspan(*taken);
     }
-    return {};
+    return size - bytes.size();
 }
 
 Result<void> FrameReader::begin_frame() {

@@ -39,9 +39,12 @@ class FrameReader {
 public:
     explicit FrameReader(FrameUser& user) : user_(user) {}
 
-    // The next bytes of the stream. kClosed: the user has stopped the reader, which may be gone.
-    // Other errors are of the stream, or from on_frame(). After an error nothing more can be read.
-    Result<void> take(std::span<const std::byte> bytes);
+    // The next bytes of the stream. Returns how many it has read: all, unless it was told to pause.
+    // kClosed: the user has stopped the reader, which may be gone. Other errors are of the stream,
+    // or from on_frame(). After an error nothing more can be read.
+    Result<std::size_t> take(std::span<const std::byte> bytes);
+    // For on_body(): take() returns after this frame. No effect outside of take().
+    void pause() { paused_ = true; }
 
     // The memory that the next bytes of the stream belong to, so that the caller can receive
     // directly into it; empty if they must go through take(). At most this many bytes are then
@@ -72,6 +75,7 @@ private:
     FrameHeader header_{};
     std::size_t header_bytes_ = 0;  // That have arrived, between frames.
     std::uint64_t begun_ = 0;
+    bool paused_ = false;
     Frame frame_;
     bool in_body_ = false;
     FrameUser::Place::Kind kind_ = FrameUser::Place::Kind::kWhole;

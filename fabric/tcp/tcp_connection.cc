@@ -23,6 +23,8 @@ constexpr std::size_t kFramesPerSend = 32;
 // their header. The receive that expects such a header therefore asks for few bytes.
 constexpr std::size_t kBulkBytes = 32U << 10;
 constexpr std::size_t kBytesBesideBulk = 4U << 10;
+// Parts of frames in one encrypted record.
+constexpr std::size_t kPartsPerRecord = 32;
 // Reads that a peer may have outstanding.
 constexpr std::uint32_t kReadsToAnswerMax = 1024;
 
@@ -175,39 +177,119 @@ void TcpConnection::finish(TransferOp& op, const Result<void>& result) {
 void TcpConnection::flush() {
     if (socket_ == nullptr || send_failed_ || state_ == State::kConnecting) return;
     for (int i = 0; i < kSendsPerTurn && !frames_.empty(); ++i) {
-        std::array<iovec, 2 * kFramesPerSend> pieces;
-        std::size_t count = 0;
-        std::size_t skip = sent_bytes_;
-        std::size_t total = 0;
-        const auto add = [&](std::span<const std::byte> bytes) {
-            const std::size_t skipped = std::min(skip, bytes.size());
-            skip -= skipped;
-            if (skipped == bytes.size()) return;
-            pieces[count].iov_base = const_cast<std::byte*>(bytes.data()) + skipped;
-            pieces[count].iov_len = bytes.size() - skipped;
-            total += pieces[count].iov_len;
-            ++count;
-        };
-        const std::size_t frames = std::min(frames_.size(), kFramesPerSend);
-        for (std::size_t at = 0; at < frames; ++at) {
-            add(frames_[at].header);
-            add(frames_[at].body);
+        const bool is_plain = records_ == nullptr || records_->plain_frames > 0;
+        const std::size_t plain_frames =
+            records_ == nullptr ? frames_.size() : records_->plain_frames;
+        switch (is_plain ? send_frames(plain_frames) : send_records()) {
+            case Sent::kAll: break;
+            case Sent::kSome: return socket_->watch_output();
+            case Sent::kFailed: return;
         }
-        msghdr message{};
-        message.msg_iov = pieces.data();
-        message.msg_iovlen = count;
-        const ssize_t sent = ::sendmsg(socket_->fd(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (sent < 0 && errno == EINTR) continue;
-        if (sent < 0 && errno != EAGAIN) {
-            // The peer may have sent something before it ended the connection.
-            send_failed_ = true;
-            return on_readable();
-        }
-        const std::size_t taken = sent < 0 ? 0 : static_cast<std::size_t>(sent);
-        take_sent(taken);
-        if (taken < total) return socket_->watch_output();
     }
     if (!frames_.empty()) want_flush();
+}
+
+TcpConnection::Sent TcpConnection::send_frames(std::size_t frames_max) {
+    std::array<iovec, 2 * kFramesPerSend> pieces;
+    std::size_t count = 0;
+    std::size_t skip = sent_bytes_;
+    std::size_t total = 0;
+    const auto add = [&](std::span<const std::byte> bytes) {
+        const std::size_t skipped = std::min(skip, bytes.size());
+        skip -= skipped;
+        if (skipped == bytes.size()) return;
+        pieces[count].iov_base = const_cast<std::byte*>(bytes.data()) + skipped;
+        pieces[count].iov_len = bytes.size() - skipped;
+        total += pieces[count].iov_len;
+        ++count;
+    };
+    const std::size_t frames = std::min(frames_max, kFramesPerSend);
+    for (std::size_t at = 0; at < frames; ++at) {
+        add(frames_[at].header);
+        add(frames_[at].body);
+    }
+    msghdr message{};
+    message.msg_iov = pieces.data();
+    message.msg_iovlen = count;
+    const ssize_t sent = ::sendmsg(socket_->fd(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0) return on_send_error(errno);
+    take_sent(static_cast<std::size_t>(sent));
+    return static_cast<std::size_t>(sent) == total ? Sent::kAll : Sent::kSome;
+}
+
+TcpConnection::Sent TcpConnection::on_send_error(int os_errno) {
+    if (os_errno == EINTR) return Sent::kAll;
+    if (os_errno == EAGAIN) return Sent::kSome;
+    // The peer may have sent something before it ended the connection.
+    send_failed_ = true;
+    on_readable();
+    return Sent::kFailed;
+}
+
+TcpConnection::Sent TcpConnection::send_records() {
+    Records& records = *records_;
+    const bool is_rest = !records.unsent.empty();
+    const std::span<const std::byte> bytes =
+        is_rest ? std::span<const std::byte>(records.unsent).subspan(records.unsent_at)
+                : encrypt_frames();
+    const ssize_t result =
+        ::send(socket_->fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    const Sent outcome = result < 0 ? on_send_error(errno) : Sent::kAll;
+    const std::size_t sent = result < 0 ? 0 : static_cast<std::size_t>(result);
+    if (sent == bytes.size()) {
+        std::vector<std::byte>().swap(records.unsent);
+        records.unsent_at = 0;
+        take_sent(std::exchange(records.plain_bytes, 0));
+        return Sent::kAll;
+    }
+    // A record is encrypted once: what was not sent is kept.
+    if (is_rest) {
+        records.unsent_at += sent;
+    } else {
+        records.unsent.assign(bytes.begin() + static_cast<std::ptrdiff_t>(sent), bytes.end());
+    }
+    return result < 0 ? outcome : Sent::kSome;
+}
+
+std::span<const std::byte> TcpConnection::encrypt_frames() {
+    std::array<std::span<const std::byte>, kPartsPerRecord> parts;
+    std::size_t part_count = 0;
+    std::size_t record_bytes = 0;
+    std::span<std::byte> left(machine_.records_out_);
+    const auto end_record = [&] {
+        if (record_bytes == 0) return;
+        const RecordLabel label = encode_record_label(record_bytes);
+        std::ranges::copy(label, left.begin());
+        left = left.subspan(label.size());
+        const std::size_t sealed_bytes = record_bytes + fop::RecordCipher::kTagBytes;
+        records_->writer.seal(label, std::span(parts).first(part_count), left.first(sealed_bytes));
+        left = left.subspan(sealed_bytes);
+        records_->plain_bytes += record_bytes;
+        part_count = 0;
+        record_bytes = 0;
+    };
+    std::size_t skip = sent_bytes_;
+    // False when there is no room for more.
+    const auto add = [&](std::span<const std::byte> bytes) {
+        const std::size_t skipped = std::min(skip, bytes.size());
+        skip -= skipped;
+        bytes = bytes.subspan(skipped);
+        while (!bytes.empty()) {
+            if (record_bytes == 0 && left.size() < kRecordMax) return false;
+            const auto part = bytes.first(std::min(bytes.size(), kRecordPlainMax - record_bytes));
+            parts[part_count++] = part;
+            record_bytes += part.size();
+            bytes = bytes.subspan(part.size());
+            if (record_bytes == kRecordPlainMax || part_count == parts.size()) end_record();
+        }
+        return true;
+    };
+    for (const OutFrame& frame : frames_) {
+        if (!add(frame.header) || !add(frame.body)) break;
+    }
+    end_record();
+    return std::span<const std::byte>(machine_.records_out_)
+        .first(machine_.records_out_.size() - left.size());
 }
 
 void TcpConnection::take_sent(std::size_t bytes) {
@@ -220,6 +302,7 @@ void TcpConnection::take_sent(std::size_t bytes) {
         if (first.op != nullptr) finish(*first.op, {});
         if (first.opened_key) --reads_to_answer_;
         frames_.pop_front();
+        if (records_ != nullptr && records_->plain_frames > 0) --records_->plain_frames;
     }
     sent_bytes_ = left;
 }
@@ -250,9 +333,11 @@ bool TcpConnection::receive() {
 }
 
 bool TcpConnection::receive_once(bool& is_empty) {
-    const std::span<std::byte> direct = reader_.place();
+    // Encrypted bytes go through the record reader, which knows the place of a body.
+    const std::span<std::byte> direct =
+        records_ == nullptr ? reader_.place() : std::span<std::byte>();
     std::span<std::byte> rest(machine_.arrivals_);
-    if (in_bulk_) rest = rest.first(kBytesBesideBulk);
+    if (in_bulk_ && records_ == nullptr) rest = rest.first(kBytesBesideBulk);
     std::array<iovec, 2> pieces{
         iovec{.iov_base = direct.data(), .iov_len = direct.size()},
         iovec{.iov_base = rest.data(), .iov_len = rest.size()},
@@ -274,18 +359,34 @@ bool TcpConnection::receive_once(bool& is_empty) {
     const auto count = static_cast<std::size_t>(received);
     is_empty = count < direct.size() + rest.size();
     const std::size_t placed = std::min(count, direct.size());
-    machine_.count_received(count - placed, placed);
+    if (records_ == nullptr) {
+        machine_.count_received(count - placed, placed);
+    } else {
+        machine_.count_decrypted(count);
+    }
     Result<void> taken = {};
     if (placed > 0) taken = reader_.placed(placed);
-    if (taken && count > placed) taken = reader_.take(rest.first(count - placed));
+    if (taken && count > placed) taken = take(rest.first(count - placed));
     if (taken) return true;
     if (!machine.still_has(this)) return false;
     if (state_ != State::kEnded) lose(state_ == State::kGreeting ? kNotOurs : taken.error());
     return true;
 }
 
+Result<void> TcpConnection::take(std::span<const std::byte> bytes) {
+    if (records_ == nullptr) {
+        const auto taken = reader_.take(bytes);
+        if (!taken) return std::unexpected(taken.error());
+        bytes = bytes.subspan(*taken);
+        // What is left came behind the message that made this connection an encrypted one.
+        if (bytes.empty()) return {};
+    }
+    return records_->reader.take(bytes, reader_, machine_.decrypted_);
+}
+
 void TcpConnection::count_incomplete() {
-    const std::size_t held = reader_.held_bytes();
+    const std::size_t in_record = records_ == nullptr ? 0 : records_->reader.held_bytes();
+    const std::size_t held = reader_.held_bytes() + in_record;
     machine_.incomplete_bytes_ -= held_bytes_;
     machine_.incomplete_bytes_ += held;
     held_bytes_ = held;
@@ -386,6 +487,15 @@ void TcpConnection::trust_peer() {
     is_trusted_ = true;
 }
 
+void TcpConnection::encrypt(const Keys& keys) {
+    if (state_ != State::kOpen) return;
+    ENSURE(records_ == nullptr);
+    records_ = std::make_unique<Records>(keys);
+    records_->plain_frames = frames_.size();
+    machine_.make_room_for_records();
+    reader_.pause();
+}
+
 void TcpConnection::work() {
     const TcpMachine& machine = machine_;
     if (tell_connected_) {
@@ -431,6 +541,7 @@ void TcpConnection::end(const Error& why) {
     for (TransferOp* op : reads_) finish(*op, std::unexpected(why));
     reads_.clear();
     reader_.drop_incomplete();
+    if (records_ != nullptr) records_->reader.drop_incomplete();
     count_incomplete();
 }
 

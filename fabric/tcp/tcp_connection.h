@@ -6,6 +6,7 @@
 
 #include "core/intrusive_list.h"
 #include "fabric/tcp/frame_reader.h"
+#include "fabric/tcp/record_reader.h"
 #include "fabric/tcp/socket.h"
 #include "fabric/transport.h"
 
@@ -38,6 +39,7 @@ public:
     void write(TransferOp& op) override;
     void close() override;
     void trust_peer() override;
+    void encrypt(const Keys& keys) override;
     std::uint32_t in_flight() const override { return in_flight_; }
     std::string peer() const override { return peer_; }
 
@@ -55,6 +57,20 @@ private:
         TransferOp* op = nullptr;  // Completes when the frame has been sent.
         // The key of the opened memory that the body lies in.
         std::optional<std::uint64_t> opened_key = {};
+    };
+    // Of an encrypted connection.
+    struct Records {
+        explicit Records(const Keys& keys)
+            : writer(keys.send, fop::RecordCipher::Way::kSeal), reader(keys.receive) {}
+
+        fop::RecordCipher writer;
+        RecordReader reader;
+        std::size_t plain_frames = 0;  // The first of the frames to send, from before.
+        // Records that the kernel has not taken yet. They have plain_bytes of the frames, which
+        // count as sent when all of the records are.
+        std::vector<std::byte> unsent;
+        std::size_t unsent_at = 0;  // Where the rest of them begins.
+        std::size_t plain_bytes = 0;
     };
     struct Ending {
         Error why;
@@ -83,6 +99,15 @@ private:
     void start(TransferOp& op, TransferOp::Kind kind);
     void queue(const Frame& frame, std::span<const std::byte> body, TransferOp* op = nullptr);
     void on_socket_connected();
+    // Give bytes to the kernel. kSome: it takes no more now. kFailed: the connection is broken.
+    enum class Sent : std::uint8_t { kAll, kSome, kFailed };
+    Sent send_frames(std::size_t frames_max);
+    Sent send_records();
+    // Encrypts frames from the first byte that was not sent, as many as fit. The records are in
+    // memory of the machine.
+    std::span<const std::byte> encrypt_frames();
+    Sent on_send_error(int os_errno);
+    Result<void> take(std::span<const std::byte> bytes);
     // Receives until the socket is empty, for a limited time. Returns false if the connection may
     // be gone.
     bool receive();
@@ -128,6 +153,7 @@ private:
     std::uint32_t reads_to_answer_ = 0;  // Frames whose body lies in opened memory.
     std::deque<TransferOp*> reads_;      // Asked for; their data arrive in this order.
     std::uint32_t next_tag_ = 0;         // Of the next kRead; tags have no gaps.
+    std::unique_ptr<Records> records_;   // Null until the connection is encrypted.
     std::uint32_t in_flight_ = 0;
     std::deque<TransferOp*> done_;  // To be completed in the next work().
 };

@@ -129,6 +129,11 @@ bool TcpMachine::poll() {
     return found;
 }
 
+void TcpMachine::make_room_for_records() {
+    records_out_.resize(kRecordsOutBytes);
+    decrypted_.resize(kRecordPlainMax);
+}
+
 void TcpMachine::limit_incomplete() {
     const std::size_t bytes_max =
         std::size_t{options_.receive_buffer_count} * options_.receive_buffer_bytes;

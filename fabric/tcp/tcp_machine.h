@@ -45,6 +45,10 @@ private:
     void count_received(std::size_t parsed, std::size_t placed) {
         received_cost_ += parsed + placed / kPlacedPerParsed;
     }
+    // The same for encrypted bytes.
+    void count_decrypted(std::size_t bytes) { received_cost_ += bytes / kDecryptedPerParsed; }
+    // For the first connection that is encrypted.
+    void make_room_for_records();
     // Ends connections until incomplete messages need no more memory than the receive buffers
     // would: first those of peers that are not trusted, and of these and of the others first those
     // with the oldest message.
@@ -56,6 +60,9 @@ private:
     static constexpr std::size_t kReceivedCostMax = 256U << 10;
     // Parsing one byte costs as much as receiving this many directly into their place.
     static constexpr std::size_t kPlacedPerParsed = 16;
+    static constexpr std::size_t kDecryptedPerParsed = 4;
+    // Of encrypted records that one system call sends.
+    static constexpr std::size_t kRecordsOutBytes = 8 * kRecordMax;
 
     core::Reactor& reactor_;
     MessageUser& messages_;
@@ -63,6 +70,9 @@ private:
     const TcpOptions tcp_;
     std::vector<std::byte> arrivals_;  // What was received last, of any connection.
     std::vector<std::byte> aligned_;   // Room for one message.
+    // Room for encrypted connections; empty until there is one.
+    std::vector<std::byte> records_out_;
+    std::vector<std::byte> decrypted_;
     OpenedMemory opened_;
     core::IntrusiveList<HasWork> with_work_;
     core::IntrusiveList<HasFrames> with_frames_;

@@ -17,6 +17,7 @@ public:
     }
 
     const char* name() const override { return "tcp"; }
+    bool can_encrypt() const override { return true; }
 
     Result<std::unique_ptr<TransferMachine>> make_machine(core::Reactor& reactor,
                                                           MessageUser& messages,

@@ -4,7 +4,7 @@
 _fopctl() {
     local current=${COMP_WORDS[COMP_CWORD]}
     local previous=${COMP_WORDS[COMP_CWORD - 1]}
-    local global_options="--server --key --token --job --admin --json --quiet --timeout --version --help"
+    local global_options="--server --key --token --protect --job --admin --json --quiet --timeout --version --help"
     local verbs="put get read write append ls stat mv rm truncate punch chmod chown sync df quota ping bench status top sessions devices device scrub store lrs trace reload drain log-level keygen key token"
     COMPREPLY=()
 
@@ -17,6 +17,10 @@ _fopctl() {
             ;;
         --op)
             mapfile -t COMPREPLY < <(compgen -W "echo bulk_echo ping read write mixed create" -- "$current")
+            return
+            ;;
+        --protect)
+            mapfile -t COMPREPLY < <(compgen -W "seal encrypt" -- "$current")
             return
             ;;
         --server | --job | --timeout | --interval | --count | --size | --depth | --jobs | --seconds | \

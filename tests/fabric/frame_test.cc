@@ -5,6 +5,7 @@
 
 #include "core/copy_bytes.h"
 #include "fabric/tcp/frame_reader.h"
+#include "fabric/tcp/record_reader.h"
 #include "tests/catch.h"
 
 namespace fopd::fabric {
@@ -131,6 +132,85 @@ TEST_CASE("fabric frame reader: frames do not depend on how the stream is split"
             REQUIRE(reader.current() == nullptr);
         }
     }
+}
+
+namespace {
+
+// The stream in records with `size` bytes each.
+std::vector<std::byte> in_records(std::span<const std::byte> stream, std::size_t size) {
+    fop::RecordCipher cipher(fop::Key(), fop::RecordCipher::Way::kSeal);
+    std::vector<std::byte> records;
+    while (!stream.empty()) {
+        const std::array<std::span<const std::byte>, 1> parts{
+            stream.first(std::min(size, stream.size()))};
+        const RecordLabel label = encode_record_label(parts[0].size());
+        records.insert(records.end(), label.begin(), label.end());
+        const std::size_t at = records.size();
+        records.resize(at + parts[0].size() + fop::RecordCipher::kTagBytes);
+        cipher.seal(label, parts, std::span(records).subspan(at));
+        stream = stream.subspan(parts[0].size());
+    }
+    return records;
+}
+
+// Reads records that arrive in two parts.
+struct RecordRead {
+    RecordRead(std::span<const std::byte> records, std::size_t first) {
+        taken = reader.take(records.first(first), frames, scratch);
+        if (taken) taken = reader.take(records.subspan(first), frames, scratch);
+    }
+    Collector collector;
+    FrameReader frames{collector};
+    RecordReader reader{fop::Key()};
+    std::vector<std::byte> scratch = std::vector<std::byte>(kRecordPlainMax);
+    Result<void> taken;
+};
+
+}  // namespace
+
+TEST_CASE("fabric record reader: frames do not depend on records or how they arrive", "[fabric]") {
+    const std::size_t size = GENERATE(1U, 3U, 40U, 16384U);
+    const std::vector<std::byte> records = in_records(example_stream(), size);
+    for (std::size_t first = 0; first <= records.size(); ++first) {
+        const RecordRead read(records, first);
+        REQUIRE(read.taken.has_value());
+        REQUIRE(bodies(read.collector) ==
+                std::vector<std::string>{"hello", "", "", "twelve bytes", "message"});
+        REQUIRE(read.reader.held_bytes() == 0);
+    }
+}
+
+TEST_CASE("fabric record reader: a record that was changed ends the stream", "[fabric]") {
+    const std::vector<std::byte> records = in_records(example_stream(), 60);
+    for (std::size_t at = 0; at < records.size(); ++at) {
+        std::vector<std::byte> changed = records;
+        changed[at] ^= std::byte{4};
+        const RecordRead read(changed, at);
+        // A changed length may announce more than comes.
+        const bool is_incomplete = read.taken.has_value() && read.reader.held_bytes() > 0;
+        REQUIRE((is_incomplete || read.taken.error().code == Errc::kInvalid));
+        REQUIRE(read.collector.frames.size() < 5);
+    }
+}
+
+TEST_CASE("fabric record reader: a record that is left out or repeated ends the stream",
+          "[fabric]") {
+    const std::size_t size = 40;
+    const std::size_t record = kRecordLabelBytes + size + fop::RecordCipher::kTagBytes;
+    const std::vector<std::byte> records = in_records(example_stream(), size);
+    std::vector<std::byte> changed(records.begin(), records.begin() + record);
+    const bool is_repeated = GENERATE(true, false);
+    changed.insert(changed.end(), records.begin() + (is_repeated ? 0 : 2 * record), records.end());
+    const RecordRead read(changed, record);
+    REQUIRE_FALSE(read.taken.has_value());
+    REQUIRE(read.collector.frames.size() == 1);
+}
+
+TEST_CASE("fabric record reader: a length out of its range is refused at once", "[fabric]") {
+    const auto [low, high] = GENERATE(table<unsigned, unsigned>({{0, 0}, {1, 0x40}, {0, 0xff}}));
+    const std::array<std::byte, 4> label{static_cast<std::byte>(low), static_cast<std::byte>(high)};
+    const RecordRead read(label, 4);
+    REQUIRE_FALSE(read.taken.has_value());
 }
 
 TEST_CASE("fabric frame reader: a body may be received directly into its memory", "[fabric]") {

@@ -45,6 +45,8 @@ struct Kind {
     std::unique_ptr<Transport> (*make)();
     // Whether a write fails that the peer rejects. Otherwise only the connection ends.
     bool confirms_writes = true;
+    // Both ends of a connection encrypt as soon as it is open.
+    bool encrypts = false;
 };
 
 inline std::unique_ptr<Transport> make_simulated_mem() {
@@ -77,6 +79,10 @@ inline constexpr std::array kAllKinds{
     Kind{"tcp, poll", World::kReal, "tcp://127.0.0.1:0", "tcp://127.0.0.1:1", &make_tcp, false},
     Kind{"tcp, io_uring", World::kRealUring, "tcp://127.0.0.1:0", "tcp://127.0.0.1:1", &make_tcp,
          false},
+    Kind{"tcp, poll, encrypted", World::kReal, "tcp://127.0.0.1:0", "tcp://127.0.0.1:1", &make_tcp,
+         false, true},
+    Kind{"tcp, io_uring, encrypted", World::kRealUring, "tcp://127.0.0.1:0", "tcp://127.0.0.1:1",
+         &make_tcp, false, true},
 };
 
 inline std::ostream& operator<<(std::ostream& out, const Kind& kind) {
@@ -245,6 +251,12 @@ inline std::span<const std::byte> bytes_of(std::string_view text) {
     return std::as_bytes(std::span(text));
 }
 
+inline std::array<std::byte, fop::Key::kSizeBytes> filled_with(std::byte value) {
+    std::array<std::byte, fop::Key::kSizeBytes> bytes;
+    bytes.fill(value);
+    return bytes;
+}
+
 // Memory of a process, registered with its machine.
 struct Memory {
     std::string bytes;
@@ -298,6 +310,7 @@ public:
     Process& process;
     std::unique_ptr<Connection> connection;
     bool connected = false;
+    bool accepted = false;  // Otherwise it has connected.
     std::string answer;
     std::optional<Errc> closed;
     std::string reason_text;  // Why it was closed.
@@ -405,6 +418,7 @@ public:
         End* end = nullptr;
         run([&] {
             end = &ends.emplace_back(*this);
+            end->accepted = true;
             end->connection = machine_->accept(std::move(request), bytes_of(answer), *end);
         });
         return *end;
@@ -456,6 +470,7 @@ public:
     std::unique_ptr<Acceptor> acceptor;
     std::function<void()> when_message;
     bool trusts_peers = true;  // On each connection, as soon as it is made.
+    bool encrypts = false;     // Each connection, as soon as it is open.
 
 private:
     void finish(Task<void> task) {
@@ -475,6 +490,12 @@ inline void End::on_connected(std::span<const std::byte> data) {
     connected = true;
     answer = text_of(data);
     if (process.trusts_peers) connection->trust_peer();
+    if (process.encrypts) {
+        const fop::Key from_client(filled_with(std::byte{1}));
+        const fop::Key from_server(filled_with(std::byte{2}));
+        connection->encrypt({.send = accepted ? from_server : from_client,
+                             .receive = accepted ? from_client : from_server});
+    }
     if (when_connected) when_connected();
 }
 
@@ -517,6 +538,7 @@ public:
         options.host = "client";
         client_loop_ = make_loop();
         client_.emplace(*transport_, *client_loop_, options);
+        server_->encrypts = client_->encrypts = kind.encrypts;
         const auto place = server_->listen(kind.listen_at);
         if (!place) throw std::runtime_error(describe(place.error()));
         address_ = *place;
@@ -529,7 +551,9 @@ public:
         MachineOptions options;
         options.host = "server";
         locality_loop_ = make_loop();
-        return locality_.emplace(*transport_, *locality_loop_, options);
+        Process& made = locality_.emplace(*transport_, *locality_loop_, options);
+        made.encrypts = server_->encrypts;
+        return made;
     }
     const Address& address() const { return address_; }
 

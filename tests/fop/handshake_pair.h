@@ -68,7 +68,7 @@ struct HandshakePair {
     // message before it arrives, with its number.
     template <typename Change>
     void run(Change change) {
-        said.push_back(copy_of(client.start(example_connect_data())));
+        said.push_back(copy_of(client.start(connect_data)));
         while (true) {
             change(said.size() - 1, said.back());
             auto answer = server.consume(said.back(), admission);
@@ -92,6 +92,7 @@ struct HandshakePair {
     }
 
     Admission admission;
+    ConnectData connect_data = example_connect_data();
     bool resumed = false;
     ClientHandshake client;
     ServerHandshake server;

@@ -226,6 +226,42 @@ TEST_CASE("fop handshake: a proof of another handshake is refused", "[fop]") {
     REQUIRE(client.consume(recorded.said[1]).state == HandshakeState::kRefused);
 }
 
+TEST_CASE("fop handshake: both sides want the same protection, or there is no session", "[fop]") {
+    const Protection of_client = GENERATE(Protection::kSeal, Protection::kEncrypt);
+    const Protection of_server = GENERATE(Protection::kSeal, Protection::kEncrypt);
+    auto client = example_client();
+    client.protection = of_client;
+    auto server = example_server();
+    server.protection = of_server;
+    const ClientHandshake sender(client, kExampleClientRandom);
+    server.connect_data.connect =
+        encode(ConnectHello{.client_id = counting_bytes<16>(0xc0), .promise = sender.promise()});
+    const auto run = [&](auto change) {
+        auto pair = std::make_unique<HandshakePair>(client, server);
+        pair->connect_data = server.connect_data;
+        pair->run(change);
+        return pair;
+    };
+    const auto pair = run([](std::size_t, Bytes&) {});
+    if (of_client == of_server) {
+        REQUIRE(pair->both_done());
+        const RecordKeys& keys = pair->client.session().records;
+        REQUIRE(keys.client == pair->server.session().records.client);
+        REQUIRE(keys.server == pair->server.session().records.server);
+        REQUIRE_FALSE(keys.client == keys.server);
+    } else {
+        REQUIRE(pair->server.refusal().reason == RefusalReason::kDenied);
+        REQUIRE(pair->client_state == HandshakeState::kRefused);
+        REQUIRE_THAT(pair->client.refusal().words, ContainsSubstring("fabric.protect is"));
+    }
+    // Somebody on the way changes what the client says it wants.
+    const auto changed = run([](std::size_t number, Bytes& bytes) {
+        if (number == 0) bytes[1] ^= std::byte{0x80};
+    });
+    REQUIRE(changed->client_state == HandshakeState::kRefused);
+    REQUIRE(changed->server_state != HandshakeState::kDone);
+}
+
 TEST_CASE("fop handshake: session keys differ each time", "[fop]") {
     std::set<std::string> seen;
     for (std::uint8_t i = 0; i < 16; ++i) {
@@ -241,6 +277,9 @@ TEST_CASE("fop handshake: session keys differ each time", "[fop]") {
             for (const MacKey* const key : {&keys.client, &keys.server, &keys.descriptor}) {
                 REQUIRE(seen.insert(to_hex(key->bytes())).second);
             }
+            const RecordKeys& records = pair->client.session().records;
+            REQUIRE(seen.insert(to_hex(records.client.bytes())).second);
+            REQUIRE(seen.insert(to_hex(records.server.bytes())).second);
         }
     }
 }

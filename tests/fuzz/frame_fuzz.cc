@@ -1,9 +1,10 @@
 // Whatever bytes a connection over TCP delivers: the frames found are the same however the stream
-// is split, a body never exceeds the length that was announced, and nothing more is delivered after
-// an error.
+// is split, also when it is encrypted; a body never exceeds the length that was announced, and
+// nothing more is delivered after an error. Bytes that are no encrypted records deliver nothing.
 //
 //     build/fuzz/bin/fuzz_frame -max_len=4096 tests/fuzz/corpus/frame
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -11,6 +12,7 @@
 
 #include "core/ensure.h"
 #include "fabric/tcp/frame_reader.h"
+#include "fabric/tcp/record_reader.h"
 
 using namespace fopd;
 using namespace fopd::fabric;
@@ -56,6 +58,35 @@ public:
     std::vector<std::byte> bodies;
 };
 
+// The bytes in records of many sizes.
+std::vector<std::byte> encrypted(std::span<const std::byte> bytes) {
+    fop::RecordCipher cipher(fop::Key(), fop::RecordCipher::Way::kSeal);
+    std::vector<std::byte> stream;
+    for (std::size_t size = 1; !bytes.empty(); size = size * 3 % 1009) {
+        const std::array<std::span<const std::byte>, 1> parts{
+            bytes.first(std::min(size, bytes.size()))};
+        const RecordLabel label = encode_record_label(parts[0].size());
+        stream.insert(stream.end(), label.begin(), label.end());
+        const std::size_t at = stream.size();
+        stream.resize(at + parts[0].size() + fop::RecordCipher::kTagBytes);
+        cipher.seal(label, parts, std::span(stream).subspan(at));
+        bytes = bytes.subspan(parts[0].size());
+    }
+    return stream;
+}
+
+// Delivers bytes to a reader of records in parts; false after an error.
+bool take_records(std::span<const std::byte> bytes, FrameReader& frames) {
+    RecordReader records{fop::Key()};
+    std::vector<std::byte> scratch(kRecordPlainMax);
+    for (std::size_t step = 1; !bytes.empty(); step = step * 2 % 509 + 1) {
+        const auto part = bytes.first(std::min(step, bytes.size()));
+        if (!records.take(part, frames, scratch)) return false;
+        bytes = bytes.subspan(part.size());
+    }
+    return true;
+}
+
 }  // namespace
 
 // NOLINTNEXTLINE(readability-identifier-naming): libFuzzer calls it so.
@@ -87,5 +118,16 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     ENSURE(is_good == is_good_in_parts);
     ENSURE(at_once.frames == in_parts.frames);
     ENSURE(at_once.bodies == in_parts.bodies);
+
+    User from_records;
+    FrameReader decrypted(from_records);
+    ENSURE(take_records(encrypted(bytes), decrypted) == is_good);
+    ENSURE(at_once.frames == from_records.frames);
+    ENSURE(at_once.bodies == from_records.bodies);
+
+    User from_garbage;
+    FrameReader garbage(from_garbage);
+    [[maybe_unused]] const bool is_incomplete = take_records(bytes, garbage);
+    ENSURE(from_garbage.frames.empty());
     return 0;
 }

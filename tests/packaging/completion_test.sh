@@ -34,7 +34,7 @@ completes "chmod chown" ch
 completes "--pool" chmod 640 --po
 completes "" chown ada:staff ""
 completes "" nonsense
-completes "--server --key --token --job --admin --json --quiet --timeout --version --help" --
+completes "--server --key --token --protect --job --admin --json --quiet --timeout --version --help" --
 completes "--job --json" --j
 completes "put get read write append ls stat mv rm truncate punch chmod chown sync df quota ping bench status top sessions devices device scrub store lrs trace reload drain log-level keygen key token" --json ""
 completes "log-level" --timeout 5 lo
@@ -84,7 +84,7 @@ completes "--server --show" store check --s
 completes "$scratch/admin.sock" store backup "$scratch/ad"
 completes "--rights" key create name --r
 completes "--delegate" key --json create --d
-completes "--principals" key list --p
+completes "--protect --principals" key list --p
 completes "--issuer" token create --i
 completes "--fid" token create --f
 completes "$scratch/admin.sock" get --token "$scratch/ad"

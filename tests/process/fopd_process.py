@@ -40,6 +40,7 @@ FOPCTL = reachable_by_all(os.environ.get("FOPCTL", "build/release/bin/fopctl"))
 CXX_FLAGS = os.environ.get("FOPD_CXX_FLAGS", "")
 # Of the addresses that daemons listen at.
 SCHEME = os.environ.get("FOPD_SCHEME", "tcp")
+PROTECT = os.environ.get("FOPD_PROTECT", "seal")  # fopctl looks there, too.
 IS_SANITIZED = "-fsanitize=" in CXX_FLAGS
 
 DONE, USAGE, INTERNAL, SYSTEM, DATA_DIR, IN_USE, KEY_FILE, CONFIG = 0, 2, 70, 71, 73, 75, 77, 78
@@ -348,7 +349,7 @@ class Node:
         self.write_principals({"name": "tester", "key": CLIENT_KEY, "rights": ["read", "write", "admin"]})
         self.settings = {
             "node": {"name": "node-a", "data_dir": str(self.data_dir), "drain_timeout": "5s"},
-            "fabric": {"listen": [f"{SCHEME}://127.0.0.1:0"]},
+            "fabric": {"listen": [f"{SCHEME}://127.0.0.1:0"], "protect": PROTECT},
             "localities": {"cores": 1, "buffers": "256KiB"},
             "auth": {"principals": str(self.principals_path)},
             "admin": {"socket": str(self.socket_path), "metrics": "none"},

@@ -12,8 +12,7 @@ KILLS_COUNT = 25 if IS_SANITIZED else 100
 class NetworkKillsTest(KillsTestCase):
     def test_of_clients(self):
         self.n.write_config(localities={"cores": 2})
-        ways = self.check_killed_clients(KILLS_COUNT, warm_up=20)
-        self.assertGreater(min(ways), 0, "killed while data went either way")
+        self.check_killed_clients(KILLS_COUNT, warm_up=20)
 
     def test_of_servers(self):
         self.check_killed_servers(KILLS_COUNT, warm_up=10)

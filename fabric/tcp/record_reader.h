@@ -1,0 +1,49 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/result.h"
+#include "fabric/tcp/frame_reader.h"
+#include "fop/record_cipher.h"
+
+namespace fopd::fabric {
+
+// An encrypted connection is a stream of records in each direction: the number of bytes that are
+// encrypted, the bytes, and a tag. Decrypted, the bytes of all records are the stream of frames.
+inline constexpr std::size_t kRecordLabelBytes = 4;  // The number, little-endian.
+inline constexpr std::size_t kRecordPlainMax = 16U << 10;
+inline constexpr std::size_t kRecordMax =
+    kRecordLabelBytes + kRecordPlainMax + fop::RecordCipher::kTagBytes;
+
+using RecordLabel = std::array<std::byte, kRecordLabelBytes>;
+RecordLabel encode_record_label(std::size_t plain_bytes);
+
+// Decrypts what arrives for a FrameReader. Pure: the caller receives the bytes. Holds memory for
+// one incomplete record at most.
+class RecordReader {
+public:
+    explicit RecordReader(const fop::Key& key) : cipher_(key, fop::RecordCipher::Way::kOpen) {}
+
+    // The next bytes of the stream. Each complete record goes to `frames`: directly into the memory
+    // of a body where it fits, otherwise by `scratch`, which has kRecordPlainMax bytes. Errors are
+    // those of FrameReader::take(); kInvalid, too, if the stream is not of records in order.
+    Result<void> take(std::span<const std::byte> bytes, FrameReader& frames,
+                      std::span<std::byte> scratch);
+
+    std::size_t held_bytes() const { return incomplete_.capacity(); }
+    // Frees the memory. REQUIRES: nothing more is read.
+    void drop_incomplete() { std::vector<std::byte>().swap(incomplete_); }
+
+private:
+    Result<void> open(std::span<const std::byte> record, FrameReader& frames,
+                      std::span<std::byte> scratch);
+
+    fop::RecordCipher cipher_;
+    std::vector<std::byte> incomplete_;  // What has arrived of the next record.
+};
+
+}  // namespace fopd::fabric

@@ -1,0 +1,119 @@
+"""fabric.protect: encrypted sessions show nothing on the way, and nobody gets one that is protected less than wanted."""
+
+import socket
+import subprocess
+import threading
+import unittest
+
+from fopd_process import CLIENT_KEY, CONFIG, DONE, FOPCTL, USAGE
+from network_process import NetworkTestCase, Relay
+
+DENIED = 77
+
+
+class Listener(Relay):
+    """Keeps all that passes, of all connections."""
+
+    def __init__(self, server):
+        self._keeping = threading.Lock()
+        self.heard = bytearray()
+        super().__init__(server)
+
+    def _meet(self):
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            self._join(client, socket.create_connection(self._to), self._keep)
+
+    def _keep(self, source, target, _is_client):
+        try:
+            while data := source.recv(65536):
+                with self._keeping:
+                    self.heard += data
+                target.sendall(data)
+        except OSError:
+            pass  # One of the two has ended.
+        self._shut(target, socket.SHUT_WR)
+
+
+class ProtectTest(NetworkTestCase):
+    CONTENT = b"nobody on the way may read this line\n" * 5000
+    NAME = "a-name-that-nobody-may-read"
+
+    def setUp(self):
+        super().setUp()
+        self.n.write_principals({"name": "tester", "key": CLIENT_KEY,
+                                 "rights": ["read", "write", "create", "delete", "admin"]})
+        self.n.settings["pools"] = [{"name": "fast"}]
+        self.n.settings["devices"] = [{"name": "d0", "path": str(self.n.path / "d0.img"), "pool": "fast", "size": "64MiB"}]
+        self.path = self.directory / "content"
+        self.path.write_bytes(self.CONTENT)
+
+    def serve(self, protect):
+        self.n.write_config(fabric={"protect": protect})
+        self.start()
+
+    def call(self, protect, *arguments, server=None):
+        environment = self.environment() | {"FOPD_PROTECT": protect}
+        if server:
+            environment["FOPD_SERVER"] = server
+        return subprocess.run([FOPCTL, "--timeout", "10", *map(str, arguments)], env=environment, capture_output=True,
+                              timeout=60)
+
+    def heard_of(self, protect):
+        """What passes while an object is put and read."""
+        listener = Listener(self.address)
+        self.addCleanup(listener.close)
+        put = self.call(protect, "put", self.path, self.NAME, server=listener.address)
+        self.assertEqual(put.returncode, DONE, put.stderr)
+        got = self.call(protect, "get", self.NAME, "-", server=listener.address)
+        self.assertEqual(got.returncode, DONE, got.stderr)
+        self.assertEqual(got.stdout, self.CONTENT)
+        self.assertGreater(len(listener.heard), 2 * len(self.CONTENT))
+        return bytes(listener.heard)
+
+    def test_encrypted_sessions_show_nothing(self):
+        self.serve("encrypt")
+        heard = self.heard_of("encrypt")
+        self.assertNotIn(self.CONTENT[:20], heard)
+        self.assertNotIn(self.NAME.encode(), heard)
+        self.n.stop(self.daemon)
+
+    def test_sealed_sessions_show_all(self):
+        self.serve("seal")
+        heard = self.heard_of("seal")
+        self.assertIn(self.CONTENT[:20], heard)
+        self.assertIn(self.NAME.encode(), heard)
+        self.n.stop(self.daemon)
+
+    def test_who_wants_the_other_protection_is_refused(self):
+        for served, wanted in (("encrypt", "seal"), ("seal", "encrypt")):
+            with self.subTest(served=served):
+                self.serve(served)
+                refused = self.call(wanted, "ping", "--count", "1")
+                self.assertEqual(refused.returncode, DENIED, refused.stderr)
+                self.assertIn(f"fabric.protect is {served}".encode(), refused.stderr)
+                self.assertIn(f"fabric.protect is {served}",
+                              self.daemon.wait_event("fopd.fabric.session_refused")[0]["reason"])
+                self.assertEqual(self.call(served, "ping", "--count", "1").returncode, DONE)
+                self.n.stop(self.daemon)
+
+    def test_only_tcp_is_encrypted(self):
+        self.n.write_config(fabric={"listen": ["ofi+tcp://127.0.0.1:0"], "protect": "encrypt"})
+        daemon = self.n.start()
+        self.n.expect_end(daemon, CONFIG)
+        self.assertRegex(daemon.log(), "encrypt with ofi\\+tcp://.*listen at tcp://, which alone can be encrypted")
+        self.address = ""
+        refused = self.call("encrypt", "ping", "--count", "1", server="ofi+tcp://127.0.0.1:1")
+        self.assertIn(b"only tcp:// can be encrypted", refused.stderr)
+
+    def test_encryption_can_be_chosen_by_nothing_but_its_name(self):
+        self.serve("seal")
+        self.assertEqual(self.call("secret", "ping").returncode, USAGE)
+        self.n.stop(self.daemon)
+
+
+if __name__ == "__main__":
+    unittest.main()
