@@ -293,13 +293,16 @@ class Daemon:
         finally:
             connection.close()
 
-    def metrics(self):
-        """By name, that of all localities together, and by name with labels, as they are written."""
+    def metrics_text(self):
         status, text = self._ask_text("GET", "/metrics")
         if status != 200:
             raise AssertionError(f"/metrics: status {status}: {text}")
+        return text.decode()
+
+    def metrics(self):
+        """By name, that of all localities together, and by name with labels, as they are written."""
         figures = collections.Counter()
-        for line in text.decode().splitlines():
+        for line in self.metrics_text().splitlines():
             if line.startswith("#"):
                 continue
             series, value = line.rsplit(" ", 1)
