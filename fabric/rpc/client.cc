@@ -111,7 +111,14 @@ Task<Result<void>> Client::connected(Instant deadline, Tries tries) {
 Task<void> Client::close() {
     closing_ = true;
     disarm();
-    if (session_ != nullptr) session_->end(Errc::kClosed, "the client is done");
+    if (session_ != nullptr) {
+        // Calls that were sent may have opened memory, which must be closed at once.
+        if (has_sent()) {
+            session_->end(Errc::kClosed, "the client is done");
+        } else {
+            session_->leave("the client is done");
+        }
+    }
     // Without a deadline: the transport releases what was closed.
     while (session_ != nullptr) {
         [[maybe_unused]] const auto woken = co_await state_changed_.wait({});

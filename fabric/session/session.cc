@@ -368,6 +368,15 @@ void Session::say_bye(std::string_view words) {
     wants_turn();
 }
 
+void Session::leave(std::string_view words) {
+    if (state_ != State::kOpen) return end(Errc::kClosed, words);
+    bye_due_ = true;
+    bye_words_ = words;
+    send_control_if_due();
+    const bool leaving = sends_in_flight_ > 0;
+    fail(Error{.code = Errc::kClosed, .context = "session"}, words, leaving);
+}
+
 // -- transfers --
 
 void Session::start(Transfer& transfer) {

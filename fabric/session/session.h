@@ -164,6 +164,9 @@ public:
     void count_fops(std::uint64_t count) { statistics_.fops += count; }
     // Tells the client to send no more requests.
     void say_bye(std::string_view words);
+    // Ends the session like end(), after a last message that tells the peer so: it counts the
+    // session as ended, not as lost. REQUIRES: no memory is open to the peer.
+    void leave(std::string_view words);
 
     // -- transfers; while open --
 

@@ -132,6 +132,22 @@ TEST_CASE("fabric rpc: an echo returns its payload", "[fabric]") {
     REQUIRE(result.text == "hello");
 }
 
+TEST_CASE("fabric rpc: a client that closes its session is not counted as lost", "[fabric]") {
+    RpcStage stage;
+    Client& client = stage.connected();
+    const HostStatistics& figures = stage.server->host.statistics();
+    stage.transport.network().lose_connections({.from = "client", .to = "server"},
+                                               LossNotice::kBoth);
+    stage.world.run_for(10s);
+    REQUIRE(figures.lost.get() == 1);
+    REQUIRE(client.open());
+
+    REQUIRE(stage.world.run(*stage.client_reactor, client.close()));
+    stage.world.run_for(1s);
+    CHECK(figures.sessions.get() == 0);
+    CHECK(figures.lost.get() == 1);
+}
+
 TEST_CASE("fabric rpc: hundreds of calls at once are packed, and each gets its own answer",
           "[fabric]") {
     RpcStage stage;
