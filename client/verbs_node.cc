@@ -283,6 +283,17 @@ int run_store_check(const Call& call) {
     return is_well ? kExitDone : kExitRefused;
 }
 
+std::string missing_shown(const json& missing) {
+    std::string text =
+        "slot " + shown(missing.at("slot")) + " of pool " + shown(missing.at("pool"));
+    if (!missing.at("device").get<std::string>().empty())
+        text += ", device " + shown(missing.at("device"));
+    text += ", disk " + shown(missing.at("disk"));
+    if (!missing.at("objects").is_null())
+        text += ": " + shown(missing.at("objects")) + " objects with a name cannot be read";
+    return text;
+}
+
 std::string status_page(const json& status) {
     const json& config = status.at("config");
     std::string page = shown(status.at("name")) + "  " + shown(status.at("state")) + "  up " +
@@ -298,6 +309,9 @@ std::string status_page(const json& status) {
     page += "\n" + locality_table(status.at("localities"));
     const json devices = status.value("devices", json::array());
     if (!devices.empty()) page += "\n" + device_table(devices);
+    for (const json& at : status.value("missing_slots", json::array())) {
+        page += "missing: " + missing_shown(at) + "\n";
+    }
     for (const json& warning : status.at("warnings")) page += "warning: " + shown(warning) + "\n";
     return page;
 }

@@ -176,7 +176,7 @@ Task<AdminReply> AdminApi::status(AdminRequest) {
 Task<AdminReply> AdminApi::devices(AdminRequest) {
     JsonWriter json;
     json.begin_array();
-    for (const DiskReport& each : parts_.node.disks().reports()) write_disk(json, each);
+    for (const DiskReport& each : parts_.node.disks().reports_of_all()) write_disk(json, each);
     json.end_array();
     co_return json_reply(kOk, json.text());
 }

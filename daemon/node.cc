@@ -65,6 +65,7 @@ Node::Node(NodeWorld world, NodeOptions options)
                .localities = localities_,
                .access = access_}),
       device_warnings_(disks_, world_.events),
+      missing_({.events = world_.events, .disks = disks_, .names = names_, .life = life_}),
       watch_({.control = world_.control,
               .events = world_.events,
               .manager = world_.manager,
@@ -92,6 +93,7 @@ Node::Node(NodeWorld world, NodeOptions options)
                         .disks = disks_,
                         .changes = device_changes_,
                         .warnings = device_warnings_,
+                        .missing = missing_,
                         .turn = turn_}),
       reload_({.world = world_,
                .turn = turn_,
@@ -223,6 +225,8 @@ Task<void> Node::open_disks() {
     co_await disks_.open();
     disks_open_.cancel();
     for (const auto& disk : disks_.all()) device_warnings_.note_disk(disk->settings().name);
+    missing_.note();
+    world_.control.spawn(background_, missing_.count());
 }
 
 std::vector<std::string> Node::warnings() const {

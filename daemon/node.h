@@ -22,6 +22,7 @@
 #include "daemon/locality_updates.h"
 #include "daemon/locality_watch.h"
 #include "daemon/lrs_changes.h"
+#include "daemon/missing_disks.h"
 #include "daemon/node_access.h"
 #include "daemon/node_backup.h"
 #include "daemon/node_disks.h"
@@ -91,6 +92,8 @@ public:
     const std::vector<fabric::Address>& addresses() const { return addresses_; }
     // All configured disks, also those that could not be opened.
     const NodeDisks& disks() const { return disks_; }
+    // The slots whose disks are not open.
+    const MissingDisks& missing() const { return missing_; }
     // The pools and slots that the localities use.
     const NodeLayout& layout() const { return layout_; }
 
@@ -140,6 +143,7 @@ private:
     std::unique_ptr<Listener> listener_;
     std::vector<std::string> warnings_;
     DeviceWarnings device_warnings_;
+    MissingDisks missing_;
     LocalityWatch watch_;
     LocalityQuestions questions_;
     DiskChecks checks_;

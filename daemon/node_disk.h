@@ -82,7 +82,8 @@ public:
 
     // -- tasks, in this order, each once --
 
-    // Opens the device and identifies it. Writes nothing.
+    // Opens the device and identifies it. Writes nothing. If the device is a file that is to be
+    // made, the disk is absent afterwards; after allow_making(), a second call makes the file.
     Task<void> look();
     // Takes the disk if it is to be taken, and opens its volume.
     Task<void> begin();
@@ -94,6 +95,15 @@ public:
 
     // -- in between --
 
+    // The configuration wants its file to be made, and look() has not made it yet.
+    bool is_absent() const { return is_absent_ && stage() == DiskStage::kOpening; }
+    // Why there is no disk yet. REQUIRES: is_absent().
+    const std::string& absence() const { return absence_; }
+    void allow_making() { may_make_ = true; }
+    // The device could not be opened.
+    bool was_not_opened() const { return stage() == DiskStage::kGivenUp && health() == nullptr; }
+    // The disk that was given up has this slot. REQUIRES: was_not_opened().
+    void stand_for(store::Slot slot, const devices::DiskId& disk);
     // The disk is blank and to be taken; it needs a slot.
     bool is_new() const { return was_blank() && stage() == DiskStage::kOpening; }
     bool was_blank() const { return is_new_; }
@@ -141,6 +151,7 @@ public:
 private:
     enum class Finding : std::uint8_t { kFound, kMade };
 
+    bool is_to_be_made(const Error& error) const;
     Task<Result<void>> take();
     Task<Result<void>> come_back();
     Task<Result<void>> close_volume();
@@ -171,6 +182,9 @@ private:
     std::optional<Home> home_;
     bool offered_ = false;  // Registered with the I/O scheduler and the stores.
 
+    bool may_make_ = false;  // look() may make the file.
+    bool is_absent_ = false;
+    std::string absence_;
     bool is_new_ = false;
     bool is_released_ = false;  // Set the label to released on close.
     std::optional<store::Slot> slot_;
