@@ -29,6 +29,11 @@ std::uint64_t milliseconds_of(WallTime time) {
 
 }  // namespace
 
+StartProblem cannot_listen(const fabric::Address& address, const Error& error) {
+    return {.exit_code = error.code == Errc::kBusy ? kExitInUse : kExitSystem,
+            .message = "fabric.listen: " + format_address(address) + ": " + describe(error)};
+}
+
 Node::Node(NodeWorld world, NodeOptions options)
     : world_(std::move(world)),
       options_(options),
@@ -290,10 +295,7 @@ Task<Started<void>> Node::listen() {
         };
         const auto listening = co_await core::run_on(world_.control, first, job);
         if (!listening) {
-            co_return std::unexpected(StartProblem{
-                .exit_code = listening.error().code == Errc::kBusy ? kExitInUse : kExitSystem,
-                .message = "fabric.listen: " + format_address(address) + ": " +
-                           describe(listening.error())});
+            co_return std::unexpected(cannot_listen(address, listening.error()));
         }
         addresses_.push_back(*listening);
         emit_each(world_.events, core::Level::kInfo, "fabric.listening",

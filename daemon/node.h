@@ -38,6 +38,9 @@ namespace fopd::daemon {
 
 class Order;
 
+// Why a start fails that cannot listen at the address.
+StartProblem cannot_listen(const fabric::Address& address, const Error& error);
+
 // The daemon without the process around it: starts the localities, watches them, reloads, drains
 // and stops. The same code runs as a systemd service and by the dozen in the simulated world.
 // Everything happens on the control reactor.

@@ -412,6 +412,20 @@ class DisksTest(ProcessTestCase):
         self.assertEqual(len(self.devices(daemon)), 2)
         self.fopd.stop(daemon)
 
+    def test_a_port_in_use_leaves_no_trace(self):
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            address = f"{SCHEME}://127.0.0.1:{taken.getsockname()[1]}"
+            self.fopd.write_config(fabric={"listen": [address]})
+            before = sorted(self.fopd.path.rglob("*"))
+            self.fopd.refused(IN_USE, "fabric.listen", address, "in use")
+            self.assertEqual(sorted(self.fopd.path.rglob("*")), before)
+            for image in self.images:
+                with image.open("wb") as file:
+                    file.truncate(SIZE)
+            self.fopd.refused(IN_USE, address)
+            self.assertEqual({image.read_bytes().strip(b"\0") for image in self.images}, {b""})
+        self.run_once()
+
     def test_several_localities(self):
         images = [self.fopd.path / f"s{number}.img" for number in range(5)]
         self.use_disks(self.fopd, images)
