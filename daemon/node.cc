@@ -105,7 +105,8 @@ Node::Node(NodeWorld world, NodeOptions options)
                .access = access_,
                .updates = updates_,
                .layout = layout_,
-               .devices = device_requests_}),
+               .devices = device_requests_,
+               .life = life_}),
       registered_(world_.localities.size(), false) {
     for (std::uint32_t index = 0; index < world_.localities.size(); ++index) {
         core::Reactor& reactor = *world_.localities[index];

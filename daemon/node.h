@@ -73,6 +73,7 @@ public:
 
     // Reads the configuration again and applies what can change at run time; see NodeReload.
     Task<NodeReload::Outcome> reload() { return reload_.run(); }
+    NodeReload& reloads() { return reload_; }
 
     // Announces a call of stop(): a running start() returns early, and a running backup is given
     // up.
