@@ -10,6 +10,7 @@
 
 #include "config/problem.h"
 #include "daemon/admin_reply.h"
+#include "daemon/health.h"
 #include "daemon/json_writer.h"
 #include "daemon/log_format.h"
 #include "daemon/open_metrics.h"
@@ -46,8 +47,9 @@ struct AdminApi::Verb {
     Duration patience;
 };
 
-constexpr std::array<AdminApi::Verb, 28> AdminApi::kVerbs{{
+constexpr std::array<AdminApi::Verb, 29> AdminApi::kVerbs{{
     {{.method = "GET", .path = "/v1/status"}, &AdminApi::status, 5s},
+    {{.method = "GET", .path = "/v1/health"}, &AdminApi::health, 5s},
     {{.method = "GET", .path = "/v1/devices"}, &AdminApi::devices, 5s},
     {{.method = "GET", .path = "/v1/keys"}, &AdminApi::keys, 5s},
     {{.method = "POST", .path = "/v1/keys/reload"}, &AdminApi::keys_reload, 5s},
@@ -209,6 +211,11 @@ Task<AdminReply> AdminApi::reload(AdminRequest) {
         co_return failure(kUnavailable, "not reloaded: " + reloaded.error().problems.front());
     }
     co_return not_valid(kBadConfiguration, reloaded.error().problems);
+}
+
+// NOLINTNEXTLINE(readability-make-member-function-const)
+Task<AdminReply> AdminApi::health(AdminRequest) {
+    co_return json_reply(kOk, health_json(health_of(parts_.node, parts_.configuration)));
 }
 
 // Tells fopctl which file of principals it has to change, and who must be able to read it.

@@ -74,6 +74,8 @@ public:
     // Reads the configuration again and applies what can change at run time; see NodeReload.
     Task<NodeReload::Outcome> reload() { return reload_.run(); }
     NodeReload& reloads() { return reload_; }
+    // What the last reload could not do, in words; empty if it did all.
+    const std::vector<std::string>& reload_problems() const { return reload_.problems(); }
 
     // Announces a call of stop(): a running start() returns early, and a running backup is given
     // up.

@@ -334,8 +334,9 @@ Task<void> NodeDisk::let_go() {
     if (bay_disk_ != nullptr) co_await bay_disk_->close();
 }
 
-void NodeDisk::publish() {
+void NodeDisk::publish(std::uint64_t check_findings) {
     if (!offered_) return;
+    figures_.check_findings.set(check_findings);
     // The volume may have failed for a reason the device did not see.
     if (stage() == DiskStage::kServing && !volume_->serving()) {
         device_->mark_read_only(volume_->failure().context);

@@ -120,8 +120,8 @@ public:
     store::Volume* volume() const { return volume_.get(); }
     // The disk's id in the locality's I/O scheduler.
     io_sched::MediumId medium() const { return io_sched::MediumId{*slot_}; }
-    // Updates the figures.
-    void publish();
+    // Updates the figures. `check_findings`: of the disk's newest check.
+    void publish(std::uint64_t check_findings = 0);
     // Shows the entries of its index at present. REQUIRES: the volume exists until this ends.
     Task<Result<void>> show_index(store::IndexShow* show) { return index_->show_all(show); }
 
@@ -144,6 +144,7 @@ public:
         core::Counter scrub_total_bytes;
         core::Counter scrub_read_bytes;
         core::Counter scrub_damaged_blocks;
+        core::Counter check_findings;
         core::Counter busy_ppm;  // Busy time between the last two calls of publish().
     };
     const Figures& figures() const { return figures_; }

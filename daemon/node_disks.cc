@@ -581,6 +581,8 @@ DiskReport NodeDisks::report_of(std::size_t index) const {
     report.scrub_total_bytes = figures.scrub_total_bytes.get();
     report.scrub_read_bytes = figures.scrub_read_bytes.get();
     report.scrub_damaged_blocks = figures.scrub_damaged_blocks.get();
+    report.checksum_errors = figures.checksum_errors.get();
+    report.check_findings = figures.check_findings.get();
     if (is_open(stage)) {
         report.capacity_bytes = disk.figures().capacity_bytes.get();
         report.free_bytes = disk.figures().free_bytes.get();

@@ -39,6 +39,8 @@ struct DiskReport {
     std::uint64_t scrub_total_bytes = 0;
     std::uint64_t scrub_read_bytes = 0;
     std::uint64_t scrub_damaged_blocks = 0;
+    std::uint64_t checksum_errors = 0;
+    std::uint64_t check_findings = 0;  // Of its newest check.
 };
 void write_disk(JsonWriter& json, const DiskReport& disk);
 

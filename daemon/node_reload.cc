@@ -14,7 +14,16 @@ Task<NodeReload::Outcome> NodeReload::run() {
     parts_.world.manager.reloading();
     DeviceRequests::Plan plan;
     auto reloaded = reload_settings(&plan);
-    if (reloaded) reloaded->devices = co_await parts_.devices.follow(&plan);
+    if (reloaded) {
+        problems_.clear();
+        auto followed = co_await parts_.devices.follow(&plan);
+        for (const DeviceOutcome& each : followed) {
+            if (!each.done()) problems_.push_back("device " + each.device + ": " + each.words);
+        }
+        reloaded->devices = std::move(followed);
+    } else {
+        problems_ = reloaded.error().problems;
+    }
     parts_.world.manager.ready();
     parts_.turn.end();
     co_return std::move(reloaded);

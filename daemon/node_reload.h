@@ -59,6 +59,9 @@ public:
     };
     PrincipalsFiles principals_files() const;
 
+    // What the last reload could not do, in words; empty if it did all, or there was none.
+    const std::vector<std::string>& problems() const { return problems_; }
+
 private:
     AuthSettings next_auth() const;
     Outcome reload_settings(DeviceRequests::Plan* plan);
@@ -69,6 +72,7 @@ private:
     void report(const Configuration::Reloaded& reloaded) const;
 
     const Parts parts_;
+    std::vector<std::string> problems_;
 };
 
 }  // namespace fopd::daemon
