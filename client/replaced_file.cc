@@ -127,6 +127,25 @@ std::expected<ReplacedFile, ReplacedFile::Problem> ReplacedFile::open(const std:
     return file;
 }
 
+bool ReplacedFile::can_read(Reader reader) const {
+    if (reader.user == 0) return true;
+    if (owner_ == reader.user) return (mode_ & S_IRUSR) != 0;
+    return (mode_ & (group_ == reader.group ? S_IRGRP : S_IROTH)) != 0;
+}
+
+// fopd takes a file from its own user with mode 0600, or from root, also readable by a group.
+void ReplacedFile::let_read(Reader reader) {
+    if (::geteuid() != 0 || (existed_ && can_read(reader))) return;
+    if (owner_ == 0) {
+        group_ = reader.group;
+        mode_ = 0640;
+    } else {
+        owner_ = reader.user;
+        group_ = reader.group;
+        mode_ = 0600;
+    }
+}
+
 std::expected<void, ReplacedFile::Problem> ReplacedFile::replace(std::string_view text) const {
     const std::string made = path_ + ".new";
     if (::unlink(made.c_str()) != 0 && errno != ENOENT) return problem(errno);  // Left by a crash.

@@ -38,8 +38,17 @@ public:
     ~ReplacedFile();
 
     const std::string& text() const { return text_; }
-    // The new text is durable on return. Mode and owner stay. A new file is readable by its owner,
-    // and if root makes it, by the group of the directory.
+    const std::string& path() const { return path_; }
+    bool existed() const { return existed_; }
+    // The text of replace() will be readable for this user, if root is the caller. Where others own
+    // the file, and for other callers, only they read it.
+    struct Reader {
+        unsigned user = 0;
+        unsigned group = 0;
+    };
+    void let_read(Reader reader);
+    // The new text is durable on return. Mode and owner stay, unless let_read() was called. A new
+    // file is readable by its owner, and if root makes it, by the group of the directory.
     std::expected<void, Problem> replace(std::string_view text) const;
     // Restores the file as it was opened.
     std::expected<void, Problem> put_back() const;
@@ -47,6 +56,7 @@ public:
 private:
     ReplacedFile() = default;
     std::unexpected<Problem> problem(int os_errno) const;
+    bool can_read(Reader reader) const;
 
     std::string path_;  // With links followed.
     std::string text_;

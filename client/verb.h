@@ -68,7 +68,7 @@ struct VerbArguments {
     std::string groups;
     bool delegate = false;
     std::vector<std::string> quotas;
-    std::string principals_file = "/etc/fopd/principals.yaml";
+    std::string principals_file;  // Empty: the daemon's.
     std::string issuer_file;
     std::string principal;
     std::string pool;

@@ -11,6 +11,7 @@
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
+#include <pwd.h>
 #include <unistd.h>
 
 #include "client/exit_code.h"
@@ -89,15 +90,74 @@ std::string date_of(std::int64_t unix_seconds) {
 
 // -- the file of principals --
 
+constexpr const char* kPrincipalsDefault = "/etc/fopd/principals.yaml";
+// The user whom the package makes for the daemon.
+constexpr const char* kDaemonUser = "fopd";
+
+// The file to change, and who must be able to read it.
+struct KeysTarget {
+    std::string path;
+    bool is_in_use = false;  // A daemon that runs reads it.
+    std::optional<ReplacedFile::Reader> reader = {};
+};
+
+std::optional<ReplacedFile::Reader> daemon_user() {
+    const passwd* const user = ::getpwnam(kDaemonUser);
+    if (user == nullptr) return std::nullopt;
+    return ReplacedFile::Reader{.user = user->pw_uid, .group = user->pw_gid};
+}
+
+bool is_same_file(const std::string& one, const std::string& other) {
+    const auto first = whole_path(one);
+    const auto second = whole_path(other);
+    return first && second && *first == *second;
+}
+
+// The file of the daemon that runs, or else the one that was asked for. If a change of the file
+// that was asked for would have no effect, complains and returns the exit code.
+std::expected<KeysTarget, int> find_target(const Call& call) {
+    const std::string& asked = call.arguments.principals_file;
+    const auto answer = call.client.get("/v1/keys");
+    if (!answer && answer.error().kind == AdminFailure::kNoServer) {
+        return KeysTarget{.path = asked.empty() ? kPrincipalsDefault : asked,
+                          .reader = daemon_user()};
+    }
+    const auto keys = checked(call, answer);
+    if (!keys) return std::unexpected(keys.error());
+    const auto& path = keys->at("principals");
+    if (path.is_null()) {
+        return std::unexpected(
+            complain_about(call,
+                           "fopd uses no file of principals: let auth.principals in " +
+                               shown(keys->at("file")) + " name one, such as " +
+                               (asked.empty() ? kPrincipalsDefault : core::printable(asked)),
+                           kExitRefused));
+    }
+    KeysTarget target{.path = path.get<std::string>(),
+                      .is_in_use = true,
+                      .reader = ReplacedFile::Reader{.user = keys->at("uid").get<unsigned>(),
+                                                     .group = keys->at("gid").get<unsigned>()}};
+    if (asked.empty() || is_same_file(asked, target.path)) return target;
+    return std::unexpected(complain_about(
+        call,
+        "fopd uses " + shown(path) + " as its file of principals, not " + core::printable(asked),
+        kExitRefused));
+}
+
 // The file and its parsed text, or the exit code after a complaint.
 struct Opened {
     ReplacedFile file;
     PrincipalsFile principals;
 };
 std::expected<Opened, int> open_principals(const Call& call, ReplacedFile::Missing missing) {
-    const std::string& path = call.arguments.principals_file;
+    const auto target = find_target(call);
+    if (!target) return std::unexpected(target.error());
+    const std::string& path = target->path;
     auto file = ReplacedFile::open(path, missing);
     if (!file) return std::unexpected(complain_about(call, file.error()));
+    // Without a daemon it is only a guess who it will be.
+    const bool is_known = target->reader && (target->is_in_use || !file->existed());
+    if (is_known) file->let_read(*target->reader);
     auto principals = PrincipalsFile::parse(file->text());
     if (!principals) {
         return std::unexpected(complain_about(
@@ -110,15 +170,18 @@ std::expected<Opened, int> open_principals(const Call& call, ReplacedFile::Missi
     return Opened{.file = std::move(*file), .principals = std::move(*principals)};
 }
 
-// Replaces the file and has the daemon read it. If the daemon refuses it, restores the file.
-// Returns the exit code.
+// Replaces the file and has the daemon read it, and nothing else. If the daemon refuses it,
+// restores the file. Returns the exit code.
 int take_effect(const Call& call, const Opened& opened) {
     if (const auto done = opened.file.replace(opened.principals.text()); !done) {
         return complain_about(call, done.error());
     }
-    const auto answer = call.client.post("/v1/reload");
+    const auto answer = call.client.post("/v1/keys/reload");
     if (!answer && answer.error().kind == AdminFailure::kNoServer) {
-        remark(call, "no fopd runs here; the change counts from its start");
+        remark(call,
+               "no fopd runs here; the change counts from its start, if auth.principals in "
+               "its configuration names " +
+                   core::printable(opened.file.path()));
         return kExitDone;
     }
     if (!answer) {
@@ -132,9 +195,10 @@ int take_effect(const Call& call, const Opened& opened) {
 }
 
 void declare_file(CLI::App& app, VerbArguments& arguments) {
-    app.add_option("--principals", arguments.principals_file, "The daemon's file of principals")
-        ->envname("FOPD_PRINCIPALS")
-        ->capture_default_str();
+    app.add_option("--principals", arguments.principals_file,
+                   "The daemon's file of principals; else the one that the daemon uses, or "
+                   "/etc/fopd/principals.yaml while none runs")
+        ->envname("FOPD_PRINCIPALS");
 }
 
 // -- keygen --
@@ -169,7 +233,7 @@ void declare_key_name(CLI::App& app, VerbArguments& arguments) {
 void declare_key_create(CLI::App& app, VerbArguments& arguments) {
     declare_key_name(app, arguments);
     declare_file(app, arguments);
-    arguments.rights = "read,write";
+    arguments.rights = "read,write,create,delete";
     app.add_option("--rights", arguments.rights,
                    "Of read, write, create, delete and admin, with commas between")
         ->capture_default_str();

@@ -3,6 +3,7 @@
 #include <array>
 #include <cctype>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -283,6 +284,17 @@ int run_store_check(const Call& call) {
     return is_well ? kExitDone : kExitRefused;
 }
 
+std::string missing_shown(const json& missing) {
+    std::string text =
+        "slot " + shown(missing.at("slot")) + " of pool " + shown(missing.at("pool"));
+    if (!missing.at("device").get<std::string>().empty())
+        text += ", device " + shown(missing.at("device"));
+    text += ", disk " + shown(missing.at("disk"));
+    if (!missing.at("objects").is_null())
+        text += ": " + shown(missing.at("objects")) + " objects with a name cannot be read";
+    return text;
+}
+
 std::string status_page(const json& status) {
     const json& config = status.at("config");
     std::string page = shown(status.at("name")) + "  " + shown(status.at("state")) + "  up " +
@@ -298,6 +310,9 @@ std::string status_page(const json& status) {
     page += "\n" + locality_table(status.at("localities"));
     const json devices = status.value("devices", json::array());
     if (!devices.empty()) page += "\n" + device_table(devices);
+    for (const json& at : status.value("missing_slots", json::array())) {
+        page += "missing: " + missing_shown(at) + "\n";
+    }
     for (const json& warning : status.at("warnings")) page += "warning: " + shown(warning) + "\n";
     return page;
 }
@@ -422,9 +437,50 @@ int run_trace(const Call& call) {
                 [&] { return trace_page(nlohmann::ordered_json::parse(answer->body)); });
 }
 
+// -- health --
+
+// As monitoring systems understand them.
+constexpr std::array<std::string_view, 4> kHealthStates{"ok", "warning", "critical", "unknown"};
+constexpr int kHealthUnknown = 3;
+
+// Says that the health is not known, in the place where the health would be.
+int show_unknown_health(const Call& call, const std::string& why) {
+    const nlohmann::ordered_json object{
+        {"state", "unknown"}, {"text", why}, {"problems", json::array()}};
+    show(call, dumped(object), [&why] { return "UNKNOWN: " + why + "\n"; });
+    return kHealthUnknown;
+}
+
+int show_health(const Call& call, const HttpAnswer& answer) {
+    const json health = json::parse(answer.body);
+    const auto state = health.at("state").get<std::string>();
+    const auto* const found = std::ranges::find(kHealthStates, state);
+    const std::string text = shown(health.at("text"));
+    if (found == kHealthStates.end()) return show_unknown_health(call, "state " + state);
+    std::string name = state;
+    std::ranges::transform(name, name.begin(),
+                           [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+    const int done = show(call, answer.body, [&] { return name + ": " + text + "\n"; });
+    return done == kExitDone ? static_cast<int>(found - kHealthStates.begin()) : kHealthUnknown;
+}
+
+int run_health(const Call& call) {
+    const auto answer = call.client.get("/v1/health");
+    if (!answer) return show_unknown_health(call, answer.error().message);
+    try {
+        if (answer->status == 200) return show_health(call, *answer);
+        return show_unknown_health(call, shown(json::parse(answer->body).at("error")));
+    } catch (const json::exception&) {
+        return show_unknown_health(
+            call, "what answers at " + call.client.name() + " is no fopd that knows of health");
+    }
+}
+
 constexpr std::array kNodeVerbs{
     Verb{"status", "Show the daemon's state and its localities", kTimeoutDefault, nullptr,
          run_status},
+    Verb{"health", "Tell in one line and the exit code whether the node is well", Duration{10s},
+         nullptr, run_health},
     Verb{"top", "Show the localities' rates again and again", kTimeoutDefault, declare_top,
          run_top},
     Verb{"sessions", "Show who is connected", kTimeoutDefault, nullptr, run_sessions},

@@ -6,8 +6,11 @@
 #include <string>
 #include <string_view>
 
+#include <unistd.h>
+
 #include "config/problem.h"
 #include "daemon/admin_reply.h"
+#include "daemon/health.h"
 #include "daemon/json_writer.h"
 #include "daemon/log_format.h"
 #include "daemon/open_metrics.h"
@@ -44,9 +47,12 @@ struct AdminApi::Verb {
     Duration patience;
 };
 
-constexpr std::array<AdminApi::Verb, 26> AdminApi::kVerbs{{
+constexpr std::array<AdminApi::Verb, 29> AdminApi::kVerbs{{
     {{.method = "GET", .path = "/v1/status"}, &AdminApi::status, 5s},
+    {{.method = "GET", .path = "/v1/health"}, &AdminApi::health, 5s},
     {{.method = "GET", .path = "/v1/devices"}, &AdminApi::devices, 5s},
+    {{.method = "GET", .path = "/v1/keys"}, &AdminApi::keys, 5s},
+    {{.method = "POST", .path = "/v1/keys/reload"}, &AdminApi::keys_reload, 5s},
     {{.method = "POST", .path = "/v1/device/add", .answers = AdminRoute::Answers::kLate},
      &AdminApi::device_add,
      0s},
@@ -176,7 +182,7 @@ Task<AdminReply> AdminApi::status(AdminRequest) {
 Task<AdminReply> AdminApi::devices(AdminRequest) {
     JsonWriter json;
     json.begin_array();
-    for (const DiskReport& each : parts_.node.disks().reports()) write_disk(json, each);
+    for (const DiskReport& each : parts_.node.disks().reports_of_all()) write_disk(json, each);
     json.end_array();
     co_return json_reply(kOk, json.text());
 }
@@ -205,6 +211,47 @@ Task<AdminReply> AdminApi::reload(AdminRequest) {
         co_return failure(kUnavailable, "not reloaded: " + reloaded.error().problems.front());
     }
     co_return not_valid(kBadConfiguration, reloaded.error().problems);
+}
+
+// NOLINTNEXTLINE(readability-make-member-function-const)
+Task<AdminReply> AdminApi::health(AdminRequest) {
+    co_return json_reply(kOk, health_json(health_of(parts_.node, parts_.configuration)));
+}
+
+// Tells fopctl which file of principals it has to change, and who must be able to read it.
+// NOLINTNEXTLINE(readability-make-member-function-const)
+Task<AdminReply> AdminApi::keys(AdminRequest) {
+    const auto files = parts_.node.reloads().principals_files();
+    const auto or_null = [](JsonWriter& json, std::string_view text) {
+        if (text.empty()) {
+            json.null();
+        } else {
+            json.value(text);
+        }
+    };
+    JsonWriter json;
+    json.begin_object().field("file", std::string_view(parts_.configuration.file()));
+    json.key("principals");
+    or_null(json, files.configured);
+    json.key("principals_in_use");
+    or_null(json, files.in_use);
+    json.field("uid", std::uint64_t{::geteuid()}).field("gid", std::uint64_t{::getegid()});
+    json.end_object();
+    co_return json_reply(kOk, json.text());
+}
+
+Task<AdminReply> AdminApi::keys_reload(AdminRequest) {
+    const auto reloaded = parts_.node.reloads().reload_keys();
+    if (!reloaded && reloaded.error().busy) {
+        co_return failure(kUnavailable, "not reloaded: " + reloaded.error().problems.front());
+    }
+    if (!reloaded) {
+        co_return not_valid("the keys are not valid; nothing was changed",
+                            reloaded.error().problems);
+    }
+    JsonWriter json;
+    json.begin_object().list("changed", reloaded->changed).end_object();
+    co_return json_reply(kOk, json.text());
 }
 
 Task<AdminReply> AdminApi::device_add(AdminRequest request) {

@@ -50,7 +50,7 @@ public:
 private:
     class Call;
     struct Verb;
-    static const std::array<Verb, 26> kVerbs;
+    static const std::array<Verb, 29> kVerbs;
 
     static const Verb& verb_of(const AdminRequest& request);
     // Not const, because all verbs in the table have the same signature.
@@ -62,6 +62,11 @@ private:
     Task<AdminReply> device_remove(AdminRequest request);
     Task<AdminReply> device_forget(AdminRequest request);
     Task<AdminReply> reload(AdminRequest request);
+    // NOLINTNEXTLINE(readability-make-member-function-const)
+    Task<AdminReply> health(AdminRequest request);
+    // NOLINTNEXTLINE(readability-make-member-function-const)
+    Task<AdminReply> keys(AdminRequest request);
+    Task<AdminReply> keys_reload(AdminRequest request);
     Task<AdminReply> drain(AdminRequest request);
     Task<AdminReply> log_level(AdminRequest request);
     Task<AdminReply> sessions(AdminRequest request);

@@ -76,6 +76,12 @@ std::vector<std::string> Configuration::set_lrs(lrs::LrsSettings settings) {
     return changed;
 }
 
+void Configuration::set_auth(AuthSettings settings) {
+    const config::Current::Applied applied =
+        current_.apply(current_.snapshot()->with(std::move(settings)));
+    ENSURE(applied.waiting.empty());
+}
+
 std::vector<std::string> Configuration::differing_lrs_keys() const {
     return lrs::keys_that_differ(lrs_in_file_, current_.snapshot()->get<lrs::LrsSettings>());
 }

@@ -55,6 +55,9 @@ public:
     // Applies other settings of the request scheduler until the next reload or restart, and returns
     // the keys that changed. REQUIRES: the settings are valid, as if read from the file.
     std::vector<std::string> set_lrs(lrs::LrsSettings settings);
+    // Applies other settings of who may connect until the next reload or restart. REQUIRES: as for
+    // set_lrs().
+    void set_auth(AuthSettings settings);
     // The request scheduler's keys whose value in force differs from the file's.
     std::vector<std::string> differing_lrs_keys() const;
     // The file's text with the request scheduler's settings in force, or why that text cannot be

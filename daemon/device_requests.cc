@@ -101,6 +101,7 @@ Task<DeviceOutcome> DeviceRequests::forget_lost(LostDevice which) {
         outcome = co_await parts_.changes.forget(std::move(lost));
     }
     if (which.is_sure) parts_.warnings.note_outcome(outcome);
+    parts_.missing.note();
     co_return std::move(outcome);
 }
 
@@ -183,6 +184,7 @@ Task<DeviceOutcome> DeviceRequests::open_disk(devices::DeviceSettings settings) 
     if (outcome.words.empty()) {
         outcome = co_await parts_.changes.add(std::move(settings));
         parts_.warnings.note_disk(name);
+        parts_.missing.note();
     }
     parts_.warnings.note_outcome(outcome);
     co_return std::move(outcome);
@@ -192,6 +194,7 @@ Task<DeviceOutcome> DeviceRequests::let_disk_go(std::string name, DeviceChanges:
     std::string which = name;
     auto outcome = co_await parts_.changes.remove(std::move(which), keep);
     parts_.warnings.note_disk(name);
+    parts_.missing.note();
     parts_.warnings.note_outcome(outcome);
     co_return std::move(outcome);
 }

@@ -11,6 +11,7 @@
 #include "daemon/configuration.h"
 #include "daemon/device_changes.h"
 #include "daemon/device_warnings.h"
+#include "daemon/missing_disks.h"
 #include "daemon/node_disks.h"
 #include "devices/settings.h"
 #include "store/volume.h"
@@ -27,6 +28,7 @@ public:
         NodeDisks& disks;
         DeviceChanges& changes;
         DeviceWarnings& warnings;
+        MissingDisks& missing;
         ChangeTurn& turn;
     };
     explicit DeviceRequests(const Parts& parts) : parts_(parts) {}

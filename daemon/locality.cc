@@ -189,7 +189,10 @@ std::vector<store::ReplyKey> Locality::unheard_replies() const {
 }
 
 void Locality::publish() {
-    for (NodeDisk* const disk : disks_) disk->publish();
+    for (NodeDisk* const disk : disks_) {
+        const bool is_open = store_ != nullptr && disk->volume() != nullptr;
+        disk->publish(is_open ? store_->check.finding_count(*disk->slot()) : 0);
+    }
 }
 
 bool Locality::at_rest() const {

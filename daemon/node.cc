@@ -29,6 +29,11 @@ std::uint64_t milliseconds_of(WallTime time) {
 
 }  // namespace
 
+StartProblem cannot_listen(const fabric::Address& address, const Error& error) {
+    return {.exit_code = error.code == Errc::kBusy ? kExitInUse : kExitSystem,
+            .message = "fabric.listen: " + format_address(address) + ": " + describe(error)};
+}
+
 Node::Node(NodeWorld world, NodeOptions options)
     : world_(std::move(world)),
       options_(options),
@@ -65,6 +70,7 @@ Node::Node(NodeWorld world, NodeOptions options)
                .localities = localities_,
                .access = access_}),
       device_warnings_(disks_, world_.events),
+      missing_({.events = world_.events, .disks = disks_, .names = names_, .life = life_}),
       watch_({.control = world_.control,
               .events = world_.events,
               .manager = world_.manager,
@@ -92,13 +98,15 @@ Node::Node(NodeWorld world, NodeOptions options)
                         .disks = disks_,
                         .changes = device_changes_,
                         .warnings = device_warnings_,
+                        .missing = missing_,
                         .turn = turn_}),
       reload_({.world = world_,
                .turn = turn_,
                .access = access_,
                .updates = updates_,
                .layout = layout_,
-               .devices = device_requests_}),
+               .devices = device_requests_,
+               .life = life_}),
       registered_(world_.localities.size(), false) {
     for (std::uint32_t index = 0; index < world_.localities.size(); ++index) {
         core::Reactor& reactor = *world_.localities[index];
@@ -223,6 +231,8 @@ Task<void> Node::open_disks() {
     co_await disks_.open();
     disks_open_.cancel();
     for (const auto& disk : disks_.all()) device_warnings_.note_disk(disk->settings().name);
+    missing_.note();
+    world_.control.spawn(background_, missing_.count());
 }
 
 std::vector<std::string> Node::warnings() const {
@@ -287,10 +297,7 @@ Task<Started<void>> Node::listen() {
         };
         const auto listening = co_await core::run_on(world_.control, first, job);
         if (!listening) {
-            co_return std::unexpected(StartProblem{
-                .exit_code = listening.error().code == Errc::kBusy ? kExitInUse : kExitSystem,
-                .message = "fabric.listen: " + format_address(address) + ": " +
-                           describe(listening.error())});
+            co_return std::unexpected(cannot_listen(address, listening.error()));
         }
         addresses_.push_back(*listening);
         emit_each(world_.events, core::Level::kInfo, "fabric.listening",

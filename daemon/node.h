@@ -22,6 +22,7 @@
 #include "daemon/locality_updates.h"
 #include "daemon/locality_watch.h"
 #include "daemon/lrs_changes.h"
+#include "daemon/missing_disks.h"
 #include "daemon/node_access.h"
 #include "daemon/node_backup.h"
 #include "daemon/node_disks.h"
@@ -36,6 +37,9 @@
 namespace fopd::daemon {
 
 class Order;
+
+// Why a start fails that cannot listen at the address.
+StartProblem cannot_listen(const fabric::Address& address, const Error& error);
 
 // The daemon without the process around it: starts the localities, watches them, reloads, drains
 // and stops. The same code runs as a systemd service and by the dozen in the simulated world.
@@ -69,6 +73,9 @@ public:
 
     // Reads the configuration again and applies what can change at run time; see NodeReload.
     Task<NodeReload::Outcome> reload() { return reload_.run(); }
+    NodeReload& reloads() { return reload_; }
+    // What the last reload could not do, in words; empty if it did all.
+    const std::vector<std::string>& reload_problems() const { return reload_.problems(); }
 
     // Announces a call of stop(): a running start() returns early, and a running backup is given
     // up.
@@ -91,6 +98,8 @@ public:
     const std::vector<fabric::Address>& addresses() const { return addresses_; }
     // All configured disks, also those that could not be opened.
     const NodeDisks& disks() const { return disks_; }
+    // The slots whose disks are not open.
+    const MissingDisks& missing() const { return missing_; }
     // The pools and slots that the localities use.
     const NodeLayout& layout() const { return layout_; }
 
@@ -140,6 +149,7 @@ private:
     std::unique_ptr<Listener> listener_;
     std::vector<std::string> warnings_;
     DeviceWarnings device_warnings_;
+    MissingDisks missing_;
     LocalityWatch watch_;
     LocalityQuestions questions_;
     DiskChecks checks_;

@@ -50,6 +50,12 @@ void NodeDisk::give_up(std::string reason) {
     report(core::Level::kError, "daemon.device_given_up", reason_);
 }
 
+void NodeDisk::stand_for(store::Slot slot, const devices::DiskId& disk) {
+    ENSURE(was_not_opened());
+    slot_ = slot;
+    disk_id_ = disk;
+}
+
 void NodeDisk::report(core::Level level, std::string_view event, std::string_view reason) const {
     emit_each(world_.events, level, event,
               {{"device", std::string_view(settings_.name)},
@@ -59,9 +65,22 @@ void NodeDisk::report(core::Level level, std::string_view event, std::string_vie
 
 // -- identifying the disk --
 
+// Whether the device may be a file that is not there, or is empty. If it is something else, the
+// attempt to make it finds that.
+bool NodeDisk::is_to_be_made(const Error& error) const {
+    const bool may_be = error.code == Errc::kNotFound || error.code == Errc::kInvalid;
+    return may_be && settings_.size_bytes.has_value();
+}
+
 Task<void> NodeDisk::look() {
     devices::DeviceSettings settings = settings_;
+    if (!may_make_) settings.size_bytes.reset();
     auto opened = co_await world_.bay->open(&place_.reactor, std::move(settings));
+    is_absent_ = !opened && !may_make_ && is_to_be_made(opened.error());
+    if (is_absent_) {
+        absence_ = describe(opened.error());
+        co_return;
+    }
     if (!opened) {
         give_up(describe(opened.error()));
         co_return;
@@ -315,8 +334,9 @@ Task<void> NodeDisk::let_go() {
     if (bay_disk_ != nullptr) co_await bay_disk_->close();
 }
 
-void NodeDisk::publish() {
+void NodeDisk::publish(std::uint64_t check_findings) {
     if (!offered_) return;
+    figures_.check_findings.set(check_findings);
     // The volume may have failed for a reason the device did not see.
     if (stage() == DiskStage::kServing && !volume_->serving()) {
         device_->mark_read_only(volume_->failure().context);

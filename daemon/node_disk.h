@@ -82,7 +82,8 @@ public:
 
     // -- tasks, in this order, each once --
 
-    // Opens the device and identifies it. Writes nothing.
+    // Opens the device and identifies it. Writes nothing. If the device is a file that is to be
+    // made, the disk is absent afterwards; after allow_making(), a second call makes the file.
     Task<void> look();
     // Takes the disk if it is to be taken, and opens its volume.
     Task<void> begin();
@@ -94,6 +95,15 @@ public:
 
     // -- in between --
 
+    // The configuration wants its file to be made, and look() has not made it yet.
+    bool is_absent() const { return is_absent_ && stage() == DiskStage::kOpening; }
+    // Why there is no disk yet. REQUIRES: is_absent().
+    const std::string& absence() const { return absence_; }
+    void allow_making() { may_make_ = true; }
+    // The device could not be opened.
+    bool was_not_opened() const { return stage() == DiskStage::kGivenUp && health() == nullptr; }
+    // The disk that was given up has this slot. REQUIRES: was_not_opened().
+    void stand_for(store::Slot slot, const devices::DiskId& disk);
     // The disk is blank and to be taken; it needs a slot.
     bool is_new() const { return was_blank() && stage() == DiskStage::kOpening; }
     bool was_blank() const { return is_new_; }
@@ -110,8 +120,8 @@ public:
     store::Volume* volume() const { return volume_.get(); }
     // The disk's id in the locality's I/O scheduler.
     io_sched::MediumId medium() const { return io_sched::MediumId{*slot_}; }
-    // Updates the figures.
-    void publish();
+    // Updates the figures. `check_findings`: of the disk's newest check.
+    void publish(std::uint64_t check_findings = 0);
     // Shows the entries of its index at present. REQUIRES: the volume exists until this ends.
     Task<Result<void>> show_index(store::IndexShow* show) { return index_->show_all(show); }
 
@@ -134,6 +144,7 @@ public:
         core::Counter scrub_total_bytes;
         core::Counter scrub_read_bytes;
         core::Counter scrub_damaged_blocks;
+        core::Counter check_findings;
         core::Counter busy_ppm;  // Busy time between the last two calls of publish().
     };
     const Figures& figures() const { return figures_; }
@@ -141,6 +152,7 @@ public:
 private:
     enum class Finding : std::uint8_t { kFound, kMade };
 
+    bool is_to_be_made(const Error& error) const;
     Task<Result<void>> take();
     Task<Result<void>> come_back();
     Task<Result<void>> close_volume();
@@ -171,6 +183,9 @@ private:
     std::optional<Home> home_;
     bool offered_ = false;  // Registered with the I/O scheduler and the stores.
 
+    bool may_make_ = false;  // look() may make the file.
+    bool is_absent_ = false;
+    std::string absence_;
     bool is_new_ = false;
     bool is_released_ = false;  // Set the label to released on close.
     std::optional<store::Slot> slot_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <utility>
 
 #include "core/ensure.h"
@@ -92,10 +93,13 @@ Task<void> NodeDisks::open() {
     if (empty()) co_return;
     read_slots();
     co_await send_all(Errands::kLook, kNever);
+    std::vector<std::size_t> making = sort_absent();
+    co_await send_to(std::move(making), Errands::kLook, kNever);
     sort_out();
     give_slots();
     co_await send_all(Errands::kBegin, kNever);
     note_open();
+    opened_ = true;
 }
 
 Task<bool> NodeDisks::close(Instant deadline) {
@@ -113,10 +117,18 @@ Task<bool> NodeDisks::close(Instant deadline) {
 // Sends the task to every disk, and returns the number of disks that have not done it by the
 // deadline.
 Task<std::size_t> NodeDisks::send_all(Errands what, Instant deadline) {
-    for (const auto& errand : errands_) errand->send(what);
+    std::vector<std::size_t> all(errands_.size());
+    std::iota(all.begin(), all.end(), std::size_t{0});
+    co_return co_await send_to(std::move(all), what, deadline);
+}
+
+// The same for some of the disks, by index.
+Task<std::size_t> NodeDisks::send_to(std::vector<std::size_t> which, Errands what,
+                                     Instant deadline) {
+    for (const std::size_t i : which) errands_[i]->send(what);
     const core::WaitOptions options{.deadline = deadline};
     std::size_t silent = 0;
-    for (std::size_t i = 0; i < errands_.size(); ++i) {
+    for (const std::size_t i : which) {
         while (errands_[i]->under_way()) {
             const auto woken = co_await answered_.wait(options);
             if (!woken) break;
@@ -174,6 +186,8 @@ Task<void> NodeDisks::open_one(NodeDisk* disk) {
         co_return;
     }
     co_await send(index, Errands::kLook);
+    std::vector<std::size_t> making = sort_absent();
+    co_await send_to(std::move(making), Errands::kLook, kNever);
     sort_out(*disk);
     give_slots();
     look_at(index);
@@ -309,6 +323,49 @@ std::string NodeDisks::conflict_of(const NodeDisk& disk) const {
     return {};
 }
 
+// Returns the absent disks that are to be made, by index, and gives up the others. Notes which
+// slots the disks had that cannot be opened. All other disks have been looked at.
+std::vector<std::size_t> NodeDisks::sort_absent() {
+    std::vector<std::size_t> making;
+    for (std::size_t i = 0; i < disks_.size(); ++i) {
+        NodeDisk& disk = *disks_[i];
+        if (disk.is_absent() && may_make(disk)) making.push_back(i);
+        if (!disk.was_not_opened() || disk.slot()) continue;
+        const SlotEntry* const missing = missing_slot_of(disk.settings());
+        if (missing == nullptr || missing->device.empty()) continue;
+        disk.stand_for(missing->slot, missing->disk);
+        look_at(i);
+    }
+    return making;
+}
+
+// Whether the absent disk may be made. A disk that existed before must be brought back: a new one
+// in its place would hide that its objects cannot be read.
+bool NodeDisks::may_make(NodeDisk& disk) {
+    const SlotEntry* const missing = missing_slot_of(disk.settings());
+    if (missing == nullptr) {
+        disk.allow_making();
+        return true;
+    }
+    disk.give_up(disk.absence() + "; no file is made, because this " +
+                 (missing->device.empty() ? "may be" : "is") + " the missing disk of slot " +
+                 std::to_string(missing->slot) +
+                 ", which may have objects: bring it back, or write it off with fopctl device "
+                 "forget");
+    return false;
+}
+
+// The missing slot that a device of these settings had, or may have had; null: there is none.
+const SlotEntry* NodeDisks::missing_slot_of(const devices::DeviceSettings& settings) const {
+    const SlotEntry* found = nullptr;
+    for (const SlotEntry& entry : slots_.entries()) {
+        if (entry.use != SlotUse::kInUse || disk_of(entry) != nullptr) continue;
+        const bool may_be = entry.device.empty() && entry.pool == settings.pool;
+        if (entry.device == settings.name || (may_be && found == nullptr)) found = &entry;
+    }
+    return found;
+}
+
 // Of conflicting disks, the first one stays.
 void NodeDisks::sort_out() {
     for (const auto& disk : disks_) sort_out(*disk);
@@ -337,7 +394,8 @@ void NodeDisks::give_slots() {
         slots_.add({.slot = *slot,
                     .disk = disk->disk_id(),
                     .pool = disk->settings().pool,
-                    .use = SlotUse::kEmpty});
+                    .use = SlotUse::kEmpty,
+                    .device = disk->settings().name});
         disk->use_slot(*slot);
         fresh.push_back(disk.get());
     }
@@ -354,7 +412,9 @@ void NodeDisks::give_slots() {
 void NodeDisks::note_open() {
     const SlotTable before = slots_;
     for (const auto& disk : disks_) {
-        if (is_open(disk->stage())) slots_.set_use(*disk->slot(), SlotUse::kInUse);
+        if (!is_open(disk->stage())) continue;
+        slots_.set_use(*disk->slot(), SlotUse::kInUse);
+        slots_.set_device(*disk->slot(), disk->settings().name);
     }
     const auto written = write_slots();
     if (!written) slots_ = before;
@@ -413,6 +473,27 @@ std::vector<std::string> NodeDisks::lost_slots() const {
     return lost;
 }
 
+std::vector<MissingSlot> NodeDisks::missing_slots() const {
+    std::vector<MissingSlot> missing;
+    if (!opened_) return missing;
+    for (const SlotEntry& entry : slots_.entries()) {
+        const NodeDisk* const disk = disk_of(entry);
+        const bool is_there = disk != nullptr && disk->stage() != DiskStage::kGivenUp;
+        if (entry.use != SlotUse::kInUse || is_there) continue;
+        MissingSlot slot{.slot = entry.slot,
+                         .disk = entry.disk,
+                         .pool = entry.pool,
+                         .device = entry.device,
+                         .reason = "no device has its disk"};
+        if (disk != nullptr) {
+            slot.device = disk->settings().name;
+            slot.reason = disk->reason();
+        }
+        missing.push_back(std::move(slot));
+    }
+    return missing;
+}
+
 // A blank disk cannot be a missing one.
 std::vector<std::string> NodeDisks::strangers_of(const std::string& pool) const {
     std::vector<std::string> strangers;
@@ -442,6 +523,29 @@ std::vector<DiskReport> NodeDisks::reports() const {
                            .scrub = "never"});
     }
     return reports;
+}
+
+std::vector<DiskReport> NodeDisks::reports_of_all() const {
+    std::vector<DiskReport> all = reports();
+    for (const MissingSlot& each : missing_slots()) {
+        const std::string id = devices::format_id(each.disk);
+        const auto named = std::ranges::find(all, each.device, &DiskReport::name);
+        // The report of the device that should have the disk says what is wrong.
+        const bool is_shown = std::ranges::any_of(all, [&](const DiskReport& report) {
+            return (report.slot == each.slot && report.disk == id) ||
+                   (report.name == each.device && report.state == std::string_view("given-up"));
+        });
+        if (is_shown) continue;
+        const bool is_taken = each.device.empty() || named != all.end();
+        all.push_back({.name = is_taken ? "slot-" + std::to_string(each.slot) : each.device,
+                       .pool = each.pool,
+                       .state = "missing",
+                       .reason = each.reason,
+                       .slot = each.slot,
+                       .disk = id,
+                       .scrub = "never"});
+    }
+    return all;
 }
 
 DiskReport NodeDisks::report_of(std::size_t index) const {
@@ -477,6 +581,8 @@ DiskReport NodeDisks::report_of(std::size_t index) const {
     report.scrub_total_bytes = figures.scrub_total_bytes.get();
     report.scrub_read_bytes = figures.scrub_read_bytes.get();
     report.scrub_damaged_blocks = figures.scrub_damaged_blocks.get();
+    report.checksum_errors = figures.checksum_errors.get();
+    report.check_findings = figures.check_findings.get();
     if (is_open(stage)) {
         report.capacity_bytes = disk.figures().capacity_bytes.get();
         report.free_bytes = disk.figures().free_bytes.get();

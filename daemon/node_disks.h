@@ -23,7 +23,8 @@ struct DiskReport {
     devices::Family family = devices::Family::kDisk;
     std::string pool = {};
     std::string path = {};
-    const char* state = "";  // opening, good, suspect, read-only, given-up, closed, removed
+    // opening, good, suspect, read-only, given-up, closed, removed, missing
+    const char* state = "";
     bool read_only = false;
     std::string reason = {};  // Why it is not in state good.
     // Empty while unknown.
@@ -38,8 +39,19 @@ struct DiskReport {
     std::uint64_t scrub_total_bytes = 0;
     std::uint64_t scrub_read_bytes = 0;
     std::uint64_t scrub_damaged_blocks = 0;
+    std::uint64_t checksum_errors = 0;
+    std::uint64_t check_findings = 0;  // Of its newest check.
 };
 void write_disk(JsonWriter& json, const DiskReport& disk);
+
+// A slot that may have objects and whose disk is not open.
+struct MissingSlot {
+    store::Slot slot = 0;
+    devices::DiskId disk{};
+    std::string pool = {};
+    std::string device = {};  // The disk's name, as far as known.
+    std::string reason = {};
+};
 
 // The disks of a node, spread over its localities. Opens all of them at once, assigns slots to new
 // ones, and closes them; in between, one disk at a time is added or removed. Lives on the control
@@ -93,14 +105,19 @@ public:
 
     // In words, why the disk of a slot cannot be read; empty if it can.
     std::string why_missing(const SlotEntry& entry) const;
-    // In words, the slots that may have objects and whose disks are missing.
+    // In words, the slots that may have objects and that no configured disk has.
     std::vector<std::string> lost_slots() const;
+    // Empty before open() has ended.
+    std::vector<MissingSlot> missing_slots() const;
     // In words, the given-up disks of the pool that were not blank and cannot be matched to a slot.
     std::vector<std::string> strangers_of(const std::string& pool) const;
 
     // All slots, including those of absent disks. Valid after open().
     const SlotTable& slots() const { return slots_; }
+    // The configured and the removed disks.
     std::vector<DiskReport> reports() const;
+    // The same, and the missing disks that are not configured.
+    std::vector<DiskReport> reports_of_all() const;
     // From any thread.
     void collect(core::MetricSink& sink) const;
 
@@ -122,7 +139,11 @@ private:
     void add_at(std::uint32_t locality, devices::DeviceSettings settings);
     std::size_t index_of(const NodeDisk* disk) const;
     Task<std::size_t> send_all(Errands what, Instant deadline);
+    Task<std::size_t> send_to(std::vector<std::size_t> which, Errands what, Instant deadline);
     Task<void> send(std::size_t index, Errands what);
+    std::vector<std::size_t> sort_absent();
+    bool may_make(NodeDisk& disk);
+    const SlotEntry* missing_slot_of(const devices::DeviceSettings& settings) const;
     void look_at(std::size_t index);
     DiskReport report_of(std::size_t index) const;
     void read_slots();
@@ -140,6 +161,7 @@ private:
     const DiskWorld world_;
     const std::vector<core::Reactor*> localities_;
     const bool began_empty_;
+    bool opened_ = false;  // open() has ended.
     core::WaitQueue answered_;
     // Held while `disks_` is changed, or read by another thread.
     mutable std::mutex shown_;

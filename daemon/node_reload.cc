@@ -14,7 +14,16 @@ Task<NodeReload::Outcome> NodeReload::run() {
     parts_.world.manager.reloading();
     DeviceRequests::Plan plan;
     auto reloaded = reload_settings(&plan);
-    if (reloaded) reloaded->devices = co_await parts_.devices.follow(&plan);
+    if (reloaded) {
+        problems_.clear();
+        auto followed = co_await parts_.devices.follow(&plan);
+        for (const DeviceOutcome& each : followed) {
+            if (!each.done()) problems_.push_back("device " + each.device + ": " + each.words);
+        }
+        reloaded->devices = std::move(followed);
+    } else {
+        problems_ = reloaded.error().problems;
+    }
     parts_.world.manager.ready();
     parts_.turn.end();
     co_return std::move(reloaded);
@@ -54,6 +63,51 @@ std::vector<std::string> NodeReload::check(const config::Snapshot& next, AccessP
     if (!loaded) return {loaded.error().message};
     *access = *std::move(loaded);
     return parts_.devices.check_open_disks(next);
+}
+
+// The settings in use, and the file of principals that the configuration names if none is in use.
+AuthSettings NodeReload::next_auth() const {
+    AuthSettings auth = parts_.world.configuration.current()->get<AuthSettings>();
+    if (auth.principals) return auth;
+    const auto next = parts_.world.configuration.read();
+    if (next) auth.principals = (*next)->get<AuthSettings>().principals;
+    return auth;
+}
+
+NodeReload::PrincipalsFiles NodeReload::principals_files() const {
+    const auto& in_use = parts_.world.configuration.current()->get<AuthSettings>().principals;
+    return {.in_use = in_use.value_or(""), .configured = next_auth().principals.value_or("")};
+}
+
+std::expected<NodeReload::ReloadedKeys, Configuration::Refused> NodeReload::reload_keys() {
+    if (!parts_.life.serving()) {
+        return std::unexpected(Configuration::Refused{
+            .busy = true,
+            .problems = {std::string("the node is ") + to_string(parts_.life.state())}});
+    }
+    Configuration& configuration = parts_.world.configuration;
+    const AuthSettings auth = next_auth();
+    const config::SnapshotPtr next = configuration.current()->with(auth);
+    auto access = parts_.access.load(*next);
+    if (!access) {
+        emit_each(parts_.world.events, core::Level::kError, "daemon.keys_refused",
+                  {{"problem", std::string_view(access.error().message)}});
+        return std::unexpected(
+            Configuration::Refused{.busy = false, .problems = {access.error().message}});
+    }
+    ReloadedKeys reloaded{.changed = changed_files(*parts_.access.current(), **access)};
+    configuration.set_auth(auth);
+    parts_.access.use(*std::move(access));
+    parts_.updates.send();
+    parts_.access.report();
+    parts_.layout.apply_quotas();
+    for (const std::string& key : reloaded.changed) {
+        emit_each(parts_.world.events, core::Level::kInfo, "daemon.config_changed",
+                  {{"key", std::string_view(key)}});
+    }
+    emit_each(parts_.world.events, core::Level::kInfo, "daemon.keys_reloaded",
+              {{"changed", static_cast<std::uint64_t>(reloaded.changed.size())}});
+    return reloaded;
 }
 
 void NodeReload::apply(AccessPtr access) {

@@ -13,6 +13,7 @@
 #include "daemon/locality_updates.h"
 #include "daemon/node_access.h"
 #include "daemon/node_layout.h"
+#include "daemon/node_life.h"
 #include "daemon/node_world.h"
 
 namespace fopd::daemon {
@@ -29,6 +30,7 @@ public:
         LocalityUpdates& updates;
         NodeLayout& layout;
         DeviceRequests& devices;
+        const NodeLife& life;
     };
     explicit NodeReload(const Parts& parts) : parts_(parts) {}
 
@@ -41,7 +43,27 @@ public:
     using Outcome = std::expected<Reloaded, Configuration::Refused>;
     Task<Outcome> run();
 
+    // Reads the files again that `auth` names, and applies who may connect. All other settings stay
+    // as they are, also those that were set by hand. A node without a file of principals takes up
+    // the one that its configuration names by now. Waits for no other change of the node. Refused
+    // as busy unless the node serves.
+    struct ReloadedKeys {
+        std::vector<std::string> changed;  // The configuration keys.
+    };
+    std::expected<ReloadedKeys, Configuration::Refused> reload_keys();
+    // The files of principals: the one in use, and the one that the configuration names by now.
+    // Empty: none.
+    struct PrincipalsFiles {
+        std::string in_use;
+        std::string configured;
+    };
+    PrincipalsFiles principals_files() const;
+
+    // What the last reload could not do, in words; empty if it did all, or there was none.
+    const std::vector<std::string>& problems() const { return problems_; }
+
 private:
+    AuthSettings next_auth() const;
     Outcome reload_settings(DeviceRequests::Plan* plan);
     // Loads the access rules that `next` names. Returns what keeps the running node from following
     // `next`; nothing if it can.
@@ -50,6 +72,7 @@ private:
     void report(const Configuration::Reloaded& reloaded) const;
 
     const Parts parts_;
+    std::vector<std::string> problems_;
 };
 
 }  // namespace fopd::daemon

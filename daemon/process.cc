@@ -26,6 +26,7 @@
 #include "daemon/node_id.h"
 #include "daemon/version.h"
 #include "fabric/network_transport.h"
+#include "fabric/settings.h"
 
 namespace fopd::daemon {
 
@@ -125,6 +126,7 @@ public:
 
 private:
     Started<void> make();
+    Started<void> try_addresses() const;
     Started<std::unique_ptr<core::Offload>> make_offload(core::OffloadOptions options);
     Started<void> make_bay(std::size_t disk_count);
     fabric::Transport* transport(std::string_view scheme);
@@ -189,6 +191,7 @@ Started<void> Process::make() {
     if (!offload) return std::unexpected(offload.error());
     offload_ = std::move(*offload);
     manager_ = make_systemd_manager();
+    if (auto tried = try_addresses(); !tried) return tried;
     const auto node_id = load_node_id(data_dir_->path(), entropy_);
     if (!node_id) return std::unexpected(node_id.error());
     const LocalitySettings& localities = settings.get<LocalitySettings>();
@@ -221,6 +224,18 @@ Started<void> Process::make() {
         NodeOptions{.buffers = options_.buffers, .listen = options_.listen});
     node_metrics_ = std::make_unique<NodeMetrics>(
         *node_, clock_, [this](std::size_t locality) { return threads_->cpu_time(locality); });
+    return {};
+}
+
+// Before anything is written: a daemon that cannot listen leaves the node as it was, and a new node
+// without an id. The node listens when its disks are open, because clients are served from then on.
+Started<void> Process::try_addresses() const {
+    const auto& configured = configuration_->current()->get<fabric::FabricSettings>().listen;
+    for (const fabric::Address& address : options_.listen.value_or(configured)) {
+        if (!fabric::is_network_scheme(address.scheme)) continue;
+        const auto tried = fabric::try_address(address);
+        if (!tried) return std::unexpected(cannot_listen(address, tried.error()));
+    }
     return {};
 }
 

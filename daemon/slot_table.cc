@@ -12,7 +12,10 @@ namespace fopd::daemon {
 
 namespace {
 
-// Follows the pool's name, which contains no blank.
+// Follows the pool's name. Neither name contains a blank.
+constexpr std::string_view kDeviceWord = " device=";
+
+// Ends the line.
 struct UseWord {
     SlotUse use;
     std::string_view word;
@@ -39,6 +42,11 @@ std::optional<SlotEntry> parse_line(std::string_view line) {
         entry.use = each.use;
         line.remove_suffix(each.word.size());
         break;
+    }
+    if (const std::size_t word = line.find(kDeviceWord); word != std::string_view::npos) {
+        entry.device = line.substr(word + kDeviceWord.size());
+        if (entry.device.empty() || word == 0) return std::nullopt;
+        line = line.substr(0, word);
     }
     entry.pool = line;
     const char* const end = number->data() + number->size();
@@ -70,6 +78,7 @@ std::string SlotTable::text() const {
     std::string text;
     for (const SlotEntry& each : entries_) {
         text += std::to_string(each.slot) + ' ' + devices::format_id(each.disk) + ' ' + each.pool;
+        if (!each.device.empty()) text += std::string(kDeviceWord) + each.device;
         const auto use = std::ranges::find(kUseWords, each.use, &UseWord::use);
         if (use != kUseWords.end()) text += use->word;
         text += '\n';
@@ -98,6 +107,12 @@ void SlotTable::set_use(store::Slot slot, SlotUse use) {
     const auto found = std::ranges::find(entries_, slot, &SlotEntry::slot);
     ENSURE(found != entries_.end());
     found->use = use;
+}
+
+void SlotTable::set_device(store::Slot slot, std::string device) {
+    const auto found = std::ranges::find(entries_, slot, &SlotEntry::slot);
+    ENSURE(found != entries_.end());
+    found->device = std::move(device);
 }
 
 std::optional<store::Slot> SlotTable::unused() const {

@@ -22,6 +22,8 @@ struct SlotEntry {
     devices::DiskId disk{};
     std::string pool;
     SlotUse use = SlotUse::kInUse;
+    // The disk's name in the configuration when it was opened last; empty if none was recorded.
+    std::string device{};
 
     friend bool operator==(const SlotEntry&, const SlotEntry&) = default;
 };
@@ -36,7 +38,8 @@ public:
 
     // Nothing if the text is not a table.
     static std::optional<SlotTable> parse(std::string_view text);
-    // One line per slot: the slot, the disk's id, the pool, and its use unless it is in use.
+    // One line per slot: the slot, the disk's id, the pool, the disk's name if it is recorded, and
+    // the slot's use unless it is in use.
     std::string text() const;
 
     // By ascending slot.
@@ -47,6 +50,8 @@ public:
     void add(SlotEntry entry);
     // REQUIRES: the slot is in the table.
     void set_use(store::Slot slot, SlotUse use);
+    // REQUIRES: the slot is in the table; the name has no blank.
+    void set_device(store::Slot slot, std::string device);
     // A slot that was never assigned; nothing if there is none.
     std::optional<store::Slot> unused() const;
 

@@ -96,8 +96,10 @@ std::string status_json(const Node& node, const Configuration& configuration,
     }
     json.end_array();
     json.key("devices").begin_array();
-    for (const DiskReport& disk : node.disks().reports()) write_disk(json, disk);
+    for (const DiskReport& disk : node.disks().reports_of_all()) write_disk(json, disk);
     json.end_array();
+    json.key("missing_slots");
+    node.missing().write(json);
     json.list("warnings", node.warnings());
     json.end_object();
     return json.text();
@@ -279,6 +281,7 @@ void NodeMetrics::collect(core::MetricSink& sink) const {
         }
     }
     node_.disks().collect(sink);
+    node_.missing().collect(sink);
     struct Figure {
         std::string_view name;
         std::string_view help;

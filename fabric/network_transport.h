@@ -6,6 +6,8 @@
 #include <string_view>
 
 #include "core/events.h"
+#include "core/result.h"
+#include "fabric/address.h"
 #include "fabric/transport.h"
 
 namespace fopd::fabric {
@@ -14,6 +16,11 @@ namespace fopd::fabric {
 bool is_network_scheme(std::string_view scheme);
 // Whether a stranger's bytes reach libfabric's tcp provider, which trusts them (docs/security.md).
 bool trusts_strangers(std::string_view scheme);
+
+// Finds out whether a transport could listen at the address: fails as its listen() would, and holds
+// nothing on return. Addresses of adapters (`verbs`) are not tried. REQUIRES: the address has such
+// a scheme.
+Result<void> try_address(const Address& address);
 
 // The transport for addresses with this scheme: `tcp` is our own over plain sockets, `verbs` and
 // `ofi+tcp` load libfabric. `random_key` returns an unpredictable key for opened memory; it is

@@ -164,4 +164,9 @@ CheckStatus StoreCheck::status(store::Slot slot) const {
     return run == runs_.end() ? CheckStatus{} : run->second->status();
 }
 
+std::uint64_t StoreCheck::finding_count(store::Slot slot) const {
+    const auto run = runs_.find(slot);
+    return run == runs_.end() ? 0 : run->second->status().report.finding_count;
+}
+
 }  // namespace fopd::objects

@@ -40,6 +40,8 @@ public:
     // Asks the check to end soon. No effect if none is in progress.
     void end(store::Slot slot);
     CheckStatus status(store::Slot slot) const;
+    // What the newest check of the disk has found so far.
+    std::uint64_t finding_count(store::Slot slot) const;
 
 private:
     class Run;

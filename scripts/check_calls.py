@@ -45,6 +45,7 @@ REAL_WORLD = [
     ("daemon/listen_socket.*", {"sleep"}),  # Between two tries of a lock; the start of the server is an offloaded call.
     ("daemon/class_ledger.*", {"thread"}),  # Metrics are asked for on any thread.
     ("daemon/log*", {"thread", "clock", "environment"}),  # JOURNAL_STREAM says whether the journal reads us.
+    ("daemon/missing_disks.*", {"thread"}),  # Metrics are asked for on any thread.
     ("daemon/node_disks.*", {"thread"}),  # Metrics are asked for on any thread while disks come and go.
     ("daemon/repeat_limiter.*", {"thread"}),  # Events come from every thread.
     ("daemon/service_manager.*", {"clock", "environment"}),  # systemd's socket and watchdog are in the environment.

@@ -40,6 +40,8 @@ bool exists(const std::string& path) {
     return access(path.c_str(), F_OK) == 0;
 }
 
+const char* const kReloaded = R"({"changed":[]})";
+
 struct Fixture {
     Ran run(std::vector<std::string> arguments) const {
         arguments.insert(arguments.begin(), FOPCTL);
@@ -51,6 +53,18 @@ struct Fixture {
         server = std::move(*started);
     }
 
+    // A server whose daemon uses the file, and takes it.
+    void start_server_of(const std::string& used) {
+        handler.put("/v1/keys", 200,
+                    nlohmann::json{{"file", "/etc/fopd/fopd.yaml"},
+                                   {"principals", used},
+                                   {"uid", geteuid()},
+                                   {"gid", getegid()}}
+                        .dump());
+        handler.put("/v1/keys/reload", 200, kReloaded);
+        start_server();
+    }
+
     TempDir dir;
     std::string socket = dir / "admin.sock";
     std::string file = dir / "principals.yaml";
@@ -58,8 +72,6 @@ struct Fixture {
     CannedHandler handler;
     std::unique_ptr<daemon::AdminServer> server;
 };
-
-const char* const kReloaded = R"({"changed":[],"needs_restart":[],"hash":"x"})";
 
 }  // namespace
 
@@ -84,8 +96,7 @@ TEST_CASE("fopctl keygen: a new file of its owner's only, and never over an old 
 
 TEST_CASE("fopctl key create: a principal, its key, and a reload", "[client]") {
     Fixture f;
-    f.handler.put("/v1/reload", 200, kReloaded);
-    f.start_server();
+    f.start_server_of(f.file);
 
     const Ran printed = f.run({"key", "create", "one"});
     const Ran kept = f.run({"key", "create", "two", "--rights", "read,admin", "--groups", "a,b",
@@ -97,15 +108,76 @@ TEST_CASE("fopctl key create: a principal, its key, and a reload", "[client]") {
     REQUIRE(kept.exit_code == 0);
     REQUIRE(mode_of(f.dir / "two.key") == 0600);
     const std::string key = text_of(f.dir / "two.key");
-    REQUIRE(text_of(f.file) == "principals:\n  - name: one\n    key: " + printed.out +
-                                   "    rights: [read, write]\n  - name: two\n    key: " + key +
-                                   "    rights: [read, admin]\n    groups: [a, b]\n"
-                                   "    delegate: true\n");
+    REQUIRE(text_of(f.file) ==
+            "principals:\n  - name: one\n    key: " + printed.out +
+                "    rights: [read, write, create, delete]\n  - name: two\n    key: " + key +
+                "    rights: [read, admin]\n    groups: [a, b]\n"
+                "    delegate: true\n");
     const auto json = nlohmann::json::parse(kept.out);
     REQUIRE(json.at("key_id") == fop::to_text(fop::key_id(*fop::parse_key(key))));
     REQUIRE_FALSE(json.contains("key"));
     REQUIRE((mode_of(f.file) & 07U) == 0);
-    REQUIRE(f.handler.requests().size() == 2);
+    std::vector<std::string> asked;
+    for (const auto& request : f.handler.requests()) asked.push_back(request.path);
+    REQUIRE(asked ==
+            std::vector<std::string>{"/v1/keys", "/v1/keys/reload", "/v1/keys", "/v1/keys/reload"});
+}
+
+TEST_CASE("fopctl key create: changes the file that the daemon uses, or none", "[client]") {
+    Fixture f;
+    const std::string used = f.dir / "used.yaml";
+    f.start_server_of(used);
+
+    const Ran other = f.run({"key", "create", "one", "--out", f.dir / "one.key"});
+    const Ran ran =
+        run_program({FOPCTL, "key", "create", "one", "--quiet"}, {"FOPD_ADMIN=" + f.socket});
+
+    REQUIRE(other.exit_code == 1);
+    REQUIRE_THAT(other.err, ContainsSubstring("fopd uses " + used));
+    REQUIRE_FALSE(exists(f.file));
+    REQUIRE_FALSE(exists(f.dir / "one.key"));
+    REQUIRE(ran.exit_code == 0);
+    REQUIRE_THAT(text_of(used), ContainsSubstring("name: one"));
+}
+
+TEST_CASE("fopctl key create, token revoke: fail if the daemon uses no file", "[client]") {
+    Fixture f;
+    f.handler.put("/v1/keys", 200,
+                  R"({"file":"/etc/fopd/fopd.yaml","principals":null,"uid":0,"gid":0})");
+    f.start_server();
+
+    const Ran created = f.run({"key", "create", "one"});
+    const Ran revoked = f.run({"token", "revoke", std::string(32, 'a')});
+
+    for (const Ran& each : {created, revoked}) {
+        REQUIRE(each.exit_code == 1);
+        REQUIRE_THAT(each.err, ContainsSubstring("auth.principals in /etc/fopd/fopd.yaml"));
+    }
+    REQUIRE_FALSE(exists(f.file));
+}
+
+TEST_CASE("fopctl key create: the daemon's user can read the file", "[client]") {
+    if (geteuid() != 0) return;
+    Fixture f;
+    f.handler.put(
+        "/v1/keys", 200,
+        nlohmann::json{{"file", "x"}, {"principals", f.file}, {"uid", 4711}, {"gid", 4712}}.dump());
+    f.handler.put("/v1/keys/reload", 200, kReloaded);
+    f.start_server();
+    // As earlier versions made it.
+    const bool was_there = GENERATE(false, true);
+    if (was_there) {
+        std::ofstream(f.file) << "principals: []\n";
+        REQUIRE(chmod(f.file.c_str(), 0640) == 0);
+    }
+
+    REQUIRE(f.run({"key", "create", "one"}).exit_code == 0);
+
+    struct stat info{};
+    REQUIRE(stat(f.file.c_str(), &info) == 0);
+    REQUIRE(info.st_uid == 0);
+    REQUIRE(info.st_gid == 4712);
+    REQUIRE(mode_of(f.file) == 0640);
 }
 
 TEST_CASE("fopctl key create: without a daemon it counts from its start", "[client]") {
@@ -122,8 +194,8 @@ TEST_CASE("fopctl key create: without a daemon it counts from its start", "[clie
 
 TEST_CASE("fopctl key create: a refusal by the daemon restores the file", "[client]") {
     Fixture f;
-    f.handler.put("/v1/reload", 422, R"({"error":"bad","problems":["f:1:2: a: b"]})");
-    f.start_server();
+    f.handler.put("/v1/keys/reload", 422, R"({"error":"bad","problems":["f:1:2: a: b"]})");
+    f.start_server_of(f.file);
     const std::string before = GENERATE(as<std::string>{}, "", "principals: []\n");
     if (!before.empty()) std::ofstream(f.file) << before;
 
@@ -192,7 +264,7 @@ TEST_CASE("fopctl key list: everything but the keys", "[client]") {
 
     REQUIRE(page.exit_code == 0);
     REQUIRE_THAT(page.out, ContainsSubstring("one"));
-    REQUIRE_THAT(page.out, ContainsSubstring("read, write"));
+    REQUIRE_THAT(page.out, ContainsSubstring("read, write, create, delete"));
     REQUIRE(nlohmann::json::parse(json.out).at("principals").at(0).at("key_id") == id);
     const std::string digits = key.substr(0, 64);
     REQUIRE(page.out.find(digits) == std::string::npos);

@@ -48,6 +48,22 @@ TEST_CASE("daemon slots: a table reads back, in the order of the slots", "[daemo
     REQUIRE(table.text() == again->text());
 }
 
+TEST_CASE("daemon slots: a table has the names of disks, where they are recorded", "[daemon]") {
+    SlotTable table;
+    table.add(entry(1));
+    table.add(entry(2));
+    table.set_device(1, "nvme-0");
+    REQUIRE(table.text() ==
+            "1 0102030405060708090a0b0c0d0e0f10 fast device=nvme-0\n"
+            "2 02030405060708090a0b0c0d0e0f1011 fast\n");
+    table.set_use(1, SlotUse::kWrittenOff);
+    REQUIRE(table.text().starts_with(
+        "1 0102030405060708090a0b0c0d0e0f10 fast device=nvme-0 written-off\n"));
+    REQUIRE(SlotTable::parse(table.text())->entries() == table.entries());
+    REQUIRE_FALSE(SlotTable::parse("1 0102030405060708090a0b0c0d0e0f10 fast device=\n"));
+    REQUIRE_FALSE(SlotTable::parse("1 0102030405060708090a0b0c0d0e0f10  device=d0\n"));
+}
+
 TEST_CASE("daemon slots: a slot is never given to a second disk", "[daemon]") {
     SlotTable table;
     REQUIRE(table.unused() == SlotTable::kFirst);

@@ -405,6 +405,8 @@ class DeviceChangesTest(ProcessTestCase):
         lost = {each for each in names if self.slot_of(each) == slot}
         self.stop()
         self.image(device).rename(self.image("away"))
+        with self.image(device).open("wb") as file:
+            file.truncate(64 * MIB)
         self.start()
         return slot, lost, names - lost
 

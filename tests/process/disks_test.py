@@ -3,12 +3,15 @@
 import hashlib
 import json
 import os
+import re
 import shutil
 import signal
+import socket
 import subprocess
 import unittest
 
-from fopd_process import CONFIG, DATA_DIR, IS_ROOT, ProcessTestCase, run_fopd, run_program, wait_until
+from fopd_process import (CONFIG, DATA_DIR, IN_USE, IS_ROOT, SCHEME, ProcessTestCase, run_fopd, run_program,
+                          wait_until)
 
 MIB = 1 << 20
 SIZE = 64 * MIB
@@ -119,6 +122,7 @@ class DisksTest(ProcessTestCase):
             self.run_once()
             for image in self.images:
                 image.unlink()
+            (self.fopd.data_dir / "slots").unlink()
 
     def test_metrics(self):
         daemon = self.start_with(d0="good", d1="good")
@@ -295,14 +299,76 @@ class DisksTest(ProcessTestCase):
         self.assertFalse(self.images[0].exists())
         self.fopd.stop(daemon)
 
-    def test_one_disk_is_away_and_comes_back(self):
+    def test_a_missing_disk_is_not_made_anew(self):
         before = self.run_once()
         away = self.directory / "away"
         self.images[1].rename(away)
-        new = self.run_once()
-        self.assertEqual(new["d1"]["slot"], 3)
+        for _ in range(2):  # The first start leaves nothing that changes the second.
+            daemon = self.start_with(d0="good", d1="given-up")
+            self.assert_given_up(daemon, "d1", "No such file", "missing disk of slot 2")
+            self.assertFalse(self.images[1].exists())
+            self.assertEqual(self.devices(daemon)["d1"]["slot"], 2)
+            events = daemon.events("fopd.daemon.slot_missing")
+            self.assertEqual([(each["level"], each["slot"], each["pool"], each["device"], each["disk"])
+                              for each in events], [("error", 2, "fast", "d1", before["d1"]["disk"])])
+            status = daemon.status()
+            self.assertEqual([(each["slot"], each["device"]) for each in status["missing_slots"]], [(2, "d1")])
+            self.assertRegex(daemon.ctl("status").stdout, "(?m)^missing: slot 2 of pool fast, device d1, disk ")
+            metrics = daemon.metrics()
+            self.assertEqual(metrics['fopd_device_up{device="d1",pool="fast"}'], 0)
+            self.assertEqual(metrics['fopd_slots_missing{pool="fast"}'], 1)
+            self.fopd.stop(daemon)
         away.replace(self.images[1])
-        self.assertEqual(self.run_once()["d1"]["disk"], before["d1"]["disk"])
+        daemon = self.start_with(d0="good", d1="good")
+        self.assertEqual(self.devices(daemon)["d1"]["disk"], before["d1"]["disk"])
+        self.assertEqual(daemon.status()["missing_slots"], [])
+        self.assertEqual(daemon.metrics()['fopd_slots_missing{pool="fast"}'], 0)
+        self.fopd.stop(daemon)
+
+    def test_an_empty_file_in_place_of_a_disk_stays_empty(self):
+        self.run_once()
+        self.images[1].write_bytes(b"")
+        daemon = self.start_with(d0="good", d1="given-up")
+        self.assertEqual(self.images[1].stat().st_size, 0)
+        self.fopd.stop(daemon)
+
+    def test_a_missing_disk_that_nothing_names(self):
+        # As an older version wrote the table.
+        self.run_once()
+        slots = self.fopd.data_dir / "slots"
+        slots.write_text(re.sub(" device=[^ \n]+", "", slots.read_text()))
+        self.images[1].unlink()
+        daemon = self.start_with(**{"d0": "good", "d1": "given-up", "slot-2": "missing"})
+        self.assertIn("may be the missing disk of slot 2", self.devices(daemon)["d1"]["reason"])
+        self.assertFalse(self.images[1].exists())
+        self.fopd.stop(daemon)
+
+    def test_a_missing_disk_that_is_not_configured(self):
+        self.run_once()
+        self.use_disks(self.fopd, self.images[:1])
+        daemon = self.start_with(d0="good", d1="missing")
+        self.assertEqual([each["slot"] for each in daemon.events("fopd.daemon.slot_missing")], [2])
+        self.fopd.stop(daemon)
+
+    def test_a_disk_that_is_written_off_is_made_anew(self):
+        self.run_once()
+        self.images[1].unlink()
+        daemon = self.start_with(d0="good", d1="given-up")
+        done = daemon.ctl("device", "forget", "d1", "--yes")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(daemon.status()["missing_slots"], [])
+        self.assertEqual(daemon.ctl("device", "add", "d1").returncode, 0)
+        self.assertEqual(self.devices(daemon)["d1"]["slot"], 3)
+        self.fopd.stop(daemon)
+        self.run_once()
+
+    def test_a_disk_under_another_name_is_not_missing(self):
+        self.run_once()
+        devices = self.fopd.settings["devices"]
+        devices[1]["name"] = "other"
+        devices.append(devices[0] | {"name": "d1", "path": str(self.fopd.path / "new.img")})
+        self.fopd.write_config()
+        self.assertEqual(self.run_once(d0="good", other="good", d1="good")["d1"]["slot"], 3)
 
     def test_a_damaged_table_of_slots(self):
         before = self.run_once()
@@ -345,6 +411,20 @@ class DisksTest(ProcessTestCase):
         self.assertRegex(answer["problems"][0], "the path of d1, which is open, has changed; that needs a restart")
         self.assertEqual(len(self.devices(daemon)), 2)
         self.fopd.stop(daemon)
+
+    def test_a_port_in_use_leaves_no_trace(self):
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            address = f"{SCHEME}://127.0.0.1:{taken.getsockname()[1]}"
+            self.fopd.write_config(fabric={"listen": [address]})
+            before = sorted(self.fopd.path.rglob("*"))
+            self.fopd.refused(IN_USE, "fabric.listen", address, "in use")
+            self.assertEqual(sorted(self.fopd.path.rglob("*")), before)
+            for image in self.images:
+                with image.open("wb") as file:
+                    file.truncate(SIZE)
+            self.fopd.refused(IN_USE, address)
+            self.assertEqual({image.read_bytes().strip(b"\0") for image in self.images}, {b""})
+        self.run_once()
 
     def test_several_localities(self):
         images = [self.fopd.path / f"s{number}.img" for number in range(5)]

@@ -8,7 +8,8 @@ import stat
 import subprocess
 import unittest
 
-from fopd_process import CLIENT_KEY, DONE, FOPCTL, NO_SERVER, SCHEME, ProcessTestCase, run_program, wait_until
+from fopd_process import (CLIENT_KEY, DONE, FOPCTL, NO_SERVER, OTHER_USER, SCHEME, ProcessTestCase, as_other_user,
+                          needs_root, run_program, wait_until)
 
 REFUSED, TRY_LATER, NOT_ALLOWED = 1, 75, 77
 
@@ -132,6 +133,72 @@ class KeyTest(FabricTestCase):
         self.ping()
         self.assertEqual(stat.S_IMODE(self.n.principals_path.stat().st_mode), mode)
         self.assertTrue(self.n.principals_path.read_text().startswith("# Ours.\n"))
+        self.n.stop(self.daemon)
+
+    def test_live_changes_outlive_a_key(self):
+        self.start()
+        self.ctl("lrs", "set", "tbf")
+        self.ctl("lrs", "rule", "add", "held op=write rate=0")
+        self.ctl("log-level", "warn")
+        self.n.config_path.write_text("not valid")  # Somebody edits it at the moment.
+        before = self.daemon.status()["config"]["differs"]
+        self.ctl("key", "create", "reader", "--out", self.directory / "reader.key")
+        self.ping(key=self.directory / "reader.key")
+        self.ctl("key", "revoke", "reader")
+        self.ping(key=self.directory / "reader.key", code=NOT_ALLOWED)
+        self.ctl("token", "revoke", "ab" * 16)
+        self.assertIn("held", self.ctl("lrs", "rule", "list").stdout)
+        status = self.daemon.status()
+        self.assertEqual((status["log_level"], status["config"]["differs"]), ("warn", before))
+        self.assertIn("lrs.policy", before)
+        self.n.stop(self.daemon)
+
+    def test_a_daemon_that_uses_another_file_or_none(self):
+        self.n.settings["auth"] = {"mode": "none"}
+        self.n.write_config()
+        self.start()
+        for arguments in (["key", "create", "other"], ["key", "revoke", "tester"], ["key", "list"],
+                          ["token", "revoke", "ab" * 16]):
+            words = self.ctl(*arguments, code=REFUSED).stderr
+            self.assertIn(f"let auth.principals in {self.n.config_path} name one", words)
+        # One that the configuration names is taken up, without the rest of the configuration.
+        self.ctl("log-level", "debug")
+        path = self.n.path / "new.yaml"
+        self.n.write_config(auth={"principals": str(path)})
+        self.assertIn(f"fopd uses {path} as", self.ctl("key", "create", "other", code=REFUSED).stderr)
+        done = run_program(FOPCTL, "key", "create", "other", env=self.environment() | {"FOPD_PRINCIPALS": str(path)})
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        self.assertIn("other", path.read_text())
+        self.assertEqual(self.daemon.status()["log_level"], "debug")
+        self.assertNotEqual(self.daemon.events("fopd.daemon.keys_reloaded"), [])
+        self.n.stop(self.daemon)
+
+    @needs_root
+    def test_a_key_of_root_for_a_daemon_of_another_user(self):
+        directory = self.directory / "etc"
+        directory.mkdir()
+        path = directory / "principals.yaml"
+        self.n.settings["auth"] = {"mode": "none"}
+        self.n.settings["pools"] = [{"name": "fast"}]
+        self.n.settings["devices"] = [{"name": "d0", "path": str(self.n.path / "d0.img"), "pool": "fast",
+                                       "size": "64MiB"}]
+        self.n.write_config()
+        self.n.give_to_other_user()
+        self.daemon = self.n.start_ready(**as_other_user())
+        self.address = self.daemon.events("fopd.fabric.listening")[0]["address"]
+        self.n.settings["auth"] = {"principals": str(path)}
+        self.n.write_config()
+        environment = {name: value for name, value in self.environment().items() if name != "FOPD_PRINCIPALS"}
+        key = self.directory / "ann.key"
+        done = run_program(FOPCTL, "key", "create", "ann", "--out", key, env=environment)
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        self.assertEqual((path.stat().st_uid, path.stat().st_gid, stat.S_IMODE(path.stat().st_mode)),
+                         (0, OTHER_USER, 0o640))
+        self.n.stop(self.daemon)
+        os.chown(self.n.config_path, OTHER_USER, OTHER_USER)
+        self.daemon = self.n.start_ready(**as_other_user())
+        self.address = self.daemon.events("fopd.fabric.listening")[0]["address"]
+        self.ctl("put", self.n.config_path, "object", key=key)
         self.n.stop(self.daemon)
 
     def test_a_reload_says_that_principals_changed(self):

@@ -371,6 +371,38 @@ TEST_CASE("sim admin: a log level that was set by hand is there until the next r
     CHECK(stage.answer("/v1/status").json["config"]["differs"] == json::array());
 }
 
+TEST_CASE("sim admin: reloading keys keeps what was set by hand, whatever the file is", "[sim]") {
+    AdminStage stage(40, {.nodes = 1});
+    stage.wait_ready();
+    stage.answer("/v1/log-level", {{"level", "debug"}});
+    stage.node().set_configuration("not: [valid");
+
+    CHECK(stage.answer("/v1/keys/reload").json == json({{"changed", json::array()}}));
+    CHECK(stage.answer("/v1/status").json["config"]["differs"] == json({"log.level"}));
+    CHECK(stage.node().events().count("daemon.keys_reloaded") == 1);
+
+    stage.node().drain();
+    stage.run_for(1s);
+    CHECK(stage.answer("/v1/keys/reload").status == 200);
+}
+
+TEST_CASE("sim admin: health says what a node is like", "[sim]") {
+    AdminStage stage(41, {.nodes = 1, .disks = 2});
+    CHECK(stage.answer("/v1/health").json["text"] == "the node is starting");
+    stage.wait_ready();
+    CHECK(stage.answer("/v1/health").json == json({{"state", "ok"},
+                                                   {"text", "2 disks, 0 objects"},
+                                                   {"open_disks", 2},
+                                                   {"objects", 0},
+                                                   {"problems", json::array()}}));
+
+    stage.node().drain();
+    stage.run_for(1s);
+    const json drained = stage.answer("/v1/health").json;
+    CHECK(drained["state"] == "warning");
+    CHECK(drained["text"] == "the node is drained");
+}
+
 // -- drain --
 
 TEST_CASE("sim admin: whoever asks for a drain is answered at its end", "[sim]") {

@@ -313,6 +313,11 @@ TEST_CASE("sim disks: the slot of a disk that is away is given to no other", "[s
     machine.node.disks().unplug("d1");
 
     REQUIRE(machine.start());
+    REQUIRE(machine.report("d1").state == std::string("given-up"));
+    REQUIRE(machine.report("d1").slot == 2);
+    machine.stop();
+    machine.node.disks().plug_in("d1", devices::DiskImage(away.size_bytes()));
+    REQUIRE(machine.start());
     REQUIRE(machine.report("d1").slot == 3);
     machine.stop();
 
@@ -345,7 +350,9 @@ TEST_CASE("sim disks: a missing disk that may have objects is missed by its pool
     REQUIRE(machine.layout().pools[0].missing.starts_with("d1 (given-up: it cannot be opened"));
     machine.stop();
 
+    const std::uint64_t size = machine.node.disks().image("d1").size_bytes();
     machine.node.disks().unplug("d1");
+    machine.node.disks().plug_in("d1", devices::DiskImage(size));
     REQUIRE(machine.start());
     REQUIRE(machine.all_good());
     REQUIRE(machine.report("d1").slot == 3);

@@ -1,0 +1,214 @@
+#include "daemon/health.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "config/text_check.h"
+#include "daemon/json_writer.h"
+
+namespace fopd::daemon {
+
+namespace {
+
+using Level = NodeHealth::Level;
+
+// A quota that is used up to this part is reported.
+constexpr std::uint64_t kQuotaPercent = 95;
+
+const char* name_of(Level level) {
+    switch (level) {
+        case Level::kGood: return "ok";
+        case Level::kWarning: return "warning";
+        case Level::kCritical: return "critical";
+    }
+    return "unknown";
+}
+
+std::string number_of(std::uint64_t count, std::string_view noun) {
+    return std::to_string(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
+}
+
+// Looks at a node, one kind of problem after the other.
+class Examination {
+public:
+    Examination(const Node& node, const Configuration& configuration)
+        : node_(node), configuration_(configuration) {}
+
+    NodeHealth run() {
+        look_at_state();
+        look_at_missing_disks();
+        for (const DiskReport& each : node_.disks().reports()) look_at_disk(each);
+        look_at_localities();
+        look_at_configuration();
+        look_at_quotas();
+        std::ranges::stable_sort(health_.problems, std::ranges::greater{},
+                                 [](const auto& problem) { return problem.level; });
+        return std::move(health_);
+    }
+
+private:
+    void add(Level level, std::string text) {
+        health_.problems.push_back({.level = level, .text = std::move(text)});
+    }
+
+    void look_at_state();
+    void look_at_missing_disks();
+    void look_at_disk(const DiskReport& disk);
+    void look_at_localities();
+    void look_at_configuration();
+    void look_at_quotas();
+    void look_at_quota(const objects::QuotaAccount& account, const std::string& words);
+    std::string unreadable_objects(const MissingSlot& missing) const;
+
+    const Node& node_;
+    const Configuration& configuration_;
+    NodeHealth health_;
+};
+
+void Examination::look_at_state() {
+    if (node_.state() == NodeState::kReady) return;
+    add(Level::kWarning, std::string("the node is ") + to_string(node_.state()));
+}
+
+std::uint64_t objects_of(const objects::PoolPlace& pool) {
+    return pool.quota->whole().used().objects;
+}
+
+// "3 of 4 objects cannot be read", as far as that is known. All objects of the pool are those on
+// its open disks, and those that missing disks have a name for.
+std::string Examination::unreadable_objects(const MissingSlot& missing) const {
+    const auto lost = node_.missing().objects_of(missing.slot);
+    const objects::StoreLayoutPtr& layout = node_.layout().current();
+    const objects::PoolPlace* const pool =
+        layout == nullptr ? nullptr : layout->find_pool(missing.pool);
+    if (!lost || pool == nullptr) return "its objects cannot be read";
+    std::uint64_t all = objects_of(*pool);
+    for (const MissingSlot& each : node_.disks().missing_slots()) {
+        if (each.pool == missing.pool) all += node_.missing().objects_of(each.slot).value_or(0);
+    }
+    return std::to_string(*lost) + " of " + number_of(all, "object") + " cannot be read";
+}
+
+void Examination::look_at_missing_disks() {
+    for (const MissingSlot& each : node_.disks().missing_slots()) {
+        const std::string slot = "slot " + std::to_string(each.slot);
+        const std::string which = each.device.empty()
+                                      ? "the disk of " + slot + " is missing"
+                                      : "disk " + each.device + " is missing (" + slot + ")";
+        add(Level::kCritical, which + ": " + unreadable_objects(each));
+    }
+}
+
+void Examination::look_at_disk(const DiskReport& disk) {
+    const std::string which = "disk " + disk.name;
+    const std::string_view state = disk.state;
+    const std::string why = disk.reason.empty() ? "" : ": " + disk.reason;
+    if (disk.capacity_bytes) ++health_.open_disks;
+    if (state == "given-up") {
+        // A missing disk has been reported with its objects.
+        const bool is_missing =
+            std::ranges::any_of(node_.disks().missing_slots(), [&disk](const auto& missing) {
+                return missing.slot == disk.slot && devices::format_id(missing.disk) == disk.disk;
+            });
+        if (!is_missing) add(Level::kCritical, which + " is given up" + why);
+    } else if (disk.read_only) {
+        add(Level::kCritical, which + " is read-only" + why);
+    } else if (state == "suspect") {
+        add(Level::kWarning, which + " is suspect" + why);
+    } else if (!disk.reason.empty()) {
+        add(Level::kCritical, which + why);
+    }
+    if (disk.scrub_damaged_blocks > 0) {
+        add(Level::kCritical,
+            which + ": a scrub found " + number_of(disk.scrub_damaged_blocks, "damaged block"));
+    }
+    if (disk.checksum_errors > 0) {
+        add(Level::kCritical, which + ": " + number_of(disk.checksum_errors, "block") +
+                                  " had another checksum than what was written");
+    }
+    if (disk.check_findings > 0) {
+        add(Level::kCritical, which + ": a check found " + number_of(disk.check_findings, "fault"));
+    }
+    if (std::string_view(disk.scrub) == "failed") {
+        add(Level::kWarning, which + ": the last scrub failed");
+    }
+}
+
+void Examination::look_at_localities() {
+    for (std::size_t index = 0; index < node_.localities().size(); ++index) {
+        if (node_.watch().silent_for(index) <= LocalityWatch::kStuckAfter) continue;
+        add(Level::kCritical, "locality " + std::to_string(index) + " is stuck");
+    }
+}
+
+void Examination::look_at_configuration() {
+    for (const std::string& each : node_.reload_problems()) {
+        add(Level::kWarning, "the last reload failed: " + each);
+    }
+    const std::vector<std::string>& waiting = configuration_.keys_waiting_for_restart();
+    if (waiting.empty()) return;
+    add(Level::kWarning, "a restart is pending for " + config::joined(waiting));
+}
+
+void Examination::look_at_quotas() {
+    const objects::StoreLayoutPtr& layout = node_.layout().current();
+    if (layout == nullptr) return;
+    for (const objects::PoolPlace& pool : layout->pools) {
+        health_.objects += objects_of(pool);
+        look_at_quota(pool.quota->whole(), "pool " + pool.name + " has used %");
+        for (const objects::PoolQuota::Owner& owner : pool.quota->owners()) {
+            look_at_quota(*owner.account, "principal " + std::string(owner.name) +
+                                              " has used % in pool " + pool.name);
+        }
+    }
+}
+
+// `words` has "%" in place of the part of the quota.
+void Examination::look_at_quota(const objects::QuotaAccount& account, const std::string& words) {
+    const objects::Amount used = account.used();
+    const objects::Amount limit = account.limit();
+    const auto look = [&](std::uint64_t amount, std::uint64_t most, const char* of_what) {
+        if (most == objects::QuotaAccount::kUnlimited || most == 0) return;
+        const auto percent = static_cast<std::uint64_t>(static_cast<double>(amount) * 100.0 /
+                                                        static_cast<double>(most));
+        if (percent < kQuotaPercent) return;
+        std::string text = words;
+        text.replace(text.find('%'), 1, std::to_string(percent) + " % of its quota of " + of_what);
+        add(Level::kWarning, std::move(text));
+    };
+    look(used.blocks, limit.blocks, "bytes");
+    look(used.objects, limit.objects, "objects");
+}
+
+}  // namespace
+
+NodeHealth health_of(const Node& node, const Configuration& configuration) {
+    return Examination(node, configuration).run();
+}
+
+std::string health_json(const NodeHealth& health) {
+    std::string text;
+    for (const NodeHealth::Problem& each : health.problems) {
+        text += (text.empty() ? "" : "; ") + each.text;
+    }
+    if (health.problems.empty()) {
+        text = number_of(health.open_disks, "disk") + ", " + number_of(health.objects, "object");
+    }
+    JsonWriter json;
+    json.begin_object()
+        .field("state", name_of(health.level()))
+        .field("text", std::string_view(text))
+        .field("open_disks", health.open_disks)
+        .field("objects", health.objects);
+    json.key("problems").begin_array();
+    for (const NodeHealth::Problem& each : health.problems) {
+        json.begin_object()
+            .field("state", name_of(each.level))
+            .field("text", std::string_view(each.text))
+            .end_object();
+    }
+    json.end_array().end_object();
+    return json.text();
+}
+
+}  // namespace fopd::daemon

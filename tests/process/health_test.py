@@ -1,0 +1,136 @@
+"""fopctl health: one line and an exit code, as monitoring systems want them."""
+
+import json
+import os
+import unittest
+from pathlib import Path
+
+from fopd_process import DONE, FOPCTL, run_program, wait_until
+from storage_process import MIB, StorageTestCase, content
+
+OK, WARNING, CRITICAL, UNKNOWN = 0, 1, 2, 3
+
+
+class HealthTest(StorageTestCase):
+    def health(self, exit_code):
+        """The line for people, after both forms were compared."""
+        done = run_program(FOPCTL, "--json", "health", env=self.environment)
+        self.assertEqual(done.returncode, exit_code, f"{done.stdout}{done.stderr}")
+        health = json.loads(done.stdout)
+        page = run_program(FOPCTL, "health", env=self.environment)
+        self.assertEqual((page.returncode, page.stderr), (exit_code, ""))
+        self.assertEqual(page.stdout, f"{health['state'].upper()}: {health['text']}\n")
+        if health["problems"]:
+            self.assertEqual(health["text"], "; ".join(each["text"] for each in health["problems"]))
+            self.assertEqual(health["problems"][0]["state"], health["state"])
+        return page.stdout
+
+    def wait_health(self, exit_code):
+        """Figures of disks are a second or two old."""
+        wait_until(lambda: run_program(FOPCTL, "health", env=self.environment).returncode == exit_code,
+                   f"health ends with {exit_code}")
+        return self.health(exit_code)
+
+    def devices(self):
+        return json.loads(self.ctl("devices", "--json"))
+
+    def slot_of(self, name):
+        return int(json.loads(self.ctl("--json", "stat", name))["fid"][:4], 16)
+
+    def change_config(self, old, new):
+        config = self.dir / "fopd.yaml"
+        self.assertIn(old, config.read_text())
+        config.write_text(config.read_text().replace(old, new))
+
+    def test_a_node_that_is_well(self):
+        self.put("a", b"x")
+        self.assertEqual(self.health(OK), "OK: 2 disks, 1 object\n")
+        done = run_program(FOPCTL, "--quiet", "health", env=self.environment)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (OK, "", ""))
+
+    def test_no_daemon(self):
+        self.stop()
+        line = self.health(UNKNOWN)
+        self.assertIn(str(self.dir / "admin.sock"), line)
+
+    def test_a_missing_disk(self):
+        slots = {}
+        while len(set(slots.values())) < 2 or len(slots) < 4:
+            name = f"o{len(slots)}"
+            self.put(name, content(100))
+            slots[name] = self.slot_of(name)
+        lost = self.devices()[1]
+        self.stop()
+        Path(lost["path"]).rename(self.directory / "away")
+        self.start()
+        count = list(slots.values()).count(lost["slot"])
+        expected = (f"CRITICAL: disk {lost['name']} is missing (slot {lost['slot']}): "
+                    f"{count} of {len(slots)} objects cannot be read\n")
+        wait_until(lambda: run_program(FOPCTL, "health", env=self.environment).stdout == expected, expected)
+        self.assertEqual(self.health(CRITICAL), expected)
+        self.ctl("device", "forget", lost["name"], "--yes")
+        self.ctl("device", "add", lost["name"])
+        self.health(OK)
+
+    def test_a_disk_that_is_given_up(self):
+        self.stop()
+        image = self.dir / "d1.img"
+        self.change_config("d1.img", "other.img")
+        (self.dir / "other.img").write_bytes(b"precious".ljust(64 * MIB, b"\0"))
+        image.rename(self.directory / "away")
+        self.start()
+        line = self.health(CRITICAL)
+        self.assertIn("disk d1 is given up: holds something else already", line)
+        self.assertIn("disk d1 is missing (slot 2): its objects cannot be read", line)
+
+    def test_damage_that_a_scrub_found(self):
+        data = content(MIB, 7)
+        self.put("a", data)
+        image = self.dir / f"d{self.slot_of('a') - 1}.img"
+        self.stop()
+        with image.open("r+b") as file:
+            # The image is thin and mostly holes, so the bytes are looked for where there are some.
+            at = 0
+            while True:
+                at = os.lseek(file.fileno(), at, os.SEEK_DATA)
+                end = os.lseek(file.fileno(), at, os.SEEK_HOLE)
+                found = os.pread(file.fileno(), end - at, at).find(data[:4096])
+                if found >= 0:
+                    break
+                at = end
+            file.seek(at + found)
+            file.write(b"damaged")
+        self.start()
+        self.health(OK)
+        self.ctl("scrub")
+        self.assertRegex(self.wait_health(CRITICAL), "disk d[01]: a scrub found 1 damaged block")
+
+    def test_a_reload_that_failed(self):
+        self.change_config("fast", "fats")
+        self.change_config("pools:", "pools: [ wrong ]\nother:")
+        self.assertNotEqual(self.ctl_bytes("reload").returncode, DONE)
+        self.assertIn("WARNING: the last reload failed: ", self.health(WARNING))
+        self.change_config("pools: [ wrong ]\nother:", "pools:")
+        self.change_config("fats", "fast")
+        self.ctl("reload")
+        self.health(OK)
+
+    def test_a_restart_that_is_pending(self):
+        with (self.dir / "fopd.yaml").open("a") as config:
+            config.write("localities: { receive_buffers: 2048 }\n")
+        self.ctl("reload")
+        self.assertEqual(self.health(WARNING), "WARNING: a restart is pending for localities.receive_buffers\n")
+
+    def test_a_quota_that_is_nearly_used(self):
+        key = self.directory / "ann.key"
+        self.ctl("key", "create", "ann", "--quota", "fast=1MiB,1000", "--out", key)
+        self.put("small", content(MIB // 2), "--key", key)
+        self.health(OK)
+        self.put("large", content(MIB // 2), "--key", key)
+        self.assertEqual(self.health(WARNING), "WARNING: principal ann has used 100 % of its quota of bytes in pool fast\n")
+        self.ctl("rm", "large", "--key", key)
+        self.wait_health(OK)
+
+
+if __name__ == "__main__":
+    unittest.main()
