@@ -11,8 +11,10 @@ namespace {
 // The same answer for an unknown key, another principal's key, and a wrong proof.
 constexpr std::string_view kNotProved = "not authenticated";
 constexpr std::string_view kKeyNeeded = "a key is needed here";
-constexpr std::string_view kEncryptionNeeded = "only encrypted here: fabric.protect is encrypt";
-constexpr std::string_view kNoEncryption = "not encrypted here: fabric.protect is seal";
+constexpr std::string_view kEncryptionNeeded =
+    "this server encrypts: ask for it with --protect encrypt";
+constexpr std::string_view kNoEncryption =
+    "this server does not encrypt: its fabric.protect is seal";
 constexpr std::string_view kOver = "the handshake is over";
 
 // Both machines end their messages in the same way: the transcript adds the bytes before the MAC,

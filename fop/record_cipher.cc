@@ -22,6 +22,12 @@ void RecordCipher::Free::operator()(evp_cipher_ctx_st* context) const {
     EVP_CIPHER_CTX_free(context);
 }
 
+bool RecordCipher::is_available() {
+    EVP_CIPHER* const cipher = EVP_CIPHER_fetch(nullptr, "AES-256-GCM", nullptr);
+    EVP_CIPHER_free(cipher);
+    return cipher != nullptr;
+}
+
 RecordCipher::RecordCipher(const Key& key, Way way, std::uint64_t records_per_key)
     : key_(key), way_(way), records_per_key_(records_per_key), context_(EVP_CIPHER_CTX_new()) {
     ENSURE(context_ != nullptr);

@@ -22,6 +22,10 @@ public:
     // it hides.
     static constexpr std::uint64_t kRecordsPerKey = 1U << 20;
 
+    // Whether libcrypto has the cipher, which its configuration can take away. REQUIRED by the
+    // rest.
+    static bool is_available();
+
     RecordCipher(const Key& key, Way way, std::uint64_t records_per_key = kRecordsPerKey);
     ~RecordCipher();
     RecordCipher(const RecordCipher&) = delete;

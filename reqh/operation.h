@@ -264,6 +264,8 @@ public:
         std::uint64_t block = 0;  // On the disk.
         std::uint32_t count = 0;
         std::uint32_t checksums_at = 0;  // In `found_checksums`.
+
+        friend bool operator==(const FoundExtent&, const FoundExtent&) = default;
     };
     // Blocks of the piece that are read from consecutive ones of the disk.
     struct BlockRun {

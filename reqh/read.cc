@@ -3,6 +3,8 @@
 #include <cstring>
 #include <optional>
 #include <span>
+#include <string_view>
+#include <utility>
 
 #include "core/buffer_pool.h"
 #include "core/crc32c.h"
@@ -114,15 +116,26 @@ Task<Granted<>> ObjectRead::begin() {
     co_return note_extents();
 }
 
-// Continues after another change was given the blocks that the read had noted.
+// Continues after the reading was ended while it rested: the blocks may be in use by others.
 Task<Granted<>> ObjectRead::begin_again() {
+    static constexpr std::string_view kChanged =
+        "the object changed while it was read, on a full disk";
     const auto loaded = co_await load();
-    if (!loaded) co_return loaded;
-    if (operation_.object().version != version_) {
-        co_return refused(fop::Status::kTryAgain,
-                          "the object changed while its client was slow to take the bytes");
+    if (!loaded && loaded.error().status == fop::Status::kNotFound) {
+        co_return refused(fop::Status::kTryAgain, kChanged);
     }
-    co_return note_extents();
+    if (!loaded) co_return loaded;
+    Operation::Work& work = operation_.work();
+    const auto extents = std::exchange(work.found, {});
+    const auto checksums = std::exchange(work.found_checksums, {});
+    const auto noted = note_extents();
+    if (!noted) co_return noted;
+    // Changes elsewhere in the object, and of its attributes, do not matter.
+    const bool is_same = operation_.object().version == version_ ||
+                         (work.found == extents && work.found_checksums == checksums);
+    if (!is_same) co_return refused(fop::Status::kTryAgain, kChanged);
+    version_ = operation_.object().version;
+    co_return Granted<>{};
 }
 
 // Notes the extents of each range's blocks, range by range, and unlocks the blocks.

@@ -231,8 +231,11 @@ void Allocator::begin_read(Reading& reading) {
 }
 
 void Allocator::end_resting_reads() {
-    readings_.for_each([](Reading& reading) {
-        if (reading.rests_) reading.unlink();
+    const auto unsettled = std::ranges::upper_bound(waiting_, settled_, {}, &Waiting::sequence);
+    if (unsettled == waiting_.begin()) return;
+    const std::uint64_t newest = std::prev(unsettled)->freed_at;
+    readings_.for_each([newest](Reading& reading) {
+        if (reading.rests_ && reading.began_ < newest) reading.unlink();
     });
 }
 

@@ -94,7 +94,7 @@ public:
     void settle(std::uint64_t sequence);
     // REQUIRES: the reading has not begun, or has ended.
     void begin_read(Reading& reading);
-    // Ends the reads that rest. The next settle() frees what they delayed.
+    // Ends the reads that rest and alone delay a pending place. The next settle() frees the place.
     void end_resting_reads();
     // Whether a pending place waits for its record, apart from reads; newest_waiting() is the
     // newest record that freed a pending place.

@@ -347,13 +347,14 @@ Task<Result<void>> Volume::settle_space(core::WaitOptions wait) {
         const auto swept = co_await swept_.wait(wait);
         if (!swept) co_return swept;
     }
-    space_->end_resting_reads();
     settle();
     if (space_->has_unsettled()) {
         const auto settled = co_await log_.settle(space_->newest_waiting(), wait);
         if (!settled) co_return settled;
         settle();
     }
+    space_->end_resting_reads();
+    settle();
     if (!space_->is_holding()) co_return Result<void>{};
     co_return co_await released_.wait(wait);
 }

@@ -4,6 +4,7 @@
 #include <cerrno>
 
 #include "core/zeroed_array.h"
+#include "fop/record_cipher.h"
 
 namespace fopd::fabric {
 
@@ -34,6 +35,11 @@ constexpr Duration kPatience = 1s;
 
 // Each may cost system calls.
 constexpr std::uint32_t kSessionEndsPerTurn = 32;
+
+constexpr Error kNotEncrypted{.code = Errc::kUnsupported,
+                              .context = "only tcp:// can be encrypted"};
+constexpr Error kNoCipher{.code = Errc::kUnsupported,
+                          .context = "libcrypto of OpenSSL has no AES-256-GCM here"};
 
 // A handle is a slot and a random number, so that strangers cannot name a session.
 constexpr std::uint64_t slot_of(std::uint64_t handle) {
@@ -78,9 +84,9 @@ SessionHost::~SessionHost() {
 
 Result<void> SessionHost::open(Transport& transport) {
     ENSURE(machine_ == nullptr);
-    if (options_.protection == fop::Protection::kEncrypt && !transport.can_encrypt()) {
-        return std::unexpected(
-            Error{.code = Errc::kUnsupported, .context = "only tcp:// can be encrypted"});
+    if (options_.protection == fop::Protection::kEncrypt) {
+        if (!transport.can_encrypt()) return std::unexpected(kNotEncrypted);
+        if (!fop::RecordCipher::is_available()) return std::unexpected(kNoCipher);
     }
     const std::size_t bytes = std::size_t{options_.send_buffer_count} * options_.send_buffer_bytes;
     // Untouched pages cost nothing; the buffer returned last is used first.
@@ -363,7 +369,9 @@ void SessionHost::wake_waiting() {
     const auto may_take = [this](const TrafficShare& share) {
         return share.room(left_for(SendUse::kFops)) > 0;
     };
-    while (InBufferQueue* const place = want_buffer_.next(may_take)) {
+    while (left_for(SendUse::kFops) > 0) {
+        InBufferQueue* const place = want_buffer_.next(may_take);
+        if (place == nullptr) return;
         auto& session = static_cast<Session&>(*place);
         session.has_promise_ = true;
         ++promised_;
@@ -375,6 +383,7 @@ void SessionHost::wake_waiting() {
 // Wakes one session; when it has taken its buffer the next one is woken.
 void SessionHost::wake_for_control() {
     const std::size_t left = left_for(SendUse::kControl);
+    if (left == 0) return;
     InControlQueue* const place =
         want_control_.next([left](const TrafficShare& share) { return share.room(left) > 0; });
     if (place != nullptr) static_cast<Session&>(*place).wants_turn();
@@ -423,12 +432,13 @@ void SessionHost::answer_greetings() {
 // with a long queue does not delay others.
 void SessionHost::start_transfers() {
     const auto may_take = [this](const TrafficShare& share) {
-        return share.transfer_room(kTransfersMax - transfers_in_flight_) > 0;
+        const std::uint32_t in_flight = std::min(transfers_in_flight_, kTransfersMax);
+        return share.transfer_room(kTransfersMax - in_flight) > 0;
     };
     while (InTransferQueue* const next = want_transfer_.next(may_take)) {
         auto& session = static_cast<Session&>(*next);
-        const std::uint32_t share = std::clamp((kTransfersMax - transfers_in_flight_) / kShareOfOne,
-                                               1U, kTransfersOfOneMax);
+        const std::uint32_t left = kTransfersMax - std::min(transfers_in_flight_, kTransfersMax);
+        const std::uint32_t share = std::clamp(left / kShareOfOne, 1U, kTransfersOfOneMax);
         // It gets a turn when a transfer has ended.
         if (session.transfers_in_flight_ >= share) continue;
         Transfer* const transfer = session.transfers_waiting_.pop_front();

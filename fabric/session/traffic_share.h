@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -24,12 +25,14 @@ struct ShareLine final : core::ListNode {
 
 // The send buffers and transfers that the sessions of one principal have in use. Of both a
 // principal may use up to four times as many as are left: one that is alone gets most of them, and
-// a later one always finds some.
+// the next ones find some. Each principal may have one transfer, however many others have.
 struct TrafficShare {
     // How many more buffers the principal may take while `left` are free.
     std::size_t room(std::size_t left) const { return room(held, left); }
     // The same for transfers.
-    std::size_t transfer_room(std::size_t left) const { return room(transfers_in_flight, left); }
+    std::size_t transfer_room(std::size_t left) const {
+        return std::max<std::size_t>(room(transfers_in_flight, left), transfers_in_flight == 0);
+    }
     bool waits() const { return for_fops.linked() || for_control.linked(); }
 
     static constexpr std::size_t kTimesTheRest = 4;

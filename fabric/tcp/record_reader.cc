@@ -45,11 +45,8 @@ Result<void> RecordReader::take(std::span<const std::byte> bytes, FrameReader& f
             if (const auto opened = open(record, frames, scratch); !opened) return opened;
             continue;
         }
-        const std::size_t held = incomplete_.size();
-        const std::size_t count = std::min(*needed - held, bytes.size());
-        incomplete_.reserve(*needed);
-        incomplete_.insert(incomplete_.end(), bytes.begin(),
-                           bytes.begin() + static_cast<std::ptrdiff_t>(count));
+        const std::size_t count = std::min(*needed - incomplete_.size(), bytes.size());
+        hold(bytes.first(count), *needed);
         bytes = bytes.subspan(count);
         if (*needed == kRecordLabelBytes || incomplete_.size() < *needed) continue;
         std::vector<std::byte> record;
@@ -59,8 +56,17 @@ Result<void> RecordReader::take(std::span<const std::byte> bytes, FrameReader& f
     return {};
 }
 
+void RecordReader::hold(std::span<const std::byte> part, std::size_t record_bytes) {
+    const std::size_t needed = incomplete_.size() + part.size();
+    if (needed > incomplete_.capacity()) {
+        incomplete_.reserve(std::min(std::max(needed, 2 * incomplete_.capacity()), record_bytes));
+    }
+    incomplete_.insert(incomplete_.end(), part.begin(), part.end());
+}
+
 Result<void> RecordReader::open(std::span<const std::byte> record, FrameReader& frames,
                                 std::span<std::byte> scratch) {
+    ++opened_;
     const auto label = record.first(kRecordLabelBytes);
     const auto sealed = record.subspan(kRecordLabelBytes);
     const std::size_t plain_bytes = sealed.size() - fop::RecordCipher::kTagBytes;

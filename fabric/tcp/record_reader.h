@@ -22,18 +22,21 @@ inline constexpr std::size_t kRecordMax =
 using RecordLabel = std::array<std::byte, kRecordLabelBytes>;
 RecordLabel encode_record_label(std::size_t plain_bytes);
 
-// Decrypts what arrives for a FrameReader. Pure: the caller receives the bytes. Holds memory for
-// one incomplete record at most.
+// Decrypts what arrives for a FrameReader. Pure: the caller receives the bytes. For an incomplete
+// record it holds memory, at most twice the bytes that have arrived.
 class RecordReader {
 public:
     explicit RecordReader(const fop::Key& key) : cipher_(key, fop::RecordCipher::Way::kOpen) {}
 
     // The next bytes of the stream. Each complete record goes to `frames`: directly into the memory
-    // of a body where it fits, otherwise by `scratch`, which has kRecordPlainMax bytes. Errors are
+    // of a body where it fits, otherwise by `scratch`, which has kRecordPlainMax bytes. If a record
+    // is not authentic, the memory of the body may have undefined content. Errors are
     // those of FrameReader::take(); kInvalid, too, if the stream is not of records in order.
     Result<void> take(std::span<const std::byte> bytes, FrameReader& frames,
                       std::span<std::byte> scratch);
 
+    // How many records have been decrypted.
+    std::uint64_t opened() const { return opened_; }
     std::size_t held_bytes() const { return incomplete_.capacity(); }
     // Frees the memory. REQUIRES: nothing more is read.
     void drop_incomplete() { std::vector<std::byte>().swap(incomplete_); }
@@ -42,7 +45,10 @@ private:
     Result<void> open(std::span<const std::byte> record, FrameReader& frames,
                       std::span<std::byte> scratch);
 
+    void hold(std::span<const std::byte> part, std::size_t record_bytes);
+
     fop::RecordCipher cipher_;
+    std::uint64_t opened_ = 0;
     std::vector<std::byte> incomplete_;  // What has arrived of the next record.
 };
 

@@ -236,10 +236,10 @@ TcpConnection::Sent TcpConnection::send_records() {
         ::send(socket_->fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     const Sent outcome = result < 0 ? on_send_error(errno) : Sent::kAll;
     const std::size_t sent = result < 0 ? 0 : static_cast<std::size_t>(result);
+    count_sent_records(sent);
     if (sent == bytes.size()) {
         std::vector<std::byte>().swap(records.unsent);
         records.unsent_at = 0;
-        take_sent(std::exchange(records.plain_bytes, 0));
         return Sent::kAll;
     }
     // A record is encrypted once: what was not sent is kept.
@@ -249,6 +249,20 @@ TcpConnection::Sent TcpConnection::send_records() {
         records.unsent.assign(bytes.begin() + static_cast<std::ptrdiff_t>(sent), bytes.end());
     }
     return result < 0 ? outcome : Sent::kSome;
+}
+
+void TcpConnection::count_sent_records(std::size_t bytes) {
+    std::deque<Records::Made>& made = records_->made;
+    std::size_t plain_bytes = 0;
+    while (bytes > 0) {
+        const std::size_t taken = std::min(bytes, made.front().bytes_left);
+        made.front().bytes_left -= taken;
+        bytes -= taken;
+        if (made.front().bytes_left > 0) break;
+        plain_bytes += made.front().plain_bytes;
+        made.pop_front();
+    }
+    take_sent(plain_bytes);
 }
 
 std::span<const std::byte> TcpConnection::encrypt_frames() {
@@ -264,7 +278,8 @@ std::span<const std::byte> TcpConnection::encrypt_frames() {
         const std::size_t sealed_bytes = record_bytes + fop::RecordCipher::kTagBytes;
         records_->writer.seal(label, std::span(parts).first(part_count), left.first(sealed_bytes));
         left = left.subspan(sealed_bytes);
-        records_->plain_bytes += record_bytes;
+        records_->made.push_back(
+            {.bytes_left = label.size() + sealed_bytes, .plain_bytes = record_bytes});
         part_count = 0;
         record_bytes = 0;
     };
@@ -359,11 +374,7 @@ bool TcpConnection::receive_once(bool& is_empty) {
     const auto count = static_cast<std::size_t>(received);
     is_empty = count < direct.size() + rest.size();
     const std::size_t placed = std::min(count, direct.size());
-    if (records_ == nullptr) {
-        machine_.count_received(count - placed, placed);
-    } else {
-        machine_.count_decrypted(count);
-    }
+    if (records_ == nullptr) machine_.count_received(count - placed, placed);
     Result<void> taken = {};
     if (placed > 0) taken = reader_.placed(placed);
     if (taken && count > placed) taken = take(rest.first(count - placed));
@@ -381,7 +392,11 @@ Result<void> TcpConnection::take(std::span<const std::byte> bytes) {
         // What is left came behind the message that made this connection an encrypted one.
         if (bytes.empty()) return {};
     }
-    return records_->reader.take(bytes, reader_, machine_.decrypted_);
+    TcpMachine& machine = machine_;
+    const std::uint64_t begun_before = begun();
+    const auto taken = records_->reader.take(bytes, reader_, machine.decrypted_);
+    if (taken) machine.count_decrypted(begun() - begun_before, bytes.size());
+    return taken;
 }
 
 void TcpConnection::count_incomplete() {
@@ -392,10 +407,10 @@ void TcpConnection::count_incomplete() {
     held_bytes_ = held;
     HasIncomplete& place = *this;
     if (held == 0) return place.unlink();
-    if (!place.linked() || incomplete_message_ != reader_.begun()) {
+    if (!place.linked() || incomplete_since_ != begun()) {
         place.unlink();
         machine_.incomplete_.push_back(place);
-        incomplete_message_ = reader_.begun();
+        incomplete_since_ = begun();
     }
     machine_.limit_incomplete();
 }
@@ -541,7 +556,11 @@ void TcpConnection::end(const Error& why) {
     for (TransferOp* op : reads_) finish(*op, std::unexpected(why));
     reads_.clear();
     reader_.drop_incomplete();
-    if (records_ != nullptr) records_->reader.drop_incomplete();
+    if (records_ != nullptr) {
+        records_->reader.drop_incomplete();
+        std::vector<std::byte>().swap(records_->unsent);
+        records_->made.clear();
+    }
     count_incomplete();
 }
 

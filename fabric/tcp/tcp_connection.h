@@ -65,12 +65,17 @@ private:
 
         fop::RecordCipher writer;
         RecordReader reader;
-        std::size_t plain_frames = 0;  // The first of the frames to send, from before.
-        // Records that the kernel has not taken yet. They have plain_bytes of the frames, which
-        // count as sent when all of the records are.
-        std::vector<std::byte> unsent;
-        std::size_t unsent_at = 0;  // Where the rest of them begins.
-        std::size_t plain_bytes = 0;
+        // So many frames at the front of the queue were there before encrypt(), and are sent
+        // unencrypted.
+        std::size_t plain_frames = 0;
+        // The records that were made and that the kernel has not taken completely.
+        struct Made {
+            std::size_t bytes_left = 0;
+            std::size_t plain_bytes = 0;  // Of the frames; they are sent when the record is.
+        };
+        std::deque<Made> made;
+        std::vector<std::byte> unsent;  // Their bytes, if the kernel has taken a part only.
+        std::size_t unsent_at = 0;      // Where what it has not taken begins.
     };
     struct Ending {
         Error why;
@@ -107,7 +112,12 @@ private:
     // memory of the machine.
     std::span<const std::byte> encrypt_frames();
     Sent on_send_error(int os_errno);
+    void count_sent_records(std::size_t bytes);
     Result<void> take(std::span<const std::byte> bytes);
+    // Frames and records that have begun to arrive.
+    std::uint64_t begun() const {
+        return reader_.begun() + (records_ == nullptr ? 0 : records_->reader.opened());
+    }
     // Receives until the socket is empty, for a limited time. Returns false if the connection may
     // be gone.
     bool receive();
@@ -143,10 +153,10 @@ private:
 
     FrameReader reader_{*this};
     bool is_trusted_ = false;
-    std::uint32_t first_messages_ = 0;      // While the peer is not trusted.
-    std::size_t held_bytes_ = 0;            // Of the reader, as counted.
-    std::uint64_t incomplete_message_ = 0;  // Number of the frame, as counted.
-    bool in_bulk_ = false;                  // The last frame had a large body.
+    std::uint32_t first_messages_ = 0;    // While the peer is not trusted.
+    std::size_t held_bytes_ = 0;          // Of the reader, as counted.
+    std::uint64_t incomplete_since_ = 0;  // begun() when the incomplete part was counted.
+    bool in_bulk_ = false;                // The last frame had a large body.
 
     std::deque<OutFrame> frames_;        // Not sent yet.
     std::size_t sent_bytes_ = 0;         // Of the first of them.

@@ -45,8 +45,10 @@ private:
     void count_received(std::size_t parsed, std::size_t placed) {
         received_cost_ += parsed + placed / kPlacedPerParsed;
     }
-    // The same for encrypted bytes.
-    void count_decrypted(std::size_t bytes) { received_cost_ += bytes / kDecryptedPerParsed; }
+    // The same for encrypted bytes, in which so many records and frames began.
+    void count_decrypted(std::uint64_t begun, std::size_t bytes) {
+        received_cost_ += begun * kCostOfBeginning + bytes / kDecryptedPerParsed;
+    }
     // For the first connection that is encrypted.
     void make_room_for_records();
     // Ends connections until incomplete messages need no more memory than the receive buffers
@@ -60,7 +62,9 @@ private:
     static constexpr std::size_t kReceivedCostMax = 256U << 10;
     // Parsing one byte costs as much as receiving this many directly into their place.
     static constexpr std::size_t kPlacedPerParsed = 16;
+    // Decrypting costs less for each byte, and more for each record, however small.
     static constexpr std::size_t kDecryptedPerParsed = 4;
+    static constexpr std::size_t kCostOfBeginning = 64;
     // Of encrypted records that one system call sends.
     static constexpr std::size_t kRecordsOutBytes = 8 * kRecordMax;
 

@@ -252,7 +252,7 @@ TEST_CASE("fop handshake: both sides want the same protection, or there is no se
     } else {
         REQUIRE(pair->server.refusal().reason == RefusalReason::kDenied);
         REQUIRE(pair->client_state == HandshakeState::kRefused);
-        REQUIRE_THAT(pair->client.refusal().words, ContainsSubstring("fabric.protect is"));
+        REQUIRE_THAT(pair->client.refusal().words, ContainsSubstring("encrypt"));
     }
     // Somebody on the way changes what the client says it wants.
     const auto changed = run([](std::size_t number, Bytes& bytes) {

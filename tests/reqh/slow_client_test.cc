@@ -200,6 +200,22 @@ TEST_CASE("reqh slow client: blocks that are freed during its read can be used o
         node.wait_for(reader);
         CHECK(reader.status() == fop::Status::kTryAgain);
     }
+    SECTION("the object changes elsewhere: the read goes on") {
+        require_done_soon(node, truncate(filling, 0));
+        const WriteSpec write(fid, {{.offset = bytes.size(), .length = core::kBufferBytes}},
+                              pattern(core::kBufferBytes, 2));
+        require_done_soon(node, write.spec(Way::kMemory));
+        node.wait_for(reader);
+        INFO(reader.answer->words);
+        REQUIRE(reader.status() == fop::Status::kDone);
+        CHECK(reader.target == bytes);
+    }
+    SECTION("the object is deleted: the client is asked to read again") {
+        require_done_soon(node, {.type = type_of("delete"), .body = fop::Delete{.fid = fid}});
+        fill_disk(node, filling);
+        node.wait_for(reader);
+        CHECK(reader.status() == fop::Status::kTryAgain);
+    }
     SECTION("nobody needs a block: the read is of the object as it was") {
         require_done_soon(node, truncate(fid, 3 * core::kBufferBytes));
         node.wait_for(reader);
