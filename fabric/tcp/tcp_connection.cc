@@ -23,6 +23,7 @@ constexpr std::size_t kFramesPerSend = 32;
 // their header. The receive that expects such a header therefore asks for few bytes.
 constexpr std::size_t kBulkBytes = 32U << 10;
 constexpr std::size_t kBytesBesideBulk = 4U << 10;
+constexpr std::size_t kPlainBytes = 64U << 10;  // That one receive asks for otherwise.
 // Parts of frames in one encrypted record.
 constexpr std::size_t kPartsPerRecord = 32;
 // Reads that a peer may have outstanding.
@@ -352,7 +353,7 @@ bool TcpConnection::receive_once(bool& is_empty) {
     const std::span<std::byte> direct =
         records_ == nullptr ? reader_.place() : std::span<std::byte>();
     std::span<std::byte> rest(machine_.arrivals_);
-    if (in_bulk_ && records_ == nullptr) rest = rest.first(kBytesBesideBulk);
+    if (records_ == nullptr) rest = rest.first(in_bulk_ ? kBytesBesideBulk : kPlainBytes);
     std::array<iovec, 2> pieces{
         iovec{.iov_base = direct.data(), .iov_len = direct.size()},
         iovec{.iov_base = rest.data(), .iov_len = rest.size()},

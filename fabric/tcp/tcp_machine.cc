@@ -11,7 +11,8 @@ namespace fopd::fabric {
 
 namespace {
 
-constexpr std::size_t kArrivalsBytes = 64U << 10;
+// Of an encrypted connection everything is received there, of others only what is no large body.
+constexpr std::size_t kArrivalsBytes = 256U << 10;
 
 constexpr Error kTooManyIncomplete{.code = Errc::kNoSpace,
                                    .context = "too many messages are incomplete"};
