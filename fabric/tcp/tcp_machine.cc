@@ -119,6 +119,7 @@ bool TcpMachine::poll() {
         at_work_ = &static_cast<TcpConnection&>(*each);
         at_work_->work();
         at_work_ = nullptr;
+        received_cost_ += kCostOfWork;
         found = true;
     }
     if (present.empty()) return found;

@@ -62,6 +62,8 @@ private:
     static constexpr std::size_t kReceivedCostMax = 256U << 10;
     // Parsing one byte costs as much as receiving this many directly into their place.
     static constexpr std::size_t kPlacedPerParsed = 16;
+    // Each connection with work costs calls, also when nothing arrives: thousands may end at once.
+    static constexpr std::size_t kCostOfWork = 512;
     // Decrypting costs less for each byte, and more for each record, however small.
     static constexpr std::size_t kDecryptedPerParsed = 4;
     static constexpr std::size_t kCostOfBeginning = 64;
