@@ -137,7 +137,16 @@ std::expected<KeysTarget, int> find_target(const Call& call) {
                       .is_in_use = true,
                       .reader = ReplacedFile::Reader{.user = keys->at("uid").get<unsigned>(),
                                                      .group = keys->at("gid").get<unsigned>()}};
-    if (asked.empty() || is_same_file(asked, target.path)) return target;
+    if (asked.empty() && (::geteuid() != 0 || target.path == kPrincipalsDefault)) return target;
+    // The daemon has fewer rights than root: it must not choose which file root changes.
+    if (asked.empty()) {
+        return std::unexpected(complain_about(call,
+                                              "fopd uses " + shown(path) +
+                                                  " as its file of principals; name it with "
+                                                  "--principals, if root is to change it",
+                                              kExitRefused));
+    }
+    if (is_same_file(asked, target.path)) return target;
     return std::unexpected(complain_about(
         call,
         "fopd uses " + shown(path) + " as its file of principals, not " + core::printable(asked),

@@ -435,6 +435,9 @@ Result<void> NodeDisks::write_slots() {
 }
 
 const NodeDisk* NodeDisks::disk_of(const SlotEntry& entry) const {
+    // The disk may be back under another name than the one that was given up.
+    const NodeDisk* const open = open_disk_of(entry);
+    if (open != nullptr && open->disk_id() == entry.disk) return open;
     const auto found = std::ranges::find_if(disks_, [&entry](const auto& disk) {
         return disk->slot() == entry.slot && disk->disk_id() == entry.disk;
     });

@@ -36,6 +36,12 @@ std::string missing_of(const objects::PoolPlace& pool, const objects::StoreLayou
     return text;
 }
 
+const NodeDisk* given_up_disk_of(const NodeDisks& disks, const SlotEntry& entry) {
+    const auto found = std::ranges::find_if(
+        disks.all(), [&entry](const auto& each) { return each->slot() == entry.slot; });
+    return found == disks.all().end() ? nullptr : found->get();
+}
+
 }  // namespace
 
 objects::StoreLayout make_store_layout(const std::vector<devices::PoolSettings>& pools,
@@ -46,11 +52,11 @@ objects::StoreLayout make_store_layout(const std::vector<devices::PoolSettings>&
         objects::SlotPlace place{.slot = entry.slot,
                                  .pool = add_pool(layout, entry.pool),
                                  .state = objects::SlotState::kMissing};
-        const auto disk = std::ranges::find_if(
-            disks.all(), [&entry](const auto& each) { return each->slot() == entry.slot; });
-        if (disk != disks.all().end()) {
-            place.locality = (*disk)->place().locality;
-            place.state = state_of((*disk)->stage());
+        const NodeDisk* disk = disks.open_disk_of(entry);
+        if (disk == nullptr) disk = given_up_disk_of(disks, entry);
+        if (disk != nullptr) {
+            place.locality = disk->place().locality;
+            place.state = state_of(disk->stage());
         }
         if (entry.use == SlotUse::kEmpty) place.state = objects::SlotState::kReleased;
         if (entry.use == SlotUse::kWrittenOff) place.state = objects::SlotState::kWrittenOff;

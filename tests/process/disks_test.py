@@ -325,6 +325,22 @@ class DisksTest(ProcessTestCase):
         self.assertEqual(daemon.metrics()['fopd_slots_missing{pool="fast"}'], 0)
         self.fopd.stop(daemon)
 
+    def test_a_missing_disk_that_comes_back_under_another_name(self):
+        self.run_once()
+        away = self.directory / "away.img"
+        self.images[1].rename(away)
+        daemon = self.start_with(d0="good", d1="given-up")
+        devices = self.fopd.settings["devices"]
+        devices.append(devices[1] | {"name": "back", "path": str(away)})
+        self.fopd.write_config()
+        done = daemon.ctl("device", "add", "back")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        back = self.devices(daemon)["back"]
+        self.assertEqual((back["state"], back["slot"]), ("good", 2))
+        self.assertEqual(daemon.status()["missing_slots"], [])
+        self.assertEqual(daemon.metrics()['fopd_slots_missing{pool="fast"}'], 0)
+        self.fopd.stop(daemon)
+
     def test_an_empty_file_in_place_of_a_disk_stays_empty(self):
         self.run_once()
         self.images[1].write_bytes(b"")

@@ -190,6 +190,12 @@ class KeyTest(FabricTestCase):
         self.n.write_config()
         environment = {name: value for name, value in self.environment().items() if name != "FOPD_PRINCIPALS"}
         key = self.directory / "ann.key"
+        # The daemon does not choose which file root changes.
+        done = run_program(FOPCTL, "key", "create", "ann", "--out", key, env=environment)
+        self.assertEqual(done.returncode, REFUSED, done.stderr)
+        self.assertIn(f"fopd uses {path} as its file of principals; name it with --principals", done.stderr)
+        self.assertFalse(path.exists())
+        environment["FOPD_PRINCIPALS"] = str(path)
         done = run_program(FOPCTL, "key", "create", "ann", "--out", key, env=environment)
         self.assertEqual(done.returncode, DONE, done.stderr)
         self.assertEqual((path.stat().st_uid, path.stat().st_gid, stat.S_IMODE(path.stat().st_mode)),
