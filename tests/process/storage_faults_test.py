@@ -190,6 +190,7 @@ class DamageTest(FaultsTestCase):
         if done.returncode != 0:
             self.skipTest("no file system can be mounted")
         self.addCleanup(subprocess.run, ["umount", "--lazy", small])
+        shutil.rmtree(self.dir / "data")  # A new node: nothing is made in the place of a disk that it had.
         config = self.dir / "fopd.yaml"
         lines = [line for line in config.read_text().splitlines() if "name: d1" not in line]
         config.write_text("\n".join(
