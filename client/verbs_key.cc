@@ -97,7 +97,8 @@ constexpr const char* kDaemonUser = "fopd";
 // The file to change, and who must be able to read it.
 struct KeysTarget {
     std::string path;
-    bool is_in_use = false;  // A daemon that runs reads it.
+    bool is_in_use = false;    // A daemon that runs reads it.
+    bool open_to_all = false;  // That daemon lets in everybody, with or without a key.
     std::optional<ReplacedFile::Reader> reader = {};
 };
 
@@ -135,6 +136,7 @@ std::expected<KeysTarget, int> find_target(const Call& call) {
     }
     KeysTarget target{.path = path.get<std::string>(),
                       .is_in_use = true,
+                      .open_to_all = keys->value("open_to_all", false),
                       .reader = ReplacedFile::Reader{.user = keys->at("uid").get<unsigned>(),
                                                      .group = keys->at("gid").get<unsigned>()}};
     if (asked.empty() && (::geteuid() != 0 || target.path == kPrincipalsDefault)) return target;
@@ -157,6 +159,7 @@ std::expected<KeysTarget, int> find_target(const Call& call) {
 struct Opened {
     ReplacedFile file;
     PrincipalsFile principals;
+    bool open_to_all = false;
 };
 std::expected<Opened, int> open_principals(const Call& call, ReplacedFile::Missing missing) {
     const auto target = find_target(call);
@@ -176,7 +179,9 @@ std::expected<Opened, int> open_principals(const Call& call, ReplacedFile::Missi
                 "fopctl reload",
             kExitRefused));
     }
-    return Opened{.file = std::move(*file), .principals = std::move(*principals)};
+    return Opened{.file = std::move(*file),
+                  .principals = std::move(*principals),
+                  .open_to_all = target->open_to_all};
 }
 
 // Replaces the file and has the daemon read it, and nothing else. If the daemon refuses it,
@@ -197,7 +202,14 @@ int take_effect(const Call& call, const Opened& opened) {
         remark(call, "the file is changed, but whether fopd has read it is not known");
         return checked(call, answer).error();
     }
-    if (answer->status == 200) return kExitDone;
+    if (answer->status == 200) {
+        if (opened.open_to_all) {
+            remark(call,
+                   "fopd lets in everybody, with a key or without one, as long as auth.mode is "
+                   "none");
+        }
+        return kExitDone;
+    }
     const int exit_code = checked(call, answer).error();
     if (const auto back = opened.file.put_back(); !back) return complain_about(call, back.error());
     return complain_about(call, "fopd refused the change; the file is as it was", exit_code);

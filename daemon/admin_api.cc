@@ -235,6 +235,8 @@ Task<AdminReply> AdminApi::keys(AdminRequest) {
     or_null(json, files.configured);
     json.key("principals_in_use");
     or_null(json, files.in_use);
+    const auto mode = parts_.configuration.current()->get<AuthSettings>().mode;
+    json.field("open_to_all", mode == AuthSettings::Mode::kNone);
     json.field("uid", std::uint64_t{::geteuid()}).field("gid", std::uint64_t{::getegid()});
     json.end_object();
     co_return json_reply(kOk, json.text());
