@@ -359,6 +359,14 @@ bool ObjectStage::write_off(std::uint32_t disk) {
     while (kept() && !done && world_.now() < limit) step(limit);
     if (!done) book_.break_promise("a disk that is lost is not written off");
     book_.lose_slot(slot);
+    // Only now a new disk is made in its place.
+    bool added = false;
+    node_.add_device("d" + std::to_string(disk),
+                     [&added](const daemon::DeviceRequests::Outcome& outcome) {
+                         added = outcome && outcome->done();
+                     });
+    while (kept() && !added && world_.now() < limit) step(limit);
+    if (!added) book_.break_promise("a new disk is not added in the place of one written off");
     return kept();
 }
 
