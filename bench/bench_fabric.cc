@@ -5,9 +5,9 @@
 //
 // prints a small table, or one JSON object, of all parts or those named; under 60 seconds. With
 // --ofi, sessions use libfabric's tcp provider, with --encrypt they are encrypted; the comparisons
-// stay the same. The server is a
-// process of its own on the first core, the clients are on the second. Each figure is a median of
-// rounds, and each ratio that of the rounds' ratios, as what is compared takes turns.
+// stay the same. The server is a process of its own on the first core, the clients are on the
+// second. Each figure is a median of rounds, and each ratio that of the rounds' ratios, as what is
+// compared takes turns.
 
 #include <algorithm>
 #include <array>

@@ -32,7 +32,7 @@ std::string number_of(std::uint64_t count, std::string_view noun) {
 class Examination {
 public:
     Examination(const Node& node, const Configuration& configuration)
-        : node_(node), configuration_(configuration) {}
+        : node_(node), configuration_(configuration), missing_(node.disks().missing_slots()) {}
 
     NodeHealth run() {
         look_at_state();
@@ -62,6 +62,7 @@ private:
 
     const Node& node_;
     const Configuration& configuration_;
+    const std::vector<MissingSlot> missing_;
     NodeHealth health_;
 };
 
@@ -83,14 +84,14 @@ std::string Examination::unreadable_objects(const MissingSlot& missing) const {
         layout == nullptr ? nullptr : layout->find_pool(missing.pool);
     if (!lost || pool == nullptr) return "its objects cannot be read";
     std::uint64_t all = objects_of(*pool);
-    for (const MissingSlot& each : node_.disks().missing_slots()) {
+    for (const MissingSlot& each : missing_) {
         if (each.pool == missing.pool) all += node_.missing().objects_of(each.slot).value_or(0);
     }
     return std::to_string(*lost) + " of " + number_of(all, "object") + " cannot be read";
 }
 
 void Examination::look_at_missing_disks() {
-    for (const MissingSlot& each : node_.disks().missing_slots()) {
+    for (const MissingSlot& each : missing_) {
         const std::string slot = "slot " + std::to_string(each.slot);
         const std::string which = each.device.empty()
                                       ? "the disk of " + slot + " is missing"
@@ -106,10 +107,9 @@ void Examination::look_at_disk(const DiskReport& disk) {
     if (disk.capacity_bytes) ++health_.open_disks;
     if (state == "given-up") {
         // A missing disk has been reported with its objects.
-        const bool is_missing =
-            std::ranges::any_of(node_.disks().missing_slots(), [&disk](const auto& missing) {
-                return missing.slot == disk.slot && devices::format_id(missing.disk) == disk.disk;
-            });
+        const bool is_missing = std::ranges::any_of(missing_, [&disk](const auto& missing) {
+            return missing.slot == disk.slot && devices::format_id(missing.disk) == disk.disk;
+        });
         if (!is_missing) add(Level::kCritical, which + " is given up" + why);
     } else if (disk.read_only) {
         add(Level::kCritical, which + " is read-only" + why);

@@ -1,6 +1,7 @@
 #include "fabric/socket_address.h"
 
 #include <array>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 
@@ -27,6 +28,23 @@ Result<SocketAddress> socket_address(const Address& address, const std::string& 
     std::memcpy(&result.storage, found->ai_addr, found->ai_addrlen);
     ::freeaddrinfo(found);
     return result;
+}
+
+Result<core::OwnedFd> listening_socket(const Address& address, const std::string& scheme,
+                                       int backlog) {
+    const auto name = socket_address(address, scheme);
+    if (!name) return std::unexpected(name.error());
+    core::OwnedFd fd(
+        ::socket(name->storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    if (fd.get() < 0) return std::unexpected(os_error(errno, "socket"));
+    const int on = 1;
+    // Connections of an earlier process that are still ending do not hold the port.
+    if (::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
+        ::bind(fd.get(), name->get(), name->size) != 0) {
+        return std::unexpected(os_error(errno, "bind"));
+    }
+    if (::listen(fd.get(), backlog) != 0) return std::unexpected(os_error(errno, "listen"));
+    return fd;
 }
 
 Address address_of(const std::string& scheme, const sockaddr* address, std::size_t size_bytes) {

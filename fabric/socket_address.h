@@ -4,6 +4,7 @@
 
 #include <sys/socket.h>
 
+#include "core/owned_fd.h"
 #include "core/result.h"
 #include "fabric/address.h"
 
@@ -20,6 +21,9 @@ struct SocketAddress {
 
 // kInvalid unless the address has this scheme and a numeric host; resolving a name would block.
 Result<SocketAddress> socket_address(const Address& address, const std::string& scheme);
+// A socket that listens at the address. kBusy: the address is in use.
+Result<core::OwnedFd> listening_socket(const Address& address, const std::string& scheme,
+                                       int backlog);
 // The host is "unknown" if there is no address, or one that is not of the Internet.
 Address address_of(const std::string& scheme, const sockaddr* address, std::size_t size_bytes);
 

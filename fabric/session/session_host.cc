@@ -432,13 +432,12 @@ void SessionHost::answer_greetings() {
 // with a long queue does not delay others.
 void SessionHost::start_transfers() {
     const auto may_take = [this](const TrafficShare& share) {
-        const std::uint32_t in_flight = std::min(transfers_in_flight_, kTransfersMax);
-        return share.transfer_room(kTransfersMax - in_flight) > 0;
+        return share.transfer_room(transfers_left()) > 0;
     };
     while (InTransferQueue* const next = want_transfer_.next(may_take)) {
         auto& session = static_cast<Session&>(*next);
-        const std::uint32_t left = kTransfersMax - std::min(transfers_in_flight_, kTransfersMax);
-        const std::uint32_t share = std::clamp(left / kShareOfOne, 1U, kTransfersOfOneMax);
+        const std::uint32_t share =
+            std::clamp(transfers_left() / kShareOfOne, 1U, kTransfersOfOneMax);
         // It gets a turn when a transfer has ended.
         if (session.transfers_in_flight_ >= share) continue;
         Transfer* const transfer = session.transfers_waiting_.pop_front();
@@ -453,6 +452,11 @@ void SessionHost::start_transfers() {
             session.connection_->write(*transfer);
         }
     }
+}
+
+// Principals without one may each have started one more.
+std::uint32_t SessionHost::transfers_left() const {
+    return kTransfersMax - std::min(transfers_in_flight_, kTransfersMax);
 }
 
 void SessionHost::want_transfer_of(Session& session) {

@@ -196,6 +196,8 @@ private:
     std::size_t left_for(SendUse use) const;
     void end_slowest();
     void answer_greetings();
+    // How many transfers the transport may work on beside those in flight.
+    std::uint32_t transfers_left() const;
     // The session has transfers to start.
     void want_transfer_of(Session& session);
     void start_transfers();

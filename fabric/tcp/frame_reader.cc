@@ -14,6 +14,15 @@ constexpr Error kStopped{.code = Errc::kClosed, .context = "reader stopped"};
 
 }  // namespace
 
+void hold_part(std::vector<std::byte>& held, std::span<const std::byte> part,
+               std::size_t total_bytes) {
+    const std::size_t needed = held.size() + part.size();
+    if (needed > held.capacity()) {
+        held.reserve(std::min(std::max(needed, 2 * held.capacity()), total_bytes));
+    }
+    held.insert(held.end(), part.begin(), part.end());
+}
+
 Result<std::size_t> FrameReader::take(std::span<const std::byte> bytes) {
     const std::size_t size = bytes.size();
     paused_ = false;
@@ -66,7 +75,7 @@ Result<std::size_t> FrameReader::take_body(std::span<const std::byte> bytes) {
         if (const auto ended = end_body(part); !ended) return std::unexpected(ended.error());
         return part.size();
     }
-    if (is_whole) hold(part);
+    if (is_whole) hold_part(incomplete_, part, frame_.body_bytes());
     body_left_ -= part.size();
     if (body_left_ == 0) {
         std::vector<std::byte> body;
@@ -74,15 +83,6 @@ Result<std::size_t> FrameReader::take_body(std::span<const std::byte> bytes) {
         if (const auto ended = end_body(body); !ended) return std::unexpected(ended.error());
     }
     return part.size();
-}
-
-void FrameReader::hold(std::span<const std::byte> part) {
-    const std::size_t needed = incomplete_.size() + part.size();
-    if (needed > incomplete_.capacity()) {
-        const std::size_t grown = std::max(needed, 2 * incomplete_.capacity());
-        incomplete_.reserve(std::min<std::size_t>(grown, frame_.body_bytes()));
-    }
-    incomplete_.insert(incomplete_.end(), part.begin(), part.end());
 }
 
 Result<void> FrameReader::placed(std::size_t count) {

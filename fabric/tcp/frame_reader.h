@@ -33,6 +33,11 @@ protected:
     ~FrameUser() = default;
 };
 
+// Appends a part of something of which `total_bytes` will arrive. The memory is at most twice what
+// has arrived: a peer that announces much and sends little has little of it.
+void hold_part(std::vector<std::byte>& held, std::span<const std::byte> part,
+               std::size_t total_bytes);
+
 // Splits a stream of bytes into frames. Pure: the caller receives the bytes. For a body that must
 // be delivered in one piece it holds memory, at most twice the bytes that have arrived.
 class FrameReader {
@@ -66,7 +71,6 @@ public:
 
 private:
     Result<void> begin_frame();
-    void hold(std::span<const std::byte> part);
     // Takes bytes of the body, and returns how many.
     Result<std::size_t> take_body(std::span<const std::byte> bytes);
     Result<void> end_body(std::span<const std::byte> body);

@@ -46,7 +46,7 @@ Result<void> RecordReader::take(std::span<const std::byte> bytes, FrameReader& f
             continue;
         }
         const std::size_t count = std::min(*needed - incomplete_.size(), bytes.size());
-        hold(bytes.first(count), *needed);
+        hold_part(incomplete_, bytes.first(count), *needed);
         bytes = bytes.subspan(count);
         if (*needed == kRecordLabelBytes || incomplete_.size() < *needed) continue;
         std::vector<std::byte> record;
@@ -54,14 +54,6 @@ Result<void> RecordReader::take(std::span<const std::byte> bytes, FrameReader& f
         if (const auto opened = open(record, frames, scratch); !opened) return opened;
     }
     return {};
-}
-
-void RecordReader::hold(std::span<const std::byte> part, std::size_t record_bytes) {
-    const std::size_t needed = incomplete_.size() + part.size();
-    if (needed > incomplete_.capacity()) {
-        incomplete_.reserve(std::min(std::max(needed, 2 * incomplete_.capacity()), record_bytes));
-    }
-    incomplete_.insert(incomplete_.end(), part.begin(), part.end());
 }
 
 Result<void> RecordReader::open(std::span<const std::byte> record, FrameReader& frames,

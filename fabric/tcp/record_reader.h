@@ -45,8 +45,6 @@ private:
     Result<void> open(std::span<const std::byte> record, FrameReader& frames,
                       std::span<std::byte> scratch);
 
-    void hold(std::span<const std::byte> part, std::size_t record_bytes);
-
     fop::RecordCipher cipher_;
     std::uint64_t opened_ = 0;
     std::vector<std::byte> incomplete_;  // What has arrived of the next record.

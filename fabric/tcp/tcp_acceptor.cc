@@ -81,18 +81,9 @@ TcpAcceptor::~TcpAcceptor() {
 }
 
 Result<void> TcpAcceptor::open(const Address& address) {
-    const auto name = socket_address(address, kTcpScheme);
-    if (!name) return std::unexpected(name.error());
-    fd_ = core::OwnedFd(
-        ::socket(name->storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-    if (fd_.get() < 0) return std::unexpected(os_error(errno, "socket"));
-    const int on = 1;
-    // Connections of an earlier process that are still ending do not hold the port.
-    if (::setsockopt(fd_.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
-        ::bind(fd_.get(), name->get(), name->size) != 0) {
-        return std::unexpected(os_error(errno, "bind"));
-    }
-    if (::listen(fd_.get(), kBacklog) != 0) return std::unexpected(os_error(errno, "listen"));
+    auto listening = listening_socket(address, kTcpScheme, kBacklog);
+    if (!listening) return std::unexpected(listening.error());
+    fd_ = std::move(*listening);
     SocketAddress real;
     if (::getsockname(fd_.get(), real.get(), &real.size) != 0) {
         return std::unexpected(os_error(errno, "listen"));

@@ -7,6 +7,7 @@
 #include "fabric/tcp/frame_reader.h"
 #include "fabric/tcp/record_reader.h"
 #include "tests/catch.h"
+#include "tests/fabric/records.h"
 
 namespace fopd::fabric {
 
@@ -136,21 +137,8 @@ TEST_CASE("fabric frame reader: frames do not depend on how the stream is split"
 
 namespace {
 
-// The stream in records with `size` bytes each.
 std::vector<std::byte> in_records(std::span<const std::byte> stream, std::size_t size) {
-    fop::RecordCipher cipher(fop::Key(), fop::RecordCipher::Way::kSeal);
-    std::vector<std::byte> records;
-    while (!stream.empty()) {
-        const std::array<std::span<const std::byte>, 1> parts{
-            stream.first(std::min(size, stream.size()))};
-        const RecordLabel label = encode_record_label(parts[0].size());
-        records.insert(records.end(), label.begin(), label.end());
-        const std::size_t at = records.size();
-        records.resize(at + parts[0].size() + fop::RecordCipher::kTagBytes);
-        cipher.seal(label, parts, std::span(records).subspan(at));
-        stream = stream.subspan(parts[0].size());
-    }
-    return records;
+    return testing::in_records(stream, [size] { return size; });
 }
 
 // Reads records that arrive in two parts.

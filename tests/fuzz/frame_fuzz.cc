@@ -4,15 +4,16 @@
 //
 //     build/fuzz/bin/fuzz_frame -max_len=4096 tests/fuzz/corpus/frame
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "core/ensure.h"
 #include "fabric/tcp/frame_reader.h"
 #include "fabric/tcp/record_reader.h"
+#include "tests/fabric/records.h"
 
 using namespace fopd;
 using namespace fopd::fabric;
@@ -60,19 +61,8 @@ public:
 
 // The bytes in records of many sizes.
 std::vector<std::byte> encrypted(std::span<const std::byte> bytes) {
-    fop::RecordCipher cipher(fop::Key(), fop::RecordCipher::Way::kSeal);
-    std::vector<std::byte> stream;
-    for (std::size_t size = 1; !bytes.empty(); size = size * 3 % 1009) {
-        const std::array<std::span<const std::byte>, 1> parts{
-            bytes.first(std::min(size, bytes.size()))};
-        const RecordLabel label = encode_record_label(parts[0].size());
-        stream.insert(stream.end(), label.begin(), label.end());
-        const std::size_t at = stream.size();
-        stream.resize(at + parts[0].size() + fop::RecordCipher::kTagBytes);
-        cipher.seal(label, parts, std::span(stream).subspan(at));
-        bytes = bytes.subspan(parts[0].size());
-    }
-    return stream;
+    std::size_t size = 1;
+    return testing::in_records(bytes, [&size] { return std::exchange(size, size * 3 % 1009); });
 }
 
 // Delivers bytes to a reader of records in parts; false after an error.

@@ -7,8 +7,8 @@ import subprocess
 import time
 import unittest
 
-from fopd_process import CLIENT_KEY, DONE, FOPCTL, IS_SANITIZED
-from network_process import NetworkTestCase, Relay
+from fopd_process import DONE, FOPCTL, IS_SANITIZED
+from network_process import NetworkTestCase, Passage
 
 # Bytes at which each kind of damage begins, in each direction and for each call.
 PLACES = int(os.environ.get("FOPD_DAMAGED_PLACES", "3" if IS_SANITIZED else "4"))
@@ -47,7 +47,7 @@ def delay(before, rest, _chance):
 DAMAGES = (flip, repeat, drop, insert, exchange, cut, delay)
 
 
-class DamagingRelay(Relay):
+class DamagingRelay(Passage):
     """The first connection of the client is damaged, those that follow are not."""
 
     DELAY_SECONDS = 0.2
@@ -57,17 +57,12 @@ class DamagingRelay(Relay):
         self.sizes = {True: 0, False: 0}  # Of the first connection: is it what the client said?
         self._damage, self._from_client, self._at = damage, from_client, at
         self._random = random.Random(seed)
+        self._is_first = True
         super().__init__(server)
 
-    def _meet(self):
-        pass_on = self._pass_on_first
-        while True:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
-            self._join(client, socket.create_connection(self._to), pass_on)
-            pass_on = self._pass_on_unchanged
+    def _next_pass_on(self):
+        is_first, self._is_first = self._is_first, False
+        return self._pass_on_first if is_first else self._pass_on_all
 
     def _pass_on_first(self, source, target, from_client):
         damaged = self._damage is not None and from_client == self._from_client
@@ -82,14 +77,6 @@ class DamagingRelay(Relay):
                         self._shut(source, socket.SHUT_RDWR)
                         break
                 before += data if damaged else b""
-                target.sendall(data)
-        except OSError:
-            pass  # One of the two has ended.
-        self._shut(target, socket.SHUT_WR)
-
-    def _pass_on_unchanged(self, source, target, _from_client):
-        try:
-            while data := source.recv(65536):
                 target.sendall(data)
         except OSError:
             pass  # One of the two has ended.
@@ -116,10 +103,7 @@ class DamageTest(NetworkTestCase):
 
     def setUp(self):
         super().setUp()
-        self.n.write_principals({"name": "tester", "key": CLIENT_KEY,
-                                 "rights": ["read", "write", "create", "delete", "admin"]})
-        self.n.settings["pools"] = [{"name": "fast"}]
-        self.n.settings["devices"] = [{"name": "d0", "path": str(self.n.path / "d0.img"), "pool": "fast", "size": "64MiB"}]
+        self.use_disk("64MiB")
         self.n.write_config(fabric={"handshake_timeout": "500ms"})
         self.start()
         self.random = random.Random(SEED)

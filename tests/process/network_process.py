@@ -9,7 +9,7 @@ import threading
 import time
 
 from fabric_test import FabricTestCase
-from fopd_process import DEADLINE_SECONDS, FOPCTL, IS_SANITIZED, SCHEME, files_count, resident_bytes, wait_until
+from fopd_process import CLIENT_KEY, DEADLINE_SECONDS, FOPCTL, IS_SANITIZED, SCHEME, files_count, resident_bytes, wait_until
 
 # What docs/formats/ says of the bytes.
 MAGIC = b"fopd"
@@ -180,6 +180,34 @@ class Relay:
             pass  # One of the two has ended.
 
 
+class Passage(Relay):
+    """A relay for any number of connections, which keeps nothing."""
+
+    def _meet(self):
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            self._join(client, socket.create_connection(self._to), self._next_pass_on())
+
+    def _next_pass_on(self):
+        """How the next connection is passed on."""
+        return self._pass_on_all
+
+    def _see(self, data):
+        """What is about to be passed on."""
+
+    def _pass_on_all(self, source, target, _from_client):
+        try:
+            while data := source.recv(65536):
+                self._see(data)
+                target.sendall(data)
+        except OSError:
+            pass  # One of the two has ended.
+        self._shut(target, socket.SHUT_WR)
+
+
 class Repeating:
     """Does something again and again, at most so often, on a thread of its own, while the context lasts."""
 
@@ -303,6 +331,13 @@ class NetworkTestCase(FabricTestCase):
         stranger = Stranger(self.address, recorded)
         self.addCleanup(stranger.close)
         return stranger
+
+    def use_disk(self, size):
+        """In the next start: a disk that the client may use."""
+        self.n.write_principals({"name": "tester", "key": CLIENT_KEY,
+                                 "rights": ["read", "write", "create", "delete", "admin"]})
+        self.n.settings["pools"] = [{"name": "fast"}]
+        self.n.settings["devices"] = [{"name": "d0", "path": str(self.n.path / "d0.img"), "pool": "fast", "size": size}]
 
     # -- the daemon's figures --
 

@@ -5,7 +5,7 @@ import json
 import signal
 import statistics
 
-from fopd_process import CLIENT_KEY, IS_SANITIZED, wait_until
+from fopd_process import IS_SANITIZED, wait_until
 from network_process import P99_FLOOR_US, NetworkTestCase
 
 CLIENTS = 32
@@ -22,11 +22,7 @@ class StoppedClientsTest(NetworkTestCase):
 
     def setUp(self):
         super().setUp()
-        self.n.write_principals({"name": "tester", "key": CLIENT_KEY,
-                                 "rights": ["read", "write", "create", "delete", "admin"]})
-        self.n.settings["pools"] = [{"name": "fast"}]
-        self.n.settings["devices"] = [{"name": "d0", "path": str(self.n.path / "d0.img"), "pool": "fast",
-                                       "size": "4GiB"}]
+        self.use_disk("4GiB")
         # Fewer pieces than the stopped clients have fops.
         self.n.write_config(localities={"buffers": "64MiB"})
 

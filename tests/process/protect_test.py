@@ -1,17 +1,16 @@
 """fabric.protect: encrypted sessions show nothing on the way, and nobody gets one that is protected less than wanted."""
 
-import socket
 import subprocess
 import threading
 import unittest
 
-from fopd_process import CLIENT_KEY, CONFIG, DONE, FOPCTL, USAGE
-from network_process import NetworkTestCase, Relay
+from fopd_process import CONFIG, DONE, FOPCTL, USAGE
+from network_process import NetworkTestCase, Passage
 
 DENIED = 77
 
 
-class Listener(Relay):
+class Listener(Passage):
     """Keeps all that passes, of all connections."""
 
     def __init__(self, server):
@@ -19,23 +18,9 @@ class Listener(Relay):
         self.heard = bytearray()
         super().__init__(server)
 
-    def _meet(self):
-        while True:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
-            self._join(client, socket.create_connection(self._to), self._keep)
-
-    def _keep(self, source, target, _is_client):
-        try:
-            while data := source.recv(65536):
-                with self._keeping:
-                    self.heard += data
-                target.sendall(data)
-        except OSError:
-            pass  # One of the two has ended.
-        self._shut(target, socket.SHUT_WR)
+    def _see(self, data):
+        with self._keeping:
+            self.heard += data
 
 
 class ProtectTest(NetworkTestCase):
@@ -44,10 +29,7 @@ class ProtectTest(NetworkTestCase):
 
     def setUp(self):
         super().setUp()
-        self.n.write_principals({"name": "tester", "key": CLIENT_KEY,
-                                 "rights": ["read", "write", "create", "delete", "admin"]})
-        self.n.settings["pools"] = [{"name": "fast"}]
-        self.n.settings["devices"] = [{"name": "d0", "path": str(self.n.path / "d0.img"), "pool": "fast", "size": "64MiB"}]
+        self.use_disk("64MiB")
         self.path = self.directory / "content"
         self.path.write_bytes(self.CONTENT)
 
