@@ -9,7 +9,7 @@ import subprocess
 import unittest
 
 from fopd_process import (CLIENT_KEY, DONE, FOPCTL, NO_SERVER, OTHER_USER, SCHEME, ProcessTestCase, as_other_user,
-                          needs_root, run_program, wait_until)
+                          bench, needs_root, run_program, wait_until)
 
 REFUSED, TRY_LATER, NOT_ALLOWED = 1, 75, 77
 
@@ -51,9 +51,8 @@ class LoadTest(FabricTestCase):
         self.start()
         for op, size in (("ping", "0"), ("echo", "64"), ("echo", "12k"), ("bulk_echo", "1M")):
             with self.subTest(op=op, size=size):
-                done = self.ctl("bench", "--op", op, "--size", size, "--depth", "8", "--jobs", "2", "--seconds", "0.3",
-                                "--json")
-                result = json.loads(done.stdout)
+                result = bench(lambda *arguments: self.ctl(*arguments).stdout,
+                               "--op", op, "--size", size, "--depth", "8", "--jobs", "2")
                 self.assertGreater(result["ops"], 0)
                 self.assertEqual(result["errors"], 0)
         wait_until(lambda: json.loads(self.ctl("sessions", "--json").stdout)["sessions"] == [], "the sessions ended")

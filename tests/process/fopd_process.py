@@ -75,6 +75,16 @@ def wait_until(condition, what, seconds=DEADLINE_SECONDS):
         time.sleep(POLL_SECONDS)  # Between two looks; nothing depends on its length.
 
 
+def bench(output_of, *arguments):
+    """The result of a short bench, or of a longer one if no operation completed in the short one: how long the first one
+    takes depends on the load of the machine. output_of(*arguments) runs fopctl and returns what it printed."""
+    for seconds in ("0.3", "3", "30"):
+        result = json.loads(output_of("bench", *arguments, "--seconds", seconds, "--json"))
+        if result["ops"] or result["errors"]:
+            break
+    return result
+
+
 def run_program(*arguments, seconds=DEADLINE_SECONDS, **options):
     """Runs a program to its end, which must come in time, and returns it with its output as text."""
     options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options

@@ -10,7 +10,7 @@ import unittest
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
 
-from fopd_process import CONFIG, DONE, FOPCTL, IS_SANITIZED, NO_SERVER, USAGE, run_program, wait_until
+from fopd_process import CONFIG, DONE, FOPCTL, IS_SANITIZED, NO_SERVER, USAGE, bench, run_program, wait_until
 from storage_process import (MIB, NOT_ALLOWED, REFUSED, SECONDS, content, digest, StorageTestCase)
 
 
@@ -495,8 +495,7 @@ class ObjectsTest(StorageTestCase):
 
     def test_bench(self):
         for op in ("read", "write", "mixed"):
-            done = json.loads(self.ctl("bench", "--op", op, "--depth", "4", "--jobs", "2", "--seconds", "0.3",
-                                       "--object-size", "1M", "--durable", "--json"))
+            done = bench(self.ctl, "--op", op, "--depth", "4", "--jobs", "2", "--object-size", "1M", "--durable")
             self.assertEqual(list(done), ["op", "size", "depth", "jobs", "seconds", "ops", "ops_per_s", "bytes_per_s",
                                           "p50_us", "p99_us", "p999_us", "errors"])
             self.assertEqual((done["op"], done["size"], done["errors"]), (op, 4096, 0))
@@ -509,12 +508,12 @@ class ObjectsTest(StorageTestCase):
         self.refused(REFUSED, ["bench: pool nowhere: "], "bench", "--op", "read", "--pool", "nowhere")
 
     def test_bench_that_creates(self):
-        options = ("bench", "--op", "create", "--depth", "4", "--jobs", "2", "--seconds", "0.3", "--json")
-        done = json.loads(self.ctl(*options))
+        options = ("--op", "create", "--depth", "4", "--jobs", "2")
+        done = bench(self.ctl, *options)
         self.assertEqual((done["op"], done["size"], done["bytes_per_s"], done["errors"]), ("create", 0, 0, 0))
         self.assertGreater(done["ops"], 0)
         self.assertEqual(self.names(), [])
-        done = json.loads(self.ctl(*options, "--object", "kept"))
+        done = bench(self.ctl, *options, "--object", "kept")
         names = self.names()
         self.assertGreaterEqual(len(names), done["ops"])
         self.assertTrue(all(name.startswith("kept-") for name in names), names[:3])
